@@ -1,0 +1,1 @@
+//! Checkpoints: a manifest that is replaced atomically, and one file of rows a partition.

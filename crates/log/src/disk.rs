@@ -1,0 +1,31 @@
+//! All disk access goes through [`Disk`], so that the simulator can tear, lose, fill and flip.
+use std::io;
+use std::sync::Arc;
+
+/// A directory tree. Paths are relative to its root, with `/`.
+pub trait Disk: Send + Sync {
+    fn create_dir_all(&self, path: &str) -> io::Result<()>;
+    /// Names in a directory, sorted.
+    fn list(&self, path: &str) -> io::Result<Vec<String>>;
+    fn exists(&self, path: &str) -> io::Result<bool>;
+    /// Opens for reading and writing; `create` makes the file when it is not there.
+    fn open(&self, path: &str, create: bool) -> io::Result<Arc<dyn DiskFile>>;
+    fn remove(&self, path: &str) -> io::Result<()>;
+    /// Replaces `to`. Durable only after `sync_dir` of the directory.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    fn sync_dir(&self, path: &str) -> io::Result<()>;
+}
+
+pub trait DiskFile: Send + Sync {
+    fn len(&self) -> io::Result<u64>;
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+    fn write_all_at(&self, buffer: &[u8], offset: u64) -> io::Result<()>;
+    /// Makes room for `length` bytes (posix_fallocate): later writes within it do not fail for lack of space.
+    fn allocate(&self, length: u64) -> io::Result<()>;
+    fn set_len(&self, length: u64) -> io::Result<()>;
+    /// fdatasync.
+    fn sync_data(&self) -> io::Result<()>;
+}

@@ -1,0 +1,86 @@
+//! The seam to whatever executes statements.
+use rauk_types::result::{ResultColumn, ResultSink, ServerStatus};
+use rauk_types::{MysqlError, Value};
+use std::future::Future;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Who connected, after authentication.
+#[derive(Clone, Debug)]
+pub struct ConnectionInfo {
+    pub connection_id: u32,
+    pub user: String,
+    /// The account's host pattern that matched.
+    pub account_host: String,
+    pub peer: IpAddr,
+    pub database: Option<String>,
+    /// The collation number of the handshake.
+    pub collation: u16,
+    /// CLIENT_MULTI_STATEMENTS; COM_SET_OPTION changes it through `Session::set_multi_statements`.
+    pub multi_statements: bool,
+    /// CLIENT_FOUND_ROWS: UPDATE reports matched rather than changed rows.
+    pub found_rows: bool,
+    /// CLIENT_IGNORE_SPACE.
+    pub ignore_space: bool,
+    pub tls_cipher: Option<String>,
+    /// Connection attributes (`program_name`, …).
+    pub attributes: Vec<(String, String)>,
+}
+
+/// What is stored of an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// `%`, `localhost`, an address or a pattern: the one that matched.
+    pub host: String,
+    /// `caching_sha2_password` or `mysql_native_password`.
+    pub plugin: String,
+    /// `authentication_string` as in mysql.user: `$A$005$…` or `*HEX`; empty: no password.
+    pub hash: String,
+    pub locked: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    pub id: u32,
+    pub parameters: Vec<ResultColumn>,
+    pub columns: Vec<ResultColumn>,
+    pub warnings: u16,
+}
+
+pub trait Backend: Send + Sync + 'static {
+    type Session: Session;
+    /// The account for a user from an address, most specific host first.
+    fn account(&self, user: &str, peer: IpAddr) -> Option<Account>;
+    /// Begins a session; fails with 1049 or 1044 for the database, 1040 for too many.
+    fn connect(
+        self: &Arc<Self>,
+        info: ConnectionInfo,
+    ) -> impl Future<Output = Result<Self::Session, MysqlError>> + Send;
+    fn server_version(&self) -> String;
+    fn max_allowed_packet(&self) -> usize;
+}
+
+pub trait Session: Send {
+    fn query(&mut self, sql: &str, sink: &mut dyn ResultSink) -> impl Future<Output = Result<(), MysqlError>> + Send;
+    fn prepare(&mut self, sql: &str) -> impl Future<Output = Result<Prepared, MysqlError>> + Send;
+    fn execute(
+        &mut self,
+        id: u32,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> impl Future<Output = Result<(), MysqlError>> + Send;
+    fn close_statement(&mut self, id: u32);
+    fn init_db(&mut self, name: &str) -> impl Future<Output = Result<(), MysqlError>> + Send;
+    fn reset(&mut self) -> impl Future<Output = ()> + Send;
+    fn set_multi_statements(&mut self, on: bool);
+    /// COM_FIELD_LIST.
+    fn columns_of(&mut self, table: &str, wildcard: &str) -> Result<Vec<ResultColumn>, MysqlError>;
+    /// COM_STATISTICS.
+    fn statistics(&self) -> String;
+    fn status(&self) -> ServerStatus;
+    fn max_allowed_packet(&self) -> usize;
+    /// How long the connection may be idle (wait_timeout).
+    fn idle_timeout(&self) -> std::time::Duration;
+    /// Resolves when the connection was killed.
+    fn killed(&self) -> impl Future<Output = ()> + Send + 'static;
+}

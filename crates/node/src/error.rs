@@ -1,0 +1,73 @@
+//! What can go wrong in a node.
+use rauk_types::{ErrorClass, MysqlError, error::codes};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NodeError {
+    #[error("Deadlock found when trying to get lock; try restarting transaction")]
+    Deadlock,
+    #[error("Lock wait timeout exceeded; try restarting transaction")]
+    LockTimeout,
+    #[error("Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.")]
+    NoWait,
+    #[error("Record has changed since last read in table '{table}'")]
+    Changed { table: String },
+    #[error(
+        "Record has changed since last read in table '{table}': the snapshot is too old, its versions were given up at rauk_history_limit; start a new transaction"
+    )]
+    SnapshotTooOld { table: String },
+    #[error(
+        "The table '{table}' is full: the memory limit of {limit} bytes (rauk_memory_limit) is reached; delete rows or raise the limit"
+    )]
+    MemoryFull { table: String, limit: u64 },
+    #[error("Disk full: {0}; waiting for someone to free some space")]
+    DiskFull(String),
+    #[error("Query execution was interrupted")]
+    Interrupted,
+    /// The table's definition is not the one that the plan was made for: bind again.
+    #[error("Table definition has changed, please retry transaction")]
+    StaleSchema,
+    #[error("Table '{database}.{table}' doesn't exist")]
+    NoSuchTable { database: String, table: String },
+    /// DDL that cannot be done, with its MySQL error.
+    #[error("{0}")]
+    Refused(MysqlError),
+    #[error("Server shutdown in progress")]
+    ShuttingDown,
+    /// A commit whose fate is unknown.
+    #[error("Got error during COMMIT: the outcome is unknown ({0})")]
+    UnknownOutcome(String),
+    #[error("{0}")]
+    Fatal(String),
+}
+
+impl NodeError {
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            NodeError::UnknownOutcome(_) => ErrorClass::UnknownOutcome,
+            NodeError::Fatal(_) => ErrorClass::Fatal,
+            NodeError::NoSuchTable { .. } | NodeError::Refused(_) => ErrorClass::Permanent,
+            _ => ErrorClass::Temporary,
+        }
+    }
+}
+
+impl From<NodeError> for MysqlError {
+    fn from(error: NodeError) -> Self {
+        let code = match &error {
+            NodeError::Deadlock => codes::LOCK_DEADLOCK,
+            NodeError::LockTimeout => codes::LOCK_WAIT_TIMEOUT,
+            NodeError::NoWait => codes::LOCK_NOWAIT,
+            NodeError::Changed { .. } | NodeError::SnapshotTooOld { .. } => codes::CHECKREAD,
+            NodeError::MemoryFull { .. } => codes::RECORD_FILE_FULL,
+            NodeError::DiskFull(_) => codes::DISK_FULL,
+            NodeError::Interrupted => codes::QUERY_INTERRUPTED,
+            NodeError::StaleSchema => codes::TABLE_DEF_CHANGED,
+            NodeError::NoSuchTable { .. } => codes::NO_SUCH_TABLE,
+            NodeError::Refused(e) => return e.clone(),
+            NodeError::ShuttingDown => codes::SERVER_SHUTDOWN,
+            NodeError::UnknownOutcome(_) => codes::ERROR_DURING_COMMIT,
+            NodeError::Fatal(_) => codes::UNKNOWN_ERROR,
+        };
+        MysqlError::new(code, error.to_string())
+    }
+}

@@ -1,0 +1,102 @@
+//! What evaluation knows of its session: one per session, lent to every statement.
+use rauk_types::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// sql_mode as flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SqlMode {
+    pub strict: bool,
+    pub ansi_quotes: bool,
+    pub pipes_as_concat: bool,
+    pub no_backslash_escapes: bool,
+    pub only_full_group_by: bool,
+    pub no_zero_date: bool,
+    pub no_zero_in_date: bool,
+    pub error_for_division_by_zero: bool,
+    pub no_auto_value_on_zero: bool,
+    pub no_unsigned_subtraction: bool,
+    pub high_not_precedence: bool,
+    pub ignore_space: bool,
+    pub real_as_float: bool,
+    pub pad_char_to_full_length: bool,
+    pub allow_invalid_dates: bool,
+    pub time_truncate_fractional: bool,
+    pub no_engine_substitution: bool,
+}
+
+impl Default for SqlMode {
+    /// MySQL 8's default: ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION.
+    fn default() -> Self {
+        SqlMode {
+            strict: true,
+            ansi_quotes: false,
+            pipes_as_concat: false,
+            no_backslash_escapes: false,
+            only_full_group_by: true,
+            no_zero_date: true,
+            no_zero_in_date: true,
+            error_for_division_by_zero: true,
+            no_auto_value_on_zero: false,
+            no_unsigned_subtraction: false,
+            high_not_precedence: false,
+            ignore_space: false,
+            real_as_float: false,
+            pad_char_to_full_length: false,
+            allow_invalid_dates: false,
+            time_truncate_fractional: false,
+            no_engine_substitution: true,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarningLevel {
+    Note,
+    Warning,
+    Error,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    pub level: WarningLevel,
+    pub code: u16,
+    pub message: String,
+}
+
+/// `@@name` inside expressions; the session implements it.
+pub trait SystemVariables: Send + Sync {
+    fn get(&self, scope: crate::parse::statement::Scope, name: &str) -> Result<Value, rauk_types::MysqlError>;
+}
+
+/// Session state that expressions read and write.
+pub struct Context {
+    /// Parameters of the running statement, literals taken out by the plan cache included.
+    pub parameters: Vec<Value>,
+    pub sql_mode: SqlMode,
+    /// Start of the statement: microseconds since 1970 UTC (NOW()).
+    pub now_micros: i64,
+    pub time_zone: jiff::tz::TimeZone,
+    pub collation: rauk_types::Collation,
+    pub current_database: Option<String>,
+    /// `user@host` as the client gave it, and the account that matched.
+    pub user: String,
+    pub current_user: String,
+    pub connection_id: u32,
+    pub last_insert_id: u64,
+    /// What LAST_INSERT_ID(expr) set in this statement.
+    pub new_last_insert_id: Option<u64>,
+    pub row_count: i64,
+    pub found_rows: u64,
+    pub user_variables: HashMap<String, Value>,
+    pub warnings: Vec<Warning>,
+    /// Warnings beyond max_error_count are counted only.
+    pub warning_count: u64,
+    pub max_error_count: usize,
+    pub max_allowed_packet: usize,
+    /// True inside INSERT/UPDATE/DELETE of strict mode: conversions that lose data are errors, not warnings.
+    pub strict_statement: bool,
+    pub variables: Arc<dyn SystemVariables>,
+    /// State of RAND() with and without seed, UUID() and the like.
+    pub random_state: u64,
+}

@@ -1,0 +1,18 @@
+//! SQL: from text to typed plans to rows.
+//!
+//! ```text
+//! parse     text → Statement (sqlparser in a wrapper with a MySQL dialect of our own); normal form and digest for the plan cache
+//! expr      typed expressions: types, coercions, collations, functions, evaluation. One meaning for each, wherever it runs
+//! plan      Statement → bound, typed plan: names resolved, access paths chosen, partitions pruned
+//! exec      the row executor: key lookups, index ranges, small joins, grouping, sorting; INSERT, UPDATE, DELETE
+//! session   connection state: variables, transactions, prepared statements, plan cache, users, DDL, SHOW, information_schema
+//! ```
+//! Each folder uses only those above it in this list.
+
+pub mod exec;
+pub mod expr;
+pub mod parse;
+pub mod plan;
+pub mod session;
+
+pub use session::{Engine, Session};

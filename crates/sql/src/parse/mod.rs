@@ -1,0 +1,4 @@
+//! Text to [`Statement`].
+pub mod statement;
+
+pub use statement::Statement;

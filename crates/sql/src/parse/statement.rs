@@ -1,0 +1,356 @@
+//! The statements that Rauk knows, around sqlparser's expressions, queries and column definitions.
+
+use sqlparser::ast;
+
+/// `db.table`, or `table` in the current database. Names as written, quotes removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableName {
+    pub database: Option<String>,
+    pub name: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Neither SESSION nor GLOBAL was written.
+    Default,
+    Session,
+    Global,
+    /// PERSIST: like GLOBAL, and kept over restarts.
+    Persist,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsolationLevel {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum SetItem {
+    /// `@@scope.name = value`; `None` is DEFAULT. A bare word (`utf8mb4`, `ON`) arrives as an identifier expression.
+    Variable {
+        scope: Scope,
+        name: String,
+        value: Option<ast::Expr>,
+    },
+    /// `@name := value`.
+    UserVariable {
+        name: String,
+        value: ast::Expr,
+    },
+    /// SET NAMES / SET CHARACTER SET; `None` is DEFAULT.
+    Names {
+        charset: Option<String>,
+        collation: Option<String>,
+    },
+    Transaction {
+        scope: Scope,
+        isolation: Option<IsolationLevel>,
+        read_only: Option<bool>,
+    },
+    /// SET PASSWORD [FOR user] = 'text'.
+    Password {
+        user: Option<UserName>,
+        password: String,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct UserName {
+    pub user: String,
+    /// `%` when not written.
+    pub host: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Authentication {
+    /// IDENTIFIED BY 'text' (default plugin), or IDENTIFIED WITH plugin BY 'text'.
+    Password { plugin: Option<String>, password: String },
+    /// IDENTIFIED WITH plugin AS 'hash'.
+    Hash { plugin: String, hash: String },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateTable {
+    pub if_not_exists: bool,
+    pub temporary: bool,
+    pub name: TableName,
+    pub columns: Vec<ast::ColumnDef>,
+    pub constraints: Vec<ast::TableConstraint>,
+    /// ENGINE, CHARSET, COLLATE, COMMENT, AUTO_INCREMENT, … as (upper-case name, value).
+    pub options: Vec<(String, String)>,
+    /// CREATE TABLE a LIKE b.
+    pub like: Option<TableName>,
+    pub partition_by: Option<PartitionBy>,
+    /// CREATE TABLE … AS SELECT.
+    pub query: Option<Box<ast::Query>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum PartitionBy {
+    /// `[LINEAR] KEY [ALGORITHM=n] (columns)`; the number of partitions is accepted.
+    Key { columns: Vec<String>, partitions: Option<u64> },
+    /// HASH, RANGE, LIST: parsed so that the error can name it.
+    Other { kind: String },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum AlterOperation {
+    AddColumn {
+        column: ast::ColumnDef,
+        position: ColumnPosition,
+        if_not_exists: bool,
+    },
+    DropColumn {
+        name: String,
+        if_exists: bool,
+    },
+    ModifyColumn {
+        column: ast::ColumnDef,
+        position: ColumnPosition,
+    },
+    ChangeColumn {
+        old: String,
+        column: ast::ColumnDef,
+        position: ColumnPosition,
+    },
+    RenameColumn {
+        old: String,
+        new: String,
+    },
+    SetDefault {
+        column: String,
+        value: Option<ast::Expr>,
+    },
+    AddConstraint(ast::TableConstraint),
+    DropIndex(String),
+    DropPrimaryKey,
+    RenameIndex {
+        old: String,
+        new: String,
+    },
+    RenameTable(TableName),
+    /// ENGINE, CHARSET, COLLATE, COMMENT, AUTO_INCREMENT, …
+    Option {
+        name: String,
+        value: String,
+    },
+    /// DISABLE KEYS, ENABLE KEYS, FORCE, ALGORITHM=, LOCK=: accepted, nothing to do.
+    Nothing,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ColumnPosition {
+    Last,
+    First,
+    After(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateIndex {
+    pub name: String,
+    pub unique: bool,
+    pub hash: bool,
+    pub table: TableName,
+    pub columns: Vec<ast::IndexColumn>,
+    pub if_not_exists: bool,
+}
+
+/// `LIKE 'pattern'` or `WHERE expression` behind a SHOW.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ShowFilter {
+    pub like: Option<String>,
+    pub condition: Option<ast::Expr>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Show {
+    Databases(ShowFilter),
+    Tables {
+        full: bool,
+        database: Option<String>,
+        filter: ShowFilter,
+    },
+    TableStatus {
+        database: Option<String>,
+        filter: ShowFilter,
+    },
+    Columns {
+        full: bool,
+        table: TableName,
+        filter: ShowFilter,
+    },
+    Indexes {
+        table: TableName,
+        filter: ShowFilter,
+    },
+    CreateTable(TableName),
+    CreateDatabase {
+        name: String,
+        if_not_exists: bool,
+    },
+    CreateUser(UserName),
+    Variables {
+        scope: Scope,
+        filter: ShowFilter,
+    },
+    Status {
+        scope: Scope,
+        filter: ShowFilter,
+    },
+    Warnings {
+        count: bool,
+        limit: Option<(u64, u64)>,
+    },
+    Errors {
+        count: bool,
+    },
+    Collation(ShowFilter),
+    CharacterSet(ShowFilter),
+    Engines,
+    Plugins,
+    Privileges,
+    ProcessList {
+        full: bool,
+    },
+    Grants(Option<UserName>),
+    /// Kinds of objects that Rauk has none of: an empty answer with MySQL's columns (TRIGGERS, EVENTS, FUNCTION STATUS, PROCEDURE STATUS, OPEN TABLES, MASTER STATUS …).
+    Empty {
+        kind: String,
+        filter: ShowFilter,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    Query(Box<ast::Query>),
+    /// INSERT and REPLACE, with IGNORE, ON DUPLICATE KEY UPDATE, SET form, SELECT source.
+    Insert(Box<ast::Insert>),
+    Update(Box<ast::Update>),
+    Delete(Box<ast::Delete>),
+    /// `format`: TRADITIONAL, JSON, TREE.
+    Explain {
+        analyze: bool,
+        format: Option<String>,
+        statement: Box<Statement>,
+    },
+
+    Begin {
+        read_only: Option<bool>,
+        consistent_snapshot: bool,
+    },
+    Commit {
+        chain: bool,
+        release: bool,
+    },
+    Rollback {
+        chain: bool,
+        release: bool,
+    },
+    Savepoint(String),
+    RollbackToSavepoint(String),
+    ReleaseSavepoint(String),
+    Set(Vec<SetItem>),
+    Use(String),
+
+    CreateDatabase {
+        name: String,
+        if_not_exists: bool,
+        charset: Option<String>,
+        collation: Option<String>,
+    },
+    AlterDatabase {
+        name: Option<String>,
+        charset: Option<String>,
+        collation: Option<String>,
+    },
+    DropDatabase {
+        name: String,
+        if_exists: bool,
+    },
+    CreateTable(Box<CreateTable>),
+    AlterTable {
+        table: TableName,
+        operations: Vec<AlterOperation>,
+    },
+    DropTable {
+        tables: Vec<TableName>,
+        if_exists: bool,
+        temporary: bool,
+    },
+    TruncateTable(TableName),
+    RenameTable(Vec<(TableName, TableName)>),
+    CreateIndex(Box<CreateIndex>),
+    DropIndex {
+        name: String,
+        table: TableName,
+        if_exists: bool,
+    },
+
+    CreateUser {
+        users: Vec<(UserName, Option<Authentication>)>,
+        if_not_exists: bool,
+    },
+    AlterUser {
+        users: Vec<(UserName, Option<Authentication>)>,
+        if_exists: bool,
+    },
+    DropUser {
+        users: Vec<UserName>,
+        if_exists: bool,
+    },
+    /// Privileges in upper case; `database`/`table` `None` is `*`.
+    Grant {
+        privileges: Vec<String>,
+        database: Option<String>,
+        table: Option<String>,
+        users: Vec<UserName>,
+        grant_option: bool,
+    },
+    Revoke {
+        privileges: Vec<String>,
+        database: Option<String>,
+        table: Option<String>,
+        users: Vec<UserName>,
+    },
+
+    Show(Show),
+    /// DESCRIBE table [column or pattern].
+    Describe {
+        table: TableName,
+        column: Option<String>,
+    },
+    Kill {
+        query_only: bool,
+        id: ast::Expr,
+    },
+    Prepare {
+        name: String,
+        from: PrepareSource,
+    },
+    Execute {
+        name: String,
+        using: Vec<String>,
+    },
+    Deallocate(String),
+    Do(Vec<ast::Expr>),
+    LockTables(Vec<(TableName, bool)>),
+    UnlockTables,
+    /// ANALYZE, CHECK, OPTIMIZE, REPAIR TABLE: the verb in lower case.
+    TableMaintenance {
+        verb: String,
+        tables: Vec<TableName>,
+    },
+    /// FLUSH of anything.
+    Flush(String),
+    /// What MySQL has and Rauk has not yet: error 1235 that names it.
+    Unsupported(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum PrepareSource {
+    Text(String),
+    Variable(String),
+}

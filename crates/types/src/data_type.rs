@@ -1,0 +1,167 @@
+//! Column and expression types, as MySQL declares and reports them.
+
+use crate::Collation;
+use serde::{Deserialize, Serialize};
+
+/// The families of MySQL's types that Rauk has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum TypeKind {
+    /// The type of a bare NULL literal.
+    Null,
+    TinyInt,
+    SmallInt,
+    MediumInt,
+    Int,
+    BigInt,
+    Decimal,
+    Float,
+    Double,
+    Char,
+    VarChar,
+    TinyText,
+    Text,
+    MediumText,
+    LongText,
+    Binary,
+    VarBinary,
+    TinyBlob,
+    Blob,
+    MediumBlob,
+    LongBlob,
+    Date,
+    Time,
+    DateTime,
+    Timestamp,
+    Json,
+}
+
+/// A complete type: family and attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct DataType {
+    pub kind: TypeKind,
+    pub unsigned: bool,
+    /// CHAR, VARCHAR: characters. BINARY, VARBINARY: bytes. TEXT and BLOB kinds: the
+    /// limit in bytes. Integers: display width where one was given (`tinyint(1)`), else 0.
+    pub length: u32,
+    /// DECIMAL: total digits (1–65). Else 0.
+    pub precision: u8,
+    /// DECIMAL: digits behind the point (0–30). TIME, DATETIME, TIMESTAMP: digits of the
+    /// fraction of a second (0–6). FLOAT, DOUBLE: 31 = not fixed.
+    pub scale: u8,
+    /// Of character types; [`Collation::Binary`] for all others.
+    pub collation: Collation,
+}
+
+impl DataType {
+    /// A type with the defaults of its family.
+    pub const fn new(kind: TypeKind) -> Self {
+        let (length, precision, scale) = match kind {
+            TypeKind::Decimal => (0, 10, 0),
+            TypeKind::Float | TypeKind::Double => (0, 0, 31),
+            TypeKind::Char | TypeKind::Binary => (1, 0, 0),
+            TypeKind::TinyText | TypeKind::TinyBlob => (255, 0, 0),
+            TypeKind::Text | TypeKind::Blob => (65_535, 0, 0),
+            TypeKind::MediumText | TypeKind::MediumBlob => (16_777_215, 0, 0),
+            TypeKind::LongText | TypeKind::LongBlob | TypeKind::Json => (u32::MAX, 0, 0),
+            _ => (0, 0, 0),
+        };
+        let collation = match kind {
+            TypeKind::Char
+            | TypeKind::VarChar
+            | TypeKind::TinyText
+            | TypeKind::Text
+            | TypeKind::MediumText
+            | TypeKind::LongText => Collation::DEFAULT,
+            TypeKind::Json => Collation::Utf8mb4Bin,
+            _ => Collation::Binary,
+        };
+        DataType { kind, unsigned: false, length, precision, scale, collation }
+    }
+
+    pub const BIGINT: DataType = DataType::new(TypeKind::BigInt);
+    pub const BIGINT_UNSIGNED: DataType = DataType { unsigned: true, ..DataType::new(TypeKind::BigInt) };
+    pub const DOUBLE: DataType = DataType::new(TypeKind::Double);
+
+    pub const fn decimal(precision: u8, scale: u8) -> Self {
+        DataType { precision, scale, ..DataType::new(TypeKind::Decimal) }
+    }
+
+    pub const fn varchar(chars: u32, collation: Collation) -> Self {
+        DataType { length: chars, collation, ..DataType::new(TypeKind::VarChar) }
+    }
+
+    pub const fn varbinary(bytes: u32) -> Self {
+        DataType { length: bytes, ..DataType::new(TypeKind::VarBinary) }
+    }
+
+    pub const fn is_integer(&self) -> bool {
+        matches!(
+            self.kind,
+            TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int | TypeKind::BigInt
+        )
+    }
+
+    pub const fn is_numeric(&self) -> bool {
+        self.is_integer() || matches!(self.kind, TypeKind::Decimal | TypeKind::Float | TypeKind::Double)
+    }
+
+    /// CHAR, VARCHAR and the TEXT kinds: text with a collation (JSON is text too, in utf8mb4_bin).
+    pub const fn is_text(&self) -> bool {
+        matches!(
+            self.kind,
+            TypeKind::Char
+                | TypeKind::VarChar
+                | TypeKind::TinyText
+                | TypeKind::Text
+                | TypeKind::MediumText
+                | TypeKind::LongText
+                | TypeKind::Json
+        )
+    }
+
+    /// BINARY, VARBINARY and the BLOB kinds.
+    pub const fn is_bytes(&self) -> bool {
+        matches!(
+            self.kind,
+            TypeKind::Binary
+                | TypeKind::VarBinary
+                | TypeKind::TinyBlob
+                | TypeKind::Blob
+                | TypeKind::MediumBlob
+                | TypeKind::LongBlob
+        )
+    }
+
+    pub const fn is_temporal(&self) -> bool {
+        matches!(self.kind, TypeKind::Date | TypeKind::Time | TypeKind::DateTime | TypeKind::Timestamp)
+    }
+
+    /// The kinds that need a prefix length in an index and may not have a literal default.
+    pub const fn is_lob(&self) -> bool {
+        matches!(
+            self.kind,
+            TypeKind::TinyText
+                | TypeKind::Text
+                | TypeKind::MediumText
+                | TypeKind::LongText
+                | TypeKind::TinyBlob
+                | TypeKind::Blob
+                | TypeKind::MediumBlob
+                | TypeKind::LongBlob
+                | TypeKind::Json
+        )
+    }
+
+    /// Smallest and largest value of an integer type, as i128. `None` for other types.
+    pub const fn integer_range(&self) -> Option<(i128, i128)> {
+        let bits = match self.kind {
+            TypeKind::TinyInt => 8,
+            TypeKind::SmallInt => 16,
+            TypeKind::MediumInt => 24,
+            TypeKind::Int => 32,
+            TypeKind::BigInt => 64,
+            _ => return None,
+        };
+        Some(if self.unsigned { (0, (1i128 << bits) - 1) } else { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) })
+    }
+}

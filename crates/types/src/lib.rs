@@ -1,0 +1,30 @@
+//! The vocabulary that every other crate speaks: values and their types, table
+//! schemas, the codecs of rows and keys, collations, ids, and error classes.
+//!
+//! Nothing here does I/O, reads a clock or starts a thread. Layouts that reach
+//! a disk or a wire (rows, keys, hashes) are frozen: changing one needs a
+//! format version.
+
+pub mod collation;
+pub mod data_type;
+pub mod datetime;
+pub mod decimal;
+pub mod error;
+pub mod format;
+pub mod ids;
+pub mod key;
+pub mod result;
+pub mod row;
+pub mod schema;
+pub mod value;
+
+pub use collation::Collation;
+pub use data_type::{DataType, TypeKind};
+pub use datetime::{Date, DateTime, Time};
+pub use decimal::Decimal;
+pub use error::{ErrorClass, MysqlError};
+pub use ids::{ColumnId, IndexId, PartitionId, TableId, Timestamp, TxnId};
+pub use key::{KeyDef, KeyPart};
+pub use row::{RowLayout, RowView};
+pub use schema::{Column, IndexKind, IndexPart, IndexSchema, TableSchema};
+pub use value::{Value, ValueRef};

@@ -1,0 +1,61 @@
+//! What a statement gives back, and where it goes: the seam between SQL and the protocols.
+
+use crate::{DataType, MysqlError, ValueRef};
+use std::future::Future;
+use std::pin::Pin;
+
+/// A column of a result set, with what a client's metadata shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResultColumn {
+    /// The alias, or the expression's text.
+    pub name: String,
+    pub org_name: String,
+    pub table: String,
+    pub org_table: String,
+    pub database: String,
+    pub ty: DataType,
+    pub nullable: bool,
+    pub primary_key: bool,
+    pub unique_key: bool,
+    pub multiple_key: bool,
+    pub auto_increment: bool,
+}
+
+/// The end of a statement that succeeded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Completion {
+    pub affected_rows: u64,
+    pub last_insert_id: u64,
+    pub warnings: u16,
+    /// `Records: 3  Duplicates: 0  Warnings: 0` and the like.
+    pub info: String,
+    pub status: ServerStatus,
+}
+
+/// The flags that every OK and EOF packet carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerStatus {
+    pub in_transaction: bool,
+    pub autocommit: bool,
+    pub in_transaction_readonly: bool,
+    /// The statement was one of several and is not the last.
+    pub more_results: bool,
+    pub no_backslash_escapes: bool,
+}
+
+pub type FlushFuture<'a> = Pin<Box<dyn Future<Output = Result<(), MysqlError>> + Send + 'a>>;
+
+/// Receives the results of statements. Rows are written into a buffer; nothing reaches the
+/// client before `flush`, or before the statement's future has returned. A caller with a large result calls
+/// `flush` when `buffered` is large, after it made sure that what it read is durable.
+pub trait ResultSink: Send {
+    /// Begins a result set.
+    fn columns(&mut self, columns: &[ResultColumn]);
+    /// One row: as many values as columns.
+    fn row(&mut self, values: &[ValueRef<'_>]);
+    /// Ends a result set (after `columns`), or a statement without one.
+    fn complete(&mut self, completion: &Completion);
+    /// Bytes that wait to be sent.
+    fn buffered(&self) -> usize;
+    fn flush(&mut self) -> FlushFuture<'_>;
+}

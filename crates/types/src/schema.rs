@@ -1,0 +1,167 @@
+//! What a table is: columns, keys, how it is spread over partitions.
+//!
+//! A [`TableSchema`] is immutable and shared (`Arc`); every DDL makes a new one
+//! with a higher `version`. Rows carry the version of the *layout* they were
+//! written with ([`crate::row`]), so that ADD COLUMN and DROP COLUMN copy nothing.
+//!
+//! A unique secondary index has two parts: an *index table* of its own (an
+//! ordinary table, `entry_table`, whose primary key is the index key and whose
+//! other columns are the base row's primary key, partitioned by the index key;
+//! it guards uniqueness and serves point lookups), and an ordered index local to
+//! each partition of the base table, for ranges. NULLs are not in the index table.
+
+use crate::key::KeyDef;
+use crate::row::RowLayout;
+use crate::{Collation, ColumnId, DataType, IndexId, TableId, Value};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Buckets of a bucket map (design: every table hashes into so many, whatever the number of partitions).
+pub const BUCKETS: u16 = 3840;
+/// Longest encoded index key in bytes.
+pub const MAX_KEY_BYTES: usize = 3072;
+/// Longest row in bytes, TEXT and BLOB columns not counted.
+pub const MAX_ROW_BYTES: usize = 65_535;
+/// Longest TEXT or BLOB value in bytes.
+pub const MAX_LOB_BYTES: usize = 16 * 1024 * 1024;
+pub const MAX_COLUMNS: usize = 1017;
+pub const MAX_INDEXES: usize = 64;
+pub const MAX_KEY_PARTS: usize = 16;
+pub const MAX_IDENTIFIER_CHARS: usize = 64;
+
+/// Name of the column that is the primary key of a table declared without one: BIGINT UNSIGNED,
+/// filled from per-partition counters, never shown.
+pub const HIDDEN_KEY_COLUMN: &str = "\u{1}row_id";
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableSchema {
+    pub id: TableId,
+    /// Grows with every change of the definition.
+    pub version: u32,
+    pub database: String,
+    pub name: String,
+    /// In the order the user sees; the hidden key, if any, is last.
+    pub columns: Vec<Column>,
+    /// Primary key first. A hidden key's index is there too.
+    pub indexes: Vec<IndexSchema>,
+    /// Positions in `columns` of the distribution columns: the primary key or a part of it.
+    pub distribution: Vec<usize>,
+    /// Whether the primary key is [`HIDDEN_KEY_COLUMN`].
+    pub hidden_key: bool,
+    /// Position of the AUTO_INCREMENT column.
+    pub auto_increment: Option<usize>,
+    pub collation: Collation,
+    pub comment: String,
+    /// `PARTITION BY KEY(...)` was written out, so SHOW CREATE TABLE shows it.
+    pub explicit_partitioning: bool,
+    /// Set on the index table of a unique index: the base table and its index.
+    pub entry_of: Option<(TableId, IndexId)>,
+    /// Every layout that rows of this table may still have, oldest first; the last one is written.
+    pub layouts: Vec<Arc<RowLayout>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    pub id: ColumnId,
+    pub name: String,
+    pub ty: DataType,
+    pub nullable: bool,
+    pub default: ColumnDefault,
+    /// ON UPDATE CURRENT_TIMESTAMP, with its fraction digits.
+    pub on_update_now: bool,
+    pub comment: String,
+    /// What rows written before the column was added have in it.
+    pub initial: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ColumnDefault {
+    /// NOT NULL without DEFAULT: inserting without a value is error 1364.
+    None,
+    /// A constant, already converted to the column's type. An implicit or explicit NULL too.
+    Value(Value),
+    /// CURRENT_TIMESTAMP with the column's fraction digits.
+    Now,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IndexKind {
+    Primary,
+    Unique,
+    Ordered,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IndexSchema {
+    pub id: IndexId,
+    /// `PRIMARY` for the primary key.
+    pub name: String,
+    pub kind: IndexKind,
+    pub parts: Vec<IndexPart>,
+    /// USING HASH: no ordered index is kept (primary and unique only).
+    pub hash_only: bool,
+    /// The index table of a unique index.
+    pub entry_table: Option<TableId>,
+    pub comment: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexPart {
+    /// Position in `TableSchema::columns`.
+    pub column: usize,
+    /// Characters (text) or bytes (binary) of a prefix index.
+    pub prefix: Option<u32>,
+    pub descending: bool,
+}
+
+impl IndexSchema {
+    /// Whether partitions keep an ordered index for it.
+    pub fn is_ordered(&self) -> bool {
+        !self.hash_only
+    }
+}
+
+impl TableSchema {
+    pub fn primary(&self) -> &IndexSchema {
+        &self.indexes[0]
+    }
+
+    pub fn index(&self, id: IndexId) -> Option<&IndexSchema> {
+        self.indexes.iter().find(|i| i.id == id)
+    }
+
+    pub fn index_by_name(&self, name: &str) -> Option<&IndexSchema> {
+        self.indexes.iter().find(|i| i.name.eq_ignore_ascii_case(name))
+    }
+
+    pub fn column(&self, name: &str) -> Option<(usize, &Column)> {
+        self.columns.iter().enumerate().find(|(_, c)| c.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Columns a user sees (`SELECT *`): all but the hidden key.
+    pub fn visible_columns(&self) -> &[Column] {
+        &self.columns[..self.columns.len() - usize::from(self.hidden_key)]
+    }
+
+    /// The layout that new rows get, and its version number as stored in row headers.
+    pub fn layout(&self) -> &Arc<RowLayout> {
+        self.layouts.last().expect("a table has a layout")
+    }
+
+    /// The layout a stored row was written with.
+    pub fn layout_of(&self, version: u16) -> &Arc<RowLayout> {
+        &self.layouts[version as usize]
+    }
+
+    /// How the keys of `index` are encoded. Cache the result: it allocates.
+    pub fn key_def(&self, index: &IndexSchema) -> KeyDef {
+        KeyDef::new(self, &index.parts)
+    }
+
+    /// How the distribution columns are encoded; its bytes are hashed to a bucket.
+    pub fn distribution_def(&self) -> KeyDef {
+        let parts: Vec<IndexPart> =
+            self.distribution.iter().map(|&column| IndexPart { column, prefix: None, descending: false }).collect();
+        KeyDef::new(self, &parts)
+    }
+}
