@@ -64,7 +64,8 @@ impl Parser<'_> {
     }
 
     fn skip_password_option(&mut self) -> Result<()> {
-        const WORDS: &[&str] = &["EXPIRE", "HISTORY", "REUSE", "REQUIRE", "INTERVAL", "NEVER", "DEFAULT", "CURRENT", "OPTIONAL", "DAY"];
+        const WORDS: &[&str] =
+            &["EXPIRE", "HISTORY", "REUSE", "REQUIRE", "INTERVAL", "NEVER", "DEFAULT", "CURRENT", "OPTIONAL", "DAY"];
         let start = self.position();
         while self.accept_any_kw(WORDS).is_some() || self.accept(Kind::Integer) {}
         if self.position() == start { self.fail() } else { Ok(()) }

@@ -30,13 +30,28 @@ impl Parser<'_> {
 
     fn partition_operation(&self) -> Option<&'static str> {
         const VERBS: &[&str] = &[
-            "ADD", "DROP", "DISCARD", "IMPORT", "TRUNCATE", "COALESCE", "REORGANIZE", "EXCHANGE", "ANALYZE", "CHECK", "OPTIMIZE",
-            "REBUILD", "REPAIR", "REMOVE",
+            "ADD",
+            "DROP",
+            "DISCARD",
+            "IMPORT",
+            "TRUNCATE",
+            "COALESCE",
+            "REORGANIZE",
+            "EXCHANGE",
+            "ANALYZE",
+            "CHECK",
+            "OPTIMIZE",
+            "REBUILD",
+            "REPAIR",
+            "REMOVE",
         ];
-        if self.is_kw("PARTITION") || (self.is_any_kw(VERBS) && (self.is_kw_at(1, "PARTITION") || self.is_kw_at(1, "PARTITIONING"))) {
+        if self.is_kw("PARTITION")
+            || (self.is_any_kw(VERBS) && (self.is_kw_at(1, "PARTITION") || self.is_kw_at(1, "PARTITIONING")))
+        {
             return Some("ALTER TABLE ... PARTITION");
         }
-        (self.is_any_kw(&["DISCARD", "IMPORT"]) && self.is_kw_at(1, "TABLESPACE")).then_some("ALTER TABLE ... TABLESPACE")
+        (self.is_any_kw(&["DISCARD", "IMPORT"]) && self.is_kw_at(1, "TABLESPACE"))
+            .then_some("ALTER TABLE ... TABLESPACE")
     }
 
     fn column_position(&mut self) -> Result<ColumnPosition> {
@@ -48,8 +63,21 @@ impl Parser<'_> {
 
     fn alter_operation(&mut self, operations: &mut Vec<AlterOperation>) -> Result<()> {
         let Some(verb) = self.accept_any_kw(&[
-            "ADD", "DROP", "MODIFY", "CHANGE", "ALTER", "RENAME", "DISABLE", "ENABLE", "FORCE", "ALGORITHM", "LOCK", "CONVERT", "ORDER",
-            "WITH", "WITHOUT",
+            "ADD",
+            "DROP",
+            "MODIFY",
+            "CHANGE",
+            "ALTER",
+            "RENAME",
+            "DISABLE",
+            "ENABLE",
+            "FORCE",
+            "ALGORITHM",
+            "LOCK",
+            "CONVERT",
+            "ORDER",
+            "WITH",
+            "WITHOUT",
         ]) else {
             // Table options may follow each other without commas.
             let mut any = false;
@@ -199,5 +227,4 @@ impl Parser<'_> {
         }
         Ok(AlterOperation::RenameTable(self.table_name()?))
     }
-
 }

@@ -284,13 +284,16 @@ impl<'a> Parser<'a> {
     }
 
     pub fn name(&mut self) -> Result<String> {
-        if self.is_name() { Ok(unquote_name(self.text(self.advance()))) } else { self.fail() }
+        if self.is_name() { self.any_word() } else { self.fail() }
     }
 
     /// A name behind a dot, or where only a name can stand: reserved words too.
     pub fn any_word(&mut self) -> Result<String> {
         match self.kind() {
-            Kind::Quoted | Kind::Word => Ok(unquote_name(self.text(self.advance()))),
+            Kind::Quoted | Kind::Word => {
+                let token = self.advance();
+                Ok(unquote_name(self.text(token)))
+            }
             _ => self.fail(),
         }
     }

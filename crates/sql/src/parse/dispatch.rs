@@ -66,9 +66,8 @@ impl Parser<'_> {
             "HANDLER" => self.unsupported("HANDLER"),
             "SIGNAL" | "RESIGNAL" | "GET" => self.unsupported(&word),
             "INSTALL" | "UNINSTALL" => self.unsupported(&format!("{word} PLUGIN")),
-            "CHANGE" | "RESET" | "PURGE" | "STOP" | "BINLOG" | "CLONE" | "SHUTDOWN" | "RESTART" | "HELP" | "IMPORT" | "CACHE" => {
-                self.unsupported(&word)
-            }
+            "CHANGE" | "RESET" | "PURGE" | "STOP" | "BINLOG" | "CLONE" | "SHUTDOWN" | "RESTART" | "HELP" | "IMPORT"
+            | "CACHE" => self.unsupported(&word),
             _ => self.fail(),
         }
     }
@@ -224,7 +223,17 @@ impl Parser<'_> {
             return self.unsupported(&format!("CREATE {word} INDEX"));
         }
         if let Some(word) = self.accept_any_kw(&[
-            "VIEW", "PROCEDURE", "FUNCTION", "AGGREGATE", "TRIGGER", "EVENT", "SERVER", "TABLESPACE", "ROLE", "RESOURCE", "SEQUENCE",
+            "VIEW",
+            "PROCEDURE",
+            "FUNCTION",
+            "AGGREGATE",
+            "TRIGGER",
+            "EVENT",
+            "SERVER",
+            "TABLESPACE",
+            "ROLE",
+            "RESOURCE",
+            "SEQUENCE",
         ]) {
             return self.unsupported(&format!("CREATE {word}"));
         }
@@ -255,7 +264,8 @@ impl Parser<'_> {
         let (mut charset, mut collation) = (None, None);
         loop {
             self.accept_kw("DEFAULT");
-            if self.accept_kws(&["CHARACTER", "SET"]) || self.accept_kw("CHARSET") || self.accept_kws(&["CHAR", "SET"]) {
+            if self.accept_kws(&["CHARACTER", "SET"]) || self.accept_kw("CHARSET") || self.accept_kws(&["CHAR", "SET"])
+            {
                 self.accept(Kind::Eq);
                 charset = Some(self.charset_name()?);
             } else if self.accept_kw("COLLATE") {
@@ -291,7 +301,18 @@ impl Parser<'_> {
             return self.unsupported("ALTER LOGFILE GROUP");
         }
         match self.accept_any_kw(&[
-            "VIEW", "PROCEDURE", "FUNCTION", "EVENT", "SERVER", "TABLESPACE", "INSTANCE", "RESOURCE", "ALGORITHM", "DEFINER", "SQL", "UNDO",
+            "VIEW",
+            "PROCEDURE",
+            "FUNCTION",
+            "EVENT",
+            "SERVER",
+            "TABLESPACE",
+            "INSTANCE",
+            "RESOURCE",
+            "ALGORITHM",
+            "DEFINER",
+            "SQL",
+            "UNDO",
             "SEQUENCE",
         ]) {
             Some("ALGORITHM" | "DEFINER" | "SQL") => self.unsupported("ALTER VIEW"),
@@ -329,7 +350,18 @@ impl Parser<'_> {
             return self.unsupported("DROP LOGFILE GROUP");
         }
         match self.accept_any_kw(&[
-            "VIEW", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "SERVER", "TABLESPACE", "ROLE", "RESOURCE", "SPATIAL", "UNDO", "SEQUENCE",
+            "VIEW",
+            "PROCEDURE",
+            "FUNCTION",
+            "TRIGGER",
+            "EVENT",
+            "SERVER",
+            "TABLESPACE",
+            "ROLE",
+            "RESOURCE",
+            "SPATIAL",
+            "UNDO",
+            "SEQUENCE",
         ]) {
             Some(word) => self.unsupported(&format!("DROP {word}")),
             None => self.fail(),
@@ -372,8 +404,7 @@ impl Parser<'_> {
                     return self.fail();
                 }
                 let name = self.name()?;
-                let using =
-                    if self.accept_kw("USING") { self.comma_separated(Self::user_variable)? } else { vec![] };
+                let using = if self.accept_kw("USING") { self.comma_separated(Self::user_variable)? } else { vec![] };
                 Ok(Statement::Execute { name, using })
             }
             _ => {
@@ -430,7 +461,18 @@ impl Parser<'_> {
             return self.unsupported("Histograms");
         }
         while self
-            .accept_any_kw(&["FOR", "UPGRADE", "QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM", "PERSISTENT", "ALL"])
+            .accept_any_kw(&[
+                "FOR",
+                "UPGRADE",
+                "QUICK",
+                "FAST",
+                "MEDIUM",
+                "EXTENDED",
+                "CHANGED",
+                "USE_FRM",
+                "PERSISTENT",
+                "ALL",
+            ])
             .is_some()
         {}
         Ok(Statement::TableMaintenance { verb: word.to_ascii_lowercase(), tables })

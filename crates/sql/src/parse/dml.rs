@@ -9,8 +9,8 @@ use super::query::query_of;
 use super::statement::Statement;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, Delete, FromTable, Ident, Insert, InsertAliases, ObjectName, OnInsert, SetExpr, TableFactor,
-    TableObject, TableWithJoins, Update,
+    Assignment, AssignmentTarget, Delete, FromTable, Ident, Insert, InsertAliases, ObjectName, OnInsert, SetExpr,
+    TableFactor, TableObject, TableWithJoins, Update,
 };
 
 impl Parser<'_> {
@@ -37,7 +37,9 @@ impl Parser<'_> {
         }
         if !has_columns && self.accept_kw("SET") {
             assignments = self.comma_separated(Self::assignment)?;
-        } else if (self.is_kw("VALUES") || self.is_kw("VALUE")) && !(self.is_kw_at(1, "ROW") && has_columns && self.is_kw("VALUE")) {
+        } else if (self.is_kw("VALUES") || self.is_kw("VALUE"))
+            && !(self.is_kw_at(1, "ROW") && has_columns && self.is_kw("VALUE"))
+        {
             self.advance();
             source = Some(Box::new(query_of(SetExpr::Values(self.insert_values()?))));
         } else if self.is_query_start() {

@@ -29,8 +29,8 @@ use super::lexer::{Kind, literal_digits};
 use super::reserved::{is_reserved, is_reserved_function};
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
-use sqlparser::ast::*;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
+use sqlparser::ast::*;
 use sqlparser::tokenizer::Span;
 
 /// ER_PS_MANY_PARAM.
@@ -92,8 +92,25 @@ fn balanced(mut operands: Vec<Expr>, op: &BinaryOperator) -> Expr {
 
 /// The units of INTERVAL, EXTRACT and TIMESTAMPADD.
 const UNITS: &[&str] = &[
-    "MICROSECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "SECOND_MICROSECOND", "MINUTE_MICROSECOND",
-    "MINUTE_SECOND", "HOUR_MICROSECOND", "HOUR_SECOND", "HOUR_MINUTE", "DAY_MICROSECOND", "DAY_SECOND", "DAY_MINUTE", "DAY_HOUR",
+    "MICROSECOND",
+    "SECOND",
+    "MINUTE",
+    "HOUR",
+    "DAY",
+    "WEEK",
+    "MONTH",
+    "QUARTER",
+    "YEAR",
+    "SECOND_MICROSECOND",
+    "MINUTE_MICROSECOND",
+    "MINUTE_SECOND",
+    "HOUR_MICROSECOND",
+    "HOUR_SECOND",
+    "HOUR_MINUTE",
+    "DAY_MICROSECOND",
+    "DAY_SECOND",
+    "DAY_MINUTE",
+    "DAY_HOUR",
     "YEAR_MONTH",
 ];
 
@@ -402,10 +419,7 @@ impl Parser<'_> {
     pub fn placeholder(&mut self) -> Result<Expr> {
         self.expect(Kind::Placeholder)?;
         if self.parameters >= MAX_PARAMETERS {
-            return Err(MysqlError::new(
-                PS_MANY_PARAM,
-                "Prepared statement contains too many placeholders",
-            ));
+            return Err(MysqlError::new(PS_MANY_PARAM, "Prepared statement contains too many placeholders"));
         }
         self.parameters += 1;
         Ok(value(Value::Placeholder(format!("?{}", self.parameters - 1))))
@@ -494,8 +508,8 @@ impl Parser<'_> {
                 };
                 return Ok(typed_string(data_type, self.string()?));
             }
-            "CURRENT_TIMESTAMP" | "CURRENT_DATE" | "CURRENT_TIME" | "CURRENT_USER" | "LOCALTIME" | "LOCALTIMESTAMP" | "UTC_DATE"
-            | "UTC_TIME" | "UTC_TIMESTAMP"
+            "CURRENT_TIMESTAMP" | "CURRENT_DATE" | "CURRENT_TIME" | "CURRENT_USER" | "LOCALTIME" | "LOCALTIMESTAMP"
+            | "UTC_DATE" | "UTC_TIME" | "UTC_TIMESTAMP"
                 if next != Kind::LParen =>
             {
                 self.advance();
@@ -586,11 +600,14 @@ impl Parser<'_> {
 
     pub fn window_spec(&mut self) -> Result<WindowSpec> {
         self.parenthesized(|p| {
-            let window_name =
-                if p.is_name() && !p.is_any_kw(&["PARTITION", "ORDER", "ROWS", "RANGE"]) { Some(p.ident()?) } else { None };
-            let partition_by =
-                if p.accept_kws(&["PARTITION", "BY"]) { p.comma_separated(Self::expr)? } else { vec![] };
-            let order_by = if p.accept_kws(&["ORDER", "BY"]) { p.comma_separated(Self::order_by_expr)? } else { vec![] };
+            let window_name = if p.is_name() && !p.is_any_kw(&["PARTITION", "ORDER", "ROWS", "RANGE"]) {
+                Some(p.ident()?)
+            } else {
+                None
+            };
+            let partition_by = if p.accept_kws(&["PARTITION", "BY"]) { p.comma_separated(Self::expr)? } else { vec![] };
+            let order_by =
+                if p.accept_kws(&["ORDER", "BY"]) { p.comma_separated(Self::order_by_expr)? } else { vec![] };
             let units = match p.accept_any_kw(&["ROWS", "RANGE"]) {
                 Some("ROWS") => Some(WindowFrameUnits::Rows),
                 Some(_) => Some(WindowFrameUnits::Range),
@@ -626,8 +643,18 @@ impl Parser<'_> {
         let start = self.position();
         if !matches!(
             name,
-            "CAST" | "CONVERT" | "EXTRACT" | "POSITION" | "SUBSTRING" | "SUBSTR" | "MID" | "TRIM" | "TIMESTAMPADD" | "TIMESTAMPDIFF"
-                | "GET_FORMAT" | "CHAR"
+            "CAST"
+                | "CONVERT"
+                | "EXTRACT"
+                | "POSITION"
+                | "SUBSTRING"
+                | "SUBSTR"
+                | "MID"
+                | "TRIM"
+                | "TIMESTAMPADD"
+                | "TIMESTAMPDIFF"
+                | "GET_FORMAT"
+                | "CHAR"
         ) {
             return Ok(None);
         }
@@ -684,7 +711,9 @@ impl Parser<'_> {
                 call(name, vec![value(Value::SingleQuotedString(unit)), first, second])
             }
             "GET_FORMAT" => {
-                let Some(kind) = self.accept_any_kw(&["DATE", "TIME", "DATETIME", "TIMESTAMP"]) else { return self.fail() };
+                let Some(kind) = self.accept_any_kw(&["DATE", "TIME", "DATETIME", "TIMESTAMP"]) else {
+                    return self.fail();
+                };
                 self.expect(Kind::Comma)?;
                 call(name, vec![value(Value::SingleQuotedString(kind.to_string())), self.expr()?])
             }
@@ -694,7 +723,14 @@ impl Parser<'_> {
                 if self.accept_kw("USING") {
                     let charset = Some(ObjectName::from(vec![Ident::new(self.charset_name()?)]));
                     let expr = Box::new(expr);
-                    Expr::Convert { is_try: false, expr, data_type: None, charset, target_before_value: false, styles: vec![] }
+                    Expr::Convert {
+                        is_try: false,
+                        expr,
+                        data_type: None,
+                        charset,
+                        target_before_value: false,
+                        styles: vec![],
+                    }
                 } else {
                     expr
                 }
@@ -829,8 +865,9 @@ fn typed_string(data_type: DataType, text: String) -> Expr {
 /// Character sets that may introduce a literal.
 fn is_introducer(word: &str) -> bool {
     const CHARSETS: &[&str] = &[
-        "_utf8mb4", "_utf8mb3", "_utf8", "_binary", "_latin1", "_ascii", "_ucs2", "_utf16", "_utf16le", "_utf32", "_cp1250", "_cp1251",
-        "_cp1252", "_latin2", "_koi8r", "_gbk", "_gb2312", "_gb18030", "_big5", "_sjis", "_ujis", "_euckr", "_cp932",
+        "_utf8mb4", "_utf8mb3", "_utf8", "_binary", "_latin1", "_ascii", "_ucs2", "_utf16", "_utf16le", "_utf32",
+        "_cp1250", "_cp1251", "_cp1252", "_latin2", "_koi8r", "_gbk", "_gb2312", "_gb18030", "_big5", "_sjis", "_ujis",
+        "_euckr", "_cp932",
     ];
     CHARSETS.iter().any(|c| c.eq_ignore_ascii_case(word))
 }

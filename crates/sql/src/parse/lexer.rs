@@ -143,10 +143,6 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    pub fn source(&self) -> &'a str {
-        self.sql
-    }
-
     #[inline]
     fn at(&self, position: usize) -> u8 {
         self.bytes.get(position).copied().unwrap_or(0)
@@ -421,16 +417,18 @@ impl<'a> Lexer<'a> {
                     break;
                 }
             }
-            return if end == start + 2 { self.take(Kind::Bad, 2) } else { self.take(Kind::SystemVariable, end - start) };
+            return if end == start + 2 {
+                self.take(Kind::Bad, 2)
+            } else {
+                self.take(Kind::SystemVariable, end - start)
+            };
         }
         match self.at(start + 1) {
             b'`' => self.scan_quoted(Kind::UserVariable, start + 1, b'`'),
             quote @ (b'\'' | b'"') => self.scan_string(Kind::UserVariable, start + 1, quote),
             _ => {
-                let length = self.bytes[start + 1..]
-                    .iter()
-                    .position(|&b| !variable(b))
-                    .unwrap_or(self.bytes.len() - start - 1);
+                let length =
+                    self.bytes[start + 1..].iter().position(|&b| !variable(b)).unwrap_or(self.bytes.len() - start - 1);
                 self.take(if length == 0 { Kind::At } else { Kind::UserVariable }, length + 1)
             }
         }
@@ -517,55 +515,70 @@ mod tests {
 
     #[test]
     fn numbers_and_names() {
-        assert_eq!(lex("1 1.5 .5 1e3 1.5E-3 1."), [
-            (Kind::Integer, "1"),
-            (Kind::Decimal, "1.5"),
-            (Kind::Decimal, ".5"),
-            (Kind::Float, "1e3"),
-            (Kind::Float, "1.5E-3"),
-            (Kind::Decimal, "1.")
-        ]);
-        assert_eq!(lex("1st a.1 a.5b 1e"), [
-            (Kind::Word, "1st"),
-            (Kind::Word, "a"),
-            (Kind::Dot, "."),
-            (Kind::Word, "1"),
-            (Kind::Word, "a"),
-            (Kind::Dot, "."),
-            (Kind::Word, "5b"),
-            (Kind::Word, "1e")
-        ]);
-        assert_eq!(lex("0x1F 0xg x'AB' b'01' 0b11 N'x' x'1'"), [
-            (Kind::Hex, "0x1F"),
-            (Kind::Word, "0xg"),
-            (Kind::Hex, "x'AB'"),
-            (Kind::Bit, "b'01'"),
-            (Kind::Bit, "0b11"),
-            (Kind::National, "N'x'"),
-            (Kind::Bad, "x"),
-            (Kind::String, "'1'")
-        ]);
+        assert_eq!(
+            lex("1 1.5 .5 1e3 1.5E-3 1."),
+            [
+                (Kind::Integer, "1"),
+                (Kind::Decimal, "1.5"),
+                (Kind::Decimal, ".5"),
+                (Kind::Float, "1e3"),
+                (Kind::Float, "1.5E-3"),
+                (Kind::Decimal, "1.")
+            ]
+        );
+        assert_eq!(
+            lex("1st a.1 a.5b 1e"),
+            [
+                (Kind::Word, "1st"),
+                (Kind::Word, "a"),
+                (Kind::Dot, "."),
+                (Kind::Word, "1"),
+                (Kind::Word, "a"),
+                (Kind::Dot, "."),
+                (Kind::Word, "5b"),
+                (Kind::Word, "1e")
+            ]
+        );
+        assert_eq!(
+            lex("0x1F 0xg x'AB' b'01' 0b11 N'x' x'1'"),
+            [
+                (Kind::Hex, "0x1F"),
+                (Kind::Word, "0xg"),
+                (Kind::Hex, "x'AB'"),
+                (Kind::Bit, "b'01'"),
+                (Kind::Bit, "0b11"),
+                (Kind::National, "N'x'"),
+                (Kind::Bad, "x"),
+                (Kind::String, "'1'")
+            ]
+        );
     }
 
     #[test]
     fn strings_and_variables() {
-        assert_eq!(lex(r#"'it''s' 'a\'b' "x""y" `q``r`"#), [
-            (Kind::String, "'it''s'"),
-            (Kind::String, r"'a\'b'"),
-            (Kind::String, "\"x\"\"y\""),
-            (Kind::Quoted, "`q``r`")
-        ]);
-        assert_eq!(lex("@a @'b c' @`d` @@x @@global.`y` a@b @ c"), [
-            (Kind::UserVariable, "@a"),
-            (Kind::UserVariable, "@'b c'"),
-            (Kind::UserVariable, "@`d`"),
-            (Kind::SystemVariable, "@@x"),
-            (Kind::SystemVariable, "@@global.`y`"),
-            (Kind::Word, "a"),
-            (Kind::UserVariable, "@b"),
-            (Kind::At, "@"),
-            (Kind::Word, "c")
-        ]);
+        assert_eq!(
+            lex(r#"'it''s' 'a\'b' "x""y" `q``r`"#),
+            [
+                (Kind::String, "'it''s'"),
+                (Kind::String, r"'a\'b'"),
+                (Kind::String, "\"x\"\"y\""),
+                (Kind::Quoted, "`q``r`")
+            ]
+        );
+        assert_eq!(
+            lex("@a @'b c' @`d` @@x @@global.`y` a@b @ c"),
+            [
+                (Kind::UserVariable, "@a"),
+                (Kind::UserVariable, "@'b c'"),
+                (Kind::UserVariable, "@`d`"),
+                (Kind::SystemVariable, "@@x"),
+                (Kind::SystemVariable, "@@global.`y`"),
+                (Kind::Word, "a"),
+                (Kind::UserVariable, "@b"),
+                (Kind::At, "@"),
+                (Kind::Word, "c")
+            ]
+        );
         assert_eq!(lex("'open"), [(Kind::Bad, "'open")]);
         let ansi = Mode { ansi_quotes: true, no_backslash_escapes: true, ..Mode::default() };
         assert_eq!(lex_mode(r#""a" 'b\'"#, ansi), [(Kind::Quoted, "\"a\""), (Kind::String, r"'b\'")]);
@@ -576,9 +589,10 @@ mod tests {
     #[test]
     fn comments() {
         assert_eq!(texts("a -- b\nc # d\n e /* f */ g --h"), ["a", "c", "e", "g", "-", "-", "h"]);
-        assert_eq!(texts("a /*!40101 b */ c /*!80037 d */ e /*! f */ /*!999999 /* x */ y */ g /*M! h */"), [
-            "a", "b", "c", "e", "f", "g"
-        ]);
+        assert_eq!(
+            texts("a /*!40101 b */ c /*!80037 d */ e /*! f */ /*!999999 /* x */ y */ g /*M! h */"),
+            ["a", "b", "c", "e", "f", "g"]
+        );
         assert_eq!(texts("'/* x */' /*+ hint */ b /*!50000 'x*/y' */"), ["'/* x */'", "b", "'x*/y'"]);
         assert_eq!(lex("a /* b"), [(Kind::Word, "a"), (Kind::Bad, "/* b")]);
         assert_eq!(texts("a--"), ["a"]);

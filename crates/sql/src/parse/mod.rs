@@ -60,7 +60,10 @@ pub struct Parsed {
 /// Parses one statement; a semicolon may end it. Errors: 1065 when there is none, 1064 with the place, 1235 for clauses that Rauk has not.
 pub fn parse(sql: &str, mode: Mode) -> Result<Parsed, MysqlError> {
     if sql.len() > u32::MAX as usize {
-        return Err(MysqlError::new(codes::NET_PACKET_TOO_LARGE, "Got a packet bigger than 'max_allowed_packet' bytes"));
+        return Err(MysqlError::new(
+            codes::NET_PACKET_TOO_LARGE,
+            "Got a packet bigger than 'max_allowed_packet' bytes",
+        ));
     }
     let mut parser = Parser::new(sql, mode);
     if parser.kind() == lexer::Kind::End {
@@ -89,8 +92,10 @@ pub fn parameter_index(placeholder: &str) -> Option<usize> {
 /// Parses anything, in every mode, and drops the result: the entry for fuzzing.
 pub fn fuzz_parse(data: &[u8]) {
     let Ok(sql) = std::str::from_utf8(data) else { return };
-    for mode in [Mode::default(), Mode { ansi_quotes: true, no_backslash_escapes: true, pipes_as_concat: true, high_not_precedence: true }]
-    {
+    for mode in [
+        Mode::default(),
+        Mode { ansi_quotes: true, no_backslash_escapes: true, pipes_as_concat: true, high_not_precedence: true },
+    ] {
         for text in split(sql, mode) {
             let _ = parse(text, mode);
         }

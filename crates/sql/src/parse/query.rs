@@ -172,8 +172,17 @@ impl Parser<'_> {
             sql_calc_found_rows: false,
         };
         const MODIFIERS: &[&str] = &[
-            "ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "STRAIGHT_JOIN", "SQL_SMALL_RESULT", "SQL_BIG_RESULT", "SQL_BUFFER_RESULT",
-            "SQL_NO_CACHE", "SQL_CACHE", "SQL_CALC_FOUND_ROWS",
+            "ALL",
+            "DISTINCT",
+            "DISTINCTROW",
+            "HIGH_PRIORITY",
+            "STRAIGHT_JOIN",
+            "SQL_SMALL_RESULT",
+            "SQL_BIG_RESULT",
+            "SQL_BUFFER_RESULT",
+            "SQL_NO_CACHE",
+            "SQL_CACHE",
+            "SQL_CALC_FOUND_ROWS",
         ];
         while let Some(word) = self.accept_any_kw(MODIFIERS) {
             match word {
@@ -201,8 +210,7 @@ impl Parser<'_> {
                 let _ = p.accept_any_kw(&["ASC", "DESC"]);
                 Ok(expr)
             })?;
-            let rollup =
-                if self.accept_kws(&["WITH", "ROLLUP"]) { vec![GroupByWithModifier::Rollup] } else { vec![] };
+            let rollup = if self.accept_kws(&["WITH", "ROLLUP"]) { vec![GroupByWithModifier::Rollup] } else { vec![] };
             group_by = GroupByExpr::Expressions(expressions, rollup);
         }
         let having = if self.accept_kw("HAVING") { Some(self.expr()?) } else { None };
@@ -258,7 +266,10 @@ impl Parser<'_> {
     /// `table.*` or `database.table.*`: how many tokens.
     fn qualified_wildcard(&self) -> Option<usize> {
         let mut ahead = 0;
-        while matches!(self.kind_at(ahead), Kind::Word | Kind::Quoted) && self.kind_at(ahead + 1) == Kind::Dot && ahead < 4 {
+        while matches!(self.kind_at(ahead), Kind::Word | Kind::Quoted)
+            && self.kind_at(ahead + 1) == Kind::Dot
+            && ahead < 4
+        {
             ahead += 2;
             if self.kind_at(ahead) == Kind::Star {
                 return Some(ahead);
@@ -380,7 +391,8 @@ impl Parser<'_> {
             if of.is_empty() {
                 locks.push(LockClause { lock_type, of: None, nonblock });
             } else {
-                let clause = |name| LockClause { lock_type: lock_type.clone(), of: Some(name), nonblock: nonblock.clone() };
+                let clause =
+                    |name| LockClause { lock_type: lock_type.clone(), of: Some(name), nonblock: nonblock.clone() };
                 locks.extend(of.into_iter().map(clause));
             }
         }
@@ -410,7 +422,11 @@ impl Parser<'_> {
                     Some("STRAIGHT_JOIN") => {
                         let relation = self.table_factor()?;
                         let constraint = self.join_constraint(false)?;
-                        joins.push(Join { relation, global: false, join_operator: JoinOperator::StraightJoin(constraint) });
+                        joins.push(Join {
+                            relation,
+                            global: false,
+                            join_operator: JoinOperator::StraightJoin(constraint),
+                        });
                         continue;
                     }
                     Some("JOIN") => {}
@@ -420,7 +436,9 @@ impl Parser<'_> {
             let mut relation = self.table_factor()?;
             // `a JOIN b JOIN c ON … ON …`: the inner join belongs to the right side. Without ON before the next join it is
             // simply left-associative, unless a condition of this one is still to come, which only an outer join demands.
-            if side.is_some() && self.is_any_kw(&["JOIN", "INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "STRAIGHT_JOIN"]) {
+            if side.is_some()
+                && self.is_any_kw(&["JOIN", "INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "STRAIGHT_JOIN"])
+            {
                 let inner = self.nested(Self::joins)?;
                 relation = TableFactor::NestedJoin {
                     table_with_joins: Box::new(TableWithJoins { relation, joins: inner }),
@@ -532,8 +550,9 @@ impl Parser<'_> {
                     depth -= 1;
                     if depth == 0 {
                         let next = self.peek_at(ahead + 1);
-                        let set_operator =
-                            ["UNION", "EXCEPT", "INTERSECT", "ORDER", "LIMIT", "FOR"].iter().any(|k| self.is_kw_at(ahead + 1, k));
+                        let set_operator = ["UNION", "EXCEPT", "INTERSECT", "ORDER", "LIMIT", "FOR"]
+                            .iter()
+                            .any(|k| self.is_kw_at(ahead + 1, k));
                         return matches!(next.kind, Kind::Word | Kind::Quoted | Kind::Comma) && !set_operator;
                     }
                 }
@@ -546,10 +565,7 @@ impl Parser<'_> {
 
     fn derived_alias(&mut self) -> Result<Option<TableAlias>> {
         let Some(mut alias) = self.table_alias()? else {
-            return Err(MysqlError::new(
-                codes::DERIVED_MUST_HAVE_ALIAS,
-                "Every derived table must have its own alias",
-            ));
+            return Err(MysqlError::new(codes::DERIVED_MUST_HAVE_ALIAS, "Every derived table must have its own alias"));
         };
         if alias.columns.is_empty() && self.kind() == Kind::LParen {
             alias.columns = self.alias_columns()?;

@@ -64,7 +64,9 @@ impl Parser<'_> {
             self.advance();
             return self.set_names();
         }
-        if self.accept_kws(&["CHARACTER", "SET"]) || (self.is_kw("CHARSET") && self.kind_at(1) != Kind::Eq && self.accept_kw("CHARSET")) {
+        if self.accept_kws(&["CHARACTER", "SET"])
+            || (self.is_kw("CHARSET") && self.kind_at(1) != Kind::Eq && self.accept_kw("CHARSET"))
+        {
             let charset = if self.accept_kw("DEFAULT") { None } else { Some(self.charset_name()?) };
             return Ok(SetItem::Names { charset, collation: None });
         }

@@ -45,10 +45,10 @@ mod tests {
     fn semicolons_outside_of_quotes_separate() {
         assert_eq!(parts("SELECT 1"), ["SELECT 1"]);
         assert_eq!(parts("SELECT 1;"), ["SELECT 1"]);
-        assert_eq!(parts("SELECT ';', `;`, \";\" /* ; */ -- ;\n; SELECT 2 # ;\n;"), [
-            "SELECT ';', `;`, \";\" /* ; */ -- ;",
-            "SELECT 2 # ;"
-        ]);
+        assert_eq!(
+            parts("SELECT ';', `;`, \";\" /* ; */ -- ;\n; SELECT 2 # ;\n;"),
+            ["SELECT ';', `;`, \";\" /* ; */ -- ;", "SELECT 2 # ;"]
+        );
         assert_eq!(parts(""), [""]);
         assert_eq!(parts(" ; ;SELECT 1; -- x"), ["", "", "SELECT 1"]);
         assert_eq!(parts("/*!40101 SET a=1; */ SET b=2"), ["/*!40101 SET a=1", "*/ SET b=2"]);

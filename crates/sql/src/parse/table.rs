@@ -197,7 +197,11 @@ impl Parser<'_> {
     /// A key or constraint definition, if one stands here.
     pub fn table_constraint(&mut self) -> Result<Option<TableConstraint>> {
         let named = self.accept_kw("CONSTRAINT");
-        let name = if named && !self.is_any_kw(&["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"]) { Some(self.ident()?) } else { None };
+        let name = if named && !self.is_any_kw(&["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"]) {
+            Some(self.ident()?)
+        } else {
+            None
+        };
         if self.accept_kw("PRIMARY") {
             self.expect_kw("KEY")?;
             let index_name = if self.is_name() && !self.is_kw("USING") { Some(self.ident()?) } else { None };
@@ -296,7 +300,9 @@ impl Parser<'_> {
                         let length = p.parenthesized(Self::integer)?;
                         let length = super::expression::value(Value::Number(length.to_string(), false));
                         match super::expression::call("", vec![length]) {
-                            Expr::Function(call) => Expr::Function(Function { name: ObjectName::from(vec![name]), ..call }),
+                            Expr::Function(call) => {
+                                Expr::Function(Function { name: ObjectName::from(vec![name]), ..call })
+                            }
                             other => other,
                         }
                     } else {
@@ -342,7 +348,12 @@ impl Parser<'_> {
     }
 
     /// Behind REFERENCES.
-    fn references(&mut self, name: Option<Ident>, index_name: Option<Ident>, columns: Vec<Ident>) -> Result<ForeignKeyConstraint> {
+    fn references(
+        &mut self,
+        name: Option<Ident>,
+        index_name: Option<Ident>,
+        columns: Vec<Ident>,
+    ) -> Result<ForeignKeyConstraint> {
         let foreign_table = self.object_name()?;
         let referred_columns =
             if self.kind() == Kind::LParen { self.parenthesized(|p| p.comma_separated(Self::ident))? } else { vec![] };
@@ -408,10 +419,35 @@ impl Parser<'_> {
             return Ok(Some(("DIRECTORY".into(), self.string()?)));
         }
         const NAMES: &[&str] = &[
-            "ENGINE", "AUTO_INCREMENT", "COMMENT", "ROW_FORMAT", "AVG_ROW_LENGTH", "CHECKSUM", "COMPRESSION", "CONNECTION",
-            "DELAY_KEY_WRITE", "ENCRYPTION", "INSERT_METHOD", "KEY_BLOCK_SIZE", "MAX_ROWS", "MIN_ROWS", "PACK_KEYS", "PASSWORD",
-            "STATS_AUTO_RECALC", "STATS_PERSISTENT", "STATS_SAMPLE_PAGES", "TABLESPACE", "STORAGE", "UNION", "AUTOEXTEND_SIZE",
-            "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE", "SECONDARY_ENGINE_ATTRIBUTE", "TYPE", "PAGE_CHECKSUM", "TRANSACTIONAL",
+            "ENGINE",
+            "AUTO_INCREMENT",
+            "COMMENT",
+            "ROW_FORMAT",
+            "AVG_ROW_LENGTH",
+            "CHECKSUM",
+            "COMPRESSION",
+            "CONNECTION",
+            "DELAY_KEY_WRITE",
+            "ENCRYPTION",
+            "INSERT_METHOD",
+            "KEY_BLOCK_SIZE",
+            "MAX_ROWS",
+            "MIN_ROWS",
+            "PACK_KEYS",
+            "PASSWORD",
+            "STATS_AUTO_RECALC",
+            "STATS_PERSISTENT",
+            "STATS_SAMPLE_PAGES",
+            "TABLESPACE",
+            "STORAGE",
+            "UNION",
+            "AUTOEXTEND_SIZE",
+            "ENGINE_ATTRIBUTE",
+            "SECONDARY_ENGINE",
+            "SECONDARY_ENGINE_ATTRIBUTE",
+            "TYPE",
+            "PAGE_CHECKSUM",
+            "TRANSACTIONAL",
         ];
         let Some(name) = self.accept_any_kw(NAMES) else { return Ok(None) };
         self.accept(Kind::Eq);
@@ -449,9 +485,8 @@ impl Parser<'_> {
                 self.expect(Kind::Eq)?;
                 self.integer()?;
             }
-            let columns = self.parenthesized(|p| {
-                if p.kind() == Kind::RParen { Ok(vec![]) } else { p.comma_separated(Self::name) }
-            })?;
+            let columns = self
+                .parenthesized(|p| if p.kind() == Kind::RParen { Ok(vec![]) } else { p.comma_separated(Self::name) })?;
             let partitions = if self.accept_kw("PARTITIONS") { Some(self.integer()?) } else { None };
             if self.is_kw("SUBPARTITION") {
                 self.skip_partitioning();

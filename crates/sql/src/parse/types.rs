@@ -51,7 +51,8 @@ impl Parser<'_> {
         let mut options = Vec::new();
         let name = |s: String| ObjectName::from(vec![Ident::new(s)]);
         loop {
-            if self.accept_kws(&["CHARACTER", "SET"]) || self.accept_kw("CHARSET") || self.accept_kws(&["CHAR", "SET"]) {
+            if self.accept_kws(&["CHARACTER", "SET"]) || self.accept_kw("CHARSET") || self.accept_kws(&["CHAR", "SET"])
+            {
                 options.push(ColumnOption::CharacterSet(name(self.charset_name()?)));
             } else if self.accept_kw("ASCII") {
                 options.push(ColumnOption::CharacterSet(name("latin1".into())));
@@ -183,8 +184,8 @@ impl Parser<'_> {
                 options = self.charset_options()?;
                 DataType::Set(members)
             }
-            "YEAR" | "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "MULTIPOINT" | "MULTILINESTRING" | "MULTIPOLYGON"
-            | "GEOMETRYCOLLECTION" | "VECTOR" | "UUID" | "INET6" | "INET4" => {
+            "YEAR" | "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "MULTIPOINT" | "MULTILINESTRING"
+            | "MULTIPOLYGON" | "GEOMETRYCOLLECTION" | "VECTOR" | "UUID" | "INET6" | "INET4" => {
                 let arguments = self.length()?.map(|n| n.to_string()).into_iter().collect();
                 DataType::Custom(ObjectName::from(vec![Ident::new(word)]), arguments)
             }
