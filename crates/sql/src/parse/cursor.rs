@@ -4,11 +4,12 @@
 //! names and gives it back, or fails with MySQL's error 1064 at the token where it could not go on. Nothing is tried and taken back,
 //! but for a look at the next tokens.
 //!
-//! Nesting is bounded ([`MAX_DEPTH`]), so that no text can overflow a thread's stack, neither here nor in what walks the tree later.
+//! Nesting is bounded ([`MAX_DEPTH`], and what [`crate::stack`] measures), so that no text can overflow a thread's stack, neither here nor in what walks the tree later.
 
 use super::lexer::{Kind, Lexer, Mode, Token, unescape, unquote_name};
 use super::reserved::is_reserved;
 use super::statement::{Statement, TableName, UserName};
+use crate::stack::Stack;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
 use sqlparser::ast::{Ident, ObjectName};
@@ -31,6 +32,7 @@ pub(super) struct Parser<'a> {
     position: usize,
     pub mode: Mode,
     depth: usize,
+    stack: Stack,
     /// `?` met so far.
     pub parameters: usize,
 }
@@ -73,7 +75,7 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        Parser { sql, tokens, position: 0, mode, depth: 0, parameters: 0 }
+        Parser { sql, tokens, position: 0, mode, depth: 0, stack: Stack::begin(), parameters: 0 }
     }
 
     // Looking
@@ -218,6 +220,7 @@ impl<'a> Parser<'a> {
         if self.depth >= MAX_DEPTH {
             return Err(too_deep());
         }
+        self.stack.check()?;
         self.depth += 1;
         let result = inner(self);
         self.depth -= 1;
