@@ -105,7 +105,7 @@ fn crypt(password: &[u8], salt: &[u8], rounds: usize) -> [u8; DIGEST_CHARS] {
     let (mut x, mut y, mut z) = (0, 10, 20);
     for _ in 0..10 {
         emit([digest[x], digest[y], digest[z]], 4);
-        (x, y, z) = (y + 1, z + 1, x + 1);
+        (x, y, z) = (z + 1, x + 1, y + 1);
     }
     emit([0, digest[31], digest[30]], 3);
     out
@@ -173,8 +173,7 @@ mod tests {
 
     #[test]
     fn the_algorithm_is_sha256_crypt() {
-        // Drepper's vector: $5$rounds=10000$saltstringsaltst$3xv.VbSCBX41eDL9L3voZopGdqjP5MSCBTNX.4s5rT2? differs in salt; this is
-        // `openssl passwd -5 -salt 0123456789abcdef rauk`.
+        // The first vector of Drepper's specification, $5$saltstring.
         assert_eq!(&crypt(b"Hello world!", b"saltstring", 5000), b"5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc8");
     }
 
