@@ -7,7 +7,7 @@ use crate::constants::{capability, column_type as t};
 use crate::packet::read::{Fields, Malformed};
 use rauk_types::{Date, DateTime, Decimal, Time, Value};
 
-/// Flag of COM_STMT_EXECUTE: a count of parameters follows although the statement may have none.
+/// Flag of COM_STMT_EXECUTE: query attributes follow although the statement may have no parameters.
 const PARAMETER_COUNT_AVAILABLE: u8 = 8;
 /// Any cursor type; all are served as read-only.
 const CURSOR: u8 = 1 | 2 | 4;
@@ -34,7 +34,7 @@ pub fn read_execute(
         return Ok(execute);
     }
     let mut count = own;
-    if named && flags & PARAMETER_COUNT_AVAILABLE != 0 {
+    if named {
         count = usize::try_from(fields.lenenc()?).map_err(|_| Malformed("number of parameters"))?;
         if count < own {
             return Err(Malformed("fewer parameters than the statement has"));
@@ -304,6 +304,10 @@ mod tests {
         read_execute(&mut Fields::new(&body), &mut s, capability::QUERY_ATTRIBUTES, &mut out).unwrap();
         assert_eq!(out, [Value::Int(5)]);
         assert_eq!(s.types.len(), 1);
+        // Without attributes, the count is there as well (mysql-connector-python).
+        let body = [0, 1, 0, 0, 0, 1, 0, 1, t::TINY, 0, 0, 7];
+        read_execute(&mut Fields::new(&body), &mut s, capability::QUERY_ATTRIBUTES, &mut out).unwrap();
+        assert_eq!(out, [Value::Int(7)]);
     }
 
     #[test]
