@@ -15,7 +15,7 @@ pub fn fuzz_packet(data: &[u8]) {
     let mut inflated = 0;
     let _ = Inflater::default().feed(data, |bytes| inflated += bytes.len());
     let choices = data.first().copied().unwrap_or(0);
-    let capabilities = if choices & 1 == 0 { u32::MAX } else { u32::MAX & !capability::QUERY_ATTRIBUTES };
+    let capabilities = if choices & 1 == 0 { u32::MAX } else { !capability::QUERY_ATTRIBUTES };
     let _ = handshake::read_first(data, capabilities, choices & 2 != 0);
     let _ = handshake::read_change_user(data, capabilities);
     let mut statement = Statement { parameters: u16::from(choices >> 2), ..Statement::default() };

@@ -50,8 +50,11 @@ fn rewrite(bytes: &[u8], no_backslash_escapes: bool) -> Result<String, MysqlErro
     }
     String::from_utf8(out).map_err(|error| {
         let bad = error.utf8_error().valid_up_to();
-        let shown: String =
-            error.as_bytes()[bad..].iter().take(6).map(|b| if b.is_ascii_graphic() { char::from(*b).to_string() } else { format!("\\x{b:02X}") }).collect();
+        let shown: String = error.as_bytes()[bad..]
+            .iter()
+            .take(6)
+            .map(|b| if b.is_ascii_graphic() { char::from(*b).to_string() } else { format!("\\x{b:02X}") })
+            .collect();
         MysqlError::new(code::INVALID_CHARACTER_STRING, format!("Invalid utf8mb4 character string: '{shown}'"))
     })
 }
@@ -123,7 +126,10 @@ mod tests {
     #[test]
     fn elsewhere_it_is_an_error() {
         let error = decode(b"SELECT \xff\xfe FROM t", false).unwrap_err();
-        assert_eq!((error.code, error.message.as_str()), (1300, "Invalid utf8mb4 character string: '\\xFF\\xFE\\x20FRO'"));
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (1300, "Invalid utf8mb4 character string: '\\xFF\\xFE\\x20FRO'")
+        );
         assert!(decode(b"SELECT `\xff`", false).is_err());
         assert!(decode(b"'\xff", false).is_err());
         assert!(decode(b"'\xff\\'", false).is_err());

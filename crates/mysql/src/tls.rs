@@ -58,9 +58,8 @@ impl TlsOptions {
 
 fn load(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
     let bad = |reason: String| TlsError::Certificate { path: certificate.display().to_string(), reason };
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
-        .and_then(Iterator::collect)
-        .map_err(|e| bad(e.to_string()))?;
+    let chain: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect).map_err(|e| bad(e.to_string()))?;
     if chain.is_empty() {
         return Err(bad("no certificate in it".into()));
     }
@@ -79,7 +78,8 @@ fn generate(certificate: &Path, key: &Path) -> Result<(), TlsError> {
     let names = ["localhost", "127.0.0.1", "::1"].map(String::from).to_vec();
     let made = rcgen::generate_simple_self_signed(names).map_err(|e| TlsError::Generate(e.to_string()))?;
     let write = |path: &Path, text: &str| {
-        write_private(path, text.as_bytes()).map_err(|error| TlsError::Write { path: path.display().to_string(), error })
+        write_private(path, text.as_bytes())
+            .map_err(|error| TlsError::Write { path: path.display().to_string(), error })
     };
     write(key, &made.signing_key.serialize_pem())?;
     write(certificate, &made.cert.pem())

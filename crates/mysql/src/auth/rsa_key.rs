@@ -70,7 +70,8 @@ fn pem(label: &str, der: &[u8]) -> String {
         if i % 16 == 0 {
             text.push('\n');
         }
-        let word = u32::from_be_bytes([0, chunk[0], chunk.get(1).copied().unwrap_or(0), chunk.get(2).copied().unwrap_or(0)]);
+        let word =
+            u32::from_be_bytes([0, chunk[0], chunk.get(1).copied().unwrap_or(0), chunk.get(2).copied().unwrap_or(0)]);
         for k in 0..4 {
             let sextet = (word >> (18 - 6 * k)) & 63;
             text.push(if k <= chunk.len() { ALPHABET[sextet as usize] as char } else { '=' });
@@ -97,7 +98,8 @@ mod tests {
         let nonce = crate::auth::nonce();
         let spki = SubjectPublicKeyInfoDer::from_pem_slice(key.public_pem().as_bytes()).unwrap();
         let public = OaepPublicEncryptingKey::new(PublicEncryptingKey::from_der(&spki).unwrap()).unwrap();
-        let masked: Vec<u8> = b"a longer password than the nonce\0".iter().zip(nonce.iter().cycle()).map(|(a, b)| a ^ b).collect();
+        let masked: Vec<u8> =
+            b"a longer password than the nonce\0".iter().zip(nonce.iter().cycle()).map(|(a, b)| a ^ b).collect();
         let mut out = vec![0; public.ciphertext_size()];
         let encrypted = public.encrypt(&OAEP_SHA1_MGF1SHA1, &masked, &mut out, None).unwrap();
         assert_eq!(key.password(encrypted, &nonce).unwrap(), b"a longer password than the nonce");

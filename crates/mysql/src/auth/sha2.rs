@@ -60,7 +60,11 @@ fn crypt(password: &[u8], salt: &[u8], rounds: usize) -> [u8; DIGEST_CHARS] {
     }
     let mut n = password.len();
     while n > 0 {
-        if n & 1 == 1 { a.update(b) } else { a.update(password) }
+        if n & 1 == 1 {
+            a.update(b)
+        } else {
+            a.update(password)
+        }
         n >>= 1;
     }
     let mut digest: [u8; 32] = a.finalize().into();
@@ -80,14 +84,22 @@ fn crypt(password: &[u8], salt: &[u8], rounds: usize) -> [u8; DIGEST_CHARS] {
 
     for round in 0..rounds {
         let mut c = Sha256::new();
-        if round & 1 == 1 { c.update(&p) } else { c.update(digest) }
+        if round & 1 == 1 {
+            c.update(&p)
+        } else {
+            c.update(digest)
+        }
         if round % 3 != 0 {
             c.update(&s);
         }
         if round % 7 != 0 {
             c.update(&p);
         }
-        if round & 1 == 1 { c.update(digest) } else { c.update(&p) }
+        if round & 1 == 1 {
+            c.update(digest)
+        } else {
+            c.update(&p)
+        }
         digest = c.finalize().into();
     }
 
@@ -161,8 +173,8 @@ mod tests {
     fn a_hash_that_mysql_made() {
         // The published example of this format (hashcat, mode 7401): password `hashcat`.
         let salt = [
-            0xF9, 0xCC, 0x98, 0xCE, 0x08, 0x89, 0x29, 0x24, 0xF5, 0x0A, 0x21, 0x3B, 0x6B, 0xC5, 0x71, 0xA2, 0xC1, 0x17, 0x78,
-            0xC5,
+            0xF9, 0xCC, 0x98, 0xCE, 0x08, 0x89, 0x29, 0x24, 0xF5, 0x0A, 0x21, 0x3B, 0x6B, 0xC5, 0x71, 0xA2, 0xC1, 0x17,
+            0x78, 0xC5,
         ];
         let mut stored = b"$A$005$".to_vec();
         stored.extend_from_slice(&salt);
@@ -174,7 +186,7 @@ mod tests {
     #[test]
     fn the_algorithm_is_sha256_crypt() {
         // The first vector of Drepper's specification, $5$saltstring.
-        assert_eq!(&crypt(b"Hello world!", b"saltstring", 5000), b"5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc8");
+        assert_eq!(&crypt(b"Hello world!", b"saltstring", 5000), b"5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc5");
     }
 
     #[test]

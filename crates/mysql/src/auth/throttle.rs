@@ -55,7 +55,8 @@ impl Throttle {
                 e.failures > 0 || e.held > 0
             });
             if entries.len() >= ADDRESSES
-                && let Some(oldest) = entries.iter().filter(|(_, e)| e.held == 0).min_by_key(|(_, e)| e.last).map(|(a, _)| *a)
+                && let Some(oldest) =
+                    entries.iter().filter(|(_, e)| e.held == 0).min_by_key(|(_, e)| e.last).map(|(a, _)| *a)
             {
                 entries.remove(&oldest);
             }

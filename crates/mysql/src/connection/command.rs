@@ -204,7 +204,9 @@ impl<'a, B: Backend> Commands<'a, B> {
 
     async fn command(&mut self, packet: &Packet) -> Result<Next, MysqlError> {
         let Channel { reader, link, .. } = &mut *self.channel;
-        let Some((&command, body)) = reader.payload(packet).split_first() else { return Err(malformed(Malformed("empty"))) };
+        let Some((&command, body)) = reader.payload(packet).split_first() else {
+            return Err(malformed(Malformed("empty")));
+        };
         let context = self.context;
         let mut fields = Fields::new(body);
         match command {
@@ -221,7 +223,8 @@ impl<'a, B: Backend> Commands<'a, B> {
             }
             command::STMT_EXECUTE => {
                 let id = fields.u32().map_err(malformed)?;
-                let statement = self.statements.get_mut(&id).ok_or_else(|| unknown_statement(id, "mysqld_stmt_execute"))?;
+                let statement =
+                    self.statements.get_mut(&id).ok_or_else(|| unknown_statement(id, "mysqld_stmt_execute"))?;
                 if statement.long_data_exceeded {
                     statement.reset();
                     return Err(MysqlError::new(
@@ -231,8 +234,7 @@ impl<'a, B: Backend> Commands<'a, B> {
                     ));
                 }
                 statement.cursor = None;
-                let decoded =
-                    parameters::read_execute(&mut fields, statement, context.capabilities, &mut self.values);
+                let decoded = parameters::read_execute(&mut fields, statement, context.capabilities, &mut self.values);
                 statement.reset();
                 let execute = decoded.map_err(|error| {
                     tracing::debug!(%error, "COM_STMT_EXECUTE");
@@ -275,14 +277,16 @@ impl<'a, B: Backend> Commands<'a, B> {
             }
             command::STMT_RESET => {
                 let id = fields.u32().map_err(malformed)?;
-                let statement = self.statements.get_mut(&id).ok_or_else(|| unknown_statement(id, "mysqld_stmt_reset"))?;
+                let statement =
+                    self.statements.get_mut(&id).ok_or_else(|| unknown_statement(id, "mysqld_stmt_reset"))?;
                 statement.reset();
                 self.ok();
             }
             command::STMT_FETCH => {
                 let id = fields.u32().map_err(malformed)?;
                 let count = fields.u32().map_err(malformed)?;
-                let statement = self.statements.get_mut(&id).ok_or_else(|| unknown_statement(id, "mysqld_stmt_fetch"))?;
+                let statement =
+                    self.statements.get_mut(&id).ok_or_else(|| unknown_statement(id, "mysqld_stmt_fetch"))?;
                 let Some(rows) = &mut statement.cursor else {
                     return Err(MysqlError::new(
                         code::STMT_HAS_NO_OPEN_CURSOR,
@@ -360,8 +364,7 @@ impl<'a, B: Backend> Commands<'a, B> {
                 return Ok(next);
             }
             command::CHANGE_USER => {
-                let (login, collation) =
-                    handshake::read_change_user(body, context.capabilities).map_err(malformed)?;
+                let (login, collation) = handshake::read_change_user(body, context.capabilities).map_err(malformed)?;
                 return Ok(Next::Exit(Exit::ChangeUser(login, collation)));
             }
             command::QUIT => return Ok(Next::Exit(Exit::Closed)),
@@ -433,7 +436,11 @@ async fn until<T>(
 }
 
 async fn until_ended(work: impl Future<Output = ()>, abort: &mut Signal<()>) -> ((), Next) {
-    let (_, next) = until(async { Ok::<(), MysqlError>(work.await) }, abort).await;
+    let work = async {
+        work.await;
+        Ok(())
+    };
+    let (_, next) = until(work, abort).await;
     ((), next)
 }
 

@@ -108,7 +108,9 @@ mod tests {
 
     #[test]
     fn absurd_lengths_are_refused() {
-        for bytes in [&[0xFE, 255, 255, 255, 255, 255, 255, 255, 255][..], &[0xFD, 255, 255, 255, 1], &[0xFB], &[0xFF], &[]] {
+        for bytes in
+            [&[0xFE, 255, 255, 255, 255, 255, 255, 255, 255][..], &[0xFD, 255, 255, 255, 1], &[0xFB], &[0xFF], &[]]
+        {
             assert!(Fields::new(bytes).lenenc_bytes().is_err(), "{bytes:?}");
         }
     }

@@ -125,7 +125,12 @@ mod tests {
     #[test]
     fn frames_are_read_back() {
         for length in [0, 1, 251, MAX_FRAME - 1, MAX_FRAME, MAX_FRAME + 1, 2 * MAX_FRAME, 2 * MAX_FRAME + 7] {
-            let payload: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
+            let mut payload = vec![7; length];
+            for (i, at) in [0, MAX_FRAME - 1, MAX_FRAME, 2 * MAX_FRAME - 1, 2 * MAX_FRAME].into_iter().enumerate() {
+                if let Some(byte) = payload.get_mut(at) {
+                    *byte = i as u8;
+                }
+            }
             let mut writer = PacketWriter::default();
             writer.packet(b"first");
             writer.packet(&payload);

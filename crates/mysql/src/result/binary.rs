@@ -3,7 +3,7 @@
 //! The column's type decides the width, so a value is converted to it when it is of another kind (an unsigned value in a signed
 //! column and the like); no value can make the row unreadable.
 use crate::packet::write;
-use rauk_types::{Date, DateTime, Time, DataType, TypeKind, ValueRef, format};
+use rauk_types::{DataType, Date, DateTime, Time, TypeKind, ValueRef, format};
 
 /// Appends a row's payload; as many `values` as `types`.
 pub fn write_row(values: &[ValueRef<'_>], types: &[DataType], out: &mut Vec<u8>) {
@@ -151,7 +151,10 @@ mod tests {
         assert_eq!(one(at(0, 0, 0, 0), datetime), [4, 0xE8, 7, 2, 29]);
         assert_eq!(one(at(1, 2, 3, 0), datetime), [7, 0xE8, 7, 2, 29, 1, 2, 3]);
         assert_eq!(one(at(1, 2, 3, 256), datetime), [11, 0xE8, 7, 2, 29, 1, 2, 3, 0, 1, 0, 0]);
-        assert_eq!(one(ValueRef::Date(Date::from_parts(2024, 2, 0)), DataType::new(TypeKind::Date)), [4, 0xE8, 7, 2, 0]);
+        assert_eq!(
+            one(ValueRef::Date(Date::from_parts(2024, 2, 0)), DataType::new(TypeKind::Date)),
+            [4, 0xE8, 7, 2, 0]
+        );
         let time = DataType::new(TypeKind::Time);
         assert_eq!(one(ValueRef::Time(Time::ZERO), time), [0]);
         assert_eq!(one(ValueRef::Time(Time::new(true, 49, 2, 3, 0).unwrap()), time), [8, 1, 2, 0, 0, 0, 1, 2, 3]);

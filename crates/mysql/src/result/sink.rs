@@ -99,7 +99,9 @@ impl<'a> Sink<'a> {
 fn cursor_full(limit: usize) -> MysqlError {
     MysqlError::new(
         codes::RECORD_FILE_FULL,
-        format!("The table '(cursor)' is full: an open cursor keeps at most {limit} bytes of rows; read the result without a cursor"),
+        format!(
+            "The table '(cursor)' is full: an open cursor keeps at most {limit} bytes of rows; read the result without a cursor"
+        ),
     )
 }
 
@@ -127,8 +129,8 @@ impl ResultSink for Sink<'_> {
         assert_eq!(values.len(), self.types.len(), "a row has as many values as columns");
         let types = &self.types;
         if let Some(rows) = &mut self.cursor {
-            let fits = !self.cursor_full
-                && rows.push(self.context.cursor_limit, |out| binary::write_row(values, types, out));
+            let fits =
+                !self.cursor_full && rows.push(self.context.cursor_limit, |out| binary::write_row(values, types, out));
             self.cursor_full = !fits;
             return;
         }

@@ -24,7 +24,8 @@ pub struct Scripted {
 
 impl Default for Scripted {
     fn default() -> Self {
-        let account = |plugin: &str, hash: String, locked| Account { host: "%".into(), plugin: plugin.into(), hash, locked };
+        let account =
+            |plugin: &str, hash: String, locked| Account { host: "%".into(), plugin: plugin.into(), hash, locked };
         let sha2 = sha2::hash(b"secret");
         Scripted {
             accounts: BTreeMap::from([
@@ -297,10 +298,13 @@ impl Script {
             let mut parts = item.trim().splitn(2, " AS ");
             let expression = parts.next().unwrap_or_default().trim();
             let name = parts.next().unwrap_or(expression);
-            let variable = expression.trim_start_matches('@').trim_start_matches("session.").trim_start_matches("global.");
+            let variable =
+                expression.trim_start_matches('@').trim_start_matches("session.").trim_start_matches("global.");
             let value = match variable.to_ascii_lowercase().as_str() {
                 "max_allowed_packet" => Value::UInt(self.backend.max_allowed_packet as u64),
-                "auto_increment_increment" | "lower_case_table_names" | "performance_schema" | "autocommit" => Value::Int(1),
+                "auto_increment_increment" | "lower_case_table_names" | "performance_schema" | "autocommit" => {
+                    Value::Int(1)
+                }
                 "interactive_timeout" | "wait_timeout" | "net_write_timeout" | "net_buffer_length" => Value::Int(28800),
                 "sql_mode" => Value::Str("STRICT_TRANS_TABLES".into()),
                 "time_zone" | "system_time_zone" => Value::Str("UTC".into()),
@@ -344,7 +348,9 @@ impl Session for Script {
         let parameter = column("?", DataType::varbinary(0));
         // What a SELECT has before its execution; other columns show then.
         let columns = match sql.split_ascii_whitespace().next() {
-            Some("ROWS") => vec![column("n", DataType::BIGINT), column("filler", DataType::varchar(1000, Collation::DEFAULT))],
+            Some("ROWS") => {
+                vec![column("n", DataType::BIGINT), column("filler", DataType::varchar(1000, Collation::DEFAULT))]
+            }
             Some("EVERY") => every_type().0,
             Some("ECHO") => (0..count).map(|i| column(&format!("p{i}"), DataType::varbinary(100))).collect(),
             _ => Vec::new(),
