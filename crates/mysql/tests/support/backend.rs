@@ -15,9 +15,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 pub struct Scripted {
-    accounts: BTreeMap<&'static str, Account>,
+    pub accounts: BTreeMap<&'static str, Account>,
     pub sessions: AtomicUsize,
-    kills: Mutex<BTreeMap<u32, watch::Sender<bool>>>,
+    pub kills: Mutex<BTreeMap<u32, watch::Sender<bool>>>,
     pub max_allowed_packet: usize,
     pub idle_timeout: Duration,
 }
