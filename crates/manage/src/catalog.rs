@@ -38,7 +38,6 @@ pub struct Catalog {
     next_job: u64,
     jobs: BTreeMap<JobId, Job>,
     settings: BTreeMap<String, String>,
-    counters: BTreeMap<TableId, u64>,
 }
 
 impl Default for Catalog {
@@ -51,7 +50,6 @@ impl Default for Catalog {
             next_job: 1,
             jobs: BTreeMap::new(),
             settings: BTreeMap::new(),
-            counters: BTreeMap::new(),
         }
     }
 }
@@ -111,11 +109,6 @@ impl Catalog {
             .map(|(k, v)| (k.as_str(), v.as_str()))
     }
 
-    /// The stored bound of a counter; 0 where none is stored.
-    pub fn counter(&self, table: TableId) -> u64 {
-        self.counters.get(&table).copied().unwrap_or(0)
-    }
-
     /// Carries out a command, or refuses it and changes nothing.
     pub fn apply(&mut self, command: &Command) -> Result<Applied, CatalogError> {
         let mut applied = Applied::default();
@@ -139,7 +132,7 @@ impl Catalog {
                 self.add(tables);
             }
             Command::ReplaceDefinitions { tables } => {
-                self.check_replaced(tables, &BTreeSet::new())?;
+                self.check_replaced(tables)?;
                 self.replace(tables);
             }
             Command::DropTables { tables } => {
@@ -163,7 +156,7 @@ impl Catalog {
             Command::JobStep { job, step } => {
                 self.jobs.get_mut(job).ok_or(CatalogError::NoSuchJob(*job))?.step = *step;
             }
-            Command::Switch { job, drop, create, replace, counters } => {
+            Command::Switch { job, drop, create, replace } => {
                 let reserved: BTreeSet<TableId> = match job {
                     Some(job) => {
                         let job = self.jobs.get(job).ok_or(CatalogError::NoSuchJob(*job))?;
@@ -172,17 +165,12 @@ impl Catalog {
                     None => BTreeSet::new(),
                 };
                 self.check_present(drop)?;
-                // Names are checked on a copy of the small name map, since the dropped ones become free.
+                // On a copy: the names of dropped tables become free, and if anything is refused nothing has happened.
                 let mut after = self.clone();
                 after.remove(drop, &mut applied);
-                for (from, to) in counters {
-                    if let Some(bound) = self.counters.get(from) {
-                        after.counters.insert(*to, *bound);
-                    }
-                }
                 after.check_new(create, &reserved, job.is_none())?;
                 after.add(create);
-                after.check_replaced(replace, &BTreeSet::new())?;
+                after.check_replaced(replace)?;
                 after.replace(replace);
                 if let Some(job) = job {
                     after.jobs.remove(job);
@@ -198,11 +186,6 @@ impl Catalog {
                         Some(value) => self.settings.insert(key.clone(), value.clone()),
                         None => self.settings.remove(key),
                     };
-                }
-            }
-            Command::Counters { bounds } => {
-                for (table, bound) in bounds {
-                    self.counters.insert(*table, *bound);
                 }
             }
         }
@@ -239,7 +222,7 @@ impl Catalog {
         Ok(())
     }
 
-    fn check_replaced(&self, tables: &[Arc<TableSchema>], free: &BTreeSet<TableId>) -> Result<(), CatalogError> {
+    fn check_replaced(&self, tables: &[Arc<TableSchema>]) -> Result<(), CatalogError> {
         let leaving: BTreeSet<TableId> = tables.iter().map(|t| t.id).collect();
         let mut names = BTreeSet::new();
         for table in tables {
@@ -251,7 +234,7 @@ impl Catalog {
             }
             if table.entry_of.is_none() {
                 let name = name_of(table);
-                let taken = self.names.get(&name).is_some_and(|id| !leaving.contains(id) && !free.contains(id));
+                let taken = self.names.get(&name).is_some_and(|id| !leaving.contains(id));
                 if taken || !names.insert(name) {
                     return Err(CatalogError::TableExists {
                         database: table.database.clone(),
@@ -310,7 +293,6 @@ impl Catalog {
             if table.entry_of.is_none() {
                 self.names.remove(&name_of(&table));
             }
-            self.counters.remove(&id);
             applied.dropped.push(id);
         }
     }
@@ -414,11 +396,9 @@ mod tests {
     fn a_dropped_table_takes_its_index_tables_along() {
         let mut c = with_database();
         c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a"), entries_of(1, 2)] }).unwrap();
-        c.apply(&Command::Counters { bounds: vec![(TableId(1), 7)] }).unwrap();
         let applied = c.apply(&Command::DropDatabase { name: "d".into() }).unwrap();
         assert_eq!(applied.dropped, vec![TableId(1), TableId(2)]);
         assert_eq!(c.tables().count(), 0);
-        assert_eq!(c.counter(TableId(1)), 0);
     }
 
     #[test]
@@ -435,7 +415,6 @@ mod tests {
     fn a_switch_is_all_or_nothing() {
         let mut c = with_database();
         c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a")] }).unwrap();
-        c.apply(&Command::Counters { bounds: vec![(TableId(1), 40)] }).unwrap();
         let job = c.apply(&Command::StartJob { what: "x".into(), table: TableId(1), builds: 1 }).unwrap().job.unwrap();
         let before = c.clone();
         let bad = Command::Switch {
@@ -443,7 +422,6 @@ mod tests {
             drop: vec![TableId(1)],
             create: vec![table(9, "d", "a")],
             replace: vec![],
-            counters: vec![],
         };
         assert!(c.apply(&bad).is_err());
         assert_eq!(c, before);
@@ -452,11 +430,9 @@ mod tests {
             drop: vec![TableId(1)],
             create: vec![table(2, "d", "a")],
             replace: vec![],
-            counters: vec![(TableId(1), TableId(2))],
         };
         assert_eq!(c.apply(&good).unwrap().dropped, vec![TableId(1)]);
         assert_eq!(c.table_by_name("d", "a").unwrap().id, TableId(2));
-        assert_eq!(c.counter(TableId(2)), 40);
         assert_eq!(c.jobs().count(), 0);
     }
 
@@ -486,7 +462,6 @@ mod tests {
                 (1u32..20).prop_map(|i| Command::DropTables { tables: vec![TableId(i)] }),
                 (1u32..3).prop_map(|n| Command::StartJob { what: "j".into(), table: TableId(1), builds: n }),
                 (1u64..4).prop_map(|j| Command::AbortJob { job: JobId(j) }),
-                (1u32..20, 1u64..9).prop_map(|(t, n)| Command::Counters { bounds: vec![(TableId(t), n)] }),
             ];
             proptest::collection::vec(one, 0..40)
         }

@@ -70,8 +70,6 @@ pub enum Command {
         drop: Vec<TableId>,
         create: Vec<Arc<TableSchema>>,
         replace: Vec<Arc<TableSchema>>,
-        /// Counters that move from a dropped table to a new one: (from, to).
-        counters: Vec<(TableId, TableId)>,
     },
     /// Takes a job away that failed or was cut off.
     AbortJob {
@@ -80,9 +78,5 @@ pub enum Command {
     /// Sets (`Some`) or removes (`None`) settings. All or none.
     Settings {
         changes: Vec<(String, Option<String>)>,
-    },
-    /// Bounds of AUTO_INCREMENT and hidden-key counters: numbers below were or may have been given out.
-    Counters {
-        bounds: Vec<(TableId, u64)>,
     },
 }

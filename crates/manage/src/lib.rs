@@ -1,4 +1,4 @@
-//! The catalog: databases, tables, settings, counters and DDL jobs, as a deterministic state machine.
+//! The catalog: databases, tables, settings and DDL jobs, as a deterministic state machine.
 //!
 //! Every change is a [`Command`]; [`Catalog::apply`] either carries it out wholly or refuses it with a typed error and
 //! changes nothing. The same commands in the same order give the same state on every machine: there is no clock, no random
@@ -13,7 +13,7 @@ pub mod command;
 pub mod error;
 pub mod store;
 
-pub use catalog::{Catalog, Database};
+pub use catalog::{Applied, Catalog, Database};
 pub use command::{Command, Job, JobId, JobStep};
 pub use error::CatalogError;
 pub use store::{CatalogStore, StoreError};
