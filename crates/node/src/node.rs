@@ -9,6 +9,7 @@ use crate::locks::waits::Waits;
 use crate::runtime::Runtime;
 use crate::status::Registry;
 use crate::table::cache::TableCache;
+use crate::table::route;
 use crate::transaction::snapshots::{Snapshot, Snapshots};
 use parking_lot::Mutex;
 use rauk_kernel::{Horizon, MemoryBudget, Partition};
@@ -87,6 +88,11 @@ impl Node {
 
     pub fn partition_count(&self) -> u16 {
         self.partitions.len() as u16
+    }
+
+    #[inline]
+    pub fn partition_of(&self, bucket: u16) -> u16 {
+        route::partition_of(bucket, self.partition_count())
     }
 
     pub fn check_running(&self) -> Result<(), NodeError> {
