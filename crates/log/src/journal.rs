@@ -3,7 +3,7 @@
 //! The common file header, then entries: `length: u32, crc32c: u32, sequence: u64` and the content, seeded with the database and covering the entry's offset. One entry at
 //! most was written without being synced, so as in the redo log a valid entry behind an invalid one proves damage, and an invalid one at the end is a torn append that is cut off.
 //! Compacting writes a new file with other contents and renames it over the old one.
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, parent};
 use crate::error::{LogError, is_disk_full};
 use crate::fault;
 use crate::header::{DatabaseId, FileHeader, HEADER_BYTES, array, replace_file};
@@ -67,6 +67,8 @@ impl Journal {
         if !disk.exists(path).map_err(error)? {
             replace_file(disk, path, &file_header(database, 0))?;
         }
+        // The file may have replaced another without its directory having been synced.
+        disk.sync_dir(parent(path)).map_err(error)?;
         let file = disk.open(path, false).map_err(error)?;
         let mut bytes = vec![0; file.len().map_err(error)? as usize];
         file.read_exact_at(&mut bytes, 0).map_err(error)?;

@@ -57,6 +57,8 @@ impl Manifest {
         if !disk.exists(PATH).map_err(error)? {
             return Ok(None);
         }
+        // A process killed between renaming and syncing: from now on this one counts, so the one before must not come back.
+        disk.sync_dir("").and_then(|()| disk.sync_dir(DIRECTORY)).map_err(error)?;
         let file = disk.open(PATH, false).map_err(error)?;
         let mut bytes = vec![0; file.len().map_err(error)? as usize];
         file.read_exact_at(&mut bytes, 0).map_err(error)?;

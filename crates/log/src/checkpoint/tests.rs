@@ -3,9 +3,11 @@ use crate::header::DatabaseId;
 use crate::memory_disk::MemoryDisk;
 use rauk_types::{TableId, Timestamp};
 
+type Row = (u32, u16, u64, Vec<u8>);
+
 const ID: DatabaseId = DatabaseId([3; 16]);
 
-fn write(disk: &Arc<dyn Disk>, number: u64, partition: u16, rows: &[(u32, u16, u64, Vec<u8>)]) -> u64 {
+fn write(disk: &Arc<dyn Disk>, number: u64, partition: u16, rows: &[Row]) -> u64 {
     let mut writer = CheckpointWriter::create(disk, ID, number, partition).unwrap();
     for (table, layout, time, row) in rows {
         writer.put(TableId(*table), *layout, Timestamp(*time), row).unwrap();
@@ -14,7 +16,7 @@ fn write(disk: &Arc<dyn Disk>, number: u64, partition: u16, rows: &[(u32, u16, u
     writer.finish().unwrap()
 }
 
-fn read(disk: &Arc<dyn Disk>, number: u64, partition: u16) -> Result<Vec<(u32, u16, u64, Vec<u8>)>, LogError> {
+fn read(disk: &Arc<dyn Disk>, number: u64, partition: u16) -> Result<Vec<Row>, LogError> {
     let mut reader = CheckpointReader::open(disk, ID, number, partition)?;
     let mut rows = Vec::new();
     while let Some(row) = reader.next()? {
@@ -24,7 +26,7 @@ fn read(disk: &Arc<dyn Disk>, number: u64, partition: u16) -> Result<Vec<(u32, u
     Ok(rows)
 }
 
-fn sample(n: u32) -> Vec<(u32, u16, u64, Vec<u8>)> {
+fn sample(n: u32) -> Vec<Row> {
     (0..n).map(|i| (i % 7, (i % 3) as u16, u64::from(i) << 20, vec![i as u8; (i * 37 % 900) as usize])).collect()
 }
 

@@ -76,7 +76,8 @@ pub(crate) fn piece_header(first: bool, time: Option<u64>) -> u64 {
 pub(crate) fn put_piece(out: &mut Vec<u8>, first: bool, last: bool, time: Option<u64>, content: &[u8]) {
     let time = time.filter(|_| first);
     out.extend_from_slice(&(content.len() as u32).to_le_bytes());
-    out.push(u8::from(first) * FIRST | u8::from(last) * LAST | u8::from(time.is_some()) * HAS_TIME);
+    let flag = |set, flag| if set { flag } else { 0 };
+    out.push(flag(first, FIRST) | flag(last, LAST) | flag(time.is_some(), HAS_TIME));
     if let Some(time) = time {
         out.extend_from_slice(&time.to_le_bytes());
     }

@@ -3,8 +3,8 @@
 //! Read all entries with [`RedoReader::next`]; when it gives `None` the log's end is found and judged, and [`RedoReader::into_log`] goes on behind it. See the module's text for
 //! how a torn end is told from damage.
 //!
-//! Before the log goes on, its last frame is written again and synced: it may be complete without ever having been synced (then it counts as committed from now
-//! on, and must not vanish in the next crash), and after a failed sync the page cache may hold what the disk does not.
+//! Before the log goes on, its last frame is written again and synced, and so are the headers of segments that follow: they may be whole without ever having been
+//! synced (then the frame counts as committed from now on, and must not vanish in the next crash), and after a failed sync the page cache may hold what the disk does not.
 use super::frame::{self, ALIGNMENT, FRAME_HEADER, FrameHeader, MIN_ROOM, take_piece};
 use super::segment::{self, FIRST_FRAME, Segment, SegmentMaker};
 use super::writer::{Continuation, RedoLog};
@@ -13,6 +13,7 @@ use crate::disk::Disk;
 use crate::error::LogError;
 use crate::fault;
 use rauk_types::Timestamp;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A record, borrowed from the reader.
@@ -138,11 +139,9 @@ impl RedoReader {
             if self.partial.is_some() {
                 return Err(self.malformed(start, "the rest of a record, but another one begins"));
             }
-            if let Some(time) = piece.time {
-                if time <= self.last_time {
-                    let what = format!("a commit after {}, but its time is {time}", self.last_time);
-                    return Err(self.malformed(start, &what));
-                }
+            if let Some(time) = piece.time.filter(|&time| time <= self.last_time) {
+                let what = format!("a commit after {}, but its time is {time}", self.last_time);
+                return Err(self.malformed(start, &what));
             }
             if piece.last {
                 self.last_time = piece.time.unwrap_or(self.last_time);
@@ -299,7 +298,8 @@ impl RedoReader {
             fault::point("redo.open.before_sync").map_err(error)?;
             segment.file.sync_data().map_err(error)?;
         }
-        let ready = self.segments.split_off(self.segment + 1).into();
+        let ready: VecDeque<_> = self.segments.split_off(self.segment + 1).into();
+        ready.iter().try_for_each(|segment| segment.confirm(&self.maker.options))?;
         Ok(RedoLog::new(Continuation {
             live: self.segments.into(),
             ready,

@@ -2,7 +2,8 @@
 //!
 //! `redo/0007.redo` is a slot: which part of the log it holds stands in its header (number, base position, size) and changes when it is reused. A new file is
 //! allocated, given its header, synced and only then renamed to its name, so every `.redo` file has a whole header. A released one gets the header of its next life written over the
-//! old one: one sector, so the old or the new one is there after a crash. Either way the header is durable before the segment is used.
+//! old one. The header is there twice, in two sectors written one after the other, so that a write that fails halfway leaves one of them whole; the one with the higher number
+//! counts. Either way it is durable before the segment is used.
 use crate::disk::{Disk, DiskFile};
 use crate::error::{LogError, is_disk_full};
 use crate::fault;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const KIND: &[u8; 8] = b"RAUKREDO";
+/// Where the two copies of the header stand.
+const HEADER_COPIES: [u64; 2] = [0, 512];
 /// Where a segment's first frame begins.
 pub(crate) const FIRST_FRAME: u64 = 4096;
 /// Released segments that are kept for reuse; more are given back to the file system.
@@ -39,6 +42,12 @@ impl Segment {
         FileHeader { kind: KIND, database: options.database, words: [number, base, size] }.encode()
     }
 
+    /// Writes the header again and syncs it: see `reader.rs` for why.
+    pub fn confirm(&self, options: &RedoOptions) -> Result<(), LogError> {
+        let header = Segment::header(options, self.number, self.base, self.size);
+        recycle(self, &header).map_err(|e| LogError::io(&self.path, "cannot write the header of", e))
+    }
+
     fn open(disk: &Arc<dyn Disk>, options: &RedoOptions, name: &str) -> Result<Segment, LogError> {
         let path = format!("{DIRECTORY}/{name}");
         let error = |e| LogError::io(&path, "cannot read", e);
@@ -48,13 +57,17 @@ impl Segment {
         if length < FIRST_FRAME {
             return Err(LogError::damaged(&path, length, "the file is shorter than a segment's header"));
         }
-        let mut bytes = [0; HEADER_BYTES];
-        file.read_exact_at(&mut bytes, 0).map_err(error)?;
-        let [number, base, size] = FileHeader::decode(&path, &bytes, KIND, Some(options.database))?.words;
+        let mut copies = Vec::new();
+        for at in HEADER_COPIES {
+            let mut bytes = [0; HEADER_BYTES];
+            file.read_exact_at(&mut bytes, at).map_err(error)?;
+            copies.push(FileHeader::decode(&path, &bytes, KIND, Some(options.database)).map(|header| header.words));
+        }
+        let best = copies.iter().filter_map(|copy| copy.as_ref().ok()).max().copied();
+        let [number, base, size] = best.map_or_else(|| copies.remove(0), Ok)?;
         if number == 0
             || size > length
-            || size < FIRST_FRAME
-            || size > MAX_SEGMENT_BYTES
+            || !(FIRST_FRAME..=MAX_SEGMENT_BYTES).contains(&size)
             || base.checked_add(size).is_none()
         {
             return Err(LogError::damaged(
@@ -88,6 +101,9 @@ pub(crate) struct Found {
 pub(crate) fn find(disk: &Arc<dyn Disk>, options: RedoOptions, from: u64) -> Result<Found, LogError> {
     let dir_error = |e| LogError::io(DIRECTORY, "cannot open directory", e);
     disk.create_dir_all(DIRECTORY).map_err(dir_error)?;
+    // What a killed process renamed or made and did not sync is used from now on, so it must stay.
+    disk.sync_dir("").map_err(dir_error)?;
+    disk.sync_dir(DIRECTORY).map_err(dir_error)?;
     let mut all = Vec::new();
     let mut next_slot = 0;
     for name in disk.list(DIRECTORY).map_err(dir_error)? {
@@ -136,11 +152,6 @@ impl SegmentMaker {
         self.options.segment_bytes()
     }
 
-    /// Position behind all segments made so far.
-    pub fn end(&self) -> u64 {
-        self.next_base
-    }
-
     /// The next segment of the log, durable and empty. After `DiskFull` it can be called again; other errors are final.
     pub fn make(&mut self) -> Result<Arc<Segment>, LogError> {
         let size = self.size();
@@ -167,7 +178,7 @@ impl SegmentMaker {
             let file = self.disk.open(&temporary, true)?;
             file.allocate(size)?;
             fault::point("redo.segment.before_write")?;
-            file.write_all_at(header, 0)?;
+            write_header(&file, header)?;
             fault::point("redo.segment.before_sync")?;
             file.sync_data()?;
             fault::point("redo.segment.before_rename")?;
@@ -219,7 +230,11 @@ impl SegmentMaker {
 
 fn recycle(segment: &Segment, header: &[u8]) -> io::Result<()> {
     fault::point("redo.segment.before_recycle")?;
-    segment.file.write_all_at(header, 0)?;
+    write_header(&segment.file, header)?;
     fault::point("redo.segment.before_recycle_sync")?;
     segment.file.sync_data()
+}
+
+fn write_header(file: &Arc<dyn DiskFile>, header: &[u8]) -> io::Result<()> {
+    HEADER_COPIES.iter().try_for_each(|&at| file.write_all_at(header, at))
 }

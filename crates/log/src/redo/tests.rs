@@ -44,7 +44,7 @@ fn records_of_all_sizes_come_back() {
     let disk: Arc<dyn Disk> = MemoryDisk::new();
     let (log, records) = open(&disk, 8192).unwrap();
     assert!(records.is_empty());
-    assert_eq!(log.flush().unwrap(), true);
+    assert!(log.flush().unwrap());
     let mut expected = Vec::new();
     let mut time = 0;
     for (i, length) in [0, 1, 100, 3990, 4000, 4050, 4096, 9000, 100_000, 7, 8128, 8129, 3].into_iter().enumerate() {
@@ -200,7 +200,17 @@ fn refuses_missing_segments_foreign_and_newer_files() {
     disk.rename("redo/0000.redo", "redo/kept").unwrap();
     assert!(message(read(&disk, 8192, Lsn(0), Lsn(0))).contains("the log begins at position 8192"));
     disk.rename("redo/kept", "redo/0000.redo").unwrap();
-    disk.open("redo/0002.redo", false).unwrap().write_all_at(&[2], 8).unwrap();
+    let file = disk.open("redo/0002.redo", false).unwrap();
+    let end_now = read(&disk, 8192, Lsn(0), end).unwrap().0.end_lsn();
+    file.write_all_at(&[0; 64], 0).unwrap();
+    // One copy of the header is enough.
+    assert_eq!(read(&disk, 8192, Lsn(0), end).unwrap().0.end_lsn(), end_now);
+    file.write_all_at(&[0; 64], 512).unwrap();
+    assert!(message(read(&disk, 8192, Lsn(0), end)).contains("redo/0002.redo is damaged at byte 0"));
+    let mut header = [0; 64];
+    disk.open("redo/0001.redo", false).unwrap().read_exact_at(&mut header, 0).unwrap();
+    header[8] = 2;
+    file.write_all_at(&header, 0).unwrap();
     let newer = message(read(&disk, 8192, Lsn(0), Lsn(0)));
     assert!(newer.contains("redo/0002.redo has format version 2") && newer.contains("up to 1"), "{newer}");
 }
