@@ -1,7 +1,9 @@
 //! What the node tells its operator: running transactions, waits, and counts.
 
 use crate::node::Node;
+use crate::table::TableInfo;
 use parking_lot::Mutex;
+use rauk_kernel::partition::TableUsage;
 use rauk_types::{PartitionId, TxnId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -114,6 +116,25 @@ impl Node {
         }
         all.sort_by_key(|t| t.id);
         all
+    }
+
+    /// Rows and bytes of a table; partitions that are busy count as they did when last looked at.
+    pub fn usage(&self, table: &TableInfo) -> TableUsage {
+        let id = table.schema.id;
+        let mut cached = table.shared.usage.lock();
+        cached.resize(self.partitions.len(), TableUsage::default());
+        let mut sum = TableUsage::default();
+        for (partition, last) in self.partitions.iter().zip(cached.iter_mut()) {
+            if let Ok(Some(now)) = partition.try_with(|p| p.table_usage(id)) {
+                *last = now;
+            }
+            sum.rows += last.rows;
+            sum.row_bytes += last.row_bytes;
+            sum.hash_bytes += last.hash_bytes;
+            sum.ordered_bytes += last.ordered_bytes;
+            sum.history_bytes += last.history_bytes;
+        }
+        sum
     }
 
     pub fn lock_wait_infos(&self) -> Vec<LockWaitInfo> {

@@ -1,7 +1,7 @@
 //! Databases and whole tables: create, drop, truncate, rename.
 
 use super::Exclusive;
-use crate::database::{Database, TableHandle};
+use crate::database::Database;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::table::{TableInfo, entries};
@@ -46,7 +46,7 @@ impl Node {
 
     fn find_table(&self, (database, name): &TableName) -> Result<Arc<TableInfo>, NodeError> {
         let found = self.tables.by_name(database, name);
-        found.ok_or_else(|| NodeError::NoSuchTable { database: database.clone(), name: name.clone() })
+        found.ok_or_else(|| NodeError::NoSuchTable { database: database.clone(), table: name.clone() })
     }
 
     /// The named tables, alone; looks again when one was changed while it was waited for.
@@ -176,7 +176,7 @@ impl Database {
         }
         for (from, to) in pairs {
             let Some(table) = now.remove(from) else {
-                return Err(NodeError::NoSuchTable { database: from.0.clone(), name: from.1.clone() });
+                return Err(NodeError::NoSuchTable { database: from.0.clone(), table: from.1.clone() });
             };
             gone.push(from.clone());
             let taken = now.contains_key(to) || !gone.contains(to) && node.tables.by_name(&to.0, &to.1).is_some();
@@ -223,10 +223,4 @@ fn renamed(table: &TableInfo, database: String, name: String) -> Arc<TableInfo> 
         entries.database = database.clone();
         TableInfo::new(Arc::new(entries), old.shared.clone(), |_| unreachable!("index tables have no unique index"))
     })
-}
-
-impl TableHandle {
-    pub(super) fn same_table(&self, other: &TableInfo) -> bool {
-        self.schema().id == other.schema.id && self.schema().version == other.schema.version
-    }
 }

@@ -20,7 +20,7 @@ use rauk_kernel::{MemoryBudget, Partition};
 use rauk_log::{DatabaseId, Disk, Manifest, RedoOptions, RedoReader};
 use rauk_manage::{CatalogStore, Command};
 use rauk_types::schema::BUCKETS;
-use rauk_types::{PartitionId, TableId};
+use rauk_types::{PartitionId, TableId, TableSchema};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -154,14 +154,14 @@ fn undo_jobs(catalog: &mut CatalogStore) -> Result<(), NodeError> {
 fn publish_tables(node: &Arc<Node>, counters: &FxHashMap<TableId, u64>) {
     let schemas: Vec<_> = node.catalog.lock().catalog().tables().cloned().collect();
     let bound = |id: TableId| counters.get(&id).copied().unwrap_or(1);
-    let shared_of = |id: TableId, schema| TableShared::new(schema, bound(id), bound(hidden_counter(id)));
+    let shared_of = |schema: &TableSchema| TableShared::new(schema, bound(schema.id), bound(hidden_counter(schema.id)));
     let (entries, bases): (Vec<_>, Vec<_>) = schemas.into_iter().partition(|t| t.entry_of.is_some());
     for schema in entries {
-        let shared = shared_of(schema.id, &schema);
+        let shared = shared_of(&schema);
         node.tables.publish(TableInfo::new(schema, shared, |_| unreachable!("index tables have no unique index")));
     }
     for schema in bases {
-        let shared = shared_of(schema.id, &schema);
+        let shared = shared_of(&schema);
         let entries_of = |id| node.tables.by_id(id).expect("the catalog has a table's index tables");
         node.tables.publish(TableInfo::new(schema, shared, entries_of));
     }

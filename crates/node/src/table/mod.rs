@@ -40,8 +40,8 @@ pub struct TableShared {
     version: AtomicU32,
     pub auto_increment: Counter,
     pub hidden_keys: HiddenKeys,
-    /// As it was when last looked at; partitions that are busy then do not count anew.
-    pub usage: Mutex<TableUsage>,
+    /// Of each partition as it was when last looked at.
+    pub usage: Mutex<Vec<TableUsage>>,
 }
 
 /// The version of a table that is gone.
@@ -93,10 +93,6 @@ impl TableInfo {
         let primary = schema.key_def(schema.primary());
         let route = Route::new(&schema);
         Arc::new(TableInfo { schema, primary, route, uniques, shared })
-    }
-
-    pub fn id(&self) -> TableId {
-        self.schema.id
     }
 
     pub fn unique(&self, id: IndexId) -> Option<&UniqueIndex> {

@@ -5,7 +5,7 @@
 
 use rauk_types::key::{self, KeyDef, KeyPart};
 use rauk_types::schema::BUCKETS;
-use rauk_types::{RowView, TableSchema, TypeKind, Value};
+use rauk_types::{Date, DateTime, RowView, TableSchema, Time, TypeKind, Value};
 use smallvec::SmallVec;
 
 /// Partitions hold contiguous ranges of buckets.
@@ -45,7 +45,7 @@ impl Route {
             found.expect("distribution columns are part of the primary key")
         };
         let wanted: SmallVec<[usize; 4]> = schema.distribution.iter().map(position).collect();
-        let distribution = KeyDef { parts: wanted.iter().map(|&i| primary.parts[i].clone()).collect() };
+        let distribution = schema.distribution_def();
         let whole = wanted.len() == primary.parts.len() && wanted.iter().enumerate().all(|(i, &w)| i == w);
         let parts = match whole {
             true => Parts::Whole,
@@ -120,9 +120,9 @@ fn part_length(part: &KeyPart) -> PartLength {
     let sample = match part.ty.kind {
         TypeKind::Float | TypeKind::Double => Value::Double(0.0),
         TypeKind::Decimal => Value::Decimal(Default::default()),
-        TypeKind::Date => Value::Date(Default::default()),
-        TypeKind::Time => Value::Time(Default::default()),
-        TypeKind::DateTime => Value::DateTime(Default::default()),
+        TypeKind::Date => Value::Date(Date::ZERO),
+        TypeKind::Time => Value::Time(Time::ZERO),
+        TypeKind::DateTime => Value::DateTime(DateTime::ZERO),
         TypeKind::Timestamp => Value::Timestamp(0),
         _ if part.ty.unsigned => Value::UInt(0),
         _ => Value::Int(0),

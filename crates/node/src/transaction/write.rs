@@ -331,7 +331,7 @@ impl Transaction {
         &mut self,
         table: &TableInfo,
         key: &[u8],
-        is_it: impl Fn(&RowView<'_>) -> bool + Send,
+        is_it: impl Fn(&RowView<'_>) -> bool + Send + Sync,
     ) -> Result<bool, NodeError> {
         let (hash, partition) = self.place(table, key);
         let id = table.schema.id;
