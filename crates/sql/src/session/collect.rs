@@ -55,7 +55,7 @@ impl ResultSink for Collector {
 
     fn row(&mut self, values: &[ValueRef<'_>]) {
         let current = self.current.get_or_insert_default();
-        current.rows.push(values.iter().map(|v| v.to_owned()).collect());
+        current.rows.push(values.iter().map(|v| Value::from(*v)).collect());
     }
 
     fn complete(&mut self, completion: &Completion) {

@@ -10,6 +10,7 @@
 pub mod assign;
 pub mod definition;
 pub mod modes;
+pub mod set;
 pub mod settings;
 pub mod store;
 pub mod table;
