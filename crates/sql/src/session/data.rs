@@ -229,11 +229,10 @@ impl Session {
                 "Cannot execute statement in a READ ONLY transaction.",
             ));
         }
-        self.context.strict_statement = changes && self.settings.sql_mode.strict;
         self.context.new_last_insert_id = None;
         open.transaction.begin_statement();
         let result = self.execute_plan(&plan.plan, plan.kind, &mut open, sink).await;
-        self.context.strict_statement = false;
+        let result = result.map(|completion| self.with_insert_id(completion, plan.kind));
         match result {
             Ok(completion) if autocommit => {
                 open.transaction.commit().await?;
@@ -269,6 +268,24 @@ impl Session {
                 Err(error)
             }
         }
+    }
+
+    /// LAST_INSERT_ID() and the completion's number; and matched instead of changed rows for a client that asked for those.
+    fn with_insert_id(&mut self, mut completion: Completion, kind: DataKind) -> Completion {
+        if let Some(id) = self.context.new_last_insert_id.take() {
+            self.context.last_insert_id = id;
+            if completion.last_insert_id == 0 {
+                completion.last_insert_id = id;
+            }
+        }
+        if self.client.found_rows && kind == DataKind::Update {
+            // The executor says how many rows matched in its message, as MySQL does.
+            let matched = completion.info.strip_prefix("Rows matched: ").and_then(|rest| rest.split(' ').next());
+            if let Some(matched) = matched.and_then(|number| number.parse().ok()) {
+                completion.affected_rows = matched;
+            }
+        }
+        completion
     }
 
     /// Executes, and for a SELECT ends it when max_execution_time has passed (3024).

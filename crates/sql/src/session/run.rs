@@ -5,15 +5,25 @@ use super::errors;
 use super::session::{Session, killed_error};
 use super::status::Counter;
 use super::users::Privileges;
+use super::variables::store;
 use crate::expr::context::WarningLevel;
 use crate::parse::{self, Statement};
 use crate::parse::statement::{Show, TableName};
+use futures::future::Either;
 use rauk_types::error::codes;
-use rauk_types::result::{Completion, ResultSink, ServerStatus};
+use rauk_types::result::{Completion, ResultSink, ServerStatus, SessionChange};
 use rauk_types::{DataType, MysqlError, Value};
 use sqlparser::ast;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
+
+/// Nobody sleeps longer (a timer's range).
+const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Variables whose changes a client hears of (session_track_system_variables' default).
+const TRACKED: [&str; 5] =
+    ["time_zone", "autocommit", "character_set_client", "character_set_results", "character_set_connection"];
 
 /// A statement that succeeded.
 #[derive(Debug, Default)]
@@ -155,9 +165,21 @@ impl Session {
             Statement::Savepoint(name) => self.savepoint(name)?.into(),
             Statement::RollbackToSavepoint(name) => self.rollback_to(name)?.into(),
             Statement::ReleaseSavepoint(name) => self.release_savepoint(name)?.into(),
-            Statement::Set(items) => self.run_set(items).await?.into(),
+            Statement::Set(items) => {
+                let before = TRACKED.map(|name| self.variables.by_name(name));
+                let done = self.run_set(items).await?.into();
+                for (name, before) in TRACKED.iter().zip(before) {
+                    let after = self.variables.by_name(name);
+                    if after != before {
+                        let (variable, _) = store::find(name)?;
+                        sink.changed(SessionChange::Variable { name: name.to_string(), value: variable.show(&after) });
+                    }
+                }
+                done
+            }
             Statement::Use(name) => {
                 self.use_database(name)?;
+                sink.changed(SessionChange::Schema(self.context.current_database.clone().unwrap_or_default()));
                 Done::default()
             }
 
@@ -310,22 +332,15 @@ impl Session {
 
     /// Waits; `true` when KILL ended it.
     async fn sleep(&mut self, seconds: f64) -> Result<bool, MysqlError> {
-        // The interrupt has no waker of ours to call, so it is looked at now and then.
-        const STEP: Duration = Duration::from_millis(20);
-        let end = self.engine.runtime.now() + Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 4);
-        loop {
-            if self.process.is_killed() {
-                return Err(killed_error());
-            }
-            if self.process.interrupt.is_killed() {
-                return Ok(true);
-            }
-            let left = end.saturating_sub(self.engine.runtime.now());
-            if left.is_zero() {
-                return Ok(false);
-            }
-            self.engine.runtime.sleep(left.min(STEP)).await;
-        }
+        let duration = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).min(MAX_SLEEP);
+        let timer = self.engine.runtime.sleep(duration);
+        let interrupt = &self.process.interrupt;
+        let killed = futures::future::poll_fn(|context| match interrupt.poll(context.waker()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        });
+        let interrupted = matches!(futures::future::select(timer, killed).await, Either::Right(_));
+        if self.process.is_killed() { Err(killed_error()) } else { Ok(interrupted) }
     }
 
     /// `SELECT SLEEP(n)` alone; `None`: another statement.

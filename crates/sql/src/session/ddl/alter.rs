@@ -355,7 +355,56 @@ fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
 
 impl Session {
     /// Writes all rows anew under the new definition; gives how many.
-    async fn rewrite_table(&mut self, _table: &TableHandle, _old: &TableSchema, _new: TableSchema) -> Result<u64, MysqlError> {
-        Err(errors::not_supported("this change of a table"))
+    async fn rewrite_table(
+        &mut self,
+        table: &TableHandle,
+        old: &TableSchema,
+        new: TableSchema,
+    ) -> Result<u64, MysqlError> {
+        // Where each new column's value comes from, and the type it has there.
+        let sources: Vec<Option<(usize, DataType)>> = new
+            .columns
+            .iter()
+            .map(|column| old.columns.iter().position(|c| c.id == column.id).map(|at| (at, old.columns[at].ty)))
+            .collect();
+        let numbered = new.auto_increment.filter(|&at| sources[at].is_none());
+        let columns = new.columns.clone();
+        let strict = self.settings.sql_mode.strict;
+        let database = self.engine.database.clone();
+        let context = &mut self.context;
+        let before = std::mem::replace(&mut context.strict_statement, strict);
+        let mut row_number = 0;
+        let mut convert = |row: &[Value]| -> Result<Vec<Value>, MysqlError> {
+            row_number += 1;
+            let mut out = Vec::with_capacity(columns.len());
+            for (at, column) in columns.iter().enumerate() {
+                let value = match sources[at] {
+                    None if numbered == Some(at) => {
+                        expr::convert_for_column(Value::UInt(row_number), &DataType::BIGINT_UNSIGNED, column, row_number, context)?
+                    }
+                    None => column.initial.clone(),
+                    Some((from, _)) if row[from].is_null() && !column.nullable => {
+                        if strict {
+                            return Err(MysqlError::new(1138, "Invalid use of NULL value"));
+                        }
+                        let message = format!("Data truncated for column '{}' at row {row_number}", column.name);
+                        context.warn(codes::WARN_DATA_TRUNCATED, message);
+                        columns::implicit_value(column, context)?
+                    }
+                    Some((from, ty)) if ty == column.ty => row[from].clone(),
+                    Some((from, ty)) => expr::convert_for_column(row[from].clone(), &ty, column, row_number, context)?,
+                };
+                out.push(value);
+            }
+            Ok(out)
+        };
+        let result = database.rewrite_table(table, new, self.settings.metadata_wait, &mut convert).await;
+        self.context.strict_statement = before;
+        let rows = result?;
+        if numbered.is_some() {
+            let made = database.table(&old.database, &old.name)?;
+            database.observe_auto_increment(made.schema().id, rows)?;
+        }
+        Ok(rows)
     }
 }

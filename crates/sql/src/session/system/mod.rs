@@ -217,6 +217,12 @@ pub(crate) fn none(_: &Viewer, _: &Hints<'_>) -> Rows {
     Ok(Vec::new())
 }
 
+/// A time in UTC microseconds as the server's clock shows it.
+pub(crate) fn datetime(micros: i64) -> Value {
+    let Ok(timestamp) = jiff::Timestamp::from_microsecond(micros) else { return Value::Null };
+    civil(timestamp.to_zoned(jiff::tz::TimeZone::system()).datetime())
+}
+
 /// A civil time as a value.
 pub(crate) fn civil(time: jiff::civil::DateTime) -> Value {
     let date = rauk_types::Date::from_parts(time.year() as u16, time.month() as u8, time.day() as u8);

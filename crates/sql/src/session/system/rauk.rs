@@ -2,7 +2,10 @@
 
 use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, s, u};
 use crate::session::engine::VERSION;
+use crate::session::errors;
 use crate::session::lookup::Viewer;
+use crate::session::users::Privileges;
+use rauk_node::status::{TransactionInfo, TransactionState};
 use rauk_types::Value;
 
 const R: &str = "rauk";
@@ -30,7 +33,25 @@ pub(super) const TABLES: &[Definition] = &[
         database: INFORMATION_SCHEMA,
         name: "INNODB_TRX",
         columns: "trx_id u, trx_state s13, trx_started t?, trx_requested_lock_id s126?, trx_wait_started t?, trx_weight u, trx_mysql_thread_id u, trx_query s1024?, trx_operation_state s64?, trx_tables_in_use u, trx_tables_locked u, trx_lock_structs u, trx_lock_memory_bytes u, trx_rows_locked u, trx_rows_modified u, trx_concurrency_tickets u, trx_isolation_level s16, trx_unique_checks i, trx_foreign_key_checks i, trx_last_foreign_key_error s256?, trx_adaptive_hash_latched i, trx_adaptive_hash_timeout u, trx_is_read_only i, trx_autocommit_non_locking i, trx_schedule_weight u?",
-        rows: super::none,
+        rows: innodb_trx,
+    },
+    Definition {
+        database: R,
+        name: "transactions",
+        columns: "transaction_id u, state s16, age_seconds u, rows_changed u, waiting_for x?",
+        rows: transactions,
+    },
+    Definition {
+        database: R,
+        name: "locks",
+        columns: "waiting_transaction u, blocking_transaction u, partition_id u",
+        rows: locks,
+    },
+    Definition {
+        database: R,
+        name: "jobs",
+        columns: "name s64, value u",
+        rows: jobs,
     },
 ];
 
@@ -88,6 +109,86 @@ fn nodes(viewer: &Viewer, _: &Hints<'_>) -> Rows {
         u(engine.processes.len() as u64),
         s("up"),
     ]])
+}
+
+fn transactions(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    let row = |t: TransactionInfo| {
+        let waiting: Vec<String> = t.waiting_for.iter().map(|id| id.0.to_string()).collect();
+        vec![
+            u(t.id.0),
+            s(if t.state == TransactionState::Waiting { "waiting" } else { "running" }),
+            u(t.age.as_secs()),
+            u(t.rows_changed),
+            if waiting.is_empty() { Value::Null } else { s(waiting.join(",")) },
+        ]
+    };
+    Ok(viewer.engine.database.transactions().into_iter().map(row).collect())
+}
+
+fn locks(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    let waits = viewer.engine.database.locks().into_iter();
+    Ok(waits.map(|w| vec![u(w.waiting.0), u(w.blocking.0), u(w.partition.0)]).collect())
+}
+
+/// What goes on in the background, as counts: commits, flushes, checkpoints, the redo log.
+fn jobs(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    let c = viewer.engine.database.counters();
+    let rows = [
+        ("commits", c.commits),
+        ("rollbacks", c.rollbacks),
+        ("flushes", c.flushes),
+        ("deadlocks", c.deadlocks),
+        ("lock_waits", c.lock_waits),
+        ("lock_timeouts", c.lock_timeouts),
+        ("checkpoints", c.checkpoints),
+        ("checkpoint_failures", c.checkpoint_failures),
+        ("commit_bytes", c.commit_bytes),
+        ("redo_end", c.redo_end),
+        ("redo_live_bytes", c.redo_live_bytes),
+        ("snapshots", c.snapshots),
+        ("transactions", c.transactions),
+    ];
+    Ok(rows.into_iter().map(|(name, value)| vec![s(name), u(value)]).collect())
+}
+
+/// For those who have PROCESS, as in MySQL; what the node does not know of a transaction is 0.
+fn innodb_trx(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    if !viewer.account.global.contains(Privileges::PROCESS) {
+        return Err(errors::needs_privilege("PROCESS"));
+    }
+    let now = viewer.engine.now_micros();
+    let row = |t: TransactionInfo| {
+        let waits = t.state == TransactionState::Waiting;
+        let started = now - i64::try_from(t.age.as_micros()).unwrap_or(0);
+        vec![
+            u(t.id.0),
+            s(if waits { "LOCK WAIT" } else { "RUNNING" }),
+            super::datetime(started),
+            Value::Null,
+            Value::Null,
+            u(t.rows_changed),
+            u(0u64),
+            Value::Null,
+            Value::Null,
+            u(0u64),
+            u(0u64),
+            u(0u64),
+            u(0u64),
+            u(0u64),
+            u(t.rows_changed),
+            u(0u64),
+            s(""),
+            Value::Int(1),
+            Value::Int(1),
+            Value::Null,
+            Value::Int(0),
+            u(0u64),
+            Value::Int(0),
+            Value::Int(0),
+            Value::Null,
+        ]
+    };
+    Ok(viewer.engine.database.transactions().into_iter().map(row).collect())
 }
 
 fn plans(viewer: &Viewer, _: &Hints<'_>) -> Rows {
