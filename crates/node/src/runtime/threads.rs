@@ -69,7 +69,8 @@ impl Runtime for Threads {
             jobs.into_iter().for_each(|job| job());
             return;
         }
-        let jobs: Vec<Mutex<Option<Box<dyn FnOnce() + Send>>>> = jobs.into_iter().map(|j| Mutex::new(Some(j))).collect();
+        let jobs: Vec<Mutex<Option<Box<dyn FnOnce() + Send>>>> =
+            jobs.into_iter().map(|j| Mutex::new(Some(j))).collect();
         let next = AtomicUsize::new(0);
         thread::scope(|scope| {
             for _ in 0..threads {
