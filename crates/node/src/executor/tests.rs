@@ -231,14 +231,14 @@ mod threads {
     #[test]
     fn a_turn_ends() {
         let g = Guarded::new(Vec::new(), || panic!("a job panicked"));
-        let mut first = Box::pin(g.with(Class::Background, |v| v.push(1)));
+        let mut last = Box::pin(g.with(Class::Resolve, |v| v.push(1)));
         occupy(&g, || {
-            assert_eq!(first.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending);
             (0..3 * TURN).for_each(|_| g.detach(Class::Resolve, |v| v.push(0)));
+            assert_eq!(last.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending);
         });
         // The holder did a turn and went; what is left waits for the task it woke.
         assert_eq!(g.state.load(Ordering::SeqCst), WORK);
-        block_on(first);
+        block_on(last);
         assert_eq!(block_on(g.with(Class::Background, |v| v.len())), 3 * TURN as usize + 1);
     }
 
