@@ -113,7 +113,9 @@ impl Session {
             Ok(parsed) => parsed,
             Err(error) => {
                 self.clear_warnings();
-                return Err(error);
+                // A text of comments alone is a statement that does nothing, as in MySQL; an empty one is an error.
+                let comment = error.code == codes::EMPTY_QUERY && !sql.trim_matches([' ', ';', '\t', '\r', '\n']).is_empty();
+                return if comment { Ok(Done::default()) } else { Err(error) };
             }
         };
         if parsed.parameters > 0 {
