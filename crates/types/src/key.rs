@@ -2,19 +2,26 @@
 //!
 //! A key is the concatenation of its parts. A nullable part starts with one
 //! byte (0 NULL, 1 value), so NULL sorts first; parts that cannot be NULL have
-//! no such byte. Integers are big-endian with the sign bit flipped (in the width of
-//! the column's type), doubles the IEEE total order, decimals a sign-and-digits
-//! form of fixed width for the column's (precision, scale), dates and times
-//! big-endian biased. Text is its collation's weight string
-//! ([`Collation::sort_key`]) and bytes are themselves, both escaped (0x00 becomes
-//! 0x00 0xFF) and ended by 0x00 0x00, so that a prefix sorts first. A descending part has all its
-//! bytes inverted. Keys are equal exactly when the values are equal under the
-//! collation; the value cannot be read back from a text key.
+//! no such byte. No part is a prefix of another, so parts need no separator.
+//!
+//! | type | bytes of a part |
+//! |---|---|
+//! | integers | big-endian in the column's width, the sign bit flipped when signed |
+//! | FLOAT, DOUBLE | 4 or 8 bytes, IEEE total order; -0 is 0 |
+//! | DECIMAL | the unscaled integer at the column's scale, big-endian, sign bit flipped: 4, 8, 16 or 28 bytes by precision |
+//! | DATE | 3 bytes |
+//! | TIME, DATETIME, TIMESTAMP | 8 bytes, biased |
+//! | text, NO PAD | 16-bit weights, none of which is 0, ended by 0x0000 |
+//! | text, PAD SPACE | the sort key ([`Collation::sort_key`]), which ends itself |
+//! | bytes | themselves, 0x00 becomes 0x00 0xFF, ended by 0x00 0x00 |
+//!
+//! A descending part has all its bytes inverted. Keys are equal exactly when the values are equal under the
+//! collation; the value cannot be read back from a text key. A prefix index has the first characters (text) or bytes.
 //!
 //! [`hash`] is frozen: it decides which bucket a row lives in.
 
 use crate::schema::IndexPart;
-use crate::{DataType, RowView, TableSchema, Value, ValueRef};
+use crate::{Collation, DataType, Decimal, RowView, TableSchema, TypeKind, Value, ValueRef};
 
 /// One column of a key.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +50,7 @@ pub fn hash(key: &[u8]) -> u64 {
 #[inline]
 pub fn bucket(hash: u64) -> u16 {
     // Multiply-shift instead of modulo; uses the high bits, the hash index uses the low ones.
-    ((hash >> 32) * crate::schema::BUCKETS as u64 >> 32) as u16
+    (((hash >> 32) * crate::schema::BUCKETS as u64) >> 32) as u16
 }
 
 impl KeyDef {
@@ -92,18 +99,253 @@ impl KeyDef {
         self.parts.iter().any(|p| p.nullable && row.is_null(p.column))
     }
 
-    /// Whether the stored row has exactly this key; the fast path of hash lookups.
+    /// Whether the stored row has exactly this key; the fast path of hash lookups. Allocates nothing.
+    #[inline]
     pub fn matches(&self, row: &RowView<'_>, key: &[u8]) -> bool {
-        let _ = (row, key);
-        todo!("integer fast path, else encode and compare")
+        let mut rest = key;
+        for part in &self.parts {
+            match part.strip(row.get(part.column), rest) {
+                Some(after) => rest = after,
+                None => return false,
+            }
+        }
+        rest.is_empty()
+    }
+}
+
+const SIGN: u128 = 1 << 127;
+
+/// A fixed-width part as big-endian bytes, the last `width` of 32.
+struct Fixed {
+    bytes: [u8; 32],
+    width: usize,
+}
+
+impl Fixed {
+    /// The low `width` bytes of `value`, up to 16.
+    #[inline]
+    fn new(value: u128, width: usize) -> Self {
+        let mut bytes = [0; 32];
+        bytes[16..].copy_from_slice(&value.to_be_bytes());
+        Fixed { bytes, width }
+    }
+
+    /// A signed number: the sign bit of its width flipped.
+    #[inline]
+    fn signed(value: i128, width: usize) -> Self {
+        Fixed::new(value as u128 ^ (SIGN >> (128 - 8 * width as u32)), width)
+    }
+
+    #[inline]
+    fn as_slice(&self) -> &[u8] {
+        &self.bytes[32 - self.width..]
+    }
+}
+
+#[cold]
+fn mismatch(value: ValueRef<'_>, ty: &DataType) -> ! {
+    panic!("{value:?} was not converted to the type of its key part, {ty:?}")
+}
+
+/// The number of the bits in ascending order.
+#[inline]
+fn ordered_f64(value: f64) -> u64 {
+    let bits = (value + 0.0).to_bits();
+    if bits >> 63 == 0 { bits ^ 1 << 63 } else { !bits }
+}
+
+#[inline]
+fn ordered_f32(value: f32) -> u32 {
+    let bits = (value + 0.0).to_bits();
+    if bits >> 31 == 0 { bits ^ 1 << 31 } else { !bits }
+}
+
+fn ordered_decimal(value: Decimal, ty: &DataType) -> Fixed {
+    let value = if value.scale() == ty.scale {
+        value
+    } else {
+        value.rescale(ty.scale).expect("a value converted to its column's type fits")
+    };
+    let width = match ty.precision {
+        0..=9 => 4,
+        10..=18 => 8,
+        19..=38 => 16,
+        _ => {
+            let mut bytes = value.unscaled().to_be_bytes();
+            bytes[4] ^= 0x80;
+            return Fixed { bytes, width: 28 };
+        }
+    };
+    Fixed::signed(value.unscaled_i128().expect("38 digits fit"), width)
+}
+
+/// The first `chars` characters.
+fn text_prefix(text: &str, chars: u32) -> &str {
+    match text.char_indices().nth(chars as usize) {
+        Some((end, _)) => &text[..end],
+        None => text,
     }
 }
 
 impl KeyPart {
+    /// The bytes of a value of fixed width; `None` for text and bytes.
+    #[inline]
+    fn fixed(&self, value: ValueRef<'_>) -> Option<Fixed> {
+        use TypeKind::*;
+        let width = match self.ty.kind {
+            TinyInt => 1,
+            SmallInt => 2,
+            MediumInt => 3,
+            Int => 4,
+            BigInt => 8,
+            _ => 0,
+        };
+        Some(match value {
+            ValueRef::Int(v) if width > 0 => self.integer(v.into(), width),
+            ValueRef::UInt(v) if width > 0 => self.integer(v.into(), width),
+            ValueRef::Double(v) if self.ty.kind == Double => Fixed::new(ordered_f64(v).into(), 8),
+            ValueRef::Double(v) if self.ty.kind == Float => Fixed::new(ordered_f32(v as f32).into(), 4),
+            ValueRef::Decimal(v) if self.ty.kind == Decimal => ordered_decimal(v, &self.ty),
+            ValueRef::Date(v) if self.ty.kind == Date => Fixed::new(v.packed().into(), 3),
+            ValueRef::Time(v) if self.ty.kind == Time => Fixed::signed(v.micros().into(), 8),
+            ValueRef::DateTime(v) if self.ty.kind == DateTime => Fixed::new(v.packed().into(), 8),
+            ValueRef::Timestamp(v) if self.ty.kind == Timestamp => Fixed::signed(v.into(), 8),
+            _ => return None,
+        })
+    }
+
+    #[inline]
+    fn integer(&self, value: i128, width: usize) -> Fixed {
+        debug_assert!(
+            self.ty.integer_range().is_some_and(|(low, high)| (low..=high).contains(&value)),
+            "{value} is out of the range of {:?}",
+            self.ty
+        );
+        if self.ty.unsigned { Fixed::new(value as u128, width) } else { Fixed::signed(value, width) }
+    }
+
+    /// What of a text or of bytes stands in the key, and how it is ordered.
+    fn content<'a>(&self, value: ValueRef<'a>) -> (&'a [u8], Collation) {
+        match value {
+            ValueRef::Str(text) if self.ty.is_text() => {
+                let text = self.prefix.map_or(text, |chars| text_prefix(text, chars));
+                (text.as_bytes(), self.ty.collation)
+            }
+            ValueRef::Bytes(bytes) if self.ty.is_bytes() => {
+                let length = self.prefix.map_or(bytes.len(), |prefix| bytes.len().min(prefix as usize));
+                (&bytes[..length], Collation::Binary)
+            }
+            _ => mismatch(value, &self.ty),
+        }
+    }
+
     /// Appends one part. `value` has the column's type, or is NULL.
     pub fn encode(&self, value: ValueRef<'_>, out: &mut Vec<u8>) {
-        let _ = (value, out);
-        todo!()
+        let start = out.len();
+        if self.nullable {
+            out.push(u8::from(!value.is_null()));
+        }
+        if value.is_null() {
+            assert!(self.nullable, "NULL in a key part that is NOT NULL");
+        } else if let Some(fixed) = self.fixed(value) {
+            out.extend_from_slice(fixed.as_slice());
+        } else {
+            let (content, collation) = self.content(value);
+            if collation == Collation::Binary {
+                escape(content, |bytes| out.extend_from_slice(bytes));
+            } else {
+                collation.sort_key(content, out);
+            }
+            out.extend_from_slice(end_mark(collation));
+        }
+        if self.descending {
+            out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+        }
+    }
+
+    /// Appends what the keys of all texts that begin with `text` have in common: the lower end of the range for LIKE 'text%' in this part.
+    /// With [`prefix_successor`] of it, the range holds them all, and some others where `text` ends with spaces or exceeds a prefix index.
+    /// (For a descending part the same bytes, inverted; the range is still from them to their successor.)
+    pub fn encode_like_prefix(&self, text: &str, out: &mut Vec<u8>) {
+        let start = out.len();
+        if self.nullable {
+            out.push(1);
+        }
+        let text = self.prefix.map_or(text, |chars| text_prefix(text, chars));
+        if self.ty.collation == Collation::Binary {
+            escape(text.as_bytes(), |bytes| out.extend_from_slice(bytes));
+        } else {
+            self.ty.collation.sort_key_prefix(text.as_bytes(), out);
+        }
+        if self.descending {
+            out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+        }
+    }
+
+    /// `key` without the part that `value` encodes to; `None` when it begins with something else.
+    #[inline]
+    fn strip<'k>(&self, value: ValueRef<'_>, key: &'k [u8]) -> Option<&'k [u8]> {
+        let mut matcher = Matcher { key, mask: if self.descending { 0xFF } else { 0 }, failed: false };
+        if self.nullable {
+            matcher.take(&[u8::from(!value.is_null())]);
+        }
+        if value.is_null() {
+            return matcher.rest();
+        }
+        if let Some(fixed) = self.fixed(value) {
+            matcher.take(fixed.as_slice());
+            return matcher.rest();
+        }
+        let (content, collation) = self.content(value);
+        if collation == Collation::Binary {
+            escape(content, |bytes| matcher.take(bytes));
+        } else {
+            collation.emit_key(content, |bytes| matcher.take(bytes));
+        }
+        matcher.take(end_mark(collation));
+        matcher.rest()
+    }
+}
+
+/// What follows the content of a text or of bytes. PAD SPACE sort keys end themselves.
+fn end_mark(collation: Collation) -> &'static [u8] {
+    if collation.pad_space() { &[] } else { &[0, 0] }
+}
+
+/// Calls `emit` with `bytes`, 0xFF after every 0x00.
+fn escape(bytes: &[u8], mut emit: impl FnMut(&[u8])) {
+    let mut pieces = bytes.split(|byte| *byte == 0);
+    // There is always a first piece.
+    emit(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        emit(&[0, 0xFF]);
+        emit(piece);
+    }
+}
+
+/// Compares pieces with the beginning of a key.
+struct Matcher<'k> {
+    key: &'k [u8],
+    /// 0xFF when the key's part is descending.
+    mask: u8,
+    failed: bool,
+}
+
+impl<'k> Matcher<'k> {
+    #[inline]
+    fn take(&mut self, bytes: &[u8]) {
+        match self.key.split_at_checked(bytes.len()) {
+            Some((head, rest)) if !self.failed => {
+                let same = if self.mask == 0 { head == bytes } else { head.iter().zip(bytes).all(|(a, b)| *a == !*b) };
+                self.failed = !same;
+                self.key = rest;
+            }
+            _ => self.failed = true,
+        }
+    }
+
+    fn rest(self) -> Option<&'k [u8]> {
+        (!self.failed).then_some(self.key)
     }
 }
 
@@ -118,3 +360,6 @@ pub fn prefix_successor(key: &mut Vec<u8>) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,5 +26,5 @@ pub use error::{ErrorClass, MysqlError};
 pub use ids::{ColumnId, IndexId, PartitionId, TableId, Timestamp, TxnId};
 pub use key::{KeyDef, KeyPart};
 pub use row::{RowLayout, RowView};
-pub use schema::{Column, IndexKind, IndexPart, IndexSchema, TableSchema};
+pub use schema::{Column, ColumnDefault, IndexKind, IndexPart, IndexSchema, TableSchema};
 pub use value::{Value, ValueRef};

@@ -1,43 +1,416 @@
 //! The bytes of a row.
 //!
 //! ```text
-//! [null bitmap: 1 bit a nullable column, rounded up to bytes]
+//! [bits: bit 0 of the first byte is WIDE where the layout has variable columns; then 1 bit a nullable column; rounded up to bytes]
 //! [fixed part: every fixed-width column at its offset, little-endian, unaligned]
-//! [end offsets of the variable columns: u16 each when the row has under 64 KiB, else u32; a flag bit in the
-//!  first byte of the bitmap area says which]
+//! [end offsets of the variable columns, counted from the first variable byte: u16 each, or u32 each when WIDE]
 //! [the variable columns' bytes]
 //! ```
-//! Fixed: integers (1, 2, 3, 4, 8 bytes), FLOAT 4, DOUBLE 8, DATE 4 (3 if it fits), TIME/DATETIME/TIMESTAMP 8,
-//! DECIMAL with precision ≤ 18 in 8 bytes, ≤ 38 in 16. Variable: CHAR (without trailing pad spaces), VARCHAR,
-//! TEXT, BINARY, VARBINARY, BLOB, JSON, wider DECIMAL. A NULL takes no variable bytes, and its fixed bytes are zero.
+//! Fixed: integers (1, 2, 3, 4, 8 bytes), FLOAT 4, DOUBLE 8, DATE 3, TIME/DATETIME/TIMESTAMP 8, DECIMAL by precision: up to 9 digits
+//! 4 bytes, up to 18 in 8, up to 38 in 16 (the unscaled integer at the column's scale). Variable: CHAR (without trailing pad spaces), VARCHAR,
+//! TEXT, BINARY, VARBINARY, BLOB, JSON, wider DECIMAL (its unscaled integer in as few bytes as hold it). A NULL takes no variable bytes, and its fixed bytes are zero.
+//! Rows are WIDE when their variable bytes are 64 KiB or more.
 //!
 //! The layout version is not in these bytes: the row's header has it. A [`RowView`] reads columns by their
-//! position in the *newest* schema; a column that the row's layout lacks reads as the column's `initial` value.
+//! position in the *newest* schema; a column that the row's layout lacks reads as the column's `initial` value, a dropped one is never asked for. The
+//! newest layout lists the schema's columns in their order, so reading a row of that layout looks nothing up.
+//!
+//! Bytes are trusted to be what [`encode_row`] made (the log and checkpoints have checksums): others may panic or read as
+//! another value, and nothing worse.
 
-use crate::{ColumnId, DataType, TableSchema, Value, ValueRef};
+use crate::{ColumnId, DataType, Date, DateTime, Decimal, TableSchema, Time, TypeKind, Value, ValueRef, collation};
+use ethnum::I256;
 use serde::{Deserialize, Serialize};
 
 /// Where each column lies in rows of one layout version.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Parts", into = "Parts")]
 pub struct RowLayout {
     /// Index in `TableSchema::layouts`; stored in row headers.
     pub version: u16,
-    /// The columns of this layout in storage order.
+    /// The columns of this layout in storage order: id, type, nullable.
     pub columns: Vec<(ColumnId, DataType, bool)>,
+    slots: Vec<Slot>,
+    /// Slot of a column by its id, [`NONE`] for those that the layout lacks.
+    by_id: Vec<u16>,
+    /// Where the end offsets of the variable columns begin, or the row ends.
+    fixed_end: u32,
+    variable_columns: u32,
 }
 
-impl RowLayout {
-    /// The layout of a table's present columns, as version `version`.
-    pub fn for_columns(version: u16, columns: &[crate::Column]) -> Self {
-        RowLayout { version, columns: columns.iter().map(|c| (c.id, c.ty, c.nullable)).collect() }
+/// What of a layout is stored; the rest follows from it.
+#[derive(Clone, Serialize, Deserialize)]
+struct Parts {
+    version: u16,
+    columns: Vec<(ColumnId, DataType, bool)>,
+}
+
+const NONE: u16 = u16::MAX;
+const WIDE: u8 = 1;
+
+/// How a column's bytes are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Codec {
+    I8,
+    I16,
+    I24,
+    I32,
+    I64,
+    U8,
+    U16,
+    U24,
+    U32,
+    U64,
+    F32,
+    F64,
+    Date,
+    Time,
+    DateTime,
+    Timestamp,
+    Decimal32,
+    Decimal64,
+    Decimal128,
+    /// Variable columns from here on.
+    DecimalWide,
+    Char,
+    Text,
+    Bytes,
+}
+
+impl Codec {
+    fn of(ty: &DataType) -> Codec {
+        use TypeKind::*;
+        match (ty.kind, ty.unsigned) {
+            (TinyInt, false) => Codec::I8,
+            (SmallInt, false) => Codec::I16,
+            (MediumInt, false) => Codec::I24,
+            (Int, false) => Codec::I32,
+            (BigInt, false) => Codec::I64,
+            (TinyInt, true) => Codec::U8,
+            (SmallInt, true) => Codec::U16,
+            (MediumInt, true) => Codec::U24,
+            (Int, true) => Codec::U32,
+            (BigInt, true) => Codec::U64,
+            (Float, _) => Codec::F32,
+            (Double, _) => Codec::F64,
+            (Date, _) => Codec::Date,
+            (Time, _) => Codec::Time,
+            (DateTime, _) => Codec::DateTime,
+            (Timestamp, _) => Codec::Timestamp,
+            (Decimal, _) => match ty.precision {
+                0..=9 => Codec::Decimal32,
+                10..=18 => Codec::Decimal64,
+                19..=38 => Codec::Decimal128,
+                _ => Codec::DecimalWide,
+            },
+            (Char, _) => Codec::Char,
+            (VarChar | TinyText | Text | MediumText | LongText | Json, _) => Codec::Text,
+            (Binary | VarBinary | TinyBlob | Blob | MediumBlob | LongBlob | Null, _) => Codec::Bytes,
+        }
+    }
+
+    /// Bytes in the fixed part; 0 for variable columns.
+    fn width(self) -> u32 {
+        match self {
+            Codec::I8 | Codec::U8 => 1,
+            Codec::I16 | Codec::U16 => 2,
+            Codec::I24 | Codec::U24 | Codec::Date => 3,
+            Codec::I32 | Codec::U32 | Codec::F32 | Codec::Decimal32 => 4,
+            Codec::I64
+            | Codec::U64
+            | Codec::F64
+            | Codec::Time
+            | Codec::DateTime
+            | Codec::Timestamp
+            | Codec::Decimal64 => 8,
+            Codec::Decimal128 => 16,
+            Codec::DecimalWide | Codec::Char | Codec::Text | Codec::Bytes => 0,
+        }
+    }
+
+    fn is_variable(self) -> bool {
+        self.width() == 0
     }
 }
 
+/// One column of a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slot {
+    codec: Codec,
+    scale: u8,
+    /// Bit that says NULL, counted from the row's first bit; [`NONE`] for NOT NULL columns.
+    null_bit: u16,
+    /// Offset in the row of a fixed column; number among the variable columns of a variable one.
+    place: u16,
+}
+
+impl PartialEq for RowLayout {
+    fn eq(&self, other: &Self) -> bool {
+        self.version == other.version && self.columns == other.columns
+    }
+}
+
+impl From<Parts> for RowLayout {
+    fn from(parts: Parts) -> Self {
+        RowLayout::new(parts.version, parts.columns)
+    }
+}
+
+impl From<RowLayout> for Parts {
+    fn from(layout: RowLayout) -> Self {
+        Parts { version: layout.version, columns: layout.columns }
+    }
+}
+
+impl RowLayout {
+    pub fn new(version: u16, columns: Vec<(ColumnId, DataType, bool)>) -> Self {
+        let codecs: Vec<Codec> = columns.iter().map(|(_, ty, _)| Codec::of(ty)).collect();
+        let has_variable = codecs.iter().any(|c| c.is_variable());
+        let nullable = columns.iter().filter(|(_, _, nullable)| *nullable).count();
+        let mut next_bit = u16::from(has_variable);
+        let mut next_offset = (usize::from(next_bit) + nullable).div_ceil(8) as u32;
+        let mut next_variable = 0;
+        let mut slots = Vec::with_capacity(columns.len());
+        for ((_, ty, nullable), codec) in columns.iter().zip(codecs) {
+            let place = if codec.is_variable() { next_variable } else { next_offset };
+            let null_bit = if *nullable { next_bit } else { NONE };
+            next_bit += u16::from(*nullable);
+            next_offset += codec.width();
+            next_variable += u32::from(codec.is_variable());
+            slots.push(Slot { codec, scale: ty.scale, null_bit, place: place as u16 });
+        }
+        let mut by_id = vec![NONE; columns.iter().map(|(id, ..)| usize::from(id.0) + 1).max().unwrap_or(0)];
+        for (slot, (id, ..)) in columns.iter().enumerate() {
+            by_id[usize::from(id.0)] = slot as u16;
+        }
+        RowLayout { version, columns, slots, by_id, fixed_end: next_offset, variable_columns: next_variable }
+    }
+
+    /// The layout of a table's present columns, as version `version`.
+    pub fn for_columns(version: u16, columns: &[crate::Column]) -> Self {
+        RowLayout::new(version, columns.iter().map(|c| (c.id, c.ty, c.nullable)).collect())
+    }
+
+    /// Whether rows of this layout can hold the column.
+    pub fn has_column(&self, id: ColumnId) -> bool {
+        self.by_id.get(usize::from(id.0)).is_some_and(|slot| *slot != NONE)
+    }
+
+    fn is_null(&self, slot: &Slot, bytes: &[u8]) -> bool {
+        slot.null_bit != NONE && bytes[usize::from(slot.null_bit / 8)] & 1 << (slot.null_bit % 8) != 0
+    }
+
+    /// The bytes of the variable column with this number.
+    #[inline]
+    fn variable<'a>(&self, number: u16, bytes: &'a [u8]) -> &'a [u8] {
+        let (at, number) = (self.fixed_end as usize, usize::from(number));
+        let (start, end, data) = if bytes[0] & WIDE == 0 {
+            let offset = |i: usize| usize::from(u16::from_le_bytes(array(bytes, at + 2 * i)));
+            (if number == 0 { 0 } else { offset(number - 1) }, offset(number), self.variable_columns as usize * 2)
+        } else {
+            let offset = |i: usize| u32::from_le_bytes(array(bytes, at + 4 * i)) as usize;
+            (if number == 0 { 0 } else { offset(number - 1) }, offset(number), self.variable_columns as usize * 4)
+        };
+        &bytes[at + data + start..at + data + end]
+    }
+
+    #[inline]
+    fn read<'a>(&self, slot: &Slot, bytes: &'a [u8]) -> ValueRef<'a> {
+        if self.is_null(slot, bytes) {
+            return ValueRef::Null;
+        }
+        let at = usize::from(slot.place);
+        let wide24 = || {
+            let [a, b, c] = array(bytes, at);
+            u32::from_le_bytes([a, b, c, 0])
+        };
+        match slot.codec {
+            Codec::I8 => ValueRef::Int((bytes[at] as i8).into()),
+            Codec::I16 => ValueRef::Int(i16::from_le_bytes(array(bytes, at)).into()),
+            Codec::I24 => ValueRef::Int(((wide24() << 8) as i32 >> 8).into()),
+            Codec::I32 => ValueRef::Int(i32::from_le_bytes(array(bytes, at)).into()),
+            Codec::I64 => ValueRef::Int(i64::from_le_bytes(array(bytes, at))),
+            Codec::U8 => ValueRef::UInt(bytes[at].into()),
+            Codec::U16 => ValueRef::UInt(u16::from_le_bytes(array(bytes, at)).into()),
+            Codec::U24 => ValueRef::UInt(wide24().into()),
+            Codec::U32 => ValueRef::UInt(u32::from_le_bytes(array(bytes, at)).into()),
+            Codec::U64 => ValueRef::UInt(u64::from_le_bytes(array(bytes, at))),
+            Codec::F32 => ValueRef::Double(f32::from_le_bytes(array(bytes, at)).into()),
+            Codec::F64 => ValueRef::Double(f64::from_le_bytes(array(bytes, at))),
+            Codec::Date => ValueRef::Date(Date::from_packed(wide24())),
+            Codec::Time => ValueRef::Time(Time::clipped(i64::from_le_bytes(array(bytes, at)))),
+            Codec::DateTime => ValueRef::DateTime(DateTime::from_packed(u64::from_le_bytes(array(bytes, at)))),
+            Codec::Timestamp => ValueRef::Timestamp(i64::from_le_bytes(array(bytes, at))),
+            Codec::Decimal32 => decimal(i32::from_le_bytes(array(bytes, at)), slot.scale),
+            Codec::Decimal64 => decimal(i64::from_le_bytes(array(bytes, at)), slot.scale),
+            Codec::Decimal128 => decimal(i128::from_le_bytes(array(bytes, at)), slot.scale),
+            Codec::DecimalWide => ValueRef::Decimal(read_wide_decimal(self.variable(slot.place, bytes), slot.scale)),
+            Codec::Char | Codec::Text => {
+                ValueRef::Str(std::str::from_utf8(self.variable(slot.place, bytes)).expect("a stored text is UTF-8"))
+            }
+            Codec::Bytes => ValueRef::Bytes(self.variable(slot.place, bytes)),
+        }
+    }
+}
+
+#[inline]
+fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes[at..at + N].try_into().expect("N bytes")
+}
+
+#[inline]
+fn decimal<'a>(unscaled: impl Into<i128>, scale: u8) -> ValueRef<'a> {
+    ValueRef::Decimal(Decimal::new(unscaled.into(), scale))
+}
+
+fn offset_width(variable_bytes: usize) -> usize {
+    if variable_bytes > usize::from(u16::MAX) { 4 } else { 2 }
+}
+
+fn read_wide_decimal(bytes: &[u8], scale: u8) -> Decimal {
+    let negative = bytes.last().is_some_and(|b| *b >= 0x80);
+    let mut all = [if negative { 0xFF } else { 0 }; 32];
+    all[..bytes.len()].copy_from_slice(bytes);
+    Decimal::from_unscaled(I256::from_le_bytes(all), scale).expect("a stored decimal has at most 65 digits")
+}
+
+/// As few little-endian two's complement bytes as hold `value`; zero is one byte.
+fn wide_decimal_bytes(value: I256) -> ([u8; 32], usize) {
+    let bytes = value.to_le_bytes();
+    let fill = if value.is_negative() { 0xFF } else { 0 };
+    let mut length = 32;
+    while length > 1 && bytes[length - 1] == fill && (bytes[length - 2] >= 0x80) == (fill == 0xFF) {
+        length -= 1;
+    }
+    (bytes, length)
+}
+
+/// The unscaled integer of a value in a DECIMAL column.
+fn unscaled(value: &Value, scale: u8) -> I256 {
+    match value {
+        Value::Decimal(v) if v.scale() == scale => v.unscaled(),
+        Value::Decimal(v) => v.rescale(scale).expect("a value converted to its column's type fits").unscaled(),
+        _ => mismatch(value, "DECIMAL"),
+    }
+}
+
+#[cold]
+fn mismatch(value: &Value, column: &str) -> ! {
+    panic!("{value:?} was not converted to the type of its column, {column}")
+}
+
+fn integer(value: &Value) -> i128 {
+    value.as_ref().as_integer().unwrap_or_else(|| mismatch(value, "an integer"))
+}
+
 /// Encodes one value for each column of `table`, in order, into the table's newest layout. Appends to `out`.
-/// Values must have been converted to the column types before (NOT NULL checked, lengths checked).
+/// Values must have been converted to the column types before (NOT NULL checked, lengths checked); one that was not panics.
 pub fn encode_row(table: &TableSchema, values: &[Value], out: &mut Vec<u8>) {
-    let _ = (table, values, out);
-    todo!()
+    let layout = table.layout();
+    assert_eq!(values.len(), layout.slots.len(), "one value for each column");
+    let variable_bytes = layout.slots.iter().zip(values).map(|(slot, value)| variable_length(slot, value)).sum();
+    let start = out.len();
+    let width = offset_width(variable_bytes);
+    let head = layout.fixed_end as usize + layout.variable_columns as usize * width;
+    out.reserve(head + variable_bytes);
+    out.resize(start + head, 0);
+    if width == 4 {
+        out[start] |= WIDE;
+    }
+    let data = out.len();
+    for (slot, value) in layout.slots.iter().zip(values) {
+        if value.is_null() {
+            assert!(slot.null_bit != NONE, "NULL in a NOT NULL column");
+            out[start + usize::from(slot.null_bit / 8)] |= 1 << (slot.null_bit % 8);
+        } else if slot.codec.is_variable() {
+            append_variable(slot, value, out);
+        } else {
+            let at = start + usize::from(slot.place);
+            write_fixed(slot, value, &mut out[at..at + slot.codec.width() as usize]);
+        }
+        if slot.codec.is_variable() {
+            let end = (out.len() - data) as u32;
+            let at = start + layout.fixed_end as usize + usize::from(slot.place) * width;
+            out[at..at + width].copy_from_slice(&end.to_le_bytes()[..width]);
+        }
+    }
+}
+
+fn variable_length(slot: &Slot, value: &Value) -> usize {
+    match (slot.codec, value) {
+        (Codec::Char, Value::Str(text)) => collation::trim_spaces(text.as_bytes()).len(),
+        (Codec::Text, Value::Str(text)) => text.len(),
+        (Codec::Bytes, Value::Bytes(bytes)) => bytes.len(),
+        (Codec::DecimalWide, Value::Decimal(_)) => wide_decimal_bytes(unscaled(value, slot.scale)).1,
+        _ => 0,
+    }
+}
+
+fn append_variable(slot: &Slot, value: &Value, out: &mut Vec<u8>) {
+    match (slot.codec, value) {
+        (Codec::Char, Value::Str(text)) => out.extend_from_slice(collation::trim_spaces(text.as_bytes())),
+        (Codec::Text, Value::Str(text)) => out.extend_from_slice(text.as_bytes()),
+        (Codec::Bytes, Value::Bytes(bytes)) => out.extend_from_slice(bytes),
+        (Codec::DecimalWide, _) => {
+            let (bytes, length) = wide_decimal_bytes(unscaled(value, slot.scale));
+            out.extend_from_slice(&bytes[..length]);
+        }
+        _ => mismatch(value, "text or bytes"),
+    }
+}
+
+fn write_fixed(slot: &Slot, value: &Value, out: &mut [u8]) {
+    let width = out.len();
+    match slot.codec {
+        Codec::F32 | Codec::F64 => {
+            let Value::Double(v) = value else { mismatch(value, "FLOAT or DOUBLE") };
+            if width == 4 {
+                out.copy_from_slice(&(*v as f32).to_le_bytes());
+            } else {
+                out.copy_from_slice(&v.to_le_bytes());
+            }
+        }
+        Codec::Date => match value {
+            Value::Date(v) => out.copy_from_slice(&v.packed().to_le_bytes()[..3]),
+            _ => mismatch(value, "DATE"),
+        },
+        Codec::Time => match value {
+            Value::Time(v) => out.copy_from_slice(&v.micros().to_le_bytes()),
+            _ => mismatch(value, "TIME"),
+        },
+        Codec::DateTime => match value {
+            Value::DateTime(v) => out.copy_from_slice(&v.packed().to_le_bytes()),
+            _ => mismatch(value, "DATETIME"),
+        },
+        Codec::Timestamp => match value {
+            Value::Timestamp(v) => out.copy_from_slice(&v.to_le_bytes()),
+            _ => mismatch(value, "TIMESTAMP"),
+        },
+        Codec::Decimal32 | Codec::Decimal64 | Codec::Decimal128 => {
+            let value = unscaled(value, slot.scale);
+            write_integer(value.as_i128(), true, out);
+            assert!(width == 16 || in_range(value.as_i128(), width, true), "a decimal over its column's precision");
+        }
+        _ => {
+            let signed = matches!(slot.codec, Codec::I8 | Codec::I16 | Codec::I24 | Codec::I32 | Codec::I64);
+            write_integer(integer(value), signed, out);
+        }
+    }
+}
+
+fn in_range(value: i128, width: usize, signed: bool) -> bool {
+    let bits = 8 * width as u32;
+    if signed {
+        (-(1i128 << (bits - 1))..1i128 << (bits - 1)).contains(&value)
+    } else {
+        (0..1i128 << bits).contains(&value)
+    }
+}
+
+fn write_integer(value: i128, signed: bool, out: &mut [u8]) {
+    let width = out.len();
+    assert!(width == 16 || in_range(value, width, signed), "{value} is out of the range of its column");
+    out.copy_from_slice(&value.to_le_bytes()[..width]);
 }
 
 /// A stored row and how to read it.
@@ -46,25 +419,62 @@ pub struct RowView<'a> {
     table: &'a TableSchema,
     layout: &'a RowLayout,
     bytes: &'a [u8],
+    /// The layout is the newest: a column's position is its slot.
+    newest: bool,
 }
 
 impl<'a> RowView<'a> {
     /// `layout_version` is the one in the row's header.
+    #[inline]
     pub fn new(table: &'a TableSchema, layout_version: u16, bytes: &'a [u8]) -> Self {
-        RowView { table, layout: table.layout_of(layout_version), bytes }
+        let layout: &RowLayout = table.layout_of(layout_version);
+        let newest = usize::from(layout_version) + 1 == table.layouts.len();
+        debug_assert!(!newest || layout.columns.iter().map(|c| c.0).eq(table.columns.iter().map(|c| c.id)));
+        RowView { table, layout, bytes, newest }
     }
 
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The value of the column at `position` of the newest schema.
-    pub fn get(&self, position: usize) -> ValueRef<'a> {
-        let _ = (position, self.table, self.layout);
-        todo!()
+    /// The schema by which the row is read.
+    pub fn table(&self) -> &'a TableSchema {
+        self.table
     }
 
+    /// The slot of a column, or `None` when the row is older than the column.
+    #[inline]
+    fn slot(&self, position: usize) -> Option<&'a Slot> {
+        if self.newest {
+            return Some(&self.layout.slots[position]);
+        }
+        let id = usize::from(self.table.columns[position].id.0);
+        let slot = *self.layout.by_id.get(id)?;
+        (slot != NONE).then(|| &self.layout.slots[usize::from(slot)])
+    }
+
+    /// The value of the column at `position` of the newest schema.
+    #[inline]
+    pub fn get(&self, position: usize) -> ValueRef<'a> {
+        match self.slot(position) {
+            Some(slot) => self.layout.read(slot, self.bytes),
+            None => self.table.columns[position].initial.as_ref(),
+        }
+    }
+
+    #[inline]
     pub fn is_null(&self, position: usize) -> bool {
-        matches!(self.get(position), ValueRef::Null)
+        match self.slot(position) {
+            Some(slot) => self.layout.is_null(slot, self.bytes),
+            None => self.table.columns[position].initial.is_null(),
+        }
+    }
+
+    /// All values, owned, one for each column of the newest schema.
+    pub fn to_values(&self) -> Vec<Value> {
+        (0..self.table.columns.len()).map(|position| self.get(position).to_owned()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,7 +56,8 @@ pub struct TableSchema {
     pub explicit_partitioning: bool,
     /// Set on the index table of a unique index: the base table and its index.
     pub entry_of: Option<(TableId, IndexId)>,
-    /// Every layout that rows of this table may still have, oldest first; the last one is written.
+    /// Every layout that rows of this table may still have, oldest first; the last one is written, and lists `columns` in
+    /// their order ([`TableSchema::add_layout`]).
     pub layouts: Vec<Arc<RowLayout>>,
 }
 
@@ -114,7 +115,37 @@ pub struct IndexPart {
     pub descending: bool,
 }
 
+impl Column {
+    /// A column without default, comment or ON UPDATE.
+    pub fn new(id: ColumnId, name: impl Into<String>, ty: DataType, nullable: bool) -> Self {
+        Column {
+            id,
+            name: name.into(),
+            ty,
+            nullable,
+            default: if nullable { ColumnDefault::Value(Value::Null) } else { ColumnDefault::None },
+            on_update_now: false,
+            comment: String::new(),
+            initial: Value::Null,
+        }
+    }
+}
+
 impl IndexSchema {
+    /// The primary key over whole columns at these positions.
+    pub fn primary(columns: &[usize]) -> Self {
+        let part = |&column| IndexPart { column, prefix: None, descending: false };
+        IndexSchema {
+            id: IndexId::PRIMARY,
+            name: "PRIMARY".into(),
+            kind: IndexKind::Primary,
+            parts: columns.iter().map(part).collect(),
+            hash_only: false,
+            entry_table: None,
+            comment: String::new(),
+        }
+    }
+
     /// Whether partitions keep an ordered index for it.
     pub fn is_ordered(&self) -> bool {
         !self.hash_only
@@ -122,6 +153,44 @@ impl IndexSchema {
 }
 
 impl TableSchema {
+    /// A first version of a table, distributed by its primary key, with one layout. Checks nothing; what
+    /// it does not ask for is as in `CREATE TABLE` without options.
+    pub fn new(
+        id: TableId,
+        database: impl Into<String>,
+        name: impl Into<String>,
+        columns: Vec<Column>,
+        indexes: Vec<IndexSchema>,
+    ) -> Self {
+        TableSchema {
+            id,
+            version: 1,
+            database: database.into(),
+            name: name.into(),
+            distribution: indexes[0].parts.iter().map(|part| part.column).collect(),
+            layouts: vec![Arc::new(RowLayout::for_columns(0, &columns))],
+            columns,
+            indexes,
+            hidden_key: false,
+            auto_increment: None,
+            collation: Collation::DEFAULT,
+            comment: String::new(),
+            explicit_partitioning: false,
+            entry_of: None,
+        }
+    }
+
+    /// Position of a column by its id.
+    pub fn column_position(&self, id: ColumnId) -> Option<usize> {
+        self.columns.iter().position(|column| column.id == id)
+    }
+
+    /// Adds the layout of the present columns as the newest, after columns were added, dropped, moved or changed; rows written before keep theirs.
+    pub fn add_layout(&mut self) {
+        let version = u16::try_from(self.layouts.len()).expect("at most 65 536 layouts");
+        self.layouts.push(Arc::new(RowLayout::for_columns(version, &self.columns)));
+    }
+
     pub fn primary(&self) -> &IndexSchema {
         &self.indexes[0]
     }
@@ -165,3 +234,6 @@ impl TableSchema {
         KeyDef::new(self, &parts)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -5,6 +5,12 @@
 //! DECIMAL, whether a DOUBLE was declared FLOAT. A TIMESTAMP is stored as UTC
 //! and converted to the session's time zone when SQL reads it; inside SQL
 //! expressions it is a [`Value::DateTime`].
+//!
+//! Both are at most 32 bytes. A [`ValueRef`] is `Copy` and needs no allocation: a
+//! [`Decimal`] of any width is 28 bytes and travels by value in both.
+//!
+//! `==` compares variants, as Rust code that moves values about expects: `Int(1)` is not `UInt(1)`, `Str` compares
+//! bytes. Numbers within DECIMAL are equal whatever their scale (`1.0 == 1.00`). SQL's `=` is the expression layer's.
 
 use crate::{Date, DateTime, Decimal, Time};
 use serde::{Deserialize, Serialize};
@@ -27,14 +33,15 @@ pub enum Value {
     Bytes(Vec<u8>),
 }
 
-/// A SQL value that borrows its bytes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A SQL value that borrows its bytes. At most 32 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum ValueRef<'a> {
+    #[default]
     Null,
     Int(i64),
     UInt(u64),
     Double(f64),
-    Decimal(&'a Decimal),
+    Decimal(Decimal),
     Date(Date),
     Time(Time),
     DateTime(DateTime),
@@ -48,19 +55,138 @@ impl Value {
         matches!(self, Value::Null)
     }
 
+    #[inline]
     pub fn as_ref(&self) -> ValueRef<'_> {
         match self {
             Value::Null => ValueRef::Null,
             Value::Int(v) => ValueRef::Int(*v),
             Value::UInt(v) => ValueRef::UInt(*v),
             Value::Double(v) => ValueRef::Double(*v),
-            Value::Decimal(v) => ValueRef::Decimal(v),
+            Value::Decimal(v) => ValueRef::Decimal(*v),
             Value::Date(v) => ValueRef::Date(*v),
             Value::Time(v) => ValueRef::Time(*v),
             Value::DateTime(v) => ValueRef::DateTime(*v),
             Value::Timestamp(v) => ValueRef::Timestamp(*v),
             Value::Str(v) => ValueRef::Str(v),
             Value::Bytes(v) => ValueRef::Bytes(v),
+        }
+    }
+}
+
+impl<'a> ValueRef<'a> {
+    #[inline]
+    pub fn is_null(&self) -> bool {
+        matches!(self, ValueRef::Null)
+    }
+
+    /// The same value, owning its bytes. Allocates for strings and bytes only.
+    pub fn to_owned(self) -> Value {
+        match self {
+            ValueRef::Null => Value::Null,
+            ValueRef::Int(v) => Value::Int(v),
+            ValueRef::UInt(v) => Value::UInt(v),
+            ValueRef::Double(v) => Value::Double(v),
+            ValueRef::Decimal(v) => Value::Decimal(v),
+            ValueRef::Date(v) => Value::Date(v),
+            ValueRef::Time(v) => Value::Time(v),
+            ValueRef::DateTime(v) => Value::DateTime(v),
+            ValueRef::Timestamp(v) => Value::Timestamp(v),
+            ValueRef::Str(v) => Value::Str(String::from(v)),
+            ValueRef::Bytes(v) => Value::Bytes(v.to_vec()),
+        }
+    }
+
+    /// The bytes of a string or of binary data; `None` for everything else.
+    #[inline]
+    pub fn as_bytes(&self) -> Option<&'a [u8]> {
+        match *self {
+            ValueRef::Str(v) => Some(v.as_bytes()),
+            ValueRef::Bytes(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// The text of a string; `None` for everything else.
+    #[inline]
+    pub fn as_str(&self) -> Option<&'a str> {
+        match *self {
+            ValueRef::Str(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// An integer of either sign; `None` for everything else.
+    #[inline]
+    pub fn as_integer(&self) -> Option<i128> {
+        match *self {
+            ValueRef::Int(v) => Some(v.into()),
+            ValueRef::UInt(v) => Some(v.into()),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> From<&'a Value> for ValueRef<'a> {
+    fn from(value: &'a Value) -> Self {
+        value.as_ref()
+    }
+}
+
+impl From<ValueRef<'_>> for Value {
+    fn from(value: ValueRef<'_>) -> Self {
+        value.to_owned()
+    }
+}
+
+macro_rules! conversions {
+    ($($from:ty => $variant:ident;)*) => {
+        $(
+            impl From<$from> for Value {
+                fn from(value: $from) -> Self {
+                    Value::$variant(value.into())
+                }
+            }
+        )*
+    };
+}
+
+conversions! {
+    i64 => Int;
+    i32 => Int;
+    u64 => UInt;
+    f64 => Double;
+    Decimal => Decimal;
+    Date => Date;
+    Time => Time;
+    DateTime => DateTime;
+    String => Str;
+    &str => Str;
+    Vec<u8> => Bytes;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_small() {
+        assert!(size_of::<Value>() <= 32);
+        assert!(size_of::<ValueRef<'_>>() <= 32);
+        assert_eq!(size_of::<Decimal>(), 28);
+    }
+
+    #[test]
+    fn owned_and_borrowed_are_the_same_value() {
+        for value in [
+            Value::Null,
+            Value::from(-1i64),
+            Value::from(u64::MAX),
+            Value::from(0.5),
+            Value::from("text"),
+            Value::from(vec![0u8, 255]),
+            Value::Timestamp(17),
+        ] {
+            assert_eq!(value.as_ref().to_owned(), value);
         }
     }
 }

@@ -1,0 +1,97 @@
+//! The frozen weight tables, in the form that `tools/collation_tables.py` describes.
+
+/// Entry of a character whose weights are computed from its code point.
+pub const IMPLICIT: u16 = 0xFFFF;
+/// Entries from here on stand for several weights.
+pub const FIRST_SEQUENCE: u16 = 0xE000;
+
+const fn words<const N: usize>(bytes: &[u8]) -> [u16; N] {
+    assert!(bytes.len() == 2 * N, "a table of another size");
+    let mut words = [0; N];
+    let mut i = 0;
+    while i < N {
+        words[i] = bytes[2 * i] as u16 | (bytes[2 * i + 1] as u16) << 8;
+        i += 1;
+    }
+    words
+}
+
+macro_rules! table {
+    ($name:ident, $file:literal) => {
+        static $name: [u16; include_bytes!($file).len() / 2] = words(include_bytes!($file));
+    };
+}
+
+table!(UCA_0900_WORDS, "tables/uca_0900.bin");
+table!(UNICODE_CI_WORDS, "tables/unicode_ci.bin");
+table!(GENERAL_CI_WORDS, "tables/general_ci.bin");
+
+pub static UCA_0900: UcaTable = UcaTable::new(&UCA_0900_WORDS);
+pub static UNICODE_CI: UcaTable = UcaTable::new(&UNICODE_CI_WORDS);
+pub static GENERAL_CI: GeneralTable = GeneralTable(&GENERAL_CI_WORDS);
+
+/// Blocks of 256 code points up to U+10FFFF.
+const BLOCKS: usize = 0x1100;
+const INDEX: usize = 2;
+
+/// Characters and their weights of one version of the Unicode collation algorithm.
+pub struct UcaTable {
+    words: &'static [u16],
+    ascii: [u16; 128],
+    /// Where the offsets of the sequences begin, and their weights.
+    offsets: usize,
+    weights: usize,
+}
+
+impl UcaTable {
+    const fn new(words: &'static [u16]) -> Self {
+        let offsets = INDEX + BLOCKS + words[0] as usize * 256;
+        let mut ascii = [0; 128];
+        let page = INDEX + BLOCKS + (words[INDEX] as usize - 1) * 256;
+        let mut i = 0;
+        while i < ascii.len() {
+            ascii[i] = words[page + i];
+            assert!(ascii[i] < FIRST_SEQUENCE, "an ASCII character has one weight or none");
+            i += 1;
+        }
+        UcaTable { words, ascii, offsets, weights: offsets + words[1] as usize + 1 }
+    }
+
+    /// The weight of an ASCII character, 0 when it is ignored.
+    #[inline]
+    pub fn ascii(&self, byte: u8) -> u16 {
+        self.ascii[usize::from(byte & 0x7F)]
+    }
+
+    /// 0: ignored; below [`FIRST_SEQUENCE`]: the weight; [`IMPLICIT`]; else a sequence.
+    #[inline]
+    pub fn entry(&self, code: u32) -> u16 {
+        if code < 0x80 {
+            return self.ascii(code as u8);
+        }
+        match self.words[INDEX + (code >> 8) as usize] {
+            0 => IMPLICIT,
+            page => self.words[INDEX + BLOCKS + (usize::from(page) - 1) * 256 + (code & 0xFF) as usize],
+        }
+    }
+
+    #[inline]
+    pub fn sequence(&self, number: u16) -> &'static [u16] {
+        let at = self.offsets + usize::from(number);
+        let (start, end) = (self.words[at], self.words[at + 1]);
+        &self.words[self.weights + usize::from(start)..self.weights + usize::from(end)]
+    }
+}
+
+/// One weight for every character of the basic plane.
+pub struct GeneralTable(&'static [u16]);
+
+impl GeneralTable {
+    #[inline]
+    pub fn weight(&self, code: u16) -> u16 {
+        match self.0[usize::from(code >> 8)] {
+            0 => code,
+            page => self.0[256 * usize::from(page) + usize::from(code & 0xFF)],
+        }
+    }
+}

@@ -1,0 +1,195 @@
+use super::*;
+use crate::schema::tests::{column, table};
+use crate::{Collation, ColumnDefault};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn ty(kind: TypeKind) -> DataType {
+    DataType::new(kind)
+}
+
+fn unsigned(kind: TypeKind) -> DataType {
+    DataType { unsigned: true, ..ty(kind) }
+}
+
+/// One column of every type, each nullable or not by `nullable(position)`.
+fn every_type(nullable: impl Fn(usize) -> bool) -> TableSchema {
+    use TypeKind::*;
+    let mut types: Vec<DataType> =
+        [TinyInt, SmallInt, MediumInt, Int, BigInt].into_iter().flat_map(|k| [ty(k), unsigned(k)]).collect();
+    types
+        .extend([Float, Double, Date, Time, DateTime, Timestamp, Char, VarChar, LongText, VarBinary, LongBlob].map(ty));
+    types.extend([(9, 2), (18, 0), (38, 30), (65, 30), (39, 0)].map(|(p, s)| DataType::decimal(p, s)));
+    table(types.into_iter().enumerate().map(|(i, ty)| column(i as u16, ty, nullable(i))).collect())
+}
+
+fn value_of(ty: DataType) -> BoxedStrategy<Value> {
+    if let Some((low, high)) = ty.integer_range() {
+        return prop_oneof![Just(low), Just(high), low..=high]
+            .prop_map(move |v| if ty.unsigned { Value::UInt(v as u64) } else { Value::Int(v as i64) })
+            .boxed();
+    }
+    match ty.kind {
+        TypeKind::Float => any::<f32>().prop_map(|v| Value::Double(v.into())).boxed(),
+        TypeKind::Double => prop::num::f64::NORMAL.prop_map(Value::Double).boxed(),
+        TypeKind::Decimal => {
+            let largest = Decimal::largest(ty.precision, ty.scale);
+            prop_oneof![
+                Just(largest),
+                Just(largest.neg()),
+                (any::<i128>(), any::<u32>()).prop_map(move |(high, low)| {
+                    let limit = largest.unscaled() + 1;
+                    let unscaled = I256::from(high) * I256::from(i128::MAX) + I256::from(low);
+                    Decimal::from_unscaled(unscaled % limit, ty.scale).unwrap()
+                }),
+                (any::<i16>()).prop_map(move |v| Decimal::new(v.into(), ty.scale)),
+            ]
+            .prop_map(Value::Decimal)
+            .boxed()
+        }
+        TypeKind::Date => {
+            (0u16..=9999, 0u8..=12, 0u8..=31).prop_map(|(y, m, d)| Value::Date(Date::from_parts(y, m, d))).boxed()
+        }
+        TypeKind::Time => (Time::MIN.micros()..=Time::MAX.micros()).prop_map(|v| Value::Time(Time::clipped(v))).boxed(),
+        TypeKind::DateTime => (0u16..=9999, 0u8..=12, 0u8..=31, 0i64..86_400_000_000)
+            .prop_map(|(y, m, d, t)| Value::DateTime(DateTime::new(Date::from_parts(y, m, d), t)))
+            .boxed(),
+        TypeKind::Timestamp => any::<i64>().prop_map(Value::Timestamp).boxed(),
+        TypeKind::Char => "[a-z ä]{0,5}[a-z]".prop_map(Value::Str).boxed(),
+        _ if ty.is_text() => any::<String>().prop_map(Value::Str).boxed(),
+        _ => any::<Vec<u8>>().prop_map(Value::Bytes).boxed(),
+    }
+}
+
+fn row_of(table: &TableSchema) -> impl Strategy<Value = Vec<Value>> + use<> {
+    let columns: Vec<_> =
+        table
+            .columns
+            .iter()
+            .map(|c| {
+                if c.nullable {
+                    prop_oneof![1 => Just(Value::Null), 3 => value_of(c.ty)].boxed()
+                } else {
+                    value_of(c.ty)
+                }
+            })
+            .collect();
+    columns
+}
+
+fn encoded(table: &TableSchema, values: &[Value]) -> Vec<u8> {
+    let mut out = vec![0xAA; 3];
+    encode_row(table, values, &mut out);
+    out.split_off(3)
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(values in row_of(&every_type(|i| i % 3 != 0))) {
+        let table = every_type(|i| i % 3 != 0);
+        let bytes = encoded(&table, &values);
+        let row = RowView::new(&table, 0, &bytes);
+        for (position, value) in values.iter().enumerate() {
+            prop_assert_eq!(row.get(position), value.as_ref());
+            prop_assert_eq!(row.is_null(position), value.is_null());
+            if let (ValueRef::Decimal(a), Value::Decimal(b)) = (row.get(position), value) {
+                prop_assert!(a.identical(b));
+            }
+        }
+        prop_assert_eq!(row.to_values(), values);
+    }
+
+    #[test]
+    fn rows_of_older_layouts_are_read_by_the_newest_schema(values in row_of(&every_type(|_| true))) {
+        let old = every_type(|_| true);
+        let bytes = encoded(&old, &values);
+        // Every third column dropped, one added in front and one behind, the rest turned around.
+        let mut columns: Vec<_> = old.columns.iter().enumerate().filter(|(i, _)| i % 3 != 0).map(|(_, c)| c.clone()).collect();
+        columns.reverse();
+        let added = |id: u16, initial: &str| {
+            crate::Column { initial: Value::from(initial), ..column(id, DataType::varchar(9, Collation::DEFAULT), false) }
+        };
+        columns.insert(0, added(900, "first"));
+        columns.push(added(901, "last"));
+        let mut new = table(columns);
+        new.layouts = vec![old.layout().clone(), Arc::new(RowLayout::for_columns(1, &new.columns))];
+        let row = RowView::new(&new, 0, &bytes);
+        let mut expected: Vec<_> = values.iter().enumerate().filter(|(i, _)| i % 3 != 0).map(|(_, v)| v.clone()).collect();
+        expected.reverse();
+        expected.insert(0, Value::from("first"));
+        expected.push(Value::from("last"));
+        prop_assert_eq!(row.to_values(), expected.clone());
+        prop_assert!(!row.is_null(0));
+        // Written anew, it reads the same.
+        let rewritten = encoded(&new, &expected);
+        prop_assert_eq!(RowView::new(&new, 1, &rewritten).to_values(), expected);
+    }
+
+    /// Corrupt rows panic or read as something else, no more.
+    #[test]
+    fn corrupt_bytes_do_no_harm(bytes: Vec<u8>) {
+        let table = every_type(|i| i % 2 == 0);
+        let read = std::panic::catch_unwind(|| {
+            for position in 0..table.columns.len() {
+                std::hint::black_box(RowView::new(&table, 0, &bytes).get(position));
+            }
+        });
+        let _ = read;
+    }
+}
+
+#[test]
+fn bytes_are_as_described() {
+    let table = table(vec![
+        column(0, ty(TypeKind::Int), false),
+        column(1, ty(TypeKind::Char), true),
+        column(2, DataType::varchar(5, Collation::DEFAULT), true),
+    ]);
+    let row = [Value::from(258i64), Value::from("x  "), Value::from("yz ")];
+    assert_eq!(encoded(&table, &row), [0, 2, 1, 0, 0, 1, 0, 4, 0, b'x', b'y', b'z', b' ']);
+    let row = [Value::from(-1i64), Value::Null, Value::from("")];
+    assert_eq!(encoded(&table, &row), [2, 255, 255, 255, 255, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_table_without_nullable_and_variable_columns_has_no_bits() {
+    let table = table(vec![column(0, unsigned(TypeKind::BigInt), false)]);
+    assert_eq!(encoded(&table, &[Value::UInt(1)]), [1, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn large_rows_have_wide_offsets() {
+    let table = table(vec![
+        column(0, ty(TypeKind::LongText), false),
+        column(1, ty(TypeKind::LongBlob), true),
+        column(2, ty(TypeKind::LongText), true),
+    ]);
+    for length in [65_530, 65_531, 65_532, 65_533, 65_535, 65_536, 16 << 20] {
+        let row = [Value::Str("a".repeat(length)), Value::Bytes(vec![0, 1, 2]), Value::from("ä")];
+        let bytes = encoded(&table, &row);
+        assert_eq!(bytes[0] & WIDE != 0, length + 5 > 65_535);
+        assert_eq!(RowView::new(&table, 0, &bytes).to_values(), row);
+    }
+}
+
+#[test]
+fn layouts_survive_serialization() {
+    let table = every_type(|i| i % 2 == 0);
+    let layout = table.layout();
+    let text = serde_json::to_string(layout.as_ref()).unwrap();
+    let read: RowLayout = serde_json::from_str(&text).unwrap();
+    assert_eq!(&read, layout.as_ref());
+    assert_eq!(
+        (read.slots, read.by_id, read.fixed_end),
+        (layout.slots.clone(), layout.by_id.clone(), layout.fixed_end)
+    );
+    assert!(layout.has_column(ColumnId(3)) && !layout.has_column(ColumnId(999)));
+}
+
+#[test]
+#[should_panic(expected = "was not converted")]
+fn a_value_of_another_type_is_our_mistake() {
+    let table = table(vec![column(0, ty(TypeKind::Date), false)]);
+    assert_eq!(table.columns[0].default, ColumnDefault::None);
+    encoded(&table, &[Value::from("2024-01-01")]);
+}
