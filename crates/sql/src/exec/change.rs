@@ -9,7 +9,7 @@ use super::group::warn;
 use super::memory::Memory;
 use super::output::{row_count, with_value};
 use super::row::{Joined, Part, Rows, owned};
-use super::scan::{BATCH, Opened, get, open, passes, yield_now};
+use super::scan::{BATCH, Opened, get, is_interrupted, open, passes, yield_now};
 use super::sort::{Sorter, append_key};
 use crate::expr::{Context, Expr};
 use crate::plan::model::{DeletePlan, Level, SortKey, Source, UpdatePlan};
@@ -181,7 +181,7 @@ impl<'a> Found<'a> {
         let (level, table) = (self.level, self.table);
         let mut out = Vec::new();
         while out.is_empty() && self.left > 0 {
-            if txn.is_interrupted() {
+            if is_interrupted(txn) {
                 return Err(NodeError::Interrupted.into());
             }
             match &mut self.opened {

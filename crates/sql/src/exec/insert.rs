@@ -4,8 +4,8 @@
 //! then AUTO_INCREMENT, then the insert, which reports the first unique key that is taken and has locked the row in the way. What
 //! happens then is the statement's choice: an error, a warning, an update of that row, or its deletion and another try.
 //!
-//! One statement's own writes are invisible to its reads, so a statement that may meet rows it made itself (REPLACE and ON DUPLICATE KEY UPDATE of several rows)
-//! begins a new one for each row; an error then undoes back to a savepoint at the beginning.
+//! A statement's own writes are invisible to its reads, so that INSERT … SELECT from the same table ends; the row in the way is the exception: REPLACE and
+//! ON DUPLICATE KEY UPDATE of several rows meet rows that they made themselves.
 
 use super::group::warn;
 use super::output::Target;
@@ -43,9 +43,6 @@ pub(crate) async fn run_insert(
         (InsertSource::Rows(rows), _) => rows.len(),
         _ => 0,
     };
-    // Own writes must be seen where a row may meet an earlier one of the same statement.
-    let restart = total > 1 && matches!(plan.on_duplicate, OnDuplicate::Update | OnDuplicate::Replace);
-    let undo = restart.then(|| txn.savepoint());
     let mut insert = Insert {
         plan,
         schema: plan.table.schema(),
@@ -63,7 +60,7 @@ pub(crate) async fn run_insert(
     match (&plan.source, selected) {
         (_, Some((rows, types))) => {
             for row in rows {
-                result = insert.selected_row(row, &types, restart).await;
+                result = insert.selected_row(row, &types).await;
                 if result.is_err() {
                     break;
                 }
@@ -71,7 +68,7 @@ pub(crate) async fn run_insert(
         }
         (InsertSource::Rows(rows), None) => {
             for row in rows {
-                result = insert.listed_row(row, restart).await;
+                result = insert.listed_row(row).await;
                 if result.is_err() {
                     break;
                 }
@@ -79,12 +76,7 @@ pub(crate) async fn run_insert(
         }
         (InsertSource::Select(_), None) => unreachable!("its rows have been read"),
     }
-    let Insert { txn, context, generated, last_explicit, affected, duplicates, .. } = insert;
-    if let (Err(error), Some(undo)) = (&result, undo) {
-        if !matches!(error.code, codes::LOCK_DEADLOCK | codes::ERROR_DURING_COMMIT) {
-            txn.rollback_to(undo);
-        }
-    }
+    let Insert { context, generated, last_explicit, affected, duplicates, .. } = insert;
     result?;
     if let Some(first) = generated {
         context.new_last_insert_id.get_or_insert(first);
@@ -129,7 +121,7 @@ enum Number {
 }
 
 impl Insert<'_> {
-    async fn listed_row(&mut self, row: &[Option<Expr>], restart: bool) -> Result<(), MysqlError> {
+    async fn listed_row(&mut self, row: &[Option<Expr>]) -> Result<(), MysqlError> {
         self.number += 1;
         let plan = self.plan;
         let mut values = vec![Value::Null; self.schema.columns.len()];
@@ -152,15 +144,10 @@ impl Insert<'_> {
                 }
             };
         }
-        self.store(values, restart).await
+        self.store(values).await
     }
 
-    async fn selected_row(
-        &mut self,
-        row: Vec<Value>,
-        types: &[DataType],
-        restart: bool,
-    ) -> Result<(), MysqlError> {
+    async fn selected_row(&mut self, row: Vec<Value>, types: &[DataType]) -> Result<(), MysqlError> {
         self.number += 1;
         let plan = self.plan;
         let mut values = vec![Value::Null; self.schema.columns.len()];
@@ -172,7 +159,7 @@ impl Insert<'_> {
         for ((&column, value), ty) in plan.columns.iter().zip(row).zip(types) {
             values[column] = self.converted(value, ty, column)?;
         }
-        self.store(values, restart).await
+        self.store(values).await
     }
 
     /// What a column gets that has no value. `counts`: it stays so, and a missing default is an error.
@@ -218,10 +205,7 @@ impl Insert<'_> {
         Ok(stored)
     }
 
-    async fn store(&mut self, mut values: Vec<Value>, restart: bool) -> Result<(), MysqlError> {
-        if restart {
-            self.txn.begin_statement();
-        }
+    async fn store(&mut self, mut values: Vec<Value>) -> Result<(), MysqlError> {
         if self.number % 1024 == 0 {
             super::scan::yield_now().await;
         }

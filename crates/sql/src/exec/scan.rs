@@ -142,6 +142,11 @@ pub(crate) async fn get<R: Send>(
     }
 }
 
+/// Whether the statement was killed.
+pub(crate) fn is_interrupted(txn: &rauk_node::Transaction) -> bool {
+    txn.options().interrupt.is_killed()
+}
+
 /// Lets other tasks of the thread run.
 pub(crate) async fn yield_now() {
     let mut yielded = false;

@@ -7,11 +7,11 @@
 use super::buffer::{Buffer, build};
 use super::output::{Output, Target};
 use super::row::{Joined, Part, owned};
-use super::scan::{BATCH, Opened, get, open, passes, yield_now};
+use super::scan::{BATCH, Opened, get, is_interrupted, open, passes, yield_now};
 use crate::expr::Context;
 use crate::plan::model::{Access, Level, SelectPlan, Step};
 use rauk_kernel::Verdict;
-use rauk_node::{ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction};
+use rauk_node::{Isolation, ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction};
 use rauk_types::{MysqlError, RowView};
 use smallvec::{SmallVec, smallvec};
 use std::future::Future;
@@ -37,11 +37,11 @@ pub(crate) struct Run<'a> {
 }
 
 /// Runs a SELECT into `target`; gives the number of rows before LIMIT where that was asked for, else of those delivered.
-pub(crate) async fn run_select(
-    plan: &SelectPlan,
-    txn: &mut Transaction,
-    context: &mut Context,
-    target: Target<'_>,
+pub(crate) async fn run_select<'a>(
+    plan: &'a SelectPlan,
+    txn: &'a mut Transaction,
+    context: &'a mut Context,
+    target: Target<'a>,
 ) -> Result<u64, MysqlError> {
     let zone = context.time_zone.clone();
     let root = Joined::root(&zone);
@@ -64,6 +64,10 @@ pub(crate) async fn run_select(
         rows: 0,
         limit_hint,
     };
+    // Several reads of one statement see one state.
+    if scans > 1 && plan.lock.is_none() {
+        run.snapshot();
+    }
     let possible = passes(&plan.once, &root, run.context)?;
     if possible && !run.output.is_done() {
         match plan.steps.first() {
@@ -153,6 +157,9 @@ impl Run<'_> {
         match open(level, source, row, self.context, self.limit_hint)? {
             Opened::Nothing => Ok(()),
             Opened::Keys { unique, keys } => {
+                if keys.len() > 1 && level.lock.is_none() {
+                    self.snapshot();
+                }
                 for key in &keys {
                     self.lookup(at, level, table, unique, key, row).await?;
                     if self.output.is_done() {
@@ -163,6 +170,9 @@ impl Run<'_> {
                 Ok(())
             }
             Opened::Scans(scans) => {
+                if scans.len() > 1 && level.lock.is_none() {
+                    self.snapshot();
+                }
                 let visit = at + 1 == self.tail && !self.output.streams();
                 for spec in scans {
                     if visit && !spec.ordered {
@@ -179,6 +189,7 @@ impl Run<'_> {
         }
     }
 
+    #[allow(clippy::too_many_arguments)]
     async fn lookup(
         &mut self,
         at: usize,
@@ -188,8 +199,9 @@ impl Run<'_> {
         key: &[u8],
         row: &Joined<'_>,
     ) -> Result<(), MysqlError> {
+        let last = at + 1 == self.tail;
         let Run { plan, txn, context, output, matched, .. } = &mut *self;
-        if at + 1 == self.tail {
+        if last {
             let visit = |view: Option<RowView<'_>>| -> Result<(), MysqlError> {
                 let Some(view) = view else { return Ok(()) };
                 let joined = row.with(level.table, Part::Stored(view));
@@ -327,13 +339,21 @@ impl Run<'_> {
         Ok(())
     }
 
+    fn snapshot(&mut self) {
+        // SERIALIZABLE reads lock what they read and need none.
+        let options = self.txn.options();
+        if options.autocommit || options.isolation != Isolation::Serializable {
+            self.txn.take_snapshot();
+        }
+    }
+
     /// Counts work, flushes what has gathered, and lets others run now and then.
     async fn turn(&mut self, rows: usize) -> Result<(), MysqlError> {
         self.rows += rows;
         self.output.flush_if_large(self.txn).await?;
         if self.rows >= YIELD_ROWS {
             self.rows = 0;
-            if self.txn.is_interrupted() {
+            if is_interrupted(self.txn) {
                 return Err(rauk_node::NodeError::Interrupted.into());
             }
             yield_now().await;

@@ -19,7 +19,6 @@ use super::condition::{Sarg, Test};
 use super::model::{
     Access, DistributionKey, EqualPart, IndexAccess, KeyCondition, KeyValue, RangePart, Source, SourceTable,
 };
-use crate::expr::Expr;
 use rauk_node::Database;
 use rauk_types::{IndexKind, IndexSchema, TableSchema};
 
@@ -53,7 +52,7 @@ const RANGE: f64 = 3.0;
 const INDEX_ROW: f64 = 2.5;
 const SCAN_START: f64 = 10.0;
 /// Keys that conditions on several parts may multiply to.
-const MAX_POINTS: usize = 4096;
+const MAX_POINTS: usize = 1 << 16;
 /// What a condition without an index is thought to leave.
 const FILTER_SELECTIVITY: f64 = 0.3;
 
@@ -307,8 +306,7 @@ fn index_candidates(
         let unique = index.kind != IndexKind::Ordered;
         if whole && unique && (plain || index.kind == IndexKind::Primary) {
             let primary = index.kind == IndexKind::Primary;
-            let mut access = access(found.condition, direction);
-            access.distribution = None;
+            let access = access(found.condition, direction);
             candidates.push(Chosen {
                 rows: points.min(total),
                 kept: 0.0,
@@ -375,12 +373,4 @@ fn index_order(schema: &TableSchema, index: &IndexSchema, fixed: &[usize], order
         reverse = Some(backwards);
     }
     Some(reverse.unwrap_or(false))
-}
-
-/// The constant expression that fixes `column` to one value, if any: for functional dependence.
-pub(crate) fn fixed_by<'a>(sargs: &[&'a Sarg], column: usize) -> Option<&'a Expr> {
-    sargs.iter().find_map(|s| match &s.test {
-        Test::Equal(value) if s.column == column => Some(value),
-        _ => None,
-    })
 }

@@ -80,7 +80,7 @@ fn loose_column(expr: &Expr, keys: &[Expr], determined: &[(usize, usize)]) -> Op
         return (table != AGGREGATES && !determined.contains(&(table, column))).then_some((table, column));
     }
     let mut found = None;
-    condition::for_each_child(expr, &mut |child| {
+    expr.for_each_child(&mut |child| {
         if found.is_none() {
             found = loose_column(child, keys, determined);
         }

@@ -8,10 +8,10 @@
 //! A table that no index reaches is read once into memory and probed by hash where an equality joins it, else looped over.
 
 use super::access::{Chosen, Wanted, choose, sort_cost};
-use super::condition::{self, Sarg};
+use super::condition::{self, Sarg, tables_of};
 use super::from::Item;
 use super::model::{Access, HashJoin, Level, Source, Step};
-use crate::expr::{AGGREGATES, Expr};
+use crate::expr::Expr;
 use rauk_node::Database;
 use rauk_node::transaction::Lock;
 
@@ -165,16 +165,6 @@ impl Pool {
     fn take_all(&mut self) -> Vec<Expr> {
         self.conditions.iter_mut().filter_map(Option::take).collect()
     }
-}
-
-fn tables_of(expr: &Expr) -> Vec<usize> {
-    let mut out = Vec::new();
-    expr.for_each_column(&mut |table, _| {
-        if table != AGGREGATES && !out.contains(&table) {
-            out.push(table);
-        }
-    });
-    out
 }
 
 struct Builder<'a> {
@@ -350,6 +340,7 @@ impl Builder<'_> {
             buffered,
             lock: self.lock,
             possible: chosen.possible,
+            partitions: self.database.partition_count(),
         })));
     }
 }

@@ -179,6 +179,7 @@ pub(crate) struct Level {
     /// For EXPLAIN: indexes that could have been used.
     pub possible: Vec<usize>,
     pub used_where: bool,
+    pub partitions: u16,
 }
 
 pub(crate) enum Step {
