@@ -3,10 +3,10 @@
 //! When a table does not fit the statement's memory, the join goes back to reading it once for each outer row: slow, but it ends.
 
 use super::memory::{Memory, values_bytes};
-use super::row::{Joined, NoRow, Part, owned};
+use super::row::{Joined, Part, owned};
 use super::scan::passes;
 use super::sort::append_key;
-use crate::expr::{Columns, Context, Expr};
+use crate::expr::{Columns, Context, Expr, NoColumns};
 use crate::plan::model::{Access, Level, Source, SourceTable};
 use rauk_kernel::Verdict;
 use rauk_node::{ScanCursor, ScanSpec, Transaction};
@@ -101,7 +101,7 @@ pub(crate) async fn build(
             let mut hints = [None, None];
             for (hint, expr) in hints.iter_mut().zip([schema, name]) {
                 if let Some(expr) = expr
-                    && let Value::Str(text) = expr.eval(&NoRow, context)?
+                    && let Value::Str(text) = expr.eval(&NoColumns, context)?
                 {
                     *hint = Some(text);
                 }

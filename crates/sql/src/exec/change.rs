@@ -5,7 +5,6 @@
 //! matching rows are read and sorted first.
 
 use super::insert::{assign, check_keys, duplicate, set_on_update};
-use super::group::warn;
 use super::memory::Memory;
 use super::output::{row_count, with_value};
 use super::row::{Joined, Part, Rows, owned};
@@ -44,7 +43,7 @@ pub(crate) async fn run_update(
                     if context.strict_statement {
                         return Err(MysqlError::new(rauk_types::error::codes::NO_DEFAULT_FOR_FIELD, message));
                     }
-                    warn(context, rauk_types::error::codes::NO_DEFAULT_FOR_FIELD, message);
+                    context.warn(rauk_types::error::codes::NO_DEFAULT_FOR_FIELD, message);
                     new[set.column] = super::insert::type_zero(&column.ty);
                     continue;
                 };
@@ -64,7 +63,7 @@ pub(crate) async fn run_update(
                     if !plan.ignore {
                         return Err(error);
                     }
-                    warn(context, error.code, error.message);
+                    context.warn(error.code, error.message);
                 }
             }
         }

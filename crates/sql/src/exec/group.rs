@@ -9,7 +9,6 @@ use super::memory::{Memory, values_bytes};
 use super::output::with_value;
 use super::row::GroupRow;
 use super::sort::append_key;
-use crate::expr::context::{Warning, WarningLevel};
 use crate::expr::{Aggregate, AggregateFunction, Columns, Context};
 use crate::parse::statement::Scope;
 use crate::plan::model::Grouping;
@@ -27,7 +26,6 @@ pub(crate) struct Grouper<'a> {
     memory: Memory,
     key: Vec<u8>,
     concat_limit: usize,
-    rows: u64,
 }
 
 struct Group {
@@ -52,13 +50,11 @@ impl<'a> Grouper<'a> {
             memory,
             key: Vec::new(),
             concat_limit,
-            rows: 0,
         }
     }
 
     /// Takes a row; `true`: no more are needed.
     pub fn push(&mut self, row: &dyn Columns, context: &mut Context) -> Result<bool, MysqlError> {
-        self.rows += 1;
         let grouping = self.grouping;
         let number = if grouping.keys.is_empty() {
             if self.groups.is_empty() {
@@ -85,7 +81,7 @@ impl<'a> Grouper<'a> {
         };
         let group = &mut self.groups[number];
         for (state, aggregate) in group.states.iter_mut().zip(&grouping.aggregates) {
-            state.push(aggregate, row, context, &self.memory, self.concat_limit, self.rows)?;
+            state.push(aggregate, row, context, &self.memory)?;
         }
         Ok(self.first_row_only && matches!(&group.states[0].inner, Inner::Extreme { best: Some(_), .. }))
     }
@@ -110,7 +106,7 @@ impl<'a> Grouper<'a> {
         for group in self.groups {
             let mut aggregates = Vec::with_capacity(group.states.len());
             for (state, aggregate) in group.states.into_iter().zip(&self.grouping.aggregates) {
-                aggregates.push(state.finish(aggregate, context)?);
+                aggregates.push(state.finish(aggregate, self.concat_limit, context)?);
             }
             rows.push((aggregates, group.values));
         }
@@ -148,7 +144,8 @@ enum Inner {
     Exact { sum: Decimal, count: u64 },
     Double { sum: f64, count: u64 },
     Extreme { best: Option<Value>, key: Vec<u8> },
-    Concat { text: Option<Vec<u8>>, cut: bool },
+    /// Pieces with the key of the call's own ORDER BY, in the order they came.
+    Concat { pieces: Vec<(Box<[u8]>, Box<[u8]>)> },
 }
 
 impl State {
@@ -166,7 +163,7 @@ impl State {
                 }
             }
             AggregateFunction::Min | AggregateFunction::Max => Inner::Extreme { best: None, key: Vec::new() },
-            AggregateFunction::GroupConcat => Inner::Concat { text: None, cut: false },
+            AggregateFunction::GroupConcat => Inner::Concat { pieces: Vec::new() },
         };
         State { inner, seen: aggregate.distinct.then(FxHashSet::default) }
     }
@@ -177,8 +174,6 @@ impl State {
         row: &dyn Columns,
         context: &mut Context,
         memory: &Memory,
-        concat_limit: usize,
-        row_number: u64,
     ) -> Result<(), MysqlError> {
         if let Some(seen) = &mut self.seen {
             let mut key = Vec::new();
@@ -211,7 +206,7 @@ impl State {
                 *count += 1;
                 Ok(())
             }
-            Inner::Concat { text, cut } => {
+            Inner::Concat { pieces } => {
                 let mut piece = Vec::new();
                 for argument in &aggregate.arguments {
                     let mut null = false;
@@ -223,28 +218,12 @@ impl State {
                         return Ok(());
                     }
                 }
-                if *cut {
-                    return Ok(());
+                let mut key = Vec::new();
+                for (expr, descending) in &aggregate.order_by {
+                    with_value(expr, row, context, |value| append_key(value, &expr.ty, *descending, &mut key))?;
                 }
-                memory.take(piece.len())?;
-                match text {
-                    None => *text = Some(piece),
-                    Some(text) => {
-                        text.extend_from_slice(aggregate.separator.as_deref().unwrap_or(",").as_bytes());
-                        text.extend_from_slice(&piece);
-                    }
-                }
-                if let Some(text) = text
-                    && text.len() > concat_limit
-                {
-                    let mut end = concat_limit;
-                    while end > 0 && text.get(end).is_some_and(|b| b & 0xC0 == 0x80) {
-                        end -= 1;
-                    }
-                    text.truncate(end);
-                    *cut = true;
-                    warn(context, 1260, format!("Row {row_number} was cut by GROUP_CONCAT()"));
-                }
+                memory.take(piece.len() + key.len() + 32)?;
+                pieces.push((key.into_boxed_slice(), piece.into_boxed_slice()));
                 Ok(())
             }
             _ => {
@@ -258,8 +237,12 @@ impl State {
         }
     }
 
-    fn finish(self, aggregate: &Aggregate, context: &mut Context) -> Result<Value, MysqlError> {
-        let _ = context;
+    fn finish(
+        self,
+        aggregate: &Aggregate,
+        concat_limit: usize,
+        context: &mut Context,
+    ) -> Result<Value, MysqlError> {
         let average = aggregate.function == AggregateFunction::Avg;
         let exact = |sum: Decimal, count: u64| -> Result<Value, MysqlError> {
             if count == 0 {
@@ -282,11 +265,34 @@ impl State {
             Inner::Double { count: 0, .. } => Ok(Value::Null),
             Inner::Double { sum, count } => Ok(Value::Double(if average { sum / count as f64 } else { sum })),
             Inner::Extreme { best, .. } => Ok(best.unwrap_or(Value::Null)),
-            Inner::Concat { text, .. } => Ok(match text {
-                None => Value::Null,
-                Some(text) if aggregate.ty.is_bytes() => Value::Bytes(text),
-                Some(text) => Value::Str(String::from_utf8_lossy(&text).into_owned()),
-            }),
+            Inner::Concat { pieces } if pieces.is_empty() => Ok(Value::Null),
+            Inner::Concat { mut pieces } => {
+                if !aggregate.order_by.is_empty() {
+                    pieces.sort_by(|a, b| a.0.cmp(&b.0));
+                }
+                let separator = aggregate.separator.as_deref().unwrap_or(",").as_bytes();
+                let mut text = Vec::new();
+                for (number, (_, piece)) in pieces.iter().enumerate() {
+                    if number > 0 {
+                        text.extend_from_slice(separator);
+                    }
+                    text.extend_from_slice(piece);
+                    if text.len() > concat_limit {
+                        let mut end = concat_limit;
+                        while !aggregate.ty.is_bytes() && end > 0 && text[end] & 0xC0 == 0x80 {
+                            end -= 1;
+                        }
+                        text.truncate(end);
+                        context.warn(1260, format!("Row {} was cut by GROUP_CONCAT()", number + 1));
+                        break;
+                    }
+                }
+                Ok(if aggregate.ty.is_bytes() {
+                    Value::Bytes(text)
+                } else {
+                    Value::Str(String::from_utf8_lossy(&text).into_owned())
+                })
+            }
         }
     }
 }
@@ -376,12 +382,4 @@ fn number(value: ValueRef<'_>) -> f64 {
 fn out_of_range(function: AggregateFunction) -> MysqlError {
     let name = if function == AggregateFunction::Avg { "avg" } else { "sum" };
     MysqlError::new(codes::DATA_OUT_OF_RANGE, format!("DECIMAL value is out of range in '{name}'"))
-}
-
-/// Notes a warning; beyond max_error_count it is only counted.
-pub(crate) fn warn(context: &mut Context, code: u16, message: String) {
-    context.warning_count += 1;
-    if context.warnings.len() < context.max_error_count {
-        context.warnings.push(Warning { level: WarningLevel::Warning, code, message });
-    }
 }

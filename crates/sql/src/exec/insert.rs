@@ -7,11 +7,10 @@
 //! A statement's own writes are invisible to its reads, so that INSERT … SELECT from the same table ends; the row in the way is the exception: REPLACE and
 //! ON DUPLICATE KEY UPDATE of several rows meet rows that they made themselves.
 
-use super::group::warn;
 use super::output::Target;
-use super::row::{NoRow, Rows, owned};
+use super::row::{Rows, owned};
 use super::select::run_select;
-use crate::expr::{Context, Expr, convert_for_column};
+use crate::expr::{Context, Expr, NoColumns, convert_for_column};
 use crate::plan::model::{Fill, InsertPlan, InsertSource, OnDuplicate, SetColumn};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::transaction::UpdateOutcome;
@@ -138,7 +137,7 @@ impl Insert<'_> {
                     let value = if plan.reads_row {
                         expr.eval(&Rows { rows: [&values, &[]], zone: &zone }, self.context)?
                     } else {
-                        expr.eval(&NoRow, self.context)?
+                        expr.eval(&NoColumns, self.context)?
                     };
                     self.converted(value, &expr.ty, column)?
                 }
@@ -167,7 +166,7 @@ impl Insert<'_> {
         match fill {
             Fill::AutoIncrement => Ok(Value::Null),
             Fill::Value(expr) => {
-                let value = expr.eval(&NoRow, self.context)?;
+                let value = expr.eval(&NoColumns, self.context)?;
                 match value {
                     Value::Null | Value::Timestamp(_) => Ok(value),
                     value => {
@@ -182,7 +181,7 @@ impl Insert<'_> {
                     if self.context.strict_statement {
                         return Err(MysqlError::new(codes::NO_DEFAULT_FOR_FIELD, message));
                     }
-                    warn(self.context, codes::NO_DEFAULT_FOR_FIELD, message);
+                    self.context.warn(codes::NO_DEFAULT_FOR_FIELD, message);
                 }
                 Ok(type_zero(&definition.ty))
             }
@@ -233,7 +232,7 @@ impl Insert<'_> {
                 }
                 OnDuplicate::Skip => {
                     let error = duplicate(self.schema, &self.plan.key_defs, index, &values, self.context);
-                    warn(self.context, error.code, error.message);
+                    self.context.warn(error.code, error.message);
                     self.duplicates += 1;
                     return Ok(());
                 }
@@ -303,7 +302,7 @@ impl Insert<'_> {
                 if !self.plan.ignore {
                     return Err(error);
                 }
-                warn(self.context, error.code, error.message);
+                self.context.warn(error.code, error.message);
                 Ok(())
             }
         }
@@ -362,7 +361,7 @@ pub(crate) fn not_null(
     if !lenient {
         return Err(MysqlError::new(codes::BAD_NULL, message));
     }
-    warn(context, codes::BAD_NULL, message);
+    context.warn(codes::BAD_NULL, message);
     Ok(type_zero(ty))
 }
 

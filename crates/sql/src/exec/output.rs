@@ -5,9 +5,8 @@
 
 use super::group::Grouper;
 use super::memory::{Memory, values_bytes};
-use super::row::NoRow;
 use super::sort::{Sorter, append_key};
-use crate::expr::{Columns, Context, Expr, ExprKind};
+use crate::expr::{Columns, Context, Expr, ExprKind, NoColumns};
 use crate::plan::model::SelectPlan;
 use rauk_node::Transaction;
 use rauk_types::error::codes;
@@ -228,7 +227,7 @@ pub(crate) fn with_value(
 ) -> Result<(), MysqlError> {
     match expr.kind {
         ExprKind::Column { table, column } => then(row.column(table, column)),
-        _ => then(expr.eval(row, context)?.as_ref()),
+        _ => expr.eval_ref(row, context, then)?,
     }
     Ok(())
 }
@@ -274,7 +273,7 @@ fn is_column(expr: &Expr) -> bool {
 
 /// The value of LIMIT or OFFSET.
 pub(crate) fn row_count(expr: &Expr, context: &mut Context) -> Result<u64, MysqlError> {
-    let value = expr.eval(&NoRow, context)?;
+    let value = expr.eval(&NoColumns, context)?;
     let count = match &value {
         Value::Int(v) => u64::try_from(*v).ok(),
         Value::UInt(v) => Some(*v),

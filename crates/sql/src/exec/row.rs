@@ -99,15 +99,6 @@ impl Columns for Rows<'_> {
     }
 }
 
-/// No columns.
-pub(crate) struct NoRow;
-
-impl Columns for NoRow {
-    fn column(&self, table: usize, column: usize) -> ValueRef<'_> {
-        unreachable!("a constant reads column {column} of table {table}")
-    }
-}
-
 /// All columns of a stored row, as stored.
 pub(crate) fn owned(view: &RowView<'_>, columns: usize) -> Vec<Value> {
     (0..columns).map(|column| view.get(column).to_owned()).collect()

@@ -245,13 +245,9 @@ pub(crate) enum OnDuplicate {
     Replace,
 }
 
-/// The table numbers that expressions of an INSERT use.
-pub(crate) mod insert_tables {
-    /// The row in the way, in ON DUPLICATE KEY UPDATE; in VALUES the row as far as it has been filled.
-    pub const EXISTING: usize = 0;
-    /// The row that was to be inserted: `VALUES(column)`, or the row alias.
-    pub const INSERTED: usize = 1;
-}
+/// The table number of the row that was to be inserted (`VALUES(column)`, or the row alias) in expressions of an INSERT. The row in the way, and in
+/// VALUES the row as far as it has been filled, is table 0.
+pub(crate) const INSERTED: usize = 1;
 
 pub(crate) struct InsertPlan {
     /// For AUTO_INCREMENT numbers.

@@ -189,7 +189,7 @@ impl Scope for Names<'_> {
             return Ok(Resolved::Expression(literal(Value::Null, definition.ty)));
         }
         Ok(Resolved::Column {
-            table: super::model::insert_tables::INSERTED,
+            table: super::model::INSERTED,
             column: position,
             ty: definition.ty,
             nullable: true,

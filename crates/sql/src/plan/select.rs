@@ -11,7 +11,7 @@ use rauk_node::TableHandle;
 use rauk_node::transaction::Lock;
 use rauk_types::error::codes;
 use rauk_types::result::ResultColumn;
-use rauk_types::{IndexKind, MysqlError, Value};
+use rauk_types::{DataType, IndexKind, MysqlError, Value};
 use sqlparser::ast;
 
 /// A bound query and what it gives back.
@@ -126,6 +126,14 @@ fn bind_select(
     order.retain(|k| !k.expr.is_constant());
 
     let first_row = if grouped { index_end(&keys, &aggregates, &from) } else { None };
+    if let Some((column, _)) = first_row
+        && from.sources[0].schema().columns[column].nullable
+    {
+        // NULLs count for neither, and stand first in the index.
+        let column = column_expression(&from.sources, 0, column);
+        let kind = ExprKind::IsNull { expr: Box::new(column), negated: true };
+        conditions.push(Expr { kind, ty: DataType::BIGINT, nullable: false, coercibility: 5 });
+    }
     let wanted = match &first_row {
         Some(column) => Some(WantedOrder { table: 0, order: vec![*column], limit: Some(1.0) }),
         None if grouped => None,
