@@ -39,9 +39,17 @@ struct Source {
     /// (end of the key, end of the row, layout), in order.
     items: Vec<(usize, usize, u16)>,
     next: usize,
+    /// With locks: the last key that was read; its other entries need no reading.
+    done: Option<Vec<u8>>,
 }
 
 impl Source {
+    fn skip_done(&mut self) {
+        while self.done.is_some() && self.key() == self.done.as_deref() {
+            self.next += 1;
+        }
+    }
+
     fn key(&self) -> Option<&[u8]> {
         let (end, _, _) = *self.items.get(self.next)?;
         let start = if self.next == 0 { 0 } else { self.items[self.next - 1].0 };
@@ -72,6 +80,7 @@ impl Merge {
             bytes: Vec::new(),
             items: Vec::new(),
             next: 0,
+            done: None,
         };
         Merge { request, sources: partitions.map(source).collect(), first_rows, current: None }
     }
@@ -90,8 +99,9 @@ impl Merge {
                 continue;
             }
             for i in 0..self.sources.len() {
-                if self.sources[i].needs_filling() {
+                while self.sources[i].needs_filling() {
                     self.fill_source(i, txn, table, filter).await?;
+                    self.sources[i].skip_done();
                 }
             }
             let Some(next) = self.smallest() else { return Ok(()) };
@@ -102,9 +112,8 @@ impl Merge {
                 source.next += 1;
             } else {
                 let key = source.key().expect("it has a head").to_vec();
-                while source.key() == Some(&key[..]) {
-                    source.next += 1;
-                }
+                source.done = Some(key.clone());
+                source.skip_done();
                 let (low, high) = (Bound::Included(key.clone()), Bound::Included(key));
                 let request = ScanRequest { low, high, ..self.request.clone() };
                 self.current = Some((next, request, ScanPosition::Start));
