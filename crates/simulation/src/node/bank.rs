@@ -199,6 +199,7 @@ async fn audit(client: &mut Client) {
         options.autocommit = true;
     }
     let with_ledger = !options.autocommit;
+    let how = format!("{:?}, autocommit {}", options.isolation, options.autocommit);
     let mut txn = client.db.begin(options);
     let batch = client.rng.random_range(1..40);
     let index = [None, Some(IndexId(2)), Some(IndexId(3)), Some(IndexId::PRIMARY)][client.rng.random_range(0..4)];
@@ -208,7 +209,9 @@ async fn audit(client: &mut Client) {
                 return client.note(&error);
             }
             client.counts.add("audit");
-            compare(&balances, lines.as_deref()).unwrap_or_else(|what| panic!("an audit: {what}"));
+            let by = index.map(|index| index.0);
+            compare(&balances, lines.as_deref())
+                .unwrap_or_else(|what| panic!("an audit ({how}, by index {by:?}, {batch} rows at a time): {what}"));
         }
         Err(error) => {
             client.answer_error(&mut txn, &error).await;

@@ -55,7 +55,6 @@ async fn transaction(client: &mut Client, history: &Mutex<History>) {
             Ok(()) => {}
             Err(error) => {
                 work.client.answer_error(&mut txn, &error).await;
-                work.history.lock().txns[log].ops.retain(|op| matches!(op, Op::Read { answered: true, .. }));
                 txn.rollback();
                 return;
             }

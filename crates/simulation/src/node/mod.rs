@@ -263,7 +263,7 @@ impl NodeRun {
         let bank = db.clone();
         self.finish(runtime, "open the bank", async move { bank::prepare(&bank).await })?;
         let running = Arc::new(Mutex::new(0u32));
-        let mut spawn = |name, task: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
+        let spawn = |name, task: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
             *running.lock() += 1;
             let running = running.clone();
             runtime.spawn(name, async move {

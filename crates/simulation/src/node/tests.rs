@@ -2,7 +2,7 @@ use super::*;
 use crate::crash::points_met;
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_log::fault;
-use rauk_node::runtime::Runtime;
+use rauk_node::Runtime;
 use rauk_node::{Transaction, TxnOptions};
 
 /// How many seeds the ordinary test run takes; `cargo run -p rauk-simulation -- --only node --seeds N` takes more.
