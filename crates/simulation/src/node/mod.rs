@@ -187,12 +187,8 @@ impl NodeRun {
         match Database::open(self.config.clone(), self.disk.mount(), runtime.handle(), &|_| {}) {
             Ok(db) => Ok(db),
             Err(error) => {
-                let text = error.to_string();
-                let expected = runtime.crashed().is_some()
-                    || matches!(error, NodeError::DiskFull(_))
-                    || text.contains("write failed")
-                    || text.contains("sync failed");
-                assert!(expected, "the database does not open: {error}");
+                let full = matches!(error, NodeError::DiskFull(_));
+                assert!(full || runtime.crashed().is_some() || is_planned(&error), "the database does not open: {error}");
                 Err(Ended)
             }
         }
@@ -218,6 +214,7 @@ impl NodeRun {
             (_, Stopped::Crashed(_)) => Err(Ended),
             (Some(Err(NodeError::DiskFull(_))), _) => Err(Ended),
             (Some(Err(_)), _) if runtime.crashed().is_some() => Err(Ended),
+            (Some(Err(error)), _) if is_planned(&error) => Err(Ended),
             (Some(Err(error)), _) => panic!("{name}: {error}"),
             (_, stopped) => panic!("{name}: {stopped:?}"),
         }
@@ -307,6 +304,12 @@ impl NodeRun {
             }
         }
     }
+}
+
+/// A write or sync failed because the plan says so.
+fn is_planned(error: &NodeError) -> bool {
+    let text = error.to_string();
+    text.contains("simulated disk: write failed") || text.contains("simulated disk: sync failed")
 }
 
 #[cfg(test)]
