@@ -123,7 +123,9 @@ impl Database {
     /// The newest definition.
     pub fn table(&self, database: &str, name: &str) -> Result<TableHandle, NodeError> {
         let found = self.node.tables.by_name(database, name);
-        found.map(TableHandle::new).ok_or_else(|| NodeError::NoSuchTable { database: database.into(), table: name.into() })
+        found
+            .map(TableHandle::new)
+            .ok_or_else(|| NodeError::NoSuchTable { database: database.into(), table: name.into() })
     }
 
     pub fn table_by_id(&self, id: TableId) -> Option<TableHandle> {

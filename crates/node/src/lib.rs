@@ -38,6 +38,4 @@ pub use error::NodeError;
 pub use runtime::Runtime;
 pub use runtime::threads::{Threads, block_on};
 pub use scan::{ScanBatch, ScanCursor, ScanSpec};
-pub use transaction::{
-    InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Transaction, TxnOptions, UpdateOutcome,
-};
+pub use transaction::{InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Transaction, TxnOptions, UpdateOutcome};

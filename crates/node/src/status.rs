@@ -161,7 +161,7 @@ impl Node {
             redo_live_bytes: self.log.live_bytes(),
             memory_used: self.budget.used(),
             memory_limit: self.budget.limit(),
-            snapshots: self.snapshots.len() as u64,
+            snapshots: self.snapshots.count() as u64,
             transactions: self.registry.shards.iter().map(|s| s.lock().len() as u64).sum(),
         }
     }

@@ -46,8 +46,7 @@ async fn collect(node: &Arc<Node>) {
     for partition in 0..node.partition_count() {
         for _ in 0..COLLECT_ROUNDS {
             let horizon = node.fresh_horizon();
-            let collected =
-                node.on_partition(partition, Class::Background, |p| p.collect(horizon, COLLECT)).await;
+            let collected = node.on_partition(partition, Class::Background, |p| p.collect(horizon, COLLECT)).await;
             if collected < COLLECT {
                 break;
             }

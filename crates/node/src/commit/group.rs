@@ -16,8 +16,8 @@ use rauk_log::redo::LogError;
 use rauk_log::{Lsn, RedoLog};
 use rauk_types::Timestamp;
 use std::future::poll_fn;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
 
 /// Who flushes the log.

@@ -183,12 +183,7 @@ fn next_version(old: &TableSchema, mut new: TableSchema) -> TableSchema {
 }
 
 /// The info of the altered table; index tables are the old ones and those in `made`.
-fn altered_info(
-    node: &Node,
-    old: &TableInfo,
-    new: &Arc<TableSchema>,
-    made: &[Arc<TableSchema>],
-) -> Arc<TableInfo> {
+fn altered_info(node: &Node, old: &TableInfo, new: &Arc<TableSchema>, made: &[Arc<TableSchema>]) -> Arc<TableInfo> {
     TableInfo::new(new.clone(), old.shared.clone(), |id| match made.iter().find(|s| s.id == id) {
         Some(schema) => node.info_of_new(schema.clone(), &[]),
         None => {

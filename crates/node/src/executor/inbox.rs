@@ -46,8 +46,10 @@ pub trait Job<T>: Send + Sync {
     fn owner(&self) -> Owner;
 }
 
+type Queue<T> = VecDeque<(Class, Arc<dyn Job<T>>)>;
+
 pub struct Inbox<T> {
-    queues: [VecDeque<(Class, Arc<dyn Job<T>>)>; Class::COUNT],
+    queues: [Queue<T>; Class::COUNT],
     taken: u32,
 }
 

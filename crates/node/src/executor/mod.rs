@@ -99,10 +99,6 @@ impl<T: Send> Guarded<T> {
         }
     }
 
-    pub fn into_inner(self) -> T {
-        self.cell.into_inner()
-    }
-
     /// Only for the thread that holds the guard.
     #[inline]
     fn enter<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
@@ -128,11 +124,23 @@ impl<T: Send> Guarded<T> {
         }
     }
 
+    /// As a holder whose turn is over as soon as it has begun.
+    #[cfg(all(test, loom))]
+    fn hand_over_for_test(&self) {
+        if self.state.compare_exchange(0, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return;
+        }
+        self.run_inbox_from(TURN);
+    }
+
     /// Runs what is in the inbox and releases the guard, which this thread holds.
     #[cold]
     fn run_inbox(&self) {
+        self.run_inbox_from(0);
+    }
+
+    fn run_inbox_from(&self, mut done: u32) {
         let mut wakers = Wakers::new();
-        let mut done = 0;
         loop {
             if self.state.compare_exchange(HELD, 0, Ordering::Release, Ordering::Relaxed).is_ok() {
                 break;

@@ -57,10 +57,6 @@ impl<T> Cell<T> {
         // SAFETY: the caller is alone; loom checks it.
         return self.0.with_mut(|p| f(unsafe { &mut *p }));
     }
-
-    pub fn into_inner(self) -> T {
-        self.0.into_inner()
-    }
 }
 
 /// Lets others run while a thread waits for one of them to end a short job.

@@ -65,7 +65,9 @@ fn load_some(reader: &mut CheckpointReader, shared: &Shared, partition: usize) -
             break;
         };
         if shared.known.contains(&row.table) {
-            target.restore_put(row.table, row.layout, row.row, row.time).map_err(|stop| broken(&format!("{stop:?}")))?;
+            target
+                .restore_put(row.table, row.layout, row.row, row.time)
+                .map_err(|stop| broken(&format!("{stop:?}")))?;
             rows += 1;
         }
     }

@@ -89,9 +89,9 @@ fn install(shared: &Shared, partition: usize, round: &Round) -> Result<(), NodeE
     for item in &round.changes[partition] {
         let bytes = &round.bytes[item.start..item.end];
         match item.layout {
-            Some(layout) => target
-                .restore_put(item.table, layout, bytes, item.time)
-                .map_err(|stop| broken(&format!("{stop:?}")))?,
+            Some(layout) => {
+                target.restore_put(item.table, layout, bytes, item.time).map_err(|stop| broken(&format!("{stop:?}")))?
+            }
             None => target.restore_delete(item.table, bytes, item.time),
         }
     }

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 /// What is done when the node must stop.
 type OnFatal = Box<dyn Fn(&str) + Send + Sync>;
+type Job = Box<dyn FnOnce() + Send>;
 
 pub struct Threads {
     start: Instant,
@@ -63,13 +64,13 @@ impl Runtime for Threads {
         }
     }
 
-    fn run_all(&self, jobs: Vec<Box<dyn FnOnce() + Send>>) {
+    fn run_all(&self, jobs: Vec<Job>) {
         let threads = thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
         if threads <= 1 {
             jobs.into_iter().for_each(|job| job());
             return;
         }
-        let jobs: Vec<Mutex<Option<Box<dyn FnOnce() + Send>>>> = jobs.into_iter().map(|j| Mutex::new(Some(j))).collect();
+        let jobs: Vec<Mutex<Option<Job>>> = jobs.into_iter().map(|j| Mutex::new(Some(j))).collect();
         let next = AtomicUsize::new(0);
         thread::scope(|scope| {
             for _ in 0..threads {
@@ -169,7 +170,7 @@ mod tests {
                 let count = count.clone();
                 Box::new(move || {
                     count.fetch_add(1, Ordering::Relaxed);
-                }) as Box<dyn FnOnce() + Send>
+                }) as Job
             })
             .collect();
         runtime.run_all(jobs);

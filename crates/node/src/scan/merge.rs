@@ -39,9 +39,17 @@ struct Source {
     /// (end of the key, end of the row, layout), in order.
     items: Vec<(usize, usize, u16)>,
     next: usize,
+    /// With locks: the last key that was read; its other entries need no reading.
+    done: Option<Vec<u8>>,
 }
 
 impl Source {
+    fn skip_done(&mut self) {
+        while self.done.is_some() && self.key() == self.done.as_deref() {
+            self.next += 1;
+        }
+    }
+
     fn key(&self) -> Option<&[u8]> {
         let (end, _, _) = *self.items.get(self.next)?;
         let start = if self.next == 0 { 0 } else { self.items[self.next - 1].0 };
@@ -72,6 +80,7 @@ impl Merge {
             bytes: Vec::new(),
             items: Vec::new(),
             next: 0,
+            done: None,
         };
         Merge { request, sources: partitions.map(source).collect(), first_rows, current: None }
     }
@@ -90,8 +99,9 @@ impl Merge {
                 continue;
             }
             for i in 0..self.sources.len() {
-                if self.sources[i].needs_filling() {
+                while self.sources[i].needs_filling() {
                     self.fill_source(i, txn, table, filter).await?;
+                    self.sources[i].skip_done();
                 }
             }
             let Some(next) = self.smallest() else { return Ok(()) };
@@ -102,9 +112,8 @@ impl Merge {
                 source.next += 1;
             } else {
                 let key = source.key().expect("it has a head").to_vec();
-                while source.key() == Some(&key[..]) {
-                    source.next += 1;
-                }
+                source.done = Some(key.clone());
+                source.skip_done();
                 let (low, high) = (Bound::Included(key.clone()), Bound::Included(key));
                 let request = ScanRequest { low, high, ..self.request.clone() };
                 self.current = Some((next, request, ScanPosition::Start));
@@ -143,20 +152,24 @@ impl Merge {
         let plain = ScanRequest { lock: None, ..self.request.clone() };
         let Source { partition, position, keys, bytes, items, rows, finished, .. } = source;
         while items.is_empty() && !*finished {
-            let visit = &mut |row: &rauk_kernel::ScanRow<'_>| {
-                if !keys_only && !filter(&row.row) {
-                    return Verdict::Skip;
-                }
-                keys.extend_from_slice(row.key);
-                if !keys_only {
+            let end = if keys_only {
+                // Others' pending keys too: when their rows are locked, they may have become what is there.
+                let visit = &mut |key: &[u8]| {
+                    keys.extend_from_slice(key);
+                    items.push((keys.len(), 0, 0));
+                };
+                txn.scan_keys(table, *partition, &plain, position, *rows, visit).await?
+            } else {
+                let visit = &mut |row: &rauk_kernel::ScanRow<'_>| {
+                    if !filter(&row.row) {
+                        return Verdict::Skip;
+                    }
+                    keys.extend_from_slice(row.key);
                     bytes.extend_from_slice(row.row.bytes());
-                }
-                items.push((keys.len(), bytes.len(), row.layout));
-                if items.len() >= *rows { Verdict::KeepAndStop } else { Verdict::Keep }
-            };
-            let end = match keys_only {
-                false => txn.scan_slice(table, *partition, &plain, position, SLICE, visit).await?,
-                true => txn.scan_unlocked(table, *partition, &plain, position, visit).await?,
+                    items.push((keys.len(), bytes.len(), row.layout));
+                    if items.len() >= *rows { Verdict::KeepAndStop } else { Verdict::Keep }
+                };
+                txn.scan_slice(table, *partition, &plain, position, SLICE, visit).await?
             };
             *finished = end == ScanEnd::Finished;
         }
@@ -194,18 +207,19 @@ impl Merge {
 }
 
 impl Transaction {
-    /// A slice of the newest committed state and own writes, without locks: to learn which keys there are.
-    async fn scan_unlocked(
+    /// The keys that a locking scan may find rows at.
+    async fn scan_keys(
         &mut self,
         table: &TableInfo,
         partition: u16,
         request: &ScanRequest,
         position: &mut ScanPosition,
-        visit: &mut (dyn FnMut(&rauk_kernel::ScanRow<'_>) -> Verdict + Send),
+        rows: usize,
+        visit: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<ScanEnd, NodeError> {
         self.check_killed()?;
         let view = crate::transaction::View { own_before: self.statement, at: ReadAt::Newest, conflict_after: None };
         let class = crate::executor::Class::Scan;
-        self.call(table, partition, class, view, |p, access| p.scan(request, position, SLICE, access, visit)).await
+        self.call(table, partition, class, view, |p, _| p.scan_keys(request, position, rows, visit)).await
     }
 }

@@ -76,7 +76,8 @@ impl Transaction {
                 self.newest_view(self.statement)
             }
         };
-        self.call(table, partition, Class::Scan, view, |p, access| p.scan(request, position, slice, access, visit)).await
+        self.call(table, partition, Class::Scan, view, |p, access| p.scan(request, position, slice, access, visit))
+            .await
     }
 
     /// SERIALIZABLE: keeps others from changing what lies in the request's range.

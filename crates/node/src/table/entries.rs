@@ -5,11 +5,12 @@
 //! partitions by the index key, so one partition sees all that could collide.
 
 use super::TableInfo;
+use rauk_types::schema::IndexPart;
 use rauk_types::schema::{Column, ColumnDefault, IndexSchema};
 use rauk_types::{
-    Collation, ColumnId, DataType, IndexId, IndexKind, RowLayout, RowView, TableId, TableSchema, Value, ValueRef, key, row,
+    Collation, ColumnId, DataType, IndexId, IndexKind, RowLayout, RowView, TableId, TableSchema, Value, ValueRef, key,
+    row,
 };
-use rauk_types::schema::IndexPart;
 use std::sync::Arc;
 
 /// The schema of the index table of `index`.

@@ -34,7 +34,9 @@ enum Parts {
 enum PartLength {
     Fixed(usize),
     /// Escaped bytes up to the two zero bytes that end them; inverted in a descending part.
-    Escaped { inverted: bool },
+    Escaped {
+        inverted: bool,
+    },
 }
 
 impl Route {

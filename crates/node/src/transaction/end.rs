@@ -97,8 +97,7 @@ impl Transaction {
         let mut scratch = Vec::new();
         for &partition in &self.touched {
             let (builder, scratch, tables) = (&mut builder, &mut scratch, &self.tables[..]);
-            node.on_partition(partition, Class::Prepare, move |p| collect(p, id, tables, builder, scratch))
-                .await;
+            node.on_partition(partition, Class::Prepare, move |p| collect(p, id, tables, builder, scratch)).await;
         }
         // From here to the end nothing is awaited.
         let touched = std::mem::take(&mut self.touched);
@@ -199,13 +198,7 @@ fn append(node: &Node, txn: &TxnRef, builder: &CommitBuilder) -> Result<Appended
 }
 
 /// Adds what the transaction wrote in a partition.
-fn collect(
-    partition: &Partition,
-    id: TxnId,
-    tables: &[Used],
-    builder: &mut CommitBuilder,
-    scratch: &mut Vec<u8>,
-) {
+fn collect(partition: &Partition, id: TxnId, tables: &[Used], builder: &mut CommitBuilder, scratch: &mut Vec<u8>) {
     partition.collect_writes(id, &mut |table, write| {
         let info = tables.iter().find_map(|t| t.info.find(table)).expect("a table is used under its metadata lock");
         match write {

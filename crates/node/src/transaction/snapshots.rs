@@ -74,7 +74,8 @@ impl Snapshots {
         Timestamp(oldest.min(now.0))
     }
 
-    pub fn len(&self) -> usize {
+    /// How many there are.
+    pub fn count(&self) -> usize {
         self.shards.iter().map(|s| s.times.lock().len()).sum()
     }
 }
@@ -93,7 +94,7 @@ mod tests {
         assert_eq!(snapshots.oldest(|| Timestamp(12)), Timestamp(5));
         snapshots.release(a);
         assert_eq!(snapshots.oldest(|| Timestamp(12)), Timestamp(9));
-        assert_eq!(snapshots.len(), 1);
+        assert_eq!(snapshots.count(), 1);
         snapshots.release(b);
         assert_eq!(snapshots.oldest(|| Timestamp(12)), Timestamp(12));
     }

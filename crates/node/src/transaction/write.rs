@@ -238,8 +238,10 @@ impl Transaction {
     async fn update_row(&mut self, table: &TableInfo, image: &Image) -> Result<bool, NodeError> {
         let (hash, partition) = self.place(table, &image.key);
         let (id, view) = (table.schema.id, self.write_view());
-        self.call(table, partition, Class::Point, view, |p, access| p.update(id, &image.key, hash, &image.bytes, access))
-            .await
+        self.call(table, partition, Class::Point, view, |p, access| {
+            p.update(id, &image.key, hash, &image.bytes, access)
+        })
+        .await
     }
 
     async fn delete_row(&mut self, table: &TableInfo, key: &[u8]) -> Result<bool, NodeError> {
@@ -311,8 +313,10 @@ impl Transaction {
         self.touch(partition);
         let bytes = entries::encode(table, index_key, base_key);
         let (id, view) = (table.schema.id, View { conflict_after: None, ..self.write_view() });
-        self.call(table, partition, Class::Point, view, |p, access| p.update(id, &place.key, place.hash, &bytes, access))
-            .await?;
+        self.call(table, partition, Class::Point, view, |p, access| {
+            p.update(id, &place.key, place.hash, &bytes, access)
+        })
+        .await?;
         Ok(())
     }
 
@@ -322,7 +326,8 @@ impl Transaction {
         let partition = self.node.partition_of(place.bucket);
         self.touch(partition);
         let (id, view) = (table.schema.id, View { conflict_after: None, ..self.write_view() });
-        self.call(table, partition, Class::Point, view, |p, access| p.delete(id, &place.key, place.hash, access)).await?;
+        self.call(table, partition, Class::Point, view, |p, access| p.delete(id, &place.key, place.hash, access))
+            .await?;
         Ok(())
     }
 

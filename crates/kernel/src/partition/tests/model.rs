@@ -61,6 +61,18 @@ fn conflicts(a: u8, b: u8) -> bool {
     }
 }
 
+fn in_range(request: &ScanRequest, key: &[u8]) -> bool {
+    let above = match &request.low {
+        Bound::Included(low) => key >= low.as_slice(),
+        _ => true,
+    };
+    above
+        && match &request.high {
+            Bound::Excluded(high) => key < high.as_slice(),
+            _ => true,
+        }
+}
+
 fn strength(mode: LockMode) -> u8 {
     match mode {
         LockMode::KeyShare => 0,
@@ -161,11 +173,15 @@ impl Model {
                 match self.w.insert(&self.actors[actor].txn, &row) {
                     Ok(()) => {
                         assert_eq!(newest, None, "insert over a row");
+                        self.check_observed(actor, id);
                         assert!(!self.in_ranges_of_others(actor, &row), "insert into a locked range");
                         self.got_lock(actor, id, 3);
                         self.actors[actor].writes.push((statement, id, Some(row)));
                     }
-                    Err(Stop::Duplicate) => assert!(newest.is_some(), "duplicate of nothing"),
+                    Err(Stop::Duplicate) => {
+                        assert!(newest.is_some(), "duplicate of nothing");
+                        self.check_observed(actor, id);
+                    }
                     Err(Stop::Changed) => assert!(self.is_changed(actor, id)),
                     Err(Stop::Wait(blockers)) => return self.wait(actor, op, &[id], blockers),
                     Err(other) => panic!("{other:?}"),
@@ -178,6 +194,7 @@ impl Model {
                 match self.w.update(&self.actors[actor].txn, &row) {
                     Ok(done) => {
                         assert_eq!(done, newest.is_some(), "update of {id}");
+                        self.check_observed(actor, id);
                         if let Some(old) = newest {
                             if old.1 != row.1 {
                                 let moved =
@@ -199,6 +216,7 @@ impl Model {
                 match self.w.delete(&self.actors[actor].txn, id) {
                     Ok(done) => {
                         assert_eq!(done, newest.is_some(), "delete of {id}");
+                        self.check_observed(actor, id);
                         if let Some(old) = newest {
                             assert!(!self.in_ranges_of_others(actor, &old), "delete in a locked range");
                             self.got_lock(actor, id, 3);
@@ -264,21 +282,35 @@ impl Model {
         index.map_or(Vec::new(), |i| self.w.index_key(i.0 as usize, row))
     }
 
+    /// A write's outcome depends on the newest committed version, deletions included.
+    fn check_observed(&self, actor: usize, id: i64) {
+        if self.own(actor, id, u32::MAX).is_none() {
+            let time = self.at_time(id, u64::MAX).0;
+            assert!(time <= self.w.durable || self.w.observed >= time, "row {id}: {} and not {time}", self.w.observed);
+        }
+    }
+
+    /// A scan's answer depends on every version in its range, and on every change that took one out of it.
+    fn check_scan_observed(&self, actor: Option<usize>, request: &ScanRequest, upto: u64) {
+        for (id, versions) in &self.committed {
+            let visible: Vec<_> = versions.iter().filter(|v| v.0 <= upto).collect();
+            let Some((time, _)) = visible.last() else { continue };
+            let own = actor.is_some_and(|a| self.own(a, *id, self.actors[a].txn.statement).is_some());
+            // Older ones that were superseded durably are nobody's concern.
+            let first = visible.iter().rposition(|v| v.0 <= self.w.durable).unwrap_or(0);
+            let mut met = visible[first..].iter().filter_map(|v| v.1.as_ref());
+            if !own && *time > self.w.durable && met.any(|row| in_range(request, &self.index_key(request.index, row))) {
+                let observed = self.w.observed;
+                assert!(observed >= *time, "row {id} changed at {time}, observed {observed}: {request:?}");
+            }
+        }
+    }
+
     fn expected_scan(&self, actor: Option<usize>, request: &ScanRequest, upto: u64) -> Vec<(Vec<u8>, Row)> {
         let ids = 0..IDS;
         let rows = ids.filter_map(|id| self.sees(actor, id, upto).0);
         let mut found: Vec<_> = rows.map(|row| (self.index_key(request.index, &row), row)).collect();
-        found.retain(|(key, _)| {
-            let above = match &request.low {
-                Bound::Included(l) => key >= l,
-                _ => true,
-            };
-            above
-                && match &request.high {
-                    Bound::Excluded(h) => key < h,
-                    _ => true,
-                }
-        });
+        found.retain(|(key, _)| in_range(request, key));
         found.sort();
         found
     }
@@ -395,6 +427,7 @@ impl Model {
             Ok(found) => {
                 let expected = self.expected_scan(actor, &request, upto);
                 self.check_scan(&request, found, &expected);
+                self.check_scan_observed(actor, &request, upto);
             }
             Err(Stop::SnapshotTooOld) if self.limited && upto != u64::MAX => self.old_reads_refused += 1,
             Err(other) => panic!("{other:?}"),

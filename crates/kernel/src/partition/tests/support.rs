@@ -99,6 +99,8 @@ pub struct World {
     pub now: u64,
     pub durable: u64,
     pub snapshots: Vec<u64>,
+    /// What the last call observed.
+    pub observed: u64,
     defs: Vec<KeyDef>,
     next_txn: u64,
 }
@@ -120,7 +122,7 @@ impl World {
         let mut p = Partition::new(PartitionId(0), budget.clone());
         p.create_table(schema.clone());
         let defs = schema.indexes.iter().map(|i| schema.key_def(i)).collect();
-        World { p, schema, budget, now: 0, durable: 0, snapshots: Vec::new(), defs, next_txn: 1 }
+        World { p, schema, budget, now: 0, durable: 0, snapshots: Vec::new(), observed: 0, defs, next_txn: 1 }
     }
 
     pub fn begin(&mut self) -> Txn {
@@ -177,19 +179,25 @@ impl World {
     pub fn insert(&mut self, txn: &Txn, row: &Row) -> Result<(), Stop> {
         let (key, bytes) = (self.key(row.0), self.encode(row));
         let mut access = self.access(Some(txn), ReadAt::Newest);
-        self.p.insert(TABLE, &key, key::hash(&key), &bytes, &mut access)
+        let result = self.p.insert(TABLE, &key, key::hash(&key), &bytes, &mut access);
+        self.observed = access.observed.0;
+        result
     }
 
     pub fn update(&mut self, txn: &Txn, row: &Row) -> Result<bool, Stop> {
         let (key, bytes) = (self.key(row.0), self.encode(row));
         let mut access = self.access(Some(txn), ReadAt::Newest);
-        self.p.update(TABLE, &key, key::hash(&key), &bytes, &mut access)
+        let result = self.p.update(TABLE, &key, key::hash(&key), &bytes, &mut access);
+        self.observed = access.observed.0;
+        result
     }
 
     pub fn delete(&mut self, txn: &Txn, id: i64) -> Result<bool, Stop> {
         let key = self.key(id);
         let mut access = self.access(Some(txn), ReadAt::Newest);
-        self.p.delete(TABLE, &key, key::hash(&key), &mut access)
+        let result = self.p.delete(TABLE, &key, key::hash(&key), &mut access);
+        self.observed = access.observed.0;
+        result
     }
 
     pub fn read(&mut self, txn: Option<&Txn>, id: i64, at: ReadAt) -> Result<(Option<Row>, u64), Stop> {
@@ -233,6 +241,7 @@ impl World {
             Verdict::Keep
         };
         while self.p.scan(request, &mut position, slice, &mut access, &mut visit)? == ScanEnd::More {}
+        self.observed = access.observed.0;
         Ok(found)
     }
 
