@@ -17,10 +17,7 @@ pub fn read_only_variable(name: &str) -> MysqlError {
 }
 
 pub fn wrong_value(name: &str, value: &str) -> MysqlError {
-    MysqlError::new(
-        codes::WRONG_VALUE_FOR_VAR,
-        format!("Variable '{name}' can't be set to the value of '{value}'"),
-    )
+    MysqlError::new(codes::WRONG_VALUE_FOR_VAR, format!("Variable '{name}' can't be set to the value of '{value}'"))
 }
 
 pub fn wrong_type(name: &str) -> MysqlError {
@@ -28,10 +25,7 @@ pub fn wrong_type(name: &str) -> MysqlError {
 }
 
 pub fn not_supported(what: &str) -> MysqlError {
-    MysqlError::new(
-        codes::NOT_SUPPORTED_YET,
-        format!("This version of MySQL doesn't yet support '{what}'"),
-    )
+    MysqlError::new(codes::NOT_SUPPORTED_YET, format!("This version of MySQL doesn't yet support '{what}'"))
 }
 
 pub fn no_database() -> MysqlError {

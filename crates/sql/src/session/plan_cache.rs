@@ -91,7 +91,10 @@ pub struct PlanCache {
 
 impl PlanCache {
     pub fn new(capacity: usize) -> PlanCache {
-        PlanCache { shards: std::array::from_fn(|_| Mutex::new(Shard::default())), capacity: AtomicUsize::new(capacity) }
+        PlanCache {
+            shards: std::array::from_fn(|_| Mutex::new(Shard::default())),
+            capacity: AtomicUsize::new(capacity),
+        }
     }
 
     fn shard(&self, hash: u64) -> &Mutex<Shard> {

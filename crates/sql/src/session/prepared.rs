@@ -125,8 +125,7 @@ impl Session {
         self.process.counters.add(Counter::StatementPrepare, 1);
         let limit = self.engine.variables.unsigned("max_prepared_stmt_count");
         if self.prepared.len() as u64 >= limit {
-            let message =
-                format!("Can't create more than max_prepared_stmt_count statements (current value: {limit})");
+            let message = format!("Can't create more than max_prepared_stmt_count statements (current value: {limit})");
             return Err(MysqlError::new(1461, message));
         }
         let statement = self.parse_prepared(sql)?;
@@ -212,12 +211,8 @@ impl Session {
             return result;
         }
         let known = prepared.last.lock().as_ref().filter(|last| self.still_fits(last, &types)).map(|l| l.plan.clone());
-        let source = Source {
-            text: &prepared.text,
-            statement: Some(&prepared.statement),
-            types: &types,
-            known: known.as_ref(),
-        };
+        let source =
+            Source { text: &prepared.text, statement: Some(&prepared.statement), types: &types, known: known.as_ref() };
         let result = self.run_data(source, sink).await;
         self.context.parameters = Vec::new();
         let (done, plan) = result?;
@@ -267,8 +262,7 @@ impl Session {
         using: &[String],
         sink: &mut dyn ResultSink,
     ) -> Result<Done, MysqlError> {
-        let prepared =
-            self.named.get(&name.to_lowercase()).cloned().ok_or_else(|| unknown_handler(name, "EXECUTE"))?;
+        let prepared = self.named.get(&name.to_lowercase()).cloned().ok_or_else(|| unknown_handler(name, "EXECUTE"))?;
         if using.len() != prepared.parameters {
             return Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to EXECUTE"));
         }

@@ -7,8 +7,8 @@ use super::status::Counter;
 use super::users::Privileges;
 use super::variables::store;
 use crate::expr::context::WarningLevel;
-use crate::parse::{self, Statement};
 use crate::parse::statement::{Show, TableName};
+use crate::parse::{self, Statement};
 use futures::future::Either;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink, ServerStatus, SessionChange};
@@ -114,7 +114,8 @@ impl Session {
             Err(error) => {
                 self.clear_warnings();
                 // A text of comments alone is a statement that does nothing, as in MySQL; an empty one is an error.
-                let comment = error.code == codes::EMPTY_QUERY && !sql.trim_matches([' ', ';', '\t', '\r', '\n']).is_empty();
+                let comment =
+                    error.code == codes::EMPTY_QUERY && !sql.trim_matches([' ', ';', '\t', '\r', '\n']).is_empty();
                 return if comment { Ok(Done::default()) } else { Err(error) };
             }
         };
@@ -130,8 +131,7 @@ impl Session {
                 ),
             ));
         }
-        let diagnostic =
-            matches!(parsed.statement, Statement::Show(Show::Warnings { .. } | Show::Errors { .. }));
+        let diagnostic = matches!(parsed.statement, Statement::Show(Show::Warnings { .. } | Show::Errors { .. }));
         if !diagnostic {
             self.clear_warnings();
         }
@@ -193,9 +193,7 @@ impl Session {
             }
             Statement::DropDatabase { name, if_exists } => self.drop_database(name, *if_exists).await?.into(),
             Statement::CreateTable(table) => Box::pin(self.create_table(table)).await?.into(),
-            Statement::AlterTable { table, operations } => {
-                Box::pin(self.alter_table(table, operations)).await?.into()
-            }
+            Statement::AlterTable { table, operations } => Box::pin(self.alter_table(table, operations)).await?.into(),
             Statement::DropTable { tables, if_exists, temporary } => {
                 self.drop_tables(tables, *if_exists, *temporary).await?.into()
             }
@@ -207,10 +205,9 @@ impl Session {
             Statement::CreateUser { users, if_not_exists } => self.create_users(users, *if_not_exists).await?.into(),
             Statement::AlterUser { users, if_exists } => self.alter_users(users, *if_exists).await?.into(),
             Statement::DropUser { users, if_exists } => self.drop_users(users, *if_exists).await?.into(),
-            Statement::Grant { privileges, database, table, users, grant_option } => self
-                .grant(privileges, database.as_deref(), table.as_deref(), users, *grant_option)
-                .await?
-                .into(),
+            Statement::Grant { privileges, database, table, users, grant_option } => {
+                self.grant(privileges, database.as_deref(), table.as_deref(), users, *grant_option).await?.into()
+            }
             Statement::Revoke { privileges, database, table, users } => {
                 self.revoke(privileges, database.as_deref(), table.as_deref(), users).await?.into()
             }
@@ -408,7 +405,9 @@ impl Session {
         self.require_any(Privileges::RELOAD, "RELOAD")?;
         if what.contains("READ LOCK") {
             // Saying yes without locking would let a backup tool write an inconsistent copy.
-            return Err(errors::not_supported("FLUSH TABLES WITH READ LOCK; use START TRANSACTION WITH CONSISTENT SNAPSHOT"));
+            return Err(errors::not_supported(
+                "FLUSH TABLES WITH READ LOCK; use START TRANSACTION WITH CONSISTENT SNAPSHOT",
+            ));
         }
         self.commit_implicitly().await?;
         if what.starts_with("STATUS") {

@@ -58,8 +58,7 @@ impl Session {
         let account_epoch = engine.users.epoch();
         let account = engine.users.find(&client.user, &client.account_host);
         let account = account.or_else(|| engine.users.resolve(&client.user, client.peer)).ok_or_else(|| {
-            let message =
-                format!("Access denied for user '{}'@'{}' (using password: NO)", client.user, client.peer);
+            let message = format!("Access denied for user '{}'@'{}' (using password: NO)", client.user, client.peer);
             MysqlError::new(rauk_types::error::codes::ACCESS_DENIED, message)
         })?;
         let limit = engine.variables.unsigned("max_connections");

@@ -2,9 +2,9 @@
 
 use super::session::Session;
 use rauk_node::{Isolation, Savepoint, Transaction, TxnOptions};
+use rauk_types::MysqlError;
 use rauk_types::error::codes;
 use rauk_types::result::Completion;
-use rauk_types::MysqlError;
 
 /// The transaction that is open between statements.
 pub(crate) struct OpenTransaction {

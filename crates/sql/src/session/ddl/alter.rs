@@ -65,9 +65,8 @@ impl Session {
 
     fn apply(&mut self, draft: &mut TableDraft, operation: &AlterOperation) -> Result<(), MysqlError> {
         let table = draft.name.clone();
-        let unknown = |column: &str| {
-            MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{column}' in '{table}'"))
-        };
+        let unknown =
+            |column: &str| MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{column}' in '{table}'"));
         match operation {
             AlterOperation::AddColumn { column, position, if_not_exists } => {
                 if *if_not_exists && draft.column(&column.name.value).is_some() {
@@ -144,7 +143,9 @@ impl Session {
                 let index = draft
                     .indexes
                     .iter_mut()
-                    .find(|i| i.kind != IndexKind::Primary && i.name.as_deref().is_some_and(|n| n.eq_ignore_ascii_case(old)))
+                    .find(|i| {
+                        i.kind != IndexKind::Primary && i.name.as_deref().is_some_and(|n| n.eq_ignore_ascii_case(old))
+                    })
                     .ok_or_else(missing)?;
                 index.name = Some(new.clone());
                 Ok(())
@@ -194,7 +195,9 @@ impl Session {
         // A prefix that is not shorter than the column any more is no prefix.
         if !new.ty.is_lob() && (new.ty.is_text() || new.ty.is_bytes()) {
             for part in draft.indexes.iter_mut().flat_map(|i| &mut i.parts) {
-                if part.column.eq_ignore_ascii_case(&new.name) && part.prefix.is_some_and(|p| p >= u64::from(new.ty.length)) {
+                if part.column.eq_ignore_ascii_case(&new.name)
+                    && part.prefix.is_some_and(|p| p >= u64::from(new.ty.length))
+                {
                     part.prefix = None;
                 }
             }
@@ -324,7 +327,9 @@ fn reads_as(old: &DataType, new: &DataType) -> bool {
             _ => None,
         };
         return match (rank(old.kind), rank(new.kind)) {
-            (Some((family, from)), Some((other, to))) => family == other && from <= to && old.collation == new.collation,
+            (Some((family, from)), Some((other, to))) => {
+                family == other && from <= to && old.collation == new.collation
+            }
             _ => false,
         };
     }
@@ -332,7 +337,8 @@ fn reads_as(old: &DataType, new: &DataType) -> bool {
         VarChar | VarBinary | Char => old.collation == new.collation && old.length <= new.length,
         TinyInt => old.unsigned == new.unsigned,
         Float | Double => {
-            old.unsigned == new.unsigned && (new.scale == 31 || (old.scale, old.precision) == (new.scale, new.precision))
+            old.unsigned == new.unsigned
+                && (new.scale == 31 || (old.scale, old.precision) == (new.scale, new.precision))
         }
         _ => old == new,
     }
@@ -379,9 +385,13 @@ impl Session {
             let mut out = Vec::with_capacity(columns.len());
             for (at, column) in columns.iter().enumerate() {
                 let value = match sources[at] {
-                    None if numbered == Some(at) => {
-                        expr::convert_for_column(Value::UInt(row_number), &DataType::BIGINT_UNSIGNED, column, row_number, context)?
-                    }
+                    None if numbered == Some(at) => expr::convert_for_column(
+                        Value::UInt(row_number),
+                        &DataType::BIGINT_UNSIGNED,
+                        column,
+                        row_number,
+                        context,
+                    )?,
                     None => column.initial.clone(),
                     Some((from, _)) if row[from].is_null() && !column.nullable => {
                         if strict {

@@ -113,15 +113,10 @@ pub fn draft(
     if name.is_empty() || name.ends_with(' ') {
         return Err(MysqlError::new(1166, format!("Incorrect column name '{name}'")));
     }
-    let mut attributes = TypeAttributes {
-        inherited,
-        strict: context.sql_mode.strict,
-        ..TypeAttributes::default()
-    };
+    let mut attributes = TypeAttributes { inherited, strict: context.sql_mode.strict, ..TypeAttributes::default() };
     let (charset_text, collation_text);
-    let find = |wanted: fn(&ast::ColumnOption) -> Option<String>| {
-        definition.options.iter().find_map(|o| wanted(&o.option))
-    };
+    let find =
+        |wanted: fn(&ast::ColumnOption) -> Option<String>| definition.options.iter().find_map(|o| wanted(&o.option));
     charset_text = find(|o| match o {
         ast::ColumnOption::CharacterSet(name) => Some(plain_name(name)),
         _ => None,
@@ -221,11 +216,8 @@ pub fn default_value(
         return Ok(DefaultDraft::Now);
     }
     let is_expression = matches!(value, ast::Expr::Nested(_));
-    let bind_context = BindContext {
-        collation: context.collation,
-        sql_mode: context.sql_mode,
-        ..BindContext::default()
-    };
+    let bind_context =
+        BindContext { collation: context.collation, sql_mode: context.sql_mode, ..BindContext::default() };
     let bound = expr::bind(value, &mut NoNames, &bind_context).map_err(|e| match e.code {
         codes::BAD_FIELD if is_expression => errors::not_supported("DEFAULT with an expression over columns"),
         codes::BAD_FIELD => invalid_default(&column.name),

@@ -115,7 +115,12 @@ impl Session {
     }
 
     /// AUTO_INCREMENT = n: the next number given is n.
-    pub(crate) fn start_auto_increment(&self, database: &str, name: &str, start: Option<u64>) -> Result<(), MysqlError> {
+    pub(crate) fn start_auto_increment(
+        &self,
+        database: &str,
+        name: &str,
+        start: Option<u64>,
+    ) -> Result<(), MysqlError> {
         let Some(above) = start.and_then(|n| n.checked_sub(1)).filter(|n| *n > 0) else { return Ok(()) };
         let table = self.engine.database.table(database, name)?;
         if table.schema().auto_increment.is_some() {

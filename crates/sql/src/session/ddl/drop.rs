@@ -13,10 +13,7 @@ use rauk_types::{IndexKind, MysqlError};
 
 /// Error 1091 for a column or key.
 pub fn missing(name: &str) -> MysqlError {
-    MysqlError::new(
-        codes::CANT_DROP_FIELD_OR_KEY,
-        format!("Can't DROP '{name}'; check that column/key exists"),
-    )
+    MysqlError::new(codes::CANT_DROP_FIELD_OR_KEY, format!("Can't DROP '{name}'; check that column/key exists"))
 }
 
 impl Session {

@@ -77,8 +77,7 @@ pub fn parts(columns: &[ast::IndexColumn]) -> Result<Vec<PartDraft>, MysqlError>
 
 fn is_hash(ty: &Option<ast::IndexType>, options: &[ast::IndexOption]) -> bool {
     let hash = |t: &ast::IndexType| matches!(t, ast::IndexType::Hash);
-    ty.as_ref().is_some_and(hash)
-        || options.iter().any(|o| matches!(o, ast::IndexOption::Using(t) if hash(t)))
+    ty.as_ref().is_some_and(hash) || options.iter().any(|o| matches!(o, ast::IndexOption::Using(t) if hash(t)))
 }
 
 fn comment(options: &[ast::IndexOption]) -> String {
@@ -158,9 +157,8 @@ fn name_all(drafts: &mut [IndexDraft]) -> Result<(), MysqlError> {
             continue;
         }
         let base = &draft.parts[0].column;
-        let free = |name: &str| {
-            !name.eq_ignore_ascii_case("PRIMARY") && !taken.iter().any(|t| t.eq_ignore_ascii_case(name))
-        };
+        let free =
+            |name: &str| !name.eq_ignore_ascii_case("PRIMARY") && !taken.iter().any(|t| t.eq_ignore_ascii_case(name));
         let name = if free(base) {
             base.clone()
         } else {
@@ -190,9 +188,8 @@ fn part(draft: &PartDraft, columns: &[ColumnDraft]) -> Result<(IndexPart, u64), 
     let ty = &columns[at].ty;
     let name = &columns[at].name;
     if ty.kind == TypeKind::Json {
-        let message = format!(
-            "JSON column '{name}' supports indexing only via generated columns on a specified JSON path."
-        );
+        let message =
+            format!("JSON column '{name}' supports indexing only via generated columns on a specified JSON path.");
         return Err(MysqlError::new(3152, message));
     }
     let character_bytes = if ty.is_text() { 4 } else { 1 };

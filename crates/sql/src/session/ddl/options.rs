@@ -15,8 +15,24 @@ pub struct TableOptions {
 
 /// Engines of MySQL and MariaDB whose tables Rauk makes tables of its own of.
 const SUBSTITUTED: &[&str] = &[
-    "MYISAM", "MEMORY", "HEAP", "NDB", "NDBCLUSTER", "ARIA", "ARCHIVE", "CSV", "BLACKHOLE", "MERGE", "MRG_MYISAM", "ROCKSDB",
-    "TOKUDB", "XTRADB", "FEDERATED", "COLUMNSTORE", "SEQUENCE", "SPIDER",
+    "MYISAM",
+    "MEMORY",
+    "HEAP",
+    "NDB",
+    "NDBCLUSTER",
+    "ARIA",
+    "ARCHIVE",
+    "CSV",
+    "BLACKHOLE",
+    "MERGE",
+    "MRG_MYISAM",
+    "ROCKSDB",
+    "TOKUDB",
+    "XTRADB",
+    "FEDERATED",
+    "COLUMNSTORE",
+    "SEQUENCE",
+    "SPIDER",
 ];
 
 pub fn read(options: &[(String, String)], table: &str, context: &mut Context) -> Result<TableOptions, MysqlError> {
@@ -27,7 +43,9 @@ pub fn read(options: &[(String, String)], table: &str, context: &mut Context) ->
         let upper = name.to_ascii_uppercase();
         match upper.strip_prefix("DEFAULT ").unwrap_or(&upper) {
             "ENGINE" | "TYPE" => engine(value, table, context)?,
-            "CHARSET" | "CHARACTER SET" => charset_name = Some(value).filter(|v| !v.eq_ignore_ascii_case("DEFAULT")).map(String::as_str),
+            "CHARSET" | "CHARACTER SET" => {
+                charset_name = Some(value).filter(|v| !v.eq_ignore_ascii_case("DEFAULT")).map(String::as_str)
+            }
             "COLLATE" => collation_name = Some(value),
             "COMMENT" => {
                 if value.chars().count() > 2048 {

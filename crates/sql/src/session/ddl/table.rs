@@ -260,10 +260,9 @@ impl TableDraft {
                 }
                 Ok(out)
             }
-            Some(_) if hidden_key => Err(MysqlError::new(
-                1488,
-                "Field in list of fields for partition function not found in table",
-            )),
+            Some(_) if hidden_key => {
+                Err(MysqlError::new(1488, "Field in list of fields for partition function not found in table"))
+            }
             _ if whole.is_empty() => Err(errors::not_supported("a PRIMARY KEY of column prefixes only")),
             _ => Ok(whole),
         }
@@ -360,10 +359,7 @@ mod tests {
     #[test]
     fn drafts_of_a_schema_make_the_same_schema() {
         let columns = vec![column("a", DataType::BIGINT), column("b", DataType::BIGINT)];
-        let keys = vec![
-            IndexDraft::on_column(IndexKind::Primary, "a"),
-            IndexDraft::on_column(IndexKind::Unique, "b"),
-        ];
+        let keys = vec![IndexDraft::on_column(IndexKind::Primary, "a"), IndexDraft::on_column(IndexKind::Unique, "b")];
         let schema = draft(columns, keys).build(None).unwrap();
         let again = TableDraft::of(&schema).build(None).unwrap();
         assert_eq!(schema, again);

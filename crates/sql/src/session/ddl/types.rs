@@ -116,8 +116,7 @@ fn check_scale(precision: u64, scale: i64, max_precision: u64, column: &str) -> 
         return Err(too_big_precision(precision, column, max_precision));
     }
     if scale as u64 > precision {
-        let message =
-            format!("For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{column}').");
+        let message = format!("For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{column}').");
         return Err(MysqlError::new(codes::M_BIGGER_THAN_D, message));
     }
     Ok(())
@@ -137,9 +136,7 @@ fn decimal(info: &ExactNumberInfo, unsigned: bool, column: &str) -> Result<DataT
 fn float(info: &ExactNumberInfo, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
     match *info {
         ExactNumberInfo::None => Ok(DataType { unsigned, ..DataType::new(TypeKind::Float) }),
-        ExactNumberInfo::Precision(0..=24) => {
-            Ok(DataType { unsigned, ..DataType::new(TypeKind::Float) })
-        }
+        ExactNumberInfo::Precision(0..=24) => Ok(DataType { unsigned, ..DataType::new(TypeKind::Float) }),
         ExactNumberInfo::Precision(25..=53) => Ok(DataType { unsigned, ..DataType::DOUBLE }),
         ExactNumberInfo::Precision(_) => {
             Err(MysqlError::new(1063, format!("Incorrect column specifier for column '{column}'")))

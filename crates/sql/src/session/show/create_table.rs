@@ -27,7 +27,11 @@ fn quoted_name(name: &str, always: bool) -> String {
     let plain = !name.is_empty()
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'$')
         && !name.bytes().all(|b| b.is_ascii_digit());
-    if plain && !always && !crate::parse::is_reserved(name) { name.to_string() } else { format!("`{}`", name.replace('`', "``")) }
+    if plain && !always && !crate::parse::is_reserved(name) {
+        name.to_string()
+    } else {
+        format!("`{}`", name.replace('`', "``"))
+    }
 }
 
 /// `next`: the next AUTO_INCREMENT number. `zone` shows defaults of TIMESTAMP columns. `quote`: sql_quote_show_create.
@@ -144,5 +148,9 @@ pub(super) fn text_of_virtual(schema: &TableSchema) -> String {
         format!("  {} {} {null}", quoted_name(&column.name, true), column_type(&column.ty))
     };
     let lines: Vec<String> = schema.columns.iter().map(line).collect();
-    format!("CREATE TEMPORARY TABLE {} (\n{}\n) DEFAULT CHARSET=utf8mb4", quoted_name(&schema.name, true), lines.join(",\n"))
+    format!(
+        "CREATE TEMPORARY TABLE {} (\n{}\n) DEFAULT CHARSET=utf8mb4",
+        quoted_name(&schema.name, true),
+        lines.join(",\n")
+    )
 }

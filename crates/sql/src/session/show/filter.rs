@@ -12,9 +12,10 @@ struct Names<'a>(&'a [ResultColumn]);
 impl Scope for Names<'_> {
     fn resolve(&mut self, path: &[&str]) -> Result<Resolved, MysqlError> {
         let name = path.last().copied().unwrap_or_default();
-        let at = self.0.iter().position(|c| c.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
-            MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{name}' in 'where clause'"))
-        })?;
+        let at =
+            self.0.iter().position(|c| c.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
+                MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{name}' in 'where clause'"))
+            })?;
         Ok(Resolved::Column { table: 0, column: at, ty: self.0[at].ty, nullable: self.0[at].nullable })
     }
 

@@ -118,7 +118,8 @@ impl Session {
     fn filter(&mut self, mut table: Table, filter: &ShowFilter) -> Result<Table, MysqlError> {
         if let Some(pattern) = &filter.like {
             // Names of databases and tables have case, and yet SHOW … LIKE has none in MySQL's default collation.
-            let first = |row: &[Value]| matches!(&row[0], Value::Str(text) if super::pattern::like(pattern, text, true));
+            let first =
+                |row: &[Value]| matches!(&row[0], Value::Str(text) if super::pattern::like(pattern, text, true));
             table.rows.retain(|row| first(row));
         }
         if let Some(condition) = &filter.condition {

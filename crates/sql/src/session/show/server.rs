@@ -66,9 +66,7 @@ impl Session {
     }
 
     pub(super) fn show_character_sets(&self) -> Table {
-        let row = |c: &charset::CharacterSet| {
-            vec![s(c.name), s(c.description), s(c.default_collation), u(c.max_bytes)]
-        };
+        let row = |c: &charset::CharacterSet| vec![s(c.name), s(c.description), s(c.default_collation), u(c.max_bytes)];
         Table {
             columns: columns(&["Charset", "Description", "Default collation", "Maxlen#"]),
             rows: charset::CHARACTER_SETS.iter().map(row).collect(),
@@ -175,24 +173,60 @@ impl Session {
 pub(super) fn empty(kind: &str) -> Result<Table, MysqlError> {
     let names: &[&str] = match kind {
         "TRIGGERS" => &[
-            "Trigger", "Event", "Table", "Statement", "Timing", "Created", "sql_mode", "Definer", "character_set_client",
-            "collation_connection", "Database Collation",
+            "Trigger",
+            "Event",
+            "Table",
+            "Statement",
+            "Timing",
+            "Created",
+            "sql_mode",
+            "Definer",
+            "character_set_client",
+            "collation_connection",
+            "Database Collation",
         ],
         "EVENTS" => &[
-            "Db", "Name", "Definer", "Time zone", "Type", "Execute at", "Interval value", "Interval field", "Starts", "Ends",
-            "Status", "Originator#", "character_set_client", "collation_connection", "Database Collation",
+            "Db",
+            "Name",
+            "Definer",
+            "Time zone",
+            "Type",
+            "Execute at",
+            "Interval value",
+            "Interval field",
+            "Starts",
+            "Ends",
+            "Status",
+            "Originator#",
+            "character_set_client",
+            "collation_connection",
+            "Database Collation",
         ],
         "FUNCTION STATUS" | "PROCEDURE STATUS" | "PACKAGE STATUS" => &[
-            "Db", "Name", "Type", "Definer", "Modified", "Created", "Security_type", "Comment", "character_set_client",
-            "collation_connection", "Database Collation",
+            "Db",
+            "Name",
+            "Type",
+            "Definer",
+            "Modified",
+            "Created",
+            "Security_type",
+            "Comment",
+            "character_set_client",
+            "collation_connection",
+            "Database Collation",
         ],
         "OPEN TABLES" => &["Database", "Table", "In_use#", "Name_locked#"],
         "MASTER STATUS" | "BINARY LOG STATUS" => {
             &["File", "Position#", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"]
         }
-        "SLAVE STATUS" | "REPLICA STATUS" | "ALL SLAVES STATUS" => {
-            &["Replica_IO_State", "Source_Host", "Source_User", "Source_Port#", "Replica_IO_Running", "Replica_SQL_Running"]
-        }
+        "SLAVE STATUS" | "REPLICA STATUS" | "ALL SLAVES STATUS" => &[
+            "Replica_IO_State",
+            "Source_Host",
+            "Source_User",
+            "Source_Port#",
+            "Replica_IO_Running",
+            "Replica_SQL_Running",
+        ],
         "SLAVE HOSTS" | "REPLICAS" => &["Server_Id#", "Host", "Port#", "Source_Id#", "Replica_UUID"],
         "PROFILES" => &["Query_ID#", "Duration", "Query"],
         "PROFILE" => &["Status", "Duration"],

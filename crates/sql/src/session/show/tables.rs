@@ -74,9 +74,24 @@ impl Session {
     pub(super) fn show_table_status(&self, database: Option<&str>) -> Result<Table, MysqlError> {
         let database = self.shown_database(database)?;
         let names = [
-            "Name", "Engine", "Version#", "Row_format", "Rows#", "Avg_row_length#", "Data_length#", "Max_data_length#",
-            "Index_length#", "Data_free#", "Auto_increment#", "Create_time", "Update_time", "Check_time", "Collation", "Checksum#",
-            "Create_options", "Comment",
+            "Name",
+            "Engine",
+            "Version#",
+            "Row_format",
+            "Rows#",
+            "Avg_row_length#",
+            "Data_length#",
+            "Max_data_length#",
+            "Index_length#",
+            "Data_free#",
+            "Auto_increment#",
+            "Create_time",
+            "Update_time",
+            "Check_time",
+            "Collation",
+            "Checksum#",
+            "Create_options",
+            "Comment",
         ];
         // information_schema.TABLES has the same columns, behind its first four names.
         let source = system::table(system::INFORMATION_SCHEMA, "TABLES", self.viewer())?;
@@ -189,7 +204,8 @@ impl Session {
             text_column("Visible", 3),
             long_text_column("Expression"),
         ];
-        let parts = if system::is_system(&schema.database) { Vec::new() } else { system::parts(&self.viewer(), &schema) };
+        let parts =
+            if system::is_system(&schema.database) { Vec::new() } else { system::parts(&self.viewer(), &schema) };
         let row = |part: system::PartRow| {
             vec![
                 s(&schema.name),
@@ -248,5 +264,4 @@ impl Session {
             rows: vec![vec![s(name), Value::Str(text)]],
         })
     }
-
 }

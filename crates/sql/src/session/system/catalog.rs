@@ -131,14 +131,7 @@ fn virtual_tables(viewer: &Viewer, hints: &Hints<'_>) -> Vec<Arc<TableSchema>> {
 fn schemata(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     let row = |name: String| {
         let collation = viewer.engine.database.database_collation(&name).unwrap_or(Collation::Utf8mb4GeneralCi);
-        vec![
-            s("def"),
-            s(name),
-            s(charset::charset_of(collation)),
-            s(collation.name()),
-            Value::Null,
-            s("NO"),
-        ]
+        vec![s("def"), s(name), s(charset::charset_of(collation)), s(collation.name()), Value::Null, s("NO")]
     };
     Ok(visible_databases(viewer).into_iter().map(row).collect())
 }
@@ -242,7 +235,8 @@ pub(crate) fn column_privileges(viewer: &Viewer, table: &TableSchema) -> String 
     }
     let granted = viewer.account.on_table(&table.database, &table.name);
     let mut words = Vec::new();
-    for (name, word) in [("SELECT", "select"), ("INSERT", "insert"), ("UPDATE", "update"), ("REFERENCES", "references")] {
+    for (name, word) in [("SELECT", "select"), ("INSERT", "insert"), ("UPDATE", "update"), ("REFERENCES", "references")]
+    {
         if Privileges::named(name).is_some_and(|p| granted.contains(p)) {
             words.push(word);
         }
@@ -271,9 +265,7 @@ fn numeric_precision(ty: &DataType) -> (Value, Value) {
         TypeKind::Int => of(10, Some(0)),
         TypeKind::BigInt => of(if ty.unsigned { 20 } else { 19 }, Some(0)),
         TypeKind::Decimal => of(u64::from(ty.precision), Some(u64::from(ty.scale))),
-        TypeKind::Float | TypeKind::Double if ty.scale < 31 => {
-            of(u64::from(ty.precision), Some(u64::from(ty.scale)))
-        }
+        TypeKind::Float | TypeKind::Double if ty.scale < 31 => of(u64::from(ty.precision), Some(u64::from(ty.scale))),
         TypeKind::Float => of(12, None),
         TypeKind::Double => of(22, None),
         _ => (Value::Null, Value::Null),
@@ -335,7 +327,8 @@ pub(crate) fn default_text(column: &Column, zone: &jiff::tz::TimeZone) -> Option
         ColumnDefault::None | ColumnDefault::Value(Value::Null) => None,
         ColumnDefault::Now => Some(current_timestamp(&column.ty)),
         ColumnDefault::Value(Value::Timestamp(0)) => {
-            let fraction = if column.ty.scale == 0 { String::new() } else { format!(".{:0w$}", 0, w = column.ty.scale as usize) };
+            let fraction =
+                if column.ty.scale == 0 { String::new() } else { format!(".{:0w$}", 0, w = column.ty.scale as usize) };
             Some(format!("0000-00-00 00:00:00{fraction}"))
         }
         ColumnDefault::Value(Value::Timestamp(micros)) => {

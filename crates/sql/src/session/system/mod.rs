@@ -21,7 +21,9 @@ use rauk_types::{
 };
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use catalog::{column_extra, column_key, column_privileges, current_timestamp, default_text, visible_databases};
+pub(crate) use catalog::{
+    column_extra, column_key, column_privileges, current_timestamp, default_text, visible_databases,
+};
 pub(crate) use keys::{PartRow, declared, parts};
 pub(crate) use server::{process_rows, status_list};
 
@@ -178,8 +180,7 @@ fn may_read(account: &AccountRecord, database: &str) -> bool {
     match database {
         "mysql" => account.on_database(database).contains(Privileges::SELECT),
         "rauk" => {
-            account.on_database(database).contains(Privileges::SELECT)
-                || account.global.contains(Privileges::PROCESS)
+            account.on_database(database).contains(Privileges::SELECT) || account.global.contains(Privileges::PROCESS)
         }
         _ => true,
     }
@@ -249,7 +250,10 @@ mod tests {
                 assert_eq!(registered.schema.column(&column.name).map(|(found, _)| found), Some(at), "{}", column.name);
             }
         }
-        assert_eq!(find(INFORMATION_SCHEMA, "nothing").map(|_| ()).unwrap_err().message, "Unknown table 'NOTHING' in information_schema");
+        assert_eq!(
+            find(INFORMATION_SCHEMA, "nothing").map(|_| ()).unwrap_err().message,
+            "Unknown table 'NOTHING' in information_schema"
+        );
         assert!(find(INFORMATION_SCHEMA, "Tables").is_ok());
     }
 }

@@ -63,18 +63,8 @@ pub(super) const TABLES: &[Definition] = &[
         columns: "Host s255, Db b64, User b32, Table_name b64, Grantor s288, Table_priv s255, Column_priv s255",
         rows: table_grants,
     },
-    Definition {
-        database: "mysql",
-        name: "func",
-        columns: "name s64, ret i, dl s128, type s9",
-        rows: none,
-    },
-    Definition {
-        database: "mysql",
-        name: "time_zone_name",
-        columns: "Name s64, Time_zone_id u",
-        rows: time_zones,
-    },
+    Definition { database: "mysql", name: "func", columns: "name s64, ret i, dl s128, type s9", rows: none },
+    Definition { database: "mysql", name: "time_zone_name", columns: "Name s64, Time_zone_id u", rows: time_zones },
 ];
 
 /// All accounts for who may see them, else one's own.
@@ -140,20 +130,40 @@ fn flag(granted: Privileges, name: &str) -> Value {
 
 fn users(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     const FLAGS: &[&str] = &[
-        "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "RELOAD", "SHUTDOWN", "PROCESS", "FILE", "GRANT OPTION",
-        "REFERENCES", "INDEX", "ALTER", "SHOW DATABASES", "SUPER", "CREATE TEMPORARY TABLES", "LOCK TABLES", "EXECUTE",
-        "REPLICATION SLAVE", "REPLICATION CLIENT", "CREATE VIEW", "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE",
-        "CREATE USER", "EVENT", "TRIGGER", "CREATE TABLESPACE",
+        "SELECT",
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "CREATE",
+        "DROP",
+        "RELOAD",
+        "SHUTDOWN",
+        "PROCESS",
+        "FILE",
+        "GRANT OPTION",
+        "REFERENCES",
+        "INDEX",
+        "ALTER",
+        "SHOW DATABASES",
+        "SUPER",
+        "CREATE TEMPORARY TABLES",
+        "LOCK TABLES",
+        "EXECUTE",
+        "REPLICATION SLAVE",
+        "REPLICATION CLIENT",
+        "CREATE VIEW",
+        "SHOW VIEW",
+        "CREATE ROUTINE",
+        "ALTER ROUTINE",
+        "CREATE USER",
+        "EVENT",
+        "TRIGGER",
+        "CREATE TABLESPACE",
     ];
     let row = |account: &Arc<AccountRecord>| {
         let mut row = vec![s(&account.host), s(&account.user)];
         row.extend(FLAGS.iter().map(|name| flag(account.global, name)));
-        row.extend([
-            s(&account.plugin),
-            s(&account.hash),
-            s("N"),
-            s(if account.locked { "Y" } else { "N" }),
-        ]);
+        row.extend([s(&account.plugin), s(&account.hash), s("N"), s(if account.locked { "Y" } else { "N" })]);
         row
     };
     Ok(viewer.engine.users.all().iter().map(row).collect())
@@ -161,9 +171,25 @@ fn users(viewer: &Viewer, _: &Hints<'_>) -> Rows {
 
 fn databases(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     const FLAGS: &[&str] = &[
-        "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "GRANT OPTION", "REFERENCES", "INDEX", "ALTER",
-        "CREATE TEMPORARY TABLES", "LOCK TABLES", "CREATE VIEW", "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "EXECUTE",
-        "EVENT", "TRIGGER",
+        "SELECT",
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "CREATE",
+        "DROP",
+        "GRANT OPTION",
+        "REFERENCES",
+        "INDEX",
+        "ALTER",
+        "CREATE TEMPORARY TABLES",
+        "LOCK TABLES",
+        "CREATE VIEW",
+        "SHOW VIEW",
+        "CREATE ROUTINE",
+        "ALTER ROUTINE",
+        "EXECUTE",
+        "EVENT",
+        "TRIGGER",
     ];
     let mut rows = Vec::new();
     for account in viewer.engine.users.all().iter() {

@@ -23,12 +23,7 @@ pub(super) const TABLES: &[Definition] = &[
         columns: "node_id u, roles s64, version s64, uptime_seconds u, partitions u, memory_used u, memory_limit u, durability s16, connections u, status s16",
         rows: nodes,
     },
-    Definition {
-        database: R,
-        name: "plans",
-        columns: "plans u, capacity u, hits u, misses u",
-        rows: plans,
-    },
+    Definition { database: R, name: "plans", columns: "plans u, capacity u, hits u, misses u", rows: plans },
     Definition {
         database: INFORMATION_SCHEMA,
         name: "INNODB_TRX",
@@ -47,12 +42,7 @@ pub(super) const TABLES: &[Definition] = &[
         columns: "waiting_transaction u, blocking_transaction u, partition_id u",
         rows: locks,
     },
-    Definition {
-        database: R,
-        name: "jobs",
-        columns: "name s64, value u",
-        rows: jobs,
-    },
+    Definition { database: R, name: "jobs", columns: "name s64, value u", rows: jobs },
 ];
 
 /// One row a table, largest first, and one for all.

@@ -259,7 +259,10 @@ fn tpcc_new_order_and_payment() {
     );
     t.expect("SELECT d_next_o_id, d_tax FROM district WHERE d_id = 1 AND d_w_id = 1 FOR UPDATE", &["3001|0.0500"]);
     t.expect("UPDATE district SET d_next_o_id = 3001 + 1 WHERE d_id = 1 AND d_w_id = 1", &["OK 1"]);
-    t.expect("INSERT INTO orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_ol_cnt) VALUES (3001, 1, 1, 7, NOW(), 2)", &["OK 1"]);
+    t.expect(
+        "INSERT INTO orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_ol_cnt) VALUES (3001, 1, 1, 7, NOW(), 2)",
+        &["OK 1"],
+    );
     t.expect("SELECT s_quantity FROM stock WHERE s_i_id = 5 AND s_w_id = 1 FOR UPDATE", &["50"]);
     t.expect("UPDATE stock SET s_quantity = 45, s_ytd = s_ytd + 5 WHERE s_i_id = 5 AND s_w_id = 1", &["OK 1"]);
     t.expect("INSERT INTO order_line VALUES (3001, 1, 1, 1, 5, 9.50), (3001, 1, 1, 2, 6, 0.25)", &["OK 2"]);
@@ -267,7 +270,10 @@ fn tpcc_new_order_and_payment() {
     t.ok("START TRANSACTION");
     t.expect("UPDATE warehouse SET w_ytd = w_ytd + 12.34 WHERE w_id = 1", &["OK 1"]);
     t.expect("SELECT COUNT(c_id) namecnt FROM customer WHERE c_w_id = 1 AND c_d_id = 1 AND c_last = 'BARBAR'", &["2"]);
-    t.expect("SELECT c_id FROM customer WHERE c_w_id = 1 AND c_d_id = 1 AND c_last = 'BARBAR' ORDER BY c_first", &["8", "7"]);
+    t.expect(
+        "SELECT c_id FROM customer WHERE c_w_id = 1 AND c_d_id = 1 AND c_last = 'BARBAR' ORDER BY c_first",
+        &["8", "7"],
+    );
     t.expect("UPDATE customer SET c_balance = c_balance - 12.34, c_data = CONCAT('h', c_data) WHERE c_w_id = 1 AND c_d_id = 1 AND c_id = 8", &["OK 1"]);
     t.ok("COMMIT");
     t.expect("SELECT SUM(ol_amount) FROM order_line WHERE ol_o_id = 3001 AND ol_d_id = 1 AND ol_w_id = 1", &["9.75"]);

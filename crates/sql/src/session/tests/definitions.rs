@@ -40,7 +40,9 @@ fn show_create_table_makes_the_same_table() {
     t.ok(&text);
     assert_eq!(shown(&mut t, "`every`"), text);
     t.ok("DROP TABLE `every`");
-    t.ok("CREATE TABLE p (w INT, d INT, n INT, PRIMARY KEY (w, d) USING HASH) COLLATE utf8mb4_bin PARTITION BY KEY (w)");
+    t.ok(
+        "CREATE TABLE p (w INT, d INT, n INT, PRIMARY KEY (w, d) USING HASH) COLLATE utf8mb4_bin PARTITION BY KEY (w)",
+    );
     let text = shown(&mut t, "p");
     assert_eq!(
         text,

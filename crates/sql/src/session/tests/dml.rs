@@ -117,11 +117,7 @@ fn prepared_statements_of_sql() {
     t.expect("EXECUTE p", &["5"]);
     t.ok("DEALLOCATE PREPARE p");
     t.error("DEALLOCATE PREPARE p", 1243, "Unknown prepared statement handler (p) given to DEALLOCATE PREPARE");
-    t.error(
-        "PREPARE p FROM 'EXECUTE q'",
-        1295,
-        "This command is not supported in the prepared statement protocol yet",
-    );
+    t.error("PREPARE p FROM 'EXECUTE q'", 1295, "This command is not supported in the prepared statement protocol yet");
 }
 
 #[test]

@@ -33,8 +33,7 @@ fn tables_and_columns() {
     );
     t.expect("DESCRIBE h", &["x|int|YES||NULL|"]);
     let lines = t.run("SHOW INDEX FROM t");
-    let keys: Vec<String> =
-        lines.lines().map(|l| l.split('|').collect::<Vec<_>>()[1..5].join("|")).collect();
+    let keys: Vec<String> = lines.lines().map(|l| l.split('|').collect::<Vec<_>>()[1..5].join("|")).collect();
     assert_eq!(keys, ["0|PRIMARY|1|id", "0|u|1|a", "1|k|1|b", "1|k|2|a"]);
     t.expect("SHOW INDEX FROM h", &[]);
     assert_eq!(t.names("SHOW TABLE STATUS")[..5], ["Name", "Engine", "Version", "Row_format", "Rows"]);
@@ -52,7 +51,10 @@ fn the_server() {
         &["test|CREATE DATABASE `test` /*!40100 DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci */ /*!80016 DEFAULT ENCRYPTION='N' */"],
     );
     t.expect("SHOW COLLATION LIKE 'utf8mb4_bin'", &["utf8mb4_bin|utf8mb4|46||Yes|1|PAD SPACE"]);
-    t.expect("SHOW COLLATION WHERE Charset = 'utf8mb4' AND `Default` = 'Yes'", &["utf8mb4_0900_ai_ci|utf8mb4|255|Yes|Yes|0|NO PAD"]);
+    t.expect(
+        "SHOW COLLATION WHERE Charset = 'utf8mb4' AND `Default` = 'Yes'",
+        &["utf8mb4_0900_ai_ci|utf8mb4|255|Yes|Yes|0|NO PAD"],
+    );
     t.expect("SHOW CHARACTER SET LIKE 'utf8mb4'", &["utf8mb4|UTF-8 Unicode|utf8mb4_0900_ai_ci|4"]);
     assert!(t.run("SHOW ENGINES").starts_with("InnoDB|DEFAULT|"));
     assert!(t.run("SHOW PLUGINS").contains("caching_sha2_password|ACTIVE|AUTHENTICATION"));
@@ -65,7 +67,13 @@ fn the_server() {
     t.expect("SHOW PROCEDURE STATUS WHERE Db = 'test'", &[]);
     t.code("SHOW BINARY LOGS", 1381);
     t.expect("SHOW GRANTS", &[&t_grants(&mut server.session())]);
-    t.expect("CHECK TABLE information_schema", &["test.information_schema|check|Error|Table 'test.information_schema' doesn't exist", "test.information_schema|check|status|Operation failed"]);
+    t.expect(
+        "CHECK TABLE information_schema",
+        &[
+            "test.information_schema|check|Error|Table 'test.information_schema' doesn't exist",
+            "test.information_schema|check|status|Operation failed",
+        ],
+    );
 }
 
 fn t_grants(t: &mut Test) -> String {
@@ -126,7 +134,20 @@ fn explain_shows_the_access_path() {
     prepare(&mut t);
     assert_eq!(
         t.names("EXPLAIN SELECT * FROM t WHERE id = 1"),
-        ["id", "select_type", "table", "partitions", "type", "possible_keys", "key", "key_len", "ref", "rows", "filtered", "Extra"]
+        [
+            "id",
+            "select_type",
+            "table",
+            "partitions",
+            "type",
+            "possible_keys",
+            "key",
+            "key_len",
+            "ref",
+            "rows",
+            "filtered",
+            "Extra"
+        ]
     );
     let row = t.run("EXPLAIN SELECT * FROM t WHERE id = 1");
     assert!(row.starts_with("1|SIMPLE|t|") && row.contains("|const|"), "{row}");

@@ -82,6 +82,11 @@ fn user_variables() {
     t.ok("SET @old = @@sql_mode, sql_mode = ''");
     t.ok("SET sql_mode = @old");
     t.expect("SELECT @@sql_mode = @old", &["1"]);
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY)");
+    t.ok("INSERT INTO t VALUES (4), (9)");
+    t.ok("SET @max = (SELECT MAX(id) FROM t), @none = (SELECT id FROM t WHERE id = 5)");
+    t.expect("SELECT @max, @none", &["9|NULL"]);
+    t.error("SET @x = (SELECT id FROM t)", 1242, "Subquery returns more than 1 row");
 }
 
 #[test]
@@ -104,10 +109,7 @@ fn global_and_persisted() {
     let server = server_on(disk);
     let mut t = server.session();
     t.expect("SELECT @@max_connections, @@global.wait_timeout", &["77|28800"]);
-    t.expect(
-        "SELECT @@sql_mode",
-        &["REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY,ANSI"],
-    );
+    t.expect("SELECT @@sql_mode", &["REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY,ANSI"]);
 }
 
 #[test]

@@ -75,14 +75,16 @@ impl Privileges {
 
     /// All that a database or table can be given, without GRANT OPTION.
     pub fn all_database() -> Privileges {
-        let bits = NAMES.iter().enumerate().filter(|(_, (_, database))| *database).fold(0, |all, (bit, _)| all | 1 << bit);
+        let bits =
+            NAMES.iter().enumerate().filter(|(_, (_, database))| *database).fold(0, |all, (bit, _)| all | 1 << bit);
         Privileges(bits)
     }
 
     /// All that a table can be given.
     pub fn all_table() -> Privileges {
         let not = ["CREATE TEMPORARY TABLES", "LOCK TABLES", "EXECUTE", "CREATE ROUTINE", "ALTER ROUTINE", "EVENT"];
-        not.iter().fold(Privileges::all_database(), |all, name| all.without(Privileges::named(name).unwrap_or_default()))
+        not.iter()
+            .fold(Privileges::all_database(), |all, name| all.without(Privileges::named(name).unwrap_or_default()))
     }
 
     /// One privilege by its name in upper case; `USAGE` is none. `None`: there is no such privilege.
@@ -134,7 +136,11 @@ pub fn descriptions() -> Vec<(&'static str, &'static str, &'static str)> {
         ("Create user", "Server Admin", "To create new users"),
         ("Delete", "Tables", "To delete existing rows"),
         ("Drop", "Databases,Tables", "To drop databases, tables, and views"),
-        ("Grant option", "Databases,Tables,Functions,Procedures", "To give to other users those privileges you possess"),
+        (
+            "Grant option",
+            "Databases,Tables,Functions,Procedures",
+            "To give to other users those privileges you possess",
+        ),
         ("Index", "Tables", "To create or drop indexes"),
         ("Insert", "Tables", "To insert data into tables"),
         ("Lock tables", "Databases", "To use LOCK TABLES (together with SELECT privilege)"),

@@ -44,10 +44,7 @@ impl Session {
             Authentication::Hash { plugin, hash } => {
                 Users::check_plugin(plugin)?;
                 if !password::is_hash(plugin, hash) {
-                    return Err(MysqlError::new(
-                        1827,
-                        "The password hash doesn't have the expected format.",
-                    ));
+                    return Err(MysqlError::new(1827, "The password hash doesn't have the expected format."));
                 }
                 Ok((plugin.clone(), hash.clone()))
             }
@@ -163,11 +160,17 @@ impl Session {
                 continue;
             }
             let one = Privileges::named(name).ok_or_else(|| {
-                MysqlError::new(codes::PARSE_ERROR, format!("You have an error in your SQL syntax; '{name}' is no privilege"))
+                MysqlError::new(
+                    codes::PARSE_ERROR,
+                    format!("You have an error in your SQL syntax; '{name}' is no privilege"),
+                )
             })?;
             if !grantable.with(Privileges::GRANT_OPTION).contains(one) {
                 return Err(if table {
-                    MysqlError::new(1144, "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used")
+                    MysqlError::new(
+                        1144,
+                        "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used",
+                    )
                 } else {
                     MysqlError::new(1221, "Incorrect usage of DB GRANT and GLOBAL PRIVILEGES")
                 });
@@ -193,7 +196,10 @@ impl Session {
             (Some(database), None) => errors::database_denied(user, host, database),
             _ => MysqlError::new(
                 codes::ACCESS_DENIED,
-                format!("Access denied for user '{user}'@'{host}' (using password: {})", if self.account.hash.is_empty() { "NO" } else { "YES" }),
+                format!(
+                    "Access denied for user '{user}'@'{host}' (using password: {})",
+                    if self.account.hash.is_empty() { "NO" } else { "YES" }
+                ),
             ),
         })
     }

@@ -53,11 +53,7 @@ fn privileges_json(privileges: Privileges) -> Json {
 
 fn privileges_from(json: &Json) -> Privileges {
     let names = json.as_array().map(Vec::as_slice).unwrap_or_default();
-    names
-        .iter()
-        .filter_map(Json::as_str)
-        .filter_map(Privileges::named)
-        .fold(Privileges::NONE, Privileges::with)
+    names.iter().filter_map(Json::as_str).filter_map(Privileges::named).fold(Privileges::NONE, Privileges::with)
 }
 
 impl AccountRecord {

@@ -184,7 +184,10 @@ mod tests {
         assert_eq!(set("autocommit", Value::from("off")).0.unwrap(), Value::Int(0));
         assert_eq!(set("autocommit", Value::Int(1)).0.unwrap(), Value::Int(1));
         let error = set("autocommit", Value::Int(2)).0.unwrap_err();
-        assert_eq!((error.code, error.message.as_str()), (1231, "Variable 'autocommit' can't be set to the value of '2'"));
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (1231, "Variable 'autocommit' can't be set to the value of '2'")
+        );
     }
 
     #[test]
@@ -199,7 +202,10 @@ mod tests {
 
     #[test]
     fn choices_are_words_or_numbers() {
-        assert_eq!(set("transaction_isolation", Value::from("read-committed")).0.unwrap(), Value::from("READ-COMMITTED"));
+        assert_eq!(
+            set("transaction_isolation", Value::from("read-committed")).0.unwrap(),
+            Value::from("READ-COMMITTED")
+        );
         assert_eq!(set("transaction_isolation", Value::Int(3)).0.unwrap(), Value::from("SERIALIZABLE"));
         assert_eq!(set("transaction_isolation", Value::from("x")).0.unwrap_err().code, 1231);
     }

@@ -6,13 +6,16 @@ use super::assign;
 use super::definition::{Variable, VariableScope};
 use super::store;
 use super::table::VARIABLES;
+use crate::parse::Statement;
 use crate::parse::statement::{IsolationLevel, Scope, SetItem};
+use crate::session::collect::Collector;
+use crate::session::data::Source;
 use crate::session::session::Session;
 use crate::session::users::Privileges;
 use crate::session::{charset, errors};
 use rauk_node::Isolation;
 use rauk_types::error::codes;
-use rauk_types::result::Completion;
+use rauk_types::result::{Completion, ResultSink};
 use rauk_types::{MysqlError, Value};
 use sqlparser::ast;
 
@@ -23,9 +26,19 @@ enum Assignment {
     /// The text that is stored; `None`: forget it.
     Persist(usize, Option<Value>),
     User(String, Value),
-    Names { charset: &'static str, collation: &'static str },
-    NextTransaction { isolation: Option<Isolation>, read_only: Option<bool> },
-    Password { user: String, host: String, password: String },
+    Names {
+        charset: &'static str,
+        collation: &'static str,
+    },
+    NextTransaction {
+        isolation: Option<Isolation>,
+        read_only: Option<bool>,
+    },
+    Password {
+        user: String,
+        host: String,
+        password: String,
+    },
 }
 
 fn isolation_name(level: IsolationLevel) -> &'static str {
@@ -41,7 +54,7 @@ impl Session {
     pub(crate) async fn run_set(&mut self, items: &[SetItem]) -> Result<Completion, MysqlError> {
         let mut assignments = Vec::with_capacity(items.len());
         for item in items {
-            self.check_item(item, &mut assignments)?;
+            self.check_item(item, &mut assignments).await?;
         }
         for assignment in assignments {
             self.assign(assignment).await?;
@@ -50,11 +63,29 @@ impl Session {
         Ok(Completion::default())
     }
 
-    fn check_item(&mut self, item: &SetItem, out: &mut Vec<Assignment>) -> Result<(), MysqlError> {
+    /// The value of an expression; a query in parentheses is run.
+    async fn value_of(&mut self, expression: &ast::Expr) -> Result<Value, MysqlError> {
+        let ast::Expr::Subquery(query) = expression else { return Ok(self.evaluate(expression)?.0) };
+        let statement = Statement::Query(query.clone());
+        let mut rows = Collector::default();
+        let source = Source { text: "", statement: Some(&statement), types: &[], known: None };
+        self.run_uncached(source, &mut rows).await?;
+        rows.complete(&Completion::default());
+        let Some(result) = rows.results.pop() else { return Ok(Value::Null) };
+        if result.columns.len() != 1 {
+            return Err(MysqlError::new(codes::OPERAND_COLUMNS, "Operand should contain 1 column(s)"));
+        }
+        if result.rows.len() > 1 {
+            return Err(MysqlError::new(codes::SUBQUERY_NO_1_ROW, "Subquery returns more than 1 row"));
+        }
+        Ok(result.rows.into_iter().flatten().next().unwrap_or_default())
+    }
+
+    async fn check_item(&mut self, item: &SetItem, out: &mut Vec<Assignment>) -> Result<(), MysqlError> {
         match item {
-            SetItem::Variable { scope, name, value } => self.check_variable(*scope, name, value.as_ref(), out),
+            SetItem::Variable { scope, name, value } => self.check_variable(*scope, name, value.as_ref(), out).await,
             SetItem::UserVariable { name, value } => {
-                let (value, _) = self.evaluate(value)?;
+                let value = self.value_of(value).await?;
                 out.push(Assignment::User(name.to_lowercase(), value));
                 Ok(())
             }
@@ -92,7 +123,7 @@ impl Session {
         }
     }
 
-    fn check_variable(
+    async fn check_variable(
         &mut self,
         scope: Scope,
         name: &str,
@@ -128,7 +159,7 @@ impl Session {
             // A session's DEFAULT is the global value; for what has none, the compiled-in one.
             None if variable.has_global() => self.engine.variables.get(at),
             None => variable.default_value(),
-            Some(expression) => self.variable_value(variable, expression)?,
+            Some(expression) => self.variable_value(variable, expression).await?,
         };
         if shared {
             if scope == Scope::Persist {
@@ -148,10 +179,10 @@ impl Session {
     }
 
     /// A bare word is a word (`SET autocommit = ON`); all else is an expression.
-    fn variable_value(&mut self, variable: &Variable, expression: &ast::Expr) -> Result<Value, MysqlError> {
+    async fn variable_value(&mut self, variable: &Variable, expression: &ast::Expr) -> Result<Value, MysqlError> {
         let given = match expression {
             ast::Expr::Identifier(word) if !word.value.starts_with('@') => Value::Str(word.value.clone()),
-            _ => match self.evaluate(expression)?.0 {
+            _ => match self.value_of(expression).await? {
                 Value::Bytes(bytes) => Value::Str(String::from_utf8_lossy(&bytes).into_owned()),
                 other => other,
             },
