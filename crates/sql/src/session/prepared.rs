@@ -170,7 +170,7 @@ impl Session {
         self.start_statement();
         self.clear_warnings();
         let result = if parameters.len() == prepared.parameters {
-            self.run_prepared(&prepared, parameters.to_vec(), sink).await
+            Box::pin(self.run_prepared(&prepared, parameters.to_vec(), sink)).await
         } else {
             Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to mysqld_stmt_execute"))
         };

@@ -138,7 +138,8 @@ impl Session {
     /// When this returns, all that was answered is durable.
     pub async fn query(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<(), MysqlError> {
         self.begin_command(sql)?;
-        let result = self.run_text(sql, sink).await;
+        // Boxed: what a statement needs while it runs should not be part of an idle connection.
+        let result = Box::pin(self.run_text(sql, sink)).await;
         self.process.end();
         result
     }

@@ -83,7 +83,8 @@ fn column_text(schema: &TableSchema, at: usize, column: &Column, zone: &jiff::tz
     match &column.default {
         ColumnDefault::None => {}
         ColumnDefault::Now => out.push_str(&format!(" DEFAULT {}", current_timestamp(ty))),
-        ColumnDefault::Value(Value::Null) if !column.nullable || ty.is_lob() => {}
+        // TEXT and BLOB show none; JSON does.
+        ColumnDefault::Value(Value::Null) if !column.nullable || (ty.is_lob() && ty.kind != TypeKind::Json) => {}
         ColumnDefault::Value(Value::Null) => out.push_str(" DEFAULT NULL"),
         ColumnDefault::Value(Value::Bytes(bytes)) => {
             let printable = bytes.iter().all(|b| (b' '..=b'~').contains(b));

@@ -177,7 +177,11 @@ fn a_session_can_be_sent() {
     sendable(&test.session);
     let mut sink = Collector::default();
     let sink: &mut dyn ResultSink = &mut sink;
-    sendable(&test.session.query("DO 1", sink));
+    let query = test.session.query("DO 1", sink);
+    sendable(&query);
+    // A connection's task holds these while it is idle.
+    assert!(size_of_val(&query) < 1024);
+    drop(query);
     sendable(&test.session.execute(1, &[], sink));
     sendable(&test.session.prepare("DO 1"));
     sendable(&test.session.reset());
