@@ -1,4 +1,20 @@
 //! Rows in size-class slabs, under row ids that stay.
+//!
+//! A row is 16 bytes of header and its encoded bytes, in a slot of the smallest size class that holds both. Slots of one class share
+//! 32 KiB pages; a page whose last slot is freed goes back to the allocator, so memory that one table gives back serves any other. Rows
+//! over [`LARGEST_CLASS`] have an allocation of their own.
+//!
+//! A [`RowId`] indexes a directory of 4-byte locations, so a row that grows into another class keeps its id and no index must
+//! change. Ids of removed rows are reused, lowest chain first.
+//!
+//! ```text
+//! directory[id]  = FREE chain | 0b0…  unit (8 bytes) in pages | 0b1… index of a large row
+//! slot           = time u64 | length u32 | layout u16 | flags u8 | spare u8 | bytes …
+//! ```
+//!
+//! Invariants: every location in use points to exactly one slot; a page's live count is the number of its slots in use; `bytes` equals
+//! what was added to the budget and not subtracted. Not here: what the bytes mean, versions, locks.
+
 use crate::budget::{MemoryBudget, MemoryFull, Purpose};
 use rauk_types::Timestamp;
 use std::sync::Arc;
@@ -18,51 +34,521 @@ pub struct RowHeader {
     pub flags: u8,
 }
 
+pub const HEADER_BYTES: usize = 16;
+const PAGE_BYTES: usize = 32 * 1024;
+const UNIT: usize = 8;
+const UNITS_PER_PAGE: u32 = (PAGE_BYTES / UNIT) as u32;
+/// Largest slot, header included; larger rows are allocated one by one.
+pub const LARGEST_CLASS: usize = 4096;
+const LARGE: u32 = 1 << 31;
+const END: u32 = u32::MAX;
+
+/// Slot sizes: every 8 bytes up to 256, then steps of an eighth of the power of two below.
+fn class_sizes() -> Vec<u16> {
+    let mut sizes: Vec<u16> = (3..=32).map(|n| n * 8).collect();
+    let mut size = 256usize;
+    while size < LARGEST_CLASS {
+        let step = (size.next_power_of_two() / 8).max(32);
+        let step = if size.is_power_of_two() { size / 8 } else { step / 2 };
+        size += step.max(32);
+        sizes.push(size.min(LARGEST_CLASS) as u16);
+    }
+    sizes
+}
+
+struct Class {
+    size: u16,
+    slots_per_page: u16,
+    /// Pages of this class that have a free slot.
+    open: Vec<u32>,
+}
+
+struct Page {
+    bytes: Box<[u8]>,
+    class: u8,
+    live: u16,
+    /// Slots from here on were never used.
+    fresh: u16,
+    /// Chain of freed slots: slot number, the next one stands in its first two bytes.
+    free: u16,
+    /// Whether it stands in its class's `open`.
+    open: bool,
+}
+
+const NO_SLOT: u16 = u16::MAX;
+
 /// The rows of one fragment.
 pub struct RowStore {
-    _budget: Arc<MemoryBudget>,
+    budget: Arc<MemoryBudget>,
+    /// Location of each row id, or the next free id with [`RowStore::used`] clear.
+    directory: Vec<u32>,
+    /// One bit an id: in use.
+    used: Vec<u64>,
+    free_id: u32,
+    live: usize,
+    classes: Vec<Class>,
+    /// Class of a slot size in units, rounded up.
+    class_of_units: Box<[u8]>,
+    pages: Vec<Option<Page>>,
+    free_pages: Vec<u32>,
+    large: Vec<Option<Box<[u8]>>>,
+    free_large: Vec<u32>,
+    bytes: u64,
+    /// What `bytes` last said of the directory and other vectors.
+    overhead: u64,
 }
 
 impl RowStore {
     pub fn new(budget: Arc<MemoryBudget>) -> Self {
-        RowStore { _budget: budget }
+        let sizes = class_sizes();
+        let mut class_of_units = vec![0u8; LARGEST_CLASS / UNIT + 1].into_boxed_slice();
+        for (units, class) in class_of_units.iter_mut().enumerate() {
+            *class = sizes.iter().position(|&s| s as usize >= units * UNIT).expect("a class holds it") as u8;
+        }
+        let classes = sizes
+            .iter()
+            .map(|&size| Class { size, slots_per_page: (PAGE_BYTES / size as usize) as u16, open: Vec::new() })
+            .collect();
+        RowStore {
+            budget,
+            directory: Vec::new(),
+            used: Vec::new(),
+            free_id: END,
+            live: 0,
+            classes,
+            class_of_units,
+            pages: Vec::new(),
+            free_pages: Vec::new(),
+            large: Vec::new(),
+            free_large: Vec::new(),
+            bytes: 0,
+            overhead: 0,
+        }
     }
-    pub fn insert(&mut self, _header: RowHeader, _bytes: &[u8], _purpose: Purpose) -> Result<RowId, MemoryFull> {
-        todo!()
+
+    pub fn insert(&mut self, header: RowHeader, bytes: &[u8], purpose: Purpose) -> Result<RowId, MemoryFull> {
+        if self.free_id == END && self.directory.len() == self.directory.capacity() {
+            // The directory doubles: a quarter more at a time keeps the waste small in big tables.
+            let more = (self.directory.len() / 4).max(64);
+            self.budget.check(more as u64 * 4, purpose)?;
+            self.directory.reserve_exact(more);
+        }
+        let location = self.place(header, bytes, purpose)?;
+        let id = if self.free_id != END {
+            let id = self.free_id;
+            self.free_id = self.directory[id as usize];
+            self.directory[id as usize] = location;
+            id
+        } else {
+            let id = self.directory.len() as u32;
+            assert!(id != END, "a fragment holds fewer than 2^32 - 1 rows");
+            self.directory.push(location);
+            if self.used.len() * 64 <= id as usize {
+                self.used.push(0);
+            }
+            id
+        };
+        self.used[id as usize / 64] |= 1 << (id % 64);
+        self.live += 1;
+        self.count_overhead();
+        Ok(RowId(id))
     }
+
     /// Panics when there is no such row.
-    pub fn get(&self, _id: RowId) -> (RowHeader, &[u8]) {
-        todo!()
+    #[inline]
+    pub fn get(&self, id: RowId) -> (RowHeader, &[u8]) {
+        let slot = self.slot(self.location(id));
+        let (head, bytes) = slot.split_at(HEADER_BYTES);
+        let (header, len) = read_header(head);
+        (header, &bytes[..len])
     }
-    pub fn set_header(&mut self, _id: RowId, _header: RowHeader) {
-        todo!()
+
+    #[inline]
+    pub fn header(&self, id: RowId) -> RowHeader {
+        read_header(&self.slot(self.location(id))[..HEADER_BYTES]).0
     }
+
+    pub fn set_header(&mut self, id: RowId, header: RowHeader) {
+        let location = self.location(id);
+        let slot = self.slot_mut(location);
+        let (_, len) = read_header(slot);
+        write_header(slot, header, len);
+    }
+
     /// Gives the row new bytes; it keeps its id. On error nothing has changed.
-    pub fn replace(
-        &mut self,
-        _id: RowId,
-        _header: RowHeader,
-        _bytes: &[u8],
-        _purpose: Purpose,
-    ) -> Result<(), MemoryFull> {
-        todo!()
+    pub fn replace(&mut self, id: RowId, header: RowHeader, bytes: &[u8], purpose: Purpose) -> Result<(), MemoryFull> {
+        let old = self.location(id);
+        let needed = HEADER_BYTES + bytes.len();
+        let fits = if old & LARGE == 0 {
+            needed <= LARGEST_CLASS && self.class_for(needed) == self.pages[page_of(old)].as_ref().unwrap().class
+        } else {
+            self.slot(old).len() == needed
+        };
+        if fits {
+            let slot = self.slot_mut(old);
+            write_header(slot, header, bytes.len());
+            slot[HEADER_BYTES..needed].copy_from_slice(bytes);
+            return Ok(());
+        }
+        let new = self.place(header, bytes, purpose)?;
+        self.release(old);
+        self.directory[id.0 as usize] = new;
+        Ok(())
     }
-    pub fn remove(&mut self, _id: RowId) {
-        todo!()
+
+    pub fn remove(&mut self, id: RowId) {
+        let location = self.location(id);
+        self.release(location);
+        self.used[id.0 as usize / 64] &= !(1 << (id.0 % 64));
+        self.directory[id.0 as usize] = self.free_id;
+        self.free_id = id.0;
+        self.live -= 1;
+        if self.live == 0 {
+            self.directory = Vec::new();
+            self.used = Vec::new();
+            self.free_id = END;
+            self.pages = Vec::new();
+            self.free_pages = Vec::new();
+            self.large = Vec::new();
+            self.free_large = Vec::new();
+            for class in &mut self.classes {
+                class.open = Vec::new();
+            }
+        }
+        self.count_overhead();
     }
+
+    pub fn contains(&self, id: RowId) -> bool {
+        self.used.get(id.0 as usize / 64).is_some_and(|word| word >> (id.0 % 64) & 1 == 1)
+    }
+
     /// The first row at or after `from`, in id order: how full scans and checkpoints walk, in slices.
-    pub fn next(&self, _from: RowId) -> Option<RowId> {
-        todo!()
+    #[inline]
+    pub fn next(&self, from: RowId) -> Option<RowId> {
+        let mut word = from.0 as usize / 64;
+        let mut bits = self.used.get(word)? & (u64::MAX << (from.0 % 64));
+        while bits == 0 {
+            word += 1;
+            bits = *self.used.get(word)?;
+        }
+        Some(RowId((word * 64) as u32 + bits.trailing_zeros()))
     }
+
+    /// The bytes that a row of this length takes from slabs, header included.
+    pub fn slot_bytes(&self, row_bytes: usize) -> usize {
+        let needed = HEADER_BYTES + row_bytes;
+        if needed <= LARGEST_CLASS { self.classes[self.class_for(needed) as usize].size as usize } else { needed }
+    }
+
     /// Rows stored (tombstones and uncommitted inserts included).
     pub fn len(&self) -> usize {
-        todo!()
+        self.live
     }
+
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.live == 0
     }
+
     /// Bytes that this store holds from the budget.
     pub fn bytes(&self) -> u64 {
-        todo!()
+        self.bytes + self.overhead
+    }
+
+    #[inline]
+    fn location(&self, id: RowId) -> u32 {
+        debug_assert!(self.contains(id), "row {id:?} is not there");
+        self.directory[id.0 as usize]
+    }
+
+    #[inline]
+    fn slot(&self, location: u32) -> &[u8] {
+        if location & LARGE == 0 {
+            let page = self.pages[page_of(location)].as_ref().expect("a location points into a page");
+            let start = offset_of(location);
+            // The slot's end is not needed: the header's length is bounded by it.
+            &page.bytes[start..]
+        } else {
+            self.large[(location & !LARGE) as usize].as_ref().expect("a location points to a large row")
+        }
+    }
+
+    #[inline]
+    fn slot_mut(&mut self, location: u32) -> &mut [u8] {
+        if location & LARGE == 0 {
+            let page = self.pages[page_of(location)].as_mut().expect("a location points into a page");
+            let start = offset_of(location);
+            &mut page.bytes[start..]
+        } else {
+            self.large[(location & !LARGE) as usize].as_mut().expect("a location points to a large row")
+        }
+    }
+
+    #[inline]
+    fn class_for(&self, needed: usize) -> u8 {
+        self.class_of_units[needed.div_ceil(UNIT)]
+    }
+
+    fn place(&mut self, header: RowHeader, bytes: &[u8], purpose: Purpose) -> Result<u32, MemoryFull> {
+        let needed = HEADER_BYTES + bytes.len();
+        let location =
+            if needed <= LARGEST_CLASS { self.take_slot(needed, purpose)? } else { self.take_large(needed, purpose)? };
+        let slot = self.slot_mut(location);
+        write_header(slot, header, bytes.len());
+        slot[HEADER_BYTES..needed].copy_from_slice(bytes);
+        Ok(location)
+    }
+
+    fn take_slot(&mut self, needed: usize, purpose: Purpose) -> Result<u32, MemoryFull> {
+        let class_number = self.class_for(needed);
+        let number = match self.classes[class_number as usize].open.last() {
+            Some(&number) => number,
+            None => self.take_page(class_number, purpose)?,
+        };
+        let class = &mut self.classes[class_number as usize];
+        let page = self.pages[number as usize].as_mut().expect("an open page is there");
+        let slot = if page.free != NO_SLOT {
+            let slot = page.free;
+            let start = slot as usize * class.size as usize;
+            page.free = u16::from_le_bytes([page.bytes[start], page.bytes[start + 1]]);
+            slot
+        } else {
+            page.fresh += 1;
+            page.fresh - 1
+        };
+        page.live += 1;
+        if page.live == class.slots_per_page {
+            class.open.pop();
+            page.open = false;
+        }
+        Ok(number * UNITS_PER_PAGE + slot as u32 * (class.size as u32 / UNIT as u32))
+    }
+
+    fn take_page(&mut self, class: u8, purpose: Purpose) -> Result<u32, MemoryFull> {
+        self.budget.check(PAGE_BYTES as u64, purpose)?;
+        self.budget.add(PAGE_BYTES as u64);
+        self.bytes += PAGE_BYTES as u64;
+        let page =
+            Page { bytes: vec![0; PAGE_BYTES].into_boxed_slice(), class, live: 0, fresh: 0, free: NO_SLOT, open: true };
+        let number = match self.free_pages.pop() {
+            Some(number) => {
+                self.pages[number as usize] = Some(page);
+                number
+            }
+            None => {
+                let number = self.pages.len() as u32;
+                assert!(number < LARGE / UNITS_PER_PAGE, "a fragment's slabs hold at most 16 GiB");
+                self.pages.push(Some(page));
+                number
+            }
+        };
+        self.classes[class as usize].open.push(number);
+        Ok(number)
+    }
+
+    fn take_large(&mut self, needed: usize, purpose: Purpose) -> Result<u32, MemoryFull> {
+        self.budget.check(needed as u64, purpose)?;
+        self.budget.add(needed as u64);
+        self.bytes += needed as u64;
+        let row = vec![0; needed].into_boxed_slice();
+        let number = match self.free_large.pop() {
+            Some(number) => {
+                self.large[number as usize] = Some(row);
+                number
+            }
+            None => {
+                self.large.push(Some(row));
+                self.large.len() as u32 - 1
+            }
+        };
+        Ok(LARGE | number)
+    }
+
+    fn release(&mut self, location: u32) {
+        if location & LARGE != 0 {
+            let number = location & !LARGE;
+            let row = self.large[number as usize].take().expect("a location points to a large row");
+            self.free_large.push(number);
+            self.bytes -= row.len() as u64;
+            self.budget.subtract(row.len() as u64);
+            return;
+        }
+        let number = page_of(location);
+        let page = self.pages[number].as_mut().expect("a location points into a page");
+        let class = &mut self.classes[page.class as usize];
+        page.live -= 1;
+        // One empty page a class is kept, so that a table at the edge of a page does not allocate at every write.
+        if page.live == 0 && (!page.open || class.open.len() > 1) {
+            if page.open {
+                class.open.retain(|&n| n as usize != number);
+            }
+            self.pages[number] = None;
+            self.free_pages.push(number as u32);
+            self.bytes -= PAGE_BYTES as u64;
+            self.budget.subtract(PAGE_BYTES as u64);
+            return;
+        }
+        let start = offset_of(location);
+        let slot = (start / class.size as usize) as u16;
+        page.bytes[start..start + 2].copy_from_slice(&page.free.to_le_bytes());
+        page.free = slot;
+        if !page.open {
+            page.open = true;
+            class.open.push(number as u32);
+        }
+    }
+
+    fn count_overhead(&mut self) {
+        let kept_pages: u64 = if self.live == 0 && self.pages.is_empty() { std::mem::take(&mut self.bytes) } else { 0 };
+        if kept_pages > 0 {
+            self.budget.subtract(kept_pages);
+        }
+        let now = (self.directory.capacity() * 4 + self.used.capacity() * 8) as u64;
+        if now > self.overhead {
+            self.budget.add(now - self.overhead);
+        } else if now < self.overhead {
+            self.budget.subtract(self.overhead - now);
+        }
+        self.overhead = now;
+    }
+}
+
+impl Drop for RowStore {
+    fn drop(&mut self) {
+        self.budget.subtract(self.bytes + self.overhead);
+    }
+}
+
+#[inline]
+fn page_of(location: u32) -> usize {
+    (location / UNITS_PER_PAGE) as usize
+}
+
+#[inline]
+fn offset_of(location: u32) -> usize {
+    (location % UNITS_PER_PAGE) as usize * UNIT
+}
+
+#[inline]
+fn read_header(slot: &[u8]) -> (RowHeader, usize) {
+    let slot: &[u8; HEADER_BYTES] = slot[..HEADER_BYTES].try_into().expect("a slot holds a header");
+    let time = u64::from_le_bytes(slot[..8].try_into().expect("8 bytes"));
+    let len = u32::from_le_bytes(slot[8..12].try_into().expect("4 bytes"));
+    let layout = u16::from_le_bytes([slot[12], slot[13]]);
+    (RowHeader { time: Timestamp(time), layout, flags: slot[14] }, len as usize)
+}
+
+#[inline]
+fn write_header(slot: &mut [u8], header: RowHeader, len: usize) {
+    slot[..8].copy_from_slice(&header.time.0.to_le_bytes());
+    slot[8..12].copy_from_slice(&(len as u32).to_le_bytes());
+    slot[12..14].copy_from_slice(&header.layout.to_le_bytes());
+    slot[14] = header.flags;
+    slot[15] = 0;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng, rngs::StdRng};
+    use std::collections::BTreeMap;
+
+    fn header(time: u64) -> RowHeader {
+        RowHeader { time: Timestamp(time), layout: (time % 7) as u16, flags: (time % 5) as u8 }
+    }
+
+    #[test]
+    fn classes_grow_by_at_most_an_eighth_and_hold_every_size() {
+        let sizes = class_sizes();
+        assert!(sizes.windows(2).all(|w| w[0] < w[1] && w[1] % 8 == 0), "{sizes:?}");
+        assert!(sizes.windows(2).all(|w| w[0] < 256 || (w[1] - w[0]) as usize * 7 <= w[0] as usize), "{sizes:?}");
+        assert_eq!(*sizes.last().unwrap() as usize, LARGEST_CLASS);
+        assert!(sizes.len() < 256);
+    }
+
+    #[test]
+    fn random_rows_against_a_map() {
+        for seed in 0..20 {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let budget = Arc::new(MemoryBudget::new(1 << 40));
+            let mut store = RowStore::new(budget.clone());
+            let mut model: BTreeMap<u32, (RowHeader, Vec<u8>)> = BTreeMap::new();
+            for step in 0..4000u64 {
+                let len = match rng.random_range(0..10) {
+                    0 => rng.random_range(0..9000),
+                    1..4 => rng.random_range(0..600),
+                    _ => rng.random_range(0..120),
+                };
+                let bytes: Vec<u8> = (0..len).map(|i| (i as u64 ^ step) as u8).collect();
+                let pick = model.keys().copied().nth(rng.random_range(0..model.len().max(1)));
+                let shrink = step % 1000 > 700;
+                match (rng.random_range(0..if shrink { 9 } else { 6 }), pick) {
+                    (0..3, _) | (_, None) => {
+                        let id = store.insert(header(step), &bytes, Purpose::Write).unwrap();
+                        assert!(model.insert(id.0, (header(step), bytes)).is_none(), "ids in use are not given again");
+                    }
+                    (3, Some(id)) => {
+                        store.replace(RowId(id), header(step), &bytes, Purpose::Write).unwrap();
+                        model.insert(id, (header(step), bytes));
+                    }
+                    (4, Some(id)) => {
+                        store.set_header(RowId(id), header(step));
+                        model.get_mut(&id).unwrap().0 = header(step);
+                    }
+                    (_, Some(id)) => {
+                        store.remove(RowId(id));
+                        model.remove(&id);
+                    }
+                }
+                if step % 64 == 0 {
+                    let mut at = RowId(0);
+                    for (id, (head, bytes)) in &model {
+                        let found = store.next(at).unwrap();
+                        assert_eq!(found.0, *id);
+                        assert_eq!(store.get(found), (*head, bytes.as_slice()));
+                        at = RowId(id + 1);
+                    }
+                    assert_eq!(store.next(at), None);
+                    assert_eq!(store.len(), model.len());
+                    assert_eq!(store.bytes(), budget.used());
+                }
+            }
+            for id in model.keys() {
+                store.remove(RowId(*id));
+            }
+            assert_eq!(budget.used(), 0, "an empty store holds nothing");
+        }
+    }
+
+    #[test]
+    fn a_full_budget_refuses_and_changes_nothing() {
+        let budget = Arc::new(MemoryBudget::new(200_000));
+        let mut store = RowStore::new(budget.clone());
+        let mut ids = Vec::new();
+        let error = loop {
+            match store.insert(header(1), &[7; 100], Purpose::Write) {
+                Ok(id) => ids.push(id),
+                Err(e) => break e,
+            }
+        };
+        assert_eq!(error.limit, 200_000);
+        let used = budget.used();
+        assert!(store.replace(ids[0], header(2), &[1; 5000], Purpose::Write).is_err() || budget.used() > used);
+        assert_eq!(store.get(ids[1]), (header(1), &[7u8; 100][..]));
+        for id in ids.drain(..) {
+            store.remove(id);
+        }
+        assert_eq!(budget.used(), 0);
+        assert!(store.insert(header(1), &[7; 100], Purpose::Write).is_ok());
+    }
+
+    #[test]
+    fn a_hundred_byte_row_takes_at_most_125_bytes() {
+        let budget = Arc::new(MemoryBudget::new(1 << 40));
+        let mut store = RowStore::new(budget.clone());
+        for _ in 0..200_000 {
+            store.insert(header(1), &[7; 100], Purpose::Write).unwrap();
+        }
+        let each = budget.used() as f64 / 200_000.0;
+        assert!(each <= 126.0, "{each}");
     }
 }

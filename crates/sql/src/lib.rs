@@ -14,5 +14,6 @@ pub mod expr;
 pub mod parse;
 pub mod plan;
 pub mod session;
+mod stack;
 
 pub use session::{Engine, Session};

@@ -1,4 +1,104 @@
 //! Text to [`Statement`].
-pub mod statement;
+//!
+//! ```text
+//! lexer       text → tokens: kinds and byte ranges
+//! cursor      the parser's place among the tokens, names, errors, the bound on nesting
+//! expression  operators by MySQL's precedence, calls, literals      types   column types and those of CAST
+//! query       SELECT            dml  INSERT, UPDATE, DELETE         table, alter  definitions
+//! set, show, account, dispatch  the other statements
+//! split       one text of several statements → their texts
+//! normalize   statement → normal form with `?` for literals, for the plan cache
+//! ```
+//! The tree is sqlparser's ([`sqlparser::ast`]), which DataFusion plans from too; the parser is not: sqlparser's own reads a third
+//! of MySQL's statements not at all and a dozen operators wrongly, and once those were overridden nothing of it was left
+//! in use but the cursor, with neither MySQL's error positions nor a bound that holds for all that walks the tree.
+//!
+//! What a reader of the tree must know:
+//! * `?` is a placeholder named `?0`, `?1`, …: [`parameter_index`];
+//! * `@x` and `@@x` are identifiers without quotes whose name begins with `@`;
+//! * an unnamed select item that is no plain column has its text as alias, with quote style [`AUTO_NAME`];
+//! * DEFAULT without parentheses is an identifier of that name without quotes.
 
+mod account;
+mod alter;
+mod cursor;
+mod dispatch;
+mod dml;
+mod expression;
+mod lexer;
+mod query;
+mod reserved;
+mod set;
+mod show;
+mod split;
+pub mod statement;
+mod table;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+pub use cursor::{MAX_CHAIN, MAX_DEPTH, MAX_PARAMETERS};
+pub use lexer::{Mode, VERSION};
+pub use query::AUTO_NAME;
+pub use reserved::is_reserved;
+pub use set::system_variable;
+pub use split::split;
 pub use statement::Statement;
+
+use cursor::Parser;
+use rauk_types::MysqlError;
+use rauk_types::error::codes;
+
+/// A statement and how many `?` it has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    pub statement: Statement,
+    pub parameters: usize,
+}
+
+/// Parses one statement; a semicolon may end it. Errors: 1065 when there is none, 1064 with the place, 1235 for clauses that Rauk has not.
+pub fn parse(sql: &str, mode: Mode) -> Result<Parsed, MysqlError> {
+    if sql.len() > u32::MAX as usize {
+        return Err(MysqlError::new(
+            codes::NET_PACKET_TOO_LARGE,
+            "Got a packet bigger than 'max_allowed_packet' bytes",
+        ));
+    }
+    let mut parser = Parser::new(sql, mode);
+    if parser.kind() == lexer::Kind::End {
+        return Err(MysqlError::new(codes::EMPTY_QUERY, "Query was empty"));
+    }
+    let statement = parser.statement()?;
+    parser.accept(lexer::Kind::Semicolon);
+    if parser.kind() != lexer::Kind::End {
+        return parser.fail();
+    }
+    Ok(Parsed { statement, parameters: parser.parameters })
+}
+
+/// Parses an expression alone, as a column default or a test has it.
+pub fn parse_expression(sql: &str, mode: Mode) -> Result<sqlparser::ast::Expr, MysqlError> {
+    let mut parser = Parser::new(sql, mode);
+    let expr = parser.expr()?;
+    if parser.kind() == lexer::Kind::End { Ok(expr) } else { parser.fail() }
+}
+
+/// The position of a `?`, from the name of its placeholder.
+pub fn parameter_index(placeholder: &str) -> Option<usize> {
+    placeholder.strip_prefix('?')?.parse().ok()
+}
+
+/// Parses anything, in every mode, and drops the result: the entry for fuzzing.
+pub fn fuzz_parse(data: &[u8]) {
+    let Ok(sql) = std::str::from_utf8(data) else { return };
+    for mode in [
+        Mode::default(),
+        Mode { ansi_quotes: true, no_backslash_escapes: true, pipes_as_concat: true, high_not_precedence: true },
+    ] {
+        for text in split(sql, mode) {
+            let _ = parse(text, mode);
+        }
+        let _ = parse(sql, mode);
+    }
+}

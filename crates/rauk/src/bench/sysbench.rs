@@ -1,0 +1,80 @@
+//! Debian's sysbench as the client: the same program, scripts and settings for every server.
+
+use super::servers::Server;
+use super::{Sample, SqlOptions};
+use mysql::prelude::Queryable;
+use std::process::Command;
+
+pub struct Workload {
+    pub name: &'static str,
+    script: &'static str,
+}
+
+pub const WORKLOADS: &[Workload] = &[
+    Workload { name: "point select", script: "oltp_point_select" },
+    Workload { name: "read-only", script: "oltp_read_only" },
+    Workload { name: "read-write", script: "oltp_read_write" },
+    Workload { name: "update-index", script: "oltp_update_index" },
+    Workload { name: "insert", script: "oltp_insert" },
+];
+
+fn command(server: &Server, options: &SqlOptions, script: &str) -> Command {
+    let mut command = Command::new("sysbench");
+    command
+        .arg(script)
+        .args(["--db-driver=mysql", "--mysql-host=127.0.0.1", "--mysql-user=root", "--mysql-db=sbtest", "--mysql-ssl=off"])
+        .arg(format!("--mysql-port={}", server.port))
+        .arg("--tables=1")
+        .arg(format!("--table-size={}", options.table_size))
+        .arg(format!("--threads={}", options.threads))
+        .arg(format!("--time={}", options.seconds))
+        .args(["--percentile=95", "--report-interval=0"]);
+    command
+}
+
+fn output(mut command: Command) -> Result<String, String> {
+    let output = command.output().map_err(|_| "cannot start sysbench: install Debian's sysbench".to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() { Ok(text) } else { Err(format!("sysbench failed:\n{text}{}", String::from_utf8_lossy(&output.stderr))) }
+}
+
+pub fn prepare(server: &Server, options: &SqlOptions) -> Result<(), String> {
+    let mut connection = server.connect()?;
+    connection.query_drop("CREATE DATABASE IF NOT EXISTS sbtest").map_err(|e| e.to_string())?;
+    let mut command = command(server, options, "oltp_read_write");
+    command.arg("prepare");
+    output(command).map(drop)
+}
+
+pub fn run(server: &Server, workload: &Workload, options: &SqlOptions) -> Result<Sample, String> {
+    let mut command = command(server, options, workload.script);
+    command.arg("run");
+    parse(&output(command)?)
+}
+
+/// Reads sysbench 1.0's closing report.
+fn parse(text: &str) -> Result<Sample, String> {
+    let after = |label: &str| -> Result<f64, String> {
+        let line = text.lines().find(|l| l.trim_start().starts_with(label));
+        let rest = line.and_then(|l| l.split(':').nth(1)).unwrap_or("").trim();
+        let number = rest.split(|c: char| !(c.is_ascii_digit() || c == '.')).next().unwrap_or("");
+        number.parse().map_err(|_| format!("sysbench's report has no '{label}':\n{text}"))
+    };
+    Ok(Sample {
+        operations: after("transactions:")?,
+        seconds: after("total time:")?,
+        cpu_seconds: 0.0,
+        p95_ms: after("95th percentile:")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn reads_the_report() {
+        let text = "SQL statistics:\n    queries performed:\n        read:                            14014\n    transactions:                        1001   (100.05 per sec.)\n    queries:                             20020  (2001.00 per sec.)\n    ignored errors:                      0      (0.00 per sec.)\n\nGeneral statistics:\n    total time:                          10.0045s\n    total number of events:              1001\n\nLatency (ms):\n         min:                                    7.40\n         95th percentile:                       12.98\n";
+        let sample = super::parse(text).unwrap();
+        assert_eq!((sample.operations, sample.seconds, sample.p95_ms), (1001.0, 10.0045, 12.98));
+        assert!(super::parse("nothing").unwrap_err().contains("transactions"));
+    }
+}

@@ -1,0 +1,382 @@
+//! Configuration: defaults, then a TOML file, then environment, then flags; every setting in all of them under one name.
+//!
+//! `--memory-limit 4GiB` on the command line is `RAUK_MEMORY_LIMIT=4GiB` in the environment and `memory-limit = "4GiB"` in the file. A key that
+//! does not exist, or a value that does not fit, is an error that names the key, where it stood, and the nearest right one. Nothing is
+//! ignored silently: an unknown `RAUK_…` variable is an error as well.
+
+use rauk_node::Durability;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Everything `rauk start` can be told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    pub data_dir: PathBuf,
+    pub host: IpAddr,
+    /// 0: any free port, printed at start.
+    pub mysql_port: u16,
+    /// A Unix socket beside the port, if wanted.
+    pub socket: Option<PathBuf>,
+    pub http_port: u16,
+    pub durability: Durability,
+    pub memory_limit: u64,
+    pub history_limit: u64,
+    /// Threads that execute statements; 0: one a core.
+    pub threads: u16,
+    /// Partitions of a new data directory; 0: two a core, at least four.
+    pub partitions: u16,
+    pub max_connections: u32,
+    pub redo_segment: u64,
+    /// Redo written since the last checkpoint that starts the next.
+    pub checkpoint_redo: u64,
+    pub tls_cert: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
+    pub require_tls: bool,
+    pub log_level: String,
+    pub log_json: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            data_dir: PathBuf::from("rauk-data"),
+            host: IpAddr::from([127, 0, 0, 1]),
+            mysql_port: 3306,
+            socket: None,
+            http_port: 8306,
+            durability: Durability::Fsync,
+            memory_limit: default_memory_limit(),
+            history_limit: 256 << 20,
+            threads: 0,
+            partitions: 0,
+            max_connections: 10_000,
+            redo_segment: 64 << 20,
+            checkpoint_redo: 512 << 20,
+            tls_cert: None,
+            tls_key: None,
+            require_tls: false,
+            log_level: "info".into(),
+            log_json: false,
+        }
+    }
+}
+
+/// 60 % of the machine's memory, or 4 GiB where that cannot be read.
+fn default_memory_limit() -> u64 {
+    let total = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find(|l| l.starts_with("MemTotal:"))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    });
+    total.map_or(4 << 30, |kib| kib * 1024 / 10 * 6)
+}
+
+/// A setting: its name, what it is, and how its text is taken.
+pub struct Key {
+    pub name: &'static str,
+    pub value_name: &'static str,
+    pub help: &'static str,
+    set: fn(&mut Settings, &str) -> Result<(), String>,
+}
+
+macro_rules! key {
+    ($name:literal, $value:literal, $help:literal, $set:expr) => {
+        Key { name: $name, value_name: $value, help: $help, set: $set }
+    };
+}
+
+pub const KEYS: &[Key] = &[
+    key!("data-dir", "DIR", "Where the data lies [default: rauk-data]", |s, v| path(v).map(|p| s.data_dir = p)),
+    key!("host", "ADDRESS", "Address to listen on; beyond loopback only when told [default: 127.0.0.1]", |s, v| {
+        if v == "localhost" {
+            s.host = IpAddr::from([127, 0, 0, 1]);
+            return Ok(());
+        }
+        parse(v, "an IP address such as 127.0.0.1 or 0.0.0.0").map(|x| s.host = x)
+    }),
+    key!("mysql-port", "PORT", "Port for MySQL clients; 0 takes a free one [default: 3306]", |s, v| parse(
+        v,
+        "a port number, 0 to 65535"
+    )
+    .map(|x| s.mysql_port = x)),
+    key!("socket", "PATH", "Unix socket for MySQL clients, besides the port [default: none]", |s, v| path(v)
+        .map(|p| s.socket = Some(p))),
+    key!("http-port", "PORT", "Port for /metrics and /health; 0 takes a free one [default: 8306]", |s, v| parse(
+        v,
+        "a port number, 0 to 65535"
+    )
+    .map(|x| s.http_port = x)),
+    key!(
+        "durability",
+        "fsync|relaxed",
+        "fsync: acknowledged means on disk; relaxed: on disk within 50 ms [default: fsync]",
+        |s, v| {
+            s.durability = match v {
+                "fsync" => Durability::Fsync,
+                "relaxed" => Durability::Relaxed,
+                _ => return Err(nearest("fsync or relaxed", v, &["fsync", "relaxed"])),
+            };
+            Ok(())
+        }
+    ),
+    key!(
+        "memory-limit",
+        "SIZE",
+        "Memory for rows, indexes and versions, as 4GiB [default: 60% of the machine's]",
+        |s, v| {
+            let bytes = size(v)?;
+            if bytes < 16 << 20 {
+                return Err("at least 16MiB".into());
+            }
+            s.memory_limit = bytes;
+            Ok(())
+        }
+    ),
+    key!("history-limit", "SIZE", "Memory for old row versions that snapshots need [default: 256MiB]", |s, v| size(v)
+        .map(|x| s.history_limit = x)),
+    key!("threads", "N", "Threads that execute statements; 0: one a core [default: 0]", |s, v| parse(
+        v,
+        "a number of threads"
+    )
+    .map(|x| s.threads = x)),
+    key!("partitions", "N", "Partitions of a new data directory; 0: two a core [default: 0]", |s, v| {
+        let n: u16 = parse(v, "a number of partitions, 0 to 1024")?;
+        if n > 1024 {
+            return Err("a number of partitions, 0 to 1024".into());
+        }
+        s.partitions = n;
+        Ok(())
+    }),
+    key!("max-connections", "N", "Clients at one time [default: 10000]", |s, v| parse(v, "a number of connections")
+        .map(|x| s.max_connections = x)),
+    key!("redo-segment", "SIZE", "Size of a redo log segment [default: 64MiB]", |s, v| {
+        let bytes = size(v)?;
+        if !(1 << 20..=1 << 30).contains(&bytes) {
+            return Err("1MiB to 1GiB".into());
+        }
+        s.redo_segment = bytes;
+        Ok(())
+    }),
+    key!(
+        "checkpoint-redo",
+        "SIZE",
+        "Redo written since the last checkpoint that starts the next [default: 512MiB]",
+        |s, v| {
+            let bytes = size(v)?;
+            if bytes < 1 << 20 {
+                return Err("at least 1MiB".into());
+            }
+            s.checkpoint_redo = bytes;
+            Ok(())
+        }
+    ),
+    key!("tls-cert", "FILE", "Certificate chain, PEM [default: self-signed, made at first start]", |s, v| path(v)
+        .map(|p| s.tls_cert = Some(p))),
+    key!("tls-key", "FILE", "Private key, PEM", |s, v| path(v).map(|p| s.tls_key = Some(p))),
+    key!("require-tls", "true|false", "Refuse connections over TCP without TLS [default: false]", |s, v| boolean(v)
+        .map(|x| s.require_tls = x)),
+    key!("log-level", "LEVEL", "error, warn, info, debug or trace [default: info]", |s, v| {
+        const LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
+        if !LEVELS.contains(&v) {
+            return Err(nearest("error, warn, info, debug or trace", v, LEVELS));
+        }
+        s.log_level = v.into();
+        Ok(())
+    }),
+    key!("log-json", "true|false", "One JSON object a line instead of text [default: false]", |s, v| boolean(v)
+        .map(|x| s.log_json = x)),
+];
+
+/// A setting that cannot be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(String);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Settings {
+    /// Defaults, overlaid by a file's text, by variables that begin with `RAUK_`, by flags.
+    pub fn load(
+        file: Option<(&Path, &str)>,
+        environment: impl Iterator<Item = (String, String)>,
+        flags: &[(&str, String)],
+    ) -> Result<Settings, ConfigError> {
+        let mut settings = Settings::default();
+        if let Some((name, text)) = file {
+            settings.take_file(name, text)?;
+        }
+        let environment: BTreeMap<_, _> = environment.collect();
+        for (name, value) in &environment {
+            // Fault points are for tests; the configuration file's name is read before this.
+            let Some(rest) = name.strip_prefix("RAUK_") else { continue };
+            if matches!(rest, "CONFIG" | "FAULT" | "LOG") {
+                continue;
+            }
+            let key = rest.to_ascii_lowercase().replace('_', "-");
+            settings.take(&key, value, &format!("environment variable {name}"))?;
+        }
+        for (key, value) in flags {
+            settings.take(key, value, &format!("--{key}"))?;
+        }
+        if settings.tls_cert.is_some() != settings.tls_key.is_some() {
+            return Err(ConfigError("tls-cert and tls-key go together: give both or none".into()));
+        }
+        Ok(settings)
+    }
+
+    fn take_file(&mut self, name: &Path, text: &str) -> Result<(), ConfigError> {
+        let table: toml::Table = text
+            .parse()
+            .map_err(|e: toml::de::Error| ConfigError(format!("{}: {}", name.display(), e.to_string().trim_end())))?;
+        for (key, value) in table {
+            let text = match value {
+                toml::Value::String(text) => text,
+                toml::Value::Integer(n) => n.to_string(),
+                toml::Value::Boolean(b) => b.to_string(),
+                other => {
+                    return Err(ConfigError(format!(
+                        "{}: '{key}' is {}, but every setting is a text, a number or true/false",
+                        name.display(),
+                        other.type_str()
+                    )));
+                }
+            };
+            self.take(&key, &text, &format!("{}: '{key}'", name.display()))?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, name: &str, value: &str, place: &str) -> Result<(), ConfigError> {
+        let Some(key) = KEYS.iter().find(|k| k.name == name) else {
+            let names: Vec<&str> = KEYS.iter().map(|k| k.name).collect();
+            return Err(ConfigError(nearest(&format!("{place}: there is no setting '{name}'"), name, &names)));
+        };
+        (key.set)(self, value)
+            .map_err(|wanted| ConfigError(format!("{place}: '{value}' will not do; wanted: {wanted}")))
+    }
+}
+
+/// `text`, with the nearest of the right words where one is near.
+fn nearest(text: &str, word: &str, words: &[&str]) -> String {
+    let best = words.iter().map(|w| (strsim::jaro_winkler(w, word), w)).max_by(|a, b| a.0.total_cmp(&b.0));
+    match best {
+        Some((score, best)) if score > 0.7 => format!("{text}; did you mean '{best}'?"),
+        _ => text.to_string(),
+    }
+}
+
+fn parse<T: FromStr>(value: &str, wanted: &str) -> Result<T, String> {
+    value.trim().parse().map_err(|_| wanted.to_string())
+}
+
+fn path(value: &str) -> Result<PathBuf, String> {
+    if value.is_empty() { Err("a path".into()) } else { Ok(PathBuf::from(value)) }
+}
+
+fn boolean(value: &str) -> Result<bool, String> {
+    match value {
+        "true" | "1" | "on" => Ok(true),
+        "false" | "0" | "off" => Ok(false),
+        _ => Err("true or false".into()),
+    }
+}
+
+/// `512`, `64KiB`, `1.5GiB`, `4G`, `100MB` in bytes.
+pub fn size(value: &str) -> Result<u64, String> {
+    let wanted = || "a size such as 512MiB or 4GiB".to_string();
+    let text = value.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().map_err(|_| wanted())?;
+    let factor: f64 = match text[digits..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kib" => 1024.0,
+        "kb" => 1e3,
+        "m" | "mib" => 1024.0 * 1024.0,
+        "mb" => 1e6,
+        "g" | "gib" => 1024.0 * 1024.0 * 1024.0,
+        "gb" => 1e9,
+        "t" | "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        "tb" => 1e12,
+        _ => return Err(wanted()),
+    };
+    let bytes = number * factor;
+    if bytes.is_finite() && bytes < 1e18 { Ok(bytes as u64) } else { Err(wanted()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(file: Option<&str>, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Settings, String> {
+        let path = Path::new("rauk.toml");
+        let environment = environment.iter().map(|(a, b)| (a.to_string(), b.to_string()));
+        let flags: Vec<(&str, String)> = flags.iter().map(|(a, b)| (*a, b.to_string())).collect();
+        Settings::load(file.map(|text| (path, text)), environment, &flags).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn flags_win_over_environment_over_file_over_defaults() {
+        let file = "mysql-port = 1\nhttp-port = 2\nmemory-limit = \"1GiB\"\nrequire-tls = true\n";
+        let settings = load(
+            Some(file),
+            &[("RAUK_HTTP_PORT", "3"), ("RAUK_MEMORY_LIMIT", "2GiB"), ("HOME", "x")],
+            &[("memory-limit", "3GiB")],
+        )
+        .unwrap();
+        assert_eq!((settings.mysql_port, settings.http_port, settings.memory_limit), (1, 3, 3 << 30));
+        assert!(settings.require_tls);
+        assert_eq!(load(None, &[], &[]).unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn a_wrong_key_names_itself_and_its_nearest() {
+        let error = load(Some("mysql-prot = 1"), &[], &[]).unwrap_err();
+        assert_eq!(error, "rauk.toml: 'mysql-prot': there is no setting 'mysql-prot'; did you mean 'mysql-port'?");
+        let error = load(None, &[("RAUK_MEMORYLIMIT", "1G")], &[]).unwrap_err();
+        assert_eq!(
+            error,
+            "environment variable RAUK_MEMORYLIMIT: there is no setting 'memorylimit'; did you mean 'memory-limit'?"
+        );
+        let error = load(Some("[mysql]\nport = 1"), &[], &[]).unwrap_err();
+        assert!(error.contains("'mysql' is table"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_value_names_its_key_and_what_is_wanted() {
+        for (key, value, wanted) in [
+            ("mysql-port", "70000", "a port number"),
+            ("durability", "fsink", "did you mean 'fsync'"),
+            ("memory-limit", "lots", "a size such as"),
+            ("memory-limit", "1MiB", "at least 16MiB"),
+            ("host", "example", "an IP address"),
+            ("redo-segment", "5", "1MiB to 1GiB"),
+            ("require-tls", "perhaps", "true or false"),
+            ("log-level", "inof", "did you mean 'info'"),
+            ("tls-cert", "a.pem", "tls-cert and tls-key go together"),
+        ] {
+            let error = load(None, &[], &[(key, value)]).unwrap_err();
+            assert!(error.contains(key) && error.contains(wanted), "{error}");
+        }
+        let error = load(Some("mysql-port = "), &[], &[]).unwrap_err();
+        assert!(error.starts_with("rauk.toml: TOML parse error at line 1"), "{error}");
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in
+            [("512", 512), ("64KiB", 65536), ("1.5GiB", 3 << 29), ("4G", 4 << 30), ("100MB", 100_000_000)]
+        {
+            assert_eq!(size(text), Ok(bytes));
+        }
+        for text in ["", "GiB", "-1", "1e9", "4 parsec", "1.2.3"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

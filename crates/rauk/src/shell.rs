@@ -1,0 +1,163 @@
+//! `rauk sql`: a small SQL shell, since a fresh machine may have no MySQL client.
+//!
+//! It is an ordinary client over the MySQL protocol (the `mysql` crate). Statements end with `;`; results are shown as tables with the time they took.
+//! With `-e` or piped input there is no prompt, and the first error ends it with exit code 1.
+
+use comfy_table::{Table, presets};
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder, Value};
+use rustyline::error::ReadlineError;
+use std::io::{IsTerminal, Read, Write};
+use std::time::{Duration, Instant};
+
+pub struct ShellOptions {
+    pub host: String,
+    pub port: u16,
+    pub socket: Option<String>,
+    pub user: String,
+    pub password: Option<String>,
+    pub database: Option<String>,
+    pub execute: Option<String>,
+}
+
+pub fn connect(options: &ShellOptions) -> Result<Conn, String> {
+    let builder = OptsBuilder::new()
+        .ip_or_hostname(Some(&options.host))
+        .tcp_port(options.port)
+        .socket(options.socket.as_deref())
+        .prefer_socket(options.socket.is_some())
+        .user(Some(&options.user))
+        .pass(options.password.as_deref())
+        .db_name(options.database.as_deref())
+        .tcp_connect_timeout(Some(Duration::from_secs(5)));
+    Conn::new(builder).map_err(|e| match e {
+        mysql::Error::MySqlError(e) => format!("ERROR {} ({}): {}", e.code, e.state, e.message),
+        other => format!("cannot connect to {}:{}: {other}; is `rauk start` running there?", options.host, options.port),
+    })
+}
+
+pub fn run(options: &ShellOptions) -> Result<(), String> {
+    let mut connection = connect(options)?;
+    if let Some(text) = &options.execute {
+        return execute(&mut connection, text, &mut std::io::stdout());
+    }
+    if !std::io::stdin().is_terminal() {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(|e| format!("cannot read standard input: {e}"))?;
+        return execute(&mut connection, &text, &mut std::io::stdout());
+    }
+    interactive(&mut connection)
+}
+
+fn interactive(connection: &mut Conn) -> Result<(), String> {
+    let mut editor = rustyline::DefaultEditor::new().map_err(|e| e.to_string())?;
+    let history = std::env::var_os("HOME").map(|home| std::path::Path::new(&home).join(".rauk_history"));
+    if let Some(file) = &history {
+        // A first run has no history yet.
+        let _ = editor.load_history(file);
+    }
+    println!("Statements end with ; — \\q or Ctrl-D leaves.");
+    let mut text = String::new();
+    loop {
+        match editor.readline(if text.is_empty() { "rauk> " } else { "   -> " }) {
+            Ok(line) if text.is_empty() && matches!(line.trim(), "\\q" | "quit" | "exit" | "quit;" | "exit;") => break,
+            Ok(line) => {
+                text.push_str(&line);
+                text.push('\n');
+            }
+            Err(ReadlineError::Interrupted) => text.clear(),
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(error.to_string()),
+        }
+        if text.trim().is_empty() {
+            text.clear();
+        } else if text.trim_end().ends_with(';') {
+            let statement = std::mem::take(&mut text);
+            let _ = editor.add_history_entry(statement.trim());
+            if let Err(message) = execute(connection, &statement, &mut std::io::stdout()) {
+                println!("{message}");
+            }
+        }
+    }
+    if let Some(file) = &history {
+        let _ = editor.save_history(file);
+    }
+    Ok(())
+}
+
+/// Runs one or several statements and prints their results.
+pub fn execute(connection: &mut Conn, text: &str, out: &mut impl Write) -> Result<(), String> {
+    let shown = |e: mysql::Error| match e {
+        mysql::Error::MySqlError(e) => format!("ERROR {} ({}): {}", e.code, e.state, e.message),
+        other => format!("connection lost: {other}"),
+    };
+    let mut started = Instant::now();
+    let mut results = connection.query_iter(text.trim()).map_err(shown)?;
+    while let Some(mut set) = results.iter() {
+        let names: Vec<String> = set.columns().as_ref().iter().map(|c| c.name_str().into_owned()).collect();
+        let affected = set.affected_rows();
+        let info = set.info_str().into_owned();
+        let mut rows = Vec::new();
+        for row in set.by_ref() {
+            let row = row.map_err(shown)?;
+            rows.push(row.unwrap_raw().into_iter().map(|v| cell(&v.unwrap_or(Value::NULL))).collect::<Vec<_>>());
+        }
+        let time = started.elapsed();
+        started = Instant::now();
+        let written = if names.is_empty() {
+            let info = if info.is_empty() { String::new() } else { format!("  {info}") };
+            writeln!(out, "OK, {} affected ({}){info}", plural(affected as usize, "row"), pretty(time))
+        } else {
+            let count = rows.len();
+            let mut table = Table::new();
+            table.load_preset(presets::ASCII_MARKDOWN).set_header(names).add_rows(rows);
+            let table = if count > 0 { format!("{table}\n") } else { String::new() };
+            writeln!(out, "{table}{} ({})", plural(count, "row"), pretty(time))
+        };
+        written.map_err(|e| format!("cannot write: {e}"))?;
+    }
+    Ok(())
+}
+
+fn plural(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+fn pretty(time: Duration) -> String {
+    let micros = time.as_secs_f64() * 1e6;
+    if micros < 1000.0 {
+        format!("{micros:.0} µs")
+    } else if micros < 1e6 {
+        format!("{:.1} ms", micros / 1e3)
+    } else {
+        format!("{:.2} s", micros / 1e6)
+    }
+}
+
+/// A value of the text protocol as a person reads it: bytes that are not text in hexadecimal.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::NULL => "NULL".into(),
+        Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) if !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') => text.into(),
+            _ => bytes.iter().fold("0x".to_string(), |text, byte| format!("{text}{byte:02X}")),
+        },
+        other => other.as_sql(true).trim_matches('\'').into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_and_times_read_well() {
+        assert_eq!(cell(&Value::Bytes(b"abc".to_vec())), "abc");
+        assert_eq!(cell(&Value::Bytes(vec![0, 255])), "0x00FF");
+        assert_eq!(cell(&Value::NULL), "NULL");
+        assert_eq!(pretty(Duration::from_micros(85)), "85 µs");
+        assert_eq!(pretty(Duration::from_millis(12)), "12.0 ms");
+        assert_eq!(pretty(Duration::from_millis(2500)), "2.50 s");
+        assert_eq!((plural(1, "row"), plural(0, "row")), ("1 row".into(), "0 rows".into()));
+    }
+}

@@ -1,0 +1,116 @@
+//! The shape of the workspace: dependencies point downward, files stay readable, the map names every crate.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lowest first. A crate may use those before it.
+const LAYERS: &[&str] = &["types", "kernel", "log", "manage", "node", "sql", "mysql", "rauk", "simulation"];
+
+/// Crates that must stay free of more than the order says.
+const ONLY: &[(&str, &[&str])] = &[("kernel", &["types"]), ("log", &["types"]), ("mysql", &["types"])];
+
+/// Libraries that would bring I/O, clocks or threads into a crate that must be pure.
+const IMPURE: &[&str] = &["tokio", "parking_lot", "libc", "rand", "socket2", "mio"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace is there")
+}
+
+fn manifests() -> BTreeMap<String, toml::Table> {
+    let crates = fs::read_dir(root().join("crates")).expect("crates/ is there");
+    crates
+        .map(|entry| entry.expect("readable").path())
+        .filter(|path| path.join("Cargo.toml").exists())
+        .map(|path| {
+            let text = fs::read_to_string(path.join("Cargo.toml")).expect("readable");
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            (name, text.parse().expect("Cargo.toml is TOML"))
+        })
+        .collect()
+}
+
+fn dependencies(manifest: &toml::Table) -> Vec<String> {
+    let table = manifest.get("dependencies").and_then(|d| d.as_table());
+    table.map(|t| t.keys().cloned().collect()).unwrap_or_default()
+}
+
+#[test]
+fn dependencies_point_downward() {
+    for (name, manifest) in manifests() {
+        let place = LAYERS.iter().position(|l| *l == name).unwrap_or_else(|| panic!("crate {name} has no layer"));
+        for used in dependencies(&manifest).iter().filter_map(|d| d.strip_prefix("rauk-")) {
+            let below = LAYERS.iter().position(|l| *l == used).unwrap_or_else(|| panic!("crate {used} has no layer"));
+            assert!(below < place, "{name} uses {used}, which is not below it");
+            if let Some((_, allowed)) = ONLY.iter().find(|(n, _)| *n == name) {
+                assert!(allowed.contains(&used), "{name} may use {allowed:?} only, and uses {used}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_partition_core_stays_pure() {
+    let manifests = manifests();
+    for name in ["types", "kernel"] {
+        for used in dependencies(&manifests[name]) {
+            assert!(!IMPURE.contains(&used.as_str()), "{name} must be pure and uses {used}");
+        }
+    }
+    for file in sources(&root().join("crates/kernel/src")) {
+        let text = fs::read_to_string(&file).expect("readable");
+        let product = text.split("#[cfg(test)]").next().expect("a first part");
+        for word in ["std::fs", "std::net", "std::thread", "std::time", "SystemTime", "Instant::now"] {
+            assert!(!product.contains(word), "{} uses {word}", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_crate_is_on_the_map() {
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md is there");
+    for name in manifests().keys() {
+        assert!(map.contains(&format!("`{name}`")), "ARCHITECTURE.md does not name the crate {name}");
+    }
+}
+
+#[test]
+fn every_library_is_explained() {
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md is there");
+    for (name, manifest) in manifests() {
+        for used in dependencies(&manifest).iter().filter(|d| !d.starts_with("rauk-")) {
+            assert!(map.contains(&format!("`{used}`")), "ARCHITECTURE.md does not say why {name} uses {used}");
+        }
+    }
+}
+
+#[test]
+fn files_fit_in_a_head_and_say_what_they_are_for() {
+    let mut wrong = Vec::new();
+    for file in sources(&root().join("crates")) {
+        let text = fs::read_to_string(&file).expect("readable");
+        let shown = file.strip_prefix(root()).expect("below the root").display().to_string();
+        let test = shown.contains("/tests") || shown.contains("/benches/") || shown.contains("generated");
+        if text.lines().count() > 1000 && !test {
+            wrong.push(format!("{shown}: {} lines", text.lines().count()));
+        }
+        if !test && !text.trim_start().starts_with("//!") {
+            wrong.push(format!("{shown}: begins without an essay"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn sources(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).expect("readable") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}

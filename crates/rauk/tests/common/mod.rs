@@ -1,0 +1,177 @@
+//! A real `rauk` process for a test: temporary directory, free ports, ended by pid.
+#![allow(dead_code)]
+
+pub mod mariadb;
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder, Value};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+pub struct Rauk {
+    pub port: u16,
+    pub http_port: u16,
+    child: Child,
+    /// Reads on, so that the pipe never fills.
+    _stdout: std::thread::JoinHandle<()>,
+}
+
+/// The command that a test starts; more flags and variables can be added.
+pub fn rauk_command(data_dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rauk"));
+    // Nothing of the caller's environment may configure the server under test.
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("RAUK_")) {
+        command.env_remove(name);
+    }
+    command.arg("start").arg("--data-dir").arg(data_dir).args(["--mysql-port", "0", "--http-port", "0"]);
+    command.args(["--memory-limit", "1GiB", "--log-level", "warn"]).stdin(Stdio::null());
+    command
+}
+
+impl Rauk {
+    pub fn start(data_dir: &Path) -> Rauk {
+        Self::start_with(rauk_command(data_dir)).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// Waits for the ready line; `Err` with what it said when the process ends before.
+    pub fn start_with(mut command: Command) -> Result<Rauk, String> {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("rauk can be started");
+        let mut out = BufReader::new(child.stdout.take().expect("piped"));
+        let stderr = child.stderr.take().expect("piped");
+        let stderr = std::thread::spawn(move || {
+            let mut text = String::new();
+            let mut reader = BufReader::new(stderr);
+            // Shown by the test harness when the test fails; bounded, since a server may say much.
+            while let Ok(n) = reader.read_line(&mut text) {
+                if n == 0 || text.len() > 1 << 20 {
+                    break;
+                }
+            }
+            text
+        });
+        match ready_ports(&mut out) {
+            Some((port, http_port)) => {
+                let rest = std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut out, &mut std::io::sink());
+                });
+                Ok(Rauk { port, http_port, child, _stdout: rest })
+            }
+            None => {
+                let status = child.wait().expect("a child can be waited for");
+                Err(format!("{status}: {}", stderr.join().unwrap_or_default()))
+            }
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn try_connect(&self) -> Result<Conn, mysql::Error> {
+        let options = OptsBuilder::new()
+            .ip_or_hostname(Some("127.0.0.1"))
+            .tcp_port(self.port)
+            .user(Some("root"))
+            .prefer_socket(false);
+        Conn::new(options)
+    }
+
+    pub fn connect(&self) -> Conn {
+        self.try_connect().expect("root can connect from loopback")
+    }
+
+    /// kill -9.
+    pub fn kill(mut self) {
+        self.child.kill().expect("a child can be killed");
+        self.child.wait().expect("a child can be waited for");
+    }
+
+    /// SIGTERM and wait.
+    pub fn stop(mut self) -> ExitStatus {
+        self.signal("TERM");
+        self.wait(Duration::from_secs(30)).expect("rauk stops within 30 s of SIGTERM")
+    }
+
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("kill runs").success());
+    }
+
+    pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                return Some(status);
+            }
+            if Instant::now() > deadline {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Body of an HTTP GET.
+    pub fn http(&self, path: &str) -> String {
+        use std::io::Write;
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", self.http_port)).expect("the HTTP port answers");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("written");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("read");
+        text
+    }
+}
+
+impl Drop for Rauk {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn ready_ports(out: &mut BufReader<ChildStdout>) -> Option<(u16, u16)> {
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if out.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        if line.starts_with("rauk is ready") {
+            let ports: Vec<u16> = line
+                .split(|c: char| c.is_whitespace() || c == ',')
+                .filter_map(|word| word.rsplit_once(':')?.1.parse().ok())
+                .collect();
+            return Some((*ports.first()?, *ports.get(1)?));
+        }
+    }
+}
+
+/// Rows of one statement as text, columns joined by ` | `; `ok N` for a statement without rows, `error N` for an error.
+pub fn run(connection: &mut Conn, sql: &str) -> Vec<String> {
+    let result = connection.query_iter(sql).and_then(|mut result| {
+        let columns = result.columns().as_ref().len();
+        let affected = result.affected_rows();
+        let mut lines = Vec::new();
+        for row in result.by_ref() {
+            let cells: Vec<String> = row?.unwrap_raw().into_iter().map(|v| text(&v.unwrap_or(Value::NULL))).collect();
+            lines.push(cells.join(" | "));
+        }
+        Ok((columns, affected, lines))
+    });
+    match result {
+        Ok((0, affected, _)) => vec![format!("ok {affected}")],
+        Ok((_, _, lines)) if lines.is_empty() => vec!["(empty)".into()],
+        Ok((_, _, lines)) => lines,
+        Err(mysql::Error::MySqlError(e)) => vec![format!("error {}", e.code)],
+        Err(other) => vec![format!("lost: {other}")],
+    }
+}
+
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::NULL => "NULL".into(),
+        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        other => other.as_sql(true).trim_matches('\'').into(),
+    }
+}

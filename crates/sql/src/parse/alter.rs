@@ -1,0 +1,230 @@
+//! ALTER TABLE.
+
+use super::cursor::{Parser, Result};
+use super::lexer::Kind;
+use super::statement::{AlterOperation, ColumnPosition, Statement};
+use sqlparser::ast::ColumnDef;
+
+impl Parser<'_> {
+    /// Behind `ALTER TABLE`.
+    pub fn alter_table(&mut self) -> Result<Statement> {
+        let table = self.table_name()?;
+        let mut operations = Vec::new();
+        if self.at_end() {
+            return Ok(Statement::AlterTable { table, operations });
+        }
+        loop {
+            if let Some(feature) = self.partition_operation() {
+                return self.unsupported(feature);
+            }
+            self.alter_operation(&mut operations)?;
+            if !self.accept(Kind::Comma) {
+                break;
+            }
+        }
+        if self.is_kw("PARTITION") || self.is_kw("REMOVE") {
+            return self.unsupported("ALTER TABLE ... PARTITION");
+        }
+        Ok(Statement::AlterTable { table, operations })
+    }
+
+    fn partition_operation(&self) -> Option<&'static str> {
+        const VERBS: &[&str] = &[
+            "ADD",
+            "DROP",
+            "DISCARD",
+            "IMPORT",
+            "TRUNCATE",
+            "COALESCE",
+            "REORGANIZE",
+            "EXCHANGE",
+            "ANALYZE",
+            "CHECK",
+            "OPTIMIZE",
+            "REBUILD",
+            "REPAIR",
+            "REMOVE",
+        ];
+        if self.is_kw("PARTITION")
+            || (self.is_any_kw(VERBS) && (self.is_kw_at(1, "PARTITION") || self.is_kw_at(1, "PARTITIONING")))
+        {
+            return Some("ALTER TABLE ... PARTITION");
+        }
+        (self.is_any_kw(&["DISCARD", "IMPORT"]) && self.is_kw_at(1, "TABLESPACE"))
+            .then_some("ALTER TABLE ... TABLESPACE")
+    }
+
+    fn column_position(&mut self) -> Result<ColumnPosition> {
+        if self.accept_kw("FIRST") {
+            return Ok(ColumnPosition::First);
+        }
+        if self.accept_kw("AFTER") { self.name().map(ColumnPosition::After) } else { Ok(ColumnPosition::Last) }
+    }
+
+    fn alter_operation(&mut self, operations: &mut Vec<AlterOperation>) -> Result<()> {
+        let Some(verb) = self.accept_any_kw(&[
+            "ADD",
+            "DROP",
+            "MODIFY",
+            "CHANGE",
+            "ALTER",
+            "RENAME",
+            "DISABLE",
+            "ENABLE",
+            "FORCE",
+            "ALGORITHM",
+            "LOCK",
+            "CONVERT",
+            "ORDER",
+            "WITH",
+            "WITHOUT",
+        ]) else {
+            // Table options may follow each other without commas.
+            let mut any = false;
+            while let Some((name, value)) = self.table_option()? {
+                operations.push(AlterOperation::Option { name, value });
+                any = true;
+            }
+            return if any { Ok(()) } else { self.fail() };
+        };
+        let operation = match verb {
+            "ADD" => return self.alter_add(operations),
+            "DROP" => self.alter_drop()?,
+            "MODIFY" => {
+                self.accept_kw("COLUMN");
+                self.accept_kws(&["IF", "EXISTS"]);
+                let column = self.column_definition()?;
+                AlterOperation::ModifyColumn { column, position: self.column_position()? }
+            }
+            "CHANGE" => {
+                self.accept_kw("COLUMN");
+                self.accept_kws(&["IF", "EXISTS"]);
+                let old = self.name()?;
+                let column = self.column_definition()?;
+                AlterOperation::ChangeColumn { old, column, position: self.column_position()? }
+            }
+            "ALTER" => {
+                if self.accept_any_kw(&["INDEX", "CHECK", "CONSTRAINT"]).is_some() {
+                    self.name()?;
+                    let _ = self.accept_any_kw(&["VISIBLE", "INVISIBLE", "ENFORCED"]);
+                    if self.accept_kw("NOT") {
+                        self.expect_kw("ENFORCED")?;
+                    }
+                    operations.push(AlterOperation::Nothing);
+                    return Ok(());
+                }
+                self.accept_kw("COLUMN");
+                let column = self.name()?;
+                if self.accept_kws(&["DROP", "DEFAULT"]) {
+                    AlterOperation::SetDefault { column, value: None }
+                } else {
+                    self.expect_kws(&["SET", "DEFAULT"])?;
+                    AlterOperation::SetDefault { column, value: Some(self.default_value()?) }
+                }
+            }
+            "RENAME" => self.alter_rename()?,
+            "DISABLE" | "ENABLE" => {
+                self.expect_kw("KEYS")?;
+                AlterOperation::Nothing
+            }
+            "FORCE" => AlterOperation::Nothing,
+            "ALGORITHM" | "LOCK" => {
+                self.accept(Kind::Eq);
+                self.any_word()?;
+                AlterOperation::Nothing
+            }
+            "CONVERT" => {
+                self.expect_kw("TO")?;
+                if !self.accept_kws(&["CHARACTER", "SET"]) {
+                    self.expect_kw("CHARSET")?;
+                }
+                let value = self.charset_name()?;
+                operations.push(AlterOperation::Option { name: "CONVERT TO CHARSET".into(), value });
+                if !self.accept_kw("COLLATE") {
+                    return Ok(());
+                }
+                AlterOperation::Option { name: "CONVERT TO COLLATE".into(), value: self.charset_name()? }
+            }
+            "ORDER" => {
+                self.expect_kw("BY")?;
+                self.comma_separated(Self::order_by_expr)?;
+                AlterOperation::Nothing
+            }
+            _ => {
+                self.expect_kw("VALIDATION")?;
+                AlterOperation::Nothing
+            }
+        };
+        operations.push(operation);
+        Ok(())
+    }
+
+    fn alter_add(&mut self, operations: &mut Vec<AlterOperation>) -> Result<()> {
+        if !self.is_kw("COLUMN")
+            && let Some(constraint) = self.table_constraint()?
+        {
+            operations.push(AlterOperation::AddConstraint(constraint));
+            return Ok(());
+        }
+        self.accept_kw("COLUMN");
+        let if_not_exists = self.accept_kws(&["IF", "NOT", "EXISTS"]);
+        if self.kind() == Kind::LParen {
+            let columns: Vec<Option<ColumnDef>> = self.parenthesized(|p| {
+                p.comma_separated(|p| match p.table_constraint()? {
+                    Some(constraint) => {
+                        operations.push(AlterOperation::AddConstraint(constraint));
+                        Ok(None)
+                    }
+                    None => p.column_definition().map(Some),
+                })
+            })?;
+            let add = |column| AlterOperation::AddColumn { column, position: ColumnPosition::Last, if_not_exists };
+            operations.extend(columns.into_iter().flatten().map(add));
+            return Ok(());
+        }
+        let column = self.column_definition()?;
+        operations.push(AlterOperation::AddColumn { column, position: self.column_position()?, if_not_exists });
+        Ok(())
+    }
+
+    fn alter_drop(&mut self) -> Result<AlterOperation> {
+        if self.accept_kws(&["PRIMARY", "KEY"]) {
+            return Ok(AlterOperation::DropPrimaryKey);
+        }
+        if self.accept_any_kw(&["KEY", "INDEX"]).is_some() {
+            self.accept_kws(&["IF", "EXISTS"]);
+            return self.name().map(AlterOperation::DropIndex);
+        }
+        if self.accept_kw("FOREIGN") {
+            self.expect_kw("KEY")?;
+            self.accept_kws(&["IF", "EXISTS"]);
+            return self.name().map(AlterOperation::DropIndex);
+        }
+        if self.accept_any_kw(&["CHECK", "CONSTRAINT"]).is_some() {
+            self.accept_kws(&["IF", "EXISTS"]);
+            return self.name().map(AlterOperation::DropIndex);
+        }
+        self.accept_kw("COLUMN");
+        let if_exists = self.accept_kws(&["IF", "EXISTS"]);
+        let name = self.name()?;
+        let _ = self.accept_any_kw(&["RESTRICT", "CASCADE"]);
+        Ok(AlterOperation::DropColumn { name, if_exists })
+    }
+
+    fn alter_rename(&mut self) -> Result<AlterOperation> {
+        if self.accept_kw("COLUMN") {
+            let old = self.name()?;
+            self.expect_kw("TO")?;
+            return Ok(AlterOperation::RenameColumn { old, new: self.name()? });
+        }
+        if self.accept_any_kw(&["INDEX", "KEY"]).is_some() {
+            let old = self.name()?;
+            self.expect_kw("TO")?;
+            return Ok(AlterOperation::RenameIndex { old, new: self.name()? });
+        }
+        if self.accept_any_kw(&["TO", "AS"]).is_none() {
+            self.accept(Kind::Eq);
+        }
+        Ok(AlterOperation::RenameTable(self.table_name()?))
+    }
+}

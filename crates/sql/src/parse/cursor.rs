@@ -1,0 +1,410 @@
+//! The cursor over the tokens that every part of the grammar moves.
+//!
+//! The grammar is split by subject over the files of this folder; each adds methods to [`Parser`]. A method either consumes what it
+//! names and gives it back, or fails with MySQL's error 1064 at the token where it could not go on. Nothing is tried and taken back,
+//! but for a look at the next tokens.
+//!
+//! Nesting is bounded ([`MAX_DEPTH`], and what [`crate::stack`] measures), so that no text can overflow a thread's stack, neither here nor in what walks the tree later.
+
+use super::lexer::{Kind, Lexer, Mode, Token, unescape, unquote_name};
+use super::reserved::is_reserved;
+use super::statement::{Statement, TableName, UserName};
+use crate::stack::Stack;
+use rauk_types::MysqlError;
+use rauk_types::error::codes;
+use sqlparser::ast::{Ident, ObjectName};
+
+pub(super) type Result<T> = std::result::Result<T, MysqlError>;
+
+/// How deep parentheses, function calls, subqueries and unary operators may nest.
+pub const MAX_DEPTH: usize = 120;
+/// How many operators may follow each other without parentheses on one level (AND and OR are not limited: they are balanced).
+pub const MAX_CHAIN: usize = 500;
+/// How many `?` a statement may have.
+pub const MAX_PARAMETERS: usize = 65_535;
+
+/// ER_STACK_OVERRUN_NEED_MORE.
+const STACK_OVERRUN: u16 = 1436;
+
+pub(super) struct Parser<'a> {
+    pub sql: &'a str,
+    tokens: Vec<Token>,
+    position: usize,
+    pub mode: Mode,
+    depth: usize,
+    stack: Stack,
+    /// `?` met so far.
+    pub parameters: usize,
+}
+
+/// MySQL's text of error 1064 for a failure at byte `offset`.
+pub(super) fn syntax_error(sql: &str, offset: usize) -> MysqlError {
+    let line = 1 + sql.as_bytes()[..offset].iter().filter(|&&b| b == b'\n').count();
+    let mut end = (offset + 80).min(sql.len());
+    while !sql.is_char_boundary(end) {
+        end -= 1;
+    }
+    MysqlError::new(
+        codes::PARSE_ERROR,
+        format!(
+            "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax \
+             to use near '{}' at line {line}",
+            &sql[offset..end]
+        ),
+    )
+}
+
+fn too_deep() -> MysqlError {
+    MysqlError::new(
+        STACK_OVERRUN,
+        format!(
+            "Thread stack overrun: the statement nests deeper than {MAX_DEPTH} levels, or chains more than {MAX_CHAIN} operators; \
+             split it"
+        ),
+    )
+}
+
+impl<'a> Parser<'a> {
+    pub fn new(sql: &'a str, mode: Mode) -> Self {
+        let mut lexer = Lexer::new(sql, mode);
+        let mut tokens = Vec::with_capacity(sql.len() / 6 + 4);
+        loop {
+            let token = lexer.next_token();
+            tokens.push(token);
+            if token.kind == Kind::End {
+                break;
+            }
+        }
+        Parser { sql, tokens, position: 0, mode, depth: 0, stack: Stack::begin(), parameters: 0 }
+    }
+
+    // Looking
+
+    #[inline]
+    pub fn peek(&self) -> Token {
+        self.tokens[self.position]
+    }
+
+    #[inline]
+    pub fn peek_at(&self, ahead: usize) -> Token {
+        self.tokens[(self.position + ahead).min(self.tokens.len() - 1)]
+    }
+
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        self.tokens[self.position].kind
+    }
+
+    pub fn kind_at(&self, ahead: usize) -> Kind {
+        self.peek_at(ahead).kind
+    }
+
+    pub fn text(&self, token: Token) -> &'a str {
+        token.text(self.sql)
+    }
+
+    #[inline]
+    pub fn is_kw(&self, keyword: &str) -> bool {
+        self.is_kw_at(0, keyword)
+    }
+
+    #[inline]
+    pub fn is_kw_at(&self, ahead: usize, keyword: &str) -> bool {
+        let token = self.peek_at(ahead);
+        token.kind == Kind::Word
+            && (token.end - token.start) as usize == keyword.len()
+            && token.text(self.sql).eq_ignore_ascii_case(keyword)
+    }
+
+    pub fn is_any_kw(&self, keywords: &[&str]) -> bool {
+        keywords.iter().any(|k| self.is_kw(k))
+    }
+
+    /// Whether the next words are these.
+    pub fn are_kws(&self, keywords: &[&str]) -> bool {
+        keywords.iter().enumerate().all(|(i, k)| self.is_kw_at(i, k))
+    }
+
+    pub fn at_end(&self) -> bool {
+        matches!(self.kind(), Kind::End | Kind::Semicolon)
+    }
+
+    /// Byte offset where the next token begins.
+    pub fn offset(&self) -> usize {
+        self.peek().start as usize
+    }
+
+    /// Byte offset behind the token consumed last.
+    pub fn end_of_last(&self) -> usize {
+        if self.position == 0 { 0 } else { self.tokens[self.position - 1].end as usize }
+    }
+
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    pub fn rewind(&mut self, position: usize) {
+        self.position = position;
+    }
+
+    // Moving
+
+    #[inline]
+    pub fn advance(&mut self) -> Token {
+        let token = self.tokens[self.position];
+        if token.kind != Kind::End {
+            self.position += 1;
+        }
+        token
+    }
+
+    #[inline]
+    pub fn accept(&mut self, kind: Kind) -> bool {
+        let found = self.kind() == kind;
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    #[inline]
+    pub fn accept_kw(&mut self, keyword: &str) -> bool {
+        let found = self.is_kw(keyword);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    /// All of them or none.
+    pub fn accept_kws(&mut self, keywords: &[&str]) -> bool {
+        let found = self.are_kws(keywords);
+        if found {
+            self.position += keywords.len();
+        }
+        found
+    }
+
+    /// The first of `keywords` that stands here, consumed.
+    pub fn accept_any_kw<'k>(&mut self, keywords: &[&'k str]) -> Option<&'k str> {
+        let found = keywords.iter().find(|k| self.is_kw(k)).copied();
+        if found.is_some() {
+            self.advance();
+        }
+        found
+    }
+
+    pub fn expect(&mut self, kind: Kind) -> Result<Token> {
+        if self.kind() == kind { Ok(self.advance()) } else { self.fail() }
+    }
+
+    pub fn expect_kw(&mut self, keyword: &str) -> Result<()> {
+        if self.accept_kw(keyword) { Ok(()) } else { self.fail() }
+    }
+
+    pub fn expect_kws(&mut self, keywords: &[&str]) -> Result<()> {
+        keywords.iter().try_for_each(|k| self.expect_kw(k))
+    }
+
+    /// Error 1064 at the next token.
+    pub fn fail<T>(&self) -> Result<T> {
+        Err(syntax_error(self.sql, self.offset()))
+    }
+
+    pub fn fail_at<T>(&self, token: Token) -> Result<T> {
+        Err(syntax_error(self.sql, token.start as usize))
+    }
+
+    /// Runs `inner` one level deeper.
+    pub fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= MAX_DEPTH {
+            return Err(too_deep());
+        }
+        self.stack.check()?;
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Fails when a chain of operators has become too long.
+    pub fn check_chain(&self, length: usize) -> Result<()> {
+        if length > MAX_CHAIN { Err(too_deep()) } else { Ok(()) }
+    }
+
+    pub fn comma_separated<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while self.accept(Kind::Comma) {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    pub fn parenthesized<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.expect(Kind::LParen)?;
+        let result = inner(self)?;
+        self.expect(Kind::RParen)?;
+        Ok(result)
+    }
+
+    /// Passes `( … )` with whatever is inside.
+    pub fn skip_parentheses(&mut self) -> Result<()> {
+        self.expect(Kind::LParen)?;
+        let mut depth = 1;
+        while depth > 0 {
+            match self.advance().kind {
+                Kind::LParen => depth += 1,
+                Kind::RParen => depth -= 1,
+                Kind::End => return self.fail(),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The rest of the statement is not looked at.
+    pub fn skip_rest(&mut self) {
+        while !self.at_end() {
+            self.advance();
+        }
+    }
+
+    /// The statement is MySQL's, and Rauk has it not: 1235 names it.
+    pub fn unsupported(&mut self, feature: &str) -> Result<Statement> {
+        self.skip_rest();
+        Ok(Statement::Unsupported(feature.to_string()))
+    }
+
+    // Names and simple values
+
+    pub fn is_name(&self) -> bool {
+        let token = self.peek();
+        match token.kind {
+            Kind::Quoted => true,
+            Kind::Word => !is_reserved(self.text(token)),
+            _ => false,
+        }
+    }
+
+    pub fn name(&mut self) -> Result<String> {
+        if self.is_name() { self.any_word() } else { self.fail() }
+    }
+
+    /// A name behind a dot, or where only a name can stand: reserved words too.
+    pub fn any_word(&mut self) -> Result<String> {
+        match self.kind() {
+            Kind::Quoted | Kind::Word => {
+                let token = self.advance();
+                Ok(unquote_name(self.text(token)))
+            }
+            _ => self.fail(),
+        }
+    }
+
+    pub fn ident(&mut self) -> Result<Ident> {
+        let quoted = self.kind() == Kind::Quoted;
+        self.name().map(|name| if quoted { Ident::with_quote('`', name) } else { Ident::new(name) })
+    }
+
+    pub fn ident_after_dot(&mut self) -> Result<Ident> {
+        let quoted = self.kind() == Kind::Quoted;
+        self.any_word().map(|name| if quoted { Ident::with_quote('`', name) } else { Ident::new(name) })
+    }
+
+    /// `[database.]name`
+    pub fn table_name(&mut self) -> Result<TableName> {
+        // `.name` is the current database's (ODBC).
+        self.accept(Kind::Dot);
+        let name = self.name()?;
+        if self.accept(Kind::Dot) {
+            Ok(TableName { database: Some(name), name: self.any_word()? })
+        } else {
+            Ok(TableName { database: None, name })
+        }
+    }
+
+    pub fn object_name(&mut self) -> Result<ObjectName> {
+        let mut parts = vec![self.ident()?];
+        while self.accept(Kind::Dot) {
+            parts.push(self.ident_after_dot()?);
+        }
+        Ok(ObjectName::from(parts))
+    }
+
+    /// The value of a string token, adjacent strings joined.
+    pub fn string(&mut self) -> Result<String> {
+        let mut value = match self.kind() {
+            Kind::String | Kind::National => {
+                let token = self.advance();
+                self.string_value(token)
+            }
+            _ => return self.fail(),
+        };
+        while self.kind() == Kind::String {
+            let token = self.advance();
+            value.push_str(&self.string_value(token));
+        }
+        Ok(value)
+    }
+
+    pub fn string_value(&self, token: Token) -> String {
+        let text = self.text(token);
+        let text = if token.kind == Kind::National { &text[1..] } else { text };
+        let quote = char::from(text.as_bytes()[0]);
+        unescape(&text[1..text.len() - 1], quote, self.mode)
+    }
+
+    pub fn integer(&mut self) -> Result<u64> {
+        let token = self.peek();
+        match (token.kind, self.text(token).parse()) {
+            (Kind::Integer, Ok(value)) => {
+                self.advance();
+                Ok(value)
+            }
+            _ => self.fail(),
+        }
+    }
+
+    /// `@name` without the at sign and quotes.
+    pub fn user_variable(&mut self) -> Result<String> {
+        let token = self.expect(Kind::UserVariable)?;
+        Ok(self.variable_name(token))
+    }
+
+    pub fn variable_name(&self, token: Token) -> String {
+        let text = &self.text(token)[1..];
+        match text.as_bytes().first() {
+            Some(quote @ (b'\'' | b'"')) => unescape(&text[1..text.len() - 1], char::from(*quote), self.mode),
+            _ => unquote_name(text),
+        }
+    }
+
+    /// `'user'@'host'`, `user`, `CURRENT_USER()`: the last is an empty user name.
+    pub fn user_name(&mut self) -> Result<UserName> {
+        if self.accept_kw("CURRENT_USER") {
+            if self.accept(Kind::LParen) {
+                self.expect(Kind::RParen)?;
+            }
+            return Ok(UserName { user: String::new(), host: String::new() });
+        }
+        let user = if self.kind() == Kind::String { self.string()? } else { self.name()? };
+        let host = match self.kind() {
+            Kind::UserVariable => self.user_variable()?,
+            Kind::At => {
+                self.advance();
+                if self.kind() == Kind::String { self.string()? } else { self.any_word()? }
+            }
+            _ => "%".to_string(),
+        };
+        Ok(UserName { user, host: host.to_ascii_lowercase() })
+    }
+
+    /// A charset or collation: a name, a string, or BINARY.
+    pub fn charset_name(&mut self) -> Result<String> {
+        match self.kind() {
+            Kind::String => self.string(),
+            _ if self.is_any_kw(&["BINARY", "DEFAULT"]) => self.any_word(),
+            _ => self.name(),
+        }
+    }
+}

@@ -1,0 +1,480 @@
+//! Which statement begins here.
+//!
+//! Statements that MySQL has and Rauk has not yet become [`Statement::Unsupported`] with a name for error 1235; their text is not read
+//! further. What MySQL has not either is error 1064 at its first word.
+
+use super::cursor::{Parser, Result};
+use super::lexer::Kind;
+use super::statement::{PrepareSource, Statement};
+
+impl Parser<'_> {
+    pub fn statement(&mut self) -> Result<Statement> {
+        if self.is_query_start() {
+            return self.data_statement();
+        }
+        let token = self.peek();
+        if token.kind != Kind::Word {
+            return self.fail();
+        }
+        let word = self.text(token).to_ascii_uppercase();
+        match word.as_str() {
+            "INSERT" | "REPLACE" | "UPDATE" | "DELETE" => self.data_statement(),
+            "SET" => self.set(),
+            "SHOW" => self.show(),
+            "EXPLAIN" | "DESCRIBE" | "DESC" => self.describe(),
+            "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "XA" => self.transaction(&word),
+            "USE" => {
+                self.advance();
+                Ok(Statement::Use(self.name()?))
+            }
+            "CREATE" => self.create(),
+            "ALTER" => self.alter(),
+            "DROP" => self.drop_statement(),
+            "TRUNCATE" => {
+                self.advance();
+                self.accept_kw("TABLE");
+                Ok(Statement::TruncateTable(self.table_name()?))
+            }
+            "RENAME" => self.rename(),
+            "GRANT" => self.grant(),
+            "REVOKE" => self.revoke(),
+            "KILL" => {
+                self.advance();
+                let query_only = matches!(self.accept_any_kw(&["CONNECTION", "QUERY"]), Some("QUERY"));
+                Ok(Statement::Kill { query_only, id: self.expr()? })
+            }
+            "PREPARE" | "EXECUTE" | "DEALLOCATE" => self.prepared(&word),
+            "DO" => {
+                self.advance();
+                Ok(Statement::Do(self.comma_separated(Self::expr)?))
+            }
+            "LOCK" | "UNLOCK" => self.lock(),
+            "ANALYZE" | "CHECK" | "OPTIMIZE" | "REPAIR" | "CHECKSUM" => self.maintenance(&word),
+            "FLUSH" => {
+                self.advance();
+                let _ = self.accept_any_kw(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+                if self.at_end() {
+                    return self.fail();
+                }
+                let start = self.offset();
+                self.skip_rest();
+                Ok(Statement::Flush(self.sql[start..self.end_of_last()].to_ascii_uppercase()))
+            }
+            "LOAD" if self.is_kw_at(1, "INDEX") => self.unsupported("LOAD INDEX INTO CACHE"),
+            "LOAD" => self.unsupported("LOAD DATA"),
+            "CALL" => self.unsupported("CALL"),
+            "HANDLER" => self.unsupported("HANDLER"),
+            "SIGNAL" | "RESIGNAL" | "GET" => self.unsupported(&word),
+            "INSTALL" | "UNINSTALL" => self.unsupported(&format!("{word} PLUGIN")),
+            "CHANGE" | "RESET" | "PURGE" | "STOP" | "BINLOG" | "CLONE" | "SHUTDOWN" | "RESTART" | "HELP" | "IMPORT"
+            | "CACHE" => self.unsupported(&word),
+            _ => self.fail(),
+        }
+    }
+
+    /// SELECT, INSERT, REPLACE, UPDATE, DELETE.
+    pub fn data_statement(&mut self) -> Result<Statement> {
+        if self.is_any_kw(&["INSERT", "REPLACE"]) {
+            return self.insert();
+        }
+        if self.is_kw("UPDATE") {
+            return self.update();
+        }
+        if self.is_kw("DELETE") {
+            return self.delete();
+        }
+        if self.is_kw("WITH") && self.is_with_change() {
+            return self.unsupported("WITH in UPDATE and DELETE");
+        }
+        self.query().map(Statement::Query)
+    }
+
+    /// `WITH … UPDATE` or `WITH … DELETE`: the first such word outside parentheses decides.
+    fn is_with_change(&self) -> bool {
+        let mut depth = 0;
+        for ahead in 0.. {
+            match self.kind_at(ahead) {
+                Kind::LParen => depth += 1,
+                Kind::RParen => depth -= 1,
+                Kind::End => return false,
+                Kind::Word if depth == 0 => {
+                    if self.is_kw_at(ahead, "SELECT") {
+                        return false;
+                    }
+                    if self.is_kw_at(ahead, "UPDATE") || self.is_kw_at(ahead, "DELETE") {
+                        return true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    // Transactions
+
+    fn transaction(&mut self, word: &str) -> Result<Statement> {
+        self.advance();
+        match word {
+            "BEGIN" => {
+                self.accept_kw("WORK");
+                Ok(Statement::Begin { read_only: None, consistent_snapshot: false })
+            }
+            "START" => {
+                if self.is_any_kw(&["SLAVE", "REPLICA", "GROUP_REPLICATION"]) {
+                    return self.unsupported("Replication");
+                }
+                self.expect_kw("TRANSACTION")?;
+                let (mut read_only, mut consistent_snapshot) = (None, false);
+                while !self.at_end() {
+                    if self.accept_kws(&["READ", "ONLY"]) {
+                        read_only = Some(true);
+                    } else if self.accept_kws(&["READ", "WRITE"]) {
+                        read_only = Some(false);
+                    } else if self.accept_kws(&["WITH", "CONSISTENT", "SNAPSHOT"]) {
+                        consistent_snapshot = true;
+                    } else {
+                        return self.fail();
+                    }
+                    if !self.accept(Kind::Comma) {
+                        break;
+                    }
+                }
+                Ok(Statement::Begin { read_only, consistent_snapshot })
+            }
+            "COMMIT" => {
+                self.accept_kw("WORK");
+                let (chain, release) = self.completion()?;
+                Ok(Statement::Commit { chain, release })
+            }
+            "ROLLBACK" => {
+                self.accept_kw("WORK");
+                if self.accept_kw("TO") {
+                    self.accept_kw("SAVEPOINT");
+                    return Ok(Statement::RollbackToSavepoint(self.name()?));
+                }
+                let (chain, release) = self.completion()?;
+                Ok(Statement::Rollback { chain, release })
+            }
+            "SAVEPOINT" => Ok(Statement::Savepoint(self.name()?)),
+            "RELEASE" => {
+                self.expect_kw("SAVEPOINT")?;
+                Ok(Statement::ReleaseSavepoint(self.name()?))
+            }
+            _ => self.unsupported("XA transactions"),
+        }
+    }
+
+    /// `[AND [NO] CHAIN] [[NO] RELEASE]`
+    fn completion(&mut self) -> Result<(bool, bool)> {
+        let mut chain = false;
+        if self.accept_kw("AND") {
+            chain = !self.accept_kw("NO");
+            self.expect_kw("CHAIN")?;
+        }
+        let mut release = false;
+        if self.accept_kw("NO") {
+            self.expect_kw("RELEASE")?;
+        } else if self.accept_kw("RELEASE") {
+            release = true;
+        }
+        Ok((chain, release))
+    }
+
+    // Definitions
+
+    fn create(&mut self) -> Result<Statement> {
+        self.expect_kw("CREATE")?;
+        let replace = self.accept_kws(&["OR", "REPLACE"]);
+        if self.is_kw("DEFINER") || self.is_kw("ALGORITHM") || self.is_kw("SQL") {
+            let kind = self.find_kw(&["VIEW", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"]).unwrap_or("DEFINER");
+            return self.unsupported(&format!("CREATE {kind}"));
+        }
+        let temporary = self.accept_kw("TEMPORARY");
+        if replace && self.is_kw("TABLE") {
+            return self.fail();
+        }
+        if self.accept_kw("TABLE") {
+            return self.create_table(temporary);
+        }
+        if temporary || replace {
+            return match self.accept_any_kw(&["VIEW", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"]) {
+                Some(kind) if replace => self.unsupported(&format!("CREATE {kind}")),
+                _ => self.fail(),
+            };
+        }
+        if self.accept_any_kw(&["DATABASE", "SCHEMA"]).is_some() {
+            let if_not_exists = self.accept_kws(&["IF", "NOT", "EXISTS"]);
+            let name = self.name()?;
+            let (charset, collation) = self.database_options()?;
+            return Ok(Statement::CreateDatabase { name, if_not_exists, charset, collation });
+        }
+        if self.accept_kw("INDEX") {
+            return self.create_index(false);
+        }
+        if self.accept_kw("UNIQUE") {
+            self.expect_kw("INDEX")?;
+            return self.create_index(true);
+        }
+        if self.accept_kw("USER") {
+            return self.create_user();
+        }
+        if let Some(word) = self.accept_any_kw(&["FULLTEXT", "SPATIAL"]) {
+            return self.unsupported(&format!("CREATE {word} INDEX"));
+        }
+        if let Some(word) = self.accept_any_kw(&[
+            "VIEW",
+            "PROCEDURE",
+            "FUNCTION",
+            "AGGREGATE",
+            "TRIGGER",
+            "EVENT",
+            "SERVER",
+            "TABLESPACE",
+            "ROLE",
+            "RESOURCE",
+            "SEQUENCE",
+        ]) {
+            return self.unsupported(&format!("CREATE {word}"));
+        }
+        if self.accept_kw("UNDO") {
+            return self.unsupported("CREATE UNDO TABLESPACE");
+        }
+        if self.accept_kws(&["LOGFILE", "GROUP"]) {
+            return self.unsupported("CREATE LOGFILE GROUP");
+        }
+        self.fail()
+    }
+
+    /// The first of `keywords` that stands anywhere in the rest of the statement.
+    fn find_kw(&self, keywords: &[&'static str]) -> Option<&'static str> {
+        for ahead in 0.. {
+            if self.kind_at(ahead) == Kind::End {
+                return None;
+            }
+            if let Some(found) = keywords.iter().find(|k| self.is_kw_at(ahead, k)) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// Charset and collation of CREATE and ALTER DATABASE.
+    fn database_options(&mut self) -> Result<(Option<String>, Option<String>)> {
+        let (mut charset, mut collation) = (None, None);
+        loop {
+            self.accept_kw("DEFAULT");
+            if self.accept_kws(&["CHARACTER", "SET"]) || self.accept_kw("CHARSET") || self.accept_kws(&["CHAR", "SET"])
+            {
+                self.accept(Kind::Eq);
+                charset = Some(self.charset_name()?);
+            } else if self.accept_kw("COLLATE") {
+                self.accept(Kind::Eq);
+                collation = Some(self.charset_name()?);
+            } else if self.accept_kw("ENCRYPTION") || self.accept_kw("COMMENT") {
+                self.accept(Kind::Eq);
+                self.string()?;
+            } else if self.accept_kws(&["READ", "ONLY"]) {
+                self.accept(Kind::Eq);
+                self.advance();
+            } else {
+                return Ok((charset, collation));
+            }
+        }
+    }
+
+    fn alter(&mut self) -> Result<Statement> {
+        self.expect_kw("ALTER")?;
+        if self.accept_kw("TABLE") {
+            return self.alter_table();
+        }
+        if self.accept_any_kw(&["DATABASE", "SCHEMA"]).is_some() {
+            const OPTIONS: &[&str] = &["DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ"];
+            let name = if self.is_any_kw(OPTIONS) { None } else { Some(self.name()?) };
+            let (charset, collation) = self.database_options()?;
+            return Ok(Statement::AlterDatabase { name, charset, collation });
+        }
+        if self.accept_kw("USER") {
+            return self.alter_user();
+        }
+        if self.accept_kws(&["LOGFILE", "GROUP"]) {
+            return self.unsupported("ALTER LOGFILE GROUP");
+        }
+        match self.accept_any_kw(&[
+            "VIEW",
+            "PROCEDURE",
+            "FUNCTION",
+            "EVENT",
+            "SERVER",
+            "TABLESPACE",
+            "INSTANCE",
+            "RESOURCE",
+            "ALGORITHM",
+            "DEFINER",
+            "SQL",
+            "UNDO",
+            "SEQUENCE",
+        ]) {
+            Some("ALGORITHM" | "DEFINER" | "SQL") => self.unsupported("ALTER VIEW"),
+            Some(word) => self.unsupported(&format!("ALTER {word}")),
+            None => self.fail(),
+        }
+    }
+
+    fn drop_statement(&mut self) -> Result<Statement> {
+        self.expect_kw("DROP")?;
+        let temporary = self.accept_kw("TEMPORARY");
+        if self.accept_any_kw(&["TABLE", "TABLES"]).is_some() {
+            let if_exists = self.accept_kws(&["IF", "EXISTS"]);
+            let tables = self.table_names()?;
+            let _ = self.accept_any_kw(&["RESTRICT", "CASCADE"]);
+            return Ok(Statement::DropTable { tables, if_exists, temporary });
+        }
+        if temporary {
+            return self.fail();
+        }
+        if self.accept_any_kw(&["DATABASE", "SCHEMA"]).is_some() {
+            let if_exists = self.accept_kws(&["IF", "EXISTS"]);
+            return Ok(Statement::DropDatabase { name: self.name()?, if_exists });
+        }
+        if self.accept_kw("INDEX") {
+            return self.drop_index();
+        }
+        if self.accept_kw("USER") {
+            return self.drop_user();
+        }
+        if self.accept_kw("PREPARE") {
+            return Ok(Statement::Deallocate(self.name()?));
+        }
+        if self.accept_kws(&["LOGFILE", "GROUP"]) {
+            return self.unsupported("DROP LOGFILE GROUP");
+        }
+        match self.accept_any_kw(&[
+            "VIEW",
+            "PROCEDURE",
+            "FUNCTION",
+            "TRIGGER",
+            "EVENT",
+            "SERVER",
+            "TABLESPACE",
+            "ROLE",
+            "RESOURCE",
+            "SPATIAL",
+            "UNDO",
+            "SEQUENCE",
+        ]) {
+            Some(word) => self.unsupported(&format!("DROP {word}")),
+            None => self.fail(),
+        }
+    }
+
+    fn rename(&mut self) -> Result<Statement> {
+        self.expect_kw("RENAME")?;
+        if self.accept_kw("USER") {
+            return self.unsupported("RENAME USER");
+        }
+        if self.accept_any_kw(&["TABLE", "TABLES"]).is_none() {
+            return self.fail();
+        }
+        let pairs = self.comma_separated(|p| {
+            let old = p.table_name()?;
+            p.expect_kw("TO")?;
+            Ok((old, p.table_name()?))
+        })?;
+        Ok(Statement::RenameTable(pairs))
+    }
+
+    // The rest
+
+    fn prepared(&mut self, word: &str) -> Result<Statement> {
+        self.advance();
+        match word {
+            "PREPARE" => {
+                let name = self.name()?;
+                self.expect_kw("FROM")?;
+                let from = if self.kind() == Kind::UserVariable {
+                    PrepareSource::Variable(self.user_variable()?)
+                } else {
+                    PrepareSource::Text(self.string()?)
+                };
+                Ok(Statement::Prepare { name, from })
+            }
+            "EXECUTE" => {
+                if self.is_kw("IMMEDIATE") {
+                    return self.fail();
+                }
+                let name = self.name()?;
+                let using = if self.accept_kw("USING") { self.comma_separated(Self::user_variable)? } else { vec![] };
+                Ok(Statement::Execute { name, using })
+            }
+            _ => {
+                self.expect_kw("PREPARE")?;
+                Ok(Statement::Deallocate(self.name()?))
+            }
+        }
+    }
+
+    fn lock(&mut self) -> Result<Statement> {
+        let lock = self.accept_kw("LOCK");
+        if !lock {
+            self.expect_kw("UNLOCK")?;
+        }
+        if self.accept_kw("INSTANCE") {
+            return self.unsupported("LOCK INSTANCE FOR BACKUP");
+        }
+        if self.accept_any_kw(&["TABLES", "TABLE"]).is_none() {
+            return self.fail();
+        }
+        if !lock {
+            return Ok(Statement::UnlockTables);
+        }
+        let tables = self.comma_separated(|p| {
+            let table = p.table_name()?;
+            let explicit = p.accept_kw("AS");
+            if explicit || (p.is_name() && !p.is_any_kw(&["READ", "WRITE", "LOW_PRIORITY"])) {
+                p.name()?;
+            }
+            p.accept_kw("LOW_PRIORITY");
+            match p.accept_any_kw(&["READ", "WRITE"]) {
+                Some("READ") => {
+                    p.accept_kw("LOCAL");
+                    Ok((table, false))
+                }
+                Some(_) => Ok((table, true)),
+                None => p.fail(),
+            }
+        })?;
+        Ok(Statement::LockTables(tables))
+    }
+
+    fn maintenance(&mut self, word: &str) -> Result<Statement> {
+        self.advance();
+        let _ = self.accept_any_kw(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+        if self.accept_any_kw(&["TABLE", "TABLES"]).is_none() {
+            return self.fail();
+        }
+        let tables = self.table_names()?;
+        if word == "CHECKSUM" {
+            return self.unsupported("CHECKSUM TABLE");
+        }
+        if word == "ANALYZE" && (self.is_kw("UPDATE") || self.is_kw("DROP")) {
+            return self.unsupported("Histograms");
+        }
+        while self
+            .accept_any_kw(&[
+                "FOR",
+                "UPGRADE",
+                "QUICK",
+                "FAST",
+                "MEDIUM",
+                "EXTENDED",
+                "CHANGED",
+                "USE_FRM",
+                "PERSISTENT",
+                "ALL",
+            ])
+            .is_some()
+        {}
+        Ok(Statement::TableMaintenance { verb: word.to_ascii_lowercase(), tables })
+    }
+}

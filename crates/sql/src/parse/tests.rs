@@ -1,0 +1,387 @@
+//! The grammar as a whole: precedence against fully parenthesised forms, a corpus of statements, error places, deep and random input.
+
+use super::statement::*;
+use super::*;
+use proptest::prelude::*;
+use sqlparser::ast::{self, Expr, SelectItem, SetExpr};
+
+fn statement(sql: &str) -> Statement {
+    match parse(sql, Mode::default()) {
+        Ok(parsed) => parsed.statement,
+        Err(error) => panic!("{sql}: {error}"),
+    }
+}
+
+fn message(sql: &str) -> String {
+    parse(sql, Mode::default()).expect_err(sql).message
+}
+
+/// The expression with every operator in parentheses.
+fn full(expr: &Expr) -> String {
+    match expr {
+        Expr::BinaryOp { left, op, right } => format!("({} {op} {})", full(left), full(right)),
+        Expr::UnaryOp { op, expr } => format!("({op} {})", full(expr)),
+        Expr::Nested(inner) => full(inner),
+        Expr::Like { negated, expr, pattern, .. } => {
+            format!("({} {}LIKE {})", full(expr), if *negated { "NOT " } else { "" }, full(pattern))
+        }
+        Expr::RLike { expr, pattern, .. } => format!("({} REGEXP {})", full(expr), full(pattern)),
+        Expr::Between { expr, low, high, .. } => format!("({} BETWEEN {} AND {})", full(expr), full(low), full(high)),
+        Expr::InList { expr, list, .. } => {
+            format!("({} IN ({}))", full(expr), list.iter().map(full).collect::<Vec<_>>().join(", "))
+        }
+        Expr::IsNull(e) => format!("({} IS NULL)", full(e)),
+        Expr::IsNotNull(e) => format!("({} IS NOT NULL)", full(e)),
+        Expr::IsTrue(e) => format!("({} IS TRUE)", full(e)),
+        Expr::Cast { expr, data_type: ast::DataType::Binary(None), .. } => format!("(BINARY {})", full(expr)),
+        Expr::Collate { expr, collation } => format!("({} COLLATE {collation})", full(expr)),
+        Expr::Interval(i) => format!("INTERVAL {} {}", full(&i.value), i.leading_field.as_ref().unwrap()),
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn precedence() {
+    let cases = [
+        ("a OR b AND c", "(a OR (b AND c))"),
+        ("a || b && c", "(a OR (b AND c))"),
+        ("a XOR b AND c", "(a XOR (b AND c))"),
+        ("a OR b XOR c", "(a OR (b XOR c))"),
+        ("a XOR b = c", "(a XOR (b = c))"),
+        ("a = b XOR c = d", "((a = b) XOR (c = d))"),
+        ("a = b || c = d", "((a = b) OR (c = d))"),
+        ("NOT a = b", "(NOT (a = b))"),
+        ("NOT a AND b", "((NOT a) AND b)"),
+        ("NOT a LIKE b", "(NOT (a LIKE b))"),
+        ("NOT NOT a", "(NOT (NOT a))"),
+        ("!a = b", "((! a) = b)"),
+        ("!a + b", "((! a) + b)"),
+        ("a = b = c", "((a = b) = c)"),
+        ("a <=> b <> c", "((a <=> b) <> c)"),
+        ("a = b IS NULL", "((a = b) IS NULL)"),
+        ("a + b IS NOT NULL AND c", "(((a + b) IS NOT NULL) AND c)"),
+        ("a = b LIKE c", "(a = (b LIKE c))"),
+        ("a BETWEEN b AND c AND d", "((a BETWEEN b AND c) AND d)"),
+        ("a BETWEEN b + 1 AND c | d", "(a BETWEEN (b + 1) AND (c | d))"),
+        ("a IN (1, 2) = b", "((a IN (1, 2)) = b)"),
+        ("a | b & c", "(a | (b & c))"),
+        ("a & b << c", "(a & (b << c))"),
+        ("a << b + c", "(a << (b + c))"),
+        ("a + b * c", "(a + (b * c))"),
+        ("a - b - c", "((a - b) - c)"),
+        ("5 DIV 2 * 3", "((5 DIV 2) * 3)"),
+        ("5 * 3 MOD 2 / 7 % 4", "((((5 * 3) % 2) / 7) % 4)"),
+        ("a ^ b * c", "((a ^ b) * c)"),
+        ("a * b ^ c", "(a * (b ^ c))"),
+        ("-a ^ b", "((-a) ^ b)"),
+        ("-a * b", "((-a) * b)"),
+        ("~a & b", "((~a) & b)"),
+        ("- -1", "(-(-1))"),
+        ("BINARY a = b", "((BINARY a) = b)"),
+        ("a = BINARY b COLLATE utf8mb4_bin", "(a = (BINARY (b COLLATE utf8mb4_bin)))"),
+        ("a COLLATE x = b", "((a COLLATE x) = b)"),
+        ("@a := b = c", "(@a := (b = c))"),
+        ("1 + @a := 2 OR 3", "(1 + (@a := (2 OR 3)))"),
+        ("d + INTERVAL 1 DAY + INTERVAL '1:2' HOUR_MINUTE", "((d + INTERVAL 1 DAY) + INTERVAL '1:2' HOUR_MINUTE)"),
+        ("INTERVAL a + 1 MONTH + d", "(d + INTERVAL (a + 1) MONTH)"),
+        ("a REGEXP b | c", "(a REGEXP (b | c))"),
+        ("(a OR b) AND c", "((a OR b) AND c)"),
+        ("a IS TRUE AND b", "((a IS TRUE) AND b)"),
+    ];
+    for (sql, expected) in cases {
+        let expr = parse_expression(sql, Mode::default()).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        let squeezed = |s: &str| s.replace("(- ", "(-").replace("(~ ", "(~");
+        assert_eq!(squeezed(&full(&expr)), expected, "{sql}");
+    }
+    let concat = Mode { pipes_as_concat: true, ..Mode::default() };
+    assert_eq!(full(&parse_expression("a || b = c", concat).unwrap()), "((a || b) = c)");
+    let high = Mode { high_not_precedence: true, ..Mode::default() };
+    assert_eq!(full(&parse_expression("NOT a = b", high).unwrap()), "((NOT a) = b)");
+}
+
+#[test]
+fn operators_that_cannot_follow() {
+    for sql in [
+        "1 + NOT 1",
+        "a LIKE b + c",
+        "a = NOT b",
+        "a IN (1) IN (0)",
+        "a BETWEEN 1",
+        "1 +",
+        "(1",
+        "f(1,)",
+        "CASE END",
+        "a IS 5",
+    ] {
+        assert!(parse_expression(sql, Mode::default()).is_err(), "{sql}");
+    }
+}
+
+#[test]
+fn expressions_that_print_back() {
+    let cases = [
+        ("x'4D' + 0x4D", "X'4D' + X'4D'"),
+        ("b'101'", "B'101'"),
+        ("_utf8mb4'a' 'b'", "_utf8mb4 'ab'"),
+        ("'a' 'b' \"c\"", "'abc'"),
+        ("N'x'", "N'x'"),
+        ("COUNT(*)", "COUNT(*)"),
+        ("COUNT(DISTINCT a, b)", "COUNT(DISTINCT a, b)"),
+        ("GROUP_CONCAT(a ORDER BY b DESC SEPARATOR '-')", "GROUP_CONCAT(a ORDER BY b DESC SEPARATOR '-')"),
+        ("CASE a WHEN 1 THEN 2 ELSE 3 END", "CASE a WHEN 1 THEN 2 ELSE 3 END"),
+        ("CAST(a AS DECIMAL(10, 2))", "CAST(a AS DECIMAL(10,2))"),
+        ("CONVERT(a, UNSIGNED INTEGER)", "CONVERT(a, UNSIGNED)"),
+        ("CONVERT(a USING latin1)", "CONVERT(a USING latin1)"),
+        ("TRIM(LEADING 'x' FROM a)", "TRIM(LEADING 'x' FROM a)"),
+        ("SUBSTRING(a FROM 2 FOR 3)", "SUBSTRING(a, 2, 3)"),
+        ("POSITION('b' IN a)", "LOCATE('b', a)"),
+        ("EXTRACT(YEAR_MONTH FROM a)", "EXTRACT(YEAR_MONTH FROM a)"),
+        ("CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()"),
+        ("a SOUNDS LIKE b", "SOUNDEX(a) = SOUNDEX(b)"),
+        ("a NOT IN (SELECT 1)", "a NOT IN (SELECT 1 AS [1])"),
+        ("(a, b) = ROW(1, 2)", "(a, b) = (1, 2)"),
+        ("a->>'$.x' = 1", "a ->> '$.x' = 1"),
+        ("INTERVAL(1, 2, 3)", "INTERVAL(1, 2, 3)"),
+        ("TIMESTAMPDIFF(SQL_TSI_DAY, a, b)", "TIMESTAMPDIFF('DAY', a, b)"),
+        ("{d '2024-01-01'}", "DATE '2024-01-01'"),
+        ("IF(a, LEFT(b, 1), MOD(c, 2))", "IF(a, LEFT(b, 1), MOD(c, 2))"),
+        ("db.t.c + t.`d e`", "db.t.c + t.`d e`"),
+        ("@@GLOBAL.sql_mode", "@@GLOBAL.sql_mode"),
+        ("ROW_NUMBER() OVER (PARTITION BY a ORDER BY b)", "ROW_NUMBER() OVER (PARTITION BY a ORDER BY b)"),
+        ("a = ANY (SELECT 1 FROM t)", "a = ANY(SELECT 1 AS [1] FROM t)"),
+    ];
+    for (sql, expected) in cases {
+        let expr = parse_expression(sql, Mode::default()).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        assert_eq!(expr.to_string().replace("AS [1]]", "AS [1]"), expected, "{sql}");
+    }
+}
+
+#[test]
+fn column_names_are_the_text() {
+    let Statement::Query(query) =
+        statement("SELECT a, t.b, 1 +  2, 'x' 'y', count( * ) n, @@version, \"q\" AS 'r' FROM t")
+    else {
+        panic!()
+    };
+    let SetExpr::Select(select) = *query.body else { panic!() };
+    let names: Vec<String> = select
+        .projection
+        .iter()
+        .map(|item| match item {
+            SelectItem::UnnamedExpr(e) => format!("={e}"),
+            SelectItem::ExprWithAlias { alias, .. } if alias.quote_style == Some(AUTO_NAME) => {
+                format!("~{}", alias.value)
+            }
+            SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
+            _ => panic!(),
+        })
+        .collect();
+    assert_eq!(names, ["=a", "=t.b", "~1 +  2", "~x", "n", "~@@version", "r"]);
+}
+
+#[test]
+fn errors_name_the_place() {
+    let text = |near: &str, line: usize| {
+        format!(
+            "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax \
+             to use near '{near}' at line {line}"
+        )
+    };
+    assert_eq!(message("SELEC 1"), text("SELEC 1", 1));
+    assert_eq!(message("SELECT * FORM t"), text("FORM t", 1));
+    assert_eq!(message("SELECT 1\nFROM\nWHERE x"), text("WHERE x", 3));
+    assert_eq!(message("SELECT * FROM"), text("", 1));
+    assert_eq!(message("SELECT 'abc"), text("'abc", 1));
+    assert_eq!(message("SELECT 1 2"), text("2", 1));
+    assert_eq!(
+        message(&format!("SELECT * FROM t WHERE ) {}", "x".repeat(200))),
+        text(&format!(") {}", "x".repeat(78)), 1)
+    );
+    assert_eq!(message("INSERT INTO t VALUES (1,)"), text(")", 1));
+    assert_eq!(parse("", Mode::default()).unwrap_err().code, 1065);
+    assert_eq!(parse(" /* nothing */ -- here\n", Mode::default()).unwrap_err().code, 1065);
+    assert_eq!(parse(";", Mode::default()).unwrap_err().code, 1064);
+    assert_eq!(parse("SELECT 1 INTO OUTFILE 'x'", Mode::default()).unwrap_err().code, 1235);
+    assert_eq!(parse("SELECT * FROM (SELECT 1)", Mode::default()).unwrap_err().code, 1248);
+}
+
+#[test]
+fn version_comments_run_up_to_our_version() {
+    let show = |sql: &str| match statement(sql) {
+        Statement::Query(query) => query.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(show("SELECT 1 a /*!80036 , 2 b */"), "SELECT 1 AS a, 2 AS b");
+    assert_eq!(show("SELECT 1 a /*!80037 , 2 b */"), "SELECT 1 AS a");
+    assert_eq!(show("SELECT 1 a /*!999999 , 2 b */ /*M! , 3 c */"), "SELECT 1 AS a");
+    assert_eq!(show("/*! SELECT */ 1 a"), "SELECT 1 AS a");
+}
+
+#[test]
+fn statements_of_every_kind() {
+    for sql in include_str!("corpus.sql").split(";;\n").map(str::trim).filter(|s| !s.is_empty()) {
+        if let Err(error) = parse(sql, Mode::default()) {
+            panic!("{sql}\n{error}");
+        }
+    }
+}
+
+#[test]
+fn unsupported_statements_say_what_they_are() {
+    let cases = [
+        ("XA START 'x'", "XA transactions"),
+        ("LOAD DATA INFILE 'x' INTO TABLE t", "LOAD DATA"),
+        ("CREATE DEFINER=`root`@`%` PROCEDURE p() BEGIN END", "CREATE PROCEDURE"),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1", "CREATE VIEW"),
+        ("CREATE TRIGGER t BEFORE INSERT ON x FOR EACH ROW SET a = 1", "CREATE TRIGGER"),
+        ("CREATE LOGFILE GROUP lg ADD UNDOFILE 'x'", "CREATE LOGFILE GROUP"),
+        ("CREATE TABLESPACE ts ADD DATAFILE 'x'", "CREATE TABLESPACE"),
+        ("ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (1))", "ALTER TABLE ... PARTITION"),
+        ("UPDATE a, b SET a.x = b.x", "UPDATE of several tables"),
+        ("DELETE a FROM a JOIN b ON a.x = b.x", "DELETE from several tables"),
+        ("DELETE FROM a, b USING a JOIN b", "DELETE from several tables"),
+        ("HANDLER t OPEN", "HANDLER"),
+        ("CALL p(1)", "CALL"),
+    ];
+    for (sql, feature) in cases {
+        assert_eq!(statement(sql), Statement::Unsupported(feature.into()), "{sql}");
+    }
+}
+
+#[test]
+fn set_and_transactions() {
+    let Statement::Set(items) = statement(
+        "SET @a = 1, SESSION sql_mode = '', @@global.x := DEFAULT, autocommit=ON, NAMES utf8mb4 COLLATE utf8mb4_bin",
+    ) else {
+        panic!()
+    };
+    assert!(matches!(&items[0], SetItem::UserVariable { name, .. } if name == "a"));
+    assert!(
+        matches!(&items[1], SetItem::Variable { scope: Scope::Session, name, value: Some(_) } if name == "sql_mode")
+    );
+    assert!(matches!(&items[2], SetItem::Variable { scope: Scope::Global, name, value: None } if name == "x"));
+    assert!(
+        matches!(&items[3], SetItem::Variable { scope: Scope::Default, value: Some(Expr::Identifier(i)), .. } if i.value == "ON")
+    );
+    assert!(matches!(&items[4], SetItem::Names { charset: Some(c), collation: Some(_) } if c == "utf8mb4"));
+    assert_eq!(
+        statement("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY"),
+        Statement::Set(vec![SetItem::Transaction {
+            scope: Scope::Session,
+            isolation: Some(IsolationLevel::ReadCommitted),
+            read_only: Some(true)
+        }])
+    );
+    assert_eq!(
+        statement("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"),
+        Statement::Begin { read_only: Some(true), consistent_snapshot: true }
+    );
+    assert_eq!(statement("COMMIT AND CHAIN NO RELEASE"), Statement::Commit { chain: true, release: false });
+    assert_eq!(statement("ROLLBACK WORK TO SAVEPOINT `a b`"), Statement::RollbackToSavepoint("a b".into()));
+}
+
+#[test]
+fn definitions() {
+    let Statement::CreateTable(table) = statement(
+        "CREATE TABLE IF NOT EXISTS d.t (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(10) CHARACTER SET utf8mb4 \
+         COLLATE utf8mb4_bin DEFAULT 'x' COMMENT 'c', at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE \
+         CURRENT_TIMESTAMP(3), KEY k (name(5) DESC) USING HASH, UNIQUE KEY u (id, name), CONSTRAINT f FOREIGN KEY (id) REFERENCES o (id) \
+         ON DELETE CASCADE, CHECK (id > 0)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COMMENT='t' PARTITION BY KEY (id) PARTITIONS 4",
+    ) else {
+        panic!()
+    };
+    assert_eq!((table.columns.len(), table.constraints.len(), table.if_not_exists), (3, 4, true));
+    assert_eq!(table.partition_by, Some(PartitionBy::Key { columns: vec!["id".into()], partitions: Some(4) }));
+    assert_eq!(table.options[1], ("CHARSET".to_string(), "utf8mb4".to_string()));
+    assert_eq!(table.columns[0].data_type, ast::DataType::IntUnsigned(None));
+    let Statement::AlterTable { operations, .. } = statement(
+        "ALTER TABLE t ADD COLUMN a INT AFTER b, ADD (c INT, d INT), DROP COLUMN e, MODIFY f BIGINT FIRST, CHANGE g h TEXT, ADD INDEX \
+         (a), DROP PRIMARY KEY, DROP INDEX i, RENAME COLUMN j TO k, RENAME INDEX l TO m, RENAME TO n, ENGINE=InnoDB, ALTER o SET DEFAULT \
+         -1, ALGORITHM=INPLACE, LOCK=NONE, AUTO_INCREMENT=5",
+    ) else {
+        panic!()
+    };
+    assert_eq!(operations.len(), 17);
+    assert_eq!(operations[16], AlterOperation::Option { name: "AUTO_INCREMENT".into(), value: "5".into() });
+}
+
+#[test]
+fn grants() {
+    let Statement::Grant { privileges, database, table, users, grant_option } =
+        statement("GRANT SELECT, INSERT, ALL ON db.* TO 'a'@'%', b@localhost WITH GRANT OPTION")
+    else {
+        panic!()
+    };
+    assert_eq!(privileges, ["SELECT", "INSERT", "ALL PRIVILEGES"]);
+    assert_eq!((database.as_deref(), table, grant_option), (Some("db"), None, true));
+    assert_eq!(users[1], UserName { user: "b".into(), host: "localhost".into() });
+    assert!(matches!(
+        statement("CREATE USER u IDENTIFIED WITH mysql_native_password BY 'p'"),
+        Statement::CreateUser { users, .. }
+            if users[0].1 == Some(Authentication::Password { plugin: Some("mysql_native_password".into()), password: "p".into() })
+    ));
+}
+
+#[test]
+fn parameters_are_numbered() {
+    let parsed = parse("SELECT ? FROM t WHERE a = ? LIMIT ?", Mode::default()).unwrap();
+    assert_eq!(parsed.parameters, 3);
+    assert_eq!(parameter_index("?2"), Some(2));
+}
+
+/// Deep or long input ends in an error or a tree, on a stack as small as a worker's.
+#[test]
+fn deep_and_long_input() {
+    std::thread::Builder::new()
+        .stack_size(2 << 20)
+        .spawn(|| {
+            let deep = |open: &str, close: &str, n: usize| format!("SELECT {}1{}", open.repeat(n), close.repeat(n));
+            for n in [8, 100_000] {
+                for (open, close) in
+                    [("(", ")"), ("-", ""), ("NOT ", ""), ("f(", ")"), ("(SELECT ", ")"), ("CASE WHEN ", " THEN 1 END")]
+                {
+                    let result = parse(&deep(open, close, n), Mode::default());
+                    assert_eq!(result.is_ok(), n < 1000, "{open} {n}");
+                }
+            }
+            assert!(parse(&format!("SELECT {}", vec!["a = 1"; 50_000].join(" OR ")), Mode::default()).is_ok());
+            assert!(parse(&format!("SELECT {}", vec!["1"; MAX_CHAIN].join("+")), Mode::default()).is_ok());
+            assert!(parse(&format!("SELECT {}", vec!["1"; 100_000].join("+")), Mode::default()).is_err());
+            assert!(parse(&vec!["SELECT 1"; 100_000].join(" UNION "), Mode::default()).is_err());
+            let rows = format!("INSERT INTO t VALUES {}", vec!["(1, 'x')"; 50_000].join(","));
+            assert!(parse(&rows, Mode::default()).is_ok());
+        })
+        .unwrap()
+        .join()
+        .unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    /// Statements cut, joined and littered with bytes: no panic.
+    #[test]
+    fn mutated_statements_do_not_panic(seed in any::<u64>(), edits in proptest::collection::vec((any::<u16>(), any::<u8>(), any::<u16>()), 1..12)) {
+        let corpus: Vec<&str> = include_str!("corpus.sql").split(";;\n").collect();
+        let mut bytes = corpus[seed as usize % corpus.len()].as_bytes().to_vec();
+        for (place, what, other) in edits {
+            let place = if bytes.is_empty() { 0 } else { place as usize % bytes.len() };
+            match what % 4 {
+                0 if !bytes.is_empty() => { bytes.remove(place); }
+                1 => bytes.insert(place, b"'\"`()*/@;?.,-+ \\x0"[other as usize % 18]),
+                2 => bytes.truncate(place),
+                _ => {
+                    let donor = corpus[other as usize % corpus.len()].as_bytes();
+                    let cut = donor.len() / 2;
+                    bytes.splice(place..place, donor[cut..].iter().copied());
+                }
+            }
+        }
+        fuzz_parse(&bytes);
+    }
+
+    #[test]
+    fn random_text_does_not_panic(text in "\\PC{0,60}") {
+        fuzz_parse(text.as_bytes());
+    }
+}
