@@ -18,6 +18,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// The server's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const TABLE: TableId = TableId(1);
 const BY_K: IndexId = IndexId(1);
 const ROWS: i64 = 1_000_000;
