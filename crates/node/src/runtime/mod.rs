@@ -1,4 +1,9 @@
-//! What the node needs from whatever runs it.
+//! What the node needs from whatever runs it: time, timers, background tasks, parallel jobs, randomness, and an end.
+//!
+//! [`threads`] is the one of production; the simulator brings its own.
+pub mod threads;
+pub mod timer;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
