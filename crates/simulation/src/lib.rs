@@ -2,12 +2,14 @@
 //!
 //! Everything runs in one thread and draws from one seeded generator, so a failure is repeated by its seed: `cargo run -p rauk-simulation -- --seed S --seeds 1`.
 //!
-//! [`disk::SimDisk`] loses, tears, fills, fails and flips; [`crash`] decides when a life of the program ends; [`log_run`] puts the log alone through it.
+//! [`disk::SimDisk`] loses, tears, fills, fails and flips; [`crash`] decides when a life of the program ends; [`log_run`] and [`journal_run`] put the log and
+//! the catalog's journal alone through it, [`node`] a whole node with its clients.
 
 pub mod clock;
 pub mod crash;
 pub mod disk;
 pub mod journal_run;
 pub mod log_run;
+pub mod node;
 pub mod runtime;
 pub mod trace;

@@ -1,11 +1,12 @@
 //! `cargo run -p rauk-simulation -- --seeds N [--seed S]`: runs N seeds of every simulation, beginning with S, and stops at the first that fails, naming it.
 use rauk_simulation::journal_run::JournalRun;
 use rauk_simulation::log_run::LogRun;
+use rauk_simulation::node::NodeRun;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::time::Instant;
 
-const USAGE: &str = "usage: rauk-simulation [--seeds N] [--seed S] [--only log|journal]";
+const USAGE: &str = "usage: rauk-simulation [--seeds N] [--seed S] [--only log|journal|node]";
 
 type Simulation = (&'static str, fn(u64));
 
@@ -15,6 +16,9 @@ const ALL: &[Simulation] = &[
     }),
     ("journal", |seed| {
         JournalRun::new(seed).run(12);
+    }),
+    ("node", |seed| {
+        NodeRun::new(seed).run(5);
     }),
 ];
 

@@ -246,8 +246,10 @@ impl LockTable {
     pub fn cancel(&mut self, key: RowKey, txn: TxnId) {
         let Some(row) = self.rows.get_mut(key) else { return };
         if let Some(i) = row.queue.iter().position(|w| w.txn == txn) {
+            let heap = row.heap_bytes();
             row.queue.remove(i);
             row.grant(&mut self.granted);
+            self.heap = self.heap + row.heap_bytes() - heap;
         }
         let fresh = row.holders.iter().find(|h| h.txn == txn).and_then(|h| h.fresh);
         if let Some(before) = fresh {

@@ -76,6 +76,40 @@ impl Partition {
         result
     }
 
+    /// Visits the keys of up to `slice` index entries from `position` on, whatever versions they stand for, pending ones of others included: the keys at which a
+    /// locking scan of the request may find rows. A key comes once for each of its entries.
+    pub fn scan_keys(
+        &mut self,
+        request: &ScanRequest,
+        position: &mut ScanPosition,
+        slice: usize,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> Result<ScanEnd, Stop> {
+        let fragment = self.fragments.get(&request.table).ok_or(Stop::StaleSchema)?;
+        let at = request.index.and_then(|id| fragment.index_position(id)).ok_or(Stop::StaleSchema)?;
+        let start = std::mem::take(position);
+        let after = match &start {
+            ScanPosition::AfterEntry(key, id) => Some((key.as_slice(), *id)),
+            _ => None,
+        };
+        let (low, high) = (as_slices(&request.low), as_slices(&request.high));
+        if is_empty(low, high) {
+            return Ok(ScanEnd::Finished);
+        }
+        let (mut end, mut left) = (ScanEnd::Finished, slice);
+        fragment.indexes[at].tree.scan(low, high, request.reverse, after, &mut |key, id| {
+            visit(key);
+            left -= 1;
+            if left > 0 {
+                return ControlFlow::Continue(());
+            }
+            *position = ScanPosition::AfterEntry(key.to_vec(), id);
+            end = ScanEnd::More;
+            ControlFlow::Break(())
+        });
+        Ok(end)
+    }
+
     /// SERIALIZABLE: locks a range of an index against inserts, deletes and key changes by others, until the transaction ends.
     /// Hash-only indexes have ranges too (of one key, or all).
     pub fn lock_range(

@@ -152,20 +152,24 @@ impl Merge {
         let plain = ScanRequest { lock: None, ..self.request.clone() };
         let Source { partition, position, keys, bytes, items, rows, finished, .. } = source;
         while items.is_empty() && !*finished {
-            let visit = &mut |row: &rauk_kernel::ScanRow<'_>| {
-                if !keys_only && !filter(&row.row) {
-                    return Verdict::Skip;
-                }
-                keys.extend_from_slice(row.key);
-                if !keys_only {
+            let end = if keys_only {
+                // Others' pending keys too: when their rows are locked, they may have become what is there.
+                let visit = &mut |key: &[u8]| {
+                    keys.extend_from_slice(key);
+                    items.push((keys.len(), 0, 0));
+                };
+                txn.scan_keys(table, *partition, &plain, position, *rows, visit).await?
+            } else {
+                let visit = &mut |row: &rauk_kernel::ScanRow<'_>| {
+                    if !filter(&row.row) {
+                        return Verdict::Skip;
+                    }
+                    keys.extend_from_slice(row.key);
                     bytes.extend_from_slice(row.row.bytes());
-                }
-                items.push((keys.len(), bytes.len(), row.layout));
-                if items.len() >= *rows { Verdict::KeepAndStop } else { Verdict::Keep }
-            };
-            let end = match keys_only {
-                false => txn.scan_slice(table, *partition, &plain, position, SLICE, visit).await?,
-                true => txn.scan_unlocked(table, *partition, &plain, position, visit).await?,
+                    items.push((keys.len(), bytes.len(), row.layout));
+                    if items.len() >= *rows { Verdict::KeepAndStop } else { Verdict::Keep }
+                };
+                txn.scan_slice(table, *partition, &plain, position, SLICE, visit).await?
             };
             *finished = end == ScanEnd::Finished;
         }
@@ -203,18 +207,19 @@ impl Merge {
 }
 
 impl Transaction {
-    /// A slice of the newest committed state and own writes, without locks: to learn which keys there are.
-    async fn scan_unlocked(
+    /// The keys that a locking scan may find rows at.
+    async fn scan_keys(
         &mut self,
         table: &TableInfo,
         partition: u16,
         request: &ScanRequest,
         position: &mut ScanPosition,
-        visit: &mut (dyn FnMut(&rauk_kernel::ScanRow<'_>) -> Verdict + Send),
+        rows: usize,
+        visit: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<ScanEnd, NodeError> {
         self.check_killed()?;
         let view = crate::transaction::View { own_before: self.statement, at: ReadAt::Newest, conflict_after: None };
         let class = crate::executor::Class::Scan;
-        self.call(table, partition, class, view, |p, access| p.scan(request, position, SLICE, access, visit)).await
+        self.call(table, partition, class, view, |p, _| p.scan_keys(request, position, rows, visit)).await
     }
 }

@@ -264,7 +264,8 @@ impl Transaction {
     /// Undoes all writes with this number and above.
     fn undo_to(&mut self, number: u32) {
         let Some(txn) = &self.txn else { return };
-        if self.failed.is_none() && self.writes > 0 {
+        // Also without a finished write: one that was refused halfway has left a part.
+        if self.failed.is_none() {
             let id = txn.id;
             for &partition in &self.touched {
                 self.node.detach(partition, move |p| p.rollback_to(id, number));
