@@ -56,6 +56,11 @@ impl Digits {
 
     /// The shortest form of a double: `0.1`, `1e20`, `-0`. Infinities and NaN, which no column holds, print as Rust has them.
     pub fn push_shortest(&mut self, value: f64) {
+        // Whole numbers are common, and their digits are those of an integer.
+        if value.abs() < 1e15 && value.trunc() == value && (value != 0.0 || value.is_sign_positive()) {
+            write!(self, "{}", value as i64).expect("at most 16 bytes");
+            return;
+        }
         let mut scientific = Digits::new();
         write!(scientific, "{value:e}").expect("at most 25 bytes");
         self.push_scientific(scientific.as_bytes());

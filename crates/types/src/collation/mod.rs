@@ -130,6 +130,16 @@ impl Collation {
         matches!(self, Collation::Binary | Collation::Utf8mb4Bin)
     }
 
+    /// Weights of the ASCII characters, 0 for those that are ignored, for collations with 16-bit weights.
+    #[inline]
+    fn ascii_weights(self) -> &'static [u16; 128] {
+        match self {
+            Collation::Utf8mb4GeneralCi => GENERAL_CI.ascii_weights(),
+            Collation::Utf8mb4UnicodeCi => UNICODE_CI.ascii_weights(),
+            _ => UCA_0900.ascii_weights(),
+        }
+    }
+
     /// Weight of a space, for collations with 16-bit weights.
     fn space(self) -> u16 {
         match self {
@@ -176,7 +186,22 @@ impl Collation {
                 while same > 0 && [a, b].iter().any(|t| t.get(same).is_some_and(|byte| byte & 0xC0 == 0x80)) {
                     same -= 1;
                 }
-                self.compare_weights(&a[same..], &b[same..])
+                let (a, b) = (&a[same..], &b[same..]);
+                // As long as both have ASCII that is not ignored, one character is one weight.
+                let ascii = self.ascii_weights();
+                let weight = |byte: u8| if byte < 0x80 { ascii[usize::from(byte)] } else { 0 };
+                let mut equal = 0;
+                for (x, y) in a.iter().zip(b) {
+                    let (x, y) = (weight(*x), weight(*y));
+                    if x == 0 || y == 0 {
+                        break;
+                    }
+                    if x != y {
+                        return x.cmp(&y);
+                    }
+                    equal += 1;
+                }
+                self.compare_weights(&a[equal..], &b[equal..])
             }
         }
     }
@@ -225,17 +250,12 @@ impl Collation {
     pub fn sort_key(self, text: &[u8], out: &mut Vec<u8>) {
         match self {
             Collation::Binary => out.extend_from_slice(text),
+            Collation::Utf8mb4Bin => self.emit_key(text, |bytes| out.extend_from_slice(bytes)),
             Collation::Utf8mb40900AiCi => {
-                out.reserve(text.len() * 2);
                 let mut rest = text;
-                while let Some((&byte, after)) = rest.split_first() {
-                    if byte < 0x80 {
-                        let weight = UCA_0900.ascii(byte);
-                        if weight != 0 {
-                            out.extend_from_slice(&weight.to_be_bytes());
-                        }
-                        rest = after;
-                    } else {
+                while !rest.is_empty() {
+                    rest = append_ascii(UCA_0900.ascii_weights(), None, rest, out);
+                    if !rest.is_empty() {
                         let (code, length) = first_char(rest);
                         weights_0900(code, &mut |weight| out.extend_from_slice(&weight.to_be_bytes()));
                         rest = &rest[length..];
@@ -243,8 +263,25 @@ impl Collation {
                 }
             }
             _ => {
-                out.reserve(text.len() * 2 + 3);
-                self.emit_key(text, |bytes| out.extend_from_slice(bytes));
+                let (ascii, space) = (self.ascii_weights(), self.space());
+                let mut padding = Padding::new(space);
+                let mut rest = text;
+                while !rest.is_empty() {
+                    if padding.held == 0 {
+                        rest = append_ascii(ascii, Some(space), rest, out);
+                    }
+                    if !rest.is_empty() {
+                        let (code, length) = first_char(rest);
+                        let mut append = |weight: u16, mark: Option<u8>| {
+                            out.extend_from_slice(&weight.to_be_bytes());
+                            out.extend(mark);
+                        };
+                        self.char_weights(code, &mut |weight| padding.push(weight, &mut append));
+                        rest = &rest[length..];
+                    }
+                }
+                out.extend_from_slice(&space.to_be_bytes());
+                out.push(PAD_END);
             }
         }
     }
@@ -254,28 +291,32 @@ impl Collation {
     pub(crate) fn emit_key(self, text: &[u8], mut emit: impl FnMut(&[u8])) {
         match self {
             Collation::Binary => emit(text),
-            Collation::Utf8mb40900AiCi => self.text_weights(text, |weight| emit(&weight.to_be_bytes())),
+            Collation::Utf8mb40900AiCi => {
+                let mut chunk = Chunk::new(emit);
+                self.text_weights(text, |weight| chunk.push(weight, None));
+                chunk.flush();
+            }
             Collation::Utf8mb4Bin => {
-                let mut padding = Padding::new(b' ');
-                for &byte in text {
-                    padding.push(byte, &mut |byte, mark| match mark {
-                        None => emit(&[byte]),
-                        Some(mark) => emit(&[byte, mark]),
-                    });
+                let mut rest = trim_spaces(text);
+                while let Some(space) = rest.iter().position(|byte| *byte == b' ') {
+                    emit(&rest[..space]);
+                    let spaces = &rest[space..];
+                    let count = spaces.iter().take_while(|byte| **byte == b' ').count();
+                    rest = &spaces[count..];
+                    let mark = if rest[0] < b' ' { PAD_BELOW } else { PAD_ABOVE };
+                    for _ in 0..count {
+                        emit(&[b' ', mark]);
+                    }
                 }
+                emit(rest);
                 emit(&[b' ', PAD_END]);
             }
             Collation::Utf8mb4GeneralCi | Collation::Utf8mb4UnicodeCi => {
-                let mut emit = |weight: u16, mark: Option<u8>| {
-                    let [high, low] = weight.to_be_bytes();
-                    match mark {
-                        None => emit(&[high, low]),
-                        Some(mark) => emit(&[high, low, mark]),
-                    }
-                };
+                let mut chunk = Chunk::new(emit);
                 let mut padding = Padding::new(self.space());
-                self.text_weights(text, |weight| padding.push(weight, &mut emit));
-                emit(self.space(), Some(PAD_END));
+                self.text_weights(text, |weight| padding.push(weight, &mut |weight, mark| chunk.push(weight, mark)));
+                chunk.push(self.space(), Some(PAD_END));
+                chunk.flush();
             }
         }
     }
@@ -291,6 +332,63 @@ impl Collation {
             let mark = if self == Collation::Utf8mb4Bin { 2 } else { 3 };
             out.truncate((out.len() - mark).max(start));
         }
+    }
+}
+
+/// Appends the weights of the ASCII characters at the beginning of `text` and returns what follows. Those without weight are ignored; with a
+/// `stop`, both they and those that weigh `stop` end the run instead.
+#[inline]
+fn append_ascii<'a>(ascii: &[u16; 128], stop: Option<u16>, text: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
+    let weight = |byte: u8| ascii[usize::from(byte & 0x7F)];
+    let length = match stop {
+        None => text.iter().position(|byte| *byte >= 0x80),
+        Some(stop) => text.iter().position(|byte| {
+            let weight = weight(*byte);
+            *byte >= 0x80 || weight == stop || weight == 0
+        }),
+    };
+    let (run, rest) = text.split_at(length.unwrap_or(text.len()));
+    let start = out.len();
+    out.resize(start + 2 * run.len(), 0);
+    let mut end = start;
+    for byte in run {
+        // What is ignored is written over by the next.
+        let weight = weight(*byte);
+        out[end..end + 2].copy_from_slice(&weight.to_be_bytes());
+        end += if weight == 0 { 0 } else { 2 };
+    }
+    out.truncate(end);
+    rest
+}
+
+/// Gathers weights, so that they are given out in larger pieces.
+struct Chunk<E> {
+    bytes: [u8; 64],
+    length: usize,
+    emit: E,
+}
+
+impl<E: FnMut(&[u8])> Chunk<E> {
+    fn new(emit: E) -> Self {
+        Chunk { bytes: [0; 64], length: 0, emit }
+    }
+
+    #[inline]
+    fn push(&mut self, weight: u16, mark: Option<u8>) {
+        if self.length + 3 > self.bytes.len() {
+            self.flush();
+        }
+        self.bytes[self.length..self.length + 2].copy_from_slice(&weight.to_be_bytes());
+        self.length += 2;
+        if let Some(mark) = mark {
+            self.bytes[self.length] = mark;
+            self.length += 1;
+        }
+    }
+
+    fn flush(&mut self) {
+        (self.emit)(&self.bytes[..self.length]);
+        self.length = 0;
     }
 }
 
