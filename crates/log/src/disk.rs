@@ -1,4 +1,8 @@
 //! All disk access goes through [`Disk`], so that the simulator can tear, lose, fill and flip.
+//!
+//! What a caller may rely on, and no more: a sector of 512 bytes is written wholly or not at all; what `sync_data` returned for stays; what was written
+//! since may be there in part, in any order; files made, renamed and removed since the last `sync_dir` of their directory may be there or not.
+//! After a failed `sync_data` nothing is known of what was not synced before.
 use std::io;
 use std::sync::Arc;
 
@@ -23,9 +27,14 @@ pub trait DiskFile: Send + Sync {
     }
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
     fn write_all_at(&self, buffer: &[u8], offset: u64) -> io::Result<()>;
-    /// Makes room for `length` bytes (posix_fallocate): later writes within it do not fail for lack of space.
+    /// Makes room for `length` bytes (posix_fallocate): the file is at least as long afterwards, and later writes within it do not fail for lack of space.
     fn allocate(&self, length: u64) -> io::Result<()>;
     fn set_len(&self, length: u64) -> io::Result<()>;
-    /// fdatasync.
+    /// fdatasync: contents and length are durable when it returns.
     fn sync_data(&self) -> io::Result<()>;
+}
+
+/// The directory part of a path, empty for the root.
+pub(crate) fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(dir, _)| dir)
 }

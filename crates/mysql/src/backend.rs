@@ -22,6 +22,9 @@ pub struct ConnectionInfo {
     pub found_rows: bool,
     /// CLIENT_IGNORE_SPACE.
     pub ignore_space: bool,
+    /// CLIENT_INTERACTIVE: idle for `interactive_timeout` instead of `wait_timeout`.
+    pub interactive: bool,
+    /// OpenSSL's name of the cipher; `None` without TLS.
     pub tls_cipher: Option<String>,
     /// Connection attributes (`program_name`, …).
     pub attributes: Vec<(String, String)>,

@@ -1,11 +1,20 @@
 //! The open database: tables, DDL, counters, usage, life and end.
+
+use crate::checkpoint;
+use crate::commit::group::FlushPolicy;
 use crate::error::NodeError;
+use crate::node::Node;
+use crate::recovery;
 use crate::runtime::Runtime;
+use crate::status::{Counters, LockWaitInfo, TransactionInfo};
+use crate::table::TableInfo;
 use crate::transaction::{Transaction, TxnOptions};
+use rauk_kernel::partition::TableUsage;
 use rauk_log::Disk;
+use rauk_manage::Command;
 use rauk_types::{IndexId, TableId, TableSchema};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
@@ -17,176 +26,233 @@ pub enum Durability {
 
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// Of a new database; an old one keeps what it was made with.
     pub partitions: u16,
     pub durability: Durability,
     pub memory_limit: u64,
+    /// Bytes of old versions, over all partitions; beyond, the oldest snapshots fail.
     pub history_limit: u64,
     pub segment_bytes: u64,
     /// A checkpoint begins when the redo log has grown by this much since the last.
     pub checkpoint_redo_bytes: u64,
+    /// Who makes the log durable.
+    pub flush: FlushPolicy,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            partitions: 8,
+            durability: Durability::Fsync,
+            memory_limit: 4 << 30,
+            history_limit: 1 << 30,
+            segment_bytes: 64 << 20,
+            checkpoint_redo_bytes: 256 << 20,
+            flush: FlushPolicy::Adaptive,
+        }
+    }
 }
 
 /// One node's database. Cheap to clone.
 #[derive(Clone)]
-pub struct Database {}
+pub struct Database {
+    pub(crate) node: Arc<Node>,
+}
 
 /// A table as open statements hold it; plans keep it. Its schema is fixed: after a DDL the handle is stale and
 /// [`Transaction::use_table`] says so.
 #[derive(Clone)]
 pub struct TableHandle {
-    schema: Arc<TableSchema>,
+    info: Arc<TableInfo>,
 }
 
 impl TableHandle {
+    pub(crate) fn new(info: Arc<TableInfo>) -> TableHandle {
+        TableHandle { info }
+    }
+
     pub fn schema(&self) -> &Arc<TableSchema> {
-        &self.schema
+        &self.info.schema
+    }
+
+    pub(crate) fn info(&self) -> &Arc<TableInfo> {
+        &self.info
+    }
+
+    /// Encodes primary keys of this table, made once.
+    pub fn primary_key(&self) -> &rauk_types::KeyDef {
+        &self.info.primary
+    }
+
+    /// Encodes keys of a unique index of this table, made once.
+    pub fn unique_key(&self, index: IndexId) -> Option<&rauk_types::KeyDef> {
+        self.info.unique(index).map(|u| &u.key)
+    }
+
+    /// Whether a DDL has changed or dropped the table since.
+    pub fn is_stale(&self) -> bool {
+        !self.info.shared.is_current(self.info.schema.version)
     }
 }
 
-#[allow(unused_variables)]
+impl std::fmt::Debug for TableHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let TableSchema { database, name, version, .. } = &*self.info.schema;
+        write!(f, "TableHandle({database}.{name} version {version})")
+    }
+}
+
 impl Database {
-    /// Opens or creates the database: loads the catalog and the newest checkpoint, replays the redo log.
+    /// Opens or creates the database: loads the catalog and the newest checkpoint, replays the redo log. `progress` gets a line now and then while that
+    /// takes long.
     pub fn open(
         config: Config,
         disk: Arc<dyn Disk>,
         runtime: Arc<dyn Runtime>,
         progress: &dyn Fn(&str),
     ) -> Result<Database, NodeError> {
-        todo!()
+        let node = recovery::open(config, disk, runtime, progress)?;
+        checkpoint::background::start(&node);
+        Ok(Database { node })
     }
 
     pub fn begin(&self, options: TxnOptions) -> Transaction {
-        todo!()
+        Transaction::new(self.node.clone(), options)
     }
 
     /// The newest definition.
     pub fn table(&self, database: &str, name: &str) -> Result<TableHandle, NodeError> {
-        todo!()
+        let found = self.node.tables.by_name(database, name);
+        found
+            .map(TableHandle::new)
+            .ok_or_else(|| NodeError::NoSuchTable { database: database.into(), table: name.into() })
     }
 
     pub fn table_by_id(&self, id: TableId) -> Option<TableHandle> {
-        todo!()
+        self.node.tables.by_id(id).map(TableHandle::new)
     }
 
     /// Names of all databases, sorted.
     pub fn databases(&self) -> Vec<String> {
-        todo!()
+        self.node.catalog.lock().catalog().databases().map(|d| d.name.clone()).collect()
     }
 
     /// Base tables of a database (index tables left out), sorted by name.
     pub fn tables(&self, database: &str) -> Result<Vec<Arc<TableSchema>>, NodeError> {
-        todo!()
-    }
-
-    // DDL: each call waits for transactions that use the table (at most `wait`, then 1205), is durable when it returns, and after a crash is wholly there or not at all.
-
-    pub async fn create_database(&self, name: &str, collation: rauk_types::Collation) -> Result<(), NodeError> {
-        todo!()
-    }
-
-    /// Drops its tables as well; gives how many.
-    pub async fn drop_database(&self, name: &str, wait: Duration) -> Result<u64, NodeError> {
-        todo!()
+        let catalog = self.node.catalog.lock();
+        let catalog = catalog.catalog();
+        if catalog.database(database).is_none() {
+            return Err(rauk_manage::CatalogError::UnknownDatabase(database.into()).into());
+        }
+        Ok(catalog.tables_of(database).cloned().collect())
     }
 
     pub fn database_collation(&self, name: &str) -> Option<rauk_types::Collation> {
-        todo!()
-    }
-
-    /// `schema` has ids of columns and indexes set; table ids, index tables of unique indexes, layouts and versions are made here.
-    pub async fn create_table(&self, schema: TableSchema) -> Result<(), NodeError> {
-        todo!()
-    }
-
-    pub async fn drop_table(&self, database: &str, name: &str, wait: Duration) -> Result<(), NodeError> {
-        todo!()
-    }
-
-    /// Replaces the table by an empty one with a new id; AUTO_INCREMENT starts again.
-    pub async fn truncate_table(&self, database: &str, name: &str, wait: Duration) -> Result<(), NodeError> {
-        todo!()
-    }
-
-    /// Renames all or none, in one step. Each pair is ((database, name), (database, name)).
-    pub async fn rename_tables(
-        &self,
-        pairs: &[((String, String), (String, String))],
-        wait: Duration,
-    ) -> Result<(), NodeError> {
-        todo!()
-    }
-
-    /// Changes a definition: the caller gives the wanted columns (kept ones with their ids) and indexes (kept ones with their ids and index tables);
-    /// new indexes are built, dropped ones go, rows are not copied. Duplicates met by a new unique index: `Refused` with 1062.
-    pub async fn alter_table(&self, old: &TableHandle, new: TableSchema, wait: Duration) -> Result<(), NodeError> {
-        todo!()
+        self.node.catalog.lock().catalog().database(name).map(|d| d.collation)
     }
 
     // Counters
 
     /// Reserves `count` consecutive AUTO_INCREMENT numbers and gives the first (1 in a new table).
     pub fn next_auto_increment(&self, table: TableId, count: u64) -> Result<u64, NodeError> {
-        todo!()
+        self.known(table)?.shared.auto_increment.take(count, &self.node.log)
     }
 
     /// An explicit value was stored: the counter goes above it.
     pub fn observe_auto_increment(&self, table: TableId, value: u64) -> Result<(), NodeError> {
-        todo!()
+        self.known(table)?.shared.auto_increment.observe(value, &self.node.log)
     }
 
     /// The next number that would be given, as SHOW CREATE TABLE prints it.
     pub fn peek_auto_increment(&self, table: TableId) -> u64 {
-        todo!()
+        self.node.tables.by_id(table).map_or(1, |t| t.shared.auto_increment.peek())
+    }
+
+    fn known(&self, table: TableId) -> Result<Arc<TableInfo>, NodeError> {
+        self.node.tables.by_id(table).ok_or(NodeError::StaleSchema)
     }
 
     // The key-value part of the catalog: users, grants and persisted variables are stored here by SQL, each change durable when it returns.
 
     pub fn setting(&self, key: &str) -> Option<String> {
-        todo!()
+        self.node.catalog.lock().catalog().setting(key).map(str::to_owned)
     }
 
     pub fn settings_with_prefix(&self, prefix: &str) -> Vec<(String, String)> {
-        todo!()
+        let catalog = self.node.catalog.lock();
+        catalog.catalog().settings_with_prefix(prefix).map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
     }
 
     /// `None` removes. All or none.
     pub fn set_settings(&self, changes: &[(String, Option<String>)]) -> Result<(), NodeError> {
-        todo!()
+        self.node.check_running()?;
+        self.node.change_catalog(&Command::Settings { changes: changes.to_vec() })?;
+        Ok(())
     }
 
     // For the operator
 
-    pub fn table_usage(&self, table: TableId) -> rauk_kernel::partition::TableUsage {
-        todo!()
+    /// Rows and bytes of a table, all partitions together. Partitions that are busy this moment are counted as they were lately.
+    pub fn table_usage(&self, table: TableId) -> TableUsage {
+        self.node.tables.by_id(table).map(|t| self.node.usage(&t)).unwrap_or_default()
     }
 
-    /// Approximate number of index entries or rows between two encoded keys, for planning. Never waits.
+    /// Approximate number of index entries or rows of a table, for planning. Never waits.
     pub fn estimate_rows(&self, table: TableId, index: Option<IndexId>) -> u64 {
-        todo!()
+        // Every row has one entry in every index.
+        let _ = index;
+        self.table_usage(table).rows
     }
 
     pub fn memory_used(&self) -> u64 {
-        todo!()
+        self.node.budget.used()
     }
 
     pub fn memory_limit(&self) -> u64 {
-        todo!()
+        self.node.budget.limit()
     }
 
     pub fn set_memory_limit(&self, bytes: u64) {
-        todo!()
+        self.node.budget.set_limit(bytes);
     }
 
     pub fn partition_count(&self) -> u16 {
-        todo!()
+        self.node.partition_count()
+    }
+
+    pub fn durability(&self) -> Durability {
+        self.node.config.durability
+    }
+
+    /// Transactions that hold locks or have written, by id.
+    pub fn transactions(&self) -> Vec<TransactionInfo> {
+        self.node.transaction_infos()
+    }
+
+    /// Who waits for whose row locks.
+    pub fn locks(&self) -> Vec<LockWaitInfo> {
+        self.node.lock_wait_infos()
+    }
+
+    /// Counts since the database was opened.
+    pub fn counters(&self) -> Counters {
+        self.node.counters()
     }
 
     pub async fn checkpoint(&self) -> Result<(), NodeError> {
-        todo!()
+        self.node.check_running()?;
+        checkpoint::run(&self.node, false).await
     }
 
     /// Ends background work, flushes, writes a checkpoint and closes. Transactions that are open fail from now on.
     pub async fn shutdown(&self) -> Result<(), NodeError> {
-        todo!()
+        if self.node.stopping.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let result = checkpoint::run(&self.node, true).await;
+        // Even if there was no room for a checkpoint, the log has everything.
+        let flushed = self.node.group.flush_all().await;
+        self.node.group.close();
+        result.and(flushed)
     }
 }

@@ -1,4 +1,6 @@
 //! What can go wrong in a node.
+use rauk_log::LogError;
+use rauk_manage::{CatalogError, StoreError};
 use rauk_types::{ErrorClass, MysqlError, error::codes};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +49,33 @@ impl NodeError {
             NodeError::Fatal(_) => ErrorClass::Fatal,
             NodeError::NoSuchTable { .. } | NodeError::Refused(_) => ErrorClass::Permanent,
             _ => ErrorClass::Temporary,
+        }
+    }
+}
+
+impl From<LogError> for NodeError {
+    fn from(error: LogError) -> Self {
+        match error {
+            LogError::DiskFull(what) => NodeError::DiskFull(what),
+            LogError::RecordTooLarge(_) => {
+                NodeError::Refused(MysqlError::new(codes::UNKNOWN_ERROR, format!("transaction too large: {error}")))
+            }
+            other => NodeError::Fatal(other.to_string()),
+        }
+    }
+}
+
+impl From<CatalogError> for NodeError {
+    fn from(error: CatalogError) -> Self {
+        NodeError::Refused(error.into())
+    }
+}
+
+impl From<StoreError> for NodeError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused(error) => error.into(),
+            StoreError::Log(error) => error.into(),
         }
     }
 }

@@ -2,15 +2,40 @@
 //!
 //! The node is runtime-agnostic: its futures need only wakers, and time, background work and randomness come through [`Runtime`], disk access
 //! through [`rauk_log::Disk`], so that the same code runs under threads in production and under the seeded single-thread simulator.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`database`] | the door: open, begin, tables, counters, end |
+//! | [`transaction`], [`scan`] | reads and writes |
+//! | `executor` | one at a time on a partition, without threads that wait |
+//! | `commit` | group commit; commits under way |
+//! | `locks` | waits for rows, deadlocks; metadata locks |
+//! | `table` | definitions with what is derived from them; counters; index tables |
+//! | `ddl` | changing definitions |
+//! | `checkpoint`, `recovery` | from memory to disk and back |
+//! | [`runtime`] | time, timers, threads |
+//! | [`status`] | what the operator sees |
 
+mod checkpoint;
+mod commit;
 pub mod database;
+mod ddl;
 pub mod error;
+pub mod executor;
+mod locks;
+mod node;
+mod recovery;
 pub mod runtime;
 pub mod scan;
+pub mod status;
+mod table;
 pub mod transaction;
 
+pub use commit::group::FlushPolicy;
 pub use database::{Config, Database, Durability, TableHandle};
+pub use ddl::{Convert, TableName};
 pub use error::NodeError;
 pub use runtime::Runtime;
+pub use runtime::threads::{Threads, block_on};
 pub use scan::{ScanBatch, ScanCursor, ScanSpec};
-pub use transaction::{InsertOutcome, Isolation, Lock, Savepoint, Transaction, TxnOptions};
+pub use transaction::{InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Transaction, TxnOptions, UpdateOutcome};

@@ -1,8 +1,15 @@
 //! The `rauk` binary: one program that is the database, its shell and its tools.
 
+mod backend;
+mod bench;
 mod config;
+mod demo;
+mod http;
+mod metrics;
+mod shell;
+mod start;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use config::{KEYS, Settings};
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,33 +18,57 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn command() -> Command {
-    let settings = |command: Command| {
-        KEYS.iter()
-            .fold(command, |command, key| {
-                command.arg(Arg::new(key.name).long(key.name).value_name(key.value_name).help(key.help))
-            })
-            .arg(
-                Arg::new("config")
-                    .long("config")
-                    .value_name("FILE.toml")
-                    .env("RAUK_CONFIG")
-                    .help("Settings in TOML, under the same names"),
-            )
-    };
     Command::new("rauk")
         .about("An always-on, in-memory, durable SQL database that MySQL clients talk to")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(settings(Command::new("start").about("Start the database and serve MySQL clients")))
+        .subcommand(with_settings(Command::new("start").about("Start the database and serve MySQL clients")))
+        .subcommand(with_settings(Command::new("demo").about("Start, load a small sample, show a few statements, go on serving")))
+        .subcommand(
+            Command::new("sql")
+                .about("A small SQL shell; reads statements from a prompt, from -e, or from standard input")
+                .disable_help_flag(true)
+                .arg(Arg::new("help").long("help").action(ArgAction::Help).help("Print help"))
+                .arg(text("host", "ADDRESS", "Server").short('h').default_value("127.0.0.1"))
+                .arg(text("port", "PORT", "Port").short('P').value_parser(value_parser!(u16)).default_value("3306"))
+                .arg(text("socket", "PATH", "Unix socket instead").short('S'))
+                .arg(text("user", "NAME", "User").short('u').default_value("root"))
+                .arg(text("password", "TEXT", "Password").short('p').env("MYSQL_PWD").hide_env_values(true))
+                .arg(text("database", "NAME", "Database").short('D'))
+                .arg(text("execute", "STATEMENT", "Run this and leave").short('e')),
+        )
+        .subcommand(
+            Command::new("bench").about("Measure").subcommand_required(true).subcommand(
+                Command::new("sql")
+                    .about("sysbench and single inserts, on servers started for the run")
+                    .arg(text("against", "SERVER", "Peer of the same run").value_parser(["mariadb"]))
+                    .arg(text("seconds", "N", "Seconds a round").value_parser(value_parser!(u64).range(1..3600)).default_value("10"))
+                    .arg(text("rounds", "N", "Rounds on each server").value_parser(value_parser!(u64).range(1..100)).default_value("3"))
+                    .arg(text("threads", "N", "Client threads").value_parser(value_parser!(u64).range(1..1024)).default_value("8"))
+                    .arg(text("table-size", "N", "Rows of sysbench's table").value_parser(value_parser!(u64)).default_value("100000"))
+                    .arg(text("inserts", "N", "Single inserts a run").value_parser(value_parser!(u64)).default_value("100000"))
+                    .arg(text("only", "TEXT", "Workloads whose name contains this"))
+                    .arg(text("durability", "WHICH", "fsync or relaxed").value_parser(["fsync", "relaxed"]).default_value("fsync"))
+                    .arg(text("json", "FILE", "Write the figures as JSON too")),
+            ),
+        )
+}
+
+fn text(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+fn with_settings(command: Command) -> Command {
+    let config = text("config", "FILE.toml", "Settings in TOML, under the same names").env("RAUK_CONFIG");
+    KEYS.iter().fold(command, |command, key| command.arg(text(key.name, key.value_name, key.help))).arg(config)
 }
 
 fn settings(arguments: &ArgMatches) -> Result<Settings, String> {
     let file = match arguments.get_one::<String>("config") {
         None => None,
         Some(name) => {
-            let text =
-                std::fs::read_to_string(name).map_err(|e| format!("cannot read configuration file {name}: {e}"))?;
+            let text = std::fs::read_to_string(name).map_err(|e| format!("cannot read configuration file {name}: {e}"))?;
             Some((name.clone(), text))
         }
     };
@@ -47,10 +78,51 @@ fn settings(arguments: &ArgMatches) -> Result<Settings, String> {
     Settings::load(file, std::env::vars(), &flags).map_err(|e| e.to_string())
 }
 
+fn run_start(arguments: &ArgMatches) -> Result<(), String> {
+    let settings = settings(arguments)?;
+    start::initialise_log(&settings);
+    let running = start::start(&settings)?;
+    println!("{}", running.ready_line(&settings));
+    start::wait_for_signal()?;
+    running.stop()
+}
+
+fn run_shell(arguments: &ArgMatches) -> Result<(), String> {
+    let get = |name: &str| arguments.get_one::<String>(name).cloned();
+    shell::run(&shell::ShellOptions {
+        host: get("host").expect("has a default"),
+        port: *arguments.get_one::<u16>("port").expect("has a default"),
+        socket: get("socket"),
+        user: get("user").expect("has a default"),
+        password: get("password"),
+        database: get("database"),
+        execute: get("execute"),
+    })
+}
+
+fn run_bench(arguments: &ArgMatches) -> Result<(), String> {
+    let Some(("sql", arguments)) = arguments.subcommand() else { unreachable!("clap requires a subcommand") };
+    let number = |name: &str| *arguments.get_one::<u64>(name).expect("has a default");
+    bench::sql(&bench::SqlOptions {
+        against_mariadb: arguments.contains_id("against") && arguments.get_one::<String>("against").is_some(),
+        seconds: number("seconds"),
+        rounds: number("rounds") as usize,
+        threads: number("threads") as usize,
+        table_size: number("table-size"),
+        inserts: number("inserts"),
+        only: arguments.get_one::<String>("only").cloned(),
+        json: arguments.get_one::<String>("json").cloned(),
+        durability: arguments.get_one::<String>("durability").expect("has a default").clone(),
+    })
+}
+
 fn main() -> ExitCode {
     let arguments = command().get_matches();
     let result = match arguments.subcommand() {
-        Some(("start", arguments)) => settings(arguments).map(|_| ()),
+        Some(("start", arguments)) => run_start(arguments),
+        Some(("demo", arguments)) => settings(arguments).and_then(|settings| demo::run(&settings)),
+        Some(("sql", arguments)) => run_shell(arguments),
+        Some(("bench", arguments)) => run_bench(arguments),
         _ => unreachable!("clap requires a subcommand"),
     };
     match result {

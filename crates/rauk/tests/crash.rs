@@ -12,8 +12,8 @@
 mod common;
 
 use common::{Rauk, rauk_command};
-use mysql::prelude::Queryable;
 use mysql::Conn;
+use mysql::prelude::Queryable;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,9 @@ struct World {
 
 fn create(connection: &mut Conn) -> mysql::Result<()> {
     connection.query_drop("CREATE DATABASE IF NOT EXISTS bank")?;
-    connection.query_drop("CREATE TABLE IF NOT EXISTS bank.accounts (id INT PRIMARY KEY, balance BIGINT NOT NULL, KEY (balance))")?;
+    connection.query_drop(
+        "CREATE TABLE IF NOT EXISTS bank.accounts (id INT PRIMARY KEY, balance BIGINT NOT NULL, KEY (balance))",
+    )?;
     connection.query_drop(
         "CREATE TABLE IF NOT EXISTS bank.transfers (client INT, number INT, source INT NOT NULL, target INT NOT NULL, amount INT NOT NULL, \
          name VARCHAR(40) NOT NULL, PRIMARY KEY (client, number), UNIQUE KEY (name), KEY (source, amount))",
@@ -71,7 +73,9 @@ fn transfer(connection: &mut Conn, rng: &mut StdRng, client: u64, number: u64, k
 fn write(mut connection: Conn, seed: u64, client: u64, world: &World) {
     let known = &world.clients[client as usize];
     let mut rng = StdRng::seed_from_u64(seed);
-    let mut number = match connection.query_first::<Option<u64>, _>(format!("SELECT MAX(number) FROM bank.transfers WHERE client = {client}")) {
+    let mut number = match connection
+        .query_first::<Option<u64>, _>(format!("SELECT MAX(number) FROM bank.transfers WHERE client = {client}"))
+    {
         Ok(row) => row.flatten().unwrap_or(0) + 1,
         Err(_) => return,
     };
@@ -138,10 +142,12 @@ fn check(connection: &mut Conn, world: &World, what: &str) {
         // A commit without an answer that is there now counts from here on.
         known.acknowledged.store(count, Ordering::SeqCst);
     }
-    let found: Vec<i64> = connection.query("SELECT balance FROM bank.accounts ORDER BY id").expect("accounts can be read");
+    let found: Vec<i64> =
+        connection.query("SELECT balance FROM bank.accounts ORDER BY id").expect("accounts can be read");
     assert_eq!(found, balances, "{what}: balances are not what the transfers say");
-    let by_index: Vec<i64> =
-        connection.query("SELECT balance FROM bank.accounts FORCE INDEX (balance) WHERE balance > -1000000000 ORDER BY balance").expect("read by index");
+    let by_index: Vec<i64> = connection
+        .query("SELECT balance FROM bank.accounts FORCE INDEX (balance) WHERE balance > -1000000000 ORDER BY balance")
+        .expect("read by index");
     let mut sorted = balances.clone();
     sorted.sort();
     assert_eq!(by_index, sorted, "{what}: the index on balance differs from the rows");
@@ -207,10 +213,10 @@ fn killed_at_every_fault_point() {
     for (i, point) in rauk_log::fault::ALL.iter().enumerate() {
         let mut any = false;
         for hit in [1, 2, 7] {
-            let mut command = command(data.path());
-            command.env("RAUK_FAULT", format!("{point}:abort@{hit}"));
+            let mut faulty = command(data.path());
+            faulty.env("RAUK_FAULT", format!("{point}:abort@{hit}"));
             // The point may lie in recovery: then the process ends before it is ready.
-            match Rauk::start_with(command) {
+            match Rauk::start_with(faulty) {
                 Err(_) => {
                     any = true;
                     fired += 1;
@@ -222,8 +228,14 @@ fn killed_at_every_fault_point() {
                         let threads = load(&server, &world, i as u64 * 100 + hit);
                         let ddl = connection
                             .query_drop(format!("CREATE TABLE IF NOT EXISTS bank.extra{i} (id INT PRIMARY KEY, v INT)"))
-                            .and_then(|()| connection.query_drop(format!("INSERT INTO bank.extra{i} VALUES (1, 1), (2, 2)")))
-                            .and_then(|()| connection.query_drop(format!("ALTER TABLE bank.extra{i} ADD UNIQUE KEY u (v), ADD COLUMN w INT")))
+                            .and_then(|()| {
+                                connection.query_drop(format!("INSERT INTO bank.extra{i} VALUES (1, 1), (2, 2)"))
+                            })
+                            .and_then(|()| {
+                                connection.query_drop(format!(
+                                    "ALTER TABLE bank.extra{i} ADD UNIQUE KEY u (v), ADD COLUMN w INT"
+                                ))
+                            })
                             .and_then(|()| connection.query_drop(format!("TRUNCATE TABLE bank.extra{i}")))
                             .and_then(|()| connection.query_drop(format!("DROP TABLE bank.extra{i}")));
                         let ended = server.wait(Duration::from_millis(if ddl.is_err() { 2000 } else { 700 })).is_some();
@@ -259,4 +271,3 @@ fn killed_at_every_fault_point() {
     println!("{fired} crashes at {} fault points; never reached here: {silent:?}", rauk_log::fault::ALL.len());
     assert!(fired as usize >= rauk_log::fault::ALL.len(), "only {fired} of the faults happened; silent: {silent:?}");
 }
-

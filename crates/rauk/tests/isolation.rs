@@ -78,7 +78,10 @@ fn play(server: &Rauk, database: &str, script: &str) -> Result<(), String> {
         }
         let mut wanted = Vec::new();
         while let Some((_, line)) = lines.next_if(|(_, l)| {
-            !l.starts_with("level ") && !l.starts_with("setup ") && l.get(1..3) != Some("> ") && !(l.len() == 2 && l.ends_with('<'))
+            !l.starts_with("level ")
+                && !l.starts_with("setup ")
+                && l.get(1..3) != Some("> ")
+                && !(l.len() == 2 && l.ends_with('<'))
         }) {
             wanted.push(line.trim().to_string());
         }
@@ -99,7 +102,8 @@ fn play(server: &Rauk, database: &str, script: &str) -> Result<(), String> {
 #[test]
 fn scripts() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/isolation");
-    let mut files: Vec<_> = std::fs::read_dir(directory).expect("scripts are there").map(|e| e.expect("readable").path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(directory).expect("scripts are there").map(|e| e.expect("readable").path()).collect();
     files.sort();
     assert!(files.len() >= 20, "only {} scripts were found", files.len());
     let data = tempfile::tempdir().expect("a temporary directory");

@@ -70,13 +70,22 @@ pub mod codes {
     }
     codes! {
         CANT_CREATE_TABLE = 1005 b"HY000";
+        CANT_CREATE_DB = 1006 b"HY000";
         DB_CREATE_EXISTS = 1007 b"HY000";
         DB_DROP_EXISTS = 1008 b"HY000";
         CHECKREAD = 1020 b"HY000";
         DISK_FULL = 1021 b"HY000";
         DUP_KEY = 1022 b"23000";
+        ERROR_ON_READ = 1024 b"HY000";
+        ERROR_ON_WRITE = 1026 b"HY000";
+        GET_ERRNO = 1030 b"HY000";
+        KEY_NOT_FOUND = 1032 b"HY000";
+        OPEN_AS_READONLY = 1036 b"HY000";
+        OUTOFMEMORY = 1037 b"HY001";
         OUT_OF_SORTMEMORY = 1038 b"HY001";
         CON_COUNT = 1040 b"08004";
+        OUT_OF_RESOURCES = 1041 b"HY000";
+        BAD_HOST = 1042 b"08S01";
         HANDSHAKE = 1043 b"08S01";
         DBACCESS_DENIED = 1044 b"42000";
         ACCESS_DENIED = 1045 b"28000";
@@ -91,11 +100,13 @@ pub mod codes {
         BAD_FIELD = 1054 b"42S22";
         WRONG_FIELD_WITH_GROUP = 1055 b"42000";
         WRONG_GROUP_FIELD = 1056 b"42000";
+        WRONG_SUM_SELECT = 1057 b"42000";
         WRONG_VALUE_COUNT = 1058 b"21S01";
         TOO_LONG_IDENT = 1059 b"42000";
         DUP_FIELDNAME = 1060 b"42S21";
         DUP_KEYNAME = 1061 b"42000";
         DUP_ENTRY = 1062 b"23000";
+        WRONG_FIELD_SPEC = 1063 b"42000";
         PARSE_ERROR = 1064 b"42000";
         EMPTY_QUERY = 1065 b"42000";
         NONUNIQ_TABLE = 1066 b"42000";
@@ -105,15 +116,18 @@ pub mod codes {
         TOO_MANY_KEY_PARTS = 1070 b"42000";
         TOO_LONG_KEY = 1071 b"42000";
         KEY_COLUMN_DOES_NOT_EXIST = 1072 b"42000";
+        BLOB_USED_AS_KEY = 1073 b"42000";
         TOO_BIG_FIELDLENGTH = 1074 b"42000";
         WRONG_AUTO_KEY = 1075 b"42000";
         FORCING_CLOSE = 1080 b"08S01";
         WRONG_SUB_KEY = 1089 b"HY000";
         CANT_REMOVE_ALL_FIELDS = 1090 b"42000";
         CANT_DROP_FIELD_OR_KEY = 1091 b"42000";
+        UPDATE_TABLE_USED = 1093 b"HY000";
         NO_SUCH_THREAD = 1094 b"HY000";
         KILL_DENIED = 1095 b"HY000";
         NO_TABLES_USED = 1096 b"HY000";
+        TOO_BIG_SET = 1097 b"HY000";
         BLOB_CANT_HAVE_DEFAULT = 1101 b"42000";
         WRONG_DB_NAME = 1102 b"42000";
         WRONG_TABLE_NAME = 1103 b"42000";
@@ -121,86 +135,319 @@ pub mod codes {
         UNKNOWN_TABLE = 1109 b"42S02";
         FIELD_SPECIFIED_TWICE = 1110 b"42000";
         INVALID_GROUP_FUNC_USE = 1111 b"HY000";
+        UNSUPPORTED_EXTENSION = 1112 b"42000";
         TABLE_MUST_HAVE_COLUMNS = 1113 b"42000";
         RECORD_FILE_FULL = 1114 b"HY000";
         UNKNOWN_CHARACTER_SET = 1115 b"42000";
-        TOO_MANY_FIELDS = 1117 b"42000";
+        TOO_MANY_TABLES = 1116 b"HY000";
+        TOO_MANY_FIELDS = 1117 b"HY000";
         TOO_BIG_ROWSIZE = 1118 b"42000";
+        HOST_IS_BLOCKED = 1129 b"HY000";
+        HOST_NOT_PRIVILEGED = 1130 b"HY000";
+        PASSWORD_NO_MATCH = 1133 b"42000";
         WRONG_VALUE_COUNT_ON_ROW = 1136 b"21S01";
+        INVALID_USE_OF_NULL = 1138 b"22004";
+        REGEXP_ERROR = 1139 b"42000";
         MIX_OF_GROUP_FUNC_AND_FIELDS = 1140 b"42000";
         NONEXISTING_GRANT = 1141 b"42000";
         TABLEACCESS_DENIED = 1142 b"42000";
+        COLUMNACCESS_DENIED = 1143 b"42000";
+        ILLEGAL_GRANT_FOR_TABLE = 1144 b"42000";
         NO_SUCH_TABLE = 1146 b"42S02";
+        NONEXISTING_TABLE_GRANT = 1147 b"42000";
+        NOT_ALLOWED_COMMAND = 1148 b"42000";
         SYNTAX_ERROR = 1149 b"42000";
+        ABORTING_CONNECTION = 1152 b"08S01";
         NET_PACKET_TOO_LARGE = 1153 b"08S01";
         NET_PACKETS_OUT_OF_ORDER = 1156 b"08S01";
-        PRIMARY_CANT_HAVE_NULL = 1171 b"42000";
+        NET_UNCOMPRESS_ERROR = 1157 b"08S01";
+        NET_READ_ERROR = 1158 b"08S01";
+        NET_READ_INTERRUPTED = 1159 b"08S01";
+        NET_ERROR_ON_WRITE = 1160 b"08S01";
+        NET_WRITE_INTERRUPTED = 1161 b"08S01";
+        TOO_LONG_STRING = 1162 b"42000";
+        WRONG_COLUMN_NAME = 1166 b"42000";
+        WRONG_KEY_COLUMN = 1167 b"42000";
+        DUP_UNIQUE = 1169 b"23000";
         BLOB_KEY_WITHOUT_LENGTH = 1170 b"42000";
+        PRIMARY_CANT_HAVE_NULL = 1171 b"42000";
+        TOO_MANY_ROWS = 1172 b"42000";
+        REQUIRES_PRIMARY_KEY = 1173 b"42000";
+        UPDATE_WITHOUT_KEY_IN_SAFE_MODE = 1175 b"HY000";
         KEY_DOES_NOT_EXITS = 1176 b"42000";
+        CHECK_NOT_IMPLEMENTED = 1178 b"42000";
+        CANT_DO_THIS_DURING_AN_TRANSACTION = 1179 b"25000";
         ERROR_DURING_COMMIT = 1180 b"HY000";
+        ERROR_DURING_ROLLBACK = 1181 b"HY000";
+        LOCK_OR_ACTIVE_TRANSACTION = 1192 b"HY000";
         UNKNOWN_SYSTEM_VARIABLE = 1193 b"HY000";
+        TOO_MANY_USER_CONNECTIONS = 1203 b"42000";
+        SET_CONSTANTS_ONLY = 1204 b"HY000";
         LOCK_WAIT_TIMEOUT = 1205 b"HY000";
+        LOCK_TABLE_FULL = 1206 b"HY000";
         WRONG_ARGUMENTS = 1210 b"HY000";
         LOCK_DEADLOCK = 1213 b"40001";
         CANNOT_ADD_FOREIGN = 1215 b"HY000";
+        NO_REFERENCED_ROW = 1216 b"23000";
+        ROW_IS_REFERENCED = 1217 b"23000";
+        WRONG_USAGE = 1221 b"HY000";
         WRONG_NUMBER_OF_COLUMNS_IN_SELECT = 1222 b"21000";
+        DUP_ARGUMENT = 1225 b"HY000";
+        USER_LIMIT_REACHED = 1226 b"42000";
         SPECIFIC_ACCESS_DENIED = 1227 b"42000";
         LOCAL_VARIABLE = 1228 b"HY000";
         GLOBAL_VARIABLE = 1229 b"HY000";
         NO_DEFAULT = 1230 b"42000";
         WRONG_VALUE_FOR_VAR = 1231 b"42000";
         WRONG_TYPE_FOR_VAR = 1232 b"42000";
+        VAR_CANT_BE_READ = 1233 b"HY000";
+        CANT_USE_OPTION_HERE = 1234 b"42000";
         NOT_SUPPORTED_YET = 1235 b"42000";
         INCORRECT_GLOBAL_LOCAL_VAR = 1238 b"HY000";
+        WRONG_FK_DEF = 1239 b"42000";
         OPERAND_COLUMNS = 1241 b"21000";
         SUBQUERY_NO_1_ROW = 1242 b"21000";
         UNKNOWN_STMT_HANDLER = 1243 b"HY000";
+        AUTO_CONVERT = 1246 b"HY000";
         ILLEGAL_REFERENCE = 1247 b"42S22";
         DERIVED_MUST_HAVE_ALIAS = 1248 b"42000";
-        CONFLICTING_DECLARATIONS = 1302 b"HY000";
+        TABLENAME_NOT_ALLOWED_HERE = 1250 b"42000";
+        NOT_SUPPORTED_AUTH_MODE = 1251 b"08004";
+        COLLATION_CHARSET_MISMATCH = 1253 b"42000";
+        CUT_VALUE_GROUP_CONCAT = 1260 b"HY000";
+        WARN_TOO_FEW_RECORDS = 1261 b"01000";
         WARN_TOO_MANY_RECORDS = 1262 b"01000";
+        WARN_NULL_TO_NOTNULL = 1263 b"22004";
         WARN_DATA_OUT_OF_RANGE = 1264 b"22003";
         WARN_DATA_TRUNCATED = 1265 b"01000";
         CANT_AGGREGATE_2COLLATIONS = 1267 b"HY000";
+        CANT_AGGREGATE_3COLLATIONS = 1270 b"HY000";
+        CANT_AGGREGATE_NCOLLATIONS = 1271 b"HY000";
         UNKNOWN_COLLATION = 1273 b"HY000";
         WRONG_NAME_FOR_INDEX = 1280 b"42000";
         UNKNOWN_STORAGE_ENGINE = 1286 b"42000";
         WARN_DEPRECATED_SYNTAX = 1287 b"HY000";
+        NON_UPDATABLE_TABLE = 1288 b"HY000";
+        OPTION_PREVENTS_STATEMENT = 1290 b"HY000";
+        DUPLICATED_VALUE_IN_TYPE = 1291 b"HY000";
         TRUNCATED_WRONG_VALUE = 1292 b"22007";
+        INVALID_ON_UPDATE = 1294 b"HY000";
+        UNSUPPORTED_PS = 1295 b"HY000";
+        UNKNOWN_TIME_ZONE = 1298 b"HY000";
+        WARN_INVALID_TIMESTAMP = 1299 b"HY000";
+        INVALID_CHARACTER_STRING = 1300 b"HY000";
+        WARN_ALLOWED_PACKET_OVERFLOWED = 1301 b"HY000";
+        CONFLICTING_DECLARATIONS = 1302 b"HY000";
+        SP_ALREADY_EXISTS = 1304 b"42000";
         SP_DOES_NOT_EXIST = 1305 b"42000";
         QUERY_INTERRUPTED = 1317 b"70100";
+        SP_WRONG_NO_OF_ARGS = 1318 b"42000";
+        WRONG_OBJECT = 1347 b"HY000";
+        NONUPDATEABLE_COLUMN = 1348 b"HY000";
         NO_DEFAULT_FOR_FIELD = 1364 b"HY000";
         DIVISION_BY_ZERO = 1365 b"22012";
         TRUNCATED_WRONG_VALUE_FOR_FIELD = 1366 b"HY000";
         ILLEGAL_VALUE_FOR_TYPE = 1367 b"22007";
+        PS_MANY_PARAM = 1390 b"HY000";
+        KEY_PART_0 = 1391 b"HY000";
         CANNOT_USER = 1396 b"HY000";
         DATA_TOO_LONG = 1406 b"22001";
-        WRONG_STRING_LENGTH = 1470 b"HY000";
+        CANT_CREATE_USER_WITH_GRANT = 1410 b"42000";
+        WRONG_VALUE_FOR_TYPE = 1411 b"HY000";
         TABLE_DEF_CHANGED = 1412 b"HY000";
         SP_NO_RETSET = 1415 b"0A000";
+        STMT_HAS_NO_OPEN_CURSOR = 1421 b"HY000";
         TOO_BIG_SCALE = 1425 b"42000";
         TOO_BIG_PRECISION = 1426 b"42000";
         M_BIGGER_THAN_D = 1427 b"42000";
+        STACK_OVERRUN_NEED_MORE = 1436 b"HY000";
+        TOO_BIG_DISPLAYWIDTH = 1439 b"42000";
         DATETIME_FUNCTION_OVERFLOW = 1441 b"22008";
+        ROW_IS_REFERENCED_2 = 1451 b"23000";
+        NO_REFERENCED_ROW_2 = 1452 b"23000";
+        MAX_PREPARED_STMT_COUNT_REACHED = 1461 b"42000";
+        NON_GROUPING_FIELD_USED = 1463 b"42000";
+        AUTOINC_READ_FAILED = 1467 b"HY000";
+        WRONG_STRING_LENGTH = 1470 b"HY000";
+        ILLEGAL_HA_CREATE_OPTION = 1478 b"HY000";
+        FIELD_NOT_FOUND_PART = 1488 b"HY000";
+        UNIQUE_KEY_NEED_ALL_FIELDS_IN_PF = 1503 b"HY000";
+        PLUGIN_IS_NOT_LOADED = 1524 b"HY000";
+        WRONG_VALUE = 1525 b"HY000";
+        CANT_CHANGE_TX_CHARACTERISTICS = 1568 b"25001";
         WRONG_PARAMCOUNT_TO_NATIVE_FCT = 1582 b"42000";
         WRONG_PARAMETERS_TO_NATIVE_FCT = 1583 b"42000";
+        WRONG_PARAMETERS_TO_STORED_FCT = 1584 b"42000";
         DUP_ENTRY_WITH_KEY_NAME = 1586 b"23000";
+        NEED_REPREPARE = 1615 b"HY000";
+        TOO_LONG_TABLE_COMMENT = 1628 b"HY000";
+        TOO_LONG_FIELD_COMMENT = 1629 b"HY000";
+        FUNC_INEXISTENT_NAME_COLLISION = 1630 b"42000";
+        TOO_LONG_INDEX_COMMENT = 1688 b"HY000";
+        DATA_OUT_OF_RANGE = 1690 b"22003";
+        ACCESS_DENIED_NO_PASSWORD = 1698 b"28000";
+        TRUNCATE_ILLEGAL_FK = 1701 b"42000";
         INDEX_COLUMN_TOO_LONG = 1709 b"HY000";
         READ_ONLY_TRANSACTION = 1792 b"25006";
-        UNKNOWN_TIME_ZONE = 1298 b"HY000";
-        CANT_CHANGE_TX_CHARACTERISTICS = 1568 b"25001";
-        PARTITION_FUNC_NOT_ALLOWED = 1503 b"HY000";
-        UNSUPPORTED_EXTENSION = 1112 b"42000";
-        DATA_OUT_OF_RANGE = 1690 b"22003";
-        INVALID_JSON_TEXT = 3140 b"22032";
-        UNSUPPORTED_PS = 1295 b"HY000";
+        NOT_VALID_PASSWORD = 1819 b"HY000";
         MUST_CHANGE_PASSWORD = 1820 b"HY000";
-        LOCK_NOWAIT = 3572 b"HY000";
+        DUP_INDEX = 1831 b"HY000";
+        MALFORMED_PACKET = 1835 b"HY000";
+        READ_ONLY_MODE = 1836 b"HY000";
+        ALTER_OPERATION_NOT_SUPPORTED = 1845 b"0A000";
+        ALTER_OPERATION_NOT_SUPPORTED_REASON = 1846 b"0A000";
+        ACCESS_DENIED_CHANGE_USER = 1873 b"28000";
+        INVALID_ARGUMENT_FOR_LOGARITHM = 3020 b"2201E";
+        QUERY_TIMEOUT = 3024 b"HY000";
+        ACCOUNT_LOCKED = 3118 b"HY000";
+        INVALID_JSON_TEXT = 3140 b"22032";
         INVALID_JSON_TEXT_IN_PARAM = 3141 b"22032";
+        INVALID_JSON_PATH = 3143 b"42000";
+        INVALID_JSON_CHARSET = 3144 b"22032";
+        INVALID_TYPE_FOR_JSON = 3146 b"22032";
+        JSON_USED_AS_KEY = 3152 b"42000";
+        INVALID_JSON_VALUE_FOR_CAST = 3156 b"22018";
+        JSON_DOCUMENT_TOO_DEEP = 3157 b"22032";
+        SECURE_TRANSPORT_REQUIRED = 3159 b"HY000";
+        UNRESOLVED_TABLE_LOCK = 3568 b"HY000";
+        LOCK_NOWAIT = 3572 b"HY000";
+        REGEXP_SYNTAX = 3685 b"HY000";
+        REGEXP_TOO_BIG = 3688 b"HY000";
+        CHECK_CONSTRAINT_VIOLATED = 3819 b"HY000";
         CLIENT_INTERACTION_TIMEOUT = 4031 b"HY000";
     }
+
+    /// 1503 under an earlier name.
+    pub const PARTITION_FUNC_NOT_ALLOWED: u16 = UNIQUE_KEY_NEED_ALL_FIELDS_IN_PF;
 }
 
+/// SQLSTATEs other than `HY000` of codes that have no name here.
+const OTHER_STATES: &[(u16, &[u8; 5])] = &[
+    (1081, b"08S01"),
+    (1082, b"42S12"),
+    (1083, b"42000"),
+    (1084, b"42000"),
+    (1104, b"42000"),
+    (1106, b"42000"),
+    (1107, b"42000"),
+    (1120, b"42000"),
+    (1121, b"42000"),
+    (1131, b"42000"),
+    (1132, b"42000"),
+    (1145, b"42000"),
+    (1154, b"08S01"),
+    (1155, b"08S01"),
+    (1163, b"42000"),
+    (1164, b"42000"),
+    (1177, b"42000"),
+    (1184, b"08S01"),
+    (1189, b"08S01"),
+    (1190, b"08S01"),
+    (1207, b"25000"),
+    (1211, b"42000"),
+    (1218, b"08S01"),
+    (1249, b"01000"),
+    (1252, b"42000"),
+    (1281, b"42000"),
+    (1303, b"2F003"),
+    (1308, b"42000"),
+    (1309, b"42000"),
+    (1310, b"42000"),
+    (1311, b"01000"),
+    (1312, b"0A000"),
+    (1313, b"42000"),
+    (1314, b"0A000"),
+    (1319, b"42000"),
+    (1320, b"42000"),
+    (1321, b"2F005"),
+    (1322, b"42000"),
+    (1323, b"42000"),
+    (1324, b"42000"),
+    (1325, b"24000"),
+    (1326, b"24000"),
+    (1327, b"42000"),
+    (1329, b"02000"),
+    (1330, b"42000"),
+    (1331, b"42000"),
+    (1332, b"42000"),
+    (1333, b"42000"),
+    (1335, b"0A000"),
+    (1336, b"0A000"),
+    (1337, b"42000"),
+    (1338, b"42000"),
+    (1339, b"20000"),
+    (1370, b"42000"),
+    (1397, b"XAE04"),
+    (1398, b"XAE05"),
+    (1399, b"XAE07"),
+    (1400, b"XAE09"),
+    (1401, b"XAE03"),
+    (1402, b"XA100"),
+    (1403, b"42000"),
+    (1407, b"42000"),
+    (1413, b"42000"),
+    (1414, b"42000"),
+    (1416, b"22003"),
+    (1437, b"42000"),
+    (1440, b"XAE08"),
+    (1453, b"42000"),
+    (1458, b"42000"),
+    (1460, b"42000"),
+    (1613, b"XA106"),
+    (1614, b"XA102"),
+    (1641, b"42000"),
+    (1642, b"01000"),
+    (1643, b"02000"),
+    (1645, b"0K000"),
+    (1687, b"42000"),
+    (1859, b"23000"),
+    (3149, b"42000"),
+    (3150, b"22032"),
+    (3153, b"42000"),
+    (3154, b"42000"),
+    (3155, b"22003"),
+    (3158, b"22032"),
+];
+
 fn sqlstate(code: u16) -> &'static [u8; 5] {
-    codes::STATES.iter().find(|(c, _)| *c == code).map_or(b"HY000", |(_, s)| *s)
+    codes::STATES.iter().chain(OTHER_STATES).find(|(c, _)| *c == code).map_or(b"HY000", |(_, s)| *s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_the_states_of_the_manual() {
+        for (code, state) in [
+            (codes::DUP_ENTRY, "23000"),
+            (codes::PARSE_ERROR, "42000"),
+            (codes::LOCK_DEADLOCK, "40001"),
+            (codes::TOO_MANY_FIELDS, "HY000"),
+            (codes::TRUNCATED_WRONG_VALUE, "22007"),
+            (codes::WARN_DATA_OUT_OF_RANGE, "22003"),
+            (1325, "24000"),
+            (9999, "HY000"),
+        ] {
+            assert_eq!(MysqlError::new(code, "").state_str(), state, "{code}");
+        }
+        let error = MysqlError::new(codes::NO_DB, "No database selected");
+        assert_eq!(error.to_string(), "ERROR 1046 (3D000): No database selected");
+    }
+
+    #[test]
+    fn no_code_is_listed_twice() {
+        let mut all: Vec<u16> = codes::STATES.iter().chain(OTHER_STATES).map(|(code, _)| *code).collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn classes_say_what_a_caller_may_do() {
+        assert_eq!(MysqlError::new(codes::LOCK_DEADLOCK, "").class(), ErrorClass::Temporary);
+        assert_eq!(MysqlError::new(codes::ERROR_DURING_COMMIT, "").class(), ErrorClass::UnknownOutcome);
+        assert_eq!(MysqlError::new(codes::DUP_ENTRY, "").class(), ErrorClass::Permanent);
+    }
 }

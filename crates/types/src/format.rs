@@ -1,7 +1,7 @@
 //! Values as MySQL prints them, and numbers as MySQL reads them from text.
 //!
 //! Doubles print in the shortest form that reads back as the same number: plain digits while the decimal point lies within 15 places of the
-//! first digit, else `1.5e20`. FLOAT columns print six significant digits. Both as MySQL's `my_gcvt`.
+//! first digit, else `1.5e20`; negative zero is `-0`. FLOAT columns print six significant digits. Both as MySQL's `my_gcvt`.
 //!
 //! Reading takes what looks like a number at the beginning of a text and says how much that was; whether the rest
 //! is worth a warning is the caller's decision. Nothing here allocates, apart from the growth of output buffers.
@@ -56,6 +56,11 @@ impl Digits {
 
     /// The shortest form of a double: `0.1`, `1e20`, `-0`. Infinities and NaN, which no column holds, print as Rust has them.
     pub fn push_shortest(&mut self, value: f64) {
+        // Whole numbers are common, and their digits are those of an integer.
+        if value.abs() < 1e15 && value.trunc() == value && (value != 0.0 || value.is_sign_positive()) {
+            write!(self, "{}", value as i64).expect("at most 16 bytes");
+            return;
+        }
         let mut scientific = Digits::new();
         write!(scientific, "{value:e}").expect("at most 25 bytes");
         self.push_scientific(scientific.as_bytes());
@@ -253,7 +258,7 @@ pub fn parse_int_prefix(text: &[u8]) -> ParsedNumber<i128> {
         return ParsedNumber { value: 0, consumed: 0, trailing: true, overflow: false };
     }
     let value = if negative { -i128::from(value) } else { i128::from(value) };
-    ParsedNumber { value, consumed: at, trailing: !text[at..].iter().all(|b| is_space(b)), overflow }
+    ParsedNumber { value, consumed: at, trailing: !text[at..].iter().all(is_space), overflow }
 }
 
 /// Reads `[spaces][sign]digits[.digits][e[sign]digits]`, as every use of a string as a number does. Too large numbers become
@@ -280,7 +285,7 @@ pub fn parse_double_prefix(text: &[u8]) -> ParsedNumber<f64> {
             at += 1 + sign + exponent;
         }
     }
-    let trailing = !text[at..].iter().all(|b| is_space(b));
+    let trailing = !text[at..].iter().all(is_space);
     let magnitude: f64 = std::str::from_utf8(&text[start..at])
         .expect("digits, point and exponent")
         .parse()
@@ -330,6 +335,19 @@ mod tests {
             (12345.678, "12345.678"),
         ] {
             assert_eq!(double(value), expected);
+        }
+    }
+
+    /// Doubles of all sizes as MariaDB 10.11 shows them in DOUBLE and FLOAT columns; but for -0, which only MySQL prints as such (`-`: left out).
+    #[test]
+    fn doubles_and_floats_print_as_mariadb_does() {
+        for line in include_str!("format/mariadb_10_11_doubles.tsv").lines() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let value = f64::from_bits(u64::from_str_radix(fields[0], 16).unwrap());
+            assert_eq!(double(value), fields[1]);
+            if fields[2] != "-" {
+                assert_eq!(text(ValueRef::Double((value as f32).into()), DataType::new(TypeKind::Float)), fields[2]);
+            }
         }
     }
 

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | integers | big-endian in the column's width, the sign bit flipped when signed |
 //! | FLOAT, DOUBLE | 4 or 8 bytes, IEEE total order; -0 is 0 |
-//! | DECIMAL | the unscaled integer at the column's scale, big-endian, sign bit flipped: 4, 8, 16 or 28 bytes by precision |
+//! | DECIMAL | the unscaled integer at the column's scale, big-endian, sign bit flipped: 4, 8, 16 or 28 bytes for up to 9, 18, 38, 65 digits |
 //! | DATE | 3 bytes |
 //! | TIME, DATETIME, TIMESTAMP | 8 bytes, biased |
 //! | text, NO PAD | 16-bit weights, none of which is 0, ended by 0x0000 |
@@ -113,30 +113,41 @@ impl KeyDef {
     }
 }
 
-const SIGN: u128 = 1 << 127;
-
-/// A fixed-width part as big-endian bytes, the last `width` of 32.
-struct Fixed {
-    bytes: [u8; 32],
+/// A part of up to eight bytes: the number whose last `width` bytes, big-endian, they are.
+#[derive(Clone, Copy)]
+struct Word {
+    bits: u64,
     width: usize,
 }
 
-impl Fixed {
-    /// The low `width` bytes of `value`, up to 16.
+impl Word {
     #[inline]
-    fn new(value: u128, width: usize) -> Self {
-        let mut bytes = [0; 32];
-        bytes[16..].copy_from_slice(&value.to_be_bytes());
-        Fixed { bytes, width }
+    fn unsigned(bits: u64, width: usize) -> Self {
+        Word { bits, width }
     }
 
     /// A signed number: the sign bit of its width flipped.
     #[inline]
-    fn signed(value: i128, width: usize) -> Self {
-        Fixed::new(value as u128 ^ (SIGN >> (128 - 8 * width as u32)), width)
+    fn signed(value: i64, width: usize) -> Self {
+        let shift = 64 - 8 * width as u32;
+        Word { bits: ((value as u64) << shift ^ 1 << 63) >> shift, width }
+    }
+}
+
+/// A DECIMAL of more than 18 digits as big-endian bytes, the last `width` of 32.
+struct WideDecimal {
+    bytes: [u8; 32],
+    width: usize,
+}
+
+impl WideDecimal {
+    fn new(value: Decimal, precision: u8) -> Self {
+        let width = if precision <= 38 { 16 } else { 28 };
+        let mut bytes = value.unscaled().to_be_bytes();
+        bytes[32 - width] ^= 0x80;
+        WideDecimal { bytes, width }
     }
 
-    #[inline]
     fn as_slice(&self) -> &[u8] {
         &self.bytes[32 - self.width..]
     }
@@ -160,23 +171,12 @@ fn ordered_f32(value: f32) -> u32 {
     if bits >> 31 == 0 { bits ^ 1 << 31 } else { !bits }
 }
 
-fn ordered_decimal(value: Decimal, ty: &DataType) -> Fixed {
-    let value = if value.scale() == ty.scale {
-        value
-    } else {
-        value.rescale(ty.scale).expect("a value converted to its column's type fits")
-    };
-    let width = match ty.precision {
-        0..=9 => 4,
-        10..=18 => 8,
-        19..=38 => 16,
-        _ => {
-            let mut bytes = value.unscaled().to_be_bytes();
-            bytes[4] ^= 0x80;
-            return Fixed { bytes, width: 28 };
-        }
-    };
-    Fixed::signed(value.unscaled_i128().expect("38 digits fit"), width)
+/// At the scale of its column.
+fn rescaled(value: Decimal, ty: &DataType) -> Decimal {
+    if value.scale() == ty.scale {
+        return value;
+    }
+    value.rescale(ty.scale).expect("a value converted to its column's type fits")
 }
 
 /// The first `chars` characters.
@@ -188,9 +188,9 @@ fn text_prefix(text: &str, chars: u32) -> &str {
 }
 
 impl KeyPart {
-    /// The bytes of a value of fixed width; `None` for text and bytes.
+    /// The part of a value that takes up to eight bytes; `None` for text, bytes and long decimals.
     #[inline]
-    fn fixed(&self, value: ValueRef<'_>) -> Option<Fixed> {
+    fn word(&self, value: ValueRef<'_>) -> Option<Word> {
         use TypeKind::*;
         let width = match self.ty.kind {
             TinyInt => 1,
@@ -201,27 +201,41 @@ impl KeyPart {
             _ => 0,
         };
         Some(match value {
-            ValueRef::Int(v) if width > 0 => self.integer(v.into(), width),
-            ValueRef::UInt(v) if width > 0 => self.integer(v.into(), width),
-            ValueRef::Double(v) if self.ty.kind == Double => Fixed::new(ordered_f64(v).into(), 8),
-            ValueRef::Double(v) if self.ty.kind == Float => Fixed::new(ordered_f32(v as f32).into(), 4),
-            ValueRef::Decimal(v) if self.ty.kind == Decimal => ordered_decimal(v, &self.ty),
-            ValueRef::Date(v) if self.ty.kind == Date => Fixed::new(v.packed().into(), 3),
-            ValueRef::Time(v) if self.ty.kind == Time => Fixed::signed(v.micros().into(), 8),
-            ValueRef::DateTime(v) if self.ty.kind == DateTime => Fixed::new(v.packed().into(), 8),
-            ValueRef::Timestamp(v) if self.ty.kind == Timestamp => Fixed::signed(v.into(), 8),
+            // Either variant will do where the number fits, so the bits are what counts.
+            ValueRef::Int(v) if width > 0 => self.integer(v as u64, v.into(), width),
+            ValueRef::UInt(v) if width > 0 => self.integer(v, v.into(), width),
+            ValueRef::Double(v) if self.ty.kind == Double => Word::unsigned(ordered_f64(v), 8),
+            ValueRef::Double(v) if self.ty.kind == Float => Word::unsigned(ordered_f32(v as f32).into(), 4),
+            ValueRef::Decimal(v) if self.ty.kind == Decimal && self.ty.precision <= 18 => {
+                let unscaled = rescaled(v, &self.ty).unscaled_i128().and_then(|v| i64::try_from(v).ok());
+                Word::signed(unscaled.expect("18 digits fit"), if self.ty.precision <= 9 { 4 } else { 8 })
+            }
+            ValueRef::Date(v) if self.ty.kind == Date => Word::unsigned(v.packed().into(), 3),
+            ValueRef::Time(v) if self.ty.kind == Time => Word::signed(v.micros(), 8),
+            ValueRef::DateTime(v) if self.ty.kind == DateTime => Word::unsigned(v.packed(), 8),
+            ValueRef::Timestamp(v) if self.ty.kind == Timestamp => Word::signed(v, 8),
             _ => return None,
         })
     }
 
     #[inline]
-    fn integer(&self, value: i128, width: usize) -> Fixed {
+    fn integer(&self, bits: u64, value: i128, width: usize) -> Word {
         debug_assert!(
             self.ty.integer_range().is_some_and(|(low, high)| (low..=high).contains(&value)),
             "{value} is out of the range of {:?}",
             self.ty
         );
-        if self.ty.unsigned { Fixed::new(value as u128, width) } else { Fixed::signed(value, width) }
+        if self.ty.unsigned { Word::unsigned(bits, width) } else { Word::signed(bits as i64, width) }
+    }
+
+    /// The part of a DECIMAL of more than 18 digits.
+    fn wide_decimal(&self, value: ValueRef<'_>) -> Option<WideDecimal> {
+        match value {
+            ValueRef::Decimal(v) if self.ty.kind == TypeKind::Decimal => {
+                Some(WideDecimal::new(rescaled(v, &self.ty), self.ty.precision))
+            }
+            _ => None,
+        }
     }
 
     /// What of a text or of bytes stands in the key, and how it is ordered.
@@ -247,8 +261,10 @@ impl KeyPart {
         }
         if value.is_null() {
             assert!(self.nullable, "NULL in a key part that is NOT NULL");
-        } else if let Some(fixed) = self.fixed(value) {
-            out.extend_from_slice(fixed.as_slice());
+        } else if let Some(word) = self.word(value) {
+            out.extend_from_slice(&word.bits.to_be_bytes()[8 - word.width..]);
+        } else if let Some(wide) = self.wide_decimal(value) {
+            out.extend_from_slice(wide.as_slice());
         } else {
             let (content, collation) = self.content(value);
             if collation == Collation::Binary {
@@ -292,8 +308,12 @@ impl KeyPart {
         if value.is_null() {
             return matcher.rest();
         }
-        if let Some(fixed) = self.fixed(value) {
-            matcher.take(fixed.as_slice());
+        if let Some(word) = self.word(value) {
+            matcher.take_word(word);
+            return matcher.rest();
+        }
+        if let Some(wide) = self.wide_decimal(value) {
+            matcher.take(wide.as_slice());
             return matcher.rest();
         }
         let (content, collation) = self.content(value);
@@ -342,6 +362,21 @@ impl<'k> Matcher<'k> {
             }
             _ => self.failed = true,
         }
+    }
+
+    #[inline]
+    fn take_word(&mut self, word: Word) {
+        let Some((head, rest)) = self.key.split_at_checked(word.width) else {
+            self.failed = true;
+            return;
+        };
+        let found = match head.first_chunk::<8>() {
+            Some(all) => u64::from_be_bytes(*all),
+            None => head.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte)),
+        };
+        let found = if self.mask == 0 { found } else { !found & (u64::MAX >> (64 - 8 * word.width as u32)) };
+        self.failed |= found != word.bits;
+        self.key = rest;
     }
 
     fn rest(self) -> Option<&'k [u8]> {

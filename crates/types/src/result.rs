@@ -43,6 +43,17 @@ pub struct ServerStatus {
     pub no_backslash_escapes: bool,
 }
 
+/// A change of the session that clients may follow (CLIENT_SESSION_TRACK).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionChange {
+    /// The default database.
+    Schema(String),
+    Variable {
+        name: String,
+        value: String,
+    },
+}
+
 pub type FlushFuture<'a> = Pin<Box<dyn Future<Output = Result<(), MysqlError>> + Send + 'a>>;
 
 /// Receives the results of statements. Rows are written into a buffer; nothing reaches the
@@ -53,6 +64,10 @@ pub trait ResultSink: Send {
     fn columns(&mut self, columns: &[ResultColumn]);
     /// One row: as many values as columns.
     fn row(&mut self, values: &[ValueRef<'_>]);
+    /// The statement changed something that clients may follow; goes with the next `complete`.
+    fn changed(&mut self, change: SessionChange) {
+        let _ = change;
+    }
     /// Ends a result set (after `columns`), or a statement without one.
     fn complete(&mut self, completion: &Completion);
     /// Bytes that wait to be sent.

@@ -227,10 +227,14 @@ impl TableSchema {
         KeyDef::new(self, &index.parts)
     }
 
-    /// How the distribution columns are encoded; its bytes are hashed to a bucket.
+    /// How the distribution columns are encoded; its bytes are hashed to a bucket. Each is encoded as in the primary key (prefix and
+    /// direction included): so these bytes can be cut out of an encoded primary key, and rows with equal primary keys share a bucket.
     pub fn distribution_def(&self) -> KeyDef {
-        let parts: Vec<IndexPart> =
-            self.distribution.iter().map(|&column| IndexPart { column, prefix: None, descending: false }).collect();
+        let of_primary = |&column: &usize| {
+            let part = self.primary().parts.iter().find(|p| p.column == column);
+            part.copied().unwrap_or(IndexPart { column, prefix: None, descending: false })
+        };
+        let parts: Vec<IndexPart> = self.distribution.iter().map(of_primary).collect();
         KeyDef::new(self, &parts)
     }
 }

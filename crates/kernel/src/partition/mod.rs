@@ -1,14 +1,58 @@
 //! One partition: a fragment of every table, the locks on its rows, and the versions that readers need.
 //!
 //! The newest committed version of a row stands inline in the row store; a pending one beside it in a side table, with the
-//! transaction's status word; older ones in a side table only while a snapshot needs them. See design notes in ARCHITECTURE.md.
+//! transaction's status word; older ones in a side table only while a snapshot needs them.
+//!
+//! This file has the types that callers meet and the struct; the methods stand by subject:
+//!
+//! | file | subject |
+//! |---|---|
+//! | [`tables`] | create, alter, drop, index builds, usage |
+//! | [`read`] | point reads, with and without locks |
+//! | [`write`] | insert, update, delete |
+//! | [`scan`] | scans in slices, range locks |
+//! | [`finish`] | commit, rollback, abort, ends of waits |
+//! | [`collect`] | throwing away old versions; the history limit |
+//! | [`restore`] | checkpoints and recovery |
+//! | [`validate`] | the check of all invariants |
+//! | [`fragment`], [`versions`], [`locks`], [`ranges`], [`transactions`], [`side`] | the structures |
+//!
+//! Memory: rows, images and indexes count themselves; side tables are counted by [`Partition::settle`] at the end of every
+//! call that may change them.
+
+mod collect;
+mod finish;
+mod fragment;
+mod locks;
+mod ranges;
+mod read;
+mod restore;
+mod scan;
+mod side;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod transactions;
+mod validate;
+mod versions;
+mod write;
 
 use crate::budget::MemoryBudget;
 use crate::row_store::RowId;
 use crate::status::TxnRef;
-use rauk_types::{IndexId, PartitionId, RowView, TableId, TableSchema, Timestamp, TxnId};
+use collect::Garbage;
+use fragment::{Fragment, KeyList};
+use hashbrown::HashMap;
+use locks::LockTable;
+use ranges::RangeTable;
+use rauk_types::{IndexId, PartitionId, RowView, TableId, Timestamp, TxnId};
+use restore::Buried;
+use rustc_hash::FxBuildHasher;
+use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
+use transactions::TxnTable;
+use versions::VersionTable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockMode {
@@ -110,6 +154,8 @@ pub enum ScanPosition {
     #[default]
     Start,
     AfterEntry(Vec<u8>, RowId),
+    /// The row of this entry is waited for.
+    BeforeEntry(Vec<u8>, RowId),
     AfterRow(RowId),
 }
 
@@ -142,207 +188,73 @@ pub enum ScanEnd {
 
 pub struct Partition {
     id: PartitionId,
-    _budget: Arc<MemoryBudget>,
+    budget: Arc<MemoryBudget>,
+    fragments: HashMap<TableId, Fragment, FxBuildHasher>,
+    versions: VersionTable,
+    locks: LockTable,
+    txns: TxnTable,
+    ranges: RangeTable,
+    garbage: VecDeque<Garbage>,
+    history_bytes: u64,
+    history_limit: u64,
+    buried: Buried,
+    buried_bytes: usize,
+    /// Bytes of side tables that the budget has.
+    counted: u64,
+    // Buffers that calls use again.
+    keys: KeyList,
+    lost: KeyList,
+    scratch: Vec<u8>,
 }
 
-#[allow(unused_variables)]
 impl Partition {
     pub fn new(id: PartitionId, budget: Arc<MemoryBudget>) -> Self {
-        Partition { id, _budget: budget }
+        Partition {
+            id,
+            fragments: HashMap::default(),
+            versions: VersionTable::new(budget.clone()),
+            locks: LockTable::new(),
+            txns: TxnTable::new(),
+            ranges: RangeTable::default(),
+            garbage: VecDeque::new(),
+            history_bytes: 0,
+            history_limit: u64::MAX,
+            buried: Buried::default(),
+            buried_bytes: 0,
+            counted: 0,
+            keys: KeyList::default(),
+            lost: KeyList::default(),
+            scratch: Vec::new(),
+            budget,
+        }
     }
 
     pub fn id(&self) -> PartitionId {
         self.id
     }
 
-    // Tables. The caller has made sure that no transaction uses the table while it changes.
-
-    pub fn create_table(&mut self, schema: Arc<TableSchema>) {
-        todo!()
+    fn side_bytes(&self) -> u64 {
+        let garbage = self.garbage.capacity() * size_of::<Garbage>();
+        let buried = self.buried.allocation_size() + self.buried_bytes;
+        let rows = self.versions.side_bytes() + self.locks.bytes();
+        (rows + self.txns.bytes() + self.ranges.bytes() + garbage + buried) as u64
     }
 
-    /// A new definition of a table that is here: renamed, columns or indexes added or dropped.
-    /// Added ordered indexes begin empty and must be filled with [`Partition::build_index`] before they are scanned.
-    pub fn alter_table(&mut self, schema: Arc<TableSchema>) {
-        todo!()
+    /// Tells the budget what side tables have grown or shrunk by.
+    fn settle(&mut self) {
+        let now = self.side_bytes();
+        if now > self.counted {
+            self.budget.add(now - self.counted);
+        } else if now < self.counted {
+            self.budget.subtract(self.counted - now);
+        }
+        self.counted = now;
     }
+}
 
-    pub fn drop_table(&mut self, table: TableId) {
-        todo!()
-    }
-
-    /// Fills an ordered index from up to `rows` rows beginning at `from`; gives where to go on, or `None` at the end.
-    pub fn build_index(
-        &mut self,
-        table: TableId,
-        index: IndexId,
-        from: RowId,
-        rows: usize,
-    ) -> Result<Option<RowId>, Stop> {
-        todo!()
-    }
-
-    // Point access. `key` is the encoded primary key and `hash` its `key::hash`.
-
-    /// A consistent read without a lock. `visit` runs under the caller's hold of the partition and must be short.
-    pub fn read<R>(
-        &mut self,
-        table: TableId,
-        key: &[u8],
-        hash: u64,
-        access: &mut Access<'_>,
-        visit: impl FnOnce(Option<RowView<'_>>) -> R,
-    ) -> Result<R, Stop> {
-        todo!()
-    }
-
-    /// Locks the row (a missing row is not locked) and reads its newest version.
-    pub fn read_locked<R>(
-        &mut self,
-        table: TableId,
-        key: &[u8],
-        hash: u64,
-        mode: LockMode,
-        wait: WaitPolicy,
-        access: &mut Access<'_>,
-        visit: impl FnOnce(Option<RowView<'_>>) -> R,
-    ) -> Result<R, Stop> {
-        todo!()
-    }
-
-    /// Locks and inserts. `row` is in the table's newest layout.
-    pub fn insert(
-        &mut self,
-        table: TableId,
-        key: &[u8],
-        hash: u64,
-        row: &[u8],
-        access: &mut Access<'_>,
-    ) -> Result<(), Stop> {
-        todo!()
-    }
-
-    /// Locks and gives the row new content with the same primary key; `false` when there is no such row.
-    pub fn update(
-        &mut self,
-        table: TableId,
-        key: &[u8],
-        hash: u64,
-        row: &[u8],
-        access: &mut Access<'_>,
-    ) -> Result<bool, Stop> {
-        todo!()
-    }
-
-    /// Locks and deletes; `false` when there is no such row. Works when memory is full.
-    pub fn delete(&mut self, table: TableId, key: &[u8], hash: u64, access: &mut Access<'_>) -> Result<bool, Stop> {
-        todo!()
-    }
-
-    // Scans
-
-    /// Visits up to `slice` index entries or rows from `position` on. With a lock, each row is locked first and its newest
-    /// version visited; on [`Stop::Wait`] the position is before the row that is waited for.
-    pub fn scan(
-        &mut self,
-        request: &ScanRequest,
-        position: &mut ScanPosition,
-        slice: usize,
-        access: &mut Access<'_>,
-        visit: &mut dyn FnMut(&ScanRow<'_>) -> Verdict,
-    ) -> Result<ScanEnd, Stop> {
-        todo!()
-    }
-
-    /// SERIALIZABLE: locks a range of an index against inserts, deletes and key changes by others, until the transaction ends.
-    pub fn lock_range(
-        &mut self,
-        txn: &TxnRef,
-        table: TableId,
-        index: IndexId,
-        low: Bound<&[u8]>,
-        high: Bound<&[u8]>,
-    ) -> Result<(), Stop> {
-        todo!()
-    }
-
-    // The end of transactions
-
-    /// Calls `visit` for every row that the transaction changed here, once each with its final state (rows inserted and deleted again are left out),
-    /// in the order of first change.
-    pub fn collect_writes(&self, txn: TxnId, visit: &mut dyn FnMut(TableId, Write<'_>)) {
-        todo!()
-    }
-
-    /// Makes the transaction's versions the newest committed ones, with time `time` (its status word says so already), and gives back its locks.
-    pub fn commit(&mut self, txn: TxnId, time: Timestamp, horizon: Horizon) {
-        todo!()
-    }
-
-    /// Undoes everything of statements numbered `statement` and above; locks taken stay.
-    pub fn rollback_to(&mut self, txn: TxnId, statement: u32) {
-        todo!()
-    }
-
-    /// Undoes everything and gives back all locks.
-    pub fn abort(&mut self, txn: TxnId) {
-        todo!()
-    }
-
-    /// Takes the transaction out of every queue here (timeout, deadlock, KILL).
-    pub fn cancel_wait(&mut self, txn: TxnId) {
-        todo!()
-    }
-
-    /// Transactions whose lock was granted, or whose wait has become pointless, since the last call: wake them.
-    pub fn take_granted(&mut self) -> Vec<TxnId> {
-        todo!()
-    }
-
-    // Background
-
-    /// Throws away up to `limit` versions, tombstones and index entries that no snapshot needs; gives how many.
-    pub fn collect(&mut self, horizon: Horizon, limit: usize) -> usize {
-        todo!()
-    }
-
-    /// Visits the newest committed version of up to `rows` rows beginning at `from`; gives where to go on.
-    pub fn checkpoint_slice(
-        &self,
-        table: TableId,
-        from: RowId,
-        rows: usize,
-        visit: &mut dyn FnMut(u16, Timestamp, &[u8]),
-    ) -> Option<RowId> {
-        todo!()
-    }
-
-    // Recovery, before any transaction
-
-    /// A row from a checkpoint or the log; older than what is here: ignored.
-    pub fn restore_put(&mut self, table: TableId, layout: u16, row: &[u8], time: Timestamp) -> Result<(), Stop> {
-        todo!()
-    }
-
-    pub fn restore_delete(&mut self, table: TableId, key: &[u8], time: Timestamp) {
-        todo!()
-    }
-
-    /// Drops the tombstones and fills all ordered indexes.
-    pub fn finish_restore(&mut self) -> Result<(), Stop> {
-        todo!()
-    }
-
-    // For the operator
-
-    /// Rows that are committed and not deleted, and bytes of rows, hash index and ordered indexes.
-    pub fn table_usage(&self, table: TableId) -> Option<TableUsage> {
-        todo!()
-    }
-
-    /// Checks that indexes equal rows, counts equal contents, and side tables are consistent; panics with what is wrong.
-    pub fn validate(&self) {
-        todo!()
+impl Drop for Partition {
+    fn drop(&mut self) {
+        self.budget.subtract(self.counted);
     }
 }
 

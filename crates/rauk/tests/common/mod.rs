@@ -1,6 +1,8 @@
 //! A real `rauk` process for a test: temporary directory, free ports, ended by pid.
 #![allow(dead_code)]
 
+pub mod mariadb;
+
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Value};
 use std::io::{BufRead, BufReader, Read};
@@ -68,7 +70,11 @@ impl Rauk {
     }
 
     pub fn try_connect(&self) -> Result<Conn, mysql::Error> {
-        let options = OptsBuilder::new().ip_or_hostname(Some("127.0.0.1")).tcp_port(self.port).user(Some("root")).prefer_socket(false);
+        let options = OptsBuilder::new()
+            .ip_or_hostname(Some("127.0.0.1"))
+            .tcp_port(self.port)
+            .user(Some("root"))
+            .prefer_socket(false);
         Conn::new(options)
     }
 

@@ -28,7 +28,7 @@ table!(GENERAL_CI_WORDS, "tables/general_ci.bin");
 
 pub static UCA_0900: UcaTable = UcaTable::new(&UCA_0900_WORDS);
 pub static UNICODE_CI: UcaTable = UcaTable::new(&UNICODE_CI_WORDS);
-pub static GENERAL_CI: GeneralTable = GeneralTable(&GENERAL_CI_WORDS);
+pub static GENERAL_CI: GeneralTable = GeneralTable::new(&GENERAL_CI_WORDS);
 
 /// Blocks of 256 code points up to U+10FFFF.
 const BLOCKS: usize = 0x1100;
@@ -37,7 +37,7 @@ const INDEX: usize = 2;
 /// Characters and their weights of one version of the Unicode collation algorithm.
 pub struct UcaTable {
     words: &'static [u16],
-    ascii: [u16; 128],
+    ascii: [u16; 256],
     /// Where the offsets of the sequences begin, and their weights.
     offsets: usize,
     weights: usize,
@@ -46,10 +46,10 @@ pub struct UcaTable {
 impl UcaTable {
     const fn new(words: &'static [u16]) -> Self {
         let offsets = INDEX + BLOCKS + words[0] as usize * 256;
-        let mut ascii = [0; 128];
+        let mut ascii = [0; 256];
         let page = INDEX + BLOCKS + (words[INDEX] as usize - 1) * 256;
         let mut i = 0;
-        while i < ascii.len() {
+        while i < 128 {
             ascii[i] = words[page + i];
             assert!(ascii[i] < FIRST_SEQUENCE, "an ASCII character has one weight or none");
             i += 1;
@@ -57,17 +57,17 @@ impl UcaTable {
         UcaTable { words, ascii, offsets, weights: offsets + words[1] as usize + 1 }
     }
 
-    /// The weight of an ASCII character, 0 when it is ignored.
+    /// The weights of the ASCII characters by byte; 0 for those that are ignored, and for bytes that are no ASCII.
     #[inline]
-    pub fn ascii(&self, byte: u8) -> u16 {
-        self.ascii[usize::from(byte & 0x7F)]
+    pub fn ascii_weights(&self) -> &[u16; 256] {
+        &self.ascii
     }
 
     /// 0: ignored; below [`FIRST_SEQUENCE`]: the weight; [`IMPLICIT`]; else a sequence.
     #[inline]
     pub fn entry(&self, code: u32) -> u16 {
         if code < 0x80 {
-            return self.ascii(code as u8);
+            return self.ascii[code as usize];
         }
         match self.words[INDEX + (code >> 8) as usize] {
             0 => IMPLICIT,
@@ -84,14 +84,38 @@ impl UcaTable {
 }
 
 /// One weight for every character of the basic plane.
-pub struct GeneralTable(&'static [u16]);
+pub struct GeneralTable {
+    words: &'static [u16],
+    ascii: [u16; 256],
+}
 
 impl GeneralTable {
+    const fn new(words: &'static [u16]) -> Self {
+        let mut ascii = [0; 256];
+        let mut code = 0;
+        while code < 128 {
+            ascii[code as usize] = weight(words, code);
+            code += 1;
+        }
+        GeneralTable { words, ascii }
+    }
+
+    /// The weights of the ASCII characters by byte; 0 for bytes that are no ASCII, and for U+0000, which weighs 0 and is not ignored.
+    #[inline]
+    pub fn ascii_weights(&self) -> &[u16; 256] {
+        &self.ascii
+    }
+
     #[inline]
     pub fn weight(&self, code: u16) -> u16 {
-        match self.0[usize::from(code >> 8)] {
-            0 => code,
-            page => self.0[256 * usize::from(page) + usize::from(code & 0xFF)],
-        }
+        weight(self.words, code)
+    }
+}
+
+#[inline]
+const fn weight(words: &[u16], code: u16) -> u16 {
+    match words[(code >> 8) as usize] {
+        0 => code,
+        page => words[256 * page as usize + (code & 0xFF) as usize],
     }
 }

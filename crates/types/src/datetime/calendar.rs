@@ -4,8 +4,9 @@
 
 use super::{Date, DateTime, MICROS_PER_DAY};
 
-/// TO_DAYS('9999-12-31').
-const MAX_DAY_NUMBER: i64 = 3_652_424;
+/// TO_DAYS of 0001-01-01 and of 9999-12-31: what arithmetic on days can lead to.
+const FIRST_DAY: i64 = 366;
+const LAST_DAY: i64 = 3_652_424;
 
 pub const fn is_leap_year(year: u16) -> bool {
     // As MySQL has it: the year 0 is none.
@@ -78,7 +79,7 @@ impl Date {
 
     /// FROM_DAYS: `0000-00-00` below day 366 and beyond the year 9999.
     pub const fn from_days(days: i64) -> Date {
-        if days <= 365 || days > MAX_DAY_NUMBER {
+        if days < FIRST_DAY || days > LAST_DAY {
             return Date::ZERO;
         }
         let mut year = (days * 100 / 36_525) as u16;
@@ -96,10 +97,10 @@ impl Date {
         Date::from_parts(year, month, day_of_year as u8)
     }
 
-    /// So many days later; `None` beyond the years 0 to 9999 or from a date with a zero part.
+    /// So many days later; `None` beyond the years 1 to 9999 or from a date with a zero part.
     pub fn add_days(self, days: i64) -> Option<Date> {
         let number = self.to_days()?.checked_add(days)?;
-        (0..=MAX_DAY_NUMBER).contains(&number).then(|| Date::from_days(number))
+        (FIRST_DAY..=LAST_DAY).contains(&number).then(|| Date::from_days(number))
     }
 
     /// So many months later, as DATE_ADD … INTERVAL n MONTH: a day that the month lacks becomes its last one (31 January and a month is
@@ -178,11 +179,11 @@ impl DateTime {
         Some(self.date().to_days()? * MICROS_PER_DAY + self.micros_of_day())
     }
 
-    /// So many microseconds later; `None` beyond the years 0 to 9999 or from a date with a zero part.
+    /// So many microseconds later; `None` beyond the years 1 to 9999 or from a date with a zero part.
     pub fn add_micros(self, micros: i64) -> Option<DateTime> {
         let total = self.to_micros()?.checked_add(micros)?;
         let days = total.div_euclid(MICROS_PER_DAY);
-        (0..=MAX_DAY_NUMBER)
+        (FIRST_DAY..=LAST_DAY)
             .contains(&days)
             .then(|| DateTime::new(Date::from_days(days), total.rem_euclid(MICROS_PER_DAY)))
     }

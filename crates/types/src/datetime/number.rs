@@ -8,19 +8,21 @@ pub(super) const PIVOT_YEAR: i64 = 70;
 /// YYMMDD, YYYYMMDD, YYMMDDhhmmss or YYYYMMDDhhmmss as MySQL tells them apart, and whether there was a time of day. 0 is the zero date.
 pub fn date_time_from_number(number: i64, flags: DateFlags) -> Result<(DateTime, bool), TemporalError> {
     const DATE: i64 = 1_000_000;
+    // The last date of 2069 and the first of 1970, as YYMMDD and as YYMMDDhhmmss.
+    const LAST_20: i64 = (PIVOT_YEAR - 1) * 10_000 + 1231;
+    const FIRST_19: i64 = PIVOT_YEAR * 10_000 + 101;
+    const LAST_20_TIME: i64 = LAST_20 * DATE + 235_959;
+    const FIRST_19_TIME: i64 = FIRST_19 * DATE;
     let (full, date_only) = match number {
         0 => (0, false),
-        10_000_101_000_000..=99_999_999_999_999 => (number, false),
+        101..=LAST_20 => ((number + 20_000_000) * DATE, true),
+        FIRST_19..=991_231 => ((number + 19_000_000) * DATE, true),
+        991_232..=99_991_231 => (number * DATE, true),
+        101_000_000..=LAST_20_TIME => (number + 20_000_000 * DATE, false),
+        FIRST_19_TIME..=991_231_235_959 => (number + 19_000_000 * DATE, false),
+        991_231_235_960..=99_999_999_999_999 => (number, false),
         100_000_000_000_000.. => return Err(TemporalError::OutOfRange),
-        101.. if number <= (PIVOT_YEAR - 1) * 10_000 + 1231 => ((number + 20_000_000) * DATE, true),
-        _ if number < PIVOT_YEAR * 10_000 + 101 => return Err(TemporalError::Malformed),
-        ..=991_231 => ((number + 19_000_000) * DATE, true),
-        ..=99_991_231 => (number * DATE, true),
-        ..=100_999_999 => return Err(TemporalError::Malformed),
-        _ if number <= (PIVOT_YEAR - 1) * 10_000_000_000 + 1_231_235_959 => (number + 20_000_000_000_000, false),
-        _ if number < PIVOT_YEAR * 10_000_000_000 + 101_000_000 => return Err(TemporalError::Malformed),
-        ..=991_231_235_959 => (number + 19_000_000_000_000, false),
-        _ => (number, false),
+        _ => return Err(TemporalError::Malformed),
     };
     let (date, time) = (full / DATE, full % DATE);
     let (year, month, day) = (date / 10_000, date / 100 % 100, date % 100);

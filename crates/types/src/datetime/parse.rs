@@ -243,7 +243,7 @@ pub fn parse_time(text: &[u8]) -> Result<ParsedTime, TemporalError> {
     if text.len() - at > 1 && at != days_end && digit_at(at) {
         parts[0] = first;
         state = 1;
-    } else if text.get(at) == Some(&b':') && digit_at(at + 1) {
+    } else if days_end > 0 && text.get(at) == Some(&b':') && digit_at(at + 1) {
         parts[1] = first;
         state = 2;
         at += 1;

@@ -28,8 +28,8 @@ impl Decimal {
         Decimal::from_unscaled(value, scale as u8)
     }
 
-    /// Both unscaled values at one common scale: the larger one, or less where the integer parts need the room.
-    fn aligned(&self, other: &Decimal) -> (I256, I256, u32) {
+    /// Both unscaled values at one common scale: the larger one, or less where the integer parts need the room; `mode` is for the digits that have none.
+    fn aligned(&self, other: &Decimal, mode: Mode) -> (I256, I256, u32) {
         let wanted = u32::from(self.scale().max(other.scale()));
         // 76 digits fit 256 bits; one is kept for the carry.
         let room = 75 - u32::from(self.integer_digits().max(other.integer_digits()));
@@ -39,7 +39,7 @@ impl Decimal {
             if from <= scale {
                 d.unscaled() * power(scale - from)
             } else {
-                shrink_i256(d.unscaled(), from - scale, Mode::HalfAway)
+                shrink_i256(d.unscaled(), from - scale, mode)
             }
         };
         (at_scale(self), at_scale(other), scale)
@@ -61,7 +61,11 @@ impl Decimal {
                 return Ok(Decimal::new(sum, s.max(t)));
             }
         }
-        let (a, b, scale) = self.aligned(other);
+        // Cutting the sum towards zero leaves its rounding right: half of a later digit is a whole number of these.
+        let (mut a, mut b, scale) = self.aligned(other, Mode::Floor);
+        if (a + b).is_negative() {
+            (a, b, _) = self.aligned(other, Mode::Ceiling);
+        }
         Decimal::fitted(a + b, scale)
     }
 
@@ -143,7 +147,7 @@ impl Decimal {
             }
         }
         let negative = self.is_negative() != other.is_negative();
-        let (a, mut b) = (I256::from(self.unscaled().unsigned_abs().as_i256()), other.unscaled().abs());
+        let (a, mut b) = (self.unscaled().abs(), other.unscaled().abs());
         let mut shift = shift;
         while shift < 0 {
             // The divisor outgrows every dividend long before it could overflow.
@@ -156,35 +160,30 @@ impl Decimal {
         let (mut quotient, mut rest, mut scale) = (a / b, a % b, u32::from(scale));
         let mut left = shift as u32;
         while left > 0 {
-            // A rest has at most 66 digits, ten more fit 256 bits.
-            let step = left.min(WORD_DIGITS.into());
-            let digits = digits_u256(quotient.unsigned_abs()) + step;
-            if digits > 66 {
+            // A rest has at most 66 digits and nine more fit 256 bits. The quotient needs one digit over 65, for the rounding.
+            let room = (u32::from(MAX_PRECISION) + 1).saturating_sub(digits_u256(quotient.unsigned_abs()));
+            let step = left.min(WORD_DIGITS.into()).min(room);
+            if step == 0 {
                 // No room for the whole fraction: it ends here.
-                let step = (66u32).saturating_sub(digits - step).min(step);
-                let lost = left - step;
-                if lost > scale {
-                    return Err(DecimalError::Overflow);
-                }
-                rest *= power(step);
-                quotient = quotient * power(step) + rest / b;
-                let signed = if negative { -quotient } else { quotient };
-                scale -= lost;
-                if mode == Mode::Truncate {
-                    let drop = digits_u256(quotient.unsigned_abs()).saturating_sub(MAX_PRECISION.into());
-                    if drop > scale {
-                        return Err(DecimalError::Overflow);
-                    }
-                    return Decimal::from_unscaled(shrink_i256(signed, drop, mode), (scale - drop) as u8);
-                }
-                return Decimal::fitted(signed, scale);
+                break;
             }
             rest *= power(step);
             quotient = quotient * power(step) + rest / b;
             rest %= b;
             left -= step;
         }
-        if mode == Mode::HalfAway && rest != 0 && rest >= b - rest {
+        if left > scale {
+            return Err(DecimalError::Overflow);
+        }
+        scale -= left;
+        let too_many = digits_u256(quotient.unsigned_abs()).saturating_sub(MAX_PRECISION.into());
+        if mode == Mode::Truncate {
+            if too_many > scale {
+                return Err(DecimalError::Overflow);
+            }
+            quotient = shrink_i256(quotient, too_many, mode);
+            scale -= too_many;
+        } else if too_many == 0 && rest != 0 && rest >= b - rest {
             quotient += I256::ONE;
         }
         Decimal::fitted(if negative { -quotient } else { quotient }, scale)

@@ -1,0 +1,265 @@
+//! What a partition costs: `cargo bench -p rauk-kernel`. Before the timings it prints bytes a row and the rate of recovery.
+//!
+//! A row is 100 bytes as stored: a BIGINT key, a BIGINT, and 81 bytes of VARBINARY. The partition holds a million of them, and keys are
+//! met in random order, so that caches help no more than they do in use.
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use rauk_kernel::{
+    Access, Horizon, MemoryBudget, Partition, ReadAt, ScanPosition, ScanRequest, TxnRef, TxnState, Verdict,
+};
+use rauk_types::schema::ColumnDefault;
+use rauk_types::{
+    Collation, Column, ColumnId, DataType, IndexId, IndexKind, IndexPart, IndexSchema, PartitionId, RowLayout, TableId,
+    TableSchema, Timestamp, TxnId, Value, key, row,
+};
+use std::hint::black_box;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The server's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const TABLE: TableId = TableId(1);
+const BY_K: IndexId = IndexId(1);
+const ROWS: i64 = 1_000_000;
+
+fn schema(primary_ordered: bool, secondary: bool) -> Arc<TableSchema> {
+    let column = |id: u16, ty| Column {
+        id: ColumnId(id),
+        name: format!("c{id}"),
+        ty,
+        nullable: false,
+        default: ColumnDefault::None,
+        on_update_now: false,
+        comment: String::new(),
+        initial: Value::Null,
+    };
+    let columns = vec![column(0, DataType::BIGINT), column(1, DataType::BIGINT), column(2, DataType::varbinary(200))];
+    let index = |id, kind, column, hash_only| IndexSchema {
+        id,
+        name: String::new(),
+        kind,
+        parts: vec![IndexPart { column, prefix: None, descending: false }],
+        hash_only,
+        entry_table: None,
+        comment: String::new(),
+    };
+    let mut indexes = vec![index(IndexId::PRIMARY, IndexKind::Primary, 0, !primary_ordered)];
+    if secondary {
+        indexes.push(index(BY_K, IndexKind::Ordered, 1, false));
+    }
+    let layouts = vec![Arc::new(RowLayout::for_columns(0, &columns))];
+    Arc::new(TableSchema {
+        id: TABLE,
+        version: 1,
+        database: "d".into(),
+        name: "t".into(),
+        columns,
+        indexes,
+        distribution: vec![0],
+        hidden_key: false,
+        auto_increment: None,
+        collation: Collation::Binary,
+        comment: String::new(),
+        explicit_partitioning: false,
+        entry_of: None,
+        layouts,
+    })
+}
+
+struct Bench {
+    p: Partition,
+    schema: Arc<TableSchema>,
+    time: u64,
+    rng: SmallRng,
+    key: Vec<u8>,
+    row: Vec<u8>,
+}
+
+impl Bench {
+    fn new(schema: Arc<TableSchema>) -> Self {
+        let mut p = Partition::new(PartitionId(0), Arc::new(MemoryBudget::new(16 << 30)));
+        p.create_table(schema.clone());
+        Bench { p, schema, time: 1, rng: SmallRng::seed_from_u64(7), key: Vec::new(), row: Vec::new() }
+    }
+
+    fn encode(&mut self, id: i64, k: i64) {
+        self.row.clear();
+        row::encode_row(&self.schema, &[Value::Int(id), Value::Int(k), Value::Bytes(vec![b'x'; 81])], &mut self.row);
+        assert_eq!(self.row.len(), 100);
+        self.set_key(id);
+    }
+
+    fn set_key(&mut self, id: i64) {
+        self.key.clear();
+        self.key.extend_from_slice(&(id as u64 ^ 1 << 63).to_be_bytes());
+    }
+
+    fn filled(schema: Arc<TableSchema>) -> Self {
+        let mut bench = Bench::new(schema);
+        // In the order of a hash, as rows come to one of several partitions.
+        for i in 0..ROWS {
+            let id = (i * 7_368_787) % ROWS;
+            bench.encode(id, id / 4);
+            bench.p.restore_put(TABLE, 0, &bench.row, Timestamp(1)).unwrap();
+        }
+        bench.p.finish_restore().unwrap();
+        bench
+    }
+
+    fn commit(&mut self, txn: &TxnRef) {
+        self.time += 1;
+        let time = Timestamp(self.time);
+        txn.status.set(TxnState::Committed(time));
+        self.p.commit(txn.id, time, Horizon { oldest_snapshot: time, durable: Timestamp(self.time - 1) });
+    }
+
+    fn scan(&mut self, index: IndexId, low: i64, rows: usize) {
+        self.set_key(low);
+        let request = ScanRequest {
+            table: TABLE,
+            index: Some(index),
+            low: Bound::Included(self.key.clone()),
+            high: Bound::Unbounded,
+            reverse: false,
+            lock: None,
+        };
+        let mut access = access(None, self.time);
+        let mut bytes = 0;
+        self.p
+            .scan(&request, &mut ScanPosition::Start, rows, &mut access, &mut |row| {
+                bytes += row.row.bytes().len();
+                Verdict::Keep
+            })
+            .unwrap();
+        assert_eq!(bytes, rows * 100);
+    }
+}
+
+fn access(txn: Option<&TxnRef>, time: u64) -> Access<'_> {
+    Access {
+        txn,
+        own_before: 1,
+        statement: 1,
+        at: ReadAt::Newest,
+        conflict_after: None,
+        horizon: Horizon { oldest_snapshot: Timestamp(time), durable: Timestamp(time) },
+        observed: Timestamp::ZERO,
+    }
+}
+
+#[divan::bench(sample_count = 20, sample_size = 20_000)]
+fn key_read(bencher: divan::Bencher) {
+    let mut b = Bench::filled(schema(false, false));
+    bencher.bench_local(|| {
+        let id = b.rng.random_range(0..ROWS);
+        b.set_key(id);
+        let mut access = access(None, b.time);
+        let hash = key::hash(&b.key);
+        b.p.read(TABLE, &b.key, hash, &mut access, |row| black_box(row.unwrap().bytes()[50])).unwrap()
+    });
+}
+
+#[divan::bench(sample_count = 20, sample_size = 20_000)]
+fn insert_and_commit(bencher: divan::Bencher) {
+    let mut b = Bench::filled(schema(true, false));
+    let mut id = ROWS;
+    bencher.bench_local(|| {
+        id += 1;
+        b.encode(id, id);
+        let txn = TxnRef::new(TxnId(id as u64));
+        let mut access = access(Some(&txn), b.time);
+        b.p.insert(TABLE, &b.key, key::hash(&b.key), &b.row, &mut access).unwrap();
+        b.commit(&txn);
+    });
+}
+
+#[divan::bench(sample_count = 20, sample_size = 20_000)]
+fn update_and_commit(bencher: divan::Bencher) {
+    let mut b = Bench::filled(schema(true, true));
+    let mut number = 0;
+    bencher.bench_local(|| {
+        number += 1;
+        let id = b.rng.random_range(0..ROWS);
+        b.encode(id, id / 4);
+        let txn = TxnRef::new(TxnId(number));
+        let mut access = access(Some(&txn), b.time);
+        assert!(b.p.update(TABLE, &b.key, key::hash(&b.key), &b.row, &mut access).unwrap());
+        b.commit(&txn);
+    });
+}
+
+#[divan::bench(sample_count = 20, sample_size = 20_000)]
+fn update_of_an_indexed_column_and_commit(bencher: divan::Bencher) {
+    let mut b = Bench::filled(schema(true, true));
+    let mut number = 0;
+    bencher.bench_local(|| {
+        number += 1;
+        let (id, k) = (b.rng.random_range(0..ROWS), b.rng.random_range(0..ROWS));
+        b.encode(id, k);
+        let txn = TxnRef::new(TxnId(number));
+        let mut access = access(Some(&txn), b.time);
+        assert!(b.p.update(TABLE, &b.key, key::hash(&b.key), &b.row, &mut access).unwrap());
+        b.commit(&txn);
+    });
+}
+
+#[divan::bench(sample_count = 20, sample_size = 500)]
+fn scan_of_100_rows_by_primary_key(bencher: divan::Bencher) {
+    let mut b = Bench::filled(schema(true, false));
+    bencher.bench_local(|| {
+        let low = b.rng.random_range(0..ROWS - 100);
+        b.scan(IndexId::PRIMARY, low, 100);
+    });
+}
+
+#[divan::bench(sample_count = 20, sample_size = 500)]
+fn scan_of_100_rows_by_secondary_key(bencher: divan::Bencher) {
+    let mut b = Bench::filled(schema(true, true));
+    bencher.bench_local(|| {
+        let low = b.rng.random_range(0..ROWS / 4 - 100);
+        b.scan(BY_K, low, 100);
+    });
+}
+
+fn main() {
+    for (name, ordered, goal) in [("hash index only", false, 140), ("hash and ordered index on the key", true, 170)] {
+        let bench = Bench::filled(schema(ordered, false));
+        let usage = bench.p.table_usage(TABLE).unwrap();
+        let total = usage.row_bytes + usage.hash_bytes + usage.ordered_bytes;
+        println!(
+            "bytes a row, {name}: {:.1} (goal {goal}): rows {:.1}, hash {:.1}, ordered {:.1}",
+            total as f64 / ROWS as f64,
+            usage.row_bytes as f64 / ROWS as f64,
+            usage.hash_bytes as f64 / ROWS as f64,
+            usage.ordered_bytes as f64 / ROWS as f64
+        );
+    }
+    for (name, ordered, secondary) in
+        [("hash only", false, false), ("key's ordered index", true, false), ("and a secondary one", true, true)]
+    {
+        let mut bench = Bench::new(schema(ordered, secondary));
+        let mut rows = Vec::new();
+        for i in 0..ROWS {
+            let id = (i * 7_368_787) % ROWS;
+            bench.encode(id, id / 4);
+            rows.push(bench.row.clone());
+        }
+        let start = Instant::now();
+        for row in &rows {
+            bench.p.restore_put(TABLE, 0, row, Timestamp(1)).unwrap();
+        }
+        let loaded = start.elapsed();
+        bench.p.finish_restore().unwrap();
+        let total = start.elapsed();
+        println!(
+            "recovery of 1 M rows, {name}: {:.2} M rows/s (load {loaded:.0?}, indexes {:.0?})",
+            ROWS as f64 / 1e6 / total.as_secs_f64(),
+            total - loaded
+        );
+    }
+    divan::main();
+}

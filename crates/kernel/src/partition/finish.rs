@@ -1,0 +1,264 @@
+//! The end of transactions: what a commit record carries, commit, rollback to a statement, abort, waits given up.
+//!
+//! Commit makes each pending image the inline one. The version before it becomes history when a snapshot older than the
+//! commit may be in use, or when an index key changed and the commit is not yet durable: a scan of the old key's range must
+//! learn of the commit that its answer depends on. Nothing here fails for memory.
+
+use super::collect::Garbage;
+use super::fragment::{Fragment, KeyList};
+use super::side::RowKey;
+use super::transactions::TxnRecord;
+use super::versions::{Image, Version, VersionTable, flags};
+use super::{Horizon, Partition, Write};
+use crate::budget::Purpose;
+use crate::row_store::RowHeader;
+use rauk_types::{TableId, Timestamp, TxnId};
+
+impl Partition {
+    /// Calls `visit` for every row that the transaction changed here, once each with its final state (rows inserted and deleted again are left out),
+    /// in the order of first change.
+    pub fn collect_writes(&self, txn: TxnId, visit: &mut dyn FnMut(TableId, Write<'_>)) {
+        let Some(record) = self.txns.get(txn) else { return };
+        let mut key = Vec::new();
+        for undo in record.undo.iter().filter(|u| u.first) {
+            let (table, id) = (undo.key.table(), undo.key.row());
+            let fragment = &self.fragments[&table];
+            let side = self.versions.get(undo.key).expect("a changed row has a side entry");
+            let top = side.own_top(txn).expect("a changed row has a pending image");
+            let (header, bytes) = fragment.rows.get(id);
+            match top.image {
+                Image::Inline => visit(table, Write::Put { layout: header.layout, row: bytes }),
+                Image::Stored(image) => {
+                    let (layout, row) = self.versions.image(image);
+                    visit(table, Write::Put { layout, row });
+                }
+                Image::Deleted if header.flags & (flags::UNCOMMITTED | flags::TOMBSTONE) != 0 => {}
+                Image::Deleted => {
+                    key.clear();
+                    fragment.primary.encode_row(&fragment.view(header.layout, bytes), &mut key);
+                    visit(table, Write::Delete { key: &key });
+                }
+            }
+        }
+    }
+
+    /// Makes the transaction's versions the newest committed ones, with time `time` (its status word says so already), and gives back its locks.
+    pub fn commit(&mut self, txn: TxnId, time: Timestamp, horizon: Horizon) {
+        let Some(record) = self.txns.remove(txn) else { return };
+        let mut writes = 0;
+        for undo in record.undo.iter().filter(|u| u.first) {
+            self.install(undo.key, time, horizon);
+            writes += 1;
+        }
+        self.release(record);
+        if writes > 0 {
+            self.throw_away(horizon, 2 * writes + 2);
+            self.enforce_history_limit(horizon);
+        }
+        self.settle();
+    }
+
+    fn install(&mut self, rk: RowKey, time: Timestamp, horizon: Horizon) {
+        let fragment = self.fragments.get_mut(&rk.table()).expect("a table in use");
+        let versions = &mut self.versions;
+        let header = fragment.rows.header(rk.row());
+        let top = versions.get(rk).and_then(|s| s.pending.as_ref()).expect("a changed row has pending images").top();
+        let fresh = header.flags & flags::UNCOMMITTED != 0;
+        if fresh && top.image == Image::Deleted {
+            fragment.vanish(versions, rk, &mut self.keys);
+            self.locks.forget(rk);
+            return;
+        }
+        let pending = versions.with(rk, |s| s.pending.take()).expect("seen");
+        self.keys.clear();
+        let mut images = pending.stack.iter().filter_map(|c| match c.image {
+            Image::Stored(image) => Some(image),
+            Image::Inline | Image::Deleted => None,
+        });
+        let last = if let Image::Stored(_) = top.image { images.next_back() } else { None };
+        for image in images {
+            // What the statements in between wrote: their keys may be nobody's now.
+            let (header, inline) = fragment.rows.get(rk.row());
+            fragment.distinct_keys(versions.image(image), (header.layout, inline), &mut self.keys, &mut self.scratch);
+            versions.images.remove(image);
+        }
+        match (top.image, last) {
+            (Image::Inline, _) => {
+                fragment.rows.set_header(rk.row(), RowHeader { time, flags: flags::SIDE, ..header });
+                fragment.live += 1;
+            }
+            (Image::Deleted, _) if header.flags & flags::TOMBSTONE != 0 => {}
+            (Image::Deleted, _) => {
+                let size = fragment.rows.get(rk.row()).1.len() as u64;
+                versions.with(rk, |s| s.buried = header.time);
+                fragment.history_bytes += size;
+                self.history_bytes += size;
+                let flags = header.flags | flags::TOMBSTONE;
+                fragment.rows.set_header(rk.row(), RowHeader { time, flags, ..header });
+                fragment.live -= 1;
+                self.garbage.push_back(Garbage { time, key: rk });
+            }
+            (Image::Stored(image), _) => {
+                if fresh {
+                    let (old, new) = (fragment.rows.get(rk.row()), versions.image(image));
+                    fragment.distinct_keys((old.0.layout, old.1), new, &mut self.keys, &mut self.scratch);
+                } else {
+                    let kept =
+                        keep_old(fragment, versions, rk, image, time, horizon, &mut self.keys, &mut self.scratch);
+                    self.history_bytes = self.history_bytes + kept.now - kept.before;
+                    fragment.history_bytes = fragment.history_bytes + kept.now - kept.before;
+                    if kept.garbage {
+                        self.garbage.push_back(Garbage { time, key: rk });
+                    }
+                }
+                if header.flags & (flags::UNCOMMITTED | flags::TOMBSTONE) != 0 {
+                    fragment.live += 1;
+                }
+                let (layout, bytes) = versions.image(image);
+                let header = RowHeader { time, layout, flags: flags::SIDE };
+                fragment.rows.replace(rk.row(), header, bytes, Purpose::Relief).expect("relief is not refused");
+                versions.images.remove(image);
+            }
+        }
+        fragment.drop_suspects(versions, rk, &mut self.keys, &mut self.scratch);
+        fragment.tidy(versions, rk);
+    }
+
+    /// Undoes everything of statements numbered `statement` and above; locks taken stay.
+    pub fn rollback_to(&mut self, txn: TxnId, statement: u32) {
+        while let Some(undo) = self.txns.pop_undo(txn, statement) {
+            self.undo(txn, undo.key);
+        }
+        self.txns.release_if_empty(txn);
+        self.settle();
+    }
+
+    /// Takes the newest pending image off a row.
+    fn undo(&mut self, txn: TxnId, rk: RowKey) {
+        let fragment = self.fragments.get_mut(&rk.table()).expect("a table in use");
+        let versions = &mut self.versions;
+        let top = versions.get(rk).and_then(|s| s.pending.as_ref()).expect("a changed row has pending images").top();
+        if top.image == Image::Inline {
+            fragment.vanish(versions, rk, &mut self.keys);
+            self.locks.forget(rk);
+            self.txns.unlist(txn, rk);
+            return;
+        }
+        versions.with(rk, |side| {
+            let pending = side.pending.as_mut().expect("seen");
+            pending.stack.pop();
+            if pending.stack.is_empty() {
+                side.pending = None;
+            }
+        });
+        if let Image::Stored(image) = top.image {
+            self.keys.clear();
+            let (header, inline) = fragment.rows.get(rk.row());
+            fragment.distinct_keys(versions.image(image), (header.layout, inline), &mut self.keys, &mut self.scratch);
+            versions.images.remove(image);
+            fragment.drop_suspects(versions, rk, &mut self.keys, &mut self.scratch);
+        }
+        fragment.tidy(versions, rk);
+    }
+
+    /// Undoes everything and gives back all locks.
+    pub fn abort(&mut self, txn: TxnId) {
+        while let Some(undo) = self.txns.pop_undo(txn, 0) {
+            self.undo(txn, undo.key);
+        }
+        if let Some(record) = self.txns.remove(txn) {
+            self.release(record);
+        }
+        self.settle();
+    }
+
+    fn release(&mut self, record: Box<TxnRecord>) {
+        let txn = record.txn.id;
+        for key in &record.waits {
+            self.locks.cancel(*key, txn);
+        }
+        for key in &record.locks {
+            self.locks.restore(*key, txn, None);
+        }
+        for table in &record.range_waits {
+            self.ranges.cancel(txn, *table);
+        }
+        for table in &record.ranges {
+            self.ranges.release(txn, *table, &mut self.locks.granted);
+        }
+        self.txns.recycle(record);
+    }
+
+    /// Takes the transaction out of every queue here (timeout, deadlock, KILL).
+    pub fn cancel_wait(&mut self, txn: TxnId) {
+        let (rows, tables) = self.txns.take_waits(txn);
+        for key in rows {
+            self.locks.cancel(key, txn);
+        }
+        for table in tables {
+            self.ranges.cancel(txn, table);
+        }
+        self.txns.release_if_empty(txn);
+        self.settle();
+    }
+
+    /// Transactions whose lock was granted, or whose wait has become pointless, since the last call: wake them. May name one
+    /// twice, or one that no longer waits.
+    pub fn take_granted(&mut self) -> Vec<TxnId> {
+        let granted = std::mem::take(&mut self.locks.granted);
+        if !granted.is_empty() {
+            self.settle();
+        }
+        granted
+    }
+}
+
+/// What became of the history bytes.
+struct Kept {
+    before: u64,
+    now: u64,
+    garbage: bool,
+}
+
+/// Before the inline version is replaced by a pending image: makes history of it where somebody may need it, else lists the keys that go with it.
+#[expect(clippy::too_many_arguments, reason = "parts of one partition, borrowed apart")]
+fn keep_old(
+    fragment: &Fragment,
+    versions: &mut VersionTable,
+    rk: RowKey,
+    image: crate::row_store::RowId,
+    time: Timestamp,
+    horizon: Horizon,
+    keys: &mut KeyList,
+    scratch: &mut Vec<u8>,
+) -> Kept {
+    let (header, old) = fragment.rows.get(rk.row());
+    let size = old.len() as u64;
+    let bound = horizon.bound();
+    let before_keys = keys.len();
+    fragment.distinct_keys((header.layout, old), versions.image(image), keys, scratch);
+    let moved = keys.len() > before_keys;
+    let mut kept = Kept { before: 0, now: 0, garbage: false };
+    let keep_image = if header.flags & flags::TOMBSTONE != 0 {
+        kept.before = size;
+        header.time > bound
+    } else {
+        horizon.oldest_snapshot < time || (moved && horizon.durable < time)
+    };
+    let valid_from = if header.flags & flags::TOMBSTONE != 0 {
+        versions.with(rk, |s| std::mem::take(&mut s.buried))
+    } else {
+        header.time
+    };
+    if keep_image {
+        let stored = versions.store(header.layout, old, Purpose::Relief).expect("relief is not refused");
+        versions.with(rk, |s| s.history.push(Version { time: valid_from, image: Some(stored) }));
+        kept.now = size;
+        kept.garbage = true;
+    }
+    if header.flags & flags::TOMBSTONE != 0 && time > bound {
+        versions.with(rk, |s| s.history.push(Version { time: header.time, image: None }));
+        kept.garbage = true;
+    }
+    kept
+}

@@ -1,0 +1,273 @@
+//! A fragment: one table's rows in one partition, with the hash index on its primary key and its ordered indexes.
+//!
+//! The functions here keep the indexes in step with images (see [`super::versions`]): an entry is added with the first
+//! image that has the key, and goes with the last. An image that goes names its keys as *suspects* before (most often
+//! there are none, because the image that takes its place has equal index columns); after it has gone, a suspect that
+//! no remaining image has is removed.
+
+use super::side::RowKey;
+use super::versions::{VersionTable, flags};
+use crate::budget::MemoryBudget;
+use crate::hash_index::HashIndex;
+use crate::ordered_index::OrderedIndex;
+use crate::row_store::{RowId, RowStore};
+use rauk_types::{IndexId, KeyDef, RowView, TableSchema, Timestamp, key};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+pub(super) struct Index {
+    pub id: IndexId,
+    pub def: KeyDef,
+    pub tree: OrderedIndex,
+}
+
+pub(super) struct Fragment {
+    pub schema: Arc<TableSchema>,
+    pub primary: KeyDef,
+    pub rows: RowStore,
+    pub hash: HashIndex,
+    /// One for each index that is not hash-only.
+    pub indexes: Vec<Index>,
+    /// The key definitions of all indexes, hash-only ones too: for range locks.
+    pub range_defs: Vec<(IndexId, KeyDef)>,
+    /// Rows committed and not deleted.
+    pub live: u64,
+    /// Bytes of old versions, rows under tombstones included.
+    pub history_bytes: u64,
+    /// Versions that were valid before this time were given up.
+    pub floor: Timestamp,
+    /// Deleted rows that existed before this time were given up.
+    pub removed_floor: Timestamp,
+    /// Index entries of versions that were valid before this time were given up.
+    pub entry_floor: Timestamp,
+}
+
+/// Keys of several indexes, in one buffer that is used again.
+#[derive(Default)]
+pub(super) struct KeyList {
+    bytes: Vec<u8>,
+    ends: Vec<(usize, usize)>,
+}
+
+impl KeyList {
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn push(&mut self, index: usize, def: &KeyDef, view: &RowView<'_>) {
+        def.encode_row(view, &mut self.bytes);
+        self.ends.push((index, self.bytes.len()));
+    }
+
+    /// Takes back the last one.
+    pub fn pop(&mut self) {
+        self.ends.pop();
+        self.bytes.truncate(self.ends.last().map_or(0, |e| e.1));
+    }
+
+    pub fn last(&self) -> &[u8] {
+        self.get(self.ends.len() - 1).1
+    }
+
+    pub fn get(&self, i: usize) -> (usize, &[u8]) {
+        let start = if i == 0 { 0 } else { self.ends[i - 1].1 };
+        (self.ends[i].0, &self.bytes[start..self.ends[i].1])
+    }
+
+    /// (position of the index, key)
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        (0..self.ends.len()).map(|i| self.get(i))
+    }
+}
+
+/// Whether two images have equal values in all columns of a key; `false` may still mean equal keys.
+pub(super) fn same_columns(def: &KeyDef, a: &RowView<'_>, b: &RowView<'_>) -> bool {
+    def.parts.iter().all(|p| a.get(p.column) == b.get(p.column))
+}
+
+impl Fragment {
+    pub fn new(schema: Arc<TableSchema>, budget: &Arc<MemoryBudget>) -> Self {
+        let mut fragment = Fragment {
+            primary: schema.key_def(schema.primary()),
+            rows: RowStore::new(budget.clone()),
+            hash: HashIndex::new(budget.clone()),
+            indexes: Vec::new(),
+            range_defs: Vec::new(),
+            live: 0,
+            history_bytes: 0,
+            floor: Timestamp::ZERO,
+            removed_floor: Timestamp::ZERO,
+            entry_floor: Timestamp::ZERO,
+            schema: schema.clone(),
+        };
+        fragment.set_schema(schema, budget);
+        fragment
+    }
+
+    /// Takes over a new definition: indexes that it keeps stay as they are, new ones are empty.
+    pub fn set_schema(&mut self, schema: Arc<TableSchema>, budget: &Arc<MemoryBudget>) {
+        self.primary = schema.key_def(schema.primary());
+        self.range_defs = schema.indexes.iter().map(|i| (i.id, schema.key_def(i))).collect();
+        let mut old = std::mem::take(&mut self.indexes);
+        for index in schema.indexes.iter().filter(|i| i.is_ordered()) {
+            let tree = match old.iter().position(|o| o.id == index.id) {
+                Some(i) => old.swap_remove(i).tree,
+                None => OrderedIndex::new(budget.clone()),
+            };
+            self.indexes.push(Index { id: index.id, def: schema.key_def(index), tree });
+        }
+        self.schema = schema;
+    }
+
+    pub fn view<'a>(&'a self, layout: u16, bytes: &'a [u8]) -> RowView<'a> {
+        RowView::new(&self.schema, layout, bytes)
+    }
+
+    pub fn find(&self, key: &[u8], hash: u64) -> Option<RowId> {
+        self.hash.find(hash, |id| {
+            let (header, bytes) = self.rows.get(id);
+            self.primary.matches(&self.view(header.layout, bytes), key)
+        })
+    }
+
+    /// Puts a row that is in the store into the hash index.
+    pub fn link(&mut self, hash: u64, id: RowId) {
+        let (rows, schema, primary) = (&self.rows, &self.schema, &self.primary);
+        let scratch = RefCell::new(Vec::new());
+        self.hash.insert(hash, id, |other| {
+            let mut encoded = scratch.borrow_mut();
+            encoded.clear();
+            let (header, bytes) = rows.get(other);
+            primary.encode_row(&RowView::new(schema, header.layout, bytes), &mut encoded);
+            key::hash(&encoded)
+        });
+    }
+
+    pub fn index_position(&self, id: IndexId) -> Option<usize> {
+        self.indexes.iter().position(|i| i.id == id)
+    }
+
+    pub fn add_flags(&mut self, id: RowId, set: u8) {
+        let (mut header, _) = self.rows.get(id);
+        if header.flags & set != set {
+            header.flags |= set;
+            self.rows.set_header(id, header);
+        }
+    }
+
+    /// Adds the keys of an image to all ordered indexes.
+    pub fn add_entries(&mut self, id: RowId, layout: u16, bytes: &[u8], scratch: &mut Vec<u8>) {
+        let view = RowView::new(&self.schema, layout, bytes);
+        for index in &mut self.indexes {
+            scratch.clear();
+            index.def.encode_row(&view, scratch);
+            index.tree.insert(scratch, id);
+        }
+    }
+
+    /// Adds to the list the keys of `image` that `other`, an image of the same row, does not have.
+    pub fn distinct_keys(&self, image: (u16, &[u8]), other: (u16, &[u8]), list: &mut KeyList, scratch: &mut Vec<u8>) {
+        let (image, other) = (self.view(image.0, image.1), self.view(other.0, other.1));
+        for (position, index) in self.indexes.iter().enumerate() {
+            if index.id == IndexId::PRIMARY || same_columns(&index.def, &image, &other) {
+                continue;
+            }
+            list.push(position, &index.def, &image);
+            scratch.clear();
+            index.def.encode_row(&other, scratch);
+            if list.last() == scratch.as_slice() {
+                list.pop();
+            }
+        }
+    }
+
+    /// Adds the listed entries to the trees.
+    pub fn add_listed(&mut self, id: RowId, list: &KeyList) {
+        for (position, entry) in list.iter() {
+            self.indexes[position].tree.insert(entry, id);
+        }
+    }
+
+    /// Removes the listed entries that no image of the row has any more; gives how many.
+    pub fn drop_suspects(
+        &mut self,
+        versions: &VersionTable,
+        key: RowKey,
+        list: &mut KeyList,
+        scratch: &mut Vec<u8>,
+    ) -> usize {
+        let mut removed = 0;
+        for (position, entry) in list.iter() {
+            let index = &self.indexes[position];
+            let needed = versions.any_image(self, key, |layout, bytes| {
+                scratch.clear();
+                index.def.encode_row(&self.view(layout, bytes), scratch);
+                scratch == entry
+            });
+            if !needed && self.indexes[position].tree.remove(entry, key.row()) {
+                removed += 1;
+            }
+        }
+        list.clear();
+        removed
+    }
+
+    /// Removes a row with all its images, entries and flags. Its locks are the caller's matter.
+    pub fn vanish(&mut self, versions: &mut VersionTable, key: RowKey, list: &mut KeyList) {
+        list.clear();
+        versions.any_image(self, key, |layout, bytes| {
+            let view = self.view(layout, bytes);
+            for (position, index) in self.indexes.iter().enumerate() {
+                list.push(position, &index.def, &view);
+            }
+            false
+        });
+        for (position, entry) in list.iter() {
+            self.indexes[position].tree.remove(entry, key.row());
+        }
+        list.clear();
+        let (header, bytes) = self.rows.get(key.row());
+        list.push(0, &self.primary, &self.view(header.layout, bytes));
+        self.hash.remove(key::hash(list.last()), key.row());
+        list.clear();
+        let size = bytes.len() as u64;
+        if header.flags & flags::SIDE != 0
+            && let Some(side) = versions.remove(key)
+        {
+            if side.buried != Timestamp::ZERO {
+                self.history_bytes -= size;
+            }
+            for version in &side.history {
+                if let Some(image) = version.image {
+                    self.history_bytes -= versions.image(image).1.len() as u64;
+                    versions.images.remove(image);
+                }
+            }
+            for change in side.pending.iter().flat_map(|p| p.stack.iter()) {
+                if let super::versions::Image::Stored(image) = change.image {
+                    versions.images.remove(image);
+                }
+            }
+        }
+        self.rows.remove(key.row());
+    }
+
+    /// Removes the row's side entry when nothing is in it.
+    pub fn tidy(&mut self, versions: &mut VersionTable, key: RowKey) {
+        if versions.get(key).is_some_and(|s| s.is_empty()) {
+            versions.remove(key);
+            let (mut header, _) = self.rows.get(key.row());
+            header.flags &= !flags::SIDE;
+            self.rows.set_header(key.row(), header);
+        }
+    }
+
+    pub fn ordered_bytes(&self) -> u64 {
+        self.indexes.iter().map(|i| i.tree.bytes()).sum()
+    }
+}

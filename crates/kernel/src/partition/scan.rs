@@ -1,0 +1,291 @@
+//! Scans in slices: by an index in key order, or all rows in row-id order; with or without locks.
+//!
+//! A scan finds its place again by key and row id, so it survives whatever happens between two slices. It visits an
+//! index entry's row only when the version that it sees has the entry's key: a row with several versions has an entry for each key.
+//!
+//! Locking scans lock each row before they show it and give back locks on rows that the visitor does not want. What `conflict_after`
+//! means for a scan: a row that the visitor keeps must not have changed since; nor may a row be gone from the
+//! scanned range that the snapshot at `conflict_after` has there. A changed row that the visitor skips is no conflict,
+//! so that an UPDATE without an index does not fail for rows that it does not touch.
+
+use super::fragment::{Fragment, Index};
+use super::locks::{self, LockTable};
+use super::read;
+use super::side::RowKey;
+use super::transactions::TxnTable;
+use super::versions::{Sight, VersionTable};
+use super::{
+    Access, LockMode, Partition, ReadAt, ScanEnd, ScanPosition, ScanRequest, ScanRow, Stop, Verdict, WaitPolicy,
+};
+use crate::row_store::RowId;
+use crate::status::TxnRef;
+use rauk_types::{IndexId, TableId};
+use std::ops::{Bound, ControlFlow};
+
+/// One slice's view of the partition, its parts borrowed apart.
+struct Scanner<'s, 'a> {
+    fragment: &'s Fragment,
+    versions: &'s VersionTable,
+    locks: &'s mut LockTable,
+    txns: &'s mut TxnTable,
+    access: &'s mut Access<'a>,
+    table: TableId,
+    lock: Option<(LockMode, WaitPolicy)>,
+    scratch: &'s mut Vec<u8>,
+}
+
+impl Partition {
+    /// Visits up to `slice` index entries or rows from `position` on. With a lock, each row is locked first and its newest
+    /// version visited; on [`Stop::Wait`] the position is before the row that is waited for. `reverse` means nothing to scans
+    /// without an index.
+    pub fn scan(
+        &mut self,
+        request: &ScanRequest,
+        position: &mut ScanPosition,
+        slice: usize,
+        access: &mut Access<'_>,
+        visit: &mut dyn FnMut(&ScanRow<'_>) -> Verdict,
+    ) -> Result<ScanEnd, Stop> {
+        let fragment = self.fragments.get(&request.table).ok_or(Stop::StaleSchema)?;
+        let floor = if request.index.is_some() { fragment.entry_floor } else { fragment.removed_floor };
+        if request.lock.is_none() && matches!(access.at, ReadAt::Snapshot(time) if time < floor) {
+            return Err(Stop::SnapshotTooOld);
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut scanner = Scanner {
+            fragment,
+            versions: &self.versions,
+            locks: &mut self.locks,
+            txns: &mut self.txns,
+            access,
+            table: request.table,
+            lock: request.lock,
+            scratch: &mut scratch,
+        };
+        let result = match request.index {
+            None => scanner.rows(position, slice, visit),
+            Some(id) => match fragment.index_position(id) {
+                Some(i) => scanner.entries(&fragment.indexes[i], request, position, slice, visit),
+                None => Err(Stop::StaleSchema),
+            },
+        };
+        self.scratch = scratch;
+        if request.lock.is_some() {
+            self.settle();
+        }
+        result
+    }
+
+    /// Visits the keys of up to `slice` index entries from `position` on, whatever versions they stand for, pending ones of others included: the keys at which a
+    /// locking scan of the request may find rows. A key comes once for each of its entries.
+    pub fn scan_keys(
+        &mut self,
+        request: &ScanRequest,
+        position: &mut ScanPosition,
+        slice: usize,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> Result<ScanEnd, Stop> {
+        let fragment = self.fragments.get(&request.table).ok_or(Stop::StaleSchema)?;
+        let at = request.index.and_then(|id| fragment.index_position(id)).ok_or(Stop::StaleSchema)?;
+        let start = std::mem::take(position);
+        let after = match &start {
+            ScanPosition::AfterEntry(key, id) => Some((key.as_slice(), *id)),
+            _ => None,
+        };
+        let (low, high) = (as_slices(&request.low), as_slices(&request.high));
+        if is_empty(low, high) {
+            return Ok(ScanEnd::Finished);
+        }
+        let (mut end, mut left) = (ScanEnd::Finished, slice);
+        fragment.indexes[at].tree.scan(low, high, request.reverse, after, &mut |key, id| {
+            visit(key);
+            left -= 1;
+            if left > 0 {
+                return ControlFlow::Continue(());
+            }
+            *position = ScanPosition::AfterEntry(key.to_vec(), id);
+            end = ScanEnd::More;
+            ControlFlow::Break(())
+        });
+        Ok(end)
+    }
+
+    /// SERIALIZABLE: locks a range of an index against inserts, deletes and key changes by others, until the transaction ends.
+    /// Hash-only indexes have ranges too (of one key, or all).
+    pub fn lock_range(
+        &mut self,
+        txn: &TxnRef,
+        table: TableId,
+        index: IndexId,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+    ) -> Result<(), Stop> {
+        let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
+        if !fragment.range_defs.iter().any(|(id, _)| *id == index) {
+            return Err(Stop::StaleSchema);
+        }
+        self.ranges.lock(txn.id, table, index, low, high);
+        self.txns.note_range(txn, table);
+        self.settle();
+        Ok(())
+    }
+}
+
+impl Scanner<'_, '_> {
+    fn rows(
+        &mut self,
+        position: &mut ScanPosition,
+        slice: usize,
+        visit: &mut dyn FnMut(&ScanRow<'_>) -> Verdict,
+    ) -> Result<ScanEnd, Stop> {
+        let mut from = match position {
+            ScanPosition::AfterRow(RowId(id)) => RowId(*id + 1),
+            _ => RowId(0),
+        };
+        for _ in 0..slice {
+            let Some(id) = self.fragment.rows.next(from) else { return Ok(ScanEnd::Finished) };
+            let flow = self.row(id, None, visit)?;
+            *position = ScanPosition::AfterRow(id);
+            from = RowId(id.0 + 1);
+            if flow.is_break() {
+                return Ok(ScanEnd::More);
+            }
+        }
+        Ok(ScanEnd::More)
+    }
+
+    fn entries(
+        &mut self,
+        index: &Index,
+        request: &ScanRequest,
+        position: &mut ScanPosition,
+        slice: usize,
+        visit: &mut dyn FnMut(&ScanRow<'_>) -> Verdict,
+    ) -> Result<ScanEnd, Stop> {
+        let (mut low, mut high) = (as_slices(&request.low), as_slices(&request.high));
+        let start = std::mem::take(position);
+        let after = match &start {
+            ScanPosition::AfterEntry(key, id) => Some((key.as_slice(), *id)),
+            ScanPosition::BeforeEntry(key, id) if request.reverse => {
+                high = Bound::Included(key);
+                Some((key.as_slice(), RowId(id.0 + 1)))
+            }
+            ScanPosition::BeforeEntry(key, id) => {
+                low = Bound::Included(key);
+                id.0.checked_sub(1).map(|before| (key.as_slice(), RowId(before)))
+            }
+            _ => None,
+        };
+        if is_empty(low, high) {
+            return Ok(ScanEnd::Finished);
+        }
+        let mut result = Ok(ScanEnd::Finished);
+        let mut left = slice.max(1);
+        index.tree.scan(low, high, request.reverse, after, &mut |key, id| {
+            match self.row(id, Some((index, key)), visit) {
+                Ok(flow) => {
+                    left -= 1;
+                    if left > 0 && flow.is_continue() {
+                        return ControlFlow::Continue(());
+                    }
+                    *position = ScanPosition::AfterEntry(key.to_vec(), id);
+                    result = Ok(ScanEnd::More);
+                }
+                Err(stop) => {
+                    *position = ScanPosition::BeforeEntry(key.to_vec(), id);
+                    result = Err(stop);
+                }
+            }
+            ControlFlow::Break(())
+        });
+        result
+    }
+
+    fn row(
+        &mut self,
+        id: RowId,
+        entry: Option<(&Index, &[u8])>,
+        visit: &mut dyn FnMut(&ScanRow<'_>) -> Verdict,
+    ) -> Result<ControlFlow<()>, Stop> {
+        let rk = RowKey::new(self.table, id);
+        let (fragment, versions) = (self.fragment, self.versions);
+        let key = entry.map_or(&[][..], |(_, key)| key);
+        let Some((mode, wait)) = self.lock else {
+            let at = self.access.at;
+            let sight = versions.see(fragment, rk, at, self.access)?;
+            let Some(sight) = sight.filter(|s| self.has_key(s, entry)) else { return Ok(ControlFlow::Continue(())) };
+            let row = ScanRow { key, layout: sight.layout, row: fragment.view(sight.layout, sight.bytes) };
+            return Ok(flow(visit(&row)));
+        };
+        let txn = self.access.txn.expect("a locking scan belongs to a transaction");
+        // What nobody is changing and is not to be seen needs no lock: deleted rows, entries of old versions.
+        if !read::others_pending(fragment, versions, rk, self.access) {
+            let sight = versions.see(fragment, rk, ReadAt::Newest, self.access)?;
+            if !sight.is_some_and(|s| self.has_key(&s, entry)) {
+                locks::drop_wait(self.locks, self.txns, txn.id, rk);
+                return self.left_range(rk, entry);
+            }
+        }
+        let locked = read::lock_and_see(fragment, versions, self.locks, self.txns, rk, mode.into(), wait, self.access);
+        let (sight, taken) = match locked {
+            Ok(Some(locked)) => locked,
+            Ok(None) => return self.left_range(rk, entry),
+            Err(Stop::WouldWait) if wait == WaitPolicy::SkipLocked => return Ok(ControlFlow::Continue(())),
+            Err(stop) => return Err(stop),
+        };
+        if !self.has_key(&sight, entry) {
+            locks::give_back(self.locks, self.txns, txn.id, rk, taken);
+            return self.left_range(rk, entry);
+        }
+        let verdict = visit(&ScanRow { key, layout: sight.layout, row: fragment.view(sight.layout, sight.bytes) });
+        if verdict == Verdict::Skip {
+            locks::give_back(self.locks, self.txns, txn.id, rk, taken);
+        } else if read::changed_after(fragment, versions, rk, self.access) {
+            locks::give_back(self.locks, self.txns, txn.id, rk, taken);
+            return Err(Stop::Changed);
+        }
+        Ok(flow(verdict))
+    }
+
+    /// Whether the version that is seen is the one, or one of those, that the entry stands for.
+    fn has_key(&mut self, sight: &Sight<'_>, entry: Option<(&Index, &[u8])>) -> bool {
+        let Some((index, key)) = entry else { return true };
+        if sight.sole || index.id == IndexId::PRIMARY {
+            return true;
+        }
+        self.scratch.clear();
+        index.def.encode_row(&self.fragment.view(sight.layout, sight.bytes), self.scratch);
+        self.scratch == key
+    }
+
+    /// The newest version is not in the scanned range: a conflict when the transaction's snapshot has the row there.
+    fn left_range(&mut self, rk: RowKey, entry: Option<(&Index, &[u8])>) -> Result<ControlFlow<()>, Stop> {
+        if read::changed_after(self.fragment, self.versions, rk, self.access)
+            && let Some(after) = self.access.conflict_after
+        {
+            match self.versions.see(self.fragment, rk, ReadAt::Snapshot(after), self.access) {
+                Ok(None) => {}
+                Ok(Some(sight)) if !self.has_key(&sight, entry) => {}
+                Ok(Some(_)) | Err(Stop::SnapshotTooOld) => return Err(Stop::Changed),
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+fn flow(verdict: Verdict) -> ControlFlow<()> {
+    if verdict == Verdict::KeepAndStop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+fn as_slices(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
+}
+
+fn is_empty(low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
+    match (low, high) {
+        (Bound::Included(l), Bound::Included(h)) => l > h,
+        (Bound::Included(l) | Bound::Excluded(l), Bound::Included(h) | Bound::Excluded(h)) => l >= h,
+        _ => false,
+    }
+}

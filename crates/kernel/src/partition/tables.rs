@@ -1,0 +1,115 @@
+//! Tables of a partition: made, changed, dropped, and how much they take.
+
+use super::fragment::Fragment;
+use super::side::RowKey;
+use super::versions::Image;
+use super::{Partition, Stop, TableUsage};
+use crate::row_store::RowId;
+use rauk_types::{IndexId, TableId, TableSchema};
+use std::ops::Bound;
+use std::sync::Arc;
+
+impl Partition {
+    // The caller has made sure that no transaction uses the table while it changes.
+
+    pub fn create_table(&mut self, schema: Arc<TableSchema>) {
+        let id = schema.id;
+        let old = self.fragments.insert(id, Fragment::new(schema, &self.budget));
+        assert!(old.is_none(), "table {id:?} is there already");
+    }
+
+    /// A new definition of a table that is here: renamed, columns or indexes added or dropped.
+    /// Added ordered indexes begin empty and must be filled with [`Partition::build_index`] before they are scanned.
+    pub fn alter_table(&mut self, schema: Arc<TableSchema>) {
+        let fragment = self.fragments.get_mut(&schema.id).expect("the table to alter is here");
+        fragment.set_schema(schema, &self.budget);
+    }
+
+    /// Drops a table with everything that belongs to it. Unknown tables are none of its business.
+    pub fn drop_table(&mut self, table: TableId) {
+        let Some(fragment) = self.fragments.remove(&table) else { return };
+        self.history_bytes -= fragment.history_bytes;
+        let sides: Vec<RowKey> = self.versions.iter().map(|(k, _)| k).filter(|k| k.table() == table).collect();
+        for key in sides {
+            let side = self.versions.remove(key).expect("just listed");
+            let pending = side.pending.iter().flat_map(|p| p.stack.iter()).filter_map(|c| match c.image {
+                Image::Stored(id) => Some(id),
+                Image::Inline | Image::Deleted => None,
+            });
+            for image in side.history.iter().filter_map(|v| v.image).chain(pending) {
+                self.versions.images.remove(image);
+            }
+        }
+        for key in self.locks.rows_of(table) {
+            self.locks.forget(key);
+        }
+        self.ranges.drop_table(table, &mut self.locks.granted);
+        self.garbage.retain(|g| g.key.table() != table);
+        self.settle();
+    }
+
+    /// Whether the table is here.
+    pub fn has_table(&self, table: TableId) -> bool {
+        self.fragments.contains_key(&table)
+    }
+
+    /// Fills an ordered index from up to `rows` rows beginning at `from`; gives where to go on, or `None` at the end.
+    pub fn build_index(
+        &mut self,
+        table: TableId,
+        index: IndexId,
+        from: RowId,
+        rows: usize,
+    ) -> Result<Option<RowId>, Stop> {
+        let fragment = self.fragments.get_mut(&table).ok_or(Stop::StaleSchema)?;
+        let position = fragment.index_position(index).ok_or(Stop::StaleSchema)?;
+        let mut next = from;
+        let mut result: Result<(), Stop> = Ok(());
+        for _ in 0..rows {
+            let Some(id) = fragment.rows.next(next) else { break };
+            // Old versions have entries too: a snapshot that is older than the index may still be open.
+            self.keys.clear();
+            self.versions.any_image(fragment, RowKey::new(table, id), |layout, bytes| {
+                self.keys.push(position, &fragment.indexes[position].def, &fragment.view(layout, bytes));
+                false
+            });
+            let size: usize = self.keys.iter().map(|(_, key)| key.len() + size_of::<RowId>()).sum();
+            if let Err(full) = self.budget.check(size as u64, crate::budget::Purpose::Write) {
+                result = Err(full.into());
+                break;
+            }
+            fragment.add_listed(id, &self.keys);
+            next = RowId(id.0 + 1);
+        }
+        self.settle();
+        result?;
+        Ok(self.fragments[&table].rows.next(next))
+    }
+
+    /// Rows that are committed and not deleted, and bytes of rows, hash index, ordered indexes and old versions.
+    pub fn table_usage(&self, table: TableId) -> Option<TableUsage> {
+        let fragment = self.fragments.get(&table)?;
+        Some(TableUsage {
+            rows: fragment.live,
+            row_bytes: fragment.rows.bytes(),
+            hash_bytes: fragment.hash.bytes(),
+            ordered_bytes: fragment.ordered_bytes(),
+            history_bytes: fragment.history_bytes,
+        })
+    }
+
+    /// About how many index entries lie between two keys, or how many rows there are: for planning.
+    pub fn estimate(
+        &self,
+        table: TableId,
+        index: Option<IndexId>,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+    ) -> Option<u64> {
+        let fragment = self.fragments.get(&table)?;
+        match index {
+            Some(id) => Some(fragment.indexes[fragment.index_position(id)?].tree.estimate(low, high)),
+            None => Some(fragment.live),
+        }
+    }
+}

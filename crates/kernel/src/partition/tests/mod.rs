@@ -1,0 +1,6 @@
+//! Tests of the partition: cases by subject, and random histories against a plain model.
+
+mod cases;
+mod model;
+mod support;
+mod waits;

@@ -1,0 +1,223 @@
+//! What a partition remembers of each transaction that touched it: its changes in order, its locks, its waits.
+//!
+//! The record is made with the first lock or write and goes with commit or abort (or when nothing is left in it). The
+//! *undo list* has one entry for every image that was put on a row's pending stack, in order, so that a savepoint's
+//! rollback costs what it undoes; the entries marked `first`, in order, are the rows that the transaction changed.
+//!
+//! Records are recycled with their vectors, so that a short transaction allocates nothing.
+
+use super::side::RowKey;
+use crate::status::TxnRef;
+use hashbrown::HashMap;
+use rauk_types::{TableId, TxnId};
+use rustc_hash::FxBuildHasher;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undo {
+    pub key: RowKey,
+    pub statement: u32,
+    /// The transaction's first change of this row.
+    pub first: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct TxnRecord {
+    pub txn: TxnRef,
+    pub undo: Vec<Undo>,
+    /// Rows locked, in order. May name rows that are gone, or one twice.
+    pub locks: Vec<RowKey>,
+    /// Rows waited for, or granted and not yet claimed.
+    pub waits: Vec<RowKey>,
+    /// Tables with range locks of it.
+    pub ranges: Vec<TableId>,
+    /// Tables where it waits for a range lock of another.
+    pub range_waits: Vec<TableId>,
+}
+
+impl TxnRecord {
+    fn new(txn: TxnRef) -> Self {
+        TxnRecord {
+            txn,
+            undo: Vec::new(),
+            locks: Vec::new(),
+            waits: Vec::new(),
+            ranges: Vec::new(),
+            range_waits: Vec::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.undo.is_empty()
+            && self.locks.is_empty()
+            && self.waits.is_empty()
+            && self.ranges.is_empty()
+            && self.range_waits.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.undo.clear();
+        self.locks.clear();
+        self.waits.clear();
+        self.ranges.clear();
+        self.range_waits.clear();
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<TxnRecord>()
+            + self.undo.capacity() * size_of::<Undo>()
+            + (self.locks.capacity() + self.waits.capacity()) * size_of::<RowKey>()
+            + (self.ranges.capacity() + self.range_waits.capacity()) * size_of::<TableId>()
+    }
+}
+
+/// Records kept for the next transactions, and the largest that is worth keeping.
+const SPARE_RECORDS: usize = 64;
+const SPARE_BYTES: usize = 16 << 10;
+
+pub(super) struct TxnTable {
+    // Boxed: records move between the map and the spares.
+    records: HashMap<TxnId, Box<TxnRecord>, FxBuildHasher>,
+    #[expect(clippy::vec_box, reason = "the boxes are what is recycled")]
+    spares: Vec<Box<TxnRecord>>,
+    bytes: usize,
+}
+
+impl TxnTable {
+    pub fn new() -> Self {
+        TxnTable { records: HashMap::with_hasher(FxBuildHasher), spares: Vec::new(), bytes: 0 }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.records.allocation_size() + self.spares.capacity() * size_of::<usize>()
+    }
+
+    pub fn get(&self, txn: TxnId) -> Option<&TxnRecord> {
+        self.records.get(&txn).map(|r| &**r)
+    }
+
+    /// Changes the transaction's record, made when it is not there, and counts what it grew.
+    fn with<R>(&mut self, txn: &TxnRef, change: impl FnOnce(&mut TxnRecord) -> R) -> R {
+        let record = self.records.entry(txn.id).or_insert_with(|| match self.spares.pop() {
+            Some(mut spare) => {
+                spare.txn = txn.clone();
+                spare
+            }
+            None => {
+                let record = Box::new(TxnRecord::new(txn.clone()));
+                self.bytes += record.bytes();
+                record
+            }
+        });
+        let before = record.bytes();
+        let result = change(record);
+        self.bytes = self.bytes + record.bytes() - before;
+        result
+    }
+
+    pub fn push_undo(&mut self, txn: &TxnRef, undo: Undo) {
+        self.with(txn, |r| {
+            let last = r.undo.last().map_or(0, |u| u.statement);
+            assert!(undo.statement >= last, "statement {} writes after statement {last}", undo.statement);
+            r.undo.push(undo);
+        });
+    }
+
+    /// Notes a lock that the transaction got (`new`: on a row it did not hold), waited for or not.
+    pub fn claim(&mut self, txn: &TxnRef, key: RowKey, new: bool) {
+        self.with(txn, |r| {
+            r.waits.retain(|w| *w != key);
+            if new {
+                r.locks.push(key);
+            }
+        });
+    }
+
+    pub fn push_wait(&mut self, txn: &TxnRef, key: RowKey) {
+        self.with(txn, |r| {
+            if !r.waits.contains(&key) {
+                r.waits.push(key);
+            }
+        });
+    }
+
+    /// Takes a row out of the waits; whether it was there.
+    pub fn take_wait(&mut self, txn: TxnId, key: RowKey) -> bool {
+        let Some(record) = self.records.get_mut(&txn) else { return false };
+        let before = record.waits.len();
+        record.waits.retain(|w| *w != key);
+        record.waits.len() < before
+    }
+
+    /// All of its waits, which are over now.
+    pub fn take_waits(&mut self, txn: TxnId) -> (Vec<RowKey>, Vec<TableId>) {
+        let Some(record) = self.records.get_mut(&txn) else { return Default::default() };
+        let before = record.bytes();
+        let waits = (std::mem::take(&mut record.waits), std::mem::take(&mut record.range_waits));
+        self.bytes = self.bytes + record.bytes() - before;
+        waits
+    }
+
+    /// Takes a lock that was given back early off the list.
+    pub fn unlist(&mut self, txn: TxnId, key: RowKey) {
+        let Some(record) = self.records.get_mut(&txn) else { return };
+        if let Some(i) = record.locks.iter().rposition(|k| *k == key) {
+            record.locks.remove(i);
+        }
+        self.release_if_empty(txn);
+    }
+
+    /// Takes the newest change off the undo list if it belongs to `statement` or a later one.
+    pub fn pop_undo(&mut self, txn: TxnId, statement: u32) -> Option<Undo> {
+        let record = self.records.get_mut(&txn)?;
+        record.undo.pop_if(|u| u.statement >= statement)
+    }
+
+    pub fn note_range(&mut self, txn: &TxnRef, table: TableId) {
+        self.with(txn, |r| {
+            if !r.ranges.contains(&table) {
+                r.ranges.push(table);
+            }
+        });
+    }
+
+    pub fn note_range_wait(&mut self, txn: &TxnRef, table: TableId) {
+        self.with(txn, |r| {
+            if !r.range_waits.contains(&table) {
+                r.range_waits.push(table);
+            }
+        });
+    }
+
+    pub fn remove(&mut self, txn: TxnId) -> Option<Box<TxnRecord>> {
+        self.records.remove(&txn)
+    }
+
+    /// Takes back a record that [`TxnTable::remove`] gave.
+    pub fn recycle(&mut self, mut record: Box<TxnRecord>) {
+        record.clear();
+        if self.spares.len() < SPARE_RECORDS && record.bytes() <= SPARE_BYTES {
+            self.spares.push(record);
+        } else {
+            self.bytes -= record.bytes();
+        }
+        if self.records.capacity() > 1024 && self.records.len() * 8 < self.records.capacity() {
+            self.records.shrink_to(self.records.len() * 2);
+        }
+    }
+
+    pub fn release_if_empty(&mut self, txn: TxnId) {
+        if self.records.get(&txn).is_some_and(|r| r.is_empty()) {
+            let record = self.records.remove(&txn).expect("just seen");
+            self.recycle(record);
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &TxnRecord> {
+        self.records.values().map(|r| &**r)
+    }
+
+    pub fn validate(&self) {
+        let bytes: usize = self.records.values().chain(&self.spares).map(|r| r.bytes()).sum();
+        assert_eq!(bytes, self.bytes, "bytes of transaction records");
+    }
+}

@@ -1,0 +1,137 @@
+//! The check of everything against everything, for tests: indexes equal rows, counts equal contents, side tables consistent.
+
+use super::Partition;
+use super::fragment::Fragment;
+use super::locks::Mode;
+use super::side::RowKey;
+use super::versions::{Image, flags};
+use crate::row_store::RowId;
+use rauk_types::{TableId, Timestamp, key};
+use std::collections::BTreeSet;
+use std::ops::{Bound, ControlFlow};
+
+impl Partition {
+    /// Checks that indexes equal rows, counts equal contents, and side tables are consistent; panics with what is wrong.
+    pub fn validate(&self) {
+        let mut sides = 0;
+        let mut images = 0;
+        let mut history = 0;
+        for (table, fragment) in &self.fragments {
+            let mut live = 0;
+            let mut fragment_history = 0;
+            let mut next = RowId(0);
+            let mut rows = 0;
+            while let Some(id) = fragment.rows.next(next) {
+                next = RowId(id.0 + 1);
+                rows += 1;
+                let rk = RowKey::new(*table, id);
+                let (header, bytes) = fragment.rows.get(id);
+                live += u64::from(header.flags & (flags::TOMBSTONE | flags::UNCOMMITTED) == 0);
+                let mut pk = Vec::new();
+                fragment.primary.encode_row(&fragment.view(header.layout, bytes), &mut pk);
+                assert_eq!(fragment.find(&pk, key::hash(&pk)), Some(id), "{rk:?}: not found by its key");
+                assert_eq!(
+                    header.flags & flags::SIDE != 0,
+                    self.versions.get(rk).is_some(),
+                    "{rk:?}: flags {:b}",
+                    header.flags
+                );
+                if header.flags & flags::SIDE != 0 {
+                    sides += 1;
+                    let (stored, old) = self.validate_side(fragment, rk);
+                    images += stored;
+                    fragment_history += old;
+                } else {
+                    assert_eq!(header.flags, 0, "{rk:?}: flags without a side entry");
+                }
+            }
+            assert_eq!(rows, fragment.rows.len(), "{table:?}: rows");
+            assert_eq!(rows, fragment.hash.len(), "{table:?}: hash entries");
+            assert_eq!(live, fragment.live, "{table:?}: live rows");
+            assert_eq!(fragment_history, fragment.history_bytes, "{table:?}: history bytes");
+            history += fragment_history;
+            self.validate_indexes(*table, fragment);
+        }
+        assert_eq!(sides, self.versions.len(), "side entries of rows that are not there");
+        assert_eq!(images, self.versions.image_count(), "images that belong to nobody");
+        assert_eq!(history, self.history_bytes, "history bytes");
+        self.locks.validate(&self.txns);
+        self.versions.validate_bytes();
+        self.txns.validate();
+        self.ranges.validate();
+        for record in self.txns.iter() {
+            for undo in &record.undo {
+                let side = self.versions.get(undo.key).expect("an undo entry of a row without a side entry");
+                assert!(side.own_top(record.txn.id).is_some(), "{undo:?}: nothing pending");
+            }
+        }
+        assert_eq!(self.counted, self.side_bytes(), "bytes of side tables counted in the budget");
+    }
+
+    /// Gives the images in the store and the bytes of history.
+    fn validate_side(&self, fragment: &Fragment, rk: RowKey) -> (usize, u64) {
+        let side = self.versions.get(rk).expect("seen by the caller");
+        let (header, bytes) = fragment.rows.get(rk.row());
+        assert!(!side.is_empty(), "{rk:?}: an empty side entry");
+        assert_eq!(
+            header.flags & flags::TOMBSTONE != 0,
+            side.buried != Timestamp::ZERO,
+            "{rk:?}: what lies under the tombstone"
+        );
+        let mut images = 0;
+        let mut history = if side.buried != Timestamp::ZERO { bytes.len() as u64 } else { 0 };
+        let mut last = Timestamp::ZERO;
+        for version in &side.history {
+            assert!(version.time > last, "{rk:?}: history {:?}", side.history);
+            last = version.time;
+            if let Some(image) = version.image {
+                images += 1;
+                history += self.versions.image(image).1.len() as u64;
+            }
+        }
+        let inline = if side.buried != Timestamp::ZERO { side.buried } else { header.time };
+        let fresh = header.flags & flags::UNCOMMITTED != 0;
+        assert!(fresh || inline > last, "{rk:?}: inline version is older than history");
+        assert!(!fresh || side.history.is_empty(), "{rk:?}: an uncommitted insert has history");
+        if let Some(pending) = &side.pending {
+            let owner = pending.owner.id;
+            let held = self.locks.held(rk, owner);
+            assert!(held >= Some(Mode::Exclusive), "{rk:?}: {owner:?} has written and holds {held:?}");
+            let undo = &self.txns.get(owner).expect("the owner is known").undo;
+            let firsts = undo.iter().filter(|u| u.key == rk && u.first).count();
+            assert_eq!(firsts, 1, "{rk:?}: first changes in the undo list");
+            assert_eq!(undo.iter().filter(|u| u.key == rk).count(), pending.stack.len(), "{rk:?}: undo entries");
+            for (i, change) in pending.stack.iter().enumerate() {
+                assert_eq!(change.image == Image::Inline, i == 0 && fresh, "{rk:?}: {:?}", pending.stack);
+                images += usize::from(matches!(change.image, Image::Stored(_)));
+            }
+        } else {
+            assert!(!fresh, "{rk:?}: an uncommitted insert of nobody");
+        }
+        (images, history)
+    }
+
+    fn validate_indexes(&self, table: TableId, fragment: &Fragment) {
+        for index in &fragment.indexes {
+            let mut expected = BTreeSet::new();
+            let mut next = RowId(0);
+            while let Some(id) = fragment.rows.next(next) {
+                next = RowId(id.0 + 1);
+                self.versions.any_image(fragment, RowKey::new(table, id), |layout, bytes| {
+                    let mut key = Vec::new();
+                    index.def.encode_row(&fragment.view(layout, bytes), &mut key);
+                    expected.insert((key, id));
+                    false
+                });
+            }
+            let mut expected_next = expected.iter();
+            index.tree.scan(Bound::Unbounded, Bound::Unbounded, false, None, &mut |key, id| {
+                let found = (key.to_vec(), id);
+                assert_eq!(expected_next.next(), Some(&found), "{table:?} {:?}: entries", index.id);
+                ControlFlow::Continue(())
+            });
+            assert_eq!(expected_next.next(), None, "{table:?} {:?}: a missing entry", index.id);
+            assert_eq!(index.tree.len(), expected.len(), "{table:?} {:?}: number of entries", index.id);
+        }
+    }
+}

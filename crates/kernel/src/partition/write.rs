@@ -1,0 +1,343 @@
+//! Inserts, updates and deletes: lock, check, put a pending image, add index entries.
+//!
+//! Everything that can fail comes before the first change, memory included: the slab store refuses the image at the
+//! limit, and what grows beside it (index leaves, side tables) may use the reserve. Deletes never fail for memory.
+//!
+//! Writes act on the newest state, own changes of the same statement included. A second write of one statement to one
+//! row takes the place of the first one's image, since both are undone together.
+
+use super::fragment::{Fragment, KeyList};
+use super::locks::{self, Mode};
+use super::ranges::RangeTable;
+use super::side::RowKey;
+use super::transactions::{TxnTable, Undo};
+use super::versions::{Change, Image, Pending, VersionTable, flags};
+use super::{Access, Partition, Stop, WaitPolicy, read};
+use crate::budget::{MemoryFull, Purpose};
+use crate::row_store::{RowHeader, RowId};
+use crate::status::{TxnRef, TxnState};
+use rauk_types::{TableId, Timestamp};
+
+impl From<MemoryFull> for Stop {
+    fn from(full: MemoryFull) -> Self {
+        Stop::MemoryFull { limit: full.limit }
+    }
+}
+
+/// The newest state of a row for its lock's holder.
+enum Newest {
+    Absent,
+    /// The image and, when it is the transaction's own, its change.
+    Present(Image, Option<Change>),
+}
+
+impl Partition {
+    /// Locks and inserts. `row` is in the table's newest layout.
+    pub fn insert(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        hash: u64,
+        row: &[u8],
+        access: &mut Access<'_>,
+    ) -> Result<(), Stop> {
+        let txn = access.txn.expect("a write belongs to a transaction");
+        let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
+        let result = match fragment.find(key, hash) {
+            Some(id) => self.insert_over(txn, RowKey::new(table, id), row, access),
+            None => self.insert_fresh(txn, table, hash, row, access),
+        };
+        self.settle();
+        result
+    }
+
+    fn insert_fresh(
+        &mut self,
+        txn: &TxnRef,
+        table: TableId,
+        hash: u64,
+        row: &[u8],
+        access: &mut Access<'_>,
+    ) -> Result<(), Stop> {
+        let fragment = self.fragments.get_mut(&table).expect("seen by the caller");
+        let layout = fragment.schema.layout().version;
+        if self.ranges.is_used(table) {
+            self.keys.clear();
+            all_range_keys(fragment, layout, row, &mut self.keys);
+            check_ranges(fragment, &mut self.ranges, &mut self.txns, txn, table, &self.keys)?;
+        }
+        let header = RowHeader { time: Timestamp::ZERO, layout, flags: flags::UNCOMMITTED | flags::SIDE };
+        let id = fragment.rows.insert(header, row, Purpose::Write)?;
+        fragment.link(hash, id);
+        fragment.add_entries(id, layout, row, &mut self.scratch);
+        let rk = RowKey::new(table, id);
+        locks::take(&mut self.locks, &mut self.txns, txn, rk, Mode::Gone, WaitPolicy::NoWait)
+            .expect("nobody else has seen this row");
+        push(fragment, &mut self.versions, &mut self.txns, txn, rk, access.statement, Image::Inline);
+        Ok(())
+    }
+
+    /// An insert where a row with this key is: pending, deleted, or in the way.
+    fn insert_over(&mut self, txn: &TxnRef, rk: RowKey, row: &[u8], access: &mut Access<'_>) -> Result<(), Stop> {
+        let fragment = self.fragments.get_mut(&rk.table()).expect("seen by the caller");
+        let header = fragment.rows.header(rk.row());
+        let pending = self.versions.get(rk).and_then(|s| s.pending.as_ref());
+        let in_the_way = match pending {
+            Some(p) if p.owner.id == txn.id => (p.top().image != Image::Deleted).then_some(Timestamp::ZERO),
+            Some(Pending { owner, .. }) => match owner.status.get() {
+                TxnState::Committed(time) => {
+                    let deleted = pending.is_some_and(|p| p.top().image == Image::Deleted);
+                    (!deleted).then_some(time)
+                }
+                _ => None,
+            },
+            None => (header.flags & flags::TOMBSTONE == 0).then_some(header.time),
+        };
+        if let Some(time) = in_the_way {
+            access.observed = access.observed.max(time);
+            locks::drop_wait(&mut self.locks, &mut self.txns, txn.id, rk);
+            return Err(Stop::Duplicate);
+        }
+        let taken = locks::take(&mut self.locks, &mut self.txns, txn, rk, Mode::Gone, WaitPolicy::Wait)?;
+        // What is held now: an own deletion or a tombstone.
+        let own = self.versions.get(rk).is_some_and(|s| s.own_top(txn.id).is_some());
+        if !own {
+            access.observed = access.observed.max(header.time);
+        }
+        let result = if read::changed_after(fragment, &self.versions, rk, access) {
+            Err(Stop::Changed)
+        } else {
+            put_over(fragment, &mut self.versions, &mut self.ranges, &mut self.txns, &mut self.keys, txn, rk, row)
+        };
+        match result {
+            Ok(image) => {
+                let (layout, _) = self.versions.image(image);
+                fragment.add_entries(rk.row(), layout, row, &mut self.scratch);
+                push(fragment, &mut self.versions, &mut self.txns, txn, rk, access.statement, Image::Stored(image));
+                Ok(())
+            }
+            Err(stop) => {
+                if !matches!(stop, Stop::Wait(_)) {
+                    locks::give_back(&mut self.locks, &mut self.txns, txn.id, rk, taken);
+                }
+                Err(stop)
+            }
+        }
+    }
+
+    /// Locks and gives the row new content with the same primary key; `false` when there is no such row.
+    pub fn update(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        hash: u64,
+        row: &[u8],
+        access: &mut Access<'_>,
+    ) -> Result<bool, Stop> {
+        self.change(table, key, hash, Some(row), access)
+    }
+
+    /// Locks and deletes; `false` when there is no such row. Works when memory is full.
+    pub fn delete(&mut self, table: TableId, key: &[u8], hash: u64, access: &mut Access<'_>) -> Result<bool, Stop> {
+        self.change(table, key, hash, None, access)
+    }
+
+    fn change(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        hash: u64,
+        row: Option<&[u8]>,
+        access: &mut Access<'_>,
+    ) -> Result<bool, Stop> {
+        let txn = access.txn.expect("a write belongs to a transaction");
+        let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
+        let Some(id) = fragment.find(key, hash) else { return Ok(false) };
+        let rk = RowKey::new(table, id);
+        let mode = if row.is_some() { Mode::Exclusive } else { Mode::Gone };
+        let result = match locks::take(&mut self.locks, &mut self.txns, txn, rk, mode, WaitPolicy::Wait) {
+            Err(stop) => Err(stop),
+            Ok(taken) => {
+                let result = self.change_locked(txn, rk, row, access);
+                if !matches!(result, Ok(true) | Err(Stop::Wait(_))) {
+                    locks::give_back(&mut self.locks, &mut self.txns, txn.id, rk, taken);
+                }
+                result
+            }
+        };
+        self.settle();
+        result
+    }
+
+    fn change_locked(
+        &mut self,
+        txn: &TxnRef,
+        rk: RowKey,
+        row: Option<&[u8]>,
+        access: &mut Access<'_>,
+    ) -> Result<bool, Stop> {
+        let fragment = self.fragments.get_mut(&rk.table()).expect("seen by the caller");
+        let (current, own) = match newest(fragment, &self.versions, txn, rk, access)? {
+            Newest::Absent => return Ok(false),
+            Newest::Present(image, own) => (image, own),
+        };
+        let Some(row) = row else {
+            if self.ranges.is_used(rk.table()) {
+                let (layout, bytes) = resolve(fragment, &self.versions, rk, current);
+                self.keys.clear();
+                all_range_keys(fragment, layout, bytes, &mut self.keys);
+                check_ranges(fragment, &mut self.ranges, &mut self.txns, txn, rk.table(), &self.keys)?;
+            }
+            push(fragment, &mut self.versions, &mut self.txns, txn, rk, access.statement, Image::Deleted);
+            return Ok(true);
+        };
+        let layout = fragment.schema.layout().version;
+        if self.ranges.is_used(rk.table()) {
+            let (old_layout, old) = resolve(fragment, &self.versions, rk, current);
+            self.keys.clear();
+            moved_range_keys(fragment, (old_layout, old), (layout, row), &mut self.keys);
+            check_ranges(fragment, &mut self.ranges, &mut self.txns, txn, rk.table(), &self.keys)?;
+        }
+        self.keys.clear();
+        let old = resolve(fragment, &self.versions, rk, current);
+        fragment.distinct_keys((layout, row), old, &mut self.keys, &mut self.scratch);
+        match own.filter(|c| c.statement == access.statement) {
+            Some(change) => {
+                // The image of the same statement: what it had and the new one has not becomes suspect.
+                let mut lost = std::mem::take(&mut self.lost);
+                lost.clear();
+                fragment.distinct_keys(old, (layout, row), &mut lost, &mut self.scratch);
+                let replaced = match change.image {
+                    Image::Inline => {
+                        let header = RowHeader { layout, ..fragment.rows.header(rk.row()) };
+                        fragment.rows.replace(rk.row(), header, row, Purpose::Write)
+                    }
+                    Image::Stored(image) => {
+                        let header = RowHeader { time: Timestamp::ZERO, layout, flags: 0 };
+                        self.versions.images.replace(image, header, row, Purpose::Write)
+                    }
+                    Image::Deleted => unreachable!("a deleted row is absent"),
+                };
+                if replaced.is_ok() {
+                    fragment.add_listed(rk.row(), &self.keys);
+                    fragment.drop_suspects(&self.versions, rk, &mut lost, &mut self.scratch);
+                }
+                self.lost = lost;
+                replaced?;
+            }
+            None => {
+                let image = self.versions.store(layout, row, Purpose::Write)?;
+                fragment.add_listed(rk.row(), &self.keys);
+                push(fragment, &mut self.versions, &mut self.txns, txn, rk, access.statement, Image::Stored(image));
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Stores the image of an insert over a deleted row, after the range locks have let it pass.
+#[expect(clippy::too_many_arguments, reason = "parts of one partition, borrowed apart")]
+fn put_over(
+    fragment: &Fragment,
+    versions: &mut VersionTable,
+    ranges: &mut RangeTable,
+    txns: &mut TxnTable,
+    keys: &mut KeyList,
+    txn: &TxnRef,
+    rk: RowKey,
+    row: &[u8],
+) -> Result<RowId, Stop> {
+    let layout = fragment.schema.layout().version;
+    if ranges.is_used(rk.table()) {
+        keys.clear();
+        all_range_keys(fragment, layout, row, keys);
+        check_ranges(fragment, ranges, txns, txn, rk.table(), keys)?;
+    }
+    Ok(versions.store(layout, row, Purpose::Write)?)
+}
+
+/// The newest state of a row that the transaction has locked.
+fn newest(
+    fragment: &Fragment,
+    versions: &VersionTable,
+    txn: &TxnRef,
+    rk: RowKey,
+    access: &mut Access<'_>,
+) -> Result<Newest, Stop> {
+    if let Some(change) = versions.get(rk).and_then(|s| s.own_top(txn.id)) {
+        return Ok(match change.image {
+            Image::Deleted => Newest::Absent,
+            image => Newest::Present(image, Some(change)),
+        });
+    }
+    let header = fragment.rows.header(rk.row());
+    access.observed = access.observed.max(header.time);
+    if read::changed_after(fragment, versions, rk, access) {
+        return Err(Stop::Changed);
+    }
+    if header.flags & flags::TOMBSTONE != 0 { Ok(Newest::Absent) } else { Ok(Newest::Present(Image::Inline, None)) }
+}
+
+fn resolve<'a>(fragment: &'a Fragment, versions: &'a VersionTable, rk: RowKey, image: Image) -> (u16, &'a [u8]) {
+    match image {
+        Image::Stored(id) => versions.image(id),
+        _ => {
+            let (header, bytes) = fragment.rows.get(rk.row());
+            (header.layout, bytes)
+        }
+    }
+}
+
+fn push(
+    fragment: &mut Fragment,
+    versions: &mut VersionTable,
+    txns: &mut TxnTable,
+    txn: &TxnRef,
+    rk: RowKey,
+    statement: u32,
+    image: Image,
+) {
+    let first = versions.push(rk, txn, Change { statement, image });
+    fragment.add_flags(rk.row(), flags::SIDE);
+    txns.push_undo(txn, Undo { key: rk, statement, first });
+}
+
+/// The keys of an image in all indexes, by position in `range_defs`.
+fn all_range_keys(fragment: &Fragment, layout: u16, bytes: &[u8], keys: &mut KeyList) {
+    let view = fragment.view(layout, bytes);
+    for (position, (_, def)) in fragment.range_defs.iter().enumerate() {
+        keys.push(position, def, &view);
+    }
+}
+
+/// The old and new keys in the indexes in which they differ, by position in `range_defs`.
+fn moved_range_keys(fragment: &Fragment, old: (u16, &[u8]), new: (u16, &[u8]), keys: &mut KeyList) {
+    let (old, new) = (fragment.view(old.0, old.1), fragment.view(new.0, new.1));
+    for (position, (_, def)) in fragment.range_defs.iter().enumerate() {
+        if !super::fragment::same_columns(def, &old, &new) {
+            keys.push(position, def, &old);
+            keys.push(position, def, &new);
+        }
+    }
+}
+
+/// Waits when one of the keys is in another transaction's range.
+fn check_ranges(
+    fragment: &Fragment,
+    ranges: &mut RangeTable,
+    txns: &mut TxnTable,
+    txn: &TxnRef,
+    table: TableId,
+    keys: &KeyList,
+) -> Result<(), Stop> {
+    let mut blockers = Vec::new();
+    for (position, key) in keys.iter() {
+        ranges.find(txn.id, table, fragment.range_defs[position].0, key, &mut blockers);
+    }
+    if blockers.is_empty() {
+        return Ok(());
+    }
+    ranges.wait(txn.id, table);
+    txns.note_range_wait(txn, table);
+    Err(Stop::Wait(blockers))
+}

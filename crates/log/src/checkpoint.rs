@@ -1,1 +1,0 @@
-//! Checkpoints: a manifest that is replaced atomically, and one file of rows a partition.

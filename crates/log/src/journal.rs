@@ -1,0 +1,300 @@
+//! A journal: a small append-only file of commands, each durable when its append returns. The catalog lives in one.
+//!
+//! The common file header, then entries: `length: u32, crc32c: u32, sequence: u64` and the content, seeded with the database and covering the entry's offset. One entry at
+//! most was written without being synced, so as in the redo log a valid entry behind an invalid one proves damage, and an invalid one at the end is a torn append that is cut off.
+//! Compacting writes a new file with other contents and renames it over the old one.
+use crate::disk::{Disk, DiskFile, parent};
+use crate::error::{LogError, is_disk_full};
+use crate::fault;
+use crate::header::{DatabaseId, FileHeader, HEADER_BYTES, array, replace_file};
+use std::sync::Arc;
+
+const KIND: &[u8; 8] = b"RAUKJRNL";
+const ENTRY_HEADER: usize = 16;
+pub const MAX_ENTRY_BYTES: usize = 256 << 20;
+
+pub struct Journal {
+    disk: Arc<dyn Disk>,
+    path: String,
+    database: DatabaseId,
+    file: Arc<dyn DiskFile>,
+    /// Bytes of whole entries and what comes before.
+    end: u64,
+    /// Sequence number of the last entry.
+    sequence: u64,
+    /// A write or sync failed: what is on disk is unknown until the next opening.
+    failed: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalEntry {
+    /// Grows by one from entry to entry, and goes on growing after `compact`.
+    pub sequence: u64,
+    pub content: Vec<u8>,
+}
+
+fn encode(out: &mut Vec<u8>, seed: u32, offset: u64, sequence: u64, content: &[u8]) {
+    let crc = checksum(seed, offset, sequence, content);
+    out.extend_from_slice(&(content.len() as u32).to_le_bytes());
+    out.extend_from_slice(&crc.to_le_bytes());
+    out.extend_from_slice(&sequence.to_le_bytes());
+    out.extend_from_slice(content);
+}
+
+fn checksum(seed: u32, offset: u64, sequence: u64, content: &[u8]) -> u32 {
+    let seed = crc32c::crc32c_append(seed, &offset.to_le_bytes());
+    let seed = crc32c::crc32c_append(seed, &(content.len() as u32).to_le_bytes());
+    crc32c::crc32c_append(crc32c::crc32c_append(seed, &sequence.to_le_bytes()), content)
+}
+
+/// The entry at `at`, if these bytes are one: its sequence number and where its content ends.
+fn decode(bytes: &[u8], seed: u32, at: usize) -> Option<(u64, usize)> {
+    let header = bytes.get(at..at.checked_add(ENTRY_HEADER)?)?;
+    let end = (at + ENTRY_HEADER).checked_add(u32::from_le_bytes(array(header, 0)) as usize)?;
+    let content = bytes.get(at + ENTRY_HEADER..end)?;
+    let sequence = u64::from_le_bytes(array(header, 8));
+    (u32::from_le_bytes(array(header, 4)) == checksum(seed, at as u64, sequence, content)).then_some((sequence, end))
+}
+
+impl Journal {
+    /// Opens the journal, making it when it is not there, and gives all its entries.
+    pub fn open(
+        disk: &Arc<dyn Disk>,
+        path: &str,
+        database: DatabaseId,
+    ) -> Result<(Journal, Vec<JournalEntry>), LogError> {
+        let error = |e| LogError::io(path, "cannot open", e);
+        if !disk.exists(path).map_err(error)? {
+            replace_file(disk, path, &file_header(database, 0))?;
+        }
+        // The file may have replaced another without its directory having been synced.
+        disk.sync_dir(parent(path)).map_err(error)?;
+        let file = disk.open(path, false).map_err(error)?;
+        let mut bytes = vec![0; file.len().map_err(error)? as usize];
+        file.read_exact_at(&mut bytes, 0).map_err(error)?;
+        let Some(head) = bytes.first_chunk::<HEADER_BYTES>() else {
+            return Err(LogError::damaged(path, bytes.len() as u64, "the file is shorter than its header"));
+        };
+        let mut sequence = FileHeader::decode(path, head, KIND, Some(database))?.words[0];
+        let seed = database.seed();
+        let mut entries = Vec::new();
+        let mut at = HEADER_BYTES;
+        let mut last = None;
+        while let Some((found, end)) = decode(&bytes, seed, at) {
+            if found != sequence + 1 {
+                let what = format!("entry {found} follows entry {sequence}");
+                return Err(LogError::damaged(path, at as u64, what));
+            }
+            sequence = found;
+            entries.push(JournalEntry { sequence, content: bytes[at + ENTRY_HEADER..end].to_vec() });
+            last = Some(at..end);
+            at = end;
+        }
+        if let Some(later) = (at + 1..bytes.len()).find(|&later| plausible(&bytes, seed, later, sequence)) {
+            let what = format!("the entry that begins here is invalid, but the journal goes on at byte {later}");
+            return Err(LogError::damaged(path, at as u64, what));
+        }
+        let repair = || {
+            fault::point("journal.open.before_cut")?;
+            if at < bytes.len() {
+                file.set_len(at as u64)?;
+            }
+            if let Some(range) = last {
+                // It may be complete without ever having been synced (see `redo/reader.rs`).
+                file.write_all_at(&bytes[range.clone()], range.start as u64)?;
+                file.sync_data()?;
+            }
+            Ok(())
+        };
+        repair().map_err(error)?;
+        let (disk, path) = (disk.clone(), path.to_string());
+        Ok((Journal { disk, path, database, file, end: at as u64, sequence, failed: None }, entries))
+    }
+
+    /// Sequence number of the last entry.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.end
+    }
+
+    /// Adds an entry; it is durable when this returns, with its sequence number. After `DiskFull` nothing was added and the journal can be used further; any other error is final:
+    /// whether the entry is there is decided when the journal is opened again.
+    pub fn append(&mut self, content: &[u8]) -> Result<u64, LogError> {
+        self.usable()?;
+        if content.len() > MAX_ENTRY_BYTES {
+            return Err(LogError::RecordTooLarge(content.len()));
+        }
+        let sequence = self.sequence + 1;
+        let mut bytes = Vec::with_capacity(ENTRY_HEADER + content.len());
+        encode(&mut bytes, self.database.seed(), self.end, sequence, content);
+        let end = self.end + bytes.len() as u64;
+        let write = || {
+            fault::point("journal.append.before_write")?;
+            // Room first: then the write itself does not fail for lack of it, half done.
+            self.file.allocate(end)?;
+            self.file.write_all_at(&bytes, self.end)
+        };
+        if let Err(e) = write() {
+            if is_disk_full(&e) {
+                return Err(LogError::DiskFull(format!("cannot append to {}: {e}", self.path)));
+            }
+            return Err(self.fail(e));
+        }
+        let sync = || {
+            fault::point("journal.append.before_sync")?;
+            self.file.sync_data()?;
+            fault::point("journal.append.after_sync")
+        };
+        sync().map_err(|e| self.fail(e))?;
+        self.end = end;
+        self.sequence = sequence;
+        Ok(sequence)
+    }
+
+    /// Replaces all entries by these, atomically. Sequence numbers go on.
+    pub fn compact(&mut self, contents: &[Vec<u8>]) -> Result<(), LogError> {
+        self.usable()?;
+        let mut bytes = file_header(self.database, self.sequence).to_vec();
+        let mut sequence = self.sequence;
+        for content in contents {
+            sequence += 1;
+            let offset = bytes.len() as u64;
+            encode(&mut bytes, self.database.seed(), offset, sequence, content);
+        }
+        let before = |e| LogError::io(&self.path, "cannot compact", e);
+        fault::point("journal.compact.before").map_err(before)?;
+        match replace_file(&self.disk, &self.path, &bytes) {
+            Ok(()) => {}
+            // The old file may or may not have been replaced; only a full disk says that it was not.
+            Err(LogError::DiskFull(why)) => return Err(LogError::DiskFull(why)),
+            Err(error) => {
+                self.failed = Some(error.to_string());
+                return Err(error);
+            }
+        }
+        self.file = self.disk.open(&self.path, false).map_err(|e| self.fail(e))?;
+        self.end = bytes.len() as u64;
+        self.sequence = sequence;
+        Ok(())
+    }
+
+    fn usable(&self) -> Result<(), LogError> {
+        self.failed.as_ref().map_or(Ok(()), |why| Err(LogError::Failed(why.clone())))
+    }
+
+    fn fail(&mut self, error: std::io::Error) -> LogError {
+        let why = format!("{}: {error}", self.path);
+        self.failed = Some(why.clone());
+        LogError::Failed(why)
+    }
+}
+
+fn file_header(database: DatabaseId, sequence: u64) -> [u8; HEADER_BYTES] {
+    FileHeader { kind: KIND, database, words: [sequence, 0, 0] }.encode()
+}
+
+/// Whether a later entry begins at `at`. Looks at the sequence number first: checksums over every tail of the file would take forever.
+fn plausible(bytes: &[u8], seed: u32, at: usize, last: u64) -> bool {
+    let Some(header) = bytes.get(at..at + ENTRY_HEADER) else { return false };
+    let sequence = u64::from_le_bytes(array(header, 8));
+    let most = (bytes.len() / ENTRY_HEADER) as u64;
+    sequence > last && sequence <= last + most && decode(bytes, seed, at).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_disk::MemoryDisk;
+    use proptest::prelude::*;
+
+    const ID: DatabaseId = DatabaseId([5; 16]);
+
+    fn open(disk: &Arc<dyn Disk>) -> Result<(Journal, Vec<Vec<u8>>), LogError> {
+        let (journal, entries) = Journal::open(disk, "catalog.journal", ID)?;
+        Ok((journal, entries.into_iter().map(|e| e.content).collect()))
+    }
+
+    #[test]
+    fn entries_survive_and_compact() {
+        let disk: Arc<dyn Disk> = MemoryDisk::new();
+        let (mut journal, entries) = open(&disk).unwrap();
+        assert!(entries.is_empty());
+        for i in 1..=5u8 {
+            assert_eq!(journal.append(&[i; 20]).unwrap(), u64::from(i));
+        }
+        let (mut journal, entries) = open(&disk).unwrap();
+        assert_eq!(entries, (1..=5).map(|i| vec![i; 20]).collect::<Vec<_>>());
+        journal.compact(&[b"all".to_vec()]).unwrap();
+        assert_eq!(journal.append(b"more").unwrap(), 7);
+        let (mut journal, entries) = open(&disk).unwrap();
+        assert_eq!(entries, [b"all".to_vec(), b"more".to_vec()]);
+        journal.compact(&[]).unwrap();
+        drop(journal);
+        let (mut journal, entries) = open(&disk).unwrap();
+        assert!(entries.is_empty());
+        assert_eq!(journal.append(b"").unwrap(), 8);
+        assert_eq!(open(&disk).unwrap().1, [b"".to_vec()]);
+    }
+
+    #[test]
+    fn full_disk_leaves_it_usable_and_other_errors_do_not() {
+        let disk: Arc<dyn Disk> = MemoryDisk::new();
+        let (mut journal, _) = open(&disk).unwrap();
+        journal.append(b"one").unwrap();
+        let fail = |point: &'static str, kind| {
+            fault::Local::new(move |name| if name == point { Err(std::io::Error::from(kind)) } else { Ok(()) })
+        };
+        let full = fail("journal.append.before_write", std::io::ErrorKind::StorageFull);
+        assert!(matches!(journal.append(b"two"), Err(LogError::DiskFull(_))));
+        drop(full);
+        journal.append(b"two").unwrap();
+        let broken = fail("journal.append.before_sync", std::io::ErrorKind::Other);
+        assert!(matches!(journal.append(b"three"), Err(LogError::Failed(_))));
+        drop(broken);
+        assert!(matches!(journal.append(b"four"), Err(LogError::Failed(_))));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        /// Garbage in the last entry is a torn append; anywhere before, damage.
+        #[test]
+        fn torn_or_damaged(
+            contents in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 1..8),
+            hit in any::<proptest::sample::Index>(), bit in 0..8, cut in any::<bool>(),
+        ) {
+            let disk: Arc<dyn Disk> = MemoryDisk::new();
+            let (mut journal, _) = open(&disk).unwrap();
+            let mut last = 64;
+            for content in &contents {
+                last = journal.bytes();
+                journal.append(content).unwrap();
+            }
+            let file = disk.open("catalog.journal", false).unwrap();
+            let length = file.len().unwrap();
+            if cut {
+                let cut = last + hit.index((length - last) as usize) as u64;
+                file.set_len(cut).unwrap();
+                let (mut journal, entries) = open(&disk).unwrap();
+                prop_assert_eq!(&entries, &contents[..contents.len() - 1]);
+                journal.append(b"next").unwrap();
+                prop_assert_eq!(open(&disk).unwrap().1.len(), contents.len());
+            } else {
+                let at = 64 + hit.index((length - 64) as usize) as u64;
+                let mut byte = [0];
+                file.read_exact_at(&mut byte, at).unwrap();
+                file.write_all_at(&[byte[0] ^ (1u8 << bit)], at).unwrap();
+                match open(&disk) {
+                    Ok((_, entries)) => {
+                        prop_assert!(at >= last);
+                        prop_assert_eq!(&entries, &contents[..contents.len() - 1]);
+                    }
+                    Err(LogError::Damaged { offset, .. }) => prop_assert!(at < last && offset <= at),
+                    Err(other) => prop_assert!(false, "{}", other),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,490 @@
+//! The state, and how commands change it.
+//!
+//! `apply` checks everything first and then changes, so that a refused command leaves no trace. It gives what the caller needs
+//! to know of the effect (a new job's id and its reserved table ids).
+
+use crate::command::{Command, Job, JobId, JobStep};
+use crate::error::CatalogError;
+use rauk_types::{Collation, TableId, TableSchema};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Database {
+    pub name: String,
+    /// Default of tables created in it.
+    pub collation: Collation,
+}
+
+/// What a command did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// The job that began.
+    pub job: Option<Job>,
+    /// Tables that went, index tables included.
+    pub dropped: Vec<TableId>,
+}
+
+/// The whole catalog. Serialized as a snapshot when the journal is compacted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Catalog {
+    databases: BTreeMap<String, Database>,
+    tables: BTreeMap<TableId, Arc<TableSchema>>,
+    /// Base tables by database and name. Made again from `tables` when a snapshot is read.
+    #[serde(skip)]
+    names: BTreeMap<(String, String), TableId>,
+    next_table: u32,
+    next_job: u64,
+    jobs: BTreeMap<JobId, Job>,
+    settings: BTreeMap<String, String>,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Catalog {
+            databases: BTreeMap::new(),
+            tables: BTreeMap::new(),
+            names: BTreeMap::new(),
+            next_table: 1,
+            next_job: 1,
+            jobs: BTreeMap::new(),
+            settings: BTreeMap::new(),
+        }
+    }
+}
+
+impl Catalog {
+    /// Rebuilds what a snapshot leaves out.
+    pub(crate) fn after_load(&mut self) {
+        self.names = self.tables.values().filter(|t| t.entry_of.is_none()).map(|t| (name_of(t), t.id)).collect();
+    }
+
+    pub fn databases(&self) -> impl Iterator<Item = &Database> {
+        self.databases.values()
+    }
+
+    pub fn database(&self, name: &str) -> Option<&Database> {
+        self.databases.get(name)
+    }
+
+    /// All tables by id, index tables included.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<TableSchema>> {
+        self.tables.values()
+    }
+
+    pub fn table(&self, id: TableId) -> Option<&Arc<TableSchema>> {
+        self.tables.get(&id)
+    }
+
+    pub fn table_by_name(&self, database: &str, name: &str) -> Option<&Arc<TableSchema>> {
+        self.names.get(&(database.to_owned(), name.to_owned())).map(|id| &self.tables[id])
+    }
+
+    /// Base tables of a database, sorted by name.
+    pub fn tables_of<'a>(&'a self, database: &'a str) -> impl Iterator<Item = &'a Arc<TableSchema>> {
+        self.names
+            .range((database.to_owned(), String::new())..)
+            .take_while(move |((d, _), _)| d == database)
+            .map(|(_, id)| &self.tables[id])
+    }
+
+    /// The lowest table id that was never used.
+    pub fn next_table_id(&self) -> TableId {
+        TableId(self.next_table)
+    }
+
+    pub fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.values()
+    }
+
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        self.settings.get(key).map(String::as_str)
+    }
+
+    pub fn settings_with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.settings
+            .range(prefix.to_owned()..)
+            .take_while(move |(k, _)| k.starts_with(prefix))
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+    }
+
+    /// Carries out a command, or refuses it and changes nothing.
+    pub fn apply(&mut self, command: &Command) -> Result<Applied, CatalogError> {
+        let mut applied = Applied::default();
+        match command {
+            Command::CreateDatabase { name, collation } => {
+                if self.databases.contains_key(name) {
+                    return Err(CatalogError::DatabaseExists(name.clone()));
+                }
+                let database = Database { name: name.clone(), collation: *collation };
+                self.databases.insert(name.clone(), database);
+            }
+            Command::DropDatabase { name } => {
+                if self.databases.remove(name).is_none() {
+                    return Err(CatalogError::UnknownDatabase(name.clone()));
+                }
+                let gone: Vec<TableId> = self.tables.values().filter(|t| t.database == *name).map(|t| t.id).collect();
+                self.remove(&gone, &mut applied);
+            }
+            Command::CreateTables { tables } => {
+                self.check_new(tables, &BTreeSet::new(), true)?;
+                self.add(tables);
+            }
+            Command::ReplaceDefinitions { tables } => {
+                self.check_replaced(tables)?;
+                self.replace(tables);
+            }
+            Command::DropTables { tables } => {
+                self.check_present(tables)?;
+                self.remove(tables, &mut applied);
+            }
+            Command::StartJob { what, table, builds } => {
+                let first = self.next_table;
+                let job = Job {
+                    id: JobId(self.next_job),
+                    what: what.clone(),
+                    table: *table,
+                    builds: (first..first + builds).map(TableId).collect(),
+                    step: JobStep::Prepared,
+                };
+                self.next_table += builds;
+                self.next_job += 1;
+                self.jobs.insert(job.id, job.clone());
+                applied.job = Some(job);
+            }
+            Command::JobStep { job, step } => {
+                self.jobs.get_mut(job).ok_or(CatalogError::NoSuchJob(*job))?.step = *step;
+            }
+            Command::Switch { job, drop, create, replace } => {
+                let reserved: BTreeSet<TableId> = match job {
+                    Some(job) => {
+                        let job = self.jobs.get(job).ok_or(CatalogError::NoSuchJob(*job))?;
+                        job.builds.iter().copied().collect()
+                    }
+                    None => BTreeSet::new(),
+                };
+                self.check_present(drop)?;
+                // On a copy: the names of dropped tables become free, and if anything is refused nothing has happened.
+                let mut after = self.clone();
+                after.remove(drop, &mut applied);
+                after.check_new(create, &reserved, job.is_none())?;
+                after.add(create);
+                after.check_replaced(replace)?;
+                after.replace(replace);
+                if let Some(job) = job {
+                    after.jobs.remove(job);
+                }
+                *self = after;
+            }
+            Command::AbortJob { job } => {
+                self.jobs.remove(job).ok_or(CatalogError::NoSuchJob(*job))?;
+            }
+            Command::Settings { changes } => {
+                for (key, value) in changes {
+                    match value {
+                        Some(value) => self.settings.insert(key.clone(), value.clone()),
+                        None => self.settings.remove(key),
+                    };
+                }
+            }
+        }
+        Ok(applied)
+    }
+
+    /// `reserved` ids belong to the job that creates the tables; where `fresh` holds others may be new ones too.
+    fn check_new(
+        &self,
+        tables: &[Arc<TableSchema>],
+        reserved: &BTreeSet<TableId>,
+        fresh: bool,
+    ) -> Result<(), CatalogError> {
+        let mut seen = BTreeSet::new();
+        let mut names = BTreeSet::new();
+        for table in tables {
+            let usable = reserved.contains(&table.id) || fresh && table.id.0 >= self.next_table;
+            if !usable || self.tables.contains_key(&table.id) || !seen.insert(table.id) {
+                return Err(CatalogError::TableIdUsed(table.id));
+            }
+            if !self.databases.contains_key(&table.database) {
+                return Err(CatalogError::UnknownDatabase(table.database.clone()));
+            }
+            if table.entry_of.is_none() {
+                let name = name_of(table);
+                if self.names.contains_key(&name) || !names.insert(name) {
+                    return Err(CatalogError::TableExists {
+                        database: table.database.clone(),
+                        name: table.name.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_replaced(&self, tables: &[Arc<TableSchema>]) -> Result<(), CatalogError> {
+        let leaving: BTreeSet<TableId> = tables.iter().map(|t| t.id).collect();
+        let mut names = BTreeSet::new();
+        for table in tables {
+            if !self.tables.contains_key(&table.id) {
+                return Err(CatalogError::NoSuchTableId(table.id));
+            }
+            if !self.databases.contains_key(&table.database) {
+                return Err(CatalogError::UnknownDatabase(table.database.clone()));
+            }
+            if table.entry_of.is_none() {
+                let name = name_of(table);
+                let taken = self.names.get(&name).is_some_and(|id| !leaving.contains(id));
+                if taken || !names.insert(name) {
+                    return Err(CatalogError::TableExists {
+                        database: table.database.clone(),
+                        name: table.name.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_present(&self, tables: &[TableId]) -> Result<(), CatalogError> {
+        match tables.iter().find(|id| !self.tables.contains_key(id)) {
+            Some(id) => Err(CatalogError::NoSuchTableId(*id)),
+            None => Ok(()),
+        }
+    }
+
+    fn add(&mut self, tables: &[Arc<TableSchema>]) {
+        for table in tables {
+            self.next_table = self.next_table.max(table.id.0 + 1);
+            if table.entry_of.is_none() {
+                self.names.insert(name_of(table), table.id);
+            }
+            self.tables.insert(table.id, table.clone());
+        }
+    }
+
+    fn replace(&mut self, tables: &[Arc<TableSchema>]) {
+        for table in tables {
+            if table.entry_of.is_none() {
+                let old = name_of(&self.tables[&table.id]);
+                if self.names.get(&old) == Some(&table.id) {
+                    self.names.remove(&old);
+                }
+            }
+        }
+        for table in tables {
+            if table.entry_of.is_none() {
+                self.names.insert(name_of(table), table.id);
+            }
+            self.tables.insert(table.id, table.clone());
+        }
+    }
+
+    /// Removes tables, and with a base table its index tables.
+    fn remove(&mut self, ids: &[TableId], applied: &mut Applied) {
+        let mut gone: BTreeSet<TableId> = ids.iter().copied().collect();
+        for table in self.tables.values() {
+            if table.entry_of.is_some_and(|(base, _)| gone.contains(&base)) {
+                gone.insert(table.id);
+            }
+        }
+        for id in gone {
+            let Some(table) = self.tables.remove(&id) else { continue };
+            if table.entry_of.is_none() {
+                self.names.remove(&name_of(&table));
+            }
+            applied.dropped.push(id);
+        }
+    }
+}
+
+fn name_of(table: &TableSchema) -> (String, String) {
+    (table.database.clone(), table.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rauk_types::{ColumnId, DataType, IndexId, IndexKind, RowLayout, schema::*};
+
+    fn table(id: u32, database: &str, name: &str) -> Arc<TableSchema> {
+        let columns = vec![Column {
+            id: ColumnId(0),
+            name: "id".into(),
+            ty: DataType::BIGINT,
+            nullable: false,
+            default: ColumnDefault::None,
+            on_update_now: false,
+            comment: String::new(),
+            initial: rauk_types::Value::Null,
+        }];
+        Arc::new(TableSchema {
+            id: TableId(id),
+            version: 1,
+            database: database.into(),
+            name: name.into(),
+            layouts: vec![Arc::new(RowLayout::for_columns(0, &columns))],
+            columns,
+            indexes: vec![IndexSchema {
+                id: IndexId::PRIMARY,
+                name: "PRIMARY".into(),
+                kind: IndexKind::Primary,
+                parts: vec![IndexPart { column: 0, prefix: None, descending: false }],
+                hash_only: false,
+                entry_table: None,
+                comment: String::new(),
+            }],
+            distribution: vec![0],
+            hidden_key: false,
+            auto_increment: None,
+            collation: Collation::DEFAULT,
+            comment: String::new(),
+            explicit_partitioning: false,
+            entry_of: None,
+        })
+    }
+
+    fn entries_of(base: u32, id: u32) -> Arc<TableSchema> {
+        let mut t = (*table(id, "d", "entries")).clone();
+        t.entry_of = Some((TableId(base), IndexId(1)));
+        Arc::new(t)
+    }
+
+    fn with_database() -> Catalog {
+        let mut c = Catalog::default();
+        c.apply(&Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT }).unwrap();
+        c
+    }
+
+    #[test]
+    fn names_are_unique_and_refusals_change_nothing() {
+        let mut c = with_database();
+        c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a")] }).unwrap();
+        let before = c.clone();
+        assert_eq!(
+            c.apply(&Command::CreateTables { tables: vec![table(2, "d", "b"), table(3, "d", "a")] }),
+            Err(CatalogError::TableExists { database: "d".into(), name: "a".into() })
+        );
+        assert_eq!(
+            c.apply(&Command::CreateTables { tables: vec![table(2, "x", "b")] }),
+            Err(CatalogError::UnknownDatabase("x".into()))
+        );
+        assert_eq!(
+            c.apply(&Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT }),
+            Err(CatalogError::DatabaseExists("d".into()))
+        );
+        assert_eq!(c, before);
+    }
+
+    #[test]
+    fn ids_are_never_reused() {
+        let mut c = with_database();
+        c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a")] }).unwrap();
+        c.apply(&Command::DropTables { tables: vec![TableId(1)] }).unwrap();
+        assert_eq!(c.next_table_id(), TableId(2));
+        assert_eq!(
+            c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a")] }),
+            Err(CatalogError::TableIdUsed(TableId(1)))
+        );
+        let job = c.apply(&Command::StartJob { what: "x".into(), table: TableId(1), builds: 2 }).unwrap().job.unwrap();
+        assert_eq!(job.builds, vec![TableId(2), TableId(3)]);
+        c.apply(&Command::AbortJob { job: job.id }).unwrap();
+        assert_eq!(c.next_table_id(), TableId(4));
+    }
+
+    #[test]
+    fn a_dropped_table_takes_its_index_tables_along() {
+        let mut c = with_database();
+        c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a"), entries_of(1, 2)] }).unwrap();
+        let applied = c.apply(&Command::DropDatabase { name: "d".into() }).unwrap();
+        assert_eq!(applied.dropped, vec![TableId(1), TableId(2)]);
+        assert_eq!(c.tables().count(), 0);
+    }
+
+    #[test]
+    fn renaming_can_swap_names() {
+        let mut c = with_database();
+        c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a"), table(2, "d", "b")] }).unwrap();
+        c.apply(&Command::ReplaceDefinitions { tables: vec![table(1, "d", "b"), table(2, "d", "a")] }).unwrap();
+        assert_eq!(c.table_by_name("d", "a").unwrap().id, TableId(2));
+        assert_eq!(c.table_by_name("d", "b").unwrap().id, TableId(1));
+        assert!(c.apply(&Command::ReplaceDefinitions { tables: vec![table(1, "d", "a")] }).is_err());
+    }
+
+    #[test]
+    fn a_switch_is_all_or_nothing() {
+        let mut c = with_database();
+        c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a")] }).unwrap();
+        let job = c.apply(&Command::StartJob { what: "x".into(), table: TableId(1), builds: 1 }).unwrap().job.unwrap();
+        let before = c.clone();
+        let bad = Command::Switch {
+            job: Some(job.id),
+            drop: vec![TableId(1)],
+            create: vec![table(9, "d", "a")],
+            replace: vec![],
+        };
+        assert!(c.apply(&bad).is_err());
+        assert_eq!(c, before);
+        let good = Command::Switch {
+            job: Some(job.id),
+            drop: vec![TableId(1)],
+            create: vec![table(2, "d", "a")],
+            replace: vec![],
+        };
+        assert_eq!(c.apply(&good).unwrap().dropped, vec![TableId(1)]);
+        assert_eq!(c.table_by_name("d", "a").unwrap().id, TableId(2));
+        assert_eq!(c.jobs().count(), 0);
+    }
+
+    #[test]
+    fn settings_by_prefix_are_sorted() {
+        let mut c = Catalog::default();
+        let set = |k: &str| (k.to_owned(), Some("1".to_owned()));
+        c.apply(&Command::Settings { changes: vec![set("user/b"), set("user/a"), set("var/x"), set("a")] }).unwrap();
+        c.apply(&Command::Settings { changes: vec![("a".into(), None)] }).unwrap();
+        assert_eq!(c.settings_with_prefix("user/").map(|(k, _)| k).collect::<Vec<_>>(), vec!["user/a", "user/b"]);
+        assert_eq!(c.setting("a"), None);
+    }
+
+    mod replay {
+        use super::*;
+        use proptest::prelude::*;
+
+        fn commands() -> impl Strategy<Value = Vec<Command>> {
+            let name = prop_oneof![Just("a"), Just("b"), Just("c")];
+            let db = prop_oneof![Just("d"), Just("e")];
+            let one = prop_oneof![
+                db.clone().prop_map(|n| Command::CreateDatabase { name: n.into(), collation: Collation::DEFAULT }),
+                db.clone().prop_map(|n| Command::DropDatabase { name: n.into() }),
+                (1u32..20, db.clone(), name.clone())
+                    .prop_map(|(i, d, n)| Command::CreateTables { tables: vec![table(i, d, n)] }),
+                (1u32..20, db, name).prop_map(|(i, d, n)| Command::ReplaceDefinitions { tables: vec![table(i, d, n)] }),
+                (1u32..20).prop_map(|i| Command::DropTables { tables: vec![TableId(i)] }),
+                (1u32..3).prop_map(|n| Command::StartJob { what: "j".into(), table: TableId(1), builds: n }),
+                (1u64..4).prop_map(|j| Command::AbortJob { job: JobId(j) }),
+            ];
+            proptest::collection::vec(one, 0..40)
+        }
+
+        proptest! {
+            /// What was refused left no trace, so replaying only the accepted commands gives the same state; and a
+            /// snapshot in the middle changes nothing.
+            #[test]
+            fn gives_equal_state(all in commands(), cut in 0usize..40) {
+                let mut first = Catalog::default();
+                let accepted: Vec<Command> = all.into_iter().filter(|c| first.apply(c).is_ok()).collect();
+                let mut second = Catalog::default();
+                for (i, command) in accepted.iter().enumerate() {
+                    if i == cut {
+                        let json = serde_json::to_vec(&second).unwrap();
+                        second = serde_json::from_slice(&json).unwrap();
+                        second.after_load();
+                    }
+                    let command: Command = serde_json::from_slice(&serde_json::to_vec(command).unwrap()).unwrap();
+                    second.apply(&command).unwrap();
+                }
+                prop_assert_eq!(first, second);
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What can be done to the catalog. These are written to disk: variants and fields are added at the end, never reused.
+
+use rauk_types::{Collation, TableId, TableSchema};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A DDL job; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct JobId(pub u64);
+
+/// How far a DDL job has come. A job that is in the catalog when the node starts was cut off by a crash: whatever its step,
+/// the tables it was building are not in the catalog yet, and it is undone by removing the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobStep {
+    /// Ids are reserved, nothing is built.
+    Prepared,
+    /// New tables or index tables are being filled.
+    Filling,
+    /// All rows are there and durable; the switch comes next.
+    Filled,
+}
+
+/// A change of the catalog that takes longer than one command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    pub id: JobId,
+    /// The statement's kind and its table, for people: `ALTER TABLE shop.orders`.
+    pub what: String,
+    /// The table that is changed.
+    pub table: TableId,
+    /// Tables that the job builds; they enter the catalog with [`Command::Switch`].
+    pub builds: Vec<TableId>,
+    pub step: JobStep,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Command {
+    CreateDatabase {
+        name: String,
+        collation: Collation,
+    },
+    /// With all its tables.
+    DropDatabase {
+        name: String,
+    },
+    /// Tables with the index tables of their unique indexes. Ids must be new ones, taken from [`crate::Catalog::next_table_id`] upward.
+    CreateTables {
+        tables: Vec<Arc<TableSchema>>,
+    },
+    /// New definitions of tables that exist (by id): renamed, columns or indexes changed. All or none.
+    ReplaceDefinitions {
+        tables: Vec<Arc<TableSchema>>,
+    },
+    DropTables {
+        tables: Vec<TableId>,
+    },
+    /// Reserves `builds` table ids for a job that begins.
+    StartJob {
+        what: String,
+        table: TableId,
+        builds: u32,
+    },
+    JobStep {
+        job: JobId,
+        step: JobStep,
+    },
+    /// In one step: drops tables, takes in the ones that a job has built, changes definitions, and ends the job.
+    Switch {
+        job: Option<JobId>,
+        drop: Vec<TableId>,
+        create: Vec<Arc<TableSchema>>,
+        replace: Vec<Arc<TableSchema>>,
+    },
+    /// Takes a job away that failed or was cut off.
+    AbortJob {
+        job: JobId,
+    },
+    /// Sets (`Some`) or removes (`None`) settings. All or none.
+    Settings {
+        changes: Vec<(String, Option<String>)>,
+    },
+}

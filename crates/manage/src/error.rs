@@ -1,0 +1,38 @@
+//! Why the catalog refused a command, with the error a MySQL client gets.
+
+use crate::command::JobId;
+use rauk_types::{MysqlError, TableId, error::codes};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CatalogError {
+    #[error("Can't create database '{0}'; database exists")]
+    DatabaseExists(String),
+    #[error("Unknown database '{0}'")]
+    UnknownDatabase(String),
+    #[error("Table '{name}' already exists")]
+    TableExists { database: String, name: String },
+    #[error("Table '{database}.{name}' doesn't exist")]
+    NoSuchTable { database: String, name: String },
+    /// Not a user's mistake: the caller named an id that is not in the catalog.
+    #[error("no table with id {}", .0.0)]
+    NoSuchTableId(TableId),
+    #[error("table id {} is in use or was used before", .0.0)]
+    TableIdUsed(TableId),
+    #[error("no DDL job {}", .0.0)]
+    NoSuchJob(JobId),
+}
+
+impl From<CatalogError> for MysqlError {
+    fn from(error: CatalogError) -> Self {
+        let code = match &error {
+            CatalogError::DatabaseExists(_) => codes::DB_CREATE_EXISTS,
+            CatalogError::UnknownDatabase(_) => codes::BAD_DB,
+            CatalogError::TableExists { .. } => codes::TABLE_EXISTS,
+            CatalogError::NoSuchTable { .. } => codes::NO_SUCH_TABLE,
+            CatalogError::NoSuchTableId(_) | CatalogError::TableIdUsed(_) | CatalogError::NoSuchJob(_) => {
+                codes::UNKNOWN_ERROR
+            }
+        };
+        MysqlError::new(code, error.to_string())
+    }
+}

@@ -1,0 +1,207 @@
+//! Proving who one is: the conversation after the client has named itself.
+//!
+//! An unknown user goes the same way as a known one with a wrong password, so that names cannot be guessed from the answers. Hashing takes
+//! milliseconds and runs beside the workers, two at a time for the whole server.
+use super::link::{Channel, ChannelError};
+use crate::auth::{self, NONCE, native, sha2};
+use crate::backend::{Account, Backend};
+use crate::constants::code;
+use crate::handshake::{self, Login};
+use crate::server::Server;
+use rauk_types::MysqlError;
+use rauk_types::error::codes;
+use std::net::IpAddr;
+
+/// Parts of AuthMoreData.
+const FAST_SUCCESS: [u8; 2] = [1, 3];
+const FULL_AUTHENTICATION: [u8; 2] = [1, 4];
+const REQUEST_PUBLIC_KEY: &[u8] = &[2];
+
+/// Nobody's password: what unknown users are checked against.
+const DECOY: &str = "$A$005$aaaaaaaaaaaaaaaaaaaa...........................................";
+
+pub enum Refusal {
+    /// A wrong name or password: slowed when it happens often.
+    Denied(MysqlError),
+    Other(MysqlError),
+    Gone,
+}
+
+impl From<ChannelError> for Refusal {
+    fn from(error: ChannelError) -> Self {
+        match error {
+            ChannelError::Frame(_) | ChannelError::Malformed(_) => Refusal::Other(bad_handshake()),
+            ChannelError::Gone | ChannelError::Io(_) => Refusal::Gone,
+        }
+    }
+}
+
+pub fn bad_handshake() -> MysqlError {
+    MysqlError::new(codes::HANDSHAKE, "Bad handshake")
+}
+
+/// The host as messages and the process list show it.
+pub fn host_name(peer: IpAddr) -> String {
+    if peer.is_loopback() { "localhost".into() } else { peer.to_canonical().to_string() }
+}
+
+fn denied(user: &str, peer: IpAddr, with_password: bool) -> Refusal {
+    let using = if with_password { "YES" } else { "NO" };
+    Refusal::Denied(MysqlError::new(
+        codes::ACCESS_DENIED,
+        format!("Access denied for user '{user}'@'{}' (using password: {using})", host_name(peer)),
+    ))
+}
+
+/// Checks `login`; `nonce` is the challenge that its response answers, `None` when that must be asked for again.
+pub async fn authenticate<B: Backend>(
+    server: &Server<B>,
+    channel: &mut Channel,
+    login: &Login,
+    nonce: Option<[u8; NONCE]>,
+    peer: IpAddr,
+) -> Result<Account, Refusal> {
+    let found = server.backend().account(&login.user, peer);
+    let known = found.is_some();
+    let account = found.unwrap_or_else(|| Account {
+        host: String::new(),
+        plugin: auth::CACHING_SHA2.into(),
+        hash: DECOY.into(),
+        locked: false,
+    });
+    let proven = if account.hash.is_empty() {
+        no_password(channel, login, peer, &account, nonce.is_some()).await?
+    } else if account.plugin == auth::CACHING_SHA2 {
+        caching_sha2(server, channel, login, nonce, peer, &account).await?
+    } else if account.plugin == auth::NATIVE {
+        mysql_native(channel, login, nonce, peer, &account).await?
+    } else {
+        return Err(Refusal::Other(MysqlError::new(1524, format!("Plugin '{}' is not loaded", account.plugin))));
+    };
+    if !proven || !known {
+        return Err(denied(&login.user, peer, true));
+    }
+    if account.locked {
+        let host = host_name(peer);
+        return Err(Refusal::Other(MysqlError::new(
+            code::ACCOUNT_LOCKED,
+            format!("Access denied for user '{}'@'{host}'. Account is locked.", login.user),
+        )));
+    }
+    Ok(account)
+}
+
+/// An account without a password: only from the same machine, and only for who offers none.
+async fn no_password(
+    channel: &mut Channel,
+    login: &Login,
+    peer: IpAddr,
+    account: &Account,
+    answered: bool,
+) -> Result<bool, Refusal> {
+    let offered = if answered || is_empty(&login.response) {
+        !is_empty(&login.response)
+    } else {
+        let (response, _) = switch(channel, &account.plugin).await?;
+        !is_empty(&response)
+    };
+    if offered || !peer.is_loopback() {
+        return Err(denied(&login.user, peer, offered));
+    }
+    Ok(true)
+}
+
+/// An empty response, which some clients send as one NUL.
+fn is_empty(response: &[u8]) -> bool {
+    matches!(response, [] | [0])
+}
+
+/// Asks for another plugin's proof, with a fresh challenge.
+async fn switch(channel: &mut Channel, plugin: &str) -> Result<(Vec<u8>, [u8; NONCE]), Refusal> {
+    let nonce = auth::nonce();
+    let writer = &mut channel.link.writer;
+    writer.begin();
+    handshake::write_auth_switch(plugin, &nonce, writer.out());
+    writer.end();
+    Ok((exchange(channel).await?, nonce))
+}
+
+/// Sends what is written and waits for the client's next packet.
+async fn exchange(channel: &mut Channel) -> Result<Vec<u8>, Refusal> {
+    channel.link.send().await.map_err(|_| Refusal::Gone)?;
+    let packet = channel.read().await?;
+    Ok(channel.reader.payload(&packet).to_vec())
+}
+
+/// The response for `plugin`: the one at hand when it is that plugin's, else asked for.
+async fn response_for(
+    channel: &mut Channel,
+    login: &Login,
+    nonce: Option<[u8; NONCE]>,
+    plugin: &str,
+) -> Result<(Vec<u8>, [u8; NONCE]), Refusal> {
+    match nonce {
+        Some(nonce) if login.plugin == plugin => Ok((login.response.clone(), nonce)),
+        _ => switch(channel, plugin).await,
+    }
+}
+
+async fn mysql_native(
+    channel: &mut Channel,
+    login: &Login,
+    nonce: Option<[u8; NONCE]>,
+    peer: IpAddr,
+    account: &Account,
+) -> Result<bool, Refusal> {
+    let (response, nonce) = response_for(channel, login, nonce, auth::NATIVE).await?;
+    if is_empty(&response) {
+        return Err(denied(&login.user, peer, false));
+    }
+    Ok(native::verify(&account.hash, &nonce, &response))
+}
+
+async fn caching_sha2<B: Backend>(
+    server: &Server<B>,
+    channel: &mut Channel,
+    login: &Login,
+    nonce: Option<[u8; NONCE]>,
+    peer: IpAddr,
+    account: &Account,
+) -> Result<bool, Refusal> {
+    let (response, nonce) = response_for(channel, login, nonce, auth::CACHING_SHA2).await?;
+    if is_empty(&response) {
+        return Err(denied(&login.user, peer, false));
+    }
+    if let Some(digest) = server.password_cache().get(&login.user, &account.host, &account.hash)
+        && sha2::verify_fast(&digest, &nonce, &response)
+    {
+        channel.link.writer.packet(&FAST_SUCCESS);
+        return Ok(true);
+    }
+    channel.link.writer.packet(&FULL_AUTHENTICATION);
+    let mut answer = exchange(channel).await?;
+    let password = if channel.link.stream.is_secure() {
+        (answer.pop() == Some(0)).then_some(answer)
+    } else {
+        let key = server.rsa_key().await.map_err(Refusal::Other)?;
+        if answer == REQUEST_PUBLIC_KEY {
+            let writer = &mut channel.link.writer;
+            writer.begin();
+            writer.out().push(1);
+            writer.out().extend_from_slice(key.public_pem().as_bytes());
+            writer.end();
+            answer = exchange(channel).await?;
+        }
+        key.password(&answer, &nonce)
+    };
+    let Some(password) = password else { return Ok(false) };
+    let hash = account.hash.clone();
+    let (good, digest) = server
+        .hash_beside(move || (sha2::verify_password(hash.as_bytes(), &password), sha2::digest2(&password)))
+        .await
+        .map_err(Refusal::Other)?;
+    if good {
+        server.password_cache().put(&login.user, &account.host, &account.hash, digest);
+    }
+    Ok(good)
+}

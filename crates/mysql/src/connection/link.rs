@@ -1,0 +1,255 @@
+//! One client's packets: the stream, the packet reader, the packet writer, and compression between them.
+//!
+//! [`Channel`] has two halves that are borrowed apart: while a statement runs, its text is borrowed from the reader and its results go
+//! to the [`Link`]. Reading takes a buffer only when bytes are there; a command's answer is one write unless it is large.
+use super::stream::Stream;
+use crate::packet::compression::{self, Inflater};
+use crate::packet::pool;
+use crate::packet::read::Malformed;
+use crate::packet::reader::{FrameError, Packet, PacketReader};
+use crate::packet::writer::PacketWriter;
+use rauk_types::{DataType, MysqlError};
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::ReadBuf;
+use tokio::time::{Instant, sleep};
+
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// The client has closed its side between packets.
+    #[error("the client has gone")]
+    Gone,
+    #[error("connection: {0}")]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub struct Link {
+    pub stream: Stream,
+    pub writer: PacketWriter,
+    /// The number of the next compressed chunk, when the connection is compressed.
+    compressed: Option<u8>,
+    /// Column types of the present result, kept for its memory.
+    pub types: Vec<DataType>,
+    write_timeout: Duration,
+    /// A write failed: nothing more can be sent.
+    broken: bool,
+    /// Bytes handed to the stream since the last [`Link::take_sent`].
+    sent: u64,
+}
+
+#[derive(Debug)]
+pub struct Channel {
+    pub reader: PacketReader,
+    inflater: Option<Inflater>,
+    pub link: Link,
+    received: u64,
+    /// Reads that brought something; tells progress from silence.
+    pub reads: u64,
+}
+
+impl Link {
+    /// Sends everything that was written. Fails when the client does not take it for as long as the write timeout.
+    pub async fn send(&mut self) -> Result<(), MysqlError> {
+        if self.writer.is_empty() {
+            return Ok(());
+        }
+        if self.broken {
+            self.writer.clear();
+            return Err(write_error());
+        }
+        let deflated;
+        let bytes = match &mut self.compressed {
+            None => self.writer.bytes(),
+            Some(sequence) => {
+                let mut out = pool::take_write();
+                compression::deflate(self.writer.bytes(), sequence, &mut out);
+                deflated = out;
+                &deflated[..]
+            }
+        };
+        let outcome = write_all(&mut self.stream, bytes, self.write_timeout).await;
+        self.sent += bytes.len() as u64;
+        self.writer.clear();
+        self.broken = outcome.is_err();
+        outcome
+    }
+
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    pub fn take_sent(&mut self) -> u64 {
+        std::mem::take(&mut self.sent)
+    }
+}
+
+async fn write_all(stream: &mut Stream, bytes: &[u8], timeout: Duration) -> Result<(), MysqlError> {
+    let mut written = 0;
+    // Only a client that is slow to read costs a timer.
+    let mut timer = None;
+    poll_fn(|cx| {
+        loop {
+            let step = if written < bytes.len() {
+                stream.poll_write(cx, &bytes[written..])
+            } else {
+                stream.poll_flush(cx).map_ok(|()| usize::MAX)
+            };
+            match step {
+                Poll::Ready(Ok(usize::MAX)) => return Poll::Ready(Ok(())),
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(write_error())),
+                Poll::Ready(Ok(n)) => {
+                    written += n;
+                    timer = None;
+                }
+                Poll::Pending => {
+                    let timer = timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
+                    ready!(timer.as_mut().poll(cx));
+                    return Poll::Ready(Err(MysqlError {
+                        state: *b"08S01",
+                        ..MysqlError::new(1161, "Got timeout writing communication packets")
+                    }));
+                }
+            }
+        }
+    })
+    .await
+}
+
+fn write_error() -> MysqlError {
+    MysqlError { state: *b"08S01", ..MysqlError::new(1160, "Got an error writing communication packets") }
+}
+
+impl Channel {
+    pub fn new(stream: Stream, limit: usize, write_timeout: Duration) -> Self {
+        Channel {
+            reader: PacketReader::new(limit),
+            inflater: None,
+            link: Link {
+                stream,
+                writer: PacketWriter::default(),
+                compressed: None,
+                types: Vec::new(),
+                write_timeout,
+                broken: false,
+                sent: 0,
+            },
+            received: 0,
+            reads: 0,
+        }
+    }
+
+    /// From now on both directions are compressed.
+    pub fn compress(&mut self) -> Result<(), ChannelError> {
+        let mut inflater = Inflater::default();
+        let early = self.reader.take_unread();
+        inflater.feed(&early, |bytes| self.reader.feed(bytes))?;
+        self.inflater = Some(inflater);
+        self.link.compressed = Some(0);
+        Ok(())
+    }
+
+    /// Negotiates TLS after the client has asked for it.
+    pub async fn start_tls(&mut self, config: std::sync::Arc<rustls::ServerConfig>) -> io::Result<()> {
+        let early = self.reader.take_unread();
+        let plain = std::mem::replace(&mut self.link.stream, Stream::Closed);
+        self.link.stream = plain.into_tls(config, early).await?;
+        Ok(())
+    }
+
+    /// Whether part of a packet has come and the rest has not.
+    pub fn in_packet(&self) -> bool {
+        self.reader.in_packet() || self.inflater.as_ref().is_some_and(Inflater::in_chunk)
+    }
+
+    pub fn take_received(&mut self) -> u64 {
+        std::mem::take(&mut self.received)
+    }
+
+    /// The next packet; the answer's numbers go on from it.
+    pub fn poll_packet(&mut self, cx: &mut Context<'_>) -> Poll<Result<Packet, ChannelError>> {
+        loop {
+            let next = self.reader.next_packet();
+            self.link.writer.set_sequence(self.reader.sequence());
+            if let Some(packet) = next? {
+                if let (Some(compressed), Some(inflater)) = (&mut self.link.compressed, &self.inflater) {
+                    *compressed = inflater.sequence();
+                }
+                return Poll::Ready(Ok(packet));
+            }
+            let n = ready!(self.poll_fill(cx))?;
+            if n == 0 {
+                return Poll::Ready(Err(ChannelError::Gone));
+            }
+            self.received += n as u64;
+            self.reads += 1;
+        }
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, ChannelError>> {
+        let Some(inflater) = &mut self.inflater else {
+            let mut buf = ReadBuf::new(self.reader.space());
+            let outcome = self.link.stream.poll_read(cx, &mut buf);
+            let n = buf.filled().len();
+            return match outcome {
+                Poll::Pending => {
+                    self.reader.park();
+                    Poll::Pending
+                }
+                Poll::Ready(Ok(())) => {
+                    self.reader.filled(n);
+                    Poll::Ready(Ok(n))
+                }
+                Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
+            };
+        };
+        let mut space = pool::take_read();
+        let mut buf = ReadBuf::new(&mut space);
+        let outcome = self.link.stream.poll_read(cx, &mut buf);
+        let n = buf.filled().len();
+        let outcome = match outcome {
+            Poll::Pending => {
+                self.reader.park();
+                Poll::Pending
+            }
+            Poll::Ready(Ok(())) => {
+                Poll::Ready(inflater.feed(&space[..n], |bytes| self.reader.feed(bytes)).map(|()| n).map_err(Into::into))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
+        };
+        pool::give_read(space);
+        outcome
+    }
+
+    /// The next packet of a conversation in which the two sides take turns (authentication).
+    pub async fn read(&mut self) -> Result<Packet, ChannelError> {
+        self.reader.set_sequence(self.link.writer.sequence());
+        poll_fn(|cx| self.poll_packet(cx)).await
+    }
+
+    /// Says goodbye: what is written is sent, the stream is closed in order, and what the client still sends is thrown away for a moment, so that
+    /// an answer under way is not lost to a reset.
+    pub async fn close(&mut self, linger: Duration) {
+        let deadline = Instant::now() + linger;
+        let _ = tokio::time::timeout_at(deadline, async {
+            self.link.send().await.map_err(|_| io::ErrorKind::BrokenPipe)?;
+            poll_fn(|cx| self.link.stream.poll_shutdown(cx)).await?;
+            let mut scratch = [0; 512];
+            loop {
+                let mut buf = ReadBuf::new(&mut scratch);
+                poll_fn(|cx| self.link.stream.poll_read(cx, &mut buf)).await?;
+                if buf.filled().is_empty() {
+                    return Ok::<(), io::Error>(());
+                }
+            }
+        })
+        .await;
+    }
+}

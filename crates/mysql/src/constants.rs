@@ -1,0 +1,149 @@
+//! The protocol's numbers: capability and status flags, command bytes, column types and column flags, as MySQL's manual lists them.
+//!
+//! Plain constants rather than enums: they are masks and bytes that come from the other side, and an unknown one is an ordinary case.
+
+/// Capability flags of the handshake.
+pub mod capability {
+    pub const LONG_PASSWORD: u32 = 1;
+    pub const FOUND_ROWS: u32 = 1 << 1;
+    pub const LONG_FLAG: u32 = 1 << 2;
+    pub const CONNECT_WITH_DB: u32 = 1 << 3;
+    pub const COMPRESS: u32 = 1 << 5;
+    pub const ODBC: u32 = 1 << 6;
+    pub const IGNORE_SPACE: u32 = 1 << 8;
+    pub const PROTOCOL_41: u32 = 1 << 9;
+    pub const INTERACTIVE: u32 = 1 << 10;
+    pub const SSL: u32 = 1 << 11;
+    pub const IGNORE_SIGPIPE: u32 = 1 << 12;
+    pub const TRANSACTIONS: u32 = 1 << 13;
+    pub const SECURE_CONNECTION: u32 = 1 << 15;
+    pub const MULTI_STATEMENTS: u32 = 1 << 16;
+    pub const MULTI_RESULTS: u32 = 1 << 17;
+    pub const PS_MULTI_RESULTS: u32 = 1 << 18;
+    pub const PLUGIN_AUTH: u32 = 1 << 19;
+    pub const CONNECT_ATTRS: u32 = 1 << 20;
+    pub const PLUGIN_AUTH_LENENC_CLIENT_DATA: u32 = 1 << 21;
+    pub const SESSION_TRACK: u32 = 1 << 23;
+    pub const DEPRECATE_EOF: u32 = 1 << 24;
+    pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
+
+    /// What Rauk offers; `SSL` comes on top where TLS is configured. Left out: local files, zstd, optional metadata, expired passwords.
+    pub const OFFERED: u32 = LONG_PASSWORD
+        | FOUND_ROWS
+        | LONG_FLAG
+        | CONNECT_WITH_DB
+        | COMPRESS
+        | ODBC
+        | IGNORE_SPACE
+        | PROTOCOL_41
+        | INTERACTIVE
+        | IGNORE_SIGPIPE
+        | TRANSACTIONS
+        | (1 << 14)
+        | SECURE_CONNECTION
+        | MULTI_STATEMENTS
+        | MULTI_RESULTS
+        | PS_MULTI_RESULTS
+        | PLUGIN_AUTH
+        | CONNECT_ATTRS
+        | PLUGIN_AUTH_LENENC_CLIENT_DATA
+        | SESSION_TRACK
+        | DEPRECATE_EOF
+        | QUERY_ATTRIBUTES;
+}
+
+/// Status flags of OK and EOF packets.
+pub mod status {
+    pub const IN_TRANS: u16 = 1;
+    pub const AUTOCOMMIT: u16 = 2;
+    pub const MORE_RESULTS_EXISTS: u16 = 8;
+    pub const CURSOR_EXISTS: u16 = 64;
+    pub const LAST_ROW_SENT: u16 = 128;
+    pub const NO_BACKSLASH_ESCAPES: u16 = 512;
+    pub const IN_TRANS_READONLY: u16 = 8192;
+    pub const SESSION_STATE_CHANGED: u16 = 16384;
+}
+
+/// First byte of a command packet.
+pub mod command {
+    pub const QUIT: u8 = 1;
+    pub const INIT_DB: u8 = 2;
+    pub const QUERY: u8 = 3;
+    pub const FIELD_LIST: u8 = 4;
+    pub const STATISTICS: u8 = 9;
+    pub const PROCESS_INFO: u8 = 10;
+    pub const PROCESS_KILL: u8 = 12;
+    pub const DEBUG: u8 = 13;
+    pub const PING: u8 = 14;
+    pub const CHANGE_USER: u8 = 17;
+    pub const STMT_PREPARE: u8 = 22;
+    pub const STMT_EXECUTE: u8 = 23;
+    pub const STMT_SEND_LONG_DATA: u8 = 24;
+    pub const STMT_CLOSE: u8 = 25;
+    pub const STMT_RESET: u8 = 26;
+    pub const SET_OPTION: u8 = 27;
+    pub const STMT_FETCH: u8 = 28;
+    pub const RESET_CONNECTION: u8 = 31;
+}
+
+/// `enum_field_types`.
+pub mod column_type {
+    pub const DECIMAL: u8 = 0;
+    pub const TINY: u8 = 1;
+    pub const SHORT: u8 = 2;
+    pub const LONG: u8 = 3;
+    pub const FLOAT: u8 = 4;
+    pub const DOUBLE: u8 = 5;
+    pub const NULL: u8 = 6;
+    pub const TIMESTAMP: u8 = 7;
+    pub const LONGLONG: u8 = 8;
+    pub const INT24: u8 = 9;
+    pub const DATE: u8 = 10;
+    pub const TIME: u8 = 11;
+    pub const DATETIME: u8 = 12;
+    pub const YEAR: u8 = 13;
+    pub const VARCHAR: u8 = 15;
+    pub const BIT: u8 = 16;
+    pub const BOOL: u8 = 244;
+    pub const JSON: u8 = 245;
+    pub const NEWDECIMAL: u8 = 246;
+    pub const ENUM: u8 = 247;
+    pub const SET: u8 = 248;
+    pub const TINY_BLOB: u8 = 249;
+    pub const MEDIUM_BLOB: u8 = 250;
+    pub const LONG_BLOB: u8 = 251;
+    pub const BLOB: u8 = 252;
+    pub const VAR_STRING: u8 = 253;
+    pub const STRING: u8 = 254;
+    pub const GEOMETRY: u8 = 255;
+}
+
+/// Flags of a column definition.
+pub mod column_flag {
+    pub const NOT_NULL: u16 = 1;
+    pub const PRI_KEY: u16 = 2;
+    pub const UNIQUE_KEY: u16 = 4;
+    pub const MULTIPLE_KEY: u16 = 8;
+    pub const BLOB: u16 = 16;
+    pub const UNSIGNED: u16 = 32;
+    pub const BINARY: u16 = 128;
+    pub const AUTO_INCREMENT: u16 = 512;
+    pub const TIMESTAMP: u16 = 1024;
+    pub const PART_KEY: u16 = 16384;
+}
+
+/// Number of the `binary` collation: what is not text.
+pub const COLLATION_BINARY: u16 = 63;
+/// Number of `utf8mb4_0900_ai_ci`.
+pub const COLLATION_DEFAULT: u16 = 255;
+
+/// Error numbers that only the protocol needs.
+pub mod code {
+    pub const OUT_OF_RESOURCES: u16 = 1041;
+    pub const NET_READ_INTERRUPTED: u16 = 1159;
+    pub const INVALID_CHARACTER_STRING: u16 = 1300;
+    pub const MALFORMED_PACKET: u16 = 1835;
+    pub const ACCOUNT_LOCKED: u16 = 3118;
+    pub const SECURE_TRANSPORT_REQUIRED: u16 = 3159;
+    pub const STMT_HAS_NO_OPEN_CURSOR: u16 = 1421;
+}

@@ -1,0 +1,240 @@
+//! Who gets in, how, and what the others are told.
+mod support;
+
+use rauk_mysql::{Listener, Server, ServerOptions, TlsOptions, workers};
+use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject};
+use std::net::{IpAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use support::client::{self, Client, Failure};
+use support::{backend::Scripted, limits, run, run_default};
+
+const SHA2: &str = "caching_sha2_password";
+const NATIVE: &str = "mysql_native_password";
+
+fn login(port: u16, user: &str, password: &str, plugin: &str) -> Result<Client, Failure> {
+    let mut client = Client::connect(port)?;
+    client.login(user, password, client::DEPRECATE_EOF, plugin)?;
+    Ok(client)
+}
+
+#[test]
+fn both_plugins_whatever_the_client_begins_with() {
+    let running = run_default();
+    for user in ["native", "sha2"] {
+        for plugin in [NATIVE, SHA2, "something_else"] {
+            for round in 0..2 {
+                let mut client = login(running.port, user, "secret", plugin)
+                    .unwrap_or_else(|e| panic!("{user} with {plugin}, round {round}: {e:?}"));
+                assert_eq!(client.query("WHOAMI").unwrap().text()[0][0].as_deref(), Some(user));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_second_login_needs_no_key() {
+    let running = run_default();
+    login(running.port, "sha2", "secret", SHA2).unwrap();
+    let mut client = Client::connect(running.port).unwrap();
+    client.capabilities = client::PROTOCOL_41;
+    let nonce = client.nonce;
+    let mut p = (1u32 | 0x200 | 0x8000 | 1 << 19).to_le_bytes().to_vec();
+    p.extend_from_slice(&[0; 28]);
+    p.extend_from_slice(b"sha2\0\x20");
+    p.extend_from_slice(
+        &mysql_common::auth::plugins::caching_sha2_password::scramble_sha256(&nonce, b"secret").unwrap(),
+    );
+    p.extend_from_slice(b"caching_sha2_password\0");
+    client.send(&p);
+    assert_eq!(client.read(), [1, 3], "fast authentication");
+    assert_eq!(client.read()[0], 0);
+}
+
+#[test]
+fn refusals_say_what_mysql_says() {
+    let running = run_default();
+    let denied = |user: &str, password: &str, plugin: &str| match login(running.port, user, password, plugin) {
+        Ok(_) => panic!("{user} came in"),
+        Err(failure) => (failure.code, failure.state, failure.message),
+    };
+    let message = |user: &str, using: &str| {
+        (1045, "28000".to_owned(), format!("Access denied for user '{user}'@'localhost' (using password: {using})"))
+    };
+    assert_eq!(denied("native", "wrong", NATIVE), message("native", "YES"));
+    assert_eq!(denied("sha2", "wrong", SHA2), message("sha2", "YES"));
+    assert_eq!(denied("native", "", NATIVE), message("native", "NO"));
+    assert_eq!(denied("sha2", "", SHA2), message("sha2", "NO"));
+    assert_eq!(denied("nobody", "secret", SHA2), message("nobody", "YES"));
+    assert_eq!(denied("nobody", "", SHA2), message("nobody", "NO"));
+    // An account without a password takes none.
+    assert_eq!(denied("root", "secret", SHA2), message("root", "YES"));
+    let (code, _, text) = denied("locked", "secret", SHA2);
+    assert_eq!((code, text.as_str()), (3118, "Access denied for user 'locked'@'localhost'. Account is locked."));
+}
+
+/// Serves one connection as if it came from `peer`.
+fn from_afar(peer: &str, server: Arc<Server<Scripted>>) -> TcpStream {
+    let peer: IpAddr = peer.parse().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let (accepted, _) = listener.accept().unwrap();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            accepted.set_nonblocking(true).unwrap();
+            let accepted = tokio::net::TcpStream::from_std(accepted).unwrap();
+            let (id, counters) = (server.next_connection_id(), server.new_counters());
+            server.serve_connection(accepted, peer, id, counters).await;
+        });
+    });
+    stream
+}
+
+#[test]
+fn no_password_only_from_here() {
+    let server = Server::new(Arc::new(Scripted::default()), ServerOptions::default()).unwrap();
+    let mut client = Client::greeted(Box::new(from_afar("10.1.2.3", server.clone()))).unwrap();
+    let failure = client.login("root", "", 0, SHA2).unwrap_err();
+    assert_eq!(failure.message, "Access denied for user 'root'@'10.1.2.3' (using password: NO)");
+    let mut client = Client::greeted(Box::new(from_afar("10.1.2.3", server.clone()))).unwrap();
+    client.login("native", "secret", 0, NATIVE).unwrap();
+    let mut client = Client::greeted(Box::new(from_afar("::1", server))).unwrap();
+    client.login("root", "", 0, SHA2).unwrap();
+}
+
+#[test]
+fn guessing_is_slowed() {
+    let server = Server::new(Arc::new(Scripted::default()), ServerOptions::default()).unwrap();
+    let guess = |peer: &str| {
+        let began = Instant::now();
+        let mut client = Client::greeted(Box::new(from_afar(peer, server.clone()))).unwrap();
+        assert_eq!(client.login("native", "guess", 0, NATIVE).unwrap_err().code, 1045);
+        began.elapsed()
+    };
+    for _ in 0..5 {
+        guess("10.0.0.9");
+    }
+    assert!(guess("10.0.0.9") >= Duration::from_millis(100));
+    assert!(guess("10.0.0.9") >= Duration::from_millis(200));
+    // Others, and those who know the password, wait for nothing.
+    assert!(guess("10.0.0.10") < Duration::from_millis(100));
+    let began = Instant::now();
+    let mut client = Client::greeted(Box::new(from_afar("10.0.0.9", server.clone()))).unwrap();
+    client.login("native", "secret", 0, NATIVE).unwrap();
+    assert!(began.elapsed() < Duration::from_millis(100));
+}
+
+#[test]
+fn a_client_that_says_nothing_is_dropped() {
+    let running = run(Scripted::default(), limits(|l| l.connect_timeout = Duration::from_millis(100)));
+    let mut silent = Client::connect(running.port).unwrap();
+    let mut half = Client::connect(running.port).unwrap();
+    half.stream.write_all(&[200, 0, 0, 1, 5]).unwrap();
+    assert!(silent.is_closed() && half.is_closed());
+    support::eventually(|| running.server.totals().aborted_connects == 2);
+}
+
+#[test]
+fn too_many_connections() {
+    let running = run(Scripted::default(), limits(|l| l.max_connections = 2));
+    let mut first = running.client();
+    let _second = running.client();
+    let mut third = Client::connect(running.port).unwrap();
+    let failure = third.login("root", "", 0, SHA2).unwrap_err();
+    assert_eq!(
+        (failure.code, failure.state.as_str(), failure.message.as_str()),
+        (1040, "08004", "Too many connections")
+    );
+    first.command(&[1]);
+    support::eventually(|| running.server.totals().sessions == 1);
+    running.client();
+    // Those who have not said who they are are bounded as well, without taking anyone's place.
+    let _waiting: Vec<Client> = (0..2).map(|_| Client::connect(running.port).unwrap()).collect();
+    support::eventually(|| Client::connect(running.port).err().is_some_and(|f| f.code == 1040));
+}
+
+#[test]
+fn garbage_before_the_handshake() {
+    let running = run_default();
+    for garbage in
+        [&b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"[..], &[0xFF; 64], &[3, 0, 0, 1, 1, 2, 3], &[0, 0, 0, 9]]
+    {
+        let mut client = Client::connect(running.port).unwrap();
+        client.stream.write_all(garbage).unwrap();
+        // Where the packet's own number was right, the answer has the next one.
+        client.sequence = if garbage[3] == 1 { 2 } else { 1 };
+        if let Ok(packet) = client.try_read() {
+            assert_eq!(
+                (client::failure(&packet).code, client::failure(&packet).message.as_str()),
+                (1043, "Bad handshake")
+            );
+        }
+        assert!(client.is_closed());
+    }
+    running.client().query("SELECT 1").unwrap();
+}
+
+fn over_tls(port: u16, directory: &std::path::Path) -> Client {
+    let mut plain = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut greeting = [0; 4];
+    std::io::Read::read_exact(&mut plain, &mut greeting).unwrap();
+    let mut whole = greeting.to_vec();
+    whole.resize(4 + greeting[0] as usize, 0);
+    std::io::Read::read_exact(&mut plain, &mut whole[4..]).unwrap();
+    let mut request = vec![32, 0, 0, 1];
+    request.extend_from_slice(&(client::PROTOCOL_41 | client::SSL | 0x8000 | 1 << 19).to_le_bytes());
+    request.extend_from_slice(&[0; 28]);
+    std::io::Write::write_all(&mut plain, &request).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(directory.join("server-cert.pem")).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let connection = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut nonce = [0; 20];
+    let at = 4 + 1 + whole[5..].iter().position(|b| *b == 0).unwrap() + 1;
+    nonce[..8].copy_from_slice(&whole[at + 4..at + 12]);
+    nonce[8..].copy_from_slice(&whole[at + 31..at + 43]);
+    let stream = Box::new(rustls::StreamOwned::new(connection, plain));
+    Client { stream, sequence: 2, capabilities: 0, connection_id: 0, nonce }
+}
+
+#[test]
+fn tls_with_the_certificate_that_was_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = ServerOptions {
+        tls: TlsOptions::Automatic { directory: directory.path().into() },
+        require_secure_transport: true,
+        ..ServerOptions::default()
+    };
+    let running = run(Scripted::default(), options);
+    let mut client = over_tls(running.port, directory.path());
+    client.login("native", "secret", client::SSL, NATIVE).unwrap();
+    assert_eq!(client.query("WHOAMI").unwrap().text()[0][3].as_deref(), Some("TLS_AES_256_GCM_SHA384"));
+    assert_eq!(client.query("ROWS 3000 100").unwrap().rows.len(), 3000);
+
+    let failure = login(running.port, "native", "secret", NATIVE).err().unwrap();
+    assert_eq!(failure.code, 3159);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_unix_domain_socket() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("mysql.sock");
+    let server = Server::new(Arc::new(Scripted::default()), ServerOptions::default()).unwrap();
+    let running = workers::start(server, 1, vec![Listener::bind_unix(&path).unwrap()]).unwrap();
+    assert_eq!(Listener::bind_unix(&path).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    let stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    let mut client = Client::greeted(Box::new(stream)).unwrap();
+    client.login("root", "", client::DEPRECATE_EOF, SHA2).unwrap();
+    client.query("SELECT 1").unwrap();
+    running.shutdown(Duration::ZERO);
+    assert!(!path.exists());
+}

@@ -1,0 +1,239 @@
+//! ALTER TABLE: a new definition over the same rows, or the rows in a new form.
+//!
+//! [`Database::alter_table`] changes columns and indexes and copies no row: rows keep the layout they were written with, and read as the new
+//! definition says. [`Database::rewrite_table`] is for what changes stored values or where they live (column types, primary key, distribution): it
+//! fills a new table and puts it in the old one's place.
+
+use super::Exclusive;
+use super::build::{self, Building, FILL_ROWS, Reader, duplicate_entry, fault_point};
+use crate::database::{Database, TableHandle};
+use crate::error::NodeError;
+use crate::executor::Class;
+use crate::node::Node;
+use crate::table::{TableInfo, entries};
+use crate::transaction::InsertOutcome;
+use rauk_kernel::{RowId, Stop};
+use rauk_manage::JobStep;
+use rauk_types::{IndexId, IndexKind, MysqlError, RowLayout, TableId, TableSchema, Value};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Rows put into a new ordered index in one hold of a partition.
+const INDEX_SLICE: usize = 64;
+
+/// Turns a row of the old table, one value a column, into one of the new.
+pub type Convert<'a> = dyn FnMut(&[Value]) -> Result<Vec<Value>, MysqlError> + Send + 'a;
+
+impl Database {
+    /// Changes a definition: the caller gives the wanted columns (kept ones with their ids) and indexes (kept ones with their ids and index tables);
+    /// new indexes are built, dropped ones go, rows are not copied. Duplicates met by a new unique index: `Refused` with 1062.
+    pub async fn alter_table(&self, old: &TableHandle, new: TableSchema, wait: Duration) -> Result<(), NodeError> {
+        let node = &self.node;
+        let held = Exclusive::lock(node, vec![old.info().clone()], wait).await?;
+        let old = &held.tables[0];
+        let mut new = next_version(&old.schema, new);
+
+        let builds = new.indexes.iter().filter(|i| i.kind == IndexKind::Unique && i.entry_table.is_none()).count();
+        let what = format!("ALTER TABLE {}.{}", new.database, new.name);
+        let mut building = Building::start(node, what, new.id, builds)?;
+        let mut reserved = building.job.builds.clone().into_iter();
+        let mut fresh: Vec<IndexId> = Vec::new();
+        for index in &mut new.indexes {
+            match index.kind {
+                IndexKind::Unique if index.entry_table.is_none() => {
+                    index.entry_table = reserved.next();
+                    fresh.push(index.id);
+                }
+                IndexKind::Unique => {}
+                IndexKind::Primary | IndexKind::Ordered => index.entry_table = None,
+            }
+        }
+        let new = Arc::new(new);
+        let made: Vec<Arc<TableSchema>> = new
+            .indexes
+            .iter()
+            .filter(|i| fresh.contains(&i.id))
+            .map(|i| Arc::new(entries::schema(&new, i, i.entry_table.expect("it was reserved"))))
+            .collect();
+        let dropped: Vec<TableId> = old
+            .uniques
+            .iter()
+            .map(|u| u.entries.schema.id)
+            .filter(|id| !new.indexes.iter().any(|i| i.entry_table == Some(*id)))
+            .collect();
+
+        made.iter().for_each(|s| building.make(s));
+        building.alter(&old.schema, &Arc::new(between(&old.schema, &new)));
+        building.step(JobStep::Filling)?;
+        let info = altered_info(node, old, &new, &made);
+        for unique in info.uniques.iter().filter(|u| fresh.contains(&u.id)) {
+            node.tables.publish_hidden(unique.entries.clone());
+        }
+        for index in new.indexes.iter().filter(|i| i.is_ordered()) {
+            if !old.schema.index(index.id).is_some_and(|i| i.is_ordered()) {
+                build_ordered(node, &new, index.id).await?;
+            }
+        }
+        if !fresh.is_empty() {
+            let uniques: Vec<_> = info.uniques.iter().filter(|u| fresh.contains(&u.id)).collect();
+            build::fill_uniques(node, &info, &uniques).await?;
+        }
+        building.switch(dropped.clone(), made, vec![new.clone()]).await?;
+        node.alter_in_partitions(&new);
+
+        for unique in &info.uniques {
+            node.tables.publish(unique.entries.clone());
+        }
+        node.tables.publish(info.clone());
+        info.shared.set_version(info.schema.version);
+        for id in dropped {
+            node.tables.retract(id);
+            node.drop_in_partitions(id);
+        }
+        Ok(())
+    }
+
+    /// Replaces a table by one with another form and the same rows, each passed through `convert`. Gives how many rows there are. An error of
+    /// `convert`, or a duplicate key in the new form (1062), leaves the old table as it is.
+    pub async fn rewrite_table(
+        &self,
+        old: &TableHandle,
+        new: TableSchema,
+        wait: Duration,
+        convert: &mut Convert<'_>,
+    ) -> Result<u64, NodeError> {
+        let node = &self.node;
+        let held = Exclusive::lock(node, vec![old.info().clone()], wait).await?;
+        let old = &held.tables[0];
+        let builds = 1 + new.indexes.iter().filter(|i| i.kind == IndexKind::Unique).count();
+        let what = format!("ALTER TABLE {}.{}", new.database, new.name);
+        let mut building = Building::start(node, what, old.schema.id, builds)?;
+        let mut reserved = building.job.builds.clone().into_iter();
+        let schemas = Node::complete(new, || reserved.next().expect("one for each table was reserved"));
+        schemas.iter().for_each(|s| building.make(s));
+        building.step(JobStep::Filling)?;
+        let info = node.info_of_new(schemas[0].clone(), &schemas[1..]);
+        for unique in &info.uniques {
+            node.tables.publish_hidden(unique.entries.clone());
+        }
+        node.tables.publish_hidden(info.clone());
+
+        let rows = copy_rows(node, old, &info, convert).await?;
+        // The new table's counter is in the log before the switch makes it the table's.
+        info.shared.auto_increment.observe(old.shared.auto_increment.peek() - 1, &node.log)?;
+        let dropped = old.family().map(|s| s.id).collect();
+        building.switch(dropped, schemas, vec![]).await?;
+        for unique in &info.uniques {
+            node.tables.publish(unique.entries.clone());
+        }
+        node.tables.publish(info);
+        node.forget_table(old);
+        Ok(rows)
+    }
+}
+
+async fn copy_rows(
+    node: &Arc<Node>,
+    old: &Arc<TableInfo>,
+    new: &Arc<TableInfo>,
+    convert: &mut Convert<'_>,
+) -> Result<u64, NodeError> {
+    let mut reader = Reader::new(node, old);
+    let mut rows = 0;
+    let mut pending: Vec<Vec<Value>> = Vec::with_capacity(FILL_ROWS);
+    let mut values: Vec<Value> = Vec::new();
+    while reader.next().await? {
+        pending.clear();
+        for row in reader.rows() {
+            values.clear();
+            values.extend((0..old.schema.columns.len()).map(|i| row.get(i).to_owned()));
+            let mut converted = convert(&values).map_err(NodeError::Refused)?;
+            if new.schema.hidden_key {
+                // Hidden keys are given out anew, so that the new table's counter is above them all.
+                converted.truncate(new.schema.columns.len() - 1);
+                converted.push(Value::Null);
+            }
+            pending.push(converted);
+        }
+        let mut txn = build::filling(node, new);
+        for row in &pending {
+            match txn.insert_into(new, row).await? {
+                InsertOutcome::Inserted => rows += 1,
+                InsertOutcome::Duplicate { index, .. } => {
+                    let index = new.schema.index(index).expect("the table's own index");
+                    return Err(duplicate_entry(&new.schema, index, |column| row[column].clone()));
+                }
+            }
+        }
+        txn.commit_without_waiting().await?;
+    }
+    Ok(rows)
+}
+
+/// What the node decides of an altered table: version, layouts, identity.
+fn next_version(old: &TableSchema, mut new: TableSchema) -> TableSchema {
+    new.id = old.id;
+    new.version = old.version + 1;
+    new.entry_of = None;
+    new.layouts = old.layouts.clone();
+    let layout = RowLayout::for_columns(new.layouts.len() as u16, &new.columns);
+    if layout.columns != new.layout().columns {
+        new.layouts.push(Arc::new(layout));
+    }
+    new
+}
+
+/// The definition that partitions have while the change may still fail: the new one, and the ordered indexes that it drops, which must not be empty if the old
+/// definition comes back.
+fn between(old: &TableSchema, new: &TableSchema) -> TableSchema {
+    let mut between = new.clone();
+    for index in old.indexes.iter().filter(|i| i.is_ordered()) {
+        if let Some(kept) = between.indexes.iter_mut().find(|i| i.id == index.id) {
+            kept.hash_only = false;
+            continue;
+        }
+        let mut index = index.clone();
+        for part in &mut index.parts {
+            let column = &old.columns[part.column];
+            let present = between.columns.iter().position(|c| c.id == column.id);
+            part.column = present.unwrap_or_else(|| {
+                between.columns.push(column.clone());
+                between.columns.len() - 1
+            });
+        }
+        between.indexes.push(index);
+    }
+    between
+}
+
+/// The info of the altered table; index tables are the old ones and those in `made`.
+fn altered_info(node: &Node, old: &TableInfo, new: &Arc<TableSchema>, made: &[Arc<TableSchema>]) -> Arc<TableInfo> {
+    TableInfo::new(new.clone(), old.shared.clone(), |id| match made.iter().find(|s| s.id == id) {
+        Some(schema) => node.info_of_new(schema.clone(), &[]),
+        None => {
+            let kept = old.uniques.iter().find(|u| u.entries.schema.id == id);
+            kept.expect("a kept unique index keeps its index table").entries.clone()
+        }
+    })
+}
+
+/// Fills an ordered index in every partition, slice by slice.
+async fn build_ordered(node: &Arc<Node>, table: &TableSchema, index: IndexId) -> Result<(), NodeError> {
+    for partition in 0..node.partition_count() {
+        fault_point("ddl.index")?;
+        let mut next = Some(RowId(0));
+        while let Some(from) = next {
+            let built = node
+                .on_partition(partition, Class::Background, |p| p.build_index(table.id, index, from, INDEX_SLICE))
+                .await;
+            next = match built {
+                Ok(next) => next,
+                Err(Stop::MemoryFull { limit }) => {
+                    return Err(NodeError::MemoryFull { table: table.name.clone(), limit });
+                }
+                Err(stop) => return Err(NodeError::Fatal(format!("building an index: {stop:?}"))),
+            };
+        }
+    }
+    Ok(())
+}

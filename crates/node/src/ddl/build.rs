@@ -1,0 +1,215 @@
+//! Filling tables that nobody knows yet: the index table of a new unique index, or a whole table in a new form.
+//!
+//! Rows go in through ordinary transactions of [`BATCH`] rows, so they are in the redo log and in checkpoints like all others, under the ids that the job
+//! has reserved. The base table is held alone meanwhile, so it is read without locks.
+
+use crate::commit::group::yield_once;
+use crate::database::TableHandle;
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::scan::{ScanBatch, ScanCursor, ScanSpec};
+use crate::table::{TableInfo, UniqueIndex};
+use crate::transaction::{Isolation, Transaction, TxnOptions};
+use rauk_log::fault;
+use rauk_manage::{Command, Job, JobStep};
+use rauk_types::error::codes;
+use rauk_types::{DataType, IndexSchema, MysqlError, RowView, TableId, TableSchema, Value, format};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Rows in one transaction.
+const BATCH: usize = 500;
+
+/// A job that is under way. Dropped before [`Building::end`], it is undone.
+pub(super) struct Building {
+    node: Arc<Node>,
+    pub job: Job,
+    /// Tables that it has made in the partitions.
+    made: Vec<TableId>,
+    /// What an altered table goes back to.
+    restore: Option<Arc<TableSchema>>,
+    ended: bool,
+}
+
+impl Building {
+    /// Starts a job that reserves `builds` table ids.
+    pub fn start(node: &Arc<Node>, what: String, table: TableId, builds: usize) -> Result<Building, NodeError> {
+        let applied = node.change_catalog(&Command::StartJob { what, table, builds: builds as u32 })?;
+        let job = applied.job.expect("a started job is told");
+        Ok(Building { node: node.clone(), job, made: Vec::new(), restore: None, ended: false })
+    }
+
+    /// Makes tables in the partitions, known by their ids only. The first is the base table if `with_base`.
+    pub fn make(&mut self, schema: &Arc<TableSchema>) {
+        self.made.push(schema.id);
+        self.node.create_in_partitions(schema);
+    }
+
+    /// Gives partitions a new definition of a table, to be taken back if the job fails.
+    pub fn alter(&mut self, old: &Arc<TableSchema>, new: &Arc<TableSchema>) {
+        self.restore = Some(old.clone());
+        self.node.alter_in_partitions(new);
+    }
+
+    pub fn step(&mut self, step: JobStep) -> Result<(), NodeError> {
+        fault_point("ddl.step")?;
+        self.node.change_catalog(&Command::JobStep { job: self.job.id, step })?;
+        self.job.step = step;
+        Ok(())
+    }
+
+    /// Makes all that was filled durable, and puts it in place with one command.
+    pub async fn switch(
+        &mut self,
+        drop: Vec<TableId>,
+        create: Vec<Arc<TableSchema>>,
+        replace: Vec<Arc<TableSchema>>,
+    ) -> Result<(), NodeError> {
+        self.node.group.flush_all().await?;
+        self.step(JobStep::Filled)?;
+        fault_point("ddl.before_switch")?;
+        self.node.change_catalog(&Command::Switch { job: Some(self.job.id), drop, create, replace })?;
+        self.ended = true;
+        Ok(())
+    }
+}
+
+impl Drop for Building {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        for &id in &self.made {
+            self.node.tables.retract(id);
+            self.node.drop_in_partitions(id);
+        }
+        if let Some(old) = &self.restore {
+            self.node.alter_in_partitions(old);
+        }
+        if let Err(error) = self.node.change_catalog(&Command::AbortJob { job: self.job.id }) {
+            // It stays in the catalog without effect until the next start takes it away.
+            tracing::warn!(%error, what = self.job.what, "the end of a failed DDL job could not be written down");
+        }
+    }
+}
+
+/// A fault point of DDL, as an error that a client can get.
+pub(super) fn fault_point(name: &'static str) -> Result<(), NodeError> {
+    fault::point(name).map_err(|e| NodeError::DiskFull(e.to_string()))
+}
+
+fn internal(node: &Arc<Node>, table: &Arc<TableInfo>) -> Transaction {
+    let options = TxnOptions {
+        isolation: Isolation::ReadCommitted,
+        snapshot_isolation: false,
+        lock_wait_timeout: Duration::from_secs(3600),
+        ..TxnOptions::default()
+    };
+    let mut txn = Transaction::new(node.clone(), options);
+    txn.borrow_table(table.clone());
+    txn
+}
+
+/// Reads a whole table that is held alone, batch by batch.
+pub(super) struct Reader {
+    txn: Transaction,
+    cursor: ScanCursor,
+    table: TableHandle,
+    batch: ScanBatch,
+}
+
+impl Reader {
+    pub fn new(node: &Arc<Node>, table: &Arc<TableInfo>) -> Reader {
+        let spec = ScanSpec {
+            index: None,
+            low: Bound::Unbounded,
+            high: Bound::Unbounded,
+            reverse: false,
+            ordered: false,
+            lock: None,
+            distribution: None,
+            limit_hint: None,
+        };
+        Reader {
+            txn: internal(node, table),
+            cursor: ScanCursor::over(table.clone(), spec),
+            table: TableHandle::new(table.clone()),
+            batch: ScanBatch::default(),
+        }
+    }
+
+    /// `false` at the end.
+    pub async fn next(&mut self) -> Result<bool, NodeError> {
+        self.cursor.next_batch(&mut self.txn, BATCH, &mut |_| true, &mut self.batch).await?;
+        Ok(!self.batch.is_empty())
+    }
+
+    pub fn rows(&self) -> impl Iterator<Item = RowView<'_>> {
+        (0..self.batch.len()).map(|i| self.batch.row(&self.table, i))
+    }
+}
+
+/// Enters all rows of `table` into the index tables of its new unique indexes.
+pub(super) async fn fill_uniques(
+    node: &Arc<Node>,
+    table: &Arc<TableInfo>,
+    new: &[&UniqueIndex],
+) -> Result<(), NodeError> {
+    let mut reader = Reader::new(node, table);
+    let mut entries: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    while reader.next().await? {
+        for unique in new {
+            entries.clear();
+            for row in reader.rows().filter(|row| !unique.key.has_null(row)) {
+                let (mut key, mut base) = (Vec::new(), Vec::new());
+                unique.key.encode_row(&row, &mut key);
+                table.primary.encode_row(&row, &mut base);
+                entries.push((key, base));
+            }
+            let mut txn = internal(node, &unique.entries);
+            for (key, base) in &entries {
+                if !txn.add_entry(unique, key, base).await? {
+                    let row = reader.rows().find(|row| {
+                        let mut bytes = Vec::new();
+                        table.primary.encode_row(row, &mut bytes);
+                        bytes == *base
+                    });
+                    let index = table.schema.index(unique.id).expect("it is being added");
+                    let row = row.expect("the row was just read");
+                    return Err(duplicate_entry(&table.schema, index, |column| row.get(column).to_owned()));
+                }
+            }
+            txn.commit_without_waiting().await?;
+        }
+        yield_once().await;
+    }
+    Ok(())
+}
+
+/// MySQL's 1062, with the values of the index in the row that does not fit.
+pub(super) fn duplicate_entry(table: &TableSchema, index: &IndexSchema, value: impl Fn(usize) -> Value) -> NodeError {
+    let mut text = Vec::new();
+    for (i, part) in index.parts.iter().enumerate() {
+        if i > 0 {
+            text.push(b'-');
+        }
+        let ty: &DataType = &table.columns[part.column].ty;
+        let value = value(part.column);
+        match &value {
+            Value::Null => text.extend_from_slice(b"NULL"),
+            value => format::append_text(value.as_ref(), ty, &mut text),
+        }
+    }
+    let entry = String::from_utf8_lossy(&text);
+    let message = format!("Duplicate entry '{entry}' for key '{}.{}'", table.name, index.name);
+    NodeError::Refused(MysqlError::new(codes::DUP_ENTRY, message))
+}
+
+/// A transaction that fills `table`, which is being built.
+pub(super) fn filling(node: &Arc<Node>, table: &Arc<TableInfo>) -> Transaction {
+    internal(node, table)
+}
+
+/// Rows after which a filling transaction is committed.
+pub(super) const FILL_ROWS: usize = BATCH;

@@ -1,0 +1,115 @@
+//! Changing definitions.
+//!
+//! Every DDL takes the metadata lock of its tables alone: running transactions end first, new ones queue behind it. Then, in one command to the
+//! catalog's journal, the change becomes durable and takes place; only after that do partitions and the table cache follow, without a wait in
+//! between, so that neither a crash nor a client that goes away leaves half of it.
+//!
+//! What takes longer (filling a unique index, rewriting a table) is a *job* ([`build`]): it reserves table ids in the catalog, fills tables that nobody
+//! knows yet through ordinary commits, and one command at the end puts them in place. Until that command nothing has changed; a crash leaves rows of
+//! tables that the catalog does not know, which recovery passes over, and a job that it takes away.
+
+mod alter;
+mod build;
+mod tables;
+
+pub use alter::Convert;
+pub use tables::TableName;
+
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::table::{TableInfo, TableShared};
+use rauk_manage::{Applied, Command, StoreError};
+use rauk_types::TableSchema;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Node {
+    /// Carries a command out; the node stops if nobody can say whether it was.
+    pub fn change_catalog(&self, command: &Command) -> Result<Applied, NodeError> {
+        let result = self.catalog.lock().execute(command);
+        self.settled(result)
+    }
+
+    fn settled(&self, result: Result<Applied, StoreError>) -> Result<Applied, NodeError> {
+        if let Err(StoreError::Log(error)) = &result
+            && !matches!(error, rauk_log::LogError::DiskFull(_) | rauk_log::LogError::RecordTooLarge(_))
+        {
+            self.fatal(&error.to_string());
+        }
+        Ok(result?)
+    }
+
+    /// Brings a table into all partitions. What is brought to a partition afterwards finds it.
+    fn create_in_partitions(self: &Arc<Self>, schema: &Arc<TableSchema>) {
+        for partition in 0..self.partition_count() {
+            let schema = schema.clone();
+            self.detach(partition, move |p| p.create_table(schema));
+        }
+    }
+
+    fn alter_in_partitions(self: &Arc<Self>, schema: &Arc<TableSchema>) {
+        for partition in 0..self.partition_count() {
+            let schema = schema.clone();
+            self.detach(partition, move |p| p.alter_table(schema));
+        }
+    }
+
+    fn drop_in_partitions(self: &Arc<Self>, table: rauk_types::TableId) {
+        for partition in 0..self.partition_count() {
+            self.detach(partition, move |p| p.drop_table(table));
+        }
+    }
+
+    /// The info of a new table with its index tables, which are in `entries`.
+    fn info_of_new(&self, schema: Arc<TableSchema>, entries: &[Arc<TableSchema>]) -> Arc<TableInfo> {
+        let shared = TableShared::new(&schema, 1, 1);
+        TableInfo::new(schema, shared, |id| {
+            if let Some(entry) = entries.iter().find(|e| e.id == id) {
+                let shared = TableShared::new(entry, 1, 1);
+                return TableInfo::new(entry.clone(), shared, |_| unreachable!("index tables have no unique index"));
+            }
+            self.tables.by_id(id).expect("an index table that is kept is known")
+        })
+    }
+
+    /// Takes a table and its index tables out of everything.
+    fn forget_table(self: &Arc<Self>, table: &TableInfo) {
+        table.shared.set_dropped();
+        for schema in table.family() {
+            self.tables.retract(schema.id);
+            self.drop_in_partitions(schema.id);
+        }
+    }
+}
+
+/// Tables that a DDL has alone; given back when dropped.
+struct Exclusive {
+    tables: Vec<Arc<TableInfo>>,
+}
+
+impl Exclusive {
+    /// Locks all of them in the order of their ids, and makes sure that these are still the newest definitions: `StaleSchema` else.
+    async fn lock(node: &Node, mut tables: Vec<Arc<TableInfo>>, wait: Duration) -> Result<Exclusive, NodeError> {
+        node.check_running()?;
+        tables.sort_by_key(|t| t.schema.id);
+        tables.dedup_by_key(|t| t.schema.id);
+        let start = node.runtime.now();
+        let mut held = Exclusive { tables: Vec::new() };
+        for table in tables {
+            let left = wait.saturating_sub(node.runtime.now().saturating_sub(start));
+            table.shared.lock.exclude(&*node.runtime, left).await?;
+            let version = table.schema.version;
+            held.tables.push(table.clone());
+            if !table.shared.is_current(version) {
+                return Err(NodeError::StaleSchema);
+            }
+        }
+        Ok(held)
+    }
+}
+
+impl Drop for Exclusive {
+    fn drop(&mut self) {
+        self.tables.iter().for_each(|t| t.shared.lock.end_exclusion());
+    }
+}

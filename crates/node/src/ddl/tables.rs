@@ -1,0 +1,226 @@
+//! Databases and whole tables: create, drop, truncate, rename.
+
+use super::Exclusive;
+use crate::database::Database;
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::table::{TableInfo, entries};
+use rauk_manage::{CatalogError, Command};
+use rauk_types::error::codes;
+use rauk_types::{Collation, IndexKind, MysqlError, RowLayout, TableId, TableSchema};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A table's database and name.
+pub type TableName = (String, String);
+
+impl Node {
+    /// Gives a new table's schema what the node decides: ids from `first` on, version, layout, and index tables. All new schemas, the table's first.
+    pub(super) fn complete(mut schema: TableSchema, mut ids: impl FnMut() -> TableId) -> Vec<Arc<TableSchema>> {
+        schema.id = ids();
+        schema.version = 1;
+        schema.entry_of = None;
+        schema.layouts = vec![Arc::new(RowLayout::for_columns(0, &schema.columns))];
+        for index in &mut schema.indexes {
+            index.entry_table = (index.kind == IndexKind::Unique).then(&mut ids);
+        }
+        let mut all = vec![];
+        for index in &schema.indexes {
+            if let Some(id) = index.entry_table {
+                all.push(Arc::new(entries::schema(&schema, index, id)));
+            }
+        }
+        all.insert(0, Arc::new(schema));
+        all
+    }
+
+    /// Brings new tables, made by [`Node::complete`], into partitions and cache.
+    pub(super) fn install_new(self: &Arc<Self>, schemas: &[Arc<TableSchema>]) -> Arc<TableInfo> {
+        schemas.iter().for_each(|s| self.create_in_partitions(s));
+        let info = self.info_of_new(schemas[0].clone(), &schemas[1..]);
+        info.uniques.iter().for_each(|u| self.tables.publish(u.entries.clone()));
+        self.tables.publish(info.clone());
+        info
+    }
+
+    fn find_table(&self, (database, name): &TableName) -> Result<Arc<TableInfo>, NodeError> {
+        let found = self.tables.by_name(database, name);
+        found.ok_or_else(|| NodeError::NoSuchTable { database: database.clone(), table: name.clone() })
+    }
+
+    /// The named tables, alone; looks again when one was changed while it was waited for.
+    async fn lock_by_name(self: &Arc<Self>, names: &[TableName], wait: Duration) -> Result<Exclusive, NodeError> {
+        loop {
+            let tables: Result<Vec<_>, _> = names.iter().map(|n| self.find_table(n)).collect();
+            match Exclusive::lock(self, tables?, wait).await {
+                Err(NodeError::StaleSchema) => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+// Each call waits for transactions that use the table (at most `wait`, then 1205), is durable when it returns, and after a crash is wholly there or not at all.
+impl Database {
+    pub async fn create_database(&self, name: &str, collation: Collation) -> Result<(), NodeError> {
+        self.node.check_running()?;
+        self.node.change_catalog(&Command::CreateDatabase { name: name.to_string(), collation })?;
+        Ok(())
+    }
+
+    /// Drops its tables as well; gives how many.
+    pub async fn drop_database(&self, name: &str, wait: Duration) -> Result<u64, NodeError> {
+        let node = &self.node;
+        loop {
+            let names: Vec<TableName> =
+                self.tables(name)?.iter().map(|t| (t.database.clone(), t.name.clone())).collect();
+            let held = match node.lock_by_name(&names, wait).await {
+                // Somebody else dropped or renamed one meanwhile.
+                Err(NodeError::NoSuchTable { .. }) => continue,
+                held => held?,
+            };
+            {
+                let mut catalog = node.catalog.lock();
+                let mut present: Vec<TableId> = catalog.catalog().tables_of(name).map(|t| t.id).collect();
+                present.sort_unstable();
+                if !present.iter().eq(held.tables.iter().map(|t| &t.schema.id)) {
+                    continue;
+                }
+                let result = catalog.execute(&Command::DropDatabase { name: name.to_string() });
+                drop(catalog);
+                node.settled(result)?;
+            }
+            held.tables.iter().for_each(|t| node.forget_table(t));
+            return Ok(held.tables.len() as u64);
+        }
+    }
+
+    /// `schema` has ids of columns and indexes set; table ids, index tables of unique indexes, layouts and versions are made here.
+    pub async fn create_table(&self, schema: TableSchema) -> Result<(), NodeError> {
+        let node = &self.node;
+        node.check_running()?;
+        let schemas = {
+            let mut catalog = node.catalog.lock();
+            let mut next = catalog.catalog().next_table_id();
+            let schemas = Node::complete(schema, || {
+                next.0 += 1;
+                TableId(next.0 - 1)
+            });
+            let result = catalog.execute(&Command::CreateTables { tables: schemas.clone() });
+            drop(catalog);
+            node.settled(result)?;
+            schemas
+        };
+        node.install_new(&schemas);
+        Ok(())
+    }
+
+    pub async fn drop_table(&self, database: &str, name: &str, wait: Duration) -> Result<(), NodeError> {
+        let node = &self.node;
+        let unknown = |error| match error {
+            NodeError::NoSuchTable { .. } => {
+                let text = format!("Unknown table '{database}.{name}'");
+                NodeError::Refused(MysqlError::new(codes::BAD_TABLE, text))
+            }
+            other => other,
+        };
+        let held = node.lock_by_name(&[(database.into(), name.into())], wait).await.map_err(unknown)?;
+        let tables = held.tables.iter().map(|t| t.schema.id).collect();
+        node.change_catalog(&Command::DropTables { tables })?;
+        held.tables.iter().for_each(|t| node.forget_table(t));
+        Ok(())
+    }
+
+    /// Replaces the table by an empty one with a new id; AUTO_INCREMENT starts again.
+    pub async fn truncate_table(&self, database: &str, name: &str, wait: Duration) -> Result<(), NodeError> {
+        let node = &self.node;
+        let held = node.lock_by_name(&[(database.into(), name.into())], wait).await?;
+        let old = &held.tables[0];
+        let schemas = {
+            let mut catalog = node.catalog.lock();
+            let mut next = catalog.catalog().next_table_id();
+            let schemas = Node::complete((*old.schema).clone(), || {
+                next.0 += 1;
+                TableId(next.0 - 1)
+            });
+            let drop_ids = old.family().map(|s| s.id).collect();
+            let switch = Command::Switch { job: None, drop: drop_ids, create: schemas.clone(), replace: vec![] };
+            let result = catalog.execute(&switch);
+            drop(catalog);
+            node.settled(result)?;
+            schemas
+        };
+        node.install_new(&schemas);
+        node.forget_table(old);
+        Ok(())
+    }
+
+    /// Renames all or none, in one step, from left to right. Each pair is ((database, name), (database, name)).
+    pub async fn rename_tables(&self, pairs: &[(TableName, TableName)], wait: Duration) -> Result<(), NodeError> {
+        let node = &self.node;
+        // Names that only exist in between (a → tmp, b → a, tmp → b) are no tables to lock.
+        let mut made: Vec<&TableName> = Vec::new();
+        let mut sources = Vec::new();
+        for (from, to) in pairs {
+            if !made.contains(&from) {
+                sources.push(from.clone());
+            }
+            made.push(to);
+        }
+        let held = node.lock_by_name(&sources, wait).await?;
+        let mut now: BTreeMap<TableName, Arc<TableInfo>> = BTreeMap::new();
+        let mut gone: Vec<TableName> = Vec::new();
+        for table in &held.tables {
+            now.insert((table.schema.database.clone(), table.schema.name.clone()), table.clone());
+        }
+        for (from, to) in pairs {
+            let Some(table) = now.remove(from) else {
+                return Err(NodeError::NoSuchTable { database: from.0.clone(), table: from.1.clone() });
+            };
+            gone.push(from.clone());
+            let taken = now.contains_key(to) || !gone.contains(to) && node.tables.by_name(&to.0, &to.1).is_some();
+            if taken && from != to {
+                return Err(CatalogError::TableExists { database: to.0.clone(), name: to.1.clone() }.into());
+            }
+            if self.database_collation(&to.0).is_none() {
+                return Err(CatalogError::UnknownDatabase(to.0.clone()).into());
+            }
+            now.insert(to.clone(), table);
+        }
+        let renamed: Vec<_> = now.into_iter().map(|((database, name), t)| renamed(&t, database, name)).collect();
+        let tables = renamed.iter().flat_map(|t| t.family().cloned()).collect();
+        node.change_catalog(&Command::ReplaceDefinitions { tables })?;
+        renamed.iter().for_each(|t| node.publish_altered(t));
+        Ok(())
+    }
+}
+
+impl Node {
+    /// A new version of a table that exists already goes into partitions and cache.
+    pub(super) fn publish_altered(self: &Arc<Self>, info: &Arc<TableInfo>) {
+        info.family().for_each(|s| self.alter_in_partitions(s));
+        for unique in &info.uniques {
+            self.tables.publish(unique.entries.clone());
+        }
+        self.tables.publish(info.clone());
+        info.shared.set_version(info.schema.version);
+    }
+}
+
+/// The table and its index tables under another name.
+fn renamed(table: &TableInfo, database: String, name: String) -> Arc<TableInfo> {
+    let mut schema = (*table.schema).clone();
+    schema.version += 1;
+    schema.database = database.clone();
+    schema.name = name.clone();
+    TableInfo::new(Arc::new(schema), table.shared.clone(), |id| {
+        let unique = table.uniques.iter().find(|u| u.entries.schema.id == id).expect("a table knows its index tables");
+        let old = &unique.entries;
+        let mut entries = (*old.schema).clone();
+        let index = entries.name.split_once('\u{1}').map_or("", |(_, index)| index);
+        entries.name = format!("{name}\u{1}{index}");
+        entries.database = database.clone();
+        TableInfo::new(Arc::new(entries), old.shared.clone(), |_| unreachable!("index tables have no unique index"))
+    })
+}

@@ -1,0 +1,155 @@
+//! Metadata locks: statements share a table's definition, DDL has it alone.
+//!
+//! One word a table: the number of transactions that use it, and a bit that DDL sets. A user adds one and, if the bit is set, takes it
+//! back and waits: so statements that come after a waiting DDL queue behind it. DDL sets the bit and waits until the number is zero. Waiting
+//! goes through a list of wakers; all that wait are woken whenever something changes, which is rare.
+
+use crate::error::NodeError;
+use crate::runtime::Runtime;
+use futures::future::{Either, select};
+use parking_lot::Mutex;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+const DDL: u64 = 1 << 63;
+
+#[derive(Default)]
+pub struct MetadataLock {
+    word: AtomicU64,
+    waiting: Mutex<Vec<Waker>>,
+}
+
+impl MetadataLock {
+    /// Adds a user when no DDL holds or awaits the table.
+    #[inline]
+    pub fn try_share(&self) -> bool {
+        if self.word.fetch_add(1, Ordering::Acquire) & DDL == 0 {
+            return true;
+        }
+        self.unshare();
+        false
+    }
+
+    /// Adds a user; waits for DDL at most `timeout`, then 1205.
+    pub async fn share(&self, runtime: &dyn Runtime, timeout: Duration) -> Result<(), NodeError> {
+        if self.try_share() {
+            return Ok(());
+        }
+        self.wait(runtime, timeout, || self.try_share()).await
+    }
+
+    #[inline]
+    pub fn unshare(&self) {
+        let before = self.word.fetch_sub(1, Ordering::Release);
+        if before & DDL != 0 {
+            self.wake();
+        }
+    }
+
+    /// Has the table alone: waits for other DDL and for all users, at most `timeout`, then 1205.
+    pub async fn exclude(&self, runtime: &dyn Runtime, timeout: Duration) -> Result<(), NodeError> {
+        let start = runtime.now();
+        let take = || self.word.fetch_or(DDL, Ordering::AcqRel) & DDL == 0;
+        self.wait(runtime, timeout, take).await?;
+        // From here on the bit is ours: it goes again if the wait for the users fails or is given up.
+        let given_up = ClearOnDrop(self);
+        let left = timeout.saturating_sub(runtime.now().saturating_sub(start));
+        self.wait(runtime, left, || self.word.load(Ordering::Acquire) == DDL).await?;
+        std::mem::forget(given_up);
+        Ok(())
+    }
+
+    pub fn end_exclusion(&self) {
+        self.word.fetch_and(!DDL, Ordering::Release);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        let waiting = std::mem::take(&mut *self.waiting.lock());
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    async fn wait(
+        &self,
+        runtime: &dyn Runtime,
+        timeout: Duration,
+        mut ready: impl FnMut() -> bool,
+    ) -> Result<(), NodeError> {
+        if ready() {
+            return Ok(());
+        }
+        let waited = pin!(poll_fn(|cx| {
+            // Listed before the look, so that a change after the look wakes.
+            self.waiting.lock().push(cx.waker().clone());
+            if ready() { Poll::Ready(()) } else { Poll::Pending }
+        }));
+        match select(waited, runtime.sleep(timeout)).await {
+            Either::Left(_) => Ok(()),
+            Either::Right(_) => Err(NodeError::LockTimeout),
+        }
+    }
+}
+
+struct ClearOnDrop<'a>(&'a MetadataLock);
+
+impl Drop for ClearOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.end_exclusion();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::threads::{Threads, block_on};
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn ddl_waits_for_users_and_new_users_wait_for_ddl() {
+        let runtime = Threads::start().unwrap();
+        let lock = Arc::new(MetadataLock::default());
+        assert!(lock.try_share());
+        let ddl = {
+            let (lock, runtime) = (lock.clone(), runtime.clone());
+            std::thread::spawn(move || {
+                block_on(lock.exclude(&*runtime, LONG)).unwrap();
+                std::thread::sleep(Duration::from_millis(20));
+                lock.end_exclusion();
+            })
+        };
+        while lock.word.load(Ordering::Relaxed) & DDL == 0 {
+            std::thread::yield_now();
+        }
+        // DDL waits already: a new user queues behind it.
+        assert!(!lock.try_share());
+        lock.unshare();
+        block_on(lock.share(&*runtime, LONG)).unwrap();
+        assert!(ddl.join().is_ok());
+        lock.unshare();
+        assert_eq!(lock.word.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn ddl_that_gives_up_lets_users_in() {
+        let runtime = Threads::start().unwrap();
+        let lock = MetadataLock::default();
+        assert!(lock.try_share());
+        let start = Instant::now();
+        assert_eq!(block_on(lock.exclude(&*runtime, Duration::from_millis(30))), Err(NodeError::LockTimeout));
+        assert!(start.elapsed() >= Duration::from_millis(30));
+        assert!(lock.try_share());
+        lock.unshare();
+        lock.unshare();
+        block_on(lock.exclude(&*runtime, LONG)).unwrap();
+        assert_eq!(block_on(lock.exclude(&*runtime, Duration::from_millis(5))), Err(NodeError::LockTimeout));
+        assert_eq!(block_on(lock.share(&*runtime, Duration::from_millis(5))), Err(NodeError::LockTimeout));
+        lock.end_exclusion();
+        assert!(lock.try_share());
+    }
+}

@@ -1,0 +1,4 @@
+//! Waiting: for row locks ([`waits`]) and for table definitions ([`metadata`]). No wait holds a thread.
+
+pub mod metadata;
+pub mod waits;

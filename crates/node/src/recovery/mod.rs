@@ -1,0 +1,168 @@
+//! Opening: the catalog, the checkpoint, and the redo log behind it.
+//!
+//! Partitions are independent of each other, so both the files of a checkpoint and the changes of the log are worked off in parallel, one job a
+//! partition, in rounds of bounded size; between rounds the caller hears how far it is. Rows and deletions carry their commit times, so the
+//! order in which a partition gets them does not matter, nor how often. Changes of tables that the catalog does not have any more are passed over.
+//!
+//! What is damaged is refused with file and place; nothing is guessed.
+
+mod load;
+mod replay;
+
+use crate::database::Config;
+use crate::error::NodeError;
+use crate::node::{Node, Parts};
+use crate::runtime::Runtime;
+use crate::table::counter::hidden_counter;
+use crate::table::{TableInfo, TableShared};
+use parking_lot::Mutex;
+use rauk_kernel::{MemoryBudget, Partition};
+use rauk_log::{DatabaseId, Disk, Manifest, RedoOptions, RedoReader};
+use rauk_manage::{CatalogStore, Command};
+use rauk_types::schema::BUCKETS;
+use rauk_types::{PartitionId, TableId, TableSchema};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What the jobs of a recovery work on.
+struct Shared {
+    partitions: Vec<Mutex<Partition>>,
+    known: FxHashSet<TableId>,
+    rows: AtomicU64,
+    failed: Mutex<Option<NodeError>>,
+}
+
+impl Shared {
+    fn fail(&self, error: NodeError) {
+        self.failed.lock().get_or_insert(error);
+    }
+
+    fn check(&self) -> Result<(), NodeError> {
+        self.failed.lock().clone().map_or(Ok(()), Err)
+    }
+}
+
+/// Runs `work` for every partition, in parallel, and fails with the first error of any.
+fn for_each_partition(
+    runtime: &dyn Runtime,
+    shared: &Arc<Shared>,
+    work: impl Fn(&Shared, usize) -> Result<(), NodeError> + Send + Sync + 'static,
+) -> Result<(), NodeError> {
+    let work = Arc::new(work);
+    let job = |partition: usize| {
+        let (work, shared) = (work.clone(), shared.clone());
+        let job = move || {
+            if let Err(error) = work(&shared, partition) {
+                shared.fail(error);
+            }
+        };
+        Box::new(job) as Box<dyn FnOnce() + Send>
+    };
+    runtime.run_all((0..shared.partitions.len()).map(job).collect());
+    shared.check()
+}
+
+pub fn open(
+    config: Config,
+    disk: Arc<dyn Disk>,
+    runtime: Arc<dyn Runtime>,
+    progress: &dyn Fn(&str),
+) -> Result<Arc<Node>, NodeError> {
+    let start = runtime.now();
+    let manifest = match Manifest::load(&disk)? {
+        Some(manifest) => manifest,
+        None => create(&config, &disk, &*runtime)?,
+    };
+    let mut catalog = CatalogStore::open(&disk, manifest.database)?;
+    undo_jobs(&mut catalog)?;
+    let budget = Arc::new(MemoryBudget::new(config.memory_limit));
+    let mut partitions = Vec::new();
+    for number in 0..manifest.partitions {
+        let mut partition = Partition::new(PartitionId(number), budget.clone());
+        partition.set_history_limit(config.history_limit / u64::from(manifest.partitions));
+        catalog.catalog().tables().for_each(|t| partition.create_table(t.clone()));
+        partitions.push(Mutex::new(partition));
+    }
+    let shared = Arc::new(Shared {
+        partitions,
+        known: catalog.catalog().tables().map(|t| t.id).collect(),
+        rows: AtomicU64::new(0),
+        failed: Mutex::new(None),
+    });
+    let mut counters: FxHashMap<TableId, u64> = manifest.counters.iter().copied().collect();
+
+    load::checkpoint(&disk, &manifest, &*runtime, &shared, progress)?;
+    let options = RedoOptions { segment_bytes: config.segment_bytes, ..RedoOptions::new(manifest.database) };
+    let mut reader = RedoReader::open(disk.clone(), options, manifest.redo_start, manifest.redo_durable)?;
+    replay::redo(&mut reader, &*runtime, &shared, &mut counters, progress)?;
+    let log = reader.into_log(manifest.last_time)?;
+    for_each_partition(&*runtime, &shared, |shared, partition| {
+        shared.partitions[partition].lock().finish_restore().map_err(|stop| broken(&format!("{stop:?}")))
+    })?;
+
+    let rows = shared.rows.load(Ordering::Relaxed);
+    if rows > 0 {
+        let seconds = (runtime.now() - start).as_secs_f64();
+        progress(&format!("recovered {rows} rows and changes in {seconds:.2} s"));
+    }
+    let shared = Arc::into_inner(shared).ok_or_else(|| broken("a recovery job is still running"))?;
+    let parts = Parts {
+        config,
+        id: manifest.database,
+        disk,
+        runtime,
+        log,
+        catalog,
+        partitions: shared.partitions.into_iter().map(Mutex::into_inner).collect(),
+        budget,
+        manifest,
+    };
+    let node = Node::new(parts);
+    publish_tables(&node, &counters);
+    Ok(node)
+}
+
+fn broken(what: &str) -> NodeError {
+    NodeError::Fatal(format!("recovery failed: {what}"))
+}
+
+/// A new database. The manifest comes first: everything else is made for its id.
+fn create(config: &Config, disk: &Arc<dyn Disk>, runtime: &dyn Runtime) -> Result<Manifest, NodeError> {
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&runtime.random().to_le_bytes());
+    id[8..].copy_from_slice(&runtime.random().to_le_bytes());
+    let durability = match config.durability {
+        crate::Durability::Fsync => "fsync",
+        crate::Durability::Relaxed => "relaxed",
+    };
+    let manifest = Manifest::new(DatabaseId(id), config.partitions.clamp(1, BUCKETS), durability);
+    manifest.store(disk)?;
+    Ok(manifest)
+}
+
+/// DDL jobs that a crash cut off: what they built is in no table of the catalog, so taking the job away undoes them.
+fn undo_jobs(catalog: &mut CatalogStore) -> Result<(), NodeError> {
+    let jobs: Vec<_> = catalog.catalog().jobs().cloned().collect();
+    for job in jobs {
+        tracing::warn!(what = job.what, "undoing a DDL statement that a crash cut off");
+        catalog.execute(&Command::AbortJob { job: job.id })?;
+    }
+    Ok(())
+}
+
+fn publish_tables(node: &Arc<Node>, counters: &FxHashMap<TableId, u64>) {
+    let schemas: Vec<_> = node.catalog.lock().catalog().tables().cloned().collect();
+    let bound = |id: TableId| counters.get(&id).copied().unwrap_or(1);
+    let shared_of = |schema: &TableSchema| TableShared::new(schema, bound(schema.id), bound(hidden_counter(schema.id)));
+    let (entries, bases): (Vec<_>, Vec<_>) = schemas.into_iter().partition(|t| t.entry_of.is_some());
+    for schema in entries {
+        let shared = shared_of(&schema);
+        node.tables.publish(TableInfo::new(schema, shared, |_| unreachable!("index tables have no unique index")));
+    }
+    for schema in bases {
+        let shared = shared_of(&schema);
+        let entries_of = |id| node.tables.by_id(id).expect("the catalog has a table's index tables");
+        node.tables.publish(TableInfo::new(schema, shared, entries_of));
+    }
+}

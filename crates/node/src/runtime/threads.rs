@@ -1,0 +1,187 @@
+//! The runtime of production: background tasks have a thread each, timers share one, jobs run on as many threads as there are cores.
+//!
+//! Background tasks may block on disk access, which is why they do not live on the threads that run statements.
+
+use super::timer::Timer;
+use super::{BoxFuture, Runtime};
+use parking_lot::Mutex;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+/// What is done when the node must stop.
+type OnFatal = Box<dyn Fn(&str) + Send + Sync>;
+type Job = Box<dyn FnOnce() + Send>;
+
+pub struct Threads {
+    start: Instant,
+    timer: Timer,
+    random: AtomicU64,
+    on_fatal: OnFatal,
+}
+
+impl Threads {
+    /// A fatal error ends the process with code 70 after it was logged.
+    pub fn start() -> std::io::Result<Arc<Threads>> {
+        Self::with_fatal(|reason| {
+            tracing::error!(reason, "the node must stop");
+            eprintln!("rauk: fatal: {reason}");
+            std::process::exit(70);
+        })
+    }
+
+    /// With another end: tests record it.
+    pub fn with_fatal(on_fatal: impl Fn(&str) + Send + Sync + 'static) -> std::io::Result<Arc<Threads>> {
+        use std::hash::{BuildHasher, Hasher, RandomState};
+        // The standard library seeds its hash maps from the system's random source.
+        let seed = RandomState::new().build_hasher().finish();
+        Ok(Arc::new(Threads {
+            start: Instant::now(),
+            timer: Timer::start()?,
+            random: AtomicU64::new(seed),
+            on_fatal: Box::new(on_fatal),
+        }))
+    }
+}
+
+impl Runtime for Threads {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<()> {
+        Box::pin(self.timer.sleep(duration))
+    }
+
+    fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
+        let spawned = thread::Builder::new().name(format!("rauk-{name}")).spawn(move || block_on(task));
+        if let Err(error) = spawned {
+            self.fatal(&format!("cannot start the thread {name}: {error}"));
+        }
+    }
+
+    fn run_all(&self, jobs: Vec<Job>) {
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+        if threads <= 1 {
+            jobs.into_iter().for_each(|job| job());
+            return;
+        }
+        let jobs: Vec<Mutex<Option<Job>>> = jobs.into_iter().map(|j| Mutex::new(Some(j))).collect();
+        let next = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let Some(slot) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let job = slot.lock().take();
+                        if let Some(job) = job {
+                            job();
+                        }
+                    }
+                });
+            }
+        });
+    }
+
+    fn random(&self) -> u64 {
+        // SplitMix64 over a counter that started at random.
+        let mut z = self.random.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn fatal(&self, reason: &str) {
+        (self.on_fatal)(reason);
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs one future on the calling thread, which sleeps while the future waits.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    thread_local! {
+        static WAKER: Waker = Waker::from(Arc::new(Unpark(thread::current())));
+    }
+    let mut future = pin!(future);
+    WAKER.with(|waker| {
+        let mut cx = Context::from_waker(waker);
+        loop {
+            if let Poll::Ready(value) = future.as_mut().poll(&mut cx) {
+                return value;
+            }
+            thread::park();
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    #[test]
+    fn sleeps_end_in_the_order_of_their_times() {
+        let runtime = Threads::start().unwrap();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let waits: Vec<_> = [30u64, 5, 15]
+            .into_iter()
+            .map(|ms| {
+                let (runtime, order) = (runtime.clone(), order.clone());
+                thread::spawn(move || {
+                    let start = Instant::now();
+                    block_on(runtime.sleep(Duration::from_millis(ms)));
+                    assert!(start.elapsed() >= Duration::from_millis(ms));
+                    order.lock().push(ms);
+                })
+            })
+            .collect();
+        waits.into_iter().for_each(|t| t.join().unwrap());
+        assert_eq!(*order.lock(), vec![5, 15, 30]);
+    }
+
+    #[test]
+    fn dead_timers_do_not_pile_up() {
+        let timer = Timer::start().unwrap();
+        for _ in 0..10_000 {
+            drop(timer.sleep(Duration::from_secs(3600)));
+        }
+        block_on(timer.sleep(Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn all_jobs_run_and_have_ended() {
+        let runtime = Threads::start().unwrap();
+        let count = Arc::new(AtomicU32::new(0));
+        let jobs = (0..100)
+            .map(|_| {
+                let count = count.clone();
+                Box::new(move || {
+                    count.fetch_add(1, Ordering::Relaxed);
+                }) as Job
+            })
+            .collect();
+        runtime.run_all(jobs);
+        assert_eq!(count.load(Ordering::Relaxed), 100);
+    }
+
+    #[test]
+    fn spawned_tasks_run() {
+        let runtime = Threads::start().unwrap();
+        let (send, receive) = std::sync::mpsc::channel();
+        runtime.spawn("test", Box::pin(async move { send.send(7).unwrap() }));
+        assert_eq!(receive.recv_timeout(Duration::from_secs(5)).unwrap(), 7);
+    }
+}

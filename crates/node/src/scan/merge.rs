@@ -1,0 +1,225 @@
+//! Several partitions in the order of one index.
+//!
+//! Each partition has a buffer of what comes next in it. The smallest head (the largest, in a reverse scan) is the next of all. Buffers begin
+//! small (the caller may want few rows) and double up to [`SLICE`].
+//!
+//! With locks, buffers hold keys only. When the merge comes to a key, that key's rows in its partition are locked and read by a scan of just that key; what came or
+//! went since the buffer was filled is then seen as it is.
+
+use super::{SLICE, ScanBatch};
+use crate::error::NodeError;
+use crate::table::TableInfo;
+use crate::transaction::Transaction;
+use rauk_kernel::{ReadAt, ScanEnd, ScanPosition, ScanRequest, Verdict};
+use rauk_types::RowView;
+use std::cmp::Ordering;
+use std::ops::{Bound, Range};
+
+/// A slice's first size where the caller gave no hint.
+const FIRST_ROWS: usize = 32;
+
+pub struct Merge {
+    request: ScanRequest,
+    sources: Vec<Source>,
+    first_rows: usize,
+    /// With locks: the key that is being read, where, and how far.
+    current: Option<(usize, ScanRequest, ScanPosition)>,
+}
+
+/// What comes next in one partition.
+struct Source {
+    partition: u16,
+    position: ScanPosition,
+    finished: bool,
+    range_locked: bool,
+    /// How many rows the next filling takes.
+    rows: usize,
+    keys: Vec<u8>,
+    bytes: Vec<u8>,
+    /// (end of the key, end of the row, layout), in order.
+    items: Vec<(usize, usize, u16)>,
+    next: usize,
+    /// With locks: the last key that was read; its other entries need no reading.
+    done: Option<Vec<u8>>,
+}
+
+impl Source {
+    fn skip_done(&mut self) {
+        while self.done.is_some() && self.key() == self.done.as_deref() {
+            self.next += 1;
+        }
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        let (end, _, _) = *self.items.get(self.next)?;
+        let start = if self.next == 0 { 0 } else { self.items[self.next - 1].0 };
+        Some(&self.keys[start..end])
+    }
+
+    fn row(&self) -> (u16, &[u8]) {
+        let (_, end, layout) = self.items[self.next];
+        let start = if self.next == 0 { 0 } else { self.items[self.next - 1].1 };
+        (layout, &self.bytes[start..end])
+    }
+
+    fn needs_filling(&self) -> bool {
+        self.next >= self.items.len() && !self.finished
+    }
+}
+
+impl Merge {
+    pub fn new(request: ScanRequest, partitions: Range<u16>, limit_hint: Option<u64>) -> Merge {
+        let first_rows = limit_hint.map_or(FIRST_ROWS, |limit| (limit as usize).clamp(1, SLICE));
+        let source = |partition| Source {
+            partition,
+            position: ScanPosition::Start,
+            finished: false,
+            range_locked: false,
+            rows: first_rows,
+            keys: Vec::new(),
+            bytes: Vec::new(),
+            items: Vec::new(),
+            next: 0,
+            done: None,
+        };
+        Merge { request, sources: partitions.map(source).collect(), first_rows, current: None }
+    }
+
+    pub async fn fill(
+        &mut self,
+        txn: &mut Transaction,
+        table: &TableInfo,
+        rows: usize,
+        filter: &mut (dyn FnMut(&RowView<'_>) -> bool + Send),
+        batch: &mut ScanBatch,
+    ) -> Result<(), NodeError> {
+        while batch.len() < rows && !batch.is_large() {
+            if self.current.is_some() {
+                self.read_current(txn, table, rows, filter, batch).await?;
+                continue;
+            }
+            for i in 0..self.sources.len() {
+                while self.sources[i].needs_filling() {
+                    self.fill_source(i, txn, table, filter).await?;
+                    self.sources[i].skip_done();
+                }
+            }
+            let Some(next) = self.smallest() else { return Ok(()) };
+            let source = &mut self.sources[next];
+            if self.request.lock.is_none() {
+                let (layout, row) = source.row();
+                batch.push(layout, row);
+                source.next += 1;
+            } else {
+                let key = source.key().expect("it has a head").to_vec();
+                source.done = Some(key.clone());
+                source.skip_done();
+                let (low, high) = (Bound::Included(key.clone()), Bound::Included(key));
+                let request = ScanRequest { low, high, ..self.request.clone() };
+                self.current = Some((next, request, ScanPosition::Start));
+            }
+        }
+        Ok(())
+    }
+
+    /// The source with the head that comes first.
+    fn smallest(&self) -> Option<usize> {
+        let heads = self.sources.iter().enumerate().filter_map(|(i, s)| Some((i, s.key()?)));
+        let first = |a: &(usize, &[u8]), b: &(usize, &[u8])| match self.request.reverse {
+            false => a.1.cmp(b.1),
+            true => b.1.cmp(a.1),
+        };
+        heads.min_by(|a, b| first(a, b).then(Ordering::Equal)).map(|(i, _)| i)
+    }
+
+    async fn fill_source(
+        &mut self,
+        i: usize,
+        txn: &mut Transaction,
+        table: &TableInfo,
+        filter: &mut (dyn FnMut(&RowView<'_>) -> bool + Send),
+    ) -> Result<(), NodeError> {
+        let source = &mut self.sources[i];
+        if !source.range_locked {
+            txn.lock_scanned_range(table, source.partition, &self.request).await?;
+            source.range_locked = true;
+        }
+        source.keys.clear();
+        source.bytes.clear();
+        source.items.clear();
+        source.next = 0;
+        let keys_only = self.request.lock.is_some();
+        let plain = ScanRequest { lock: None, ..self.request.clone() };
+        let Source { partition, position, keys, bytes, items, rows, finished, .. } = source;
+        while items.is_empty() && !*finished {
+            let end = if keys_only {
+                // Others' pending keys too: when their rows are locked, they may have become what is there.
+                let visit = &mut |key: &[u8]| {
+                    keys.extend_from_slice(key);
+                    items.push((keys.len(), 0, 0));
+                };
+                txn.scan_keys(table, *partition, &plain, position, *rows, visit).await?
+            } else {
+                let visit = &mut |row: &rauk_kernel::ScanRow<'_>| {
+                    if !filter(&row.row) {
+                        return Verdict::Skip;
+                    }
+                    keys.extend_from_slice(row.key);
+                    bytes.extend_from_slice(row.row.bytes());
+                    items.push((keys.len(), bytes.len(), row.layout));
+                    if items.len() >= *rows { Verdict::KeepAndStop } else { Verdict::Keep }
+                };
+                txn.scan_slice(table, *partition, &plain, position, SLICE, visit).await?
+            };
+            *finished = end == ScanEnd::Finished;
+        }
+        *rows = (*rows * 2).min(SLICE).max(self.first_rows);
+        Ok(())
+    }
+
+    /// Locks and reads the rows of the current key.
+    async fn read_current(
+        &mut self,
+        txn: &mut Transaction,
+        table: &TableInfo,
+        rows: usize,
+        filter: &mut (dyn FnMut(&RowView<'_>) -> bool + Send),
+        batch: &mut ScanBatch,
+    ) -> Result<(), NodeError> {
+        let Some((i, request, position)) = &mut self.current else { return Ok(()) };
+        let partition = self.sources[*i].partition;
+        let mut stopped = false;
+        let end = txn
+            .scan_slice(table, partition, request, position, SLICE, &mut |row| {
+                if !filter(&row.row) {
+                    return Verdict::Skip;
+                }
+                batch.push(row.layout, row.row.bytes());
+                stopped = batch.len() >= rows;
+                if stopped { Verdict::KeepAndStop } else { Verdict::Keep }
+            })
+            .await?;
+        if end == ScanEnd::Finished {
+            self.current = None;
+        }
+        Ok(())
+    }
+}
+
+impl Transaction {
+    /// The keys that a locking scan may find rows at.
+    async fn scan_keys(
+        &mut self,
+        table: &TableInfo,
+        partition: u16,
+        request: &ScanRequest,
+        position: &mut ScanPosition,
+        rows: usize,
+        visit: &mut (dyn FnMut(&[u8]) + Send),
+    ) -> Result<ScanEnd, NodeError> {
+        self.check_killed()?;
+        let view = crate::transaction::View { own_before: self.statement, at: ReadAt::Newest, conflict_after: None };
+        let class = crate::executor::Class::Scan;
+        self.call(table, partition, class, view, |p, _| p.scan_keys(request, position, rows, visit)).await
+    }
+}

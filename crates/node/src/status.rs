@@ -1,0 +1,168 @@
+//! What the node tells its operator: running transactions, waits, and counts.
+
+use crate::node::Node;
+use crate::table::TableInfo;
+use parking_lot::Mutex;
+use rauk_kernel::partition::TableUsage;
+use rauk_types::{PartitionId, TxnId};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const SHARDS: usize = 16;
+
+/// Transactions that hold locks or have written, and counts of what has happened.
+#[derive(Default)]
+pub struct Registry {
+    shards: [Mutex<FxHashMap<TxnId, Arc<TxnRecord>>>; SHARDS],
+    pub commits: AtomicU64,
+    pub rollbacks: AtomicU64,
+    pub lock_timeouts: AtomicU64,
+    pub checkpoints: AtomicU64,
+    pub checkpoint_failures: AtomicU64,
+    pub commit_bytes: AtomicU64,
+}
+
+/// A running transaction as the operator's tables see it.
+#[derive(Debug)]
+pub struct TxnRecord {
+    pub started: Duration,
+    pub rows_changed: AtomicU64,
+}
+
+impl Registry {
+    fn shard(&self, id: TxnId) -> &Mutex<FxHashMap<TxnId, Arc<TxnRecord>>> {
+        &self.shards[id.0 as usize % SHARDS]
+    }
+
+    pub fn enter(&self, id: TxnId, started: Duration) -> Arc<TxnRecord> {
+        let record = Arc::new(TxnRecord { started, rows_changed: AtomicU64::new(0) });
+        self.shard(id).lock().insert(id, record.clone());
+        record
+    }
+
+    pub fn leave(&self, id: TxnId) {
+        self.shard(id).lock().remove(&id);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionState {
+    Running,
+    /// For a row lock.
+    Waiting,
+}
+
+/// A transaction that holds locks or has written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionInfo {
+    pub id: TxnId,
+    pub state: TransactionState,
+    /// Since its first lock or write.
+    pub age: Duration,
+    pub rows_changed: u64,
+    /// Those whose locks it waits for.
+    pub waiting_for: Vec<TxnId>,
+}
+
+/// A wait for a row lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockWaitInfo {
+    pub waiting: TxnId,
+    pub blocking: TxnId,
+    pub partition: PartitionId,
+}
+
+/// Counts since the node was opened, and sizes as they are now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub commits: u64,
+    pub rollbacks: u64,
+    pub flushes: u64,
+    pub deadlocks: u64,
+    pub lock_waits: u64,
+    pub lock_timeouts: u64,
+    pub checkpoints: u64,
+    pub checkpoint_failures: u64,
+    /// Payload bytes of commit records.
+    pub commit_bytes: u64,
+    /// Position of the redo log's end.
+    pub redo_end: u64,
+    /// Bytes of redo segments in use.
+    pub redo_live_bytes: u64,
+    pub memory_used: u64,
+    pub memory_limit: u64,
+    pub snapshots: u64,
+    pub transactions: u64,
+}
+
+impl Node {
+    pub fn transaction_infos(&self) -> Vec<TransactionInfo> {
+        let waits: FxHashMap<TxnId, Vec<TxnId>> = self.waits.list().into_iter().map(|w| (w.txn, w.blockers)).collect();
+        let now = self.runtime.now();
+        let mut all: Vec<TransactionInfo> = Vec::new();
+        for shard in &self.registry.shards {
+            all.extend(shard.lock().iter().map(|(id, record)| {
+                let waiting_for = waits.get(id);
+                TransactionInfo {
+                    id: *id,
+                    state: if waiting_for.is_some() { TransactionState::Waiting } else { TransactionState::Running },
+                    age: now.saturating_sub(record.started),
+                    rows_changed: record.rows_changed.load(Ordering::Relaxed),
+                    waiting_for: waiting_for.cloned().unwrap_or_default(),
+                }
+            }));
+        }
+        all.sort_by_key(|t| t.id);
+        all
+    }
+
+    /// Rows and bytes of a table; partitions that are busy count as they did when last looked at.
+    pub fn usage(&self, table: &TableInfo) -> TableUsage {
+        let id = table.schema.id;
+        let mut cached = table.shared.usage.lock();
+        cached.resize(self.partitions.len(), TableUsage::default());
+        let mut sum = TableUsage::default();
+        for (partition, last) in self.partitions.iter().zip(cached.iter_mut()) {
+            if let Ok(Some(now)) = partition.try_with(|p| p.table_usage(id)) {
+                *last = now;
+            }
+            sum.rows += last.rows;
+            sum.row_bytes += last.row_bytes;
+            sum.hash_bytes += last.hash_bytes;
+            sum.ordered_bytes += last.ordered_bytes;
+            sum.history_bytes += last.history_bytes;
+        }
+        sum
+    }
+
+    pub fn lock_wait_infos(&self) -> Vec<LockWaitInfo> {
+        let one = |w: crate::locks::waits::WaitInfo| {
+            let (waiting, partition) = (w.txn, w.partition);
+            w.blockers.into_iter().map(move |blocking| LockWaitInfo { waiting, blocking, partition })
+        };
+        self.waits.list().into_iter().flat_map(one).collect()
+    }
+
+    pub fn counters(&self) -> Counters {
+        let read = |a: &AtomicU64| a.load(Ordering::Relaxed);
+        Counters {
+            commits: read(&self.registry.commits),
+            rollbacks: read(&self.registry.rollbacks),
+            flushes: read(&self.group.flushes),
+            deadlocks: read(&self.waits.deadlocks),
+            lock_waits: read(&self.waits.waits_begun),
+            lock_timeouts: read(&self.registry.lock_timeouts),
+            checkpoints: read(&self.registry.checkpoints),
+            checkpoint_failures: read(&self.registry.checkpoint_failures),
+            commit_bytes: read(&self.registry.commit_bytes),
+            redo_end: self.log.end_lsn().0,
+            redo_live_bytes: self.log.live_bytes(),
+            memory_used: self.budget.used(),
+            memory_limit: self.budget.limit(),
+            snapshots: self.snapshots.count() as u64,
+            transactions: self.registry.shards.iter().map(|s| s.lock().len() as u64).sum(),
+        }
+    }
+}

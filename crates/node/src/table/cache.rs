@@ -1,0 +1,88 @@
+//! The definitions that statements find: by name in shards, by id in one map. Only the newest version of a table is in here.
+
+use super::TableInfo;
+use hashbrown::HashTable;
+use parking_lot::RwLock;
+use rauk_types::TableId;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::Hasher;
+use std::sync::Arc;
+
+const SHARDS: usize = 16;
+
+#[derive(Default)]
+pub struct TableCache {
+    names: [RwLock<HashTable<Arc<TableInfo>>>; SHARDS],
+    /// Base tables and index tables.
+    ids: RwLock<FxHashMap<TableId, Arc<TableInfo>>>,
+}
+
+fn hash(database: &str, name: &str) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(database.as_bytes());
+    hasher.write_u8(0xFF);
+    hasher.write(name.as_bytes());
+    hasher.finish()
+}
+
+fn hash_of(table: &Arc<TableInfo>) -> u64 {
+    hash(&table.schema.database, &table.schema.name)
+}
+
+impl TableCache {
+    fn shard(&self, hash: u64) -> &RwLock<HashTable<Arc<TableInfo>>> {
+        &self.names[(hash >> 32) as usize % SHARDS]
+    }
+
+    pub fn by_name(&self, database: &str, name: &str) -> Option<Arc<TableInfo>> {
+        let hash = hash(database, name);
+        let is_it = |t: &Arc<TableInfo>| t.schema.name == name && t.schema.database == database;
+        self.shard(hash).read().find(hash, is_it).cloned()
+    }
+
+    pub fn by_id(&self, id: TableId) -> Option<Arc<TableInfo>> {
+        self.ids.read().get(&id).cloned()
+    }
+
+    /// All tables, index tables included, by id.
+    pub fn all(&self) -> Vec<Arc<TableInfo>> {
+        let mut all: Vec<_> = self.ids.read().values().cloned().collect();
+        all.sort_by_key(|t| t.schema.id);
+        all
+    }
+
+    /// Puts a table in, in place of an earlier version of it (whatever name that had). At no time is neither of them found.
+    pub fn publish(&self, table: Arc<TableInfo>) {
+        let id = table.schema.id;
+        let old = self.ids.write().insert(id, table.clone());
+        if table.schema.entry_of.is_none() {
+            let hash = hash_of(&table);
+            self.shard(hash).write().insert_unique(hash, table.clone(), hash_of);
+        }
+        // A table that was built is the same that was known by its id before.
+        if let Some(old) = old
+            && !Arc::ptr_eq(&old, &table)
+        {
+            self.remove_name(&old);
+        }
+    }
+
+    /// Puts a table in by id only: it is being built, and nobody may find it by name.
+    pub fn publish_hidden(&self, table: Arc<TableInfo>) {
+        self.ids.write().insert(table.schema.id, table);
+    }
+
+    pub fn retract(&self, id: TableId) {
+        let old = self.ids.write().remove(&id);
+        if let Some(old) = old {
+            self.remove_name(&old);
+        }
+    }
+
+    fn remove_name(&self, old: &Arc<TableInfo>) {
+        let hash = hash_of(old);
+        if let Ok(found) = self.shard(hash).write().find_entry(hash, |t| Arc::ptr_eq(t, old)) {
+            found.remove();
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Tables as the node uses them: a schema with everything that is derived from it, and what all versions of a table share.
+
+pub mod cache;
+pub mod counter;
+pub mod entries;
+pub mod route;
+
+use crate::locks::metadata::MetadataLock;
+use counter::{Counter, HiddenKeys};
+use parking_lot::Mutex;
+use rauk_kernel::partition::TableUsage;
+use rauk_types::{IndexId, KeyDef, TableId, TableSchema};
+use route::Route;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// One version of a table's definition, with the key codecs that statements need.
+pub struct TableInfo {
+    pub schema: Arc<TableSchema>,
+    pub primary: KeyDef,
+    pub route: Route,
+    /// Unique indexes (the primary key not among them), in their order.
+    pub uniques: Vec<UniqueIndex>,
+    pub shared: Arc<TableShared>,
+}
+
+/// A unique index and its index table.
+pub struct UniqueIndex {
+    pub id: IndexId,
+    /// Encodes the index key of a base row.
+    pub key: KeyDef,
+    pub entries: Arc<TableInfo>,
+}
+
+/// What all versions of a table share.
+pub struct TableShared {
+    pub id: TableId,
+    pub lock: MetadataLock,
+    /// Version of the newest definition; [`DROPPED`] when there is none any more.
+    version: AtomicU32,
+    pub auto_increment: Counter,
+    pub hidden_keys: HiddenKeys,
+    /// Of each partition as it was when last looked at.
+    pub usage: Mutex<Vec<TableUsage>>,
+}
+
+/// The version of a table that is gone.
+const DROPPED: u32 = u32::MAX;
+
+impl TableShared {
+    /// Counters start below `auto_bound` and `hidden_bound`: numbers below may have been given out.
+    pub fn new(schema: &TableSchema, auto_bound: u64, hidden_bound: u64) -> Arc<TableShared> {
+        Arc::new(TableShared {
+            id: schema.id,
+            lock: MetadataLock::default(),
+            version: AtomicU32::new(schema.version),
+            auto_increment: Counter::new(schema.id, auto_bound.max(1)),
+            hidden_keys: HiddenKeys::new(schema.id, hidden_bound.max(1)),
+            usage: Mutex::default(),
+        })
+    }
+
+    /// Asked under the metadata lock, the answer stays true while it is held.
+    pub fn is_current(&self, version: u32) -> bool {
+        self.version.load(Ordering::Acquire) == version
+    }
+
+    /// Under the exclusive metadata lock.
+    pub fn set_version(&self, version: u32) {
+        self.version.store(version, Ordering::Release);
+    }
+
+    pub fn set_dropped(&self) {
+        self.set_version(DROPPED);
+    }
+}
+
+impl TableInfo {
+    /// `entries_of` gives the info of a unique index's table.
+    pub fn new(
+        schema: Arc<TableSchema>,
+        shared: Arc<TableShared>,
+        mut entries_of: impl FnMut(TableId) -> Arc<TableInfo>,
+    ) -> Arc<TableInfo> {
+        let uniques = schema
+            .indexes
+            .iter()
+            .filter_map(|index| {
+                let entries = entries_of(index.entry_table?);
+                Some(UniqueIndex { id: index.id, key: schema.key_def(index), entries })
+            })
+            .collect();
+        let primary = schema.key_def(schema.primary());
+        let route = Route::new(&schema);
+        Arc::new(TableInfo { schema, primary, route, uniques, shared })
+    }
+
+    pub fn unique(&self, id: IndexId) -> Option<&UniqueIndex> {
+        self.uniques.iter().find(|u| u.id == id)
+    }
+
+    /// This table or one of its index tables.
+    pub fn find(&self, id: TableId) -> Option<&TableInfo> {
+        if self.schema.id == id {
+            return Some(self);
+        }
+        self.uniques.iter().map(|u| &*u.entries).find(|e| e.schema.id == id)
+    }
+
+    /// The table and its index tables.
+    pub fn family(&self) -> impl Iterator<Item = &Arc<TableSchema>> {
+        std::iter::once(&self.schema).chain(self.uniques.iter().map(|u| &u.entries.schema))
+    }
+}

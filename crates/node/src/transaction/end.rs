@@ -1,0 +1,220 @@
+//! How transactions end.
+//!
+//! Commit collects what was written in every partition into one record, sets the status word to *committing*, appends the record, and
+//! the log, under its lock, calls back with the time: that store makes the transaction committed everywhere at once. Then the partitions
+//! install it and give the locks back, before the record is on disk; the caller's answer waits for the disk, as do all that saw the result.
+//!
+//! With one partition, collecting, appending and installing is one hold of it. With several, nothing is awaited between the append and
+//! the installation: a client that goes away in the middle finds the transaction either whole or not at all.
+
+use super::{Transaction, Used};
+use crate::commit::group::Target;
+use crate::error::NodeError;
+use crate::executor::Class;
+use crate::node::Node;
+use rauk_kernel::{Partition, TxnRef, TxnState, Write};
+use rauk_log::record::CommitBuilder;
+use rauk_log::{Appended, LogError, Lsn};
+use rauk_types::{RowView, TxnId, key};
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+thread_local! {
+    /// The record being built and a scratch buffer, kept from commit to commit.
+    static BUILDER: RefCell<(CommitBuilder, Vec<u8>)> = RefCell::default();
+}
+
+impl Transaction {
+    /// Commits; at `fsync` returns when the commit, and all that it read, is on disk.
+    pub async fn commit(mut self) -> Result<(), NodeError> {
+        match self.append().await? {
+            None => self.node.wait_durable(self.observed).await,
+            Some(_) if !self.node.is_fsync() => Ok(()),
+            // All that it read was appended before it.
+            Some(end) => self.node.group.wait(Target::Position(end)).await,
+        }
+    }
+
+    /// Commits; the caller sees to it that the log is made durable.
+    pub(crate) async fn commit_without_waiting(mut self) -> Result<(), NodeError> {
+        self.append().await.map(|_| ())
+    }
+
+    /// Puts the commit into the log and installs it; gives back where its record ends, if there is one. Nothing is held afterwards.
+    async fn append(&mut self) -> Result<Option<Lsn>, NodeError> {
+        self.check_running()?;
+        let appended = match self.touched.as_slice() {
+            [] => Ok(None),
+            [partition] => self.commit_single(*partition).await,
+            _ => self.commit_several().await,
+        };
+        let appended = appended.map_err(|error| failed_append(&self.node, error));
+        self.release();
+        appended
+    }
+
+    pub fn rollback(self) {
+        drop(self);
+    }
+
+    async fn commit_single(&mut self, partition: u16) -> Result<Option<Lsn>, LogError> {
+        let txn = self.txn.as_ref().expect("it touched a partition");
+        let (node, tables) = (&*self.node, &self.tables[..]);
+        let appended = node
+            .on_partition(partition, Class::Prepare, |p| {
+                BUILDER.with_borrow_mut(|(builder, scratch)| {
+                    builder.clear();
+                    collect(p, txn.id, tables, builder, scratch);
+                    if builder.is_empty() {
+                        txn.status.set(TxnState::Aborted);
+                        p.abort(txn.id);
+                        return Ok(None);
+                    }
+                    match append(node, txn, builder) {
+                        Ok(appended) => {
+                            p.commit(txn.id, appended.time, node.fresh_horizon());
+                            Ok(Some(appended.end))
+                        }
+                        Err(error) => {
+                            p.abort(txn.id);
+                            Err(error)
+                        }
+                    }
+                })
+            })
+            .await;
+        // Whatever came of it, nothing is left in the partition.
+        self.touched.clear();
+        appended
+    }
+
+    async fn commit_several(&mut self) -> Result<Option<Lsn>, LogError> {
+        let txn = self.txn.as_ref().expect("it touched a partition").clone();
+        let node = &self.node;
+        let id = txn.id;
+        let mut builder = CommitBuilder::default();
+        let mut scratch = Vec::new();
+        for &partition in &self.touched {
+            let (builder, scratch, tables) = (&mut builder, &mut scratch, &self.tables[..]);
+            node.on_partition(partition, Class::Prepare, move |p| collect(p, id, tables, builder, scratch)).await;
+        }
+        // From here to the end nothing is awaited.
+        let touched = std::mem::take(&mut self.touched);
+        if builder.is_empty() {
+            txn.status.set(TxnState::Aborted);
+            abort_in(node, &touched, txn.id);
+            return Ok(None);
+        }
+        let inflight = node.inflight.enter(|| node.log.end_lsn());
+        match append(node, &txn, &builder) {
+            Ok(appended) => {
+                let left = Arc::new(AtomicUsize::new(touched.len()));
+                let horizon = node.fresh_horizon();
+                for &partition in &touched {
+                    let (left, node) = (left.clone(), node.clone());
+                    self.node.detach(partition, move |p| {
+                        p.commit(txn.id, appended.time, horizon);
+                        if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                            node.inflight.leave(inflight);
+                        }
+                    });
+                }
+                Ok(Some(appended.end))
+            }
+            Err(error) => {
+                node.inflight.leave(inflight);
+                abort_in(node, &touched, txn.id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Rolls the whole transaction back; every further call gets `error`.
+    pub(super) fn fail(&mut self, error: NodeError) {
+        self.abort();
+        self.failed = Some(error);
+    }
+
+    fn abort(&mut self) {
+        let touched = std::mem::take(&mut self.touched);
+        if let Some(txn) = &self.txn
+            && !touched.is_empty()
+        {
+            // A job of `commit_single` may have run to its end although its future was dropped.
+            if matches!(txn.status.get(), TxnState::Committed(_)) {
+                return;
+            }
+            txn.status.set(TxnState::Aborted);
+            abort_in(&self.node, &touched, txn.id);
+            self.node.registry.rollbacks.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives back what is not in partitions.
+    fn release(&mut self) {
+        self.release_snapshot();
+        for table in self.tables.drain(..) {
+            if table.shared {
+                table.info.shared.lock.unshare();
+            }
+        }
+        if self.record.take().is_some()
+            && let Some(txn) = &self.txn
+        {
+            self.node.registry.leave(txn.id);
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.abort();
+        self.release();
+    }
+}
+
+fn abort_in(node: &Arc<Node>, partitions: &[u16], id: TxnId) {
+    for &partition in partitions {
+        node.detach(partition, move |p| p.abort(id));
+    }
+}
+
+/// Appends the record; the transaction is committed, or aborted, when this returns.
+fn append(node: &Node, txn: &TxnRef, builder: &CommitBuilder) -> Result<Appended, LogError> {
+    txn.status.set(TxnState::Committing);
+    let appended = node.log.append_commit(builder.payload(), |time| txn.status.set(TxnState::Committed(time)));
+    match appended {
+        Ok(appended) => {
+            node.registry.commits.fetch_add(1, Ordering::Relaxed);
+            node.registry.commit_bytes.fetch_add(builder.payload().len() as u64, Ordering::Relaxed);
+            Ok(appended)
+        }
+        Err(error) => {
+            txn.status.set(TxnState::Aborted);
+            Err(error)
+        }
+    }
+}
+
+/// Adds what the transaction wrote in a partition.
+fn collect(partition: &Partition, id: TxnId, tables: &[Used], builder: &mut CommitBuilder, scratch: &mut Vec<u8>) {
+    partition.collect_writes(id, &mut |table, write| {
+        let info = tables.iter().find_map(|t| t.info.find(table)).expect("a table is used under its metadata lock");
+        match write {
+            Write::Put { layout, row } => {
+                let view = RowView::new(&info.schema, layout, row);
+                builder.put(info.route.bucket_of_row(&view, scratch), table, layout, row);
+            }
+            Write::Delete { key } => builder.delete(info.route.bucket_of_key(key, key::hash(key)), table, key),
+        }
+    });
+}
+
+/// A full disk fails the transaction only; anything else means that the log is lost.
+fn failed_append(node: &Node, error: LogError) -> NodeError {
+    if !matches!(error, LogError::DiskFull(_) | LogError::RecordTooLarge(_)) {
+        node.fatal(&error.to_string());
+    }
+    error.into()
+}

@@ -1,0 +1,38 @@
+//! KILL QUERY: a flag that statements look at, and the waker of the one that waits.
+
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
+
+/// KILL QUERY for one session: a flag, and the waiting task to wake.
+#[derive(Debug, Default)]
+pub struct Interrupt {
+    killed: AtomicBool,
+    waiting: Mutex<Option<Waker>>,
+}
+
+impl Interrupt {
+    /// Interrupts the running statement of the session, also while it waits.
+    pub fn kill(&self) {
+        self.killed.store(true, Ordering::SeqCst);
+        let waiting = self.waiting.lock().take();
+        if let Some(waker) = waiting {
+            waker.wake();
+        }
+    }
+
+    /// Called at the beginning of a statement.
+    pub fn clear(&self) {
+        self.killed.store(false, Ordering::SeqCst);
+    }
+
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was killed; if not, `waker` is woken when it is.
+    pub fn poll(&self, waker: &Waker) -> bool {
+        *self.waiting.lock() = Some(waker.clone());
+        self.killed.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,280 @@
+//! Transactions: statements, savepoints, locks, commit.
+//!
+//! A [`Transaction`] belongs to one session and runs one call at a time. It becomes known to partitions only with its first lock or
+//! write: until then there is no id, no status word and no entry anywhere, and a plain read costs nothing but the read.
+//!
+//! | isolation | consistent reads see | writes and locking reads see |
+//! |---|---|---|
+//! | READ COMMITTED | a snapshot of each statement | the newest |
+//! | REPEATABLE READ | a snapshot of the first consistent read | the newest; error 1020 if it is newer than that snapshot (`snapshot_isolation`) |
+//! | SERIALIZABLE | (are locking reads, of rows and ranges) | the newest |
+//!
+//! In an autocommit statement a plain read of one row sees its newest committed version and draws no snapshot. A statement that makes more than
+//! one such read calls [`Transaction::take_snapshot`] first; scans do so themselves.
+//!
+//! Every write has a number that only grows. A statement is the numbers from its beginning on, a savepoint is a number, and an insert
+//! into several index tables takes a number of its own, so that undoing a statement, a savepoint or half an insert is the same act.
+//!
+//! Whatever a call learned from others' commits raises `observed`; [`Transaction::wait_observed`] waits until that is on disk.
+//! Locks and pending versions go as soon as the commit record is in the log's buffer; so what others see of this transaction may not
+//! be durable yet, and they wait in their turn.
+//!
+//! | file | what |
+//! |---|---|
+//! | `call` | a call to a partition, repeated until it ends; lock waits |
+//! | `read`, `write` | the calls |
+//! | `end` | commit and rollback |
+//! | `snapshots` | the snapshots in use |
+
+mod call;
+mod end;
+mod interrupt;
+mod read;
+pub mod snapshots;
+mod write;
+
+pub use interrupt::Interrupt;
+pub use write::{InsertOutcome, UpdateOutcome};
+
+use crate::database::TableHandle;
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::status::TxnRecord;
+use crate::table::TableInfo;
+use rauk_kernel::{LockMode, ReadAt, TxnRef, WaitPolicy};
+use rauk_types::{TableId, TableSchema, Timestamp};
+use smallvec::SmallVec;
+use snapshots::Snapshot;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+/// How a read locks. At SERIALIZABLE (not autocommit) a plain read is turned into a shared lock.
+pub type Lock = Option<(LockMode, WaitPolicy)>;
+
+#[derive(Clone, Debug)]
+pub struct TxnOptions {
+    pub isolation: Isolation,
+    pub read_only: bool,
+    /// One statement is the whole transaction: plain reads of one partition need no snapshot.
+    pub autocommit: bool,
+    pub lock_wait_timeout: Duration,
+    /// `innodb_snapshot_isolation`: writes to rows that changed after the snapshot fail with 1020.
+    pub snapshot_isolation: bool,
+    /// Set by KILL; waits are woken by [`Interrupt::kill`].
+    pub interrupt: Arc<Interrupt>,
+}
+
+impl Default for TxnOptions {
+    /// As a MySQL session begins: REPEATABLE READ, not autocommit, 50 s.
+    fn default() -> Self {
+        TxnOptions {
+            isolation: Isolation::RepeatableRead,
+            read_only: false,
+            autocommit: false,
+            lock_wait_timeout: Duration::from_secs(50),
+            snapshot_isolation: true,
+            interrupt: Arc::default(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Savepoint(pub u32);
+
+/// A running transaction. Dropping it rolls back.
+pub struct Transaction {
+    pub(crate) node: Arc<Node>,
+    options: TxnOptions,
+    /// As partitions know it; from the first lock or write on.
+    txn: Option<TxnRef>,
+    record: Option<Arc<TxnRecord>>,
+    snapshot: Option<Snapshot>,
+    observed: Timestamp,
+    /// Number of the present statement's first write.
+    pub(crate) statement: u32,
+    /// Number of the next write.
+    write_number: u32,
+    tables: SmallVec<[Used; 2]>,
+    /// Partitions where it has locks or writes.
+    touched: SmallVec<[u16; 8]>,
+    writes: u64,
+    /// The key that the last `Duplicate` named: the next locking read of it sees own writes of this statement as well.
+    duplicate: Option<(TableId, Vec<u8>)>,
+    /// Why it was rolled back before its end.
+    failed: Option<NodeError>,
+}
+
+/// A table that the transaction uses.
+struct Used {
+    info: Arc<TableInfo>,
+    /// Whether it shares the metadata lock; a DDL that fills a table has it alone instead.
+    shared: bool,
+}
+
+/// What a call sees and is refused for.
+#[derive(Clone, Copy)]
+pub(crate) struct View {
+    pub own_before: u32,
+    pub at: ReadAt,
+    pub conflict_after: Option<Timestamp>,
+}
+
+impl Transaction {
+    pub(crate) fn new(node: Arc<Node>, options: TxnOptions) -> Transaction {
+        Transaction {
+            node,
+            options,
+            txn: None,
+            record: None,
+            snapshot: None,
+            observed: Timestamp::ZERO,
+            statement: 1,
+            write_number: 1,
+            tables: SmallVec::new(),
+            touched: SmallVec::new(),
+            writes: 0,
+            duplicate: None,
+            failed: None,
+        }
+    }
+
+    pub fn options(&self) -> &TxnOptions {
+        &self.options
+    }
+
+    /// Begins a statement: own writes before it are visible to it, at READ COMMITTED a new snapshot will be drawn.
+    pub fn begin_statement(&mut self) {
+        self.write_number += 1;
+        self.statement = self.write_number;
+        self.duplicate = None;
+        if self.options.isolation == Isolation::ReadCommitted {
+            self.release_snapshot();
+        }
+    }
+
+    /// Undoes what the present statement wrote (its locks stay) after an error that does not end the transaction.
+    pub fn rollback_statement(&mut self) {
+        self.undo_to(self.statement);
+    }
+
+    pub fn savepoint(&mut self) -> Savepoint {
+        self.write_number += 1;
+        Savepoint(self.write_number)
+    }
+
+    pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        self.undo_to(savepoint.0);
+    }
+
+    /// START TRANSACTION WITH CONSISTENT SNAPSHOT, and the beginning of a statement that makes more than one plain read.
+    pub fn take_snapshot(&mut self) {
+        self.snapshot_time();
+    }
+
+    /// Waits until everything that this transaction has read is durable: before any answer, errors included.
+    pub async fn wait_observed(&mut self) -> Result<(), NodeError> {
+        self.node.wait_durable(self.observed).await
+    }
+
+    /// Whether it wrote anything.
+    pub fn has_writes(&self) -> bool {
+        self.writes > 0
+    }
+
+    /// Takes the table's metadata lock until the transaction ends. `StaleSchema`: look it up and bind again.
+    pub async fn use_table(&mut self, table: &TableHandle) -> Result<(), NodeError> {
+        let info = table.info();
+        if self.tables.iter().any(|t| Arc::ptr_eq(&t.info, info)) {
+            return Ok(());
+        }
+        self.check_running()?;
+        if self.tables.iter().any(|t| t.info.schema.id == info.schema.id) {
+            // It holds the lock through another version of the definition, which is then the current one.
+            return Err(NodeError::StaleSchema);
+        }
+        let shared = &info.shared;
+        if !shared.lock.try_share() {
+            shared.lock.share(&*self.node.runtime, self.options.lock_wait_timeout).await?;
+        }
+        if !shared.is_current(info.schema.version) {
+            shared.lock.unshare();
+            return Err(NodeError::StaleSchema);
+        }
+        self.tables.push(Used { info: info.clone(), shared: true });
+        Ok(())
+    }
+
+    /// Uses a table that the caller holds alone.
+    pub(crate) fn borrow_table(&mut self, info: Arc<TableInfo>) {
+        self.tables.push(Used { info, shared: false });
+    }
+
+    pub(crate) fn check_running(&self) -> Result<(), NodeError> {
+        match &self.failed {
+            Some(error) => Err(error.clone()),
+            None => self.node.check_running(),
+        }
+    }
+
+    fn snapshot_time(&mut self) -> Timestamp {
+        self.snapshot.get_or_insert_with(|| self.node.draw_snapshot()).time
+    }
+
+    fn release_snapshot(&mut self) {
+        if let Some(snapshot) = self.snapshot.take() {
+            self.node.snapshots.release(snapshot);
+        }
+    }
+
+    /// Whether a plain read must lock what it reads.
+    pub(crate) fn effective_lock(&self, lock: Lock) -> Lock {
+        match (lock, self.options.isolation) {
+            (None, Isolation::Serializable) if !self.options.autocommit => Some((LockMode::Shared, WaitPolicy::Wait)),
+            _ => lock,
+        }
+    }
+
+    pub(crate) fn locks_ranges(&self) -> bool {
+        self.options.isolation == Isolation::Serializable
+    }
+
+    /// For plain reads: of `one` row, or of more.
+    pub(crate) fn read_view(&mut self, one: bool) -> View {
+        let at = match self.snapshot {
+            None if one && self.options.autocommit => ReadAt::Newest,
+            _ => ReadAt::Snapshot(self.snapshot_time()),
+        };
+        View { own_before: self.statement, at, conflict_after: None }
+    }
+
+    /// For writes and locking reads.
+    pub(crate) fn newest_view(&self, own_before: u32) -> View {
+        let checked = self.options.snapshot_isolation && self.options.isolation == Isolation::RepeatableRead;
+        let conflict_after = if checked { self.snapshot.as_ref().map(|s| s.time) } else { None };
+        View { own_before, at: ReadAt::Newest, conflict_after }
+    }
+
+    /// Undoes all writes with this number and above.
+    fn undo_to(&mut self, number: u32) {
+        let Some(txn) = &self.txn else { return };
+        // Also without a finished write: one that was refused halfway has left a part.
+        if self.failed.is_none() {
+            let id = txn.id;
+            for &partition in &self.touched {
+                self.node.detach(partition, move |p| p.rollback_to(id, number));
+            }
+        }
+    }
+}
+
+/// Whether a `TableSchema` is the one behind a handle: a helper for plan caches.
+pub fn same_definition(a: &TableSchema, b: &TableSchema) -> bool {
+    a.id == b.id && a.version == b.version
+}

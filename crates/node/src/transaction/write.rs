@@ -1,0 +1,397 @@
+//! Inserts, updates and deletes, with the entries of unique indexes kept in step.
+//!
+//! The row is written first, then the index tables in the order of the indexes: so a duplicate primary key is found before a duplicate
+//! in a unique index, as MySQL's users expect. When an index table refuses, what this call has written is undone, and the row in the way
+//! is locked and named. It may have gone while its lock was waited for: then everything is tried again.
+
+use super::{Transaction, View};
+use crate::database::TableHandle;
+use crate::error::NodeError;
+use crate::executor::Class;
+use crate::table::{TableInfo, UniqueIndex, entries};
+use rauk_kernel::{LockMode, ReadAt, Stop, WaitPolicy};
+use rauk_types::error::codes;
+use rauk_types::{IndexId, KeyDef, MysqlError, RowView, Value, key, row};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InsertOutcome {
+    Inserted,
+    /// A row with the same key is there, locked exclusively for this transaction; nothing was inserted.
+    Duplicate {
+        index: IndexId,
+        /// Encoded primary key of the row in the way.
+        existing: Vec<u8>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpdateOutcome {
+    Updated,
+    /// There is no such row any more.
+    Missing,
+    Duplicate {
+        index: IndexId,
+        existing: Vec<u8>,
+    },
+}
+
+/// What became of a step that may meet a duplicate.
+enum Step {
+    Done,
+    /// Locked: the index and the row's primary key.
+    Duplicate(IndexId, Vec<u8>),
+    /// What was in the way has gone.
+    Again,
+}
+
+impl Transaction {
+    /// Inserts a row: one converted value a column (the hidden key's may be NULL and is filled).
+    pub async fn insert(&mut self, table: &TableHandle, row: &[Value]) -> Result<InsertOutcome, NodeError> {
+        self.insert_into(table.info(), row).await
+    }
+
+    pub(crate) async fn insert_into(
+        &mut self,
+        table: &Arc<TableInfo>,
+        row: &[Value],
+    ) -> Result<InsertOutcome, NodeError> {
+        self.check_writable()?;
+        let mut filled;
+        let mut row = row;
+        if table.schema.hidden_key && row.last().is_none_or(Value::is_null) {
+            filled = row.to_vec();
+            filled.truncate(table.schema.columns.len() - 1);
+            filled.push(Value::UInt(table.shared.hidden_keys.take(&self.node.log)?));
+            row = &filled;
+        }
+        let image = Image::new(table, row);
+        self.ensure_txn();
+        loop {
+            if !table.uniques.is_empty() {
+                self.write_number += 1;
+            }
+            let number = self.write_number;
+            let mut step = self.insert_row(table, &image).await?;
+            for unique in &table.uniques {
+                if !matches!(step, Step::Done) {
+                    break;
+                }
+                if let Some(key) = entry_key(&unique.key, row) {
+                    step = self.insert_entry(table, unique, &key, &image.key, number).await?;
+                }
+            }
+            match step {
+                Step::Done => {
+                    self.count_write();
+                    return Ok(InsertOutcome::Inserted);
+                }
+                Step::Duplicate(index, existing) => return Ok(InsertOutcome::Duplicate { index, existing }),
+                Step::Again => self.check_killed()?,
+            }
+        }
+    }
+
+    /// Changes a row that was read with an exclusive lock: `old` as read, `new` as wanted; the primary key may change.
+    pub async fn update(
+        &mut self,
+        table: &TableHandle,
+        old: &[Value],
+        new: &[Value],
+    ) -> Result<UpdateOutcome, NodeError> {
+        self.check_writable()?;
+        let table = table.info();
+        let image = Image::new(table, new);
+        let mut old_key = Vec::with_capacity(image.key.len());
+        table.primary.encode_values(old, &mut old_key);
+        self.ensure_txn();
+        loop {
+            let moved = old_key != image.key;
+            // A number of its own only where a part of it may have to be undone.
+            if moved || !table.uniques.is_empty() {
+                self.write_number += 1;
+            }
+            let number = self.write_number;
+            let present = match moved {
+                false => self.update_row(table, &image).await?,
+                true => self.delete_row(table, &old_key).await?,
+            };
+            if !present {
+                return Ok(UpdateOutcome::Missing);
+            }
+            let mut step = Step::Done;
+            if moved {
+                // Here what is undone is the deletion as well.
+                step = self.insert_row_or_undo(table, &image, number).await?;
+            }
+            for unique in &table.uniques {
+                if !matches!(step, Step::Done) {
+                    break;
+                }
+                let (old_entry, new_entry) = (entry_key(&unique.key, old), entry_key(&unique.key, new));
+                step = match (old_entry, new_entry) {
+                    (Some(old), Some(new)) if old == new => {
+                        if moved {
+                            self.update_entry(unique, &new, &image.key).await?;
+                        }
+                        Step::Done
+                    }
+                    (old, new) => {
+                        if let Some(old) = old {
+                            self.delete_entry(unique, &old).await?;
+                        }
+                        match new {
+                            Some(new) => self.insert_entry(table, unique, &new, &image.key, number).await?,
+                            None => Step::Done,
+                        }
+                    }
+                };
+            }
+            match step {
+                Step::Done => {
+                    self.count_write();
+                    return Ok(UpdateOutcome::Updated);
+                }
+                Step::Duplicate(index, existing) => return Ok(UpdateOutcome::Duplicate { index, existing }),
+                Step::Again => self.check_killed()?,
+            }
+        }
+    }
+
+    /// Deletes a row that was read with an exclusive lock; `false` when it is gone.
+    pub async fn delete(&mut self, table: &TableHandle, row: &[Value]) -> Result<bool, NodeError> {
+        self.check_writable()?;
+        let table = table.info();
+        let mut key = Vec::new();
+        table.primary.encode_values(row, &mut key);
+        self.ensure_txn();
+        if !self.delete_row(table, &key).await? {
+            return Ok(false);
+        }
+        for unique in &table.uniques {
+            if let Some(key) = entry_key(&unique.key, row) {
+                self.delete_entry(unique, &key).await?;
+            }
+        }
+        self.count_write();
+        Ok(true)
+    }
+
+    fn check_writable(&self) -> Result<(), NodeError> {
+        if self.options.read_only {
+            let text = "Cannot execute statement in a READ ONLY transaction.";
+            return Err(NodeError::Refused(MysqlError::new(codes::READ_ONLY_TRANSACTION, text)));
+        }
+        self.check_running()
+    }
+
+    fn count_write(&mut self) {
+        self.writes += 1;
+        if let Some(record) = &self.record {
+            record.rows_changed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn write_view(&self) -> View {
+        self.newest_view(u32::MAX)
+    }
+
+    fn place(&mut self, table: &TableInfo, key: &[u8]) -> (u64, u16) {
+        let hash = key::hash(key);
+        let partition = self.node.partition_of(table.route.bucket_of_key(key, hash));
+        self.touch(partition);
+        (hash, partition)
+    }
+
+    /// `Again` when a row was in the way and has gone; `Duplicate` with that row locked. Nothing was written then.
+    async fn insert_row(&mut self, table: &TableInfo, image: &Image) -> Result<Step, NodeError> {
+        if self.try_insert_row(table, image).await? {
+            return Ok(Step::Done);
+        }
+        match self.lock_existing(table, &image.key, |_| true).await? {
+            true => Ok(Step::Duplicate(IndexId::PRIMARY, image.key.clone())),
+            false => Ok(Step::Again),
+        }
+    }
+
+    async fn insert_row_or_undo(&mut self, table: &TableInfo, image: &Image, number: u32) -> Result<Step, NodeError> {
+        if self.try_insert_row(table, image).await? {
+            return Ok(Step::Done);
+        }
+        self.undo_call(number);
+        match self.lock_existing(table, &image.key, |_| true).await? {
+            true => Ok(Step::Duplicate(IndexId::PRIMARY, image.key.clone())),
+            false => Ok(Step::Again),
+        }
+    }
+
+    async fn try_insert_row(&mut self, table: &TableInfo, image: &Image) -> Result<bool, NodeError> {
+        let (hash, partition) = self.place(table, &image.key);
+        let (id, view) = (table.schema.id, self.write_view());
+        self.call(table, partition, Class::Point, view, |p, access| {
+            inserted(p.insert(id, &image.key, hash, &image.bytes, access))
+        })
+        .await
+    }
+
+    async fn update_row(&mut self, table: &TableInfo, image: &Image) -> Result<bool, NodeError> {
+        let (hash, partition) = self.place(table, &image.key);
+        let (id, view) = (table.schema.id, self.write_view());
+        self.call(table, partition, Class::Point, view, |p, access| {
+            p.update(id, &image.key, hash, &image.bytes, access)
+        })
+        .await
+    }
+
+    async fn delete_row(&mut self, table: &TableInfo, key: &[u8]) -> Result<bool, NodeError> {
+        let (hash, partition) = self.place(table, key);
+        let (id, view) = (table.schema.id, self.write_view());
+        self.call(table, partition, Class::Point, view, |p, access| p.delete(id, key, hash, access)).await
+    }
+
+    /// Enters a row into a unique index. On a duplicate, undoes everything from `number` on and locks the row in the way.
+    async fn insert_entry(
+        &mut self,
+        table: &TableInfo,
+        unique: &UniqueIndex,
+        index_key: &[u8],
+        base_key: &[u8],
+        number: u32,
+    ) -> Result<Step, NodeError> {
+        let entry_table = &unique.entries;
+        let place = entries::locate(entry_table, index_key);
+        let partition = self.node.partition_of(place.bucket);
+        self.touch(partition);
+        let bytes = entries::encode(entry_table, index_key, base_key);
+        let (id, view) = (entry_table.schema.id, View { conflict_after: None, ..self.write_view() });
+        let done = self
+            .call(entry_table, partition, Class::Point, view, |p, access| {
+                inserted(p.insert(id, &place.key, place.hash, &bytes, access))
+            })
+            .await?;
+        if done {
+            return Ok(Step::Done);
+        }
+        self.undo_call(number);
+        let existing = self
+            .call(entry_table, partition, Class::Point, view, |p, access| {
+                p.read(id, &place.key, place.hash, access, |row| row.map(|row| entries::base_key(&row)))
+            })
+            .await?;
+        let Some(existing) = existing else { return Ok(Step::Again) };
+        match self.lock_existing(table, &existing, |row| unique.key.matches(row, index_key)).await? {
+            true => Ok(Step::Duplicate(unique.id, existing)),
+            false => Ok(Step::Again),
+        }
+    }
+
+    /// Adds an entry of a row that is there already, for an index that is being built; `false` when its key is taken.
+    pub(crate) async fn add_entry(
+        &mut self,
+        unique: &UniqueIndex,
+        index_key: &[u8],
+        base_key: &[u8],
+    ) -> Result<bool, NodeError> {
+        let table = &unique.entries;
+        let place = entries::locate(table, index_key);
+        let partition = self.node.partition_of(place.bucket);
+        self.ensure_txn();
+        self.touch(partition);
+        let bytes = entries::encode(table, index_key, base_key);
+        let (id, view) = (table.schema.id, self.write_view());
+        self.call(table, partition, Class::Point, view, |p, access| {
+            inserted(p.insert(id, &place.key, place.hash, &bytes, access))
+        })
+        .await
+    }
+
+    async fn update_entry(&mut self, unique: &UniqueIndex, index_key: &[u8], base_key: &[u8]) -> Result<(), NodeError> {
+        let table = &unique.entries;
+        let place = entries::locate(table, index_key);
+        let partition = self.node.partition_of(place.bucket);
+        self.touch(partition);
+        let bytes = entries::encode(table, index_key, base_key);
+        let (id, view) = (table.schema.id, View { conflict_after: None, ..self.write_view() });
+        self.call(table, partition, Class::Point, view, |p, access| {
+            p.update(id, &place.key, place.hash, &bytes, access)
+        })
+        .await?;
+        Ok(())
+    }
+
+    async fn delete_entry(&mut self, unique: &UniqueIndex, index_key: &[u8]) -> Result<(), NodeError> {
+        let table = &unique.entries;
+        let place = entries::locate(table, index_key);
+        let partition = self.node.partition_of(place.bucket);
+        self.touch(partition);
+        let (id, view) = (table.schema.id, View { conflict_after: None, ..self.write_view() });
+        self.call(table, partition, Class::Point, view, |p, access| p.delete(id, &place.key, place.hash, access))
+            .await?;
+        Ok(())
+    }
+
+    /// Locks the row that is in the way and notes it; `false` when it has gone, or `is_it` says that it is another by now.
+    async fn lock_existing(
+        &mut self,
+        table: &TableInfo,
+        key: &[u8],
+        is_it: impl Fn(&RowView<'_>) -> bool + Send + Sync,
+    ) -> Result<bool, NodeError> {
+        let (hash, partition) = self.place(table, key);
+        let id = table.schema.id;
+        // It may well be newer than the snapshot: a duplicate is reported all the same.
+        let view = View { own_before: u32::MAX, at: ReadAt::Newest, conflict_after: None };
+        let found = self
+            .call(table, partition, Class::Point, view, |p, access| {
+                let is_it = |row: Option<RowView<'_>>| row.is_some_and(|row| is_it(&row));
+                p.read_locked(id, key, hash, LockMode::Exclusive, WaitPolicy::Wait, access, is_it)
+            })
+            .await?;
+        if found {
+            self.duplicate = Some((id, key.to_vec()));
+        }
+        Ok(found)
+    }
+
+    /// Undoes what this call has written, in all partitions it may have written to.
+    fn undo_call(&mut self, number: u32) {
+        let id = self.txn.as_ref().expect("it has written").id;
+        for &partition in &self.touched {
+            self.node.detach(partition, move |p| p.rollback_to(id, number));
+        }
+    }
+}
+
+/// A row to be stored: its bytes and its encoded primary key.
+struct Image {
+    key: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+impl Image {
+    fn new(table: &TableInfo, values: &[Value]) -> Image {
+        let mut image = Image { key: Vec::with_capacity(32), bytes: Vec::with_capacity(128) };
+        table.primary.encode_values(values, &mut image.key);
+        row::encode_row(&table.schema, values, &mut image.bytes);
+        image
+    }
+}
+
+/// The row's key in a unique index; `None` when a part of it is NULL.
+fn entry_key(def: &KeyDef, row: &[Value]) -> Option<Vec<u8>> {
+    if def.parts.iter().any(|p| p.nullable && row[p.column].is_null()) {
+        return None;
+    }
+    let mut key = Vec::with_capacity(32);
+    def.encode_values(row, &mut key);
+    Some(key)
+}
+
+fn inserted(result: Result<(), Stop>) -> Result<bool, Stop> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(Stop::Duplicate) => Ok(false),
+        Err(stop) => Err(stop),
+    }
+}

@@ -1,0 +1,250 @@
+//! Tables, rows and databases for the tests.
+#![allow(dead_code)] // every test file uses another part
+
+use rauk_log::{Disk, MemoryDisk};
+use rauk_node::*;
+use rauk_types::schema::{Column, ColumnDefault, IndexPart, IndexSchema};
+use rauk_types::{
+    Collation, ColumnId, DataType, IndexId, IndexKind, RowView, TableId, TableSchema, TypeKind, Value, ValueRef,
+};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub const WAIT: Duration = Duration::from_secs(5);
+
+pub fn column(id: u16, name: &str, ty: DataType, nullable: bool) -> Column {
+    Column {
+        id: ColumnId(id),
+        name: name.into(),
+        ty,
+        nullable,
+        default: ColumnDefault::Value(Value::Null),
+        on_update_now: false,
+        comment: String::new(),
+        initial: Value::Null,
+    }
+}
+
+pub fn index(id: u16, name: &str, kind: IndexKind, columns: &[usize]) -> IndexSchema {
+    IndexSchema {
+        id: IndexId(id),
+        name: name.into(),
+        kind,
+        parts: columns.iter().map(|&column| IndexPart { column, prefix: None, descending: false }).collect(),
+        hash_only: false,
+        entry_table: None,
+        comment: String::new(),
+    }
+}
+
+pub fn schema(name: &str, columns: Vec<Column>, indexes: Vec<IndexSchema>) -> TableSchema {
+    TableSchema {
+        id: TableId(0),
+        version: 0,
+        database: "d".into(),
+        name: name.into(),
+        columns,
+        distribution: indexes[0].parts.iter().map(|p| p.column).collect(),
+        indexes,
+        hidden_key: false,
+        auto_increment: None,
+        collation: Collation::DEFAULT,
+        comment: String::new(),
+        explicit_partitioning: false,
+        entry_of: None,
+        layouts: vec![],
+    }
+}
+
+/// `CREATE TABLE name (id BIGINT PRIMARY KEY, value BIGINT, code VARCHAR(20) NULL, KEY by_value (value), UNIQUE by_code (code))`
+pub fn accounts(name: &str) -> TableSchema {
+    schema(
+        name,
+        vec![
+            column(0, "id", DataType::BIGINT, false),
+            column(1, "value", DataType::BIGINT, false),
+            column(2, "code", DataType::varchar(20, Collation::Utf8mb40900AiCi), true),
+        ],
+        vec![
+            index(0, "PRIMARY", IndexKind::Primary, &[0]),
+            index(1, "by_value", IndexKind::Ordered, &[1]),
+            index(2, "by_code", IndexKind::Unique, &[2]),
+        ],
+    )
+}
+
+/// `CREATE TABLE name (id BIGINT PRIMARY KEY, value BIGINT)`
+pub fn pairs(name: &str) -> TableSchema {
+    let columns = vec![column(0, "id", DataType::BIGINT, false), column(1, "value", DataType::BIGINT, false)];
+    schema(name, columns, vec![index(0, "PRIMARY", IndexKind::Primary, &[0])])
+}
+
+/// `CREATE TABLE name (value BIGINT)`
+pub fn hidden(name: &str) -> TableSchema {
+    let key = DataType { unsigned: true, ..DataType::new(TypeKind::BigInt) };
+    let columns =
+        vec![column(0, "value", DataType::BIGINT, true), column(1, rauk_types::schema::HIDDEN_KEY_COLUMN, key, false)];
+    let mut schema = schema(name, columns, vec![index(0, "PRIMARY", IndexKind::Primary, &[1])]);
+    schema.hidden_key = true;
+    schema
+}
+
+pub fn config() -> Config {
+    Config { partitions: 4, segment_bytes: 1 << 20, checkpoint_redo_bytes: 1 << 40, ..Config::default() }
+}
+
+pub fn open_on(disk: Arc<dyn Disk>, config: Config) -> Database {
+    let runtime = Threads::start().unwrap();
+    Database::open(config, disk, runtime, &|_| {}).unwrap()
+}
+
+/// An empty database `d` in memory.
+pub fn database() -> Database {
+    let db = open_on(MemoryDisk::new(), config());
+    block_on(db.create_database("d", Collation::DEFAULT)).unwrap();
+    db
+}
+
+/// With one table.
+pub fn database_with(schema: TableSchema) -> (Database, TableHandle) {
+    let db = database();
+    let name = schema.name.clone();
+    block_on(db.create_table(schema)).unwrap();
+    let table = db.table("d", &name).unwrap();
+    (db, table)
+}
+
+pub fn int(v: i64) -> Value {
+    Value::Int(v)
+}
+
+pub fn text(v: &str) -> Value {
+    Value::Str(v.into())
+}
+
+pub fn account(id: i64, value: i64, code: Option<&str>) -> Vec<Value> {
+    vec![int(id), int(value), code.map_or(Value::Null, text)]
+}
+
+pub fn key_of(table: &TableHandle, id: i64) -> Vec<u8> {
+    let mut key = Vec::new();
+    table.primary_key().encode_prefix(&[ValueRef::Int(id)], &mut key);
+    key
+}
+
+pub fn code_key(table: &TableHandle, code: &str) -> Vec<u8> {
+    let mut key = Vec::new();
+    table.unique_key(IndexId(2)).unwrap().encode_prefix(&[ValueRef::Str(code)], &mut key);
+    key
+}
+
+pub fn values(row: &RowView<'_>, columns: usize) -> Vec<Value> {
+    (0..columns).map(|i| row.get(i).to_owned()).collect()
+}
+
+/// A transaction that has begun its first statement on the table.
+pub async fn begin(db: &Database, table: &TableHandle, isolation: Isolation) -> Transaction {
+    let options = TxnOptions { isolation, lock_wait_timeout: Duration::from_secs(10), ..TxnOptions::default() };
+    let mut txn = db.begin(options);
+    txn.use_table(table).await.unwrap();
+    txn.begin_statement();
+    txn
+}
+
+pub async fn begin_rr(db: &Database, table: &TableHandle) -> Transaction {
+    begin(db, table, Isolation::RepeatableRead).await
+}
+
+pub fn autocommit() -> TxnOptions {
+    TxnOptions { autocommit: true, ..TxnOptions::default() }
+}
+
+pub async fn get(txn: &mut Transaction, table: &TableHandle, id: i64) -> Option<Vec<Value>> {
+    let columns = table.schema().columns.len();
+    txn.get(table, &key_of(table, id), None, |row| row.map(|r| values(&r, columns))).await.unwrap()
+}
+
+pub async fn get_for_update(
+    txn: &mut Transaction,
+    table: &TableHandle,
+    id: i64,
+) -> Result<Option<Vec<Value>>, NodeError> {
+    use rauk_kernel::{LockMode, WaitPolicy};
+    let columns = table.schema().columns.len();
+    let lock = Some((LockMode::Exclusive, WaitPolicy::Wait));
+    txn.get(table, &key_of(table, id), lock, |row| row.map(|r| values(&r, columns))).await
+}
+
+/// What a fresh transaction reads.
+pub async fn read(db: &Database, table: &TableHandle, id: i64) -> Option<Vec<Value>> {
+    let mut txn = db.begin(autocommit());
+    txn.use_table(table).await.unwrap();
+    let row = get(&mut txn, table, id).await;
+    txn.wait_observed().await.unwrap();
+    txn.commit().await.unwrap();
+    row
+}
+
+pub async fn insert_all(db: &Database, table: &TableHandle, rows: &[Vec<Value>]) {
+    let mut txn = begin_rr(db, table).await;
+    for row in rows {
+        assert_eq!(txn.insert(table, row).await.unwrap(), InsertOutcome::Inserted);
+    }
+    txn.commit().await.unwrap();
+}
+
+pub fn all(index: Option<u16>) -> ScanSpec {
+    ScanSpec {
+        index: index.map(IndexId),
+        low: Bound::Unbounded,
+        high: Bound::Unbounded,
+        reverse: false,
+        ordered: index.is_some(),
+        lock: None,
+        distribution: None,
+        limit_hint: None,
+    }
+}
+
+pub async fn try_scan(
+    txn: &mut Transaction,
+    table: &TableHandle,
+    spec: ScanSpec,
+) -> Result<Vec<Vec<Value>>, NodeError> {
+    let mut cursor = ScanCursor::new(table, spec);
+    let mut batch = ScanBatch::default();
+    let mut rows = Vec::new();
+    loop {
+        cursor.next_batch(txn, 7, &mut |_| true, &mut batch).await?;
+        if batch.is_empty() {
+            return Ok(rows);
+        }
+        let columns = table.schema().columns.len();
+        rows.extend((0..batch.len()).map(|i| values(&batch.row(table, i), columns)));
+    }
+}
+
+pub async fn scan(txn: &mut Transaction, table: &TableHandle, spec: ScanSpec) -> Vec<Vec<Value>> {
+    try_scan(txn, table, spec).await.unwrap()
+}
+
+/// All rows as a fresh transaction sees them, sorted by their first column.
+pub async fn contents(db: &Database, table: &TableHandle) -> Vec<Vec<Value>> {
+    let mut txn = begin_rr(db, table).await;
+    let mut rows = scan(&mut txn, table, all(None)).await;
+    rows.sort_by_key(|r| match r[0] {
+        Value::Int(v) => v,
+        _ => i64::MIN,
+    });
+    txn.commit().await.unwrap();
+    rows
+}
+
+pub fn first_column(rows: &[Vec<Value>]) -> Vec<i64> {
+    let number = |r: &Vec<Value>| match r[0] {
+        Value::Int(v) => v,
+        ref other => panic!("{other:?}"),
+    };
+    rows.iter().map(number).collect()
+}

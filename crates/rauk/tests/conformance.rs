@@ -1,0 +1,136 @@
+//! The same statements on MariaDB and on Rauk, from the golden files in `conformance/` (sqllogictest's format).
+//!
+//! Every file runs on both servers and must give the answers that stand in it on both: the golden answer is checked against the reference each time. Where
+//! Rauk differs on purpose, or MariaDB 10.11 differs from MySQL 8 (which is what Rauk follows), the record stands twice, under `onlyif rauk` and
+//! `onlyif mariadb`, with a comment that says why. Sessions use `utf8mb4_unicode_ci`, since MariaDB 10.11 has no `utf8mb4_0900_ai_ci`.
+//!
+//! `RAUK_CONFORMANCE=file.slt` runs one file.
+
+mod common;
+
+use common::mariadb::MariaDb;
+use common::{Rauk, text};
+use mysql::prelude::Queryable;
+use mysql::{Conn, Value};
+use sqllogictest::{DB, DBOutput, DefaultColumnType, Runner};
+use std::path::{Path, PathBuf};
+
+struct Client {
+    connection: Conn,
+    engine: &'static str,
+}
+
+/// Shown as `ERROR 1062 (23000): …`, so that `statement error 1062` matches.
+#[derive(Debug)]
+struct SqlError(String);
+
+impl std::fmt::Display for SqlError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SqlError {}
+
+impl From<mysql::Error> for SqlError {
+    fn from(error: mysql::Error) -> Self {
+        match error {
+            mysql::Error::MySqlError(e) => SqlError(format!("ERROR {} ({}): {}", e.code, e.state, e.message)),
+            other => SqlError(other.to_string()),
+        }
+    }
+}
+
+impl DB for Client {
+    type Error = SqlError;
+    type ColumnType = DefaultColumnType;
+
+    fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, SqlError> {
+        let mut result = self.connection.query_iter(sql)?;
+        let types = vec![DefaultColumnType::Any; result.columns().as_ref().len()];
+        if types.is_empty() {
+            return Ok(DBOutput::StatementComplete(result.affected_rows()));
+        }
+        let mut rows = Vec::new();
+        for row in result.by_ref() {
+            let cell = |v: Option<Value>| match text(&v.unwrap_or(Value::NULL)) {
+                text if text.is_empty() => "(empty)".to_string(),
+                text => text,
+            };
+            rows.push(row?.unwrap_raw().into_iter().map(cell).collect());
+        }
+        Ok(DBOutput::Rows { types, rows })
+    }
+
+    fn engine_name(&self) -> &str {
+        self.engine
+    }
+}
+
+/// Runs a file in a database of its own.
+fn run_file(connect: &dyn Fn() -> Conn, engine: &'static str, file: &Path, database: &str) -> Result<usize, String> {
+    let mut admin = connect();
+    admin
+        .query_drop(format!("CREATE DATABASE {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"))
+        .map_err(|e| e.to_string())?;
+    let open = || {
+        let mut connection = connect();
+        let prepared = connection
+            .query_drop("SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci")
+            .and_then(|()| connection.query_drop("SET time_zone = '+00:00'"))
+            .and_then(|()| connection.query_drop(format!("USE {database}")));
+        async move {
+            prepared?;
+            Ok(Client { connection, engine })
+        }
+    };
+    let records = sqllogictest::parse_file::<DefaultColumnType>(file).map_err(|e| e.to_string())?;
+    let mut runner = Runner::new(open);
+    runner.add_label(engine);
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for record in records {
+        let counts = matches!(record, sqllogictest::Record::Statement { .. } | sqllogictest::Record::Query { .. });
+        if let Err(error) = runner.run(record) {
+            failures.push(error.display(false).to_string());
+        }
+        count += usize::from(counts);
+    }
+    if failures.is_empty() {
+        Ok(count)
+    } else {
+        Err(format!("{} of {count} records differ on {engine}:\n{}", failures.len(), failures.join("\n\n")))
+    }
+}
+
+#[test]
+fn golden_files_hold_on_both_servers() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
+    let only = std::env::var("RAUK_CONFORMANCE").ok();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(directory)
+        .expect("golden files are there")
+        .map(|e| e.expect("readable").path())
+        .filter(|f| f.extension().is_some_and(|e| e == "slt"))
+        .filter(|f| only.as_deref().is_none_or(|only| f.ends_with(only)))
+        .collect();
+    files.sort();
+    let data = tempfile::tempdir().expect("a temporary directory");
+    let rauk = Rauk::start(data.path());
+    let mariadb = MariaDb::start();
+    let mut failures = Vec::new();
+    let mut statements = 0;
+    for (i, file) in files.iter().enumerate() {
+        let database = format!("golden{i}");
+        let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+        match run_file(&|| mariadb.connect(), "mariadb", file, &database) {
+            Ok(count) => statements += count,
+            Err(error) => failures.push(format!("{name}: {error}")),
+        }
+        if let Err(error) = run_file(&|| rauk.connect(), "rauk", file, &database) {
+            failures.push(format!("{name}: {error}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    assert!(only.is_some() || statements >= 600, "only {statements} statements are compared");
+    println!("{statements} statements gave the same answers on MariaDB and Rauk");
+}

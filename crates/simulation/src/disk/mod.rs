@@ -1,0 +1,474 @@
+//! The simulated disk: everything a real one may do to a program, under a seed.
+//!
+//! It keeps what the running program sees and, beside it, what would be there after a power failure. The unit is the sector of 512 bytes ([`inode`]). Creating,
+//! renaming and removing a file stay undecided until their directory is synced.
+//!
+//! - [`SimDisk::power_failure`]: every sector written since the last sync is old or new, each for itself (a sector that never was on disk may be zero or garbage);
+//!   lengths are old or new; directory changes happened or not. How much is lost is drawn first, so that "nothing" and "everything" occur as well.
+//! - [`SimDisk::kill`]: only the process ends; the page cache stays, un-synced and all.
+//! - Both are also ordered in advance: [`SimDisk::stop_at`] stops the disk within the n-th operation, or a fault point calls [`SimDisk::stop`]. A stopped disk fails everything until one of the
+//!   two is decided on.
+//! - Faults: a full disk, a write or sync that fails (after a failed sync, dirty sectors count as clean without being on disk, as on Linux), flipped bits,
+//!   slowness (the simulated clock moves).
+//!
+//! A *mount* is what one life of the program holds; after a power failure or kill an older mount and its files only give errors.
+mod inode;
+
+use crate::clock::SimClock;
+use inode::Inode;
+use parking_lot::Mutex;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use rauk_log::{Disk, DiskFile};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Length of the longest run of time that a slow operation takes.
+const SLOW_MS: u64 = 200;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    pub operations: u64,
+    pub writes: u64,
+    pub written_bytes: u64,
+    pub syncs: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Node {
+    Directory,
+    File(u64),
+}
+
+/// A directory change that is not durable yet.
+#[derive(Clone, Debug)]
+enum Change {
+    Link(String, Node),
+    Unlink(String),
+    Rename { from: String, to: String, file: u64 },
+}
+
+impl Change {
+    fn directory(&self) -> &str {
+        match self {
+            Change::Link(path, _) | Change::Unlink(path) | Change::Rename { to: path, .. } => parent(path),
+        }
+    }
+
+    fn apply(&self, names: &mut BTreeMap<String, Node>) {
+        match self {
+            Change::Link(path, node) => {
+                names.insert(path.clone(), node.clone());
+            }
+            Change::Unlink(path) => {
+                names.remove(path);
+            }
+            Change::Rename { from, to, file } => {
+                if names.get(from) == Some(&Node::File(*file)) {
+                    names.remove(from);
+                }
+                names.insert(to.clone(), Node::File(*file));
+            }
+        }
+    }
+}
+
+struct World {
+    rng: SmallRng,
+    clock: SimClock,
+    files: BTreeMap<u64, Inode>,
+    next_file: u64,
+    names: BTreeMap<String, Node>,
+    durable_names: BTreeMap<String, Node>,
+    changes: Vec<Change>,
+    /// Which life of the program may use the disk.
+    generation: u64,
+    stopped: bool,
+    stop_at: Option<u64>,
+    fail_write_at: Option<u64>,
+    fail_sync_at: Option<u64>,
+    limit: Option<u64>,
+    slow: f64,
+    stats: Stats,
+}
+
+/// A handle on the simulated machine's disk, for the simulator. Clones are the same disk.
+#[derive(Clone)]
+pub struct SimDisk {
+    world: Arc<Mutex<World>>,
+}
+
+struct Mount {
+    world: Arc<Mutex<World>>,
+    generation: u64,
+}
+
+struct File {
+    mount: Mount,
+    file: u64,
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(directory, _)| directory)
+}
+
+fn error(kind: io::ErrorKind, what: &str) -> io::Error {
+    io::Error::new(kind, format!("simulated disk: {what}"))
+}
+
+impl SimDisk {
+    pub fn new(seed: u64, clock: SimClock) -> SimDisk {
+        let world = World {
+            rng: SmallRng::seed_from_u64(seed),
+            clock,
+            files: BTreeMap::new(),
+            next_file: 1,
+            names: BTreeMap::new(),
+            durable_names: BTreeMap::new(),
+            changes: Vec::new(),
+            generation: 0,
+            stopped: false,
+            stop_at: None,
+            fail_write_at: None,
+            fail_sync_at: None,
+            limit: None,
+            slow: 0.0,
+            stats: Stats::default(),
+        };
+        SimDisk { world: Arc::new(Mutex::new(world)) }
+    }
+
+    /// The disk as the present life of the program sees it.
+    pub fn mount(&self) -> Arc<dyn Disk> {
+        let generation = self.world.lock().generation;
+        Arc::new(Mount { world: self.world.clone(), generation })
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.world.lock().stats
+    }
+
+    /// Fails every operation from now on: the moment of the crash, which `power_failure` or `kill` then completes.
+    pub fn stop(&self) {
+        self.world.lock().stopped = true;
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.world.lock().stopped
+    }
+
+    /// Stops within the `operations`-th operation from now, which may have happened or not.
+    pub fn stop_at(&self, operations: Option<u64>) {
+        let mut world = self.world.lock();
+        world.stop_at = operations.map(|n| world.stats.operations + n);
+    }
+
+    /// The `writes`-th write from now fails.
+    pub fn fail_write_at(&self, writes: Option<u64>) {
+        let mut world = self.world.lock();
+        world.fail_write_at = writes.map(|n| world.stats.writes + n);
+    }
+
+    /// The `syncs`-th sync of a file from now fails.
+    pub fn fail_sync_at(&self, syncs: Option<u64>) {
+        let mut world = self.world.lock();
+        world.fail_sync_at = syncs.map(|n| world.stats.syncs + n);
+    }
+
+    /// Room for this many bytes in all files; `None` is no limit.
+    pub fn set_limit(&self, bytes: Option<u64>) {
+        self.world.lock().limit = bytes;
+    }
+
+    /// Bytes that all files take.
+    pub fn used(&self) -> u64 {
+        self.world.lock().used()
+    }
+
+    /// Part of the syncs that take up to 200 ms of simulated time.
+    pub fn set_slow(&self, part: f64) {
+        self.world.lock().slow = part;
+    }
+
+    /// The machine loses power: un-synced data is thrown away or torn. The disk works again afterwards, for new mounts.
+    pub fn power_failure(&self) {
+        let mut world = self.world.lock();
+        let world = &mut *world;
+        // How much of what was not synced gets lost: nothing, all, or each piece with one probability.
+        let lost = match world.rng.random_range(0..6) {
+            0 => 0.0,
+            1 => 1.0,
+            2 => 0.5,
+            _ => world.rng.random_range(0.0..1.0),
+        };
+        for change in std::mem::take(&mut world.changes) {
+            if !world.rng.random_bool(lost) {
+                change.apply(&mut world.durable_names);
+            }
+        }
+        // A file whose directory is not there cannot be found.
+        let names = world.durable_names.clone();
+        world.durable_names.retain(|path, _| {
+            let directory = parent(path);
+            directory.is_empty() || names.contains_key(directory)
+        });
+        world.names = world.durable_names.clone();
+        let linked: Vec<u64> = world.linked().collect();
+        world.files.retain(|file, _| linked.contains(file));
+        for inode in world.files.values_mut() {
+            inode.power_failure(lost, &mut world.rng);
+        }
+        world.restart();
+    }
+
+    /// Only the process ends.
+    pub fn kill(&self) {
+        self.world.lock().restart();
+    }
+
+    /// Flips one bit of a file that is on disk; gives the file and the byte. `None` when there is nothing to flip.
+    pub fn flip_bit(&self) -> Option<(String, u64)> {
+        let mut world = self.world.lock();
+        let world = &mut *world;
+        let candidates: Vec<(String, u64)> = world
+            .names
+            .iter()
+            .filter_map(|(path, node)| match node {
+                Node::File(file) if world.files[file].length() > 0 => Some((path.clone(), *file)),
+                _ => None,
+            })
+            .collect();
+        if candidates.is_empty() {
+            return None;
+        }
+        let (path, file) = &candidates[world.rng.random_range(0..candidates.len())];
+        let inode = world.files.get_mut(file).expect("it has a name");
+        let at = world.rng.random_range(0..inode.length());
+        inode.flip(at, world.rng.random_range(0..8));
+        Some((path.clone(), at))
+    }
+
+    /// Names of all files that the program sees.
+    pub fn files(&self) -> Vec<String> {
+        let world = self.world.lock();
+        world.names.iter().filter(|(_, node)| **node != Node::Directory).map(|(path, _)| path.clone()).collect()
+    }
+}
+
+impl World {
+    fn restart(&mut self) {
+        self.generation += 1;
+        self.stopped = false;
+        self.stop_at = None;
+        self.fail_write_at = None;
+        self.fail_sync_at = None;
+    }
+
+    fn linked(&self) -> impl Iterator<Item = u64> {
+        self.names.values().filter_map(|node| match node {
+            Node::File(file) => Some(*file),
+            Node::Directory => None,
+        })
+    }
+
+    fn used(&self) -> u64 {
+        self.linked().map(|file| self.files[&file].length()).sum()
+    }
+
+    fn check_room(&self, more: u64) -> io::Result<()> {
+        match self.limit {
+            Some(limit) if more > 0 && self.used() + more > limit => {
+                Err(error(io::ErrorKind::StorageFull, "no space left on device"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn change(&mut self, change: Change) {
+        change.apply(&mut self.names);
+        self.changes.push(change);
+    }
+
+    fn file(&mut self, file: u64) -> &mut Inode {
+        self.files.get_mut(&file).expect("open files stay")
+    }
+
+    fn node(&self, path: &str) -> io::Result<&Node> {
+        self.names.get(path).ok_or_else(|| error(io::ErrorKind::NotFound, &format!("no {path}")))
+    }
+}
+
+impl Mount {
+    /// Runs one operation. If the disk stops within it, it may have happened, but the caller is told of an error.
+    fn run<T>(&self, operation: impl FnOnce(&mut World) -> io::Result<T>) -> io::Result<T> {
+        let mut world = self.world.lock();
+        let stopped = || error(io::ErrorKind::Other, "stopped");
+        if world.stopped || world.generation != self.generation {
+            return Err(stopped());
+        }
+        world.stats.operations += 1;
+        if world.stop_at != Some(world.stats.operations) {
+            return operation(&mut world);
+        }
+        if world.rng.random_bool(0.5) {
+            let _ = operation(&mut world);
+        }
+        world.stopped = true;
+        Err(stopped())
+    }
+}
+
+impl Disk for Mount {
+    fn create_dir_all(&self, path: &str) -> io::Result<()> {
+        self.run(|world| {
+            let mut end = 0;
+            while end < path.len() {
+                end = path[end + 1..].find('/').map_or(path.len(), |at| end + 1 + at);
+                if !world.names.contains_key(&path[..end]) {
+                    world.change(Change::Link(path[..end].to_string(), Node::Directory));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        self.run(|world| {
+            if !path.is_empty() {
+                world.node(path)?;
+            }
+            let inside = world.names.keys().filter(|name| parent(name) == path);
+            Ok(inside.map(|name| name.rsplit('/').next().unwrap_or(name).to_string()).collect())
+        })
+    }
+
+    fn exists(&self, path: &str) -> io::Result<bool> {
+        self.run(|world| Ok(world.names.contains_key(path)))
+    }
+
+    fn open(&self, path: &str, create: bool) -> io::Result<Arc<dyn DiskFile>> {
+        self.run(|world| {
+            let file = match world.node(path) {
+                Ok(Node::File(file)) => *file,
+                Ok(Node::Directory) => return Err(error(io::ErrorKind::IsADirectory, path)),
+                Err(_) if create => {
+                    if !parent(path).is_empty() {
+                        world.node(parent(path))?;
+                    }
+                    let file = world.next_file;
+                    world.next_file += 1;
+                    world.files.insert(file, Inode::default());
+                    world.change(Change::Link(path.to_string(), Node::File(file)));
+                    file
+                }
+                Err(e) => return Err(e),
+            };
+            let mount = Mount { world: self.world.clone(), generation: self.generation };
+            Ok(Arc::new(File { mount, file }) as Arc<dyn DiskFile>)
+        })
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        self.run(|world| {
+            world.node(path)?;
+            world.change(Change::Unlink(path.to_string()));
+            Ok(())
+        })
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.run(|world| {
+            let Node::File(file) = *world.node(from)? else {
+                return Err(error(io::ErrorKind::IsADirectory, from));
+            };
+            assert_eq!(parent(from), parent(to), "the simulated disk renames within a directory");
+            world.change(Change::Rename { from: from.to_string(), to: to.to_string(), file });
+            Ok(())
+        })
+    }
+
+    fn sync_dir(&self, path: &str) -> io::Result<()> {
+        self.run(|world| {
+            if !path.is_empty() {
+                world.node(path)?;
+            }
+            let (done, left): (Vec<_>, Vec<_>) = world.changes.drain(..).partition(|c| c.directory() == path);
+            world.changes = left;
+            for change in done {
+                change.apply(&mut world.durable_names);
+            }
+            Ok(())
+        })
+    }
+}
+
+impl DiskFile for File {
+    fn len(&self) -> io::Result<u64> {
+        self.mount.run(|world| Ok(world.file(self.file).length()))
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.mount.run(|world| world.file(self.file).read(buffer, offset))
+    }
+
+    fn write_all_at(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
+        self.mount.run(|world| {
+            world.stats.writes += 1;
+            let end = offset + buffer.len() as u64;
+            let more = end.saturating_sub(world.file(self.file).length());
+            let room = world.check_room(more);
+            let fails = world.fail_write_at == Some(world.stats.writes);
+            if fails || room.is_err() {
+                // A part of it may have been written: what fits, or up to where it failed.
+                let most = if fails { end } else { end.min(world.file(self.file).length()) };
+                let part = world.rng.random_range(0..=most.saturating_sub(offset)) as usize;
+                world.file(self.file).write(&buffer[..part], offset);
+                room?;
+                return Err(error(io::ErrorKind::Other, "write failed"));
+            }
+            world.stats.written_bytes += buffer.len() as u64;
+            world.file(self.file).write(buffer, offset);
+            Ok(())
+        })
+    }
+
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        self.mount.run(|world| {
+            let present = world.file(self.file).length();
+            world.check_room(length.saturating_sub(present))?;
+            world.file(self.file).set_length(length.max(present));
+            Ok(())
+        })
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.mount.run(|world| {
+            let present = world.file(self.file).length();
+            world.check_room(length.saturating_sub(present))?;
+            world.file(self.file).set_length(length);
+            Ok(())
+        })
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.mount.run(|world| {
+            world.stats.syncs += 1;
+            if world.slow > 0.0 && world.rng.random_bool(world.slow) {
+                let pause = Duration::from_millis(world.rng.random_range(0..SLOW_MS));
+                world.clock.advance(pause);
+            }
+            if world.fail_sync_at == Some(world.stats.syncs) {
+                let inode = world.files.get_mut(&self.file).expect("open files stay");
+                inode.fail_sync(&mut world.rng);
+                return Err(error(io::ErrorKind::Other, "sync failed"));
+            }
+            world.file(self.file).sync();
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

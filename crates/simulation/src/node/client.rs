@@ -1,0 +1,144 @@
+//! What all workloads share: a session with a random generator of its own, and how it takes errors.
+use crate::node::tables::DATABASE;
+use crate::runtime::SimRuntime;
+use parking_lot::Mutex;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use rauk_node::runtime::Runtime;
+use rauk_node::{
+    Database, Isolation, NodeError, ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction, TxnOptions,
+};
+use rauk_types::{IndexId, Value};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// How often each thing happened, for the traces and for tests that want to know that it did.
+#[derive(Clone, Debug, Default)]
+pub struct Counts(Arc<Mutex<BTreeMap<&'static str, u64>>>);
+
+impl Counts {
+    pub fn add(&self, what: &'static str) {
+        *self.0.lock().entry(what).or_default() += 1;
+    }
+
+    pub fn all(&self) -> BTreeMap<&'static str, u64> {
+        self.0.lock().clone()
+    }
+}
+
+pub struct Client {
+    pub db: Database,
+    pub runtime: SimRuntime,
+    pub rng: SmallRng,
+    pub counts: Counts,
+}
+
+impl Client {
+    /// Gives way to other tasks, or sleeps a moment.
+    pub async fn pause(&mut self) {
+        match self.rng.random_range(0..10) {
+            0..=3 => {}
+            4..=8 => yield_now().await,
+            _ => {
+                let pause = Duration::from_micros(self.rng.random_range(0..3000));
+                self.runtime.sleep(pause).await;
+            }
+        }
+    }
+
+    /// Sleeps some milliseconds.
+    pub async fn rest(&mut self) {
+        let pause = Duration::from_micros(self.rng.random_range(100..20_000));
+        self.runtime.sleep(pause).await;
+    }
+
+    pub fn options(&mut self) -> TxnOptions {
+        let isolation = match self.rng.random_range(0..3) {
+            0 => Isolation::ReadCommitted,
+            1 => Isolation::RepeatableRead,
+            _ => Isolation::Serializable,
+        };
+        let lock_wait_timeout = Duration::from_millis(self.rng.random_range(20..2000));
+        TxnOptions { isolation, lock_wait_timeout, ..TxnOptions::default() }
+    }
+
+    pub fn table(&self, name: &str) -> Result<TableHandle, NodeError> {
+        self.db.table(DATABASE, name)
+    }
+
+    /// An error reaches the client: what it may have learned from must be durable. Counts it.
+    pub async fn answer_error(&self, txn: &mut Transaction, error: &NodeError) {
+        self.note(error);
+        let _ = txn.wait_observed().await;
+    }
+
+    /// Counts an error; one that no workload may meet while the node is well is a failure of the simulation.
+    pub fn note(&self, error: &NodeError) {
+        self.counts.add(match error {
+            NodeError::Deadlock => "deadlock",
+            NodeError::LockTimeout => "lock timeout",
+            NodeError::NoWait => "no wait",
+            NodeError::Changed { .. } => "changed",
+            NodeError::SnapshotTooOld { .. } => "snapshot too old",
+            NodeError::MemoryFull { .. } => "memory full",
+            NodeError::DiskFull(_) => "disk full",
+            NodeError::StaleSchema => "stale schema",
+            NodeError::NoSuchTable { .. } => "no such table",
+            NodeError::ShuttingDown => "shutting down",
+            NodeError::UnknownOutcome(_) => "unknown outcome",
+            other => {
+                assert!(self.runtime.crashed().is_some(), "a statement failed with: {other}");
+                "fatal"
+            }
+        });
+    }
+}
+
+async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(move |context| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// A scan of everything: rows, or an index.
+pub fn everything(index: Option<IndexId>) -> ScanSpec {
+    ScanSpec {
+        index,
+        low: Bound::Unbounded,
+        high: Bound::Unbounded,
+        reverse: false,
+        ordered: index.is_some(),
+        lock: None,
+        distribution: None,
+        limit_hint: None,
+    }
+}
+
+/// All rows that a scan gives, in batches of `batch` rows.
+pub async fn collect(
+    txn: &mut Transaction,
+    table: &TableHandle,
+    spec: ScanSpec,
+    batch_rows: usize,
+) -> Result<Vec<Vec<Value>>, NodeError> {
+    let mut rows = Vec::new();
+    let mut cursor = ScanCursor::new(table, spec);
+    let mut batch = ScanBatch::default();
+    loop {
+        cursor.next_batch(txn, batch_rows, &mut |_| true, &mut batch).await?;
+        if batch.is_empty() {
+            return Ok(rows);
+        }
+        rows.extend((0..batch.len()).map(|i| super::tables::values(table, &batch.row(table, i))));
+    }
+}

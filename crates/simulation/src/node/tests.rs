@@ -1,0 +1,105 @@
+use super::*;
+use crate::crash::points_met;
+use rauk_kernel::{LockMode, WaitPolicy};
+use rauk_log::fault;
+use rauk_node::Runtime;
+use rauk_node::{Transaction, TxnOptions};
+
+/// How many seeds the ordinary test run takes; `cargo run -p rauk-simulation -- --only node --seeds N` takes more.
+const SEEDS: u64 = 60;
+
+#[test]
+fn seeds() {
+    let mut all = BTreeMap::new();
+    for seed in 0..SEEDS {
+        let summary = std::panic::catch_unwind(|| NodeRun::new(seed).run(4)).unwrap_or_else(|panic| {
+            eprintln!("again with: cargo run -p rauk-simulation -- --only node --seed {seed} --seeds 1");
+            std::panic::resume_unwind(panic)
+        });
+        for (what, count) in summary.counts {
+            *all.entry(what).or_insert(0) += count;
+        }
+    }
+    for what in
+        ["list commit", "transfer", "audit", "entries commit", "duplicate", "deadlock", "lock timeout", "changed"]
+    {
+        assert!(all.get(what).is_some_and(|&count| count > 0), "{what} did not happen: {all:?}");
+    }
+    for what in ["ddl", "alter", "stale schema", "list rollback to savepoint"] {
+        assert!(all.get(what).is_some_and(|&count| count > 0), "{what} did not happen: {all:?}");
+    }
+}
+
+#[test]
+fn same_seed_same_run() {
+    for seed in [3, 4] {
+        let first = NodeRun::new(seed).run(3);
+        assert_eq!(NodeRun::new(seed).run(3), first);
+    }
+    assert_ne!(NodeRun::new(3).run(3).trace, NodeRun::new(4).run(3).trace);
+}
+
+/// The machine stops at every fault point in turn, in a life with everything in it, until the life ends unharmed.
+#[test]
+fn every_kind_of_fault_point() {
+    // Which points a calm run meets, and as which hit for the first and a later time.
+    let mut struck = BTreeMap::new();
+    let mut at = 1;
+    while struck.len() < 12 || at < 400 {
+        let mut run = NodeRun::new(1);
+        run.life(Plan::Calm, 6);
+        if !run.life(Plan::Point(at), 6) {
+            break;
+        }
+        run.life(Plan::Calm, 2);
+        struck.insert(at, ());
+        // Dense in the beginning, where recovery and DDL are, then sparser.
+        at += 1 + at / 8;
+    }
+    assert!(struck.len() > 10, "{} places only", struck.len());
+    let met = points_met();
+    let missing: Vec<_> = fault::ALL.iter().filter(|p| p.starts_with("node.") && !met.contains_key(*p)).collect();
+    assert!(missing.is_empty(), "fault points of the node that no simulation meets: {missing:?}");
+}
+
+/// Two transactions that lock each other's row: one gets error 1213 at once, the other goes on.
+#[test]
+fn deadlock_has_one_victim() {
+    for seed in 0..20 {
+        let mut run = NodeRun::new(seed);
+        let runtime = SimRuntime::new(seed, run.clock.clone(), run.disk.clone());
+        let db = run.open(&runtime).unwrap_or_else(|Ended| panic!("it opens"));
+        run.prepare(&runtime, &db).unwrap_or_else(|Ended| panic!("it prepares"));
+        let bank = db.clone();
+        let prepared = run.finish(&runtime, "bank", async move { bank::prepare(&bank).await });
+        assert!(prepared.is_ok());
+        let results = Arc::new(Mutex::new(Vec::new()));
+        for (first, second) in [(1, 2), (2, 1)] {
+            let (db, results, handle) = (db.clone(), results.clone(), runtime.handle());
+            runtime.spawn("locker", async move {
+                let options = TxnOptions { lock_wait_timeout: Duration::from_secs(30), ..TxnOptions::default() };
+                let mut txn = db.begin(options);
+                lock(&db, &mut txn, first).await.expect("free");
+                handle.sleep(Duration::from_millis(20)).await;
+                let start = handle.now();
+                let result = lock(&db, &mut txn, second).await;
+                results.lock().push((result, handle.now() - start));
+                txn.rollback();
+            });
+        }
+        assert_eq!(runtime.run_until(|| results.lock().len() == 2), Stopped::Done);
+        let results = results.lock();
+        let victims: Vec<_> = results.iter().filter(|(result, _)| *result == Err(NodeError::Deadlock)).collect();
+        assert_eq!(victims.len(), 1, "{results:?}");
+        assert!(results.iter().any(|(result, _)| result.is_ok()));
+        assert!(victims[0].1 < Duration::from_millis(100), "{results:?}");
+        runtime.drop_tasks();
+    }
+}
+
+async fn lock(db: &Database, txn: &mut Transaction, id: i64) -> Result<(), NodeError> {
+    let table = db.table(tables::DATABASE, bank::ACCOUNTS)?;
+    txn.begin_statement();
+    txn.use_table(&table).await?;
+    txn.get(&table, &tables::key(&table, id), Some((LockMode::Exclusive, WaitPolicy::Wait)), |_| ()).await
+}
