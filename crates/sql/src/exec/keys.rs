@@ -45,11 +45,7 @@ pub(crate) fn place(value: Value, column: &DataType, zone: &TimeZone) -> Place {
                 Value::Double(v) => v,
                 _ => return Place::Unknown,
             };
-            if double == 0.0 {
-                Place::Fuzzy { low: Value::Double(-0.0), high: Value::Double(0.0) }
-            } else {
-                Place::Exact(Value::Double(double))
-            }
+            Place::Exact(Value::Double(double))
         }
         TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp => place_date_time(&value, column, zone),
         TypeKind::Time => {
@@ -555,56 +551,23 @@ fn min_end(a: Option<Vec<u8>>, b: Option<Vec<u8>>) -> Option<Vec<u8>> {
     }
 }
 
-/// The keys of all strings that begin as a pattern does before its first wildcard; `None` where the collation's weights do not allow it.
+/// The keys of all strings that begin as a pattern does before its first wildcard.
 fn like_range(part: &KeyPart, pattern: &[u8], escape: Option<char>) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let escape = escape.map(u32::from);
     let mut prefix = Vec::new();
-    let escape = escape.map(|e| e as u32);
     let mut at = 0;
     while at < pattern.len() {
-        let byte = pattern[at];
-        if Some(u32::from(byte)) == escape && at + 1 < pattern.len() {
+        if Some(u32::from(pattern[at])) == escape && at + 1 < pattern.len() {
             at += 1;
-        } else if byte == b'%' || byte == b'_' {
+        } else if matches!(pattern[at], b'%' | b'_') {
             break;
         }
         prefix.push(pattern[at]);
         at += 1;
     }
-    // No collation has contractions: the weights of a text are those of its characters in turn, so they begin with the weights of any prefix.
-    // Only what a PAD SPACE collation puts at the end, or behind spaces at the end, is not part of that.
-    let pad_space = part.ty.is_text() && part.ty.collation.pad_space();
-    while pad_space && prefix.last() == Some(&b' ') {
-        prefix.pop();
-    }
-    let mut weights = Vec::new();
-    if part.ty.is_text() {
-        let text = std::str::from_utf8(&prefix).ok()?;
-        let end = part.prefix.and_then(|p| text.char_indices().nth(p as usize)).map_or(text.len(), |(at, _)| at);
-        part.ty.collation.sort_key(&text.as_bytes()[..end], &mut weights);
-        let mut nothing = Vec::new();
-        part.ty.collation.sort_key(b"", &mut nothing);
-        if !weights.ends_with(&nothing) {
-            return None;
-        }
-        weights.truncate(weights.len() - nothing.len());
-    } else {
-        let end = part.prefix.map_or(prefix.len(), |p| prefix.len().min(p as usize));
-        weights.extend_from_slice(&prefix[..end]);
-    }
-    if weights.is_empty() {
-        return None;
-    }
-    // As keys hold strings: zero bytes are escaped.
-    let mut low = if part.nullable { vec![1] } else { vec![] };
-    for byte in weights {
-        low.push(byte);
-        if byte == 0 {
-            low.push(0xFF);
-        }
-    }
-    if part.descending {
-        low.iter_mut().for_each(|b| *b = !*b);
-    }
+    let text = std::str::from_utf8(&prefix).ok().filter(|t| !t.is_empty())?;
+    let mut low = Vec::new();
+    part.encode_like_prefix(text, &mut low);
     let high = successor(&low);
     Some((low, high))
 }

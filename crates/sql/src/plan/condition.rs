@@ -9,7 +9,7 @@
 use super::model::Source;
 use super::names::{Clause, Names};
 use crate::expr::{AGGREGATES, BindContext, CompareOp, Comparison, Expr, ExprKind};
-use rauk_types::{Collation, DataType, MysqlError, TypeKind};
+use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value};
 use sqlparser::ast;
 
 /// A condition on one column (several for tuples) of one table.
@@ -179,7 +179,9 @@ pub(crate) fn sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
         ExprKind::Like(like) if !like.negated => {
             let ty = &like.expr.ty;
             let collation = if ty.is_bytes() { Collation::Binary } else { ty.collation };
-            if (ty.is_text() || ty.is_bytes()) && ty.kind != TypeKind::Json && collation == like.collation {
+            // Nothing stands before the first wildcard.
+            let open = matches!(&like.pattern.kind, ExprKind::Literal(Value::Str(p)) if p.starts_with(['%', '_']));
+            if (ty.is_text() || ty.is_bytes()) && ty.kind != TypeKind::Json && collation == like.collation && !open {
                 push(&like.expr, &[&like.pattern], Test::Like(like.pattern.clone(), like.escape), false);
             }
         }
