@@ -164,7 +164,7 @@ enum Inner {
     },
     /// Pieces with the key of the call's own ORDER BY, in the order they came.
     Concat {
-        pieces: Vec<(Box<[u8]>, Box<[u8]>)>,
+        pieces: Vec<Piece>,
     },
 }
 
