@@ -18,6 +18,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// The server's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const TABLE: TableId = TableId(1);
 const BY_K: IndexId = IndexId(1);
 const ROWS: i64 = 1_000_000;
@@ -147,7 +151,7 @@ fn access(txn: Option<&TxnRef>, time: u64) -> Access<'_> {
     }
 }
 
-#[divan::bench]
+#[divan::bench(sample_count = 20, sample_size = 20_000)]
 fn key_read(bencher: divan::Bencher) {
     let mut b = Bench::filled(schema(false, false));
     bencher.bench_local(|| {
@@ -159,7 +163,7 @@ fn key_read(bencher: divan::Bencher) {
     });
 }
 
-#[divan::bench]
+#[divan::bench(sample_count = 20, sample_size = 20_000)]
 fn insert_and_commit(bencher: divan::Bencher) {
     let mut b = Bench::filled(schema(true, false));
     let mut id = ROWS;
@@ -173,7 +177,7 @@ fn insert_and_commit(bencher: divan::Bencher) {
     });
 }
 
-#[divan::bench]
+#[divan::bench(sample_count = 20, sample_size = 20_000)]
 fn update_and_commit(bencher: divan::Bencher) {
     let mut b = Bench::filled(schema(true, true));
     let mut number = 0;
@@ -188,7 +192,7 @@ fn update_and_commit(bencher: divan::Bencher) {
     });
 }
 
-#[divan::bench]
+#[divan::bench(sample_count = 20, sample_size = 20_000)]
 fn update_of_an_indexed_column_and_commit(bencher: divan::Bencher) {
     let mut b = Bench::filled(schema(true, true));
     let mut number = 0;
@@ -203,7 +207,7 @@ fn update_of_an_indexed_column_and_commit(bencher: divan::Bencher) {
     });
 }
 
-#[divan::bench]
+#[divan::bench(sample_count = 20, sample_size = 500)]
 fn scan_of_100_rows_by_primary_key(bencher: divan::Bencher) {
     let mut b = Bench::filled(schema(true, false));
     bencher.bench_local(|| {
@@ -212,7 +216,7 @@ fn scan_of_100_rows_by_primary_key(bencher: divan::Bencher) {
     });
 }
 
-#[divan::bench]
+#[divan::bench(sample_count = 20, sample_size = 500)]
 fn scan_of_100_rows_by_secondary_key(bencher: divan::Bencher) {
     let mut b = Bench::filled(schema(true, true));
     bencher.bench_local(|| {

@@ -80,9 +80,10 @@ impl Partition {
             if self.history_bytes <= self.history_limit {
                 break;
             }
-            let garbage = self.garbage.pop_front().expect("as many as counted");
-            let trimmed = self.trim(garbage.key, horizon.durable, horizon);
-            if trimmed.again || garbage.time > horizon.durable {
+            let durable = |g: &Garbage| g.time <= horizon.durable;
+            let Some(garbage) = self.garbage.front().copied().filter(durable) else { break };
+            self.garbage.pop_front();
+            if self.trim(garbage.key, horizon.durable, horizon).again {
                 self.garbage.push_back(garbage);
             }
         }

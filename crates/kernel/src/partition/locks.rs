@@ -68,7 +68,7 @@ struct Waiter {
 
 #[derive(Debug, Default)]
 struct RowLock {
-    holders: SmallVec<[Holder; 2]>,
+    holders: SmallVec<[Holder; 1]>,
     queue: Vec<Waiter>,
 }
 

@@ -180,7 +180,7 @@ impl Scanner<'_, '_> {
             return Ok(ScanEnd::Finished);
         }
         let mut result = Ok(ScanEnd::Finished);
-        let mut left = slice;
+        let mut left = slice.max(1);
         index.tree.scan(low, high, request.reverse, after, &mut |key, id| {
             match self.row(id, Some((index, key)), visit) {
                 Ok(flow) => {

@@ -53,7 +53,7 @@ pub(super) struct Change {
 #[derive(Debug)]
 pub(super) struct Pending {
     pub owner: TxnRef,
-    pub stack: SmallVec<[Change; 2]>,
+    pub stack: SmallVec<[Change; 1]>,
 }
 
 impl Pending {

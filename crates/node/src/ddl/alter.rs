@@ -63,7 +63,7 @@ impl Database {
             .collect();
 
         made.iter().for_each(|s| building.make(s));
-        building.alter(&old.schema, &new);
+        building.alter(&old.schema, &Arc::new(between(&old.schema, &new)));
         building.step(JobStep::Filling)?;
         let info = altered_info(node, old, &new, &made);
         for unique in info.uniques.iter().filter(|u| fresh.contains(&u.id)) {
@@ -78,7 +78,8 @@ impl Database {
             let uniques: Vec<_> = info.uniques.iter().filter(|u| fresh.contains(&u.id)).collect();
             build::fill_uniques(node, &info, &uniques).await?;
         }
-        building.switch(dropped.clone(), made, vec![new]).await?;
+        building.switch(dropped.clone(), made, vec![new.clone()]).await?;
+        node.alter_in_partitions(&new);
 
         for unique in &info.uniques {
             node.tables.publish(unique.entries.clone());
@@ -180,6 +181,29 @@ fn next_version(old: &TableSchema, mut new: TableSchema) -> TableSchema {
         new.layouts.push(Arc::new(layout));
     }
     new
+}
+
+/// The definition that partitions have while the change may still fail: the new one, and the ordered indexes that it drops, which must not be empty if the old
+/// definition comes back.
+fn between(old: &TableSchema, new: &TableSchema) -> TableSchema {
+    let mut between = new.clone();
+    for index in old.indexes.iter().filter(|i| i.is_ordered()) {
+        if let Some(kept) = between.indexes.iter_mut().find(|i| i.id == index.id) {
+            kept.hash_only = false;
+            continue;
+        }
+        let mut index = index.clone();
+        for part in &mut index.parts {
+            let column = &old.columns[part.column];
+            let present = between.columns.iter().position(|c| c.id == column.id);
+            part.column = present.unwrap_or_else(|| {
+                between.columns.push(column.clone());
+                between.columns.len() - 1
+            });
+        }
+        between.indexes.push(index);
+    }
+    between
 }
 
 /// The info of the altered table; index tables are the old ones and those in `made`.

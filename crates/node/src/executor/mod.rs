@@ -159,24 +159,35 @@ impl<T: Send> Guarded<T> {
     /// Runs jobs until there are none (`true`) or the turn is over and the guard handed over (`false`).
     fn run_some(&self, done: &mut u32, wakers: &mut Wakers) -> bool {
         loop {
-            let job = {
-                let mut inbox = self.inbox.lock();
-                if *done >= TURN
-                    && let Some(owner) = inbox.successor()
-                {
-                    drop(inbox);
-                    self.state.swap(WORK, Ordering::AcqRel);
-                    if let Owner::Parked(waker) = owner {
-                        wakers.push(waker);
-                    }
-                    return false;
-                }
-                inbox.pop()
-            };
+            if *done >= TURN && self.hand_over(wakers) {
+                return false;
+            }
+            let job = self.inbox.lock().pop();
             let Some((class, job)) = job else { return true };
             *done += class.weight();
             wakers.extend(self.enter(|value| job.run(value)));
         }
+    }
+}
+
+impl<T: Send> Guarded<T> {
+    /// Releases the guard and wakes a task that goes on; `false` when nobody waits and this thread still holds the guard.
+    fn hand_over(&self, wakers: &mut Wakers) -> bool {
+        if self.inbox.lock().successor().is_none() {
+            return false;
+        }
+        self.state.swap(WORK, Ordering::AcqRel);
+        // Looked for once more behind the release: a task that left its waker, or went away, since the first look has found the guard held.
+        match self.inbox.lock().successor() {
+            Some(Owner::Parked(waker)) => wakers.push(waker),
+            Some(Owner::Coming) => {}
+            Some(Owner::Nobody) => unreachable!("a successor is somebody"),
+            None => {
+                let (held, order) = (HELD | WORK, Ordering::Acquire);
+                return self.state.compare_exchange(WORK, held, order, Ordering::Relaxed).is_err();
+            }
+        }
+        true
     }
 }
 

@@ -455,3 +455,22 @@ fn recovery_takes_the_latest_of_each_row_in_any_order() {
     assert_eq!(w.rows(), 2);
     assert_eq!(key::hash(&one), key::hash(&w.key(1)));
 }
+
+#[test]
+fn a_row_of_100_bytes_takes_what_the_budget_says() {
+    for (hash_only, goal) in [(true, 140.0), (false, 170.0)] {
+        let mut w = World::new(schema(hash_only, false));
+        let rows = 60_000;
+        for id in 0..rows {
+            let row = w.encode(&(id, Some(id), vec![7; 81]));
+            assert_eq!(row.len(), 100);
+            w.p.restore_put(TABLE, 0, &row, Timestamp(1)).unwrap();
+        }
+        w.p.finish_restore().unwrap();
+        let each = w.budget.used() as f64 / rows as f64;
+        assert!(each <= goal, "{each:.1} bytes a row, hash only: {hash_only}");
+        let usage = w.p.table_usage(TABLE).unwrap();
+        let sum = usage.row_bytes + usage.hash_bytes + usage.ordered_bytes;
+        assert!(w.budget.used() - sum < 100_000, "{} bytes of {sum} are elsewhere", w.budget.used());
+    }
+}
