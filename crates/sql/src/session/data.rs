@@ -162,12 +162,12 @@ impl Session {
 
     /// A plan from the cache, or a new one; `true`: it may be used again.
     fn find_plan(&mut self, source: &Source<'_>) -> Result<(Arc<CachedPlan>, bool), MysqlError> {
-        if self.may_cache() {
-            if let Some(plan) = self.engine.plans.get(&self.key(source)) {
-                self.process.counters.add(Counter::PlanCacheHits, 1);
-                self.check_needs(&plan)?;
-                return Ok((plan, true));
-            }
+        if self.may_cache()
+            && let Some(plan) = self.engine.plans.get(&self.key(source))
+        {
+            self.process.counters.add(Counter::PlanCacheHits, 1);
+            self.check_needs(&plan)?;
+            return Ok((plan, true));
         }
         self.make_plan(source)
     }
