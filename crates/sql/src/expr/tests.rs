@@ -148,3 +148,86 @@ fn golden() {
     assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
     assert!(count >= 600, "{count}");
 }
+
+fn column_of(name: &str) -> DataType {
+    let unsigned = name.contains("UNSIGNED");
+    let base = name.split_whitespace().next().unwrap_or_default();
+    let (kind, numbers) = match base.split_once('(') {
+        Some((kind, rest)) => (kind, rest.trim_end_matches(')').split(',').map(|n| n.parse().unwrap()).collect()),
+        None => (base, vec![]),
+    };
+    let first = numbers.first().copied().unwrap_or(0);
+    let fixed = |kind| match numbers[..] {
+        [precision, scale] => DataType { precision: precision as u8, scale: scale as u8, ..DataType::new(kind) },
+        _ => DataType::new(kind),
+    };
+    let ty = match kind {
+        "TINYINT" => DataType::new(TypeKind::TinyInt),
+        "INT" => DataType::new(TypeKind::Int),
+        "BIGINT" => DataType::BIGINT,
+        "DECIMAL" => fixed(TypeKind::Decimal),
+        "FLOAT" => fixed(TypeKind::Float),
+        "DOUBLE" => DataType::DOUBLE,
+        "CHAR" => DataType { length: first, ..DataType::new(TypeKind::Char) },
+        "VARCHAR" => DataType::varchar(first, Collation::DEFAULT),
+        "TINYTEXT" => DataType::new(TypeKind::TinyText),
+        "BINARY" => DataType { length: first, ..DataType::new(TypeKind::Binary) },
+        "VARBINARY" => DataType::varbinary(first),
+        "DATE" => DataType::new(TypeKind::Date),
+        "TIME" => DataType { scale: first as u8, ..DataType::new(TypeKind::Time) },
+        "DATETIME" => DataType { scale: first as u8, ..DataType::new(TypeKind::DateTime) },
+        "TIMESTAMP" => DataType { scale: first as u8, ..DataType::new(TypeKind::Timestamp) },
+        other => panic!("{other}"),
+    };
+    DataType { unsigned, ..ty }
+}
+
+fn column(ty: DataType) -> Column {
+    Column {
+        id: ColumnId(1),
+        name: "c".into(),
+        ty,
+        nullable: true,
+        default: ColumnDefault::Value(Value::Null),
+        on_update_now: false,
+        comment: String::new(),
+        initial: Value::Null,
+    }
+}
+
+/// The stored value and the warnings, or the error.
+fn stored(sql: &str, ty: DataType, strict: bool) -> String {
+    let mut context = context();
+    context.strict_statement = strict;
+    context.sql_mode.strict = strict;
+    let (value, from) = evaluated(sql, &mut context).unwrap();
+    match convert_for_column(value, &from, &column(ty), 1, &mut context) {
+        Err(error) => format!("ERROR {}", error.code),
+        Ok(value) => {
+            let mut text = printed(&value, &ty).replace('\0', "\\0");
+            if !context.warnings.is_empty() {
+                let codes: Vec<String> = context.warnings.iter().map(|w| w.code.to_string()).collect();
+                text.push_str(&format!(" !{}", codes.join(",")));
+            }
+            text
+        }
+    }
+}
+
+/// Column type, expression, what is stored in strict mode and otherwise: with `!codes` of warnings.
+#[test]
+fn stored_values() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for line in include_str!("columns.tsv").lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [ty, sql, strict, lenient] = fields[..] else { panic!("{line}") };
+        let found = [stored(sql, column_of(ty), true), stored(sql, column_of(ty), false)];
+        count += 1;
+        if found != [strict, lenient] {
+            wrong.push(format!("{ty}\t{sql}\t{strict}\t{lenient}\n  found {}\t{}", found[0], found[1]));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count >= 1000, "{count}");
+}
