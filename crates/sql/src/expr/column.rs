@@ -104,7 +104,7 @@ pub fn convert_for_column(
         TypeKind::DateTime => date_time(value.as_ref(), from, to, &mut target),
         TypeKind::Timestamp => timestamp(value.as_ref(), from, to, &mut target),
         TypeKind::Json => json(value, from, &mut target),
-        _ if to.is_integer() => integer(value.as_ref(), from, to, &mut target),
+        _ if to.is_integer() => integer(value.as_ref(), to, &mut target),
         _ if to.is_text() => text(value, from, to, &mut target),
         _ => bytes(value, from, to, &mut target),
     }
@@ -130,7 +130,7 @@ fn literal_number(bytes: &[u8]) -> Option<i128> {
     Some(bytes.iter().fold(0, |n, b| n << 8 | i128::from(*b)))
 }
 
-fn integer(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
+fn integer(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
     match value {
         ValueRef::Int(v) => ranged_integer(v.into(), to, target),
         ValueRef::UInt(v) => ranged_integer(v.into(), to, target),
@@ -142,7 +142,7 @@ fn integer(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &mut Tar
             let number = v.to_i128().unwrap_or(if v.is_negative() { i128::MIN } else { i128::MAX });
             ranged_integer(number, to, target)
         }
-        ValueRef::Bytes(bytes) if literal_number(bytes).is_some() && Class::of(from) == Class::Bytes => {
+        ValueRef::Bytes(bytes) if literal_number(bytes).is_some() => {
             ranged_integer(literal_number(bytes).unwrap_or(0), to, target)
         }
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
@@ -178,6 +178,7 @@ fn integer(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &mut Tar
 
 fn decimal(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
     let number = match value {
+        ValueRef::Bytes(bytes) if literal_number(bytes).is_some() => Decimal::from(literal_number(bytes).unwrap_or(0)),
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
             let text = value.as_bytes().unwrap_or_default();
             let parsed = Decimal::parse_prefix(text);
@@ -225,6 +226,7 @@ fn fitted(number: Decimal, to: &DataType, target: &mut Target<'_>) -> Result<Val
 
 fn double(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
     let (number, lost) = match value {
+        ValueRef::Bytes(bytes) if literal_number(bytes).is_some() => (literal_number(bytes).unwrap_or(0) as f64, false),
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
             let parsed = parse_double_prefix(value.as_bytes().unwrap_or_default());
             if parsed.overflow {
