@@ -19,7 +19,7 @@ pub fn fuzz_packet(data: &[u8]) {
     let _ = handshake::read_first(data, capabilities, choices & 2 != 0);
     let _ = handshake::read_change_user(data, capabilities);
     let mut statement = Statement { parameters: u16::from(choices >> 2), ..Statement::default() };
-    statement.append_long_data(1, data, LIMIT);
+    statement.long_data.insert(1, data.to_vec());
     let mut values = Vec::new();
     for _ in 0..2 {
         let _ = parameters::read_execute(&mut Fields::new(data), &mut statement, capabilities, &mut values);

@@ -94,6 +94,9 @@ pub fn read_first(payload: &[u8], offered: u32, over_tls: bool) -> Result<FirstP
     }
     if capabilities & capability::PLUGIN_AUTH != 0 {
         login.plugin = text(fields.nul_bytes());
+    } else {
+        // Clients from before plugins know one way.
+        login.plugin = auth::NATIVE.into();
     }
     if capabilities & capability::CONNECT_ATTRS != 0 {
         login.attributes = attributes(&mut fields)?;

@@ -12,12 +12,11 @@ use crate::packet::reader::{FrameError, Packet};
 use crate::result::sink::{Context, Form, Sink};
 use crate::result::{column, status};
 use crate::server::{Counters, Phase, Server};
-use crate::statement::{Statement, parameters};
+use crate::statement::{Statements, parameters};
 use crate::statement_text;
 use rauk_types::error::codes;
 use rauk_types::result::SessionChange;
 use rauk_types::{MysqlError, Value};
-use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -49,7 +48,7 @@ pub struct Commands<'a, B: Backend> {
     session: B::Session,
     context: Context,
     counters: &'a Counters,
-    statements: BTreeMap<u32, Statement>,
+    statements: Statements,
     /// Parameters of the present execution, kept for its memory.
     values: Vec<Value>,
     /// Resolves when a waiting connection must end.
@@ -82,7 +81,7 @@ impl<'a, B: Backend> Commands<'a, B> {
             channel,
             context,
             counters,
-            statements: BTreeMap::new(),
+            statements: Statements::default(),
             values: Vec::new(),
             stop: Box::pin(first_of(killed, drained)),
             abort: Box::pin(server.phase_reached(Phase::Closing)),
@@ -224,18 +223,17 @@ impl<'a, B: Backend> Commands<'a, B> {
             command::STMT_EXECUTE => {
                 let id = fields.u32().map_err(malformed)?;
                 let statement =
-                    self.statements.get_mut(&id).ok_or_else(|| unknown_statement(id, "mysqld_stmt_execute"))?;
+                    self.statements.get_mut(id).ok_or_else(|| unknown_statement(id, "mysqld_stmt_execute"))?;
                 if statement.long_data_exceeded {
-                    statement.reset();
+                    self.statements.reset(id);
                     return Err(MysqlError::new(
                         codes::UNKNOWN_ERROR,
                         "Parameter of prepared statement which is set through mysql_send_long_data() is longer than \
                          'max_allowed_packet' bytes",
                     ));
                 }
-                statement.cursor = None;
                 let decoded = parameters::read_execute(&mut fields, statement, context.capabilities, &mut self.values);
-                statement.reset();
+                self.statements.reset(id);
                 let execute = decoded.map_err(|error| {
                     tracing::debug!(%error, "COM_STMT_EXECUTE");
                     MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to mysqld_stmt_execute")
@@ -246,7 +244,10 @@ impl<'a, B: Backend> Commands<'a, B> {
                 }
                 let running = self.session.execute(id, &self.values, &mut sink);
                 let (outcome, next) = until(running, &mut self.abort).await;
-                statement.cursor = sink.finish(outcome);
+                let cursor = sink.finish(outcome);
+                if let Some(statement) = self.statements.get_mut(id) {
+                    statement.cursor = cursor;
+                }
                 self.values.clear();
                 return Ok(next);
             }
@@ -256,37 +257,33 @@ impl<'a, B: Backend> Commands<'a, B> {
                 let prepared = prepared?;
                 write_prepared(link, context, &prepared, status::flags(&self.session.status()));
                 let parameters = prepared.parameters.len() as u16;
-                self.statements.insert(prepared.id, Statement { parameters, ..Statement::default() });
+                self.statements.insert(prepared.id, parameters);
                 return Ok(next);
             }
             command::STMT_SEND_LONG_DATA => {
-                // Never answered; what is wrong shows at execution.
-                if let (Ok(id), Ok(parameter)) = (fields.u32(), fields.u16())
-                    && let Some(statement) = self.statements.get_mut(&id)
-                    && parameter < statement.parameters
-                {
-                    statement.append_long_data(parameter, fields.rest(), self.session.max_allowed_packet());
+                // Never answered.
+                if let (Ok(id), Ok(parameter)) = (fields.u32(), fields.u16()) {
+                    let limit = self.session.max_allowed_packet();
+                    self.statements.append_long_data(id, parameter, fields.rest(), limit);
                 }
             }
             command::STMT_CLOSE => {
                 if let Ok(id) = fields.u32()
-                    && self.statements.remove(&id).is_some()
+                    && self.statements.remove(id)
                 {
                     self.session.close_statement(id);
                 }
             }
             command::STMT_RESET => {
                 let id = fields.u32().map_err(malformed)?;
-                let statement =
-                    self.statements.get_mut(&id).ok_or_else(|| unknown_statement(id, "mysqld_stmt_reset"))?;
-                statement.reset();
+                self.statements.reset(id).ok_or_else(|| unknown_statement(id, "mysqld_stmt_reset"))?;
                 self.ok();
             }
             command::STMT_FETCH => {
                 let id = fields.u32().map_err(malformed)?;
                 let count = fields.u32().map_err(malformed)?;
                 let statement =
-                    self.statements.get_mut(&id).ok_or_else(|| unknown_statement(id, "mysqld_stmt_fetch"))?;
+                    self.statements.get_mut(id).ok_or_else(|| unknown_statement(id, "mysqld_stmt_fetch"))?;
                 let Some(rows) = &mut statement.cursor else {
                     return Err(MysqlError::new(
                         code::STMT_HAS_NO_OPEN_CURSOR,

@@ -237,9 +237,9 @@ impl Channel {
     /// Says goodbye: what is written is sent, the stream is closed in order, and what the client still sends is thrown away for a moment, so that
     /// an answer under way is not lost to a reset.
     pub async fn close(&mut self, linger: Duration) {
-        let _ = self.link.send().await;
         let deadline = Instant::now() + linger;
         let _ = tokio::time::timeout_at(deadline, async {
+            self.link.send().await.map_err(|_| io::ErrorKind::BrokenPipe)?;
             poll_fn(|cx| self.link.stream.poll_shutdown(cx)).await?;
             let mut scratch = [0; 512];
             loop {

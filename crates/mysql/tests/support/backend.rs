@@ -181,6 +181,11 @@ impl Script {
         sink: &mut dyn ResultSink,
         more: bool,
     ) -> Result<(), MysqlError> {
+        // Connector/J wants to see a SELECT where it expects rows.
+        let sql = match sql.strip_prefix("SELECT ") {
+            Some(rest) if ["WHOAMI", "ROWS ", "EVERY "].iter().any(|w| rest.starts_with(w)) => rest,
+            _ => sql,
+        };
         let upper = sql.to_ascii_uppercase();
         let words: Vec<&str> = sql.split_ascii_whitespace().collect();
         let number = |i: usize| words.get(i).and_then(|w| w.parse::<u64>().ok());
@@ -347,7 +352,7 @@ impl Session for Script {
         let count = sql.matches('?').count();
         let parameter = column("?", DataType::varbinary(0));
         // What a SELECT has before its execution; other columns show then.
-        let columns = match sql.split_ascii_whitespace().next() {
+        let columns = match sql.trim_start_matches("SELECT ").split_ascii_whitespace().next() {
             Some("ROWS") => {
                 vec![column("n", DataType::BIGINT), column("filler", DataType::varchar(1000, Collation::DEFAULT))]
             }

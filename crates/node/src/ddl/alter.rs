@@ -5,7 +5,7 @@
 //! fills a new table and puts it in the old one's place.
 
 use super::Exclusive;
-use super::build::{self, Building, FILL_ROWS, Reader, duplicate_entry, fault_point};
+use super::build::{self, Building, FILL_ROWS, Reader, duplicate_entry, fault_error};
 use crate::database::{Database, TableHandle};
 use crate::error::NodeError;
 use crate::executor::Class;
@@ -13,6 +13,7 @@ use crate::node::Node;
 use crate::table::{TableInfo, entries};
 use crate::transaction::InsertOutcome;
 use rauk_kernel::{RowId, Stop};
+use rauk_log::fault;
 use rauk_manage::JobStep;
 use rauk_types::{IndexId, IndexKind, MysqlError, RowLayout, TableId, TableSchema, Value};
 use std::sync::Arc;
@@ -63,7 +64,7 @@ impl Database {
             .collect();
 
         made.iter().for_each(|s| building.make(s));
-        building.alter(&old.schema, &new);
+        building.alter(&old.schema, &Arc::new(between(&old.schema, &new)));
         building.step(JobStep::Filling)?;
         let info = altered_info(node, old, &new, &made);
         for unique in info.uniques.iter().filter(|u| fresh.contains(&u.id)) {
@@ -78,7 +79,8 @@ impl Database {
             let uniques: Vec<_> = info.uniques.iter().filter(|u| fresh.contains(&u.id)).collect();
             build::fill_uniques(node, &info, &uniques).await?;
         }
-        building.switch(dropped.clone(), made, vec![new]).await?;
+        building.switch(dropped.clone(), made, vec![new.clone()]).await?;
+        node.alter_in_partitions(&new);
 
         for unique in &info.uniques {
             node.tables.publish(unique.entries.clone());
@@ -182,6 +184,29 @@ fn next_version(old: &TableSchema, mut new: TableSchema) -> TableSchema {
     new
 }
 
+/// The definition that partitions have while the change may still fail: the new one, and the ordered indexes that it drops, which must not be empty if the old
+/// definition comes back.
+fn between(old: &TableSchema, new: &TableSchema) -> TableSchema {
+    let mut between = new.clone();
+    for index in old.indexes.iter().filter(|i| i.is_ordered()) {
+        if let Some(kept) = between.indexes.iter_mut().find(|i| i.id == index.id) {
+            kept.hash_only = false;
+            continue;
+        }
+        let mut index = index.clone();
+        for part in &mut index.parts {
+            let column = &old.columns[part.column];
+            let present = between.columns.iter().position(|c| c.id == column.id);
+            part.column = present.unwrap_or_else(|| {
+                between.columns.push(column.clone());
+                between.columns.len() - 1
+            });
+        }
+        between.indexes.push(index);
+    }
+    between
+}
+
 /// The info of the altered table; index tables are the old ones and those in `made`.
 fn altered_info(node: &Node, old: &TableInfo, new: &Arc<TableSchema>, made: &[Arc<TableSchema>]) -> Arc<TableInfo> {
     TableInfo::new(new.clone(), old.shared.clone(), |id| match made.iter().find(|s| s.id == id) {
@@ -196,7 +221,7 @@ fn altered_info(node: &Node, old: &TableInfo, new: &Arc<TableSchema>, made: &[Ar
 /// Fills an ordered index in every partition, slice by slice.
 async fn build_ordered(node: &Arc<Node>, table: &TableSchema, index: IndexId) -> Result<(), NodeError> {
     for partition in 0..node.partition_count() {
-        fault_point("ddl.index")?;
+        fault::point("ddl.index").map_err(fault_error)?;
         let mut next = Some(RowId(0));
         while let Some(from) = next {
             let built = node

@@ -59,7 +59,10 @@ impl TableCache {
             let hash = hash_of(&table);
             self.shard(hash).write().insert_unique(hash, table.clone(), hash_of);
         }
-        if let Some(old) = old {
+        // A table that was built is the same that was known by its id before.
+        if let Some(old) = old
+            && !Arc::ptr_eq(&old, &table)
+        {
             self.remove_name(&old);
         }
     }

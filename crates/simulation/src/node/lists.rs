@@ -142,6 +142,10 @@ impl Work<'_> {
         };
         let found =
             txn.get(table, &key(table, id), lock, |row| row.map(|row| elements(&row.get(1).to_owned()))).await?;
+        if found.is_none() && lock.is_some() && txn.options().isolation != Isolation::Serializable {
+            // The newest state has no such row; nothing was locked, so nothing is promised for later.
+            return Ok(());
+        }
         self.note_reads(txn, vec![(id, found.unwrap_or_default())]).await
     }
 

@@ -144,7 +144,7 @@ impl NodeRun {
         // What relaxed durability had not flushed goes with the process already.
         match self.config.durability {
             Durability::Relaxed => self.doubt(),
-            Durability::Fsync => self.certain(),
+            Durability::Fsync => entries::certain(&self.owners),
         }
         if self.rng.random_bool(0.7) {
             self.disk.power_failure()
@@ -157,11 +157,7 @@ impl NodeRun {
     fn doubt(&self) {
         self.history.lock().doubt();
         self.transfers.lock().doubt();
-    }
-
-    fn certain(&self) {
-        entries::certain(&self.owners);
-        self.made.lock().certain();
+        self.made.lock().doubt();
     }
 
     fn live(&mut self, runtime: &SimRuntime, transactions: u64) -> Result<(), Ended> {
@@ -174,7 +170,7 @@ impl NodeRun {
             let end = db.clone();
             self.finish(runtime, "checkpoint", async move { end.checkpoint().await })?;
         }
-        self.certain();
+        entries::certain(&self.owners);
         self.check(runtime, &db, "at the end")?;
         if self.rng.random_bool(0.3) {
             let end = db.clone();
@@ -188,7 +184,10 @@ impl NodeRun {
             Ok(db) => Ok(db),
             Err(error) => {
                 let full = matches!(error, NodeError::DiskFull(_));
-                assert!(full || runtime.crashed().is_some() || is_planned(&error), "the database does not open: {error}");
+                assert!(
+                    full || runtime.crashed().is_some() || is_planned(&error),
+                    "the database does not open: {error}"
+                );
                 Err(Ended)
             }
         }

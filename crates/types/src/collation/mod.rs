@@ -13,13 +13,9 @@
 //!
 //! The tables in `tables/` are frozen, since keys on disk hold their weights. `tools/collation_tables.py` made them: 0900 from
 //! `allkeys-9.0.0.txt`, the other two from what MariaDB 10.11, which shares them with MySQL, answers for every character of the basic plane.
-//!
-//! **Sort keys.** [`Collation::sort_key`] gives bytes whose order is the collation's. PAD SPACE makes that less than obvious: `'a\t' < 'a' < 'ab'`, though
-//! `'a'` is a prefix of both, because the shorter text compares as if spaces followed. So a key ends with the weight of a space and the byte 1, and every
-//! space inside has a byte behind its weight that says whether the next other character is below (0) or above (2) a space. Keys of PAD SPACE
-//! collations are therefore never a prefix of one another; those of NO PAD ones may be.
 
 mod names;
+mod sort_key;
 mod table;
 
 #[cfg(test)]
@@ -130,9 +126,9 @@ impl Collation {
         matches!(self, Collation::Binary | Collation::Utf8mb4Bin)
     }
 
-    /// Weights of the ASCII characters, 0 for those that are ignored, for collations with 16-bit weights.
+    /// Weights of the ASCII characters by byte, for collations with 16-bit weights; 0 for what has none or is no ASCII.
     #[inline]
-    fn ascii_weights(self) -> &'static [u16; 128] {
+    fn ascii_weights(self) -> &'static [u16; 256] {
         match self {
             Collation::Utf8mb4GeneralCi => GENERAL_CI.ascii_weights(),
             Collation::Utf8mb4UnicodeCi => UNICODE_CI.ascii_weights(),
@@ -162,16 +158,6 @@ impl Collation {
         }
     }
 
-    /// Calls `emit` with every weight of a text, for collations with 16-bit weights.
-    #[inline]
-    fn text_weights(self, mut text: &[u8], mut emit: impl FnMut(u16)) {
-        while !text.is_empty() {
-            let (code, length) = first_char(text);
-            self.char_weights(code, &mut emit);
-            text = &text[length..];
-        }
-    }
-
     /// Compares valid UTF-8 (any bytes for [`Collation::Binary`]).
     pub fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
         match self {
@@ -189,7 +175,7 @@ impl Collation {
                 let (a, b) = (&a[same..], &b[same..]);
                 // As long as both have ASCII that is not ignored, one character is one weight.
                 let ascii = self.ascii_weights();
-                let weight = |byte: u8| if byte < 0x80 { ascii[usize::from(byte)] } else { 0 };
+                let weight = |byte: u8| ascii[usize::from(byte)];
                 let mut equal = 0;
                 for (x, y) in a.iter().zip(b) {
                     let (x, y) = (weight(*x), weight(*y));
@@ -243,185 +229,6 @@ impl Collation {
     /// The 16-bit weights of a text, character after character; empty for binary collations, which have none. For WEIGHT_STRING and searches.
     pub fn weights(self, text: &[u8]) -> impl Iterator<Item = u16> {
         Weights::new(self, if self.is_binary() { &[] } else { text })
-    }
-
-    /// Appends the weight string of valid UTF-8 `text` (bytes themselves for Binary): equal strings give equal bytes, and byte
-    /// order is collation order, PAD SPACE included. Between PAD SPACE keys neither is a prefix of the other.
-    pub fn sort_key(self, text: &[u8], out: &mut Vec<u8>) {
-        match self {
-            Collation::Binary => out.extend_from_slice(text),
-            Collation::Utf8mb4Bin => self.emit_key(text, |bytes| out.extend_from_slice(bytes)),
-            Collation::Utf8mb40900AiCi => {
-                let mut rest = text;
-                while !rest.is_empty() {
-                    rest = append_ascii(UCA_0900.ascii_weights(), None, rest, out);
-                    if !rest.is_empty() {
-                        let (code, length) = first_char(rest);
-                        weights_0900(code, &mut |weight| out.extend_from_slice(&weight.to_be_bytes()));
-                        rest = &rest[length..];
-                    }
-                }
-            }
-            _ => {
-                let (ascii, space) = (self.ascii_weights(), self.space());
-                let mut padding = Padding::new(space);
-                let mut rest = text;
-                while !rest.is_empty() {
-                    if padding.held == 0 {
-                        rest = append_ascii(ascii, Some(space), rest, out);
-                    }
-                    if !rest.is_empty() {
-                        let (code, length) = first_char(rest);
-                        let mut append = |weight: u16, mark: Option<u8>| {
-                            out.extend_from_slice(&weight.to_be_bytes());
-                            out.extend(mark);
-                        };
-                        self.char_weights(code, &mut |weight| padding.push(weight, &mut append));
-                        rest = &rest[length..];
-                    }
-                }
-                out.extend_from_slice(&space.to_be_bytes());
-                out.push(PAD_END);
-            }
-        }
-    }
-
-    /// Calls `emit` with the pieces of the sort key, in order.
-    #[inline]
-    pub(crate) fn emit_key(self, text: &[u8], mut emit: impl FnMut(&[u8])) {
-        match self {
-            Collation::Binary => emit(text),
-            Collation::Utf8mb40900AiCi => {
-                let mut chunk = Chunk::new(emit);
-                self.text_weights(text, |weight| chunk.push(weight, None));
-                chunk.flush();
-            }
-            Collation::Utf8mb4Bin => {
-                let mut rest = trim_spaces(text);
-                while let Some(space) = rest.iter().position(|byte| *byte == b' ') {
-                    emit(&rest[..space]);
-                    let spaces = &rest[space..];
-                    let count = spaces.iter().take_while(|byte| **byte == b' ').count();
-                    rest = &spaces[count..];
-                    let mark = if rest[0] < b' ' { PAD_BELOW } else { PAD_ABOVE };
-                    for _ in 0..count {
-                        emit(&[b' ', mark]);
-                    }
-                }
-                emit(rest);
-                emit(&[b' ', PAD_END]);
-            }
-            Collation::Utf8mb4GeneralCi | Collation::Utf8mb4UnicodeCi => {
-                let mut chunk = Chunk::new(emit);
-                let mut padding = Padding::new(self.space());
-                self.text_weights(text, |weight| padding.push(weight, &mut |weight, mark| chunk.push(weight, mark)));
-                chunk.push(self.space(), Some(PAD_END));
-                chunk.flush();
-            }
-        }
-    }
-
-    /// Appends a prefix that the sort keys of all texts beginning with `text` share: the lower end of the range for LIKE 'text%'
-    /// (its upper end is [`prefix_successor`](crate::key::prefix_successor)). Under PAD SPACE, spaces at the end of `text` are left out, so the range is wider than the pattern.
-    pub fn sort_key_prefix(self, text: &[u8], out: &mut Vec<u8>) {
-        let start = out.len();
-        let text = if self.pad_space() { trim_spaces(text) } else { text };
-        self.sort_key(text, out);
-        if self.pad_space() {
-            // Without the mark of the end, but what weighs like a space (U+00A0) was dropped before it already.
-            let mark = if self == Collation::Utf8mb4Bin { 2 } else { 3 };
-            out.truncate((out.len() - mark).max(start));
-        }
-    }
-}
-
-/// Appends the weights of the ASCII characters at the beginning of `text` and returns what follows. Those without weight are ignored; with a
-/// `stop`, both they and those that weigh `stop` end the run instead.
-#[inline]
-fn append_ascii<'a>(ascii: &[u16; 128], stop: Option<u16>, text: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
-    let weight = |byte: u8| ascii[usize::from(byte & 0x7F)];
-    let length = match stop {
-        None => text.iter().position(|byte| *byte >= 0x80),
-        Some(stop) => text.iter().position(|byte| {
-            let weight = weight(*byte);
-            *byte >= 0x80 || weight == stop || weight == 0
-        }),
-    };
-    let (run, rest) = text.split_at(length.unwrap_or(text.len()));
-    let start = out.len();
-    out.resize(start + 2 * run.len(), 0);
-    let mut end = start;
-    for byte in run {
-        // What is ignored is written over by the next.
-        let weight = weight(*byte);
-        out[end..end + 2].copy_from_slice(&weight.to_be_bytes());
-        end += if weight == 0 { 0 } else { 2 };
-    }
-    out.truncate(end);
-    rest
-}
-
-/// Gathers weights, so that they are given out in larger pieces.
-struct Chunk<E> {
-    bytes: [u8; 64],
-    length: usize,
-    emit: E,
-}
-
-impl<E: FnMut(&[u8])> Chunk<E> {
-    fn new(emit: E) -> Self {
-        Chunk { bytes: [0; 64], length: 0, emit }
-    }
-
-    #[inline]
-    fn push(&mut self, weight: u16, mark: Option<u8>) {
-        if self.length + 3 > self.bytes.len() {
-            self.flush();
-        }
-        self.bytes[self.length..self.length + 2].copy_from_slice(&weight.to_be_bytes());
-        self.length += 2;
-        if let Some(mark) = mark {
-            self.bytes[self.length] = mark;
-            self.length += 1;
-        }
-    }
-
-    fn flush(&mut self) {
-        (self.emit)(&self.bytes[..self.length]);
-        self.length = 0;
-    }
-}
-
-/// Marks behind the weight of a space in sort keys of PAD SPACE collations.
-const PAD_BELOW: u8 = 0;
-const PAD_END: u8 = 1;
-const PAD_ABOVE: u8 = 2;
-
-/// Holds spaces back until it is known what follows them; those at the end are never given out.
-struct Padding<W> {
-    space: W,
-    held: usize,
-}
-
-impl<W: Ord + Copy> Padding<W> {
-    fn new(space: W) -> Self {
-        Padding { space, held: 0 }
-    }
-
-    #[inline]
-    fn push(&mut self, weight: W, emit: &mut impl FnMut(W, Option<u8>)) {
-        if weight == self.space {
-            self.held += 1;
-            return;
-        }
-        if self.held > 0 {
-            let mark = if weight < self.space { PAD_BELOW } else { PAD_ABOVE };
-            for _ in 0..self.held {
-                emit(self.space, Some(mark));
-            }
-            self.held = 0;
-        }
-        emit(weight, None);
     }
 }
 

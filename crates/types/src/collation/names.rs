@@ -44,10 +44,14 @@ impl Collation {
     pub const fn from_mysql_id(id: u16) -> Option<Collation> {
         Some(match id {
             63 => Collation::Binary,
-            46 | 47 | 65 | 76 | 83 | 278 | 305 | 309 => Collation::Utf8mb4Bin,
-            5 | 8 | 11 | 15 | 31 | 33 | 45 | 48 | 49 | 94 | 223 => Collation::Utf8mb4GeneralCi,
+            46 | 47 | 49 | 65 | 83 => Collation::Utf8mb4Bin,
+            5 | 8 | 11 | 15 | 31 | 33 | 45 | 48 | 76 | 94 | 223 => Collation::Utf8mb4GeneralCi,
             192..=215 | 224..=247 => Collation::Utf8mb4UnicodeCi,
-            255..=277 | 296..=304 | 306..=308 | 310..=323 => Collation::Utf8mb40900AiCi,
+            // Up to 304 the case-sensitive ones of each language, then 0900_as_ci, then they alternate; 308 is Chinese, 309 is 0900_bin.
+            255..=277 | 305 => Collation::Utf8mb40900AiCi,
+            278..=304 | 308 | 309 => Collation::Utf8mb4Bin,
+            306 | 307 | 310..=323 if id.is_multiple_of(2) => Collation::Utf8mb40900AiCi,
+            306 | 307 | 310..=323 => Collation::Utf8mb4Bin,
             _ => return None,
         })
     }

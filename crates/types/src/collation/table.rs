@@ -37,7 +37,7 @@ const INDEX: usize = 2;
 /// Characters and their weights of one version of the Unicode collation algorithm.
 pub struct UcaTable {
     words: &'static [u16],
-    ascii: [u16; 128],
+    ascii: [u16; 256],
     /// Where the offsets of the sequences begin, and their weights.
     offsets: usize,
     weights: usize,
@@ -46,10 +46,10 @@ pub struct UcaTable {
 impl UcaTable {
     const fn new(words: &'static [u16]) -> Self {
         let offsets = INDEX + BLOCKS + words[0] as usize * 256;
-        let mut ascii = [0; 128];
+        let mut ascii = [0; 256];
         let page = INDEX + BLOCKS + (words[INDEX] as usize - 1) * 256;
         let mut i = 0;
-        while i < ascii.len() {
+        while i < 128 {
             ascii[i] = words[page + i];
             assert!(ascii[i] < FIRST_SEQUENCE, "an ASCII character has one weight or none");
             i += 1;
@@ -57,9 +57,9 @@ impl UcaTable {
         UcaTable { words, ascii, offsets, weights: offsets + words[1] as usize + 1 }
     }
 
-    /// The weights of the ASCII characters, 0 for those that are ignored.
+    /// The weights of the ASCII characters by byte; 0 for those that are ignored, and for bytes that are no ASCII.
     #[inline]
-    pub fn ascii_weights(&self) -> &[u16; 128] {
+    pub fn ascii_weights(&self) -> &[u16; 256] {
         &self.ascii
     }
 
@@ -86,12 +86,12 @@ impl UcaTable {
 /// One weight for every character of the basic plane.
 pub struct GeneralTable {
     words: &'static [u16],
-    ascii: [u16; 128],
+    ascii: [u16; 256],
 }
 
 impl GeneralTable {
     const fn new(words: &'static [u16]) -> Self {
-        let mut ascii = [0; 128];
+        let mut ascii = [0; 256];
         let mut code = 0;
         while code < 128 {
             ascii[code as usize] = weight(words, code);
@@ -100,9 +100,9 @@ impl GeneralTable {
         GeneralTable { words, ascii }
     }
 
-    /// The weights of the ASCII characters. U+0000 weighs 0 and is not ignored, so it is not of use here.
+    /// The weights of the ASCII characters by byte; 0 for bytes that are no ASCII, and for U+0000, which weighs 0 and is not ignored.
     #[inline]
-    pub fn ascii_weights(&self) -> &[u16; 128] {
+    pub fn ascii_weights(&self) -> &[u16; 256] {
         &self.ascii
     }
 

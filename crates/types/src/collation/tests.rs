@@ -111,6 +111,18 @@ fn names_and_numbers() {
     ] {
         assert_eq!(Collation::from_name(name), expected, "{name}");
     }
+    for (id, expected) in [
+        (8, Some(Collation::Utf8mb4GeneralCi)),
+        (33, Some(Collation::Utf8mb4GeneralCi)),
+        (246, Some(Collation::Utf8mb4UnicodeCi)),
+        (278, Some(Collation::Utf8mb4Bin)),
+        (305, Some(Collation::DEFAULT)),
+        (322, Some(Collation::DEFAULT)),
+        (323, Some(Collation::Utf8mb4Bin)),
+        (1, None),
+    ] {
+        assert_eq!(Collation::from_mysql_id(id), expected, "{id}");
+    }
     assert_eq!(Collation::from_charset("UTF8MB4"), Some(Collation::DEFAULT));
     assert_eq!(Collation::from_charset("latin1"), Some(Collation::Utf8mb4GeneralCi));
     assert_eq!(Collation::from_charset("big5"), None);
