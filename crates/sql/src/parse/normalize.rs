@@ -221,7 +221,7 @@ mod tests {
 
     fn normal(sql: &str) -> Option<(String, Vec<Value>)> {
         let mut out = Normal::default();
-        normalize(sql, Mode::default(), &mut out).then(|| (out.text, out.parameters))
+        normalize(sql, Mode::default(), &mut out).then_some((out.text, out.parameters))
     }
 
     fn text(sql: &str) -> String {
