@@ -28,11 +28,13 @@ thread_local! {
 impl Transaction {
     /// Commits; at `fsync` returns when the commit, and all that it read, is on disk.
     pub async fn commit(mut self) -> Result<(), NodeError> {
-        match self.append().await? {
-            None => self.node.wait_durable(self.observed).await,
-            Some(_) if !self.node.is_fsync() => Ok(()),
+        match self.append().await {
+            Ok(None) => self.node.wait_durable(self.observed).await,
+            Ok(Some(_)) if !self.node.is_fsync() => Ok(()),
             // All that it read was appended before it.
-            Some(end) => self.node.group.wait(Target::Position(end)).await,
+            Ok(Some(end)) => self.node.group.wait(Target::Position(end)).await,
+            // An error is an answer too.
+            Err(error) => self.node.wait_durable(self.observed).await.and(Err(error)),
         }
     }
 
