@@ -140,12 +140,26 @@ struct State {
 enum Inner {
     Count(u64),
     /// Exact integers; spills into `Exact` when it leaves 128 bits.
-    Integer { sum: i128, count: u64 },
-    Exact { sum: Decimal, count: u64 },
-    Double { sum: f64, count: u64 },
-    Extreme { best: Option<Value>, key: Vec<u8> },
+    Integer {
+        sum: i128,
+        count: u64,
+    },
+    Exact {
+        sum: Decimal,
+        count: u64,
+    },
+    Double {
+        sum: f64,
+        count: u64,
+    },
+    Extreme {
+        best: Option<Value>,
+        key: Vec<u8>,
+    },
     /// Pieces with the key of the call's own ORDER BY, in the order they came.
-    Concat { pieces: Vec<(Box<[u8]>, Box<[u8]>)> },
+    Concat {
+        pieces: Vec<(Box<[u8]>, Box<[u8]>)>,
+    },
 }
 
 impl State {
@@ -237,12 +251,7 @@ impl State {
         }
     }
 
-    fn finish(
-        self,
-        aggregate: &Aggregate,
-        concat_limit: usize,
-        context: &mut Context,
-    ) -> Result<Value, MysqlError> {
+    fn finish(self, aggregate: &Aggregate, concat_limit: usize, context: &mut Context) -> Result<Value, MysqlError> {
         let average = aggregate.function == AggregateFunction::Avg;
         let exact = |sum: Decimal, count: u64| -> Result<Value, MysqlError> {
             if count == 0 {
@@ -337,9 +346,27 @@ fn push_value(
             let less = function == AggregateFunction::Min;
             let better = match (best.as_ref().map(Value::as_ref), value) {
                 (None, _) => true,
-                (Some(ValueRef::Int(known)), ValueRef::Int(v)) => if less { v < known } else { v > known },
-                (Some(ValueRef::UInt(known)), ValueRef::UInt(v)) => if less { v < known } else { v > known },
-                (Some(ValueRef::Decimal(known)), ValueRef::Decimal(v)) => if less { v < known } else { v > known },
+                (Some(ValueRef::Int(known)), ValueRef::Int(v)) => {
+                    if less {
+                        v < known
+                    } else {
+                        v > known
+                    }
+                }
+                (Some(ValueRef::UInt(known)), ValueRef::UInt(v)) => {
+                    if less {
+                        v < known
+                    } else {
+                        v > known
+                    }
+                }
+                (Some(ValueRef::Decimal(known)), ValueRef::Decimal(v)) => {
+                    if less {
+                        v < known
+                    } else {
+                        v > known
+                    }
+                }
                 (Some(known), v) => {
                     if key.is_empty() {
                         append_key(known, ty, false, key);
@@ -371,7 +398,9 @@ fn number(value: ValueRef<'_>) -> f64 {
         ValueRef::Double(v) => v,
         ValueRef::Decimal(v) => v.to_f64(),
         ValueRef::Date(v) => f64::from(v.to_number()),
-        ValueRef::Time(v) => v.to_number() as f64 + f64::from(v.microsecond()) / 1e6 * if v.is_negative() { -1.0 } else { 1.0 },
+        ValueRef::Time(v) => {
+            v.to_number() as f64 + f64::from(v.microsecond()) / 1e6 * if v.is_negative() { -1.0 } else { 1.0 }
+        }
         ValueRef::DateTime(v) => v.to_number() as f64 + f64::from(v.microsecond()) / 1e6,
         ValueRef::Timestamp(v) => v as f64,
         ValueRef::Str(v) => parse_double_prefix(v.as_bytes()).value,

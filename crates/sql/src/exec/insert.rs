@@ -351,12 +351,7 @@ impl Insert<'_> {
 }
 
 /// NULL for a column that takes none: an error, or where allowed the type's zero and a warning.
-pub(crate) fn not_null(
-    column: &str,
-    ty: &DataType,
-    lenient: bool,
-    context: &mut Context,
-) -> Result<Value, MysqlError> {
+pub(crate) fn not_null(column: &str, ty: &DataType, lenient: bool, context: &mut Context) -> Result<Value, MysqlError> {
     let message = format!("Column '{column}' cannot be null");
     if !lenient {
         return Err(MysqlError::new(codes::BAD_NULL, message));
@@ -419,12 +414,8 @@ fn check_length(value: &Value, column: &rauk_types::Column, row_number: u64) -> 
 /// Keys have a largest size in bytes, whatever the number of characters.
 pub(crate) fn check_keys(schema: &TableSchema, key_defs: &[KeyDef], values: &[Value]) -> Result<(), MysqlError> {
     for (index, key_def) in schema.indexes.iter().zip(key_defs) {
-        let text: usize = index
-            .parts
-            .iter()
-            .filter_map(|p| values[p.column].as_ref().as_bytes())
-            .map(<[u8]>::len)
-            .sum();
+        let text: usize =
+            index.parts.iter().filter_map(|p| values[p.column].as_ref().as_bytes()).map(<[u8]>::len).sum();
         if text * WORST_KEY_GROWTH <= MAX_KEY_BYTES - 256 {
             continue;
         }

@@ -40,7 +40,10 @@ pub(crate) enum Test {
     Between(Expr, Expr),
     Like(Expr, Option<char>),
     /// One of several tuples of values.
-    Tuples { columns: Vec<usize>, rows: Vec<Vec<Expr>> },
+    Tuples {
+        columns: Vec<usize>,
+        rows: Vec<Vec<Expr>>,
+    },
 }
 
 /// Takes AND apart.
@@ -216,8 +219,7 @@ fn or_sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
     candidates.sort_unstable();
     candidates.dedup();
     for table in candidates {
-        let mut columns: Vec<usize> =
-            fixed[0].0.iter().filter(|s| s.table == table).map(|s| s.column).collect();
+        let mut columns: Vec<usize> = fixed[0].0.iter().filter(|s| s.table == table).map(|s| s.column).collect();
         columns.sort_unstable();
         columns.dedup();
         for (branch, _) in &fixed[1..] {
@@ -263,14 +265,7 @@ fn or_sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
                 None => return,
             }
         }
-        out.push(Sarg {
-            conjunct,
-            table,
-            column: usize::MAX,
-            test: Test::Tuples { columns, rows },
-            needs,
-            exact,
-        });
+        out.push(Sarg { conjunct, table, column: usize::MAX, test: Test::Tuples { columns, rows }, needs, exact });
     }
 }
 
@@ -293,9 +288,7 @@ fn usable(target: &Expr, value: &Expr, by: Comparison) -> Option<bool> {
         Comparison::Text(collation) if column.is_text() && column.kind != TypeKind::Json => {
             (collation == column.collation && (value.is_text() || null)).then_some(value.kind != TypeKind::Json)
         }
-        Comparison::Bytes if column.is_bytes() => {
-            (value.is_bytes() || value.is_text() || null).then_some(true)
-        }
+        Comparison::Bytes if column.is_bytes() => (value.is_bytes() || value.is_text() || null).then_some(true),
         Comparison::DateTime => match column.kind {
             TypeKind::Date | TypeKind::DateTime if value.is_temporal() && value.kind != TypeKind::Time => Some(true),
             TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp => {
@@ -378,4 +371,3 @@ fn strict_tables(expr: &Expr, out: &mut Vec<usize>) {
         _ => {}
     }
 }
-
