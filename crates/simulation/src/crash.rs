@@ -6,7 +6,6 @@ use rauk_log::fault;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
-use std::rc::Rc;
 
 /// What is set up before a life begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +16,8 @@ pub enum Plan {
     Operation(u64),
     /// The machine stops at the n-th fault point that is met.
     Point(u64),
+    /// The machine stops when this fault point is met the n-th time.
+    At(&'static str, u64),
     /// The n-th sync of a file fails.
     FailSync(u64),
     /// The n-th write fails.
@@ -50,29 +51,31 @@ pub fn points_met() -> BTreeMap<&'static str, u64> {
 /// A plan at work. Dropping it ends the faults of its fault points.
 pub struct Armed {
     _local: fault::Local,
-    /// Where the machine stopped, if it was at a fault point.
-    pub stopped_at: Rc<Cell<Option<&'static str>>>,
 }
 
 pub fn arm(plan: Plan, disk: &SimDisk) -> Armed {
     disk.stop_at(if let Plan::Operation(n) = plan { Some(n) } else { None });
     disk.fail_sync_at(if let Plan::FailSync(n) = plan { Some(n) } else { None });
     disk.fail_write_at(if let Plan::FailWrite(n) = plan { Some(n) } else { None });
-    let at = if let Plan::Point(n) = plan { n } else { 0 };
+    let (at, only) = match plan {
+        Plan::Point(n) => (n, None),
+        Plan::At(name, n) => (n, Some(name)),
+        _ => (0, None),
+    };
     let (disk, hits) = (disk.clone(), Cell::new(0));
-    let stopped_at = Rc::new(Cell::new(None));
-    let stopped = stopped_at.clone();
     let local = fault::Local::new(move |name| {
         MET.with_borrow_mut(|met| *met.entry(name).or_default() += 1);
+        if only.is_some_and(|only| only != name) {
+            return Ok(());
+        }
         hits.set(hits.get() + 1);
         if hits.get() == at {
-            stopped.set(Some(name));
             disk.stop();
             return Err(io::Error::other(format!("simulated stop at {name}")));
         }
         Ok(())
     });
-    Armed { _local: local, stopped_at }
+    Armed { _local: local }
 }
 
 /// Completes the end of a life: the power fails, or only the process ends.
