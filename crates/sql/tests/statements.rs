@@ -76,7 +76,7 @@ fn access_paths() {
     assert_eq!(s.path("SELECT * FROM p ORDER BY age LIMIT 3"), "index by_age");
     assert_eq!(s.path("SELECT * FROM p ORDER BY age DESC, name DESC LIMIT 3"), "index by_age");
     assert_eq!(s.path("SELECT * FROM p ORDER BY age DESC, name LIMIT 3"), "ALL NULL");
-    assert_eq!(s.path("SELECT MAX(age) FROM p"), "index by_age");
+    assert_eq!(s.path("SELECT MAX(age) FROM p"), "range by_age");
     assert_eq!(s.path("SELECT * FROM p IGNORE INDEX (by_age) WHERE age = 3"), "ALL NULL");
     assert_eq!(s.path("SELECT * FROM p USE INDEX (by_city) WHERE age = 3 AND city = 'x'"), "ref by_city");
     assert_eq!(s.path("SELECT * FROM p WHERE (age, name) IN ((1,'a'),(2,'b'))"), "range by_age");

@@ -137,6 +137,12 @@ struct State {
     seen: Option<FxHashSet<Box<[u8]>>>,
 }
 
+/// A piece of GROUP_CONCAT.
+struct Piece {
+    key: Box<[u8]>,
+    text: Box<[u8]>,
+}
+
 enum Inner {
     Count(u64),
     /// Exact integers; spills into `Exact` when it leaves 128 bits.
@@ -158,7 +164,7 @@ enum Inner {
     },
     /// Pieces with the key of the call's own ORDER BY, in the order they came.
     Concat {
-        pieces: Vec<(Box<[u8]>, Box<[u8]>)>,
+        pieces: Vec<Piece>,
     },
 }
 
@@ -237,7 +243,7 @@ impl State {
                     with_value(expr, row, context, |value| append_key(value, &expr.ty, *descending, &mut key))?;
                 }
                 memory.take(piece.len() + key.len() + 32)?;
-                pieces.push((key.into_boxed_slice(), piece.into_boxed_slice()));
+                pieces.push(Piece { key: key.into_boxed_slice(), text: piece.into_boxed_slice() });
                 Ok(())
             }
             _ => {
@@ -258,8 +264,8 @@ impl State {
                 return Ok(Value::Null);
             }
             let value = if average {
-                // MySQL divides with four digits more than the argument has.
-                sum.checked_div(&Decimal::from(count), 4).and_then(|v| v.rescale(aggregate.ty.scale))
+                // With guard digits, as every division inside an expression; they go when the value leaves it.
+                sum.checked_div_guarded(&Decimal::from(count), 4)
             } else {
                 sum.rescale(aggregate.ty.scale)
             };
@@ -277,15 +283,15 @@ impl State {
             Inner::Concat { pieces } if pieces.is_empty() => Ok(Value::Null),
             Inner::Concat { mut pieces } => {
                 if !aggregate.order_by.is_empty() {
-                    pieces.sort_by(|a, b| a.0.cmp(&b.0));
+                    pieces.sort_by(|a, b| a.key.cmp(&b.key));
                 }
                 let separator = aggregate.separator.as_deref().unwrap_or(",").as_bytes();
                 let mut text = Vec::new();
-                for (number, (_, piece)) in pieces.iter().enumerate() {
+                for (number, piece) in pieces.iter().enumerate() {
                     if number > 0 {
                         text.extend_from_slice(separator);
                     }
-                    text.extend_from_slice(piece);
+                    text.extend_from_slice(&piece.text);
                     if text.len() > concat_limit {
                         let mut end = concat_limit;
                         while !aggregate.ty.is_bytes() && end > 0 && text[end] & 0xC0 == 0x80 {
