@@ -16,13 +16,19 @@ use std::time::Duration;
 
 /// Every fault point there is, sorted.
 pub const ALL: &[&str] = &[
+    "checkpoint.after_manifest",
+    "checkpoint.after_rows",
     "checkpoint.before_create",
     "checkpoint.before_finish",
     "checkpoint.before_publish",
     "checkpoint.before_remove",
     "checkpoint.before_sync",
+    "checkpoint.begin",
     "checkpoint.block",
     "checkpoint.read.block",
+    "commit.after_append",
+    "commit.before_append",
+    "ddl.after_switch",
     "ddl.before_switch",
     "ddl.index",
     "ddl.step",
@@ -31,6 +37,8 @@ pub const ALL: &[&str] = &[
     "journal.append.before_write",
     "journal.compact.before",
     "journal.open.before_cut",
+    "recovery.after_checkpoint",
+    "recovery.after_redo",
     "redo.append",
     "redo.flush.after_sync",
     "redo.flush.before_publish",

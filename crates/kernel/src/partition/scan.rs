@@ -96,7 +96,7 @@ impl Partition {
         if is_empty(low, high) {
             return Ok(ScanEnd::Finished);
         }
-        let (mut end, mut left) = (ScanEnd::Finished, slice);
+        let (mut end, mut left) = (ScanEnd::Finished, slice.max(1));
         fragment.indexes[at].tree.scan(low, high, request.reverse, after, &mut |key, id| {
             visit(key);
             left -= 1;

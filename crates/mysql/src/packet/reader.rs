@@ -153,10 +153,11 @@ impl PacketReader {
             self.start = 0;
         }
         if self.end == self.buffer.len() {
-            // A frame longer than the buffer: grow with what has arrived, up to the frame's end.
+            // A frame longer than the buffer: grow with what has arrived, to the frame's end if that is near.
             let unread = &self.buffer[self.start..self.end];
             let length = u32::from_le_bytes([unread[0], unread[1], unread[2], 0]) as usize;
-            let wanted = (HEADER + length + pool::SIZE).min(self.buffer.len() * 2).max(self.buffer.len() + HEADER);
+            let now = self.buffer.len();
+            let wanted = (HEADER + length + pool::SIZE).clamp(now + now / 2, now * 2);
             // Fresh zeroed memory costs nothing until it is used.
             let mut grown = vec![0; wanted];
             grown[..self.end].copy_from_slice(&self.buffer);

@@ -5,7 +5,7 @@
 //! fills a new table and puts it in the old one's place.
 
 use super::Exclusive;
-use super::build::{self, Building, FILL_ROWS, Reader, duplicate_entry, fault_point};
+use super::build::{self, Building, FILL_ROWS, Reader, duplicate_entry, fault_error};
 use crate::database::{Database, TableHandle};
 use crate::error::NodeError;
 use crate::executor::Class;
@@ -13,6 +13,7 @@ use crate::node::Node;
 use crate::table::{TableInfo, entries};
 use crate::transaction::InsertOutcome;
 use rauk_kernel::{RowId, Stop};
+use rauk_log::fault;
 use rauk_manage::JobStep;
 use rauk_types::{IndexId, IndexKind, MysqlError, RowLayout, TableId, TableSchema, Value};
 use std::sync::Arc;
@@ -220,7 +221,7 @@ fn altered_info(node: &Node, old: &TableInfo, new: &Arc<TableSchema>, made: &[Ar
 /// Fills an ordered index in every partition, slice by slice.
 async fn build_ordered(node: &Arc<Node>, table: &TableSchema, index: IndexId) -> Result<(), NodeError> {
     for partition in 0..node.partition_count() {
-        fault_point("ddl.index")?;
+        fault::point("ddl.index").map_err(fault_error)?;
         let mut next = Some(RowId(0));
         while let Some(from) = next {
             let built = node

@@ -53,7 +53,7 @@ impl Building {
     }
 
     pub fn step(&mut self, step: JobStep) -> Result<(), NodeError> {
-        fault_point("ddl.step")?;
+        fault::point("ddl.step").map_err(fault_error)?;
         self.node.change_catalog(&Command::JobStep { job: self.job.id, step })?;
         self.job.step = step;
         Ok(())
@@ -68,9 +68,11 @@ impl Building {
     ) -> Result<(), NodeError> {
         self.node.group.flush_all().await?;
         self.step(JobStep::Filled)?;
-        fault_point("ddl.before_switch")?;
+        fault::point("ddl.before_switch").map_err(fault_error)?;
         self.node.change_catalog(&Command::Switch { job: Some(self.job.id), drop, create, replace })?;
         self.ended = true;
+        // Done and durable: only a crash can still happen here.
+        let _ = fault::point("ddl.after_switch");
         Ok(())
     }
 }
@@ -94,9 +96,9 @@ impl Drop for Building {
     }
 }
 
-/// A fault point of DDL, as an error that a client can get.
-pub(super) fn fault_point(name: &'static str) -> Result<(), NodeError> {
-    fault::point(name).map_err(|e| NodeError::DiskFull(e.to_string()))
+/// What a fault point gave, as an error that a client can get.
+pub(super) fn fault_error(error: std::io::Error) -> NodeError {
+    NodeError::DiskFull(error.to_string())
 }
 
 fn internal(node: &Arc<Node>, table: &Arc<TableInfo>) -> Transaction {

@@ -69,7 +69,9 @@ impl Source {
 
 impl Merge {
     pub fn new(request: ScanRequest, partitions: Range<u16>, limit_hint: Option<u64>) -> Merge {
-        let first_rows = limit_hint.map_or(FIRST_ROWS, |limit| (limit as usize).clamp(1, SLICE));
+        // Rows are spread evenly: of the first `n`, each partition has about its share.
+        let share = |limit: u64| (limit as usize).min(SLICE) / partitions.len() * 5 / 4 + 2;
+        let first_rows = limit_hint.map_or(FIRST_ROWS, |limit| share(limit).clamp(1, SLICE));
         let source = |partition| Source {
             partition,
             position: ScanPosition::Start,

@@ -14,7 +14,7 @@ use crate::executor::Class;
 use crate::node::Node;
 use rauk_kernel::{Partition, TxnRef, TxnState, Write};
 use rauk_log::record::CommitBuilder;
-use rauk_log::{Appended, LogError, Lsn};
+use rauk_log::{Appended, LogError, Lsn, fault};
 use rauk_types::{RowView, TxnId, key};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -183,9 +183,13 @@ fn abort_in(node: &Arc<Node>, partitions: &[u16], id: TxnId) {
 /// Appends the record; the transaction is committed, or aborted, when this returns.
 fn append(node: &Node, txn: &TxnRef, builder: &CommitBuilder) -> Result<Appended, LogError> {
     txn.status.set(TxnState::Committing);
-    let appended = node.log.append_commit(builder.payload(), |time| txn.status.set(TxnState::Committed(time)));
+    let appended = fault::point("commit.before_append")
+        .map_err(|e| LogError::DiskFull(e.to_string()))
+        .and_then(|()| node.log.append_commit(builder.payload(), |time| txn.status.set(TxnState::Committed(time))));
     match appended {
         Ok(appended) => {
+            // Committed: only a crash can still happen here.
+            let _ = fault::point("commit.after_append");
             node.registry.commits.fetch_add(1, Ordering::Relaxed);
             node.registry.commit_bytes.fetch_add(builder.payload().len() as u64, Ordering::Relaxed);
             Ok(appended)

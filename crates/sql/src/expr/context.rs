@@ -1,5 +1,6 @@
 //! What evaluation knows of its session: one per session, lent to every statement.
-use rauk_types::Value;
+use rauk_types::error::codes;
+use rauk_types::{MysqlError, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -99,4 +100,88 @@ pub struct Context {
     pub variables: Arc<dyn SystemVariables>,
     /// State of RAND() with and without seed, UUID() and the like.
     pub random_state: u64,
+}
+
+impl SqlMode {
+    /// The parts that decide how text is read.
+    pub fn parse_mode(&self) -> crate::parse::Mode {
+        crate::parse::Mode {
+            ansi_quotes: self.ansi_quotes,
+            no_backslash_escapes: self.no_backslash_escapes,
+            pipes_as_concat: self.pipes_as_concat,
+            high_not_precedence: self.high_not_precedence,
+        }
+    }
+
+    /// What is accepted as a date: of `for_storing`, NO_ZERO_DATE and NO_ZERO_IN_DATE count.
+    pub fn date_flags(&self, for_storing: bool) -> rauk_types::datetime::DateFlags {
+        rauk_types::datetime::DateFlags {
+            no_zero_date: for_storing && self.no_zero_date,
+            no_zero_in_date: for_storing && self.no_zero_in_date,
+            allow_invalid: self.allow_invalid_dates,
+        }
+    }
+}
+
+impl Context {
+    /// A session's state before its first statement, for tests and for folding constants.
+    pub fn new(variables: Arc<dyn SystemVariables>) -> Context {
+        Context {
+            parameters: Vec::new(),
+            sql_mode: SqlMode::default(),
+            now_micros: 0,
+            time_zone: jiff::tz::TimeZone::UTC,
+            collation: rauk_types::Collation::DEFAULT,
+            current_database: None,
+            user: String::new(),
+            current_user: String::new(),
+            connection_id: 0,
+            last_insert_id: 0,
+            new_last_insert_id: None,
+            row_count: 0,
+            found_rows: 0,
+            user_variables: HashMap::new(),
+            warnings: Vec::new(),
+            warning_count: 0,
+            max_error_count: 1024,
+            max_allowed_packet: 64 << 20,
+            strict_statement: false,
+            variables,
+            random_state: 0,
+        }
+    }
+
+    /// Notes a warning.
+    pub fn warn(&mut self, code: u16, message: String) {
+        self.push_warning(WarningLevel::Warning, code, message);
+    }
+
+    pub fn push_warning(&mut self, level: WarningLevel, code: u16, message: String) {
+        self.warning_count += 1;
+        if self.warnings.len() < self.max_error_count {
+            self.warnings.push(Warning { level, code, message });
+        }
+    }
+
+    /// A warning, or the error that it is inside a strict INSERT, UPDATE or DELETE.
+    pub fn warn_or_fail(&mut self, code: u16, message: String) -> Result<(), MysqlError> {
+        if self.strict_statement {
+            return Err(MysqlError::new(code, message));
+        }
+        self.warn(code, message);
+        Ok(())
+    }
+
+    /// `Truncated incorrect DOUBLE value: 'abc'`.
+    pub fn truncated(&mut self, kind: &str, text: &str) -> Result<(), MysqlError> {
+        self.warn_or_fail(codes::TRUNCATED_WRONG_VALUE, format!("Truncated incorrect {kind} value: '{text}'"))
+    }
+
+    /// A division by zero gives NULL; what sql_mode makes of it besides.
+    pub fn division_by_zero(&mut self) -> Result<(), MysqlError> {
+        if !self.sql_mode.error_for_division_by_zero {
+            return Ok(());
+        }
+        self.warn_or_fail(codes::DIVISION_BY_ZERO, "Division by 0".to_string())
+    }
 }

@@ -1,13 +1,52 @@
 //! Typed expressions: the one meaning of every operator and function.
 //!
-//! [`bind`] turns sqlparser's expressions into [`Expr`]s whose type, nullability and collation are known; evaluation follows MySQL's rules of
-//! coercion and comparison. Executors give rows through [`Columns`].
+//! ```text
+//! bind       sqlparser's tree → [`Expr`]: names resolved, types and collations derived, comparisons decided, constants folded
+//! types      MySQL's rules for result types and collations
+//! eval       the evaluator; compare, arithmetic, pattern, cast, interval: what its nodes do
+//! convert    values between types with MySQL's truncation warnings
+//! column     values into columns: the errors and warnings of INSERT and UPDATE
+//! functions  the registry: one entry a function, by subject
+//! display    expressions as EXPLAIN and error messages print them
+//! ```
+//! **Values and types.** An integer is `Int` or `UInt` as its type says; a TIMESTAMP column is a `DateTime` of the session's time zone as soon as it
+//! is read; JSON is text. A value may be narrower than its type says, never wider.
+//!
+//! **Comparisons** are decided when binding ([`Comparison`]): integers, decimals, doubles, text by a collation, bytes, dates. The evaluator borrows
+//! both sides ([`Val`]) and copies nothing, so that `id = ?` or `name < 'x'` costs no allocation.
+//!
+//! Row comparisons are gone after binding: `(a, b) = (1, 2)` is `a = 1 AND b = 2`, `(a, b) < (1, 2)` is `a < 1 OR (a = 1 AND b < 2)`.
+//!
+//! Left out: subqueries (the planner refuses or rewrites them before), window functions, full-text search, JSON functions but JSON_VALID.
 
+mod arithmetic;
+mod bind;
+mod cast;
+mod column;
+mod compare;
 pub mod context;
+mod convert;
+mod display;
+mod eval;
+mod functions;
+mod interval;
+mod pattern;
+mod types;
+mod value;
 
+#[cfg(test)]
+mod tests;
+
+pub use column::convert_for_column;
+pub use compare::compare_values;
 pub use context::Context;
+pub use value::Val;
 
-use rauk_types::{DataType, MysqlError, Value, ValueRef};
+use bind::converted as bind_converted;
+use functions::Function;
+use interval::Unit;
+use pattern::{LikePattern, RegexpPattern};
+use rauk_types::{Collation, DataType, MysqlError, Value, ValueRef};
 use sqlparser::ast;
 
 /// The pseudo table whose "columns" are the aggregates of the present group.
@@ -16,6 +55,15 @@ pub const AGGREGATES: usize = usize::MAX;
 /// Where an expression finds column values: table by its number in FROM, column by position in its schema.
 pub trait Columns {
     fn column(&self, table: usize, column: usize) -> ValueRef<'_>;
+}
+
+/// No columns at all: for constants.
+pub struct NoColumns;
+
+impl Columns for NoColumns {
+    fn column(&self, _: usize, _: usize) -> ValueRef<'_> {
+        ValueRef::Null
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +75,66 @@ pub struct Expr {
     pub coercibility: u8,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompareOp {
+    Eq,
+    /// `<=>`: never NULL.
+    NullSafeEq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl CompareOp {
+    /// The operator with its sides exchanged: `a < b` is `b > a`.
+    pub fn flipped(self) -> CompareOp {
+        match self {
+            CompareOp::Lt => CompareOp::Gt,
+            CompareOp::Le => CompareOp::Ge,
+            CompareOp::Gt => CompareOp::Lt,
+            CompareOp::Ge => CompareOp::Le,
+            same => same,
+        }
+    }
+}
+
+/// As what two values are compared; decided by their types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Both are integers, signed or not.
+    Integer,
+    /// Exact numbers.
+    Decimal,
+    /// A double or a text is among them. An integer against a text that is one compares exactly, so that `id = '9007199254740993'` finds its row.
+    Double,
+    Text(Collation),
+    Bytes,
+    /// DATE, DATETIME, TIMESTAMP, and what is compared with them.
+    DateTime,
+    Time,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArithmeticOp {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    IntegerDivide,
+    Modulo,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BitOp {
+    And,
+    Or,
+    Xor,
+    ShiftLeft,
+    ShiftRight,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     Literal(Value),
@@ -36,7 +144,134 @@ pub enum ExprKind {
     },
     /// A `?`, or a literal that the plan cache took out; typed at bind time.
     Parameter(usize),
-    // operators, functions, CASE, IN, LIKE, CAST, variables … follow
+
+    Compare {
+        op: CompareOp,
+        by: Comparison,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
+    And(Box<Expr>, Box<Expr>),
+    Or(Box<Expr>, Box<Expr>),
+    Xor(Box<Expr>, Box<Expr>),
+    Not(Box<Expr>),
+    IsNull {
+        expr: Box<Expr>,
+        negated: bool,
+    },
+    /// IS [NOT] TRUE, IS [NOT] FALSE.
+    IsTruth {
+        expr: Box<Expr>,
+        truth: bool,
+        negated: bool,
+    },
+    Between {
+        expr: Box<Expr>,
+        negated: bool,
+        low: Box<Expr>,
+        low_by: Comparison,
+        high: Box<Expr>,
+        high_by: Comparison,
+    },
+    /// `list` holds no subquery. Every item has its own comparison; a long list of literals is sorted as well.
+    InList {
+        expr: Box<Expr>,
+        negated: bool,
+        list: Vec<(Expr, Comparison)>,
+        sorted: Option<Box<SortedList>>,
+    },
+    Like(Box<Like>),
+    Regexp(Box<Regexp>),
+
+    Arithmetic {
+        op: ArithmeticOp,
+        left: Box<Expr>,
+        right: Box<Expr>,
+        /// What error 1690 prints.
+        text: Box<str>,
+    },
+    Negate {
+        expr: Box<Expr>,
+        text: Box<str>,
+    },
+    Bit {
+        op: BitOp,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
+    BitNot(Box<Expr>),
+
+    /// CASE, with comparisons where it has an operand; IF and NULLIF too.
+    Case {
+        operand: Option<Box<Expr>>,
+        branches: Vec<CaseBranch>,
+        otherwise: Option<Box<Expr>>,
+    },
+    /// The first that is not NULL; IFNULL too.
+    Coalesce(Vec<Expr>),
+    /// Converts to the type of this expression, as CAST does.
+    Cast(Box<Expr>),
+    /// COLLATE: the value itself under another collation.
+    Collate(Box<Expr>),
+    /// `date ± INTERVAL amount unit`.
+    DateAdd {
+        date: Box<Expr>,
+        amount: Box<Expr>,
+        unit: Unit,
+        subtract: bool,
+    },
+    Function {
+        function: &'static Function,
+        arguments: Vec<Expr>,
+    },
+
+    UserVariable(Box<str>),
+    AssignVariable {
+        name: Box<str>,
+        value: Box<Expr>,
+    },
+    SystemVariable {
+        scope: crate::parse::statement::Scope,
+        name: Box<str>,
+    },
+}
+
+/// `expr LIKE pattern`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Like {
+    pub expr: Expr,
+    pub pattern: Expr,
+    pub escape: Option<char>,
+    pub negated: bool,
+    /// [`Collation::Binary`]: by bytes.
+    pub collation: Collation,
+    /// Of a literal pattern.
+    pub(crate) compiled: Option<LikePattern>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Regexp {
+    pub expr: Expr,
+    pub pattern: Expr,
+    pub negated: bool,
+    pub case_insensitive: bool,
+    /// Of a literal pattern.
+    pub(crate) compiled: Option<RegexpPattern>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CaseBranch {
+    pub when: Expr,
+    /// How `when` compares with the operand; unused without one.
+    pub by: Comparison,
+    pub then: Expr,
+}
+
+/// The literals of a long IN list in order, for a binary search.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SortedList {
+    Integers(Vec<i128>),
+    Texts(Vec<String>, Collation),
 }
 
 /// An aggregate call found while binding; its arguments are bound already.
@@ -49,6 +284,8 @@ pub struct Aggregate {
     pub ty: DataType,
     /// GROUP_CONCAT: separator.
     pub separator: Option<String>,
+    /// GROUP_CONCAT: ORDER BY, with whether it descends.
+    pub order_by: Vec<(Expr, bool)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,49 +325,214 @@ pub trait Scope {
 /// What binding needs to know besides names.
 #[derive(Clone, Debug, Default)]
 pub struct BindContext {
-    /// Types of parameters, by position.
+    /// Types of parameters, by position. A parameter beyond its end, or of type Null, is text that is converted when it is used.
     pub parameters: Vec<DataType>,
     /// collation_connection and sql_mode decide literals and operators.
     pub collation: rauk_types::Collation,
     pub sql_mode: context::SqlMode,
 }
 
-#[allow(unused_variables)]
+/// Binds an expression. Errors: those of [`Scope`], 1305 and 1582 for calls, 1267 for collations, 1235 for what Rauk has not, 1241 for rows.
 pub fn bind(expr: &ast::Expr, scope: &mut dyn Scope, context: &BindContext) -> Result<Expr, MysqlError> {
-    todo!()
+    bind::Binder::new(scope, context).bind(expr)
 }
 
-#[allow(unused_variables)]
 impl Expr {
+    /// The value for one row. Errors: those of the functions; 1690, 1365 and 1292 where strictness makes them errors.
     pub fn eval(&self, row: &dyn Columns, context: &mut Context) -> Result<Value, MysqlError> {
-        todo!()
+        eval::with_parameters(context, |parameters, context| {
+            Ok(self.value(&eval::Env { row, parameters }, context)?.into_value())
+        })
     }
 
     /// As a condition: NULL is false.
     pub fn eval_bool(&self, row: &dyn Columns, context: &mut Context) -> Result<bool, MysqlError> {
-        todo!()
+        eval::with_parameters(context, |parameters, context| {
+            Ok(self.truth(&eval::Env { row, parameters }, context)? == Some(true))
+        })
+    }
+
+    /// Gives the value to `use_value` without copying it out of the row: for sorting, grouping and sending.
+    pub fn eval_ref<R>(
+        &self,
+        row: &dyn Columns,
+        context: &mut Context,
+        use_value: impl FnOnce(ValueRef<'_>) -> R,
+    ) -> Result<R, MysqlError> {
+        eval::with_parameters(context, |parameters, context| {
+            let value = self.value(&eval::Env { row, parameters }, context)?;
+            Ok(use_value(value.as_ref()))
+        })
     }
 
     /// No column, aggregate, or function whose value changes within a statement: may be evaluated once before the scan (parameters are allowed).
     pub fn is_constant(&self) -> bool {
-        todo!()
+        let own = match &self.kind {
+            ExprKind::Column { .. } | ExprKind::AssignVariable { .. } => false,
+            ExprKind::Function { function, .. } => !function.volatile,
+            _ => true,
+        };
+        let mut constant = own;
+        self.for_each_child(&mut |child| constant = constant && child.is_constant());
+        constant
     }
 
     /// Calls `visit` on every column that the expression reads.
     pub fn for_each_column(&self, visit: &mut dyn FnMut(usize, usize)) {
-        todo!()
+        if let ExprKind::Column { table, column } = self.kind {
+            visit(table, column);
+        }
+        self.for_each_child(&mut |child| child.for_each_column(visit));
     }
-}
 
-/// Converts a value of type `from` for storing into a column of type `to`, as INSERT and UPDATE do: strict sql_mode makes errors 1264, 1265, 1292, 1366, 1406
-/// (naming column and row), otherwise the value is clipped and a warning noted.
-#[allow(unused_variables)]
-pub fn convert_for_column(
-    value: Value,
-    from: &DataType,
-    column: &rauk_types::Column,
-    row_number: u64,
-    context: &mut Context,
-) -> Result<Value, MysqlError> {
-    todo!()
+    /// Calls `visit` on the expressions right below this one.
+    pub fn for_each_child(&self, visit: &mut dyn FnMut(&Expr)) {
+        match &self.kind {
+            ExprKind::Literal(_)
+            | ExprKind::Column { .. }
+            | ExprKind::Parameter(_)
+            | ExprKind::UserVariable(_)
+            | ExprKind::SystemVariable { .. } => {}
+            ExprKind::Compare { left, right, .. }
+            | ExprKind::And(left, right)
+            | ExprKind::Or(left, right)
+            | ExprKind::Xor(left, right)
+            | ExprKind::Arithmetic { left, right, .. }
+            | ExprKind::Bit { left, right, .. } => {
+                visit(left);
+                visit(right);
+            }
+            ExprKind::Not(expr)
+            | ExprKind::IsNull { expr, .. }
+            | ExprKind::IsTruth { expr, .. }
+            | ExprKind::Negate { expr, .. }
+            | ExprKind::BitNot(expr)
+            | ExprKind::Cast(expr)
+            | ExprKind::Collate(expr)
+            | ExprKind::AssignVariable { value: expr, .. } => visit(expr),
+            ExprKind::Between { expr, low, high, .. } => {
+                visit(expr);
+                visit(low);
+                visit(high);
+            }
+            ExprKind::InList { expr, list, .. } => {
+                visit(expr);
+                list.iter().for_each(|(item, _)| visit(item));
+            }
+            ExprKind::Like(like) => {
+                visit(&like.expr);
+                visit(&like.pattern);
+            }
+            ExprKind::Regexp(regexp) => {
+                visit(&regexp.expr);
+                visit(&regexp.pattern);
+            }
+            ExprKind::Case { operand, branches, otherwise } => {
+                operand.iter().for_each(|e| visit(e));
+                for branch in branches {
+                    visit(&branch.when);
+                    visit(&branch.then);
+                }
+                otherwise.iter().for_each(|e| visit(e));
+            }
+            ExprKind::Coalesce(items) | ExprKind::Function { arguments: items, .. } => items.iter().for_each(visit),
+            ExprKind::DateAdd { date, amount, .. } => {
+                visit(date);
+                visit(amount);
+            }
+        }
+    }
+
+    /// The expression with every node below and itself given to `change`, innermost first.
+    pub fn map(mut self, change: &mut dyn FnMut(Expr) -> Expr) -> Expr {
+        self.for_each_child_mut(&mut |child| {
+            let inner = std::mem::replace(child, Expr::null());
+            *child = inner.map(change);
+        });
+        change(self)
+    }
+
+    /// As [`Expr::for_each_child`], to change them.
+    pub fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        match &mut self.kind {
+            ExprKind::Literal(_)
+            | ExprKind::Column { .. }
+            | ExprKind::Parameter(_)
+            | ExprKind::UserVariable(_)
+            | ExprKind::SystemVariable { .. } => {}
+            ExprKind::Compare { left, right, .. }
+            | ExprKind::And(left, right)
+            | ExprKind::Or(left, right)
+            | ExprKind::Xor(left, right)
+            | ExprKind::Arithmetic { left, right, .. }
+            | ExprKind::Bit { left, right, .. } => {
+                visit(left);
+                visit(right);
+            }
+            ExprKind::Not(expr)
+            | ExprKind::IsNull { expr, .. }
+            | ExprKind::IsTruth { expr, .. }
+            | ExprKind::Negate { expr, .. }
+            | ExprKind::BitNot(expr)
+            | ExprKind::Cast(expr)
+            | ExprKind::Collate(expr)
+            | ExprKind::AssignVariable { value: expr, .. } => visit(expr),
+            ExprKind::Between { expr, low, high, .. } => {
+                visit(expr);
+                visit(low);
+                visit(high);
+            }
+            ExprKind::InList { expr, list, .. } => {
+                visit(expr);
+                list.iter_mut().for_each(|(item, _)| visit(item));
+            }
+            ExprKind::Like(like) => {
+                visit(&mut like.expr);
+                visit(&mut like.pattern);
+            }
+            ExprKind::Regexp(regexp) => {
+                visit(&mut regexp.expr);
+                visit(&mut regexp.pattern);
+            }
+            ExprKind::Case { operand, branches, otherwise } => {
+                operand.iter_mut().for_each(|e| visit(e));
+                for branch in branches {
+                    visit(&mut branch.when);
+                    visit(&mut branch.then);
+                }
+                otherwise.iter_mut().for_each(|e| visit(e));
+            }
+            ExprKind::Coalesce(items) | ExprKind::Function { arguments: items, .. } => items.iter_mut().for_each(visit),
+            ExprKind::DateAdd { date, amount, .. } => {
+                visit(date);
+                visit(amount);
+            }
+        }
+    }
+
+    /// The literal NULL.
+    pub fn null() -> Expr {
+        Expr {
+            kind: ExprKind::Literal(Value::Null),
+            ty: DataType::new(rauk_types::TypeKind::Null),
+            nullable: true,
+            coercibility: types::IGNORABLE,
+        }
+    }
+
+    /// The conditions that AND joins, outermost first, left to right.
+    pub fn conjuncts(self) -> Vec<Expr> {
+        let mut out = Vec::new();
+        let mut pending = vec![self];
+        while let Some(expr) = pending.pop() {
+            match expr.kind {
+                ExprKind::And(left, right) => {
+                    pending.push(*right);
+                    pending.push(*left);
+                }
+                _ => out.push(expr),
+            }
+        }
+        out
+    }
 }

@@ -1,10 +1,45 @@
 //! Bound, typed plans.
+//!
+//! ```text
+//! model      what a plan is made of
+//! names      what a name means in each clause; errors 1052, 1054
+//! from       FROM: tables, aliases, join structure, USING and NATURAL
+//! condition  conjuncts, and what an index can use of them
+//! access     the access path of one table: candidates and their cost
+//! join       the order of tables and the steps of nested loops
+//! select     SELECT: list, grouping, ordering, limit
+//! grouping   ONLY_FULL_GROUP_BY
+//! insert     INSERT and REPLACE
+//! change     UPDATE and DELETE
+//! explain    rows of EXPLAIN
+//! ```
+//! Planning is synchronous and does no I/O. Nothing is left to resolve at run time except the values of parameters: a plan is immutable and shared by
+//! the plan cache, and every execution brings its parameters in the [`Context`](crate::expr::Context).
+//!
+//! What this version leaves out, each with error 1235: derived tables, subqueries, UNION, common table expressions, window functions, WITH ROLLUP,
+//! UPDATE and DELETE of several tables.
+
+mod access;
+mod change;
+mod condition;
+mod explain;
+mod from;
+mod grouping;
+mod insert;
+mod join;
+pub(crate) mod model;
+mod names;
+mod select;
+
 use crate::expr::BindContext;
 use crate::parse::Statement;
 use rauk_node::{Database, TableHandle};
+use rauk_types::error::codes;
 use rauk_types::result::ResultColumn;
 use rauk_types::{MysqlError, TableSchema, Value};
 use std::sync::Arc;
+
+pub(crate) use model::PlanKind;
 
 /// A table that is computed when read (information_schema, `rauk.*`).
 pub trait VirtualTable: Send + Sync {
@@ -32,20 +67,36 @@ pub struct Plan {
     pub columns: Vec<ResultColumn>,
     /// Every stored table that it uses, with whether it is written: the executor calls `use_table` on each.
     pub tables: Vec<(TableHandle, bool)>,
+    pub(crate) kind: PlanKind,
 }
 
-#[allow(unused_variables)]
+/// Binds a statement. Everything but SELECT, INSERT, REPLACE, UPDATE and DELETE is the session's, and a mistake of the caller here (1235).
 pub fn plan(statement: &Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
-    todo!()
+    match statement {
+        Statement::Query(query) => select::plan_query(query, lookup, context),
+        Statement::Insert(insert) => insert::plan_insert(insert, lookup, context),
+        Statement::Update(update) => change::plan_update(update, lookup, context),
+        Statement::Delete(delete) => change::plan_delete(delete, lookup, context),
+        _ => Err(unsupported("this statement in a query plan")),
+    }
 }
 
-#[allow(unused_variables)]
 impl Plan {
     /// Rows of EXPLAIN (TRADITIONAL) in MySQL's twelve columns.
     pub fn explain(&self, context: &mut crate::expr::Context) -> Result<Vec<Vec<Value>>, MysqlError> {
-        todo!()
+        explain::rows(self, context)
     }
+
+    /// Whether it changes nothing and takes no locks of its own: a SELECT without FOR UPDATE or FOR SHARE.
     pub fn is_read_only(&self) -> bool {
-        todo!()
+        match &self.kind {
+            PlanKind::Select(select) => select.lock.is_none(),
+            _ => false,
+        }
     }
+}
+
+/// Error 1235, in MySQL's words.
+pub(crate) fn unsupported(feature: &str) -> MysqlError {
+    MysqlError::new(codes::NOT_SUPPORTED_YET, format!("This version of MySQL doesn't yet support '{feature}'"))
 }

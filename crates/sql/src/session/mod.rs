@@ -1,59 +1,49 @@
 //! Connection state and everything that is not a query plan.
-use rauk_node::Database;
-use rauk_types::MysqlError;
-use rauk_types::Value;
-use rauk_types::result::{ResultColumn, ResultSink, ServerStatus};
-use std::sync::Arc;
+//!
+//! ```text
+//! engine        what sessions share: database, global variables, users, plan cache, process list
+//! session       one connection: its state, and the calls that the protocols make
+//! run           which statement does what; completion, warnings, row counts
+//! data          SELECT, INSERT, UPDATE, DELETE: plan cache, binding, execution, atomicity of a statement
+//! transactions  BEGIN, COMMIT, savepoints, implicit commits
+//! prepared      prepared statements of the binary protocol and of SQL
+//! lookup        tables for the planner, with their privileges
+//! variables     system variables and SET
+//! users         accounts, privileges, GRANT
+//! ddl           definitions
+//! show          SHOW, DESCRIBE, EXPLAIN
+//! system        virtual tables: information_schema, performance_schema, mysql, rauk
+//! collect       a sink that keeps results in memory, for shells and tests
+//! ```
+//!
+//! The promise about durability is kept here: before any answer, errors included, whatever the transaction has learned from commits is waited for
+//! (`wait_observed`), and a commit returns when it is on disk.
 
-/// What all sessions share: the database, global variables, plan cache, users, process list, status counters.
-pub struct Engine {
-    pub database: Database,
-}
+pub mod charset;
+pub mod collect;
+pub(crate) mod data;
+pub(crate) mod ddl;
+pub mod engine;
+pub(crate) mod errors;
+pub(crate) mod lookup;
+pub(crate) mod pattern;
+pub mod plan_cache;
+pub(crate) mod prepared;
+pub mod processlist;
+pub(crate) mod run;
+#[allow(clippy::module_inception)]
+pub mod session;
+pub(crate) mod show;
+pub mod status;
+pub(crate) mod system;
+pub(crate) mod transactions;
+pub mod users;
+pub mod variables;
 
-/// One connection. Dropping it rolls back what is open.
-pub struct Session {
-    pub engine: Arc<Engine>,
-}
+#[cfg(test)]
+mod tests;
 
-/// What a client gets for COM_STMT_PREPARE.
-#[derive(Clone, Debug)]
-pub struct Prepared {
-    pub id: u32,
-    pub parameters: Vec<ResultColumn>,
-    pub columns: Vec<ResultColumn>,
-    pub warnings: u16,
-}
-
-#[allow(unused_variables)]
-impl Session {
-    /// Runs one or several statements (several only when the client allowed it); each writes its result into `sink`. The first error ends it.
-    /// When this returns, all that was answered is durable.
-    pub async fn query(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<(), MysqlError> {
-        todo!()
-    }
-    pub async fn prepare(&mut self, sql: &str) -> Result<Prepared, MysqlError> {
-        todo!()
-    }
-    /// Parameters as decoded from the binary protocol: integers, doubles, strings, bytes, temporal values, NULL.
-    pub async fn execute(
-        &mut self,
-        id: u32,
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<(), MysqlError> {
-        todo!()
-    }
-    pub fn close_statement(&mut self, id: u32) {
-        todo!()
-    }
-    pub async fn init_db(&mut self, name: &str) -> Result<(), MysqlError> {
-        todo!()
-    }
-    /// COM_RESET_CONNECTION: rolls back, forgets variables, prepared statements and warnings.
-    pub async fn reset(&mut self) {
-        todo!()
-    }
-    pub fn status(&self) -> ServerStatus {
-        todo!()
-    }
-}
+pub use engine::{Client, Engine, EngineOptions, VERSION};
+pub use prepared::Prepared;
+pub use session::Session;
+pub use users::Account;

@@ -50,7 +50,7 @@ impl Collation {
             // Up to 304 the case-sensitive ones of each language, then 0900_as_ci, then they alternate; 308 is Chinese, 309 is 0900_bin.
             255..=277 | 305 => Collation::Utf8mb40900AiCi,
             278..=304 | 308 | 309 => Collation::Utf8mb4Bin,
-            306 | 307 | 310..=323 if id % 2 == 0 => Collation::Utf8mb40900AiCi,
+            306 | 307 | 310..=323 if id.is_multiple_of(2) => Collation::Utf8mb40900AiCi,
             306 | 307 | 310..=323 => Collation::Utf8mb4Bin,
             _ => return None,
         })

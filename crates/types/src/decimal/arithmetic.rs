@@ -102,10 +102,10 @@ impl Decimal {
     }
 
     /// Quotient with `increment` (MySQL's `div_precision_increment`, 4) digits more behind the point than the dividend,
-    /// at most 30, rounded: the value that `a / b` shows.
+    /// at most 30: the value that `a / b` shows. It is [`Decimal::checked_div_guarded`] rounded, so where MySQL has no guard digits
+    /// the last digit is cut off, not rounded: `18.41549 / 5822` is 0.003163086.
     pub fn checked_div(&self, other: &Decimal, increment: u8) -> Result<Decimal, DecimalError> {
-        let scale = (self.scale() + increment).min(MAX_SCALE);
-        self.divide(other, scale, Mode::HalfAway)
+        Ok(self.checked_div_guarded(other, increment)?.rounded((self.scale() + increment).min(MAX_SCALE)))
     }
 
     /// Quotient with the guard digits that MySQL carries inside an expression: its arithmetic works in words of nine digits and cuts
@@ -116,15 +116,16 @@ impl Decimal {
         let (s, t) = (self.scale(), other.scale());
         let grown = words(s) - s + words(t) - t;
         let scale = words(words(s) + words(t) + increment.saturating_sub(grown));
-        self.divide(other, scale.min(MAX_SCALE), Mode::Truncate)
+        self.divide(other, scale.min(MAX_SCALE))
     }
 
     /// `a DIV b`: the integer part of the quotient.
     pub fn checked_div_integer(&self, other: &Decimal) -> Result<Decimal, DecimalError> {
-        self.divide(other, 0, Mode::Truncate)
+        self.divide(other, 0)
     }
 
-    fn divide(&self, other: &Decimal, scale: u8, mode: Mode) -> Result<Decimal, DecimalError> {
+    /// The quotient cut off after `scale` digits, or after fewer where the integer part needs the room.
+    fn divide(&self, other: &Decimal, scale: u8) -> Result<Decimal, DecimalError> {
         if other.is_zero() {
             return Err(DecimalError::DivisionByZero);
         }
@@ -136,14 +137,8 @@ impl Decimal {
             let scaled =
                 if shift >= 0 { a.checked_mul(factor).map(|a| (a, b)) } else { b.checked_mul(factor).map(|b| (a, b)) };
             // i128::MIN / -1 is the one quotient that i128 lacks.
-            if let Some((a, b)) = scaled
-                && let (Some(quotient), Some(rest)) = (a.checked_div(b), a.checked_rem(b))
-            {
-                let up = mode == Mode::HalfAway
-                    && rest != 0
-                    && rest.unsigned_abs() >= b.unsigned_abs() - rest.unsigned_abs();
-                let step = if (a < 0) == (b < 0) { 1 } else { -1 };
-                return Ok(Decimal::new(quotient + if up { step } else { 0 }, scale));
+            if let Some(quotient) = scaled.and_then(|(a, b)| a.checked_div(b)) {
+                return Ok(Decimal::new(quotient, scale));
             }
         }
         let negative = self.is_negative() != other.is_negative();
@@ -160,8 +155,8 @@ impl Decimal {
         let (mut quotient, mut rest, mut scale) = (a / b, a % b, u32::from(scale));
         let mut left = shift as u32;
         while left > 0 {
-            // A rest has at most 66 digits and nine more fit 256 bits. The quotient needs one digit over 65, for the rounding.
-            let room = (u32::from(MAX_PRECISION) + 1).saturating_sub(digits_u256(quotient.unsigned_abs()));
+            // A rest has at most 66 digits and nine more fit 256 bits.
+            let room = u32::from(MAX_PRECISION).saturating_sub(digits_u256(quotient.unsigned_abs()));
             let step = left.min(WORD_DIGITS.into()).min(room);
             if step == 0 {
                 // No room for the whole fraction: it ends here.
@@ -176,16 +171,6 @@ impl Decimal {
             return Err(DecimalError::Overflow);
         }
         scale -= left;
-        let too_many = digits_u256(quotient.unsigned_abs()).saturating_sub(MAX_PRECISION.into());
-        if mode == Mode::Truncate {
-            if too_many > scale {
-                return Err(DecimalError::Overflow);
-            }
-            quotient = shrink_i256(quotient, too_many, mode);
-            scale -= too_many;
-        } else if too_many == 0 && rest != 0 && rest >= b - rest {
-            quotient += I256::ONE;
-        }
         Decimal::fitted(if negative { -quotient } else { quotient }, scale)
     }
 

@@ -105,7 +105,8 @@ impl Decimal {
         self.shrink(0, Mode::Ceiling)
     }
 
-    /// ROUND(x, places): negative places round before the point (`ROUND(155, -1)` is 160). Never adds digits to the fraction.
+    /// ROUND(x, places): negative places round before the point (`ROUND(155, -1)` is 160). Never adds digits to the fraction: where the type
+    /// of the result has more, as MySQL's has `places`, [`Decimal::rescale`] does.
     pub fn round(&self, places: i32) -> Result<Decimal, DecimalError> {
         self.at_places(places, Mode::HalfAway)
     }

@@ -98,7 +98,7 @@ fn typed_pair() -> impl Strategy<Value = (DataType, Value, Value)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
     fn byte_order_is_value_order((ty, a, b) in typed_pair()) {

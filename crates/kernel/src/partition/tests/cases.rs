@@ -358,6 +358,33 @@ fn scans_find_their_place_again_whatever_happened_in_between() {
 }
 
 #[test]
+fn the_keys_of_a_range_include_pending_and_old_ones() {
+    let mut w = world();
+    for id in 0..6 {
+        put(&mut w, r(id, id, "x"));
+    }
+    w.collect_all();
+    let t = w.begin();
+    w.update(&t, &r(2, 40, "x")).unwrap();
+    w.insert(&t, &r(7, 4, "x")).unwrap();
+    w.delete(&t, 5).unwrap();
+    for reverse in [false, true] {
+        let request = ScanRequest { reverse, ..whole(Some(BY_K)) };
+        let (mut position, mut keys) = (ScanPosition::Start, Vec::new());
+        while w.p.scan_keys(&request, &mut position, 3, &mut |key| keys.push(key.to_vec())) == Ok(ScanEnd::More) {}
+        if reverse {
+            keys.reverse();
+        }
+        let expected: Vec<Vec<u8>> = [0, 1, 2, 3, 4, 4, 5, 40].iter().map(|k| w.index_key(1, &r(0, *k, ""))).collect();
+        assert_eq!(keys, expected);
+    }
+    let none = w.p.scan_keys(&whole(None), &mut ScanPosition::Start, 3, &mut |_| {});
+    assert_eq!(none, Err(Stop::StaleSchema), "keys of no index");
+    w.abort(t);
+    w.p.validate();
+}
+
+#[test]
 fn a_visitor_that_stops_continues_behind_its_row() {
     let mut w = world();
     for id in 0..6 {

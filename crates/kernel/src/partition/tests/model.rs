@@ -681,6 +681,11 @@ impl Model {
     }
 }
 
+/// More seeds for a long run: `RAUK_MODEL_ROUNDS=100 cargo test -p rauk-kernel model`.
+fn rounds() -> u64 {
+    std::env::var("RAUK_MODEL_ROUNDS").map_or(1, |n| n.parse().expect("RAUK_MODEL_ROUNDS is a number"))
+}
+
 fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited: bool) -> u64 {
     let mut refused = 0;
     for seed in seeds {
@@ -702,16 +707,16 @@ fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited
 
 #[test]
 fn random_histories() {
-    histories(0..12, 1500, false, false);
+    histories(0..8 * rounds(), 1500, false, false);
 }
 
 #[test]
 fn random_histories_with_a_hash_only_key() {
-    histories(100..104, 1500, true, false);
+    histories(100_000..100_000 + 3 * rounds(), 1500, true, false);
 }
 
 #[test]
 fn random_histories_at_the_history_limit() {
-    let refused = histories(200..206, 1500, false, true);
+    let refused = histories(200_000..200_000 + 4 * rounds(), 1500, false, true);
     assert!(refused > 0, "no read met the limit");
 }

@@ -104,6 +104,28 @@ fn key_share_lets_updates_pass_and_not_deletes() {
 }
 
 #[test]
+fn a_foreign_key_check_waits_for_a_parent_that_is_being_inserted() {
+    let mut w = world();
+    let (parent, child) = (w.begin(), w.begin());
+    w.insert(&parent, &r(30, 1, "x")).unwrap();
+    assert_eq!(lock(&mut w, &child, 30, KeyShare), waits_for(&[&parent]));
+    w.commit(parent);
+    woken(&mut w, &[&child]);
+    assert_eq!(lock(&mut w, &child, 30, KeyShare), Ok(true));
+    w.delete(&child, 30).unwrap();
+    w.commit(child);
+    // The same over the tombstone.
+    let (parent, child) = (w.begin(), w.begin());
+    w.insert(&parent, &r(30, 2, "y")).unwrap();
+    assert_eq!(lock(&mut w, &child, 30, KeyShare), waits_for(&[&parent]));
+    w.abort(parent);
+    woken(&mut w, &[&child]);
+    assert_eq!(lock(&mut w, &child, 30, KeyShare), Ok(false));
+    w.abort(child);
+    w.p.validate();
+}
+
+#[test]
 fn nowait_fails_and_skip_locked_leaves_out() {
     let mut w = world();
     let (a, b) = (w.begin(), w.begin());
@@ -283,6 +305,11 @@ fn ranges_hold_up_inserts_deletes_and_moved_keys_of_others() {
     assert_eq!(w.update(&c, &r(50, 250, "moved out")), Err(Stop::Wait(vec![d.r.id])));
     assert_eq!(w.update(&c, &r(50, 150, "same key")), Ok(true));
     w.commit(d);
+    let e = w.begin();
+    w.p.lock_range(&e.r, TABLE, IndexId::PRIMARY, Bound::Unbounded, Bound::Unbounded).unwrap();
+    assert_eq!(w.update(&c, &r(4, 77, "only other keys move")), Ok(true));
+    assert_eq!(w.delete(&c, 4), Err(Stop::Wait(vec![e.r.id])));
+    w.commit(e);
     w.commit(c);
     w.p.validate();
 }

@@ -1,0 +1,238 @@
+//! UPDATE and DELETE.
+//!
+//! Rows are found by a locking scan, a batch at a time, and changed between batches: the scan sees the newest version of each row, checks the whole
+//! condition on it, and does not meet what the statement itself has written, so no row is changed twice. With an ORDER BY that no index serves, all
+//! matching rows are read and sorted first.
+
+use super::insert::{assign, check_keys, duplicate, set_on_update};
+use super::memory::Memory;
+use super::output::{row_count, with_value};
+use super::row::{Joined, Part, Rows, owned};
+use super::scan::{BATCH, Opened, get, is_interrupted, open, passes, yield_now};
+use super::sort::{Sorter, append_key};
+use crate::expr::{Context, Expr};
+use crate::plan::model::{DeletePlan, Level, SortKey, Source, UpdatePlan};
+use rauk_node::transaction::UpdateOutcome;
+use rauk_node::{NodeError, ScanBatch, ScanCursor, TableHandle, Transaction};
+use rauk_types::result::Completion;
+use rauk_types::{MysqlError, RowView, Value};
+
+pub(crate) async fn run_update(
+    plan: &UpdatePlan,
+    txn: &mut Transaction,
+    context: &mut Context,
+) -> Result<Completion, MysqlError> {
+    let table = stored(&plan.sources);
+    let schema = table.schema().clone();
+    let zone = context.time_zone.clone();
+    let (mut matched, mut changed) = (0u64, 0u64);
+    let mut found =
+        Found::open(&plan.level, &plan.sources, &plan.once, &plan.order, plan.limit.as_ref(), txn, context).await?;
+    loop {
+        let rows = found.next(txn, context).await?;
+        if rows.is_empty() {
+            break;
+        }
+        for old in rows {
+            matched += 1;
+            let mut new = old.clone();
+            for set in &plan.set {
+                let column = &schema.columns[set.column];
+                let Some(expr) = &set.value else {
+                    let message = format!("Field '{}' doesn't have a default value", column.name);
+                    if context.strict_statement {
+                        return Err(MysqlError::new(rauk_types::error::codes::NO_DEFAULT_FOR_FIELD, message));
+                    }
+                    context.warn(rauk_types::error::codes::NO_DEFAULT_FOR_FIELD, message);
+                    new[set.column] = super::insert::type_zero(&column.ty);
+                    continue;
+                };
+                let value = expr.eval(&Rows { rows: [&new, &[]], zone: &zone }, context)?;
+                new[set.column] = assign(value, &expr.ty, column, matched, plan.ignore, context)?;
+            }
+            if new == old {
+                continue;
+            }
+            set_on_update(&schema, &plan.set, &mut new, context);
+            check_keys(&schema, &plan.key_defs, &new)?;
+            match txn.update(table, &old, &new).await? {
+                UpdateOutcome::Updated => changed += 1,
+                UpdateOutcome::Missing => {}
+                UpdateOutcome::Duplicate { index, .. } => {
+                    let error = duplicate(&schema, &plan.key_defs, index, &new, context);
+                    if !plan.ignore {
+                        return Err(error);
+                    }
+                    context.warn(error.code, error.message);
+                }
+            }
+        }
+        yield_now().await;
+    }
+    Ok(Completion {
+        affected_rows: changed,
+        warnings: context.warning_count.min(u16::MAX.into()) as u16,
+        info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {}", context.warning_count),
+        ..Completion::default()
+    })
+}
+
+pub(crate) async fn run_delete(
+    plan: &DeletePlan,
+    txn: &mut Transaction,
+    context: &mut Context,
+) -> Result<Completion, MysqlError> {
+    let table = stored(&plan.sources);
+    let mut deleted = 0u64;
+    let mut found =
+        Found::open(&plan.level, &plan.sources, &plan.once, &plan.order, plan.limit.as_ref(), txn, context).await?;
+    loop {
+        let rows = found.next(txn, context).await?;
+        if rows.is_empty() {
+            break;
+        }
+        for row in rows {
+            deleted += u64::from(txn.delete(table, &row).await?);
+        }
+        yield_now().await;
+    }
+    Ok(Completion {
+        affected_rows: deleted,
+        warnings: context.warning_count.min(u16::MAX.into()) as u16,
+        ..Completion::default()
+    })
+}
+
+fn stored(sources: &[Source]) -> &TableHandle {
+    sources[0].handle().unwrap_or_else(|| unreachable!("the planner refuses to change virtual tables"))
+}
+
+/// The rows that a statement changes, as stored.
+struct Found<'a> {
+    level: &'a Level,
+    table: &'a TableHandle,
+    opened: Opened,
+    /// Position in `opened`.
+    at: usize,
+    cursor: Option<ScanCursor>,
+    /// Rows that may still be taken.
+    left: u64,
+    /// Already sorted: taken from here.
+    sorted: Option<std::vec::IntoIter<Vec<Value>>>,
+}
+
+impl<'a> Found<'a> {
+    async fn open(
+        level: &'a Level,
+        sources: &'a [Source],
+        once: &[Expr],
+        order: &[SortKey],
+        limit: Option<&Expr>,
+        txn: &mut Transaction,
+        context: &mut Context,
+    ) -> Result<Found<'a>, MysqlError> {
+        let zone = context.time_zone.clone();
+        let root = Joined::root(&zone);
+        let left = limit.map(|l| row_count(l, context)).transpose()?.unwrap_or(u64::MAX);
+        let opened = if left == 0 || !passes(once, &root, context)? {
+            Opened::Nothing
+        } else {
+            let hint = limit.filter(|_| order.is_empty()).map(|_| left);
+            open(level, &sources[0], &root, context, hint)?
+        };
+        let table = stored(sources);
+        let mut found = Found { level, table, opened, at: 0, cursor: None, left, sorted: None };
+        if !order.is_empty() {
+            let memory = Memory::of_session(context);
+            let mut sorter = Sorter::new(usize::try_from(left).unwrap_or(usize::MAX), memory);
+            found.left = u64::MAX;
+            loop {
+                let rows = found.next(txn, context).await?;
+                if rows.is_empty() {
+                    break;
+                }
+                for values in rows {
+                    let mut key = Vec::new();
+                    {
+                        let row = root.with(0, Part::Values(&values));
+                        for sort in order {
+                            with_value(&sort.expr, &row, context, |value| {
+                                append_key(value, &sort.expr.ty, sort.descending, &mut key);
+                            })?;
+                        }
+                    }
+                    sorter.push(&key, values)?;
+                }
+            }
+            found.sorted = Some(sorter.finish().into_iter().map(|r| r.values).collect::<Vec<_>>().into_iter());
+        }
+        Ok(found)
+    }
+
+    /// Some of the rows; none: there are no more.
+    async fn next(&mut self, txn: &mut Transaction, context: &mut Context) -> Result<Vec<Vec<Value>>, MysqlError> {
+        if let Some(sorted) = &mut self.sorted {
+            return Ok(sorted.take(BATCH).collect());
+        }
+        let zone = context.time_zone.clone();
+        let root = Joined::root(&zone);
+        let columns = self.table.schema().columns.len();
+        let (level, table) = (self.level, self.table);
+        let mut out = Vec::new();
+        while out.is_empty() && self.left > 0 {
+            if is_interrupted(txn) {
+                return Err(NodeError::Interrupted.into());
+            }
+            match &mut self.opened {
+                Opened::Nothing => break,
+                Opened::Keys { unique, keys } => {
+                    let Some(key) = keys.get(self.at) else { break };
+                    self.at += 1;
+                    let visit = |view: Option<RowView<'_>>| match view {
+                        None => Ok(None),
+                        Some(view) => {
+                            let row = root.with(level.table, Part::Stored(view));
+                            Ok(passes(&level.filters, &row, context)?.then(|| owned(&view, columns)))
+                        }
+                    };
+                    let row: Result<_, MysqlError> = get(txn, table, *unique, key, level.lock, visit).await?;
+                    out.extend(row?);
+                }
+                Opened::Scans(scans) => {
+                    let cursor = match &mut self.cursor {
+                        Some(cursor) => cursor,
+                        None => {
+                            let Some(spec) = scans.get(self.at) else { break };
+                            self.at += 1;
+                            self.cursor.insert(ScanCursor::new(table, spec.clone()))
+                        }
+                    };
+                    let mut batch = ScanBatch::default();
+                    let mut failed = None;
+                    let mut filter = |view: &RowView<'_>| {
+                        let row = root.with(level.table, Part::Stored(*view));
+                        match passes(&level.filters, &row, context) {
+                            Ok(passes) => passes,
+                            Err(error) => {
+                                failed.get_or_insert(error);
+                                true
+                            }
+                        }
+                    };
+                    let rows = usize::try_from(self.left).unwrap_or(BATCH).min(BATCH);
+                    cursor.next_batch(txn, rows, &mut filter, &mut batch).await?;
+                    if let Some(error) = failed {
+                        return Err(error);
+                    }
+                    if batch.is_empty() {
+                        self.cursor = None;
+                        continue;
+                    }
+                    out.extend((0..batch.len()).map(|i| owned(&batch.row(table, i), columns)));
+                }
+            }
+        }
+        self.left = self.left.saturating_sub(out.len() as u64);
+        Ok(out)
+    }
+}

@@ -1,0 +1,500 @@
+//! INSERT, REPLACE, INSERT … SELECT, IGNORE, ON DUPLICATE KEY UPDATE.
+//!
+//! A row is filled in the order MySQL fills it: defaults, then the listed values from left to right, each converted to its column as it is stored;
+//! then AUTO_INCREMENT, then the insert, which reports the first unique key that is taken and has locked the row in the way. What
+//! happens then is the statement's choice: an error, a warning, an update of that row, or its deletion and another try.
+//!
+//! A statement's own writes are invisible to its reads, so that INSERT … SELECT from the same table ends; the row in the way is the exception: REPLACE and
+//! ON DUPLICATE KEY UPDATE of several rows meet rows that they made themselves.
+
+use super::output::Target;
+use super::row::{Rows, owned};
+use super::select::run_select;
+use crate::expr::{Context, Expr, NoColumns, convert_for_column};
+use crate::plan::model::{Fill, InsertPlan, InsertSource, OnDuplicate, SetColumn};
+use rauk_kernel::{LockMode, WaitPolicy};
+use rauk_node::transaction::UpdateOutcome;
+use rauk_node::{InsertOutcome, Transaction};
+use rauk_types::error::codes;
+use rauk_types::format::append_text;
+use rauk_types::result::Completion;
+use rauk_types::schema::{MAX_KEY_BYTES, MAX_LOB_BYTES};
+use rauk_types::{DataType, IndexId, KeyDef, MysqlError, TableSchema, TypeKind, Value};
+
+/// Longest encoded weights of a byte of text: what makes checking a key's length worth while.
+const WORST_KEY_GROWTH: usize = 20;
+
+pub(crate) async fn run_insert(
+    plan: &InsertPlan,
+    txn: &mut Transaction,
+    context: &mut Context,
+) -> Result<Completion, MysqlError> {
+    let selected = match &plan.source {
+        InsertSource::Rows(_) => None,
+        InsertSource::Select(select) => {
+            let mut rows = Vec::new();
+            run_select(select, txn, context, Target::Rows(&mut rows)).await?;
+            Some((rows, select.items.iter().map(|i| i.ty).collect::<Vec<DataType>>()))
+        }
+    };
+    let total = match (&plan.source, &selected) {
+        (_, Some((rows, _))) => rows.len(),
+        (InsertSource::Rows(rows), _) => rows.len(),
+        _ => 0,
+    };
+    let mut insert = Insert {
+        plan,
+        schema: plan.table.schema(),
+        txn,
+        context,
+        total: total as u64,
+        number: 0,
+        reserved: None,
+        generated: None,
+        last_explicit: 0,
+        affected: 0,
+        duplicates: 0,
+    };
+    let mut result = Ok(());
+    match (&plan.source, selected) {
+        (_, Some((rows, types))) => {
+            for row in rows {
+                result = insert.selected_row(row, &types).await;
+                if result.is_err() {
+                    break;
+                }
+            }
+        }
+        (InsertSource::Rows(rows), None) => {
+            for row in rows {
+                result = insert.listed_row(row).await;
+                if result.is_err() {
+                    break;
+                }
+            }
+        }
+        (InsertSource::Select(_), None) => unreachable!("its rows have been read"),
+    }
+    let Insert { context, generated, last_explicit, affected, duplicates, .. } = insert;
+    result?;
+    if let Some(first) = generated {
+        context.new_last_insert_id.get_or_insert(first);
+    }
+    let several = total > 1 || matches!(plan.source, InsertSource::Select(_));
+    let info = if several {
+        format!("Records: {total}  Duplicates: {duplicates}  Warnings: {}", context.warning_count)
+    } else {
+        String::new()
+    };
+    Ok(Completion {
+        affected_rows: affected,
+        last_insert_id: generated.unwrap_or(last_explicit),
+        warnings: context.warning_count.min(u16::MAX.into()) as u16,
+        info,
+        ..Completion::default()
+    })
+}
+
+struct Insert<'a> {
+    plan: &'a InsertPlan,
+    schema: &'a TableSchema,
+    txn: &'a mut Transaction,
+    context: &'a mut Context,
+    total: u64,
+    /// Of the row in work, from 1.
+    number: u64,
+    /// AUTO_INCREMENT numbers in hand: the next, and how many.
+    reserved: Option<(u64, u64)>,
+    generated: Option<u64>,
+    last_explicit: u64,
+    affected: u64,
+    duplicates: u64,
+}
+
+/// How a row's AUTO_INCREMENT column got its number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Number {
+    None,
+    Generated(u64),
+    Explicit(u64),
+}
+
+impl Insert<'_> {
+    async fn listed_row(&mut self, row: &[Option<Expr>]) -> Result<(), MysqlError> {
+        self.number += 1;
+        let plan = self.plan;
+        let mut values = vec![Value::Null; self.schema.columns.len()];
+        for (column, fill) in plan.fill.iter().enumerate() {
+            if plan.reads_row || !plan.columns.contains(&column) {
+                values[column] = self.filled(column, fill, !plan.columns.contains(&column))?;
+            }
+        }
+        let zone = self.context.time_zone.clone();
+        for (&column, expr) in plan.columns.iter().zip(row) {
+            values[column] = match expr {
+                None => self.filled(column, &plan.fill[column], true)?,
+                Some(expr) => {
+                    let value = if plan.reads_row {
+                        expr.eval(&Rows { rows: [&values, &[]], zone: &zone }, self.context)?
+                    } else {
+                        expr.eval(&NoColumns, self.context)?
+                    };
+                    self.converted(value, &expr.ty, column)?
+                }
+            };
+        }
+        self.store(values).await
+    }
+
+    async fn selected_row(&mut self, row: Vec<Value>, types: &[DataType]) -> Result<(), MysqlError> {
+        self.number += 1;
+        let plan = self.plan;
+        let mut values = vec![Value::Null; self.schema.columns.len()];
+        for (column, fill) in plan.fill.iter().enumerate() {
+            if !plan.columns.contains(&column) {
+                values[column] = self.filled(column, fill, true)?;
+            }
+        }
+        for ((&column, value), ty) in plan.columns.iter().zip(row).zip(types) {
+            values[column] = self.converted(value, ty, column)?;
+        }
+        self.store(values).await
+    }
+
+    /// What a column gets that has no value. `counts`: it stays so, and a missing default is an error.
+    fn filled(&mut self, column: usize, fill: &Fill, counts: bool) -> Result<Value, MysqlError> {
+        match fill {
+            Fill::AutoIncrement => Ok(Value::Null),
+            Fill::Value(expr) => {
+                let value = expr.eval(&NoColumns, self.context)?;
+                match value {
+                    Value::Null | Value::Timestamp(_) => Ok(value),
+                    value => {
+                        convert_for_column(value, &expr.ty, &self.schema.columns[column], self.number, self.context)
+                    }
+                }
+            }
+            Fill::Missing => {
+                let definition = &self.schema.columns[column];
+                if counts {
+                    let message = format!("Field '{}' doesn't have a default value", definition.name);
+                    if self.context.strict_statement {
+                        return Err(MysqlError::new(codes::NO_DEFAULT_FOR_FIELD, message));
+                    }
+                    self.context.warn(codes::NO_DEFAULT_FOR_FIELD, message);
+                }
+                Ok(type_zero(&definition.ty))
+            }
+        }
+    }
+
+    /// A value as the column stores it.
+    fn converted(&mut self, value: Value, ty: &DataType, column: usize) -> Result<Value, MysqlError> {
+        let definition = &self.schema.columns[column];
+        if value.is_null() {
+            if definition.nullable || self.schema.auto_increment == Some(column) {
+                return Ok(Value::Null);
+            }
+            // A NULL in a single row is an error in every mode.
+            let lenient = self.plan.ignore || (self.total > 1 && !self.context.strict_statement);
+            return not_null(&definition.name, &definition.ty, lenient, self.context);
+        }
+        let stored = convert_for_column(value, ty, definition, self.number, self.context)?;
+        check_length(&stored, definition, self.number)?;
+        Ok(stored)
+    }
+
+    async fn store(&mut self, mut values: Vec<Value>) -> Result<(), MysqlError> {
+        if self.number % 1024 == 0 {
+            super::scan::yield_now().await;
+        }
+        let number = self.number_row(&mut values)?;
+        check_keys(self.schema, &self.plan.key_defs, &values)?;
+        loop {
+            let outcome = self.txn.insert(&self.plan.table, &values).await?;
+            let (index, existing) = match outcome {
+                InsertOutcome::Inserted => {
+                    self.affected += 1;
+                    match number {
+                        Number::Generated(first) => {
+                            self.generated.get_or_insert(first);
+                        }
+                        Number::Explicit(value) => self.last_explicit = value,
+                        Number::None => {}
+                    }
+                    return Ok(());
+                }
+                InsertOutcome::Duplicate { index, existing } => (index, existing),
+            };
+            match self.plan.on_duplicate {
+                OnDuplicate::Error => {
+                    return Err(duplicate(self.schema, &self.plan.key_defs, index, &values, self.context));
+                }
+                OnDuplicate::Skip => {
+                    let error = duplicate(self.schema, &self.plan.key_defs, index, &values, self.context);
+                    self.context.warn(error.code, error.message);
+                    self.duplicates += 1;
+                    return Ok(());
+                }
+                OnDuplicate::Update => {
+                    let Some(old) = self.existing(&existing).await? else { continue };
+                    return self.update_existing(old, values).await;
+                }
+                OnDuplicate::Replace => {
+                    let Some(old) = self.existing(&existing).await? else { continue };
+                    let last_unique =
+                        self.schema.indexes.iter().rev().find(|i| i.kind != rauk_types::IndexKind::Ordered);
+                    if old == values && last_unique.is_some_and(|i| i.id == index) {
+                        // MySQL updates the row in place, and nothing changes.
+                        self.affected += 1;
+                        return Ok(());
+                    }
+                    if self.txn.delete(&self.plan.table, &old).await? {
+                        self.affected += 1;
+                        self.duplicates += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The row in the way, locked.
+    async fn existing(&mut self, key: &[u8]) -> Result<Option<Vec<Value>>, MysqlError> {
+        let columns = self.schema.columns.len();
+        let lock = Some((LockMode::Exclusive, WaitPolicy::Wait));
+        Ok(self.txn.get(&self.plan.table, key, lock, |view| view.map(|v| owned(&v, columns))).await?)
+    }
+
+    async fn update_existing(&mut self, old: Vec<Value>, inserted: Vec<Value>) -> Result<(), MysqlError> {
+        let schema = self.schema;
+        let zone = self.context.time_zone.clone();
+        let mut new = old.clone();
+        for set in &self.plan.update {
+            let definition = &schema.columns[set.column];
+            let value = match &set.value {
+                None => self.filled(set.column, &Fill::Missing, true)?,
+                Some(expr) => {
+                    let value = expr.eval(&Rows { rows: [&new, &inserted], zone: &zone }, self.context)?;
+                    assign(value, &expr.ty, definition, self.number, self.plan.ignore, self.context)?
+                }
+            };
+            new[set.column] = value;
+        }
+        if new == old {
+            return Ok(());
+        }
+        set_on_update(schema, &self.plan.update, &mut new, self.context);
+        check_keys(schema, &self.plan.key_defs, &new)?;
+        match self.txn.update(&self.plan.table, &old, &new).await? {
+            UpdateOutcome::Updated => {
+                self.affected += 2;
+                self.duplicates += 1;
+                if let Some(column) = schema.auto_increment
+                    && let Some(value) = new[column].as_ref().as_integer()
+                {
+                    self.last_explicit = u64::try_from(value).unwrap_or(0);
+                }
+                Ok(())
+            }
+            UpdateOutcome::Missing => Ok(()),
+            UpdateOutcome::Duplicate { index, .. } => {
+                let error = duplicate(schema, &self.plan.key_defs, index, &new, self.context);
+                if !self.plan.ignore {
+                    return Err(error);
+                }
+                self.context.warn(error.code, error.message);
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives the row its AUTO_INCREMENT number, or makes the counter know the one it brings.
+    fn number_row(&mut self, values: &mut [Value]) -> Result<Number, MysqlError> {
+        let Some(column) = self.schema.auto_increment else { return Ok(Number::None) };
+        let definition = &self.schema.columns[column];
+        let wanted = match &values[column] {
+            Value::Null => None,
+            Value::Double(v) if *v == 0.0 && !self.context.sql_mode.no_auto_value_on_zero => None,
+            value => match value.as_ref().as_integer() {
+                Some(0) if !self.context.sql_mode.no_auto_value_on_zero => None,
+                Some(v) => Some(v),
+                None => return Ok(Number::None),
+            },
+        };
+        if let Some(value) = wanted {
+            if let Ok(value) = u64::try_from(value) {
+                self.plan.database.observe_auto_increment(self.schema.id, value)?;
+                return Ok(Number::Explicit(value));
+            }
+            return Ok(Number::None);
+        }
+        let (next, count) = match self.reserved {
+            Some((next, count)) if count > 0 => (next, count),
+            _ => {
+                // Consecutive numbers for all rows that may still need one.
+                let count = self.total - self.number + 1;
+                (self.plan.database.next_auto_increment(self.schema.id, count)?, count)
+            }
+        };
+        self.reserved = Some((next.saturating_add(1), count - 1));
+        let largest = definition.ty.integer_range().map_or(u64::MAX, |(_, max)| max as u64);
+        if next > largest {
+            return Err(MysqlError::new(1467, "Failed to read auto-increment value from storage engine"));
+        }
+        values[column] = match definition.ty.kind {
+            TypeKind::Float | TypeKind::Double => Value::Double(next as f64),
+            _ if definition.ty.unsigned => Value::UInt(next),
+            _ => Value::Int(next as i64),
+        };
+        Ok(Number::Generated(next))
+    }
+}
+
+/// NULL for a column that takes none: an error, or where allowed the type's zero and a warning.
+pub(crate) fn not_null(
+    column: &str,
+    ty: &DataType,
+    lenient: bool,
+    context: &mut Context,
+) -> Result<Value, MysqlError> {
+    let message = format!("Column '{column}' cannot be null");
+    if !lenient {
+        return Err(MysqlError::new(codes::BAD_NULL, message));
+    }
+    context.warn(codes::BAD_NULL, message);
+    Ok(type_zero(ty))
+}
+
+/// The value of an assignment, as the column stores it.
+pub(crate) fn assign(
+    value: Value,
+    ty: &DataType,
+    column: &rauk_types::Column,
+    row_number: u64,
+    ignore: bool,
+    context: &mut Context,
+) -> Result<Value, MysqlError> {
+    if value.is_null() {
+        if column.nullable {
+            return Ok(Value::Null);
+        }
+        let lenient = ignore || !context.strict_statement;
+        return not_null(&column.name, &column.ty, lenient, context);
+    }
+    let stored = convert_for_column(value, ty, column, row_number, context)?;
+    check_length(&stored, column, row_number)?;
+    Ok(stored)
+}
+
+/// Columns with ON UPDATE CURRENT_TIMESTAMP that the statement does not set.
+pub(crate) fn set_on_update(schema: &TableSchema, set: &[SetColumn], new: &mut [Value], context: &Context) {
+    for (column, definition) in schema.columns.iter().enumerate() {
+        if definition.on_update_now && !set.iter().any(|s| s.column == column) {
+            new[column] = now_for(&definition.ty, context);
+        }
+    }
+}
+
+/// The statement's time as a TIMESTAMP or DATETIME column stores it.
+fn now_for(ty: &DataType, context: &Context) -> Value {
+    let unit = 10i64.pow(6 - u32::from(ty.scale.min(6)));
+    let micros = context.now_micros.div_euclid(unit) * unit;
+    if ty.kind == TypeKind::Timestamp {
+        return Value::Timestamp(micros);
+    }
+    let local = rauk_types::DateTime::from_unix_micros(micros, &context.time_zone);
+    Value::DateTime(local.unwrap_or(rauk_types::DateTime::ZERO))
+}
+
+fn check_length(value: &Value, column: &rauk_types::Column, row_number: u64) -> Result<(), MysqlError> {
+    match value.as_ref().as_bytes() {
+        Some(bytes) if column.ty.is_lob() && bytes.len() > MAX_LOB_BYTES => Err(MysqlError::new(
+            codes::DATA_TOO_LONG,
+            format!("Data too long for column '{}' at row {row_number}", column.name),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Keys have a largest size in bytes, whatever the number of characters.
+pub(crate) fn check_keys(schema: &TableSchema, key_defs: &[KeyDef], values: &[Value]) -> Result<(), MysqlError> {
+    for (index, key_def) in schema.indexes.iter().zip(key_defs) {
+        let text: usize = index
+            .parts
+            .iter()
+            .filter_map(|p| values[p.column].as_ref().as_bytes())
+            .map(<[u8]>::len)
+            .sum();
+        if text * WORST_KEY_GROWTH <= MAX_KEY_BYTES - 256 {
+            continue;
+        }
+        let mut key = Vec::new();
+        key_def.encode_values(values, &mut key);
+        if key.len() > MAX_KEY_BYTES {
+            return Err(MysqlError::new(
+                codes::TOO_LONG_KEY,
+                format!("Specified key was too long; max key length is {MAX_KEY_BYTES} bytes"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Error 1062 for a row.
+pub(crate) fn duplicate(
+    schema: &TableSchema,
+    key_defs: &[KeyDef],
+    index: IndexId,
+    values: &[Value],
+    context: &Context,
+) -> MysqlError {
+    let mut text = Vec::new();
+    let position = schema.indexes.iter().position(|i| i.id == index).unwrap_or(0);
+    for (number, part) in key_defs[position].parts.iter().enumerate() {
+        if number > 0 {
+            text.push(b'-');
+        }
+        let value = super::row::local(values[part.column].as_ref(), &context.time_zone);
+        if value.is_null() {
+            text.extend_from_slice(b"NULL");
+            continue;
+        }
+        let start = text.len();
+        append_text(value, &part.ty, &mut text);
+        if let Some(prefix) = part.prefix {
+            let shown = String::from_utf8_lossy(&text[start..]).chars().take(prefix as usize).collect::<String>();
+            text.truncate(start);
+            text.extend_from_slice(shown.as_bytes());
+        }
+    }
+    MysqlError::new(
+        codes::DUP_ENTRY,
+        format!(
+            "Duplicate entry '{}' for key '{}.{}'",
+            String::from_utf8_lossy(&text),
+            schema.name,
+            schema.indexes[position].name
+        ),
+    )
+}
+
+/// What a column without a default gets where that is no error.
+pub(crate) fn type_zero(ty: &DataType) -> Value {
+    use rauk_types::{Date, DateTime, Decimal, Time};
+    match ty.kind {
+        TypeKind::Null => Value::Null,
+        TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int | TypeKind::BigInt => {
+            if ty.unsigned { Value::UInt(0) } else { Value::Int(0) }
+        }
+        TypeKind::Float | TypeKind::Double => Value::Double(0.0),
+        TypeKind::Decimal => Value::Decimal(Decimal::new(0, ty.scale)),
+        TypeKind::Date => Value::Date(Date::from_packed(0)),
+        TypeKind::Time => Value::Time(Time::clipped(0)),
+        TypeKind::DateTime => Value::DateTime(DateTime::ZERO),
+        TypeKind::Timestamp => Value::Timestamp(0),
+        TypeKind::Binary => Value::Bytes(vec![0; ty.length as usize]),
+        TypeKind::Json => Value::Str(String::from("null")),
+        _ if ty.is_bytes() => Value::Bytes(Vec::new()),
+        _ => Value::Str(String::new()),
+    }
+}

@@ -1,0 +1,598 @@
+//! From conditions to keys: what an access path reads, for the parameters and outer row of this execution.
+//!
+//! A value is first *placed* among the values of its column: it is one of them, lies between two, or covers several (a local time that occurs twice).
+//! So `int_column < 3.5` reads up to 3, `= 3.5` reads nothing, and a constant beyond the type's range gives all or nothing. Conversions never lose
+//! rows: where a place is not known, the part is not bounded, and the filters that the planner kept decide.
+//!
+//! Ranges are byte strings, low end included, high end excluded; sorted, without overlap, so that several of them give rows in index order and none twice.
+
+use super::row::Joined;
+use crate::expr::{Context, Expr};
+use crate::plan::model::{DistributionKey, IndexAccess, KeyValue, RangePart};
+use jiff::tz::TimeZone;
+use rauk_types::datetime::{DateFlags, parse_date_time, parse_time};
+use rauk_types::format::parse_double_prefix;
+use rauk_types::key::prefix_successor;
+use rauk_types::{DataType, Decimal, KeyPart, MysqlError, TypeKind, Value, ValueRef};
+
+/// Where a value lies among the values of a column's type.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Place {
+    Null,
+    /// It is one of them.
+    Exact(Value),
+    /// It is none of them; `below` is the largest one below it.
+    Gap { below: Option<Value> },
+    /// Those that equal it lie between these.
+    Fuzzy { low: Value, high: Value },
+    Unknown,
+}
+
+pub(crate) fn place(value: Value, column: &DataType, zone: &TimeZone) -> Place {
+    if value.is_null() {
+        return Place::Null;
+    }
+    match column.kind {
+        TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int | TypeKind::BigInt => {
+            place_integer(&value, column)
+        }
+        TypeKind::Decimal => place_decimal(&value, column),
+        TypeKind::Double => {
+            let double = match value {
+                Value::Int(v) => v as f64,
+                Value::UInt(v) => v as f64,
+                Value::Decimal(v) => v.to_f64(),
+                Value::Double(v) => v,
+                _ => return Place::Unknown,
+            };
+            Place::Exact(Value::Double(double))
+        }
+        TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp => place_date_time(&value, column, zone),
+        TypeKind::Time => {
+            let time = match value {
+                Value::Time(v) => v,
+                Value::Str(text) => match parse_time(text.as_bytes()) {
+                    Ok(p) if !p.truncated && !p.round_up && !p.out_of_range && p.date.is_none() => p.value,
+                    _ => return Place::Unknown,
+                },
+                _ => return Place::Unknown,
+            };
+            let cut = time.truncated(column.scale);
+            if cut == time {
+                Place::Exact(Value::Time(time))
+            } else if time.is_negative() {
+                Place::Unknown
+            } else {
+                Place::Gap { below: Some(Value::Time(cut)) }
+            }
+        }
+        _ if column.is_text() && column.kind != TypeKind::Json => match value {
+            Value::Str(_) => Place::Exact(value),
+            _ => Place::Unknown,
+        },
+        _ if column.is_bytes() => match value {
+            Value::Str(text) => Place::Exact(Value::Bytes(text.into_bytes())),
+            Value::Bytes(_) => Place::Exact(value),
+            _ => Place::Unknown,
+        },
+        _ => Place::Unknown,
+    }
+}
+
+fn place_integer(value: &Value, column: &DataType) -> Place {
+    let Some((min, max)) = column.integer_range() else { return Place::Unknown };
+    let wrap = |v: i128| if column.unsigned { Value::UInt(v as u64) } else { Value::Int(v as i64) };
+    // The value is an integer, or just above one.
+    let at = |v: i128, exact: bool| {
+        if v < min {
+            Place::Gap { below: None }
+        } else if v > max {
+            Place::Gap { below: Some(wrap(max)) }
+        } else if exact {
+            Place::Exact(wrap(v))
+        } else {
+            Place::Gap { below: Some(wrap(v)) }
+        }
+    };
+    let double = match value {
+        Value::Int(v) => return at((*v).into(), true),
+        Value::UInt(v) => return at((*v).into(), true),
+        Value::Decimal(v) => {
+            let floor = v.floor();
+            return match floor.unscaled_i128() {
+                Some(floor_value) => at(floor_value, floor == *v),
+                None => at(if v.is_negative() { i128::MIN } else { i128::MAX }, false),
+            };
+        }
+        Value::Double(v) => *v,
+        Value::Str(text) => parse_double_prefix(text.as_bytes()).value,
+        Value::Bytes(bytes) => parse_double_prefix(bytes).value,
+        _ => return Place::Unknown,
+    };
+    if double.abs() < 9_007_199_254_740_992.0 {
+        return at(double.floor() as i128, double.floor() == double);
+    }
+    // Several integers are this double.
+    let middle = double as i128;
+    let (low, high) = (middle.saturating_sub(2048), middle.saturating_add(2048));
+    if high < min || low > max {
+        return at(middle, false);
+    }
+    Place::Fuzzy { low: wrap(low.clamp(min, max)), high: wrap(high.clamp(min, max)) }
+}
+
+fn place_decimal(value: &Value, column: &DataType) -> Place {
+    let decimal = match value {
+        Value::Int(v) => Decimal::from(*v),
+        Value::UInt(v) => Decimal::from(*v),
+        Value::Decimal(v) => *v,
+        _ => return Place::Unknown,
+    };
+    let (precision, scale) = (column.precision, column.scale);
+    let largest = Decimal::largest(precision, scale);
+    let smallest = if column.unsigned { Decimal::ZERO } else { largest.neg() };
+    if decimal > largest {
+        return Place::Gap { below: Some(Value::Decimal(largest)) };
+    }
+    if decimal < smallest {
+        return Place::Gap { below: None };
+    }
+    let Ok(cut) = decimal.truncated(scale).rescale(scale) else { return Place::Unknown };
+    if cut == decimal {
+        Place::Exact(Value::Decimal(cut))
+    } else if decimal.is_negative() {
+        let below = cut.checked_sub(&Decimal::new(1, scale)).ok().filter(|b| *b >= smallest);
+        Place::Gap { below: below.map(Value::Decimal) }
+    } else {
+        Place::Gap { below: Some(Value::Decimal(cut)) }
+    }
+}
+
+fn place_date_time(value: &Value, column: &DataType, zone: &TimeZone) -> Place {
+    let date_time = match value {
+        Value::Date(v) => v.at_midnight(),
+        Value::DateTime(v) => *v,
+        Value::Timestamp(v) if column.kind == TypeKind::Timestamp => return Place::Exact(Value::Timestamp(*v)),
+        Value::Str(text) => match parse_date_time(text.as_bytes(), DateFlags::default()) {
+            Ok(p) if !p.truncated && !p.round_up && p.offset.is_none() => p.value,
+            _ => return Place::Unknown,
+        },
+        _ => return Place::Unknown,
+    };
+    match column.kind {
+        TypeKind::Date => {
+            let date = Value::Date(date_time.date());
+            if date_time.micros_of_day() == 0 { Place::Exact(date) } else { Place::Gap { below: Some(date) } }
+        }
+        TypeKind::DateTime => {
+            let cut = date_time.truncated(column.scale);
+            if cut == date_time {
+                Place::Exact(Value::DateTime(cut))
+            } else {
+                Place::Gap { below: Some(Value::DateTime(cut)) }
+            }
+        }
+        _ => {
+            if date_time.is_zero() {
+                return Place::Fuzzy { low: Value::Timestamp(0), high: Value::Timestamp(0) };
+            }
+            let Some(first) = date_time.to_unix_micros(zone) else { return Place::Unknown };
+            let mut high = first.micros;
+            if zone.to_fixed_offset().is_err() && !first.in_gap {
+                // Where clocks are put back, the same local time comes again, at most a day later.
+                let mut later = first.micros + 86_400_000_000;
+                while later > first.micros {
+                    if rauk_types::DateTime::from_unix_micros(later, zone) == Some(date_time) {
+                        high = later;
+                        break;
+                    }
+                    later -= 900_000_000;
+                }
+            }
+            Place::Fuzzy { low: Value::Timestamp(first.micros), high: Value::Timestamp(high) }
+        }
+    }
+}
+
+/// A range of keys: low end included, high end excluded (`None`: no end).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyRange {
+    pub low: Vec<u8>,
+    pub high: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// Every key that begins with `prefix`.
+    fn prefix(prefix: Vec<u8>) -> KeyRange {
+        let high = successor(&prefix);
+        KeyRange { low: prefix, high }
+    }
+}
+
+fn successor(key: &[u8]) -> Option<Vec<u8>> {
+    let mut key = key.to_vec();
+    prefix_successor(&mut key).then_some(key)
+}
+
+/// The whole keys that a lookup touches.
+pub(crate) enum Points {
+    /// Sorted, each once.
+    Keys(Vec<Vec<u8>>),
+    /// Some value has no exact key: read everything and let the filters decide.
+    Unknown,
+}
+
+fn evaluate(expr: &Expr, row: &Joined<'_>, context: &mut Context) -> Result<Value, MysqlError> {
+    expr.eval(row, context)
+}
+
+/// Appends the key of a lookup with one value a part to `out`; `None`: no row can match, or (second of the pair false) the key is unknown.
+pub(crate) fn single_key(
+    access: &IndexAccess,
+    row: &Joined<'_>,
+    context: &mut Context,
+    out: &mut Vec<u8>,
+) -> Result<SingleKey, MysqlError> {
+    for (part, equal) in access.key_def.parts.iter().zip(&access.condition.equal) {
+        let (KeyValue::Value(expr) | KeyValue::NullSafe(expr)) = &equal.values[0] else {
+            return Ok(SingleKey::Nothing);
+        };
+        match place(evaluate(expr, row, context)?, &part.ty, row.zone) {
+            Place::Exact(value) => part.encode(value.as_ref(), out),
+            Place::Null | Place::Gap { .. } => return Ok(SingleKey::Nothing),
+            Place::Fuzzy { .. } | Place::Unknown => return Ok(SingleKey::Unknown),
+        }
+    }
+    Ok(SingleKey::Key)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SingleKey {
+    Key,
+    Nothing,
+    Unknown,
+}
+
+/// The keys of a lookup.
+pub(crate) fn points(access: &IndexAccess, row: &Joined<'_>, context: &mut Context) -> Result<Points, MysqlError> {
+    let mut keys: Vec<Vec<u8>> = Vec::new();
+    let parts = &access.key_def.parts;
+    if let Some(tuples) = &access.condition.tuples {
+        'tuples: for tuple in tuples {
+            let mut key = Vec::new();
+            for (part, value) in parts.iter().zip(tuple) {
+                let KeyValue::Value(expr) = value else { return Ok(Points::Unknown) };
+                match place(evaluate(expr, row, context)?, &part.ty, row.zone) {
+                    Place::Exact(value) => part.encode(value.as_ref(), &mut key),
+                    Place::Null | Place::Gap { .. } => continue 'tuples,
+                    Place::Fuzzy { .. } | Place::Unknown => return Ok(Points::Unknown),
+                }
+            }
+            keys.push(key);
+        }
+    } else {
+        keys.push(Vec::new());
+        for (part, equal) in parts.iter().zip(&access.condition.equal) {
+            let mut next = Vec::with_capacity(keys.len() * equal.values.len());
+            for value in &equal.values {
+                let (KeyValue::Value(expr) | KeyValue::NullSafe(expr)) = value else { continue };
+                match place(evaluate(expr, row, context)?, &part.ty, row.zone) {
+                    Place::Exact(value) => {
+                        let mut encoded = Vec::new();
+                        part.encode(value.as_ref(), &mut encoded);
+                        next.extend(keys.iter().map(|k| [k.as_slice(), &encoded].concat()));
+                    }
+                    Place::Null | Place::Gap { .. } => {}
+                    Place::Fuzzy { .. } | Place::Unknown => return Ok(Points::Unknown),
+                }
+            }
+            keys = next;
+        }
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    Ok(Points::Keys(keys))
+}
+
+/// The ranges of an index that a scan reads, in index order.
+pub(crate) fn ranges(
+    access: &IndexAccess,
+    row: &Joined<'_>,
+    context: &mut Context,
+) -> Result<Vec<KeyRange>, MysqlError> {
+    let parts = &access.key_def.parts;
+    let mut out = Vec::new();
+    let mut prefixes = vec![Vec::new()];
+    if let Some(tuples) = &access.condition.tuples {
+        prefixes.clear();
+        'tuples: for tuple in tuples {
+            let mut prefix = Vec::new();
+            for (part, value) in parts.iter().zip(tuple) {
+                let bounds = part_value(part, value, row, context)?;
+                match bounds {
+                    Bounds::Point(encoded) => prefix.extend_from_slice(&encoded),
+                    Bounds::Empty => continue 'tuples,
+                    Bounds::Range(low, high) => {
+                        out.push(join_range(&prefix, low, high));
+                        continue 'tuples;
+                    }
+                }
+            }
+            prefixes.push(prefix);
+        }
+    } else {
+        for (part, equal) in parts.iter().zip(&access.condition.equal) {
+            let mut bounds = Vec::with_capacity(equal.values.len());
+            for value in &equal.values {
+                bounds.push(part_value(part, value, row, context)?);
+            }
+            if bounds.iter().any(|b| matches!(b, Bounds::Range(..))) {
+                // Not exact: nothing behind this part can be used.
+                for prefix in &prefixes {
+                    for bound in &bounds {
+                        match bound {
+                            Bounds::Point(encoded) => {
+                                out.push(KeyRange::prefix([prefix.as_slice(), encoded].concat()));
+                            }
+                            Bounds::Range(low, high) => {
+                                out.push(join_range(prefix, low.clone(), high.clone()));
+                            }
+                            Bounds::Empty => {}
+                        }
+                    }
+                }
+                return Ok(merge(out));
+            }
+            let mut next = Vec::with_capacity(prefixes.len() * bounds.len());
+            for prefix in &prefixes {
+                for bound in &bounds {
+                    if let Bounds::Point(encoded) = bound {
+                        next.push([prefix.as_slice(), encoded].concat());
+                    }
+                }
+            }
+            prefixes = next;
+        }
+    }
+    match &access.condition.range {
+        Some(range) if !prefixes.is_empty() => {
+            let part = &parts[access.condition.fixed_parts()];
+            match part_range(part, range, row, context)? {
+                Bounds::Empty => {}
+                Bounds::Point(encoded) => out
+                    .extend(prefixes.iter().map(|p| KeyRange::prefix([p.as_slice(), &encoded].concat()))),
+                Bounds::Range(low, high) => {
+                    out.extend(prefixes.iter().map(|p| join_range(p, low.clone(), high.clone())));
+                }
+            }
+        }
+        _ => out.extend(prefixes.into_iter().map(KeyRange::prefix)),
+    }
+    Ok(merge(out))
+}
+
+/// Sorts, and joins what overlaps or touches.
+fn merge(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
+    ranges.retain(|r| r.high.as_ref().is_none_or(|h| r.low < *h));
+    if ranges.len() < 2 {
+        return ranges;
+    }
+    ranges.sort_unstable_by(|a, b| a.low.cmp(&b.low));
+    let mut out: Vec<KeyRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match out.last_mut() {
+            Some(last) if last.high.as_ref().is_none_or(|h| range.low <= *h) => {
+                if let Some(high) = &last.high
+                    && range.high.as_ref().is_none_or(|h| h > high)
+                {
+                    last.high = range.high;
+                }
+            }
+            _ => out.push(range),
+        }
+    }
+    out
+}
+
+/// What a part is bounded to, as encoded bytes of this part alone.
+enum Bounds {
+    Empty,
+    Point(Vec<u8>),
+    /// Low included, high excluded; `None`: the end of the part's values.
+    Range(Vec<u8>, Option<Vec<u8>>),
+}
+
+/// Puts the bounds of a part behind a prefix.
+fn join_range(prefix: &[u8], low: Vec<u8>, high: Option<Vec<u8>>) -> KeyRange {
+    KeyRange {
+        low: [prefix, &low].concat(),
+        high: match high {
+            Some(high) => Some([prefix, &high].concat()),
+            None => successor(prefix),
+        },
+    }
+}
+
+fn encode(part: &KeyPart, value: ValueRef<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    part.encode(value, &mut out);
+    out
+}
+
+/// All values of a part but NULL.
+fn not_null(part: &KeyPart) -> (Vec<u8>, Option<Vec<u8>>) {
+    if !part.nullable {
+        return (Vec::new(), None);
+    }
+    let null = encode(part, ValueRef::Null);
+    if part.descending { (Vec::new(), Some(null)) } else { (successor(&null).unwrap_or_default(), None) }
+}
+
+fn part_value(
+    part: &KeyPart,
+    value: &KeyValue,
+    row: &Joined<'_>,
+    context: &mut Context,
+) -> Result<Bounds, MysqlError> {
+    let (expr, null_safe) = match value {
+        KeyValue::Value(expr) => (expr, false),
+        KeyValue::NullSafe(expr) => (expr, true),
+        KeyValue::Null => {
+            return Ok(if part.nullable { Bounds::Point(encode(part, ValueRef::Null)) } else { Bounds::Empty });
+        }
+    };
+    Ok(match place(evaluate(expr, row, context)?, &part.ty, row.zone) {
+        Place::Exact(value) => Bounds::Point(encode(part, value.as_ref())),
+        Place::Null if null_safe && part.nullable => Bounds::Point(encode(part, ValueRef::Null)),
+        Place::Null | Place::Gap { .. } => Bounds::Empty,
+        Place::Fuzzy { low, high } => between(part, Some((low, true)), Some((high, true))),
+        Place::Unknown => {
+            let (low, high) = not_null(part);
+            Bounds::Range(low, high)
+        }
+    })
+}
+
+/// Bounds in the column's values become bounds in bytes.
+fn between(part: &KeyPart, low: Option<(Value, bool)>, high: Option<(Value, bool)>) -> Bounds {
+    let inclusive = |inclusive: bool| inclusive || part.prefix.is_some();
+    let (mut from, mut to) = not_null(part);
+    // A descending part turns the ends around.
+    let (first, last) = if part.descending { (high, low) } else { (low, high) };
+    if let Some((value, included)) = first {
+        let key = encode(part, value.as_ref());
+        from = match inclusive(included) {
+            true => key,
+            false => match successor(&key) {
+                Some(next) => next,
+                None => return Bounds::Empty,
+            },
+        };
+    }
+    if let Some((value, included)) = last {
+        let key = encode(part, value.as_ref());
+        to = if inclusive(included) { successor(&key) } else { Some(key) };
+    }
+    if to.as_ref().is_some_and(|to| *to <= from) {
+        return Bounds::Empty;
+    }
+    Bounds::Range(from, to)
+}
+
+fn part_range(
+    part: &KeyPart,
+    range: &RangePart,
+    row: &Joined<'_>,
+    context: &mut Context,
+) -> Result<Bounds, MysqlError> {
+    let (mut from, mut to) = not_null(part);
+    let mut narrow = |bounds: Bounds| -> bool {
+        match bounds {
+            Bounds::Empty => return false,
+            Bounds::Point(key) => {
+                to = min_end(to.take(), successor(&key));
+                from = std::mem::take(&mut from).max(key);
+            }
+            Bounds::Range(low, high) => {
+                from = std::mem::take(&mut from).max(low);
+                to = min_end(to.take(), high);
+            }
+        }
+        true
+    };
+    for (expr, inclusive) in &range.low {
+        let bounds = match place(evaluate(expr, row, context)?, &part.ty, row.zone) {
+            Place::Null => Bounds::Empty,
+            Place::Exact(value) => between(part, Some((value, *inclusive)), None),
+            Place::Gap { below: Some(below) } => between(part, Some((below, false)), None),
+            Place::Fuzzy { low, .. } => between(part, Some((low, true)), None),
+            Place::Gap { below: None } | Place::Unknown => continue,
+        };
+        if !narrow(bounds) {
+            return Ok(Bounds::Empty);
+        }
+    }
+    for (expr, inclusive) in &range.high {
+        let bounds = match place(evaluate(expr, row, context)?, &part.ty, row.zone) {
+            Place::Null | Place::Gap { below: None } => Bounds::Empty,
+            Place::Exact(value) => between(part, None, Some((value, *inclusive))),
+            Place::Gap { below: Some(below) } => between(part, None, Some((below, true))),
+            Place::Fuzzy { high, .. } => between(part, None, Some((high, true))),
+            Place::Unknown => continue,
+        };
+        if !narrow(bounds) {
+            return Ok(Bounds::Empty);
+        }
+    }
+    for (pattern, escape) in &range.like {
+        let value = evaluate(pattern, row, context)?;
+        let Some(bytes) = value.as_ref().as_bytes() else {
+            if value.is_null() {
+                return Ok(Bounds::Empty);
+            }
+            continue;
+        };
+        if let Some((low, high)) = like_range(part, bytes, *escape)
+            && !narrow(Bounds::Range(low, high))
+        {
+            return Ok(Bounds::Empty);
+        }
+    }
+    Ok(match &to {
+        Some(end) if *end <= from => Bounds::Empty,
+        _ => Bounds::Range(from, to),
+    })
+}
+
+fn min_end(a: Option<Vec<u8>>, b: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// The keys of all strings that begin as a pattern does before its first wildcard.
+fn like_range(part: &KeyPart, pattern: &[u8], escape: Option<char>) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let escape = escape.map(u32::from);
+    let mut prefix = Vec::new();
+    let mut at = 0;
+    while at < pattern.len() {
+        if Some(u32::from(pattern[at])) == escape && at + 1 < pattern.len() {
+            at += 1;
+        } else if matches!(pattern[at], b'%' | b'_') {
+            break;
+        }
+        prefix.push(pattern[at]);
+        at += 1;
+    }
+    let text = std::str::from_utf8(&prefix).ok().filter(|t| !t.is_empty())?;
+    let mut low = Vec::new();
+    part.encode_like_prefix(text, &mut low);
+    let high = successor(&low);
+    Some((low, high))
+}
+
+/// What the distribution columns are fixed to.
+pub(crate) enum Distribution {
+    Unknown,
+    Key(Vec<u8>),
+    /// No row can match.
+    Nothing,
+}
+
+pub(crate) fn distribution(
+    key: Option<&DistributionKey>,
+    row: &Joined<'_>,
+    context: &mut Context,
+) -> Result<Distribution, MysqlError> {
+    let Some(key) = key else { return Ok(Distribution::Unknown) };
+    let mut out = Vec::new();
+    for (part, expr) in key.key_def.parts.iter().zip(&key.values) {
+        match place(evaluate(expr, row, context)?, &part.ty, row.zone) {
+            Place::Exact(value) => part.encode(value.as_ref(), &mut out),
+            Place::Null | Place::Gap { .. } => return Ok(Distribution::Nothing),
+            Place::Fuzzy { .. } | Place::Unknown => return Ok(Distribution::Unknown),
+        }
+    }
+    Ok(Distribution::Key(out))
+}

@@ -1,0 +1,162 @@
+//! What one level reads in this execution: keys, ranges or everything.
+
+use super::keys::{self, Distribution, KeyRange, Points, SingleKey};
+use super::row::Joined;
+use crate::expr::{Context, Expr};
+use crate::plan::model::{Access, IndexAccess, Level, Source};
+use rauk_kernel::{LockMode, WaitPolicy};
+use rauk_node::{ScanSpec, TableHandle};
+use rauk_types::MysqlError;
+use smallvec::SmallVec;
+use std::ops::Bound;
+
+/// How a read locks.
+pub(crate) type Lock = Option<(LockMode, WaitPolicy)>;
+
+/// Rows in a batch of a scan.
+pub(crate) const BATCH: usize = 256;
+
+pub(crate) enum Opened {
+    Nothing,
+    /// Whole keys, of the primary key or of the unique index at this position.
+    Keys { unique: Option<usize>, keys: SmallVec<[Key; 1]> },
+    Scans(SmallVec<[ScanSpec; 1]>),
+}
+
+/// An encoded key; most are short.
+pub(crate) type Key = SmallVec<[u8; 40]>;
+
+/// Finds out what to read for `row`, the rows of the levels before.
+pub(crate) fn open(
+    level: &Level,
+    source: &Source,
+    row: &Joined<'_>,
+    context: &mut Context,
+    limit_hint: Option<u64>,
+) -> Result<Opened, MysqlError> {
+    let everything = |distribution: Option<Vec<u8>>| {
+        Opened::Scans(SmallVec::from_elem(
+            ScanSpec {
+                index: None,
+                low: Bound::Unbounded,
+                high: Bound::Unbounded,
+                reverse: false,
+                ordered: false,
+                lock: level.lock,
+                distribution,
+                limit_hint,
+            },
+            1,
+        ))
+    };
+    match &level.access {
+        Access::Full { distribution } => Ok(match keys::distribution(distribution.as_ref(), row, context)? {
+            Distribution::Nothing => Opened::Nothing,
+            Distribution::Key(key) => everything(Some(key)),
+            Distribution::Unknown => everything(None),
+        }),
+        Access::Primary(access) => lookup(access, None, row, context, everything),
+        Access::Unique(access) => lookup(access, Some(access.index), row, context, everything),
+        Access::Range(access) => {
+            let distribution = match keys::distribution(access.distribution.as_ref(), row, context)? {
+                Distribution::Nothing => return Ok(Opened::Nothing),
+                Distribution::Key(key) => Some(key),
+                Distribution::Unknown => None,
+            };
+            let mut ranges = keys::ranges(access, row, context)?;
+            if access.reverse {
+                ranges.reverse();
+            }
+            let index = source.schema().indexes[access.index].id;
+            let scans: SmallVec<[ScanSpec; 1]> = ranges
+                .into_iter()
+                .map(|KeyRange { low, high }| ScanSpec {
+                    index: Some(index),
+                    low: if low.is_empty() { Bound::Unbounded } else { Bound::Included(low) },
+                    high: high.map_or(Bound::Unbounded, Bound::Excluded),
+                    reverse: access.reverse,
+                    ordered: access.ordered,
+                    lock: level.lock,
+                    distribution: distribution.clone(),
+                    limit_hint,
+                })
+                .collect();
+            Ok(if scans.is_empty() { Opened::Nothing } else { Opened::Scans(scans) })
+        }
+        Access::Virtual { .. } => unreachable!("virtual tables are read from a buffer"),
+    }
+}
+
+fn lookup(
+    access: &IndexAccess,
+    unique: Option<usize>,
+    row: &Joined<'_>,
+    context: &mut Context,
+    everything: impl Fn(Option<Vec<u8>>) -> Opened,
+) -> Result<Opened, MysqlError> {
+    if access.condition.tuples.is_none() && access.condition.points() == 1 {
+        let mut bytes = Vec::with_capacity(40);
+        return Ok(match keys::single_key(access, row, context, &mut bytes)? {
+            SingleKey::Key => Opened::Keys { unique, keys: SmallVec::from_elem(SmallVec::from_vec(bytes), 1) },
+            SingleKey::Nothing => Opened::Nothing,
+            SingleKey::Unknown => everything(None),
+        });
+    }
+    Ok(match keys::points(access, row, context)? {
+        Points::Unknown => everything(None),
+        Points::Keys(mut keys) => {
+            if access.reverse {
+                keys.reverse();
+            }
+            Opened::Keys { unique, keys: keys.into_iter().map(SmallVec::from_vec).collect() }
+        }
+    })
+}
+
+/// Whether all conditions hold.
+#[inline]
+pub(crate) fn passes(filters: &[Expr], row: &Joined<'_>, context: &mut Context) -> Result<bool, MysqlError> {
+    for filter in filters {
+        if !filter.eval_bool(row, context)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Reads a row by a whole key of the primary key, or of the unique index at `unique`.
+pub(crate) async fn get<R: Send>(
+    txn: &mut rauk_node::Transaction,
+    table: &TableHandle,
+    unique: Option<usize>,
+    key: &[u8],
+    lock: Lock,
+    visit: impl FnOnce(Option<rauk_types::RowView<'_>>) -> R + Send,
+) -> Result<R, rauk_node::NodeError> {
+    match unique {
+        None => txn.get(table, key, lock, visit).await,
+        Some(position) => {
+            let index = table.schema().indexes[position].id;
+            txn.get_unique(table, index, key, lock, visit).await
+        }
+    }
+}
+
+/// Whether the statement was killed.
+pub(crate) fn is_interrupted(txn: &rauk_node::Transaction) -> bool {
+    txn.options().interrupt.is_killed()
+}
+
+/// Lets other tasks of the thread run.
+pub(crate) async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(|cx| {
+        if yielded {
+            return std::task::Poll::Ready(());
+        }
+        yielded = true;
+        cx.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,481 @@
+//! Calls: functions of the registry, aggregates, and what has nodes of its own (CASE, IF, COALESCE, CAST, dates plus intervals).
+
+use super::operators::{as_number, boolean};
+use super::{Binder, literal, not_yet};
+use crate::expr::convert::Result;
+use crate::expr::functions::{self, Typing};
+use crate::expr::interval::Unit;
+use crate::expr::types::{self, Class, decimal_digits, numeric, text_type, unify};
+use crate::expr::{
+    AGGREGATES, Aggregate, AggregateFunction, CaseBranch, CompareOp, Comparison, Expr, ExprKind, Resolved, cast,
+};
+use rauk_types::error::codes;
+use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value};
+use sqlparser::ast;
+
+/// group_concat_max_len.
+const GROUP_CONCAT_LENGTH: u32 = 1024;
+
+fn wrong_count(name: &str) -> MysqlError {
+    MysqlError::new(
+        codes::WRONG_PARAMCOUNT_TO_NATIVE_FCT,
+        format!("Incorrect parameter count in the call to native function '{name}'"),
+    )
+}
+
+/// The expression as a value of type `ty`, when it is of another class.
+pub fn converted(expr: Expr, ty: &DataType) -> Expr {
+    let (from, to) = (Class::of(&expr.ty), Class::of(ty));
+    let same = from == to && (from != Class::Integer || expr.ty.unsigned == ty.unsigned);
+    // A DATE among DATETIMEs gets its time, a decimal keeps its digits: the type says how many are shown.
+    if same || from == Class::Null {
+        return expr;
+    }
+    // Text is never cut here.
+    let target = if ty.is_text() {
+        DataType { length: cast::NO_LENGTH, ..*ty }
+    } else if ty.is_bytes() {
+        DataType { length: cast::NO_LENGTH, ..DataType::new(TypeKind::VarBinary) }
+    } else {
+        *ty
+    };
+    let (nullable, coercibility) = (expr.nullable, expr.coercibility);
+    Expr { kind: ExprKind::Cast(Box::new(expr)), ty: target, nullable, coercibility }
+}
+
+impl Binder<'_> {
+    pub fn case(
+        &mut self,
+        operand: Option<&ast::Expr>,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&ast::Expr>,
+    ) -> Result<Expr> {
+        let operand = operand.map(|e| self.bind(e)).transpose()?;
+        let mut branches = Vec::with_capacity(conditions.len());
+        for condition in conditions {
+            let when = self.bind(&condition.condition)?;
+            let by = match &operand {
+                Some(operand) => self.comparison(operand, &when, "case")?,
+                None => Comparison::Integer,
+            };
+            branches.push(CaseBranch { when, by, then: self.bind(&condition.result)? });
+        }
+        let otherwise = otherwise.map(|e| self.bind(e)).transpose()?;
+        self.case_of(operand, branches, otherwise, "case")
+    }
+
+    /// A CASE whose parts are bound: its type, and the branches converted to it.
+    pub fn case_of(
+        &mut self,
+        operand: Option<Expr>,
+        branches: Vec<CaseBranch>,
+        otherwise: Option<Expr>,
+        name: &str,
+    ) -> Result<Expr> {
+        let results = branches.iter().map(|b| &b.then).chain(&otherwise);
+        let (ty, coercibility) = unify(results, name, self.context.collation)?;
+        let nullable = branches.iter().any(|b| b.then.nullable) || otherwise.as_ref().is_none_or(|e| e.nullable);
+        let branches = branches.into_iter().map(|b| CaseBranch { then: converted(b.then, &ty), ..b }).collect();
+        let otherwise = otherwise.map(|e| Box::new(converted(e, &ty)));
+        Ok(Expr {
+            kind: ExprKind::Case { operand: operand.map(Box::new), branches, otherwise },
+            ty,
+            nullable,
+            coercibility,
+        })
+    }
+
+    fn coalesce(&mut self, items: Vec<Expr>, name: &str) -> Result<Expr> {
+        let (ty, coercibility) = unify(&items, name, self.context.collation)?;
+        let nullable = items.iter().all(|e| e.nullable);
+        let items = items.into_iter().map(|e| converted(e, &ty)).collect();
+        Ok(Expr { kind: ExprKind::Coalesce(items), ty, nullable, coercibility })
+    }
+
+    pub fn cast(&mut self, expr: &ast::Expr, data_type: &ast::DataType, text: &str) -> Result<Expr> {
+        let expr = self.bind(expr)?;
+        let mut ty = types::cast_type(data_type, self.text_connection(), text)?;
+        let expr = if ty.is_numeric() { as_number(expr) } else { expr };
+        // BINARY(n) pads, BINARY does not.
+        if let ast::DataType::Binary(Some(_)) = data_type {
+            ty = DataType { kind: TypeKind::Binary, ..ty };
+        }
+        Ok(self.cast_to(expr, ty))
+    }
+
+    pub fn cast_to(&self, expr: Expr, ty: DataType) -> Expr {
+        let coercibility = if Class::of(&ty).is_string() { types::IMPLICIT } else { types::NUMERIC };
+        let may_fail = Class::of(&ty).is_temporal() && !Class::of(&expr.ty).is_temporal();
+        let nullable = expr.nullable || may_fail || expr.ty.is_bytes() && ty.is_text();
+        Expr { kind: ExprKind::Cast(Box::new(expr)), ty, nullable, coercibility }
+    }
+
+    fn text_connection(&self) -> Collation {
+        if self.context.collation == Collation::Binary { Collation::DEFAULT } else { self.context.collation }
+    }
+
+    /// CONVERT(x USING charset): all text is utf8mb4 here; `binary` gives its bytes.
+    pub fn convert_using(&mut self, expr: &ast::Expr, charset: &str) -> Result<Expr> {
+        let expr = self.bind(expr)?;
+        if charset.eq_ignore_ascii_case("binary") {
+            return Ok(self.cast_to(expr, DataType::varbinary(cast::NO_LENGTH)));
+        }
+        let Some(collation) = charset_collation(charset) else {
+            return Err(MysqlError::new(codes::UNKNOWN_CHARACTER_SET, format!("Unknown character set: '{charset}'")));
+        };
+        let length = types::text_length(&expr.ty);
+        let ty =
+            text_type(length, if charset.eq_ignore_ascii_case("utf8mb4") { self.text_connection() } else { collation });
+        if expr.ty.is_text() {
+            let (nullable, kind) = (expr.nullable, ExprKind::Collate(Box::new(expr)));
+            return Ok(Expr { kind, ty, nullable, coercibility: types::IMPLICIT });
+        }
+        Ok(self.cast_to(expr, DataType { length: cast::NO_LENGTH, ..ty }))
+    }
+
+    pub fn collate(&mut self, expr: &ast::Expr, name: &str) -> Result<Expr> {
+        let expr = self.bind(expr)?;
+        let Some(collation) = Collation::from_name(name) else {
+            return Err(MysqlError::new(codes::UNKNOWN_COLLATION, format!("Unknown collation: '{name}'")));
+        };
+        if expr.ty.is_bytes() != (collation == Collation::Binary) {
+            if expr.ty.is_bytes() {
+                return Err(MysqlError::new(
+                    COLLATION_CHARSET_MISMATCH,
+                    format!("COLLATION '{name}' is not valid for CHARACTER SET 'binary'"),
+                ));
+            }
+            if expr.ty.is_text() {
+                return Err(MysqlError::new(
+                    COLLATION_CHARSET_MISMATCH,
+                    format!("COLLATION '{name}' is not valid for CHARACTER SET 'utf8mb4'"),
+                ));
+            }
+        }
+        let ty = if expr.ty.is_text() {
+            DataType { collation, ..expr.ty }
+        } else {
+            text_type(types::text_length(&expr.ty), collation)
+        };
+        let nullable = expr.nullable;
+        let expr = converted(expr, &ty);
+        Ok(Expr { kind: ExprKind::Collate(Box::new(expr)), ty, nullable, coercibility: types::EXPLICIT })
+    }
+
+    pub fn extract(&mut self, field: &ast::DateTimeField, expr: &ast::Expr) -> Result<Expr> {
+        let name = match field {
+            ast::DateTimeField::Custom(name) => name.value.clone(),
+            other => other.to_string(),
+        };
+        let unit = self.text_literal(name);
+        let value = self.bind(expr)?;
+        self.call("EXTRACT", vec![unit, value])
+    }
+
+    pub fn trim(
+        &mut self,
+        side: Option<ast::TrimWhereField>,
+        what: Option<&ast::Expr>,
+        expr: &ast::Expr,
+    ) -> Result<Expr> {
+        let mut arguments = vec![self.bind(expr)?];
+        if let Some(what) = what {
+            arguments.push(self.bind(what)?);
+        }
+        let name = match side {
+            None | Some(ast::TrimWhereField::Both) => "TRIM",
+            Some(ast::TrimWhereField::Leading) => "LTRIM",
+            Some(ast::TrimWhereField::Trailing) => "RTRIM",
+        };
+        self.call(name, arguments)
+    }
+
+    pub fn function(&mut self, call: &ast::Function) -> Result<Expr> {
+        let parts: Vec<&str> = call.name.0.iter().filter_map(|p| p.as_ident()).map(|i| i.value.as_str()).collect();
+        let [written] = parts[..] else {
+            return Err(MysqlError::new(
+                codes::SP_DOES_NOT_EXIST,
+                format!("FUNCTION {} does not exist", parts.join(".")),
+            ));
+        };
+        let name = written.to_ascii_uppercase();
+        if call.over.is_some() {
+            return Err(not_yet("window functions"));
+        }
+        let empty = ast::FunctionArgumentList { duplicate_treatment: None, args: vec![], clauses: vec![] };
+        let list = match &call.args {
+            ast::FunctionArguments::List(list) => list,
+            ast::FunctionArguments::None => &empty,
+            ast::FunctionArguments::Subquery(_) => return Err(not_yet("subqueries in expressions")),
+        };
+        if let Some(aggregate) = aggregate_function(&name) {
+            return self.aggregate(aggregate, list, &name);
+        }
+        let plain = list.duplicate_treatment.is_none() && list.clauses.is_empty();
+        let mut arguments = Vec::with_capacity(list.args.len());
+        for argument in &list.args {
+            match argument {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) if plain => arguments.push(expr),
+                _ => return Err(wrong_count(written)),
+            }
+        }
+        match (name.as_str(), arguments.as_slice()) {
+            ("VALUES", [column]) => return self.inserted(column),
+            ("DEFAULT", [column]) => return self.column_default(column),
+            ("DATE_ADD" | "ADDDATE", [date, ast::Expr::Interval(interval)]) => {
+                let date = self.bind(date)?;
+                return self.date_add(date, interval, false);
+            }
+            ("DATE_SUB" | "SUBDATE", [date, ast::Expr::Interval(interval)]) => {
+                let date = self.bind(date)?;
+                return self.date_add(date, interval, true);
+            }
+            _ => {}
+        }
+        let mut bound = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            bound.push(self.bind(argument)?);
+        }
+        self.call_written(&name, written, bound)
+    }
+
+    fn inserted(&mut self, column: &ast::Expr) -> Result<Expr> {
+        let name = match column {
+            ast::Expr::Identifier(name) => &name.value,
+            ast::Expr::CompoundIdentifier(path) => &path[path.len() - 1].value,
+            _ => return Err(wrong_count("VALUES")),
+        };
+        let resolved: Resolved = self.scope.inserted_value(name)?;
+        Ok(self.resolved(resolved))
+    }
+
+    fn column_default(&mut self, column: &ast::Expr) -> Result<Expr> {
+        let path: Vec<&str> = match column {
+            ast::Expr::Identifier(name) => vec![&name.value],
+            ast::Expr::CompoundIdentifier(path) => path.iter().map(|p| p.value.as_str()).collect(),
+            _ => return Err(wrong_count("DEFAULT")),
+        };
+        self.scope.default_value(&path)
+    }
+
+    pub fn call(&mut self, name: &str, arguments: Vec<Expr>) -> Result<Expr> {
+        self.call_written(name, name, arguments)
+    }
+
+    /// A call of the function `name` (upper case), which errors show as `written`.
+    fn call_written(&mut self, name: &str, written: &str, mut arguments: Vec<Expr>) -> Result<Expr> {
+        let count = arguments.len();
+        let expect = |range: std::ops::RangeInclusive<usize>| {
+            if range.contains(&count) { Ok(()) } else { Err(wrong_count(written)) }
+        };
+        match name {
+            "IF" => {
+                expect(3..=3)?;
+                let otherwise = arguments.pop();
+                let (then, when) =
+                    (arguments.pop().unwrap_or_else(Expr::null), arguments.pop().unwrap_or_else(Expr::null));
+                let branch = CaseBranch { when, by: Comparison::Integer, then };
+                return self.case_of(None, vec![branch], otherwise, "if");
+            }
+            "IFNULL" | "NVL" => {
+                expect(2..=2)?;
+                return self.coalesce(arguments, "ifnull");
+            }
+            "COALESCE" => {
+                expect(1..=usize::MAX)?;
+                return self.coalesce(arguments, "coalesce");
+            }
+            "NULLIF" => {
+                expect(2..=2)?;
+                let right = arguments.pop().unwrap_or_else(Expr::null);
+                let left = arguments.pop().unwrap_or_else(Expr::null);
+                let when = self.compare(CompareOp::Eq, left.clone(), right)?;
+                let branch = CaseBranch { when, by: Comparison::Integer, then: Expr::null() };
+                let mut result = self.case_of(None, vec![branch], Some(left), "nullif")?;
+                result.nullable = true;
+                return Ok(result);
+            }
+            "ISNULL" => {
+                expect(1..=1)?;
+                let expr = Box::new(arguments.pop().unwrap_or_else(Expr::null));
+                return Ok(boolean(ExprKind::IsNull { expr, negated: false }, false));
+            }
+            "MOD" => {
+                expect(2..=2)?;
+                let right = arguments.pop().unwrap_or_else(Expr::null);
+                let left = arguments.pop().unwrap_or_else(Expr::null);
+                return Ok(self.arithmetic(crate::expr::ArithmeticOp::Modulo, left, right, || "mod()".into()));
+            }
+            "ADDDATE" | "SUBDATE" => {
+                expect(2..=2)?;
+                let amount = arguments.pop().unwrap_or_else(Expr::null);
+                let date = arguments.pop().unwrap_or_else(Expr::null);
+                return Ok(self.date_add_amount(date, amount, Unit::Day, name == "SUBDATE"));
+            }
+            "TIMESTAMPADD" => {
+                expect(3..=3)?;
+                let date = arguments.pop().unwrap_or_else(Expr::null);
+                let amount = arguments.pop().unwrap_or_else(Expr::null);
+                let unit = match &arguments[0].kind {
+                    ExprKind::Literal(Value::Str(name)) => Unit::from_name(name),
+                    _ => None,
+                };
+                let unit = unit.ok_or_else(|| wrong_count(written))?;
+                return Ok(self.date_add_amount(date, amount, unit, false));
+            }
+            "REGEXP_LIKE" if count == 2 => {
+                let pattern = arguments.pop().unwrap_or_else(Expr::null);
+                let expr = arguments.pop().unwrap_or_else(Expr::null);
+                let collation =
+                    types::aggregate_collations([&expr, &pattern], "regexp_like", self.context.collation)?.0;
+                let nullable = expr.nullable || pattern.nullable;
+                let case_insensitive = !collation.is_binary();
+                let regexp = crate::expr::Regexp { expr, pattern, negated: false, case_insensitive, compiled: None };
+                return Ok(boolean(ExprKind::Regexp(Box::new(regexp)), nullable));
+            }
+            "CHARSET" | "COLLATION" | "COERCIBILITY" => {
+                expect(1..=1)?;
+                return Ok(self.about_collation(name, &arguments[0]));
+            }
+            _ => {}
+        }
+        let Some(function) = functions::find(name) else {
+            if functions::is_not_yet(name) {
+                return Err(not_yet(name));
+            }
+            return Err(MysqlError::new(codes::SP_DOES_NOT_EXIST, format!("FUNCTION {written} does not exist")));
+        };
+        expect(function.min.into()..=if function.max == u8::MAX { usize::MAX } else { function.max.into() })?;
+        if function.max == u8::MAX && function.step == 2 && count % 2 == 1 {
+            return Err(wrong_count(written));
+        }
+        let typing = Typing { name: function.name, arguments: &mut arguments, context: self.context };
+        let derived = (function.ty)(typing)?;
+        let nullable = derived.nullable || function.null_on_null && arguments.iter().any(|a| a.nullable);
+        Ok(Expr {
+            kind: ExprKind::Function { function, arguments },
+            ty: derived.ty,
+            nullable,
+            coercibility: derived.coercibility,
+        })
+    }
+
+    /// What is known of an expression's collation without its value.
+    fn about_collation(&self, name: &str, expr: &Expr) -> Expr {
+        let collation = if Class::of(&expr.ty) == Class::Text { expr.ty.collation } else { Collation::Binary };
+        match name {
+            "COERCIBILITY" => literal(Value::Int(expr.coercibility.into()), DataType::BIGINT, types::NUMERIC),
+            "CHARSET" => {
+                let charset = if collation == Collation::Binary { "binary" } else { "utf8mb4" };
+                literal(Value::from(charset), text_type(64, Collation::Utf8mb4GeneralCi), types::COERCIBLE)
+            }
+            _ => literal(Value::from(collation.name()), text_type(64, Collation::Utf8mb4GeneralCi), types::COERCIBLE),
+        }
+    }
+
+    // Aggregates
+
+    fn aggregate(&mut self, function: AggregateFunction, list: &ast::FunctionArgumentList, name: &str) -> Result<Expr> {
+        let distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
+        let mut arguments = Vec::with_capacity(list.args.len());
+        let mut star = false;
+        for argument in &list.args {
+            match argument {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => arguments.push(self.bind(expr)?),
+                _ => star = true,
+            }
+        }
+        let many =
+            matches!(function, AggregateFunction::GroupConcat) || function == AggregateFunction::Count && distinct;
+        let fits = if star {
+            function == AggregateFunction::Count && arguments.is_empty() && !distinct
+        } else {
+            arguments.len() == 1 || many && !arguments.is_empty()
+        };
+        if !fits {
+            return Err(MysqlError::new(
+                codes::PARSE_ERROR,
+                format!(
+                    "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right \
+                     syntax to use near '{name}' at line 1"
+                ),
+            ));
+        }
+        let mut separator = None;
+        let mut order_by = Vec::new();
+        for clause in &list.clauses {
+            match clause {
+                ast::FunctionArgumentClause::Separator(value) => {
+                    if let ast::Value::SingleQuotedString(text) = &value.value {
+                        separator = Some(text.clone());
+                    }
+                }
+                ast::FunctionArgumentClause::OrderBy(orders) => {
+                    for order in orders {
+                        order_by.push((self.bind(&order.expr)?, order.options.asc == Some(false)));
+                    }
+                }
+                _ => return Err(not_yet(&format!("this clause of {name}"))),
+            }
+        }
+        let (ty, coercibility) = self.aggregate_type(function, &arguments)?;
+        let nullable = function != AggregateFunction::Count;
+        let number = self.scope.aggregate(Aggregate { function, distinct, arguments, ty, separator, order_by })?;
+        Ok(Expr { kind: ExprKind::Column { table: AGGREGATES, column: number }, ty, nullable, coercibility })
+    }
+
+    fn aggregate_type(&self, function: AggregateFunction, arguments: &[Expr]) -> Result<(DataType, u8)> {
+        let first = arguments.first();
+        let exact = |extra: u8, digits: u8| {
+            let ty = numeric(&first.map_or(DataType::BIGINT, |e| e.ty));
+            if ty.kind == TypeKind::Double {
+                return DataType::DOUBLE;
+            }
+            let (precision, scale) = decimal_digits(&ty);
+            let scale = (scale + digits).min(rauk_types::decimal::MAX_SCALE);
+            DataType::decimal(precision.saturating_add(extra).min(rauk_types::decimal::MAX_PRECISION), scale)
+        };
+        Ok(match function {
+            AggregateFunction::Count => (DataType { length: 21, ..DataType::BIGINT }, types::NUMERIC),
+            AggregateFunction::Sum => (exact(22, 0), types::NUMERIC),
+            AggregateFunction::Avg => (exact(types::DIVISION_DIGITS, types::DIVISION_DIGITS), types::NUMERIC),
+            AggregateFunction::Min | AggregateFunction::Max => match first {
+                Some(e) => (e.ty, e.coercibility),
+                None => (DataType::BIGINT, types::NUMERIC),
+            },
+            AggregateFunction::GroupConcat => {
+                let strings = arguments.iter().filter(|e| Class::of(&e.ty).is_string());
+                let (collation, coercibility) =
+                    types::aggregate_collations(strings, "group_concat", self.context.collation)?;
+                (text_type(GROUP_CONCAT_LENGTH.into(), collation), coercibility)
+            }
+        })
+    }
+}
+
+/// ER_COLLATION_CHARSET_MISMATCH.
+const COLLATION_CHARSET_MISMATCH: u16 = 1253;
+
+/// The default collation of a character set that Rauk stores as utf8mb4.
+fn charset_collation(charset: &str) -> Option<Collation> {
+    let name = charset.to_ascii_lowercase();
+    match name.as_str() {
+        "utf8mb4" => Some(Collation::DEFAULT),
+        "utf8" | "utf8mb3" | "latin1" | "ascii" | "ucs2" | "utf16" | "utf16le" | "utf32" => {
+            Some(Collation::Utf8mb4GeneralCi)
+        }
+        _ => Collation::from_name(&format!("{name}_general_ci")),
+    }
+}
+
+fn aggregate_function(name: &str) -> Option<AggregateFunction> {
+    Some(match name {
+        "COUNT" => AggregateFunction::Count,
+        "SUM" => AggregateFunction::Sum,
+        "MIN" => AggregateFunction::Min,
+        "MAX" => AggregateFunction::Max,
+        "AVG" => AggregateFunction::Avg,
+        "GROUP_CONCAT" => AggregateFunction::GroupConcat,
+        _ => return None,
+    })
+}

@@ -1,0 +1,79 @@
+//! Computing constants while binding.
+//!
+//! A node whose operands are all literals is evaluated once, if nothing but the operands decides its value (no clock, time zone, user or variable) and
+//! it gives neither a warning nor an error: those belong to every execution.
+
+use crate::expr::context::SystemVariables;
+use crate::expr::types::Class;
+use crate::expr::{BindContext, Context, Expr, ExprKind, NoColumns};
+use crate::parse::statement::Scope;
+use rauk_types::error::codes;
+use rauk_types::{MysqlError, Value};
+use std::sync::{Arc, OnceLock};
+
+struct NoVariables;
+
+impl SystemVariables for NoVariables {
+    fn get(&self, _: Scope, name: &str) -> Result<Value, MysqlError> {
+        Err(MysqlError::new(codes::UNKNOWN_SYSTEM_VARIABLE, format!("Unknown system variable '{name}'")))
+    }
+}
+
+fn is_foldable(expr: &Expr) -> bool {
+    let own = match &expr.kind {
+        ExprKind::Arithmetic { .. }
+        | ExprKind::Negate { .. }
+        | ExprKind::Bit { .. }
+        | ExprKind::BitNot(_)
+        | ExprKind::Compare { .. }
+        | ExprKind::Not(_)
+        | ExprKind::IsNull { .. }
+        | ExprKind::Cast(_)
+        | ExprKind::Coalesce(_)
+        | ExprKind::DateAdd { .. } => true,
+        ExprKind::Function { function, .. } => function.pure,
+        _ => false,
+    };
+    if !own {
+        return false;
+    }
+    let dates = matches!(expr.kind, ExprKind::Cast(_) | ExprKind::DateAdd { .. } | ExprKind::Compare { .. })
+        || Class::of(&expr.ty).is_temporal();
+    let mut foldable = true;
+    expr.for_each_child(&mut |child| {
+        foldable &= match &child.kind {
+            ExprKind::Literal(value) => !dates || !depends_on_zone(value),
+            _ => false,
+        }
+    });
+    foldable
+}
+
+/// A time of day becomes a date with today's, a text with an offset is moved to the session's time zone.
+fn depends_on_zone(value: &Value) -> bool {
+    match value {
+        Value::Time(_) => true,
+        Value::Str(text) => {
+            let bytes = text.as_bytes();
+            bytes.contains(&b'+') || bytes.len() > 10 && bytes[10..].contains(&b'-')
+        }
+        _ => false,
+    }
+}
+
+pub fn fold(expr: Expr, bind: &BindContext) -> Expr {
+    if !is_foldable(&expr) {
+        return expr;
+    }
+    static NONE: OnceLock<Arc<NoVariables>> = OnceLock::new();
+    let mut context = Context::new(NONE.get_or_init(|| Arc::new(NoVariables)).clone());
+    context.sql_mode = bind.sql_mode;
+    context.collation = bind.collation;
+    match expr.eval(&NoColumns, &mut context) {
+        Ok(value) if context.warning_count == 0 => {
+            let nullable = value.is_null();
+            Expr { kind: ExprKind::Literal(value), nullable, ..expr }
+        }
+        _ => expr,
+    }
+}

@@ -1,0 +1,510 @@
+//! Operators: what they are bound to, and how two sides compare.
+//!
+//! ```text
+//! both integers → integers           exact numbers → decimals        any double → doubles
+//! both text → the aggregated collation; binary data beside text of no stronger collation → bytes
+//! a DATE or DATETIME beside text or a constant number → dates        a TIME beside text → times
+//! a number beside text → doubles (integers exactly)                  NULL → as the other side
+//! ```
+
+use super::{Binder, literal, not_yet, one_column};
+use crate::expr::convert::Result;
+use crate::expr::display::readable;
+use crate::expr::interval::{self, Unit};
+use crate::expr::pattern::{LikePattern, RegexpPattern};
+use crate::expr::types::{self, BOOLEAN, Class, aggregate_collations};
+use crate::expr::{ArithmeticOp, BitOp, CompareOp, Comparison, Expr, ExprKind, Like, Regexp, SortedList};
+use rauk_types::error::codes;
+use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value, datetime};
+use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
+
+/// ER_WRONG_VALUE.
+pub const WRONG_VALUE: u16 = 1525;
+/// IN lists of at least so many literals are sorted.
+const SORTED_LENGTH: usize = 8;
+
+pub fn boolean(kind: ExprKind, nullable: bool) -> Expr {
+    Expr { kind, ty: BOOLEAN, nullable, coercibility: types::NUMERIC }
+}
+
+/// A hexadecimal or bit literal beside numbers is a number.
+pub fn as_number(expr: Expr) -> Expr {
+    match &expr.kind {
+        ExprKind::Literal(Value::Bytes(bytes)) if bytes.len() <= 8 => {
+            let number = bytes.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
+            literal(Value::UInt(number), DataType::BIGINT_UNSIGNED, types::NUMERIC)
+        }
+        _ => expr,
+    }
+}
+
+impl Binder<'_> {
+    // Arithmetic
+
+    pub fn unary(&mut self, op: UnaryOperator, operand: &ast::Expr, whole: &ast::Expr) -> Result<Expr> {
+        match op {
+            UnaryOperator::Plus => self.bind(operand),
+            UnaryOperator::Minus => {
+                let expr = as_number(self.bind(operand)?);
+                // -9223372036854775808 is a BIGINT, though 9223372036854775808 alone is not.
+                if let ExprKind::Literal(Value::UInt(value)) = expr.kind
+                    && value == i64::MIN.unsigned_abs()
+                {
+                    return Ok(literal(
+                        Value::Int(i64::MIN),
+                        DataType { length: 20, ..DataType::BIGINT },
+                        types::NUMERIC,
+                    ));
+                }
+                let mut ty = types::numeric(&expr.ty);
+                if ty.kind == TypeKind::BigInt {
+                    // Of an unsigned literal beyond BIGINT, the negative is exact as a DECIMAL.
+                    let beyond = matches!(expr.kind, ExprKind::Literal(Value::UInt(_) | Value::Int(i64::MIN)));
+                    ty = if beyond {
+                        DataType::decimal(20, 0)
+                    } else {
+                        DataType { length: (ty.length + 1) % 21, ..DataType::BIGINT }
+                    };
+                }
+                let nullable = expr.nullable;
+                let kind = ExprKind::Negate { expr: Box::new(expr), text: readable(whole).into() };
+                Ok(Expr { kind, ty, nullable, coercibility: types::NUMERIC })
+            }
+            UnaryOperator::Not | UnaryOperator::BangNot => {
+                let expr = self.boxed(operand)?;
+                let nullable = expr.nullable;
+                Ok(boolean(ExprKind::Not(expr), nullable))
+            }
+            UnaryOperator::BitwiseNot => {
+                let expr = Box::new(as_number(self.bind(operand)?));
+                let nullable = expr.nullable;
+                let kind = ExprKind::BitNot(expr);
+                Ok(Expr { kind, ty: DataType::BIGINT_UNSIGNED, nullable, coercibility: types::NUMERIC })
+            }
+            other => Err(not_yet(&other.to_string())),
+        }
+    }
+
+    pub fn binary(
+        &mut self,
+        left: &ast::Expr,
+        op: &BinaryOperator,
+        right: &ast::Expr,
+        whole: &ast::Expr,
+    ) -> Result<Expr> {
+        use BinaryOperator as B;
+        let compare = match op {
+            B::Eq => Some(CompareOp::Eq),
+            B::Spaceship => Some(CompareOp::NullSafeEq),
+            B::NotEq => Some(CompareOp::Ne),
+            B::Lt => Some(CompareOp::Lt),
+            B::LtEq => Some(CompareOp::Le),
+            B::Gt => Some(CompareOp::Gt),
+            B::GtEq => Some(CompareOp::Ge),
+            _ => None,
+        };
+        if let Some(op) = compare {
+            return self.compare_sides(op, left, right);
+        }
+        let arithmetic = match op {
+            B::Plus => Some(ArithmeticOp::Add),
+            B::Minus => Some(ArithmeticOp::Subtract),
+            B::Multiply => Some(ArithmeticOp::Multiply),
+            B::Divide => Some(ArithmeticOp::Divide),
+            B::MyIntegerDivide => Some(ArithmeticOp::IntegerDivide),
+            B::Modulo => Some(ArithmeticOp::Modulo),
+            _ => None,
+        };
+        if let Some(op) = arithmetic {
+            if let (ArithmeticOp::Add | ArithmeticOp::Subtract, ast::Expr::Interval(interval)) = (op, right) {
+                let date = self.bind(left)?;
+                return self.date_add(date, interval, op == ArithmeticOp::Subtract);
+            }
+            let left = self.bind(left)?;
+            let right = self.bind(right)?;
+            return Ok(self.arithmetic(op, left, right, || readable(whole)));
+        }
+        let bits = match op {
+            B::BitwiseAnd => Some(BitOp::And),
+            B::BitwiseOr => Some(BitOp::Or),
+            B::BitwiseXor => Some(BitOp::Xor),
+            B::PGBitwiseShiftLeft => Some(BitOp::ShiftLeft),
+            B::PGBitwiseShiftRight => Some(BitOp::ShiftRight),
+            _ => None,
+        };
+        if let Some(op) = bits {
+            let left = Box::new(as_number(self.bind(left)?));
+            let right = Box::new(as_number(self.bind(right)?));
+            let nullable = left.nullable || right.nullable;
+            let kind = ExprKind::Bit { op, left, right };
+            return Ok(Expr { kind, ty: DataType::BIGINT_UNSIGNED, nullable, coercibility: types::NUMERIC });
+        }
+        match op {
+            B::And | B::Or | B::Xor => {
+                let left = self.boxed(left)?;
+                let right = self.boxed(right)?;
+                let nullable = left.nullable || right.nullable;
+                let kind = match op {
+                    B::And => ExprKind::And(left, right),
+                    B::Or => ExprKind::Or(left, right),
+                    _ => ExprKind::Xor(left, right),
+                };
+                Ok(boolean(kind, nullable))
+            }
+            B::StringConcat => {
+                let arguments = vec![self.bind(left)?, self.bind(right)?];
+                self.call("CONCAT", arguments)
+            }
+            B::Assignment => {
+                let ast::Expr::Identifier(name) = left else { return Err(not_yet(":=")) };
+                let value = self.boxed(right)?;
+                let (ty, nullable, coercibility) = (value.ty, value.nullable, value.coercibility);
+                let name = name.value.trim_start_matches('@').to_ascii_lowercase().into();
+                Ok(Expr { kind: ExprKind::AssignVariable { name, value }, ty, nullable, coercibility })
+            }
+            B::Arrow | B::LongArrow => Err(not_yet("JSON functions")),
+            other => Err(not_yet(&other.to_string())),
+        }
+    }
+
+    pub fn arithmetic(&self, op: ArithmeticOp, left: Expr, right: Expr, text: impl FnOnce() -> String) -> Expr {
+        let (left, right) = (as_number(left), as_number(right));
+        let mut ty = types::arithmetic(op, &left.ty, &right.ty);
+        if op == ArithmeticOp::Subtract && self.context.sql_mode.no_unsigned_subtraction && ty.is_integer() {
+            ty.unsigned = false;
+        }
+        let divides = matches!(op, ArithmeticOp::Divide | ArithmeticOp::IntegerDivide | ArithmeticOp::Modulo);
+        let nullable = left.nullable || right.nullable || divides;
+        let text = text().into();
+        let kind = ExprKind::Arithmetic { op, left: Box::new(left), right: Box::new(right), text };
+        Expr { kind, ty, nullable, coercibility: types::NUMERIC }
+    }
+
+    pub fn date_add(&mut self, date: Expr, interval: &ast::Interval, subtract: bool) -> Result<Expr> {
+        let unit = match &interval.leading_field {
+            Some(ast::DateTimeField::Custom(name)) => Unit::from_name(&name.value),
+            _ => None,
+        };
+        let Some(unit) = unit else { return Err(not_yet("this unit of INTERVAL")) };
+        let amount = self.bind(&interval.value)?;
+        Ok(self.date_add_amount(date, amount, unit, subtract))
+    }
+
+    pub fn date_add_amount(&self, date: Expr, amount: Expr, unit: Unit, subtract: bool) -> Expr {
+        let ty = interval::result_type(&date, &amount, unit, self.context.collation);
+        let coercibility = if ty.is_text() { types::COERCIBLE } else { types::NUMERIC };
+        let kind = ExprKind::DateAdd { date: Box::new(date), amount: Box::new(amount), unit, subtract };
+        Expr { kind, ty, nullable: true, coercibility }
+    }
+
+    // Comparisons
+
+    fn compare_sides(&mut self, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        match (unnested(left), unnested(right)) {
+            (ast::Expr::Tuple(left), ast::Expr::Tuple(right)) => self.compare_rows(op, left, right),
+            (ast::Expr::Tuple(_), _) | (_, ast::Expr::Tuple(_)) => Err(one_column()),
+            _ => {
+                let left = self.bind(left)?;
+                let right = self.bind(right)?;
+                self.compare(op, left, right)
+            }
+        }
+    }
+
+    pub fn compare(&self, op: CompareOp, mut left: Expr, mut right: Expr) -> Result<Expr> {
+        let by = self.comparison(&left, &right, &op.to_string())?;
+        left = adapted(left, by, &right.ty)?;
+        right = adapted(right, by, &left.ty)?;
+        let nullable = op != CompareOp::NullSafeEq && (left.nullable || right.nullable);
+        Ok(boolean(ExprKind::Compare { op, by, left: Box::new(left), right: Box::new(right) }, nullable))
+    }
+
+    /// Rows compare part by part: equality needs all of them, order the first that differs.
+    fn compare_rows(&mut self, op: CompareOp, left: &[ast::Expr], right: &[ast::Expr]) -> Result<Expr> {
+        if left.len() != right.len() {
+            return Err(MysqlError::new(
+                codes::OPERAND_COLUMNS,
+                format!("Operand should contain {} column(s)", left.len()),
+            ));
+        }
+        let join = |kind: fn(Box<Expr>, Box<Expr>) -> ExprKind, a: Expr, b: Expr| {
+            let nullable = a.nullable || b.nullable;
+            boolean(kind(Box::new(a), Box::new(b)), nullable)
+        };
+        match op {
+            CompareOp::Eq | CompareOp::NullSafeEq | CompareOp::Ne => {
+                let each = if op == CompareOp::Ne { CompareOp::Eq } else { op };
+                let mut parts = Vec::with_capacity(left.len());
+                for (left, right) in left.iter().zip(right) {
+                    parts.push(self.compare_sides(each, left, right)?);
+                }
+                let all = parts.into_iter().reduce(|a, b| join(ExprKind::And, a, b)).ok_or_else(one_column)?;
+                if op != CompareOp::Ne {
+                    return Ok(all);
+                }
+                let nullable = all.nullable;
+                Ok(boolean(ExprKind::Not(Box::new(all)), nullable))
+            }
+            _ => {
+                let strict = match op {
+                    CompareOp::Le => CompareOp::Lt,
+                    CompareOp::Ge => CompareOp::Gt,
+                    op => op,
+                };
+                let (Some((first_left, rest_left)), Some((first_right, rest_right))) =
+                    (left.split_first(), right.split_first())
+                else {
+                    return Err(one_column());
+                };
+                if rest_left.is_empty() {
+                    return self.compare_sides(op, first_left, first_right);
+                }
+                let decided = self.compare_sides(strict, first_left, first_right)?;
+                let equal = self.compare_sides(CompareOp::Eq, first_left, first_right)?;
+                let rest = self.compare_rows(op, rest_left, rest_right)?;
+                let tied = join(ExprKind::And, equal, rest);
+                Ok(join(ExprKind::Or, decided, tied))
+            }
+        }
+    }
+
+    /// As what two sides compare.
+    pub fn comparison(&self, left: &Expr, right: &Expr, operation: &str) -> Result<Comparison> {
+        let (l, r) = (Class::of(&left.ty), Class::of(&right.ty));
+        Ok(match (l, r) {
+            (Class::Null, Class::Null) => Comparison::Integer,
+            (Class::Null, _) => alone(&right.ty),
+            (_, Class::Null) => alone(&left.ty),
+            (Class::Integer, Class::Integer) => Comparison::Integer,
+            (Class::Integer | Class::Decimal, Class::Integer | Class::Decimal) => Comparison::Decimal,
+            _ if l.is_number() && r.is_number() => Comparison::Double,
+            _ if l.is_string() && r.is_string() => {
+                match aggregate_collations([left, right], operation, self.context.collation)?.0 {
+                    Collation::Binary => Comparison::Bytes,
+                    collation => Comparison::Text(collation),
+                }
+            }
+            (Class::Time, Class::Time) => Comparison::Time,
+            _ if l.is_temporal() && r.is_temporal() => Comparison::DateTime,
+            (Class::Time, _) if r.is_string() => Comparison::Time,
+            (_, Class::Time) if l.is_string() => Comparison::Time,
+            (Class::Date | Class::DateTime, _) if r.is_string() || right.is_constant() => Comparison::DateTime,
+            (_, Class::Date | Class::DateTime) if l.is_string() || left.is_constant() => Comparison::DateTime,
+            _ => Comparison::Double,
+        })
+    }
+
+    pub fn between(&mut self, expr: &ast::Expr, negated: bool, low: &ast::Expr, high: &ast::Expr) -> Result<Expr> {
+        if let ast::Expr::Tuple(_) = unnested(expr) {
+            return Err(one_column());
+        }
+        let expr = self.bind(expr)?;
+        let (low, high) = (self.bind(low)?, self.bind(high)?);
+        let low_by = self.comparison(&expr, &low, "between")?;
+        let high_by = self.comparison(&expr, &high, "between")?;
+        let low = adapted(low, low_by, &expr.ty)?;
+        let high = adapted(high, high_by, &expr.ty)?;
+        let nullable = expr.nullable || low.nullable || high.nullable;
+        let kind = ExprKind::Between {
+            expr: Box::new(expr),
+            negated,
+            low: Box::new(low),
+            low_by,
+            high: Box::new(high),
+            high_by,
+        };
+        Ok(boolean(kind, nullable))
+    }
+
+    pub fn in_list(&mut self, expr: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr> {
+        if let ast::Expr::Tuple(columns) = unnested(expr) {
+            return self.row_in_list(columns, list, negated);
+        }
+        let expr = self.bind(expr)?;
+        let mut items = Vec::with_capacity(list.len());
+        let mut nullable = expr.nullable;
+        for item in list {
+            let item = self.bind(item)?;
+            let by = self.comparison(&expr, &item, "in")?;
+            let item = adapted(item, by, &expr.ty)?;
+            nullable |= item.nullable;
+            items.push((item, by));
+        }
+        let sorted = sorted_list(&items);
+        Ok(boolean(ExprKind::InList { expr: Box::new(expr), negated, list: items, sorted }, nullable))
+    }
+
+    /// `(a, b) IN ((1, 2), (3, 4))`: one of the equalities.
+    fn row_in_list(&mut self, columns: &[ast::Expr], list: &[ast::Expr], negated: bool) -> Result<Expr> {
+        let mut rows = Vec::with_capacity(list.len());
+        for item in list {
+            let ast::Expr::Tuple(values) = unnested(item) else {
+                return Err(MysqlError::new(
+                    codes::OPERAND_COLUMNS,
+                    format!("Operand should contain {} column(s)", columns.len()),
+                ));
+            };
+            rows.push(self.compare_rows(CompareOp::Eq, columns, values)?);
+        }
+        let any = balanced_or(rows).ok_or_else(one_column)?;
+        if !negated {
+            return Ok(any);
+        }
+        let nullable = any.nullable;
+        Ok(boolean(ExprKind::Not(Box::new(any)), nullable))
+    }
+
+    pub fn is_null(&mut self, expr: &ast::Expr, negated: bool) -> Result<Expr> {
+        let expr = self.boxed(expr)?;
+        Ok(boolean(ExprKind::IsNull { expr, negated }, false))
+    }
+
+    pub fn is_truth(&mut self, expr: &ast::Expr, truth: bool, negated: bool) -> Result<Expr> {
+        let expr = self.boxed(expr)?;
+        Ok(boolean(ExprKind::IsTruth { expr, truth, negated }, false))
+    }
+
+    // Patterns
+
+    pub fn like(
+        &mut self,
+        expr: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::ValueWithSpan>,
+        negated: bool,
+    ) -> Result<Expr> {
+        let expr = self.bind(expr)?;
+        let pattern = self.bind(pattern)?;
+        let escape = match escape.map(|e| &e.value) {
+            None if self.context.sql_mode.no_backslash_escapes => None,
+            None => Some('\\'),
+            Some(ast::Value::SingleQuotedString(text)) if text.chars().count() <= 1 => text.chars().next(),
+            Some(ast::Value::Null) => Some('\\'),
+            Some(_) => return Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to ESCAPE")),
+        };
+        let strings = [&expr, &pattern].into_iter().filter(|e| Class::of(&e.ty).is_string());
+        let (collation, _) = aggregate_collations(strings, "like", self.context.collation)?;
+        let compiled = match &pattern.kind {
+            ExprKind::Literal(Value::Str(text)) => Some(LikePattern::new(text, escape)),
+            _ => None,
+        };
+        let nullable = expr.nullable || pattern.nullable;
+        let like = Like { expr, pattern, escape, negated, collation, compiled };
+        Ok(boolean(ExprKind::Like(Box::new(like)), nullable))
+    }
+
+    pub fn regexp(&mut self, expr: &ast::Expr, pattern: &ast::Expr, negated: bool) -> Result<Expr> {
+        let expr = self.bind(expr)?;
+        let pattern = self.bind(pattern)?;
+        let strings = [&expr, &pattern].into_iter().filter(|e| Class::of(&e.ty).is_string());
+        let (collation, _) = aggregate_collations(strings, "regexp_like", self.context.collation)?;
+        let case_insensitive = !collation.is_binary();
+        let compiled = match &pattern.kind {
+            ExprKind::Literal(Value::Str(text)) => Some(RegexpPattern::new(text, case_insensitive)?),
+            _ => None,
+        };
+        let nullable = expr.nullable || pattern.nullable;
+        let regexp = Regexp { expr, pattern, negated, case_insensitive, compiled };
+        Ok(boolean(ExprKind::Regexp(Box::new(regexp)), nullable))
+    }
+}
+
+pub fn unnested(expr: &ast::Expr) -> &ast::Expr {
+    match expr {
+        ast::Expr::Nested(inner) => unnested(inner),
+        expr => expr,
+    }
+}
+
+fn balanced_or(mut rows: Vec<Expr>) -> Option<Expr> {
+    if rows.len() < 2 {
+        return rows.pop();
+    }
+    let right = rows.split_off(rows.len() / 2);
+    let (left, right) = (balanced_or(rows)?, balanced_or(right)?);
+    let nullable = left.nullable || right.nullable;
+    Some(boolean(ExprKind::Or(Box::new(left), Box::new(right)), nullable))
+}
+
+/// How a value compares with NULL: it never comes to it, but a planner may look.
+fn alone(ty: &DataType) -> Comparison {
+    match Class::of(ty) {
+        Class::Decimal => Comparison::Decimal,
+        Class::Double => Comparison::Double,
+        Class::Text => Comparison::Text(ty.collation),
+        Class::Bytes => Comparison::Bytes,
+        Class::Time => Comparison::Time,
+        Class::Date | Class::DateTime => Comparison::DateTime,
+        Class::Null | Class::Integer => Comparison::Integer,
+    }
+}
+
+/// A literal in the form in which it will be compared: dates are read once. Error 1525 for a text that is no date.
+fn adapted(expr: Expr, by: Comparison, other: &DataType) -> Result<Expr> {
+    let expr = if matches!(by, Comparison::Double) || Class::of(other).is_number() { as_number(expr) } else { expr };
+    let ExprKind::Literal(Value::Str(text)) = &expr.kind else { return Ok(expr) };
+    match by {
+        Comparison::DateTime if Class::of(other).is_temporal() => {
+            let flags = datetime::DateFlags::default();
+            match datetime::parse_date_time(text.as_bytes(), flags) {
+                // An offset needs the session's time zone.
+                Ok(parsed) if parsed.offset.is_some() || parsed.truncated => Ok(expr),
+                Ok(parsed) => match parsed.to_precision(6, false) {
+                    Some(value) => {
+                        let ty = DataType { scale: parsed.fraction_digits, ..DataType::new(TypeKind::DateTime) };
+                        Ok(literal(Value::DateTime(value), ty, types::NUMERIC))
+                    }
+                    None => Ok(expr),
+                },
+                Err(_) => {
+                    let kind = match other.kind {
+                        TypeKind::Date => "DATE",
+                        TypeKind::Timestamp => "TIMESTAMP",
+                        _ => "DATETIME",
+                    };
+                    Err(MysqlError::new(WRONG_VALUE, format!("Incorrect {kind} value: '{text}'")))
+                }
+            }
+        }
+        Comparison::Time => match datetime::parse_time(text.as_bytes()) {
+            Ok(parsed) if !parsed.truncated && !parsed.out_of_range => {
+                let ty = DataType { scale: parsed.fraction_digits, ..DataType::new(TypeKind::Time) };
+                Ok(literal(Value::Time(parsed.to_precision(6, false)), ty, types::NUMERIC))
+            }
+            _ => Ok(expr),
+        },
+        _ => Ok(expr),
+    }
+}
+
+fn sorted_list(items: &[(Expr, Comparison)]) -> Option<Box<SortedList>> {
+    if items.len() < SORTED_LENGTH {
+        return None;
+    }
+    let by = items[0].1;
+    if items.iter().any(|(_, other)| *other != by) {
+        return None;
+    }
+    match by {
+        Comparison::Integer => {
+            let mut list =
+                items.iter().map(|(e, _)| literal_of(e)?.as_ref().as_integer()).collect::<Option<Vec<_>>>()?;
+            list.sort_unstable();
+            Some(Box::new(SortedList::Integers(list)))
+        }
+        Comparison::Text(collation) => {
+            let texts = items.iter().map(|(e, _)| literal_of(e)?.as_ref().as_str().map(str::to_string));
+            let mut list = texts.collect::<Option<Vec<_>>>()?;
+            list.sort_by(|a, b| collation.compare(a.as_bytes(), b.as_bytes()));
+            Some(Box::new(SortedList::Texts(list, collation)))
+        }
+        _ => None,
+    }
+}
+
+fn literal_of(expr: &Expr) -> Option<&Value> {
+    match &expr.kind {
+        ExprKind::Literal(value) => Some(value),
+        _ => None,
+    }
+}

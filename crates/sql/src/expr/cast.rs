@@ -1,0 +1,192 @@
+//! CAST: a value to a named type. Also what makes the branches of CASE or COALESCE one type.
+
+use super::convert::{self, Result, to_datetime, to_decimal, to_f64, to_integer, to_time};
+use super::{Context, Val};
+use rauk_types::error::codes;
+use rauk_types::format::append_text;
+use rauk_types::{Collation, DataType, Decimal, MysqlError, TypeKind, Value, ValueRef};
+
+/// No length was given: CAST(x AS CHAR).
+pub const NO_LENGTH: u32 = u32::MAX;
+
+/// The value as `to`; it is not NULL. Text that has to be cut gets warning 1292, numbers out of range are clipped with 1264 or 1292.
+pub fn cast<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Context) -> Result<Val<'a>> {
+    let reference = value.as_ref();
+    Ok(match to.kind {
+        TypeKind::Decimal => Value::Decimal(decimal(reference, to, context)?).into(),
+        TypeKind::Double => Value::Double(to_f64(reference, context)?).into(),
+        TypeKind::Float => Value::Double(f64::from(to_f64(reference, context)? as f32)).into(),
+        TypeKind::Date => match to_datetime(reference, context)? {
+            Some(v) => Value::Date(v.date()).into(),
+            None => Val::NULL,
+        },
+        TypeKind::DateTime | TypeKind::Timestamp => match to_datetime(reference, context)? {
+            Some(v) => datetime_digits(v, to.scale, context).map_or(Val::NULL, |v| Value::DateTime(v).into()),
+            None => Val::NULL,
+        },
+        TypeKind::Time => match to_time(reference, context)? {
+            Some(v) if context.sql_mode.time_truncate_fractional => Value::Time(v.truncated(to.scale)).into(),
+            Some(v) => Value::Time(v.rounded(to.scale)).into(),
+            None => Val::NULL,
+        },
+        TypeKind::Json => json(reference, from)?.into(),
+        _ if to.is_integer() => integer(reference, to, context)?.into(),
+        _ if to.is_text() => characters(value, from, to, context)?,
+        _ if to.is_bytes() => bytes(value, from, to, context)?,
+        _ => value,
+    })
+}
+
+/// The value with so many digits of the second; `None` beyond the year 9999.
+pub fn datetime_digits(value: rauk_types::DateTime, digits: u8, context: &Context) -> Option<rauk_types::DateTime> {
+    if context.sql_mode.time_truncate_fractional { Some(value.truncated(digits)) } else { value.rounded(digits) }
+}
+
+fn decimal(value: ValueRef<'_>, to: &DataType, context: &mut Context) -> Result<Decimal> {
+    let number = to_decimal(value, context)?;
+    match number.to_precision(to.precision, to.scale) {
+        Ok(number) => Ok(number),
+        Err(_) => {
+            context
+                .warn_or_fail(codes::WARN_DATA_OUT_OF_RANGE, "Out of range value for column 'CAST' at row 1".into())?;
+            let largest = Decimal::largest(to.precision, to.scale);
+            Ok(if number.is_negative() { -largest } else { largest })
+        }
+    }
+}
+
+fn integer(value: ValueRef<'_>, to: &DataType, context: &mut Context) -> Result<Value> {
+    // Binary data is a number of up to eight bytes only as a literal, which binding has turned into a number.
+    let number = match value {
+        ValueRef::Double(v) if to.unsigned && v >= u64::MAX as f64 => u64::MAX.into(),
+        ValueRef::Decimal(v) if v.to_i128().is_none_or(|n| n > i128::from(u64::MAX) || n < i128::from(i64::MIN)) => {
+            context.truncated("DECIMAL", &v.to_string())?;
+            if v.is_negative() {
+                i64::MIN.into()
+            } else if to.unsigned {
+                u64::MAX.into()
+            } else {
+                i64::MAX.into()
+            }
+        }
+        other => to_integer(other, context)?,
+    };
+    if to.unsigned {
+        if number < 0 && !matches!(value, ValueRef::Int(_) | ValueRef::Decimal(_) | ValueRef::Double(_)) {
+            context.warn(
+                codes::UNKNOWN_ERROR,
+                "Cast to unsigned converted negative integer to it's positive complement".into(),
+            );
+        }
+        return Ok(Value::UInt(number as u64));
+    }
+    let exact = matches!(value, ValueRef::UInt(_)) || value.as_bytes().is_some();
+    if number > i128::from(i64::MAX) {
+        if value.as_bytes().is_some() {
+            context.warn(
+                codes::UNKNOWN_ERROR,
+                "Cast to signed converted positive out-of-range integer to it's negative complement".into(),
+            );
+        }
+        return Ok(Value::Int(if exact { number as i64 } else { i64::MAX }));
+    }
+    Ok(Value::Int(number as i64))
+}
+
+fn cut_warning(kind: &str, length: u32, bytes: &[u8], context: &mut Context) -> Result<()> {
+    context.truncated(&format!("{kind}({length})"), &convert::shown(bytes))
+}
+
+fn characters<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Context) -> Result<Val<'a>> {
+    let limit = if to.kind == TypeKind::VarChar { to.length } else { NO_LENGTH };
+    // Borrowed text that fits goes through as it is.
+    if let Val::Ref(ValueRef::Str(text)) = value
+        && (text.len() <= limit as usize || limit == NO_LENGTH)
+    {
+        return Ok(value);
+    }
+    let reference = value.as_ref();
+    if let ValueRef::Bytes(bytes) = reference
+        && let Err(error) = std::str::from_utf8(bytes)
+    {
+        let rest = &bytes[error.valid_up_to()..];
+        context.warn(INVALID_CHARACTER_STRING, invalid_text(rest));
+        return Ok(Val::NULL);
+    }
+    let text = convert::text(reference, from);
+    if limit != NO_LENGTH
+        && let Some((end, _)) = text.char_indices().nth(limit as usize)
+    {
+        cut_warning("CHAR", limit, text.as_bytes(), context)?;
+        return Ok(Value::Str(text[..end].to_string()).into());
+    }
+    Ok(Value::Str(text.into_owned()).into())
+}
+
+/// ER_INVALID_CHARACTER_STRING.
+pub const INVALID_CHARACTER_STRING: u16 = 1300;
+
+/// `Invalid utf8mb4 character string: 'FFFE'`.
+pub fn invalid_text(rest: &[u8]) -> String {
+    let shown: String = rest.iter().take(6).map(|b| format!("{b:02X}")).collect();
+    format!("Invalid utf8mb4 character string: '{shown}'")
+}
+
+fn bytes<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Context) -> Result<Val<'a>> {
+    let data = convert::text_bytes(value.as_ref(), from);
+    let limit = to.length as usize;
+    if to.length == NO_LENGTH {
+        return Ok(Value::Bytes(data.into_owned()).into());
+    }
+    if data.len() > limit {
+        cut_warning("BINARY", to.length, &data, context)?;
+        return Ok(Value::Bytes(data[..limit].to_vec()).into());
+    }
+    let mut data = data.into_owned();
+    // CAST(x AS BINARY(n)) pads with zero bytes.
+    if to.kind == TypeKind::Binary {
+        data.resize(limit, 0);
+    }
+    Ok(Value::Bytes(data).into())
+}
+
+/// CAST AS JSON: numbers and booleans are JSON as they stand, text has to be JSON (3141).
+fn json(value: ValueRef<'_>, from: &DataType) -> Result<Value> {
+    let text = convert::text(value, from);
+    if value.as_bytes().is_none() {
+        let mut out = Vec::new();
+        append_text(value, from, &mut out);
+        let text = String::from_utf8(out).expect("numbers and dates are ASCII");
+        return Ok(Value::Str(if from.is_numeric() { text } else { format!("\"{text}\"") }));
+    }
+    match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+        Ok(_) => Ok(Value::Str(text.into_owned())),
+        Err(error) => Err(MysqlError::new(
+            codes::INVALID_JSON_TEXT_IN_PARAM,
+            format!(
+                "Invalid JSON text in argument 1 to function cast_as_json: \"{}\" at position {}.",
+                json_reason(&error),
+                error.column().saturating_sub(1)
+            ),
+        )),
+    }
+}
+
+/// RapidJSON's words for what is wrong, as MySQL prints them, as far as serde_json tells them apart.
+pub fn json_reason(error: &serde_json::Error) -> &'static str {
+    match error.classify() {
+        serde_json::error::Category::Eof => "The document is empty.",
+        _ => "Invalid value.",
+    }
+}
+
+/// Text under a collation, or bytes.
+pub fn string_value(bytes: Vec<u8>, collation: Collation) -> Value {
+    if collation == Collation::Binary {
+        return Value::Bytes(bytes);
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Value::Str(text),
+        Err(error) => Value::Bytes(error.into_bytes()),
+    }
+}

@@ -1,0 +1,563 @@
+//! Values into columns, as INSERT and UPDATE store them.
+//!
+//! What loses data is an error in a strict statement ([`Context::strict_statement`]) and a warning otherwise, and then the nearest value is stored: the
+//! end of the range, the beginning of the text, the zero date. Digits behind the last that a DECIMAL or a date holds are rounded in silence (a
+//! DECIMAL notes it). Messages are MySQL's, with column and row.
+//!
+//! NULL stays NULL: whether the column takes it is the caller's question.
+
+use super::Context;
+use super::context::WarningLevel;
+use super::convert::{self, Result, shown};
+use super::types::Class;
+use rauk_types::datetime::{self, DateFlags, TemporalError};
+use rauk_types::error::codes;
+use rauk_types::format::{parse_double_prefix, timestamp_utc};
+use rauk_types::schema::MAX_LOB_BYTES;
+use rauk_types::{Column, DataType, Date, DateTime, Decimal, MysqlError, Time, TypeKind, Value, ValueRef};
+
+/// Where a value goes, for the messages.
+struct Target<'a> {
+    column: &'a Column,
+    row: u64,
+    context: &'a mut Context,
+}
+
+impl Target<'_> {
+    fn place(&self) -> String {
+        format!("column '{}' at row {}", self.column.name, self.row)
+    }
+
+    /// An error when strict, else a warning, and the value that is stored instead.
+    fn lossy(&mut self, code: u16, message: String, stored: Value) -> Result<Value> {
+        self.context.warn_or_fail(code, message)?;
+        Ok(stored)
+    }
+
+    fn out_of_range(&mut self, stored: Value) -> Result<Value> {
+        let message = format!("Out of range value for {}", self.place());
+        self.lossy(codes::WARN_DATA_OUT_OF_RANGE, message, stored)
+    }
+
+    fn truncated(&mut self, stored: Value) -> Result<Value> {
+        let message = format!("Data truncated for {}", self.place());
+        self.lossy(codes::WARN_DATA_TRUNCATED, message, stored)
+    }
+
+    /// `Incorrect integer value: 'abc' for column 'i' at row 1`
+    fn incorrect(&mut self, kind: &str, value: &[u8], stored: Value) -> Result<Value> {
+        let code = match kind {
+            "date" | "time" | "datetime" => codes::TRUNCATED_WRONG_VALUE,
+            _ => codes::TRUNCATED_WRONG_VALUE_FOR_FIELD,
+        };
+        let message = format!("Incorrect {kind} value: '{}' for {}", shown(value), self.place());
+        self.lossy(code, message, stored)
+    }
+
+    fn note_truncated(&mut self) {
+        let message = format!("Data truncated for {}", self.place());
+        self.context.push_warning(WarningLevel::Note, codes::WARN_DATA_TRUNCATED, message);
+    }
+
+    fn flags(&self) -> DateFlags {
+        // Without strictness, zero dates are stored with a warning.
+        self.context.sql_mode.date_flags(true)
+    }
+}
+
+/// Converts a value of type `from` for storing into a column of type `to`, as INSERT and UPDATE do: strict sql_mode makes errors 1264, 1265, 1292, 1366, 1406
+/// (naming column and row), otherwise the value is clipped and a warning noted.
+pub fn convert_for_column(
+    value: Value,
+    from: &DataType,
+    column: &Column,
+    row_number: u64,
+    context: &mut Context,
+) -> Result<Value> {
+    let to = &column.ty;
+    // What needs no conversion: most of what is stored.
+    match (&value, to.kind) {
+        (Value::Null, _) => return Ok(value),
+        (Value::Int(v), _) if !to.unsigned => match to.kind {
+            TypeKind::BigInt => return Ok(value),
+            TypeKind::Int if i32::try_from(*v).is_ok() => return Ok(value),
+            _ => {}
+        },
+        (Value::Str(text), TypeKind::VarChar) if text.len() <= to.length as usize => return Ok(value),
+        (Value::Timestamp(_), TypeKind::Timestamp) => return Ok(value),
+        _ => {}
+    }
+    let mut target = Target { column, row: row_number, context };
+    match to.kind {
+        TypeKind::Null => Ok(value),
+        TypeKind::Decimal => decimal(value.as_ref(), to, &mut target),
+        TypeKind::Float | TypeKind::Double => double(value.as_ref(), to, &mut target),
+        TypeKind::Date => date(value.as_ref(), &mut target),
+        TypeKind::Time => time(value.as_ref(), to, &mut target),
+        TypeKind::DateTime => date_time(value.as_ref(), from, to, &mut target),
+        TypeKind::Timestamp => timestamp(value.as_ref(), from, to, &mut target),
+        TypeKind::Json => json(value, from, &mut target),
+        _ if to.is_integer() => integer(value.as_ref(), from, to, &mut target),
+        _ if to.is_text() => text(value, from, to, &mut target),
+        _ => bytes(value, from, to, &mut target),
+    }
+}
+
+fn integer_value(number: i128, to: &DataType) -> Value {
+    if to.unsigned { Value::UInt(number as u64) } else { Value::Int(number as i64) }
+}
+
+fn ranged_integer(number: i128, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
+    let (low, high) = to.integer_range().expect("an integer type");
+    let clipped = number.clamp(low, high);
+    let stored = integer_value(clipped, to);
+    if clipped == number { Ok(stored) } else { target.out_of_range(stored) }
+}
+
+/// A literal in hexadecimal or bits is a number here.
+fn literal_number(bytes: &[u8]) -> Option<i128> {
+    let digits = !bytes.is_empty() && bytes.iter().all(|b| b.is_ascii_digit() || b"+-. eE".contains(b));
+    if digits || bytes.is_empty() || bytes.len() > 8 {
+        return None;
+    }
+    Some(bytes.iter().fold(0, |n, b| n << 8 | i128::from(*b)))
+}
+
+fn integer(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
+    match value {
+        ValueRef::Int(v) => ranged_integer(v.into(), to, target),
+        ValueRef::UInt(v) => ranged_integer(v.into(), to, target),
+        ValueRef::Double(v) => {
+            // Beyond what i128 holds the cast clips, which is out of range for every column.
+            ranged_integer(v.round_ties_even() as i128, to, target)
+        }
+        ValueRef::Decimal(v) => {
+            let number = v.to_i128().unwrap_or(if v.is_negative() { i128::MIN } else { i128::MAX });
+            ranged_integer(number, to, target)
+        }
+        ValueRef::Bytes(bytes) if literal_number(bytes).is_some() && Class::of(from) == Class::Bytes => {
+            ranged_integer(literal_number(bytes).unwrap_or(0), to, target)
+        }
+        ValueRef::Str(_) | ValueRef::Bytes(_) => {
+            let text = value.as_bytes().unwrap_or_default();
+            let parsed = Decimal::parse_prefix(text);
+            let number = parsed.value.to_i128();
+            let stored = number.unwrap_or(0).clamp(i64::MIN.into(), u64::MAX.into());
+            if parsed.consumed == 0 {
+                return target.incorrect("integer", text, integer_value(0, to));
+            }
+            let stored = match number {
+                Some(_) => ranged_integer(stored, to, target)?,
+                None => ranged_integer(if parsed.value.is_negative() { i128::MIN } else { i128::MAX }, to, target)?,
+            };
+            if text[parsed.consumed..].iter().all(u8::is_ascii_whitespace) {
+                return Ok(stored);
+            }
+            target.truncated(stored)
+        }
+        temporal => {
+            let number = convert::to_integer(temporal, target.context)?;
+            ranged_integer(number, to, target)
+        }
+    }
+}
+
+fn decimal(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
+    let number = match value {
+        ValueRef::Str(_) | ValueRef::Bytes(_) => {
+            let text = value.as_bytes().unwrap_or_default();
+            let parsed = Decimal::parse_prefix(text);
+            if parsed.consumed == 0 {
+                return target.incorrect("decimal", text, Value::Decimal(Decimal::new(0, to.scale)));
+            }
+            if !text[parsed.consumed..].iter().all(u8::is_ascii_whitespace) {
+                // Checked before the range, as MySQL reports it.
+                let stored = fitted(parsed.value, to, target)?;
+                return target.truncated(stored);
+            }
+            parsed.value
+        }
+        ValueRef::Double(v) => match Decimal::from_f64(v) {
+            Ok(number) => number,
+            Err(_) => {
+                let largest = Decimal::largest(to.precision, to.scale);
+                return target.out_of_range(Value::Decimal(if v < 0.0 { -largest } else { largest }));
+            }
+        },
+        other => convert::to_decimal(other, target.context)?,
+    };
+    let stored = fitted(number, to, target)?;
+    // Only exact numbers note what they lose; doubles are never exact.
+    if number.scale() > to.scale
+        && !matches!(value, ValueRef::Double(_))
+        && matches!(&stored, Value::Decimal(kept) if *kept != number && kept.fits(to.precision, to.scale))
+        && number.rounded(to.scale) != number
+    {
+        target.note_truncated();
+    }
+    Ok(stored)
+}
+
+fn fitted(number: Decimal, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
+    let zero = || Value::Decimal(Decimal::new(0, to.scale));
+    match number.to_precision(to.precision, to.scale) {
+        Ok(kept) if to.unsigned && kept.is_negative() => target.out_of_range(zero()),
+        Ok(kept) => Ok(Value::Decimal(kept)),
+        Err(_) if to.unsigned && number.is_negative() => target.out_of_range(zero()),
+        Err(_) => {
+            let largest = Decimal::largest(to.precision, to.scale);
+            target.out_of_range(Value::Decimal(if number.is_negative() { -largest } else { largest }))
+        }
+    }
+}
+
+fn double(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
+    let (number, lost) = match value {
+        ValueRef::Str(_) | ValueRef::Bytes(_) => {
+            let parsed = parse_double_prefix(value.as_bytes().unwrap_or_default());
+            if parsed.overflow {
+                return target.out_of_range(Value::Double(parsed.value));
+            }
+            (parsed.value, parsed.trailing)
+        }
+        other => (convert::to_f64(other, target.context)?, false),
+    };
+    let mut stored = number;
+    let mut ranged = true;
+    if to.kind == TypeKind::Float {
+        let single = stored as f32;
+        ranged = single.is_finite();
+        stored = f64::from(if ranged { single } else { f32::MAX.copysign(single) });
+    }
+    // FLOAT(M,D), DOUBLE(M,D): rounded to D digits, at most M in all.
+    if to.scale < 31 {
+        let power = 10f64.powi(to.scale.into());
+        let rounded = (stored * power).round_ties_even() / power;
+        stored = if rounded.is_finite() { rounded } else { stored };
+        if to.precision > 0 {
+            let largest = 10f64.powi(i32::from(to.precision) - i32::from(to.scale)) - 1.0 / power;
+            if stored.abs() > largest {
+                ranged = false;
+                stored = largest.copysign(stored);
+            }
+        }
+        if to.kind == TypeKind::Float {
+            stored = f64::from(stored as f32);
+        }
+    }
+    if to.unsigned && stored < 0.0 {
+        ranged = false;
+        stored = 0.0;
+    }
+    // Negative zero prints as 0 once stored.
+    let stored = Value::Double(if stored == 0.0 { 0.0 } else { stored });
+    if !ranged {
+        return target.out_of_range(stored);
+    }
+    if lost { target.truncated(stored) } else { Ok(stored) }
+}
+
+// Text and bytes
+
+fn text(value: Value, from: &DataType, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
+    let content = match value {
+        Value::Str(text) => text,
+        Value::Bytes(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => return broken_text(&error.into_bytes(), target),
+        },
+        other => convert::text(other.as_ref(), from).into_owned(),
+    };
+    if to.is_lob() {
+        let limit = (to.length as usize).min(MAX_LOB_BYTES);
+        if content.len() <= limit {
+            return Ok(Value::Str(content));
+        }
+        let mut end = limit;
+        while !content.is_char_boundary(end) {
+            end -= 1;
+        }
+        return too_long(content, end, false, target);
+    }
+    let mut content = content;
+    if to.kind == TypeKind::Char {
+        // Padding is not stored.
+        content.truncate(content.trim_end_matches(' ').len());
+    }
+    if content.len() <= to.length as usize {
+        return Ok(Value::Str(content));
+    }
+    match content.char_indices().nth(to.length as usize) {
+        None => Ok(Value::Str(content)),
+        Some((end, _)) => too_long(content, end, true, target),
+    }
+}
+
+/// Spaces may go, with a note; anything else is error 1406.
+fn too_long(mut content: String, end: usize, characters: bool, target: &mut Target<'_>) -> Result<Value> {
+    let only_spaces = characters && content[end..].bytes().all(|b| b == b' ');
+    content.truncate(end);
+    if only_spaces {
+        target.note_truncated();
+        return Ok(Value::Str(content));
+    }
+    length_error(Value::Str(content), target)
+}
+
+fn length_error(stored: Value, target: &mut Target<'_>) -> Result<Value> {
+    if target.context.strict_statement {
+        return Err(MysqlError::new(codes::DATA_TOO_LONG, format!("Data too long for {}", target.place())));
+    }
+    target.truncated(stored)
+}
+
+/// `Incorrect string value: '\xFF' for column 'c' at row 1`
+fn broken_text(bytes: &[u8], target: &mut Target<'_>) -> Result<Value> {
+    let valid = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), str::len);
+    let rest = &bytes[valid..];
+    let mut shown: String = rest
+        .iter()
+        .take(6)
+        .map(|b| if (0x20..0x7F).contains(b) { char::from(*b).to_string() } else { format!("\\x{b:02X}") })
+        .collect();
+    if rest.len() > 6 {
+        shown.push_str("...");
+    }
+    let stored = Value::Str(String::from_utf8_lossy(&bytes[..valid]).into_owned());
+    let message = format!("Incorrect string value: '{shown}' for {}", target.place());
+    target.lossy(codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, message, stored)
+}
+
+fn bytes(value: Value, from: &DataType, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
+    let mut content = match value {
+        Value::Bytes(bytes) => bytes,
+        Value::Str(text) => text.into_bytes(),
+        other => convert::text_bytes(other.as_ref(), from).into_owned(),
+    };
+    let limit = if to.is_lob() { (to.length as usize).min(MAX_LOB_BYTES) } else { to.length as usize };
+    if content.len() > limit {
+        content.truncate(limit);
+        return length_error(Value::Bytes(content), target);
+    }
+    if to.kind == TypeKind::Binary {
+        content.resize(limit, 0);
+    }
+    Ok(Value::Bytes(content))
+}
+
+fn json(value: Value, from: &DataType, target: &mut Target<'_>) -> Result<Value> {
+    let content = match value {
+        Value::Str(text) => text,
+        Value::Bytes(_) => {
+            return Err(MysqlError::new(
+                3144,
+                format!(
+                    "Cannot create a JSON value from a string with CHARACTER SET 'binary' (column '{}').",
+                    target.column.name
+                ),
+            ));
+        }
+        other => {
+            let text = convert::text(other.as_ref(), from).into_owned();
+            if Class::of(from).is_number() { text } else { format!("\"{text}\"") }
+        }
+    };
+    match serde_json::from_str::<serde::de::IgnoredAny>(&content) {
+        Ok(_) => Ok(Value::Str(content)),
+        Err(error) => {
+            let reason =
+                if content.trim().is_empty() { "The document is empty." } else { super::cast::json_reason(&error) };
+            let position = byte_position(&content, &error);
+            Err(MysqlError::new(
+                codes::INVALID_JSON_TEXT,
+                format!(
+                    "Invalid JSON text: \"{reason}\" at position {position} in value for column '{}'.",
+                    target.column.name
+                ),
+            ))
+        }
+    }
+}
+
+/// Where serde_json stopped, from line and column.
+fn byte_position(content: &str, error: &serde_json::Error) -> usize {
+    let before: usize = content.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    (before + error.column().saturating_sub(1)).min(content.len())
+}
+
+// Dates and times
+
+/// What a value is as a date and time: read strictly, nothing noted.
+enum Read {
+    Good {
+        value: DateTime,
+        round_up: bool,
+    },
+    /// Readable, but something was lost.
+    Partly {
+        value: DateTime,
+    },
+    Bad,
+}
+
+fn read_date_time(value: ValueRef<'_>, target: &mut Target<'_>) -> Result<Read> {
+    let flags = target.flags();
+    let checked =
+        |value: DateTime| if value.check(flags).is_ok() { Read::Good { value, round_up: false } } else { Read::Bad };
+    Ok(match value {
+        ValueRef::DateTime(v) => checked(v),
+        ValueRef::Date(v) => checked(v.at_midnight()),
+        ValueRef::Timestamp(v) => checked(timestamp_utc(v)),
+        ValueRef::Time(_) => match convert::to_datetime(value, target.context)? {
+            Some(value) => Read::Good { value, round_up: false },
+            None => Read::Bad,
+        },
+        ValueRef::Str(_) | ValueRef::Bytes(_) => {
+            match datetime::parse_date_time(value.as_bytes().unwrap_or_default(), flags) {
+                Err(_) => Read::Bad,
+                Ok(parsed) => {
+                    let local = match parsed.offset {
+                        Some(offset) => match convert::from_offset(parsed.value, offset, target.context) {
+                            Some(value) => value,
+                            None => return Ok(Read::Bad),
+                        },
+                        None => parsed.value,
+                    };
+                    if parsed.truncated {
+                        Read::Partly { value: local }
+                    } else {
+                        Read::Good { value: local, round_up: parsed.round_up }
+                    }
+                }
+            }
+        }
+        number => {
+            let number = convert::to_decimal(number, target.context)?;
+            let whole = number.truncated(0).to_i64().unwrap_or(i64::MAX);
+            match datetime::date_time_from_number(whole, flags) {
+                Ok((date, _)) => match date.add_micros(convert::fraction_micros(&number)) {
+                    Some(value) => Read::Good { value, round_up: false },
+                    None if date.is_zero() => Read::Good { value: date, round_up: false },
+                    None => Read::Bad,
+                },
+                Err(_) => Read::Bad,
+            }
+        }
+    })
+}
+
+fn printed(value: ValueRef<'_>, from: &DataType) -> Vec<u8> {
+    convert::text_bytes(value, from).into_owned()
+}
+
+fn date(value: ValueRef<'_>, target: &mut Target<'_>) -> Result<Value> {
+    let plain = DataType { scale: 0, ..DataType::new(TypeKind::DateTime) };
+    match read_date_time(value, target)? {
+        Read::Good { value: kept, .. } => {
+            // A time of day is cut off, with a note.
+            if kept.micros_of_day() != 0 && !matches!(value, ValueRef::Time(_)) {
+                target.note_truncated();
+            }
+            Ok(Value::Date(kept.date()))
+        }
+        Read::Partly { value: kept } => {
+            let shown = printed(value, &plain);
+            target.incorrect("date", &shown, Value::Date(kept.date()))
+        }
+        Read::Bad => {
+            let shown = match value {
+                ValueRef::Date(d) => d.to_string().into_bytes(),
+                other => printed(other, &plain),
+            };
+            target.incorrect("date", &shown, Value::Date(Date::ZERO))
+        }
+    }
+}
+
+/// The value with the column's digits; `None` beyond the year 9999.
+fn fraction(value: DateTime, round_up: bool, digits: u8, context: &Context) -> Option<DateTime> {
+    if context.sql_mode.time_truncate_fractional {
+        return Some(value.truncated(digits));
+    }
+    let value = if round_up { value.add_micros(1)? } else { value };
+    value.rounded(digits)
+}
+
+fn date_time(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
+    let shown = |v: ValueRef<'_>| printed(v, from);
+    match read_date_time(value, target)? {
+        Read::Good { value: kept, round_up } => match fraction(kept, round_up, to.scale, target.context) {
+            Some(kept) => Ok(Value::DateTime(kept)),
+            None => target.incorrect("datetime", &shown(value), Value::DateTime(DateTime::ZERO)),
+        },
+        Read::Partly { value: kept } => {
+            let kept = fraction(kept, false, to.scale, target.context).unwrap_or(DateTime::ZERO);
+            target.incorrect("datetime", &shown(value), Value::DateTime(kept))
+        }
+        Read::Bad => target.incorrect("datetime", &shown(value), Value::DateTime(DateTime::ZERO)),
+    }
+}
+
+fn timestamp(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
+    let Value::DateTime(local) = date_time(value, from, to, target)? else { return Ok(Value::Timestamp(0)) };
+    if local.is_zero() {
+        return Ok(Value::Timestamp(0));
+    }
+    match local.to_unix_micros(&target.context.time_zone) {
+        Some(unix) if unix.is_timestamp() && !unix.in_gap => Ok(Value::Timestamp(unix.micros)),
+        Some(unix) if unix.is_timestamp() => {
+            target.incorrect("datetime", &printed(value, from), Value::Timestamp(unix.micros))
+        }
+        _ => target.incorrect("datetime", &printed(value, from), Value::Timestamp(0)),
+    }
+}
+
+fn time(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
+    let truncate = target.context.sql_mode.time_truncate_fractional;
+    let fitted = |time: Time| if truncate { time.truncated(to.scale) } else { time.rounded(to.scale) };
+    match value {
+        ValueRef::Time(v) => Ok(Value::Time(fitted(v))),
+        ValueRef::DateTime(v) => {
+            if !v.date().is_zero() {
+                target.note_truncated();
+            }
+            Ok(Value::Time(fitted(v.time())))
+        }
+        ValueRef::Date(_) => {
+            target.note_truncated();
+            Ok(Value::Time(Time::ZERO))
+        }
+        ValueRef::Timestamp(v) => Ok(Value::Time(fitted(timestamp_utc(v).time()))),
+        ValueRef::Str(_) | ValueRef::Bytes(_) => {
+            let text = value.as_bytes().unwrap_or_default();
+            match datetime::parse_time(text) {
+                Ok(parsed) => {
+                    let stored = Value::Time(parsed.to_precision(to.scale, truncate));
+                    if parsed.truncated || parsed.out_of_range {
+                        return target.incorrect("time", text, stored);
+                    }
+                    if parsed.date.is_some_and(|d| !d.is_zero()) {
+                        target.note_truncated();
+                    }
+                    Ok(stored)
+                }
+                Err(_) => target.incorrect("time", text, Value::Time(Time::ZERO)),
+            }
+        }
+        number => {
+            let number = convert::to_decimal(number, target.context)?;
+            let whole = number.truncated(0).to_i64().unwrap_or(i64::MAX);
+            match datetime::time_from_number(whole) {
+                Ok(time) => Ok(Value::Time(fitted(Time::clipped(time.micros() + convert::fraction_micros(&number))))),
+                Err(error) => {
+                    let stored = match error {
+                        TemporalError::OutOfRange if whole < 0 => Time::MIN,
+                        TemporalError::OutOfRange => Time::MAX,
+                        _ => Time::ZERO,
+                    };
+                    target.incorrect("time", number.to_string().as_bytes(), Value::Time(stored))
+                }
+            }
+        }
+    }
+}

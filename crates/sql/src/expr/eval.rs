@@ -1,0 +1,323 @@
+//! The evaluator: one recursive walk over the tree.
+//!
+//! [`Expr::truth`] is the walk for conditions, [`Expr::value`] the one for everything; each calls the other for the nodes that are its own. Values
+//! are borrowed ([`Val`]) from the row, from literals and from the parameters, which are taken out of the [`Context`] for the
+//! time of the walk, so that the rest of it can be changed (warnings, user variables).
+
+use super::convert::{self, Result};
+use super::{
+    BitOp, Columns, CompareOp, Comparison, Context, Expr, ExprKind, SortedList, Val, arithmetic, cast, interval,
+};
+use rauk_types::{DateTime, Value, ValueRef};
+use smallvec::SmallVec;
+
+/// What a walk reads and does not change.
+pub(crate) struct Env<'a> {
+    pub row: &'a dyn Columns,
+    pub parameters: &'a [Value],
+}
+
+/// Runs `walk` with the parameters borrowed beside the rest of the context.
+#[inline]
+pub(crate) fn with_parameters<R>(context: &mut Context, walk: impl FnOnce(&[Value], &mut Context) -> R) -> R {
+    let parameters = std::mem::take(&mut context.parameters);
+    let result = walk(&parameters, context);
+    context.parameters = parameters;
+    result
+}
+
+fn not(truth: Option<bool>, negated: bool) -> Option<bool> {
+    truth.map(|t| t != negated)
+}
+
+impl Expr {
+    /// As a condition; `None` is NULL.
+    pub(crate) fn truth(&self, env: &Env<'_>, context: &mut Context) -> Result<Option<bool>> {
+        match &self.kind {
+            ExprKind::Compare { op, by, left, right } => {
+                let left = left.value(env, context)?;
+                if left.is_null() && *op != CompareOp::NullSafeEq {
+                    return Ok(None);
+                }
+                let right = right.value(env, context)?;
+                compare(*op, *by, left.as_ref(), right.as_ref(), context)
+            }
+            ExprKind::And(left, right) => {
+                let left = left.truth(env, context)?;
+                if left == Some(false) {
+                    return Ok(Some(false));
+                }
+                Ok(match right.truth(env, context)? {
+                    Some(false) => Some(false),
+                    Some(true) => left,
+                    None => None,
+                })
+            }
+            ExprKind::Or(left, right) => {
+                let left = left.truth(env, context)?;
+                if left == Some(true) {
+                    return Ok(Some(true));
+                }
+                Ok(match right.truth(env, context)? {
+                    Some(true) => Some(true),
+                    Some(false) => left,
+                    None => None,
+                })
+            }
+            ExprKind::Xor(left, right) => {
+                let left = left.truth(env, context)?;
+                let right = right.truth(env, context)?;
+                Ok(left.zip(right).map(|(l, r)| l != r))
+            }
+            ExprKind::Not(expr) => Ok(not(expr.truth(env, context)?, true)),
+            ExprKind::IsNull { expr, negated } => Ok(Some(expr.value(env, context)?.is_null() != *negated)),
+            ExprKind::IsTruth { expr, truth, negated } => {
+                Ok(Some((expr.truth(env, context)? == Some(*truth)) != *negated))
+            }
+            ExprKind::Between { expr, negated, low, low_by, high, high_by } => {
+                let value = expr.value(env, context)?;
+                if value.is_null() {
+                    return Ok(None);
+                }
+                let low = low.value(env, context)?;
+                let above = compare(CompareOp::Ge, *low_by, value.as_ref(), low.as_ref(), context)?;
+                if above == Some(false) {
+                    return Ok(Some(*negated));
+                }
+                let high = high.value(env, context)?;
+                let below = compare(CompareOp::Le, *high_by, value.as_ref(), high.as_ref(), context)?;
+                Ok(match (above, below) {
+                    (_, Some(false)) => Some(*negated),
+                    (Some(true), Some(true)) => Some(!*negated),
+                    _ => None,
+                })
+            }
+            ExprKind::InList { expr, negated, list, sorted } => {
+                let value = expr.value(env, context)?;
+                if value.is_null() {
+                    return Ok(None);
+                }
+                if let Some(sorted) = sorted
+                    && let Some(found) = sorted.contains(value.as_ref())
+                {
+                    return Ok(Some(found != *negated));
+                }
+                let mut unknown = false;
+                for (item, by) in list {
+                    let item = item.value(env, context)?;
+                    match compare(CompareOp::Eq, *by, value.as_ref(), item.as_ref(), context)? {
+                        Some(true) => return Ok(Some(!*negated)),
+                        Some(false) => {}
+                        None => unknown = true,
+                    }
+                }
+                Ok(if unknown { None } else { Some(*negated) })
+            }
+            ExprKind::Like(like) => {
+                let value = like.expr.value(env, context)?;
+                let pattern = like.pattern.value(env, context)?;
+                if value.is_null() || pattern.is_null() {
+                    return Ok(None);
+                }
+                Ok(Some(like.matches(value.as_ref(), pattern.as_ref()) != like.negated))
+            }
+            ExprKind::Regexp(regexp) => {
+                let value = regexp.expr.value(env, context)?;
+                let pattern = regexp.pattern.value(env, context)?;
+                if value.is_null() || pattern.is_null() {
+                    return Ok(None);
+                }
+                Ok(Some(regexp.matches(value.as_ref(), pattern.as_ref())? != regexp.negated))
+            }
+            _ => {
+                let value = self.value(env, context)?;
+                if value.is_null() {
+                    return Ok(None);
+                }
+                convert::is_true(value.as_ref(), context).map(Some)
+            }
+        }
+    }
+
+    pub(crate) fn value<'a>(&'a self, env: &Env<'a>, context: &mut Context) -> Result<Val<'a>> {
+        Ok(match &self.kind {
+            ExprKind::Literal(value) => Val::Ref(value.as_ref()),
+            ExprKind::Column { table, column } => match env.row.column(*table, *column) {
+                ValueRef::Timestamp(micros) => Val::Ref(local_time(micros, context)),
+                value => Val::Ref(value),
+            },
+            ExprKind::Parameter(index) => match env.parameters.get(*index) {
+                Some(value) => Val::Ref(value.as_ref()),
+                None => Val::NULL,
+            },
+            ExprKind::Arithmetic { op, left, right, text } => {
+                let left = left.value(env, context)?;
+                if left.is_null() {
+                    return Ok(Val::NULL);
+                }
+                let right = right.value(env, context)?;
+                if right.is_null() {
+                    return Ok(Val::NULL);
+                }
+                arithmetic::calculate(*op, left.as_ref(), right.as_ref(), &self.ty, text, context)?.into()
+            }
+            ExprKind::Negate { expr, text } => {
+                let value = expr.value(env, context)?;
+                if value.is_null() {
+                    return Ok(Val::NULL);
+                }
+                arithmetic::negate(value.as_ref(), &self.ty, text, context)?.into()
+            }
+            ExprKind::Bit { op, left, right } => {
+                let left = left.value(env, context)?;
+                let right = right.value(env, context)?;
+                if left.is_null() || right.is_null() {
+                    return Ok(Val::NULL);
+                }
+                let left = convert::to_bits(left.as_ref(), context)?;
+                let right = convert::to_bits(right.as_ref(), context)?;
+                Value::UInt(match op {
+                    BitOp::And => left & right,
+                    BitOp::Or => left | right,
+                    BitOp::Xor => left ^ right,
+                    BitOp::ShiftLeft => {
+                        if right < 64 {
+                            left << right
+                        } else {
+                            0
+                        }
+                    }
+                    BitOp::ShiftRight => {
+                        if right < 64 {
+                            left >> right
+                        } else {
+                            0
+                        }
+                    }
+                })
+                .into()
+            }
+            ExprKind::BitNot(expr) => {
+                let value = expr.value(env, context)?;
+                if value.is_null() {
+                    return Ok(Val::NULL);
+                }
+                Value::UInt(!convert::to_bits(value.as_ref(), context)?).into()
+            }
+            ExprKind::Case { operand, branches, otherwise } => {
+                let operand = match operand {
+                    Some(operand) => Some(operand.value(env, context)?),
+                    None => None,
+                };
+                for branch in branches {
+                    let chosen = match &operand {
+                        Some(operand) => {
+                            let when = branch.when.value(env, context)?;
+                            compare(CompareOp::Eq, branch.by, operand.as_ref(), when.as_ref(), context)?
+                        }
+                        None => branch.when.truth(env, context)?,
+                    };
+                    if chosen == Some(true) {
+                        return branch.then.value(env, context);
+                    }
+                }
+                match otherwise {
+                    Some(otherwise) => otherwise.value(env, context)?,
+                    None => Val::NULL,
+                }
+            }
+            ExprKind::Coalesce(items) => {
+                for item in items {
+                    let value = item.value(env, context)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Val::NULL
+            }
+            ExprKind::Cast(expr) => {
+                let value = expr.value(env, context)?;
+                if value.is_null() {
+                    return Ok(Val::NULL);
+                }
+                cast::cast(value, &expr.ty, &self.ty, context)?
+            }
+            ExprKind::Collate(expr) => expr.value(env, context)?,
+            ExprKind::DateAdd { date, amount, unit, subtract } => {
+                let date_value = date.value(env, context)?;
+                let amount_value = amount.value(env, context)?;
+                if date_value.is_null() || amount_value.is_null() {
+                    return Ok(Val::NULL);
+                }
+                let amount = interval::Amount::read(amount_value.as_ref(), &amount.ty, *unit, context)?;
+                interval::add(date_value.as_ref(), amount, *subtract, *unit, &self.ty, context)?.into()
+            }
+            ExprKind::Function { function, arguments } => {
+                let mut values: SmallVec<[Val<'a>; 4]> = SmallVec::with_capacity(arguments.len());
+                for argument in arguments {
+                    let value = argument.value(env, context)?;
+                    if function.null_on_null && value.is_null() {
+                        return Ok(Val::NULL);
+                    }
+                    values.push(value);
+                }
+                let call = super::functions::Call { arguments, values: &values, ty: &self.ty };
+                (function.eval)(&call, context)?.into()
+            }
+            ExprKind::UserVariable(name) => match context.user_variables.get(&**name) {
+                Some(value) => Val::Own(value.clone()),
+                None => Val::NULL,
+            },
+            ExprKind::AssignVariable { name, value } => {
+                let value = value.value(env, context)?.into_value();
+                context.user_variables.insert(name.to_string(), value.clone());
+                Val::Own(value)
+            }
+            ExprKind::SystemVariable { scope, name } => {
+                let variables = context.variables.clone();
+                Val::Own(variables.get(*scope, name)?)
+            }
+            _ => Val::truth(self.truth(env, context)?),
+        })
+    }
+}
+
+fn local_time(micros: i64, context: &Context) -> ValueRef<'static> {
+    let local = match micros {
+        0 => Some(DateTime::ZERO),
+        micros => DateTime::from_unix_micros(micros, &context.time_zone),
+    };
+    ValueRef::DateTime(local.unwrap_or(DateTime::ZERO))
+}
+
+/// Compares with NULLs.
+#[inline]
+fn compare(
+    op: CompareOp,
+    by: Comparison,
+    left: ValueRef<'_>,
+    right: ValueRef<'_>,
+    context: &mut Context,
+) -> Result<Option<bool>> {
+    match (op, left.is_null(), right.is_null()) {
+        (CompareOp::NullSafeEq, true, true) => Ok(Some(true)),
+        (CompareOp::NullSafeEq, true, false) | (CompareOp::NullSafeEq, false, true) => Ok(Some(false)),
+        (_, true, _) | (_, _, true) => Ok(None),
+        (CompareOp::Eq | CompareOp::NullSafeEq, ..) => by.equal(left, right, context),
+        (CompareOp::Ne, ..) => Ok(by.equal(left, right, context)?.map(|e| !e)),
+        _ => Ok(by.compare(left, right, context)?.map(|order| op.holds(order))),
+    }
+}
+
+impl SortedList {
+    /// `None`: the value is of another kind than the list.
+    fn contains(&self, value: ValueRef<'_>) -> Option<bool> {
+        match self {
+            SortedList::Integers(list) => Some(list.binary_search(&value.as_integer()?).is_ok()),
+            SortedList::Texts(list, collation) => {
+                let text = value.as_str()?;
+                Some(list.binary_search_by(|item| collation.compare(item.as_bytes(), text.as_bytes())).is_ok())
+            }
+        }
+    }
+}

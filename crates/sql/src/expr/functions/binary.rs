@@ -1,0 +1,240 @@
+//! Digits and digests: hexadecimal, other bases, Base64, bytes of characters, MD5, SHA, CRC.
+
+use super::{Call, Derived, Function, Typing, rules};
+use crate::expr::Context;
+use crate::expr::convert::{self, Result};
+use crate::expr::types::{Class, text_type};
+use md5::Digest as _;
+use rauk_types::{Collation, DataType, Value, ValueRef};
+
+pub const FUNCTIONS: &[Function] = &[
+    Function::new("HEX", 1, 1, hex_type, hex),
+    Function::new("UNHEX", 1, 1, unhex_type, |c, _| Ok(unhex(&c.bytes(0)).map_or(Value::Null, Value::Bytes))),
+    Function::new("BIN", 1, 1, digits_type, |c, x| Ok(Value::Str(format!("{:b}", convert::to_bits(c.value(0), x)?)))),
+    Function::new("OCT", 1, 1, digits_type, |c, x| Ok(Value::Str(format!("{:o}", convert::to_bits(c.value(0), x)?)))),
+    Function::new("CONV", 3, 3, digits_type, conv),
+    Function::new("ASCII", 1, 1, rules::integer, |c, _| {
+        Ok(Value::Int(c.bytes(0).first().map_or(0, |b| i64::from(*b))))
+    }),
+    Function::new("ORD", 1, 1, rules::integer, |c, _| Ok(Value::Int(ord(&c.bytes(0), c.argument_type(0))))),
+    Function::new("CHAR", 1, u8::MAX, char_type, char_of).with_null(),
+    Function::new("TO_BASE64", 1, 1, base64_type, |c, _| Ok(Value::Str(to_base64(&c.bytes(0))))),
+    Function::new("FROM_BASE64", 1, 1, from_base64_type, |c, _| {
+        Ok(from_base64(&c.bytes(0)).map_or(Value::Null, Value::Bytes))
+    }),
+    Function::new("MD5", 1, 1, |t| Ok(t.connection_text(32)), |c, _| Ok(hex_text(&md5::Md5::digest(&*c.bytes(0))))),
+    Function::new("SHA1", 1, 1, |t| Ok(t.connection_text(40)), |c, _| Ok(hex_text(&sha1::Sha1::digest(&*c.bytes(0))))),
+    Function::new("SHA2", 2, 2, |t| Ok(t.connection_text(128).nullable()), sha2_of),
+    Function::new("CRC32", 1, 1, rules::unsigned, |c, _| Ok(Value::UInt(crc32(&c.bytes(0)).into()))),
+    Function::new("BIT_COUNT", 1, 1, rules::integer, |c, x| {
+        Ok(Value::Int(convert::to_bits(c.value(0), x)?.count_ones().into()))
+    }),
+];
+
+fn upper_hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]).map(char::from).collect()
+}
+
+fn hex_text(bytes: &[u8]) -> Value {
+    Value::Str(upper_hex(bytes).to_ascii_lowercase())
+}
+
+fn hex_type(t: Typing<'_>) -> Result<Derived> {
+    let length = if t.arguments[0].ty.is_text() { t.length(0) * 8 } else { t.length(0) * 2 };
+    Ok(t.connection_text(length.max(16)))
+}
+
+/// Of a number its digits, of anything else its bytes.
+fn hex(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    let value = c.value(0);
+    Ok(Value::Str(
+        if Class::of(c.argument_type(0)).is_number() && !matches!(value, ValueRef::Str(_) | ValueRef::Bytes(_)) {
+            format!("{:X}", convert::to_bits(value, context)?)
+        } else {
+            upper_hex(&c.bytes(0))
+        },
+    ))
+}
+
+fn unhex_type(t: Typing<'_>) -> Result<Derived> {
+    Ok(Derived::new(text_type(t.length(0).div_ceil(2), Collation::Binary)).nullable())
+}
+
+fn unhex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |b: &u8| char::from(*b).to_digit(16).map(|d| d as u8);
+    let (first, pairs) = text.split_at(text.len() % 2);
+    let mut out = Vec::with_capacity(text.len() / 2 + 1);
+    for single in first {
+        out.push(digit(single)?);
+    }
+    for pair in pairs.chunks(2) {
+        out.push(digit(&pair[0])? << 4 | digit(&pair[1])?);
+    }
+    Some(out)
+}
+
+fn digits_type(t: Typing<'_>) -> Result<Derived> {
+    Ok(t.connection_text(65).nullable())
+}
+
+/// CONV(text, from, to): a negative base means signed.
+fn conv(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    let (from, to) = (c.int(1, context)?, c.int(2, context)?);
+    if !(2..=36).contains(&from.unsigned_abs()) || !(2..=36).contains(&to.unsigned_abs()) {
+        return Ok(Value::Null);
+    }
+    let text = c.text(0);
+    let text = text.trim_start();
+    let (negative, digits) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let base = from.unsigned_abs() as u32;
+    let mut value: u64 = 0;
+    let mut overflow = false;
+    for digit in digits.chars().map_while(|d| d.to_digit(base)) {
+        match value.checked_mul(base.into()).and_then(|v| v.checked_add(digit.into())) {
+            Some(next) => value = next,
+            None => overflow = true,
+        }
+    }
+    let value = match (overflow, negative) {
+        (true, _) if from > 0 => u64::MAX,
+        (true, true) => i64::MIN as u64,
+        (true, false) => i64::MAX as u64,
+        (false, true) => value.wrapping_neg(),
+        (false, false) => value,
+    };
+    Ok(Value::Str(if to < 0 {
+        let signed = value as i64;
+        format!("{}{}", if signed < 0 { "-" } else { "" }, in_base(signed.unsigned_abs(), to.unsigned_abs()))
+    } else {
+        in_base(value, to.unsigned_abs())
+    }))
+}
+
+fn in_base(mut value: u64, base: u64) -> String {
+    let mut out = Vec::new();
+    loop {
+        let digit = char::from_digit((value % base) as u32, base as u32).unwrap_or('0');
+        out.push(digit.to_ascii_uppercase());
+        value /= base;
+        if value == 0 {
+            return out.into_iter().rev().collect();
+        }
+    }
+}
+
+/// The first character's bytes as a number.
+fn ord(bytes: &[u8], ty: &DataType) -> i64 {
+    let Some(first) = bytes.first() else { return 0 };
+    let length = match first {
+        _ if ty.is_bytes() => 1,
+        0xC0..0xE0 => 2,
+        0xE0..0xF0 => 3,
+        0xF0.. => 4,
+        _ => 1,
+    };
+    bytes.iter().take(length).fold(0, |n, b| n << 8 | i64::from(*b))
+}
+
+fn char_type(t: Typing<'_>) -> Result<Derived> {
+    Ok(Derived::new(text_type(t.arguments.len() as u64 * 4, Collation::Binary)))
+}
+
+/// CHAR(n, …): the bytes of each number, without zero bytes in front; NULLs are passed over.
+fn char_of(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    let mut out = Vec::new();
+    for i in (0..c.len()).filter(|i| !c.is_null(*i)) {
+        let bytes = (convert::to_bits(c.value(i), context)? as u32).to_be_bytes();
+        let zeros = bytes.iter().take(3).take_while(|b| **b == 0).count();
+        out.extend_from_slice(&bytes[zeros..]);
+    }
+    Ok(Value::Bytes(out))
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// Characters of a line of Base64.
+const LINE: usize = 76;
+
+fn base64_type(t: Typing<'_>) -> Result<Derived> {
+    let length = t.length(0) * 4;
+    Ok(t.connection_text(length.div_ceil(3) * 4 + length / 57 + 4))
+}
+
+fn to_base64(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() * 4 / 3 + 8);
+    for (i, group) in bytes.chunks(3).enumerate() {
+        if i > 0 && (i * 4).is_multiple_of(LINE) {
+            out.push('\n');
+        }
+        let bits = group.iter().fold(0u32, |n, b| n << 8 | u32::from(*b)) << (8 * (3 - group.len()));
+        for place in 0..4 {
+            if place > group.len() {
+                out.push('=');
+            } else {
+                out.push(char::from(ALPHABET[(bits >> (18 - 6 * place) & 63) as usize]));
+            }
+        }
+    }
+    out
+}
+
+fn from_base64_type(t: Typing<'_>) -> Result<Derived> {
+    Ok(Derived::new(text_type(t.length(0) * 3 / 4 + 1, Collation::Binary)).nullable())
+}
+
+fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let text: Vec<u8> = text.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    for (i, group) in text.chunks(4).enumerate() {
+        let padding = group.iter().rev().take_while(|b| **b == b'=').count();
+        if padding > 2 || padding > 0 && (i + 1) * 4 != text.len() {
+            return None;
+        }
+        let mut bits = 0u32;
+        for byte in group {
+            let digit = if *byte == b'=' { 0 } else { ALPHABET.iter().position(|a| a == byte)? };
+            bits = bits << 6 | digit as u32;
+        }
+        out.extend_from_slice(&bits.to_be_bytes()[1..4 - padding]);
+    }
+    Some(out)
+}
+
+fn sha2_of(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    let bytes = c.bytes(0);
+    Ok(match c.int(1, context)? {
+        0 | 256 => hex_text(&sha2::Sha256::digest(&*bytes)),
+        224 => hex_text(&sha2::Sha224::digest(&*bytes)),
+        384 => hex_text(&sha2::Sha384::digest(&*bytes)),
+        512 => hex_text(&sha2::Sha512::digest(&*bytes)),
+        _ => Value::Null,
+    })
+}
+
+const fn crc_table() -> [u32; 256] {
+    let mut table = [0u32; 256];
+    let mut i = 0;
+    while i < 256 {
+        let mut value = i as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            value = if value & 1 == 1 { value >> 1 ^ 0xEDB8_8320 } else { value >> 1 };
+            bit += 1;
+        }
+        table[i] = value;
+        i += 1;
+    }
+    table
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    static TABLE: [u32; 256] = crc_table();
+    !bytes.iter().fold(u32::MAX, |crc, b| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ b)])
+}

@@ -1,0 +1,200 @@
+//! The present time, and what depends on the session's time zone.
+//!
+//! The present is the statement's start ([`Context::now_micros`]): every call in a statement gives the same. SYSDATE too, as MySQL does with
+//! `--sysdate-is-now`.
+
+use super::{Call, Derived, Function, Typing};
+use crate::expr::Context;
+use crate::expr::convert::{self, Result};
+use crate::expr::types::Class;
+use rauk_types::datetime::MICROS_PER_SECOND;
+use rauk_types::error::codes;
+use rauk_types::{DataType, DateTime, Decimal, MysqlError, TypeKind, Value};
+
+pub const FUNCTIONS: &[Function] = &[
+    Function::new("NOW", 0, 1, |t| temporal(t, TypeKind::DateTime), now).impure(),
+    Function::new("SYSDATE", 0, 1, |t| temporal(t, TypeKind::DateTime), now).impure(),
+    Function::new(
+        "CURDATE",
+        0,
+        0,
+        |_| Ok(Derived::new(DataType::new(TypeKind::Date))),
+        |_, x| Ok(Value::Date(convert::today(x))),
+    )
+    .impure(),
+    Function::new(
+        "CURTIME",
+        0,
+        1,
+        |t| temporal(t, TypeKind::Time),
+        |c, x| Ok(local(c, x).map_or(Value::Null, |v| Value::Time(v.time()))),
+    )
+    .impure(),
+    Function::new(
+        "UTC_TIMESTAMP",
+        0,
+        1,
+        |t| temporal(t, TypeKind::DateTime),
+        |c, x| Ok(utc(c, x).map_or(Value::Null, Value::DateTime)),
+    )
+    .impure(),
+    Function::new(
+        "UTC_DATE",
+        0,
+        0,
+        |_| Ok(Derived::new(DataType::new(TypeKind::Date))),
+        |c, x| Ok(utc(c, x).map_or(Value::Null, |v| Value::Date(v.date()))),
+    )
+    .impure(),
+    Function::new(
+        "UTC_TIME",
+        0,
+        1,
+        |t| temporal(t, TypeKind::Time),
+        |c, x| Ok(utc(c, x).map_or(Value::Null, |v| Value::Time(v.time()))),
+    )
+    .impure(),
+    Function::new("UNIX_TIMESTAMP", 0, 1, unix_timestamp_type, unix_timestamp).impure(),
+    Function::new("FROM_UNIXTIME", 1, 2, from_unixtime_type, from_unixtime).impure(),
+    Function::new("CONVERT_TZ", 3, 3, convert_tz_type, convert_tz),
+];
+
+/// A type with as many digits of the second as the literal argument says; error 1426 beyond six.
+fn temporal(t: Typing<'_>, kind: TypeKind) -> Result<Derived> {
+    let digits = if t.arguments.is_empty() { 0 } else { t.constant(0).unwrap_or(-1) };
+    if !(0..=6).contains(&digits) {
+        return Err(MysqlError::new(
+            codes::TOO_BIG_PRECISION,
+            format!("Too-big precision {digits} specified for '{}'. Maximum is 6.", t.name.to_ascii_lowercase()),
+        ));
+    }
+    Ok(Derived::new(DataType { scale: digits as u8, ..DataType::new(kind) }))
+}
+
+fn local(c: &Call<'_, '_>, context: &Context) -> Option<DateTime> {
+    DateTime::from_unix_micros(context.now_micros, &context.time_zone).map(|v| v.truncated(c.ty.scale))
+}
+
+fn utc(c: &Call<'_, '_>, context: &Context) -> Option<DateTime> {
+    DateTime::from_unix_micros_utc(context.now_micros).map(|v| v.truncated(c.ty.scale))
+}
+
+fn now(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    Ok(local(c, context).map_or(Value::Null, Value::DateTime))
+}
+
+/// An integer, or a decimal when the argument has a fraction of a second.
+fn unix_timestamp_type(t: Typing<'_>) -> Result<Derived> {
+    let Some(argument) = t.arguments.first() else {
+        return Ok(Derived::new(DataType { length: 11, ..DataType::BIGINT }));
+    };
+    let scale = match Class::of(&argument.ty) {
+        Class::DateTime | Class::Time => argument.ty.scale,
+        Class::Date => 0,
+        Class::Text | Class::Bytes => match &argument.kind {
+            crate::expr::ExprKind::Literal(Value::Str(text)) => {
+                let flags = t.context.sql_mode.date_flags(false);
+                rauk_types::datetime::parse_date_time(text.as_bytes(), flags).map_or(6, |p| p.fraction_digits)
+            }
+            _ => 6,
+        },
+        Class::Decimal => argument.ty.scale.min(6),
+        _ => 0,
+    };
+    let ty =
+        if scale == 0 { DataType { length: 11, ..DataType::BIGINT } } else { DataType::decimal(12 + scale, scale) };
+    Ok(Derived::new(ty).nullable())
+}
+
+fn unix_timestamp(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    if !c.has(0) {
+        return Ok(Value::Int(context.now_micros.div_euclid(MICROS_PER_SECOND)));
+    }
+    let Some(value) = c.datetime(0, context)? else { return Ok(Value::Null) };
+    let micros = value.to_unix_micros(&context.time_zone).filter(|u| u.is_timestamp()).map_or(0, |u| u.micros);
+    Ok(if c.ty.kind == TypeKind::Decimal {
+        let exact = Decimal::new(micros.into(), 6);
+        Value::Decimal(exact.truncated(c.ty.scale))
+    } else {
+        Value::Int(micros.div_euclid(MICROS_PER_SECOND))
+    })
+}
+
+fn from_unixtime_type(t: Typing<'_>) -> Result<Derived> {
+    if t.arguments.len() > 1 {
+        return Ok(t.connection_text(t.length(1) * 10).nullable());
+    }
+    let scale = match Class::of(&t.arguments[0].ty) {
+        Class::Decimal => t.arguments[0].ty.scale.min(6),
+        Class::Integer | Class::Date => 0,
+        Class::DateTime | Class::Time => t.arguments[0].ty.scale,
+        _ => 6,
+    };
+    Ok(Derived::new(DataType { scale, ..DataType::new(TypeKind::DateTime) }).nullable())
+}
+
+/// The last second that FROM_UNIXTIME knows: 3001-01-18 23:59:59 UTC.
+const LAST_SECOND: i64 = 32_536_771_199;
+
+fn from_unixtime(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    let seconds = c.decimal(0, context)?;
+    if seconds.is_negative() || seconds > Decimal::from(LAST_SECOND) {
+        return Ok(Value::Null);
+    }
+    let micros = seconds.checked_mul(&Decimal::from(MICROS_PER_SECOND)).ok().and_then(|v| v.to_i64());
+    let Some(value) = micros.and_then(|m| DateTime::from_unix_micros(m, &context.time_zone)) else {
+        return Ok(Value::Null);
+    };
+    if c.has(1) {
+        return Ok(Value::Str(super::date_format::format(&c.text(1), value, value.time())));
+    }
+    Ok(value.rounded(c.ty.scale).map_or(Value::Null, Value::DateTime))
+}
+
+fn convert_tz_type(t: Typing<'_>) -> Result<Derived> {
+    let scale = match Class::of(&t.arguments[0].ty) {
+        Class::DateTime | Class::Time => t.arguments[0].ty.scale,
+        Class::Date | Class::Integer => 0,
+        Class::Text => match &t.arguments[0].kind {
+            crate::expr::ExprKind::Literal(Value::Str(text)) => {
+                let flags = t.context.sql_mode.date_flags(false);
+                rauk_types::datetime::parse_date_time(text.as_bytes(), flags).map_or(0, |p| p.fraction_digits)
+            }
+            _ => 6,
+        },
+        _ => 6,
+    };
+    Ok(Derived::new(DataType { scale, ..DataType::new(TypeKind::DateTime) }).nullable())
+}
+
+/// `+05:30`, `SYSTEM` (UTC) or a name of the time zone database.
+pub fn zone(name: &str) -> Option<jiff::tz::TimeZone> {
+    if name.eq_ignore_ascii_case("SYSTEM") || name.eq_ignore_ascii_case("UTC") {
+        return Some(jiff::tz::TimeZone::UTC);
+    }
+    let sign = match name.as_bytes().first()? {
+        b'+' => 1,
+        b'-' => -1,
+        _ => return jiff::tz::TimeZone::get(name).ok(),
+    };
+    let (hours, minutes) = name[1..].split_once(':')?;
+    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let seconds = sign * (hours * 3600 + minutes * 60);
+    if minutes > 59 || seconds > 14 * 3600 || seconds < -(13 * 3600 + 59 * 60) {
+        return None;
+    }
+    Some(jiff::tz::TimeZone::fixed(jiff::tz::Offset::from_seconds(seconds).ok()?))
+}
+
+/// NULL for unknown zones; a time that TIMESTAMP does not hold stays as it is.
+fn convert_tz(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    let Some(value) = c.datetime(0, context)? else { return Ok(Value::Null) };
+    let (Some(from), Some(to)) = (zone(&c.text(1)), zone(&c.text(2))) else { return Ok(Value::Null) };
+    Ok(match value.to_unix_micros(&from) {
+        Some(unix) if unix.is_timestamp() => {
+            DateTime::from_unix_micros(unix.micros, &to).map_or(Value::Null, Value::DateTime)
+        }
+        Some(_) => Value::DateTime(value),
+        None => Value::Null,
+    })
+}

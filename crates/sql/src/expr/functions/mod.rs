@@ -1,0 +1,390 @@
+//! The registry of functions: one entry each, in files by subject.
+//!
+//! An entry says how many arguments there may be, how the result's type follows from theirs, and how the value is computed from theirs. A
+//! function with `null_on_null` is not called when an argument is NULL. `pure` ones depend on their arguments alone and are folded when these are
+//! literals; `volatile` ones may differ from row to row with the same arguments.
+
+mod binary;
+mod calendar;
+mod clock;
+mod date_format;
+mod information;
+mod miscellaneous;
+mod numeric;
+mod search;
+mod string;
+
+use super::cast::string_value;
+use super::convert::{self, Result};
+use super::types::{self, Class, aggregate_collations, text_length, text_type};
+use super::{BindContext, Context, Expr, Val};
+use rauk_types::{Collation, DataType, Date, DateTime, Decimal, Time, Value, ValueRef};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+/// A function as the registry knows it.
+pub struct Function {
+    /// In upper case.
+    pub name: &'static str,
+    pub min: u8,
+    /// `u8::MAX`: any number.
+    pub max: u8,
+    /// 2: the number of arguments is even.
+    pub step: u8,
+    pub null_on_null: bool,
+    pub pure: bool,
+    pub volatile: bool,
+    pub(crate) ty: fn(Typing<'_>) -> Result<Derived>,
+    pub(crate) eval: fn(&Call<'_, '_>, &mut Context) -> Result<Value>,
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Function {
+    /// A pure function that gives NULL for NULL.
+    const fn new(
+        name: &'static str,
+        min: u8,
+        max: u8,
+        ty: fn(Typing<'_>) -> Result<Derived>,
+        eval: fn(&Call<'_, '_>, &mut Context) -> Result<Value>,
+    ) -> Function {
+        Function { name, min, max, step: 1, null_on_null: true, pure: true, volatile: false, ty, eval }
+    }
+
+    /// Sees NULL arguments.
+    const fn with_null(self) -> Function {
+        Function { null_on_null: false, ..self }
+    }
+
+    /// Depends on the session: its clock, time zone, user.
+    const fn impure(self) -> Function {
+        Function { pure: false, ..self }
+    }
+
+    const fn volatile(self) -> Function {
+        Function { pure: false, volatile: true, ..self }
+    }
+}
+
+/// What a type rule sees: the bound arguments, which it may convert.
+pub(crate) struct Typing<'a> {
+    pub name: &'static str,
+    pub arguments: &'a mut Vec<Expr>,
+    pub context: &'a BindContext,
+}
+
+pub(crate) struct Derived {
+    pub ty: DataType,
+    /// NULL is possible though no argument is NULL.
+    pub nullable: bool,
+    pub coercibility: u8,
+}
+
+impl Derived {
+    pub fn new(ty: DataType) -> Derived {
+        let coercibility = if Class::of(&ty).is_string() { types::COERCIBLE } else { types::NUMERIC };
+        Derived { ty, nullable: false, coercibility }
+    }
+
+    pub fn nullable(self) -> Derived {
+        Derived { nullable: true, ..self }
+    }
+}
+
+impl Typing<'_> {
+    pub fn length(&self, argument: usize) -> u64 {
+        self.arguments.get(argument).map_or(0, |e| text_length(&e.ty))
+    }
+
+    /// The literal integer that an argument is.
+    pub fn constant(&self, argument: usize) -> Option<i64> {
+        match self.arguments.get(argument)?.kind {
+            super::ExprKind::Literal(Value::Int(v)) => Some(v),
+            super::ExprKind::Literal(Value::UInt(v)) => i64::try_from(v).ok(),
+            _ => None,
+        }
+    }
+
+    /// Text of so many characters, in the collation of the arguments in `range`.
+    pub fn text(&self, range: std::ops::Range<usize>, length: u64) -> Result<Derived> {
+        let end = range.end.min(self.arguments.len());
+        let strings = || self.arguments[range.start.min(end)..end].iter().filter(|e| Class::of(&e.ty).is_string());
+        let (collation, coercibility) =
+            aggregate_collations(strings(), &self.name.to_ascii_lowercase(), self.context.collation)?;
+        Ok(Derived { ty: text_type(length, collation), nullable: false, coercibility })
+    }
+
+    /// Text in the connection's collation.
+    pub fn connection_text(&self, length: u64) -> Derived {
+        let collation =
+            if self.context.collation == Collation::Binary { Collation::DEFAULT } else { self.context.collation };
+        Derived::new(text_type(length, collation))
+    }
+}
+
+/// What a function sees of its call.
+pub(crate) struct Call<'a, 'v> {
+    pub arguments: &'a [Expr],
+    pub values: &'a [Val<'v>],
+    pub ty: &'a DataType,
+}
+
+impl Call<'_, '_> {
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    pub fn has(&self, argument: usize) -> bool {
+        argument < self.values.len()
+    }
+
+    #[inline]
+    pub fn value(&self, argument: usize) -> ValueRef<'_> {
+        self.values[argument].as_ref()
+    }
+
+    pub fn is_null(&self, argument: usize) -> bool {
+        self.values[argument].is_null()
+    }
+
+    pub fn argument_type(&self, argument: usize) -> &DataType {
+        &self.arguments[argument].ty
+    }
+
+    pub fn bytes(&self, argument: usize) -> Cow<'_, [u8]> {
+        convert::text_bytes(self.value(argument), self.argument_type(argument))
+    }
+
+    pub fn text(&self, argument: usize) -> Cow<'_, str> {
+        convert::text(self.value(argument), self.argument_type(argument))
+    }
+
+    pub fn int(&self, argument: usize, context: &mut Context) -> Result<i64> {
+        convert::to_i64(self.value(argument), context)
+    }
+
+    pub fn f64(&self, argument: usize, context: &mut Context) -> Result<f64> {
+        convert::to_f64(self.value(argument), context)
+    }
+
+    pub fn decimal(&self, argument: usize, context: &mut Context) -> Result<Decimal> {
+        convert::to_decimal(self.value(argument), context)
+    }
+
+    pub fn date(&self, argument: usize, context: &mut Context) -> Result<Option<Date>> {
+        convert::to_date(self.value(argument), context)
+    }
+
+    pub fn datetime(&self, argument: usize, context: &mut Context) -> Result<Option<DateTime>> {
+        convert::to_datetime(self.value(argument), context)
+    }
+
+    pub fn time(&self, argument: usize, context: &mut Context) -> Result<Option<Time>> {
+        convert::to_time(self.value(argument), context)
+    }
+
+    /// Whether text is bytes here: characters are bytes then.
+    pub fn is_binary(&self) -> bool {
+        self.ty.collation == Collation::Binary
+    }
+
+    /// A text result: text or bytes as the type says.
+    pub fn string(&self, bytes: Vec<u8>) -> Value {
+        string_value(bytes, self.ty.collation)
+    }
+}
+
+/// Type rules that many functions share.
+mod rules {
+    use super::*;
+
+    pub fn integer(_: Typing<'_>) -> Result<Derived> {
+        Ok(Derived::new(DataType::BIGINT))
+    }
+
+    pub fn integer_or_null(_: Typing<'_>) -> Result<Derived> {
+        Ok(Derived::new(DataType::BIGINT).nullable())
+    }
+
+    pub fn boolean(_: Typing<'_>) -> Result<Derived> {
+        Ok(Derived::new(types::BOOLEAN))
+    }
+
+    pub fn unsigned(_: Typing<'_>) -> Result<Derived> {
+        Ok(Derived::new(DataType::BIGINT_UNSIGNED))
+    }
+
+    pub fn unsigned_or_null(_: Typing<'_>) -> Result<Derived> {
+        Ok(Derived::new(DataType::BIGINT_UNSIGNED).nullable())
+    }
+
+    pub fn double(_: Typing<'_>) -> Result<Derived> {
+        Ok(Derived::new(DataType::DOUBLE))
+    }
+
+    pub fn double_or_null(_: Typing<'_>) -> Result<Derived> {
+        Ok(Derived::new(DataType::DOUBLE).nullable())
+    }
+
+    /// Text as long as the first argument, in its collation.
+    pub fn same_text(t: Typing<'_>) -> Result<Derived> {
+        t.text(0..1, t.length(0))
+    }
+}
+
+const GROUPS: &[&[Function]] = &[
+    string::FUNCTIONS,
+    search::FUNCTIONS,
+    binary::FUNCTIONS,
+    numeric::FUNCTIONS,
+    clock::FUNCTIONS,
+    calendar::FUNCTIONS,
+    date_format::FUNCTIONS,
+    information::FUNCTIONS,
+    miscellaneous::FUNCTIONS,
+];
+
+/// By upper-case name.
+pub(crate) fn find(name: &str) -> Option<&'static Function> {
+    static INDEX: OnceLock<FxHashMap<&'static str, &'static Function>> = OnceLock::new();
+    let index = INDEX.get_or_init(|| GROUPS.iter().copied().flatten().map(|f| (f.name, f)).collect());
+    let name = match name {
+        "SUBSTR" | "MID" => "SUBSTRING",
+        "CEILING" => "CEIL",
+        "POWER" => "POW",
+        "LCASE" => "LOWER",
+        "UCASE" => "UPPER",
+        "CHARACTER_LENGTH" => "CHAR_LENGTH",
+        "OCTET_LENGTH" => "LENGTH",
+        "POSITION" => "LOCATE",
+        "DAY" => "DAYOFMONTH",
+        "SHA" => "SHA1",
+        "SCHEMA" => "DATABASE",
+        "SESSION_USER" | "SYSTEM_USER" => "USER",
+        "CURRENT_TIMESTAMP" | "LOCALTIME" | "LOCALTIMESTAMP" => "NOW",
+        "CURRENT_DATE" => "CURDATE",
+        "CURRENT_TIME" => "CURTIME",
+        name => name,
+    };
+    index.get(name).copied()
+}
+
+/// Functions that MySQL has and Rauk has not yet.
+pub(crate) fn is_not_yet(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "SLEEP",
+        "GET_LOCK",
+        "RELEASE_LOCK",
+        "RELEASE_ALL_LOCKS",
+        "IS_FREE_LOCK",
+        "IS_USED_LOCK",
+        "LOAD_FILE",
+        "MASTER_POS_WAIT",
+        "SOURCE_POS_WAIT",
+        "WAIT_FOR_EXECUTED_GTID_SET",
+        "BIT_AND",
+        "BIT_OR",
+        "BIT_XOR",
+        "STD",
+        "STDDEV",
+        "STDDEV_POP",
+        "STDDEV_SAMP",
+        "VARIANCE",
+        "VAR_POP",
+        "VAR_SAMP",
+        "ANY_VALUE",
+        "GROUPING",
+        "EXTRACTVALUE",
+        "UPDATEXML",
+        "WEIGHT_STRING",
+        "AES_ENCRYPT",
+        "AES_DECRYPT",
+        "COMPRESS",
+        "UNCOMPRESS",
+        "UNCOMPRESSED_LENGTH",
+        "RANDOM_BYTES",
+        "INET6_ATON",
+        "INET6_NTOA",
+        "IS_IPV4_COMPAT",
+        "IS_IPV4_MAPPED",
+        "REGEXP_INSTR",
+        "REGEXP_REPLACE",
+        "REGEXP_SUBSTR",
+        "REGEXP_LIKE",
+        "ROW_NUMBER",
+        "RANK",
+        "DENSE_RANK",
+        "NTILE",
+        "LAG",
+        "LEAD",
+        "FIRST_VALUE",
+        "LAST_VALUE",
+        "NTH_VALUE",
+        "PERCENT_RANK",
+        "CUME_DIST",
+        "UUID_SHORT",
+        "STATEMENT_DIGEST",
+        "VALIDATE_PASSWORD_STRENGTH",
+        "ENCRYPT",
+        "PASSWORD",
+        "ROLES_GRAPHML",
+        "CURRENT_ROLE",
+    ];
+    NAMES.contains(&name) || name.starts_with("JSON_") || name.starts_with("ST_") || name.starts_with("MBR")
+}
+
+/// The type of `@@name`: text, but for variables that every client compares with numbers.
+pub(crate) fn variable_type(name: &str, connection: Collation) -> DataType {
+    const TEXT: &[&str] = &[
+        "version",
+        "version_comment",
+        "version_compile_os",
+        "version_compile_machine",
+        "sql_mode",
+        "transaction_isolation",
+        "tx_isolation",
+        "time_zone",
+        "system_time_zone",
+        "license",
+        "init_connect",
+        "hostname",
+        "datadir",
+        "basedir",
+        "socket",
+        "default_storage_engine",
+        "storage_engine",
+        "binlog_format",
+        "log_bin_basename",
+        "secure_file_priv",
+        "tls_version",
+        "plugin_dir",
+        "tmpdir",
+        "default_authentication_plugin",
+        "authentication_policy",
+        "server_uuid",
+        "lc_messages",
+        "lc_time_names",
+        "ssl_cipher",
+    ];
+    let text = TEXT.contains(&name)
+        || name.starts_with("character_set")
+        || name.starts_with("collation")
+        || name.contains("_dir")
+        || name.contains("_path")
+        || name.contains("_file")
+        || name.starts_with("ssl_")
+        || name.starts_with("rauk_durability");
+    if text { text_type(1024, connection) } else { DataType::BIGINT }
+}

@@ -1,0 +1,227 @@
+//! Finding text in text, by the collation.
+//!
+//! A needle is sought at character boundaries; two texts match when they have as many characters and compare equal, as MySQL's LOCATE does.
+
+use super::string::{char_count, char_offset};
+use super::{Call, Derived, Function, Typing, rules};
+use crate::expr::Context;
+use crate::expr::convert::{self, Result};
+use crate::expr::types::{self, Class};
+use rauk_types::{Collation, Value};
+use std::cmp::Ordering;
+
+pub const FUNCTIONS: &[Function] = &[
+    Function::new("INSTR", 2, 2, rules::integer, |c, _| {
+        let binary = binary(c, 0, 1);
+        Ok(Value::Int(locate(&c.bytes(0), &c.bytes(1), 0, collation(c, 0, 1), binary)))
+    }),
+    Function::new("LOCATE", 2, 3, rules::integer, locate_from),
+    Function::new("REPLACE", 3, 3, replace_type, replace),
+    Function::new("SUBSTRING_INDEX", 3, 3, substring_index_type, substring_index),
+    Function::new("FIELD", 2, u8::MAX, rules::integer, field).with_null(),
+    Function::new("ELT", 2, u8::MAX, elt_type, elt).with_null(),
+    Function::new("FIND_IN_SET", 2, 2, rules::integer, find_in_set),
+    Function::new("STRCMP", 2, 2, rules::integer, |c, _| {
+        let order = collation(c, 0, 1).compare(&c.bytes(0), &c.bytes(1));
+        Ok(Value::Int(order as i64))
+    }),
+    Function::new("EXPORT_SET", 3, 5, export_set_type, export_set),
+    Function::new("MAKE_SET", 2, u8::MAX, make_set_type, make_set).with_null(),
+];
+
+/// The collation in which two arguments compare: what an aggregation would give, decided by the types alone.
+fn collation(c: &Call<'_, '_>, a: usize, b: usize) -> Collation {
+    let strings = [&c.arguments[a], &c.arguments[b]].into_iter().filter(|e| Class::of(&e.ty).is_string());
+    types::aggregate_collations(strings, "", Collation::DEFAULT).map_or(Collation::DEFAULT, |c| c.0)
+}
+
+fn binary(c: &Call<'_, '_>, a: usize, b: usize) -> bool {
+    collation(c, a, b) == Collation::Binary
+}
+
+/// Character position (from 1) of `needle` at or behind character `from` (from 0); 0: not there.
+fn locate(haystack: &[u8], needle: &[u8], from: usize, collation: Collation, binary: bool) -> i64 {
+    let total = char_count(haystack, binary);
+    let length = char_count(needle, binary);
+    if from > total {
+        return 0;
+    }
+    if needle.is_empty() {
+        return from as i64 + 1;
+    }
+    let mut begin = char_offset(haystack, from, binary);
+    for position in from..=total.saturating_sub(length) {
+        let rest = &haystack[begin..];
+        let end = char_offset(rest, length, binary);
+        if total - position < length {
+            return 0;
+        }
+        if rest[..end] == *needle || !binary && equal(collation, &rest[..end], needle) {
+            return position as i64 + 1;
+        }
+        begin += char_offset(rest, 1, binary);
+    }
+    0
+}
+
+/// Equality without padding.
+fn equal(collation: Collation, a: &[u8], b: &[u8]) -> bool {
+    if collation.is_binary() {
+        return a == b;
+    }
+    match (std::str::from_utf8(a), std::str::from_utf8(b)) {
+        (Ok(a), Ok(b)) => {
+            let (mut a, mut b) = (a.chars(), b.chars());
+            loop {
+                match (a.next(), b.next()) {
+                    (None, None) => return true,
+                    (Some(a), Some(b)) if a == b || collation.chars_equal(a, b) => {}
+                    _ => return false,
+                }
+            }
+        }
+        _ => a == b,
+    }
+}
+
+fn locate_from(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    let from = if c.has(2) { c.int(2, context)? } else { 1 };
+    let Some(from) = usize::try_from(from).ok().and_then(|f| f.checked_sub(1)) else { return Ok(Value::Int(0)) };
+    Ok(Value::Int(locate(&c.bytes(1), &c.bytes(0), from, collation(c, 0, 1), binary(c, 0, 1))))
+}
+
+fn replace_type(t: Typing<'_>) -> Result<Derived> {
+    let (whole, from, to) = (t.length(0), t.length(1).max(1), t.length(2));
+    let length = if to > from { whole.saturating_mul(to) } else { whole };
+    t.text(0..3, length)
+}
+
+/// By bytes, as MySQL: REPLACE is case-sensitive.
+fn replace(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    let (whole, from, to) = (c.bytes(0), c.bytes(1), c.bytes(2));
+    if from.is_empty() {
+        return Ok(c.string(whole.into_owned()));
+    }
+    let mut out = Vec::with_capacity(whole.len());
+    let mut rest = &whole[..];
+    while let Some(at) = find(rest, &from) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(&to);
+        rest = &rest[at + from.len()..];
+    }
+    out.extend_from_slice(rest);
+    if super::string::too_large("replace", out.len(), context) {
+        return Ok(Value::Null);
+    }
+    Ok(c.string(out))
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}
+
+fn substring_index_type(t: Typing<'_>) -> Result<Derived> {
+    t.text(0..2, t.length(0))
+}
+
+fn substring_index(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    let (whole, delimiter) = (c.bytes(0), c.bytes(1));
+    let count = c.int(2, context)?;
+    if whole.is_empty() || delimiter.is_empty() || count == 0 {
+        return Ok(c.string(Vec::new()));
+    }
+    let mut places = Vec::new();
+    let mut from = 0;
+    while let Some(at) = find(&whole[from..], &delimiter) {
+        places.push(from + at);
+        from += at + delimiter.len();
+    }
+    let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+    let part = if count > 0 {
+        places.get(wanted - 1).map_or(&whole[..], |end| &whole[..*end])
+    } else if wanted > places.len() {
+        &whole[..]
+    } else {
+        &whole[places[places.len() - wanted] + delimiter.len()..]
+    };
+    Ok(c.string(part.to_vec()))
+}
+
+/// Compares as texts when all are, as numbers otherwise.
+fn field(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    if c.is_null(0) {
+        return Ok(Value::Int(0));
+    }
+    let all = |f: fn(Class) -> bool| c.arguments.iter().all(|e| f(Class::of(&e.ty)));
+    let texts = all(|c| c.is_string() || c == Class::Null);
+    let exact = all(|c| matches!(c, Class::Integer | Class::Decimal | Class::Null));
+    for i in (1..c.len()).filter(|i| !c.is_null(*i)) {
+        let found = if texts {
+            collation(c, 0, i).compare(&c.bytes(0), &c.bytes(i)) == Ordering::Equal
+        } else if exact {
+            c.decimal(0, context)? == c.decimal(i, context)?
+        } else {
+            convert::to_f64(c.value(0), context)? == convert::to_f64(c.value(i), context)?
+        };
+        if found {
+            return Ok(Value::Int(i as i64));
+        }
+    }
+    Ok(Value::Int(0))
+}
+
+fn elt_type(t: Typing<'_>) -> Result<Derived> {
+    let length = (1..t.arguments.len()).map(|i| t.length(i)).max().unwrap_or(0);
+    Ok(t.text(1..usize::MAX, length)?.nullable())
+}
+
+fn elt(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    if c.is_null(0) {
+        return Ok(Value::Null);
+    }
+    let index = usize::try_from(c.int(0, context)?).unwrap_or(0);
+    if index == 0 || !c.has(index) || c.is_null(index) {
+        return Ok(Value::Null);
+    }
+    Ok(c.string(c.bytes(index).into_owned()))
+}
+
+fn find_in_set(c: &Call<'_, '_>, _: &mut Context) -> Result<Value> {
+    let (item, list) = (c.bytes(0), c.bytes(1));
+    if list.is_empty() || item.contains(&b',') {
+        return Ok(Value::Int(0));
+    }
+    let collation = collation(c, 0, 1);
+    let found = list.split(|b| *b == b',').position(|part| collation.compare(part, &item) == Ordering::Equal);
+    Ok(Value::Int(found.map_or(0, |p| p as i64 + 1)))
+}
+
+fn export_set_type(t: Typing<'_>) -> Result<Derived> {
+    let longest = t.length(1).max(t.length(2));
+    let separator = if t.arguments.len() > 3 { t.length(3) } else { 1 };
+    t.text(1..4, (longest + separator) * 64)
+}
+
+fn export_set(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    let bits = convert::to_bits(c.value(0), context)?;
+    let (on, off) = (c.bytes(1), c.bytes(2));
+    let separator = if c.has(3) { c.bytes(3).into_owned() } else { b",".to_vec() };
+    let count = if c.has(4) { c.int(4, context)?.clamp(0, 64) } else { 64 };
+    let parts: Vec<&[u8]> = (0..count).map(|i| if bits >> i & 1 == 1 { &on[..] } else { &off[..] }).collect();
+    Ok(c.string(parts.join(&separator[..])))
+}
+
+fn make_set_type(t: Typing<'_>) -> Result<Derived> {
+    let length = (1..t.arguments.len()).map(|i| t.length(i) + 1).sum();
+    Ok(t.text(1..usize::MAX, length)?.nullable())
+}
+
+fn make_set(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    if c.is_null(0) {
+        return Ok(Value::Null);
+    }
+    let bits = convert::to_bits(c.value(0), context)?;
+    let chosen = (1..c.len()).filter(|i| *i <= 64 && bits >> (i - 1) & 1 == 1 && !c.is_null(*i));
+    let parts: Vec<_> = chosen.map(|i| c.bytes(i)).collect();
+    Ok(c.string(parts.join(&b","[..])))
+}

@@ -1,0 +1,361 @@
+//! MySQL's rules for the types and collations of results.
+//!
+//! **Numbers.** Integer arithmetic is BIGINT, unsigned when one side is; with a DECIMAL it is DECIMAL whose digits follow from both sides; anything
+//! else (DOUBLE, text) makes it DOUBLE. Dates count as their digits: DATE and DATETIME as BIGINT, with a fraction as DECIMAL.
+//!
+//! **One type for several values** (CASE, COALESCE, UNION): [`unify`]. **Collations**: [`aggregate_collations`]; the smaller coercibility wins,
+//! and among equals `_bin`; else error 1267 names both.
+
+use super::Expr;
+use rauk_types::error::codes;
+use rauk_types::{Collation, DataType, MysqlError, TypeKind};
+use sqlparser::ast;
+
+/// Coercibilities, as COERCIBILITY() gives them.
+pub const EXPLICIT: u8 = 0;
+pub const IMPLICIT: u8 = 2;
+pub const SYSTEM: u8 = 3;
+pub const COERCIBLE: u8 = 4;
+pub const NUMERIC: u8 = 5;
+pub const IGNORABLE: u8 = 6;
+
+/// Longest text in characters that is VARCHAR and not TEXT as a result.
+const MAX_VARCHAR: u64 = 16_383;
+/// The integer part of BIGINT has so many digits.
+const BIGINT_DIGITS: u8 = 20;
+/// MySQL's div_precision_increment.
+pub const DIVISION_DIGITS: u8 = 4;
+const MAX_PRECISION: u8 = rauk_types::decimal::MAX_PRECISION;
+const MAX_SCALE: u8 = rauk_types::decimal::MAX_SCALE;
+
+/// What conversions and comparisons distinguish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    Null,
+    Integer,
+    Decimal,
+    Double,
+    Text,
+    Bytes,
+    Date,
+    Time,
+    DateTime,
+}
+
+impl Class {
+    pub fn of(ty: &DataType) -> Class {
+        match ty.kind {
+            TypeKind::Null => Class::Null,
+            TypeKind::Decimal => Class::Decimal,
+            TypeKind::Float | TypeKind::Double => Class::Double,
+            TypeKind::Date => Class::Date,
+            TypeKind::Time => Class::Time,
+            TypeKind::DateTime | TypeKind::Timestamp => Class::DateTime,
+            _ if ty.is_integer() => Class::Integer,
+            _ if ty.is_text() => Class::Text,
+            _ => Class::Bytes,
+        }
+    }
+
+    pub fn is_number(self) -> bool {
+        matches!(self, Class::Integer | Class::Decimal | Class::Double)
+    }
+
+    pub fn is_temporal(self) -> bool {
+        matches!(self, Class::Date | Class::Time | Class::DateTime)
+    }
+
+    pub fn is_string(self) -> bool {
+        matches!(self, Class::Text | Class::Bytes)
+    }
+}
+
+/// SQL's booleans.
+pub const BOOLEAN: DataType = DataType { length: 1, ..DataType::BIGINT };
+
+pub fn text_type(characters: u64, collation: Collation) -> DataType {
+    let length = characters.min(u32::MAX.into()) as u32;
+    match collation {
+        Collation::Binary if characters <= 65_535 => DataType::varbinary(length),
+        Collation::Binary => DataType { length, ..DataType::new(TypeKind::LongBlob) },
+        _ if characters <= MAX_VARCHAR => DataType::varchar(length, collation),
+        _ => DataType { length: length.saturating_mul(4), collation, ..DataType::new(TypeKind::LongText) },
+    }
+}
+
+/// Characters that the longest value takes as text.
+pub fn text_length(ty: &DataType) -> u64 {
+    let fraction = if ty.scale > 0 { u64::from(ty.scale) + 1 } else { 0 };
+    match ty.kind {
+        TypeKind::Null => 0,
+        TypeKind::TinyInt => 4,
+        TypeKind::SmallInt => 6,
+        TypeKind::MediumInt => 8,
+        TypeKind::Int => 11,
+        TypeKind::BigInt if ty.length > 0 => ty.length.into(),
+        TypeKind::BigInt => 20,
+        TypeKind::Decimal => u64::from(ty.precision) + 2,
+        TypeKind::Float => 12,
+        TypeKind::Double => 22,
+        TypeKind::Date => 10,
+        TypeKind::Time => 10 + fraction,
+        TypeKind::DateTime | TypeKind::Timestamp => 19 + fraction,
+        _ if ty.is_text() && ty.is_lob() => u64::from(ty.length) / 4,
+        _ => ty.length.into(),
+    }
+}
+
+/// Digits of an integer type.
+fn integer_digits(ty: &DataType) -> u8 {
+    match ty.kind {
+        TypeKind::TinyInt => 3,
+        TypeKind::SmallInt => 5,
+        TypeKind::MediumInt => 8,
+        TypeKind::Int => 10,
+        _ if ty.length > 0 && ty.length < 20 => ty.length as u8,
+        _ => BIGINT_DIGITS - u8::from(!ty.unsigned),
+    }
+}
+
+/// A type as arithmetic sees it: BIGINT, DECIMAL or DOUBLE.
+pub fn numeric(ty: &DataType) -> DataType {
+    match Class::of(ty) {
+        Class::Null => DataType::BIGINT,
+        Class::Integer => DataType { unsigned: ty.unsigned, length: ty.length, ..DataType::BIGINT },
+        Class::Decimal => DataType { unsigned: false, ..*ty },
+        Class::Double => DataType { scale: ty.scale, ..DataType::DOUBLE },
+        Class::Text | Class::Bytes => DataType::DOUBLE,
+        Class::Date => DataType { length: 8, ..DataType::BIGINT },
+        Class::Time if ty.scale == 0 => DataType { length: 7, ..DataType::BIGINT },
+        Class::DateTime if ty.scale == 0 => DataType { length: 14, ..DataType::BIGINT },
+        Class::Time => DataType::decimal(7 + ty.scale, ty.scale),
+        Class::DateTime => DataType::decimal(14 + ty.scale, ty.scale),
+    }
+}
+
+/// Precision and scale of an exact numeric type as a DECIMAL.
+pub fn decimal_digits(ty: &DataType) -> (u8, u8) {
+    if ty.kind == TypeKind::Decimal { (ty.precision, ty.scale) } else { (integer_digits(ty), 0) }
+}
+
+fn decimal(integer: u16, scale: u16) -> DataType {
+    let scale = scale.min(MAX_SCALE.into());
+    let precision = (integer + scale).clamp(1, MAX_PRECISION.into());
+    DataType::decimal(precision as u8, scale as u8)
+}
+
+/// The type of `left op right`.
+pub fn arithmetic(op: super::ArithmeticOp, left: &DataType, right: &DataType) -> DataType {
+    use super::ArithmeticOp::*;
+    let (l, r) = (numeric(left), numeric(right));
+    let unsigned = l.unsigned || r.unsigned;
+    if op == IntegerDivide {
+        return DataType { unsigned, ..DataType::BIGINT };
+    }
+    if l.kind == TypeKind::Double || r.kind == TypeKind::Double {
+        // Fixed digits (of PI() and ROUND) stay fixed beside exact numbers.
+        let scale = if matches!(op, Add | Subtract) { l.scale.max(r.scale) } else { DataType::DOUBLE.scale };
+        return DataType { scale, ..DataType::DOUBLE };
+    }
+    let exact = l.kind == TypeKind::Decimal || r.kind == TypeKind::Decimal || op == Divide;
+    if !exact {
+        let unsigned = if op == Modulo { l.unsigned } else { unsigned };
+        return DataType { unsigned, ..DataType::BIGINT };
+    }
+    let ((lp, ls), (rp, rs)) = (decimal_digits(&l), decimal_digits(&r));
+    let [lp, ls, rp, rs] = [lp, ls, rp, rs].map(u16::from);
+    match op {
+        Add | Subtract => decimal((lp - ls).max(rp - rs) + 1, ls.max(rs)),
+        Multiply => {
+            let scale = (ls + rs).min(MAX_SCALE.into());
+            decimal((lp + rp).saturating_sub(scale), scale)
+        }
+        Modulo => decimal((lp - ls).max(rp - rs), ls.max(rs)),
+        _ => {
+            let scale = (ls + u16::from(DIVISION_DIGITS)).min(MAX_SCALE.into());
+            let precision = (lp + rs + u16::from(DIVISION_DIGITS)).min(MAX_PRECISION.into());
+            decimal(precision.saturating_sub(scale), scale)
+        }
+    }
+}
+
+fn coercibility_name(coercibility: u8) -> &'static str {
+    ["EXPLICIT", "NONE", "IMPLICIT", "SYSCONST", "COERCIBLE", "NUMERIC", "IGNORABLE"][usize::from(coercibility.min(6))]
+}
+
+/// The collation of an operation over `items`, and its coercibility. Items that are no text (numbers, dates, NULL) do not count beside text.
+/// Error 1267 names `operation`.
+pub fn aggregate_collations<'e>(
+    items: impl IntoIterator<Item = &'e Expr>,
+    operation: &str,
+    connection: Collation,
+) -> Result<(Collation, u8), MysqlError> {
+    let mut result: Option<(Collation, u8)> = None;
+    for item in items {
+        // What is no text becomes text of the connection's collation when it must.
+        let own = if item.ty.is_text() || item.ty.is_bytes() { item.ty.collation } else { connection };
+        let (collation, coercibility) = (own, item.coercibility);
+        result = Some(match result {
+            None => (collation, coercibility),
+            Some((present, strength)) if strength < coercibility => (present, strength),
+            Some((_, strength)) if strength > coercibility => (collation, coercibility),
+            Some((present, strength)) if present == collation => (present, strength),
+            Some((present, strength)) => {
+                let binary = |c: Collation| c == Collation::Binary;
+                let code_points = |c: Collation| c == Collation::Utf8mb4Bin;
+                if strength == EXPLICIT {
+                    return Err(mix(&[(present, strength), (collation, coercibility)], operation));
+                }
+                if binary(present) || binary(collation) {
+                    (Collation::Binary, strength)
+                } else if code_points(present) || code_points(collation) {
+                    (Collation::Utf8mb4Bin, strength)
+                } else if strength >= COERCIBLE {
+                    (present, strength)
+                } else {
+                    return Err(mix(&[(present, strength), (collation, coercibility)], operation));
+                }
+            }
+        });
+    }
+    Ok(result.unwrap_or((connection, COERCIBLE)))
+}
+
+fn mix(sides: &[(Collation, u8); 2], operation: &str) -> MysqlError {
+    let side = |(c, s): (Collation, u8)| format!("({},{})", c.name(), coercibility_name(s));
+    MysqlError::new(
+        codes::CANT_AGGREGATE_2COLLATIONS,
+        format!("Illegal mix of collations {} and {} for operation '{operation}'", side(sides[0]), side(sides[1])),
+    )
+}
+
+/// The one type of several alternatives (CASE, IF, COALESCE, LEAST …): every value can be converted to it.
+pub fn unify<'e>(
+    items: impl IntoIterator<Item = &'e Expr> + Clone,
+    operation: &str,
+    connection: Collation,
+) -> Result<(DataType, u8), MysqlError> {
+    let classes = || items.clone().into_iter().map(|e| Class::of(&e.ty)).filter(|c| *c != Class::Null);
+    let present = || items.clone().into_iter().filter(|e| Class::of(&e.ty) != Class::Null);
+    let types = || present().map(|e| &e.ty);
+    let all = |f: fn(Class) -> bool| classes().all(f);
+    if classes().next().is_none() {
+        return Ok((DataType::new(TypeKind::Null), IGNORABLE));
+    }
+    let coercibility = types_coercibility(present());
+    if all(|c| c == Class::Integer) {
+        let widest = types().max_by_key(|t| t.integer_range().map_or(0, |r| r.1 - r.0)).expect("one is there");
+        let (signed, unsigned) = (types().any(|t| !t.unsigned), types().any(|t| t.unsigned));
+        if !(signed && unsigned) {
+            let length = types().map(|t| t.length).max().unwrap_or(0);
+            return Ok((DataType { length, ..*widest }, NUMERIC));
+        }
+        if types().any(|t| t.unsigned && t.kind == TypeKind::BigInt) {
+            return Ok((DataType::decimal(20, 0), NUMERIC));
+        }
+        return Ok((DataType::BIGINT, NUMERIC));
+    }
+    if all(|c| matches!(c, Class::Integer | Class::Decimal)) {
+        let digits = || types().map(decimal_digits);
+        let scale = digits().map(|d| d.1).max().unwrap_or(0);
+        let integer = digits().map(|d| d.0 - d.1).max().unwrap_or(0);
+        return Ok((decimal(integer.into(), scale.into()), NUMERIC));
+    }
+    if all(Class::is_number) {
+        let kind = if types().all(|t| t.kind == TypeKind::Float) { TypeKind::Float } else { TypeKind::Double };
+        return Ok((DataType::new(kind), NUMERIC));
+    }
+    if all(Class::is_temporal) {
+        let scale = types().map(|t| t.scale).max().unwrap_or(0);
+        let first = *types().next().expect("one is there");
+        let kind = if types().all(|t| t.kind == first.kind) { first.kind } else { TypeKind::DateTime };
+        return Ok((DataType { scale, ..DataType::new(kind) }, NUMERIC));
+    }
+    if types().all(|t| t.kind == TypeKind::Json) {
+        return Ok((DataType::new(TypeKind::Json), coercibility));
+    }
+    let length = types().map(text_length).max().unwrap_or(0);
+    let texts = || present().filter(|e| Class::of(&e.ty).is_string());
+    if classes().any(|c| c == Class::Bytes)
+        && texts().all(|e| Class::of(&e.ty) == Class::Bytes)
+        && all(Class::is_string)
+    {
+        return Ok((text_type(length, Collation::Binary), coercibility));
+    }
+    let (collation, coercibility) = aggregate_collations(texts(), operation, connection)?;
+    Ok((text_type(length, collation), coercibility))
+}
+
+fn types_coercibility<'e>(items: impl Iterator<Item = &'e Expr>) -> u8 {
+    items.map(|e| e.coercibility).min().unwrap_or(IGNORABLE)
+}
+
+fn length_of(length: &Option<ast::CharacterLength>) -> Option<u32> {
+    match length {
+        Some(ast::CharacterLength::IntegerLength { length, .. }) => Some((*length).min(u32::MAX.into()) as u32),
+        _ => None,
+    }
+}
+
+fn fraction(digits: Option<u64>, name: &str) -> Result<u8, MysqlError> {
+    let digits = digits.unwrap_or(0);
+    if digits > 6 {
+        return Err(MysqlError::new(
+            codes::TOO_BIG_PRECISION,
+            format!("Too-big precision {digits} specified for '{name}'. Maximum is 6."),
+        ));
+    }
+    Ok(digits as u8)
+}
+
+/// The type that CAST and CONVERT name. A length of `u32::MAX` stands for none given.
+pub fn cast_type(ty: &ast::DataType, connection: Collation, text: &str) -> Result<DataType, MysqlError> {
+    use ast::DataType as T;
+    Ok(match ty {
+        T::Signed | T::SignedInteger => DataType::BIGINT,
+        T::Unsigned | T::UnsignedInteger => DataType::BIGINT_UNSIGNED,
+        T::Char(length) => DataType::varchar(length_of(length).unwrap_or(u32::MAX), connection),
+        T::Binary(length) => DataType::varbinary(length.map_or(u32::MAX, |l| l.min(u32::MAX.into()) as u32)),
+        T::Date => DataType::new(TypeKind::Date),
+        T::Datetime(digits) => DataType { scale: fraction(*digits, text)?, ..DataType::new(TypeKind::DateTime) },
+        T::Time(digits, _) => DataType { scale: fraction(*digits, text)?, ..DataType::new(TypeKind::Time) },
+        T::Decimal(info) => {
+            let (precision, scale) = match *info {
+                ast::ExactNumberInfo::None => (10, 0),
+                ast::ExactNumberInfo::Precision(p) => (if p == 0 { 10 } else { p }, 0),
+                ast::ExactNumberInfo::PrecisionAndScale(p, s) => (if p == 0 { 10 } else { p }, s.max(0) as u64),
+            };
+            if scale > MAX_SCALE.into() {
+                return Err(MysqlError::new(
+                    codes::TOO_BIG_SCALE,
+                    format!("Too big scale {scale} specified for column '{text}'. Maximum is 30."),
+                ));
+            }
+            if precision > MAX_PRECISION.into() {
+                return Err(MysqlError::new(
+                    codes::TOO_BIG_PRECISION,
+                    format!("Too-big precision {precision} specified for '{text}'. Maximum is 65."),
+                ));
+            }
+            if scale > precision {
+                return Err(MysqlError::new(
+                    codes::M_BIGGER_THAN_D,
+                    format!("For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{text}')."),
+                ));
+            }
+            DataType::decimal(precision as u8, scale as u8)
+        }
+        T::Double(_) => DataType::DOUBLE,
+        T::Float(info) => match info {
+            ast::ExactNumberInfo::Precision(p) if *p > 24 => DataType::DOUBLE,
+            _ => DataType::new(TypeKind::Float),
+        },
+        T::JSON => DataType::new(TypeKind::Json),
+        other => {
+            return Err(MysqlError::new(
+                codes::NOT_SUPPORTED_YET,
+                format!("This version of MySQL doesn't yet support 'CAST ... AS {other}'"),
+            ));
+        }
+    })
+}

@@ -1,0 +1,376 @@
+//! The access path of one table.
+//!
+//! Candidates are: whole primary keys, whole unique keys, ranges of each ordered index (equalities on leading parts, then bounds on the next), an
+//! ordered index as a whole when its order is wanted, and all rows. The cheapest is taken, by a rule simple enough to explain:
+//!
+//! ```text
+//! a lookup by primary key      1 a key           a lookup by unique key   2 a key
+//! a row by index range         1.5, and 3 a range  all rows               1 a row, and 10
+//! rows in an index's order     2.5 a row of a whole index; LIMIT takes its part of the cost
+//! sorting                      a tenth of log2(rows) a row
+//! ```
+//! A non-unique equality on one part is thought to leave a tenth of the rows, a range between two bounds a tenth, with one bound a third.
+//! There are no statistics but the number of rows.
+//!
+//! A condition that the path guarantees exactly is not checked again; one that an index only narrows (prefix parts, bounds that lose precision, DST) is.
+//! Prefix indexes serve equalities as MySQL's do: by the first characters, in every collation.
+
+use super::condition::{Sarg, Test};
+use super::model::{
+    Access, DistributionKey, EqualPart, IndexAccess, KeyCondition, KeyValue, RangePart, Source, SourceTable,
+};
+use rauk_node::Database;
+use rauk_types::{IndexKind, IndexSchema, TableSchema};
+
+/// An order that would save a sort: columns of this table with their directions (true: descending).
+pub(crate) struct Wanted<'a> {
+    pub order: &'a [(usize, bool)],
+    /// Rows that will be taken.
+    pub limit: Option<f64>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Chosen {
+    pub access: Access,
+    /// Rows that one iteration reads.
+    pub rows: f64,
+    /// Rows of them that the conditions leave.
+    pub kept: f64,
+    pub cost: f64,
+    /// Conjuncts that need no check.
+    pub covers: Vec<usize>,
+    /// Indexes that have a usable condition.
+    pub possible: Vec<usize>,
+    /// The wanted order is served.
+    pub ordered: bool,
+}
+
+const LOOKUP: f64 = 1.0;
+const UNIQUE_LOOKUP: f64 = 2.0;
+const RANGE_ROW: f64 = 1.5;
+const RANGE: f64 = 3.0;
+const INDEX_ROW: f64 = 2.5;
+const SCAN_START: f64 = 10.0;
+/// Keys that conditions on several parts may multiply to.
+const MAX_POINTS: usize = 1 << 16;
+/// What a condition without an index is thought to leave.
+const FILTER_SELECTIVITY: f64 = 0.3;
+
+pub(crate) fn sort_cost(rows: f64) -> f64 {
+    rows * (1.0 + rows.max(2.0).log2() * 0.1)
+}
+
+/// Chooses for one table. `sargs` are the conditions on this table whose values are known when it is read; `conditions` the number of
+/// conjuncts that will be checked on its rows.
+pub(crate) fn choose(
+    source: &Source,
+    sargs: &[&Sarg],
+    conditions: usize,
+    wanted: Option<&Wanted<'_>>,
+    database: &Database,
+) -> Chosen {
+    let schema = source.schema().clone();
+    let table = match &source.table {
+        SourceTable::Virtual(_) | SourceTable::Row(_) => return virtual_table(&schema, sargs, conditions),
+        SourceTable::Stored(handle) => handle,
+    };
+    let total = database.estimate_rows(table.schema().id, None).max(1) as f64;
+    let distribution = distribution_key(&schema, sargs);
+    let pruned = if distribution.is_some() { f64::from(database.partition_count().max(1)) } else { 1.0 };
+
+    let mut candidates = Vec::new();
+    let mut possible = Vec::new();
+    for position in 0..schema.indexes.len() {
+        if source.allowed_indexes.as_ref().is_some_and(|a| !a.contains(&position)) {
+            continue;
+        }
+        index_candidates(&schema, position, sargs, total, &distribution, wanted, &mut candidates, &mut possible);
+    }
+    let has_index = !candidates.is_empty();
+    if !(source.force_index && has_index) {
+        candidates.push(Chosen {
+            access: Access::Full { distribution: distribution.clone() },
+            rows: total / pruned,
+            kept: 0.0,
+            cost: total / pruned + SCAN_START,
+            covers: vec![],
+            possible: vec![],
+            ordered: false,
+        });
+    }
+    let mut best: Option<Chosen> = None;
+    for mut candidate in candidates {
+        let unchecked = conditions.saturating_sub(candidate.covers.len());
+        candidate.kept = (candidate.rows * FILTER_SELECTIVITY.powi(unchecked.min(8) as i32)).max(1.0);
+        if let Some(wanted) = wanted {
+            if !candidate.ordered {
+                candidate.cost += sort_cost(candidate.kept);
+            } else if let Some(limit) = wanted.limit {
+                candidate.cost *= (limit / candidate.kept).clamp(0.0, 1.0);
+            }
+        }
+        if best.as_ref().is_none_or(|b| candidate.cost < b.cost) {
+            best = Some(candidate);
+        }
+    }
+    let mut best = best.expect("a full scan or an index is always a candidate");
+    best.possible = possible;
+    best
+}
+
+fn virtual_table(schema: &TableSchema, sargs: &[&Sarg], conditions: usize) -> Chosen {
+    let mut hints = [None, None];
+    for sarg in sargs {
+        if let Test::Equal(value) = &sarg.test
+            && value.is_constant()
+        {
+            let name = &schema.columns[sarg.column].name;
+            if name.eq_ignore_ascii_case("TABLE_SCHEMA") || name.eq_ignore_ascii_case("SCHEMA_NAME") {
+                hints[0] = Some(value.clone());
+            } else if name.eq_ignore_ascii_case("TABLE_NAME") {
+                hints[1] = Some(value.clone());
+            }
+        }
+    }
+    let [schema_hint, table_hint] = hints;
+    let rows = 100.0;
+    Chosen {
+        access: Access::Virtual { schema: schema_hint, table: table_hint },
+        rows,
+        kept: (rows * FILTER_SELECTIVITY.powi(conditions.min(8) as i32)).max(1.0),
+        cost: rows + SCAN_START,
+        covers: vec![],
+        possible: vec![],
+        ordered: false,
+    }
+}
+
+/// The distribution columns, when each is fixed to one value.
+fn distribution_key(schema: &TableSchema, sargs: &[&Sarg]) -> Option<DistributionKey> {
+    let mut values = Vec::with_capacity(schema.distribution.len());
+    for &column in &schema.distribution {
+        values.push(sargs.iter().find_map(|s| match &s.test {
+            Test::Equal(value) if s.column == column => Some(value.clone()),
+            _ => None,
+        })?);
+    }
+    Some(DistributionKey { key_def: schema.distribution_def(), values })
+}
+
+/// What conditions say about the leading parts of an index.
+struct Match {
+    condition: KeyCondition,
+    covers: Vec<usize>,
+    /// Parts fixed to exactly one value.
+    single: Vec<bool>,
+    selectivity: f64,
+}
+
+fn match_index(index: &IndexSchema, sargs: &[&Sarg]) -> Option<Match> {
+    let mut best = match_parts(index, sargs);
+    // Tuples serve when they fix more parts than single conditions do.
+    for sarg in sargs {
+        let Test::Tuples { columns, rows } = &sarg.test else { continue };
+        let parts = index.parts.len().min(columns.len());
+        let Some(order) = index.parts[..parts]
+            .iter()
+            .map(|p| columns.iter().position(|c| *c == p.column))
+            .collect::<Option<Vec<usize>>>()
+        else {
+            continue;
+        };
+        if order.is_empty() || best.as_ref().is_some_and(|b| b.condition.equal.len() >= order.len()) {
+            continue;
+        }
+        let tuples: Vec<Vec<KeyValue>> =
+            rows.iter().map(|row| order.iter().map(|&i| KeyValue::Value(row[i].clone())).collect()).collect();
+        let whole = order.len() == columns.len() && index.parts[..parts].iter().all(|p| p.prefix.is_none());
+        best = Some(Match {
+            selectivity: 0.1f64.powi(order.len() as i32) * tuples.len() as f64,
+            single: vec![tuples.len() == 1; order.len()],
+            covers: if sarg.exact && whole { vec![sarg.conjunct] } else { vec![] },
+            condition: KeyCondition { equal: vec![], tuples: Some(tuples), range: None },
+        });
+    }
+    best
+}
+
+fn match_parts(index: &IndexSchema, sargs: &[&Sarg]) -> Option<Match> {
+    let mut out = Match { condition: KeyCondition::default(), covers: vec![], single: vec![], selectivity: 1.0 };
+    let mut points = 1usize;
+    for part in &index.parts {
+        let of_part = || sargs.iter().filter(|s| s.column == part.column);
+        // One value first, then few, then a list.
+        let mut equality: Option<(&Sarg, Vec<KeyValue>)> = None;
+        for sarg in of_part() {
+            let values = match &sarg.test {
+                Test::Equal(value) => vec![KeyValue::Value(value.clone())],
+                Test::NullSafe(value) => vec![KeyValue::NullSafe(value.clone())],
+                Test::IsNull => vec![KeyValue::Null],
+                Test::In(values) => values.iter().map(|v| KeyValue::Value(v.clone())).collect(),
+                _ => continue,
+            };
+            if equality.as_ref().is_none_or(|(_, known)| values.len() < known.len()) {
+                equality = Some((sarg, values));
+            }
+        }
+        if let Some((sarg, values)) = equality
+            && points * values.len() <= MAX_POINTS
+        {
+            points *= values.len();
+            out.selectivity *= (0.1 * values.len() as f64).min(1.0);
+            out.single.push(values.len() == 1);
+            if sarg.exact && part.prefix.is_none() {
+                out.covers.push(sarg.conjunct);
+            }
+            out.condition.equal.push(EqualPart { values });
+            continue;
+        }
+        let mut range = RangePart::default();
+        for sarg in of_part() {
+            match &sarg.test {
+                Test::Low(value, inclusive) => range.low.push((value.clone(), *inclusive)),
+                Test::High(value, inclusive) => range.high.push((value.clone(), *inclusive)),
+                Test::Between(low, high) => {
+                    range.low.push((low.clone(), true));
+                    range.high.push((high.clone(), true));
+                }
+                Test::Like(pattern, escape) => range.like.push((pattern.clone(), *escape)),
+                Test::IsNotNull => {}
+                _ => continue,
+            }
+            range.not_null = true;
+            // LIKE is narrowed by its prefix only.
+            if sarg.exact && part.prefix.is_none() && !matches!(sarg.test, Test::Like(..)) {
+                out.covers.push(sarg.conjunct);
+            }
+        }
+        if range.not_null {
+            out.selectivity *= if !range.like.is_empty() || (!range.low.is_empty() && !range.high.is_empty()) {
+                0.1
+            } else if !range.low.is_empty() || !range.high.is_empty() {
+                0.33
+            } else {
+                0.9
+            };
+            out.condition.range = Some(range);
+        }
+        break;
+    }
+    (!out.condition.equal.is_empty() || out.condition.range.is_some()).then_some(out)
+}
+
+#[allow(clippy::too_many_arguments)]
+fn index_candidates(
+    schema: &TableSchema,
+    position: usize,
+    sargs: &[&Sarg],
+    total: f64,
+    distribution: &Option<DistributionKey>,
+    wanted: Option<&Wanted<'_>>,
+    candidates: &mut Vec<Chosen>,
+    possible: &mut Vec<usize>,
+) {
+    let index = &schema.indexes[position];
+    let hidden = position == 0 && schema.hidden_key;
+    if hidden {
+        return;
+    }
+    let found = match_index(index, sargs);
+    let fixed_columns: Vec<usize> = sargs
+        .iter()
+        .filter(|s| matches!(s.test, Test::Equal(_) | Test::NullSafe(_) | Test::IsNull))
+        .map(|s| s.column)
+        .collect();
+    let direction = wanted.and_then(|w| index_order(schema, index, &fixed_columns, w.order));
+    let access = |condition: KeyCondition, ordered: Option<bool>| IndexAccess {
+        index: position,
+        key_def: schema.key_def(index),
+        condition,
+        distribution: distribution.clone(),
+        ordered: ordered.is_some(),
+        reverse: ordered.unwrap_or(false),
+    };
+    if let Some(found) = found {
+        if index.is_ordered() || found.condition.fixed_parts() == index.parts.len() {
+            possible.push(position);
+        }
+        let whole = found.condition.fixed_parts() == index.parts.len();
+        let plain = match &found.condition.tuples {
+            Some(_) => true,
+            None => {
+                found.condition.equal.iter().all(|p| p.values.iter().all(|v| matches!(v, KeyValue::Value(_))))
+            }
+        };
+        let points = found.condition.points() as f64;
+        let unique = index.kind != IndexKind::Ordered;
+        if whole && unique && (plain || index.kind == IndexKind::Primary) {
+            let primary = index.kind == IndexKind::Primary;
+            let access = access(found.condition, direction);
+            candidates.push(Chosen {
+                rows: points.min(total),
+                kept: 0.0,
+                cost: points * if primary { LOOKUP } else { UNIQUE_LOOKUP },
+                // The row behind a unique index entry is checked again: it may have changed in between.
+                covers: if primary { found.covers } else { vec![] },
+                possible: vec![],
+                // The order of one row is any order.
+                ordered: wanted.is_some() && (direction.is_some() || points <= 1.0),
+                access: if primary { Access::Primary(access) } else { Access::Unique(access) },
+            });
+            return;
+        }
+        if index.is_ordered() {
+            let rows = (total * found.selectivity).clamp(1.0, total);
+            candidates.push(Chosen {
+                rows,
+                kept: 0.0,
+                cost: rows * RANGE_ROW + RANGE * points.max(1.0),
+                covers: found.covers,
+                possible: vec![],
+                ordered: direction.is_some(),
+                access: Access::Range(access(found.condition, direction)),
+            });
+        }
+    } else if index.is_ordered() && direction.is_some() {
+        candidates.push(Chosen {
+            rows: total,
+            kept: 0.0,
+            cost: total * INDEX_ROW,
+            covers: vec![],
+            possible: vec![],
+            ordered: true,
+            access: Access::Range(access(KeyCondition::default(), direction)),
+        });
+    }
+}
+
+/// Whether an index gives rows in `order`, and if so whether it must be read backwards. Columns fixed to one value order nothing.
+fn index_order(schema: &TableSchema, index: &IndexSchema, fixed: &[usize], order: &[(usize, bool)]) -> Option<bool> {
+    let mut reverse: Option<bool> = None;
+    let mut parts = index.parts.iter().peekable();
+    for (column, descending) in order {
+        if fixed.contains(column) {
+            continue;
+        }
+        while parts.peek().is_some_and(|p| fixed.contains(&p.column)) {
+            parts.next();
+        }
+        let Some(part) = parts.next() else {
+            // Behind a whole unique key nothing is left to order.
+            let unique = index.kind == IndexKind::Primary
+                || index.kind == IndexKind::Unique && index.parts.iter().all(|p| !schema.columns[p.column].nullable);
+            let whole = index.parts.iter().all(|p| p.prefix.is_none());
+            return (unique && whole).then_some(reverse.unwrap_or(false));
+        };
+        if part.column != *column || part.prefix.is_some() {
+            return None;
+        }
+        let backwards = part.descending != *descending;
+        if reverse.is_some_and(|r| r != backwards) {
+            return None;
+        }
+        reverse = Some(backwards);
+    }
+    Some(reverse.unwrap_or(false))
+}

@@ -1,0 +1,381 @@
+//! Conjuncts of a condition, and what an index can use of them.
+//!
+//! A condition is usable when it compares a column with something known before the column's table is read, and when it compares *as the column's
+//! own type and collation do*: an index on text in one collation says nothing about comparisons in another, nor about a string column
+//! compared with a number. `Sarg::exact` says that keys decide the condition completely, so that it need not be checked on the rows again.
+//!
+//! An OR of equalities on the same columns is a list of values, or of tuples; so is a row IN, which is bound into such an OR.
+
+use super::model::Source;
+use super::names::{Clause, Names};
+use crate::expr::{AGGREGATES, BindContext, CompareOp, Comparison, Expr, ExprKind};
+use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value};
+use sqlparser::ast;
+
+/// A condition on one column (several for tuples) of one table.
+#[derive(Clone, Debug)]
+pub(crate) struct Sarg {
+    /// The number of the conjunct it comes from.
+    pub conjunct: usize,
+    pub table: usize,
+    /// `usize::MAX` for tuples.
+    pub column: usize,
+    pub test: Test,
+    /// Tables whose rows must be there before the values are known.
+    pub needs: Vec<usize>,
+    pub exact: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Test {
+    Equal(Expr),
+    /// `<=>`.
+    NullSafe(Expr),
+    IsNull,
+    IsNotNull,
+    In(Vec<Expr>),
+    /// `column > value`, or `>=` (inclusive).
+    Low(Expr, bool),
+    High(Expr, bool),
+    Between(Expr, Expr),
+    Like(Expr, Option<char>),
+    /// One of several tuples of values.
+    Tuples { columns: Vec<usize>, rows: Vec<Vec<Expr>> },
+}
+
+/// Takes AND apart.
+pub(crate) fn split_and(expr: Expr, out: &mut Vec<Expr>) {
+    match expr.kind {
+        ExprKind::And(left, right) => {
+            split_and(*left, out);
+            split_and(*right, out);
+        }
+        _ => out.push(expr),
+    }
+}
+
+fn leaves<'a>(expr: &'a Expr, of_or: bool, out: &mut Vec<&'a Expr>) {
+    match &expr.kind {
+        ExprKind::And(left, right) if !of_or => {
+            leaves(left, of_or, out);
+            leaves(right, of_or, out);
+        }
+        ExprKind::Or(left, right) if of_or => {
+            leaves(left, of_or, out);
+            leaves(right, of_or, out);
+        }
+        _ => out.push(expr),
+    }
+}
+
+/// `a = b` for two columns, as USING and NATURAL mean it.
+pub(crate) fn column_equality(
+    sources: &[Source],
+    left: (usize, usize),
+    right: (usize, usize),
+    context: &BindContext,
+) -> Result<Expr, MysqlError> {
+    let path = |(table, column): (usize, usize)| {
+        let source = &sources[table];
+        let schema = source.schema();
+        Box::new(ast::Expr::CompoundIdentifier(
+            [&schema.database, &source.alias, &schema.columns[column].name]
+                .into_iter()
+                .map(|name| ast::Ident::new(name.clone()))
+                .collect(),
+        ))
+    };
+    let equality = ast::Expr::BinaryOp { left: path(left), op: ast::BinaryOperator::Eq, right: path(right) };
+    Names::new(sources, &[], Clause::On, context).bind(&equality)
+}
+
+/// Tables, aggregates left out, that an expression reads.
+pub(crate) fn tables_of(expr: &Expr) -> Vec<usize> {
+    let mut out = Vec::new();
+    expr.for_each_column(&mut |table, _| {
+        if table != AGGREGATES && !out.contains(&table) {
+            out.push(table);
+        }
+    });
+    out
+}
+
+/// No function whose value changes from call to call, and no assignment.
+fn is_deterministic(expr: &Expr) -> bool {
+    let mut deterministic = match &expr.kind {
+        ExprKind::Function { function, .. } => !function.volatile,
+        ExprKind::AssignVariable { .. } => false,
+        _ => true,
+    };
+    expr.for_each_child(&mut |child| deterministic = deterministic && is_deterministic(child));
+    deterministic
+}
+
+/// Appends what an index can use of a conjunct.
+pub(crate) fn sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
+    let mut push = |target: &Expr, values: &[&Expr], test: Test, exact: bool| {
+        let ExprKind::Column { table, column } = target.kind else { return };
+        if table == AGGREGATES {
+            return;
+        }
+        let mut needs = Vec::new();
+        for value in values {
+            if !is_deterministic(value) {
+                return;
+            }
+            needs.extend(tables_of(value));
+        }
+        if !needs.contains(&table) {
+            out.push(Sarg { conjunct, table, column, test, needs, exact });
+        }
+    };
+    match &condition.kind {
+        ExprKind::Compare { op, by, left, right } => {
+            for (target, value, op) in [(left, right, *op), (right, left, op.flipped())] {
+                let Some(exact) = usable(target, value, *by) else { continue };
+                let test = match op {
+                    CompareOp::Eq => Test::Equal((**value).clone()),
+                    CompareOp::NullSafeEq => Test::NullSafe((**value).clone()),
+                    CompareOp::Gt | CompareOp::Ge => Test::Low((**value).clone(), op == CompareOp::Ge),
+                    CompareOp::Lt | CompareOp::Le => Test::High((**value).clone(), op == CompareOp::Le),
+                    CompareOp::Ne => continue,
+                };
+                push(target, &[value], test, exact);
+            }
+        }
+        ExprKind::Between { expr, negated: false, low, low_by, high, high_by } => {
+            let (below, above) = (usable(expr, low, *low_by), usable(expr, high, *high_by));
+            if let (Some(low_exact), Some(high_exact)) = (below, above) {
+                let test = Test::Between((**low).clone(), (**high).clone());
+                push(expr, &[low, high], test, low_exact && high_exact);
+            }
+            // `5 BETWEEN a AND b`: each side says something, none all.
+            if usable(low, expr, *low_by).is_some() {
+                push(low, &[expr], Test::High((**expr).clone(), true), false);
+            }
+            if usable(high, expr, *high_by).is_some() {
+                push(high, &[expr], Test::Low((**expr).clone(), true), false);
+            }
+        }
+        ExprKind::InList { expr, negated: false, list, .. } => {
+            let mut exact = true;
+            for (item, by) in list {
+                match usable(expr, item, *by) {
+                    Some(item_exact) => exact &= item_exact,
+                    None => return,
+                }
+            }
+            let values: Vec<&Expr> = list.iter().map(|(item, _)| item).collect();
+            let test = match values.as_slice() {
+                [value] => Test::Equal((*value).clone()),
+                _ => Test::In(values.iter().map(|v| (*v).clone()).collect()),
+            };
+            push(expr, &values, test, exact);
+        }
+        ExprKind::IsNull { expr, negated } => {
+            let test = if *negated { Test::IsNotNull } else { Test::IsNull };
+            push(expr, &[], test, true);
+        }
+        ExprKind::Like(like) if !like.negated => {
+            let ty = &like.expr.ty;
+            let collation = if ty.is_bytes() { Collation::Binary } else { ty.collation };
+            // Nothing stands before the first wildcard.
+            let open = matches!(&like.pattern.kind, ExprKind::Literal(Value::Str(p)) if p.starts_with(['%', '_']));
+            if (ty.is_text() || ty.is_bytes()) && ty.kind != TypeKind::Json && collation == like.collation && !open {
+                push(&like.expr, &[&like.pattern], Test::Like(like.pattern.clone(), like.escape), false);
+            }
+        }
+        ExprKind::Or(..) => or_sargs(condition, conjunct, out),
+        _ => {}
+    }
+}
+
+/// An OR whose branches all fix the same columns of a table.
+fn or_sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
+    let mut branches = Vec::new();
+    leaves(condition, true, &mut branches);
+    // Equalities of each branch, and whether they are all that it says.
+    let mut fixed: Vec<(Vec<Sarg>, bool)> = Vec::with_capacity(branches.len());
+    for branch in &branches {
+        let mut conjuncts = Vec::new();
+        leaves(branch, false, &mut conjuncts);
+        let mut found: Vec<Sarg> = Vec::new();
+        for part in &conjuncts {
+            let mut of_part = Vec::new();
+            sargs(part, conjunct, &mut of_part);
+            of_part.retain(|s| matches!(s.test, Test::Equal(_) | Test::In(_)));
+            found.extend(of_part);
+        }
+        if found.is_empty() {
+            return;
+        }
+        let whole = found.len() == conjuncts.len() && found.iter().all(|s| s.exact);
+        fixed.push((found, whole));
+    }
+    let mut candidates: Vec<usize> = fixed[0].0.iter().map(|s| s.table).collect();
+    candidates.sort_unstable();
+    candidates.dedup();
+    for table in candidates {
+        let mut columns: Vec<usize> =
+            fixed[0].0.iter().filter(|s| s.table == table).map(|s| s.column).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        for (branch, _) in &fixed[1..] {
+            columns.retain(|c| branch.iter().any(|s| s.table == table && s.column == *c));
+        }
+        if columns.is_empty() {
+            continue;
+        }
+        let of = |branch: &'_ [Sarg], column: usize| -> Option<Sarg> {
+            branch.iter().find(|s| s.table == table && s.column == column).cloned()
+        };
+        let mut needs = Vec::new();
+        let mut exact = true;
+        for (branch, whole) in &fixed {
+            exact &= *whole && branch.len() == columns.len();
+            for sarg in branch.iter().filter(|s| s.table == table && columns.contains(&s.column)) {
+                needs.extend(sarg.needs.iter().copied());
+            }
+        }
+        if let [column] = columns[..] {
+            let mut values = Vec::new();
+            for (branch, _) in &fixed {
+                match of(branch, column).map(|s| s.test) {
+                    Some(Test::Equal(value)) => values.push(value),
+                    Some(Test::In(list)) => values.extend(list),
+                    _ => return,
+                }
+            }
+            out.push(Sarg { conjunct, table, column, test: Test::In(values), needs, exact });
+            continue;
+        }
+        let mut rows = Vec::with_capacity(fixed.len());
+        for (branch, _) in &fixed {
+            let row: Option<Vec<Expr>> = columns
+                .iter()
+                .map(|&c| match of(branch, c).map(|s| s.test) {
+                    Some(Test::Equal(value)) => Some(value),
+                    _ => None,
+                })
+                .collect();
+            match row {
+                Some(row) => rows.push(row),
+                None => return,
+            }
+        }
+        out.push(Sarg {
+            conjunct,
+            table,
+            column: usize::MAX,
+            test: Test::Tuples { columns, rows },
+            needs,
+            exact,
+        });
+    }
+}
+
+/// Whether keys of the column `target` can answer a comparison `by` with `value`, and if so whether they answer it completely.
+fn usable(target: &Expr, value: &Expr, by: Comparison) -> Option<bool> {
+    let ExprKind::Column { .. } = target.kind else { return None };
+    let (column, value) = (&target.ty, &value.ty);
+    let null = value.kind == TypeKind::Null;
+    match by {
+        Comparison::Integer if column.is_integer() => Some(value.is_integer() || null),
+        Comparison::Decimal if column.is_integer() || column.kind == TypeKind::Decimal => {
+            let exact = value.is_integer() || value.kind == TypeKind::Decimal || null;
+            exact.then_some(true)
+        }
+        // Texts and doubles: several integers may equal one.
+        Comparison::Double if column.is_integer() => {
+            (value.is_numeric() || value.is_text() || value.is_bytes() || null).then_some(false)
+        }
+        Comparison::Double if column.kind == TypeKind::Double => (value.is_numeric() || null).then_some(false),
+        Comparison::Text(collation) if column.is_text() && column.kind != TypeKind::Json => {
+            (collation == column.collation && (value.is_text() || null)).then_some(value.kind != TypeKind::Json)
+        }
+        Comparison::Bytes if column.is_bytes() => {
+            (value.is_bytes() || value.is_text() || null).then_some(true)
+        }
+        Comparison::DateTime => match column.kind {
+            TypeKind::Date | TypeKind::DateTime if value.is_temporal() && value.kind != TypeKind::Time => Some(true),
+            TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp => {
+                (value.is_text() || value.is_temporal() && value.kind != TypeKind::Time || null).then_some(false)
+            }
+            _ => None,
+        },
+        Comparison::Time if column.kind == TypeKind::Time => {
+            (value.is_text() || value.kind == TypeKind::Time || null).then_some(value.kind == TypeKind::Time)
+        }
+        _ => None,
+    }
+}
+
+/// An equality between two expressions that a hash join can use: both sides, and the type in which equal values have equal keys.
+pub(crate) fn equality(condition: &Expr) -> Option<(&Expr, &Expr, DataType)> {
+    let ExprKind::Compare { op: CompareOp::Eq, by, left, right } = &condition.kind else { return None };
+    if !is_deterministic(left) || !is_deterministic(right) {
+        return None;
+    }
+    let both = |test: fn(&DataType) -> bool| test(&left.ty) && test(&right.ty);
+    let class = match by {
+        Comparison::Integer => DataType::BIGINT,
+        Comparison::Decimal => DataType::decimal(65, 30),
+        Comparison::Double if both(DataType::is_numeric) => DataType::DOUBLE,
+        Comparison::Text(collation) if both(DataType::is_text) => DataType::varchar(0, *collation),
+        Comparison::Bytes => DataType::varbinary(0),
+        Comparison::DateTime if both(|t| t.is_temporal() && t.kind != TypeKind::Time) => {
+            DataType::new(TypeKind::DateTime)
+        }
+        Comparison::Time if both(|t| t.kind == TypeKind::Time) => DataType::new(TypeKind::Time),
+        _ => return None,
+    };
+    Some((left, right, class))
+}
+
+/// Appends the tables for whose null rows a condition is never true.
+pub(crate) fn null_rejected(condition: &Expr, out: &mut Vec<usize>) {
+    match &condition.kind {
+        ExprKind::And(left, right) => {
+            null_rejected(left, out);
+            null_rejected(right, out);
+        }
+        ExprKind::Or(left, right) => {
+            let (mut of_left, mut of_right) = (Vec::new(), Vec::new());
+            null_rejected(left, &mut of_left);
+            null_rejected(right, &mut of_right);
+            out.extend(of_left.into_iter().filter(|t| of_right.contains(t)));
+        }
+        ExprKind::Compare { op, left, right, .. } if *op != CompareOp::NullSafeEq => {
+            strict_tables(left, out);
+            strict_tables(right, out);
+        }
+        ExprKind::Between { expr, negated: false, low, high, .. } => {
+            strict_tables(expr, out);
+            strict_tables(low, out);
+            strict_tables(high, out);
+        }
+        ExprKind::Between { expr, .. } | ExprKind::InList { expr, .. } => strict_tables(expr, out),
+        ExprKind::Like(like) => strict_tables(&like.expr, out),
+        ExprKind::Regexp(regexp) => strict_tables(&regexp.expr, out),
+        ExprKind::IsNull { expr, negated: true } => strict_tables(expr, out),
+        ExprKind::IsTruth { expr, truth: true, negated: false } => null_rejected(expr, out),
+        ExprKind::Column { .. } => strict_tables(condition, out),
+        _ => {}
+    }
+}
+
+/// Tables whose null rows make an expression NULL.
+fn strict_tables(expr: &Expr, out: &mut Vec<usize>) {
+    match &expr.kind {
+        ExprKind::Column { table, .. } if *table != AGGREGATES => out.push(*table),
+        ExprKind::Arithmetic { left, right, .. } | ExprKind::Bit { left, right, .. } => {
+            strict_tables(left, out);
+            strict_tables(right, out);
+        }
+        ExprKind::Negate { expr, .. } | ExprKind::BitNot(expr) | ExprKind::Cast(expr) | ExprKind::Collate(expr) => {
+            strict_tables(expr, out);
+        }
+        _ => {}
+    }
+}
+

@@ -1,0 +1,192 @@
+//! ONLY_FULL_GROUP_BY: what stands beside aggregates must have one value a group.
+//!
+//! A column has one value a group when it is determined by the grouped columns: because it is one of them, because WHERE or an inner join fixes it to
+//! a constant or to a determined column, or because the primary key (or a unique key without NULLs) of its table is determined.
+//! Expressions that are grouped as a whole count as one.
+
+use super::condition::{self, Sarg, Test};
+use super::from::Item;
+use super::model::{SortKey, Source};
+use crate::expr::{AGGREGATES, Expr, ExprKind};
+use rauk_types::error::codes;
+use rauk_types::{IndexKind, MysqlError};
+
+pub(crate) struct Checked<'a> {
+    pub sources: &'a [Source],
+    pub items: &'a [Item],
+    pub conditions: &'a [Expr],
+    pub keys: &'a [Expr],
+    pub select: &'a [Expr],
+    pub having: Option<&'a Expr>,
+    pub order: &'a [SortKey],
+}
+
+pub(crate) fn check(query: &Checked<'_>) -> Result<(), MysqlError> {
+    let determined = determined_columns(query);
+    let plain = |expr: &Expr| loose_column(expr, query.keys, &determined);
+    for (number, item) in query.select.iter().enumerate() {
+        if let Some(column) = plain(item) {
+            return Err(refuse(query, number + 1, "SELECT list", column));
+        }
+    }
+    if let Some(having) = query.having
+        && let Some((table, column)) = plain(having)
+    {
+        // HAVING sees only what is grouped or selected.
+        let name = &query.sources[table].schema().columns[column].name;
+        return Err(super::names::unknown_column(&[name], super::names::Clause::Having));
+    }
+    for (number, key) in query.order.iter().enumerate() {
+        if query.select.contains(&key.expr) {
+            continue;
+        }
+        if let Some(column) = plain(&key.expr) {
+            return Err(refuse(query, number + 1, "ORDER BY clause", column));
+        }
+    }
+    Ok(())
+}
+
+fn refuse(query: &Checked<'_>, number: usize, place: &str, column: (usize, usize)) -> MysqlError {
+    let name = full_name(query.sources, column);
+    if query.keys.is_empty() {
+        return MysqlError::new(
+            codes::MIX_OF_GROUP_FUNC_AND_FIELDS,
+            format!(
+                "In aggregated query without GROUP BY, expression #{number} of {place} contains nonaggregated column '{name}'; this is incompatible with sql_mode=only_full_group_by"
+            ),
+        );
+    }
+    MysqlError::new(
+        codes::WRONG_FIELD_WITH_GROUP,
+        format!(
+            "Expression #{number} of {place} is not in GROUP BY clause and contains nonaggregated column '{name}' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by"
+        ),
+    )
+}
+
+fn full_name(sources: &[Source], (table, column): (usize, usize)) -> String {
+    let source = &sources[table];
+    let schema = source.schema();
+    format!("{}.{}.{}", schema.database, source.alias, schema.columns[column].name)
+}
+
+/// A column in `expr` that may have several values a group.
+fn loose_column(expr: &Expr, keys: &[Expr], determined: &[(usize, usize)]) -> Option<(usize, usize)> {
+    if keys.contains(expr) {
+        return None;
+    }
+    if let ExprKind::Column { table, column } = expr.kind {
+        return (table != AGGREGATES && !determined.contains(&(table, column))).then_some((table, column));
+    }
+    let mut found = None;
+    expr.for_each_child(&mut |child| {
+        if found.is_none() {
+            found = loose_column(child, keys, determined);
+        }
+    });
+    found
+}
+
+fn determined_columns(query: &Checked<'_>) -> Vec<(usize, usize)> {
+    let mut known: Vec<(usize, usize)> = query
+        .keys
+        .iter()
+        .filter_map(|k| match k.kind {
+            ExprKind::Column { table, column } => Some((table, column)),
+            _ => None,
+        })
+        .collect();
+    let mut sargs: Vec<Sarg> = Vec::new();
+    for (number, condition) in query.conditions.iter().enumerate() {
+        condition::sargs(condition, number, &mut sargs);
+    }
+    let mut inner = Vec::new();
+    for item in query.items {
+        if let Item::Table(table) = item {
+            inner.push(*table);
+        }
+    }
+    loop {
+        let before = known.len();
+        for sarg in &sargs {
+            let fixed = match &sarg.test {
+                Test::Equal(value) => match value.kind {
+                    ExprKind::Column { table, column } => known.contains(&(table, column)),
+                    _ => value.is_constant(),
+                },
+                Test::IsNull => true,
+                _ => false,
+            };
+            if fixed && !known.contains(&(sarg.table, sarg.column)) {
+                known.push((sarg.table, sarg.column));
+            }
+        }
+        for (number, source) in query.sources.iter().enumerate() {
+            let schema = source.schema();
+            let whole = schema.indexes.iter().any(|index| {
+                index.kind != IndexKind::Ordered
+                    && index.parts.iter().all(|p| {
+                        p.prefix.is_none()
+                            && (index.kind == IndexKind::Primary || !schema.columns[p.column].nullable)
+                            && known.contains(&(number, p.column))
+                    })
+            });
+            if whole {
+                for column in 0..schema.columns.len() {
+                    if !known.contains(&(number, column)) {
+                        known.push((number, column));
+                    }
+                }
+            }
+        }
+        if known.len() == before {
+            return known;
+        }
+    }
+}
+
+/// DISTINCT: ORDER BY may use only what is selected (3065).
+pub(crate) fn check_distinct(sources: &[Source], select: &[Expr], order: &[SortKey]) -> Result<(), MysqlError> {
+    for (number, key) in order.iter().enumerate() {
+        if select.contains(&key.expr) {
+            continue;
+        }
+        let selected: Vec<(usize, usize)> = select
+            .iter()
+            .filter_map(|e| match e.kind {
+                ExprKind::Column { table, column } => Some((table, column)),
+                _ => None,
+            })
+            .collect();
+        if let Some((table, column)) = loose_column(&key.expr, select, &selected) {
+            return Err(MysqlError::new(
+                3065,
+                format!(
+                    "Expression #{} of ORDER BY clause is not in SELECT list, references column '{}' which is not in SELECT list; this is incompatible with DISTINCT",
+                    number + 1,
+                    full_name(sources, (table, column))
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// HAVING without grouping sees the select list only.
+pub(crate) fn check_having(sources: &[Source], select: &[Expr], having: Option<&Expr>) -> Result<(), MysqlError> {
+    let selected: Vec<(usize, usize)> = select
+        .iter()
+        .filter_map(|e| match e.kind {
+            ExprKind::Column { table, column } => Some((table, column)),
+            _ => None,
+        })
+        .collect();
+    if let Some(having) = having
+        && let Some((table, column)) = loose_column(having, select, &selected)
+    {
+        let name = &sources[table].schema().columns[column].name;
+        return Err(super::names::unknown_column(&[name], super::names::Clause::Having));
+    }
+    Ok(())
+}

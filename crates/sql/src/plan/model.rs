@@ -1,0 +1,294 @@
+//! What a plan is made of.
+//!
+//! A SELECT is a list of [`Step`]s that run as nested loops: a [`Level`] puts one row of one table beside the rows of the levels before it, and two marks
+//! delimit the tables of an outer join. What passes the last step goes through grouping, HAVING, projection, DISTINCT, sorting and LIMIT. UPDATE
+//! and DELETE use one level; INSERT uses expressions or a SELECT.
+//!
+//! Expressions name a column by the number of its table in FROM and its position in the schema the plan was made with; the executor's
+//! `use_table` refuses a plan whose definitions are stale, so a position never means another column.
+
+use super::VirtualTable;
+use crate::expr::{Aggregate, Expr};
+use rauk_node::{Database, TableHandle, transaction::Lock};
+use rauk_types::{DataType, KeyDef, TableSchema};
+use std::sync::Arc;
+
+pub(crate) enum PlanKind {
+    Select(Box<SelectPlan>),
+    Insert(Box<InsertPlan>),
+    Update(Box<UpdatePlan>),
+    Delete(Box<DeletePlan>),
+}
+
+/// Where the rows of a table come from.
+#[derive(Clone)]
+pub(crate) enum SourceTable {
+    Stored(TableHandle),
+    Virtual(Arc<dyn VirtualTable>),
+    /// A lone row: what an INSERT was to insert.
+    Row(Arc<TableSchema>),
+}
+
+/// A table of FROM.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub table: SourceTable,
+    /// The name it goes by in the statement.
+    pub alias: String,
+    /// Null rows may stand for it: the inner side of an outer join.
+    pub null_rows: bool,
+    /// Indexes that hints leave, by position in the schema; `None`: all.
+    pub allowed_indexes: Option<Vec<usize>>,
+    /// FORCE INDEX: a full scan only when no allowed index can be used.
+    pub force_index: bool,
+}
+
+impl Source {
+    pub fn schema(&self) -> &Arc<TableSchema> {
+        match &self.table {
+            SourceTable::Stored(handle) => handle.schema(),
+            SourceTable::Virtual(table) => table.schema(),
+            SourceTable::Row(schema) => schema,
+        }
+    }
+
+    pub fn handle(&self) -> Option<&TableHandle> {
+        match &self.table {
+            SourceTable::Stored(handle) => Some(handle),
+            SourceTable::Virtual(_) | SourceTable::Row(_) => None,
+        }
+    }
+}
+
+/// One leading part of an index that a condition fixes to a few values.
+#[derive(Clone, Debug)]
+pub(crate) struct EqualPart {
+    pub values: Vec<KeyValue>,
+}
+
+/// A value for a key part.
+#[derive(Clone, Debug)]
+pub(crate) enum KeyValue {
+    Value(Expr),
+    /// `<=>`: NULL finds NULLs.
+    NullSafe(Expr),
+    /// IS NULL.
+    Null,
+}
+
+/// Bounds on the part after the fixed ones. Several of a kind: the tightest counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RangePart {
+    /// (value, inclusive).
+    pub low: Vec<(Expr, bool)>,
+    pub high: Vec<(Expr, bool)>,
+    /// Patterns of LIKE with their escape character.
+    pub like: Vec<(Expr, Option<char>)>,
+    /// IS NOT NULL, and what every other bound implies.
+    pub not_null: bool,
+}
+
+/// Which keys of an index a scan or lookup touches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeyCondition {
+    /// Conditions on the leading parts, one each; their values multiply.
+    pub equal: Vec<EqualPart>,
+    /// Instead of `equal`: whole tuples of values of the leading parts (row IN, OR of ANDs).
+    pub tuples: Option<Vec<Vec<KeyValue>>>,
+    pub range: Option<RangePart>,
+}
+
+impl KeyCondition {
+    /// How many leading parts are fixed.
+    pub fn fixed_parts(&self) -> usize {
+        match &self.tuples {
+            Some(tuples) => tuples.first().map_or(0, Vec::len),
+            None => self.equal.len(),
+        }
+    }
+
+    /// How many keys the fixed parts stand for.
+    pub fn points(&self) -> usize {
+        match &self.tuples {
+            Some(tuples) => tuples.len(),
+            None => self.equal.iter().map(|p| p.values.len()).product(),
+        }
+    }
+}
+
+/// An index and how to make its keys.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexAccess {
+    /// Position in the schema's `indexes`.
+    pub index: usize,
+    pub key_def: KeyDef,
+    pub condition: KeyCondition,
+    /// Where the distribution columns stand among the index parts, when all of them do.
+    pub distribution: Option<DistributionKey>,
+    /// Rows come in the index's order, and must.
+    pub ordered: bool,
+    pub reverse: bool,
+}
+
+/// How the key of the only partition that can have matching rows is made.
+#[derive(Clone, Debug)]
+pub(crate) struct DistributionKey {
+    pub key_def: KeyDef,
+    /// One a distribution column.
+    pub values: Vec<Expr>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Access {
+    /// Every row (of one partition, when the distribution columns are fixed).
+    Full { distribution: Option<DistributionKey> },
+    /// Whole primary keys.
+    Primary(IndexAccess),
+    /// Whole keys of a unique index, none of them NULL.
+    Unique(IndexAccess),
+    /// Ranges of an ordered index; without conditions the whole index.
+    Range(IndexAccess),
+    /// A virtual table, with what WHERE fixes TABLE_SCHEMA and TABLE_NAME to.
+    Virtual { schema: Option<Expr>, table: Option<Expr> },
+}
+
+/// Equality of columns of this level with what comes from the levels before it, where no index serves.
+#[derive(Clone, Debug)]
+pub(crate) struct HashJoin {
+    pub inner: Vec<Expr>,
+    pub outer: Vec<Expr>,
+    /// How both sides are encoded, one each.
+    pub classes: Vec<DataType>,
+}
+
+/// One loop: the rows of one table for each combination of the rows before it.
+pub(crate) struct Level {
+    pub table: usize,
+    pub access: Access,
+    /// All conditions that can be checked once this row is there, but those the access path guarantees.
+    pub filters: Vec<Expr>,
+    /// Those of `filters` that read only this table: checked while a join buffer is filled.
+    pub own_filters: Vec<Expr>,
+    pub hash: Option<HashJoin>,
+    /// Keep this table's rows in memory between iterations (inner tables without an index).
+    pub buffered: bool,
+    pub lock: Lock,
+    /// For EXPLAIN: estimated rows an iteration, part of them that the filters keep (percent).
+    pub rows: u64,
+    pub filtered: f64,
+    /// For EXPLAIN: indexes that could have been used.
+    pub possible: Vec<usize>,
+    pub used_where: bool,
+    pub partitions: u16,
+}
+
+pub(crate) enum Step {
+    Scan(Box<Level>),
+    /// Begins outer join group `group`, whose tables are null rows when nothing matches; its [`Step::Leave`] stands at `leave`.
+    Enter { group: usize, leave: usize, tables: Vec<usize> },
+    /// The group's tables match: conditions on them that may also see null rows follow.
+    Leave { group: usize, filters: Vec<Expr> },
+}
+
+pub(crate) struct SortKey {
+    pub expr: Expr,
+    pub descending: bool,
+}
+
+pub(crate) struct Grouping {
+    pub keys: Vec<Expr>,
+    pub aggregates: Vec<Aggregate>,
+    /// Columns that expressions after grouping read: kept from each group's first row.
+    pub carried: Vec<(usize, usize)>,
+}
+
+pub(crate) struct SelectPlan {
+    pub sources: Vec<Source>,
+    pub steps: Vec<Step>,
+    /// Conditions without columns: checked once, before anything is read.
+    pub once: Vec<Expr>,
+    pub grouping: Option<Grouping>,
+    pub having: Option<Expr>,
+    pub items: Vec<Expr>,
+    pub distinct: bool,
+    /// Empty when rows come in this order already.
+    pub order: Vec<SortKey>,
+    pub limit: Option<Expr>,
+    pub offset: Option<Expr>,
+    pub calc_found_rows: bool,
+    /// A lone MIN or MAX whose column comes in index order: the first row is enough.
+    pub first_row_only: bool,
+    pub lock: Lock,
+    pub outer_groups: usize,
+}
+
+/// What an INSERT writes into a column that its list leaves out.
+pub(crate) enum Fill {
+    Value(Expr),
+    /// NOT NULL without a default (1364, or the type's zero outside of strict mode).
+    Missing,
+    AutoIncrement,
+}
+
+pub(crate) enum InsertSource {
+    /// One expression a listed column; `None` is DEFAULT.
+    Rows(Vec<Vec<Option<Expr>>>),
+    Select(Box<SelectPlan>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnDuplicate {
+    Error,
+    /// IGNORE: a warning instead.
+    Skip,
+    Update,
+    Replace,
+}
+
+/// The table number of the row that was to be inserted (`VALUES(column)`, or the row alias) in expressions of an INSERT. The row in the way, and in
+/// VALUES the row as far as it has been filled, is table 0.
+pub(crate) const INSERTED: usize = 1;
+
+pub(crate) struct InsertPlan {
+    /// For AUTO_INCREMENT numbers.
+    pub database: Database,
+    pub table: TableHandle,
+    /// Positions of the columns that the source gives, in its order.
+    pub columns: Vec<usize>,
+    pub source: InsertSource,
+    /// One a column of the schema.
+    pub fill: Vec<Fill>,
+    pub on_duplicate: OnDuplicate,
+    pub ignore: bool,
+    /// ON DUPLICATE KEY UPDATE.
+    pub update: Vec<SetColumn>,
+    pub key_defs: Vec<KeyDef>,
+    /// Whether VALUES expressions read columns: the row is then filled with defaults before they are evaluated.
+    pub reads_row: bool,
+}
+
+/// `column = expression`.
+pub(crate) struct SetColumn {
+    pub column: usize,
+    /// `None`: DEFAULT of a column without one (1364).
+    pub value: Option<Expr>,
+}
+
+pub(crate) struct UpdatePlan {
+    pub sources: Vec<Source>,
+    pub level: Level,
+    pub once: Vec<Expr>,
+    pub set: Vec<SetColumn>,
+    pub order: Vec<SortKey>,
+    pub limit: Option<Expr>,
+    pub ignore: bool,
+    pub key_defs: Vec<KeyDef>,
+}
+
+pub(crate) struct DeletePlan {
+    pub sources: Vec<Source>,
+    pub level: Level,
+    pub once: Vec<Expr>,
+    pub order: Vec<SortKey>,
+    pub limit: Option<Expr>,
+}

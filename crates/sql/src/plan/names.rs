@@ -1,0 +1,290 @@
+//! What a name means in each clause.
+//!
+//! WHERE and ON see the tables of FROM; the select list too, and its aggregates; GROUP BY prefers columns to aliases of the select list; HAVING
+//! prefers aliases. ORDER BY takes a lone name as an alias first (the select binder does that) and inside of expressions as a column first.
+//! Column names compare without case, table names and aliases with case, as MySQL does on Linux.
+
+use super::model::Source;
+use crate::expr::{self, Aggregate, BindContext, Expr, ExprKind, Resolved, Scope};
+use rauk_types::error::codes;
+use rauk_types::{Column, DataType, MysqlError, Value, schema::ColumnDefault};
+use sqlparser::ast;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clause {
+    FieldList,
+    Where,
+    On,
+    From,
+    GroupBy,
+    Having,
+    OrderBy,
+}
+
+impl Clause {
+    /// As errors 1052 and 1054 name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Clause::FieldList => "field list",
+            Clause::Where => "where clause",
+            Clause::On => "on clause",
+            Clause::From => "from clause",
+            Clause::GroupBy => "group statement",
+            Clause::Having => "having clause",
+            Clause::OrderBy => "order clause",
+        }
+    }
+}
+
+/// A column that a bare name or `*` finds.
+#[derive(Clone, Debug)]
+pub(crate) struct Visible {
+    pub name: String,
+    pub table: usize,
+    pub column: usize,
+}
+
+/// An item of the select list that other clauses may name.
+pub(crate) struct Alias {
+    pub name: String,
+    pub expr: Expr,
+}
+
+/// The names of one clause.
+pub(crate) struct Names<'a> {
+    pub sources: &'a [Source],
+    /// Tables that qualified names may mean; `None`: all.
+    pub tables: Option<&'a [usize]>,
+    pub visible: &'a [Visible],
+    pub clause: Clause,
+    pub aliases: &'a [Alias],
+    pub prefer_aliases: bool,
+    /// `None`: aggregates are error 1111.
+    pub aggregates: Option<&'a mut Vec<Aggregate>>,
+    /// INSERT … ON DUPLICATE KEY UPDATE: what VALUES(column) reads.
+    pub inserted: Option<&'a Source>,
+    pub context: &'a BindContext,
+}
+
+impl<'a> Names<'a> {
+    pub fn new(sources: &'a [Source], visible: &'a [Visible], clause: Clause, context: &'a BindContext) -> Self {
+        Names {
+            sources,
+            tables: None,
+            visible,
+            clause,
+            aliases: &[],
+            prefer_aliases: false,
+            aggregates: None,
+            inserted: None,
+            context,
+        }
+    }
+
+    pub fn bind(&mut self, expr: &ast::Expr) -> Result<Expr, MysqlError> {
+        let context = self.context;
+        expr::bind(expr, self, context)
+    }
+
+    /// The column that a path names, with no regard to aliases.
+    pub fn column(&self, path: &[&str]) -> Result<Option<(usize, usize)>, MysqlError> {
+        let mut found = None;
+        match path {
+            [name] => {
+                for visible in self.visible {
+                    if visible.name.eq_ignore_ascii_case(name) {
+                        if found.is_some_and(|f| f != (visible.table, visible.column)) {
+                            return Err(ambiguous(path, self.clause));
+                        }
+                        found = Some((visible.table, visible.column));
+                    }
+                }
+            }
+            [rest @ .., table, name] => {
+                for (number, source) in self.sources.iter().enumerate() {
+                    if self.tables.is_some_and(|t| !t.contains(&number)) || source.alias != *table {
+                        continue;
+                    }
+                    if let [database] = rest
+                        && !source.schema().database.eq(database)
+                    {
+                        continue;
+                    }
+                    if let Some(column) = visible_column(source, name) {
+                        if found.is_some() {
+                            return Err(ambiguous(path, self.clause));
+                        }
+                        found = Some((number, column));
+                    }
+                }
+            }
+            [] => {}
+        }
+        Ok(found)
+    }
+
+    fn resolved(&self, (table, column): (usize, usize)) -> Resolved {
+        let source = &self.sources[table];
+        let definition = &source.schema().columns[column];
+        Resolved::Column { table, column, ty: definition.ty, nullable: definition.nullable || source.null_rows }
+    }
+
+    fn alias(&self, path: &[&str]) -> Result<Option<Expr>, MysqlError> {
+        let [name] = path else { return Ok(None) };
+        let mut found: Option<&Expr> = None;
+        for alias in self.aliases {
+            if alias.name.eq_ignore_ascii_case(name) {
+                if found.is_some_and(|f| *f != alias.expr) {
+                    return Err(ambiguous(path, self.clause));
+                }
+                found = Some(&alias.expr);
+            }
+        }
+        Ok(found.cloned())
+    }
+}
+
+impl Scope for Names<'_> {
+    fn resolve(&mut self, path: &[&str]) -> Result<Resolved, MysqlError> {
+        if self.prefer_aliases
+            && let Some(expr) = self.alias(path)?
+        {
+            return Ok(Resolved::Expression(expr));
+        }
+        if let Some(found) = self.column(path)? {
+            return Ok(self.resolved(found));
+        }
+        if let Some(expr) = self.alias(path)? {
+            return Ok(Resolved::Expression(expr));
+        }
+        Err(unknown_column(path, self.clause))
+    }
+
+    fn aggregate(&mut self, aggregate: Aggregate) -> Result<usize, MysqlError> {
+        let Some(aggregates) = &mut self.aggregates else {
+            return Err(MysqlError::new(codes::INVALID_GROUP_FUNC_USE, "Invalid use of group function"));
+        };
+        for argument in &aggregate.arguments {
+            let mut nested = false;
+            argument.for_each_column(&mut |table, _| nested |= table == expr::AGGREGATES);
+            if nested {
+                return Err(MysqlError::new(codes::INVALID_GROUP_FUNC_USE, "Invalid use of group function"));
+            }
+        }
+        if let Some(known) = aggregates.iter().position(|a| *a == aggregate) {
+            return Ok(known);
+        }
+        aggregates.push(aggregate);
+        Ok(aggregates.len() - 1)
+    }
+
+    fn inserted_value(&mut self, column: &str) -> Result<Resolved, MysqlError> {
+        let source = self.inserted.or_else(|| self.sources.first());
+        let Some((source, position)) = source.and_then(|s| visible_column(s, column).map(|p| (s, p))) else {
+            return Err(unknown_column(&[column], self.clause));
+        };
+        let definition = &source.schema().columns[position];
+        if self.inserted.is_none() {
+            // VALUES(c) outside of ON DUPLICATE KEY UPDATE is NULL.
+            return Ok(Resolved::Expression(literal(Value::Null, definition.ty)));
+        }
+        Ok(Resolved::Column {
+            table: super::model::INSERTED,
+            column: position,
+            ty: definition.ty,
+            nullable: true,
+        })
+    }
+
+    fn default_value(&mut self, column: &[&str]) -> Result<Expr, MysqlError> {
+        let Some((table, position)) = self.column(column)? else {
+            return Err(unknown_column(column, self.clause));
+        };
+        let definition = &self.sources[table].schema().columns[position];
+        default_expression(definition, self.context)?.ok_or_else(|| no_default(&definition.name))
+    }
+}
+
+/// No names at all: LIMIT, and the like.
+pub(crate) fn bind_constant(expr: &ast::Expr, clause: Clause, context: &BindContext) -> Result<Expr, MysqlError> {
+    Names::new(&[], &[], clause, context).bind(expr)
+}
+
+/// The position of a column that users may name.
+pub(crate) fn visible_column(source: &Source, name: &str) -> Option<usize> {
+    source.schema().visible_columns().iter().position(|c| c.name.eq_ignore_ascii_case(name))
+}
+
+pub(crate) fn column_expression(sources: &[Source], table: usize, column: usize) -> Expr {
+    let definition = &sources[table].schema().columns[column];
+    Expr {
+        kind: ExprKind::Column { table, column },
+        ty: definition.ty,
+        nullable: definition.nullable || sources[table].null_rows,
+        coercibility: 2,
+    }
+}
+
+pub(crate) fn literal(value: Value, ty: DataType) -> Expr {
+    let nullable = value.is_null();
+    Expr { kind: ExprKind::Literal(value), ty, nullable, coercibility: if nullable { 6 } else { 4 } }
+}
+
+/// What DEFAULT means for a column; `None` when it has no default.
+pub(crate) fn default_expression(column: &Column, context: &BindContext) -> Result<Option<Expr>, MysqlError> {
+    Ok(match &column.default {
+        ColumnDefault::None => None,
+        // The value keeps the column's type even for TIMESTAMP, so that storing it again changes nothing.
+        ColumnDefault::Value(value) => Some(literal(value.clone(), column.ty)),
+        ColumnDefault::Now => Some(now_expression(column.ty.scale, context)?),
+    })
+}
+
+/// `CURRENT_TIMESTAMP(digits)`.
+pub(crate) fn now_expression(digits: u8, context: &BindContext) -> Result<Expr, MysqlError> {
+    let mut arguments = vec![];
+    if digits > 0 {
+        arguments.push(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::value(ast::Value::Number(
+            digits.to_string(),
+            false,
+        )))));
+    }
+    let function = ast::Expr::Function(ast::Function {
+        name: ast::ObjectName::from(vec![ast::Ident::new("CURRENT_TIMESTAMP")]),
+        uses_odbc_syntax: false,
+        parameters: ast::FunctionArguments::None,
+        args: ast::FunctionArguments::List(ast::FunctionArgumentList {
+            duplicate_treatment: None,
+            args: arguments,
+            clauses: vec![],
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: vec![],
+    });
+    bind_constant(&function, Clause::FieldList, context)
+}
+
+pub(crate) fn no_default(column: &str) -> MysqlError {
+    MysqlError::new(codes::NO_DEFAULT_FOR_FIELD, format!("Field '{column}' doesn't have a default value"))
+}
+
+pub(crate) fn unknown_column(path: &[&str], clause: Clause) -> MysqlError {
+    MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{}' in '{}'", path.join("."), clause.name()))
+}
+
+fn ambiguous(path: &[&str], clause: Clause) -> MysqlError {
+    MysqlError::new(codes::NON_UNIQ, format!("Column '{}' in {} is ambiguous", path.join("."), clause.name()))
+}
+
+/// The identifiers of a name, quotes removed.
+pub(crate) fn name_parts(name: &ast::ObjectName) -> Result<Vec<&str>, MysqlError> {
+    name.0
+        .iter()
+        .map(|part| match part {
+            ast::ObjectNamePart::Identifier(ident) => Ok(ident.value.as_str()),
+            ast::ObjectNamePart::Function(_) => Err(super::unsupported("a function as a name")),
+        })
+        .collect()
+}

@@ -1,0 +1,350 @@
+//! SELECT, INSERT, REPLACE, UPDATE, DELETE: from text to answer.
+//!
+//! A text goes to the plan cache in its normal form, without being parsed; only a miss parses and plans. A plan runs as one statement of the open
+//! transaction, or as a transaction of its own (autocommit). A statement is atomic: on an error what it wrote is undone, and a deadlock
+//! undoes the transaction. A plan that meets a newer definition than it was made for is made again and run again, unseen by the client.
+
+use super::errors;
+use super::plan_cache::{CachedPlan, Key};
+use super::run::Done;
+use super::session::Session;
+use super::status::Counter;
+use super::transactions::{OpenTransaction, ends_transaction, is_stale};
+use super::users::Privileges;
+use crate::exec;
+use crate::parse::Statement;
+use crate::plan::{self, Plan};
+use rauk_types::error::codes;
+use rauk_types::result::{Completion, ResultSink};
+use rauk_types::{DataType, MysqlError, Value};
+use sqlparser::ast;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a statement is planned again because definitions changed under it.
+const MAX_REPLANS: usize = 8;
+
+/// Which of the statements a plan is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataKind {
+    Select,
+    Insert,
+    Replace,
+    Update,
+    Delete,
+}
+
+impl DataKind {
+    fn of(statement: &Statement) -> DataKind {
+        match statement {
+            Statement::Insert(insert) if insert.replace_into => DataKind::Replace,
+            Statement::Insert(_) => DataKind::Insert,
+            Statement::Update(_) => DataKind::Update,
+            Statement::Delete(_) => DataKind::Delete,
+            _ => DataKind::Select,
+        }
+    }
+
+    fn counter(self) -> Counter {
+        match self {
+            DataKind::Select => Counter::Select,
+            DataKind::Insert => Counter::Insert,
+            DataKind::Replace => Counter::Replace,
+            DataKind::Update => Counter::Update,
+            DataKind::Delete => Counter::Delete,
+        }
+    }
+}
+
+/// A statement to run: by its text in the form in which plans are cached, with the tree at hand or made when it is needed.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub text: &'a str,
+    pub statement: Option<&'a Statement>,
+    /// Types of `context.parameters`.
+    pub types: &'a [DataType],
+    /// A plan that served this source before: tried first.
+    pub known: Option<&'a Arc<CachedPlan>>,
+}
+
+impl Session {
+    fn key<'a>(&'a self, source: &Source<'a>) -> Key<'a> {
+        Key {
+            text: source.text,
+            parameters: source.types,
+            database: self.context.current_database.as_deref(),
+            sql_mode: self.settings.sql_mode,
+            collation: self.settings.collation,
+        }
+    }
+
+    /// Whether plans may come from and go to the cache: not while sql_select_limit rewrites SELECTs.
+    pub(crate) fn may_cache(&self) -> bool {
+        self.settings.select_limit == u64::MAX
+    }
+
+    /// Runs a statement, and gives the plan that served it when it may be used again.
+    pub(crate) async fn run_data(
+        &mut self,
+        source: Source<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<(Done, Option<Arc<CachedPlan>>), MysqlError> {
+        let mut known = source.known.cloned();
+        for attempt in 0.. {
+            let (plan, reusable) = match known.take() {
+                Some(plan) => {
+                    self.check_needs(&plan)?;
+                    (plan, true)
+                }
+                None => self.find_plan(&source)?,
+            };
+            self.process.counters.add(plan.kind.counter(), u64::from(attempt == 0));
+            match self.run_plan(&plan, sink).await {
+                Err(error) if is_stale(&error) && attempt < MAX_REPLANS => {
+                    self.engine.plans.remove(&self.key(&source));
+                }
+                Err(error) => return Err(error),
+                Ok(completion) => {
+                    let rows = !plan.plan.columns.is_empty();
+                    return Ok((Done { completion, rows }, reusable.then_some(plan)));
+                }
+            }
+        }
+        unreachable!("the loop returns")
+    }
+
+    /// A plan from the cache, or a new one; `true`: it may be used again.
+    fn find_plan(&mut self, source: &Source<'_>) -> Result<(Arc<CachedPlan>, bool), MysqlError> {
+        let may_cache = self.may_cache();
+        if may_cache {
+            if let Some(plan) = self.engine.plans.get(&self.key(source)) {
+                self.process.counters.add(Counter::PlanCacheHits, 1);
+                self.check_needs(&plan)?;
+                return Ok((plan, true));
+            }
+        }
+        self.process.counters.add(Counter::PlanCacheMisses, 1);
+        let parsed;
+        let statement = match source.statement {
+            Some(statement) => statement,
+            None => {
+                parsed = self.parse_one(source.text)?;
+                &parsed
+            }
+        };
+        let (plan, own) = self.plan(statement, source.types.to_vec())?;
+        let reusable = may_cache && !own;
+        if reusable {
+            self.engine.plans.insert(&self.key(source), plan.clone());
+        }
+        Ok((plan, reusable))
+    }
+
+    /// Binds a statement; `true`: the plan is this session's own, since it reads what only this session may see.
+    pub(crate) fn plan(
+        &self,
+        statement: &Statement,
+        types: Vec<DataType>,
+    ) -> Result<(Arc<CachedPlan>, bool), MysqlError> {
+        let limited = self.with_select_limit(statement);
+        let statement = limited.as_ref().unwrap_or(statement);
+        let lookup = self.lookup();
+        let plan = plan::plan(statement, &lookup, &self.bind_context(types))?;
+        let (needs, own) = lookup.finish();
+        let unlimited_change = match statement {
+            Statement::Update(update) => update.limit.is_none(),
+            Statement::Delete(delete) => delete.limit.is_none(),
+            _ => false,
+        };
+        Ok((Arc::new(CachedPlan { plan, needs, kind: DataKind::of(statement), unlimited_change }), own))
+    }
+
+    /// sql_select_limit: a LIMIT for a SELECT that has none.
+    fn with_select_limit(&self, statement: &Statement) -> Option<Statement> {
+        let Statement::Query(query) = statement else { return None };
+        let limited = query.limit_clause.is_some() || !matches!(*query.body, ast::SetExpr::Select(_));
+        if limited || self.may_cache() {
+            return None;
+        }
+        let number = ast::Value::Number(self.settings.select_limit.to_string(), false);
+        let mut query = query.clone();
+        query.limit_clause = Some(ast::LimitClause::LimitOffset {
+            limit: Some(ast::Expr::Value(number.into())),
+            offset: None,
+            limit_by: Vec::new(),
+        });
+        Some(Statement::Query(query))
+    }
+
+    /// A plan out of the cache was made for another user perhaps.
+    fn check_needs(&self, plan: &CachedPlan) -> Result<(), MysqlError> {
+        for (database, table, privileges) in &plan.needs {
+            if self.account.global.contains(*privileges) {
+                continue;
+            }
+            for (privilege, command) in [
+                (Privileges::SELECT, "SELECT"),
+                (Privileges::INSERT, "INSERT"),
+                (Privileges::UPDATE, "UPDATE"),
+                (Privileges::DELETE, "DELETE"),
+            ] {
+                if privileges.contains(privilege) {
+                    self.require_table(command, database, table, privilege)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// sql_safe_updates: error 1175 for an UPDATE or DELETE that would look at every row and has no LIMIT.
+    fn check_safe_update(&mut self, plan: &CachedPlan) -> Result<(), MysqlError> {
+        if !self.settings.safe_updates || !plan.unlimited_change {
+            return Ok(());
+        }
+        let rows = plan.plan.explain(&mut self.context)?;
+        let scans = rows.iter().any(|row| matches!(&row[4], Value::Str(ty) if ty == "ALL" || ty == "index"));
+        if scans {
+            return Err(MysqlError::new(
+                1175,
+                "You are using safe update mode and you tried to update a table without a WHERE that uses a KEY column.",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Runs a plan as one statement.
+    async fn run_plan(&mut self, plan: &CachedPlan, sink: &mut dyn ResultSink) -> Result<Completion, MysqlError> {
+        self.check_safe_update(plan)?;
+        let changes = plan.kind != DataKind::Select;
+        let own = self.open.is_none();
+        let autocommit = own && self.settings.autocommit;
+        let mut open = match self.open.take() {
+            Some(open) => open,
+            None => self.new_transaction(autocommit, None),
+        };
+        if changes && open.read_only {
+            self.open = (!own).then_some(open);
+            return Err(MysqlError::new(
+                codes::READ_ONLY_TRANSACTION,
+                "Cannot execute statement in a READ ONLY transaction.",
+            ));
+        }
+        self.context.new_last_insert_id = None;
+        open.transaction.begin_statement();
+        let result = self.execute_plan(&plan.plan, plan.kind, &mut open, sink).await;
+        let result = result.map(|completion| self.with_insert_id(completion, plan.kind));
+        match result {
+            Ok(completion) if autocommit => {
+                open.transaction.commit().await?;
+                Ok(completion)
+            }
+            Ok(completion) => {
+                let observed = open.transaction.wait_observed().await;
+                // With autocommit off, a transaction begins with the first statement that uses a table.
+                if !own || !plan.plan.tables.is_empty() {
+                    self.open = Some(open);
+                }
+                observed?;
+                Ok(completion)
+            }
+            Err(error) => {
+                if autocommit || ends_transaction(&error) {
+                    let observed = open.transaction.wait_observed().await;
+                    open.transaction.rollback();
+                    observed?;
+                } else {
+                    open.transaction.rollback_statement();
+                    let observed = open.transaction.wait_observed().await;
+                    if !own || (!is_stale(&error) && !plan.plan.tables.is_empty()) {
+                        self.open = Some(open);
+                    }
+                    observed?;
+                }
+                match error.code {
+                    codes::LOCK_DEADLOCK => self.process.counters.add(Counter::Deadlocks, 1),
+                    codes::LOCK_WAIT_TIMEOUT => self.process.counters.add(Counter::LockTimeouts, 1),
+                    _ => {}
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// LAST_INSERT_ID() and the completion's number; and matched instead of changed rows for a client that asked for those.
+    fn with_insert_id(&mut self, mut completion: Completion, kind: DataKind) -> Completion {
+        if let Some(id) = self.context.new_last_insert_id.take() {
+            self.context.last_insert_id = id;
+            if completion.last_insert_id == 0 {
+                completion.last_insert_id = id;
+            }
+        }
+        if self.client.found_rows && kind == DataKind::Update {
+            // The executor says how many rows matched in its message, as MySQL does.
+            let matched = completion.info.strip_prefix("Rows matched: ").and_then(|rest| rest.split(' ').next());
+            if let Some(matched) = matched.and_then(|number| number.parse().ok()) {
+                completion.affected_rows = matched;
+            }
+        }
+        completion
+    }
+
+    /// Executes, and for a SELECT ends it when max_execution_time has passed (3024).
+    async fn execute_plan(
+        &mut self,
+        plan: &Plan,
+        kind: DataKind,
+        open: &mut OpenTransaction,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Completion, MysqlError> {
+        let limit = self.settings.max_execution_time;
+        if limit == 0 || kind != DataKind::Select {
+            return exec::execute(plan, &mut open.transaction, &mut self.context, sink).await;
+        }
+        let timer = self.engine.runtime.sleep(Duration::from_millis(limit));
+        let execution = Box::pin(exec::execute(plan, &mut open.transaction, &mut self.context, sink));
+        match futures::future::select(execution, timer).await {
+            futures::future::Either::Left((result, _)) => result,
+            futures::future::Either::Right(((), execution)) => {
+                self.process.interrupt.kill();
+                let result = execution.await;
+                self.process.interrupt.clear();
+                result.map_err(|error| match error.code {
+                    codes::QUERY_INTERRUPTED => MysqlError::new(
+                        3024,
+                        "Query execution was interrupted, maximum statement execution time exceeded",
+                    ),
+                    _ => error,
+                })
+            }
+        }
+    }
+
+    /// An INSERT that the session itself makes (CREATE TABLE … AS SELECT): in a transaction of its own.
+    pub(crate) async fn run_insert(&mut self, statement: &Statement) -> Result<Completion, MysqlError> {
+        let mut nowhere = super::collect::Collector::default();
+        let autocommit = std::mem::replace(&mut self.settings.autocommit, true);
+        let source = Source { text: "", statement: Some(statement), types: &[], known: None };
+        let result = self.run_uncached(source, &mut nowhere).await;
+        self.settings.autocommit = autocommit;
+        Ok(result?.completion)
+    }
+
+    /// Runs a statement with a plan made for this once.
+    pub(crate) async fn run_uncached(
+        &mut self,
+        source: Source<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Done, MysqlError> {
+        let statement = source.statement.ok_or_else(|| errors::not_supported("an empty statement"))?;
+        for attempt in 0.. {
+            let (plan, _) = self.plan(statement, source.types.to_vec())?;
+            self.process.counters.add(plan.kind.counter(), u64::from(attempt == 0));
+            match self.run_plan(&plan, sink).await {
+                Err(error) if is_stale(&error) && attempt < MAX_REPLANS => {}
+                Err(error) => return Err(error),
+                Ok(completion) => return Ok(Done { completion, rows: !plan.plan.columns.is_empty() }),
+            }
+        }
+        unreachable!("the loop returns")
+    }
+}

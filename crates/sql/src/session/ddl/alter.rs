@@ -1,0 +1,420 @@
+//! ALTER TABLE: the table taken apart into drafts, the operations applied, the table built again, and the difference carried out as one change.
+//!
+//! Adding and dropping columns, and everything about indexes but the primary key, copies no row. A change of the primary key, of a column's type or
+//! from NULL to NOT NULL rewrites the rows with the conversions of an INSERT in strict mode; a row that does not fit ends the
+//! statement and nothing has changed.
+
+use super::columns::{self, ColumnDraft, DefaultDraft};
+use super::drop;
+use super::keys;
+use super::options;
+use super::table::TableDraft;
+use crate::expr::{self, Context};
+use crate::parse::statement::{AlterOperation, ColumnPosition, TableName};
+use crate::session::session::Session;
+use crate::session::users::Privileges;
+use crate::session::{charset, errors, system};
+use rauk_node::TableHandle;
+use rauk_types::error::codes;
+use rauk_types::result::Completion;
+use rauk_types::{Column, ColumnDefault, DataType, IndexKind, KeyPart, MysqlError, TableSchema, TypeKind, Value};
+
+impl Session {
+    pub(crate) async fn alter_table(
+        &mut self,
+        table: &TableName,
+        operations: &[AlterOperation],
+    ) -> Result<Completion, MysqlError> {
+        let (database, name) = self.qualified(table)?;
+        system::refuse_change(&database, &self.account)?;
+        self.require_table("ALTER", &database, &name, Privileges::ALTER)?;
+        let table = self.stored_table(&database, &name)?;
+        self.commit_implicitly().await?;
+
+        let mut draft = TableDraft::of(table.schema());
+        let mut rename = None;
+        let mut auto_increment = None;
+        for operation in operations {
+            match operation {
+                AlterOperation::RenameTable(to) => {
+                    let to = self.qualified(to)?;
+                    super::table::check_table_name(&to.1)?;
+                    self.database_collation(&to.0)?;
+                    self.require_table("CREATE", &to.0, &to.1, Privileges::CREATE.with(Privileges::INSERT))?;
+                    self.require_table("DROP", &database, &name, Privileges::DROP)?;
+                    if to != (database.clone(), name.clone()) {
+                        if self.table_exists(&to.0, &to.1) {
+                            return Err(errors::table_exists(&to.1));
+                        }
+                        rename = Some(to);
+                    }
+                }
+                AlterOperation::Option { name: option, value } if option == "AUTO_INCREMENT" => {
+                    auto_increment = value.parse().ok();
+                }
+                other => self.apply(&mut draft, other)?,
+            }
+        }
+        let completion = self.change_table(&table, draft).await?;
+        self.start_auto_increment(&database, &name, auto_increment)?;
+        if let Some(to) = rename {
+            self.engine.database.rename_tables(&[((database, name), to)], self.settings.metadata_wait).await?;
+        }
+        Ok(completion)
+    }
+
+    fn apply(&mut self, draft: &mut TableDraft, operation: &AlterOperation) -> Result<(), MysqlError> {
+        let table = draft.name.clone();
+        let unknown =
+            |column: &str| MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{column}' in '{table}'"));
+        match operation {
+            AlterOperation::AddColumn { column, position, if_not_exists } => {
+                if *if_not_exists && draft.column(&column.name.value).is_some() {
+                    let message = format!("Duplicate column name '{}'", column.name.value);
+                    self.note(codes::DUP_FIELDNAME, message);
+                    return Ok(());
+                }
+                let new = columns::draft(column, draft.collation, &mut self.context)?;
+                insert_at(draft, new, position, draft.columns.len(), &unknown)
+            }
+            AlterOperation::DropColumn { name, if_exists } => {
+                let Some(at) = draft.column(name) else {
+                    if *if_exists {
+                        let error = drop::missing(name);
+                        self.note(error.code, error.message);
+                        return Ok(());
+                    }
+                    return Err(drop::missing(name));
+                };
+                if draft.columns.len() == 1 {
+                    return Err(MysqlError::new(
+                        codes::CANT_REMOVE_ALL_FIELDS,
+                        "You can't delete all columns with ALTER TABLE; use DROP TABLE instead",
+                    ));
+                }
+                let name = draft.columns.remove(at).name;
+                for index in &mut draft.indexes {
+                    index.parts.retain(|p| !p.column.eq_ignore_ascii_case(&name));
+                }
+                draft.indexes.retain(|i| !i.parts.is_empty());
+                if let Some(names) = &mut draft.distribution {
+                    if names.iter().any(|n| n.eq_ignore_ascii_case(&name)) {
+                        return Err(MysqlError::new(
+                            3855,
+                            format!(
+                                "Column '{name}' has a partitioning function dependency and cannot be dropped or renamed."
+                            ),
+                        ));
+                    }
+                }
+                Ok(())
+            }
+            AlterOperation::ModifyColumn { column, position } => {
+                self.redefine(draft, &column.name.value.clone(), column, position, &unknown)
+            }
+            AlterOperation::ChangeColumn { old, column, position } => {
+                self.redefine(draft, old, column, position, &unknown)
+            }
+            AlterOperation::RenameColumn { old, new } => {
+                let at = draft.column(old).ok_or_else(|| unknown(old))?;
+                super::check_identifier(new)?;
+                rename_column(draft, at, new);
+                Ok(())
+            }
+            AlterOperation::SetDefault { column, value } => {
+                let at = draft.column(column).ok_or_else(|| unknown(column))?;
+                draft.columns[at].default = match value {
+                    Some(value) => columns::default_value(value, &draft.columns[at], &mut self.context)?,
+                    // DROP DEFAULT of a nullable column leaves none at all in MySQL; here it leaves NULL.
+                    None => DefaultDraft::NotGiven,
+                };
+                Ok(())
+            }
+            AlterOperation::AddConstraint(constraint) => {
+                draft.indexes.push(keys::draft(constraint)?);
+                Ok(())
+            }
+            AlterOperation::DropIndex(name) => drop::remove_index(&mut draft.indexes, name),
+            AlterOperation::DropPrimaryKey => drop::remove_index(&mut draft.indexes, "PRIMARY"),
+            AlterOperation::RenameIndex { old, new } => {
+                let missing = || {
+                    MysqlError::new(codes::KEY_DOES_NOT_EXITS, format!("Key '{old}' doesn't exist in table '{table}'"))
+                };
+                let index = draft
+                    .indexes
+                    .iter_mut()
+                    .find(|i| {
+                        i.kind != IndexKind::Primary && i.name.as_deref().is_some_and(|n| n.eq_ignore_ascii_case(old))
+                    })
+                    .ok_or_else(missing)?;
+                index.name = Some(new.clone());
+                Ok(())
+            }
+            AlterOperation::Option { name, value } if name.starts_with("CONVERT TO ") => {
+                let collation = if name == "CONVERT TO COLLATE" {
+                    charset::resolve(None, Some(value), draft.collation)?
+                } else {
+                    charset::resolve(Some(value), None, draft.collation)?
+                };
+                draft.collation = collation;
+                for column in draft.columns.iter_mut().filter(|c| c.ty.is_text() && c.ty.kind != TypeKind::Json) {
+                    column.ty.collation = collation;
+                }
+                Ok(())
+            }
+            AlterOperation::Option { name, value } => {
+                let options = options::read(&[(name.clone(), value.clone())], &draft.name, &mut self.context)?;
+                draft.collation = options.collation.unwrap_or(draft.collation);
+                if let Some(comment) = options.comment {
+                    draft.comment = comment;
+                }
+                Ok(())
+            }
+            AlterOperation::Nothing => Ok(()),
+            AlterOperation::RenameTable(_) => unreachable!("the caller keeps renames for the end"),
+        }
+    }
+
+    /// MODIFY and CHANGE: the column keeps its id and its place unless a new one is given.
+    fn redefine(
+        &mut self,
+        draft: &mut TableDraft,
+        old: &str,
+        definition: &sqlparser::ast::ColumnDef,
+        position: &ColumnPosition,
+        unknown: &dyn Fn(&str) -> MysqlError,
+    ) -> Result<(), MysqlError> {
+        let at = draft.column(old).ok_or_else(|| unknown(old))?;
+        let mut new = columns::draft(definition, draft.collation, &mut self.context)?;
+        let kept = &draft.columns[at];
+        new.id = kept.id;
+        new.initial = kept.initial.clone();
+        if !new.name.eq_ignore_ascii_case(&kept.name) || new.name != kept.name {
+            rename_column(draft, at, &new.name.clone());
+        }
+        // A prefix that is not shorter than the column any more is no prefix.
+        if !new.ty.is_lob() && (new.ty.is_text() || new.ty.is_bytes()) {
+            for part in draft.indexes.iter_mut().flat_map(|i| &mut i.parts) {
+                if part.column.eq_ignore_ascii_case(&new.name)
+                    && part.prefix.is_some_and(|p| p >= u64::from(new.ty.length))
+                {
+                    part.prefix = None;
+                }
+            }
+        }
+        if *position == ColumnPosition::Last {
+            draft.columns[at] = new;
+            return Ok(());
+        }
+        draft.columns.remove(at);
+        insert_at(draft, new, position, at, unknown)
+    }
+
+    /// Makes a stored table what the draft says.
+    pub(crate) async fn change_table(
+        &mut self,
+        table: &TableHandle,
+        draft: TableDraft,
+    ) -> Result<Completion, MysqlError> {
+        let old = table.schema().clone();
+        let hidden = old.hidden_key.then(|| old.columns[old.columns.len() - 1].id);
+        let mut new = draft.build(hidden)?;
+        new.id = old.id;
+        new.version = old.version;
+        new.layouts = old.layouts.clone();
+        for column in &mut new.columns {
+            if old.columns.iter().all(|c| c.id != column.id) {
+                column.initial = initial_value(column, &mut self.context)?;
+            }
+        }
+        renumber_changed_indexes(&old, &mut new);
+        let info = "Records: 0  Duplicates: 0  Warnings: 0".to_string();
+        if !needs_rewrite(&old, &new) {
+            self.engine.database.alter_table(table, new, self.settings.metadata_wait).await?;
+            return Ok(Completion { info, ..Completion::default() });
+        }
+        let rows = self.rewrite_table(table, &old, new).await?;
+        let info = format!("Records: {rows}  Duplicates: 0  Warnings: 0");
+        Ok(Completion { affected_rows: rows, info, ..Completion::default() })
+    }
+}
+
+fn insert_at(
+    draft: &mut TableDraft,
+    column: ColumnDraft,
+    position: &ColumnPosition,
+    last: usize,
+    unknown: &dyn Fn(&str) -> MysqlError,
+) -> Result<(), MysqlError> {
+    let at = match position {
+        ColumnPosition::Last => last,
+        ColumnPosition::First => 0,
+        ColumnPosition::After(name) => draft.column(name).ok_or_else(|| unknown(name))? + 1,
+    };
+    draft.columns.insert(at, column);
+    Ok(())
+}
+
+/// Keys and distribution follow the new name.
+fn rename_column(draft: &mut TableDraft, at: usize, new: &str) {
+    let old = std::mem::replace(&mut draft.columns[at].name, new.to_string());
+    let parts = draft.indexes.iter_mut().flat_map(|i| &mut i.parts).map(|p| &mut p.column);
+    for name in parts.chain(draft.distribution.iter_mut().flatten()) {
+        if name.eq_ignore_ascii_case(&old) {
+            *name = new.to_string();
+        }
+    }
+}
+
+/// What rows written before the column was there have in it.
+fn initial_value(column: &Column, context: &mut Context) -> Result<Value, MysqlError> {
+    match &column.default {
+        ColumnDefault::Value(value) => Ok(value.clone()),
+        ColumnDefault::None if column.name == rauk_types::schema::HIDDEN_KEY_COLUMN => Ok(Value::Null),
+        ColumnDefault::None => columns::implicit_value(column, context),
+        ColumnDefault::Now => {
+            let ty = DataType { scale: 6, ..DataType::new(TypeKind::Timestamp) };
+            expr::convert_for_column(Value::Timestamp(context.now_micros), &ty, column, 1, context)
+        }
+    }
+}
+
+/// A key part without its position, which moves when columns do, and without a length that does not show in the key.
+fn key_parts(schema: &TableSchema, index: &rauk_types::IndexSchema) -> Vec<(rauk_types::ColumnId, KeyPart)> {
+    let bare = |part: KeyPart| {
+        let variable = matches!(part.ty.kind, TypeKind::VarChar | TypeKind::VarBinary | TypeKind::Char);
+        let length = if variable || part.ty.is_integer() { 0 } else { part.ty.length };
+        KeyPart { column: 0, ty: DataType { length, ..part.ty }, ..part }
+    };
+    schema.key_def(index).parts.into_iter().map(|p| (schema.columns[p.column].id, bare(p))).collect()
+}
+
+/// An index whose keys are encoded in another way than before is another index.
+fn renumber_changed_indexes(old: &TableSchema, new: &mut TableSchema) {
+    let mut next = old.indexes.iter().chain(&new.indexes).map(|i| i.id.0 + 1).max().unwrap_or(1);
+    let changed: Vec<bool> = new
+        .indexes
+        .iter()
+        .map(|index| match old.index(index.id) {
+            Some(before) if index.kind != IndexKind::Primary => {
+                key_parts(old, before) != key_parts(new, index) || before.hash_only != index.hash_only
+            }
+            _ => false,
+        })
+        .collect();
+    for (index, changed) in new.indexes.iter_mut().zip(changed) {
+        if changed {
+            index.id = rauk_types::IndexId(next);
+            index.entry_table = None;
+            next += 1;
+        }
+    }
+}
+
+/// Whether rows as they are stored can be read as the new type: the same family, and at least as wide.
+fn reads_as(old: &DataType, new: &DataType) -> bool {
+    use TypeKind::*;
+    if old.kind != new.kind {
+        let rank = |kind| match kind {
+            TinyText => Some((0, 0)),
+            Text => Some((0, 1)),
+            MediumText => Some((0, 2)),
+            LongText => Some((0, 3)),
+            TinyBlob => Some((1, 0)),
+            Blob => Some((1, 1)),
+            MediumBlob => Some((1, 2)),
+            LongBlob => Some((1, 3)),
+            _ => None,
+        };
+        return match (rank(old.kind), rank(new.kind)) {
+            (Some((family, from)), Some((other, to))) => {
+                family == other && from <= to && old.collation == new.collation
+            }
+            _ => false,
+        };
+    }
+    match old.kind {
+        VarChar | VarBinary | Char => old.collation == new.collation && old.length <= new.length,
+        TinyInt => old.unsigned == new.unsigned,
+        Float | Double => {
+            old.unsigned == new.unsigned
+                && (new.scale == 31 || (old.scale, old.precision) == (new.scale, new.precision))
+        }
+        _ => old == new,
+    }
+}
+
+fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
+    let distribution = |schema: &TableSchema| -> Vec<_> {
+        schema.distribution.iter().map(|&at| (schema.columns[at].id, schema.columns[at].ty.collation)).collect()
+    };
+    if key_parts(old, old.primary()) != key_parts(new, new.primary()) || distribution(old) != distribution(new) {
+        return true;
+    }
+    let numbered = new.auto_increment.map(|at| new.columns[at].id);
+    new.columns.iter().any(|column| match old.columns.iter().find(|c| c.id == column.id) {
+        Some(before) => !reads_as(&before.ty, &column.ty) || (before.nullable && !column.nullable),
+        // Rows that are there must be numbered.
+        None => numbered == Some(column.id),
+    })
+}
+
+impl Session {
+    /// Writes all rows anew under the new definition; gives how many.
+    async fn rewrite_table(
+        &mut self,
+        table: &TableHandle,
+        old: &TableSchema,
+        new: TableSchema,
+    ) -> Result<u64, MysqlError> {
+        // Where each new column's value comes from, and the type it has there.
+        let sources: Vec<Option<(usize, DataType)>> = new
+            .columns
+            .iter()
+            .map(|column| old.columns.iter().position(|c| c.id == column.id).map(|at| (at, old.columns[at].ty)))
+            .collect();
+        let numbered = new.auto_increment.filter(|&at| sources[at].is_none());
+        let columns = new.columns.clone();
+        let strict = self.settings.sql_mode.strict;
+        let database = self.engine.database.clone();
+        let context = &mut self.context;
+        let before = std::mem::replace(&mut context.strict_statement, strict);
+        let mut row_number = 0;
+        let mut convert = |row: &[Value]| -> Result<Vec<Value>, MysqlError> {
+            row_number += 1;
+            let mut out = Vec::with_capacity(columns.len());
+            for (at, column) in columns.iter().enumerate() {
+                let value = match sources[at] {
+                    None if numbered == Some(at) => expr::convert_for_column(
+                        Value::UInt(row_number),
+                        &DataType::BIGINT_UNSIGNED,
+                        column,
+                        row_number,
+                        context,
+                    )?,
+                    None => column.initial.clone(),
+                    Some((from, _)) if row[from].is_null() && !column.nullable => {
+                        if strict {
+                            return Err(MysqlError::new(1138, "Invalid use of NULL value"));
+                        }
+                        let message = format!("Data truncated for column '{}' at row {row_number}", column.name);
+                        context.warn(codes::WARN_DATA_TRUNCATED, message);
+                        columns::implicit_value(column, context)?
+                    }
+                    Some((from, ty)) if ty == column.ty => row[from].clone(),
+                    Some((from, ty)) => expr::convert_for_column(row[from].clone(), &ty, column, row_number, context)?,
+                };
+                out.push(value);
+            }
+            Ok(out)
+        };
+        let result = database.rewrite_table(table, new, self.settings.metadata_wait, &mut convert).await;
+        self.context.strict_statement = before;
+        let rows = result?;
+        if numbered.is_some() {
+            let made = database.table(&old.database, &old.name)?;
+            database.observe_auto_increment(made.schema().id, rows)?;
+        }
+        Ok(rows)
+    }
+}

@@ -1,0 +1,310 @@
+//! Column definitions: attributes, defaults, nullability.
+//!
+//! A [`ColumnDraft`] is a column on its way into a table: what was declared, with what follows from keys still open (a primary key column is NOT NULL
+//! although nobody said so).
+
+use super::types::{self, TypeAttributes};
+use crate::expr::{self, BindContext, Columns, Context, Resolved, Scope as NameScope};
+use crate::session::errors;
+use rauk_types::error::codes;
+use rauk_types::{Collation, Column, ColumnDefault, ColumnId, DataType, MysqlError, TypeKind, Value, ValueRef};
+use sqlparser::ast;
+
+/// A column on its way into a table.
+#[derive(Clone, Debug)]
+pub struct ColumnDraft {
+    /// `None`: new.
+    pub id: Option<ColumnId>,
+    pub name: String,
+    pub ty: DataType,
+    /// As declared: `None` when nothing was said.
+    pub nullable: Option<bool>,
+    pub default: DefaultDraft,
+    pub on_update_now: bool,
+    pub auto_increment: bool,
+    pub comment: String,
+    /// Of a column that exists already: what old rows read as.
+    pub initial: Option<Value>,
+    /// A key that stood beside the column.
+    pub key: Option<InlineKey>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum DefaultDraft {
+    NotGiven,
+    Value(Value),
+    Now,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InlineKey {
+    Primary,
+    Unique,
+}
+
+/// Constants only: DEFAULT may name no column and no aggregate.
+struct NoNames;
+
+impl NameScope for NoNames {
+    fn resolve(&mut self, path: &[&str]) -> Result<Resolved, MysqlError> {
+        let name = path.join(".");
+        Err(MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{name}' in 'field list'")))
+    }
+    fn aggregate(&mut self, _: expr::Aggregate) -> Result<usize, MysqlError> {
+        Err(MysqlError::new(codes::INVALID_GROUP_FUNC_USE, "Invalid use of group function"))
+    }
+    fn inserted_value(&mut self, column: &str) -> Result<Resolved, MysqlError> {
+        self.resolve(&[column])
+    }
+    fn default_value(&mut self, column: &[&str]) -> Result<expr::Expr, MysqlError> {
+        self.resolve(column).map(|_| unreachable!("no name resolves"))
+    }
+}
+
+impl Columns for NoNames {
+    fn column(&self, _: usize, _: usize) -> ValueRef<'_> {
+        ValueRef::Null
+    }
+}
+
+/// The value and type of an expression without names.
+pub fn evaluate(
+    e: &ast::Expr,
+    bind_context: &BindContext,
+    context: &mut Context,
+) -> Result<(Value, DataType), MysqlError> {
+    let bound = expr::bind(e, &mut NoNames, bind_context)?;
+    Ok((bound.eval(&NoNames, context)?, bound.ty))
+}
+
+fn invalid_default(name: &str) -> MysqlError {
+    MysqlError::new(codes::INVALID_DEFAULT, format!("Invalid default value for '{name}'"))
+}
+
+/// `CURRENT_TIMESTAMP`, `NOW(3)`, `LOCALTIME`, …: the digits that are asked for.
+pub fn current_timestamp(e: &ast::Expr) -> Option<u8> {
+    let is_now = |name: &str| {
+        ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"].iter().any(|n| n.eq_ignore_ascii_case(name))
+    };
+    match e {
+        ast::Expr::Identifier(name) if name.quote_style.is_none() && is_now(&name.value) => Some(0),
+        ast::Expr::Function(call) if is_now(&call.name.to_string()) => match &call.args {
+            ast::FunctionArguments::None => Some(0),
+            ast::FunctionArguments::List(list) => match list.args.as_slice() {
+                [] => Some(0),
+                [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(digits))] => digits.to_string().parse().ok(),
+                _ => None,
+            },
+            ast::FunctionArguments::Subquery(_) => None,
+        },
+        ast::Expr::Nested(inner) => current_timestamp(inner),
+        _ => None,
+    }
+}
+
+/// Reads one column definition. `inherited` is the table's collation.
+pub fn draft(
+    definition: &ast::ColumnDef,
+    inherited: Collation,
+    context: &mut Context,
+) -> Result<ColumnDraft, MysqlError> {
+    let name = definition.name.value.clone();
+    super::check_identifier(&name)?;
+    if name.is_empty() || name.ends_with(' ') {
+        return Err(MysqlError::new(1166, format!("Incorrect column name '{name}'")));
+    }
+    let mut attributes = TypeAttributes { inherited, strict: context.sql_mode.strict, ..TypeAttributes::default() };
+    let (charset_text, collation_text);
+    let find =
+        |wanted: fn(&ast::ColumnOption) -> Option<String>| definition.options.iter().find_map(|o| wanted(&o.option));
+    charset_text = find(|o| match o {
+        ast::ColumnOption::CharacterSet(name) => Some(plain_name(name)),
+        _ => None,
+    });
+    collation_text = find(|o| match o {
+        ast::ColumnOption::Collation(name) => Some(plain_name(name)),
+        _ => None,
+    });
+    attributes.charset = charset_text.as_deref();
+    attributes.collation = collation_text.as_deref();
+
+    let mut nullable = None;
+    let mut default = None;
+    let mut on_update = None;
+    let mut auto_increment = false;
+    let mut comment = String::new();
+    let mut key = None;
+    for option in &definition.options {
+        match &option.option {
+            ast::ColumnOption::Null => nullable = Some(true),
+            ast::ColumnOption::NotNull => nullable = Some(false),
+            ast::ColumnOption::Default(value) => default = Some(value),
+            ast::ColumnOption::PrimaryKey(_) => key = Some(InlineKey::Primary),
+            // PRIMARY KEY UNIQUE is the primary key.
+            ast::ColumnOption::Unique(_) => key = key.or(Some(InlineKey::Unique)),
+            ast::ColumnOption::Comment(text) => comment = text.clone(),
+            ast::ColumnOption::OnUpdate(value) => on_update = Some(value),
+            ast::ColumnOption::CharacterSet(_) | ast::ColumnOption::Collation(_) => {}
+            ast::ColumnOption::DialectSpecific(_) => auto_increment = true,
+            ast::ColumnOption::ForeignKey(_) => {
+                // MySQL reads REFERENCES beside a column and ignores it.
+            }
+            ast::ColumnOption::Check(_) => return Err(errors::not_supported("CHECK constraints")),
+            ast::ColumnOption::Generated { .. } => return Err(errors::not_supported("generated columns")),
+            ast::ColumnOption::Invisible => return Err(errors::not_supported("INVISIBLE columns")),
+            other => return Err(errors::not_supported(&other.to_string())),
+        }
+    }
+    if comment.chars().count() > 1024 {
+        return Err(MysqlError::new(1629, format!("Comment for field '{name}' is too long (max = 1024)")));
+    }
+    let ty = types::convert(&definition.data_type, &name, &attributes)?;
+    let mut draft = ColumnDraft {
+        id: None,
+        name,
+        ty,
+        nullable,
+        default: DefaultDraft::NotGiven,
+        on_update_now: false,
+        auto_increment,
+        comment,
+        initial: None,
+        key,
+    };
+    if let Some(value) = on_update {
+        let fits = matches!(ty.kind, TypeKind::DateTime | TypeKind::Timestamp);
+        if !fits || current_timestamp(value) != Some(ty.scale) {
+            let message = format!("Invalid ON UPDATE clause for '{}' column", draft.name);
+            return Err(MysqlError::new(1294, message));
+        }
+        draft.on_update_now = true;
+    }
+    if auto_increment {
+        let numeric = ty.is_integer() || matches!(ty.kind, TypeKind::Float | TypeKind::Double);
+        if !numeric {
+            let message = format!("Incorrect column specifier for column '{}'", draft.name);
+            return Err(MysqlError::new(1063, message));
+        }
+        if !ty.is_integer() {
+            return Err(errors::not_supported("AUTO_INCREMENT on a floating-point column"));
+        }
+        if default.is_some() {
+            return Err(invalid_default(&draft.name));
+        }
+    }
+    if let Some(value) = default {
+        draft.default = default_value(value, &draft, context)?;
+    }
+    Ok(draft)
+}
+
+fn plain_name(name: &ast::ObjectName) -> String {
+    name.to_string().trim_matches(|c| matches!(c, '`' | '\'' | '"')).to_string()
+}
+
+/// DEFAULT's value for a column, converted to its type. Errors: 1067, 1101, 1235 for expressions that change from row to row.
+pub fn default_value(
+    value: &ast::Expr,
+    column: &ColumnDraft,
+    context: &mut Context,
+) -> Result<DefaultDraft, MysqlError> {
+    if let Some(digits) = current_timestamp(value) {
+        let fits = matches!(column.ty.kind, TypeKind::DateTime | TypeKind::Timestamp);
+        if !fits || digits != column.ty.scale {
+            return Err(invalid_default(&column.name));
+        }
+        return Ok(DefaultDraft::Now);
+    }
+    let is_expression = matches!(value, ast::Expr::Nested(_));
+    let bind_context =
+        BindContext { collation: context.collation, sql_mode: context.sql_mode, ..BindContext::default() };
+    let bound = expr::bind(value, &mut NoNames, &bind_context).map_err(|e| match e.code {
+        codes::BAD_FIELD if is_expression => errors::not_supported("DEFAULT with an expression over columns"),
+        codes::BAD_FIELD => invalid_default(&column.name),
+        _ => e,
+    })?;
+    if !bound.is_constant() {
+        return Err(errors::not_supported("DEFAULT with an expression that changes"));
+    }
+    let evaluated = bound.eval(&NoNames, context).map_err(|_| invalid_default(&column.name))?;
+    if evaluated.is_null() {
+        if column.nullable == Some(false) {
+            return Err(invalid_default(&column.name));
+        }
+        return Ok(DefaultDraft::Value(Value::Null));
+    }
+    if column.ty.is_lob() && !is_expression {
+        let message = format!("BLOB, TEXT, GEOMETRY or JSON column '{}' can't have a default value", column.name);
+        return Err(MysqlError::new(codes::BLOB_CANT_HAVE_DEFAULT, message));
+    }
+    // A default that does not fit is refused in every sql_mode.
+    let warnings = context.warnings.len();
+    let counted = context.warning_count;
+    let strict = std::mem::replace(&mut context.strict_statement, true);
+    let target = finish(column, true, None);
+    let converted = expr::convert_for_column(evaluated, &bound.ty, &target, 1, context);
+    context.strict_statement = strict;
+    let noted = context.warnings.len() > warnings;
+    context.warnings.truncate(warnings);
+    context.warning_count = counted;
+    match converted {
+        Ok(value) if !noted || !context.sql_mode.strict || column.ty.is_numeric() => Ok(DefaultDraft::Value(value)),
+        _ => Err(invalid_default(&column.name)),
+    }
+}
+
+/// The column as the table has it. `id` may be set later.
+pub fn finish(draft: &ColumnDraft, nullable: bool, id: Option<ColumnId>) -> Column {
+    let default = match &draft.default {
+        DefaultDraft::Value(value) => ColumnDefault::Value(value.clone()),
+        DefaultDraft::Now => ColumnDefault::Now,
+        DefaultDraft::NotGiven if nullable => ColumnDefault::Value(Value::Null),
+        DefaultDraft::NotGiven => ColumnDefault::None,
+    };
+    Column {
+        id: id.or(draft.id).unwrap_or(ColumnId(0)),
+        name: draft.name.clone(),
+        ty: draft.ty,
+        nullable,
+        default,
+        on_update_now: draft.on_update_now,
+        comment: draft.comment.clone(),
+        initial: draft.initial.clone().unwrap_or_default(),
+    }
+}
+
+/// The value of a type that stands for "nothing given": what ADD COLUMN … NOT NULL without a default puts into old rows.
+pub fn implicit_value(column: &Column, context: &mut Context) -> Result<Value, MysqlError> {
+    let ty = &column.ty;
+    Ok(match ty.kind {
+        TypeKind::Null => Value::Null,
+        _ if ty.is_integer() => {
+            if ty.unsigned {
+                Value::UInt(0)
+            } else {
+                Value::Int(0)
+            }
+        }
+        TypeKind::Float | TypeKind::Double => Value::Double(0.0),
+        TypeKind::Json => Value::Str("null".to_string()),
+        _ if ty.is_text() => Value::Str(String::new()),
+        TypeKind::Binary => Value::Bytes(vec![0; ty.length as usize]),
+        _ if ty.is_bytes() => Value::Bytes(Vec::new()),
+        TypeKind::Timestamp => Value::Timestamp(0),
+        _ => {
+            // Zero dates and a zero DECIMAL: by way of the conversion that knows their form; sql_mode does not forbid them here.
+            let mode = context.sql_mode;
+            context.sql_mode.no_zero_date = false;
+            context.sql_mode.no_zero_in_date = false;
+            let converted = if ty.kind == TypeKind::Decimal {
+                expr::convert_for_column(Value::Int(0), &DataType::BIGINT, column, 1, context)
+            } else {
+                let text = if ty.kind == TypeKind::Time { "00:00:00" } else { "0000-00-00" };
+                let from = DataType::varchar(10, Collation::Utf8mb4Bin);
+                expr::convert_for_column(Value::from(text), &from, column, 1, context)
+            };
+            context.sql_mode = mode;
+            converted?
+        }
+    })
+}

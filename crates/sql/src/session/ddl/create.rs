@@ -1,0 +1,241 @@
+//! CREATE DATABASE, CREATE TABLE (with a definition, LIKE a table, or AS a query), CREATE INDEX.
+
+use super::columns;
+use super::keys::{self, IndexDraft};
+use super::options;
+use super::table::{self, TableDraft};
+use crate::parse::statement::{CreateIndex, CreateTable, Statement};
+use crate::plan;
+use crate::session::errors;
+use crate::session::session::Session;
+use crate::session::users::Privileges;
+use crate::session::{charset, system};
+use rauk_types::error::codes;
+use rauk_types::result::{Completion, ResultColumn};
+use rauk_types::{Collation, DataType, IndexKind, MysqlError, TypeKind};
+use sqlparser::ast;
+
+impl Session {
+    pub(crate) async fn create_database(
+        &mut self,
+        name: &str,
+        if_not_exists: bool,
+        charset_name: Option<&str>,
+        collation_name: Option<&str>,
+    ) -> Result<Completion, MysqlError> {
+        table::check_database_name(name)?;
+        self.require_database(name, Privileges::CREATE)?;
+        let server = self.collation_server();
+        let collation = charset::resolve(charset_name, collation_name, server)?;
+        self.commit_implicitly().await?;
+        let exists = system::is_system(name) || self.engine.database.database_collation(name).is_some();
+        if exists {
+            let message = format!("Can't create database '{name}'; database exists");
+            if if_not_exists {
+                self.note(codes::DB_CREATE_EXISTS, message);
+                return Ok(Completion { affected_rows: 1, ..Completion::default() });
+            }
+            return Err(MysqlError::new(codes::DB_CREATE_EXISTS, message));
+        }
+        self.engine.database.create_database(name, collation).await?;
+        Ok(Completion { affected_rows: 1, ..Completion::default() })
+    }
+
+    /// The collation of databases that declare none.
+    fn collation_server(&self) -> Collation {
+        match self.variables.by_name("collation_server") {
+            rauk_types::Value::Str(name) => Collation::from_name(&name).unwrap_or_default(),
+            _ => Collation::DEFAULT,
+        }
+    }
+
+    /// Whether a stored table of this name is there.
+    pub(crate) fn table_exists(&self, database: &str, name: &str) -> bool {
+        self.engine.database.table(database, name).is_ok()
+    }
+
+    /// The collation of a database; 1049.
+    pub(crate) fn database_collation(&self, database: &str) -> Result<Collation, MysqlError> {
+        self.engine.database.database_collation(database).ok_or_else(|| errors::unknown_database(database))
+    }
+
+    pub(crate) async fn create_table(&mut self, statement: &CreateTable) -> Result<Completion, MysqlError> {
+        if statement.temporary {
+            return Err(errors::not_supported("CREATE TEMPORARY TABLE"));
+        }
+        let (database, name) = self.qualified(&statement.name)?;
+        system::refuse_change(&database, &self.account)?;
+        self.require_table("CREATE", &database, &name, Privileges::CREATE)?;
+        table::check_table_name(&name)?;
+        let inherited = self.database_collation(&database)?;
+        if let Some(like) = &statement.like {
+            let (from_database, from_name) = self.qualified(like)?;
+            self.require_table("SELECT", &from_database, &from_name, Privileges::SELECT)?;
+        }
+        self.commit_implicitly().await?;
+        if self.table_exists(&database, &name) {
+            if statement.if_not_exists {
+                self.note(codes::TABLE_EXISTS, format!("Table '{name}' already exists"));
+                return Ok(Completion::default());
+            }
+            return Err(errors::table_exists(&name));
+        }
+        if let Some(like) = &statement.like {
+            let (from_database, from_name) = self.qualified(like)?;
+            let source = self.stored_table(&from_database, &from_name)?;
+            let mut draft = TableDraft::of(source.schema());
+            draft.database = database;
+            draft.name = name;
+            forget_ids(&mut draft);
+            self.engine.database.create_table(draft.build(None)?).await?;
+            return Ok(Completion::default());
+        }
+        let options = options::read(&statement.options, &name, &mut self.context)?;
+        let collation = options.collation.unwrap_or(inherited);
+        let mut draft = TableDraft::new(&database, &name, collation);
+        draft.comment = options.comment.unwrap_or_default();
+        for definition in &statement.columns {
+            draft.columns.push(columns::draft(definition, collation, &mut self.context)?);
+        }
+        for constraint in &statement.constraints {
+            draft.indexes.push(keys::draft(constraint)?);
+        }
+        if let Some(partitioning) = &statement.partition_by {
+            draft.partition_by(partitioning)?;
+        }
+        match &statement.query {
+            None => {
+                let schema = draft.build(None)?;
+                self.engine.database.create_table(schema).await?;
+                self.start_auto_increment(&database, &name, options.auto_increment)?;
+                Ok(Completion::default())
+            }
+            Some(query) => self.create_table_as(draft, query, options.auto_increment).await,
+        }
+    }
+
+    /// AUTO_INCREMENT = n: the next number given is n.
+    pub(crate) fn start_auto_increment(
+        &self,
+        database: &str,
+        name: &str,
+        start: Option<u64>,
+    ) -> Result<(), MysqlError> {
+        let Some(above) = start.and_then(|n| n.checked_sub(1)).filter(|n| *n > 0) else { return Ok(()) };
+        let table = self.engine.database.table(database, name)?;
+        if table.schema().auto_increment.is_some() {
+            self.engine.database.observe_auto_increment(table.schema().id, above)?;
+        }
+        Ok(())
+    }
+
+    /// Declared columns first, then those of the query; a query's column of a declared one's name fills it. The table is dropped again when the rows
+    /// cannot be written.
+    async fn create_table_as(
+        &mut self,
+        mut draft: TableDraft,
+        query: &ast::Query,
+        auto_increment: Option<u64>,
+    ) -> Result<Completion, MysqlError> {
+        let select = Statement::Query(Box::new(query.clone()));
+        let columns = {
+            let lookup = self.lookup();
+            plan::plan(&select, &lookup, &self.bind_context(Vec::new()))?.columns
+        };
+        let mut names = Vec::with_capacity(columns.len());
+        for column in &columns {
+            names.push(column.name.clone());
+            if draft.column(&column.name).is_none() {
+                draft.columns.push(of_result(column));
+            }
+        }
+        let (database, name) = (draft.database.clone(), draft.name.clone());
+        let schema = draft.build(None)?;
+        self.engine.database.create_table(schema).await?;
+        let filled = async {
+            self.start_auto_increment(&database, &name, auto_increment)?;
+            let quoted: Vec<String> = names.iter().map(|n| quote(n)).collect();
+            let text = format!("INSERT INTO {}.{} ({}) VALUES (1)", quote(&database), quote(&name), quoted.join(","));
+            let Statement::Insert(mut insert) = self.parse_one(&text)? else {
+                unreachable!("an INSERT parses as an INSERT")
+            };
+            insert.source = Some(Box::new(query.clone()));
+            self.run_insert(&Statement::Insert(insert)).await
+        };
+        match filled.await {
+            Ok(completion) => Ok(completion),
+            Err(error) => {
+                self.engine.database.drop_table(&database, &name, self.settings.metadata_wait).await?;
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) async fn create_index(&mut self, statement: &CreateIndex) -> Result<Completion, MysqlError> {
+        let (database, name) = self.qualified(&statement.table)?;
+        system::refuse_change(&database, &self.account)?;
+        self.require_table("INDEX", &database, &name, Privileges::INDEX)?;
+        let table = self.stored_table(&database, &name)?;
+        if statement.if_not_exists && table.schema().index_by_name(&statement.name).is_some() {
+            self.note(codes::DUP_KEYNAME, format!("Duplicate key name '{}'", statement.name));
+            return Ok(Completion::default());
+        }
+        self.commit_implicitly().await?;
+        let mut draft = TableDraft::of(table.schema());
+        draft.indexes.push(IndexDraft {
+            id: None,
+            entry_table: None,
+            name: Some(statement.name.clone()),
+            kind: if statement.unique { IndexKind::Unique } else { IndexKind::Ordered },
+            parts: keys::parts(&statement.columns)?,
+            hash_only: statement.hash && statement.unique,
+            comment: String::new(),
+        });
+        self.change_table(&table, draft).await
+    }
+}
+
+/// As for a new table.
+fn forget_ids(draft: &mut TableDraft) {
+    for column in &mut draft.columns {
+        column.id = None;
+        column.initial = None;
+    }
+    for index in &mut draft.indexes {
+        index.id = None;
+        index.entry_table = None;
+    }
+    draft.next_column_id = 0;
+    draft.next_index_id = 1;
+}
+
+/// A column that holds what a query gives.
+fn of_result(column: &ResultColumn) -> columns::ColumnDraft {
+    let mut ty = column.ty;
+    match ty.kind {
+        TypeKind::Null => ty = DataType { length: 0, ..DataType::new(TypeKind::Binary) },
+        TypeKind::VarChar if ty.length > 16_383 => {
+            ty = DataType { collation: ty.collation, ..DataType::new(TypeKind::LongText) }
+        }
+        TypeKind::VarBinary if ty.length > 65_535 => ty = DataType::new(TypeKind::LongBlob),
+        TypeKind::VarChar if ty.collation == Collation::Binary => ty = DataType::varbinary(ty.length),
+        _ => {}
+    }
+    columns::ColumnDraft {
+        id: None,
+        name: column.name.clone(),
+        ty,
+        nullable: Some(column.nullable),
+        default: columns::DefaultDraft::NotGiven,
+        on_update_now: false,
+        auto_increment: false,
+        comment: String::new(),
+        initial: None,
+        key: None,
+    }
+}
+
+/// A name in backquotes.
+pub fn quote(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}

@@ -1,0 +1,299 @@
+//! Keys: from definitions to checked index schemas.
+//!
+//! Errors: 1059, 1060, 1061, 1068, 1069, 1070, 1071, 1072, 1089, 1170, 1171, 1280, 1391, 3152.
+
+use super::columns::ColumnDraft;
+use super::types;
+use crate::session::errors;
+use rauk_types::error::codes;
+use rauk_types::schema::{MAX_INDEXES, MAX_KEY_BYTES, MAX_KEY_PARTS};
+use rauk_types::{IndexId, IndexKind, IndexPart, IndexSchema, MysqlError, TableId, TypeKind};
+use sqlparser::ast;
+
+/// A key on its way into a table; its columns are still names.
+#[derive(Clone, Debug)]
+pub struct IndexDraft {
+    /// `None`: new.
+    pub id: Option<IndexId>,
+    pub entry_table: Option<TableId>,
+    /// `None`: named after its first column.
+    pub name: Option<String>,
+    pub kind: IndexKind,
+    pub parts: Vec<PartDraft>,
+    pub hash_only: bool,
+    pub comment: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartDraft {
+    pub column: String,
+    pub prefix: Option<u64>,
+    pub descending: bool,
+}
+
+impl IndexDraft {
+    pub fn on_column(kind: IndexKind, column: &str) -> IndexDraft {
+        IndexDraft {
+            id: None,
+            entry_table: None,
+            name: None,
+            kind,
+            parts: vec![PartDraft { column: column.to_string(), prefix: None, descending: false }],
+            hash_only: false,
+            comment: String::new(),
+        }
+    }
+}
+
+/// Reads `column`, `column(10)`, `column DESC`.
+pub fn parts(columns: &[ast::IndexColumn]) -> Result<Vec<PartDraft>, MysqlError> {
+    columns
+        .iter()
+        .map(|c| {
+            let descending = c.column.options.asc == Some(false);
+            let expression = || errors::not_supported("indexes on expressions");
+            let (column, prefix) = match &c.column.expr {
+                ast::Expr::Identifier(name) => (name.value.clone(), None),
+                ast::Expr::Function(call) => {
+                    let [ast::ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else {
+                        return Err(expression());
+                    };
+                    let ast::FunctionArguments::List(list) = &call.args else { return Err(expression()) };
+                    let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(length))] = list.args.as_slice() else {
+                        return Err(expression());
+                    };
+                    let length: u64 = length.to_string().parse().map_err(|_| expression())?;
+                    (name.value.clone(), Some(length))
+                }
+                _ => return Err(expression()),
+            };
+            if prefix == Some(0) {
+                return Err(MysqlError::new(1391, format!("Key part '{column}' length cannot be 0")));
+            }
+            Ok(PartDraft { column, prefix, descending })
+        })
+        .collect()
+}
+
+fn is_hash(ty: &Option<ast::IndexType>, options: &[ast::IndexOption]) -> bool {
+    let hash = |t: &ast::IndexType| matches!(t, ast::IndexType::Hash);
+    ty.as_ref().is_some_and(hash) || options.iter().any(|o| matches!(o, ast::IndexOption::Using(t) if hash(t)))
+}
+
+fn comment(options: &[ast::IndexOption]) -> String {
+    options
+        .iter()
+        .find_map(|o| match o {
+            ast::IndexOption::Comment(text) => Some(text.clone()),
+            _ => None,
+        })
+        .unwrap_or_default()
+}
+
+/// Reads a table constraint. Error 1235 for foreign keys, CHECK, full-text and spatial keys.
+pub fn draft(constraint: &ast::TableConstraint) -> Result<IndexDraft, MysqlError> {
+    let name = |name: &Option<ast::Ident>| name.as_ref().map(|n| n.value.clone());
+    Ok(match constraint {
+        ast::TableConstraint::PrimaryKey(key) => IndexDraft {
+            id: None,
+            entry_table: None,
+            name: Some("PRIMARY".to_string()),
+            kind: IndexKind::Primary,
+            parts: parts(&key.columns)?,
+            hash_only: is_hash(&key.index_type, &key.index_options),
+            comment: comment(&key.index_options),
+        },
+        ast::TableConstraint::Unique(key) => IndexDraft {
+            id: None,
+            entry_table: None,
+            name: name(&key.index_name).or_else(|| name(&key.name)),
+            kind: IndexKind::Unique,
+            parts: parts(&key.columns)?,
+            hash_only: is_hash(&key.index_type, &key.index_options),
+            comment: comment(&key.index_options),
+        },
+        ast::TableConstraint::Index(key) => IndexDraft {
+            id: None,
+            entry_table: None,
+            name: name(&key.name),
+            kind: IndexKind::Ordered,
+            parts: parts(&key.columns)?,
+            // A key that is not unique is ordered in any case, as in InnoDB.
+            hash_only: false,
+            comment: comment(&key.index_options),
+        },
+        ast::TableConstraint::ForeignKey(_) => {
+            return Err(errors::not_supported(
+                "FOREIGN KEY constraints (Rauk would not enforce them; foreign_key_checks=0 does not change that. Leave the constraint out)",
+            ));
+        }
+        ast::TableConstraint::Check(_) => return Err(errors::not_supported("CHECK constraints")),
+        ast::TableConstraint::FulltextOrSpatial(key) => {
+            return Err(errors::not_supported(if key.fulltext { "FULLTEXT indexes" } else { "SPATIAL indexes" }));
+        }
+        other => return Err(errors::not_supported(&other.to_string())),
+    })
+}
+
+/// Gives names to keys that have none, and checks those that have.
+fn name_all(drafts: &mut [IndexDraft]) -> Result<(), MysqlError> {
+    let mut taken: Vec<String> = Vec::new();
+    for draft in drafts.iter() {
+        let Some(name) = &draft.name else { continue };
+        super::check_identifier(name)?;
+        let primary = name.eq_ignore_ascii_case("PRIMARY");
+        if primary != (draft.kind == IndexKind::Primary) || name.is_empty() || name.ends_with(' ') {
+            let message = format!("Incorrect index name '{name}'");
+            return Err(MysqlError::new(codes::WRONG_NAME_FOR_INDEX, message));
+        }
+        if taken.iter().any(|t| t.eq_ignore_ascii_case(name)) {
+            return Err(MysqlError::new(codes::DUP_KEYNAME, format!("Duplicate key name '{name}'")));
+        }
+        taken.push(name.clone());
+    }
+    for draft in drafts.iter_mut().filter(|d| d.name.is_none()) {
+        if draft.kind == IndexKind::Primary {
+            draft.name = Some("PRIMARY".to_string());
+            continue;
+        }
+        let base = &draft.parts[0].column;
+        let free =
+            |name: &str| !name.eq_ignore_ascii_case("PRIMARY") && !taken.iter().any(|t| t.eq_ignore_ascii_case(name));
+        let name = if free(base) {
+            base.clone()
+        } else {
+            (2..).map(|n| format!("{base}_{n}")).find(|n| free(n)).expect("some number is free")
+        };
+        taken.push(name.clone());
+        draft.name = Some(name);
+    }
+    Ok(())
+}
+
+fn wrong_prefix() -> MysqlError {
+    MysqlError::new(
+        codes::WRONG_SUB_KEY,
+        "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys",
+    )
+}
+
+/// One part, checked; and its bytes in MySQL's count of a key.
+fn part(draft: &PartDraft, columns: &[ColumnDraft]) -> Result<(IndexPart, u64), MysqlError> {
+    let at = columns.iter().position(|c| c.name.eq_ignore_ascii_case(&draft.column)).ok_or_else(|| {
+        MysqlError::new(
+            codes::KEY_COLUMN_DOES_NOT_EXIST,
+            format!("Key column '{}' doesn't exist in table", draft.column),
+        )
+    })?;
+    let ty = &columns[at].ty;
+    let name = &columns[at].name;
+    if ty.kind == TypeKind::Json {
+        let message =
+            format!("JSON column '{name}' supports indexing only via generated columns on a specified JSON path.");
+        return Err(MysqlError::new(3152, message));
+    }
+    let character_bytes = if ty.is_text() { 4 } else { 1 };
+    let mut prefix = None;
+    let bytes = match draft.prefix {
+        None if ty.is_lob() => {
+            let message = format!("BLOB/TEXT column '{name}' used in key specification without a key length");
+            return Err(MysqlError::new(codes::BLOB_KEY_WITHOUT_LENGTH, message));
+        }
+        None if ty.is_text() || ty.is_bytes() => u64::from(ty.length) * character_bytes,
+        None => types::row_bytes(ty),
+        Some(_) if !ty.is_text() && !ty.is_bytes() => return Err(wrong_prefix()),
+        Some(length) if !ty.is_lob() && length > u64::from(ty.length) => return Err(wrong_prefix()),
+        Some(length) => {
+            // A prefix of the whole column is no prefix.
+            if ty.is_lob() || length < u64::from(ty.length) {
+                prefix = Some(length.min(u64::from(u32::MAX)) as u32);
+            }
+            length.saturating_mul(character_bytes)
+        }
+    };
+    Ok((IndexPart { column: at, prefix, descending: draft.descending }, bytes))
+}
+
+/// All keys of a table, checked, named and in MySQL's order: the primary key, unique keys over NOT NULL columns, other unique keys, the rest. Ids are
+/// those of the drafts, or the next free ones. Columns of the primary key become NOT NULL in `columns`.
+pub fn build(
+    mut drafts: Vec<IndexDraft>,
+    columns: &mut [ColumnDraft],
+    first_free_id: u16,
+) -> Result<Vec<IndexSchema>, MysqlError> {
+    if drafts.iter().filter(|d| d.kind == IndexKind::Primary).count() > 1 {
+        return Err(MysqlError::new(codes::MULTIPLE_PRI_KEY, "Multiple primary key defined"));
+    }
+    if drafts.len() > MAX_INDEXES {
+        let message = format!("Too many keys specified; max {MAX_INDEXES} keys allowed");
+        return Err(MysqlError::new(codes::TOO_MANY_KEYS, message));
+    }
+    name_all(&mut drafts)?;
+    if let Some(primary) = drafts.iter().find(|d| d.kind == IndexKind::Primary) {
+        for part in &primary.parts {
+            let Some(column) = columns.iter_mut().find(|c| c.name.eq_ignore_ascii_case(&part.column)) else { continue };
+            if column.nullable == Some(true) {
+                return Err(MysqlError::new(
+                    codes::PRIMARY_CANT_HAVE_NULL,
+                    "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead",
+                ));
+            }
+            column.nullable = Some(false);
+            if column.default == super::columns::DefaultDraft::Value(rauk_types::Value::Null) {
+                column.default = super::columns::DefaultDraft::NotGiven;
+            }
+        }
+    }
+    let mut next_id = first_free_id;
+    let mut out = Vec::with_capacity(drafts.len());
+    for draft in drafts {
+        if draft.parts.len() > MAX_KEY_PARTS {
+            let message = format!("Too many key parts specified; max {MAX_KEY_PARTS} parts allowed");
+            return Err(MysqlError::new(codes::TOO_MANY_KEY_PARTS, message));
+        }
+        if draft.comment.chars().count() > 1024 {
+            let name = draft.name.as_deref().unwrap_or_default();
+            return Err(MysqlError::new(1688, format!("Comment for index '{name}' is too long (max = 1024)")));
+        }
+        let mut parts = Vec::with_capacity(draft.parts.len());
+        let mut bytes = 0;
+        for wanted in &draft.parts {
+            let (found, length) = part(wanted, columns)?;
+            if parts.iter().any(|p: &IndexPart| p.column == found.column) {
+                let message = format!("Duplicate column name '{}'", wanted.column);
+                return Err(MysqlError::new(codes::DUP_FIELDNAME, message));
+            }
+            parts.push(found);
+            bytes += length;
+        }
+        if bytes > MAX_KEY_BYTES as u64 {
+            let message = format!("Specified key was too long; max key length is {MAX_KEY_BYTES} bytes");
+            return Err(MysqlError::new(codes::TOO_LONG_KEY, message));
+        }
+        let id = match (draft.kind, draft.id) {
+            (IndexKind::Primary, _) => IndexId::PRIMARY,
+            (_, Some(id)) => id,
+            (_, None) => {
+                next_id += 1;
+                IndexId(next_id - 1)
+            }
+        };
+        out.push(IndexSchema {
+            id,
+            name: draft.name.expect("all keys were named"),
+            kind: draft.kind,
+            parts,
+            hash_only: draft.hash_only,
+            entry_table: draft.entry_table,
+            comment: draft.comment,
+        });
+    }
+    let rank = |index: &IndexSchema| match index.kind {
+        IndexKind::Primary => 0,
+        IndexKind::Unique if index.parts.iter().all(|p| columns[p.column].nullable == Some(false)) => 1,
+        IndexKind::Unique => 2,
+        IndexKind::Ordered => 3,
+    };
+    out.sort_by_key(rank);
+    Ok(out)
+}

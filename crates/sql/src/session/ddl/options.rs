@@ -1,0 +1,88 @@
+//! Table options: ENGINE, CHARSET, COLLATE, COMMENT, AUTO_INCREMENT. All others (ROW_FORMAT, KEY_BLOCK_SIZE, STATS_…) are read and have no effect.
+
+use crate::expr::context::{Context, Warning, WarningLevel};
+use crate::session::charset;
+use rauk_types::error::codes;
+use rauk_types::{Collation, MysqlError};
+
+/// What the options of one statement say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableOptions {
+    pub collation: Option<Collation>,
+    pub comment: Option<String>,
+    pub auto_increment: Option<u64>,
+}
+
+/// Engines of MySQL and MariaDB whose tables Rauk makes tables of its own of.
+const SUBSTITUTED: &[&str] = &[
+    "MYISAM",
+    "MEMORY",
+    "HEAP",
+    "NDB",
+    "NDBCLUSTER",
+    "ARIA",
+    "ARCHIVE",
+    "CSV",
+    "BLACKHOLE",
+    "MERGE",
+    "MRG_MYISAM",
+    "ROCKSDB",
+    "TOKUDB",
+    "XTRADB",
+    "FEDERATED",
+    "COLUMNSTORE",
+    "SEQUENCE",
+    "SPIDER",
+];
+
+pub fn read(options: &[(String, String)], table: &str, context: &mut Context) -> Result<TableOptions, MysqlError> {
+    let mut charset_name: Option<&str> = None;
+    let mut collation_name: Option<&str> = None;
+    let mut out = TableOptions::default();
+    for (name, value) in options {
+        let upper = name.to_ascii_uppercase();
+        match upper.strip_prefix("DEFAULT ").unwrap_or(&upper) {
+            "ENGINE" | "TYPE" => engine(value, table, context)?,
+            "CHARSET" | "CHARACTER SET" => {
+                charset_name = Some(value).filter(|v| !v.eq_ignore_ascii_case("DEFAULT")).map(String::as_str)
+            }
+            "COLLATE" => collation_name = Some(value),
+            "COMMENT" => {
+                if value.chars().count() > 2048 {
+                    let message = format!("Comment for table '{table}' is too long (max = 2048)");
+                    return Err(MysqlError::new(1628, message));
+                }
+                out.comment = Some(value.clone());
+            }
+            "AUTO_INCREMENT" => out.auto_increment = value.parse().ok(),
+            _ => {}
+        }
+    }
+    if charset_name.is_some() || collation_name.is_some() {
+        out.collation = Some(charset::resolve(charset_name, collation_name, Collation::DEFAULT)?);
+    }
+    Ok(out)
+}
+
+fn engine(name: &str, table: &str, context: &mut Context) -> Result<(), MysqlError> {
+    let upper = name.to_ascii_uppercase();
+    if matches!(upper.as_str(), "INNODB" | "RAUK") {
+        return Ok(());
+    }
+    let unknown = format!("Unknown storage engine '{name}'");
+    if !SUBSTITUTED.contains(&upper.as_str()) {
+        if context.sql_mode.no_engine_substitution {
+            return Err(MysqlError::new(codes::UNKNOWN_STORAGE_ENGINE, unknown));
+        }
+        note(context, codes::UNKNOWN_STORAGE_ENGINE, unknown);
+    }
+    note(context, 1266, format!("Using storage engine InnoDB for table '{table}'"));
+    Ok(())
+}
+
+fn note(context: &mut Context, code: u16, message: String) {
+    context.warning_count += 1;
+    if context.warnings.len() < context.max_error_count {
+        context.warnings.push(Warning { level: WarningLevel::Warning, code, message });
+    }
+}

@@ -1,0 +1,348 @@
+//! Declared types: synonyms, lengths, precisions, character sets.
+//!
+//! Errors: 1074 (length), 1425, 1426, 1427 (precision and scale), 1439 (display width), 1063, 1115, 1273, 1235 for types that Rauk does not have.
+
+use crate::session::charset;
+use crate::session::errors;
+use rauk_types::error::codes;
+use rauk_types::{Collation, DataType, MysqlError, TypeKind};
+use sqlparser::ast::{BinaryLength, CharacterLength, DataType as Declared, ExactNumberInfo};
+
+/// Bytes of the longest utf8mb4 character.
+const MAX_CHAR_BYTES: u64 = 4;
+const MAX_VARCHAR_CHARS: u64 = 65_535 / MAX_CHAR_BYTES;
+
+/// What else the column definition says about its type.
+#[derive(Default)]
+pub struct TypeAttributes<'a> {
+    pub charset: Option<&'a str>,
+    pub collation: Option<&'a str>,
+    /// The table's collation.
+    pub inherited: Collation,
+    pub strict: bool,
+}
+
+/// The type that a column definition declares.
+pub fn convert(declared: &Declared, column: &str, attributes: &TypeAttributes<'_>) -> Result<DataType, MysqlError> {
+    let integer = |kind: TypeKind, width: Option<u64>, unsigned: bool| integer_type(kind, width, unsigned, column);
+    let ty = match declared {
+        Declared::TinyInt(w) => integer(TypeKind::TinyInt, *w, false)?,
+        Declared::TinyIntUnsigned(w) => integer(TypeKind::TinyInt, *w, true)?,
+        Declared::SmallInt(w) | Declared::Int2(w) => integer(TypeKind::SmallInt, *w, false)?,
+        Declared::SmallIntUnsigned(w) | Declared::Int2Unsigned(w) => integer(TypeKind::SmallInt, *w, true)?,
+        Declared::MediumInt(w) => integer(TypeKind::MediumInt, *w, false)?,
+        Declared::MediumIntUnsigned(w) => integer(TypeKind::MediumInt, *w, true)?,
+        Declared::Int(w) | Declared::Integer(w) | Declared::Int4(w) => integer(TypeKind::Int, *w, false)?,
+        Declared::IntUnsigned(w) | Declared::IntegerUnsigned(w) | Declared::Int4Unsigned(w) => {
+            integer(TypeKind::Int, *w, true)?
+        }
+        Declared::BigInt(w) | Declared::Int8(w) => integer(TypeKind::BigInt, *w, false)?,
+        Declared::BigIntUnsigned(w) | Declared::Int8Unsigned(w) => integer(TypeKind::BigInt, *w, true)?,
+        Declared::Bool | Declared::Boolean => DataType { length: 1, ..DataType::new(TypeKind::TinyInt) },
+        Declared::Decimal(i) | Declared::Numeric(i) | Declared::Dec(i) => decimal(i, false, column)?,
+        Declared::DecimalUnsigned(i) | Declared::DecUnsigned(i) => decimal(i, true, column)?,
+        Declared::Float(i) => float(i, false, column)?,
+        Declared::FloatUnsigned(i) => float(i, true, column)?,
+        Declared::Double(i) => double(i, false, column)?,
+        Declared::DoubleUnsigned(i) => double(i, true, column)?,
+        Declared::Char(l) | Declared::Character(l) => character(TypeKind::Char, length_of(l), column, attributes)?,
+        Declared::Varchar(l) | Declared::CharVarying(l) | Declared::CharacterVarying(l) | Declared::Nvarchar(l) => {
+            character(TypeKind::VarChar, length_of(l), column, attributes)?
+        }
+        Declared::TinyText => character(TypeKind::TinyText, None, column, attributes)?,
+        Declared::Text => character(TypeKind::Text, None, column, attributes)?,
+        Declared::MediumText => character(TypeKind::MediumText, None, column, attributes)?,
+        Declared::LongText => character(TypeKind::LongText, None, column, attributes)?,
+        Declared::Binary(l) => binary(TypeKind::Binary, *l, column)?,
+        Declared::Varbinary(l) => {
+            let length = match l {
+                Some(BinaryLength::IntegerLength { length }) => Some(*length),
+                _ => None,
+            };
+            binary(TypeKind::VarBinary, length, column)?
+        }
+        Declared::TinyBlob => DataType::new(TypeKind::TinyBlob),
+        Declared::Blob(None) => DataType::new(TypeKind::Blob),
+        Declared::Blob(Some(bytes)) => DataType::new(sized_blob(*bytes, column)?),
+        Declared::MediumBlob => DataType::new(TypeKind::MediumBlob),
+        Declared::LongBlob => DataType::new(TypeKind::LongBlob),
+        Declared::Date => DataType::new(TypeKind::Date),
+        Declared::Time(digits, _) => temporal(TypeKind::Time, *digits, column)?,
+        Declared::Datetime(digits) => temporal(TypeKind::DateTime, *digits, column)?,
+        Declared::Timestamp(digits, _) => temporal(TypeKind::Timestamp, *digits, column)?,
+        Declared::JSON => DataType::new(TypeKind::Json),
+        Declared::Enum(..) => return Err(errors::not_supported("ENUM columns")),
+        Declared::Set(_) => return Err(errors::not_supported("SET columns")),
+        Declared::Bit(_) => return Err(errors::not_supported("BIT columns")),
+        Declared::GeometricType(_) => return Err(errors::not_supported("spatial columns")),
+        Declared::Custom(name, _) => {
+            return Err(errors::not_supported(&format!("{} columns", name.to_string().to_ascii_uppercase())));
+        }
+        other => return Err(errors::not_supported(&format!("{other} columns"))),
+    };
+    let character_type = ty.is_text() && ty.kind != TypeKind::Json || ty.is_bytes();
+    if !character_type && attributes.charset.is_some() {
+        return Err(MysqlError::new(
+            codes::PARSE_ERROR,
+            format!("You have an error in your SQL syntax; column '{column}' cannot have a character set"),
+        ));
+    }
+    Ok(ty)
+}
+
+fn integer_type(kind: TypeKind, width: Option<u64>, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
+    if width.is_some_and(|w| w > 255) {
+        let message = format!("Display width out of range for column '{column}' (max = 255)");
+        return Err(MysqlError::new(1439, message));
+    }
+    // MySQL 8 forgets display widths but that of `tinyint(1)`, by which drivers know a boolean.
+    let length = if kind == TypeKind::TinyInt && width == Some(1) && !unsigned { 1 } else { 0 };
+    Ok(DataType { unsigned, length, ..DataType::new(kind) })
+}
+
+fn too_big_precision(given: u64, column: &str, max: u64) -> MysqlError {
+    MysqlError::new(
+        codes::TOO_BIG_PRECISION,
+        format!("Too-big precision {given} specified for '{column}'. Maximum is {max}."),
+    )
+}
+
+fn check_scale(precision: u64, scale: i64, max_precision: u64, column: &str) -> Result<(), MysqlError> {
+    if !(0..=30).contains(&scale) {
+        let message = format!("Too big scale {scale} specified for column '{column}'. Maximum is 30.");
+        return Err(MysqlError::new(codes::TOO_BIG_SCALE, message));
+    }
+    if precision > max_precision {
+        return Err(too_big_precision(precision, column, max_precision));
+    }
+    if scale as u64 > precision {
+        let message = format!("For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{column}').");
+        return Err(MysqlError::new(codes::M_BIGGER_THAN_D, message));
+    }
+    Ok(())
+}
+
+fn decimal(info: &ExactNumberInfo, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
+    let (precision, scale) = match *info {
+        ExactNumberInfo::None => (10, 0),
+        // DECIMAL(0) is DECIMAL(10).
+        ExactNumberInfo::Precision(p) => (if p == 0 { 10 } else { p }, 0),
+        ExactNumberInfo::PrecisionAndScale(p, s) => (if p == 0 && s == 0 { 10 } else { p }, s),
+    };
+    check_scale(precision, scale, 65, column)?;
+    Ok(DataType { unsigned, ..DataType::decimal(precision as u8, scale as u8) })
+}
+
+fn float(info: &ExactNumberInfo, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
+    match *info {
+        ExactNumberInfo::None => Ok(DataType { unsigned, ..DataType::new(TypeKind::Float) }),
+        ExactNumberInfo::Precision(0..=24) => Ok(DataType { unsigned, ..DataType::new(TypeKind::Float) }),
+        ExactNumberInfo::Precision(25..=53) => Ok(DataType { unsigned, ..DataType::DOUBLE }),
+        ExactNumberInfo::Precision(_) => {
+            Err(MysqlError::new(1063, format!("Incorrect column specifier for column '{column}'")))
+        }
+        ExactNumberInfo::PrecisionAndScale(p, s) => fixed(TypeKind::Float, p, s, unsigned, column),
+    }
+}
+
+fn double(info: &ExactNumberInfo, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
+    match *info {
+        ExactNumberInfo::None => Ok(DataType { unsigned, ..DataType::DOUBLE }),
+        ExactNumberInfo::Precision(_) => Err(MysqlError::new(
+            codes::PARSE_ERROR,
+            format!("You have an error in your SQL syntax; DOUBLE of column '{column}' takes both M and D, or neither"),
+        )),
+        ExactNumberInfo::PrecisionAndScale(p, s) => fixed(TypeKind::Double, p, s, unsigned, column),
+    }
+}
+
+/// FLOAT(M,D) and DOUBLE(M,D): `precision` keeps M for SHOW CREATE TABLE.
+fn fixed(kind: TypeKind, precision: u64, scale: i64, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
+    if precision > 255 {
+        return Err(MysqlError::new(1439, format!("Display width out of range for column '{column}' (max = 255)")));
+    }
+    check_scale(precision, scale, 255, column)?;
+    Ok(DataType { unsigned, precision: precision as u8, scale: scale as u8, ..DataType::new(kind) })
+}
+
+fn temporal(kind: TypeKind, digits: Option<u64>, column: &str) -> Result<DataType, MysqlError> {
+    let digits = digits.unwrap_or(0);
+    if digits > 6 {
+        return Err(too_big_precision(digits, column, 6));
+    }
+    Ok(DataType { scale: digits as u8, ..DataType::new(kind) })
+}
+
+fn length_of(length: &Option<CharacterLength>) -> Option<u64> {
+    match length {
+        Some(CharacterLength::IntegerLength { length, .. }) => Some(*length),
+        _ => None,
+    }
+}
+
+fn too_long(column: &str, max: u64) -> MysqlError {
+    MysqlError::new(
+        codes::TOO_BIG_FIELDLENGTH,
+        format!("Column length too big for column '{column}' (max = {max}); use BLOB or TEXT instead"),
+    )
+}
+
+fn binary(kind: TypeKind, length: Option<u64>, column: &str) -> Result<DataType, MysqlError> {
+    let max = if kind == TypeKind::Binary { 255 } else { 65_535 };
+    let length = match (kind, length) {
+        (_, Some(length)) if length > max => return Err(too_long(column, max)),
+        (_, Some(length)) => length,
+        (TypeKind::Binary, None) => 1,
+        (_, None) => {
+            return Err(MysqlError::new(
+                codes::PARSE_ERROR,
+                format!("You have an error in your SQL syntax; VARBINARY of column '{column}' needs a length"),
+            ));
+        }
+    };
+    Ok(DataType { length: length as u32, ..DataType::new(kind) })
+}
+
+/// The smallest TEXT kind for so many characters.
+fn sized_text(characters: u64, column: &str) -> Result<TypeKind, MysqlError> {
+    match characters.saturating_mul(MAX_CHAR_BYTES) {
+        0..=255 => Ok(TypeKind::TinyText),
+        256..=65_535 => Ok(TypeKind::Text),
+        65_536..=16_777_215 => Ok(TypeKind::MediumText),
+        16_777_216..=0xFFFF_FFFF => Ok(TypeKind::LongText),
+        _ => Err(MysqlError::new(1439, format!("Display width out of range for column '{column}' (max = 4294967295)"))),
+    }
+}
+
+fn sized_blob(bytes: u64, column: &str) -> Result<TypeKind, MysqlError> {
+    match bytes {
+        0..=255 => Ok(TypeKind::TinyBlob),
+        256..=65_535 => Ok(TypeKind::Blob),
+        65_536..=16_777_215 => Ok(TypeKind::MediumBlob),
+        16_777_216..=0xFFFF_FFFF => Ok(TypeKind::LongBlob),
+        _ => Err(MysqlError::new(1439, format!("Display width out of range for column '{column}' (max = 4294967295)"))),
+    }
+}
+
+fn character(
+    kind: TypeKind,
+    length: Option<u64>,
+    column: &str,
+    attributes: &TypeAttributes<'_>,
+) -> Result<DataType, MysqlError> {
+    let collation = charset::resolve(attributes.charset, attributes.collation, attributes.inherited)?;
+    if collation == Collation::Binary {
+        // CHARACTER SET binary makes the byte type of the same shape.
+        let kind = match kind {
+            TypeKind::Char => return binary(TypeKind::Binary, length, column),
+            TypeKind::VarChar => return binary(TypeKind::VarBinary, length, column),
+            TypeKind::TinyText => TypeKind::TinyBlob,
+            TypeKind::Text => TypeKind::Blob,
+            TypeKind::MediumText => TypeKind::MediumBlob,
+            _ => TypeKind::LongBlob,
+        };
+        return Ok(DataType::new(kind));
+    }
+    let mut ty = DataType { collation, ..DataType::new(kind) };
+    match (kind, length) {
+        (TypeKind::Char, Some(length)) if length > 255 => return Err(too_long(column, 255)),
+        (TypeKind::VarChar, Some(length)) if length > MAX_VARCHAR_CHARS => {
+            if attributes.strict {
+                return Err(too_long(column, MAX_VARCHAR_CHARS));
+            }
+            ty = DataType { collation, ..DataType::new(sized_text(length, column)?) };
+        }
+        (TypeKind::Char | TypeKind::VarChar, Some(length)) => ty.length = length as u32,
+        (TypeKind::VarChar, None) => {
+            return Err(MysqlError::new(
+                codes::PARSE_ERROR,
+                format!("You have an error in your SQL syntax; VARCHAR of column '{column}' needs a length"),
+            ));
+        }
+        _ => {}
+    }
+    Ok(ty)
+}
+
+/// The type as MySQL 8 writes it in SHOW CREATE TABLE and COLUMN_TYPE: `int unsigned`, `decimal(10,2)`, `varchar(20)`.
+pub fn column_type(ty: &DataType) -> String {
+    let mut out = match ty.kind {
+        TypeKind::Null => "null".to_string(),
+        TypeKind::TinyInt if ty.length == 1 => "tinyint(1)".to_string(),
+        TypeKind::Decimal => format!("decimal({},{})", ty.precision, ty.scale),
+        TypeKind::Float | TypeKind::Double if ty.scale < 31 => {
+            format!("{}({},{})", data_type_name(ty.kind), ty.precision, ty.scale)
+        }
+        TypeKind::Char | TypeKind::VarChar | TypeKind::Binary | TypeKind::VarBinary => {
+            format!("{}({})", data_type_name(ty.kind), ty.length)
+        }
+        TypeKind::Time | TypeKind::DateTime | TypeKind::Timestamp if ty.scale > 0 => {
+            format!("{}({})", data_type_name(ty.kind), ty.scale)
+        }
+        kind => data_type_name(kind).to_string(),
+    };
+    if ty.unsigned {
+        out.push_str(" unsigned");
+    }
+    out
+}
+
+/// DATA_TYPE of information_schema: the family's name.
+pub fn data_type_name(kind: TypeKind) -> &'static str {
+    match kind {
+        TypeKind::Null => "null",
+        TypeKind::TinyInt => "tinyint",
+        TypeKind::SmallInt => "smallint",
+        TypeKind::MediumInt => "mediumint",
+        TypeKind::Int => "int",
+        TypeKind::BigInt => "bigint",
+        TypeKind::Decimal => "decimal",
+        TypeKind::Float => "float",
+        TypeKind::Double => "double",
+        TypeKind::Char => "char",
+        TypeKind::VarChar => "varchar",
+        TypeKind::TinyText => "tinytext",
+        TypeKind::Text => "text",
+        TypeKind::MediumText => "mediumtext",
+        TypeKind::LongText => "longtext",
+        TypeKind::Binary => "binary",
+        TypeKind::VarBinary => "varbinary",
+        TypeKind::TinyBlob => "tinyblob",
+        TypeKind::Blob => "blob",
+        TypeKind::MediumBlob => "mediumblob",
+        TypeKind::LongBlob => "longblob",
+        TypeKind::Date => "date",
+        TypeKind::Time => "time",
+        TypeKind::DateTime => "datetime",
+        TypeKind::Timestamp => "timestamp",
+        TypeKind::Json => "json",
+    }
+}
+
+/// Bytes that a column takes in MySQL's count of a row (limit 65 535) and of a key part.
+pub fn row_bytes(ty: &DataType) -> u64 {
+    let length = u64::from(ty.length);
+    match ty.kind {
+        TypeKind::Null => 0,
+        TypeKind::TinyInt => 1,
+        TypeKind::SmallInt => 2,
+        TypeKind::MediumInt | TypeKind::Date => 3,
+        TypeKind::Int | TypeKind::Float => 4,
+        TypeKind::BigInt | TypeKind::Double => 8,
+        TypeKind::Decimal => {
+            let digits = |n: u64| n / 9 * 4 + [0, 1, 1, 2, 2, 3, 3, 4, 4][(n % 9) as usize];
+            digits(u64::from(ty.precision - ty.scale)) + digits(u64::from(ty.scale))
+        }
+        TypeKind::Char => length * MAX_CHAR_BYTES,
+        TypeKind::VarChar => length * MAX_CHAR_BYTES + if length * MAX_CHAR_BYTES > 255 { 2 } else { 1 },
+        TypeKind::Binary => length,
+        TypeKind::VarBinary => length + if length > 255 { 2 } else { 1 },
+        TypeKind::Time => 3 + u64::from(ty.scale.div_ceil(2)),
+        TypeKind::DateTime => 5 + u64::from(ty.scale.div_ceil(2)),
+        TypeKind::Timestamp => 4 + u64::from(ty.scale.div_ceil(2)),
+        TypeKind::TinyText | TypeKind::TinyBlob => 9,
+        TypeKind::Text | TypeKind::Blob => 10,
+        TypeKind::MediumText | TypeKind::MediumBlob => 11,
+        TypeKind::LongText | TypeKind::LongBlob | TypeKind::Json => 12,
+    }
+}

@@ -1,0 +1,177 @@
+//! What all sessions share.
+
+use super::errors;
+use super::plan_cache::PlanCache;
+use super::processlist::ProcessList;
+use super::session::Session;
+use super::users::{Account, Users};
+use super::variables::GlobalVariables;
+use super::variables::assign;
+use super::variables::store;
+use crate::expr::context::Warning;
+use rauk_node::{Database, Runtime};
+use rauk_types::error::codes;
+use rauk_types::{MysqlError, Value};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub const VERSION: &str = "8.0.36-rauk-0.1.0";
+const PERSISTED: &str = "variable:";
+
+/// What the server knows of itself when it starts: values of read-only variables, and the clock.
+#[derive(Clone)]
+pub struct EngineOptions {
+    /// Names of system variables and their values: `port`, `datadir`, `hostname`, `rauk_durability`, …
+    pub variables: Vec<(&'static str, Value)>,
+    /// Microseconds since 1970 UTC.
+    pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        EngineOptions {
+            variables: Vec::new(),
+            clock: Arc::new(|| {
+                let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+                i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+            }),
+        }
+    }
+}
+
+/// Who connected, after authentication.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub connection_id: u32,
+    pub user: String,
+    /// The account's host pattern that matched.
+    pub account_host: String,
+    pub peer: IpAddr,
+    pub database: Option<String>,
+    /// The collation number of the handshake.
+    pub collation: u16,
+    pub multi_statements: bool,
+    /// CLIENT_FOUND_ROWS: UPDATE reports matched rather than changed rows.
+    pub found_rows: bool,
+    pub ignore_space: bool,
+    pub tls_cipher: Option<String>,
+    pub attributes: Vec<(String, String)>,
+}
+
+impl Client {
+    /// The server's own: a shell in the same process, tests.
+    pub fn local(connection_id: u32) -> Client {
+        Client {
+            connection_id,
+            user: "root".to_string(),
+            account_host: "localhost".to_string(),
+            peer: IpAddr::from([127, 0, 0, 1]),
+            database: None,
+            collation: 255,
+            multi_statements: true,
+            found_rows: false,
+            ignore_space: false,
+            tls_cipher: None,
+            attributes: Vec::new(),
+        }
+    }
+}
+
+/// What all sessions share: the database, global variables, plan cache, users, process list, status counters.
+pub struct Engine {
+    pub database: Database,
+    pub runtime: Arc<dyn Runtime>,
+    pub variables: Arc<GlobalVariables>,
+    pub users: Users,
+    pub plans: PlanCache,
+    pub processes: ProcessList,
+    pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
+    started: Duration,
+}
+
+impl Engine {
+    /// Reads users and persisted variables from the database.
+    pub fn new(
+        database: Database,
+        runtime: Arc<dyn Runtime>,
+        options: EngineOptions,
+    ) -> Result<Arc<Engine>, MysqlError> {
+        let variables = Arc::new(GlobalVariables::new(database.clone(), &options.variables));
+        for (key, text) in database.settings_with_prefix(PERSISTED) {
+            let name = &key[PERSISTED.len()..];
+            if let Err(error) = restore(&variables, name, &text) {
+                tracing::warn!(name, text, %error, "a persisted variable cannot be used and keeps its default");
+            }
+        }
+        let plans = PlanCache::new(variables.unsigned("rauk_plan_cache_size") as usize);
+        let users = Users::load(database.clone())?;
+        let started = runtime.now();
+        Ok(Arc::new(Engine {
+            database,
+            runtime,
+            variables,
+            users,
+            plans,
+            processes: ProcessList::default(),
+            clock: options.clock,
+            started,
+        }))
+    }
+
+    pub fn now_micros(&self) -> i64 {
+        (self.clock)()
+    }
+
+    pub fn uptime(&self) -> Duration {
+        self.runtime.now().saturating_sub(self.started)
+    }
+
+    /// The account for a user from an address, most specific host first.
+    pub fn account(&self, user: &str, peer: IpAddr) -> Option<Account> {
+        let record = self.users.resolve(user, peer)?;
+        Some(Account {
+            host: record.host.clone(),
+            plugin: record.plugin.clone(),
+            hash: record.hash.clone(),
+            locked: record.locked,
+        })
+    }
+
+    /// Begins a session. Errors: 1040 (too many connections), 1044 and 1049 (the database).
+    pub fn connect(self: &Arc<Self>, client: Client) -> Result<Session, MysqlError> {
+        Session::new(self.clone(), client)
+    }
+
+    pub fn max_allowed_packet(&self) -> usize {
+        self.variables.unsigned("max_allowed_packet") as usize
+    }
+
+    /// Stores a global variable's value so that it comes back at the next start; `None` forgets it.
+    pub(crate) fn persist(&self, name: &str, value: Option<&Value>) -> Result<(), MysqlError> {
+        let (variable, _) = store::find(name)?;
+        let text = value.map(|v| variable.show(v));
+        self.database.set_settings(&[(format!("{PERSISTED}{}", variable.name), text)])?;
+        Ok(())
+    }
+}
+
+fn restore(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), MysqlError> {
+    let (variable, at) = store::find(name)?;
+    if !variable.dynamic {
+        return Err(errors::read_only_variable(name));
+    }
+    let value = match variable.default_value() {
+        Value::UInt(_) => text.parse().map(Value::UInt).map_err(|_| errors::wrong_type(name))?,
+        Value::Double(_) => text.parse().map(Value::Double).map_err(|_| errors::wrong_type(name))?,
+        _ => Value::Str(text.to_string()),
+    };
+    let mut warnings: Vec<Warning> = Vec::new();
+    variables.set(at, assign::convert(variable, value, &mut warnings)?);
+    Ok(())
+}
+
+/// Error 1040.
+pub(crate) fn too_many_connections() -> MysqlError {
+    MysqlError::new(codes::CON_COUNT, "Too many connections")
+}

@@ -1,0 +1,283 @@
+//! Prepared statements, of the binary protocol and of SQL (`PREPARE … FROM`).
+//!
+//! A prepared statement keeps its tree and the last plan that served it. A plan is for parameter *types*; a client that sends other types, or
+//! whose session has other settings, gets another plan.
+
+use super::data::Source;
+use super::plan_cache::CachedPlan;
+use super::run::Done;
+use super::session::Session;
+use super::status::Counter;
+use crate::expr::context::SqlMode;
+use crate::parse::statement::{PrepareSource, Show};
+use crate::parse::{self, Statement};
+use parking_lot::Mutex;
+use rauk_types::error::codes;
+use rauk_types::result::{ResultColumn, ResultSink};
+use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value};
+use std::sync::Arc;
+
+/// What a client gets for COM_STMT_PREPARE.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    pub id: u32,
+    pub parameters: Vec<ResultColumn>,
+    pub columns: Vec<ResultColumn>,
+    pub warnings: u16,
+}
+
+pub(crate) struct PreparedStatement {
+    pub text: String,
+    pub statement: Statement,
+    pub parameters: usize,
+    last: Mutex<Option<LastPlan>>,
+}
+
+/// The last plan, and what it was made for.
+struct LastPlan {
+    plan: Arc<CachedPlan>,
+    types: Vec<DataType>,
+    database: Option<String>,
+    sql_mode: SqlMode,
+    collation: Collation,
+}
+
+/// The type that a value from a client is bound with. Lengths are left at their largest, so that plans do not depend on them.
+pub(crate) fn type_of(value: &Value, collation: Collation) -> DataType {
+    match value {
+        Value::Null => DataType::new(TypeKind::Null),
+        Value::Int(_) => DataType::BIGINT,
+        Value::UInt(_) => DataType::BIGINT_UNSIGNED,
+        Value::Double(_) => DataType::DOUBLE,
+        Value::Decimal(d) => DataType::decimal(65, d.scale()),
+        Value::Date(_) => DataType::new(TypeKind::Date),
+        Value::Time(_) => DataType { scale: 6, ..DataType::new(TypeKind::Time) },
+        Value::DateTime(_) => DataType { scale: 6, ..DataType::new(TypeKind::DateTime) },
+        Value::Timestamp(_) => DataType { scale: 6, ..DataType::new(TypeKind::Timestamp) },
+        Value::Str(_) => DataType { collation, ..DataType::new(TypeKind::LongText) },
+        Value::Bytes(_) => DataType::new(TypeKind::LongBlob),
+    }
+}
+
+fn parameter_column() -> ResultColumn {
+    ResultColumn {
+        name: "?".to_string(),
+        org_name: String::new(),
+        table: String::new(),
+        org_table: String::new(),
+        database: String::new(),
+        ty: DataType::varchar(0, Collation::Binary),
+        nullable: true,
+        primary_key: false,
+        unique_key: false,
+        multiple_key: false,
+        auto_increment: false,
+    }
+}
+
+/// Error 1243.
+fn unknown_handler(name: &str, command: &str) -> MysqlError {
+    let message = format!("Unknown prepared statement handler ({name}) given to {command}");
+    MysqlError::new(codes::UNKNOWN_STMT_HANDLER, message)
+}
+
+impl Session {
+    /// Statements that MySQL cannot prepare either: 1295.
+    fn parse_prepared(&self, sql: &str) -> Result<PreparedStatement, MysqlError> {
+        let parsed = parse::parse(sql, self.mode())?;
+        let refused = matches!(
+            parsed.statement,
+            Statement::Prepare { .. }
+                | Statement::Execute { .. }
+                | Statement::Deallocate(_)
+                | Statement::LockTables(_)
+                | Statement::UnlockTables
+        );
+        if refused {
+            return Err(MysqlError::new(
+                codes::UNSUPPORTED_PS,
+                "This command is not supported in the prepared statement protocol yet",
+            ));
+        }
+        if let Statement::Unsupported(what) = &parsed.statement {
+            return Err(super::errors::not_supported(what));
+        }
+        Ok(PreparedStatement {
+            text: sql.to_string(),
+            statement: parsed.statement,
+            parameters: parsed.parameters,
+            last: Mutex::new(None),
+        })
+    }
+
+    pub async fn prepare(&mut self, sql: &str) -> Result<Prepared, MysqlError> {
+        self.begin_command(sql)?;
+        let result = self.prepare_statement(sql);
+        self.process.end();
+        match result {
+            Ok(prepared) => Ok(prepared),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    fn prepare_statement(&mut self, sql: &str) -> Result<Prepared, MysqlError> {
+        self.clear_warnings();
+        self.process.counters.add(Counter::StatementPrepare, 1);
+        let limit = self.engine.variables.unsigned("max_prepared_stmt_count");
+        if self.prepared.len() as u64 >= limit {
+            let message = format!("Can't create more than max_prepared_stmt_count statements (current value: {limit})");
+            return Err(MysqlError::new(1461, message));
+        }
+        let statement = self.parse_prepared(sql)?;
+        let columns = self.columns_of_statement(&statement)?;
+        self.last_prepared = self.last_prepared.wrapping_add(1).max(1);
+        while self.prepared.contains_key(&self.last_prepared) {
+            self.last_prepared = self.last_prepared.wrapping_add(1).max(1);
+        }
+        let id = self.last_prepared;
+        let parameters = vec![parameter_column(); statement.parameters];
+        self.prepared.insert(id, Arc::new(statement));
+        Ok(Prepared { id, parameters, columns, warnings: 0 })
+    }
+
+    /// The columns of the result, as far as they are known before parameters have types; also finds names that do not exist.
+    fn columns_of_statement(&mut self, prepared: &PreparedStatement) -> Result<Vec<ResultColumn>, MysqlError> {
+        match &prepared.statement {
+            statement @ (Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)) => {
+                let (plan, _) = self.plan(statement, vec![DataType::BIGINT; prepared.parameters])?;
+                Ok(plan.plan.columns.clone())
+            }
+            Statement::Show(show) => self.show_columns(show),
+            Statement::Describe { table, .. } => {
+                self.show_columns(&Show::Columns { full: false, table: table.clone(), filter: Default::default() })
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Runs a prepared statement. Parameters as decoded from the binary protocol: integers, doubles, strings, bytes, temporal values, NULL.
+    pub async fn execute(
+        &mut self,
+        id: u32,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<(), MysqlError> {
+        let Some(prepared) = self.prepared.get(&id).cloned() else {
+            return Err(unknown_handler(&id.to_string(), "mysqld_stmt_execute"));
+        };
+        self.begin_command(&prepared.text)?;
+        self.process.counters.add(Counter::StatementExecute, 1);
+        self.start_statement();
+        self.clear_warnings();
+        let result = if parameters.len() == prepared.parameters {
+            Box::pin(self.run_prepared(&prepared, parameters.to_vec(), sink)).await
+        } else {
+            Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to mysqld_stmt_execute"))
+        };
+        let result = self.finish_statement(result, false, sink);
+        self.process.end();
+        result
+    }
+
+    pub fn close_statement(&mut self, id: u32) {
+        if self.prepared.remove(&id).is_some() {
+            self.process.counters.add(Counter::StatementClose, 1);
+        }
+    }
+
+    /// The values stay in the context while the statement runs.
+    pub(crate) async fn run_prepared(
+        &mut self,
+        prepared: &PreparedStatement,
+        parameters: Vec<Value>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Done, MysqlError> {
+        let collation = self.settings.collation;
+        let types: Vec<DataType> = parameters.iter().map(|v| type_of(v, collation)).collect();
+        self.context.parameters = parameters;
+        let data = matches!(
+            prepared.statement,
+            Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+        );
+        if !data {
+            self.parameter_types = types;
+            let result = Box::pin(self.dispatch(&prepared.statement, sink)).await;
+            self.parameter_types = Vec::new();
+            self.context.parameters = Vec::new();
+            return result;
+        }
+        if let Some(result) = self.sleep_statement(&prepared.statement, &types, sink).await {
+            self.context.parameters = Vec::new();
+            return result;
+        }
+        let known = prepared.last.lock().as_ref().filter(|last| self.still_fits(last, &types)).map(|l| l.plan.clone());
+        let source =
+            Source { text: &prepared.text, statement: Some(&prepared.statement), types: &types, known: known.as_ref() };
+        let result = self.run_data(source, sink).await;
+        self.context.parameters = Vec::new();
+        let (done, plan) = result?;
+        if let Some(plan) = plan.filter(|plan| known.as_ref().is_none_or(|k| !Arc::ptr_eq(k, plan))) {
+            *prepared.last.lock() = Some(LastPlan {
+                plan,
+                types,
+                database: self.context.current_database.clone(),
+                sql_mode: self.settings.sql_mode,
+                collation,
+            });
+        }
+        Ok(done)
+    }
+
+    fn still_fits(&self, last: &LastPlan, types: &[DataType]) -> bool {
+        self.may_cache()
+            && last.types == types
+            && last.database == self.context.current_database
+            && last.sql_mode == self.settings.sql_mode
+            && last.collation == self.settings.collation
+    }
+
+    // The SQL statements
+
+    pub(crate) fn prepare_named(&mut self, name: &str, from: &PrepareSource) -> Result<(), MysqlError> {
+        // A statement of that name is gone even when the new one does not parse.
+        self.named.remove(&name.to_lowercase());
+        let text = match from {
+            PrepareSource::Text(text) => text.clone(),
+            PrepareSource::Variable(variable) => match self.user_variable(variable) {
+                Value::Str(text) => text,
+                Value::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                Value::Null => "NULL".to_string(),
+                other => format!("{other:?}"),
+            },
+        };
+        let prepared = self.parse_prepared(&text)?;
+        self.columns_of_statement(&prepared)?;
+        self.named.insert(name.to_lowercase(), Arc::new(prepared));
+        Ok(())
+    }
+
+    pub(crate) async fn execute_named(
+        &mut self,
+        name: &str,
+        using: &[String],
+        sink: &mut dyn ResultSink,
+    ) -> Result<Done, MysqlError> {
+        let prepared = self.named.get(&name.to_lowercase()).cloned().ok_or_else(|| unknown_handler(name, "EXECUTE"))?;
+        if using.len() != prepared.parameters {
+            return Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to EXECUTE"));
+        }
+        let parameters = using.iter().map(|variable| self.user_variable(variable)).collect();
+        Box::pin(self.run_prepared(&prepared, parameters, sink)).await
+    }
+
+    pub(crate) fn deallocate(&mut self, name: &str) -> Result<(), MysqlError> {
+        match self.named.remove(&name.to_lowercase()) {
+            Some(_) => Ok(()),
+            None => Err(unknown_handler(name, "DEALLOCATE PREPARE")),
+        }
+    }
+
+    pub(crate) fn user_variable(&self, name: &str) -> Value {
+        self.context.user_variables.get(&name.to_lowercase()).cloned().unwrap_or_default()
+    }
+}

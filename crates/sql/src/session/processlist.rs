@@ -1,0 +1,163 @@
+//! The process list: who is connected and what runs, and the handle by which KILL reaches it.
+
+use super::status::{Counters, Retired};
+use futures::task::AtomicWaker;
+use parking_lot::{Mutex, RwLock};
+use rauk_node::transaction::Interrupt;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+/// Text of the running statement that is kept at most.
+const MAX_INFO: usize = 64 * 1024;
+/// A buffer larger than this is given back when the statement ends.
+const KEPT_INFO: usize = 4 * 1024;
+
+/// One connection as others see it.
+pub struct Process {
+    pub id: u32,
+    pub user: String,
+    pub host: String,
+    pub database: Mutex<Option<String>>,
+    /// The running statement; empty when idle.
+    info: Mutex<String>,
+    /// Start of the statement, or of idling, in microseconds of the engine's clock.
+    since_micros: AtomicI64,
+    running: AtomicBool,
+    pub interrupt: Arc<Interrupt>,
+    pub counters: Counters,
+    killed: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Process {
+    pub fn begin(&self, sql: &str, now_micros: i64) {
+        let mut info = self.info.lock();
+        info.clear();
+        let mut end = sql.len().min(MAX_INFO);
+        while !sql.is_char_boundary(end) {
+            end -= 1;
+        }
+        info.push_str(&sql[..end]);
+        self.since_micros.store(now_micros, Ordering::Relaxed);
+        self.running.store(true, Ordering::Relaxed);
+    }
+
+    /// `since` stays the statement's start: an idle time counted from there is off by the statement's length only.
+    pub fn end(&self) {
+        self.running.store(false, Ordering::Relaxed);
+        let mut info = self.info.lock();
+        info.clear();
+        if info.capacity() > KEPT_INFO {
+            info.shrink_to(0);
+        }
+    }
+
+    pub fn info(&self) -> Option<String> {
+        self.is_running().then(|| self.info.lock().clone())
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    pub fn since_micros(&self) -> i64 {
+        self.since_micros.load(Ordering::Relaxed)
+    }
+
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Acquire)
+    }
+
+    /// KILL CONNECTION: ends the running statement, and what waits in [`Killed`] resolves.
+    pub fn kill_connection(&self) {
+        self.killed.store(true, Ordering::Release);
+        self.interrupt.kill();
+        self.waker.wake();
+    }
+}
+
+/// Resolves when the connection was killed. One waiter.
+pub struct Killed(pub Arc<Process>);
+
+impl Future for Killed {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.0.waker.register(context.waker());
+        if self.0.is_killed() { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// All connections.
+#[derive(Default)]
+pub struct ProcessList {
+    processes: RwLock<BTreeMap<u32, Arc<Process>>>,
+    pub retired: Retired,
+    pub connections: AtomicU64,
+    pub max_used: AtomicU64,
+}
+
+impl ProcessList {
+    /// `None`: `limit` connections are there already.
+    pub fn add(&self, id: u32, user: &str, host: &str, now_micros: i64, limit: u64) -> Option<Arc<Process>> {
+        let mut processes = self.processes.write();
+        if processes.len() as u64 >= limit {
+            return None;
+        }
+        let process = Arc::new(Process {
+            id,
+            user: user.to_string(),
+            host: host.to_string(),
+            database: Mutex::new(None),
+            info: Mutex::new(String::new()),
+            since_micros: AtomicI64::new(now_micros),
+            running: AtomicBool::new(false),
+            interrupt: Arc::new(Interrupt::default()),
+            counters: Counters::default(),
+            killed: AtomicBool::new(false),
+            waker: AtomicWaker::new(),
+        });
+        processes.insert(id, process.clone());
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        self.max_used.fetch_max(processes.len() as u64, Ordering::Relaxed);
+        Some(process)
+    }
+
+    pub fn remove(&self, id: u32) {
+        let mut processes = self.processes.write();
+        if let Some(process) = processes.remove(&id) {
+            self.retired.add(&process.counters);
+        }
+    }
+
+    pub fn find(&self, id: u32) -> Option<Arc<Process>> {
+        self.processes.read().get(&id).cloned()
+    }
+
+    /// In the order of their ids.
+    pub fn all(&self) -> Vec<Arc<Process>> {
+        self.processes.read().values().cloned().collect()
+    }
+
+    pub fn len(&self) -> usize {
+        self.processes.read().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sums over all sessions, ended ones included.
+    pub fn totals(&self) -> [u64; super::status::NAMES.len()] {
+        let processes = self.processes.read();
+        let mut totals = self.retired.totals();
+        for process in processes.values() {
+            process.counters.add_to(&mut totals);
+        }
+        totals
+    }
+}

@@ -1,0 +1,402 @@
+//! One connection: its state, and the calls that the protocols make.
+
+use super::charset;
+use super::engine::{Client, Engine, too_many_connections};
+use super::errors;
+use super::lookup::{SessionLookup, Viewer};
+use super::prepared::PreparedStatement;
+use super::processlist::{Killed, Process};
+use super::status::Counter;
+use super::system;
+use super::transactions::{NextTransaction, OpenTransaction};
+use super::users::{AccountRecord, Privileges};
+use super::variables::{SessionVariables, Settings};
+use crate::expr::context::{Warning, WarningLevel};
+use crate::expr::{BindContext, Context};
+use crate::parse::statement::TableName;
+use crate::parse::{self, Mode, Statement};
+use rauk_node::TableHandle;
+use rauk_types::result::{ResultColumn, ResultSink, ServerStatus};
+use rauk_types::{DataType, MysqlError, Value};
+use rustc_hash::FxHashMap;
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One connection. Dropping it rolls back what is open.
+pub struct Session {
+    pub engine: Arc<Engine>,
+    pub(crate) client: Client,
+    pub(crate) account: Arc<AccountRecord>,
+    /// Of [`super::users::Users`] when `account` was fetched.
+    account_epoch: u64,
+    pub(crate) variables: Arc<SessionVariables>,
+    pub(crate) settings: Settings,
+    pub(crate) context: Context,
+    pub(crate) process: Arc<Process>,
+    pub(crate) open: Option<OpenTransaction>,
+    pub(crate) next: NextTransaction,
+    pub(crate) prepared: FxHashMap<u32, Arc<PreparedStatement>>,
+    pub(crate) last_prepared: u32,
+    /// PREPARE name FROM …, by name in lower case.
+    pub(crate) named: FxHashMap<String, Arc<PreparedStatement>>,
+    pub(crate) errors: u64,
+    /// Types of `context.parameters` while a prepared statement that is no query runs.
+    pub(crate) parameter_types: Vec<DataType>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.open = None;
+        self.engine.processes.remove(self.process.id);
+    }
+}
+
+impl Session {
+    pub(crate) fn new(engine: Arc<Engine>, client: Client) -> Result<Session, MysqlError> {
+        let account_epoch = engine.users.epoch();
+        let account = engine.users.find(&client.user, &client.account_host);
+        let account = account.or_else(|| engine.users.resolve(&client.user, client.peer)).ok_or_else(|| {
+            let message = format!("Access denied for user '{}'@'{}' (using password: NO)", client.user, client.peer);
+            MysqlError::new(rauk_types::error::codes::ACCESS_DENIED, message)
+        })?;
+        let limit = engine.variables.unsigned("max_connections");
+        let now = engine.now_micros();
+        let host = if client.peer.to_canonical().is_loopback() {
+            "localhost".to_string()
+        } else {
+            client.peer.to_canonical().to_string()
+        };
+        // One more for whoever may end the others, as MySQL keeps.
+        let reserve = account.global.intersects(Privileges::SUPER.with(Privileges::CONNECTION_ADMIN));
+        let process = engine
+            .processes
+            .add(client.connection_id, &client.user, &host, now, limit + u64::from(reserve))
+            .ok_or_else(too_many_connections)?;
+        let variables = Arc::new(SessionVariables::new(engine.variables.clone(), client.connection_id));
+        let settings = Settings::read(&variables);
+        let context = Context {
+            parameters: Vec::new(),
+            sql_mode: settings.sql_mode,
+            now_micros: now,
+            time_zone: settings.time_zone.clone(),
+            collation: settings.collation,
+            current_database: None,
+            user: format!("{}@{host}", client.user),
+            current_user: format!("{}@{}", account.user, account.host),
+            connection_id: client.connection_id,
+            last_insert_id: 0,
+            new_last_insert_id: None,
+            row_count: -1,
+            found_rows: 0,
+            user_variables: HashMap::new(),
+            warnings: Vec::new(),
+            warning_count: 0,
+            max_error_count: settings.max_error_count,
+            max_allowed_packet: settings.max_allowed_packet,
+            strict_statement: false,
+            variables: variables.clone(),
+            random_state: engine.runtime.random(),
+        };
+        let database = client.database.clone();
+        let mut session = Session {
+            engine,
+            client,
+            account,
+            account_epoch,
+            variables,
+            settings,
+            context,
+            process,
+            open: None,
+            next: NextTransaction::default(),
+            prepared: FxHashMap::default(),
+            last_prepared: 0,
+            named: FxHashMap::default(),
+            errors: 0,
+            parameter_types: Vec::new(),
+        };
+        session.set_client_collation();
+        if let Some(name) = database.filter(|name| !name.is_empty()) {
+            session.use_database(&name)?;
+        }
+        Ok(session)
+    }
+
+    /// The character set that the client announced in its handshake.
+    fn set_client_collation(&mut self) {
+        if let Some(collation) = charset::by_id(self.client.collation) {
+            self.set_names(collation.charset, collation.name);
+        }
+        self.read_settings();
+    }
+
+    // Calls of the protocols
+
+    /// Runs one or several statements (several only when the client allowed it); each writes its result into `sink`. The first error ends it.
+    /// When this returns, all that was answered is durable.
+    pub async fn query(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<(), MysqlError> {
+        self.begin_command(sql)?;
+        // Boxed: what a statement needs while it runs should not be part of an idle connection.
+        let result = Box::pin(self.run_text(sql, sink)).await;
+        self.process.end();
+        result
+    }
+
+    /// COM_INIT_DB.
+    pub async fn init_db(&mut self, name: &str) -> Result<(), MysqlError> {
+        self.refresh_account();
+        self.use_database(name)
+    }
+
+    /// COM_RESET_CONNECTION: rolls back, forgets variables, prepared statements and warnings.
+    pub async fn reset(&mut self) {
+        self.open = None;
+        self.next = NextTransaction::default();
+        self.prepared.clear();
+        self.named.clear();
+        self.variables.reset();
+        self.context.user_variables.clear();
+        self.context.last_insert_id = 0;
+        self.context.row_count = -1;
+        self.context.found_rows = 0;
+        self.clear_warnings();
+        self.set_client_collation();
+    }
+
+    pub fn status(&self) -> ServerStatus {
+        ServerStatus {
+            in_transaction: self.open.is_some(),
+            autocommit: self.settings.autocommit,
+            in_transaction_readonly: self.open.as_ref().is_some_and(|open| open.read_only),
+            more_results: false,
+            no_backslash_escapes: self.settings.sql_mode.no_backslash_escapes,
+        }
+    }
+
+    pub fn set_multi_statements(&mut self, on: bool) {
+        self.client.multi_statements = on;
+    }
+
+    /// COM_FIELD_LIST: the columns of a table of the current database whose names match the pattern (empty: all).
+    pub fn columns_of(&mut self, table: &str, wildcard: &str) -> Result<Vec<ResultColumn>, MysqlError> {
+        self.refresh_account();
+        let name = TableName { database: None, name: table.to_string() };
+        let (database, table) = self.qualified(&name)?;
+        self.require_table("SELECT", &database, &table, Privileges::SELECT)?;
+        let handle = self.stored_table(&database, &table)?;
+        let pattern = if wildcard.is_empty() { "%" } else { wildcard };
+        let visible = handle.schema().visible_columns();
+        let matching = visible.iter().filter(|c| super::pattern::like(pattern, &c.name, true));
+        Ok(matching
+            .map(|column| ResultColumn {
+                name: column.name.clone(),
+                org_name: column.name.clone(),
+                table: table.clone(),
+                org_table: table.clone(),
+                database: database.clone(),
+                ty: column.ty,
+                nullable: column.nullable,
+                primary_key: false,
+                unique_key: false,
+                multiple_key: false,
+                auto_increment: false,
+            })
+            .collect())
+    }
+
+    /// COM_STATISTICS.
+    pub fn statistics(&self) -> String {
+        let totals = self.engine.processes.totals();
+        let uptime = self.engine.uptime().as_secs().max(1);
+        let questions = totals[Counter::Questions as usize];
+        format!(
+            "Uptime: {uptime}  Threads: {}  Questions: {questions}  Slow queries: 0  Opens: 0  Flush tables: 0  Open tables: 0  Queries per second avg: {:.3}",
+            self.engine.processes.len(),
+            questions as f64 / uptime as f64
+        )
+    }
+
+    pub fn max_allowed_packet(&self) -> usize {
+        self.settings.max_allowed_packet
+    }
+
+    /// How long the connection may be idle (wait_timeout).
+    pub fn idle_timeout(&self) -> Duration {
+        self.settings.idle_timeout
+    }
+
+    /// Resolves when the connection was killed.
+    pub fn killed(&self) -> impl Future<Output = ()> + Send + 'static {
+        Killed(self.process.clone())
+    }
+
+    // State that statements share
+
+    /// A command of the client begins.
+    pub(crate) fn begin_command(&mut self, sql: &str) -> Result<(), MysqlError> {
+        if self.process.is_killed() {
+            return Err(killed_error());
+        }
+        self.process.interrupt.clear();
+        self.process.begin(sql, self.engine.now_micros());
+        self.refresh_account();
+        Ok(())
+    }
+
+    /// Fetches the account again when any account has changed.
+    fn refresh_account(&mut self) {
+        let epoch = self.engine.users.epoch();
+        if epoch != self.account_epoch {
+            self.account_epoch = epoch;
+            // A dropped account keeps what it had until it disconnects, as in MySQL.
+            if let Some(account) = self.engine.users.find(&self.account.user, &self.account.host) {
+                self.account = account;
+            }
+        }
+    }
+
+    /// After SET: the plain fields from the variables.
+    pub(crate) fn read_settings(&mut self) {
+        self.settings = Settings::read(&self.variables);
+        self.settings.sql_mode.ignore_space |= self.client.ignore_space;
+        self.context.sql_mode = self.settings.sql_mode;
+        self.context.time_zone = self.settings.time_zone.clone();
+        self.context.collation = self.settings.collation;
+        self.context.max_error_count = self.settings.max_error_count;
+        self.context.max_allowed_packet = self.settings.max_allowed_packet;
+    }
+
+    /// How text is read.
+    pub(crate) fn mode(&self) -> Mode {
+        let mode = &self.settings.sql_mode;
+        Mode {
+            ansi_quotes: mode.ansi_quotes,
+            no_backslash_escapes: mode.no_backslash_escapes,
+            pipes_as_concat: mode.pipes_as_concat,
+            high_not_precedence: mode.high_not_precedence,
+        }
+    }
+
+    pub(crate) fn parse_one(&self, sql: &str) -> Result<Statement, MysqlError> {
+        Ok(parse::parse(sql, self.mode())?.statement)
+    }
+
+    pub(crate) fn bind_context(&self, parameters: Vec<DataType>) -> BindContext {
+        BindContext { parameters, collation: self.settings.collation, sql_mode: self.settings.sql_mode }
+    }
+
+    pub(crate) fn lookup(&self) -> SessionLookup<'_> {
+        SessionLookup::new(self)
+    }
+
+    /// What virtual tables may show this session.
+    pub(crate) fn viewer(&self) -> Viewer {
+        Viewer {
+            engine: self.engine.clone(),
+            account: self.account.clone(),
+            variables: self.variables.clone(),
+            connection_id: self.client.connection_id,
+        }
+    }
+
+    pub(crate) fn clear_warnings(&mut self) {
+        self.context.warnings.clear();
+        self.context.warning_count = 0;
+        self.errors = 0;
+    }
+
+    pub(crate) fn note(&mut self, code: u16, message: String) {
+        if self.settings.sql_notes {
+            self.push_warning(WarningLevel::Note, code, message);
+        }
+    }
+
+    pub(crate) fn push_warning(&mut self, level: WarningLevel, code: u16, message: String) {
+        self.context.warning_count += 1;
+        if self.context.warnings.len() < self.context.max_error_count {
+            self.context.warnings.push(Warning { level, code, message });
+        }
+    }
+
+    // Names and tables
+
+    /// Database and name of a table; 1046.
+    pub(crate) fn qualified(&self, name: &TableName) -> Result<(String, String), MysqlError> {
+        let database = match &name.database {
+            Some(database) => database.clone(),
+            None => self.context.current_database.clone().ok_or_else(errors::no_database)?,
+        };
+        Ok((system::canonical_database(&database), name.name.clone()))
+    }
+
+    /// A stored table; 1049, 1146.
+    pub(crate) fn stored_table(&self, database: &str, name: &str) -> Result<TableHandle, MysqlError> {
+        super::lookup::stored(&self.engine, database, name)
+    }
+
+    /// USE: 1049, 1044.
+    pub(crate) fn use_database(&mut self, name: &str) -> Result<(), MysqlError> {
+        let name = system::canonical_database(name);
+        if !self.account.may_use(&name) {
+            return Err(errors::database_denied(&self.account.user, &self.account.host, &name));
+        }
+        if !system::is_system(&name) && self.engine.database.database_collation(&name).is_none() {
+            return Err(errors::unknown_database(&name));
+        }
+        self.set_current_database(Some(name));
+        Ok(())
+    }
+
+    pub(crate) fn set_current_database(&mut self, name: Option<String>) {
+        let collation = name
+            .as_deref()
+            .and_then(|name| self.engine.database.database_collation(name))
+            .unwrap_or(rauk_types::Collation::DEFAULT);
+        self.set_variable("collation_database", Value::from(collation.name()));
+        self.set_variable("character_set_database", Value::from(charset::charset_of(collation)));
+        *self.process.database.lock() = name.clone();
+        self.context.current_database = name;
+    }
+
+    /// Sets a session variable to a value that is known to be good.
+    pub(crate) fn set_variable(&mut self, name: &str, value: Value) {
+        let (_, at) = super::variables::store::find(name).expect("a variable that the server sets exists");
+        self.variables.set(at, value);
+    }
+
+    // Privileges
+
+    /// 1227 unless one of these is granted globally.
+    pub(crate) fn require_any(&self, privileges: Privileges, names: &str) -> Result<(), MysqlError> {
+        if self.account.global.intersects(privileges) { Ok(()) } else { Err(errors::needs_privilege(names)) }
+    }
+
+    /// 1044 unless granted on the database.
+    pub(crate) fn require_database(&self, database: &str, privileges: Privileges) -> Result<(), MysqlError> {
+        if self.account.on_database(database).contains(privileges) {
+            return Ok(());
+        }
+        Err(errors::database_denied(&self.account.user, &self.account.host, database))
+    }
+
+    /// 1142 unless granted on the table. `command` is the word that the error names.
+    pub(crate) fn require_table(
+        &self,
+        command: &str,
+        database: &str,
+        table: &str,
+        privileges: Privileges,
+    ) -> Result<(), MysqlError> {
+        if self.account.global.contains(privileges) || self.account.on_table(database, table).contains(privileges) {
+            return Ok(());
+        }
+        Err(errors::table_denied(command, &self.account.user, &self.process.host, table))
+    }
+}
+
+/// Error 1317.
+pub(crate) fn killed_error() -> MysqlError {
+    MysqlError::new(rauk_types::error::codes::QUERY_INTERRUPTED, "Query execution was interrupted")
+}

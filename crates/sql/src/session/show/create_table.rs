@@ -1,0 +1,157 @@
+//! The text of SHOW CREATE TABLE, in MySQL 8's layout: reading it back makes the same table.
+
+use crate::session::charset;
+use crate::session::ddl::types::column_type;
+use crate::session::system::{self, current_timestamp};
+use rauk_types::{Column, ColumnDefault, IndexKind, IndexSchema, TableSchema, TypeKind, Value};
+
+/// A text literal that every sql_mode reads alike but NO_BACKSLASH_ESCAPES.
+fn quoted_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('\'');
+    for character in text.chars() {
+        match character {
+            '\'' => out.push_str("''"),
+            '\\' => out.push_str("\\\\"),
+            '\0' => out.push_str("\\0"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            other => out.push(other),
+        }
+    }
+    out.push('\'');
+    out
+}
+
+fn quoted_name(name: &str, always: bool) -> String {
+    let plain = !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'$')
+        && !name.bytes().all(|b| b.is_ascii_digit());
+    if plain && !always && !crate::parse::is_reserved(name) {
+        name.to_string()
+    } else {
+        format!("`{}`", name.replace('`', "``"))
+    }
+}
+
+/// `next`: the next AUTO_INCREMENT number. `zone` shows defaults of TIMESTAMP columns. `quote`: sql_quote_show_create.
+pub(super) fn text(schema: &TableSchema, next: Option<u64>, zone: &jiff::tz::TimeZone, quote: bool) -> String {
+    let name = |name: &str| quoted_name(name, quote);
+    let mut lines: Vec<String> = Vec::new();
+    for (at, column) in schema.visible_columns().iter().enumerate() {
+        lines.push(format!("  {} {}", name(&column.name), column_text(schema, at, column, zone)));
+    }
+    for index in system::declared(schema) {
+        lines.push(format!("  {}", index_text(schema, index, &name)));
+    }
+    let mut out = format!("CREATE TABLE {} (\n{}\n) ENGINE=InnoDB", name(&schema.name), lines.join(",\n"));
+    if let Some(next) = next.filter(|n| *n > 1) {
+        out.push_str(&format!(" AUTO_INCREMENT={next}"));
+    }
+    out.push_str(&format!(
+        " DEFAULT CHARSET={} COLLATE={}",
+        charset::charset_of(schema.collation),
+        schema.collation.name()
+    ));
+    if !schema.comment.is_empty() {
+        out.push_str(&format!(" COMMENT={}", quoted_text(&schema.comment)));
+    }
+    if schema.explicit_partitioning {
+        let columns: Vec<String> = schema.distribution.iter().map(|&at| name(&schema.columns[at].name)).collect();
+        out.push_str(&format!("\n/*!50100 PARTITION BY KEY ({}) */", columns.join(",")));
+    }
+    out
+}
+
+fn column_text(schema: &TableSchema, at: usize, column: &Column, zone: &jiff::tz::TimeZone) -> String {
+    let ty = &column.ty;
+    let mut out = column_type(ty);
+    if ty.is_text() && ty.kind != TypeKind::Json {
+        if ty.collation != schema.collation {
+            out.push_str(&format!(" CHARACTER SET {}", charset::charset_of(ty.collation)));
+        }
+        // A column says its collation when it is not the character set's default, or not the table's.
+        if ty.collation != rauk_types::Collation::DEFAULT || ty.collation != schema.collation {
+            out.push_str(&format!(" COLLATE {}", ty.collation.name()));
+        }
+    }
+    if !column.nullable {
+        out.push_str(" NOT NULL");
+    } else if ty.kind == TypeKind::Timestamp {
+        out.push_str(" NULL");
+    }
+    match &column.default {
+        ColumnDefault::None => {}
+        ColumnDefault::Now => out.push_str(&format!(" DEFAULT {}", current_timestamp(ty))),
+        // TEXT and BLOB show none; JSON does.
+        ColumnDefault::Value(Value::Null) if !column.nullable || (ty.is_lob() && ty.kind != TypeKind::Json) => {}
+        ColumnDefault::Value(Value::Null) => out.push_str(" DEFAULT NULL"),
+        ColumnDefault::Value(Value::Bytes(bytes)) => {
+            let printable = bytes.iter().all(|b| (b' '..=b'~').contains(b));
+            let literal = match (printable, std::str::from_utf8(bytes)) {
+                (true, Ok(text)) => quoted_text(text),
+                _ => format!("0x{}", bytes.iter().map(|b| format!("{b:02X}")).collect::<String>()),
+            };
+            // TEXT and BLOB take a default as an expression only.
+            out.push_str(&if ty.is_lob() { format!(" DEFAULT ({literal})") } else { format!(" DEFAULT {literal}") });
+        }
+        ColumnDefault::Value(_) => {
+            let text = quoted_text(&system::default_text(column, zone).unwrap_or_default());
+            out.push_str(&if ty.is_lob() { format!(" DEFAULT ({text})") } else { format!(" DEFAULT {text}") });
+        }
+    }
+    if column.on_update_now {
+        out.push_str(&format!(" ON UPDATE {}", current_timestamp(ty)));
+    }
+    if schema.auto_increment == Some(at) {
+        out.push_str(" AUTO_INCREMENT");
+    }
+    if !column.comment.is_empty() {
+        out.push_str(&format!(" COMMENT {}", quoted_text(&column.comment)));
+    }
+    out
+}
+
+fn index_text(schema: &TableSchema, index: &IndexSchema, name: &dyn Fn(&str) -> String) -> String {
+    let parts: Vec<String> = index
+        .parts
+        .iter()
+        .map(|part| {
+            let mut out = name(&schema.columns[part.column].name);
+            if let Some(prefix) = part.prefix {
+                out.push_str(&format!("({prefix})"));
+            }
+            if part.descending {
+                out.push_str(" DESC");
+            }
+            out
+        })
+        .collect();
+    let mut out = match index.kind {
+        IndexKind::Primary => "PRIMARY KEY".to_string(),
+        IndexKind::Unique => format!("UNIQUE KEY {}", name(&index.name)),
+        IndexKind::Ordered => format!("KEY {}", name(&index.name)),
+    };
+    out.push_str(&format!(" ({})", parts.join(",")));
+    if index.hash_only {
+        out.push_str(" USING HASH");
+    }
+    if !index.comment.is_empty() {
+        out.push_str(&format!(" COMMENT {}", quoted_text(&index.comment)));
+    }
+    out
+}
+
+/// Virtual tables have columns only.
+pub(super) fn text_of_virtual(schema: &TableSchema) -> String {
+    let line = |column: &Column| {
+        let null = if column.nullable { "DEFAULT NULL" } else { "NOT NULL" };
+        format!("  {} {} {null}", quoted_name(&column.name, true), column_type(&column.ty))
+    };
+    let lines: Vec<String> = schema.columns.iter().map(line).collect();
+    format!(
+        "CREATE TEMPORARY TABLE {} (\n{}\n) DEFAULT CHARSET=utf8mb4",
+        quoted_name(&schema.name, true),
+        lines.join(",\n")
+    )
+}

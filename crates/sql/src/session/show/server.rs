@@ -1,0 +1,237 @@
+//! SHOW VARIABLES, STATUS, WARNINGS, COLLATION, CHARACTER SET, ENGINES, PLUGINS, PRIVILEGES, PROCESSLIST, GRANTS, CREATE USER, and the empty ones.
+
+use super::{Table, columns, integer_column, text_column, unsigned_column, unsupported};
+use crate::expr::context::WarningLevel;
+use crate::parse::statement::UserName;
+use crate::session::charset;
+use crate::session::session::Session;
+use crate::session::system::{self, s, u};
+use crate::session::users::{AccountRecord, Privileges, Users, grants, privilege};
+use rauk_types::{MysqlError, Value};
+use std::sync::Arc;
+
+impl Session {
+    pub(super) fn show_variables(&self, global: bool) -> Table {
+        let rows = self.variables.list(global).into_iter().map(|(name, value)| vec![s(name), s(value)]);
+        Table { columns: vec![text_column("Variable_name", 64), text_column("Value", 2048)], rows: rows.collect() }
+    }
+
+    pub(super) fn show_status(&self, global: bool) -> Table {
+        let list = system::status_list(&self.viewer(), global);
+        let rows = list.into_iter().map(|(name, value)| vec![s(name), s(value)]);
+        Table { columns: vec![text_column("Variable_name", 64), text_column("Value", 2048)], rows: rows.collect() }
+    }
+
+    /// SHOW WARNINGS, SHOW ERRORS, and their COUNT(*). `limit` is (offset, rows).
+    pub(super) fn show_warnings(&self, count: bool, limit: Option<(u64, u64)>, errors_only: bool) -> Table {
+        if count {
+            let (name, number) = match errors_only {
+                true => ("@@session.error_count", self.errors),
+                false => ("@@session.warning_count", self.context.warning_count),
+            };
+            return Table { columns: vec![unsigned_column(name)], rows: vec![vec![u(number)]] };
+        }
+        let (skip, take) = limit.unwrap_or((0, u64::MAX));
+        let shown = self.context.warnings.iter().filter(|w| !errors_only || w.level == WarningLevel::Error);
+        let rows = shown.skip(skip as usize).take(usize::try_from(take).unwrap_or(usize::MAX)).map(|warning| {
+            let level = match warning.level {
+                WarningLevel::Note => "Note",
+                WarningLevel::Warning => "Warning",
+                WarningLevel::Error => "Error",
+            };
+            vec![s(level), u(warning.code), s(&warning.message)]
+        });
+        Table {
+            columns: vec![text_column("Level", 7), unsigned_column("Code"), text_column("Message", 512)],
+            rows: rows.collect(),
+        }
+    }
+
+    pub(super) fn show_collations(&self) -> Table {
+        let row = |c: &charset::CollationInfo| {
+            vec![
+                s(c.name),
+                s(c.charset),
+                u(c.id),
+                s(if c.default { "Yes" } else { "" }),
+                s("Yes"),
+                u(c.sort_length),
+                s(if c.pad_space { "PAD SPACE" } else { "NO PAD" }),
+            ]
+        };
+        Table {
+            columns: columns(&["Collation", "Charset", "Id#", "Default", "Compiled", "Sortlen#", "Pad_attribute"]),
+            rows: charset::COLLATIONS.iter().map(row).collect(),
+        }
+    }
+
+    pub(super) fn show_character_sets(&self) -> Table {
+        let row = |c: &charset::CharacterSet| vec![s(c.name), s(c.description), s(c.default_collation), u(c.max_bytes)];
+        Table {
+            columns: columns(&["Charset", "Description", "Default collation", "Maxlen#"]),
+            rows: charset::CHARACTER_SETS.iter().map(row).collect(),
+        }
+    }
+
+    /// All rows of a virtual table, some of its columns.
+    fn rows_of(&self, table: &str, positions: &[usize]) -> Result<Vec<Vec<Value>>, MysqlError> {
+        let table = system::table(system::INFORMATION_SCHEMA, table, self.viewer())?;
+        let rows = table.rows(None, None)?;
+        Ok(rows.into_iter().map(|row| positions.iter().map(|&at| row[at].clone()).collect()).collect())
+    }
+
+    pub(super) fn show_engines(&self) -> Result<Table, MysqlError> {
+        Ok(Table {
+            columns: columns(&["Engine", "Support", "Comment", "Transactions", "XA", "Savepoints"]),
+            rows: self.rows_of("ENGINES", &[0, 1, 2, 3, 4, 5])?,
+        })
+    }
+
+    pub(super) fn show_plugins(&self) -> Result<Table, MysqlError> {
+        Ok(Table {
+            columns: columns(&["Name", "Status", "Type", "Library", "License"]),
+            rows: self.rows_of("PLUGINS", &[0, 2, 3, 5, 9])?,
+        })
+    }
+
+    pub(super) fn show_privileges(&self) -> Table {
+        let rows = privilege::descriptions().into_iter();
+        Table {
+            columns: columns(&["Privilege", "Context", "Comment"]),
+            rows: rows.map(|(name, context, comment)| vec![s(name), s(context), s(comment)]).collect(),
+        }
+    }
+
+    pub(super) fn show_processes(&self, full: bool) -> Table {
+        let mut rows = system::process_rows(&self.viewer());
+        if !full {
+            for row in &mut rows {
+                if let Value::Str(info) = &mut row[7] {
+                    *info = info.chars().take(100).collect();
+                }
+            }
+        }
+        Table {
+            columns: vec![
+                unsigned_column("Id"),
+                text_column("User", 32),
+                text_column("Host", 261),
+                text_column("db", 64),
+                text_column("Command", 16),
+                integer_column("Time"),
+                text_column("State", 64),
+                super::long_text_column("Info"),
+            ],
+            rows,
+        }
+    }
+
+    /// The account that a SHOW names: one's own, or any for who may read them all.
+    fn shown_account(&self, user: Option<&UserName>) -> Result<Arc<AccountRecord>, MysqlError> {
+        let own = |name: &UserName| {
+            (name.user.is_empty() && name.host.is_empty())
+                || (name.user == self.account.user && name.host.eq_ignore_ascii_case(&self.account.host))
+        };
+        match user {
+            None => Ok(self.account.clone()),
+            Some(name) if own(name) => Ok(self.account.clone()),
+            Some(name) => {
+                if !self.account.on_database("mysql").contains(Privileges::SELECT) {
+                    let (own, host) = (&self.account.user, &self.account.host);
+                    return Err(crate::session::errors::database_denied(own, host, "mysql"));
+                }
+                self.engine.users.find(&name.user, &name.host).ok_or_else(|| {
+                    let message =
+                        format!("There is no such grant defined for user '{}' on host '{}'", name.user, name.host);
+                    MysqlError::new(rauk_types::error::codes::NONEXISTING_GRANT, message)
+                })
+            }
+        }
+    }
+
+    pub(super) fn show_grants(&self, user: Option<&UserName>) -> Result<Table, MysqlError> {
+        let account = self.shown_account(user)?;
+        let name = format!("Grants for {}@{}", account.user, account.host);
+        let rows = grants::grants(&account).into_iter().map(|line| vec![Value::Str(line)]).collect();
+        Ok(Table { columns: vec![text_column(&name, 1024)], rows })
+    }
+
+    pub(super) fn show_create_user(&self, user: &UserName) -> Result<Table, MysqlError> {
+        let account = self.shown_account(Some(user)).map_err(|error| match error.code {
+            rauk_types::error::codes::NONEXISTING_GRANT => {
+                Users::operation_failed("SHOW CREATE USER", &user.user, &user.host)
+            }
+            _ => error,
+        })?;
+        let name = format!("CREATE USER for {}@{}", account.user, account.host);
+        let rows = vec![vec![Value::Str(grants::create_user(&account))]];
+        Ok(Table { columns: vec![text_column(&name, 1024)], rows })
+    }
+}
+
+/// Kinds of objects that Rauk has none of.
+pub(super) fn empty(kind: &str) -> Result<Table, MysqlError> {
+    let names: &[&str] = match kind {
+        "TRIGGERS" => &[
+            "Trigger",
+            "Event",
+            "Table",
+            "Statement",
+            "Timing",
+            "Created",
+            "sql_mode",
+            "Definer",
+            "character_set_client",
+            "collation_connection",
+            "Database Collation",
+        ],
+        "EVENTS" => &[
+            "Db",
+            "Name",
+            "Definer",
+            "Time zone",
+            "Type",
+            "Execute at",
+            "Interval value",
+            "Interval field",
+            "Starts",
+            "Ends",
+            "Status",
+            "Originator#",
+            "character_set_client",
+            "collation_connection",
+            "Database Collation",
+        ],
+        "FUNCTION STATUS" | "PROCEDURE STATUS" | "PACKAGE STATUS" => &[
+            "Db",
+            "Name",
+            "Type",
+            "Definer",
+            "Modified",
+            "Created",
+            "Security_type",
+            "Comment",
+            "character_set_client",
+            "collation_connection",
+            "Database Collation",
+        ],
+        "OPEN TABLES" => &["Database", "Table", "In_use#", "Name_locked#"],
+        "MASTER STATUS" | "BINARY LOG STATUS" => {
+            &["File", "Position#", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"]
+        }
+        "SLAVE STATUS" | "REPLICA STATUS" | "ALL SLAVES STATUS" => &[
+            "Replica_IO_State",
+            "Source_Host",
+            "Source_User",
+            "Source_Port#",
+            "Replica_IO_Running",
+            "Replica_SQL_Running",
+        ],
+        "SLAVE HOSTS" | "REPLICAS" => &["Server_Id#", "Host", "Port#", "Source_Id#", "Replica_UUID"],
+        "PROFILES" => &["Query_ID#", "Duration", "Query"],
+        "PROFILE" => &["Status", "Duration"],
+        "MASTER LOGS" | "BINARY LOGS" => return Err(MysqlError::new(1381, "You are not using binary logging")),
+        other => return Err(unsupported(other)),
+    };
+    Ok(Table { columns: columns(names), rows: Vec::new() })
+}

@@ -1,0 +1,378 @@
+//! Databases, tables and columns in information_schema.
+
+use super::{DATABASES, Definition, Hints, INFORMATION_SCHEMA, Rows, is_system, none, s, schemas, u, yes};
+use crate::session::charset;
+use crate::session::ddl::types::{column_type, data_type_name};
+use crate::session::lookup::Viewer;
+use crate::session::users::Privileges;
+use rauk_types::{
+    Collation, Column, ColumnDefault, DataType, IndexKind, MysqlError, TableSchema, TypeKind, Value, format,
+};
+use std::sync::Arc;
+
+const I: &str = INFORMATION_SCHEMA;
+
+pub(super) const TABLES: &[Definition] = &[
+    Definition {
+        database: I,
+        name: "SCHEMATA",
+        columns: "CATALOG_NAME s64, SCHEMA_NAME b64, DEFAULT_CHARACTER_SET_NAME s64, DEFAULT_COLLATION_NAME s64, SQL_PATH s64?, DEFAULT_ENCRYPTION s3",
+        rows: schemata,
+    },
+    Definition {
+        database: I,
+        name: "TABLES",
+        columns: "TABLE_CATALOG s64, TABLE_SCHEMA b64, TABLE_NAME b64, TABLE_TYPE s64, ENGINE s64?, VERSION i?, ROW_FORMAT s20?, TABLE_ROWS u?, AVG_ROW_LENGTH u?, DATA_LENGTH u?, MAX_DATA_LENGTH u?, INDEX_LENGTH u?, DATA_FREE u?, AUTO_INCREMENT u?, CREATE_TIME t?, UPDATE_TIME t?, CHECK_TIME t?, TABLE_COLLATION s64?, CHECKSUM i?, CREATE_OPTIONS s256?, TABLE_COMMENT s2048",
+        rows: tables,
+    },
+    Definition {
+        database: I,
+        name: "COLUMNS",
+        columns: "TABLE_CATALOG s64, TABLE_SCHEMA b64, TABLE_NAME b64, COLUMN_NAME s64, ORDINAL_POSITION u, COLUMN_DEFAULT x?, IS_NULLABLE s3, DATA_TYPE s64, CHARACTER_MAXIMUM_LENGTH i?, CHARACTER_OCTET_LENGTH i?, NUMERIC_PRECISION u?, NUMERIC_SCALE u?, DATETIME_PRECISION u?, CHARACTER_SET_NAME s64?, COLLATION_NAME s64?, COLUMN_TYPE x, COLUMN_KEY s3, EXTRA s256, PRIVILEGES s154, COLUMN_COMMENT s1024, GENERATION_EXPRESSION x, SRS_ID u?",
+        rows: columns,
+    },
+    Definition {
+        database: I,
+        name: "PARTITIONS",
+        columns: "TABLE_CATALOG s64, TABLE_SCHEMA b64, TABLE_NAME b64, PARTITION_NAME s64?, SUBPARTITION_NAME s64?, PARTITION_ORDINAL_POSITION u?, SUBPARTITION_ORDINAL_POSITION u?, PARTITION_METHOD s13?, SUBPARTITION_METHOD s13?, PARTITION_EXPRESSION s2048?, SUBPARTITION_EXPRESSION s2048?, PARTITION_DESCRIPTION x?, TABLE_ROWS u?, AVG_ROW_LENGTH u?, DATA_LENGTH u?, MAX_DATA_LENGTH u?, INDEX_LENGTH u?, DATA_FREE u?, CREATE_TIME t?, UPDATE_TIME t?, CHECK_TIME t?, CHECKSUM i?, PARTITION_COMMENT x, NODEGROUP s256?, TABLESPACE_NAME s268?",
+        rows: partitions,
+    },
+    Definition {
+        database: I,
+        name: "VIEWS",
+        columns: "TABLE_CATALOG s64, TABLE_SCHEMA b64, TABLE_NAME b64, VIEW_DEFINITION x?, CHECK_OPTION s8, IS_UPDATABLE s3, DEFINER s288, SECURITY_TYPE s7, CHARACTER_SET_CLIENT s64, COLLATION_CONNECTION s64",
+        rows: none,
+    },
+    Definition {
+        database: I,
+        name: "ROUTINES",
+        columns: "SPECIFIC_NAME s64, ROUTINE_CATALOG s64, ROUTINE_SCHEMA b64, ROUTINE_NAME s64, ROUTINE_TYPE s9, DATA_TYPE x?, CHARACTER_MAXIMUM_LENGTH i?, CHARACTER_OCTET_LENGTH i?, NUMERIC_PRECISION u?, NUMERIC_SCALE u?, DATETIME_PRECISION u?, CHARACTER_SET_NAME s64?, COLLATION_NAME s64?, DTD_IDENTIFIER x?, ROUTINE_BODY s8, ROUTINE_DEFINITION x?, EXTERNAL_NAME s64?, EXTERNAL_LANGUAGE s64, PARAMETER_STYLE s3, IS_DETERMINISTIC s3, SQL_DATA_ACCESS s17, SQL_PATH s64?, SECURITY_TYPE s7, CREATED t, LAST_ALTERED t, SQL_MODE s520, ROUTINE_COMMENT x, DEFINER s288, CHARACTER_SET_CLIENT s64, COLLATION_CONNECTION s64, DATABASE_COLLATION s64",
+        rows: none,
+    },
+    Definition {
+        database: I,
+        name: "PARAMETERS",
+        columns: "SPECIFIC_CATALOG s64, SPECIFIC_SCHEMA b64, SPECIFIC_NAME s64, ORDINAL_POSITION u, PARAMETER_MODE s5?, PARAMETER_NAME s64?, DATA_TYPE x, CHARACTER_MAXIMUM_LENGTH i?, CHARACTER_OCTET_LENGTH i?, NUMERIC_PRECISION u?, NUMERIC_SCALE i?, DATETIME_PRECISION u?, CHARACTER_SET_NAME s64?, COLLATION_NAME s64?, DTD_IDENTIFIER x, ROUTINE_TYPE s9",
+        rows: none,
+    },
+    Definition {
+        database: I,
+        name: "TRIGGERS",
+        columns: "TRIGGER_CATALOG s64, TRIGGER_SCHEMA b64, TRIGGER_NAME s64, EVENT_MANIPULATION s6, EVENT_OBJECT_CATALOG s64, EVENT_OBJECT_SCHEMA b64, EVENT_OBJECT_TABLE b64, ACTION_ORDER u, ACTION_CONDITION x?, ACTION_STATEMENT x, ACTION_ORIENTATION s3, ACTION_TIMING s6, ACTION_REFERENCE_OLD_TABLE s64?, ACTION_REFERENCE_NEW_TABLE s64?, ACTION_REFERENCE_OLD_ROW s3, ACTION_REFERENCE_NEW_ROW s3, CREATED t, SQL_MODE s520, DEFINER s288, CHARACTER_SET_CLIENT s64, COLLATION_CONNECTION s64, DATABASE_COLLATION s64",
+        rows: none,
+    },
+    Definition {
+        database: I,
+        name: "EVENTS",
+        columns: "EVENT_CATALOG s64, EVENT_SCHEMA b64, EVENT_NAME s64, DEFINER s288, TIME_ZONE s64, EVENT_BODY s3, EVENT_DEFINITION x, EVENT_TYPE s9, EXECUTE_AT t?, INTERVAL_VALUE s256?, INTERVAL_FIELD s18?, SQL_MODE s520, STARTS t?, ENDS t?, STATUS s21, ON_COMPLETION s12, CREATED t, LAST_ALTERED t, LAST_EXECUTED t?, EVENT_COMMENT s2048, ORIGINATOR u, CHARACTER_SET_CLIENT s64, COLLATION_CONNECTION s64, DATABASE_COLLATION s64",
+        rows: none,
+    },
+    Definition {
+        database: I,
+        name: "FILES",
+        columns: "FILE_ID i?, FILE_NAME x?, FILE_TYPE s256?, TABLESPACE_NAME s268, TABLE_CATALOG s64, TABLE_SCHEMA b64?, TABLE_NAME b64?, LOGFILE_GROUP_NAME s256?, LOGFILE_GROUP_NUMBER i?, ENGINE s64, FULLTEXT_KEYS s64?, DELETED_ROWS i?, UPDATE_COUNT i?, FREE_EXTENTS i?, TOTAL_EXTENTS i?, EXTENT_SIZE i?, INITIAL_SIZE i?, MAXIMUM_SIZE i?, AUTOEXTEND_SIZE i?, CREATION_TIME t?, LAST_UPDATE_TIME t?, LAST_ACCESS_TIME t?, RECOVER_TIME i?, TRANSACTION_COUNTER i?, VERSION i?, ROW_FORMAT s256?, TABLE_ROWS i?, AVG_ROW_LENGTH i?, DATA_LENGTH i?, MAX_DATA_LENGTH i?, INDEX_LENGTH i?, DATA_FREE i?, CREATE_TIME t?, UPDATE_TIME t?, CHECK_TIME t?, CHECKSUM i?, STATUS s256?, EXTRA s256?",
+        rows: none,
+    },
+    Definition {
+        database: I,
+        name: "TABLESPACES",
+        columns: "TABLESPACE_NAME s64, ENGINE s64, TABLESPACE_TYPE s64?, LOGFILE_GROUP_NAME s64?, EXTENT_SIZE u?, AUTOEXTEND_SIZE u?, MAXIMUM_SIZE u?, NODEGROUP_ID u?, TABLESPACE_COMMENT s2048?",
+        rows: none,
+    },
+    Definition {
+        database: I,
+        name: "COLUMN_STATISTICS",
+        columns: "SCHEMA_NAME b64, TABLE_NAME b64, COLUMN_NAME s64, HISTOGRAM x",
+        rows: none,
+    },
+    Definition {
+        database: I,
+        name: "INNODB_TABLESPACES",
+        columns: "SPACE u, NAME s655, FLAG u?, ROW_FORMAT s22?, PAGE_SIZE u, SPACE_TYPE s10?, FILE_SIZE u, ALLOCATED_SIZE u, STATE s10?",
+        rows: none,
+    },
+];
+
+/// Databases that the session may know of, the virtual ones included, by name.
+pub(crate) fn visible_databases(viewer: &Viewer) -> Vec<String> {
+    let stored = viewer.engine.database.databases();
+    let virtual_ones = DATABASES.iter().map(|name| name.to_string());
+    let mut names: Vec<String> =
+        stored.into_iter().chain(virtual_ones).filter(|name| viewer.account.sees_database(name)).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Stored tables that the session may know of.
+pub(super) fn stored_tables(viewer: &Viewer, hints: &Hints<'_>) -> Vec<Arc<TableSchema>> {
+    let databases = match hints.schema {
+        Some(name) => vec![name.to_string()],
+        None => viewer.engine.database.databases(),
+    };
+    let mut out = Vec::new();
+    for database in databases {
+        // A database may be dropped between the two calls.
+        let Ok(tables) = viewer.engine.database.tables(&database) else { continue };
+        let wanted = |t: &TableSchema| hints.table.is_none_or(|name| t.name == name);
+        let seen = |t: &TableSchema| viewer.account.sees_table(&database, &t.name);
+        out.extend(tables.into_iter().filter(|t| wanted(t) && seen(t)));
+    }
+    out
+}
+
+/// Virtual tables, as far as the hints leave them.
+fn virtual_tables(viewer: &Viewer, hints: &Hints<'_>) -> Vec<Arc<TableSchema>> {
+    let databases = DATABASES.iter().filter(|d| hints.schema.is_none_or(|name| name == **d));
+    let databases = databases.filter(|d| viewer.account.sees_database(d));
+    databases.flat_map(|d| schemas(d)).filter(|t| hints.table.is_none_or(|name| t.name == name)).collect()
+}
+
+fn schemata(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    let row = |name: String| {
+        let collation = viewer.engine.database.database_collation(&name).unwrap_or(Collation::Utf8mb4GeneralCi);
+        vec![s("def"), s(name), s(charset::charset_of(collation)), s(collation.name()), Value::Null, s("NO")]
+    };
+    Ok(visible_databases(viewer).into_iter().map(row).collect())
+}
+
+fn tables(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for table in virtual_tables(viewer, hints) {
+        let mut row = vec![s("def"), s(&table.database), s(&table.name), s("SYSTEM VIEW"), Value::Null, Value::Int(10)];
+        row.resize(20, Value::Null);
+        row.push(s(""));
+        rows.push(row);
+    }
+    for table in stored_tables(viewer, hints) {
+        let usage = viewer.engine.database.table_usage(table.id);
+        let average = usage.row_bytes.checked_div(usage.rows).unwrap_or(0);
+        let next = match table.auto_increment {
+            Some(_) => Value::UInt(viewer.engine.database.peek_auto_increment(table.id)),
+            None => Value::Null,
+        };
+        rows.push(vec![
+            s("def"),
+            s(&table.database),
+            s(&table.name),
+            s("BASE TABLE"),
+            s("InnoDB"),
+            Value::Int(10),
+            s("Dynamic"),
+            Value::UInt(usage.rows),
+            Value::UInt(average),
+            Value::UInt(usage.row_bytes),
+            Value::UInt(0),
+            Value::UInt(usage.hash_bytes + usage.ordered_bytes),
+            Value::UInt(0),
+            next,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            s(table.collation.name()),
+            Value::Null,
+            s(if table.explicit_partitioning { "partitioned" } else { "" }),
+            s(&table.comment),
+        ]);
+    }
+    Ok(rows)
+}
+
+fn columns(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for table in virtual_tables(viewer, hints).into_iter().chain(stored_tables(viewer, hints)) {
+        let privileges = column_privileges(viewer, &table);
+        for (at, column) in table.visible_columns().iter().enumerate() {
+            let ty = &column.ty;
+            let (characters, octets) = text_lengths(ty);
+            let (precision, scale) = numeric_precision(ty);
+            let fraction = match ty.kind {
+                TypeKind::Time | TypeKind::DateTime | TypeKind::Timestamp => Value::UInt(u64::from(ty.scale)),
+                _ => Value::Null,
+            };
+            let text = ty.is_text() && ty.kind != TypeKind::Json;
+            let (set, collation) = match text {
+                true => (s(charset::charset_of(ty.collation)), s(ty.collation.name())),
+                false => (Value::Null, Value::Null),
+            };
+            let default = match &column.default {
+                _ if is_system(&table.database) => Value::Null,
+                _ => default_text(column, &jiff::tz::TimeZone::system()).map_or(Value::Null, Value::Str),
+            };
+            rows.push(vec![
+                s("def"),
+                s(&table.database),
+                s(&table.name),
+                s(&column.name),
+                u(at as u64 + 1),
+                default,
+                yes(column.nullable),
+                s(data_type_name(ty.kind)),
+                characters,
+                octets,
+                precision,
+                scale,
+                fraction,
+                set,
+                collation,
+                s(column_type(ty)),
+                s(column_key(&table, at)),
+                s(column_extra(&table, at)),
+                s(&privileges),
+                s(&column.comment),
+                s(""),
+                Value::Null,
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+/// The column PRIVILEGES: what the session may do with the columns of a table.
+pub(crate) fn column_privileges(viewer: &Viewer, table: &TableSchema) -> String {
+    if is_system(&table.database) {
+        return "select".to_string();
+    }
+    let granted = viewer.account.on_table(&table.database, &table.name);
+    let mut words = Vec::new();
+    for (name, word) in [("SELECT", "select"), ("INSERT", "insert"), ("UPDATE", "update"), ("REFERENCES", "references")]
+    {
+        if Privileges::named(name).is_some_and(|p| granted.contains(p)) {
+            words.push(word);
+        }
+    }
+    words.join(",")
+}
+
+fn text_lengths(ty: &DataType) -> (Value, Value) {
+    if ty.kind == TypeKind::Json {
+        return (Value::Null, Value::Null);
+    }
+    let length = i64::from(ty.length);
+    match ty.kind {
+        TypeKind::Char | TypeKind::VarChar => (Value::Int(length), Value::Int(length * 4)),
+        _ if ty.is_text() || ty.is_bytes() => (Value::Int(length), Value::Int(length)),
+        _ => (Value::Null, Value::Null),
+    }
+}
+
+fn numeric_precision(ty: &DataType) -> (Value, Value) {
+    let of = |precision: u64, scale: Option<u64>| (Value::UInt(precision), scale.map_or(Value::Null, Value::UInt));
+    match ty.kind {
+        TypeKind::TinyInt => of(3, Some(0)),
+        TypeKind::SmallInt => of(5, Some(0)),
+        TypeKind::MediumInt => of(7, Some(0)),
+        TypeKind::Int => of(10, Some(0)),
+        TypeKind::BigInt => of(if ty.unsigned { 20 } else { 19 }, Some(0)),
+        TypeKind::Decimal => of(u64::from(ty.precision), Some(u64::from(ty.scale))),
+        TypeKind::Float | TypeKind::Double if ty.scale < 31 => of(u64::from(ty.precision), Some(u64::from(ty.scale))),
+        TypeKind::Float => of(12, None),
+        TypeKind::Double => of(22, None),
+        _ => (Value::Null, Value::Null),
+    }
+}
+
+/// COLUMN_KEY: PRI, UNI, MUL or nothing.
+pub(crate) fn column_key(table: &TableSchema, at: usize) -> &'static str {
+    let stands_for_primary = |index: &rauk_types::IndexSchema| {
+        index.kind == IndexKind::Unique && index.parts.iter().all(|p| !table.columns[p.column].nullable)
+    };
+    let primary = match table.hidden_key {
+        false => table.indexes.first(),
+        // Without a primary key, MySQL takes the first unique key over NOT NULL columns for it.
+        true => table.indexes.iter().find(|i| stands_for_primary(i)),
+    };
+    if primary.is_some_and(|i| i.parts.iter().any(|p| p.column == at)) {
+        return "PRI";
+    }
+    let mut key = "";
+    for index in table.indexes.iter().filter(|i| i.parts[0].column == at) {
+        if index.kind == IndexKind::Unique && index.parts.len() == 1 {
+            return "UNI";
+        }
+        key = "MUL";
+    }
+    key
+}
+
+/// EXTRA: auto_increment, DEFAULT_GENERATED, on update CURRENT_TIMESTAMP.
+pub(crate) fn column_extra(table: &TableSchema, at: usize) -> String {
+    let column = &table.columns[at];
+    let mut words = Vec::new();
+    if table.auto_increment == Some(at) {
+        words.push("auto_increment".to_string());
+    }
+    let has_expression = match &column.default {
+        ColumnDefault::Now => true,
+        ColumnDefault::Value(value) => column.ty.is_lob() && !value.is_null(),
+        ColumnDefault::None => false,
+    };
+    if has_expression && !is_system(&table.database) {
+        words.push("DEFAULT_GENERATED".to_string());
+    }
+    if column.on_update_now {
+        words.push(format!("on update {}", current_timestamp(&column.ty)));
+    }
+    words.join(" ")
+}
+
+/// `CURRENT_TIMESTAMP` with the digits of a type.
+pub(crate) fn current_timestamp(ty: &DataType) -> String {
+    if ty.scale == 0 { "CURRENT_TIMESTAMP".to_string() } else { format!("CURRENT_TIMESTAMP({})", ty.scale) }
+}
+
+/// A column's default as text; `None`: NULL, or none. `zone` shows a TIMESTAMP's.
+pub(crate) fn default_text(column: &Column, zone: &jiff::tz::TimeZone) -> Option<String> {
+    match &column.default {
+        ColumnDefault::None | ColumnDefault::Value(Value::Null) => None,
+        ColumnDefault::Now => Some(current_timestamp(&column.ty)),
+        ColumnDefault::Value(Value::Timestamp(0)) => {
+            let fraction =
+                if column.ty.scale == 0 { String::new() } else { format!(".{:0w$}", 0, w = column.ty.scale as usize) };
+            Some(format!("0000-00-00 00:00:00{fraction}"))
+        }
+        ColumnDefault::Value(Value::Timestamp(micros)) => {
+            let local = jiff::Timestamp::from_microsecond(*micros).ok()?.to_zoned(zone.clone()).datetime();
+            let ty = DataType { scale: column.ty.scale, ..DataType::new(TypeKind::DateTime) };
+            Some(text(&super::civil(local), &ty))
+        }
+        ColumnDefault::Value(value) => Some(text(value, &column.ty)),
+    }
+}
+
+fn text(value: &Value, ty: &DataType) -> String {
+    let mut out = Vec::new();
+    format::append_text(value.as_ref(), ty, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// One row a table, as MySQL shows tables without declared partitions: buckets move by themselves here and have no names.
+fn partitions(viewer: &Viewer, hints: &Hints<'_>) -> Result<Vec<Vec<Value>>, MysqlError> {
+    let mut rows = Vec::new();
+    for table in stored_tables(viewer, hints) {
+        let usage = viewer.engine.database.table_usage(table.id);
+        let (method, expression) = match table.explicit_partitioning {
+            true => {
+                let names: Vec<String> =
+                    table.distribution.iter().map(|&at| format!("`{}`", table.columns[at].name)).collect();
+                (s("KEY"), s(names.join(",")))
+            }
+            false => (Value::Null, Value::Null),
+        };
+        let mut row = vec![s("def"), s(&table.database), s(&table.name)];
+        row.resize(7, Value::Null);
+        row.extend([method, Value::Null, expression, Value::Null, Value::Null]);
+        row.extend([
+            Value::UInt(usage.rows),
+            Value::UInt(usage.row_bytes.checked_div(usage.rows).unwrap_or(0)),
+            Value::UInt(usage.row_bytes),
+            Value::UInt(0),
+            Value::UInt(usage.hash_bytes + usage.ordered_bytes),
+            Value::UInt(0),
+        ]);
+        row.resize(22, Value::Null);
+        row.extend([s(""), Value::Null, Value::Null]);
+        rows.push(row);
+    }
+    Ok(rows)
+}

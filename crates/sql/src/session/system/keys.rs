@@ -1,0 +1,173 @@
+//! Keys and constraints in information_schema.
+
+use super::catalog::stored_tables;
+use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, none, s, u};
+use crate::session::lookup::Viewer;
+use rauk_types::{IndexKind, IndexSchema, TableSchema, Value};
+
+const I: &str = INFORMATION_SCHEMA;
+
+pub(super) const TABLES: &[Definition] = &[
+    Definition {
+        database: I,
+        name: "STATISTICS",
+        columns: "TABLE_CATALOG s64, TABLE_SCHEMA b64, TABLE_NAME b64, NON_UNIQUE i, INDEX_SCHEMA b64, INDEX_NAME s64?, SEQ_IN_INDEX u, COLUMN_NAME s64?, COLLATION s1?, CARDINALITY i?, SUB_PART i?, PACKED s10?, NULLABLE s3, INDEX_TYPE s11, COMMENT s8, INDEX_COMMENT s2048, IS_VISIBLE s3, EXPRESSION x?",
+        rows: statistics,
+    },
+    Definition {
+        database: I,
+        name: "KEY_COLUMN_USAGE",
+        columns: "CONSTRAINT_CATALOG s64, CONSTRAINT_SCHEMA b64, CONSTRAINT_NAME s64?, TABLE_CATALOG s64, TABLE_SCHEMA b64, TABLE_NAME b64, COLUMN_NAME s64?, ORDINAL_POSITION u, POSITION_IN_UNIQUE_CONSTRAINT u?, REFERENCED_TABLE_SCHEMA b64?, REFERENCED_TABLE_NAME b64?, REFERENCED_COLUMN_NAME s64?",
+        rows: key_column_usage,
+    },
+    Definition {
+        database: I,
+        name: "TABLE_CONSTRAINTS",
+        columns: "CONSTRAINT_CATALOG s64, CONSTRAINT_SCHEMA b64, CONSTRAINT_NAME s64?, TABLE_SCHEMA b64, TABLE_NAME b64, CONSTRAINT_TYPE s11, ENFORCED s3",
+        rows: table_constraints,
+    },
+    Definition {
+        database: I,
+        name: "REFERENTIAL_CONSTRAINTS",
+        columns: "CONSTRAINT_CATALOG s64, CONSTRAINT_SCHEMA b64, CONSTRAINT_NAME s64?, UNIQUE_CONSTRAINT_CATALOG s64, UNIQUE_CONSTRAINT_SCHEMA b64, UNIQUE_CONSTRAINT_NAME s64?, MATCH_OPTION s7, UPDATE_RULE s11, DELETE_RULE s11, TABLE_NAME b64, REFERENCED_TABLE_NAME b64",
+        rows: none,
+    },
+    Definition {
+        database: I,
+        name: "CHECK_CONSTRAINTS",
+        columns: "CONSTRAINT_CATALOG s64, CONSTRAINT_SCHEMA b64, CONSTRAINT_NAME s64, CHECK_CLAUSE x",
+        rows: none,
+    },
+    Definition {
+        database: I,
+        name: "INNODB_FOREIGN",
+        columns: "ID s129?, FOR_NAME s129?, REF_NAME s129?, N_COLS i, TYPE u",
+        rows: none,
+    },
+];
+
+/// The indexes that a user declared.
+pub(crate) fn declared(table: &TableSchema) -> impl Iterator<Item = &IndexSchema> {
+    table.indexes.iter().filter(|index| !(table.hidden_key && index.kind == IndexKind::Primary))
+}
+
+/// Distinct values of the first `parts` columns of an index, as far as it is known: rows for a unique index, a guess of how they thin out for others.
+pub(crate) fn cardinality(rows: u64, index: &IndexSchema, parts: usize) -> u64 {
+    if index.kind != IndexKind::Ordered && parts == index.parts.len() {
+        return rows;
+    }
+    // No statistics of values are kept; ten rows a value and column is what the planner assumes too.
+    let missing = index.parts.len() - parts + usize::from(index.kind == IndexKind::Ordered);
+    let guess = rows / 10u64.saturating_pow(missing.min(6) as u32);
+    guess.max(u64::from(rows > 0))
+}
+
+/// One row for each part of an index, in MySQL's columns of STATISTICS from NON_UNIQUE on, without INDEX_SCHEMA.
+pub(crate) struct PartRow {
+    pub non_unique: bool,
+    pub key_name: String,
+    pub sequence: u64,
+    pub column: String,
+    pub descending: bool,
+    pub cardinality: u64,
+    pub prefix: Option<u32>,
+    pub nullable: bool,
+    pub kind: &'static str,
+    pub comment: String,
+}
+
+pub(crate) fn parts(viewer: &Viewer, table: &TableSchema) -> Vec<PartRow> {
+    let rows = viewer.engine.database.table_usage(table.id).rows;
+    let mut out = Vec::new();
+    for index in declared(table) {
+        for (at, part) in index.parts.iter().enumerate() {
+            let column = &table.columns[part.column];
+            out.push(PartRow {
+                non_unique: index.kind == IndexKind::Ordered,
+                key_name: index.name.clone(),
+                sequence: at as u64 + 1,
+                column: column.name.clone(),
+                descending: part.descending,
+                cardinality: cardinality(rows, index, at + 1),
+                prefix: part.prefix,
+                nullable: column.nullable,
+                kind: if index.hash_only { "HASH" } else { "BTREE" },
+                comment: index.comment.clone(),
+            });
+        }
+    }
+    out
+}
+
+fn statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for table in stored_tables(viewer, hints) {
+        for part in parts(viewer, &table) {
+            rows.push(vec![
+                s("def"),
+                s(&table.database),
+                s(&table.name),
+                Value::Int(i64::from(part.non_unique)),
+                s(&table.database),
+                s(part.key_name),
+                u(part.sequence),
+                s(part.column),
+                s(if part.descending { "D" } else { "A" }),
+                Value::Int(part.cardinality as i64),
+                part.prefix.map_or(Value::Null, |p| Value::Int(i64::from(p))),
+                Value::Null,
+                s(if part.nullable { "YES" } else { "" }),
+                s(part.kind),
+                s(""),
+                s(part.comment),
+                s("YES"),
+                Value::Null,
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+fn key_column_usage(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for table in stored_tables(viewer, hints) {
+        for index in declared(&table).filter(|i| i.kind != IndexKind::Ordered) {
+            for (at, part) in index.parts.iter().enumerate() {
+                rows.push(vec![
+                    s("def"),
+                    s(&table.database),
+                    s(&index.name),
+                    s("def"),
+                    s(&table.database),
+                    s(&table.name),
+                    s(&table.columns[part.column].name),
+                    u(at as u64 + 1),
+                    Value::Null,
+                    Value::Null,
+                    Value::Null,
+                    Value::Null,
+                ]);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn table_constraints(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for table in stored_tables(viewer, hints) {
+        for index in declared(&table).filter(|i| i.kind != IndexKind::Ordered) {
+            let kind = if index.kind == IndexKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
+            rows.push(vec![
+                s("def"),
+                s(&table.database),
+                s(&index.name),
+                s(&table.database),
+                s(&table.name),
+                s(kind),
+                s("YES"),
+            ]);
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,259 @@
+//! Virtual tables: information_schema, performance_schema, mysql and rauk.
+//!
+//! A table is a line in a list: its columns in a small notation, and a function that gives its rows. Rows are made when they are read, from the catalog
+//! and from live state, through the eyes of the reading session: what its account may not know of is left out.
+//!
+//! The notation: `NAME type`, with `?` behind the type when it may be NULL. Types: `b64` text compared by code points (names of databases and
+//! tables), `s64` text without case, `x` long text, `u` and `i` BIGINT unsigned and signed, `t` DATETIME.
+
+mod catalog;
+mod keys;
+mod privileges;
+mod rauk;
+mod server;
+
+use super::errors;
+use super::lookup::Viewer;
+use super::users::AccountRecord;
+use crate::plan::VirtualTable;
+use rauk_types::{
+    Collation, Column, ColumnDefault, ColumnId, DataType, MysqlError, TableId, TableSchema, TypeKind, Value,
+};
+use std::sync::{Arc, OnceLock};
+
+pub(crate) use catalog::{
+    column_extra, column_key, column_privileges, current_timestamp, default_text, visible_databases,
+};
+pub(crate) use keys::{PartRow, declared, parts};
+pub(crate) use server::{process_rows, status_list};
+
+pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
+pub(crate) const PERFORMANCE_SCHEMA: &str = "performance_schema";
+pub(crate) const DATABASES: &[&str] = &[INFORMATION_SCHEMA, "mysql", PERFORMANCE_SCHEMA, "rauk"];
+
+pub(crate) type Rows = Result<Vec<Vec<Value>>, MysqlError>;
+pub(crate) type RowsOf = fn(&Viewer, &Hints<'_>) -> Rows;
+
+/// Constants that WHERE compares TABLE_SCHEMA and TABLE_NAME with: rows that differ need not be made.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Hints<'a> {
+    pub schema: Option<&'a str>,
+    pub table: Option<&'a str>,
+}
+
+/// A virtual table: database, name, columns, rows.
+pub(crate) struct Definition {
+    pub database: &'static str,
+    pub name: &'static str,
+    pub columns: &'static str,
+    pub rows: RowsOf,
+}
+
+struct Registered {
+    definition: &'static Definition,
+    schema: Arc<TableSchema>,
+}
+
+fn registry() -> &'static Vec<Registered> {
+    static REGISTRY: OnceLock<Vec<Registered>> = OnceLock::new();
+    REGISTRY.get_or_init(|| {
+        [catalog::TABLES, keys::TABLES, privileges::TABLES, server::TABLES, rauk::TABLES]
+            .iter()
+            .flat_map(|list| list.iter())
+            .map(|definition| Registered { definition, schema: Arc::new(schema_of(definition)) })
+            .collect()
+    })
+}
+
+fn schema_of(definition: &Definition) -> TableSchema {
+    let columns = definition.columns.split(',').enumerate().map(|(at, column)| {
+        let (name, ty) = column.trim().rsplit_once(' ').expect("a column has a name and a type");
+        let (ty, nullable) = match ty.strip_suffix('?') {
+            Some(ty) => (ty, true),
+            None => (ty, false),
+        };
+        Column {
+            id: ColumnId(at as u16),
+            name: name.to_string(),
+            ty: type_of(ty),
+            nullable,
+            default: ColumnDefault::Value(Value::Null),
+            on_update_now: false,
+            comment: String::new(),
+            initial: Value::Null,
+        }
+    });
+    TableSchema {
+        id: TableId(0),
+        version: 0,
+        database: definition.database.to_string(),
+        name: definition.name.to_string(),
+        columns: columns.collect(),
+        indexes: Vec::new(),
+        distribution: Vec::new(),
+        hidden_key: false,
+        auto_increment: None,
+        collation: Collation::Utf8mb4GeneralCi,
+        comment: String::new(),
+        explicit_partitioning: false,
+        entry_of: None,
+        layouts: Vec::new(),
+    }
+}
+
+fn type_of(notation: &str) -> DataType {
+    let length = || notation[1..].parse().expect("text has a length");
+    match notation.as_bytes()[0] {
+        b'b' => DataType::varchar(length(), Collation::Utf8mb4Bin),
+        b's' => DataType::varchar(length(), Collation::Utf8mb4GeneralCi),
+        b'x' => DataType { collation: Collation::Utf8mb4GeneralCi, ..DataType::new(TypeKind::LongText) },
+        b'u' => DataType::BIGINT_UNSIGNED,
+        b'i' => DataType::BIGINT,
+        b't' => DataType::new(TypeKind::DateTime),
+        other => unreachable!("no type is written {}", other as char),
+    }
+}
+
+struct SystemTable {
+    registered: &'static Registered,
+    viewer: Viewer,
+}
+
+impl VirtualTable for SystemTable {
+    fn schema(&self) -> &Arc<TableSchema> {
+        &self.registered.schema
+    }
+
+    fn rows(&self, schema_hint: Option<&str>, table_hint: Option<&str>) -> Rows {
+        (self.registered.definition.rows)(&self.viewer, &Hints { schema: schema_hint, table: table_hint })
+    }
+}
+
+/// The database's name as it is kept: those of the two schemas have no case.
+pub(crate) fn canonical_database(name: &str) -> String {
+    for known in [INFORMATION_SCHEMA, PERFORMANCE_SCHEMA] {
+        if name.eq_ignore_ascii_case(known) {
+            return known.to_string();
+        }
+    }
+    name.to_string()
+}
+
+pub(crate) fn is_system(database: &str) -> bool {
+    DATABASES.contains(&canonical_database(database).as_str())
+}
+
+/// Nothing in a system database can be changed: 1044.
+pub(crate) fn refuse_change(database: &str, account: &AccountRecord) -> Result<(), MysqlError> {
+    if is_system(database) {
+        return Err(errors::database_denied(&account.user, &account.host, database));
+    }
+    Ok(())
+}
+
+fn find(database: &str, name: &str) -> Result<&'static Registered, MysqlError> {
+    // Names in the two schemas have no case.
+    let folded = database == INFORMATION_SCHEMA || database == PERFORMANCE_SCHEMA;
+    let same = |known: &str| if folded { known.eq_ignore_ascii_case(name) } else { known == name };
+    let found = registry().iter().find(|r| r.definition.database == database && same(r.definition.name));
+    found.ok_or_else(|| match database {
+        INFORMATION_SCHEMA => MysqlError::new(
+            rauk_types::error::codes::UNKNOWN_TABLE,
+            format!("Unknown table '{}' in information_schema", name.to_uppercase()),
+        ),
+        _ => errors::no_such_table(database, name),
+    })
+}
+
+/// A virtual table as the planner takes it. Errors 1109, 1146, 1142.
+pub(crate) fn table(database: &str, name: &str, viewer: Viewer) -> Result<Arc<dyn VirtualTable>, MysqlError> {
+    let registered = find(database, name)?;
+    if !may_read(&viewer.account, database) {
+        return Err(errors::table_denied("SELECT", &viewer.account.user, &viewer.account.host, name));
+    }
+    Ok(Arc::new(SystemTable { registered, viewer }))
+}
+
+/// The two schemas filter row by row; `mysql` needs SELECT there, `rauk` PROCESS or SELECT there.
+fn may_read(account: &AccountRecord, database: &str) -> bool {
+    use super::users::Privileges;
+    match database {
+        "mysql" => account.on_database(database).contains(Privileges::SELECT),
+        "rauk" => {
+            account.on_database(database).contains(Privileges::SELECT) || account.global.contains(Privileges::PROCESS)
+        }
+        _ => true,
+    }
+}
+
+/// The definition of a virtual table. Errors 1109, 1146.
+pub(crate) fn schema(database: &str, name: &str) -> Result<Arc<TableSchema>, MysqlError> {
+    Ok(find(database, name)?.schema.clone())
+}
+
+/// All virtual tables of a database, by name.
+pub(crate) fn schemas(database: &str) -> Vec<Arc<TableSchema>> {
+    let mut tables: Vec<Arc<TableSchema>> =
+        registry().iter().filter(|r| r.definition.database == database).map(|r| r.schema.clone()).collect();
+    tables.sort_by(|a, b| a.name.cmp(&b.name));
+    tables
+}
+
+// Values in rows
+
+pub(crate) fn s(text: impl Into<String>) -> Value {
+    Value::Str(text.into())
+}
+
+pub(crate) fn u(number: impl Into<u64>) -> Value {
+    Value::UInt(number.into())
+}
+
+pub(crate) fn yes(condition: bool) -> Value {
+    Value::from(if condition { "YES" } else { "NO" })
+}
+
+/// No rows: tables of what Rauk does not have.
+pub(crate) fn none(_: &Viewer, _: &Hints<'_>) -> Rows {
+    Ok(Vec::new())
+}
+
+/// A time in UTC microseconds as the server's clock shows it.
+pub(crate) fn datetime(micros: i64) -> Value {
+    let Ok(timestamp) = jiff::Timestamp::from_microsecond(micros) else { return Value::Null };
+    civil(timestamp.to_zoned(jiff::tz::TimeZone::system()).datetime())
+}
+
+/// A civil time as a value.
+pub(crate) fn civil(time: jiff::civil::DateTime) -> Value {
+    let date = rauk_types::Date::from_parts(time.year() as u16, time.month() as u8, time.day() as u8);
+    let seconds = i64::from(time.hour()) * 3600 + i64::from(time.minute()) * 60 + i64::from(time.second());
+    let micros = seconds * 1_000_000 + i64::from(time.subsec_nanosecond()) / 1000;
+    Value::DateTime(rauk_types::DateTime::new(date, micros))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_is_well_formed_and_named_once() {
+        let mut names: Vec<(&str, String)> =
+            registry().iter().map(|r| (r.definition.database, r.definition.name.to_lowercase())).collect();
+        names.sort();
+        for pair in names.windows(2) {
+            assert_ne!(pair[0], pair[1]);
+        }
+        for registered in registry() {
+            assert!(DATABASES.contains(&registered.definition.database));
+            for (at, column) in registered.schema.columns.iter().enumerate() {
+                assert_eq!(registered.schema.column(&column.name).map(|(found, _)| found), Some(at), "{}", column.name);
+            }
+        }
+        assert_eq!(
+            find(INFORMATION_SCHEMA, "nothing").map(|_| ()).unwrap_err().message,
+            "Unknown table 'NOTHING' in information_schema"
+        );
+        assert!(find(INFORMATION_SCHEMA, "Tables").is_ok());
+    }
+}

@@ -1,0 +1,237 @@
+//! Privileges: those tables of information_schema, and the readable part of `mysql`.
+
+use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, none, s, yes};
+use crate::session::lookup::Viewer;
+use crate::session::users::{AccountRecord, Privileges};
+use rauk_types::Value;
+use std::sync::Arc;
+
+const I: &str = INFORMATION_SCHEMA;
+
+pub(super) const TABLES: &[Definition] = &[
+    Definition {
+        database: I,
+        name: "USER_PRIVILEGES",
+        columns: "GRANTEE s292, TABLE_CATALOG s512, PRIVILEGE_TYPE s64, IS_GRANTABLE s3",
+        rows: user_privileges,
+    },
+    Definition {
+        database: I,
+        name: "SCHEMA_PRIVILEGES",
+        columns: "GRANTEE s292, TABLE_CATALOG s512, TABLE_SCHEMA b64, PRIVILEGE_TYPE s64, IS_GRANTABLE s3",
+        rows: schema_privileges,
+    },
+    Definition {
+        database: I,
+        name: "TABLE_PRIVILEGES",
+        columns: "GRANTEE s292, TABLE_CATALOG s512, TABLE_SCHEMA b64, TABLE_NAME b64, PRIVILEGE_TYPE s64, IS_GRANTABLE s3",
+        rows: table_privileges,
+    },
+    Definition {
+        database: I,
+        name: "COLUMN_PRIVILEGES",
+        columns: "GRANTEE s292, TABLE_CATALOG s512, TABLE_SCHEMA b64, TABLE_NAME b64, COLUMN_NAME s64, PRIVILEGE_TYPE s64, IS_GRANTABLE s3",
+        rows: none,
+    },
+    Definition {
+        database: I,
+        name: "APPLICABLE_ROLES",
+        columns: "USER s97?, HOST s256?, GRANTEE s97?, GRANTEE_HOST s256?, ROLE_NAME s255?, ROLE_HOST s256?, IS_GRANTABLE s3, IS_DEFAULT s3?, IS_MANDATORY s3",
+        rows: none,
+    },
+    Definition {
+        database: I,
+        name: "ENABLED_ROLES",
+        columns: "ROLE_NAME s255?, ROLE_HOST s255?, IS_DEFAULT s3?, IS_MANDATORY s3",
+        rows: none,
+    },
+    Definition {
+        database: "mysql",
+        name: "user",
+        columns: "Host s255, User b32, Select_priv s1, Insert_priv s1, Update_priv s1, Delete_priv s1, Create_priv s1, Drop_priv s1, Reload_priv s1, Shutdown_priv s1, Process_priv s1, File_priv s1, Grant_priv s1, References_priv s1, Index_priv s1, Alter_priv s1, Show_db_priv s1, Super_priv s1, Create_tmp_table_priv s1, Lock_tables_priv s1, Execute_priv s1, Repl_slave_priv s1, Repl_client_priv s1, Create_view_priv s1, Show_view_priv s1, Create_routine_priv s1, Alter_routine_priv s1, Create_user_priv s1, Event_priv s1, Trigger_priv s1, Create_tablespace_priv s1, plugin s64, authentication_string x?, password_expired s1, account_locked s1",
+        rows: users,
+    },
+    Definition {
+        database: "mysql",
+        name: "db",
+        columns: "Host s255, Db b64, User b32, Select_priv s1, Insert_priv s1, Update_priv s1, Delete_priv s1, Create_priv s1, Drop_priv s1, Grant_priv s1, References_priv s1, Index_priv s1, Alter_priv s1, Create_tmp_table_priv s1, Lock_tables_priv s1, Create_view_priv s1, Show_view_priv s1, Create_routine_priv s1, Alter_routine_priv s1, Execute_priv s1, Event_priv s1, Trigger_priv s1",
+        rows: databases,
+    },
+    Definition {
+        database: "mysql",
+        name: "tables_priv",
+        columns: "Host s255, Db b64, User b32, Table_name b64, Grantor s288, Table_priv s255, Column_priv s255",
+        rows: table_grants,
+    },
+    Definition { database: "mysql", name: "func", columns: "name s64, ret i, dl s128, type s9", rows: none },
+    Definition { database: "mysql", name: "time_zone_name", columns: "Name s64, Time_zone_id u", rows: time_zones },
+];
+
+/// All accounts for who may see them, else one's own.
+fn visible(viewer: &Viewer) -> Vec<Arc<AccountRecord>> {
+    let own = &viewer.account;
+    let all = own.on_database("mysql").contains(Privileges::SELECT);
+    let users = viewer.engine.users.all();
+    users.iter().filter(|a| all || (a.user == own.user && a.host == own.host)).cloned().collect()
+}
+
+fn grantee(account: &AccountRecord) -> Value {
+    s(format!("'{}'@'{}'", account.user, account.host))
+}
+
+/// The names as rows show them: USAGE stands for none.
+fn named(privileges: Privileges) -> (Vec<&'static str>, bool) {
+    let names = privileges.names();
+    let grantable = privileges.contains(Privileges::GRANT_OPTION);
+    if names.is_empty() { (vec!["USAGE"], grantable) } else { (names, grantable) }
+}
+
+fn user_privileges(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for account in visible(viewer) {
+        let (names, grantable) = named(account.global);
+        for name in names {
+            rows.push(vec![grantee(&account), s("def"), s(name), yes(grantable)]);
+        }
+    }
+    Ok(rows)
+}
+
+fn schema_privileges(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for account in visible(viewer) {
+        for (database, privileges) in &account.databases {
+            let (names, grantable) = named(*privileges);
+            for name in names {
+                rows.push(vec![grantee(&account), s("def"), s(database), s(name), yes(grantable)]);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn table_privileges(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for account in visible(viewer) {
+        for ((database, table), privileges) in &account.tables {
+            let (names, grantable) = named(*privileges);
+            for name in names {
+                rows.push(vec![grantee(&account), s("def"), s(database), s(table), s(name), yes(grantable)]);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn flag(granted: Privileges, name: &str) -> Value {
+    let has = Privileges::named(name).is_some_and(|p| granted.contains(p));
+    s(if has { "Y" } else { "N" })
+}
+
+fn users(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    const FLAGS: &[&str] = &[
+        "SELECT",
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "CREATE",
+        "DROP",
+        "RELOAD",
+        "SHUTDOWN",
+        "PROCESS",
+        "FILE",
+        "GRANT OPTION",
+        "REFERENCES",
+        "INDEX",
+        "ALTER",
+        "SHOW DATABASES",
+        "SUPER",
+        "CREATE TEMPORARY TABLES",
+        "LOCK TABLES",
+        "EXECUTE",
+        "REPLICATION SLAVE",
+        "REPLICATION CLIENT",
+        "CREATE VIEW",
+        "SHOW VIEW",
+        "CREATE ROUTINE",
+        "ALTER ROUTINE",
+        "CREATE USER",
+        "EVENT",
+        "TRIGGER",
+        "CREATE TABLESPACE",
+    ];
+    let row = |account: &Arc<AccountRecord>| {
+        let mut row = vec![s(&account.host), s(&account.user)];
+        row.extend(FLAGS.iter().map(|name| flag(account.global, name)));
+        row.extend([s(&account.plugin), s(&account.hash), s("N"), s(if account.locked { "Y" } else { "N" })]);
+        row
+    };
+    Ok(viewer.engine.users.all().iter().map(row).collect())
+}
+
+fn databases(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    const FLAGS: &[&str] = &[
+        "SELECT",
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "CREATE",
+        "DROP",
+        "GRANT OPTION",
+        "REFERENCES",
+        "INDEX",
+        "ALTER",
+        "CREATE TEMPORARY TABLES",
+        "LOCK TABLES",
+        "CREATE VIEW",
+        "SHOW VIEW",
+        "CREATE ROUTINE",
+        "ALTER ROUTINE",
+        "EXECUTE",
+        "EVENT",
+        "TRIGGER",
+    ];
+    let mut rows = Vec::new();
+    for account in viewer.engine.users.all().iter() {
+        for (database, privileges) in &account.databases {
+            let mut row = vec![s(&account.host), s(database), s(&account.user)];
+            row.extend(FLAGS.iter().map(|name| flag(*privileges, name)));
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+fn table_grants(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for account in viewer.engine.users.all().iter() {
+        for ((database, table), privileges) in &account.tables {
+            let mut names: Vec<String> = privileges.names().iter().map(|n| capitalized(n)).collect();
+            if privileges.contains(Privileges::GRANT_OPTION) {
+                names.push("Grant".to_string());
+            }
+            rows.push(vec![
+                s(&account.host),
+                s(database),
+                s(&account.user),
+                s(table),
+                s(""),
+                s(names.join(",")),
+                s(""),
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+fn capitalized(name: &str) -> String {
+    let lower = name.to_lowercase();
+    let mut characters = lower.chars();
+    characters.next().map_or(String::new(), |first| first.to_uppercase().chain(characters).collect())
+}
+
+/// The zones that `SET time_zone` knows.
+fn time_zones(_: &Viewer, _: &Hints<'_>) -> Rows {
+    let names = jiff::tz::db().available();
+    Ok(names.enumerate().map(|(at, name)| vec![s(name.as_str()), Value::UInt(at as u64 + 1)]).collect())
+}

@@ -1,0 +1,263 @@
+//! CREATE, ALTER, DROP, and SHOW CREATE TABLE, which must make the same table again.
+
+use super::{Test, server, server_on};
+use rauk_log::MemoryDisk;
+
+fn shown(t: &mut Test, table: &str) -> String {
+    let (sink, result) = t.collect(&format!("SHOW CREATE TABLE {table}"));
+    result.unwrap();
+    sink.last().unwrap().text(0, 1).unwrap()
+}
+
+#[test]
+fn show_create_table_makes_the_same_table() {
+    let server = server();
+    let mut t = server.session();
+    let text = "CREATE TABLE `every` (
+  `id` bigint unsigned NOT NULL AUTO_INCREMENT COMMENT 'the ''key''',
+  `flag` tinyint(1) NOT NULL DEFAULT '0',
+  `small` smallint DEFAULT NULL,
+  `price` decimal(10,2) unsigned NOT NULL DEFAULT '1.50',
+  `ratio` float DEFAULT NULL,
+  `wide` double(10,3) DEFAULT NULL,
+  `name` varchar(20) NOT NULL DEFAULT '',
+  `code` char(3) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT 'abc',
+  `body` text,
+  `doc` json DEFAULT NULL,
+  `raw` varbinary(16) DEFAULT NULL,
+  `pic` blob,
+  `day` date DEFAULT '2024-02-29',
+  `at` datetime(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3),
+  `seen` timestamp NULL DEFAULT NULL,
+  `span` time(6) DEFAULT NULL,
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `name` (`name`,`code` DESC),
+  KEY `body` (`body`(10)) COMMENT 'a prefix',
+  KEY `day` (`day`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci COMMENT='all of it'";
+    t.ok(text);
+    assert_eq!(shown(&mut t, "`every`"), text);
+    t.ok("DROP TABLE `every`");
+    t.ok(
+        "CREATE TABLE p (w INT, d INT, n INT, PRIMARY KEY (w, d) USING HASH) COLLATE utf8mb4_bin PARTITION BY KEY (w)",
+    );
+    let text = shown(&mut t, "p");
+    assert_eq!(
+        text,
+        "CREATE TABLE `p` (
+  `w` int NOT NULL,
+  `d` int NOT NULL,
+  `n` int DEFAULT NULL,
+  PRIMARY KEY (`w`,`d`) USING HASH
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+/*!50100 PARTITION BY KEY (`w`) */"
+    );
+    t.ok("DROP TABLE p");
+    t.ok(&text);
+    assert_eq!(shown(&mut t, "p"), text);
+}
+
+#[test]
+fn types_and_their_synonyms() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (a INTEGER, b BOOL, c NUMERIC(5), d DEC(4,1), e REAL, f NCHAR(3), g SERIAL, h INT(11), i TEXT(100), j DOUBLE PRECISION, k NATIONAL VARCHAR(9), l CHAR BINARY, m VARCHAR(5) CHARACTER SET binary, n FLOAT(30))");
+    let lines: Vec<String> = shown(&mut t, "t").lines().map(|l| l.trim().trim_end_matches(',').to_string()).collect();
+    assert_eq!(
+        &lines[1..15],
+        [
+            "`a` int DEFAULT NULL",
+            "`b` tinyint(1) DEFAULT NULL",
+            "`c` decimal(5,0) DEFAULT NULL",
+            "`d` decimal(4,1) DEFAULT NULL",
+            "`e` double DEFAULT NULL",
+            "`f` char(3) DEFAULT NULL",
+            "`g` bigint unsigned NOT NULL AUTO_INCREMENT",
+            "`h` int DEFAULT NULL",
+            "`i` text",
+            "`j` double DEFAULT NULL",
+            "`k` varchar(9) DEFAULT NULL",
+            "`l` char(1) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT NULL",
+            "`m` varbinary(5) DEFAULT NULL",
+            "`n` double DEFAULT NULL",
+        ]
+    );
+    assert_eq!(lines[15], "UNIQUE KEY `g` (`g`)");
+}
+
+#[test]
+fn what_is_refused_and_how() {
+    let server = server();
+    let mut t = server.session();
+    for (sql, code) in [
+        ("CREATE TABLE t (a VARCHAR(20000))", 1074),
+        ("CREATE TABLE t (a CHAR(256))", 1074),
+        ("CREATE TABLE t (a DECIMAL(66,2))", 1426),
+        ("CREATE TABLE t (a DECIMAL(40,31))", 1425),
+        ("CREATE TABLE t (a DECIMAL(5,6))", 1427),
+        ("CREATE TABLE t (a DATETIME(7))", 1426),
+        ("CREATE TABLE t (a INT, a INT)", 1060),
+        ("CREATE TABLE t (a INT, KEY k (a), KEY K (a))", 1061),
+        ("CREATE TABLE t (a INT DEFAULT 'x')", 1067),
+        ("CREATE TABLE t (a INT NOT NULL DEFAULT NULL)", 1067),
+        ("CREATE TABLE t (a DATE DEFAULT '2024-13-01')", 1067),
+        ("CREATE TABLE t (a VARCHAR(2) DEFAULT 'abc')", 1067),
+        ("CREATE TABLE t (a TEXT DEFAULT 'x')", 1101),
+        ("CREATE TABLE t (a INT PRIMARY KEY, PRIMARY KEY (a))", 1068),
+        ("CREATE TABLE t (a INT, KEY (b))", 1072),
+        ("CREATE TABLE t (a INT AUTO_INCREMENT)", 1075),
+        ("CREATE TABLE t (a VARCHAR(5) AUTO_INCREMENT PRIMARY KEY)", 1063),
+        ("CREATE TABLE t (a TEXT, KEY (a))", 1170),
+        ("CREATE TABLE t (a INT, KEY (a(2)))", 1089),
+        ("CREATE TABLE t (a VARCHAR(5), KEY (a(6)))", 1089),
+        ("CREATE TABLE t (a VARCHAR(1000), KEY (a))", 1071),
+        ("CREATE TABLE t (a INT NULL PRIMARY KEY)", 1171),
+        ("CREATE TABLE t (a INT, KEY `PRIMARY` (a))", 1280),
+        ("CREATE TABLE t (a INT, b INT, PRIMARY KEY (a)) PARTITION BY KEY (b)", 1503),
+        ("CREATE TABLE t (a INT, b INT, PRIMARY KEY (a)) PARTITION BY KEY (c)", 1488),
+        ("CREATE TABLE t (a INT) PARTITION BY HASH (a)", 1235),
+        ("CREATE TABLE t (a INT) ENGINE=Nonsense", 1286),
+        ("CREATE TABLE t (a VARCHAR(10) COLLATE klingon_ci)", 1273),
+        ("CREATE TABLE t (a ENUM('x'))", 1235),
+        ("CREATE TABLE t (a YEAR)", 1235),
+        ("CREATE TABLE t (a INT CHECK (a > 0))", 1235),
+        ("CREATE TABLE t (a INT AS (1+1))", 1235),
+        ("CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES u (a))", 1235),
+        ("CREATE TEMPORARY TABLE t (a INT)", 1235),
+        ("CREATE TABLE nowhere.t (a INT)", 1049),
+        ("CREATE TABLE information_schema.t (a INT)", 1044),
+        ("DROP TABLE nothing", 1051),
+        ("CREATE DATABASE test", 1007),
+        ("DROP DATABASE nothing", 1008),
+        ("USE nothing", 1049),
+        ("ALTER TABLE nothing ADD a INT", 1146),
+        ("TRUNCATE nothing", 1146),
+    ] {
+        t.code(sql, code);
+    }
+    t.code(&format!("CREATE TABLE {} (a INT)", "x".repeat(65)), 1059);
+    t.error("CREATE TABLE t (a INT DEFAULT 'x')", 1067, "Invalid default value for 'a'");
+    t.error("DROP TABLE x, y", 1051, "Unknown table 'test.x,test.y'");
+    t.expect("SHOW TABLES", &[]);
+}
+
+#[test]
+fn if_exists_leaves_notes() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (a INT)");
+    t.ok("CREATE TABLE IF NOT EXISTS t (a INT)");
+    t.expect("SHOW WARNINGS", &["Note|1050|Table 't' already exists"]);
+    t.ok("DROP TABLE IF EXISTS t, u");
+    t.expect("SHOW WARNINGS", &["Note|1051|Unknown table 'test.u'"]);
+    t.expect("SHOW TABLES", &[]);
+    t.ok("CREATE DATABASE IF NOT EXISTS test");
+    t.expect("SHOW WARNINGS", &["Note|1007|Can't create database 'test'; database exists"]);
+    t.ok("CREATE TABLE m (a INT) ENGINE=MyISAM");
+    t.expect("SHOW WARNINGS", &["Warning|1266|Using storage engine InnoDB for table 'm'"]);
+}
+
+#[test]
+fn alter_adds_drops_and_renames_without_touching_rows() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT)");
+    t.ok("INSERT INTO t VALUES (1, 10), (2, 20)");
+    t.ok("ALTER TABLE t ADD COLUMN b VARCHAR(5) NOT NULL DEFAULT 'x' AFTER id, ADD KEY (a), ADD c INT NOT NULL");
+    t.expect("SELECT * FROM t ORDER BY id", &["1|x|10|0", "2|x|20|0"]);
+    t.ok("ALTER TABLE t DROP COLUMN b, RENAME COLUMN a TO z, ALTER c SET DEFAULT 4, RENAME INDEX a TO zz");
+    t.ok("INSERT INTO t (id) VALUES (3)");
+    t.expect("SELECT * FROM t ORDER BY id", &["1|10|0", "2|20|0", "3|NULL|4"]);
+    t.expect("SELECT id FROM t WHERE z = 20", &["2"]);
+    assert!(shown(&mut t, "t").contains("KEY `zz` (`z`)"));
+    t.ok("ALTER TABLE t ADD UNIQUE KEY u (z)");
+    t.code("INSERT INTO t VALUES (9, 10, 1)", 1062);
+    t.ok("ALTER TABLE t DROP INDEX u, DROP KEY zz, COMMENT='c'");
+    t.ok("INSERT INTO t VALUES (9, 10, 1)");
+    t.error("ALTER TABLE t ADD UNIQUE KEY u (z)", 1062, "Duplicate entry '10' for key 't.u'");
+    t.error("ALTER TABLE t DROP COLUMN nope", 1091, "Can't DROP 'nope'; check that column/key exists");
+    t.error("ALTER TABLE t DROP KEY nope", 1091, "Can't DROP 'nope'; check that column/key exists");
+    t.code("ALTER TABLE t MODIFY nope INT", 1054);
+    t.ok("ALTER TABLE t RENAME TO s");
+    t.expect("SELECT COUNT(*) FROM s", &["4"]);
+    t.ok("RENAME TABLE s TO t, t TO u");
+    t.expect("SHOW TABLES", &["u"]);
+    t.ok("CREATE INDEX i ON u (c)");
+    t.ok("DROP INDEX i ON u");
+    t.ok("TRUNCATE TABLE u");
+    t.expect("SELECT COUNT(*) FROM u", &["0"]);
+}
+
+#[test]
+fn alter_rewrites_what_it_must() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(10), b INT)");
+    t.ok("INSERT INTO t VALUES (1, '10', 5), (2, '20', NULL)");
+    t.expect("ALTER TABLE t MODIFY a INT", &["OK 2"]);
+    t.expect("SELECT a + 1 FROM t ORDER BY id", &["11", "21"]);
+    t.error("ALTER TABLE t MODIFY b INT NOT NULL", 1138, "Invalid use of NULL value");
+    t.expect("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (a, id)", &["OK 2"]);
+    t.expect("SELECT id FROM t WHERE a = 20 AND id = 2", &["2"]);
+    t.ok("ALTER TABLE t DROP PRIMARY KEY");
+    t.ok("INSERT INTO t VALUES (2, 20, 9)");
+    t.ok("ALTER TABLE t ADD n INT NOT NULL AUTO_INCREMENT PRIMARY KEY FIRST");
+    t.expect("SELECT COUNT(DISTINCT n), MAX(n) FROM t", &["3|3"]);
+    t.ok("INSERT INTO t (id, a) VALUES (7, 7)");
+    t.expect("SELECT n FROM t WHERE id = 7", &["4"]);
+    t.error(
+        "ALTER TABLE t MODIFY a TINYINT, MODIFY id TINYINT UNSIGNED, ADD UNIQUE (a)",
+        1062,
+        "Duplicate entry '20' for key 't.a'",
+    );
+    t.ok("ALTER TABLE t MODIFY a VARCHAR(3)");
+    t.ok("INSERT INTO t (id, a) VALUES (300, 'zzz')");
+    t.code("ALTER TABLE t MODIFY a INT", 1366);
+    t.code("ALTER TABLE t MODIFY id TINYINT", 1264);
+    t.expect("SELECT a FROM t WHERE id = 300", &["zzz"]);
+}
+
+#[test]
+fn create_like_and_as_select() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(10) DEFAULT 'q', KEY (a))");
+    t.ok("INSERT INTO t (a) VALUES ('x'), ('y')");
+    t.ok("CREATE TABLE l LIKE t");
+    assert_eq!(shown(&mut t, "l"), shown(&mut t, "t").replace("`t`", "`l`").replace(" AUTO_INCREMENT=3", ""));
+    t.expect("SELECT COUNT(*) FROM l", &["0"]);
+    t.expect("CREATE TABLE s AS SELECT id, a, id * 2 AS twice FROM t", &["OK 2"]);
+    t.expect("SELECT * FROM s ORDER BY id", &["1|x|2", "2|y|4"]);
+    t.code("CREATE TABLE d (id INT PRIMARY KEY) AS SELECT 1 AS id FROM t", 1062);
+    t.expect("SHOW TABLES", &["l", "s", "t"]);
+    t.ok("CREATE TABLE a (x INT) AUTO_INCREMENT=100");
+    t.ok("CREATE TABLE b (x INT AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT=100");
+    t.ok("INSERT INTO b VALUES ()");
+    t.expect("SELECT x FROM b", &["100"]);
+    t.ok("ALTER TABLE b AUTO_INCREMENT = 500");
+    t.ok("INSERT INTO b VALUES ()");
+    t.expect("SELECT MAX(x) FROM b", &["500"]);
+}
+
+#[test]
+fn definitions_outlive_the_server() {
+    let disk = MemoryDisk::new();
+    let text = {
+        let server = server_on(disk.clone());
+        let mut t = server.session();
+        t.ok("CREATE DATABASE other COLLATE utf8mb4_bin");
+        t.ok("CREATE TABLE other.t (id INT PRIMARY KEY, s VARCHAR(9), UNIQUE (s))");
+        t.ok("INSERT INTO other.t VALUES (1, 'a')");
+        t.ok("ALTER TABLE other.t ADD n INT DEFAULT 3");
+        let text = shown(&mut t, "other.t");
+        rauk_node::block_on(server.engine.database.shutdown()).unwrap();
+        text
+    };
+    let server = server_on(disk);
+    let mut t = server.session();
+    assert_eq!(shown(&mut t, "other.t"), text);
+    t.expect("SELECT * FROM other.t", &["1|a|3"]);
+    t.expect("SELECT COUNT(*) FROM other.t WHERE s = 'A'", &["0"]);
+    t.expect("DROP DATABASE other", &["OK 1"]);
+    t.code("SELECT * FROM other.t", 1049);
+}

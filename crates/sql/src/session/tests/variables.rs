@@ -1,0 +1,128 @@
+//! System variables and SET.
+
+use super::{server, server_on};
+use rauk_log::MemoryDisk;
+
+#[test]
+fn reading_and_setting() {
+    let server = server();
+    let mut t = server.session();
+    t.expect("SELECT @@version, @@autocommit, @@lower_case_table_names", &["8.0.36-rauk-0.1.0|1|0"]);
+    t.ok("SET autocommit = OFF");
+    t.expect("SELECT @@session.autocommit, @@global.autocommit", &["0|1"]);
+    t.expect("SHOW VARIABLES LIKE 'autocommit'", &["autocommit|OFF"]);
+    t.expect("SHOW GLOBAL VARIABLES WHERE Variable_name = 'autocommit'", &["autocommit|ON"]);
+    t.ok("SET sql_mode = 'ANSI_QUOTES', innodb_lock_wait_timeout = 5");
+    t.expect("SELECT @@sql_mode, @@innodb_lock_wait_timeout", &["ANSI_QUOTES|5"]);
+    t.ok("SET sql_mode = DEFAULT");
+    t.ok("SET SESSION sql_mode = CONCAT(@@sql_mode, ',PIPES_AS_CONCAT')");
+    t.expect("SELECT 'a' || 'b'", &["ab"]);
+    t.ok("SET @@session.time_zone = '+02:00'");
+    t.expect("SELECT NOW()", &["2024-02-29 14:34:56"]);
+    t.ok("SET timestamp = 86400.5");
+    t.expect("SELECT NOW(1), @@timestamp", &["1970-01-02 02:00:00.5|86400.5"]);
+}
+
+#[test]
+fn mistakes() {
+    let server = server();
+    let mut t = server.session();
+    t.error("SET nonsense = 1", 1193, "Unknown system variable 'nonsense'");
+    t.error("SELECT @@nonsense", 1193, "Unknown system variable 'nonsense'");
+    t.error("SET version = 'x'", 1238, "Variable 'version' is a read only variable");
+    t.error(
+        "SET max_connections = 5",
+        1229,
+        "Variable 'max_connections' is a GLOBAL variable and should be set with SET GLOBAL",
+    );
+    t.error(
+        "SET GLOBAL timestamp = 5",
+        1228,
+        "Variable 'timestamp' is a SESSION variable and can't be used with SET GLOBAL",
+    );
+    t.error("SELECT @@session.max_connections", 1238, "Variable 'max_connections' is a GLOBAL variable");
+    t.error("SELECT @@global.timestamp", 1238, "Variable 'timestamp' is a SESSION variable");
+    t.error("SET autocommit = 7", 1231, "Variable 'autocommit' can't be set to the value of '7'");
+    t.error("SET sql_mode = 'STRICT'", 1231, "Variable 'sql_mode' can't be set to the value of 'STRICT'");
+    t.error("SET wait_timeout = 'x'", 1232, "Incorrect argument type to variable 'wait_timeout'");
+    t.error("SET time_zone = 'Mars'", 1298, "Unknown or incorrect time zone: 'Mars'");
+    t.error("SET NAMES klingon", 1115, "Unknown character set: 'klingon'");
+    t.error("SET collation_connection = 'x_ci'", 1273, "Unknown collation: 'x_ci'");
+    t.ok("SET innodb_lock_wait_timeout = 0");
+    t.expect("SHOW WARNINGS", &["Warning|1292|Truncated incorrect innodb_lock_wait_timeout value: '0'"]);
+    // Nothing is assigned when one of several is wrong.
+    t.code("SET @a = 1, nonsense = 2", 1193);
+    t.expect("SELECT @a", &["NULL"]);
+}
+
+#[test]
+fn names_and_collations() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("SET NAMES utf8mb4 COLLATE utf8mb4_bin");
+    t.expect("SELECT @@character_set_client, @@collation_connection", &["utf8mb4|utf8mb4_bin"]);
+    t.expect("SELECT 'a' = 'A'", &["0"]);
+    t.ok("SET NAMES utf8mb4");
+    t.expect("SELECT @@collation_connection, 'a' = 'A'", &["utf8mb4_0900_ai_ci|1"]);
+    t.ok("SET character_set_results = NULL");
+    t.expect("SELECT @@character_set_results", &["NULL"]);
+    t.error(
+        "SET NAMES utf8mb4 COLLATE latin1_bin",
+        1253,
+        "COLLATION 'latin1_bin' is not valid for CHARACTER SET 'utf8mb4'",
+    );
+}
+
+#[test]
+fn user_variables() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("SET @a = 1, @B := 'x'");
+    t.expect("SELECT @A, @b, @c", &["1|x|NULL"]);
+    t.ok("SET @old = @@sql_mode, sql_mode = ''");
+    t.ok("SET sql_mode = @old");
+    t.expect("SELECT @@sql_mode = @old", &["1"]);
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY)");
+    t.ok("INSERT INTO t VALUES (4), (9)");
+    t.ok("SET @max = (SELECT MAX(id) FROM t), @none = (SELECT id FROM t WHERE id = 5)");
+    t.expect("SELECT @max, @none", &["9|NULL"]);
+    t.error("SET @x = (SELECT id FROM t)", 1242, "Subquery returns more than 1 row");
+}
+
+#[test]
+fn global_and_persisted() {
+    let disk = MemoryDisk::new();
+    {
+        let server = server_on(disk.clone());
+        let mut t = server.session();
+        t.ok("SET GLOBAL wait_timeout = 100");
+        t.expect("SELECT @@wait_timeout", &["28800"]);
+        let mut u = server.session();
+        u.expect("SELECT @@wait_timeout", &["100"]);
+        t.ok("SET PERSIST max_connections = 77");
+        t.ok("SET PERSIST sql_mode = 'ANSI'");
+        t.ok("SET GLOBAL rauk_memory_limit = 33554432");
+        assert_eq!(server.engine.database.memory_limit(), 33_554_432);
+        t.expect("SELECT @@rauk_memory_limit", &["33554432"]);
+        rauk_node::block_on(server.engine.database.shutdown()).unwrap();
+    }
+    let server = server_on(disk);
+    let mut t = server.session();
+    t.expect("SELECT @@max_connections, @@global.wait_timeout", &["77|28800"]);
+    t.expect("SELECT @@sql_mode", &["REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY,ANSI"]);
+}
+
+#[test]
+fn reset_forgets() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("SET @a = 1, sql_mode = ''");
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY)");
+    t.ok("BEGIN");
+    t.ok("INSERT INTO t VALUES (1)");
+    let prepared = t.prepare("SELECT 1");
+    rauk_node::block_on(t.session.reset());
+    t.expect("SELECT @a, @@sql_mode = @@global.sql_mode", &["NULL|1"]);
+    t.expect("SELECT COUNT(*) FROM t", &["0"]);
+    assert!(t.prepared(prepared.id, &[]).starts_with("ERROR 1243"));
+}

@@ -1,0 +1,334 @@
+//! All accounts, in memory and in the database's settings.
+
+use super::password;
+use super::privilege::Privileges;
+use crate::session::errors;
+use crate::session::pattern;
+use parking_lot::RwLock;
+use rauk_node::Database;
+use rauk_types::MysqlError;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const PREFIX: &str = "user:";
+/// Set once the first accounts were written, so that a server whose users were all dropped does not grow a root again.
+const INITIALIZED: &str = "users.initialized";
+
+/// What the protocol needs to authenticate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// `%`, `localhost`, an address or a pattern: the one that matched.
+    pub host: String,
+    /// `caching_sha2_password` or `mysql_native_password`.
+    pub plugin: String,
+    /// `authentication_string` as in mysql.user: `$A$005$…` or `*HEX`; empty: no password.
+    pub hash: String,
+    pub locked: bool,
+}
+
+/// One account and all that was granted to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountRecord {
+    pub user: String,
+    pub host: String,
+    pub plugin: String,
+    pub hash: String,
+    pub locked: bool,
+    pub global: Privileges,
+    /// By database name as written in GRANT, wildcards included.
+    pub databases: BTreeMap<String, Privileges>,
+    pub tables: BTreeMap<(String, String), Privileges>,
+}
+
+fn privileges_json(privileges: Privileges) -> Json {
+    let mut names = privileges.names();
+    if privileges.contains(Privileges::GRANT_OPTION) {
+        names.push("GRANT OPTION");
+    }
+    json!(names)
+}
+
+fn privileges_from(json: &Json) -> Privileges {
+    let names = json.as_array().map(Vec::as_slice).unwrap_or_default();
+    names.iter().filter_map(Json::as_str).filter_map(Privileges::named).fold(Privileges::NONE, Privileges::with)
+}
+
+impl AccountRecord {
+    fn to_json(&self) -> String {
+        let databases: Vec<Json> = self
+            .databases
+            .iter()
+            .map(|(name, p)| json!({ "database": name, "privileges": privileges_json(*p) }))
+            .collect();
+        let tables: Vec<Json> = self
+            .tables
+            .iter()
+            .map(|((database, table), p)| {
+                json!({ "database": database, "table": table, "privileges": privileges_json(*p) })
+            })
+            .collect();
+        json!({
+            "user": self.user,
+            "host": self.host,
+            "plugin": self.plugin,
+            "hash": self.hash,
+            "locked": self.locked,
+            "global": privileges_json(self.global),
+            "databases": databases,
+            "tables": tables,
+        })
+        .to_string()
+    }
+
+    fn from_json(text: &str) -> Option<AccountRecord> {
+        let json: Json = serde_json::from_str(text).ok()?;
+        let text = |name: &str| json[name].as_str().unwrap_or_default().to_string();
+        let list = |name: &str| json[name].as_array().cloned().unwrap_or_default();
+        let of = |entry: &Json, name: &str| entry[name].as_str().unwrap_or_default().to_string();
+        Some(AccountRecord {
+            user: json["user"].as_str()?.to_string(),
+            host: json["host"].as_str()?.to_string(),
+            plugin: text("plugin"),
+            hash: text("hash"),
+            locked: json["locked"].as_bool().unwrap_or(false),
+            global: privileges_from(&json["global"]),
+            databases: list("databases")
+                .iter()
+                .map(|e| (of(e, "database"), privileges_from(&e["privileges"])))
+                .collect(),
+            tables: list("tables")
+                .iter()
+                .map(|e| ((of(e, "database"), of(e, "table")), privileges_from(&e["privileges"])))
+                .collect(),
+        })
+    }
+
+    fn key(user: &str, host: &str) -> String {
+        format!("{PREFIX}{user}@{host}")
+    }
+
+    /// What is granted on a database, the global privileges included.
+    pub fn on_database(&self, database: &str) -> Privileges {
+        let granted = self.databases.iter().filter(|(name, _)| pattern::like(name, database, false));
+        granted.fold(self.global, |all, (_, p)| all.with(*p))
+    }
+
+    /// What is granted on a table, the wider levels included.
+    pub fn on_table(&self, database: &str, table: &str) -> Privileges {
+        let own = self.tables.iter().find(|((d, t), _)| d == database && t == table);
+        self.on_database(database).with(own.map_or(Privileges::NONE, |(_, p)| *p))
+    }
+
+    /// Whether the account may know that the database exists.
+    pub fn sees_database(&self, database: &str) -> bool {
+        if matches!(database, "information_schema" | "performance_schema") {
+            return true;
+        }
+        let shown = Privileges::all_database().with(Privileges::SHOW_DATABASES).with(Privileges::GRANT_OPTION);
+        self.on_database(database).intersects(shown) || self.tables.keys().any(|(d, _)| d == database)
+    }
+
+    /// Whether the account may use the database as its current one.
+    pub fn may_use(&self, database: &str) -> bool {
+        let useful = Privileges::all_database().with(Privileges::GRANT_OPTION);
+        matches!(database, "information_schema" | "performance_schema")
+            || self.on_database(database).intersects(useful)
+            || self.tables.keys().any(|(d, _)| d == database)
+    }
+
+    /// Whether the account may know that the table exists.
+    pub fn sees_table(&self, database: &str, table: &str) -> bool {
+        let seen = Privileges::all_database().with(Privileges::GRANT_OPTION);
+        self.on_table(database, table).intersects(seen)
+    }
+}
+
+/// How many characters of a host pattern are fixed: MySQL tries the most specific first.
+fn specificity(host: &str) -> usize {
+    match host.find(['%', '_']) {
+        None if host.contains('/') => 1_000,
+        None => 10_000,
+        Some(at) => at,
+    }
+}
+
+/// Whether an account's host stands for this address.
+fn host_matches(host: &str, peer: IpAddr) -> bool {
+    let peer = peer.to_canonical();
+    if host.eq_ignore_ascii_case("localhost") {
+        return peer.is_loopback();
+    }
+    if let Some((network, mask)) = host.split_once('/') {
+        let (Ok(network), IpAddr::V4(peer)) = (network.parse::<std::net::Ipv4Addr>(), peer) else { return false };
+        let mask = match mask.parse::<std::net::Ipv4Addr>() {
+            Ok(mask) => u32::from(mask),
+            Err(_) => match mask.parse::<u32>() {
+                Ok(0) => 0,
+                Ok(bits @ 1..=32) => u32::MAX << (32 - bits),
+                _ => return false,
+            },
+        };
+        return u32::from(peer) & mask == u32::from(network);
+    }
+    pattern::like(host, &peer.to_string(), true)
+}
+
+/// The accounts of the server.
+pub struct Users {
+    database: Database,
+    /// Most specific host first; within a host, named users before the anonymous one.
+    accounts: RwLock<Arc<Vec<Arc<AccountRecord>>>>,
+    /// Moves with every change.
+    epoch: AtomicU64,
+}
+
+impl Users {
+    /// Reads all accounts; a new server gets `root`@`localhost` without a password.
+    pub fn load(database: Database) -> Result<Users, MysqlError> {
+        if database.setting(INITIALIZED).is_none() {
+            let root = AccountRecord {
+                user: "root".to_string(),
+                host: "localhost".to_string(),
+                plugin: password::CACHING_SHA2.to_string(),
+                global: Privileges::ALL_GLOBAL.with(Privileges::GRANT_OPTION),
+                ..AccountRecord::default()
+            };
+            database.set_settings(&[
+                (AccountRecord::key("root", "localhost"), Some(root.to_json())),
+                (INITIALIZED.to_string(), Some("1".to_string())),
+            ])?;
+        }
+        let mut accounts = Vec::new();
+        for (key, text) in database.settings_with_prefix(PREFIX) {
+            match AccountRecord::from_json(&text) {
+                Some(account) => accounts.push(Arc::new(account)),
+                None => tracing::error!(key, "an account in the catalog cannot be read and is left out"),
+            }
+        }
+        sort(&mut accounts);
+        Ok(Users { database, accounts: RwLock::new(Arc::new(accounts)), epoch: AtomicU64::new(1) })
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    pub fn all(&self) -> Arc<Vec<Arc<AccountRecord>>> {
+        self.accounts.read().clone()
+    }
+
+    /// The account of exactly this name.
+    pub fn find(&self, user: &str, host: &str) -> Option<Arc<AccountRecord>> {
+        self.all().iter().find(|a| a.user == user && a.host.eq_ignore_ascii_case(host)).cloned()
+    }
+
+    /// The account that a client at `peer` who calls itself `user` is.
+    pub fn resolve(&self, user: &str, peer: IpAddr) -> Option<Arc<AccountRecord>> {
+        let accounts = self.all();
+        accounts.iter().find(|a| (a.user == user || a.user.is_empty()) && host_matches(&a.host, peer)).cloned()
+    }
+
+    /// Stores (`Some`) and removes (`None`) accounts, all or none, durably.
+    pub fn change(&self, changes: &[(String, String, Option<AccountRecord>)]) -> Result<(), MysqlError> {
+        // Held over the write, so that two changes of one account do not lose one another.
+        let mut guard = self.accounts.write();
+        let settings: Vec<(String, Option<String>)> = changes
+            .iter()
+            .map(|(user, host, record)| (AccountRecord::key(user, host), record.as_ref().map(AccountRecord::to_json)))
+            .collect();
+        self.database.set_settings(&settings)?;
+        let mut accounts = (**guard).clone();
+        for (user, host, record) in changes {
+            accounts.retain(|a| !(a.user == *user && a.host.eq_ignore_ascii_case(host)));
+            if let Some(record) = record {
+                accounts.push(Arc::new(record.clone()));
+            }
+        }
+        sort(&mut accounts);
+        *guard = Arc::new(accounts);
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Error 1396.
+    pub fn operation_failed(operation: &str, user: &str, host: &str) -> MysqlError {
+        MysqlError::new(
+            rauk_types::error::codes::CANNOT_USER,
+            format!("Operation {operation} failed for '{user}'@'{host}'"),
+        )
+    }
+
+    /// Refuses names that MySQL's tables could not hold (1470).
+    pub fn check_name(user: &str, host: &str) -> Result<(), MysqlError> {
+        for (name, limit, what) in [(user, 32, "user name"), (host, 255, "host name")] {
+            if name.chars().count() > limit {
+                let message = format!("String '{name}' is too long for {what} (should be no longer than {limit})");
+                return Err(MysqlError::new(rauk_types::error::codes::WRONG_STRING_LENGTH, message));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn check_plugin(plugin: &str) -> Result<(), MysqlError> {
+        match plugin {
+            password::CACHING_SHA2 | password::NATIVE => Ok(()),
+            "sha256_password" | "auth_socket" | "ed25519" | "unix_socket" => Err(errors::not_supported(plugin)),
+            _ => Err(MysqlError::new(1524, format!("Plugin '{plugin}' is not loaded"))),
+        }
+    }
+}
+
+fn sort(accounts: &mut [Arc<AccountRecord>]) {
+    accounts.sort_by(|a, b| {
+        let rank = |r: &AccountRecord| (std::cmp::Reverse(specificity(&r.host)), r.user.is_empty());
+        rank(a).cmp(&rank(b)).then_with(|| (&a.host, &a.user).cmp(&(&b.host, &b.user)))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_match_as_patterns() {
+        let v4: IpAddr = "10.0.3.4".parse().unwrap();
+        let local: IpAddr = "127.0.0.1".parse().unwrap();
+        assert!(host_matches("%", v4) && host_matches("10.0.%", v4) && host_matches("10.0.3.4", v4));
+        assert!(!host_matches("10.1.%", v4) && !host_matches("localhost", v4));
+        assert!(host_matches("localhost", local) && host_matches("127.0.0.1", local));
+        assert!(host_matches("localhost", "::1".parse().unwrap()));
+        assert!(host_matches("10.0.0.0/255.255.0.0", v4) && host_matches("10.0.0.0/16", v4));
+        assert!(!host_matches("10.1.0.0/255.255.0.0", v4));
+        assert!(host_matches("10.0.%", "::ffff:10.0.3.4".parse().unwrap()));
+        assert!(specificity("localhost") > specificity("10.0.%") && specificity("10.0.%") > specificity("%"));
+    }
+
+    #[test]
+    fn records_survive_json() {
+        let mut record = AccountRecord {
+            user: "app".to_string(),
+            host: "%".to_string(),
+            plugin: password::NATIVE.to_string(),
+            hash: "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19".to_string(),
+            locked: true,
+            global: Privileges::PROCESS,
+            ..AccountRecord::default()
+        };
+        record.databases.insert("shop".to_string(), Privileges::SELECT.with(Privileges::GRANT_OPTION));
+        record.tables.insert(("other".to_string(), "t".to_string()), Privileges::UPDATE);
+        assert_eq!(AccountRecord::from_json(&record.to_json()), Some(record.clone()));
+        assert!(record.may_use("shop") && record.may_use("other") && !record.may_use("third"));
+        assert_eq!(record.on_table("other", "t"), Privileges::PROCESS.with(Privileges::UPDATE));
+    }
+
+    #[test]
+    fn database_grants_are_patterns() {
+        let mut record = AccountRecord::default();
+        record.databases.insert("app\\_%".to_string(), Privileges::SELECT);
+        assert!(record.on_database("app_one").contains(Privileges::SELECT));
+        assert!(record.on_database("apple").is_empty());
+    }
+}

@@ -1,0 +1,223 @@
+//! New values for system variables: checked, converted and clipped as MySQL does.
+//!
+//! Errors: 1231 (a value that is not allowed), 1232 (a value of the wrong type), 1115, 1273, 1298. Numbers outside of the range are clipped and
+//! leave warning 1292; in strict mode as well, as in MySQL.
+
+use super::definition::{Kind, Variable};
+use super::modes;
+use crate::expr::context::{Warning, WarningLevel};
+use crate::session::charset;
+use crate::session::errors;
+use rauk_types::error::codes;
+use rauk_types::{DataType, MysqlError, TypeKind, Value, format};
+
+/// The text of a value as an error message shows it.
+fn shown(value: &Value) -> String {
+    let ty = match value {
+        Value::Null => return "NULL".to_string(),
+        Value::Int(_) => DataType::BIGINT,
+        Value::UInt(_) => DataType::BIGINT_UNSIGNED,
+        Value::Double(_) => DataType::DOUBLE,
+        Value::Decimal(_) => DataType::decimal(65, 30),
+        Value::Date(_) => DataType::new(TypeKind::Date),
+        Value::Time(_) => DataType::new(TypeKind::Time),
+        Value::DateTime(_) => DataType::new(TypeKind::DateTime),
+        Value::Timestamp(_) => DataType::new(TypeKind::Timestamp),
+        Value::Str(text) => return text.clone(),
+        Value::Bytes(bytes) => return String::from_utf8_lossy(bytes).into_owned(),
+    };
+    let mut out = Vec::new();
+    format::append_text(value.as_ref(), &ty, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn clipped(variable: &Variable, value: &Value, warnings: &mut Vec<Warning>) {
+    let message = format!("Truncated incorrect {} value: '{}'", variable.name, shown(value));
+    warnings.push(Warning { level: WarningLevel::Warning, code: codes::TRUNCATED_WRONG_VALUE, message });
+}
+
+fn text(variable: &Variable, value: &Value) -> Result<String, MysqlError> {
+    match value {
+        Value::Str(text) => Ok(text.clone()),
+        Value::Bytes(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+        Value::Null => Err(errors::wrong_value(variable.name, "NULL")),
+        _ => Err(errors::wrong_type(variable.name)),
+    }
+}
+
+/// `value` as the variable stores it.
+pub fn convert(variable: &Variable, value: Value, warnings: &mut Vec<Warning>) -> Result<Value, MysqlError> {
+    let refused = || errors::wrong_value(variable.name, &shown(&value));
+    match variable.kind {
+        Kind::Bool => match &value {
+            Value::Int(v @ (0 | 1)) => Ok(Value::Int(*v)),
+            Value::UInt(v @ (0 | 1)) => Ok(Value::Int(*v as i64)),
+            Value::Double(_) | Value::Decimal(_) => Err(errors::wrong_type(variable.name)),
+            Value::Str(word) if word.eq_ignore_ascii_case("ON") || word.eq_ignore_ascii_case("TRUE") => {
+                Ok(Value::Int(1))
+            }
+            Value::Str(word) if word.eq_ignore_ascii_case("OFF") || word.eq_ignore_ascii_case("FALSE") => {
+                Ok(Value::Int(0))
+            }
+            _ => Err(refused()),
+        },
+        Kind::Unsigned { min, max, step } => {
+            let wanted: u64 = match &value {
+                Value::UInt(v) => *v,
+                Value::Int(v) => u64::try_from(*v).unwrap_or(0),
+                Value::Null => return Err(errors::wrong_type(variable.name)),
+                _ => return Err(errors::wrong_type(variable.name)),
+            };
+            let mut given = wanted.clamp(min, max);
+            given -= given % step;
+            let given = given.max(min);
+            if given != wanted || matches!(value, Value::Int(v) if v < 0) {
+                clipped(variable, &value, warnings);
+            }
+            Ok(Value::UInt(given))
+        }
+        Kind::Double { min, max } => {
+            let wanted: f64 = match &value {
+                Value::UInt(v) => *v as f64,
+                Value::Int(v) => *v as f64,
+                Value::Double(v) => *v,
+                Value::Decimal(_) => shown(&value).parse().map_err(|_| refused())?,
+                _ => return Err(errors::wrong_type(variable.name)),
+            };
+            let given = wanted.clamp(min, max);
+            if given != wanted {
+                clipped(variable, &value, warnings);
+            }
+            Ok(Value::Double(given))
+        }
+        Kind::Text => Ok(Value::Str(text(variable, &value)?)),
+        Kind::NullableText => match &value {
+            Value::Null => Ok(Value::Null),
+            _ => Ok(Value::Str(text(variable, &value)?)),
+        },
+        Kind::Choice(words) => match &value {
+            Value::Int(v) => {
+                let word = usize::try_from(*v).ok().and_then(|i| words.get(i)).ok_or_else(refused)?;
+                Ok(Value::Str(word.to_string()))
+            }
+            Value::UInt(v) => {
+                let word = usize::try_from(*v).ok().and_then(|i| words.get(i)).ok_or_else(refused)?;
+                Ok(Value::Str(word.to_string()))
+            }
+            Value::Str(given) => {
+                // `SET transaction_isolation = 'REPEATABLE READ'` is not MySQL; only the hyphened words are.
+                let word = words.iter().find(|w| w.eq_ignore_ascii_case(given)).ok_or_else(refused)?;
+                Ok(Value::Str(word.to_string()))
+            }
+            Value::Null => Err(refused()),
+            _ => Err(errors::wrong_type(variable.name)),
+        },
+        Kind::SqlMode => match &value {
+            Value::Int(v) if *v >= 0 => Ok(Value::Str(modes::from_number(*v as u64).map_err(|_| refused())?)),
+            Value::UInt(v) => Ok(Value::Str(modes::from_number(*v).map_err(|_| refused())?)),
+            Value::Str(given) => {
+                Ok(Value::Str(modes::normalize(given).map_err(|word| errors::wrong_value(variable.name, &word))?))
+            }
+            _ => Err(refused()),
+        },
+        Kind::CharacterSet => {
+            let name = text(variable, &value)?;
+            Ok(Value::Str(charset::charset(&name)?.name.to_string()))
+        }
+        Kind::NullableCharacterSet => match &value {
+            Value::Null => Ok(Value::Null),
+            _ => Ok(Value::Str(charset::charset(&text(variable, &value)?)?.name.to_string())),
+        },
+        Kind::Collation => {
+            let name = text(variable, &value)?;
+            Ok(Value::Str(charset::collation(&name)?.name.to_string()))
+        }
+        Kind::TimeZone => {
+            let name = text(variable, &value)?;
+            time_zone(&name)?;
+            let name = if name.eq_ignore_ascii_case("SYSTEM") { "SYSTEM".to_string() } else { name };
+            Ok(Value::Str(name))
+        }
+    }
+}
+
+/// The zone that a value of `time_zone` names: SYSTEM, an offset from -13:59 to +14:00, or a name of the zone database. Error 1298.
+pub fn time_zone(name: &str) -> Result<jiff::tz::TimeZone, MysqlError> {
+    use jiff::tz::{Offset, TimeZone};
+    let unknown = || MysqlError::new(codes::UNKNOWN_TIME_ZONE, format!("Unknown or incorrect time zone: '{name}'"));
+    if name.eq_ignore_ascii_case("SYSTEM") {
+        return Ok(TimeZone::system());
+    }
+    let sign = match name.as_bytes().first() {
+        Some(b'+') => 1,
+        Some(b'-') => -1,
+        _ => return TimeZone::get(name).map_err(|_| unknown()),
+    };
+    let (hours, minutes) = name[1..].split_once(':').ok_or_else(unknown)?;
+    let number = |digits: &str| -> Result<i32, MysqlError> {
+        if digits.is_empty() || digits.len() > 2 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(unknown());
+        }
+        digits.parse().map_err(|_| unknown())
+    };
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
+    let total = sign * (hours * 60 + minutes);
+    if minutes > 59 || !(-13 * 60 - 59..=14 * 60).contains(&total) {
+        return Err(unknown());
+    }
+    Ok(TimeZone::fixed(Offset::from_seconds(total * 60).map_err(|_| unknown())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::find;
+    use super::*;
+
+    fn set(name: &str, value: Value) -> (Result<Value, MysqlError>, Vec<Warning>) {
+        let mut warnings = Vec::new();
+        let result = convert(find(name).unwrap().0, value, &mut warnings);
+        (result, warnings)
+    }
+
+    #[test]
+    fn booleans_take_words_and_bits() {
+        assert_eq!(set("autocommit", Value::from("off")).0.unwrap(), Value::Int(0));
+        assert_eq!(set("autocommit", Value::Int(1)).0.unwrap(), Value::Int(1));
+        let error = set("autocommit", Value::Int(2)).0.unwrap_err();
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (1231, "Variable 'autocommit' can't be set to the value of '2'")
+        );
+    }
+
+    #[test]
+    fn numbers_are_clipped_with_a_warning() {
+        let (value, warnings) = set("innodb_lock_wait_timeout", Value::Int(0));
+        assert_eq!(value.unwrap(), Value::UInt(1));
+        assert_eq!(warnings[0].message, "Truncated incorrect innodb_lock_wait_timeout value: '0'");
+        let (value, warnings) = set("max_allowed_packet", Value::Int(2047));
+        assert_eq!((value.unwrap(), warnings.len()), (Value::UInt(1024), 1));
+        assert_eq!(set("max_allowed_packet", Value::from("x")).0.unwrap_err().code, 1232);
+    }
+
+    #[test]
+    fn choices_are_words_or_numbers() {
+        assert_eq!(
+            set("transaction_isolation", Value::from("read-committed")).0.unwrap(),
+            Value::from("READ-COMMITTED")
+        );
+        assert_eq!(set("transaction_isolation", Value::Int(3)).0.unwrap(), Value::from("SERIALIZABLE"));
+        assert_eq!(set("transaction_isolation", Value::from("x")).0.unwrap_err().code, 1231);
+    }
+
+    #[test]
+    fn time_zones() {
+        assert!(time_zone("SYSTEM").is_ok());
+        assert!(time_zone("+02:00").is_ok());
+        assert!(time_zone("Europe/Stockholm").is_ok());
+        for wrong in ["+15:00", "-14:00", "+1", "nowhere", "+00:60", ""] {
+            let error = time_zone(wrong).unwrap_err();
+            assert_eq!(error.message, format!("Unknown or incorrect time zone: '{wrong}'"));
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! SET: system variables, user variables, NAMES, TRANSACTION, PASSWORD.
+//!
+//! All values are evaluated and checked before the first is assigned, so that a SET with a mistake changes nothing.
+
+use super::assign;
+use super::definition::{Variable, VariableScope};
+use super::store;
+use super::table::VARIABLES;
+use crate::parse::Statement;
+use crate::parse::statement::{IsolationLevel, Scope, SetItem};
+use crate::session::collect::Collector;
+use crate::session::data::Source;
+use crate::session::session::Session;
+use crate::session::users::Privileges;
+use crate::session::{charset, errors};
+use rauk_node::Isolation;
+use rauk_types::error::codes;
+use rauk_types::result::{Completion, ResultSink};
+use rauk_types::{MysqlError, Value};
+use sqlparser::ast;
+
+/// A checked assignment.
+enum Assignment {
+    Session(usize, Value),
+    Global(usize, Value),
+    /// The text that is stored; `None`: forget it.
+    Persist(usize, Option<Value>),
+    User(String, Value),
+    Names {
+        charset: &'static str,
+        collation: &'static str,
+    },
+    NextTransaction {
+        isolation: Option<Isolation>,
+        read_only: Option<bool>,
+    },
+    Password {
+        user: String,
+        host: String,
+        password: String,
+    },
+}
+
+fn isolation_name(level: IsolationLevel) -> &'static str {
+    match level {
+        IsolationLevel::ReadUncommitted => "READ-UNCOMMITTED",
+        IsolationLevel::ReadCommitted => "READ-COMMITTED",
+        IsolationLevel::RepeatableRead => "REPEATABLE-READ",
+        IsolationLevel::Serializable => "SERIALIZABLE",
+    }
+}
+
+impl Session {
+    pub(crate) async fn run_set(&mut self, items: &[SetItem]) -> Result<Completion, MysqlError> {
+        let mut assignments = Vec::with_capacity(items.len());
+        for item in items {
+            self.check_item(item, &mut assignments).await?;
+        }
+        for assignment in assignments {
+            self.assign(assignment).await?;
+        }
+        self.read_settings();
+        Ok(Completion::default())
+    }
+
+    /// The value of an expression; a query in parentheses is run.
+    async fn value_of(&mut self, expression: &ast::Expr) -> Result<Value, MysqlError> {
+        let ast::Expr::Subquery(query) = expression else { return Ok(self.evaluate(expression)?.0) };
+        let statement = Statement::Query(query.clone());
+        let mut rows = Collector::default();
+        let source = Source { text: "", statement: Some(&statement), types: &[], known: None };
+        self.run_uncached(source, &mut rows).await?;
+        rows.complete(&Completion::default());
+        let Some(result) = rows.results.pop() else { return Ok(Value::Null) };
+        if result.columns.len() != 1 {
+            return Err(MysqlError::new(codes::OPERAND_COLUMNS, "Operand should contain 1 column(s)"));
+        }
+        if result.rows.len() > 1 {
+            return Err(MysqlError::new(codes::SUBQUERY_NO_1_ROW, "Subquery returns more than 1 row"));
+        }
+        Ok(result.rows.into_iter().flatten().next().unwrap_or_default())
+    }
+
+    async fn check_item(&mut self, item: &SetItem, out: &mut Vec<Assignment>) -> Result<(), MysqlError> {
+        match item {
+            SetItem::Variable { scope, name, value } => self.check_variable(*scope, name, value.as_ref(), out).await,
+            SetItem::UserVariable { name, value } => {
+                let value = self.value_of(value).await?;
+                out.push(Assignment::User(name.to_lowercase(), value));
+                Ok(())
+            }
+            SetItem::Names { charset: None, .. } => {
+                out.push(Assignment::Names { charset: "utf8mb4", collation: "utf8mb4_0900_ai_ci" });
+                Ok(())
+            }
+            SetItem::Names { charset: Some(name), collation } => {
+                let set = charset::charset(name)?;
+                charset::resolve(Some(name), collation.as_deref(), Default::default())?;
+                let collation = match collation {
+                    Some(collation) => charset::collation(collation)?.name,
+                    None => set.default_collation,
+                };
+                out.push(Assignment::Names { charset: set.name, collation });
+                Ok(())
+            }
+            SetItem::Transaction { scope, isolation, read_only } => {
+                self.check_transaction(*scope, *isolation, *read_only, out)
+            }
+            SetItem::Password { user, password } => {
+                let own = (self.account.user.clone(), self.account.host.clone());
+                let (user, host) = match user {
+                    Some(name) if !(name.user.is_empty() && name.host.is_empty()) => {
+                        (name.user.clone(), name.host.clone())
+                    }
+                    _ => own.clone(),
+                };
+                if (&user, &host) != (&own.0, &own.1) {
+                    self.require_any(Privileges::CREATE_USER.with(Privileges::SUPER), "CREATE USER")?;
+                }
+                out.push(Assignment::Password { user, host, password: password.clone() });
+                Ok(())
+            }
+        }
+    }
+
+    async fn check_variable(
+        &mut self,
+        scope: Scope,
+        name: &str,
+        value: Option<&ast::Expr>,
+        out: &mut Vec<Assignment>,
+    ) -> Result<(), MysqlError> {
+        let (variable, at) = store::find(name)?;
+        let shared = matches!(scope, Scope::Global | Scope::Persist);
+        if !variable.dynamic {
+            return Err(errors::read_only_variable(variable.name));
+        }
+        match (shared, variable.scope) {
+            (true, VariableScope::Session) => {
+                return Err(MysqlError::new(
+                    codes::LOCAL_VARIABLE,
+                    format!("Variable '{}' is a SESSION variable and can't be used with SET GLOBAL", variable.name),
+                ));
+            }
+            (false, VariableScope::Global) => {
+                return Err(MysqlError::new(
+                    codes::GLOBAL_VARIABLE,
+                    format!("Variable '{}' is a GLOBAL variable and should be set with SET GLOBAL", variable.name),
+                ));
+            }
+            _ => {}
+        }
+        if shared {
+            let needed = Privileges::SUPER.with(Privileges::SYSTEM_VARIABLES_ADMIN);
+            self.require_any(needed, "SUPER or SYSTEM_VARIABLES_ADMIN")?;
+        }
+        let checked = match value {
+            None if shared => self.engine.variables.default_of(at),
+            // A session's DEFAULT is the global value; for what has none, the compiled-in one.
+            None if variable.has_global() => self.engine.variables.get(at),
+            None => variable.default_value(),
+            Some(expression) => self.variable_value(variable, expression).await?,
+        };
+        if shared {
+            if scope == Scope::Persist {
+                out.push(Assignment::Persist(at, value.is_some().then(|| checked.clone())));
+            }
+            out.push(Assignment::Global(at, checked));
+        } else {
+            if variable.name == "max_allowed_packet" || variable.name == "net_buffer_length" {
+                return Err(MysqlError::new(
+                    1621,
+                    format!("SESSION variable '{}' is read-only. Use SET GLOBAL to assign the value", variable.name),
+                ));
+            }
+            out.push(Assignment::Session(at, checked));
+        }
+        Ok(())
+    }
+
+    /// A bare word is a word (`SET autocommit = ON`); all else is an expression.
+    async fn variable_value(&mut self, variable: &Variable, expression: &ast::Expr) -> Result<Value, MysqlError> {
+        let given = match expression {
+            ast::Expr::Identifier(word) if !word.value.starts_with('@') => Value::Str(word.value.clone()),
+            _ => match self.value_of(expression).await? {
+                Value::Bytes(bytes) => Value::Str(String::from_utf8_lossy(&bytes).into_owned()),
+                other => other,
+            },
+        };
+        let mut warnings = Vec::new();
+        let value = assign::convert(variable, given, &mut warnings)?;
+        for warning in warnings {
+            self.push_warning(warning.level, warning.code, warning.message);
+        }
+        Ok(value)
+    }
+
+    fn check_transaction(
+        &mut self,
+        scope: Scope,
+        isolation: Option<IsolationLevel>,
+        read_only: Option<bool>,
+        out: &mut Vec<Assignment>,
+    ) -> Result<(), MysqlError> {
+        if scope == Scope::Default {
+            if self.open.is_some() {
+                return Err(MysqlError::new(
+                    codes::CANT_CHANGE_TX_CHARACTERISTICS,
+                    "Transaction characteristics can't be changed while a transaction is in progress",
+                ));
+            }
+            let isolation = isolation.map(|level| match level {
+                IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
+                IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
+                IsolationLevel::Serializable => Isolation::Serializable,
+            });
+            out.push(Assignment::NextTransaction { isolation, read_only });
+            return Ok(());
+        }
+        let values = [
+            isolation.map(|level| ("transaction_isolation", Value::from(isolation_name(level)))),
+            read_only.map(|on| ("transaction_read_only", Value::Int(i64::from(on)))),
+        ];
+        for (name, value) in values.into_iter().flatten() {
+            let (_, at) = store::find(name)?;
+            if scope == Scope::Session {
+                out.push(Assignment::Session(at, value));
+            } else {
+                let needed = Privileges::SUPER.with(Privileges::SYSTEM_VARIABLES_ADMIN);
+                self.require_any(needed, "SUPER or SYSTEM_VARIABLES_ADMIN")?;
+                out.push(Assignment::Global(at, value));
+            }
+        }
+        Ok(())
+    }
+
+    async fn assign(&mut self, assignment: Assignment) -> Result<(), MysqlError> {
+        match assignment {
+            Assignment::User(name, value) => {
+                self.context.user_variables.insert(name, value);
+            }
+            Assignment::Global(at, value) => {
+                if let ("rauk_plan_cache_size", Value::UInt(plans)) = (VARIABLES[at].name, &value) {
+                    self.engine.plans.set_capacity(*plans as usize);
+                }
+                self.engine.variables.set(at, value);
+            }
+            Assignment::Persist(at, value) => self.engine.persist(VARIABLES[at].name, value.as_ref())?,
+            Assignment::Names { charset, collation } => self.set_names(charset, collation),
+            Assignment::NextTransaction { isolation, read_only } => {
+                self.next.isolation = isolation.or(self.next.isolation);
+                self.next.read_only = read_only.or(self.next.read_only);
+            }
+            Assignment::Password { user, host, password } => self.set_password(&user, &host, &password)?,
+            Assignment::Session(at, value) => self.assign_session(at, value).await?,
+        }
+        Ok(())
+    }
+
+    /// Some variables bring others with them.
+    async fn assign_session(&mut self, at: usize, value: Value) -> Result<(), MysqlError> {
+        match (VARIABLES[at].name, &value) {
+            ("autocommit", Value::Int(1)) if !self.settings.autocommit => {
+                // What autocommit=0 held open is committed.
+                self.commit_open().await?;
+                self.settings.autocommit = true;
+            }
+            ("autocommit", Value::Int(0)) => self.settings.autocommit = false,
+            ("last_insert_id" | "identity", Value::UInt(id)) => self.context.last_insert_id = *id,
+            ("rand_seed1" | "rand_seed2", Value::UInt(seed)) => {
+                self.context.random_state = self.context.random_state.rotate_left(32) ^ *seed;
+            }
+            ("character_set_connection", Value::Str(name)) => {
+                let collation = charset::charset(name)?.default_collation;
+                self.set_variable("collation_connection", Value::from(collation));
+            }
+            ("collation_connection", Value::Str(name)) => {
+                let charset = charset::collation(name)?.charset;
+                self.set_variable("character_set_connection", Value::from(charset));
+            }
+            ("collation_server", Value::Str(name)) => {
+                let charset = charset::collation(name)?.charset;
+                self.set_variable("character_set_server", Value::from(charset));
+            }
+            ("character_set_server", Value::Str(name)) => {
+                let collation = charset::charset(name)?.default_collation;
+                self.set_variable("collation_server", Value::from(collation));
+            }
+            _ => {}
+        }
+        self.variables.set(at, value);
+        Ok(())
+    }
+
+    /// SET NAMES.
+    pub(crate) fn set_names(&mut self, charset: &str, collation: &str) {
+        for name in ["character_set_client", "character_set_connection", "character_set_results"] {
+            self.set_variable(name, Value::from(charset));
+        }
+        self.set_variable("collation_connection", Value::from(collation));
+    }
+}

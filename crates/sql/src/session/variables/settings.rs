@@ -1,0 +1,77 @@
+//! The variables that statements consult, as plain fields. Read again after every SET.
+
+use super::assign;
+use super::modes;
+use super::store::SessionVariables;
+use crate::expr::context::SqlMode;
+use rauk_node::Isolation;
+use rauk_types::{Collation, Value};
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub autocommit: bool,
+    pub sql_mode: SqlMode,
+    /// collation_connection.
+    pub collation: Collation,
+    pub time_zone: jiff::tz::TimeZone,
+    pub isolation: Isolation,
+    pub read_only: bool,
+    /// innodb_lock_wait_timeout: rows.
+    pub lock_wait_timeout: Duration,
+    /// lock_wait_timeout: definitions.
+    pub metadata_wait: Duration,
+    pub snapshot_isolation: bool,
+    /// Milliseconds; 0 is no limit.
+    pub max_execution_time: u64,
+    pub select_limit: u64,
+    pub safe_updates: bool,
+    pub auto_is_null: bool,
+    pub max_error_count: usize,
+    pub max_allowed_packet: usize,
+    pub idle_timeout: Duration,
+    pub completion_chain: bool,
+    pub sql_notes: bool,
+    pub quote_names: bool,
+}
+
+impl Settings {
+    /// `interactive`: the client said that a person sits there, so interactive_timeout counts.
+    pub fn read(variables: &SessionVariables) -> Settings {
+        let unsigned = |name: &str| match variables.by_name(name) {
+            Value::UInt(v) => v,
+            other => unreachable!("{name} is {other:?}"),
+        };
+        let on = |name: &str| matches!(variables.by_name(name), Value::Int(v) if v != 0);
+        let text = |name: &str| match variables.by_name(name) {
+            Value::Str(text) => text,
+            other => unreachable!("{name} is {other:?}"),
+        };
+        Settings {
+            autocommit: on("autocommit"),
+            sql_mode: modes::flags(&text("sql_mode")),
+            collation: Collation::from_name(&text("collation_connection")).unwrap_or_default(),
+            time_zone: assign::time_zone(&text("time_zone")).unwrap_or(jiff::tz::TimeZone::UTC),
+            isolation: match text("transaction_isolation").as_str() {
+                // Dirty reads are not offered; READ COMMITTED is the nearest that is stronger.
+                "READ-UNCOMMITTED" | "READ-COMMITTED" => Isolation::ReadCommitted,
+                "SERIALIZABLE" => Isolation::Serializable,
+                _ => Isolation::RepeatableRead,
+            },
+            read_only: on("transaction_read_only"),
+            lock_wait_timeout: Duration::from_secs(unsigned("innodb_lock_wait_timeout")),
+            metadata_wait: Duration::from_secs(unsigned("lock_wait_timeout")),
+            snapshot_isolation: on("innodb_snapshot_isolation"),
+            max_execution_time: unsigned("max_execution_time"),
+            select_limit: unsigned("sql_select_limit"),
+            safe_updates: on("sql_safe_updates"),
+            auto_is_null: on("sql_auto_is_null"),
+            max_error_count: unsigned("max_error_count") as usize,
+            max_allowed_packet: unsigned("max_allowed_packet") as usize,
+            idle_timeout: Duration::from_secs(unsigned("wait_timeout")),
+            completion_chain: text("completion_type") == "CHAIN",
+            sql_notes: on("sql_notes"),
+            quote_names: on("sql_quote_show_create"),
+        }
+    }
+}
