@@ -4,7 +4,7 @@ use rauk_log::fault;
 use rauk_node::{Transaction, TxnOptions};
 
 /// How many seeds the ordinary test run takes; `cargo run -p rauk-simulation -- --only node --seeds N` takes more.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 200;
 
 #[test]
 fn seeds() {
