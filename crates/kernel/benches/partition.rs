@@ -151,16 +151,27 @@ fn access(txn: Option<&TxnRef>, time: u64) -> Access<'_> {
     }
 }
 
-#[divan::bench(sample_count = 20, sample_size = 20_000)]
-fn key_read(bencher: divan::Bencher) {
+fn key_reads(bencher: divan::Bencher, among: i64) {
     let mut b = Bench::filled(schema(false, false));
     bencher.bench_local(|| {
-        let id = b.rng.random_range(0..ROWS);
+        let id = b.rng.random_range(0..among);
         b.set_key(id);
         let mut access = access(None, b.time);
         let hash = key::hash(&b.key);
         b.p.read(TABLE, &b.key, hash, &mut access, |row| black_box(row.unwrap().bytes()[50])).unwrap()
     });
+}
+
+/// Any of a million rows: four or five reads of memory one after the other.
+#[divan::bench(sample_count = 20, sample_size = 20_000)]
+fn key_read(bencher: divan::Bencher) {
+    key_reads(bencher, ROWS);
+}
+
+/// Of rows that the processor's caches hold: what the code itself costs.
+#[divan::bench(sample_count = 20, sample_size = 20_000)]
+fn key_read_of_hot_rows(bencher: divan::Bencher) {
+    key_reads(bencher, 1000);
 }
 
 #[divan::bench(sample_count = 20, sample_size = 20_000)]

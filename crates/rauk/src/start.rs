@@ -74,7 +74,6 @@ pub fn start(settings: &Settings) -> Result<Running, String> {
     let database = Database::open(config, disk, runtime.clone(), &progress)
         .map_err(|e| format!("cannot open data directory {}: {e}", settings.data_dir.display()))?;
     let engine = Engine::new(database.clone(), runtime, engine_options(settings, &mysql)?).map_err(|e| e.to_string())?;
-    engine.variables.set_by_name("max_connections", Value::UInt(settings.max_connections.into()));
 
     let tls = match (&settings.tls_cert, &settings.tls_key) {
         (Some(certificate), Some(key)) => TlsOptions::Files { certificate: certificate.clone(), key: key.clone() },
@@ -86,7 +85,7 @@ pub fn start(settings: &Settings) -> Result<Running, String> {
         rsa_key_path: Some(settings.data_dir.join("private_key.pem")),
         limits: Limits { max_connections: settings.max_connections as usize, ..Limits::default() },
     };
-    let server = Arc::new(Server::new(Arc::new(Backend(engine.clone())), options).map_err(|e| e.to_string())?);
+    let server = Server::new(Arc::new(Backend(engine.clone())), options).map_err(|e| e.to_string())?;
     let registry = metrics::registry(engine, server.clone());
     let mysql_address = mysql.local_addr().map_err(|e| e.to_string())?;
     let mut listeners = vec![Listener::Tcp(mysql)];
@@ -232,6 +231,7 @@ fn engine_options(settings: &Settings, mysql: &TcpListener) -> Result<EngineOpti
             ("hostname", Value::Str(hostname)),
             ("socket", Value::Str(settings.socket.as_ref().map_or(String::new(), |s| s.display().to_string()))),
             ("rauk_durability", Value::Str(durability.into())),
+            ("max_connections", Value::UInt(settings.max_connections.into())),
         ],
         ..EngineOptions::default()
     })
