@@ -63,6 +63,24 @@ fn every_fault_point() {
     assert!(silent.is_empty(), "fault points at which no simulation stopped: {silent:?}");
 }
 
+/// The machine stops behind every single entry of the catalog's journal, so between any two steps of DDL.
+#[test]
+fn every_step_of_ddl() {
+    let mut struck = 0;
+    for seed in 0..4 {
+        for entry in 1.. {
+            let mut run = NodeRun::new(seed);
+            let ended = run.life(Plan::At("journal.append.after_sync", entry), 12);
+            run.life(Plan::Calm, 1);
+            if !ended {
+                break;
+            }
+            struck += 1;
+        }
+    }
+    assert!(struck > 60, "only {struck} steps");
+}
+
 /// Two transactions that lock each other's row: one gets error 1213 at once, the other goes on.
 #[test]
 fn deadlock_has_one_victim() {
