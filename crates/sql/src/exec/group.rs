@@ -264,8 +264,8 @@ impl State {
                 return Ok(Value::Null);
             }
             let value = if average {
-                // MySQL divides with four digits more than the argument has.
-                sum.checked_div(&Decimal::from(count), 4).and_then(|v| v.rescale(aggregate.ty.scale))
+                // With guard digits, as every division inside an expression; they go when the value leaves it.
+                sum.checked_div_guarded(&Decimal::from(count), 4)
             } else {
                 sum.rescale(aggregate.ty.scale)
             };

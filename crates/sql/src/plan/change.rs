@@ -113,6 +113,13 @@ fn bind_changed(
     context: &BindContext,
 ) -> Result<Changed, MysqlError> {
     let mut conditions = Vec::new();
+    if selection.is_some()
+        && let Some(source) = from.sources.first()
+    {
+        // A condition reads.
+        let schema = source.schema();
+        lookup.table(Some(&schema.database), &schema.name, "SELECT")?;
+    }
     if let Some(selection) = selection {
         let bound = Names::new(&from.sources, &from.visible, Clause::Where, context).bind(selection)?;
         condition::split_and(bound, &mut conditions);
