@@ -232,9 +232,12 @@ impl Session {
             self.engine.database.alter_table(table, new, self.settings.metadata_wait).await?;
             return Ok(Completion { info, ..Completion::default() });
         }
+        let copies = is_copy(&old, &new);
         let rows = self.rewrite_table(table, &old, new).await?;
-        let info = format!("Records: {rows}  Duplicates: 0  Warnings: 0");
-        Ok(Completion { affected_rows: rows, info, ..Completion::default() })
+        // MySQL counts rows when it copies them to a new table, and not when it rebuilds one in place.
+        let counted = if copies { rows } else { 0 };
+        let info = format!("Records: {counted}  Duplicates: 0  Warnings: 0");
+        Ok(Completion { affected_rows: counted, info, ..Completion::default() })
     }
 }
 
@@ -341,6 +344,13 @@ fn reads_as(old: &DataType, new: &DataType) -> bool {
         }
         _ => old == new,
     }
+}
+
+/// Whether MySQL would do it with ALGORITHM=COPY: a changed column type, or a primary key that is dropped and not replaced.
+fn is_copy(old: &TableSchema, new: &TableSchema) -> bool {
+    let changed =
+        |column: &Column| old.columns.iter().any(|before| before.id == column.id && !reads_as(&before.ty, &column.ty));
+    new.columns.iter().any(changed) || (new.hidden_key && !old.hidden_key)
 }
 
 fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {

@@ -17,8 +17,12 @@ impl Session {
             Some(pattern) => format!("Database ({pattern})"),
             None => "Database".to_string(),
         };
-        let rows = system::visible_databases(&self.viewer()).into_iter().map(|name| vec![Value::Str(name)]);
-        Table { columns: vec![text_column(&name, 64)], rows: rows.collect() }
+        // `mysql` and `rauk` are left out: dump tools take every database that stands here but the two schemas, and what they would write
+        // of these two could not be read back. SCHEMATA lists them.
+        let shown = system::visible_databases(&self.viewer()).into_iter();
+        let shown = shown.filter(|name| !matches!(name.as_str(), "mysql" | "rauk"));
+        let rows = shown.map(|name| vec![Value::Str(name)]).collect();
+        Table { columns: vec![text_column(&name, 64)], rows }
     }
 
     /// The database that a SHOW names, or the current one; 1046, 1044, 1049.

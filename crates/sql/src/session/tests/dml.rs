@@ -158,3 +158,20 @@ fn sleeping_and_killing() {
     assert_eq!(third.run("SELECT 1"), "ERROR 1317: Query execution was interrupted");
     t.code("KILL CONNECTION_ID()", 1317);
 }
+
+#[test]
+fn a_select_can_be_limited_in_time() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT)");
+    for _ in 0..3 {
+        t.ok(&format!("INSERT INTO t (n) VALUES {}", vec!["(1)"; 200].join(",")));
+    }
+    t.ok("SET max_execution_time = 30");
+    t.error(
+        "SELECT COUNT(*) FROM t a, t b, t c WHERE a.n + b.n > c.n + a.id - b.id",
+        3024,
+        "Query execution was interrupted, maximum statement execution time exceeded",
+    );
+    t.expect("SELECT COUNT(*) FROM t", &["600"]);
+}
