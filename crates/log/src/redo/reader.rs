@@ -228,24 +228,27 @@ impl RedoReader {
             let what = format!("{what}, but the log was durable up to position {}", self.durable);
             return Err(LogError::damaged(file, start, what));
         }
-        let mut from = start + ALIGNMENT;
-        for segment in self.segments.iter().skip(index) {
-            if let Some(lsn) = self.find_frame(segment, from)? {
+        for (i, segment) in self.segments.iter().enumerate().skip(index) {
+            // A later segment has frames only if it has a first one.
+            let found = match i == index {
+                true => self.find_frame(segment, start + ALIGNMENT, segment.size)?,
+                false => self.find_frame(segment, FIRST_FRAME, FIRST_FRAME + FRAME_HEADER)?,
+            };
+            if let Some(lsn) = found {
                 let what = format!("{what}, but the log goes on at position {lsn}, in {}", segment.path);
                 return Err(LogError::damaged(file, start, what));
             }
-            from = FIRST_FRAME;
         }
         Ok(())
     }
 
-    /// Position of the first valid frame header of a segment at offset `from` or later.
-    fn find_frame(&self, segment: &Segment, from: u64) -> Result<Option<u64>, LogError> {
+    /// Position of the first valid frame header between two offsets of a segment.
+    fn find_frame(&self, segment: &Segment, from: u64, to: u64) -> Result<Option<u64>, LogError> {
         const CHUNK: u64 = 1 << 20;
         let mut bytes = Vec::new();
         let mut at = from;
-        while at + FRAME_HEADER <= segment.size {
-            let length = (segment.size - at).min(CHUNK + FRAME_HEADER);
+        while at + FRAME_HEADER <= to {
+            let length = (to - at).min(CHUNK + FRAME_HEADER);
             bytes.resize(length as usize, 0);
             segment.file.read_exact_at(&mut bytes, at).map_err(|e| LogError::io(&segment.path, "cannot read", e))?;
             for offset in (0..=(length - FRAME_HEADER).min(CHUNK - ALIGNMENT)).step_by(ALIGNMENT as usize) {

@@ -87,15 +87,17 @@ pub async fn run(mut client: Client, transfers: Arc<Mutex<Transfers>>, count: u6
     for _ in 0..count {
         client.pause().await;
         if client.rng.random_bool(0.8) {
-            transfer(&mut client, &transfers).await;
+            let mut session = client.another();
+            let options = session.options();
+            let interrupt = options.interrupt.clone();
+            client.session(interrupt, transfer(&mut session, &transfers, options)).await;
         } else {
             audit(&mut client).await;
         }
     }
 }
 
-async fn transfer(client: &mut Client, transfers: &Mutex<Transfers>) {
-    let options = client.options();
+async fn transfer(client: &mut Client, transfers: &Mutex<Transfers>, options: TxnOptions) {
     let mut txn = client.db.begin(options);
     let number = {
         let mut transfers = transfers.lock();

@@ -1,15 +1,17 @@
 //! What all workloads share: a session with a random generator of its own, and how it takes errors.
 use crate::node::tables::DATABASE;
 use crate::runtime::SimRuntime;
+use futures::future::select;
 use parking_lot::Mutex;
-use rand::Rng;
 use rand::rngs::SmallRng;
+use rand::{Rng, RngCore, SeedableRng};
 use rauk_node::runtime::Runtime;
 use rauk_node::{
-    Database, Isolation, NodeError, ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction, TxnOptions,
+    Database, Interrupt, Isolation, NodeError, ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction, TxnOptions,
 };
 use rauk_types::{IndexId, Value};
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::task::Poll;
@@ -49,6 +51,36 @@ impl Client {
         }
     }
 
+    /// Runs one transaction of a session. A few are killed (KILL QUERY) at some moment by way of `interrupt`, and a few are dropped where they stand, as when their connection is lost.
+    pub async fn session(&mut self, interrupt: Arc<Interrupt>, transaction: impl Future<Output = ()>) {
+        let after = Duration::from_micros(self.rng.random_range(0..20_000));
+        match self.rng.random_range(0..30) {
+            0 => {
+                let sleep = self.runtime.sleep(after);
+                self.runtime.spawn("killer", async move {
+                    sleep.await;
+                    interrupt.kill();
+                });
+                transaction.await;
+            }
+            1 => {
+                self.counts.add("connection lost");
+                select(Box::pin(transaction), self.runtime.sleep(after)).await;
+            }
+            _ => transaction.await,
+        }
+    }
+
+    /// Another session on the same database.
+    pub fn another(&mut self) -> Client {
+        Client {
+            db: self.db.clone(),
+            runtime: self.runtime.clone(),
+            rng: SmallRng::seed_from_u64(self.rng.next_u64()),
+            counts: self.counts.clone(),
+        }
+    }
+
     /// Sleeps some milliseconds.
     pub async fn rest(&mut self) {
         let pause = Duration::from_micros(self.rng.random_range(100..20_000));
@@ -85,6 +117,7 @@ impl Client {
             NodeError::SnapshotTooOld { .. } => "snapshot too old",
             NodeError::MemoryFull { .. } => "memory full",
             NodeError::DiskFull(_) => "disk full",
+            NodeError::Interrupted => "interrupted",
             NodeError::StaleSchema => "stale schema",
             NodeError::NoSuchTable { .. } => "no such table",
             NodeError::ShuttingDown => "shutting down",

@@ -36,12 +36,14 @@ const EXCLUSIVE: Lock = Some((LockMode::Exclusive, WaitPolicy::Wait));
 pub async fn run(mut client: Client, history: Arc<Mutex<History>>, count: u64) {
     for _ in 0..count {
         client.pause().await;
-        transaction(&mut client, &history).await;
+        let mut session = client.another();
+        let options = session.options();
+        let interrupt = options.interrupt.clone();
+        client.session(interrupt, transaction(&mut session, &history, options)).await;
     }
 }
 
-async fn transaction(client: &mut Client, history: &Mutex<History>) {
-    let mut options = client.options();
+async fn transaction(client: &mut Client, history: &Mutex<History>, mut options: TxnOptions) {
     options.snapshot_isolation = client.rng.random_bool(0.8);
     options.autocommit = client.rng.random_bool(0.15);
     let autocommit = options.autocommit;

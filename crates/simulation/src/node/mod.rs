@@ -33,7 +33,7 @@ use history::History;
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngCore, SeedableRng};
-use rauk_node::{Config, Database, Durability, NodeError};
+use rauk_node::{Config, Database, Durability, FlushPolicy, NodeError};
 use rauk_types::Collation;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -81,10 +81,10 @@ impl NodeRun {
             partitions: [1, 2, 4, 7][rng.random_range(0..4)],
             durability: if rng.random_bool(0.85) { Durability::Fsync } else { Durability::Relaxed },
             memory_limit: 256 << 20,
-            history_limit: 64 << 20,
+            history_limit: [20 << 10, 64 << 20][rng.random_range(0..2)],
             segment_bytes: [8 << 10, 32 << 10, 256 << 10][rng.random_range(0..3)],
             checkpoint_redo_bytes: [4 << 10, 30 << 10, 1 << 20][rng.random_range(0..3)],
-            ..Config::default()
+            flush: [FlushPolicy::Adaptive, FlushPolicy::Committer, FlushPolicy::Thread][rng.random_range(0..3)],
         };
         NodeRun {
             rng,
@@ -164,7 +164,12 @@ impl NodeRun {
         let db = self.open(runtime)?;
         self.prepare(runtime, &db)?;
         self.check(runtime, &db, "after recovery")?;
+        let memory_limit = db.memory_limit();
+        if self.rng.random_bool(0.15) {
+            db.set_memory_limit(db.memory_used() + self.rng.random_range(0..300_000));
+        }
         self.work(runtime, &db, transactions)?;
+        db.set_memory_limit(memory_limit);
         if self.config.durability == Durability::Relaxed {
             // What the check has seen must not be lost by a crash after it.
             let end = db.clone();
@@ -231,7 +236,7 @@ impl NodeRun {
                     db.create_table(schema).await?;
                 }
             }
-            Ok(())
+            bank::prepare(&db).await
         })
     }
 
@@ -256,8 +261,6 @@ impl NodeRun {
     }
 
     fn work(&mut self, runtime: &SimRuntime, db: &Database, transactions: u64) -> Result<(), Ended> {
-        let bank = db.clone();
-        self.finish(runtime, "open the bank", async move { bank::prepare(&bank).await })?;
         let running = Arc::new(Mutex::new(0u32));
         let spawn = |name, task: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
             *running.lock() += 1;
