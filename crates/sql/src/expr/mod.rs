@@ -330,6 +330,8 @@ pub struct BindContext {
     /// collation_connection and sql_mode decide literals and operators.
     pub collation: rauk_types::Collation,
     pub sql_mode: context::SqlMode,
+    /// Types of the user variables that have a value, by name in lower case. A plan that reads one must not outlive its type.
+    pub user_variables: std::collections::HashMap<String, DataType>,
 }
 
 /// Binds an expression. Errors: those of [`Scope`], 1305 and 1582 for calls, 1267 for collations, 1235 for what Rauk has not, 1241 for rows.

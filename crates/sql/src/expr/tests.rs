@@ -104,7 +104,7 @@ fn bound(sql: &str, bind: &BindContext) -> Result<Expr, MysqlError> {
 }
 
 fn evaluated(sql: &str, context: &mut Context) -> Result<(Value, DataType), MysqlError> {
-    let bind = BindContext { collation: context.collation, sql_mode: context.sql_mode, parameters: vec![] };
+    let bind = BindContext { collation: context.collation, sql_mode: context.sql_mode, ..BindContext::default() };
     let expr = bound(sql, &bind)?;
     Ok((expr.eval(&table(), context)?, expr.ty))
 }

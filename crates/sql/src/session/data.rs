@@ -27,6 +27,13 @@ const MAX_REPLANS: usize = 8;
 /// Longer texts are not cached: the bulk INSERTs of a dump, each of which comes once.
 const MAX_CACHED_TEXT: usize = 16 * 1024;
 
+/// Whether a text may read a user variable, whose type belongs to the plan. Yes too often does no harm.
+fn reads_user_variable(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let at = |i: usize| bytes.get(i) == Some(&b'@');
+    text.bytes().enumerate().any(|(i, b)| b == b'@' && !at(i + 1) && !(i > 0 && at(i - 1)))
+}
+
 /// Which of the statements a plan is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataKind {
@@ -183,7 +190,8 @@ impl Session {
             }
         };
         let (plan, own) = self.plan(statement, source.types.to_vec())?;
-        let reusable = self.may_cache() && !own && source.text.len() <= MAX_CACHED_TEXT;
+        let reusable =
+            self.may_cache() && !own && source.text.len() <= MAX_CACHED_TEXT && !reads_user_variable(source.text);
         if reusable {
             self.engine.plans.insert(&self.key(source), plan.clone());
         }
@@ -386,8 +394,17 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Done, MysqlError> {
         let statement = source.statement.ok_or_else(|| errors::not_supported("an empty statement"))?;
+        let mut resolved = None;
         for attempt in 0.. {
-            let (plan, _) = self.plan(statement, source.types.to_vec())?;
+            let statement = resolved.as_ref().unwrap_or(statement);
+            let plan = match self.plan(statement, source.types.to_vec()) {
+                Ok((plan, _)) => plan,
+                Err(error) if error.code == codes::NOT_SUPPORTED_YET && resolved.is_none() => {
+                    resolved = Some(self.resolve_metadata(statement).await?.ok_or(error)?);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             self.process.counters.add(plan.kind.counter(), u64::from(attempt == 0));
             match self.run_plan(&plan, sink).await {
                 Err(error) if is_stale(&error) && attempt < MAX_REPLANS => {}

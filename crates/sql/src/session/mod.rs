@@ -7,6 +7,7 @@
 //! data          SELECT, INSERT, UPDATE, DELETE: plan cache, binding, execution, atomicity of a statement
 //! transactions  BEGIN, COMMIT, savepoints, implicit commits
 //! prepared      prepared statements of the binary protocol and of SQL
+//! metadata      queries inside queries over virtual tables
 //! lookup        tables for the planner, with their privileges
 //! variables     system variables and SET
 //! users         accounts, privileges, GRANT
@@ -26,6 +27,7 @@ pub(crate) mod ddl;
 pub mod engine;
 pub(crate) mod errors;
 pub(crate) mod lookup;
+pub(crate) mod metadata;
 pub(crate) mod pattern;
 pub mod plan_cache;
 pub(crate) mod prepared;

@@ -1,5 +1,6 @@
 //! The process list: who is connected and what runs, and the handle by which KILL reaches it.
 
+use super::engine::Client;
 use super::status::{Counters, Retired};
 use futures::task::AtomicWaker;
 use parking_lot::{Mutex, RwLock};
@@ -21,6 +22,7 @@ pub struct Process {
     pub id: u32,
     pub user: String,
     pub host: String,
+    pub tls_cipher: Option<String>,
     pub database: Mutex<Option<String>>,
     /// The running statement; empty when idle.
     info: Mutex<String>,
@@ -103,15 +105,16 @@ pub struct ProcessList {
 
 impl ProcessList {
     /// `None`: `limit` connections are there already.
-    pub fn add(&self, id: u32, user: &str, host: &str, now_micros: i64, limit: u64) -> Option<Arc<Process>> {
+    pub fn add(&self, client: &Client, host: &str, now_micros: i64, limit: u64) -> Option<Arc<Process>> {
         let mut processes = self.processes.write();
         if processes.len() as u64 >= limit {
             return None;
         }
         let process = Arc::new(Process {
-            id,
-            user: user.to_string(),
+            id: client.connection_id,
+            user: client.user.clone(),
             host: host.to_string(),
+            tls_cipher: client.tls_cipher.clone(),
             database: Mutex::new(None),
             info: Mutex::new(String::new()),
             since_micros: AtomicI64::new(now_micros),
@@ -121,7 +124,7 @@ impl ProcessList {
             killed: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         });
-        processes.insert(id, process.clone());
+        processes.insert(process.id, process.clone());
         self.connections.fetch_add(1, Ordering::Relaxed);
         self.max_used.fetch_max(processes.len() as u64, Ordering::Relaxed);
         Some(process)

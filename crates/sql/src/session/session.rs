@@ -4,7 +4,7 @@ use super::charset;
 use super::engine::{Client, Engine, too_many_connections};
 use super::errors;
 use super::lookup::{SessionLookup, Viewer};
-use super::prepared::PreparedStatement;
+use super::prepared::{PreparedStatement, type_of};
 use super::processlist::{Killed, Process};
 use super::status::Counter;
 use super::system;
@@ -72,10 +72,8 @@ impl Session {
         };
         // One more for whoever may end the others, as MySQL keeps.
         let reserve = account.global.intersects(Privileges::SUPER.with(Privileges::CONNECTION_ADMIN));
-        let process = engine
-            .processes
-            .add(client.connection_id, &client.user, &host, now, limit + u64::from(reserve))
-            .ok_or_else(too_many_connections)?;
+        let process =
+            engine.processes.add(&client, &host, now, limit + u64::from(reserve)).ok_or_else(too_many_connections)?;
         let variables = Arc::new(SessionVariables::new(engine.variables.clone(), client.connection_id));
         let settings = Settings::read(&variables);
         let context = Context {
@@ -281,7 +279,22 @@ impl Session {
     }
 
     pub(crate) fn bind_context(&self, parameters: Vec<DataType>) -> BindContext {
-        BindContext { parameters, collation: self.settings.collation, sql_mode: self.settings.sql_mode }
+        let user_variables = self.context.user_variables.iter();
+        BindContext {
+            parameters,
+            collation: self.settings.collation,
+            sql_mode: self.settings.sql_mode,
+            user_variables: user_variables.map(|(name, value)| (name.clone(), self.type_of_variable(value))).collect(),
+        }
+    }
+
+    /// Without a value it is text; text keeps a length that fits into a VARCHAR.
+    fn type_of_variable(&self, value: &Value) -> DataType {
+        match value {
+            Value::Null => DataType::varchar(16_383, self.settings.collation),
+            Value::Str(text) if text.chars().count() <= 16_383 => DataType::varchar(16_383, self.settings.collation),
+            other => type_of(other, self.settings.collation),
+        }
     }
 
     pub(crate) fn lookup(&self) -> SessionLookup<'_> {

@@ -65,7 +65,6 @@ counters! {
     LockTimeouts = "Innodb_lock_timeouts",
     PlanCacheHits = "Rauk_plan_cache_hits",
     PlanCacheMisses = "Rauk_plan_cache_misses",
-    RowsSent = "Rauk_rows_sent",
     StatementsFailed = "Rauk_statements_failed",
 }
 

@@ -149,6 +149,7 @@ impl Session {
             parameters: self.context.parameters.iter().map(type_of).collect(),
             collation: self.context.collation,
             sql_mode: self.context.sql_mode,
+            ..BindContext::default()
         }
     }
 

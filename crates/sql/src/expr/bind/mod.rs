@@ -168,11 +168,13 @@ impl<'b> Binder<'b> {
         }
     }
 
-    /// A user variable's type is not known before it is read: text.
+    /// A user variable has the type of the value that it has now; without a value it is text.
     fn user_variable(&self, name: &str) -> Expr {
+        let name = name.to_ascii_lowercase();
+        let ty = self.context.user_variables.get(&name).copied();
         Expr {
-            kind: ExprKind::UserVariable(name.to_ascii_lowercase().into()),
-            ty: text_type(16_383, self.context.collation),
+            kind: ExprKind::UserVariable(name.into()),
+            ty: ty.unwrap_or_else(|| text_type(16_383, self.context.collation)),
             nullable: true,
             coercibility: types::IMPLICIT,
         }

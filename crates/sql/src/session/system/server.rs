@@ -214,7 +214,15 @@ pub(crate) fn status_list(viewer: &Viewer, global: bool) -> Vec<(String, String)
     add("Rauk_partitions", u64::from(engine.database.partition_count()));
     add("Rauk_plan_cache_plans", engine.plans.len() as u64);
     add("Innodb_row_lock_timeouts", totals[Counter::LockTimeouts as usize]);
-    list.push(("Ssl_cipher".to_string(), String::new()));
+    let cipher = engine.processes.find(viewer.connection_id).and_then(|p| p.tls_cipher.clone());
+    let version = match cipher.as_deref() {
+        None => "",
+        // The suites of TLS 1.3 name no key exchange.
+        Some(name) if name.starts_with("TLS_") || name.starts_with("TLS13") => "TLSv1.3",
+        Some(_) => "TLSv1.2",
+    };
+    list.push(("Ssl_version".to_string(), version.to_string()));
+    list.push(("Ssl_cipher".to_string(), cipher.unwrap_or_default()));
     list.push(("Compression".to_string(), "OFF".to_string()));
     list.sort();
     list

@@ -123,6 +123,11 @@ fn information_schema() {
     t.expect("SELECT transaction_id FROM rauk.transactions", &[]);
     t.error("SELECT * FROM information_schema.nothing", 1109, "Unknown table 'NOTHING' in information_schema");
     t.code("DELETE FROM information_schema.tables", 1142);
+    t.expect(
+        "SELECT TABLE_NAME FROM information_schema.tables WHERE TABLE_SCHEMA = 'test' AND TABLE_NAME NOT IN (SELECT TABLE_NAME FROM information_schema.statistics WHERE TABLE_SCHEMA = 'test')",
+        &["h"],
+    );
+    t.code("SELECT 1 FROM t WHERE id IN (SELECT x FROM h)", 1235);
     t.ok("USE information_schema");
     t.expect("SELECT table_comment FROM tables WHERE table_schema = 'test' AND table_name = 't'", &[""]);
 }

@@ -86,6 +86,12 @@ fn user_variables() {
     t.ok("INSERT INTO t VALUES (4), (9)");
     t.ok("SET @max = (SELECT MAX(id) FROM t), @none = (SELECT id FROM t WHERE id = 5)");
     t.expect("SELECT @max, @none", &["9|NULL"]);
+    let (sink, _) = t.collect("SELECT @max, @none");
+    let kinds: Vec<_> = sink.last().unwrap().columns.iter().map(|c| c.ty.kind).collect();
+    assert_eq!(kinds, [rauk_types::TypeKind::BigInt, rauk_types::TypeKind::VarChar]);
+    t.expect("SELECT id FROM t WHERE id = @max", &["9"]);
+    t.ok("SET @max = 'x'");
+    t.expect("SELECT @max, CONCAT(@max, 'y')", &["x|xy"]);
     t.error("SET @x = (SELECT id FROM t)", 1242, "Subquery returns more than 1 row");
 }
 
