@@ -185,3 +185,9 @@ impl Node {
         self.runtime.fatal(reason);
     }
 }
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.group.close();
+    }
+}

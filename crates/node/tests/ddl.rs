@@ -267,7 +267,9 @@ fn ddl_is_whole_or_not_at_all() {
             let count = hits.clone();
             // From this point on everything fails for lack of room, as if the process had ended.
             let local = fault::Local::new(move |name| {
-                if name.starts_with("ddl.") || name.starts_with("journal.append.before_write") || name == "redo.append"
+                if name.starts_with("node.ddl.")
+                    || name.starts_with("journal.append.before_write")
+                    || name == "redo.append"
                 {
                     count.set(count.get() + 1);
                     if count.get() >= stop_at {

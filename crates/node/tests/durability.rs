@@ -285,3 +285,73 @@ fn damage_is_refused_with_its_place() {
         assert!(why.contains(&path), "{why}");
     });
 }
+
+/// A change becomes visible before it is on disk, but nobody is told of it (of a value, an absence, a duplicate) until it is.
+#[test]
+fn no_answer_shows_what_a_crash_could_take_back() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+    type Look = fn(&Database, &TableHandle) -> Option<Transaction>;
+    let value: Look = |db, t| {
+        block_on(async {
+            let mut txn = db.begin(autocommit());
+            txn.use_table(t).await.unwrap();
+            (get(&mut txn, t, 1).await.unwrap()[1] == int(11)).then_some(txn)
+        })
+    };
+    let absence: Look = |db, t| {
+        block_on(async {
+            let mut txn = begin_rr(db, t).await;
+            get(&mut txn, t, 2).await.is_none().then_some(txn)
+        })
+    };
+    let scanned: Look = |db, t| {
+        block_on(async {
+            let mut txn = begin_rr(db, t).await;
+            (scan(&mut txn, t, all(Some(1))).await.len() == 2).then_some(txn)
+        })
+    };
+    let duplicate: Look = |db, t| {
+        block_on(async {
+            let mut txn = begin_rr(db, t).await;
+            let outcome = txn.insert(t, &account(9, 0, Some("NEW"))).await.unwrap();
+            matches!(outcome, InsertOutcome::Duplicate { .. }).then_some(txn)
+        })
+    };
+    for look in [value, absence, scanned, duplicate] {
+        let disk: Arc<dyn Disk> = MemoryDisk::new();
+        let (db, t) = block_on(create(&disk));
+        block_on(insert_all(&db, &t, &[account(1, 10, Some("a")), account(2, 20, None), account(3, 30, Some("c"))]));
+        let durable = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _slow = fault::Local::new(|name| {
+                    if name == "redo.flush.before_sync" {
+                        std::thread::sleep(Duration::from_millis(60));
+                    }
+                    Ok(())
+                });
+                block_on(async {
+                    let mut txn = begin_rr(&db, &t).await;
+                    txn.update(&t, &account(1, 10, Some("a")), &account(1, 11, Some("new"))).await.unwrap();
+                    txn.delete(&t, &account(2, 20, None)).await.unwrap();
+                    txn.commit().await.unwrap();
+                });
+                durable.store(true, Ordering::SeqCst);
+            });
+            let start = Instant::now();
+            let mut txn = loop {
+                assert!(start.elapsed().as_secs() < 10);
+                if let Some(txn) = look(&db, &t) {
+                    break txn;
+                }
+            };
+            let was_durable = durable.load(Ordering::SeqCst);
+            let began = Instant::now();
+            block_on(txn.wait_observed()).unwrap();
+            // Seen within the first milliseconds of a sync of 60.
+            assert!(was_durable || began.elapsed() > Duration::from_millis(10), "{:?}", began.elapsed());
+            assert!(!was_durable, "the change was seen too late for this test to say anything");
+        });
+    }
+}

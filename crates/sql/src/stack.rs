@@ -55,7 +55,12 @@ mod tests {
     fn recurse(stack: &Stack, level: usize) -> usize {
         let filler = std::hint::black_box([level as u8; 1000]);
         match stack.check() {
-            Ok(()) => recurse(stack, level + 1) + usize::from(std::hint::black_box(filler)[0] & 0),
+            Ok(()) => {
+                let deepest = recurse(stack, level + 1);
+                // Keeps the frame alive until the call is back.
+                std::hint::black_box(filler);
+                deepest
+            }
             Err(error) => {
                 assert_eq!(error.code, 1436);
                 level

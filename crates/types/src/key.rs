@@ -279,6 +279,36 @@ impl KeyPart {
         }
     }
 
+    /// Bytes that this part takes at the beginning of `key`: parts end themselves, so a key can be taken apart without its values.
+    /// Panics when `key` does not begin with such a part.
+    pub fn length_in(&self, key: &[u8]) -> usize {
+        use TypeKind::*;
+        let mask = if self.descending { 0xFF } else { 0 };
+        let nullable = usize::from(self.nullable);
+        if self.nullable && key[0] ^ mask == 0 {
+            return 1;
+        }
+        let rest = &key[nullable..];
+        nullable
+            + match self.ty.kind {
+                TinyInt => 1,
+                SmallInt => 2,
+                MediumInt | Date => 3,
+                Int | Float => 4,
+                BigInt | Double | Time | DateTime | Timestamp => 8,
+                Decimal => match self.ty.precision {
+                    ..=9 => 4,
+                    10..=18 => 8,
+                    19..=38 => 16,
+                    _ => 28,
+                },
+                _ if self.ty.is_text() && self.ty.collation != Collation::Binary => {
+                    self.ty.collation.sort_key_length(|i| rest[i] ^ mask) + end_mark(self.ty.collation).len()
+                }
+                _ => escaped_length(|i| rest[i] ^ mask) + 2,
+            }
+    }
+
     /// Appends what the keys of all texts that begin with `text` have in common: the lower end of the range for LIKE 'text%' in this part.
     /// With [`prefix_successor`] of it, the range holds them all, and some others where `text` ends with spaces or exceeds a prefix index.
     /// (For a descending part the same bytes, inverted; the range is still from them to their successor.)
@@ -340,6 +370,18 @@ fn escape(bytes: &[u8], mut emit: impl FnMut(&[u8])) {
     for piece in pieces {
         emit(&[0, 0xFF]);
         emit(piece);
+    }
+}
+
+/// Bytes before the two zero bytes that end escaped bytes.
+fn escaped_length(byte: impl Fn(usize) -> u8) -> usize {
+    let mut at = 0;
+    loop {
+        match (byte(at), byte(at + 1)) {
+            (0, 0) => return at,
+            (0, _) => at += 2,
+            _ => at += 1,
+        }
     }
 }
 

@@ -70,7 +70,7 @@ impl Drop for Running<'_> {
 
 async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
     let fault_error = |e: std::io::Error| NodeError::DiskFull(e.to_string());
-    fault::point("checkpoint.begin").map_err(fault_error)?;
+    fault::point("node.checkpoint.begin").map_err(fault_error)?;
     let number = node.manifest.lock().checkpoint + 1;
     let redo_start = node.inflight.redo_start(|| node.log.end_lsn());
     // After `redo_start`: what is created later has all its rows behind it.
@@ -87,7 +87,7 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
     for partition in 0..node.partition_count() {
         write_partition(node, number, partition, &ids).await?;
     }
-    fault::point("checkpoint.after_rows").map_err(fault_error)?;
+    fault::point("node.checkpoint.after_rows").map_err(fault_error)?;
     let last_time = node.log.last_time();
     node.group.flush_all().await?;
     let manifest = {
@@ -105,7 +105,7 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
     store(node, &manifest)?;
     *node.manifest.lock() = manifest;
     node.checkpoint.redo_start.store(redo_start.0, Ordering::Relaxed);
-    let _ = fault::point("checkpoint.after_manifest");
+    let _ = fault::point("node.checkpoint.after_manifest");
     // The checkpoint is in force. What follows only saves room.
     if let Err(error) = files::remove_others(&node.disk, number) {
         tracing::warn!(%error, "an old checkpoint could not be removed");

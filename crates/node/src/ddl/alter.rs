@@ -221,7 +221,7 @@ fn altered_info(node: &Node, old: &TableInfo, new: &Arc<TableSchema>, made: &[Ar
 /// Fills an ordered index in every partition, slice by slice.
 async fn build_ordered(node: &Arc<Node>, table: &TableSchema, index: IndexId) -> Result<(), NodeError> {
     for partition in 0..node.partition_count() {
-        fault::point("ddl.index").map_err(fault_error)?;
+        fault::point("node.ddl.index").map_err(fault_error)?;
         let mut next = Some(RowId(0));
         while let Some(from) = next {
             let built = node

@@ -53,7 +53,7 @@ impl Building {
     }
 
     pub fn step(&mut self, step: JobStep) -> Result<(), NodeError> {
-        fault::point("ddl.step").map_err(fault_error)?;
+        fault::point("node.ddl.step").map_err(fault_error)?;
         self.node.change_catalog(&Command::JobStep { job: self.job.id, step })?;
         self.job.step = step;
         Ok(())
@@ -68,11 +68,11 @@ impl Building {
     ) -> Result<(), NodeError> {
         self.node.group.flush_all().await?;
         self.step(JobStep::Filled)?;
-        fault::point("ddl.before_switch").map_err(fault_error)?;
+        fault::point("node.ddl.before_switch").map_err(fault_error)?;
         self.node.change_catalog(&Command::Switch { job: Some(self.job.id), drop, create, replace })?;
         self.ended = true;
         // Done and durable: only a crash can still happen here.
-        let _ = fault::point("ddl.after_switch");
+        let _ = fault::point("node.ddl.after_switch");
         Ok(())
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::error::NodeError;
 use crate::runtime::Runtime;
+use crate::transaction::Interrupt;
 use futures::future::{Either, select};
 use parking_lot::Mutex;
 use std::future::poll_fn;
@@ -33,12 +34,17 @@ impl MetadataLock {
         false
     }
 
-    /// Adds a user; waits for DDL at most `timeout`, then 1205.
-    pub async fn share(&self, runtime: &dyn Runtime, timeout: Duration) -> Result<(), NodeError> {
+    /// Adds a user; waits for DDL at most `timeout`, then 1205, or until it is killed.
+    pub async fn share(
+        &self,
+        runtime: &dyn Runtime,
+        timeout: Duration,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<(), NodeError> {
         if self.try_share() {
             return Ok(());
         }
-        self.wait(runtime, timeout, || self.try_share()).await
+        self.wait(runtime, timeout, interrupt, || self.try_share()).await
     }
 
     #[inline]
@@ -53,11 +59,11 @@ impl MetadataLock {
     pub async fn exclude(&self, runtime: &dyn Runtime, timeout: Duration) -> Result<(), NodeError> {
         let start = runtime.now();
         let take = || self.word.fetch_or(DDL, Ordering::AcqRel) & DDL == 0;
-        self.wait(runtime, timeout, take).await?;
+        self.wait(runtime, timeout, None, take).await?;
         // From here on the bit is ours: it goes again if the wait for the users fails or is given up.
         let given_up = ClearOnDrop(self);
         let left = timeout.saturating_sub(runtime.now().saturating_sub(start));
-        self.wait(runtime, left, || self.word.load(Ordering::Acquire) == DDL).await?;
+        self.wait(runtime, left, None, || self.word.load(Ordering::Acquire) == DDL).await?;
         std::mem::forget(given_up);
         Ok(())
     }
@@ -76,6 +82,7 @@ impl MetadataLock {
         &self,
         runtime: &dyn Runtime,
         timeout: Duration,
+        interrupt: Option<&Interrupt>,
         mut ready: impl FnMut() -> bool,
     ) -> Result<(), NodeError> {
         if ready() {
@@ -84,10 +91,16 @@ impl MetadataLock {
         let waited = pin!(poll_fn(|cx| {
             // Listed before the look, so that a change after the look wakes.
             self.waiting.lock().push(cx.waker().clone());
-            if ready() { Poll::Ready(()) } else { Poll::Pending }
+            if ready() {
+                return Poll::Ready(Ok(()));
+            }
+            match interrupt {
+                Some(interrupt) if interrupt.poll(cx.waker()) => Poll::Ready(Err(NodeError::Interrupted)),
+                _ => Poll::Pending,
+            }
         }));
         match select(waited, runtime.sleep(timeout)).await {
-            Either::Left(_) => Ok(()),
+            Either::Left((result, _)) => result,
             Either::Right(_) => Err(NodeError::LockTimeout),
         }
     }
@@ -129,7 +142,7 @@ mod tests {
         // DDL waits already: a new user queues behind it.
         assert!(!lock.try_share());
         lock.unshare();
-        block_on(lock.share(&*runtime, LONG)).unwrap();
+        block_on(lock.share(&*runtime, LONG, None)).unwrap();
         assert!(ddl.join().is_ok());
         lock.unshare();
         assert_eq!(lock.word.load(Ordering::Relaxed), 0);
@@ -148,7 +161,10 @@ mod tests {
         lock.unshare();
         block_on(lock.exclude(&*runtime, LONG)).unwrap();
         assert_eq!(block_on(lock.exclude(&*runtime, Duration::from_millis(5))), Err(NodeError::LockTimeout));
-        assert_eq!(block_on(lock.share(&*runtime, Duration::from_millis(5))), Err(NodeError::LockTimeout));
+        assert_eq!(block_on(lock.share(&*runtime, Duration::from_millis(5), None)), Err(NodeError::LockTimeout));
+        let killed = Interrupt::default();
+        killed.kill();
+        assert_eq!(block_on(lock.share(&*runtime, LONG, Some(&killed))), Err(NodeError::Interrupted));
         lock.end_exclusion();
         assert!(lock.try_share());
     }

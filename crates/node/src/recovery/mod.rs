@@ -93,12 +93,12 @@ pub fn open(
     let mut counters: FxHashMap<TableId, u64> = manifest.counters.iter().copied().collect();
 
     load::checkpoint(&disk, &manifest, &*runtime, &shared, progress)?;
-    fault::point("recovery.after_checkpoint").map_err(|e| broken(&e.to_string()))?;
+    fault::point("node.recovery.after_checkpoint").map_err(|e| broken(&e.to_string()))?;
     let options = RedoOptions { segment_bytes: config.segment_bytes, ..RedoOptions::new(manifest.database) };
     let mut reader = RedoReader::open(disk.clone(), options, manifest.redo_start, manifest.redo_durable)?;
     replay::redo(&mut reader, &*runtime, &shared, &mut counters, progress)?;
     let log = reader.into_log(manifest.last_time)?;
-    fault::point("recovery.after_redo").map_err(|e| broken(&e.to_string()))?;
+    fault::point("node.recovery.after_redo").map_err(|e| broken(&e.to_string()))?;
     for_each_partition(&*runtime, &shared, |shared, partition| {
         shared.partitions[partition].lock().finish_restore().map_err(|stop| broken(&format!("{stop:?}")))
     })?;

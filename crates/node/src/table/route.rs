@@ -5,7 +5,7 @@
 
 use rauk_types::key::{self, KeyDef, KeyPart};
 use rauk_types::schema::BUCKETS;
-use rauk_types::{Date, DateTime, RowView, TableSchema, Time, TypeKind, Value};
+use rauk_types::{RowView, TableSchema};
 use smallvec::SmallVec;
 
 /// Partitions hold contiguous ranges of buckets.
@@ -26,17 +26,8 @@ pub struct Route {
 enum Parts {
     /// The whole primary key.
     Whole,
-    /// These parts of it, in the distribution's order, and how long each of the key's parts is.
-    Some { wanted: SmallVec<[usize; 4]>, lengths: SmallVec<[PartLength; 4]> },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PartLength {
-    Fixed(usize),
-    /// Escaped bytes up to the two zero bytes that end them; inverted in a descending part.
-    Escaped {
-        inverted: bool,
-    },
+    /// These parts of it, in the distribution's order; and all parts, to take a key apart.
+    Some { wanted: SmallVec<[usize; 4]>, all: Vec<KeyPart> },
 }
 
 impl Route {
@@ -51,7 +42,7 @@ impl Route {
         let whole = wanted.len() == primary.parts.len() && wanted.iter().enumerate().all(|(i, &w)| i == w);
         let parts = match whole {
             true => Parts::Whole,
-            false => Parts::Some { wanted, lengths: primary.parts.iter().map(part_length).collect() },
+            false => Parts::Some { wanted, all: primary.parts },
         };
         Route { parts, distribution }
     }
@@ -61,7 +52,7 @@ impl Route {
     pub fn bucket_of_key(&self, key: &[u8], hash: u64) -> u16 {
         match &self.parts {
             Parts::Whole => key::bucket(hash),
-            Parts::Some { wanted, lengths } => key::bucket(hash_of_parts(key, wanted, lengths)),
+            Parts::Some { wanted, all } => key::bucket(hash_of_parts(key, wanted, all)),
         }
     }
 
@@ -73,11 +64,11 @@ impl Route {
     }
 }
 
-fn hash_of_parts(key: &[u8], wanted: &[usize], lengths: &[PartLength]) -> u64 {
+fn hash_of_parts(key: &[u8], wanted: &[usize], all: &[KeyPart]) -> u64 {
     let mut bounds: SmallVec<[(usize, usize); 8]> = SmallVec::new();
     let mut at = 0;
-    for length in lengths {
-        let end = at + part_bytes(&key[at..], *length);
+    for part in all {
+        let end = at + part.length_in(&key[at..]);
         bounds.push((at, end));
         at = end;
     }
@@ -91,45 +82,4 @@ fn hash_of_parts(key: &[u8], wanted: &[usize], lengths: &[PartLength]) -> u64 {
         bytes.extend_from_slice(&key[start..end]);
     }
     key::hash(&bytes)
-}
-
-fn part_bytes(rest: &[u8], length: PartLength) -> usize {
-    match length {
-        PartLength::Fixed(n) => n,
-        PartLength::Escaped { inverted } => {
-            let zero = if inverted { 0xFF } else { 0 };
-            let mut i = 0;
-            loop {
-                if rest[i] != zero {
-                    i += 1;
-                } else if rest[i + 1] == zero {
-                    return i + 2;
-                } else {
-                    // An escaped zero byte.
-                    i += 2;
-                }
-            }
-        }
-    }
-}
-
-/// Parts of a primary key are never NULL, so they have no NULL byte.
-fn part_length(part: &KeyPart) -> PartLength {
-    if part.ty.is_text() || part.ty.is_bytes() {
-        return PartLength::Escaped { inverted: part.descending };
-    }
-    // All values of such a type have keys of one length: take one.
-    let sample = match part.ty.kind {
-        TypeKind::Float | TypeKind::Double => Value::Double(0.0),
-        TypeKind::Decimal => Value::Decimal(Default::default()),
-        TypeKind::Date => Value::Date(Date::ZERO),
-        TypeKind::Time => Value::Time(Time::ZERO),
-        TypeKind::DateTime => Value::DateTime(DateTime::ZERO),
-        TypeKind::Timestamp => Value::Timestamp(0),
-        _ if part.ty.unsigned => Value::UInt(0),
-        _ => Value::Int(0),
-    };
-    let mut bytes = Vec::new();
-    part.encode(sample.as_ref(), &mut bytes);
-    PartLength::Fixed(bytes.len())
 }

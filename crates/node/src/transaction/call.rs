@@ -12,6 +12,9 @@ use std::future::poll_fn;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
+/// Units of work ([`Class::weight`]) after which a task gives way to others of its thread: some 200 µs.
+const WORK: u32 = 160;
+
 /// How a lock wait ended.
 enum Waited {
     Lock(Outcome),
@@ -45,6 +48,11 @@ impl Transaction {
         view: View,
         mut f: impl FnMut(&mut Partition, &mut Access<'_>) -> Result<R, Stop> + Send,
     ) -> Result<R, NodeError> {
+        self.work += class.weight();
+        if self.work >= WORK {
+            self.work = 0;
+            yield_once().await;
+        }
         loop {
             let node = &*self.node;
             let (txn, statement, writes) = (self.txn.as_ref(), self.write_number, self.writes);

@@ -28,11 +28,13 @@ thread_local! {
 impl Transaction {
     /// Commits; at `fsync` returns when the commit, and all that it read, is on disk.
     pub async fn commit(mut self) -> Result<(), NodeError> {
-        match self.append().await? {
-            None => self.node.wait_durable(self.observed).await,
-            Some(_) if !self.node.is_fsync() => Ok(()),
+        match self.append().await {
+            Ok(None) => self.node.wait_durable(self.observed).await,
+            Ok(Some(_)) if !self.node.is_fsync() => Ok(()),
             // All that it read was appended before it.
-            Some(end) => self.node.group.wait(Target::Position(end)).await,
+            Ok(Some(end)) => self.node.group.wait(Target::Position(end)).await,
+            // An error is an answer too.
+            Err(error) => self.node.wait_durable(self.observed).await.and(Err(error)),
         }
     }
 
@@ -183,13 +185,13 @@ fn abort_in(node: &Arc<Node>, partitions: &[u16], id: TxnId) {
 /// Appends the record; the transaction is committed, or aborted, when this returns.
 fn append(node: &Node, txn: &TxnRef, builder: &CommitBuilder) -> Result<Appended, LogError> {
     txn.status.set(TxnState::Committing);
-    let appended = fault::point("commit.before_append")
+    let appended = fault::point("node.commit.before_append")
         .map_err(|e| LogError::DiskFull(e.to_string()))
         .and_then(|()| node.log.append_commit(builder.payload(), |time| txn.status.set(TxnState::Committed(time))));
     match appended {
         Ok(appended) => {
             // Committed: only a crash can still happen here.
-            let _ = fault::point("commit.after_append");
+            let _ = fault::point("node.commit.after_append");
             node.registry.commits.fetch_add(1, Ordering::Relaxed);
             node.registry.commit_bytes.fetch_add(builder.payload().len() as u64, Ordering::Relaxed);
             Ok(appended)

@@ -107,6 +107,8 @@ pub struct Transaction {
     writes: u64,
     /// The key that the last `Duplicate` named: the next locking read of it sees own writes of this statement as well.
     duplicate: Option<(TableId, Vec<u8>)>,
+    /// Work done since the task last gave way to others of its thread.
+    work: u32,
     /// Why it was rolled back before its end.
     failed: Option<NodeError>,
 }
@@ -141,6 +143,7 @@ impl Transaction {
             touched: SmallVec::new(),
             writes: 0,
             duplicate: None,
+            work: 0,
             failed: None,
         }
     }
@@ -201,7 +204,8 @@ impl Transaction {
         }
         let shared = &info.shared;
         if !shared.lock.try_share() {
-            shared.lock.share(&*self.node.runtime, self.options.lock_wait_timeout).await?;
+            let interrupt = Some(&*self.options.interrupt);
+            shared.lock.share(&*self.node.runtime, self.options.lock_wait_timeout, interrupt).await?;
         }
         if !shared.is_current(info.schema.version) {
             shared.lock.unshare();

@@ -44,12 +44,7 @@ impl Candidates {
 
 impl Buffer {
     /// The rows that may join `row`.
-    pub fn candidates(
-        &self,
-        level: &Level,
-        row: &Joined<'_>,
-        context: &mut Context,
-    ) -> Result<Candidates, MysqlError> {
+    pub fn candidates(&self, level: &Level, row: &Joined<'_>, context: &mut Context) -> Result<Candidates, MysqlError> {
         let (Some(hash), Some(by_key)) = (&level.hash, &self.by_key) else { return Ok(Candidates::All(0)) };
         let mut key = Vec::new();
         if !join_key(&hash.outer, &hash.classes, row, context, &mut key)? {

@@ -137,15 +137,35 @@ struct State {
     seen: Option<FxHashSet<Box<[u8]>>>,
 }
 
+/// A piece of GROUP_CONCAT.
+struct Piece {
+    key: Box<[u8]>,
+    text: Box<[u8]>,
+}
+
 enum Inner {
     Count(u64),
     /// Exact integers; spills into `Exact` when it leaves 128 bits.
-    Integer { sum: i128, count: u64 },
-    Exact { sum: Decimal, count: u64 },
-    Double { sum: f64, count: u64 },
-    Extreme { best: Option<Value>, key: Vec<u8> },
+    Integer {
+        sum: i128,
+        count: u64,
+    },
+    Exact {
+        sum: Decimal,
+        count: u64,
+    },
+    Double {
+        sum: f64,
+        count: u64,
+    },
+    Extreme {
+        best: Option<Value>,
+        key: Vec<u8>,
+    },
     /// Pieces with the key of the call's own ORDER BY, in the order they came.
-    Concat { pieces: Vec<(Box<[u8]>, Box<[u8]>)> },
+    Concat {
+        pieces: Vec<Piece>,
+    },
 }
 
 impl State {
@@ -223,7 +243,7 @@ impl State {
                     with_value(expr, row, context, |value| append_key(value, &expr.ty, *descending, &mut key))?;
                 }
                 memory.take(piece.len() + key.len() + 32)?;
-                pieces.push((key.into_boxed_slice(), piece.into_boxed_slice()));
+                pieces.push(Piece { key: key.into_boxed_slice(), text: piece.into_boxed_slice() });
                 Ok(())
             }
             _ => {
@@ -237,20 +257,15 @@ impl State {
         }
     }
 
-    fn finish(
-        self,
-        aggregate: &Aggregate,
-        concat_limit: usize,
-        context: &mut Context,
-    ) -> Result<Value, MysqlError> {
+    fn finish(self, aggregate: &Aggregate, concat_limit: usize, context: &mut Context) -> Result<Value, MysqlError> {
         let average = aggregate.function == AggregateFunction::Avg;
         let exact = |sum: Decimal, count: u64| -> Result<Value, MysqlError> {
             if count == 0 {
                 return Ok(Value::Null);
             }
             let value = if average {
-                // MySQL divides with four digits more than the argument has.
-                sum.checked_div(&Decimal::from(count), 4).and_then(|v| v.rescale(aggregate.ty.scale))
+                // With guard digits, as every division inside an expression; they go when the value leaves it.
+                sum.checked_div_guarded(&Decimal::from(count), 4)
             } else {
                 sum.rescale(aggregate.ty.scale)
             };
@@ -268,15 +283,15 @@ impl State {
             Inner::Concat { pieces } if pieces.is_empty() => Ok(Value::Null),
             Inner::Concat { mut pieces } => {
                 if !aggregate.order_by.is_empty() {
-                    pieces.sort_by(|a, b| a.0.cmp(&b.0));
+                    pieces.sort_by(|a, b| a.key.cmp(&b.key));
                 }
                 let separator = aggregate.separator.as_deref().unwrap_or(",").as_bytes();
                 let mut text = Vec::new();
-                for (number, (_, piece)) in pieces.iter().enumerate() {
+                for (number, piece) in pieces.iter().enumerate() {
                     if number > 0 {
                         text.extend_from_slice(separator);
                     }
-                    text.extend_from_slice(piece);
+                    text.extend_from_slice(&piece.text);
                     if text.len() > concat_limit {
                         let mut end = concat_limit;
                         while !aggregate.ty.is_bytes() && end > 0 && text[end] & 0xC0 == 0x80 {
@@ -337,9 +352,27 @@ fn push_value(
             let less = function == AggregateFunction::Min;
             let better = match (best.as_ref().map(Value::as_ref), value) {
                 (None, _) => true,
-                (Some(ValueRef::Int(known)), ValueRef::Int(v)) => if less { v < known } else { v > known },
-                (Some(ValueRef::UInt(known)), ValueRef::UInt(v)) => if less { v < known } else { v > known },
-                (Some(ValueRef::Decimal(known)), ValueRef::Decimal(v)) => if less { v < known } else { v > known },
+                (Some(ValueRef::Int(known)), ValueRef::Int(v)) => {
+                    if less {
+                        v < known
+                    } else {
+                        v > known
+                    }
+                }
+                (Some(ValueRef::UInt(known)), ValueRef::UInt(v)) => {
+                    if less {
+                        v < known
+                    } else {
+                        v > known
+                    }
+                }
+                (Some(ValueRef::Decimal(known)), ValueRef::Decimal(v)) => {
+                    if less {
+                        v < known
+                    } else {
+                        v > known
+                    }
+                }
                 (Some(known), v) => {
                     if key.is_empty() {
                         append_key(known, ty, false, key);
@@ -371,7 +404,9 @@ fn number(value: ValueRef<'_>) -> f64 {
         ValueRef::Double(v) => v,
         ValueRef::Decimal(v) => v.to_f64(),
         ValueRef::Date(v) => f64::from(v.to_number()),
-        ValueRef::Time(v) => v.to_number() as f64 + f64::from(v.microsecond()) / 1e6 * if v.is_negative() { -1.0 } else { 1.0 },
+        ValueRef::Time(v) => {
+            v.to_number() as f64 + f64::from(v.microsecond()) / 1e6 * if v.is_negative() { -1.0 } else { 1.0 }
+        }
         ValueRef::DateTime(v) => v.to_number() as f64 + f64::from(v.microsecond()) / 1e6,
         ValueRef::Timestamp(v) => v as f64,
         ValueRef::Str(v) => parse_double_prefix(v.as_bytes()).value,

@@ -14,7 +14,7 @@ use crate::expr::{Context, Expr, NoColumns, convert_for_column};
 use crate::plan::model::{Fill, InsertPlan, InsertSource, OnDuplicate, SetColumn};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::transaction::UpdateOutcome;
-use rauk_node::{InsertOutcome, Transaction};
+use rauk_node::{InsertOutcome, NodeError, Transaction};
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
 use rauk_types::result::Completion;
@@ -205,7 +205,10 @@ impl Insert<'_> {
     }
 
     async fn store(&mut self, mut values: Vec<Value>) -> Result<(), MysqlError> {
-        if self.number % 1024 == 0 {
+        if self.number.is_multiple_of(1024) {
+            if super::scan::is_interrupted(self.txn) {
+                return Err(NodeError::Interrupted.into());
+            }
             super::scan::yield_now().await;
         }
         let number = self.number_row(&mut values)?;
@@ -219,7 +222,11 @@ impl Insert<'_> {
                         Number::Generated(first) => {
                             self.generated.get_or_insert(first);
                         }
-                        Number::Explicit(value) => self.last_explicit = value,
+                        Number::Explicit(value) => {
+                            // Only a row that is there moves the counter, as in InnoDB.
+                            self.plan.database.observe_auto_increment(self.schema.id, value)?;
+                            self.last_explicit = value;
+                        }
                         Number::None => {}
                     }
                     return Ok(());
@@ -234,10 +241,12 @@ impl Insert<'_> {
                     let error = duplicate(self.schema, &self.plan.key_defs, index, &values, self.context);
                     self.context.warn(error.code, error.message);
                     self.duplicates += 1;
+                    self.give_back(number);
                     return Ok(());
                 }
                 OnDuplicate::Update => {
                     let Some(old) = self.existing(&existing).await? else { continue };
+                    self.give_back(number);
                     return self.update_existing(old, values).await;
                 }
                 OnDuplicate::Replace => {
@@ -280,6 +289,12 @@ impl Insert<'_> {
             };
             new[set.column] = value;
         }
+        let id = |row: &[Value]| {
+            let column = schema.auto_increment?;
+            row[column].as_ref().as_integer().and_then(|v| u64::try_from(v).ok())
+        };
+        // The row's number is what the client hears, changed or not.
+        self.last_explicit = id(&new).unwrap_or(self.last_explicit);
         if new == old {
             return Ok(());
         }
@@ -289,11 +304,6 @@ impl Insert<'_> {
             UpdateOutcome::Updated => {
                 self.affected += 2;
                 self.duplicates += 1;
-                if let Some(column) = schema.auto_increment
-                    && let Some(value) = new[column].as_ref().as_integer()
-                {
-                    self.last_explicit = u64::try_from(value).unwrap_or(0);
-                }
                 Ok(())
             }
             UpdateOutcome::Missing => Ok(()),
@@ -308,7 +318,15 @@ impl Insert<'_> {
         }
     }
 
-    /// Gives the row its AUTO_INCREMENT number, or makes the counter know the one it brings.
+    /// The number of a row that was not inserted goes to the next one.
+    fn give_back(&mut self, number: Number) {
+        if let (Number::Generated(number), Some((next, count))) = (number, &mut self.reserved) {
+            *next = number;
+            *count += 1;
+        }
+    }
+
+    /// Gives the row its AUTO_INCREMENT number, or finds the one it brings.
     fn number_row(&mut self, values: &mut [Value]) -> Result<Number, MysqlError> {
         let Some(column) = self.schema.auto_increment else { return Ok(Number::None) };
         let definition = &self.schema.columns[column];
@@ -322,11 +340,7 @@ impl Insert<'_> {
             },
         };
         if let Some(value) = wanted {
-            if let Ok(value) = u64::try_from(value) {
-                self.plan.database.observe_auto_increment(self.schema.id, value)?;
-                return Ok(Number::Explicit(value));
-            }
-            return Ok(Number::None);
+            return Ok(u64::try_from(value).map_or(Number::None, Number::Explicit));
         }
         let (next, count) = match self.reserved {
             Some((next, count)) if count > 0 => (next, count),
@@ -351,12 +365,7 @@ impl Insert<'_> {
 }
 
 /// NULL for a column that takes none: an error, or where allowed the type's zero and a warning.
-pub(crate) fn not_null(
-    column: &str,
-    ty: &DataType,
-    lenient: bool,
-    context: &mut Context,
-) -> Result<Value, MysqlError> {
+pub(crate) fn not_null(column: &str, ty: &DataType, lenient: bool, context: &mut Context) -> Result<Value, MysqlError> {
     let message = format!("Column '{column}' cannot be null");
     if !lenient {
         return Err(MysqlError::new(codes::BAD_NULL, message));
@@ -419,12 +428,8 @@ fn check_length(value: &Value, column: &rauk_types::Column, row_number: u64) -> 
 /// Keys have a largest size in bytes, whatever the number of characters.
 pub(crate) fn check_keys(schema: &TableSchema, key_defs: &[KeyDef], values: &[Value]) -> Result<(), MysqlError> {
     for (index, key_def) in schema.indexes.iter().zip(key_defs) {
-        let text: usize = index
-            .parts
-            .iter()
-            .filter_map(|p| values[p.column].as_ref().as_bytes())
-            .map(<[u8]>::len)
-            .sum();
+        let text: usize =
+            index.parts.iter().filter_map(|p| values[p.column].as_ref().as_bytes()).map(<[u8]>::len).sum();
         if text * WORST_KEY_GROWTH <= MAX_KEY_BYTES - 256 {
             continue;
         }

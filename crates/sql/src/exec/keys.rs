@@ -22,9 +22,14 @@ pub(crate) enum Place {
     /// It is one of them.
     Exact(Value),
     /// It is none of them; `below` is the largest one below it.
-    Gap { below: Option<Value> },
+    Gap {
+        below: Option<Value>,
+    },
     /// Those that equal it lie between these.
-    Fuzzy { low: Value, high: Value },
+    Fuzzy {
+        low: Value,
+        high: Value,
+    },
     Unknown,
 }
 
@@ -359,8 +364,9 @@ pub(crate) fn ranges(
             let part = &parts[access.condition.fixed_parts()];
             match part_range(part, range, row, context)? {
                 Bounds::Empty => {}
-                Bounds::Point(encoded) => out
-                    .extend(prefixes.iter().map(|p| KeyRange::prefix([p.as_slice(), &encoded].concat()))),
+                Bounds::Point(encoded) => {
+                    out.extend(prefixes.iter().map(|p| KeyRange::prefix([p.as_slice(), &encoded].concat())))
+                }
                 Bounds::Range(low, high) => {
                     out.extend(prefixes.iter().map(|p| join_range(p, low.clone(), high.clone())));
                 }
@@ -428,12 +434,7 @@ fn not_null(part: &KeyPart) -> (Vec<u8>, Option<Vec<u8>>) {
     if part.descending { (Vec::new(), Some(null)) } else { (successor(&null).unwrap_or_default(), None) }
 }
 
-fn part_value(
-    part: &KeyPart,
-    value: &KeyValue,
-    row: &Joined<'_>,
-    context: &mut Context,
-) -> Result<Bounds, MysqlError> {
+fn part_value(part: &KeyPart, value: &KeyValue, row: &Joined<'_>, context: &mut Context) -> Result<Bounds, MysqlError> {
     let (expr, null_safe) = match value {
         KeyValue::Value(expr) => (expr, false),
         KeyValue::NullSafe(expr) => (expr, true),

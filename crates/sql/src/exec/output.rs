@@ -44,15 +44,12 @@ impl<'a> Output<'a> {
     pub fn new(plan: &'a SelectPlan, target: Target<'a>, context: &mut Context) -> Result<Self, MysqlError> {
         let limit = plan.limit.as_ref().map(|l| row_count(l, context)).transpose()?.unwrap_or(u64::MAX);
         let offset = plan.offset.as_ref().map(|o| row_count(o, context)).transpose()?.unwrap_or(0);
-        let keeps = plan.grouping.is_some()
-            || plan.distinct
-            || !plan.order.is_empty()
-            || matches!(target, Target::Rows(_));
+        let keeps =
+            plan.grouping.is_some() || plan.distinct || !plan.order.is_empty() || matches!(target, Target::Rows(_));
         let memory = keeps.then(|| Memory::of_session(context));
         let sorter = match &memory {
             Some(memory) if !plan.order.is_empty() => {
-                let keep =
-                    if plan.calc_found_rows { u64::MAX } else { limit.saturating_add(offset) };
+                let keep = if plan.calc_found_rows { u64::MAX } else { limit.saturating_add(offset) };
                 Some(Sorter::new(usize::try_from(keep).unwrap_or(usize::MAX), memory.clone()))
             }
             _ => None,
@@ -92,8 +89,7 @@ impl<'a> Output<'a> {
     /// How many rows end the statement, when the first ones that come do.
     pub fn rows_wanted(&self) -> Option<u64> {
         let streams = self.grouper.is_none() && self.sorter.is_none() && self.distinct.is_none();
-        (streams && self.limit < u64::MAX && !self.plan.calc_found_rows)
-            .then(|| self.limit.saturating_add(self.offset))
+        (streams && self.limit < u64::MAX && !self.plan.calc_found_rows).then(|| self.limit.saturating_add(self.offset))
     }
 
     pub fn memory(&mut self, context: &Context) -> Memory {

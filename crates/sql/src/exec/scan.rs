@@ -19,7 +19,10 @@ pub(crate) const BATCH: usize = 256;
 pub(crate) enum Opened {
     Nothing,
     /// Whole keys, of the primary key or of the unique index at this position.
-    Keys { unique: Option<usize>, keys: SmallVec<[Key; 1]> },
+    Keys {
+        unique: Option<usize>,
+        keys: SmallVec<[Key; 1]>,
+    },
     Scans(SmallVec<[ScanSpec; 1]>),
 }
 

@@ -172,12 +172,16 @@ mod tests {
 
     #[test]
     fn keys_are_in_the_order_of_the_values() {
-        let integers = [Value::Null, Value::Int(i64::MIN), Value::Int(-1), Value::Int(0), Value::UInt(5), Value::UInt(u64::MAX)];
+        let integers =
+            [Value::Null, Value::Int(i64::MIN), Value::Int(-1), Value::Int(0), Value::UInt(5), Value::UInt(u64::MAX)];
         for pair in integers.windows(2) {
             assert!(key(pair[0].clone(), &DataType::BIGINT) < key(pair[1].clone(), &DataType::BIGINT), "{pair:?}");
         }
         assert_eq!(key(Value::Int(5), &DataType::BIGINT), key(Value::UInt(5), &DataType::BIGINT));
-        let decimals = ["-1000", "-100.5", "-100.45", "-1", "-0.01", "-0.001", "0", "0.001", "0.01", "0.9", "1", "1.01", "9", "10", "99.9", "1000"];
+        let decimals = [
+            "-1000", "-100.5", "-100.45", "-1", "-0.01", "-0.001", "0", "0.001", "0.01", "0.9", "1", "1.01", "9", "10",
+            "99.9", "1000",
+        ];
         let decimals: Vec<Value> =
             decimals.iter().map(|t| Value::Decimal(Decimal::parse_prefix(t.as_bytes()).value)).collect();
         let ty = DataType::decimal(65, 30);

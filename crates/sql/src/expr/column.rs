@@ -46,12 +46,19 @@ impl Target<'_> {
 
     /// `Incorrect integer value: 'abc' for column 'i' at row 1`
     fn incorrect(&mut self, kind: &str, value: &[u8], stored: Value) -> Result<Value> {
-        let code = match kind {
-            "date" | "time" | "datetime" => codes::TRUNCATED_WRONG_VALUE,
-            _ => codes::TRUNCATED_WRONG_VALUE_FOR_FIELD,
-        };
         let message = format!("Incorrect {kind} value: '{}' for {}", shown(value), self.place());
-        self.lossy(code, message, stored)
+        self.lossy(codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, message, stored)
+    }
+
+    /// A date or time that is none: error 1292 when strict, else a warning that says whether something was cut off or was out of range.
+    fn incorrect_date(&mut self, kind: &str, value: &[u8], range: bool, stored: Value) -> Result<Value> {
+        if self.context.strict_statement {
+            return Err(MysqlError::new(
+                codes::TRUNCATED_WRONG_VALUE,
+                format!("Incorrect {kind} value: '{}' for {}", shown(value), self.place()),
+            ));
+        }
+        if range { self.out_of_range(stored) } else { self.truncated(stored) }
     }
 
     fn note_truncated(&mut self) {
@@ -97,7 +104,7 @@ pub fn convert_for_column(
         TypeKind::DateTime => date_time(value.as_ref(), from, to, &mut target),
         TypeKind::Timestamp => timestamp(value.as_ref(), from, to, &mut target),
         TypeKind::Json => json(value, from, &mut target),
-        _ if to.is_integer() => integer(value.as_ref(), from, to, &mut target),
+        _ if to.is_integer() => integer(value.as_ref(), to, &mut target),
         _ if to.is_text() => text(value, from, to, &mut target),
         _ => bytes(value, from, to, &mut target),
     }
@@ -123,7 +130,7 @@ fn literal_number(bytes: &[u8]) -> Option<i128> {
     Some(bytes.iter().fold(0, |n, b| n << 8 | i128::from(*b)))
 }
 
-fn integer(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
+fn integer(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
     match value {
         ValueRef::Int(v) => ranged_integer(v.into(), to, target),
         ValueRef::UInt(v) => ranged_integer(v.into(), to, target),
@@ -135,7 +142,7 @@ fn integer(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &mut Tar
             let number = v.to_i128().unwrap_or(if v.is_negative() { i128::MIN } else { i128::MAX });
             ranged_integer(number, to, target)
         }
-        ValueRef::Bytes(bytes) if literal_number(bytes).is_some() && Class::of(from) == Class::Bytes => {
+        ValueRef::Bytes(bytes) if literal_number(bytes).is_some() => {
             ranged_integer(literal_number(bytes).unwrap_or(0), to, target)
         }
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
@@ -147,9 +154,16 @@ fn integer(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &mut Tar
                 return target.incorrect("integer", text, integer_value(0, to));
             }
             let stored = match number {
-                Some(_) => ranged_integer(stored, to, target)?,
-                None => ranged_integer(if parsed.value.is_negative() { i128::MIN } else { i128::MAX }, to, target)?,
+                Some(_) => stored,
+                None if parsed.value.is_negative() => i128::MIN,
+                None => i128::MAX,
             };
+            let (low, high) = to.integer_range().expect("an integer type");
+            // Out of range says enough.
+            if !(low..=high).contains(&stored) {
+                return ranged_integer(stored, to, target);
+            }
+            let stored = integer_value(stored, to);
             if text[parsed.consumed..].iter().all(u8::is_ascii_whitespace) {
                 return Ok(stored);
             }
@@ -164,6 +178,7 @@ fn integer(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &mut Tar
 
 fn decimal(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
     let number = match value {
+        ValueRef::Bytes(bytes) if literal_number(bytes).is_some() => Decimal::from(literal_number(bytes).unwrap_or(0)),
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
             let text = value.as_bytes().unwrap_or_default();
             let parsed = Decimal::parse_prefix(text);
@@ -171,9 +186,9 @@ fn decimal(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Resul
                 return target.incorrect("decimal", text, Value::Decimal(Decimal::new(0, to.scale)));
             }
             if !text[parsed.consumed..].iter().all(u8::is_ascii_whitespace) {
-                // Checked before the range, as MySQL reports it.
-                let stored = fitted(parsed.value, to, target)?;
-                return target.truncated(stored);
+                // Before the range, as MySQL reports it.
+                target.truncated(Value::Null)?;
+                return fitted(parsed.value, to, target);
             }
             parsed.value
         }
@@ -188,11 +203,9 @@ fn decimal(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Resul
     };
     let stored = fitted(number, to, target)?;
     // Only exact numbers note what they lose; doubles are never exact.
-    if number.scale() > to.scale
-        && !matches!(value, ValueRef::Double(_))
-        && matches!(&stored, Value::Decimal(kept) if *kept != number && kept.fits(to.precision, to.scale))
-        && number.rounded(to.scale) != number
-    {
+    let rounded = number.rounded(to.scale);
+    let exact = !matches!(value, ValueRef::Double(_));
+    if exact && rounded != number && matches!(&stored, Value::Decimal(kept) if *kept == rounded) {
         target.note_truncated();
     }
     Ok(stored)
@@ -213,6 +226,7 @@ fn fitted(number: Decimal, to: &DataType, target: &mut Target<'_>) -> Result<Val
 
 fn double(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
     let (number, lost) = match value {
+        ValueRef::Bytes(bytes) if literal_number(bytes).is_some() => (literal_number(bytes).unwrap_or(0) as f64, false),
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
             let parsed = parse_double_prefix(value.as_bytes().unwrap_or_default());
             if parsed.overflow {
@@ -224,15 +238,10 @@ fn double(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result
     };
     let mut stored = number;
     let mut ranged = true;
-    if to.kind == TypeKind::Float {
-        let single = stored as f32;
-        ranged = single.is_finite();
-        stored = f64::from(if ranged { single } else { f32::MAX.copysign(single) });
-    }
     // FLOAT(M,D), DOUBLE(M,D): rounded to D digits, at most M in all.
     if to.scale < 31 {
         let power = 10f64.powi(to.scale.into());
-        let rounded = (stored * power).round_ties_even() / power;
+        let rounded = stored.floor() + ((stored - stored.floor()) * power).round_ties_even() / power;
         stored = if rounded.is_finite() { rounded } else { stored };
         if to.precision > 0 {
             let largest = 10f64.powi(i32::from(to.precision) - i32::from(to.scale)) - 1.0 / power;
@@ -241,9 +250,11 @@ fn double(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result
                 stored = largest.copysign(stored);
             }
         }
-        if to.kind == TypeKind::Float {
-            stored = f64::from(stored as f32);
-        }
+    }
+    if to.kind == TypeKind::Float {
+        let single = stored as f32;
+        ranged &= single.is_finite();
+        stored = f64::from(if single.is_finite() { single } else { f32::MAX.copysign(single) });
     }
     if to.unsigned && stored < 0.0 {
         ranged = false;
@@ -251,10 +262,10 @@ fn double(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result
     }
     // Negative zero prints as 0 once stored.
     let stored = Value::Double(if stored == 0.0 { 0.0 } else { stored });
-    if !ranged {
-        return target.out_of_range(stored);
+    if lost {
+        target.truncated(Value::Null)?;
     }
-    if lost { target.truncated(stored) } else { Ok(stored) }
+    if ranged { Ok(stored) } else { target.out_of_range(stored) }
 }
 
 // Text and bytes
@@ -397,29 +408,35 @@ enum Read {
     Partly {
         value: DateTime,
     },
-    Bad,
+    /// `zero`: it is the zero date, which sql_mode forbids.
+    Bad {
+        zero: bool,
+    },
 }
 
 fn read_date_time(value: ValueRef<'_>, target: &mut Target<'_>) -> Result<Read> {
     let flags = target.flags();
-    let checked =
-        |value: DateTime| if value.check(flags).is_ok() { Read::Good { value, round_up: false } } else { Read::Bad };
+    let bad = |error: TemporalError| Read::Bad { zero: error == TemporalError::ZeroDate };
+    let checked = |value: DateTime| match value.check(flags) {
+        Ok(()) => Read::Good { value, round_up: false },
+        Err(error) => bad(error),
+    };
     Ok(match value {
         ValueRef::DateTime(v) => checked(v),
         ValueRef::Date(v) => checked(v.at_midnight()),
         ValueRef::Timestamp(v) => checked(timestamp_utc(v)),
         ValueRef::Time(_) => match convert::to_datetime(value, target.context)? {
             Some(value) => Read::Good { value, round_up: false },
-            None => Read::Bad,
+            None => Read::Bad { zero: false },
         },
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
             match datetime::parse_date_time(value.as_bytes().unwrap_or_default(), flags) {
-                Err(_) => Read::Bad,
+                Err(error) => bad(error),
                 Ok(parsed) => {
                     let local = match parsed.offset {
                         Some(offset) => match convert::from_offset(parsed.value, offset, target.context) {
                             Some(value) => value,
-                            None => return Ok(Read::Bad),
+                            None => return Ok(Read::Bad { zero: false }),
                         },
                         None => parsed.value,
                     };
@@ -438,9 +455,9 @@ fn read_date_time(value: ValueRef<'_>, target: &mut Target<'_>) -> Result<Read> 
                 Ok((date, _)) => match date.add_micros(convert::fraction_micros(&number)) {
                     Some(value) => Read::Good { value, round_up: false },
                     None if date.is_zero() => Read::Good { value: date, round_up: false },
-                    None => Read::Bad,
+                    None => Read::Bad { zero: false },
                 },
-                Err(_) => Read::Bad,
+                Err(error) => bad(error),
             }
         }
     })
@@ -462,14 +479,14 @@ fn date(value: ValueRef<'_>, target: &mut Target<'_>) -> Result<Value> {
         }
         Read::Partly { value: kept } => {
             let shown = printed(value, &plain);
-            target.incorrect("date", &shown, Value::Date(kept.date()))
+            target.incorrect_date("date", &shown, false, Value::Date(kept.date()))
         }
-        Read::Bad => {
+        Read::Bad { zero } => {
             let shown = match value {
                 ValueRef::Date(d) => d.to_string().into_bytes(),
                 other => printed(other, &plain),
             };
-            target.incorrect("date", &shown, Value::Date(Date::ZERO))
+            target.incorrect_date("date", &shown, zero, Value::Date(Date::ZERO))
         }
     }
 }
@@ -488,13 +505,13 @@ fn date_time(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &mut T
     match read_date_time(value, target)? {
         Read::Good { value: kept, round_up } => match fraction(kept, round_up, to.scale, target.context) {
             Some(kept) => Ok(Value::DateTime(kept)),
-            None => target.incorrect("datetime", &shown(value), Value::DateTime(DateTime::ZERO)),
+            None => target.incorrect_date("datetime", &shown(value), true, Value::DateTime(DateTime::ZERO)),
         },
         Read::Partly { value: kept } => {
             let kept = fraction(kept, false, to.scale, target.context).unwrap_or(DateTime::ZERO);
-            target.incorrect("datetime", &shown(value), Value::DateTime(kept))
+            target.incorrect_date("datetime", &shown(value), false, Value::DateTime(kept))
         }
-        Read::Bad => target.incorrect("datetime", &shown(value), Value::DateTime(DateTime::ZERO)),
+        Read::Bad { zero } => target.incorrect_date("datetime", &shown(value), zero, Value::DateTime(DateTime::ZERO)),
     }
 }
 
@@ -506,9 +523,9 @@ fn timestamp(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &mut T
     match local.to_unix_micros(&target.context.time_zone) {
         Some(unix) if unix.is_timestamp() && !unix.in_gap => Ok(Value::Timestamp(unix.micros)),
         Some(unix) if unix.is_timestamp() => {
-            target.incorrect("datetime", &printed(value, from), Value::Timestamp(unix.micros))
+            target.incorrect_date("datetime", &printed(value, from), false, Value::Timestamp(unix.micros))
         }
-        _ => target.incorrect("datetime", &printed(value, from), Value::Timestamp(0)),
+        _ => target.incorrect_date("datetime", &printed(value, from), true, Value::Timestamp(0)),
     }
 }
 
@@ -534,14 +551,14 @@ fn time(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<V
                 Ok(parsed) => {
                     let stored = Value::Time(parsed.to_precision(to.scale, truncate));
                     if parsed.truncated || parsed.out_of_range {
-                        return target.incorrect("time", text, stored);
+                        return target.incorrect_date("time", text, parsed.out_of_range, stored);
                     }
                     if parsed.date.is_some_and(|d| !d.is_zero()) {
                         target.note_truncated();
                     }
                     Ok(stored)
                 }
-                Err(_) => target.incorrect("time", text, Value::Time(Time::ZERO)),
+                Err(_) => target.incorrect_date("time", text, false, Value::Time(Time::ZERO)),
             }
         }
         number => {
@@ -555,7 +572,8 @@ fn time(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<V
                         TemporalError::OutOfRange => Time::MAX,
                         _ => Time::ZERO,
                     };
-                    target.incorrect("time", number.to_string().as_bytes(), Value::Time(stored))
+                    let range = error == TemporalError::OutOfRange;
+                    target.incorrect_date("time", number.to_string().as_bytes(), range, Value::Time(stored))
                 }
             }
         }

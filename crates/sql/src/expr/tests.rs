@@ -148,3 +148,354 @@ fn golden() {
     assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
     assert!(count >= 600, "{count}");
 }
+
+fn column_of(name: &str) -> DataType {
+    let unsigned = name.contains("UNSIGNED");
+    let base = name.split_whitespace().next().unwrap_or_default();
+    let (kind, numbers) = match base.split_once('(') {
+        Some((kind, rest)) => (kind, rest.trim_end_matches(')').split(',').map(|n| n.parse().unwrap()).collect()),
+        None => (base, vec![]),
+    };
+    let first = numbers.first().copied().unwrap_or(0);
+    let fixed = |kind| match numbers[..] {
+        [precision, scale] => DataType { precision: precision as u8, scale: scale as u8, ..DataType::new(kind) },
+        _ => DataType::new(kind),
+    };
+    let ty = match kind {
+        "TINYINT" => DataType::new(TypeKind::TinyInt),
+        "INT" => DataType::new(TypeKind::Int),
+        "BIGINT" => DataType::BIGINT,
+        "DECIMAL" => fixed(TypeKind::Decimal),
+        "FLOAT" => fixed(TypeKind::Float),
+        "DOUBLE" => DataType::DOUBLE,
+        "CHAR" => DataType { length: first, ..DataType::new(TypeKind::Char) },
+        "VARCHAR" => DataType::varchar(first, Collation::DEFAULT),
+        "TINYTEXT" => DataType::new(TypeKind::TinyText),
+        "BINARY" => DataType { length: first, ..DataType::new(TypeKind::Binary) },
+        "VARBINARY" => DataType::varbinary(first),
+        "DATE" => DataType::new(TypeKind::Date),
+        "TIME" => DataType { scale: first as u8, ..DataType::new(TypeKind::Time) },
+        "DATETIME" => DataType { scale: first as u8, ..DataType::new(TypeKind::DateTime) },
+        "TIMESTAMP" => DataType { scale: first as u8, ..DataType::new(TypeKind::Timestamp) },
+        other => panic!("{other}"),
+    };
+    DataType { unsigned, ..ty }
+}
+
+fn column(ty: DataType) -> Column {
+    Column {
+        id: ColumnId(1),
+        name: "c".into(),
+        ty,
+        nullable: true,
+        default: ColumnDefault::Value(Value::Null),
+        on_update_now: false,
+        comment: String::new(),
+        initial: Value::Null,
+    }
+}
+
+/// The stored value and the warnings, or the error.
+fn stored(sql: &str, ty: DataType, strict: bool) -> String {
+    let mut context = context();
+    context.strict_statement = strict;
+    context.sql_mode.strict = strict;
+    let (value, from) = evaluated(sql, &mut context).unwrap();
+    match convert_for_column(value, &from, &column(ty), 1, &mut context) {
+        Err(error) => format!("ERROR {}", error.code),
+        Ok(value) => {
+            let mut text = printed(&value, &ty).replace('\0', "\\0");
+            if !context.warnings.is_empty() {
+                let codes: Vec<String> = context.warnings.iter().map(|w| w.code.to_string()).collect();
+                text.push_str(&format!(" !{}", codes.join(",")));
+            }
+            text
+        }
+    }
+}
+
+/// Column type, expression, what is stored in strict mode and otherwise: with `!codes` of warnings.
+#[test]
+fn stored_values() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for line in include_str!("columns.tsv").lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [ty, sql, strict, lenient] = fields[..] else { panic!("{line}") };
+        let found = [stored(sql, column_of(ty), true), stored(sql, column_of(ty), false)];
+        count += 1;
+        if found != [strict, lenient] {
+            wrong.push(format!("{ty}\t{sql}\t{strict}\t{lenient}\n  found {}\t{}", found[0], found[1]));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count >= 1000, "{count}");
+}
+
+fn failure(sql: &str, ty: DataType) -> String {
+    let mut context = context();
+    context.strict_statement = true;
+    let (value, from) = evaluated(sql, &mut context).unwrap();
+    convert_for_column(value, &from, &column(ty), 3, &mut context).expect_err(sql).message
+}
+
+#[test]
+fn messages_of_columns() {
+    let int = DataType::new(TypeKind::Int);
+    assert_eq!(failure("'abc'", int), "Incorrect integer value: 'abc' for column 'c' at row 3");
+    assert_eq!(failure("3000000000", int), "Out of range value for column 'c' at row 3");
+    assert_eq!(failure("'1x'", int), "Data truncated for column 'c' at row 3");
+    assert_eq!(failure("'abcd'", DataType::varchar(3, Collation::DEFAULT)), "Data too long for column 'c' at row 3");
+    assert_eq!(
+        failure("x'FF'", DataType::varchar(3, Collation::DEFAULT)),
+        "Incorrect string value: '\\xFF' for column 'c' at row 3"
+    );
+    assert_eq!(failure("'x'", DataType::new(TypeKind::Date)), "Incorrect date value: 'x' for column 'c' at row 3");
+    assert_eq!(
+        failure("'x'", DataType::new(TypeKind::DateTime)),
+        "Incorrect datetime value: 'x' for column 'c' at row 3"
+    );
+    assert_eq!(failure("'x'", DataType::decimal(5, 2)), "Incorrect decimal value: 'x' for column 'c' at row 3");
+    assert_eq!(
+        failure("'{\"a\": }'", DataType::new(TypeKind::Json)),
+        "Invalid JSON text: \"Invalid value.\" at position 6 in value for column 'c'."
+    );
+    // 16 MiB is the longest value, whatever the type says.
+    let long = DataType::new(TypeKind::LongText);
+    let mut context = context();
+    context.strict_statement = true;
+    let value = Value::Str("x".repeat(rauk_types::schema::MAX_LOB_BYTES + 1));
+    let error = convert_for_column(value, &long, &column(long), 1, &mut context).unwrap_err();
+    assert_eq!(error.code, 1406);
+}
+
+fn warnings(sql: &str) -> Vec<String> {
+    let mut context = context();
+    evaluated(sql, &mut context).unwrap();
+    context.warnings.iter().map(|w| format!("{} {}", w.code, w.message)).collect()
+}
+
+#[test]
+fn warnings_of_expressions() {
+    assert_eq!(warnings("'12abc' + 1"), ["1292 Truncated incorrect DOUBLE value: '12abc'"]);
+    assert_eq!(warnings("'abc' = 0"), ["1292 Truncated incorrect DOUBLE value: 'abc'"]);
+    assert_eq!(warnings("CAST('1x' AS SIGNED)"), ["1292 Truncated incorrect INTEGER value: '1x'"]);
+    assert_eq!(warnings("CAST('abc' AS CHAR(2))"), ["1292 Truncated incorrect CHAR(2) value: 'abc'"]);
+    assert_eq!(warnings("1 / 0"), ["1365 Division by 0"]);
+    assert_eq!(warnings("YEAR('abc')"), ["1292 Incorrect datetime value: 'abc'"]);
+    assert_eq!(warnings("LN(0)"), ["3020 Invalid argument for logarithm"]);
+    assert_eq!(
+        warnings("REPEAT('a', 100000000)"),
+        ["1301 Result of repeat() was larger than max_allowed_packet (67108864) - truncated"]
+    );
+    assert!(warnings("1 + 1 = 2").is_empty());
+    let mut context = context();
+    context.strict_statement = true;
+    assert_eq!(evaluated("1 / 0", &mut context).unwrap_err().code, 1365);
+    assert_eq!(evaluated("'x' + 1", &mut context).unwrap_err().code, 1292);
+}
+
+#[test]
+fn messages_of_expressions() {
+    for (sql, message) in [
+        ("b + 1", "BIGINT value is out of range in '(`b` + 1)'"),
+        ("u - 6", "BIGINT UNSIGNED value is out of range in '(`u` - 6)'"),
+        ("t.b * 2", "BIGINT value is out of range in '(`t`.`b` * 2)'"),
+        ("nosuch(1)", "FUNCTION nosuch does not exist"),
+        ("Abs()", "Incorrect parameter count in the call to native function 'Abs'"),
+        ("da = 'abc'", "Incorrect DATE value: 'abc'"),
+        ("(1, 2) = 1", "Operand should contain 1 column(s)"),
+        ("(1, 2) = (1, 2, 3)", "Operand should contain 2 column(s)"),
+        ("'a' COLLATE nosuch", "Unknown collation: 'nosuch'"),
+        (
+            "'a' COLLATE utf8mb4_bin = 'b' COLLATE utf8mb4_general_ci",
+            "Illegal mix of collations (utf8mb4_bin,EXPLICIT) and (utf8mb4_general_ci,EXPLICIT) for operation '='",
+        ),
+        (
+            "s = sg",
+            "Illegal mix of collations (utf8mb4_0900_ai_ci,IMPLICIT) and (utf8mb4_general_ci,IMPLICIT) for operation '='",
+        ),
+        ("JSON_EXTRACT(js, '$.a')", "This version of MySQL doesn't yet support 'JSON_EXTRACT'"),
+        ("js->'$.a'", "This version of MySQL doesn't yet support 'JSON functions'"),
+        ("id IN (SELECT 1)", "This version of MySQL doesn't yet support 'subqueries in expressions'"),
+        ("CAST(1 AS DECIMAL(70))", "Too-big precision 70 specified for 'CAST(1 AS DECIMAL(70))'. Maximum is 65."),
+    ] {
+        assert_eq!(evaluated(sql, &mut context()).expect_err(sql).message, message, "{sql}");
+    }
+}
+
+#[test]
+fn types_of_expressions() {
+    let described = |ty: &DataType| match ty.kind {
+        TypeKind::Decimal => format!("decimal({},{})", ty.precision, ty.scale),
+        TypeKind::VarChar | TypeKind::VarBinary => format!("{:?}({})", ty.kind, ty.length).to_lowercase(),
+        TypeKind::DateTime | TypeKind::Time => format!("{:?}({})", ty.kind, ty.scale).to_lowercase(),
+        kind => format!("{kind:?}{}", if ty.unsigned { " unsigned" } else { "" }).to_lowercase(),
+    };
+    for (sql, expected) in [
+        ("1", "bigint"),
+        ("1.50", "decimal(3,2)"),
+        ("1e0", "double"),
+        ("'abc'", "varchar(3)"),
+        ("x'41'", "varbinary(1)"),
+        ("id + 1", "bigint"),
+        ("u + 1", "bigint unsigned"),
+        ("d + 1", "decimal(11,2)"),
+        ("d * d", "decimal(20,4)"),
+        ("d / 3", "decimal(14,6)"),
+        ("id / 2", "decimal(14,4)"),
+        ("f + d", "double"),
+        ("s + 1", "double"),
+        ("id DIV 2", "bigint"),
+        ("id = 1", "bigint"),
+        ("IF(id, 1, 2.5)", "decimal(2,1)"),
+        ("IFNULL(d, 'x')", "varchar(12)"),
+        ("CONCAT(s, 'x')", "varchar(21)"),
+        ("da + INTERVAL 1 DAY", "date"),
+        ("da + INTERVAL 1 HOUR", "datetime(0)"),
+        ("dt + INTERVAL 1 MICROSECOND", "datetime(6)"),
+        ("NOW(3)", "datetime(3)"),
+        ("CAST(id AS CHAR(5))", "varchar(5)"),
+        ("CAST(d AS UNSIGNED)", "bigint unsigned"),
+        ("COALESCE(da, dt)", "datetime(3)"),
+        ("ROUND(d, 1)", "decimal(10,1)"),
+        ("id & 1", "bigint unsigned"),
+        ("vb", "varbinary(20)"),
+    ] {
+        let expr = bound(sql, &BindContext::default()).unwrap();
+        assert_eq!(described(&expr.ty), expected, "{sql}");
+    }
+    assert!(!bound("id + 1", &BindContext::default()).unwrap().nullable);
+    assert!(bound("n + 1", &BindContext::default()).unwrap().nullable);
+    assert!(!bound("n IS NULL", &BindContext::default()).unwrap().nullable);
+}
+
+#[test]
+fn parameters_and_variables() {
+    let bind = BindContext {
+        parameters: vec![DataType::BIGINT, DataType::varchar(16, Collation::DEFAULT)],
+        ..BindContext::default()
+    };
+    let mut context = context();
+    context.parameters = vec![Value::Int(42), Value::from("STRASSE")];
+    let check = |sql: &str, context: &mut Context| bound(sql, &bind).unwrap().eval_bool(&table(), context).unwrap();
+    assert!(check("id = ? AND s = ?", &mut context));
+    context.parameters[0] = Value::Int(41);
+    assert!(!check("id = ? AND s = ?", &mut context));
+    // A parameter may hold another type than it was bound for.
+    context.parameters[0] = Value::from("42");
+    assert!(check("id = ?", &mut context));
+    context.parameters[0] = Value::Null;
+    assert!(!check("id = ?", &mut context));
+    assert_eq!(context.parameters.len(), 2);
+
+    assert_eq!(evaluated("@x := id + 1", &mut context).unwrap().0, Value::Int(43));
+    assert_eq!(evaluated("@x + 1", &mut context).unwrap().0, Value::Double(44.0));
+    assert_eq!(evaluated("@nothing", &mut context).unwrap().0, Value::Null);
+    assert_eq!(evaluated("@@session.autocommit", &mut context).unwrap().0, Value::Int(1));
+    assert_eq!(evaluated("@@nosuch", &mut context).unwrap_err().code, 1193);
+
+    // A text parameter beside a date is read as one, and refused when it is none.
+    let dates = BindContext { parameters: vec![DataType::varchar(16, Collation::DEFAULT)], ..BindContext::default() };
+    let expr = bound("da = ?", &dates).unwrap();
+    context.parameters = vec![Value::from("2024-2-29")];
+    assert!(expr.eval_bool(&table(), &mut context).unwrap());
+    context.parameters = vec![Value::from("soon")];
+    assert_eq!(expr.eval_bool(&table(), &mut context).unwrap_err().message, "Incorrect DATE value: 'soon'");
+}
+
+#[test]
+fn constants_are_known_and_folded() {
+    let bind = BindContext { parameters: vec![DataType::BIGINT], ..BindContext::default() };
+    for (sql, constant) in [
+        ("1 + 1", true),
+        ("? + 1", true),
+        ("NOW()", true),
+        ("id", false),
+        ("RAND()", false),
+        ("UUID()", false),
+        ("1 + id", false),
+        ("@@autocommit", true),
+        ("@x := 1", false),
+        ("CASE WHEN id THEN 1 END", false),
+        ("f IN (1, n)", false),
+    ] {
+        assert_eq!(bound(sql, &bind).unwrap().is_constant(), constant, "{sql}");
+    }
+    for sql in ["1 + 1", "CONCAT('a', 'b')", "-(5)", "1 = 1", "CAST('2024-01-01' AS DATE)", "UPPER('x')"] {
+        assert!(matches!(bound(sql, &bind).unwrap().kind, ExprKind::Literal(_)), "{sql}");
+    }
+    // Warnings and the clock belong to every execution.
+    for sql in
+        ["'x' + 1", "1 / 0", "NOW()", "CURDATE()", "RAND(1)", "TIME '10:00:00' = TIMESTAMP '2024-01-01 10:00:00'"]
+    {
+        assert!(!matches!(bound(sql, &bind).unwrap().kind, ExprKind::Literal(_)), "{sql}");
+    }
+    let mut columns = Vec::new();
+    bound("id + d * 2 = 5 AND s LIKE sb", &bind).unwrap().for_each_column(&mut |t, c| columns.push((t, c)));
+    assert_eq!(columns, [(0, 0), (0, 4), (0, 7), (0, 8)]);
+    assert_eq!(bound("id = 1 AND d = 2 AND s = 'x'", &bind).unwrap().conjuncts().len(), 3);
+}
+
+#[test]
+fn time_zones_move_timestamps() {
+    let mut context = context();
+    context.time_zone = jiff::tz::TimeZone::fixed(jiff::tz::offset(2));
+    let (value, ty) = evaluated("ts", &mut context).unwrap();
+    assert_eq!(printed(&value, &ty), "2023-11-15 00:13:20");
+    assert_eq!(evaluated("ts = '2023-11-15 00:13:20'", &mut context).unwrap().0, Value::Int(1));
+    assert_eq!(evaluated("ts = '2023-11-14 22:13:20+00:00'", &mut context).unwrap().0, Value::Int(1));
+    assert_eq!(evaluated("UNIX_TIMESTAMP(ts)", &mut context).unwrap().0, Value::Int(1_700_000_000));
+    let ty = DataType::new(TypeKind::Timestamp);
+    let stored = convert_for_column(
+        Value::from("2023-11-15 00:13:20"),
+        &DataType::varchar(30, Collation::DEFAULT),
+        &column(ty),
+        1,
+        &mut context,
+    );
+    assert_eq!(stored.unwrap(), Value::Timestamp(1_700_000_000_000_000));
+}
+
+#[test]
+fn printed_for_people() {
+    let bind = BindContext { parameters: vec![DataType::BIGINT], ..BindContext::default() };
+    for (sql, expected) in [
+        ("id = ? AND s LIKE 'a%'", "((#0.0 = ?0) and (#0.7 like 'a%'))"),
+        ("id IN (1, 2) OR n IS NOT NULL", "((#0.0 in (1,2)) or (#0.6 is not null))"),
+        ("d + 1.5 * f", "(#0.4 + (1.5 * #0.5))"),
+        ("da + INTERVAL 1 DAY", "(#0.12 + interval 1 DAY)"),
+        ("CASE WHEN id THEN 'x' ELSE UPPER(s) END", "(case when #0.0 then 'x' else upper(#0.7) end)"),
+    ] {
+        assert_eq!(bound(sql, &bind).unwrap().to_string(), expected);
+    }
+}
+
+/// Binding, evaluating and dropping what the parser lets through, on a worker's stack.
+#[test]
+fn deep_expressions() {
+    std::thread::Builder::new()
+        .stack_size(2 << 20)
+        .spawn(|| {
+            let mut context = context();
+            let chain = vec!["id"; parse::MAX_CHAIN].join(" + ");
+            match evaluated(&chain, &mut context) {
+                Ok((value, _)) => assert_eq!(value, Value::Int(42 * parse::MAX_CHAIN as i64)),
+                Err(error) => assert_eq!(error.code, 1436),
+            }
+            let terms: Vec<String> = (0..20_000).map(|i| format!("id = {}", i + 100)).collect();
+            assert_eq!(evaluated(&terms.join(" OR "), &mut context).unwrap().0, Value::Int(0));
+            let list: Vec<String> = (0..50_000).map(|i| i.to_string()).collect();
+            assert_eq!(evaluated(&format!("id IN ({})", list.join(",")), &mut context).unwrap().0, Value::Int(1));
+            for n in [5, 15, 1000] {
+                let nested = format!("{}id{}", "ABS(".repeat(n), ")".repeat(n));
+                match evaluated(&nested, &mut context) {
+                    Ok((value, _)) => assert_eq!(value, Value::Int(42)),
+                    Err(error) => assert!(error.code == 1436 && n > 5),
+                }
+            }
+        })
+        .unwrap()
+        .join()
+        .unwrap();
+}

@@ -121,7 +121,7 @@ fn integer_digits(ty: &DataType) -> u8 {
 pub fn numeric(ty: &DataType) -> DataType {
     match Class::of(ty) {
         Class::Null => DataType::BIGINT,
-        Class::Integer => DataType { unsigned: ty.unsigned, length: ty.length, ..DataType::BIGINT },
+        Class::Integer => DataType { unsigned: ty.unsigned, length: integer_digits(ty).into(), ..DataType::BIGINT },
         Class::Decimal => DataType { unsigned: false, ..*ty },
         Class::Double => DataType { scale: ty.scale, ..DataType::DOUBLE },
         Class::Text | Class::Bytes => DataType::DOUBLE,

@@ -438,7 +438,8 @@ impl<'a> Lexer<'a> {
 /// The value of a string token's content (between the quotes).
 pub fn unescape(content: &str, quote: char, mode: Mode) -> String {
     let escapes = !mode.no_backslash_escapes;
-    if !content.contains(quote) && !(escapes && content.contains('\\')) {
+    let plain = !content.contains(quote) && (!escapes || !content.contains('\\'));
+    if plain {
         return content.to_string();
     }
     let mut out = String::with_capacity(content.len());

@@ -26,6 +26,7 @@ mod dispatch;
 mod dml;
 mod expression;
 mod lexer;
+mod normalize;
 mod query;
 mod reserved;
 mod set;
@@ -40,6 +41,7 @@ mod tests;
 
 pub use cursor::{MAX_CHAIN, MAX_DEPTH, MAX_PARAMETERS};
 pub use lexer::{Mode, VERSION};
+pub use normalize::{Normal, normalize};
 pub use query::AUTO_NAME;
 pub use reserved::is_reserved;
 pub use set::system_variable;

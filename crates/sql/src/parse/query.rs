@@ -391,8 +391,7 @@ impl Parser<'_> {
             if of.is_empty() {
                 locks.push(LockClause { lock_type, of: None, nonblock });
             } else {
-                let clause =
-                    |name| LockClause { lock_type: lock_type.clone(), of: Some(name), nonblock: nonblock.clone() };
+                let clause = |name| LockClause { lock_type, of: Some(name), nonblock };
                 locks.extend(of.into_iter().map(clause));
             }
         }

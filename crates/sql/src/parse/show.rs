@@ -15,24 +15,24 @@ impl Parser<'_> {
         Ok(ShowFilter::default())
     }
 
-    fn from_database(&mut self) -> Result<Option<String>> {
+    fn in_database(&mut self) -> Result<Option<String>> {
         if self.accept_any_kw(&["FROM", "IN"]).is_some() { self.name().map(Some) } else { Ok(None) }
     }
 
     /// `FROM table [FROM database]`
-    fn from_table(&mut self) -> Result<TableName> {
+    fn of_table(&mut self) -> Result<TableName> {
         if self.accept_any_kw(&["FROM", "IN"]).is_none() {
             return self.fail();
         }
         let mut table = self.table_name()?;
-        if let Some(database) = self.from_database()? {
+        if let Some(database) = self.in_database()? {
             table.database = Some(database);
         }
         Ok(table)
     }
 
     fn empty(&mut self, kind: &str) -> Result<Show> {
-        self.from_database()?;
+        self.in_database()?;
         Ok(Show::Empty { kind: kind.to_string(), filter: self.filter()? })
     }
 
@@ -53,14 +53,14 @@ impl Parser<'_> {
         let Ok(word) = self.any_word() else { return self.fail() };
         let show = match word.to_ascii_uppercase().as_str() {
             "DATABASES" | "SCHEMAS" => Show::Databases(self.filter()?),
-            "TABLES" => Show::Tables { full, database: self.from_database()?, filter: self.filter()? },
+            "TABLES" => Show::Tables { full, database: self.in_database()?, filter: self.filter()? },
             "TABLE" => match self.accept_any_kw(&["STATUS", "TYPES"]) {
-                Some("STATUS") => Show::TableStatus { database: self.from_database()?, filter: self.filter()? },
+                Some("STATUS") => Show::TableStatus { database: self.in_database()?, filter: self.filter()? },
                 Some(_) => Show::Engines,
                 None => return self.fail(),
             },
-            "COLUMNS" | "FIELDS" => Show::Columns { full, table: self.from_table()?, filter: self.filter()? },
-            "INDEX" | "INDEXES" | "KEYS" => Show::Indexes { table: self.from_table()?, filter: self.filter()? },
+            "COLUMNS" | "FIELDS" => Show::Columns { full, table: self.of_table()?, filter: self.filter()? },
+            "INDEX" | "INDEXES" | "KEYS" => Show::Indexes { table: self.of_table()?, filter: self.filter()? },
             "CREATE" => return self.show_create(),
             "VARIABLES" => Show::Variables { scope, filter: self.filter()? },
             "STATUS" => Show::Status { scope, filter: self.filter()? },

@@ -124,9 +124,7 @@ impl Parser<'_> {
             ColumnOption::Default(self.default_value()?)
         } else if self.accept_kws(&["ON", "UPDATE"]) {
             ColumnOption::OnUpdate(self.expr()?)
-        } else if self.accept_kw("AUTO_INCREMENT") {
-            ColumnOption::DialectSpecific(vec![Token::make_keyword("AUTO_INCREMENT")])
-        } else if self.accept_kws(&["SERIAL", "DEFAULT", "VALUE"]) {
+        } else if self.accept_kw("AUTO_INCREMENT") || self.accept_kws(&["SERIAL", "DEFAULT", "VALUE"]) {
             ColumnOption::DialectSpecific(vec![Token::make_keyword("AUTO_INCREMENT")])
         } else if self.accept_kw("UNIQUE") {
             self.accept_kw("KEY");

@@ -298,9 +298,7 @@ fn index_candidates(
         let whole = found.condition.fixed_parts() == index.parts.len();
         let plain = match &found.condition.tuples {
             Some(_) => true,
-            None => {
-                found.condition.equal.iter().all(|p| p.values.iter().all(|v| matches!(v, KeyValue::Value(_))))
-            }
+            None => found.condition.equal.iter().all(|p| p.values.iter().all(|v| matches!(v, KeyValue::Value(_)))),
         };
         let points = found.condition.points() as f64;
         let unique = index.kind != IndexKind::Ordered;

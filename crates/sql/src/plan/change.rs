@@ -40,7 +40,8 @@ pub(super) fn plan_update(
         set.push(SetColumn { column, value });
     }
     let schema = source.schema().clone();
-    let found = bind_changed(from, update.selection.as_ref(), &update.order_by, update.limit.as_ref(), lookup, context)?;
+    let found =
+        bind_changed(from, update.selection.as_ref(), &update.order_by, update.limit.as_ref(), lookup, context)?;
     let plan = UpdatePlan {
         sources: found.sources,
         level: found.level,
@@ -71,7 +72,8 @@ pub(super) fn plan_delete(
     }
     let from = bind_from(tables, lookup, context, "DELETE")?;
     let handle = target(&from, "DELETE")?;
-    let found = bind_changed(from, delete.selection.as_ref(), &delete.order_by, delete.limit.as_ref(), lookup, context)?;
+    let found =
+        bind_changed(from, delete.selection.as_ref(), &delete.order_by, delete.limit.as_ref(), lookup, context)?;
     let plan = DeletePlan {
         sources: found.sources,
         level: found.level,
@@ -111,6 +113,13 @@ fn bind_changed(
     context: &BindContext,
 ) -> Result<Changed, MysqlError> {
     let mut conditions = Vec::new();
+    if selection.is_some()
+        && let Some(source) = from.sources.first()
+    {
+        // A condition reads.
+        let schema = source.schema();
+        lookup.table(Some(&schema.database), &schema.name, "SELECT")?;
+    }
     if let Some(selection) = selection {
         let bound = Names::new(&from.sources, &from.visible, Clause::Where, context).bind(selection)?;
         condition::split_and(bound, &mut conditions);

@@ -40,7 +40,10 @@ pub(crate) enum Test {
     Between(Expr, Expr),
     Like(Expr, Option<char>),
     /// One of several tuples of values.
-    Tuples { columns: Vec<usize>, rows: Vec<Vec<Expr>> },
+    Tuples {
+        columns: Vec<usize>,
+        rows: Vec<Vec<Expr>>,
+    },
 }
 
 /// Takes AND apart.
@@ -216,8 +219,7 @@ fn or_sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
     candidates.sort_unstable();
     candidates.dedup();
     for table in candidates {
-        let mut columns: Vec<usize> =
-            fixed[0].0.iter().filter(|s| s.table == table).map(|s| s.column).collect();
+        let mut columns: Vec<usize> = fixed[0].0.iter().filter(|s| s.table == table).map(|s| s.column).collect();
         columns.sort_unstable();
         columns.dedup();
         for (branch, _) in &fixed[1..] {
@@ -263,48 +265,39 @@ fn or_sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
                 None => return,
             }
         }
-        out.push(Sarg {
-            conjunct,
-            table,
-            column: usize::MAX,
-            test: Test::Tuples { columns, rows },
-            needs,
-            exact,
-        });
+        out.push(Sarg { conjunct, table, column: usize::MAX, test: Test::Tuples { columns, rows }, needs, exact });
     }
 }
 
 /// Whether keys of the column `target` can answer a comparison `by` with `value`, and if so whether they answer it completely.
 fn usable(target: &Expr, value: &Expr, by: Comparison) -> Option<bool> {
     let ExprKind::Column { .. } = target.kind else { return None };
+    let untyped = value.ty.kind == TypeKind::Null;
     let (column, value) = (&target.ty, &value.ty);
-    let null = value.kind == TypeKind::Null;
+    let temporal = value.is_temporal() && value.kind != TypeKind::Time;
+    // A parameter without a type may bring anything.
+    let fits = |test: bool, exact: bool| (test || untyped).then_some(exact && !untyped);
     match by {
-        Comparison::Integer if column.is_integer() => Some(value.is_integer() || null),
+        Comparison::Integer if column.is_integer() => fits(value.is_integer(), true),
         Comparison::Decimal if column.is_integer() || column.kind == TypeKind::Decimal => {
-            let exact = value.is_integer() || value.kind == TypeKind::Decimal || null;
-            exact.then_some(true)
+            fits(value.is_integer() || value.kind == TypeKind::Decimal, true)
         }
         // Texts and doubles: several integers may equal one.
         Comparison::Double if column.is_integer() => {
-            (value.is_numeric() || value.is_text() || value.is_bytes() || null).then_some(false)
+            fits(value.is_numeric() || value.is_text() || value.is_bytes(), false)
         }
-        Comparison::Double if column.kind == TypeKind::Double => (value.is_numeric() || null).then_some(false),
+        Comparison::Double if column.kind == TypeKind::Double => fits(value.is_numeric(), false),
         Comparison::Text(collation) if column.is_text() && column.kind != TypeKind::Json => {
-            (collation == column.collation && (value.is_text() || null)).then_some(value.kind != TypeKind::Json)
+            fits(value.is_text(), value.kind != TypeKind::Json).filter(|_| collation == column.collation)
         }
-        Comparison::Bytes if column.is_bytes() => {
-            (value.is_bytes() || value.is_text() || null).then_some(true)
-        }
+        Comparison::Bytes if column.is_bytes() => fits(value.is_bytes() || value.is_text(), true),
         Comparison::DateTime => match column.kind {
-            TypeKind::Date | TypeKind::DateTime if value.is_temporal() && value.kind != TypeKind::Time => Some(true),
-            TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp => {
-                (value.is_text() || value.is_temporal() && value.kind != TypeKind::Time || null).then_some(false)
-            }
+            TypeKind::Date | TypeKind::DateTime => fits(value.is_text() || temporal, temporal),
+            TypeKind::Timestamp => fits(value.is_text() || temporal, false),
             _ => None,
         },
         Comparison::Time if column.kind == TypeKind::Time => {
-            (value.is_text() || value.kind == TypeKind::Time || null).then_some(value.kind == TypeKind::Time)
+            fits(value.is_text() || value.kind == TypeKind::Time, value.kind == TypeKind::Time)
         }
         _ => None,
     }
@@ -378,4 +371,3 @@ fn strict_tables(expr: &Expr, out: &mut Vec<usize>) {
         _ => {}
     }
 }
-

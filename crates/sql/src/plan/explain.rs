@@ -3,8 +3,8 @@
 //! `partitions` names the partitions of the table that are read, p0 to pn. The values of this execution decide that (and an impossible WHERE), so
 //! EXPLAIN of a prepared statement shows what its parameters would do.
 
-use super::model::{Access, IndexAccess, KeyValue, Level, PlanKind, SelectPlan, Source, SourceTable, Step};
 use super::Plan;
+use super::model::{Access, IndexAccess, KeyValue, Level, PlanKind, SelectPlan, Source, SourceTable, Step};
 use crate::exec::{Distribution, Joined, distribution};
 use crate::expr::{Context, Expr, ExprKind, NoColumns};
 use rauk_types::schema::BUCKETS;
@@ -15,12 +15,17 @@ const COLUMNS: usize = 12;
 pub(super) fn rows(plan: &Plan, context: &mut Context) -> Result<Vec<Vec<Value>>, MysqlError> {
     match &plan.kind {
         PlanKind::Select(select) => select_rows(select, "SIMPLE", context),
-        PlanKind::Update(update) => change_row("UPDATE", &update.sources, &update.level, !update.order.is_empty(), context),
-        PlanKind::Delete(delete) => change_row("DELETE", &delete.sources, &delete.level, !delete.order.is_empty(), context),
+        PlanKind::Update(update) => {
+            change_row("UPDATE", &update.sources, &update.level, !update.order.is_empty(), context)
+        }
+        PlanKind::Delete(delete) => {
+            change_row("DELETE", &delete.sources, &delete.level, !delete.order.is_empty(), context)
+        }
         PlanKind::Insert(insert) => {
             let mut first = vec![Value::Null; COLUMNS];
             first[0] = Value::Int(1);
-            first[1] = text(if insert.on_duplicate == super::model::OnDuplicate::Replace { "REPLACE" } else { "INSERT" });
+            first[1] =
+                text(if insert.on_duplicate == super::model::OnDuplicate::Replace { "REPLACE" } else { "INSERT" });
             first[2] = text(&insert.table.schema().name);
             first[4] = text("ALL");
             let mut rows = vec![first];
@@ -130,7 +135,11 @@ fn level_row(
     }
     notes.extend(extra);
     if inner && level.buffered {
-        notes.push(if level.hash.is_some() { "Using join buffer (hash join)" } else { "Using join buffer (Block Nested Loop)" });
+        notes.push(if level.hash.is_some() {
+            "Using join buffer (hash join)"
+        } else {
+            "Using join buffer (Block Nested Loop)"
+        });
     }
     if !notes.is_empty() {
         row[11] = text(&notes.join("; "));
@@ -155,7 +164,13 @@ fn access_type(access: &Access) -> &'static str {
     match access {
         Access::Full { .. } | Access::Virtual { .. } => "ALL",
         Access::Primary(a) | Access::Unique(a) if a.condition.points() > 1 || a.condition.tuples.is_some() => "range",
-        Access::Primary(a) | Access::Unique(a) => if values(a) { "const" } else { "eq_ref" },
+        Access::Primary(a) | Access::Unique(a) => {
+            if values(a) {
+                "const"
+            } else {
+                "eq_ref"
+            }
+        }
         Access::Range(a) => {
             let condition = &a.condition;
             if condition.equal.is_empty() && condition.range.is_none() && condition.tuples.is_none() {

@@ -188,9 +188,7 @@ fn merge_columns(
         visible.push(Visible { name: name.clone(), table, column });
     }
     for side in [left, right] {
-        visible.extend(
-            side.visible.iter().filter(|v| !names.iter().any(|n| n.eq_ignore_ascii_case(&v.name))).cloned(),
-        );
+        visible.extend(side.visible.iter().filter(|v| !names.iter().any(|n| n.eq_ignore_ascii_case(&v.name))).cloned());
     }
     Ok(visible)
 }

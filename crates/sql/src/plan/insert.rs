@@ -4,9 +4,7 @@
 //! UPDATE see the row in the way as table 0 and the row that was to be inserted as table 1, by `VALUES(column)` or through the row alias.
 
 use super::model::{Fill, InsertPlan, InsertSource, OnDuplicate, PlanKind, SetColumn, Source, SourceTable};
-use super::names::{
-    Clause, Names, Visible, default_expression, literal, name_parts, unknown_column, visible_column,
-};
+use super::names::{Clause, Names, Visible, default_expression, literal, name_parts, unknown_column, visible_column};
 use super::{Lookup, Plan, TableSource, from, select, unsupported};
 use crate::expr::{BindContext, Expr};
 use rauk_node::TableHandle;
@@ -159,10 +157,7 @@ pub(super) fn target_table(
 }
 
 fn wrong_count(row: usize) -> MysqlError {
-    MysqlError::new(
-        codes::WRONG_VALUE_COUNT_ON_ROW,
-        format!("Column count doesn't match value count at row {row}"),
-    )
+    MysqlError::new(codes::WRONG_VALUE_COUNT_ON_ROW, format!("Column count doesn't match value count at row {row}"))
 }
 
 /// The column that an assignment sets.

@@ -55,8 +55,17 @@ pub(crate) fn plan_join(input: JoinInput<'_>) -> JoinPlan {
         }
         !now
     });
-    let mut builder =
-        Builder { sources, database, keep_order, wanted, lock, placed: vec![], steps: vec![], groups: 0, ordered: false };
+    let mut builder = Builder {
+        sources,
+        database,
+        keep_order,
+        wanted,
+        lock,
+        placed: vec![],
+        steps: vec![],
+        groups: 0,
+        ordered: false,
+    };
     let mut pool = Pool::new(conditions);
     builder.block(&items, &mut pool, true);
     let rest = pool.take_all();
@@ -153,7 +162,8 @@ impl Pool {
     fn take(&mut self, placed: &[usize]) -> Vec<(usize, Expr)> {
         let mut out = Vec::new();
         for i in 0..self.conditions.len() {
-            if self.tables[i].iter().all(|t| placed.contains(t)) && !self.tables[i].is_empty()
+            if self.tables[i].iter().all(|t| placed.contains(t))
+                && !self.tables[i].is_empty()
                 && let Some(condition) = self.conditions[i].take()
             {
                 out.push((i, condition));
@@ -276,7 +286,8 @@ impl Builder<'_> {
             let buffered = matches!(chosen.access, Access::Full { .. } | Access::Virtual { .. }) && !placed.is_empty();
             let step = if buffered {
                 // Read once; then a probe or a loop in memory for each row so far.
-                chosen.cost + rows * if self.hash_join(table, pool, &placed).is_some() { 0.5 } else { chosen.rows * 0.2 }
+                chosen.cost
+                    + rows * if self.hash_join(table, pool, &placed).is_some() { 0.5 } else { chosen.rows * 0.2 }
             } else {
                 rows * chosen.cost
             };

@@ -185,9 +185,16 @@ pub(crate) struct Level {
 pub(crate) enum Step {
     Scan(Box<Level>),
     /// Begins outer join group `group`, whose tables are null rows when nothing matches; its [`Step::Leave`] stands at `leave`.
-    Enter { group: usize, leave: usize, tables: Vec<usize> },
+    Enter {
+        group: usize,
+        leave: usize,
+        tables: Vec<usize>,
+    },
     /// The group's tables match: conditions on them that may also see null rows follow.
-    Leave { group: usize, filters: Vec<Expr> },
+    Leave {
+        group: usize,
+        filters: Vec<Expr>,
+    },
 }
 
 pub(crate) struct SortKey {

@@ -188,12 +188,7 @@ impl Scope for Names<'_> {
             // VALUES(c) outside of ON DUPLICATE KEY UPDATE is NULL.
             return Ok(Resolved::Expression(literal(Value::Null, definition.ty)));
         }
-        Ok(Resolved::Column {
-            table: super::model::INSERTED,
-            column: position,
-            ty: definition.ty,
-            nullable: true,
-        })
+        Ok(Resolved::Column { table: super::model::INSERTED, column: position, ty: definition.ty, nullable: true })
     }
 
     fn default_value(&mut self, column: &[&str]) -> Result<Expr, MysqlError> {

@@ -21,11 +21,7 @@ pub(crate) struct BoundQuery {
     pub tables: Vec<(TableHandle, bool)>,
 }
 
-pub(super) fn plan_query(
-    query: &ast::Query,
-    lookup: &dyn Lookup,
-    context: &BindContext,
-) -> Result<Plan, MysqlError> {
+pub(super) fn plan_query(query: &ast::Query, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
     let bound = bind_query(query, lookup, context)?;
     Ok(Plan { columns: bound.columns, tables: bound.tables, kind: PlanKind::Select(Box::new(bound.plan)) })
 }
@@ -85,8 +81,7 @@ fn bind_select(
     from.keep_order |= modifiers.straight_join;
     let (lock, locked_tables) = bind_locks(&query.locks, &from)?;
 
-    let mut binder =
-        Binder { from, context, aggregates: vec![], items: vec![], columns: vec![], aliases: vec![] };
+    let mut binder = Binder { from, context, aggregates: vec![], items: vec![], columns: vec![], aliases: vec![] };
     binder.select_list(&select.projection)?;
     let mut conditions = std::mem::take(&mut binder.from.conditions);
     if let Some(selection) = &select.selection {
@@ -268,14 +263,13 @@ impl Binder<'_> {
                         [database, table] => (Some(*database), *table),
                         _ => (None, ""),
                     };
-                    let found = self.from.sources.iter().position(|s| {
-                        s.alias == table && database.is_none_or(|d| s.schema().database == d)
-                    });
+                    let found = self
+                        .from
+                        .sources
+                        .iter()
+                        .position(|s| s.alias == table && database.is_none_or(|d| s.schema().database == d));
                     let Some(number) = found else {
-                        return Err(MysqlError::new(
-                            codes::BAD_TABLE,
-                            format!("Unknown table '{}'", parts.join(".")),
-                        ));
+                        return Err(MysqlError::new(codes::BAD_TABLE, format!("Unknown table '{}'", parts.join("."))));
                     };
                     for column in 0..self.from.sources[number].schema().visible_columns().len() {
                         self.push_column(number, column);
@@ -331,8 +325,7 @@ impl Binder<'_> {
                     (item.clone(), self.columns[number - 1].name.clone())
                 }
                 None => {
-                    let mut names =
-                        Names::new(&self.from.sources, &self.from.visible, Clause::GroupBy, self.context);
+                    let mut names = Names::new(&self.from.sources, &self.from.visible, Clause::GroupBy, self.context);
                     names.aliases = &self.aliases;
                     (names.bind(expr)?, item_name(expr))
                 }

@@ -6,13 +6,13 @@
 
 use super::errors;
 use super::plan_cache::{CachedPlan, Key};
-use super::run::Done;
+use super::run::{Done, is_sleep};
 use super::session::Session;
 use super::status::Counter;
 use super::transactions::{OpenTransaction, ends_transaction, is_stale};
 use super::users::Privileges;
 use crate::exec;
-use crate::parse::Statement;
+use crate::parse::{self, Statement};
 use crate::plan::{self, Plan};
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink};
@@ -23,6 +23,9 @@ use std::time::Duration;
 
 /// How often a statement is planned again because definitions changed under it.
 const MAX_REPLANS: usize = 8;
+
+/// Longer texts are not cached: the bulk INSERTs of a dump, each of which comes once.
+const MAX_CACHED_TEXT: usize = 16 * 1024;
 
 /// Which of the statements a plan is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +86,50 @@ impl Session {
         self.settings.select_limit == u64::MAX
     }
 
+    /// Runs a text through the plan cache, without parsing it when its plan is there. `None`: it has to be parsed as it stands, because it is
+    /// another statement, or because its normal form cannot be planned (the error should speak of the text that the client sent).
+    pub(crate) async fn run_normal(
+        &mut self,
+        sql: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Option<Result<Done, MysqlError>> {
+        if sql.len() > MAX_CACHED_TEXT || !self.may_cache() {
+            return None;
+        }
+        let mut normal = std::mem::take(&mut self.normal);
+        let mut result = None;
+        if parse::normalize(sql, self.mode(), &mut normal) {
+            for ty in normal.types.iter_mut().filter(|ty| ty.is_text()) {
+                ty.collation = self.settings.collation;
+            }
+            self.clear_warnings();
+            std::mem::swap(&mut self.context.parameters, &mut normal.parameters);
+            let source = Source { text: &normal.text, statement: None, types: &normal.types, known: None };
+            if let Ok(Some(plan)) = self.plan_of_normal(&source) {
+                let source = Source { known: Some(&plan), ..source };
+                result = Some(self.run_data(source, sink).await.map(|(done, _)| done));
+            }
+            std::mem::swap(&mut self.context.parameters, &mut normal.parameters);
+            self.context.parameters.clear();
+        }
+        self.normal = normal;
+        result
+    }
+
+    /// The plan of a normal form; `None`: a statement that is run without one.
+    fn plan_of_normal(&mut self, source: &Source<'_>) -> Result<Option<Arc<CachedPlan>>, MysqlError> {
+        if let Some(plan) = self.engine.plans.get(&self.key(source)) {
+            self.process.counters.add(Counter::PlanCacheHits, 1);
+            return Ok(Some(plan));
+        }
+        let statement = self.parse_one(source.text)?;
+        if is_sleep(&statement) {
+            return Ok(None);
+        }
+        let source = Source { statement: Some(&statement), ..*source };
+        Ok(Some(self.make_plan(&source)?.0))
+    }
+
     /// Runs a statement, and gives the plan that served it when it may be used again.
     pub(crate) async fn run_data(
         &mut self,
@@ -115,14 +162,17 @@ impl Session {
 
     /// A plan from the cache, or a new one; `true`: it may be used again.
     fn find_plan(&mut self, source: &Source<'_>) -> Result<(Arc<CachedPlan>, bool), MysqlError> {
-        let may_cache = self.may_cache();
-        if may_cache {
-            if let Some(plan) = self.engine.plans.get(&self.key(source)) {
-                self.process.counters.add(Counter::PlanCacheHits, 1);
-                self.check_needs(&plan)?;
-                return Ok((plan, true));
-            }
+        if self.may_cache()
+            && let Some(plan) = self.engine.plans.get(&self.key(source))
+        {
+            self.process.counters.add(Counter::PlanCacheHits, 1);
+            self.check_needs(&plan)?;
+            return Ok((plan, true));
         }
+        self.make_plan(source)
+    }
+
+    fn make_plan(&mut self, source: &Source<'_>) -> Result<(Arc<CachedPlan>, bool), MysqlError> {
         self.process.counters.add(Counter::PlanCacheMisses, 1);
         let parsed;
         let statement = match source.statement {
@@ -133,7 +183,7 @@ impl Session {
             }
         };
         let (plan, own) = self.plan(statement, source.types.to_vec())?;
-        let reusable = may_cache && !own;
+        let reusable = self.may_cache() && !own && source.text.len() <= MAX_CACHED_TEXT;
         if reusable {
             self.engine.plans.insert(&self.key(source), plan.clone());
         }

@@ -9,7 +9,7 @@ use super::variables::GlobalVariables;
 use super::variables::assign;
 use super::variables::store;
 use crate::expr::context::Warning;
-use rauk_node::{Database, Runtime};
+use rauk_node::{Database, Durability, Runtime};
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, Value};
 use std::net::IpAddr;
@@ -97,7 +97,17 @@ impl Engine {
         runtime: Arc<dyn Runtime>,
         options: EngineOptions,
     ) -> Result<Arc<Engine>, MysqlError> {
-        let variables = Arc::new(GlobalVariables::new(database.clone(), &options.variables));
+        let durability = match database.durability() {
+            Durability::Fsync => "fsync",
+            Durability::Relaxed => "relaxed",
+        };
+        let mut started = vec![
+            ("version", Value::from(VERSION)),
+            ("rauk_partitions", Value::UInt(u64::from(database.partition_count()))),
+            ("rauk_durability", Value::from(durability)),
+        ];
+        started.extend(options.variables);
+        let variables = Arc::new(GlobalVariables::new(database.clone(), &started));
         for (key, text) in database.settings_with_prefix(PERSISTED) {
             let name = &key[PERSISTED.len()..];
             if let Err(error) = restore(&variables, name, &text) {

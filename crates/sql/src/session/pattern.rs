@@ -22,13 +22,12 @@ pub fn like(pattern: &str, text: &str, fold: bool) -> bool {
                 t += 1;
                 advanced = true;
             }
-            Some('\\') if p + 1 < pattern.len() => {
-                if text.get(t) == pattern.get(p + 1) {
-                    p += 2;
-                    t += 1;
-                    advanced = true;
-                }
+            Some('\\') if p + 1 < pattern.len() && text.get(t) == pattern.get(p + 1) => {
+                p += 2;
+                t += 1;
+                advanced = true;
             }
+            Some('\\') if p + 1 < pattern.len() => {}
             Some(c) if text.get(t) == Some(c) => {
                 p += 1;
                 t += 1;

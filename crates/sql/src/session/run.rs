@@ -25,6 +25,28 @@ const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);
 const TRACKED: [&str; 5] =
     ["time_zone", "autocommit", "character_set_client", "character_set_results", "character_set_connection"];
 
+/// The call of SLEEP, and its column's name, of a statement that does nothing else.
+fn sleep_call(statement: &Statement) -> Option<(&ast::Expr, String)> {
+    let Statement::Query(query) = statement else { return None };
+    let ast::SetExpr::Select(select) = query.body.as_ref() else { return None };
+    if !select.from.is_empty() || select.selection.is_some() || select.projection.len() != 1 {
+        return None;
+    }
+    let (expression, name) = match &select.projection[0] {
+        ast::SelectItem::UnnamedExpr(e) => (e, e.to_string()),
+        ast::SelectItem::ExprWithAlias { expr, alias } => (expr, alias.value.clone()),
+        _ => return None,
+    };
+    match expression {
+        ast::Expr::Function(call) if call.name.to_string().eq_ignore_ascii_case("sleep") => Some((expression, name)),
+        _ => None,
+    }
+}
+
+pub(crate) fn is_sleep(statement: &Statement) -> bool {
+    sleep_call(statement).is_some()
+}
+
 /// A statement that succeeded.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
@@ -109,6 +131,9 @@ impl Session {
     }
 
     async fn run_statement(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<Done, MysqlError> {
+        if let Some(result) = self.run_normal(sql, sink).await {
+            return result;
+        }
         let parsed = match parse::parse(sql, self.mode()) {
             Ok(parsed) => parsed,
             Err(error) => {
@@ -349,16 +374,7 @@ impl Session {
         types: &[DataType],
         sink: &mut dyn ResultSink,
     ) -> Option<Result<Done, MysqlError>> {
-        let Statement::Query(query) = statement else { return None };
-        let ast::SetExpr::Select(select) = query.body.as_ref() else { return None };
-        if !select.from.is_empty() || select.selection.is_some() || select.projection.len() != 1 {
-            return None;
-        }
-        let (expression, name) = match &select.projection[0] {
-            ast::SelectItem::UnnamedExpr(e) => (e, e.to_string()),
-            ast::SelectItem::ExprWithAlias { expr, alias } => (expr, alias.value.clone()),
-            _ => return None,
-        };
+        let (expression, name) = sleep_call(statement)?;
         self.parameter_types = types.to_vec();
         let seconds = self.sleep_seconds(expression);
         self.parameter_types = Vec::new();

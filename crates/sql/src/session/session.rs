@@ -14,7 +14,7 @@ use super::variables::{SessionVariables, Settings};
 use crate::expr::context::{Warning, WarningLevel};
 use crate::expr::{BindContext, Context};
 use crate::parse::statement::TableName;
-use crate::parse::{self, Mode, Statement};
+use crate::parse::{self, Mode, Normal, Statement};
 use rauk_node::TableHandle;
 use rauk_types::result::{ResultColumn, ResultSink, ServerStatus};
 use rauk_types::{DataType, MysqlError, Value};
@@ -44,6 +44,8 @@ pub struct Session {
     pub(crate) errors: u64,
     /// Types of `context.parameters` while a prepared statement that is no query runs.
     pub(crate) parameter_types: Vec<DataType>,
+    /// Buffers for the normal form of a statement.
+    pub(crate) normal: Normal,
 }
 
 impl Drop for Session {
@@ -116,6 +118,7 @@ impl Session {
             named: FxHashMap::default(),
             errors: 0,
             parameter_types: Vec::new(),
+            normal: Normal::default(),
         };
         session.set_client_collation();
         if let Some(name) = database.filter(|name| !name.is_empty()) {
@@ -270,13 +273,7 @@ impl Session {
 
     /// How text is read.
     pub(crate) fn mode(&self) -> Mode {
-        let mode = &self.settings.sql_mode;
-        Mode {
-            ansi_quotes: mode.ansi_quotes,
-            no_backslash_escapes: mode.no_backslash_escapes,
-            pipes_as_concat: mode.pipes_as_concat,
-            high_not_precedence: mode.high_not_precedence,
-        }
+        self.settings.sql_mode.parse_mode()
     }
 
     pub(crate) fn parse_one(&self, sql: &str) -> Result<Statement, MysqlError> {

@@ -2,9 +2,7 @@
 #![allow(dead_code)] // every test file uses another part
 
 use rauk_log::MemoryDisk;
-use rauk_node::{
-    Config, Database, Isolation, TableHandle, Threads, Transaction, TxnOptions, block_on,
-};
+use rauk_node::{Config, Database, Isolation, TableHandle, Threads, Transaction, TxnOptions, block_on};
 use rauk_sql::exec::execute;
 use rauk_sql::expr::context::SystemVariables;
 use rauk_sql::expr::{BindContext, Context};
@@ -28,9 +26,10 @@ pub struct Variables(pub HashMap<String, Value>);
 
 impl SystemVariables for Variables {
     fn get(&self, _: Scope, name: &str) -> Result<Value, MysqlError> {
-        self.0.get(name).cloned().ok_or_else(|| {
-            MysqlError::new(codes::UNKNOWN_SYSTEM_VARIABLE, format!("Unknown system variable '{name}'"))
-        })
+        self.0
+            .get(name)
+            .cloned()
+            .ok_or_else(|| MysqlError::new(codes::UNKNOWN_SYSTEM_VARIABLE, format!("Unknown system variable '{name}'")))
     }
 }
 
@@ -161,8 +160,18 @@ impl Session {
     /// EXPLAIN, as `column=value` of the columns that are not NULL.
     pub fn explain(&mut self, sql: &str) -> Vec<HashMap<&'static str, String>> {
         const NAMES: [&str; 12] = [
-            "id", "select_type", "table", "partitions", "type", "possible_keys", "key", "key_len", "ref", "rows",
-            "filtered", "Extra",
+            "id",
+            "select_type",
+            "table",
+            "partitions",
+            "type",
+            "possible_keys",
+            "key",
+            "key_len",
+            "ref",
+            "rows",
+            "filtered",
+            "Extra",
         ];
         let plan = self.plan(sql).unwrap();
         plan.explain(&mut self.context)

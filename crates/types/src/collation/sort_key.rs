@@ -103,6 +103,34 @@ impl Collation {
     }
 }
 
+impl Collation {
+    /// Length of the sort key at the beginning of longer bytes, which `byte` gives by position. Keys of PAD SPACE collations end themselves;
+    /// behind others stands a weight of zero. Not for Binary.
+    pub(crate) fn sort_key_length(self, byte: impl Fn(usize) -> u8) -> usize {
+        let weight = |at| u16::from_be_bytes([byte(at), byte(at + 1)]);
+        let mut at = 0;
+        loop {
+            match self {
+                Collation::Binary => unreachable!("bytes have no sort key"),
+                Collation::Utf8mb40900AiCi => match weight(at) {
+                    0 => return at,
+                    _ => at += 2,
+                },
+                Collation::Utf8mb4Bin => match (byte(at), byte(at + 1)) {
+                    (b' ', PAD_END) => return at + 2,
+                    (b' ', _) => at += 2,
+                    _ => at += 1,
+                },
+                Collation::Utf8mb4GeneralCi | Collation::Utf8mb4UnicodeCi => match weight(at) == self.space() {
+                    true if byte(at + 2) == PAD_END => return at + 3,
+                    true => at += 3,
+                    false => at += 2,
+                },
+            }
+        }
+    }
+}
+
 /// Gathers weights, so that they are given out in larger pieces.
 struct Chunk<E> {
     bytes: [u8; 64],

@@ -115,6 +115,15 @@ proptest! {
     }
 
     #[test]
+    fn a_part_says_how_long_it_is((ty, a, _) in typed_pair(), nullable: bool, descending: bool, junk: Vec<u8>) {
+        let part = KeyPart { nullable: nullable || a.is_null(), descending, ..part(ty) };
+        let mut bytes = key(&part, &a);
+        let length = bytes.len();
+        bytes.extend(junk);
+        prop_assert_eq!(part.length_in(&bytes), length);
+    }
+
+    #[test]
     fn a_row_matches_its_own_key_only(
         (ty, a, b) in typed_pair(), (other, c, d) in typed_pair(), descending: bool, junk: Vec<u8>
     ) {

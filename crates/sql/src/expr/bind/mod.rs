@@ -12,6 +12,7 @@ mod fold;
 mod operators;
 
 pub(super) use calls::converted;
+pub(super) use operators::WRONG_VALUE;
 
 use super::convert::Result;
 use super::types::{self, Class, text_type};

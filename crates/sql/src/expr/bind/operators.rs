@@ -10,6 +10,7 @@
 use super::{Binder, literal, not_yet, one_column};
 use crate::expr::convert::Result;
 use crate::expr::display::readable;
+use crate::expr::functions::clock;
 use crate::expr::interval::{self, Unit};
 use crate::expr::pattern::{LikePattern, RegexpPattern};
 use crate::expr::types::{self, BOOLEAN, Class, aggregate_collations};
@@ -442,6 +443,20 @@ fn alone(ty: &DataType) -> Comparison {
 /// A literal in the form in which it will be compared: dates are read once. Error 1525 for a text that is no date.
 fn adapted(expr: Expr, by: Comparison, other: &DataType) -> Result<Expr> {
     let expr = if matches!(by, Comparison::Double) || Class::of(other).is_number() { as_number(expr) } else { expr };
+    if let ExprKind::Parameter(_) = expr.kind
+        && by == Comparison::DateTime
+        && Class::of(&expr.ty) == Class::Text
+    {
+        let function = match other.kind {
+            TypeKind::Date => &clock::DATE_CONSTANT,
+            TypeKind::Timestamp => &clock::TIMESTAMP_CONSTANT,
+            TypeKind::DateTime => &clock::DATETIME_CONSTANT,
+            _ => return Ok(expr),
+        };
+        let ty = DataType { scale: 6, ..DataType::new(TypeKind::DateTime) };
+        let kind = ExprKind::Function { function, arguments: vec![expr] };
+        return Ok(Expr { kind, ty, nullable: true, coercibility: types::NUMERIC });
+    }
     let ExprKind::Literal(Value::Str(text)) = &expr.kind else { return Ok(expr) };
     match by {
         Comparison::DateTime if Class::of(other).is_temporal() => {

@@ -59,6 +59,44 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new("CONVERT_TZ", 3, 3, convert_tz_type, convert_tz),
 ];
 
+/// A text parameter that is compared with a DATE, DATETIME or TIMESTAMP: read once, error 1525 when it is no date, as for a literal.
+pub static DATE_CONSTANT: Function = Function::new(
+    "DATE_CONSTANT",
+    1,
+    1,
+    |_| Ok(Derived::new(DataType::new(TypeKind::Date))),
+    |c, x| constant(c, x, "DATE"),
+)
+.impure();
+pub static DATETIME_CONSTANT: Function = Function::new(
+    "DATETIME_CONSTANT",
+    1,
+    1,
+    |_| Ok(Derived::new(DataType::new(TypeKind::DateTime))),
+    |c, x| constant(c, x, "DATETIME"),
+)
+.impure();
+pub static TIMESTAMP_CONSTANT: Function = Function::new(
+    "TIMESTAMP_CONSTANT",
+    1,
+    1,
+    |_| Ok(Derived::new(DataType::new(TypeKind::Timestamp))),
+    |c, x| constant(c, x, "TIMESTAMP"),
+)
+.impure();
+
+fn constant(c: &Call<'_, '_>, context: &mut Context, kind: &str) -> Result<Value> {
+    let bytes = c.bytes(0);
+    let flags = context.sql_mode.date_flags(false);
+    if c.value(0).as_bytes().is_some() && rauk_types::datetime::parse_date_time(&bytes, flags).is_err() {
+        return Err(MysqlError::new(
+            crate::expr::bind::WRONG_VALUE,
+            format!("Incorrect {kind} value: '{}'", convert::shown(&bytes)),
+        ));
+    }
+    Ok(c.datetime(0, context)?.map_or(Value::Null, Value::DateTime))
+}
+
 /// A type with as many digits of the second as the literal argument says; error 1426 beyond six.
 fn temporal(t: Typing<'_>, kind: TypeKind) -> Result<Derived> {
     let digits = if t.arguments.is_empty() { 0 } else { t.constant(0).unwrap_or(-1) };
@@ -180,7 +218,7 @@ pub fn zone(name: &str) -> Option<jiff::tz::TimeZone> {
     let (hours, minutes) = name[1..].split_once(':')?;
     let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
     let seconds = sign * (hours * 3600 + minutes * 60);
-    if minutes > 59 || seconds > 14 * 3600 || seconds < -(13 * 3600 + 59 * 60) {
+    if minutes > 59 || !(-(13 * 3600 + 59 * 60)..=14 * 3600).contains(&seconds) {
         return None;
     }
     Some(jiff::tz::TimeZone::fixed(jiff::tz::Offset::from_seconds(seconds).ok()?))

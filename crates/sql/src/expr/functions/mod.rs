@@ -6,7 +6,7 @@
 
 mod binary;
 mod calendar;
-mod clock;
+pub(super) mod clock;
 mod date_format;
 mod information;
 mod miscellaneous;

@@ -97,15 +97,14 @@ impl Session {
                     index.parts.retain(|p| !p.column.eq_ignore_ascii_case(&name));
                 }
                 draft.indexes.retain(|i| !i.parts.is_empty());
-                if let Some(names) = &mut draft.distribution {
-                    if names.iter().any(|n| n.eq_ignore_ascii_case(&name)) {
-                        return Err(MysqlError::new(
-                            3855,
-                            format!(
-                                "Column '{name}' has a partitioning function dependency and cannot be dropped or renamed."
-                            ),
-                        ));
-                    }
+                let distributes = draft.distribution.iter().flatten().any(|n| n.eq_ignore_ascii_case(&name));
+                if distributes {
+                    return Err(MysqlError::new(
+                        3855,
+                        format!(
+                            "Column '{name}' has a partitioning function dependency and cannot be dropped or renamed."
+                        ),
+                    ));
                 }
                 Ok(())
             }

@@ -51,7 +51,8 @@ impl TableDraft {
             id: Some(column.id),
             name: column.name.clone(),
             ty: column.ty,
-            nullable: Some(column.nullable),
+            // A column that may be NULL becomes NOT NULL when a primary key takes it, as if nothing had been said.
+            nullable: (!column.nullable).then_some(false),
             default: match &column.default {
                 ColumnDefault::None => DefaultDraft::NotGiven,
                 ColumnDefault::Value(value) => DefaultDraft::Value(value.clone()),

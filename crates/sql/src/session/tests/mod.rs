@@ -133,16 +133,6 @@ impl Test {
         sink.last().map(|r| r.columns.iter().map(|c| c.name.clone()).collect()).unwrap_or_default()
     }
 
-    /// The only value.
-    #[track_caller]
-    pub fn value(&mut self, sql: &str) -> String {
-        let (sink, result) = self.collect(sql);
-        result.unwrap_or_else(|error| panic!("{sql}: {error}"));
-        let last = sink.last().expect("a result");
-        assert_eq!((last.rows.len(), last.columns.len()), (1, 1), "{sql}: {:?}", last.texts());
-        last.text(0, 0).unwrap_or_else(|| "NULL".to_string())
-    }
-
     pub fn prepared(&mut self, id: u32, parameters: &[Value]) -> String {
         let mut sink = Collector::default();
         let result = block_on(self.session.execute(id, parameters, &mut sink));

@@ -80,6 +80,12 @@ impl GlobalVariables {
         *values = Arc::new(changed);
     }
 
+    /// Sets a variable that the server knows by name; the value is of its kind.
+    pub fn set_by_name(&self, name: &str, value: Value) {
+        let (_, at) = find(name).expect("a variable that the server sets exists");
+        self.set(at, value);
+    }
+
     pub fn unsigned(&self, name: &str) -> u64 {
         let (_, at) = find(name).expect("a variable that the server reads exists");
         match self.get(at) {

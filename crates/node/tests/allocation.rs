@@ -1,0 +1,54 @@
+//! A plain read by key allocates nothing, from begin to end.
+mod support;
+
+use rauk_node::*;
+use rauk_types::ValueRef;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use support::*;
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|c| c.set(c.get() + 1));
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn a_key_read_allocates_nothing() {
+    let (db, t) = database_with(pairs("t"));
+    let options = autocommit();
+    block_on(async {
+        insert_all(&db, &t, &(0..100).map(|i| vec![int(i), int(i * 2)]).collect::<Vec<_>>()).await;
+        let keys: Vec<_> = (0..100).map(|i| key_of(&t, i)).collect();
+        for round in 0..3 {
+            let before = COUNT.get();
+            for (i, key) in keys.iter().enumerate() {
+                let mut txn = db.begin(options.clone());
+                txn.use_table(&t).await.unwrap();
+                let value = txn.get(&t, key, None, |row| row.map(|r| r.get(1) == ValueRef::Int(i as i64 * 2))).await;
+                assert_eq!(value, Ok(Some(true)));
+                txn.wait_observed().await.unwrap();
+                txn.commit().await.unwrap();
+            }
+            let allocated = COUNT.get() - before;
+            // The first round may fill caches.
+            assert!(round == 0 || allocated == 0, "{allocated} allocations in 100 reads");
+        }
+    });
+}
