@@ -104,6 +104,20 @@ fn no_password_only_from_here() {
     client.login("root", "", 0, SHA2).unwrap();
 }
 
+/// libmariadb begins with this name while another thread loads the right plugin, and then answers a switch whatever it was told.
+#[test]
+fn an_unknown_plugin_is_asked_again_also_without_a_password() {
+    let running = run_default();
+    let mut client = Client::connect(running.port).unwrap();
+    let mut p = (1u32 | 0x200 | 0x8000 | 1 << 19).to_le_bytes().to_vec();
+    p.extend_from_slice(&[0; 28]);
+    p.extend_from_slice(b"root\0\0dummy_fallback_auth\0");
+    client.send(&p);
+    assert_eq!(client.read()[0], 0xFE);
+    client.send(&[]);
+    assert_eq!(client.read()[0], 0);
+}
+
 #[test]
 fn guessing_is_slowed() {
     let server = Server::new(Arc::new(Scripted::default()), ServerOptions::default()).unwrap();

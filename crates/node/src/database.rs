@@ -216,6 +216,14 @@ impl Database {
         self.node.budget.set_limit(bytes);
     }
 
+    /// Bytes of old versions that may be kept for snapshots; beyond, the oldest snapshots fail.
+    pub fn set_history_limit(&self, bytes: u64) {
+        let share = bytes / u64::from(self.node.partition_count());
+        for partition in 0..self.node.partition_count() {
+            self.node.detach(partition, move |p| p.set_history_limit(share));
+        }
+    }
+
     pub fn partition_count(&self) -> u16 {
         self.node.partition_count()
     }

@@ -428,3 +428,83 @@ fn found_rows() {
     s.ok("SELECT id FROM p ORDER BY id LIMIT 2");
     assert_eq!(s.context.found_rows, 2);
 }
+
+/// Remembers the hints that it was read with.
+struct Computed {
+    schema: std::sync::Arc<rauk_types::TableSchema>,
+    hints: std::sync::Mutex<Vec<(Option<String>, Option<String>)>>,
+}
+
+impl rauk_sql::plan::VirtualTable for Computed {
+    fn schema(&self) -> &std::sync::Arc<rauk_types::TableSchema> {
+        &self.schema
+    }
+    fn rows(
+        &self,
+        schema_hint: Option<&str>,
+        table_hint: Option<&str>,
+    ) -> Result<Vec<Vec<Value>>, rauk_types::MysqlError> {
+        self.hints.lock().unwrap().push((schema_hint.map(String::from), table_hint.map(String::from)));
+        let row = |s: &str, t: &str, n: i64| vec![Value::from(s), Value::from(t), Value::from(n)];
+        Ok(vec![row("test", "p", 5), row("test", "q", 0), row("other", "p", 7)])
+    }
+}
+
+#[test]
+fn virtual_tables() {
+    let mut s = people();
+    let mut schema = support::schema(
+        "tables",
+        "TABLE_SCHEMA varchar(64) general, TABLE_NAME varchar(64) general, TABLE_ROWS int",
+        "",
+    );
+    schema.columns.pop();
+    schema.hidden_key = false;
+    schema.indexes.clear();
+    schema.distribution.clear();
+    let table = std::sync::Arc::new(Computed { schema: std::sync::Arc::new(schema), hints: Default::default() });
+    s.virtual_tables.insert("tables".to_string(), table.clone());
+    let sql = "SELECT TABLE_NAME, TABLE_ROWS FROM tables WHERE TABLE_SCHEMA = 'test' AND TABLE_NAME = 'p'";
+    assert_eq!(s.rows(sql), "p|5");
+    assert_eq!(*table.hints.lock().unwrap(), [(Some("test".to_string()), Some("p".to_string()))]);
+    assert_eq!(s.rows("SELECT COUNT(*), MAX(TABLE_ROWS) FROM tables"), "3|7");
+    assert_eq!(s.rows("SELECT * FROM tables ORDER BY TABLE_ROWS DESC LIMIT 1"), "other|p|7");
+    // Beside stored tables, inner and outer.
+    assert_eq!(s.rows("SELECT name, TABLE_NAME FROM tables JOIN p ON id = TABLE_ROWS"), "Eve|p");
+    assert_eq!(
+        s.rows("SELECT COUNT(TABLE_NAME) FROM p LEFT JOIN tables ON TABLE_ROWS = p.id AND TABLE_SCHEMA = 'test'"),
+        "1"
+    );
+    assert!(s.error("DELETE FROM tables").starts_with("1142 "));
+    assert!(s.plan(sql).unwrap().is_read_only() && !s.plan("SELECT 1 FROM p FOR UPDATE").unwrap().is_read_only());
+}
+
+#[test]
+fn large_results_sorts_and_groups() {
+    let mut s = Session::new();
+    s.create("n", "id int, v int null, t varchar(20) null", "primary id; index by_v v");
+    for block in 0..10 {
+        let rows: Vec<String> =
+            (0..500).map(|i| block * 500 + i).map(|i| format!("({i}, {}, 't{}')", i * 7919 % 1000, i % 37)).collect();
+        assert_eq!(s.affected(&format!("INSERT INTO n VALUES {}", rows.join(","))), 500);
+    }
+    assert_eq!(
+        s.rows("SELECT COUNT(*), SUM(id), COUNT(DISTINCT v), MIN(v), MAX(v) FROM n"),
+        "5000|12497500|1000|0|999"
+    );
+    assert_eq!(s.ok("SELECT id FROM n").rows.len(), 5000);
+    let ids: Vec<i64> = s.ok("SELECT id FROM n ORDER BY id").rows.iter().map(|r| r[0].parse().unwrap()).collect();
+    assert_eq!(ids, (0..5000).collect::<Vec<_>>());
+    let sorted = s.ok("SELECT t, id FROM n ORDER BY t DESC, id LIMIT 3").text();
+    assert_eq!(sorted, "t9|9\nt9|46\nt9|83");
+    assert_eq!(s.ok("SELECT t, COUNT(*) FROM n GROUP BY t").rows.len(), 37);
+    assert_eq!(s.rows("SELECT COUNT(*) FROM n a JOIN n b ON a.v = b.id"), "5000");
+    assert_eq!(s.affected("UPDATE n SET v = v + 1000 WHERE v < 500"), 2500);
+    assert_eq!(s.rows("SELECT COUNT(*) FROM n WHERE v >= 1000"), "2500");
+    assert_eq!(s.affected("DELETE FROM n WHERE v >= 1000 ORDER BY id LIMIT 2000"), 2000);
+    assert_eq!(s.rows("SELECT COUNT(*) FROM n"), "3000");
+    s.variable("rauk_query_memory_limit", Value::Int(100_000));
+    assert!(s.error("SELECT id FROM n ORDER BY t, id").starts_with("1038 "));
+    // The best rows alone need little.
+    assert_eq!(s.ok("SELECT id FROM n ORDER BY t, id LIMIT 5").rows.len(), 5);
+}

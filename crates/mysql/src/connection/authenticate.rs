@@ -99,7 +99,10 @@ async fn no_password(
     account: &Account,
     answered: bool,
 ) -> Result<bool, Refusal> {
-    let offered = if answered || is_empty(&login.response) {
+    // Who names another plugin (libmariadb's `dummy_fallback_auth`, while another thread loads the right one) expects to be asked again,
+    // and sends one packet more whatever it is answered.
+    let expects_switch = !matches!(login.plugin.as_str(), "" | auth::CACHING_SHA2 | auth::NATIVE);
+    let offered = if !expects_switch && (answered || is_empty(&login.response)) {
         !is_empty(&login.response)
     } else {
         let (response, _) = switch(channel, &account.plugin).await?;

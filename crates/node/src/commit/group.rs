@@ -5,7 +5,7 @@
 //! everything that was appended until it began, and when it ends those it covered are woken, and, if others wait, the next flush is seen to.
 //!
 //! One committer alone is served best by flushing himself: no thread switch, twice. With many, that would take a thread from statements
-//! that could run during the sync, and the log thread is better. [`FlushPolicy::Adaptive`] looks at how many waited at the end of the last flushes.
+//! that could run during the sync, and the log thread is better. [`FlushPolicy::Adaptive`] looks at how many waited at the end of the last flushes, and tries the log thread now and then.
 //!
 //! A committer first gives way once, so that other tasks of his thread can append and share the sync.
 
@@ -63,6 +63,11 @@ struct Waiting {
 
 /// From this crowd on (sixteenths) the log thread flushes.
 const CROWDED: u32 = 24;
+
+/// Of so many flushes in [`FlushPolicy::Adaptive`], the first [`TRIAL`] go to the log thread whatever the crowd: a committer that flushes on the only
+/// thread keeps the others from coming, and would never learn of them.
+const TRIAL_EVERY: u64 = 256;
+const TRIAL: u64 = 8;
 
 impl GroupCommit {
     pub fn new(log: Arc<RedoLog>, runtime: Arc<dyn Runtime>, policy: FlushPolicy) -> Arc<GroupCommit> {
@@ -133,7 +138,10 @@ impl GroupCommit {
         match self.policy {
             FlushPolicy::Committer => false,
             FlushPolicy::Thread => true,
-            FlushPolicy::Adaptive => self.crowd.load(Ordering::Relaxed) >= CROWDED,
+            FlushPolicy::Adaptive => {
+                let trial = self.flushes.load(Ordering::Relaxed) % TRIAL_EVERY < TRIAL;
+                trial || self.crowd.load(Ordering::Relaxed) >= CROWDED
+            }
         }
     }
 

@@ -19,6 +19,8 @@ pub enum Class {
     Background,
 }
 
+const CLASSES: [Class; Class::COUNT] = [Class::Resolve, Class::Prepare, Class::Point, Class::Scan, Class::Background];
+
 impl Class {
     const COUNT: usize = 5;
 
@@ -46,33 +48,40 @@ pub trait Job<T>: Send + Sync {
     fn owner(&self) -> Owner;
 }
 
-type Queue<T> = VecDeque<(Class, Arc<dyn Job<T>>)>;
+/// (order of arrival, the job)
+type Queue<T> = VecDeque<(u64, Arc<dyn Job<T>>)>;
 
 pub struct Inbox<T> {
+    /// By class.
     queues: [Queue<T>; Class::COUNT],
-    taken: u32,
+    brought: u64,
+    taken: u64,
 }
 
 impl<T> Default for Inbox<T> {
     fn default() -> Self {
-        Inbox { queues: std::array::from_fn(|_| VecDeque::new()), taken: 0 }
+        Inbox { queues: std::array::from_fn(|_| VecDeque::new()), brought: 0, taken: 0 }
     }
 }
 
 impl<T> Inbox<T> {
     pub fn push(&mut self, class: Class, job: Arc<dyn Job<T>>) {
-        self.queues[class as usize].push_back((class, job));
+        self.brought += 1;
+        self.queues[class as usize].push_back((self.brought, job));
     }
 
-    /// The next job: the first of the first class that has one; every twentieth time of the last class, so that background
-    /// work gets its 5 % whatever comes.
+    /// The next job: the first of the first class that has one; every twentieth time the one that has waited longest, so that background
+    /// work goes on whatever comes. Either way nothing gets in front of what came before it with the same or an earlier class: who undoes something
+    /// without waiting for it, and then reads, reads it undone.
     pub fn pop(&mut self) -> Option<(Class, Arc<dyn Job<T>>)> {
-        self.taken = self.taken.wrapping_add(1);
-        if self.taken.is_multiple_of(20) {
-            self.queues.iter_mut().rev().find_map(VecDeque::pop_front)
-        } else {
-            self.queues.iter_mut().find_map(VecDeque::pop_front)
-        }
+        self.taken += 1;
+        let mut waiting = (0..Class::COUNT).filter(|&class| !self.queues[class].is_empty());
+        let class = match self.taken.is_multiple_of(20) {
+            true => waiting.min_by_key(|&class| self.queues[class][0].0),
+            false => waiting.next(),
+        }?;
+        let (_, job) = self.queues[class].pop_front()?;
+        Some((CLASSES[class], job))
     }
 
     /// Somebody who will run what is in here, in the order of the classes. `None`: nobody waits for any of it.

@@ -227,6 +227,21 @@ mod threads {
         assert!(order.iter().position(|&n| n == 999).unwrap() < 20);
     }
 
+    /// Undo that nobody waited for comes before what is brought after it, also when it is a slow class's turn.
+    #[test]
+    fn nothing_overtakes_what_frees_others() {
+        for before in 0..25 {
+            let g = Guarded::new(Vec::new(), || panic!("a job panicked"));
+            occupy(&g, || {
+                (0..before).for_each(|_| g.detach(Class::Resolve, |_| ()));
+                g.detach(Class::Resolve, |v| v.push(1));
+                g.detach(Class::Point, |v| v.push(2));
+                g.detach(Class::Background, |v| v.push(3));
+            });
+            assert_eq!(block_on(g.with(Class::Background, |v| v.clone())), vec![1, 2, 3], "after {before}");
+        }
+    }
+
     /// After a full turn the guard goes to a task that waits, which does the rest.
     #[test]
     fn a_turn_ends() {

@@ -1,12 +1,13 @@
 //! Point reads: by primary key, and by the key of a unique index.
 
+use super::call::explain;
 use super::{Lock, Transaction, View};
 use crate::database::TableHandle;
 use crate::error::NodeError;
 use crate::executor::Class;
 use crate::table::{TableInfo, UniqueIndex, entries};
-use rauk_kernel::{LockMode, ReadAt, WaitPolicy};
-use rauk_types::{IndexId, RowView, key};
+use rauk_kernel::{Access, LockMode, ReadAt, Stop, WaitPolicy};
+use rauk_types::{IndexId, RowView, Timestamp, key};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -33,7 +34,14 @@ impl Transaction {
         match self.effective_lock(lock) {
             None => {
                 let view = self.read_view(true);
-                self.read_plain(info, partition, key, hash, view, visit).await
+                let mut visit = Some(visit);
+                match self.read_now(info, partition, key, hash, view, &mut visit) {
+                    Some(result) => result,
+                    None => {
+                        let visit = visit.take().expect("not visited yet");
+                        self.read_plain(info, partition, key, hash, view, visit).await
+                    }
+                }
             }
             Some(lock) => {
                 let own_before = self.own_before(info, key);
@@ -120,6 +128,42 @@ impl Transaction {
         match &self.duplicate {
             Some((id, named)) if *id == table.schema.id && named == key => u32::MAX,
             _ => self.statement,
+        }
+    }
+
+    /// A plain read when nobody is at the partition and nothing is in its way, which is nearly always: without the states that a call
+    /// which may wait carries along. `None`: it must be made as such a call.
+    #[inline]
+    fn read_now<R>(
+        &mut self,
+        info: &TableInfo,
+        partition: u16,
+        key: &[u8],
+        hash: u64,
+        view: View,
+        visit: &mut Option<impl FnOnce(Option<RowView<'_>>) -> R>,
+    ) -> Option<Result<R, NodeError>> {
+        let node = &*self.node;
+        let mut access = Access {
+            txn: self.txn.as_ref(),
+            own_before: view.own_before,
+            statement: self.write_number,
+            at: view.at,
+            conflict_after: view.conflict_after,
+            horizon: node.recent_horizon(),
+            observed: Timestamp::ZERO,
+        };
+        let id = info.schema.id;
+        let read = node.partitions[partition as usize]
+            .try_with(|p| p.read(id, key, hash, &mut access, |row| visit.take().expect("visited once")(row)))
+            .ok();
+        let observed = access.observed;
+        match read {
+            Some(Err(Stop::Committing)) | None => None,
+            Some(result) => {
+                self.observed = self.observed.max(observed);
+                Some(result.map_err(|stop| explain(stop, info)))
+            }
         }
     }
 
