@@ -18,7 +18,12 @@ impl protocol::Backend for Backend {
 
     fn account(&self, user: &str, peer: IpAddr) -> Option<protocol::Account> {
         let account = self.0.account(user, peer)?;
-        Some(protocol::Account { host: account.host, plugin: account.plugin, hash: account.hash, locked: account.locked })
+        Some(protocol::Account {
+            host: account.host,
+            plugin: account.plugin,
+            hash: account.hash,
+            locked: account.locked,
+        })
     }
 
     async fn connect(self: &Arc<Self>, info: protocol::ConnectionInfo) -> Result<Connection, MysqlError> {

@@ -23,7 +23,10 @@ const TOUR: &[(&str, &str)] = &[
         "SELECT p.name, g.title, s.points FROM sessions s JOIN players p ON p.id = s.player JOIN games g ON g.id = s.game WHERE s.player = 42 ORDER BY s.points DESC LIMIT 3",
     ),
     ("What is there", "SHOW TABLES"),
-    ("Memory, by table", "SELECT TABLE_NAME, TABLE_ROWS, DATA_LENGTH, INDEX_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'demo' ORDER BY TABLE_NAME"),
+    (
+        "Memory, by table",
+        "SELECT TABLE_NAME, TABLE_ROWS, DATA_LENGTH, INDEX_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'demo' ORDER BY TABLE_NAME",
+    ),
 ];
 
 pub fn run(settings: &Settings) -> Result<(), String> {
@@ -93,7 +96,11 @@ fn load(connection: &mut mysql::Conn) -> Result<(), String> {
             .map(|i| chunk * 1000 + i)
             .map(|i| {
                 let (first, last) = (FIRST[(i % 10) as usize], LAST[(i / 10 % 10) as usize]);
-                format!("({i}, '{first} {last} {i}', '{}', {})", COUNTRIES[(mix(i) % 10) as usize], mix(i * 7) % 1_000_000)
+                format!(
+                    "({i}, '{first} {last} {i}', '{}', {})",
+                    COUNTRIES[(mix(i) % 10) as usize],
+                    mix(i * 7) % 1_000_000
+                )
             })
             .collect();
         drop(&format!("INSERT INTO players (id, name, country, score) VALUES {}", players.join(", ")))?;
@@ -101,7 +108,14 @@ fn load(connection: &mut mysql::Conn) -> Result<(), String> {
             .map(|i| chunk * 3000 + i)
             .map(|i| {
                 let (day, second) = (i / 10_000 + 1, i % 60);
-                format!("({}, '2026-01-{day:02} {:02}:{:02}:{second:02}', {}, {})", i % 10_000 + 1, i % 24, i / 24 % 60, mix(i) % 20 + 1, mix(i * 3) % 500)
+                format!(
+                    "({}, '2026-01-{day:02} {:02}:{:02}:{second:02}', {}, {})",
+                    i % 10_000 + 1,
+                    i % 24,
+                    i / 24 % 60,
+                    mix(i) % 20 + 1,
+                    mix(i * 3) % 500
+                )
             })
             .collect();
         drop(&format!("INSERT INTO sessions VALUES {}", sessions.join(", ")))?;

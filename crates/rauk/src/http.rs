@@ -25,7 +25,8 @@ pub async fn serve(
             let mut text = String::new();
             match encode(&mut text, &registry) {
                 Ok(()) => {
-                    ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()
+                    ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
+                        .into_response()
                 }
                 Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
             }

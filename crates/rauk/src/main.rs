@@ -24,7 +24,9 @@ fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(with_settings(Command::new("start").about("Start the database and serve MySQL clients")))
-        .subcommand(with_settings(Command::new("demo").about("Start, load a small sample, show a few statements, go on serving")))
+        .subcommand(with_settings(
+            Command::new("demo").about("Start, load a small sample, show a few statements, go on serving"),
+        ))
         .subcommand(
             Command::new("sql")
                 .about("A small SQL shell; reads statements from a prompt, from -e, or from standard input")
@@ -43,13 +45,37 @@ fn command() -> Command {
                 Command::new("sql")
                     .about("sysbench and single inserts, on servers started for the run")
                     .arg(text("against", "SERVER", "Peer of the same run").value_parser(["mariadb"]))
-                    .arg(text("seconds", "N", "Seconds a round").value_parser(value_parser!(u64).range(1..3600)).default_value("10"))
-                    .arg(text("rounds", "N", "Rounds on each server").value_parser(value_parser!(u64).range(1..100)).default_value("3"))
-                    .arg(text("threads", "N", "Client threads").value_parser(value_parser!(u64).range(1..1024)).default_value("8"))
-                    .arg(text("table-size", "N", "Rows of sysbench's table").value_parser(value_parser!(u64)).default_value("100000"))
-                    .arg(text("inserts", "N", "Single inserts a run").value_parser(value_parser!(u64)).default_value("100000"))
+                    .arg(
+                        text("seconds", "N", "Seconds a round")
+                            .value_parser(value_parser!(u64).range(1..3600))
+                            .default_value("10"),
+                    )
+                    .arg(
+                        text("rounds", "N", "Rounds on each server")
+                            .value_parser(value_parser!(u64).range(1..100))
+                            .default_value("3"),
+                    )
+                    .arg(
+                        text("threads", "N", "Client threads")
+                            .value_parser(value_parser!(u64).range(1..1024))
+                            .default_value("8"),
+                    )
+                    .arg(
+                        text("table-size", "N", "Rows of sysbench's table")
+                            .value_parser(value_parser!(u64))
+                            .default_value("100000"),
+                    )
+                    .arg(
+                        text("inserts", "N", "Single inserts a run")
+                            .value_parser(value_parser!(u64))
+                            .default_value("100000"),
+                    )
                     .arg(text("only", "TEXT", "Workloads whose name contains this"))
-                    .arg(text("durability", "WHICH", "fsync or relaxed").value_parser(["fsync", "relaxed"]).default_value("fsync"))
+                    .arg(
+                        text("durability", "WHICH", "fsync or relaxed")
+                            .value_parser(["fsync", "relaxed"])
+                            .default_value("fsync"),
+                    )
                     .arg(text("json", "FILE", "Write the figures as JSON too")),
             ),
         )
@@ -61,6 +87,8 @@ fn text(name: &'static str, value: &'static str, help: &'static str) -> Arg {
 
 fn with_settings(command: Command) -> Command {
     let config = text("config", "FILE.toml", "Settings in TOML, under the same names").env("RAUK_CONFIG");
+    // The last of two equal flags counts, so that a script can add to a command line.
+    let command = command.args_override_self(true);
     KEYS.iter().fold(command, |command, key| command.arg(text(key.name, key.value_name, key.help))).arg(config)
 }
 
@@ -68,7 +96,8 @@ fn settings(arguments: &ArgMatches) -> Result<Settings, String> {
     let file = match arguments.get_one::<String>("config") {
         None => None,
         Some(name) => {
-            let text = std::fs::read_to_string(name).map_err(|e| format!("cannot read configuration file {name}: {e}"))?;
+            let text =
+                std::fs::read_to_string(name).map_err(|e| format!("cannot read configuration file {name}: {e}"))?;
             Some((name.clone(), text))
         }
     };

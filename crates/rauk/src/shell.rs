@@ -32,7 +32,9 @@ pub fn connect(options: &ShellOptions) -> Result<Conn, String> {
         .tcp_connect_timeout(Some(Duration::from_secs(5)));
     Conn::new(builder).map_err(|e| match e {
         mysql::Error::MySqlError(e) => format!("ERROR {} ({}): {}", e.code, e.state, e.message),
-        other => format!("cannot connect to {}:{}: {other}; is `rauk start` running there?", options.host, options.port),
+        other => {
+            format!("cannot connect to {}:{}: {other}; is `rauk start` running there?", options.host, options.port)
+        }
     })
 }
 

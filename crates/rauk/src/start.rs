@@ -73,7 +73,8 @@ pub fn start(settings: &Settings) -> Result<Running, String> {
     let progress = |text: &str| tracing::info!("{text}");
     let database = Database::open(config, disk, runtime.clone(), &progress)
         .map_err(|e| format!("cannot open data directory {}: {e}", settings.data_dir.display()))?;
-    let engine = Engine::new(database.clone(), runtime, engine_options(settings, &mysql)?).map_err(|e| e.to_string())?;
+    let engine =
+        Engine::new(database.clone(), runtime, engine_options(settings, &mysql)?).map_err(|e| e.to_string())?;
 
     let tls = match (&settings.tls_cert, &settings.tls_key) {
         (Some(certificate), Some(key)) => TlsOptions::Files { certificate: certificate.clone(), key: key.clone() },
@@ -90,7 +91,8 @@ pub fn start(settings: &Settings) -> Result<Running, String> {
     let mysql_address = mysql.local_addr().map_err(|e| e.to_string())?;
     let mut listeners = vec![Listener::Tcp(mysql)];
     if let Some(path) = &settings.socket {
-        let listener = Listener::bind_unix(path).map_err(|e| format!("cannot listen on socket {}: {e}", path.display()))?;
+        let listener =
+            Listener::bind_unix(path).map_err(|e| format!("cannot listen on socket {}: {e}", path.display()))?;
         listeners.push(listener);
     }
     let count = if settings.threads == 0 { cores } else { settings.threads as usize };
@@ -121,7 +123,8 @@ impl Running {
         if cancelled > 0 {
             tracing::warn!(cancelled, "statements that still ran were cancelled");
         }
-        let result = block_on(self.database.shutdown()).map_err(|e| format!("the last checkpoint failed ({e}); the redo log holds everything"));
+        let result = block_on(self.database.shutdown())
+            .map_err(|e| format!("the last checkpoint failed ({e}); the redo log holds everything"));
         // The thread may have ended already.
         let _ = self.http_stop.send(());
         let _ = self.http_thread.join();
@@ -191,9 +194,14 @@ fn bind(settings: &Settings, port: u16, name: &str) -> Result<TcpListener, Strin
     };
     socket().map_err(|e| match e.kind() {
         std::io::ErrorKind::AddrInUse => {
-            format!("port {port} on {} is in use by another process; choose another with --{name} (0 takes a free one)", settings.host)
+            format!(
+                "port {port} on {} is in use by another process; choose another with --{name} (0 takes a free one)",
+                settings.host
+            )
         }
-        std::io::ErrorKind::PermissionDenied => format!("no permission to listen on port {port}; choose one above 1023 with --{name}"),
+        std::io::ErrorKind::PermissionDenied => {
+            format!("no permission to listen on port {port}; choose one above 1023 with --{name}")
+        }
         _ => format!("cannot listen on {address} (--{name}, --host): {e}"),
     })
 }
@@ -218,7 +226,8 @@ fn check_directory(directory: &Path) -> Result<(), String> {
 
 fn engine_options(settings: &Settings, mysql: &TcpListener) -> Result<EngineOptions, String> {
     let port = mysql.local_addr().map_err(|e| e.to_string())?.port();
-    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").map_or("localhost".into(), |h| h.trim().to_string());
+    let hostname =
+        std::fs::read_to_string("/proc/sys/kernel/hostname").map_or("localhost".into(), |h| h.trim().to_string());
     let directory = settings.data_dir.canonicalize().unwrap_or_else(|_| settings.data_dir.clone());
     let durability = match settings.durability {
         Durability::Fsync => "fsync",
@@ -243,7 +252,10 @@ mod tests {
 
     #[test]
     fn the_ready_line_is_read_back() {
-        assert_eq!(port_of_ready_line("rauk is ready: mysql on 127.0.0.1:4406, http on 127.0.0.1:1, data in /x"), Some(4406));
+        assert_eq!(
+            port_of_ready_line("rauk is ready: mysql on 127.0.0.1:4406, http on 127.0.0.1:1, data in /x"),
+            Some(4406)
+        );
         assert_eq!(port_of_ready_line("rauk is ready: mysql on [::1]:4406, http on [::1]:1, data in /x"), Some(4406));
         assert_eq!(port_of_ready_line("something else"), None);
     }

@@ -58,7 +58,10 @@ fn a_port_in_use_and_a_directory_that_cannot_be_used_are_refused() {
 
     let server = Rauk::start(directory.path());
     let line = refusal(rauk_command(directory.path()));
-    assert!(line.contains("in use by another process") && line.contains(&directory.path().display().to_string()), "{line}");
+    assert!(
+        line.contains("in use by another process") && line.contains(&directory.path().display().to_string()),
+        "{line}"
+    );
     drop(server);
 
     let foreign = data();
@@ -103,7 +106,11 @@ fn a_clean_stop_and_a_kill_keep_the_rows() {
     let directory = data();
     let server = Rauk::start(directory.path());
     let mut connection = server.connect();
-    for sql in ["CREATE DATABASE d", "CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(10))", "INSERT INTO d.t (v) VALUES ('a'), ('b')"] {
+    for sql in [
+        "CREATE DATABASE d",
+        "CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(10))",
+        "INSERT INTO d.t (v) VALUES ('a'), ('b')",
+    ] {
         connection.query_drop(sql).expect(sql);
     }
     let started = Instant::now();
@@ -121,10 +128,17 @@ fn a_clean_stop_and_a_kill_keep_the_rows() {
 fn the_http_port_tells_health_and_metrics() {
     let directory = data();
     let server = Rauk::start(directory.path());
-    run(&mut server.connect(), "CREATE DATABASE d");
+    let mut connection = server.connect();
+    run(&mut connection, "CREATE DATABASE d");
     assert!(server.http("/health").contains("\"ok\""));
     let metrics = server.http("/metrics");
-    for name in ["rauk_commits_total", "rauk_memory_used_bytes", "rauk_memory_limit_bytes 1073741824", "rauk_sessions 1", "# EOF"] {
+    for name in [
+        "rauk_commits_total",
+        "rauk_memory_used_bytes",
+        "rauk_memory_limit_bytes 1073741824",
+        "rauk_sessions 1",
+        "# EOF",
+    ] {
         assert!(metrics.contains(name), "{name} is missing in\n{metrics}");
     }
 }
@@ -136,7 +150,12 @@ fn full_memory_is_error_1114_and_deletes_make_room() {
     command.args(["--memory-limit", "32MiB", "--durability", "relaxed"]);
     let server = Rauk::start_with(command).expect("it starts");
     let mut connection = server.connect();
-    for sql in ["CREATE DATABASE d", "USE d", "CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(1000))", "CREATE TABLE b (id INT PRIMARY KEY, v VARCHAR(60))"] {
+    for sql in [
+        "CREATE DATABASE d",
+        "USE d",
+        "CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(1000))",
+        "CREATE TABLE b (id INT PRIMARY KEY, v VARCHAR(60))",
+    ] {
         connection.query_drop(sql).expect(sql);
     }
     let mut rows = 0;
@@ -153,7 +172,11 @@ fn full_memory_is_error_1114_and_deletes_make_room() {
     assert!(error.message.contains("'a'") && error.message.contains("33554432"), "{}", error.message);
     assert!(rows > 20_000, "only {rows} rows of 900 bytes fit into 32 MiB");
     assert_eq!(run(&mut connection, "SELECT COUNT(*) FROM a"), [rows.to_string()], "the failed statement left nothing");
-    assert_eq!(run(&mut connection, "INSERT INTO b SELECT id, 'y' FROM a"), ["error 1114"], "other tables are refused too");
+    assert_eq!(
+        run(&mut connection, "INSERT INTO b SELECT id, 'y' FROM a"),
+        ["error 1114"],
+        "other tables are refused too"
+    );
     assert_eq!(run(&mut connection, "DELETE FROM a WHERE id >= 1000"), [format!("ok {}", rows - 1000)], "deletes work");
     // Freed memory serves the other table once no snapshot needs it.
     let deadline = Instant::now() + Duration::from_secs(10);
@@ -196,7 +219,13 @@ fn statements_that_wait_hold_no_thread() {
     command.args(["--threads", "2"]);
     let server = Rauk::start_with(command).expect("it starts");
     let mut holder = server.connect();
-    for sql in ["CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)", "INSERT INTO d.t VALUES (1, 0), (2, 0)", "BEGIN", "UPDATE d.t SET v = 1 WHERE id = 1"] {
+    for sql in [
+        "CREATE DATABASE d",
+        "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)",
+        "INSERT INTO d.t VALUES (1, 0), (2, 0)",
+        "BEGIN",
+        "UPDATE d.t SET v = 1 WHERE id = 1",
+    ] {
         holder.query_drop(sql).expect(sql);
     }
     let waiting: Vec<_> = (0..60)
@@ -223,7 +252,13 @@ fn kill_ends_statements_and_connections() {
     let directory = data();
     let server = Rauk::start(directory.path());
     let mut admin = server.connect();
-    for sql in ["CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)", "INSERT INTO d.t VALUES (1)", "BEGIN", "DELETE FROM d.t"] {
+    for sql in [
+        "CREATE DATABASE d",
+        "CREATE TABLE d.t (id INT PRIMARY KEY)",
+        "INSERT INTO d.t VALUES (1)",
+        "BEGIN",
+        "DELETE FROM d.t",
+    ] {
         admin.query_drop(sql).expect(sql);
     }
     let mut victim = server.connect();
@@ -264,7 +299,11 @@ fn wrong_passwords_and_too_many_connections() {
     };
     let Err(mysql::Error::MySqlError(error)) = connect("wrong") else { panic!("a wrong password was taken") };
     assert_eq!(error.code, 1045);
-    assert!(error.message.contains("Access denied for user 'eva'@") && error.message.contains("using password: YES"), "{}", error.message);
+    assert!(
+        error.message.contains("Access denied for user 'eva'@") && error.message.contains("using password: YES"),
+        "{}",
+        error.message
+    );
     let mut eva = connect("right").expect("the right password is taken");
     assert_eq!(run(&mut eva, "CREATE DATABASE nope"), ["error 1044"]);
     let mut kept = Vec::new();
@@ -316,7 +355,12 @@ fn garbage_on_the_port_harms_nobody() {
     assert_eq!(run(&mut good, "SELECT 1"), ["1"]);
     drop(half);
     assert_eq!(run(&mut server.connect(), "SELECT 1"), ["1"]);
-    for (sql, code) in [("SELEC 1", 1064), ("CREATE VIEW v AS SELECT 1", 1235), ("SELECT * FROM nowhere.t", 1049), ("SELECT x FROM (SELECT 1) t", 1235)] {
+    for (sql, code) in [
+        ("SELEC 1", 1064),
+        ("CREATE VIEW v AS SELECT 1", 1235),
+        ("SELECT * FROM nowhere.t", 1049),
+        ("SELECT x FROM (SELECT 1) t", 1235),
+    ] {
         let found = run(&mut good, sql);
         assert!(found == [format!("error {code}")] || (code == 1049 && found == ["error 1146"]), "{sql}: {found:?}");
     }
@@ -348,7 +392,11 @@ fn a_full_disk_stops_writes_and_nothing_else() {
         assert!(rows < 100_000, "40 MiB hold less");
     };
     assert_eq!(error.code, 1021, "{}", error.message);
-    assert_eq!(run(&mut connection, "SELECT COUNT(*) FROM t"), [rows.to_string()], "reads go on, the failed write left nothing");
+    assert_eq!(
+        run(&mut connection, "SELECT COUNT(*) FROM t"),
+        [rows.to_string()],
+        "reads go on, the failed write left nothing"
+    );
     assert_eq!(run(&mut server.connect(), "INSERT INTO t VALUES (-1, 'x')"), ["error 1046"]);
     // Room again: writes work again.
     let grown = Command::new("mount").args(["-o", "remount,size=200m"]).arg(directory.path()).status();

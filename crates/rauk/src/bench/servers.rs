@@ -64,7 +64,8 @@ impl Server {
 
     /// User and system time of all its threads so far.
     pub fn cpu_seconds(&self) -> Result<f64, String> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).map_err(|e| format!("server is gone: {e}"))?;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()))
+            .map_err(|e| format!("server is gone: {e}"))?;
         // The command's name may hold anything, in parentheses; fields 14 and 15 are counted from behind it.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
         let ticks: f64 = fields.get(11..13).map_or(0.0, |f| f.iter().filter_map(|t| t.parse::<f64>().ok()).sum());
@@ -88,7 +89,11 @@ impl Server {
         let deadline = Instant::now() + Duration::from_secs(30);
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().map_err(|e| e.to_string())? {
-                return if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", self.kind.name())) };
+                return if status.success() {
+                    Ok(())
+                } else {
+                    Err(format!("{} ended with {status}", self.kind.name()))
+                };
             }
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -22,7 +22,13 @@ fn command(server: &Server, options: &SqlOptions, script: &str) -> Command {
     let mut command = Command::new("sysbench");
     command
         .arg(script)
-        .args(["--db-driver=mysql", "--mysql-host=127.0.0.1", "--mysql-user=root", "--mysql-db=sbtest", "--mysql-ssl=off"])
+        .args([
+            "--db-driver=mysql",
+            "--mysql-host=127.0.0.1",
+            "--mysql-user=root",
+            "--mysql-db=sbtest",
+            "--mysql-ssl=off",
+        ])
         .arg(format!("--mysql-port={}", server.port))
         .arg("--tables=1")
         .arg(format!("--table-size={}", options.table_size))
@@ -35,7 +41,11 @@ fn command(server: &Server, options: &SqlOptions, script: &str) -> Command {
 fn output(mut command: Command) -> Result<String, String> {
     let output = command.output().map_err(|_| "cannot start sysbench: install Debian's sysbench".to_string())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.success() { Ok(text) } else { Err(format!("sysbench failed:\n{text}{}", String::from_utf8_lossy(&output.stderr))) }
+    if output.status.success() {
+        Ok(text)
+    } else {
+        Err(format!("sysbench failed:\n{text}{}", String::from_utf8_lossy(&output.stderr)))
+    }
 }
 
 pub fn prepare(server: &Server, options: &SqlOptions) -> Result<(), String> {

@@ -412,7 +412,21 @@ impl Binder<'_> {
                 }
                 ast::FunctionArgumentClause::OrderBy(orders) => {
                     for order in orders {
-                        order_by.push((self.bind(&order.expr)?, order.options.asc == Some(false)));
+                        // A number is the position of an argument.
+                        let key = match self.bind(&order.expr)? {
+                            Expr { kind: ExprKind::Literal(Value::Int(position)), .. } => usize::try_from(position)
+                                .ok()
+                                .and_then(|p| arguments.get(p.checked_sub(1)?))
+                                .cloned()
+                                .ok_or_else(|| {
+                                    MysqlError::new(
+                                        codes::BAD_FIELD,
+                                        format!("Unknown column '{position}' in 'order clause'"),
+                                    )
+                                })?,
+                            key => key,
+                        };
+                        order_by.push((key, order.options.asc == Some(false)));
                     }
                 }
                 _ => return Err(not_yet(&format!("this clause of {name}"))),
