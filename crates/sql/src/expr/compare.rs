@@ -4,7 +4,7 @@ use super::convert::{self, Result};
 use super::types::Class;
 use super::{CompareOp, Comparison, Context};
 use rauk_types::format::parse_int_prefix;
-use rauk_types::{Collation, DataType, Decimal, ValueRef};
+use rauk_types::{Collation, DataType, DateTime, Decimal, Time, ValueRef};
 use std::cmp::Ordering;
 
 fn integers(a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
@@ -37,29 +37,29 @@ fn doubles(a: f64, b: f64) -> Ordering {
 }
 
 impl Comparison {
-    /// Compares two values that are not NULL. `None`: one of them is no date (a warning was noted), so the result is NULL.
+    /// Compares two values that are not NULL.
     #[inline]
-    pub(crate) fn compare(self, a: ValueRef<'_>, b: ValueRef<'_>, context: &mut Context) -> Result<Option<Ordering>> {
+    pub(crate) fn compare(self, a: ValueRef<'_>, b: ValueRef<'_>, context: &mut Context) -> Result<Ordering> {
         match self {
             Comparison::Integer => match integers(a, b) {
-                Some(order) => Ok(Some(order)),
+                Some(order) => Ok(order),
                 // A parameter may hold something else than its type said.
                 None => Comparison::Double.compare_slow(a, b, context),
             },
             Comparison::Text(collation) => match (a, b) {
-                (ValueRef::Str(a), ValueRef::Str(b)) => Ok(Some(collation.compare(a.as_bytes(), b.as_bytes()))),
-                _ => Ok(Some(compare_texts(a, b, collation))),
+                (ValueRef::Str(a), ValueRef::Str(b)) => Ok(collation.compare(a.as_bytes(), b.as_bytes())),
+                _ => Ok(compare_texts(a, b, collation)),
             },
             Comparison::Bytes => match (a.as_bytes(), b.as_bytes()) {
-                (Some(a), Some(b)) => Ok(Some(a.cmp(b))),
-                _ => Ok(Some(compare_texts(a, b, Collation::Binary))),
+                (Some(a), Some(b)) => Ok(a.cmp(b)),
+                _ => Ok(compare_texts(a, b, Collation::Binary)),
             },
             _ => self.compare_slow(a, b, context),
         }
     }
 
-    fn compare_slow(self, a: ValueRef<'_>, b: ValueRef<'_>, context: &mut Context) -> Result<Option<Ordering>> {
-        Ok(Some(match self {
+    fn compare_slow(self, a: ValueRef<'_>, b: ValueRef<'_>, context: &mut Context) -> Result<Ordering> {
+        Ok(match self {
             Comparison::Decimal => match (a, b) {
                 (ValueRef::Decimal(a), ValueRef::Decimal(b)) => a.cmp(&b),
                 _ => match integers(a, b) {
@@ -74,31 +74,32 @@ impl Comparison {
                 (ValueRef::DateTime(a), ValueRef::DateTime(b)) => a.cmp(&b),
                 (ValueRef::Date(a), ValueRef::Date(b)) => a.cmp(&b),
                 _ => {
+                    // What is no date (a warning was noted) compares as the zero date.
                     let (a, b) = (convert::to_datetime(a, context)?, convert::to_datetime(b, context)?);
-                    return Ok(a.zip(b).map(|(a, b)| a.cmp(&b)));
+                    a.unwrap_or(DateTime::ZERO).cmp(&b.unwrap_or(DateTime::ZERO))
                 }
             },
             Comparison::Time => {
                 let (a, b) = (convert::to_time(a, context)?, convert::to_time(b, context)?);
-                return Ok(a.zip(b).map(|(a, b)| a.cmp(&b)));
+                a.unwrap_or(Time::ZERO).cmp(&b.unwrap_or(Time::ZERO))
             }
             _ => match integers(a, b).or_else(|| integer_and_text(a, b)) {
                 Some(order) => order,
                 None => doubles(convert::to_f64(a, context)?, convert::to_f64(b, context)?),
             },
-        }))
+        })
     }
 
     /// Whether two values that are not NULL are equal; cheaper than an order.
     #[inline]
-    pub(crate) fn equal(self, a: ValueRef<'_>, b: ValueRef<'_>, context: &mut Context) -> Result<Option<bool>> {
+    pub(crate) fn equal(self, a: ValueRef<'_>, b: ValueRef<'_>, context: &mut Context) -> Result<bool> {
         match (self, a, b) {
-            (Comparison::Integer, ValueRef::Int(a), ValueRef::Int(b)) => Ok(Some(a == b)),
+            (Comparison::Integer, ValueRef::Int(a), ValueRef::Int(b)) => Ok(a == b),
             (Comparison::Text(collation), ValueRef::Str(a), ValueRef::Str(b)) => {
-                Ok(Some(a == b || collation.equal(a.as_bytes(), b.as_bytes())))
+                Ok(a == b || collation.equal(a.as_bytes(), b.as_bytes()))
             }
-            (Comparison::Bytes, ValueRef::Bytes(a), ValueRef::Bytes(b)) => Ok(Some(a == b)),
-            _ => Ok(self.compare(a, b, context)?.map(Ordering::is_eq)),
+            (Comparison::Bytes, ValueRef::Bytes(a), ValueRef::Bytes(b)) => Ok(a == b),
+            _ => Ok(self.compare(a, b, context)?.is_eq()),
         }
     }
 }

@@ -303,9 +303,9 @@ fn compare(
         (CompareOp::NullSafeEq, true, true) => Ok(Some(true)),
         (CompareOp::NullSafeEq, true, false) | (CompareOp::NullSafeEq, false, true) => Ok(Some(false)),
         (_, true, _) | (_, _, true) => Ok(None),
-        (CompareOp::Eq | CompareOp::NullSafeEq, ..) => by.equal(left, right, context),
-        (CompareOp::Ne, ..) => Ok(by.equal(left, right, context)?.map(|e| !e)),
-        _ => Ok(by.compare(left, right, context)?.map(|order| op.holds(order))),
+        (CompareOp::Eq | CompareOp::NullSafeEq, ..) => by.equal(left, right, context).map(Some),
+        (CompareOp::Ne, ..) => Ok(Some(!by.equal(left, right, context)?)),
+        _ => Ok(Some(op.holds(by.compare(left, right, context)?))),
     }
 }
 

@@ -330,6 +330,8 @@ pub struct BindContext {
     /// collation_connection and sql_mode decide literals and operators.
     pub collation: rauk_types::Collation,
     pub sql_mode: context::SqlMode,
+    /// The types of system variables, by name in lower case; without it they are text.
+    pub variable_type: Option<fn(&str) -> Option<DataType>>,
     /// Types of the user variables that have a value, by name in lower case. A plan that reads one must not outlive its type.
     pub user_variables: std::collections::HashMap<String, DataType>,
 }

@@ -13,6 +13,8 @@ use sqlparser::ast;
 
 /// Coercibilities, as COERCIBILITY() gives them.
 pub const EXPLICIT: u8 = 0;
+/// Of text from sources whose collations differ: it cannot be compared.
+pub const MIXED: u8 = 1;
 pub const IMPLICIT: u8 = 2;
 pub const SYSTEM: u8 = 3;
 pub const COERCIBLE: u8 = 4;
@@ -183,42 +185,71 @@ fn coercibility_name(coercibility: u8) -> &'static str {
     ["EXPLICIT", "NONE", "IMPLICIT", "SYSCONST", "COERCIBLE", "NUMERIC", "IGNORABLE"][usize::from(coercibility.min(6))]
 }
 
-/// The collation of an operation over `items`, and its coercibility. Items that are no text (numbers, dates, NULL) do not count beside text.
-/// Error 1267 names `operation`.
+/// The collation in which `items` compare, and its coercibility. Items that are no text (numbers, dates, NULL) do not count beside text.
+/// Error 1267 names `operation` when there is none.
 pub fn aggregate_collations<'e>(
     items: impl IntoIterator<Item = &'e Expr>,
     operation: &str,
     connection: Collation,
 ) -> Result<(Collation, u8), MysqlError> {
+    aggregate(items, operation, connection, false)
+}
+
+/// As [`aggregate_collations`] for text that is put together and not compared: of different collations it becomes utf8mb4_bin, of
+/// coercibility [`MIXED`].
+pub fn result_collation<'e>(
+    items: impl IntoIterator<Item = &'e Expr>,
+    operation: &str,
+    connection: Collation,
+) -> Result<(Collation, u8), MysqlError> {
+    aggregate(items, operation, connection, true)
+}
+
+fn aggregate<'e>(
+    items: impl IntoIterator<Item = &'e Expr>,
+    operation: &str,
+    connection: Collation,
+    mixed: bool,
+) -> Result<(Collation, u8), MysqlError> {
     let mut result: Option<(Collation, u8)> = None;
+    // The two whose collations differ.
+    let mut conflict = None;
     for item in items {
         // What is no text becomes text of the connection's collation when it must.
         let own = if item.ty.is_text() || item.ty.is_bytes() { item.ty.collation } else { connection };
         let (collation, coercibility) = (own, item.coercibility);
-        result = Some(match result {
-            None => (collation, coercibility),
-            Some((present, strength)) if strength < coercibility => (present, strength),
-            Some((_, strength)) if strength > coercibility => (collation, coercibility),
-            Some((present, strength)) if present == collation => (present, strength),
-            Some((present, strength)) => {
-                let binary = |c: Collation| c == Collation::Binary;
-                let code_points = |c: Collation| c == Collation::Utf8mb4Bin;
-                if strength == EXPLICIT {
-                    return Err(mix(&[(present, strength), (collation, coercibility)], operation));
-                }
-                if binary(present) || binary(collation) {
-                    (Collation::Binary, strength)
-                } else if code_points(present) || code_points(collation) {
-                    (Collation::Utf8mb4Bin, strength)
-                } else if strength >= COERCIBLE {
-                    (present, strength)
-                } else {
-                    return Err(mix(&[(present, strength), (collation, coercibility)], operation));
-                }
-            }
+        let Some((present, strength)) = result else {
+            result = Some((collation, coercibility));
+            continue;
+        };
+        if strength < coercibility || present == collation && strength == coercibility {
+            continue;
+        }
+        if coercibility < strength {
+            result = Some((collation, coercibility));
+            continue;
+        }
+        let has = |c: Collation| present == c || collation == c;
+        result = Some(if strength == EXPLICIT {
+            return Err(mix(&[(present, strength), (collation, coercibility)], operation));
+        } else if has(Collation::Binary) {
+            (Collation::Binary, strength)
+        } else if has(Collation::Utf8mb4Bin) {
+            (Collation::Utf8mb4Bin, strength)
+        } else if strength >= COERCIBLE {
+            (present, strength)
+        } else {
+            conflict = Some([(present, strength), (collation, coercibility)]);
+            (Collation::Utf8mb4Bin, MIXED)
         });
     }
-    Ok(result.unwrap_or((connection, COERCIBLE)))
+    match (result, conflict) {
+        (Some((_, MIXED)), conflict) if !mixed => {
+            let sides = conflict.unwrap_or([(Collation::Utf8mb4Bin, MIXED), (connection, COERCIBLE)]);
+            Err(mix(&sides, operation))
+        }
+        (result, _) => Ok(result.unwrap_or((connection, COERCIBLE))),
+    }
 }
 
 fn mix(sides: &[(Collation, u8); 2], operation: &str) -> MysqlError {
@@ -282,7 +313,7 @@ pub fn unify<'e>(
     {
         return Ok((text_type(length, Collation::Binary), coercibility));
     }
-    let (collation, coercibility) = aggregate_collations(texts(), operation, connection)?;
+    let (collation, coercibility) = result_collation(texts(), operation, connection)?;
     Ok((text_type(length, collation), coercibility))
 }
 

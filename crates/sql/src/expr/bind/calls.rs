@@ -460,7 +460,7 @@ impl Binder<'_> {
             AggregateFunction::GroupConcat => {
                 let strings = arguments.iter().filter(|e| Class::of(&e.ty).is_string());
                 let (collation, coercibility) =
-                    types::aggregate_collations(strings, "group_concat", self.context.collation)?;
+                    types::result_collation(strings, "group_concat", self.context.collation)?;
                 (text_type(GROUP_CONCAT_LENGTH.into(), collation), coercibility)
             }
         })

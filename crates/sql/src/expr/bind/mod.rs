@@ -183,7 +183,8 @@ impl<'b> Binder<'b> {
     fn system_variable(&self, text: &str) -> Result<Expr> {
         let (scope, name) = parse::system_variable(text);
         let name = name.to_ascii_lowercase();
-        let ty = super::functions::variable_type(&name, self.context.collation);
+        let known = self.context.variable_type.and_then(|type_of| type_of(&name));
+        let ty = known.unwrap_or_else(|| text_type(1024, Collation::Utf8mb4GeneralCi));
         Ok(Expr {
             kind: ExprKind::SystemVariable { scope, name: name.into() },
             ty,

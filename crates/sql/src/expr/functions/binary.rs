@@ -10,8 +10,8 @@ use rauk_types::{Collation, DataType, Value, ValueRef};
 pub const FUNCTIONS: &[Function] = &[
     Function::new("HEX", 1, 1, hex_type, hex),
     Function::new("UNHEX", 1, 1, unhex_type, |c, _| Ok(unhex(&c.bytes(0)).map_or(Value::Null, Value::Bytes))),
-    Function::new("BIN", 1, 1, digits_type, |c, x| Ok(Value::Str(format!("{:b}", convert::to_bits(c.value(0), x)?)))),
-    Function::new("OCT", 1, 1, digits_type, |c, x| Ok(Value::Str(format!("{:o}", convert::to_bits(c.value(0), x)?)))),
+    Function::new("BIN", 1, 1, digits_type, |c, _| Ok(converted(&c.text(0), 10, 2))),
+    Function::new("OCT", 1, 1, digits_type, |c, _| Ok(converted(&c.text(0), 10, 8))),
     Function::new("CONV", 3, 3, digits_type, conv),
     Function::new("ASCII", 1, 1, rules::integer, |c, _| {
         Ok(Value::Int(c.bytes(0).first().map_or(0, |b| i64::from(*b))))
@@ -78,13 +78,15 @@ fn digits_type(t: Typing<'_>) -> Result<Derived> {
     Ok(t.connection_text(65).nullable())
 }
 
-/// CONV(text, from, to): a negative base means signed.
 fn conv(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
-    let (from, to) = (c.int(1, context)?, c.int(2, context)?);
+    Ok(converted(&c.text(0), c.int(1, context)?, c.int(2, context)?))
+}
+
+/// The number at the beginning of a text from one base to another; a negative base means signed. NULL for bases that are none.
+fn converted(text: &str, from: i64, to: i64) -> Value {
     if !(2..=36).contains(&from.unsigned_abs()) || !(2..=36).contains(&to.unsigned_abs()) {
-        return Ok(Value::Null);
+        return Value::Null;
     }
-    let text = c.text(0);
     let text = text.trim_start();
     let (negative, digits) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
@@ -107,12 +109,12 @@ fn conv(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         (false, true) => value.wrapping_neg(),
         (false, false) => value,
     };
-    Ok(Value::Str(if to < 0 {
+    Value::Str(if to < 0 {
         let signed = value as i64;
         format!("{}{}", if signed < 0 { "-" } else { "" }, in_base(signed.unsigned_abs(), to.unsigned_abs()))
     } else {
         in_base(value, to.unsigned_abs())
-    }))
+    })
 }
 
 fn in_base(mut value: u64, base: u64) -> String {

@@ -2,7 +2,7 @@
 
 use super::{Call, Derived, Function, Typing, rules};
 use crate::expr::Context;
-use crate::expr::convert::{self, Result};
+use crate::expr::convert::Result;
 use crate::expr::interval::{self, Unit};
 use crate::expr::types::{Class, text_type};
 use rauk_types::datetime::{MICROS_PER_DAY, MICROS_PER_SECOND, WeekMode};
@@ -153,6 +153,14 @@ fn extract(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
             | Unit::SecondMicrosecond
     );
     let is_time = Class::of(c.argument_type(1)) == Class::Time;
+    // Days with a time of day: a text or number may be either.
+    if matches!(unit, Unit::DayHour | Unit::DayMinute | Unit::DaySecond | Unit::DayMicrosecond) {
+        return Ok(match moment(c, 1, context)? {
+            Some(Moment::Time(time)) => Value::Int(interval::extract(unit, DateTime::ZERO, time, true)),
+            Some(Moment::Date(value)) => Value::Int(interval::extract(unit, value, value.time(), false)),
+            None => Value::Null,
+        });
+    }
     if time_unit || is_time {
         let time = c.time(1, context)?;
         return Ok(time.map_or(Value::Null, |t| Value::Int(interval::extract(unit, DateTime::ZERO, t, is_time))));
@@ -360,12 +368,4 @@ fn to_period(months: i64) -> i64 {
         year => year,
     };
     year * 100 + months % 12 + 1
-}
-
-/// For FROM_UNIXTIME and the like, which need no more than a date with its time.
-pub fn local_parts(value: ValueRef<'_>, context: &mut Context) -> Result<Option<(DateTime, Time)>> {
-    Ok(match value {
-        ValueRef::Time(time) => Some((convert::today(context).at_midnight(), time)),
-        other => convert::to_datetime(other, context)?.map(|v| (v, v.time())),
-    })
 }

@@ -1,6 +1,5 @@
 //! Dates as text: DATE_FORMAT, TIME_FORMAT, STR_TO_DATE, names of days and months (English, lc_time_names has no other here).
 
-use super::calendar::local_parts;
 use super::{Call, Derived, Function, Typing};
 use crate::expr::convert::{self, Result};
 use crate::expr::{Context, ExprKind};
@@ -77,8 +76,8 @@ fn get_format(kind: &str, style: &str) -> Option<&'static str> {
 
 fn date_format(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let format_text = c.text(1);
-    let Some((date, time)) = local_parts(c.value(0), context)? else { return Ok(Value::Null) };
-    Ok(Value::Str(format(&format_text, date, time)))
+    let Some(date) = c.datetime(0, context)? else { return Ok(Value::Null) };
+    Ok(Value::Str(format(&format_text, date, date.time())))
 }
 
 fn time_format(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {

@@ -41,10 +41,6 @@ pub const FUNCTIONS: &[Function] = &[
     .impure(),
     Function::new("ROW_COUNT", 0, 0, rules::integer, |_, x| Ok(Value::Int(x.row_count))).impure(),
     Function::new("FOUND_ROWS", 0, 0, rules::unsigned, |_, x| Ok(Value::UInt(x.found_rows))).impure(),
-    Function::new("BENCHMARK", 2, 2, rules::integer, |_, _| Ok(Value::Int(0))).with_null().impure(),
-    Function::new("ICU_VERSION", 0, 0, |t| system_text(t, 10), |_, _| Ok(Value::from("73.1"))),
-    Function::new("PS_CURRENT_THREAD_ID", 0, 0, rules::unsigned, |_, x| Ok(Value::UInt(x.connection_id.into())))
-        .impure(),
 ];
 
 /// Text of the server's own, in its collation.

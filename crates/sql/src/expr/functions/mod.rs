@@ -16,7 +16,7 @@ mod string;
 
 use super::cast::string_value;
 use super::convert::{self, Result};
-use super::types::{self, Class, aggregate_collations, text_length, text_type};
+use super::types::{self, Class, aggregate_collations, result_collation, text_length, text_type};
 use super::{BindContext, Context, Expr, Val};
 use rauk_types::{Collation, DataType, Date, DateTime, Decimal, Time, Value, ValueRef};
 use rustc_hash::FxHashMap;
@@ -122,7 +122,7 @@ impl Typing<'_> {
         let end = range.end.min(self.arguments.len());
         let strings = || self.arguments[range.start.min(end)..end].iter().filter(|e| Class::of(&e.ty).is_string());
         let (collation, coercibility) =
-            aggregate_collations(strings(), &self.name.to_ascii_lowercase(), self.context.collation)?;
+            result_collation(strings(), &self.name.to_ascii_lowercase(), self.context.collation)?;
         Ok(Derived { ty: text_type(length, collation), nullable: false, coercibility })
     }
 
@@ -218,6 +218,13 @@ mod rules {
         Ok(Derived::new(DataType::BIGINT).nullable())
     }
 
+    /// An integer that comes from comparing all texts among the arguments: error 1267 when they cannot be compared.
+    pub fn compared(t: Typing<'_>) -> Result<Derived> {
+        let strings = t.arguments.iter().filter(|e| Class::of(&e.ty).is_string());
+        aggregate_collations(strings, &t.name.to_ascii_lowercase(), t.context.collation)?;
+        Ok(Derived::new(DataType::BIGINT))
+    }
+
     pub fn boolean(_: Typing<'_>) -> Result<Derived> {
         Ok(Derived::new(types::BOOLEAN))
     }
@@ -285,6 +292,12 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
 pub(crate) fn is_not_yet(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "SLEEP",
+        "BENCHMARK",
+        "ICU_VERSION",
+        "PS_CURRENT_THREAD_ID",
+        "PS_THREAD_ID",
+        "FORMAT_BYTES",
+        "FORMAT_PICO_TIME",
         "GET_LOCK",
         "RELEASE_LOCK",
         "RELEASE_ALL_LOCKS",
@@ -343,48 +356,4 @@ pub(crate) fn is_not_yet(name: &str) -> bool {
         "CURRENT_ROLE",
     ];
     NAMES.contains(&name) || name.starts_with("JSON_") || name.starts_with("ST_") || name.starts_with("MBR")
-}
-
-/// The type of `@@name`: text, but for variables that every client compares with numbers.
-pub(crate) fn variable_type(name: &str, connection: Collation) -> DataType {
-    const TEXT: &[&str] = &[
-        "version",
-        "version_comment",
-        "version_compile_os",
-        "version_compile_machine",
-        "sql_mode",
-        "transaction_isolation",
-        "tx_isolation",
-        "time_zone",
-        "system_time_zone",
-        "license",
-        "init_connect",
-        "hostname",
-        "datadir",
-        "basedir",
-        "socket",
-        "default_storage_engine",
-        "storage_engine",
-        "binlog_format",
-        "log_bin_basename",
-        "secure_file_priv",
-        "tls_version",
-        "plugin_dir",
-        "tmpdir",
-        "default_authentication_plugin",
-        "authentication_policy",
-        "server_uuid",
-        "lc_messages",
-        "lc_time_names",
-        "ssl_cipher",
-    ];
-    let text = TEXT.contains(&name)
-        || name.starts_with("character_set")
-        || name.starts_with("collation")
-        || name.contains("_dir")
-        || name.contains("_path")
-        || name.contains("_file")
-        || name.starts_with("ssl_")
-        || name.starts_with("rauk_durability");
-    if text { text_type(1024, connection) } else { DataType::BIGINT }
 }

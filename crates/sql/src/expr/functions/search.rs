@@ -11,17 +11,17 @@ use rauk_types::{Collation, Value};
 use std::cmp::Ordering;
 
 pub const FUNCTIONS: &[Function] = &[
-    Function::new("INSTR", 2, 2, rules::integer, |c, _| {
+    Function::new("INSTR", 2, 2, rules::compared, |c, _| {
         let binary = binary(c, 0, 1);
         Ok(Value::Int(locate(&c.bytes(0), &c.bytes(1), 0, collation(c, 0, 1), binary)))
     }),
-    Function::new("LOCATE", 2, 3, rules::integer, locate_from),
+    Function::new("LOCATE", 2, 3, rules::compared, locate_from),
     Function::new("REPLACE", 3, 3, replace_type, replace),
     Function::new("SUBSTRING_INDEX", 3, 3, substring_index_type, substring_index),
-    Function::new("FIELD", 2, u8::MAX, rules::integer, field).with_null(),
+    Function::new("FIELD", 2, u8::MAX, rules::compared, field).with_null(),
     Function::new("ELT", 2, u8::MAX, elt_type, elt).with_null(),
-    Function::new("FIND_IN_SET", 2, 2, rules::integer, find_in_set),
-    Function::new("STRCMP", 2, 2, rules::integer, |c, _| {
+    Function::new("FIND_IN_SET", 2, 2, rules::compared, find_in_set),
+    Function::new("STRCMP", 2, 2, rules::compared, |c, _| {
         let order = collation(c, 0, 1).compare(&c.bytes(0), &c.bytes(1));
         Ok(Value::Int(order as i64))
     }),

@@ -1,6 +1,6 @@
 //! What a system variable is.
 
-use rauk_types::Value;
+use rauk_types::{Collation, DataType, Value};
 
 /// Where a variable has values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,17 @@ pub struct Variable {
     pub kind: Kind,
     /// As text; empty is NULL where the kind allows NULL.
     pub default: &'static str,
+}
+
+/// The type that `@@name` has in expressions; `None`: there is no such variable.
+pub fn type_by_name(name: &str) -> Option<DataType> {
+    let (variable, _) = super::store::find(name).ok()?;
+    Some(match variable.kind {
+        Kind::Bool => DataType::BIGINT,
+        Kind::Unsigned { .. } => DataType::BIGINT_UNSIGNED,
+        Kind::Double { .. } => DataType::DOUBLE,
+        _ => DataType::varchar(1024, Collation::Utf8mb4GeneralCi),
+    })
 }
 
 impl Variable {
