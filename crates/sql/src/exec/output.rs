@@ -37,6 +37,8 @@ pub(crate) struct Output<'a> {
     arrived: u64,
     delivered: u64,
     key: Vec<u8>,
+    /// DISTINCT and ORDER BY have the same keys, so that one encoding serves both.
+    distinct_is_order: bool,
     done: bool,
 }
 
@@ -73,6 +75,8 @@ impl<'a> Output<'a> {
             arrived: 0,
             delivered: 0,
             key: Vec::new(),
+            distinct_is_order: plan.order.len() == plan.items.len()
+                && plan.order.iter().zip(&plan.items).all(|(key, item)| !key.descending && key.expr == *item),
         })
     }
 
@@ -136,11 +140,13 @@ impl<'a> Output<'a> {
         }
         if let Some(sorter) = &mut self.sorter {
             self.arrived += 1;
-            self.key.clear();
-            for key in &plan.order {
-                with_value(&key.expr, row, context, |value| {
-                    append_key(value, &key.expr.ty, key.descending, &mut self.key);
-                })?;
+            if self.distinct.is_none() || !self.distinct_is_order {
+                self.key.clear();
+                for key in &plan.order {
+                    with_value(&key.expr, row, context, |value| {
+                        append_key(value, &key.expr.ty, key.descending, &mut self.key);
+                    })?;
+                }
             }
             if sorter.wants(&self.key) {
                 let values = project(plan, row, context)?;
