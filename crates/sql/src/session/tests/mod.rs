@@ -1,6 +1,7 @@
 //! Statements through a session, against what MySQL answers.
 
 mod clients;
+mod cost;
 mod definitions;
 mod dml;
 mod plans;
