@@ -53,6 +53,8 @@ pub struct Running {
 
 pub fn start(settings: &Settings) -> Result<Running, String> {
     let cores = std::thread::available_parallelism().map_or(2, |n| n.get());
+    // Crash tests say by `RAUK_FAULT` where this process is to end or fail.
+    rauk_log::fault::set_from_environment()?;
     // Ports first: they cost nothing and are the most frequent mistake.
     let mysql = bind(settings, settings.mysql_port, "mysql-port")?;
     let http = bind(settings, settings.http_port, "http-port")?;
