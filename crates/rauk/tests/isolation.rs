@@ -78,10 +78,11 @@ fn play(server: &Rauk, database: &str, script: &str) -> Result<(), String> {
         }
         let mut wanted = Vec::new();
         while let Some((_, line)) = lines.next_if(|(_, l)| {
-            !l.starts_with("level ")
-                && !l.starts_with("setup ")
-                && l.get(1..3) != Some("> ")
-                && !(l.len() == 2 && l.ends_with('<'))
+            let is_step = l.starts_with("level ")
+                || l.starts_with("setup ")
+                || l.get(1..3) == Some("> ")
+                || (l.len() == 2 && l.ends_with('<'));
+            !is_step
         }) {
             wanted.push(line.trim().to_string());
         }

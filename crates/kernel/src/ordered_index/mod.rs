@@ -54,6 +54,9 @@ pub struct OrderedIndex {
     bytes: u64,
 }
 
+/// Whether an entry (key and row id) lies before the place to begin at; `None`: begin at the edge.
+type Before<'a> = Option<&'a dyn Fn(&[u8]) -> bool>;
+
 /// Upper part of a node that split: the separator entry and the new node.
 type Split = Option<(Vec<u8>, u32)>;
 
@@ -208,7 +211,7 @@ impl OrderedIndex {
     fn up(
         &self,
         number: u32,
-        before: Option<&dyn Fn(&[u8]) -> bool>,
+        before: Before<'_>,
         visit: &mut dyn FnMut(&[u8], RowId) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let node = &self.nodes[number as usize];
@@ -229,7 +232,7 @@ impl OrderedIndex {
     fn down(
         &self,
         number: u32,
-        before: Option<&dyn Fn(&[u8]) -> bool>,
+        before: Before<'_>,
         visit: &mut dyn FnMut(&[u8], RowId) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let node = &self.nodes[number as usize];
