@@ -181,7 +181,7 @@ fn command(data: &Path) -> std::process::Command {
 
 #[test]
 fn killed_at_random_times() {
-    let crashes: u64 = std::env::var("RAUK_TEST_CRASHES").ok().and_then(|n| n.parse().ok()).unwrap_or(120);
+    let crashes: u64 = std::env::var("RAUK_TEST_CRASHES").ok().and_then(|n| n.parse().ok()).unwrap_or(140);
     let data = tempfile::tempdir().expect("a temporary directory");
     let world = world();
     let mut rng = StdRng::seed_from_u64(2);
