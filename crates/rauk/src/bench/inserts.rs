@@ -6,6 +6,11 @@ use hdrhistogram::Histogram;
 use mysql::prelude::Queryable;
 use std::time::Instant;
 
+/// Microseconds, up to a minute.
+fn latencies() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 60_000_000, 2).expect("the bounds are in order")
+}
+
 pub fn run(server: &Server, key: bool, connections: u64, count: u64) -> Result<Sample, String> {
     let shown = |e: mysql::Error| e.to_string();
     let mut connection = server.connect()?;
@@ -28,7 +33,7 @@ pub fn run(server: &Server, key: bool, connections: u64, count: u64) -> Result<S
             .enumerate()
             .map(|(i, client)| {
                 scope.spawn(move || -> Result<Histogram<u64>, String> {
-                    let mut histogram = Histogram::new(2).expect("2 digits are allowed");
+                    let mut histogram = latencies();
                     for number in (i as u64..count).step_by(connections as usize) {
                         let started = Instant::now();
                         client.query_drop(format!("INSERT INTO singles.numbers VALUES ({number})")).map_err(shown)?;
@@ -45,7 +50,7 @@ pub fn run(server: &Server, key: bool, connections: u64, count: u64) -> Result<S
     if stored != Some(count) {
         return Err(format!("{count} rows were acknowledged and {stored:?} are there"));
     }
-    let mut all = Histogram::<u64>::new(2).expect("2 digits are allowed");
+    let mut all = latencies();
     for histogram in histograms {
         all.add(histogram).map_err(|e| e.to_string())?;
     }
