@@ -242,6 +242,8 @@ fn engine_options(settings: &Settings, mysql: &TcpListener) -> Result<EngineOpti
             ("hostname", Value::Str(hostname)),
             ("socket", Value::Str(settings.socket.as_ref().map_or(String::new(), |s| s.display().to_string()))),
             ("rauk_durability", Value::Str(durability.into())),
+            ("rauk_history_limit", Value::UInt(settings.history_limit)),
+            ("rauk_checkpoint_redo_bytes", Value::UInt(settings.checkpoint_redo)),
             ("max_connections", Value::UInt(settings.max_connections.into())),
         ],
         ..EngineOptions::default()

@@ -1,7 +1,7 @@
 //! SQL: from text to typed plans to rows.
 //!
 //! ```text
-//! parse     text → Statement (sqlparser in a wrapper with a MySQL dialect of our own); normal form and digest for the plan cache
+//! parse     text → Statement (sqlparser's syntax tree, lexed and parsed as MySQL does); normal form for the plan cache
 //! expr      typed expressions: types, coercions, collations, functions, evaluation. One meaning for each, wherever it runs
 //! plan      Statement → bound, typed plan: names resolved, access paths chosen, partitions pruned
 //! exec      the row executor: key lookups, index ranges, small joins, grouping, sorting; INSERT, UPDATE, DELETE

@@ -381,6 +381,23 @@ impl Expr {
         constant
     }
 
+    /// Gives the same value in every statement of every session: no column, parameter, variable, clock or session state. Only such a
+    /// value may be kept in a definition.
+    pub fn is_immutable(&self) -> bool {
+        let own = match &self.kind {
+            ExprKind::Column { .. }
+            | ExprKind::AssignVariable { .. }
+            | ExprKind::UserVariable(_)
+            | ExprKind::SystemVariable { .. }
+            | ExprKind::Parameter(_) => false,
+            ExprKind::Function { function, .. } => function.pure,
+            _ => true,
+        };
+        let mut immutable = own;
+        self.for_each_child(&mut |child| immutable = immutable && child.is_immutable());
+        immutable
+    }
+
     /// Calls `visit` on every column that the expression reads.
     pub fn for_each_column(&self, visit: &mut dyn FnMut(usize, usize)) {
         if let ExprKind::Column { table, column } = self.kind {

@@ -94,9 +94,10 @@ pub fn collation(name: &str) -> Result<&'static CollationInfo, MysqlError> {
         }
         _ => name,
     };
-    COLLATIONS
-        .iter()
-        .find(|c| c.name.eq_ignore_ascii_case(wanted))
+    let found = |name: &str| COLLATIONS.iter().find(|c| c.name.eq_ignore_ascii_case(name));
+    // Another collation of MySQL's (`utf8mb4_unicode_520_ci`, `utf8mb4_swedish_ci`): the nearest that Rauk has stands for it.
+    found(wanted)
+        .or_else(|| found(Collation::from_name(wanted)?.name()))
         .ok_or_else(|| MysqlError::new(codes::UNKNOWN_COLLATION, format!("Unknown collation: '{name}'")))
 }
 

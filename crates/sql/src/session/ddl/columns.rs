@@ -223,7 +223,8 @@ pub fn default_value(
         codes::BAD_FIELD => invalid_default(&column.name),
         _ => e,
     })?;
-    if !bound.is_constant() {
+    // CURDATE() and the like would be frozen at their value of now.
+    if !bound.is_immutable() {
         return Err(errors::not_supported("DEFAULT with an expression that changes"));
     }
     let evaluated = bound.eval(&NoNames, context).map_err(|_| invalid_default(&column.name))?;
