@@ -16,6 +16,7 @@
 //! | [`runtime`] | time, timers, threads |
 //! | [`status`] | what the operator sees |
 
+pub mod bulk;
 mod checkpoint;
 mod commit;
 pub mod database;
@@ -23,6 +24,7 @@ mod ddl;
 pub mod error;
 pub mod executor;
 mod locks;
+pub mod native;
 mod node;
 mod recovery;
 pub mod runtime;

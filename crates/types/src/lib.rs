@@ -5,6 +5,7 @@
 //! a disk or a wire (rows, keys, hashes) are frozen: changing one needs a
 //! format version.
 
+pub mod check;
 pub mod collation;
 pub mod data_type;
 pub mod datetime;

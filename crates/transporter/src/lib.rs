@@ -1,0 +1,29 @@
+//! Sockets: links between programs and nodes, receive threads with poll sets, adaptive send, back-pressure, handshake, TLS.
+//!
+//! A [`Transporter`] has receive threads, each with a poll set of its own, and one send thread. A [`Link`] is one connection whose handshake went well.
+//! Whoever reads a frame handles it ([`Handler::on_frame`]); whoever wants to send hands a finished frame to [`Link::send`], which sends at once, or leaves it to whoever
+//! is sending, or lets it wait a little for company, by the rules of [`adaptive`]. What must wait in a handler becomes a task of the receive
+//! thread ([`Link::spawn`]).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`adaptive`] | when a frame may wait for others: pure, time passed in |
+//! | [`link`] | one connection: send state, tasks, back-pressure, end |
+//! | `receive` | poll sets, receive threads, waiters that receive for themselves |
+//! | `send` | who sends, the send thread |
+//! | [`security`] | TLS, shared secrets |
+//! | `handshake` | the handshake's state machine: pure, nonces passed in |
+//! | [`statistics`] | counters for the operator |
+
+pub mod adaptive;
+pub mod error;
+pub mod link;
+pub mod security;
+pub mod statistics;
+pub mod transporter;
+
+pub use error::{CloseReason, TransportError};
+pub use link::{Link, Urgency};
+pub use security::{Secret, Security};
+pub use statistics::{LinkStatistics, Statistics};
+pub use transporter::{Handler, Identity, Options, Transporter};

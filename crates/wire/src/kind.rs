@@ -1,0 +1,83 @@
+//! Every signal has a number of its own; numbers are never given twice.
+
+/// What a frame's payload is. Requests are answered by the kind named, or by [`Kind::Failed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u16)]
+pub enum Kind {
+    // Handshake, in this order; see [`crate::hello`].
+    Hello = 1,
+    Challenge = 2,
+    Proof = 3,
+    Welcome = 4,
+    Refused = 5,
+    /// Answered by `Pong` with the same payload.
+    Ping = 6,
+    Pong = 7,
+    /// The sender will close; payload is a [`crate::Failure`]. Requests without an answer have an unknown outcome.
+    Goodbye = 8,
+
+    /// → `Definition`
+    OpenTable = 16,
+    Definition = 17,
+    /// → `Definition`
+    CreateTable = 18,
+    /// → `Done`
+    DropTable = 19,
+    /// → `Done`
+    CreateDatabase = 20,
+    Done = 21,
+
+    /// → `BatchAnswer`
+    Batch = 32,
+    BatchAnswer = 33,
+    /// → `ScanPage`
+    Scan = 34,
+    /// → `ScanPage`
+    ScanNext = 35,
+    /// → `Done`
+    ScanClose = 36,
+    ScanPage = 37,
+    /// Rolls the transaction of the header back. → `Done`
+    Rollback = 40,
+    /// Interrupts the request whose number is the payload (u64). Not answered itself.
+    Cancel = 41,
+
+    /// A request failed as a whole; payload is a [`crate::Failure`].
+    Failed = 63,
+}
+
+impl Kind {
+    pub const ALL: &[Kind] = &[
+        Kind::Hello,
+        Kind::Challenge,
+        Kind::Proof,
+        Kind::Welcome,
+        Kind::Refused,
+        Kind::Ping,
+        Kind::Pong,
+        Kind::Goodbye,
+        Kind::OpenTable,
+        Kind::Definition,
+        Kind::CreateTable,
+        Kind::DropTable,
+        Kind::CreateDatabase,
+        Kind::Done,
+        Kind::Batch,
+        Kind::BatchAnswer,
+        Kind::Scan,
+        Kind::ScanNext,
+        Kind::ScanClose,
+        Kind::ScanPage,
+        Kind::Rollback,
+        Kind::Cancel,
+        Kind::Failed,
+    ];
+
+    pub fn from_number(number: u16) -> Option<Kind> {
+        Kind::ALL.iter().copied().find(|kind| *kind as u16 == number)
+    }
+
+    pub fn is_handshake(self) -> bool {
+        (self as u16) < Kind::Ping as u16
+    }
+}

@@ -1,0 +1,45 @@
+//! Frames and signals of the native protocol: what travels between programs and data nodes, and between nodes.
+//!
+//! Nothing here does I/O. A *frame* is a fixed little-endian header ([`frame::Header`]) and a payload; a *signal* is what a payload means
+//! ([`Kind`]). Whoever reads never trusts a length: every reader returns [`WireError`] on bytes that do not fit, and allocates no more than
+//! what has arrived. Layouts are frozen by golden bytes (`tests/golden`); a change needs a new protocol version.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`frame`] | header, checksum, bounds |
+//! | [`hello`] | handshake: versions, who is who, challenge and proof |
+//! | [`value`] | one value; lists of values |
+//! | [`filter`] | conditions on a row, evaluated where the rows are |
+//! | [`batch`] | many operations in one request, and their answer |
+//! | [`scan`] | scans in pages |
+//! | [`definition`] | table definitions: open, create, drop |
+//! | [`failure`] | errors on the wire |
+//!
+//! Times: a deadline is relative (microseconds left), so that no two clocks are compared. Timestamps are commit times.
+
+pub mod batch;
+pub mod definition;
+pub mod failure;
+pub mod filter;
+pub mod frame;
+pub mod hello;
+pub mod kind;
+pub mod read;
+pub mod scan;
+pub mod value;
+
+pub use batch::{
+    Answer, AnswerBuilder, AnswerReader, Batch, BatchBuilder, BatchOptions, LockWish, OpKind, Operation, Outcome,
+    Shape, Wanted,
+};
+pub use failure::{Failure, WireError};
+pub use filter::{CompareOp, Filter};
+pub use frame::{Frame, Header};
+pub use kind::Kind;
+
+/// The protocol that this program speaks; it accepts the one before as well.
+pub const PROTOCOL: u16 = 1;
+/// Longest payload of a frame, in bytes; a peer that announces more is cut off.
+pub const MAX_PAYLOAD: usize = 64 << 20;
+/// Most operations of one batch.
+pub const MAX_OPERATIONS: usize = u16::MAX as usize;
