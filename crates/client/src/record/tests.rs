@@ -1,5 +1,4 @@
 use super::*;
-use crate as rauk_client;
 use rauk_types::{Column, ColumnId, IndexKind, IndexPart, IndexSchema, TableId, Value};
 
 #[derive(rauk_derive::Record, Clone, Debug, PartialEq)]
