@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ pub(super) struct Call<'r> {
     pub session: &'r Session,
     pub request: &'r Request,
     pub interrupt: Arc<Interrupt>,
+    /// Its deadline has passed: that is why it is interrupted.
+    expired: &'r AtomicBool,
     /// The newest commit time that the answer tells of.
     pub observed: Timestamp,
 }
@@ -65,8 +67,14 @@ impl Session {
             Ok(running) => running,
             Err(failure) => return self.reply(Err(failure), Timestamp::ZERO, frame, start),
         };
-        let mut call = Call { session: self, request: &request, interrupt: interrupt.clone(), observed: Timestamp::ZERO };
-        let mut expired = false;
+        let expired = AtomicBool::new(false);
+        let mut call = Call {
+            session: self,
+            request: &request,
+            interrupt: interrupt.clone(),
+            expired: &expired,
+            observed: Timestamp::ZERO,
+        };
         let result = {
             let mut work = pin!(call.run(&mut frame));
             let mut timer = None;
@@ -74,24 +82,20 @@ impl Session {
                 if let Poll::Ready(result) = work.as_mut().poll(cx) {
                     return Poll::Ready(result);
                 }
-                let Some(deadline) = request.deadline.filter(|_| !expired) else { return Poll::Pending };
+                let Some(deadline) = request.deadline.filter(|_| !expired.load(Ordering::Relaxed)) else {
+                    return Poll::Pending;
+                };
                 let timer = timer.get_or_insert_with(|| self.service.database.node.runtime.sleep(deadline));
                 match timer.as_mut().poll(cx) {
                     Poll::Pending => Poll::Pending,
                     Poll::Ready(()) => {
-                        expired = true;
+                        expired.store(true, Ordering::Relaxed);
                         interrupt.kill();
                         work.as_mut().poll(cx)
                     }
                 }
             })
             .await
-        };
-        let result = match result {
-            Err(failure) if expired && failure.code == codes::QUERY_INTERRUPTED => {
-                Err(Failure { ended: failure.ended, ..failure::timed_out() })
-            }
-            result => result,
         };
         // No answer shows what a crash could take back, errors included.
         let observed = call.observed;
@@ -209,6 +213,14 @@ impl Session {
 
     pub(super) fn transaction(&self, number: u64) -> Option<Arc<Slot>> {
         self.state.lock().transactions.get(&number).cloned()
+    }
+
+    /// Rolls a transaction back whose first request was refused.
+    pub(super) fn abandon(&self, number: u64) {
+        let slot = self.state.lock().transactions.remove(&number);
+        if let Some(slot) = slot {
+            drop(slot.take());
+        }
     }
 
     /// Forgets a transaction, and ends the scans that read beside it.
@@ -375,10 +387,18 @@ impl<'r> Call<'r> {
 
     /// Takes a transaction out of its slot when it is this request's turn. The place in the queue was taken before anything was awaited.
     pub async fn take(&self, turn: Turn) -> Result<Taken<'r>, Failure> {
-        turn.come(&self.interrupt).await.map_err(failure::of_node)?;
+        turn.come(&self.interrupt).await.map_err(|e| self.failure(e))?;
         let Some(mut held) = turn.slot().take() else { return Err(failure::not_open(turn.slot().transaction)) };
         held.txn.set_interrupt(self.interrupt.clone());
         Ok(Taken { session: self.session, turn, held: Some(held) })
+    }
+
+    /// An error as this request answers it.
+    pub fn failure(&self, error: NodeError) -> Failure {
+        match error {
+            NodeError::Interrupted if self.expired.load(Ordering::Relaxed) => failure::timed_out(),
+            error => failure::of_node(error),
+        }
     }
 
     pub fn saw(&mut self, time: Timestamp) {

@@ -88,6 +88,11 @@ impl ScanCursor {
         ScanCursor { table, spec, state: State::New }
     }
 
+    /// The lock that was asked for.
+    pub fn lock(&self) -> Lock {
+        self.spec.lock
+    }
+
     /// Fills `batch` with the next rows for which `filter` holds, at most `rows`; an empty batch is the end. `filter` runs while
     /// a partition is held and sees each row once; a row that does not match keeps no lock taken by this scan.
     pub async fn next_batch(
