@@ -52,21 +52,38 @@ pub enum Verb {
 /// A row and the version of its layout.
 pub type Found<'a> = Option<(u16, RowView<'a>)>;
 
+/// How far a call that does not wait has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The newest commit time that was seen or made: it must be durable before an answer shows anything of it.
+    pub time: Timestamp,
+    /// Nothing is left to do; else a partition is busy, or a commit under way must be waited for.
+    pub finished: bool,
+}
+
+/// Keys that `write_many` has not written although it was asked to.
+#[derive(Debug, Default)]
+pub struct Unwritten {
+    /// Not looked at: each needs a transaction of its own.
+    pub left: Vec<usize>,
+    /// `change` was called and wanted a write which failed: no memory (1114), no room for the log. The row is as it was.
+    pub failed: Vec<(usize, NodeError)>,
+}
+
 impl Database {
-    /// Reads rows by primary key. `visit` is called once for each key, in the order of partitions, while the partition is held: it copies what it needs. Gives the newest
-    /// commit time seen, which must be durable before the answer is given (`wait_durable`).
-    /// `None`: a partition is busy, or a commit under way must be waited for; keys that `visit` was called for stay read, so the caller passes in `done` what was.
+    /// Reads rows by primary key: those that `done` does not mark, which are marked then. `visit` is called once for each key, partition by partition, while the partition is
+    /// held: it copies what it needs. The answer may be given when [`Progress::time`] is durable. Errors come before the first visit.
     pub fn try_read_many(
         &self,
         _table: &TableHandle,
         _keys: &Keys,
         _done: &mut [bool],
         _visit: &mut (dyn FnMut(usize, Found<'_>) + Send),
-    ) -> Result<Option<Timestamp>, NodeError> {
+    ) -> Result<Progress, NodeError> {
         todo!()
     }
 
-    /// The same, waiting where it must.
+    /// The same, waiting where it must. Gives the time that must be durable, of the keys that this call has read.
     pub async fn read_many(
         &self,
         _table: &TableHandle,
@@ -77,14 +94,28 @@ impl Database {
         todo!()
     }
 
-    /// Writes rows by primary key, each an own transaction. `change` gets the newest committed row and encodes the new one into the (empty) buffer. It is called once for each key, while
-    /// the partition is held; keys in `left` afterwards were not looked at and need a transaction each. Gives the commit time that must be durable before
-    /// the answer.
+    /// Writes rows by primary key, each an own transaction: those that `done` does not mark, which are marked then. `change` gets the newest committed row and, to put a row,
+    /// encodes the new one into the (empty) buffer; it is called at most once for each key, while the partition is held. A key that is met twice is written twice, in
+    /// the order of `keys`. Keys that need a transaction, and keys whose write failed, are added to `unwritten` (and are done). The time is that of the newest
+    /// commit made or seen. Errors come before the first change, or when the node has lost its log.
+    pub fn try_write_many(
+        &self,
+        _table: &TableHandle,
+        _keys: &Keys,
+        _done: &mut [bool],
+        _unwritten: &mut Unwritten,
+        _change: &mut (dyn FnMut(usize, Found<'_>, &mut Vec<u8>) -> Verb + Send),
+    ) -> Result<Progress, NodeError> {
+        todo!()
+    }
+
+    /// The same, waiting for partitions that are busy. Does not wait for the disk.
     pub async fn write_many(
         &self,
         _table: &TableHandle,
         _keys: &Keys,
-        _left: &mut Vec<usize>,
+        _done: &mut [bool],
+        _unwritten: &mut Unwritten,
         _change: &mut (dyn FnMut(usize, Found<'_>, &mut Vec<u8>) -> Verb + Send),
     ) -> Result<Timestamp, NodeError> {
         todo!()
@@ -96,7 +127,7 @@ impl Database {
     }
 
     /// Whether that would not wait.
-    pub fn is_durable(&self, _time: Timestamp) -> bool {
-        todo!()
+    pub fn is_durable(&self, time: Timestamp) -> bool {
+        self.node.is_durable(time)
     }
 }
