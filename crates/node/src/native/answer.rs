@@ -38,14 +38,13 @@ impl Effect {
 
 pub struct Answer {
     builder: AnswerBuilder,
-    /// Length at which no more rows are taken.
+    /// Bytes at which no more rows are taken.
     limit: usize,
 }
 
 impl Answer {
     pub fn new(frame: Vec<u8>, operations: usize) -> Answer {
-        let start = frame.len();
-        Answer { builder: AnswerBuilder::new(frame), limit: start + MAX_PAYLOAD - 1024 - OUTCOME * operations }
+        Answer { builder: AnswerBuilder::new(frame), limit: MAX_PAYLOAD - 1024 - OUTCOME * operations }
     }
 
     /// Where it stands, for [`Answer::undo`].
@@ -118,14 +117,15 @@ impl Answer {
         self.builder.not_executed(operation);
     }
 
+    /// Gives the buffer back, with something in it that is no answer.
+    pub fn give_up(self) -> Vec<u8> {
+        self.builder.finish(false, false)
+    }
+
     pub fn finish(self, committed: bool, ended: bool) -> Vec<u8> {
         self.builder.finish(committed, ended)
     }
 
-    /// Gives the buffer back; what was put into it is in it still.
-    pub fn give_up(self) -> Vec<u8> {
-        self.builder.finish(false, false)
-    }
 }
 
 /// A bound on the bytes that these columns take in an answer.

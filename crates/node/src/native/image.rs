@@ -267,7 +267,7 @@ pub fn encode_key(def: &rauk_types::KeyDef, row: &[ValueRef<'_>], out: &mut Vec<
 }
 
 pub fn owned(row: &[ValueRef<'_>]) -> Vec<Value> {
-    row.iter().map(|value| value.to_owned()).collect()
+    row.iter().map(|&value| Value::from(value)).collect()
 }
 
 /// The values of a stored row.

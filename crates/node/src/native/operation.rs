@@ -132,7 +132,7 @@ pub fn key_def<'p>(prepared: &'p Prepared<'_>) -> Option<&'p KeyDef> {
 /// A key has all parts of its index and nothing behind them: others are nobody's.
 pub fn check_key(prepared: &Prepared<'_>, key: &[u8]) -> Result<(), Failure> {
     match key_def(prepared) {
-        Some(def) if key.len() <= MAX_KEY && def.is_whole(key) => Ok(()),
+        Some(def) if is_key_of(def, key) => Ok(()),
         Some(_) => {
             let schema = prepared.schema();
             let name = schema.index(prepared.shape.index).map_or("PRIMARY", |i| i.name.as_str());
@@ -141,6 +141,12 @@ pub fn check_key(prepared: &Prepared<'_>, key: &[u8]) -> Result<(), Failure> {
         }
         None => Err(failure::stale()),
     }
+}
+
+/// Whether these bytes are a whole key of this definition.
+#[inline]
+pub fn is_key_of(def: &KeyDef, key: &[u8]) -> bool {
+    key.len() <= MAX_KEY && def.is_whole(key)
 }
 
 /// The number that a `RollbackTo` names.

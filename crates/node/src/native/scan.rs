@@ -293,7 +293,7 @@ async fn page(
     txn: &mut Transaction,
     frame: &mut Vec<u8>,
 ) -> Result<(PageBuilder, bool), PageError> {
-    let limit = frame.len() + MAX_PAYLOAD - 1024;
+    let limit = MAX_PAYLOAD - 1024;
     let rows = open.page.rows.min(usize::try_from(open.left).unwrap_or(usize::MAX));
     let mut batch = ScanBatch::default();
     let mut full = false;

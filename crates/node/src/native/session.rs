@@ -25,6 +25,8 @@ use std::time::Duration;
 pub struct Session {
     pub(super) service: Arc<Service>,
     pub(super) tables: Tables,
+    /// The same as in `state`, for those who only look.
+    closed: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -55,7 +57,7 @@ pub(super) type Answered = Result<(Kind, Vec<u8>), Failure>;
 
 impl Session {
     pub(super) fn new(service: Arc<Service>) -> Arc<Session> {
-        Arc::new(Session { service, tables: Tables::default(), state: Mutex::default() })
+        Arc::new(Session { service, tables: Tables::default(), closed: AtomicBool::new(false), state: Mutex::default() })
     }
 
     /// Executes a request; the answer's payload is appended to `frame`. Every error becomes a reply. Dropping the future before its end interrupts it; a commit
@@ -126,7 +128,9 @@ impl Session {
         let (slots, running) = {
             let mut state = self.state.lock();
             state.closed = true;
-            let slots: Vec<Arc<Slot>> = state.transactions.drain().chain(state.scans.drain()).map(|(_, s)| s).collect();
+            self.closed.store(true, Ordering::SeqCst);
+            let mut slots: Vec<Arc<Slot>> = state.transactions.drain().map(|(_, slot)| slot).collect();
+            slots.extend(state.scans.drain().map(|(_, slot)| slot));
             (slots, std::mem::take(&mut state.running))
         };
         running.values().for_each(|interrupt| interrupt.kill());
@@ -140,7 +144,7 @@ impl Session {
     }
 
     pub fn is_closed(&self) -> bool {
-        self.state.lock().closed
+        self.closed.load(Ordering::SeqCst)
     }
 
     pub(super) fn reply(&self, result: Answered, observed: Timestamp, mut frame: Vec<u8>, start: usize) -> Reply {
