@@ -31,8 +31,9 @@ static FIELDS: OnceLock<(usize, Vec<FieldInfo>)> = OnceLock::new();
 /// Sets the length of the records, once a process.
 fn set_size(size: usize) {
     let payload = DataType { length: size as u32, ..DataType::new(TypeKind::VarBinary) };
-    let field = |column, ty, key| FieldInfo {
+    let field = |column, rust, ty, key| FieldInfo {
         column,
+        rust,
         ty,
         nullable: false,
         key,
@@ -40,7 +41,7 @@ fn set_size(size: usize) {
         index: false,
         auto_increment: false,
     };
-    let fields = vec![field("id", DataType::BIGINT_UNSIGNED, true), field("payload", payload, false)];
+    let fields = vec![field("id", "u64", DataType::BIGINT_UNSIGNED, true), field("payload", "Vec<u8>", payload, false)];
     let set = FIELDS.get_or_init(|| (size, fields));
     assert_eq!(set.0, size, "one run has one size of records");
 }
