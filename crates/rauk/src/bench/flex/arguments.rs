@@ -63,7 +63,7 @@ pub struct Options {
     pub against: Vec<Peer>,
     pub redis_mget: bool,
     pub redis_benchmark: bool,
-    pub memcached_meta: bool,
+    pub memcached_get: bool,
     pub csv: Option<PathBuf>,
     pub json: Option<PathBuf>,
     pub plot: Option<PathBuf>,
@@ -155,9 +155,12 @@ pub fn command() -> Command {
         )
         .arg(number("connections", "Sockets of the client, shared by its threads", 1..=128, "1"))
         .arg(list(text("against", "LIST", "redis, memcached; force, relaxed, fsync: Rauk in another way"), peer))
-        .arg(flag("redis-mget", "Redis reads by MGET"))
+        .arg(flag("redis-mget", "Redis reads by MGET too; the better counts"))
         .arg(flag("no-redis-benchmark", "Redis without its own benchmark as a second client"))
-        .arg(flag("memcached-meta", "memcached reads by a meta command each"))
+        .arg(flag(
+            "memcached-get",
+            "memcached reads by get with many keys too, besides meta commands; the better counts",
+        ))
         .arg(text("csv", "FILE", "Write the figures as CSV").value_parser(value_parser!(PathBuf)))
         .arg(text("json", "FILE", "Write the figures as JSON").value_parser(value_parser!(PathBuf)))
         .arg(text("plot", "FILE", "Draw them as SVG").value_parser(value_parser!(PathBuf)))
@@ -202,7 +205,7 @@ pub fn options(arguments: &ArgMatches) -> Result<Options, String> {
         against,
         redis_mget: arguments.get_flag("redis-mget"),
         redis_benchmark: !arguments.get_flag("no-redis-benchmark"),
-        memcached_meta: arguments.get_flag("memcached-meta"),
+        memcached_get: arguments.get_flag("memcached-get"),
         csv: path("csv"),
         json: path("json"),
         plot: path("plot"),

@@ -164,11 +164,10 @@ impl Sample {
 /// How long to run, and what to say of it.
 pub struct Run<'r> {
     pub threads: usize,
-    /// `None`: until the sources are empty.
+    /// Warm-up and measured time, or less when the sources are empty before. `None`: until they are.
     pub time: Option<(Duration, Duration)>,
-    /// Ends earlier when the sources are empty.
     pub title: String,
-    /// Operations in all, where that is known.
+    /// Operations in all, where that is known: of work that is done once.
     pub total: Option<u64>,
     pub server: Option<u32>,
     /// The server is this process.
@@ -283,7 +282,11 @@ fn conduct(
             }
             bar.set_message(format!("{:.2} M operations", done as f64 / 1e6));
             // Short for work that ends by itself, whose end is the end of the measured time.
-            let pause = if run.time.is_none() { Duration::from_millis(2) } else { Duration::from_millis(50) };
+            let pause = if run.total.is_some() || run.time.is_none() {
+                Duration::from_millis(2)
+            } else {
+                Duration::from_millis(50)
+            };
             std::thread::sleep(left.min(pause));
         }
     };

@@ -36,6 +36,7 @@ use pipeline::Protocol;
 use rauk_client::{Client, Rauk, blocking};
 use report::{Line, Report};
 use std::path::Path;
+use std::time::Duration;
 use workload::{Op, Source, Work, Workload};
 
 /// One that is measured.
@@ -46,6 +47,8 @@ struct Target {
     server: Option<u32>,
     /// Whose data it uses: two ways to one server are one family, the better of which counts.
     family: &'static str,
+    /// It works on the data of one before it in the list.
+    shares: bool,
 }
 
 enum Access {
@@ -67,10 +70,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     let root = temporary_directory()?;
     let mut held = Held::default();
     let targets = targets(options, root.path(), &mut held)?;
-    for target in targets.iter().filter(|t| !matches!(t.access, Access::RedisBenchmark(_))) {
-        if !target.shares_data() {
-            fill(options, target, Work::Load)?;
-        }
+    for target in targets.iter().filter(|t| !t.shares) {
+        fill(options, target, Work::Load)?;
     }
     let mut report = Report::new(options);
     for workload in &options.workloads {
@@ -78,7 +79,6 @@ pub fn run(options: &Options) -> Result<(), String> {
             report.lines.push(line);
         }
     }
-    // Rates per family first, so that ratios know the best of each.
     println!("{}", report.table());
     for (file, text) in [(&options.csv, report.csv()?), (&options.json, report.json())] {
         if let Some(file) = file {
@@ -99,15 +99,12 @@ pub fn run(options: &Options) -> Result<(), String> {
 }
 
 impl Target {
-    /// Whether another target has loaded what it works on.
-    fn shares_data(&self) -> bool {
-        self.name == FORCE
-    }
-
     /// Whether it can do this at all.
     fn can(&self, workload: Workload, options: &Options) -> bool {
         match self.access {
             Access::Native(_) | Access::Embedded(_) => true,
+            // Other ways to read are for reads.
+            Access::Peer(..) if self.shares => workload == Workload::One(Op::Read),
             Access::Peer(..) => workload != Workload::One(Op::Scan),
             // It draws its keys uniformly, and knows no transactions.
             Access::RedisBenchmark(_) => {
@@ -168,14 +165,21 @@ fn targets(options: &Options, root: &Path, held: &mut Held) -> Result<Vec<Target
             let native = Native::create(rauk.client(), options.size)?;
             held.embedded = Some(rauk);
             let name = "Rauk, embedded".into();
-            targets.push(Target { name, access: Access::Embedded(native), server: None, family: "Rauk" });
+            targets.push(Target {
+                name,
+                access: Access::Embedded(native),
+                server: None,
+                family: "Rauk",
+                shares: false,
+            });
         }
         Place::Nowhere => {}
     }
     if let Some((port, server)) = &main {
         let native = Native::create(connect(port, options.force_send)?, options.size)?;
         let name = if options.force_send { FORCE } else { "Rauk" };
-        targets.push(Target { name: name.into(), access: Access::Native(native), server: *server, family: "Rauk" });
+        let access = Access::Native(native);
+        targets.push(Target { name: name.into(), access, server: *server, family: "Rauk", shares: false });
     }
     for peer in &options.against {
         match peer {
@@ -183,7 +187,8 @@ fn targets(options: &Options, root: &Path, held: &mut Held) -> Result<Vec<Target
                 let (port, server) = main.as_ref().expect("the options were checked");
                 let native = Native::open(connect(port, true)?, options.size)?;
                 let access = Access::Native(native);
-                targets.push(Target { name: FORCE.into(), access, server: *server, family: "force-send" });
+                let family = "force-send";
+                targets.push(Target { name: FORCE.into(), access, server: *server, family, shares: true });
             }
             Peer::Relaxed | Peer::Fsync => {
                 let (durability, name) =
@@ -191,27 +196,37 @@ fn targets(options: &Options, root: &Path, held: &mut Held) -> Result<Vec<Target
                 let (port, pid) = own(durability, held)?;
                 let native = Native::create(connect(&port, options.force_send)?, options.size)?;
                 let access = Access::Native(native);
-                targets.push(Target { name: name.into(), access, server: Some(pid), family: durability });
+                let (server, family) = (Some(pid), durability);
+                targets.push(Target { name: name.into(), access, server, family, shares: false });
             }
             Peer::Redis => {
                 let (process, port) = servers::start_redis(&root.join("redis"), options.durability == "fsync")?;
                 let server = Some(process.pid());
                 held.processes.push(process);
-                let protocol = Protocol::Redis { mget: options.redis_mget, transactional: options.transactional };
-                let access = Access::Peer(port, protocol);
-                targets.push(Target { name: "Redis".into(), access, server, family: "Redis" });
+                let mut push = |name: &str, access, shares| {
+                    targets.push(Target { name: name.into(), access, server, family: "Redis", shares });
+                };
+                let protocol = |mget| Protocol::Redis { mget, transactional: options.transactional };
+                push("Redis", Access::Peer(port, protocol(false)), false);
+                if options.redis_mget {
+                    push("Redis, MGET", Access::Peer(port, protocol(true)), true);
+                }
                 if options.redis_benchmark && redis::benchmark_is_installed() {
-                    let access = Access::RedisBenchmark(port);
-                    targets.push(Target { name: "Redis, redis-benchmark".into(), access, server, family: "Redis" });
+                    push("Redis, redis-benchmark", Access::RedisBenchmark(port), true);
                 }
             }
             Peer::Memcached => {
                 let (process, port) = servers::start_memcached(options.keys)?;
                 let server = Some(process.pid());
                 held.processes.push(process);
-                let protocol = Protocol::Memcached { multi_get: !options.memcached_meta };
-                let access = Access::Peer(port, protocol);
-                targets.push(Target { name: "memcached".into(), access, server, family: "memcached" });
+                let mut push = |name: &str, multi_get, shares| {
+                    let access = Access::Peer(port, Protocol::Memcached { multi_get });
+                    targets.push(Target { name: name.into(), access, server, family: "memcached", shares });
+                };
+                push("memcached", false, false);
+                if options.memcached_get {
+                    push("memcached, get", true, true);
+                }
             }
         }
     }
@@ -274,7 +289,7 @@ fn turn(options: &Options, target: &Target, workload: Workload, round: usize, ti
     let source = |thread| Source::new(work, options.distribution, options.keys, thread, options.threads, round);
     let run = measure::Run {
         threads: options.threads,
-        time: if once { None } else { Some((options.warm_up, options.measured)) },
+        time: Some((if once { Duration::ZERO } else { options.warm_up }, options.measured)),
         title: title.to_string(),
         total: once.then_some(options.keys),
         server: target.server,
@@ -289,7 +304,8 @@ fn turn(options: &Options, target: &Target, workload: Workload, round: usize, ti
     };
     let (sample, sources) = perform(target, &run, shape)?;
     if once {
-        fill(options, target, Work::Restore(options.keys))?;
+        let reached = sources.iter().map(Source::reached).max().unwrap_or(0);
+        fill(options, target, Work::Restore(reached))?;
     }
     if workload.leaves_new_keys() {
         let source = |thread: usize| sources[thread].forgetting();
@@ -310,20 +326,21 @@ fn loading(options: &Options) -> Shape {
 /// Loads all keys, or writes them anew.
 fn fill(options: &Options, target: &Target, work: Work) -> Result<(), String> {
     let source = |thread| Source::new(work, workload::Distribution::Uniform, options.keys, thread, options.threads, 0);
+    let total = if let Work::Restore(keys) = work { keys } else { options.keys };
     let run = measure::Run {
         threads: options.threads,
         time: None,
         title: format!("{}: loading", target.name),
-        total: Some(options.keys),
+        total: Some(total),
         server: target.server,
         embedded: matches!(target.access, Access::Embedded(_)),
         source: &source,
     };
     let (sample, _) = perform(target, &run, loading(options)).map_err(|e| format!("loading {}: {e}", target.name))?;
-    if sample.errors == 0 && sample.operations == options.keys {
+    if sample.errors == 0 && sample.operations == total {
         return Ok(());
     }
-    let first = sample.first_error.unwrap_or_else(|| format!("{} of {} rows", sample.operations, options.keys));
+    let first = sample.first_error.unwrap_or_else(|| format!("{} of {total} rows", sample.operations));
     Err(format!("loading {}: {first}", target.name))
 }
 

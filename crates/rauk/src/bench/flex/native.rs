@@ -93,7 +93,7 @@ impl Native {
         set_size(size);
         let made = async {
             match client.drop_table(Item::DATABASE, Item::TABLE).await {
-                Err(error) if error.kind != ErrorKind::UnknownTable => return Err(error),
+                Err(error) if error.kind != ErrorKind::UnknownTable => Err(error),
                 _ => client.open_or_create::<Item>().await,
             }
         };

@@ -78,7 +78,7 @@ pub fn start_redis(directory: &Path, fsync: bool) -> Result<(Process, u16), Stri
 }
 
 pub fn start_memcached(keys: u64) -> Result<(Process, u16), String> {
-    let memory = (memory() / 10 * 4 >> 20).to_string();
+    let memory = ((memory() / 10 * 4) >> 20).to_string();
     // As large as the keys need from the beginning, so that it does not grow while it is measured.
     let power = (64 - keys.leading_zeros()).clamp(16, 30);
     let start = |port: u16| {
