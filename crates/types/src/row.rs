@@ -306,19 +306,20 @@ fn integer(value: ValueRef<'_>) -> i128 {
 /// Encodes one value for each column of `table`, in order, into the table's newest layout. Appends to `out`.
 /// Values must have been converted to the column types before (NOT NULL checked, lengths checked); one that was not panics.
 pub fn encode_row(table: &TableSchema, values: &[Value], out: &mut Vec<u8>) {
-    encode(table, values.len(), |i| values[i].as_ref(), out);
+    encode(table, values, Value::as_ref, out);
 }
 
-/// The same for values that are not owned.
-pub fn encode_row_refs(table: &TableSchema, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
-    encode(table, values.len(), |i| values[i], out);
+/// The same for values that own nothing.
+pub fn encode_refs(table: &TableSchema, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
+    encode(table, values, |value| *value, out);
 }
 
-fn encode<'v>(table: &TableSchema, count: usize, value: impl Fn(usize) -> ValueRef<'v>, out: &mut Vec<u8>) {
+#[inline(always)]
+fn encode<'v, V>(table: &TableSchema, values: &'v [V], value_of: impl Fn(&'v V) -> ValueRef<'v>, out: &mut Vec<u8>) {
     let layout = table.layout();
-    assert_eq!(count, layout.slots.len(), "one value for each column");
-    let values = || (0..count).map(&value);
-    let variable_bytes = layout.slots.iter().zip(values()).map(|(slot, value)| variable_length(slot, value)).sum();
+    assert_eq!(values.len(), layout.slots.len(), "one value for each column");
+    let lengths = layout.slots.iter().zip(values).map(|(slot, value)| variable_length(slot, value_of(value)));
+    let variable_bytes = lengths.sum();
     let start = out.len();
     let width = offset_width(variable_bytes);
     let head = layout.fixed_end as usize + layout.variable_columns as usize * width;
@@ -328,7 +329,8 @@ fn encode<'v>(table: &TableSchema, count: usize, value: impl Fn(usize) -> ValueR
         out[start] |= WIDE;
     }
     let data = out.len();
-    for (slot, value) in layout.slots.iter().zip(values()) {
+    for (slot, value) in layout.slots.iter().zip(values) {
+        let value = value_of(value);
         if value.is_null() {
             assert!(slot.null_bit != NONE, "NULL in a NOT NULL column");
             out[start + usize::from(slot.null_bit / 8)] |= 1 << (slot.null_bit % 8);

@@ -1,7 +1,7 @@
 //! A batch's answer as it grows: outcomes, rows as they were wanted, never more than a frame holds.
 
 use super::failure;
-use rauk_types::row::encode_row_refs;
+use rauk_types::row::encode_refs;
 use rauk_types::{IndexId, RowView, TableSchema, ValueRef};
 use rauk_wire::{AnswerBuilder, Failure, MAX_PAYLOAD, Wanted};
 
@@ -144,6 +144,6 @@ pub fn written(wanted: &Wanted, schema: &TableSchema, row: &[ValueRef<'_>], gene
         return Effect::Done(generated);
     }
     let mut bytes = Vec::with_capacity(128);
-    encode_row_refs(schema, row, &mut bytes);
+    encode_refs(schema, row, &mut bytes);
     Effect::Row(schema.layout().version, bytes)
 }

@@ -15,7 +15,7 @@ use crate::bulk::{Found, Keys, Unwritten, Verb};
 use crate::transaction::Isolation;
 use crate::{NodeError, TableHandle};
 use rauk_types::error::codes;
-use rauk_types::row::encode_row_refs;
+use rauk_types::row::encode_refs;
 use rauk_types::{ErrorClass, IndexId, key};
 use rauk_wire::{Failure, OpKind, Wanted};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -295,7 +295,7 @@ fn apply(executor: &Executor<'_, '_>, write: &Write<'_>, found: Found<'_>, out: 
         Err(failure) => (Verb::Keep, Effect::failed(failure)),
         Ok(false) => (Verb::Keep, stored(layout, row.bytes())),
         Ok(true) => {
-            encode_row_refs(schema, &new, out);
+            encode_refs(schema, &new, out);
             (Verb::Put, stored(schema.layout().version, out))
         }
     }
@@ -321,7 +321,7 @@ fn insert(
             observe(executor, shape, value);
         }
     }
-    encode_row_refs(schema, &new, out);
+    encode_refs(schema, &new, out);
     (Verb::Put, written(&shape.shape.wanted, schema, &new, number.generated()))
 }
 
