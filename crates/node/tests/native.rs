@@ -206,7 +206,8 @@ fn defaults_numbers_and_times() {
     b.write(&[1], &[text("green")]);
     b.insert(&[0], &[int(100)]);
     let out = b.run();
-    let generated: Vec<_> = out.iter().filter_map(|o| if let Out::Done(Some(n)) = o { Some(*n) } else { None }).collect();
+    let generated: Vec<_> =
+        out.iter().filter_map(|o| if let Out::Done(Some(n)) = o { Some(*n) } else { None }).collect();
     // The explicit number raises the counter when its row is there: for later batches at the latest.
     assert_eq!(out[3], Out::Done(None));
     assert_eq!(out[6], Out::Duplicate(0));
@@ -357,7 +358,13 @@ fn requests_of_one_transaction_go_in_the_order_of_arrival() {
         let mut b = c.batch();
         b.wanted(Wanted::Row);
         b.increment(1, &[1], &[int(10)]);
-        let options = if i == 0 { BEGIN } else if i == 4 { COMMIT } else { GO_ON };
+        let options = if i == 0 {
+            BEGIN
+        } else if i == 4 {
+            COMMIT
+        } else {
+            GO_ON
+        };
         tasks.push(b.start(9, options));
     }
     let mut b = c.batch();
@@ -722,7 +729,12 @@ fn deadlines_cancels_and_ends() {
     b.within(2, BEGIN).unwrap();
     let mut working = increment().start(3, BEGIN);
     assert!(working.poll().is_none());
-    c.first_page(0, &{ let mut s = c.scan_of(None); s.page_rows = 1; s }).unwrap();
+    c.first_page(0, &{
+        let mut s = c.scan_of(None);
+        s.page_rows = 1;
+        s
+    })
+    .unwrap();
     c.session().close();
     assert!(working.wait().is_err());
     assert!(increment().within(0, GO_ON).is_err());
@@ -781,12 +793,24 @@ fn garbage() {
     wanted.filter = Some(compare(1, CompareOp::Less, int(100)));
     wanted.encode(&mut scan);
     let kinds = [
-        Kind::Batch, Kind::Scan, Kind::ScanNext, Kind::ScanClose, Kind::OpenTable, Kind::CreateTable, Kind::DropTable,
-        Kind::CreateDatabase, Kind::Rollback, Kind::Hello, Kind::Done,
+        Kind::Batch,
+        Kind::Scan,
+        Kind::ScanNext,
+        Kind::ScanClose,
+        Kind::OpenTable,
+        Kind::CreateTable,
+        Kind::DropTable,
+        Kind::CreateDatabase,
+        Kind::Rollback,
+        Kind::Hello,
+        Kind::Done,
     ];
     for round in 0..4000 {
         let (kind, mut payload) = match round % 4 {
-            0 => (kinds[random.random_range(0..kinds.len())], (0..random.random_range(0..60)).map(|_| random.random()).collect()),
+            0 => (
+                kinds[random.random_range(0..kinds.len())],
+                (0..random.random_range(0..60)).map(|_| random.random()).collect(),
+            ),
             1 => (Kind::Scan, scan.clone()),
             _ => (Kind::Batch, good.clone()),
         };
@@ -859,4 +883,3 @@ fn a_random_run_is_as_the_model_says() {
         model::run(seed + 100, pairs("t"));
     }
 }
-

@@ -217,7 +217,9 @@ fn add<'a>(column: &Column, old: ValueRef<'a>, by: ValueRef<'_>) -> Result<Value
             let fixed = |sum: f64| sum.floor() + ((sum - sum.floor()) * power).round_ties_even() / power;
             let sum = if ty.scale < 31 { fixed(sum) } else { sum };
             let sum = if ty.kind == TypeKind::Float { f64::from(sum as f32) } else { sum };
-            check::column_value(column, ValueRef::Double(sum)).map(|_| ValueRef::Double(sum)).map_err(|_| out_of_range())
+            check::column_value(column, ValueRef::Double(sum))
+                .map(|_| ValueRef::Double(sum))
+                .map_err(|_| out_of_range())
         }
         _ => Err(out_of_range()),
     }

@@ -20,7 +20,7 @@ pub struct Op<'a> {
     pub shape: usize,
     pub key: &'a [u8],
     values: std::ops::Range<usize>,
-    pub condition: Option<Filter>,
+    pub condition: Option<Box<Filter>>,
     /// It cannot be executed.
     pub refused: Option<Box<Failure>>,
 }

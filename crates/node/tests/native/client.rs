@@ -317,7 +317,15 @@ impl Ops {
         self
     }
 
-    fn push(&mut self, kind: OpKind, index: u16, key: &[u8], columns: &[u16], values: &[Value], condition: Option<Filter>) {
+    fn push(
+        &mut self,
+        kind: OpKind,
+        index: u16,
+        key: &[u8],
+        columns: &[u16],
+        values: &[Value],
+        condition: Option<Filter>,
+    ) {
         let schema = self.client.table().schema();
         let default = if kind == OpKind::Read { Wanted::Row } else { Wanted::Nothing };
         let shape = Shape {
