@@ -33,6 +33,7 @@
 //! | [`table`] | a table as opened: untyped [`Table`], typed [`Records`] |
 //! | [`record`] | rows as structs: the derive macro's traits |
 //! | [`row`] | rows by column name |
+//! | [`convert`] | between Rust's types and values |
 //! | [`batch`] | many operations in one round trip |
 //! | [`transaction`] | transactions |
 //! | [`scan`] | scans of tables and indexes |
@@ -46,6 +47,7 @@ pub mod batch;
 pub mod blocking;
 pub mod client;
 pub mod condition;
+pub mod convert;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 pub mod error;
@@ -58,6 +60,7 @@ pub mod transaction;
 pub use batch::{Batch, BatchResult, Done, OpId};
 pub use client::{Client, Options, RetryPolicy};
 pub use condition::{Condition, column};
+pub use convert::{FromColumn, IntoKey};
 #[cfg(feature = "embedded")]
 pub use embedded::Rauk;
 pub use error::{Error, ErrorKind};

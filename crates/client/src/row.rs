@@ -1,7 +1,8 @@
 //! Rows by column name, and keys.
 
 use crate::Error;
-use rauk_types::{Value, ValueRef};
+pub use crate::convert::{FromColumn, IntoKey};
+use rauk_types::ValueRef;
 
 /// A row that was read; shares the answer's bytes.
 #[derive(Clone)]
@@ -23,15 +24,4 @@ impl Row {
     pub fn columns(&self) -> impl Iterator<Item = (&str, ValueRef<'_>)> {
         std::iter::empty()
     }
-}
-
-/// A type that a column's value can be read into.
-pub trait FromColumn: Sized {
-    /// `None`: it does not fit.
-    fn from_value(value: ValueRef<'_>) -> Option<Self>;
-}
-
-/// The values of a key: one value, a tuple, or a slice of [`Value`].
-pub trait IntoKey {
-    fn into_key(self) -> Vec<Value>;
 }
