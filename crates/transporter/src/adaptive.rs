@@ -206,8 +206,7 @@ impl AdaptiveSend {
 
     fn judge(&mut self) {
         let acceptable = self.longest_wait / 2;
-        let (present, one_more) =
-            (self.window.now / self.window.samples, self.window.one_more / self.window.samples);
+        let (present, one_more) = (self.window.now / self.window.samples, self.window.one_more / self.window.samples);
         self.trial.age = self.trial.age.saturating_add(1);
         if self.trial.age == TRIAL + 1 {
             self.trial.penalty = 0;

@@ -12,9 +12,6 @@ use aws_lc_rs::hmac;
 use rauk_wire::hello::{Challenge, Hello, NONCE, PROOF, Proof, Refusal, Refused, Role, Welcome, agree};
 use rauk_wire::{Header, Kind, MAX_PAYLOAD, frame};
 
-/// Longest payload of a handshake frame.
-pub const LONGEST: usize = 4096;
-
 const BY_CLIENT: &[u8] = b"rauk client";
 const BY_SERVER: &[u8] = b"rauk server";
 
@@ -152,7 +149,8 @@ impl ServerHandshake {
         if self.side.secret.is_some() && !hello.has_secret {
             return self.refuse(
                 Refusal::Credentials,
-                "this server asks for a shared secret, and the client has none; give it the server's secret file".into(),
+                "this server asks for a shared secret, and the client has none; give it the server's secret file"
+                    .into(),
             );
         }
         if self.side.secret.is_none() && !self.side.certified {
@@ -204,13 +202,7 @@ impl ServerHandshake {
         };
         Step::Done {
             last: Some(message(Kind::Welcome, |out| welcome.encode(out))),
-            peer: Identity {
-                role: hello.role,
-                cluster: hello.cluster,
-                incarnation: 0,
-                version,
-                name: hello.name,
-            },
+            peer: Identity { role: hello.role, cluster: hello.cluster, incarnation: 0, version, name: hello.name },
             limits: self.limits,
         }
     }
