@@ -155,10 +155,6 @@ impl Shared {
         self.links.lock().values().cloned().collect()
     }
 
-    pub fn link_count(&self) -> usize {
-        self.links.lock().len()
-    }
-
     pub fn statistics(&self) -> Statistics {
         // Under the map's lock, so that a link is counted here or with the closed ones, and not twice.
         let links = self.links.lock();

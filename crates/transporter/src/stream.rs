@@ -37,11 +37,6 @@ impl Stream {
         self.tls.is_some()
     }
 
-    /// Whether TLS is still shaking hands.
-    pub fn is_negotiating(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.lock().is_handshaking())
-    }
-
     /// Whether the peer has shown a certificate (which was verified then).
     pub fn is_certified(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.lock().peer_certificates().is_some_and(|chain| !chain.is_empty()))

@@ -111,11 +111,15 @@ impl Client {
     }
 
     pub fn ask(&self, link: &Link, payload: &[u8], urgency: Urgency) -> Result<u64, TransportError> {
+        self.ask_as(link, Kind::Batch, payload, urgency)
+    }
+
+    pub fn ask_as(&self, link: &Link, kind: Kind, payload: &[u8], urgency: Urgency) -> Result<u64, TransportError> {
         let request = self.next.fetch_add(1, SeqCst) + 1;
         self.waiting.lock().insert(request, Waiting::default());
         let mut frame = link.buffer();
         frame.extend_from_slice(payload);
-        link.send(&Header::new(Kind::Batch, request), frame, urgency)?;
+        link.send(&Header::new(kind, request), frame, urgency)?;
         Ok(request)
     }
 
