@@ -16,12 +16,22 @@
 //! what was added to the budget and not subtracted. Not here: what the bytes mean, versions, locks.
 
 use crate::budget::{MemoryBudget, MemoryFull, Purpose};
+use crate::prefetch::prefetch;
 use rauk_types::Timestamp;
 use std::sync::Arc;
 
 /// A row of one table in one partition. Stable while the row (with its history) lives; reused after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RowId(pub u32);
+
+/// Where a row lies, until the store changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Location(u32);
+
+impl Location {
+    /// Of no row.
+    pub const NONE: Location = Location(u32::MAX);
+}
 
 /// What stands before a row's bytes: 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +52,9 @@ const UNITS_PER_PAGE: u32 = (PAGE_BYTES / UNIT) as u32;
 pub const LARGEST_CLASS: usize = 4096;
 const LARGE: u32 = 1 << 31;
 const END: u32 = u32::MAX;
+const CACHE_LINE: usize = 64;
+/// Of a row, so much is fetched ahead; the processor sees by itself that the rest follows.
+const PREFETCHED: usize = 256;
 
 /// Slot sizes: every 8 bytes up to 256, then steps of an eighth of the power of two below.
 fn class_sizes() -> Vec<u16> {
@@ -128,8 +141,7 @@ impl RowStore {
 
     pub fn insert(&mut self, header: RowHeader, bytes: &[u8], purpose: Purpose) -> Result<RowId, MemoryFull> {
         if self.free_id == END && self.directory.len() == self.directory.capacity() {
-            // The directory doubles: a quarter more at a time keeps the waste small in big tables.
-            let more = (self.directory.len() / 4).max(64);
+            let more = self.directory_growth();
             self.budget.check(more as u64 * 4, purpose)?;
             self.directory.reserve_exact(more);
         }
@@ -157,8 +169,33 @@ impl RowStore {
     /// Panics when there is no such row.
     #[inline]
     pub fn get(&self, id: RowId) -> (RowHeader, &[u8]) {
-        let slot = self.slot(self.location(id));
-        let (head, bytes) = slot.split_at(HEADER_BYTES);
+        self.at(Location(self.location(id)))
+    }
+
+    /// Fetches what [`RowStore::prefetch_row`] will look at.
+    #[inline]
+    pub fn prefetch_location(&self, id: RowId) {
+        prefetch(&self.directory, id.0 as usize);
+    }
+
+    /// Fetches the row's beginning, the header and some hundred bytes, and says where it lies.
+    #[inline]
+    pub fn prefetch_row(&self, id: RowId) -> Location {
+        let location = self.location(id);
+        let (slot, size) = match location & LARGE == 0 {
+            true => (self.slot(location), self.slot_size(location)),
+            false => (self.slot(location), PREFETCHED),
+        };
+        for line in (0..size.min(PREFETCHED)).step_by(CACHE_LINE) {
+            prefetch(slot, line);
+        }
+        Location(location)
+    }
+
+    /// The row at a place that [`RowStore::prefetch_row`] named; nothing may have changed in between.
+    #[inline]
+    pub fn at(&self, location: Location) -> (RowHeader, &[u8]) {
+        let (head, bytes) = self.slot(location.0).split_at(HEADER_BYTES);
         let (header, len) = read_header(head);
         (header, &bytes[..len])
     }
@@ -179,12 +216,7 @@ impl RowStore {
     pub fn replace(&mut self, id: RowId, header: RowHeader, bytes: &[u8], purpose: Purpose) -> Result<(), MemoryFull> {
         let old = self.location(id);
         let needed = HEADER_BYTES + bytes.len();
-        let fits = if old & LARGE == 0 {
-            needed <= LARGEST_CLASS && self.class_for(needed) == self.pages[page_of(old)].as_ref().unwrap().class
-        } else {
-            self.slot(old).len() == needed
-        };
-        if fits {
+        if self.fits(old, needed) {
             let slot = self.slot_mut(old);
             write_header(slot, header, bytes.len());
             slot[HEADER_BYTES..needed].copy_from_slice(bytes);
@@ -194,6 +226,41 @@ impl RowStore {
         self.release(old);
         self.directory[id.0 as usize] = new;
         Ok(())
+    }
+
+    /// Bytes that the budget must have for a row of this length in the place of `id`, or for a new one: none where a slot is free.
+    pub fn wanted(&self, id: Option<RowId>, row_bytes: usize) -> u64 {
+        let needed = HEADER_BYTES + row_bytes;
+        if id.is_some_and(|id| self.fits(self.location(id), needed)) {
+            return 0;
+        }
+        let directory = match id {
+            None if self.free_id == END && self.directory.len() == self.directory.capacity() => {
+                self.directory_growth() as u64 * 4
+            }
+            _ => 0,
+        };
+        let slot = match needed <= LARGEST_CLASS {
+            true if self.classes[self.class_for(needed) as usize].open.is_empty() => PAGE_BYTES as u64,
+            true => 0,
+            false => needed as u64,
+        };
+        directory + slot
+    }
+
+    /// The directory doubles at most: a quarter more at a time keeps the waste small in big tables.
+    fn directory_growth(&self) -> usize {
+        (self.directory.len() / 4).max(64)
+    }
+
+    /// Whether the slot at a location is of the size that `needed` bytes take.
+    fn fits(&self, location: u32, needed: usize) -> bool {
+        if location & LARGE == 0 {
+            let page = self.pages[page_of(location)].as_ref().expect("a location points into a page");
+            needed <= LARGEST_CLASS && self.class_for(needed) == page.class
+        } else {
+            self.slot(location).len() == needed
+        }
     }
 
     pub fn remove(&mut self, id: RowId) {
@@ -270,6 +337,13 @@ impl RowStore {
         } else {
             self.large[(location & !LARGE) as usize].as_ref().expect("a location points to a large row")
         }
+    }
+
+    /// Of a location in a page.
+    #[inline]
+    fn slot_size(&self, location: u32) -> usize {
+        let page = self.pages[page_of(location)].as_ref().expect("a location points into a page");
+        self.classes[page.class as usize].size.into()
     }
 
     #[inline]
