@@ -1,8 +1,15 @@
 //! Table definitions on the wire: JSON, since they are large, seldom sent, and grow with every release.
+//!
+//! What a program asks a node to create is looked at more closely than what a node answers: its layouts are thrown away and made anew from its columns (a layout has a
+//! table by column number, so a few bytes could ask for a lot of memory), and every position in it is in range. Whether types, names and keys are those of
+//! a table is for the node to say, with MySQL's errors.
 
 use crate::WireError;
-use rauk_types::{Collation, TableSchema};
+use rauk_types::schema::{MAX_COLUMNS, MAX_INDEXES, MAX_KEY_PARTS};
+use rauk_types::{Collation, RowLayout, TableSchema};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableName {
@@ -18,12 +25,45 @@ pub struct Definition {
     pub partitions: u16,
 }
 
-/// `schema` is completed by the node (id, version, layouts, index tables).
+/// `schema` is completed by the node (id, version, layouts, index tables). As it is read it has one layout, of its columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Asked")]
 pub struct CreateTable {
     pub schema: TableSchema,
     /// An existing table with the same columns and keys is answered instead of error 1050.
     pub if_not_exists: bool,
+}
+
+/// As it comes.
+#[derive(Deserialize)]
+struct Asked {
+    schema: serde_json::Value,
+    if_not_exists: bool,
+}
+
+impl TryFrom<Asked> for CreateTable {
+    type Error = String;
+
+    fn try_from(mut asked: Asked) -> Result<CreateTable, String> {
+        if let Some(layouts) = asked.schema.get_mut("layouts") {
+            *layouts = serde_json::Value::Array(Vec::new());
+        }
+        let mut schema: TableSchema = serde_json::from_value(asked.schema).map_err(|error| error.to_string())?;
+        let columns = schema.columns.len();
+        let exists = |position: &usize| *position < columns;
+        let right = (1..=MAX_COLUMNS + 1).contains(&columns)
+            && (1..=MAX_INDEXES + 1).contains(&schema.indexes.len())
+            && schema.indexes.iter().all(|index| {
+                (1..=MAX_KEY_PARTS).contains(&index.parts.len()) && index.parts.iter().all(|part| exists(&part.column))
+            })
+            && schema.distribution.iter().all(exists)
+            && schema.auto_increment.iter().all(exists);
+        if !right {
+            return Err("columns or keys that are none".into());
+        }
+        schema.layouts = vec![Arc::new(RowLayout::for_columns(0, &schema.columns))];
+        Ok(CreateTable { schema, if_not_exists: asked.if_not_exists })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +84,46 @@ pub fn encode<T: Serialize>(value: &T, out: &mut Vec<u8>) {
     serde_json::to_writer(out, value).expect("definitions have no maps with keys that are not strings");
 }
 
-pub fn decode<'a, T: Deserialize<'a>>(payload: &'a [u8]) -> Result<T, WireError> {
+/// Of the whole payload.
+pub fn decode<T: DeserializeOwned>(payload: &[u8]) -> Result<T, WireError> {
     serde_json::from_slice(payload).map_err(|_| WireError::Malformed("definition"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rauk_types::{Column, ColumnId, DataType, IndexSchema, TableId};
+
+    fn asked() -> CreateTable {
+        let column = |id, name| Column::new(ColumnId(id), name, DataType::BIGINT, false);
+        let indexes = vec![IndexSchema::primary(&[0])];
+        let schema = TableSchema::new(TableId(1), "d", "t", vec![column(0, "a"), column(1, "b")], indexes);
+        CreateTable { schema, if_not_exists: true }
+    }
+
+    fn changed(change: impl FnOnce(&mut serde_json::Value)) -> Result<CreateTable, WireError> {
+        let mut json = serde_json::to_value(asked()).unwrap();
+        change(&mut json["schema"]);
+        decode(json.to_string().as_bytes())
+    }
+
+    #[test]
+    fn positions_out_of_range_are_refused() {
+        assert_eq!(changed(|_| {}).unwrap(), asked());
+        assert!(changed(|schema| schema["indexes"][0]["parts"][0]["column"] = 2.into()).is_err());
+        assert!(changed(|schema| schema["distribution"][0] = 2.into()).is_err());
+        assert!(changed(|schema| schema["auto_increment"] = 2.into()).is_err());
+        assert!(changed(|schema| schema["indexes"] = serde_json::json!([])).is_err());
+        assert!(changed(|schema| schema["columns"] = serde_json::json!([])).is_err());
+    }
+
+    /// A layout has two bytes for each column number up to its highest: 65 536 in fifty bytes of JSON.
+    #[test]
+    fn layouts_are_not_taken_from_programs() {
+        let layouts = |schema: &mut serde_json::Value| {
+            let layout = schema["layouts"][0].clone();
+            schema["layouts"] = vec![layout; 1000].into();
+        };
+        assert_eq!(changed(layouts).unwrap().schema.layouts, asked().schema.layouts);
+    }
 }

@@ -1,5 +1,6 @@
 //! Errors: of the wire itself ([`WireError`]), and those that travel on it ([`Failure`]).
 
+use crate::read::{Reader, put_prefixed};
 use rauk_types::{ErrorClass, MysqlError};
 
 /// Bytes that are not what they should be. The connection they came by is not to be trusted any more.
@@ -41,11 +42,35 @@ impl Failure {
         Failure::new(error.code, class, error.message.clone())
     }
 
-    pub fn encode(&self, _out: &mut Vec<u8>) {
-        todo!()
+    /// `code` u16, class u8, ended u8, the text behind its length.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.code.to_le_bytes());
+        out.push(match self.class {
+            ErrorClass::Temporary => 1,
+            ErrorClass::Permanent => 2,
+            ErrorClass::UnknownOutcome => 3,
+            ErrorClass::Fatal => 4,
+        });
+        out.push(self.ended.into());
+        put_prefixed(self.message.as_bytes(), out);
     }
 
-    pub fn decode(_payload: &[u8]) -> Result<Failure, WireError> {
-        todo!()
+    pub fn decode(payload: &[u8]) -> Result<Failure, WireError> {
+        let mut reader = Reader::new(payload, "failure");
+        let failure = Failure::read(&mut reader)?;
+        reader.end()?;
+        Ok(failure)
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Failure, WireError> {
+        let code = reader.u16()?;
+        let class = match reader.u8()? {
+            1 => ErrorClass::Temporary,
+            2 => ErrorClass::Permanent,
+            3 => ErrorClass::UnknownOutcome,
+            4 => ErrorClass::Fatal,
+            _ => return Err(reader.malformed()),
+        };
+        Ok(Failure { code, class, ended: reader.flag()?, message: reader.text()?.to_owned() })
     }
 }

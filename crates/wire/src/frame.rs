@@ -89,19 +89,90 @@ pub fn begin() -> Vec<u8> {
 
 /// Fills in the header of a buffer made by [`begin`] (or cleared and resized to [`HEADER`] zero bytes), length and checksum included.
 /// Panics when the payload is longer than [`crate::MAX_PAYLOAD`]: whoever builds it bounds it.
-pub fn finish(_frame: &mut [u8], _header: &Header) {
-    todo!()
+pub fn finish(frame: &mut [u8], header: &Header) {
+    let length = frame.len() - HEADER;
+    assert!(length <= crate::MAX_PAYLOAD, "a payload of {length} bytes");
+    let mut raw = RawHeader {
+        magic: MAGIC,
+        format: header.format.into(),
+        kind: (header.kind as u16).into(),
+        length: (length as u32).into(),
+        checksum: 0.into(),
+        request: header.request.into(),
+        cluster: header.cluster,
+        view: header.view.into(),
+        incarnation: header.incarnation.into(),
+        placement: header.placement.into(),
+        schema: header.schema.into(),
+        transaction: header.transaction.into(),
+        timestamp: header.timestamp.into(),
+        deadline_us: header.deadline_us.into(),
+        reserved: 0.into(),
+    };
+    raw.checksum = checksum(&raw, &frame[HEADER..]).into();
+    frame[..HEADER].copy_from_slice(raw.as_bytes());
+}
+
+/// Of a header whose checksum is zero, and a payload.
+fn checksum(header: &RawHeader, payload: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(header.as_bytes()), payload)
 }
 
 /// What stands at the beginning of `bytes`.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// So many bytes at least are needed to go on.
+    /// So many bytes in all are needed to go on.
     Incomplete(usize),
-    /// A whole frame of this many bytes, header included; magic, kind, length and checksum are right.
+    /// A whole frame of this many bytes, header included; magic, version, kind, length and checksum are right.
     Whole(Header, usize),
 }
 
 /// Reads the header as soon as it is there, and refuses at once what can never become right.
-pub fn parse(_bytes: &[u8]) -> Result<Parsed, WireError> {
-    todo!()
+#[inline]
+pub fn parse(bytes: &[u8]) -> Result<Parsed, WireError> {
+    parse_bounded(bytes, crate::MAX_PAYLOAD)
+}
+
+/// The same, with a bound of its own on payloads: from a peer that has not proved yet who it is, nothing longer than [`crate::MAX_HANDSHAKE`] is
+/// waited for, whatever it announces.
+pub fn parse_bounded(bytes: &[u8], longest: usize) -> Result<Parsed, WireError> {
+    if bytes.iter().zip(MAGIC).any(|(byte, expected)| *byte != expected) {
+        return Err(WireError::Magic);
+    }
+    let Ok((raw, rest)) = RawHeader::read_from_prefix(bytes) else {
+        return Ok(Parsed::Incomplete(HEADER));
+    };
+    let (format, number, length) = (raw.format.get(), raw.kind.get(), raw.length.get() as usize);
+    let kind = Kind::from_number(number);
+    let handshake = kind.is_some_and(Kind::is_handshake);
+    if !handshake && !crate::is_spoken(format) {
+        return Err(WireError::Version(format));
+    }
+    let kind = kind.ok_or(WireError::Kind(number))?;
+    if length > longest.min(if handshake { crate::MAX_HANDSHAKE } else { crate::MAX_PAYLOAD }) {
+        return Err(WireError::TooLong(length as u64));
+    }
+    if !handshake && raw.reserved.get() != 0 {
+        return Err(WireError::Malformed("header"));
+    }
+    let Some(payload) = rest.get(..length) else {
+        return Ok(Parsed::Incomplete(HEADER + length));
+    };
+    if checksum(&RawHeader { checksum: 0.into(), ..raw }, payload) != raw.checksum.get() {
+        return Err(WireError::Checksum);
+    }
+    let header = Header {
+        format,
+        kind,
+        request: raw.request.get(),
+        cluster: raw.cluster,
+        view: raw.view.get(),
+        incarnation: raw.incarnation.get(),
+        placement: raw.placement.get(),
+        schema: raw.schema.get(),
+        transaction: raw.transaction.get(),
+        timestamp: raw.timestamp.get(),
+        deadline_us: raw.deadline_us.get(),
+    };
+    Ok(Parsed::Whole(header, HEADER + length))
 }

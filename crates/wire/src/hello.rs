@@ -12,9 +12,13 @@
 //! The messages are here; the state machine is the transporter's.
 
 use crate::WireError;
+use crate::read::{Reader, put_prefixed};
 
 pub const NONCE: usize = 32;
 pub const PROOF: usize = 32;
+/// Longest name in a hello and longest text of a refusal, in bytes; more is cut off.
+const MAX_NAME: usize = 255;
+const MAX_MESSAGE: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -89,19 +93,138 @@ pub struct Refused {
     pub newest: u16,
 }
 
-macro_rules! codec {
-    ($($message:ty),*) => {$(
-        impl $message {
-            pub fn encode(&self, _out: &mut Vec<u8>) {
-                todo!()
-            }
-            pub fn decode(_payload: &[u8]) -> Result<Self, WireError> {
-                todo!()
-            }
-        }
-    )*};
+/// At most `most` bytes of a text, cut between characters.
+fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
 }
-codec!(Hello, Challenge, Proof, Welcome, Refused);
+
+fn put_proof(proof: &Option<[u8; PROOF]>, out: &mut Vec<u8>) {
+    out.push(proof.is_some().into());
+    out.extend_from_slice(proof.as_ref().map_or(&[], |proof| &proof[..]));
+}
+
+fn read_proof(reader: &mut Reader<'_>) -> Result<Option<[u8; PROOF]>, WireError> {
+    Ok(if reader.flag()? { Some(reader.array()?) } else { None })
+}
+
+/// Nothing may follow, except what a version that is not known here has added.
+fn end(reader: &Reader<'_>, newest: u16) -> Result<(), WireError> {
+    if newest > crate::PROTOCOL { Ok(()) } else { reader.end() }
+}
+
+impl Hello {
+    /// These fields stay as they are in all versions; a later one may add some behind them.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.oldest.to_le_bytes());
+        out.extend_from_slice(&self.newest.to_le_bytes());
+        out.push(self.role as u8);
+        out.extend_from_slice(&self.cluster);
+        out.extend_from_slice(&self.nonce);
+        out.push(self.has_secret.into());
+        put_prefixed(cut(&self.name, MAX_NAME).as_bytes(), out);
+    }
+
+    pub fn decode(payload: &[u8]) -> Result<Hello, WireError> {
+        let mut reader = Reader::new(payload, "hello");
+        let (oldest, newest) = (reader.u16()?, reader.u16()?);
+        let role = match reader.u8()? {
+            1 => Role::Client,
+            2 => Role::Node,
+            _ => return Err(reader.malformed()),
+        };
+        let (cluster, nonce, has_secret) = (reader.array()?, reader.array()?, reader.flag()?);
+        let name = reader.text()?.to_owned();
+        if name.len() > MAX_NAME || oldest > newest {
+            return Err(reader.malformed());
+        }
+        end(&reader, newest)?;
+        Ok(Hello { oldest, newest, role, cluster, nonce, has_secret, name })
+    }
+}
+
+impl Challenge {
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.version.to_le_bytes());
+        out.extend_from_slice(&self.cluster);
+        out.extend_from_slice(&self.incarnation.to_le_bytes());
+        out.extend_from_slice(&self.nonce);
+        out.push(self.wants_secret.into());
+    }
+
+    pub fn decode(payload: &[u8]) -> Result<Challenge, WireError> {
+        let mut reader = Reader::new(payload, "challenge");
+        let challenge = Challenge {
+            version: reader.u16()?,
+            cluster: reader.array()?,
+            incarnation: reader.u64()?,
+            nonce: reader.array()?,
+            wants_secret: reader.flag()?,
+        };
+        reader.end()?;
+        Ok(challenge)
+    }
+}
+
+impl Proof {
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_proof(&self.proof, out);
+    }
+
+    pub fn decode(payload: &[u8]) -> Result<Proof, WireError> {
+        let mut reader = Reader::new(payload, "proof");
+        let proof = read_proof(&mut reader)?;
+        reader.end()?;
+        Ok(Proof { proof })
+    }
+}
+
+impl Welcome {
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_proof(&self.proof, out);
+        out.extend_from_slice(&self.connection.to_le_bytes());
+        out.extend_from_slice(&self.max_payload.to_le_bytes());
+        out.extend_from_slice(&self.max_requests.to_le_bytes());
+    }
+
+    pub fn decode(payload: &[u8]) -> Result<Welcome, WireError> {
+        let mut reader = Reader::new(payload, "welcome");
+        let welcome = Welcome {
+            proof: read_proof(&mut reader)?,
+            connection: reader.u64()?,
+            max_payload: reader.u32()?,
+            max_requests: reader.u32()?,
+        };
+        reader.end()?;
+        Ok(welcome)
+    }
+}
+
+impl Refused {
+    /// As for [`Hello`], these fields stay in all versions.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.reason as u8);
+        out.extend_from_slice(&self.oldest.to_le_bytes());
+        out.extend_from_slice(&self.newest.to_le_bytes());
+        put_prefixed(cut(&self.message, MAX_MESSAGE).as_bytes(), out);
+    }
+
+    pub fn decode(payload: &[u8]) -> Result<Refused, WireError> {
+        let mut reader = Reader::new(payload, "refusal");
+        let reason = match reader.u8()? {
+            1 => Refusal::Version,
+            2 => Refusal::Cluster,
+            3 => Refusal::Credentials,
+            4 => Refusal::TooManyConnections,
+            5 => Refusal::ShuttingDown,
+            6 => Refusal::Malformed,
+            _ => return Err(reader.malformed()),
+        };
+        let (oldest, newest) = (reader.u16()?, reader.u16()?);
+        let message = reader.text()?.to_owned();
+        end(&reader, newest)?;
+        Ok(Refused { reason, message, oldest, newest })
+    }
+}
 
 /// The newest version in both ranges.
 pub fn agree(ours: (u16, u16), theirs: (u16, u16)) -> Option<u16> {

@@ -73,11 +73,24 @@ impl Kind {
         Kind::Failed,
     ];
 
+    #[inline]
     pub fn from_number(number: u16) -> Option<Kind> {
-        Kind::ALL.iter().copied().find(|kind| *kind as u16 == number)
+        BY_NUMBER.get(usize::from(number)).copied().flatten()
     }
 
-    pub fn is_handshake(self) -> bool {
+    /// Signals that both sides understand before they have agreed on a version.
+    pub const fn is_handshake(self) -> bool {
         (self as u16) < Kind::Ping as u16
     }
 }
+
+/// Kinds by their numbers.
+static BY_NUMBER: [Option<Kind>; 64] = {
+    let mut kinds = [None; 64];
+    let mut i = 0;
+    while i < Kind::ALL.len() {
+        kinds[Kind::ALL[i] as usize] = Some(Kind::ALL[i]);
+        i += 1;
+    }
+    kinds
+};

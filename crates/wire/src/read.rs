@@ -15,8 +15,15 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes, what }
     }
 
+    #[cold]
     pub fn malformed(&self) -> WireError {
         WireError::Malformed(self.what)
+    }
+
+    /// What was read since `earlier`, which is a copy of this reader of then.
+    #[inline]
+    pub fn since(&self, earlier: &Reader<'a>) -> &'a [u8] {
+        &earlier.rest[..earlier.rest.len() - self.rest.len()]
     }
 
     pub fn remaining(&self) -> usize {
@@ -31,13 +38,15 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
-        Ok(self.bytes(N)?.try_into().expect("N bytes"))
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (first, rest) = self.rest.split_first_chunk().ok_or(WireError::Malformed(self.what))?;
+        self.rest = rest;
+        Ok(*first)
     }
 
     #[inline]
     pub fn u8(&mut self) -> Result<u8, WireError> {
-        Ok(self.bytes(1)?[0])
+        self.array::<1>().map(|[byte]| byte)
     }
 
     #[inline]
@@ -55,9 +64,36 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
+    /// A yes or no in one byte.
+    pub fn flag(&mut self) -> Result<bool, WireError> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.malformed()),
+        }
+    }
+
+    /// A little-endian number in so many bytes, at most eight.
+    #[inline]
+    pub fn unsigned(&mut self, width: usize) -> Result<u64, WireError> {
+        let mut bytes = [0; 8];
+        bytes.get_mut(..width).ok_or(WireError::Malformed(self.what))?.copy_from_slice(self.bytes(width)?);
+        Ok(u64::from_le_bytes(bytes))
+    }
+
     /// LEB128, at most 32 bits, shortest form only.
     #[inline]
     pub fn varint(&mut self) -> Result<u32, WireError> {
+        match self.rest.split_first() {
+            Some((byte, rest)) if *byte < 0x80 => {
+                self.rest = rest;
+                Ok(u32::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u32, WireError> {
         let mut value = 0u32;
         for shift in (0..35).step_by(7) {
             let byte = self.u8()?;
