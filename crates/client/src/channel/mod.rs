@@ -45,21 +45,22 @@ pub(crate) struct CallError {
     pub error: Error,
     /// The transaction of the request is gone.
     pub ended: bool,
-    /// The line is of no use any more.
-    pub line_lost: bool,
+    /// The node has said so; else nobody knows whether it has heard of the request.
+    pub answered: bool,
 }
 
 impl CallError {
     fn failed(failure: Failure) -> CallError {
-        CallError { ended: failure.ended, line_lost: false, error: failure.into() }
+        CallError { ended: failure.ended, answered: true, error: failure.into() }
     }
 
     fn lost(error: Error) -> CallError {
-        CallError { error, ended: true, line_lost: true }
+        CallError { error, ended: true, answered: false }
     }
 
-    fn here(error: Error) -> CallError {
-        CallError { error, ended: false, line_lost: false }
+    /// Noticed here, before anything was sent.
+    pub fn here(error: Error) -> CallError {
+        CallError { error, ended: false, answered: true }
     }
 }
 

@@ -9,12 +9,14 @@
 use super::waiting::{Lost, Waiting};
 use super::{Ask, CallError, Effect};
 use crate::blocking;
-use crate::client::{Options, RetryPolicy};
+use crate::options::{Options, RetryPolicy};
 use crate::timer;
 use crate::{Error, ErrorKind};
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt, Shared};
 use parking_lot::Mutex;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 use rauk_transporter::{CloseReason, Handler, Identity, Link, Security, TransportError, Transporter, Urgency};
 use rauk_types::error::codes;
 use rauk_wire::hello::Role;
@@ -125,7 +127,7 @@ enum Slot {
 
 /// A pause of about this length: half of it to the whole, so that many clients do not come back at the same moment.
 pub(crate) fn jittered(pause: Duration) -> Duration {
-    pause.mul_f64(rand::random_range(0.5..=1.0))
+    pause.mul_f64(SmallRng::from_os_rng().random_range(0.5..=1.0))
 }
 
 impl Remote {
@@ -375,7 +377,7 @@ impl Connection {
                     Effect::None => Error::new(ErrorKind::Timeout, codes::QUERY_TIMEOUT, why),
                     Effect::Lasting => Error::outcome_unknown(why),
                 };
-                CallError { error, ended: true, line_lost: false }
+                CallError { error, ended: true, answered: false }
             }
         }
     }
