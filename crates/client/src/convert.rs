@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn a_timestamp_is_read_in_utc() {
         let read = DateTime::from_value(ValueRef::Timestamp(1_700_000_000_123_456)).unwrap();
-        assert_eq!(read.to_string(), "2023-11-14 22:13:20.123456");
+        assert_eq!((read.to_string().as_str(), read.microsecond()), ("2023-11-14 22:13:20", 123_456));
         assert_eq!(DateTime::from_value(ValueRef::Timestamp(0)), Some(DateTime::ZERO));
         assert_eq!(Decimal::from_value(ValueRef::UInt(u64::MAX)), Some(Decimal::from(u64::MAX)));
         assert_eq!(Vec::<u8>::from_value(ValueRef::Str("ü")), Some(vec![0xC3, 0xBC]));

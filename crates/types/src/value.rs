@@ -153,15 +153,37 @@ macro_rules! conversions {
 conversions! {
     i64 => Int;
     i32 => Int;
+    i16 => Int;
+    i8 => Int;
+    bool => Int;
     u64 => UInt;
+    u32 => UInt;
+    u16 => UInt;
+    u8 => UInt;
     f64 => Double;
+    f32 => Double;
     Decimal => Decimal;
     Date => Date;
     Time => Time;
     DateTime => DateTime;
     String => Str;
     &str => Str;
+    &String => Str;
     Vec<u8> => Bytes;
+    &[u8] => Bytes;
+}
+
+impl From<&Value> for Value {
+    fn from(value: &Value) -> Self {
+        value.clone()
+    }
+}
+
+/// `None` is NULL.
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::Null, T::into)
+    }
 }
 
 #[cfg(test)]
@@ -180,6 +202,11 @@ mod tests {
         for value in [
             Value::Null,
             Value::from(-1i64),
+            Value::from(7u8),
+            Value::from(true),
+            Value::from(None::<i32>),
+            Value::from(Some("text")),
+            Value::from(&b"bytes"[..]),
             Value::from(u64::MAX),
             Value::from(0.5),
             Value::from("text"),
