@@ -7,7 +7,7 @@ use crate::definition::Opened;
 use crate::record::columns_of;
 use crate::row::RowRef;
 use crate::table::{ONLY, drop_id};
-use crate::{Error, ErrorKind, Record, Table};
+use crate::{Error, ErrorKind, Record, Row, Table};
 use parking_lot::RwLock;
 use rauk_types::error::codes;
 use rauk_types::{Value, ValueRef};
@@ -83,6 +83,11 @@ impl<R: Record> Records<R> {
         }
         drop(mapping);
         from_columns(opened, &columns_of::<R>(&opened.schema)?, row)
+    }
+
+    /// A row of this table, however it was read, as a record.
+    pub fn record_of(&self, row: &Row) -> Result<R, Error> {
+        self.from_row(row.opened(), &row.view())
     }
 
     pub async fn get(&self, key: impl IntoKey) -> Result<Option<R>, Error> {

@@ -120,8 +120,8 @@ impl Row {
     }
 
     /// Of encoded values; all are read once, so that later nothing can be wrong with them.
-    pub(crate) fn projected(opened: Arc<Opened>, columns: Columns, bytes: &Bytes) -> Result<Row, Error> {
-        let row = Row { opened, columns, layout: 0, bytes: bytes.clone() };
+    pub(crate) fn projected(opened: Arc<Opened>, columns: Columns, bytes: Bytes) -> Result<Row, Error> {
+        let row = Row { opened, columns, layout: 0, bytes };
         row.try_view()?;
         Ok(row)
     }

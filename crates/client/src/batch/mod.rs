@@ -342,14 +342,14 @@ impl Batch {
         condition: Option<&Condition>,
     ) -> Result<(), Error> {
         let (number, index) = self.shape(table, wish)?;
+        if self.operations.len() == MAX_OPERATIONS {
+            self.close_part();
+        }
         let opened = &self.known[number].opened;
         let number = number as u16;
         self.key.clear();
         if !matches!(wish.by, By::Values) {
             opened.encode_key(index, key, &mut self.key)?;
-        }
-        if self.operations.len() == MAX_OPERATIONS {
-            self.close_part();
         }
         let before = self.operations.bytes().len();
         if values.is_empty() && condition.is_none() && !wish.kind.has_values() {

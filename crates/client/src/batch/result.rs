@@ -128,7 +128,7 @@ impl BatchResult {
             Entry::Columns { count, start, length } => {
                 let bytes = self.payload(op).slice(start as usize..(start + length) as usize);
                 let wanted = wanted(shape, count)?;
-                Row::projected(known.opened.clone(), Columns::Shared(Arc::from(wanted)), &bytes).map(Some)
+                Row::projected(known.opened.clone(), Columns::Shared(Arc::from(wanted)), bytes).map(Some)
             }
             _ => self.no_row(op),
         }
@@ -209,7 +209,8 @@ impl BatchResult {
             Err(error) => error,
             Ok(Entry::Failed(number)) => self.failure(op, *number),
             Ok(Entry::Duplicate(index)) => {
-                let message = format!("Duplicate entry for key '{}'", self.index_name(op, *index));
+                let table = self.shape(op).map_or("?", |(known, _)| known.opened.schema.name.as_str());
+                let message = format!("Duplicate entry for key '{table}.{}'", self.index_name(op, *index));
                 Error::new(ErrorKind::Duplicate, codes::DUP_ENTRY, message).at(&place())
             }
             Ok(Entry::Missing) => {
@@ -284,7 +285,7 @@ impl BatchResult {
         match self.shape(op) {
             Ok((known, _)) => {
                 let name = known.opened.schema.index(index).map(|index| index.name.as_str());
-                format!("{}.{}", known.opened.schema.name, name.unwrap_or("?"))
+                name.unwrap_or("?").to_owned()
             }
             Err(_) => "?".to_owned(),
         }

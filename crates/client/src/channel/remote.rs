@@ -365,7 +365,6 @@ impl Connection {
         // A link that is closed has ended everything that was open on it.
         let _ = self.link.send(&self.header(kind, 0, transaction, Duration::ZERO), payload, self.urgency);
     }
-}
 
     fn lost(&self, ask: Ask, timeout: Duration, lost: Lost) -> CallError {
         match (lost, ask.effect) {

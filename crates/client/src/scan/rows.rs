@@ -135,6 +135,7 @@ impl Rows<'_> {
 
     /// The next page with rows in it.
     async fn fetch(&mut self) -> Result<bool, CallError> {
+        let client = self.client.clone();
         let mut pauses = None;
         loop {
             let result = match &mut self.running {
@@ -150,7 +151,6 @@ impl Rows<'_> {
                 Err(error) => error,
             };
             // As long as no row was given, nobody notices that it begins again.
-            let client = self.client.clone();
             let pauses = pauses.get_or_insert_with(|| Pauses::new(client.retry()));
             let again = self.transaction.is_none() && self.given == 0 && worth_retrying(&error.error);
             if !again || !pauses.again() {
