@@ -6,7 +6,7 @@
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rauk_kernel::{
-    Access, Horizon, MemoryBudget, Partition, ReadAt, ScanPosition, ScanRequest, TxnRef, TxnState, Verdict,
+    Access, Horizon, MANY, MemoryBudget, Partition, Probe, ReadAt, ScanPosition, ScanRequest, TxnRef, TxnState, Verdict,
 };
 use rauk_types::schema::ColumnDefault;
 use rauk_types::{
@@ -172,6 +172,26 @@ fn key_read(bencher: divan::Bencher) {
 #[divan::bench(sample_count = 20, sample_size = 20_000)]
 fn key_read_of_hot_rows(bencher: divan::Bencher) {
     key_reads(bencher, 1000);
+}
+
+/// Any of a million rows, 64 at a time; an iteration is 64 reads.
+#[divan::bench(sample_count = 20, sample_size = 400)]
+fn key_reads_of_64(bencher: divan::Bencher) {
+    let mut b = Bench::filled(schema(false, false));
+    let mut keys = [[0u8; 8]; MANY];
+    bencher.counter(divan::counter::ItemsCount::new(MANY)).bench_local(|| {
+        for key in &mut keys {
+            *key = (b.rng.random_range(0..ROWS) as u64 ^ 1 << 63).to_be_bytes();
+        }
+        let mut probes = [Probe::default(); MANY];
+        for (probe, key) in probes.iter_mut().zip(&keys) {
+            *probe = Probe { key, hash: key::hash(key) };
+        }
+        let mut access = access(None, b.time);
+        let mut sum = 0u64;
+        b.p.read_many(TABLE, &probes, &mut access, &mut |_, row| sum += u64::from(row.unwrap().1.bytes()[50])).unwrap();
+        black_box(sum)
+    });
 }
 
 #[divan::bench(sample_count = 20, sample_size = 20_000)]

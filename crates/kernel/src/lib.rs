@@ -11,13 +11,14 @@ pub mod budget;
 pub mod hash_index;
 pub mod ordered_index;
 pub mod partition;
+mod prefetch;
 pub mod row_store;
 pub mod status;
 
 pub use budget::MemoryBudget;
 pub use partition::{
-    Access, Horizon, LockMode, Partition, ReadAt, ScanEnd, ScanPosition, ScanRequest, ScanRow, Stop, Verdict,
-    WaitPolicy, Write,
+    Access, Found, Horizon, LockMode, MANY, ManyRead, Partition, Prepared, Probe, ReadAt, Refusal, ScanEnd,
+    ScanPosition, ScanRequest, ScanRow, Stop, Verb, Verdict, WaitPolicy, Write,
 };
 pub use row_store::RowId;
 pub use status::{TxnRef, TxnState, TxnStatus};

@@ -16,6 +16,7 @@
 //! what was added to the budget and not subtracted. Not here: what the bytes mean, versions, locks.
 
 use crate::budget::{MemoryBudget, MemoryFull, Purpose};
+use crate::prefetch::prefetch;
 use rauk_types::Timestamp;
 use std::sync::Arc;
 
@@ -42,6 +43,7 @@ const UNITS_PER_PAGE: u32 = (PAGE_BYTES / UNIT) as u32;
 pub const LARGEST_CLASS: usize = 4096;
 const LARGE: u32 = 1 << 31;
 const END: u32 = u32::MAX;
+const CACHE_LINE: usize = 64;
 
 /// Slot sizes: every 8 bytes up to 256, then steps of an eighth of the power of two below.
 fn class_sizes() -> Vec<u16> {
@@ -128,8 +130,7 @@ impl RowStore {
 
     pub fn insert(&mut self, header: RowHeader, bytes: &[u8], purpose: Purpose) -> Result<RowId, MemoryFull> {
         if self.free_id == END && self.directory.len() == self.directory.capacity() {
-            // The directory doubles: a quarter more at a time keeps the waste small in big tables.
-            let more = (self.directory.len() / 4).max(64);
+            let more = self.directory_growth();
             self.budget.check(more as u64 * 4, purpose)?;
             self.directory.reserve_exact(more);
         }
@@ -163,6 +164,20 @@ impl RowStore {
         (header, &bytes[..len])
     }
 
+    /// Fetches what [`RowStore::prefetch_row`] will look at.
+    #[inline]
+    pub fn prefetch_location(&self, id: RowId) {
+        prefetch(&self.directory, id.0 as usize);
+    }
+
+    /// Fetches the row's beginning: the header and more than a hundred bytes.
+    #[inline]
+    pub fn prefetch_row(&self, id: RowId) {
+        let slot = self.slot(self.location(id));
+        prefetch(slot, 0);
+        prefetch(slot, CACHE_LINE);
+    }
+
     #[inline]
     pub fn header(&self, id: RowId) -> RowHeader {
         read_header(&self.slot(self.location(id))[..HEADER_BYTES]).0
@@ -179,12 +194,7 @@ impl RowStore {
     pub fn replace(&mut self, id: RowId, header: RowHeader, bytes: &[u8], purpose: Purpose) -> Result<(), MemoryFull> {
         let old = self.location(id);
         let needed = HEADER_BYTES + bytes.len();
-        let fits = if old & LARGE == 0 {
-            needed <= LARGEST_CLASS && self.class_for(needed) == self.pages[page_of(old)].as_ref().unwrap().class
-        } else {
-            self.slot(old).len() == needed
-        };
-        if fits {
+        if self.fits(old, needed) {
             let slot = self.slot_mut(old);
             write_header(slot, header, bytes.len());
             slot[HEADER_BYTES..needed].copy_from_slice(bytes);
@@ -194,6 +204,41 @@ impl RowStore {
         self.release(old);
         self.directory[id.0 as usize] = new;
         Ok(())
+    }
+
+    /// Bytes that the budget must have for a row of this length in the place of `id`, or for a new one: none where a slot is free.
+    pub fn wanted(&self, id: Option<RowId>, row_bytes: usize) -> u64 {
+        let needed = HEADER_BYTES + row_bytes;
+        if id.is_some_and(|id| self.fits(self.location(id), needed)) {
+            return 0;
+        }
+        let directory = match id {
+            None if self.free_id == END && self.directory.len() == self.directory.capacity() => {
+                self.directory_growth() as u64 * 4
+            }
+            _ => 0,
+        };
+        let slot = match needed <= LARGEST_CLASS {
+            true if self.classes[self.class_for(needed) as usize].open.is_empty() => PAGE_BYTES as u64,
+            true => 0,
+            false => needed as u64,
+        };
+        directory + slot
+    }
+
+    /// The directory doubles at most: a quarter more at a time keeps the waste small in big tables.
+    fn directory_growth(&self) -> usize {
+        (self.directory.len() / 4).max(64)
+    }
+
+    /// Whether the slot at a location is of the size that `needed` bytes take.
+    fn fits(&self, location: u32, needed: usize) -> bool {
+        if location & LARGE == 0 {
+            let page = self.pages[page_of(location)].as_ref().expect("a location points into a page");
+            needed <= LARGEST_CLASS && self.class_for(needed) == page.class
+        } else {
+            self.slot(location).len() == needed
+        }
     }
 
     pub fn remove(&mut self, id: RowId) {

@@ -131,9 +131,13 @@ impl Node {
         self.snapshots.draw(|| self.log.last_time())
     }
 
+    pub fn is_durable(&self, time: Timestamp) -> bool {
+        !self.is_fsync() || time <= self.log.durable_time()
+    }
+
     /// Waits until everything committed at or before `time` is on disk, where that is promised.
     pub async fn wait_durable(&self, time: Timestamp) -> Result<(), NodeError> {
-        if !self.is_fsync() || time <= self.log.durable_time() {
+        if self.is_durable(time) {
             return Ok(());
         }
         self.group.wait(Target::Time(time)).await

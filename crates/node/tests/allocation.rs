@@ -1,6 +1,7 @@
-//! A plain read by key allocates nothing, from begin to end.
+//! A plain read by key allocates nothing, from begin to end; nor do reads of many keys, and writes of many need no more than the log's buffer.
 mod support;
 
+use rauk_node::bulk::{Found, Keys, Unwritten, Verb};
 use rauk_node::*;
 use rauk_types::ValueRef;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -51,4 +52,31 @@ fn a_key_read_allocates_nothing() {
             assert!(round == 0 || allocated == 0, "{allocated} allocations in 100 reads");
         }
     });
+}
+
+#[test]
+fn many_keys_allocate_next_to_nothing() {
+    let (db, t) = database_with(pairs("t"));
+    block_on(insert_all(&db, &t, &(0..100).map(|i| vec![int(i), int(i)]).collect::<Vec<_>>()));
+    let mut keys = Keys::default();
+    (0..100).for_each(|i| keys.push(&key_of(&t, i)));
+    let mut unwritten = Unwritten::default();
+    for round in 0..4 {
+        let before = COUNT.get();
+        let mut done = [false; 100];
+        let progress = db.try_read_many(&t, &keys, &mut done, &mut |_, found| assert!(found.is_some())).unwrap();
+        assert!(progress.finished);
+        let read = COUNT.get() - before;
+        let mut done = [false; 100];
+        let put = &mut |_: usize, found: Found<'_>, buffer: &mut Vec<u8>| {
+            buffer.extend_from_slice(found.unwrap().1.bytes());
+            Verb::Put
+        };
+        let progress = db.try_write_many(&t, &keys, &mut done, &mut unwritten, put).unwrap();
+        assert!(progress.finished && unwritten.left.is_empty());
+        let written = COUNT.get() - before - read;
+        // The log takes a buffer after each flush.
+        assert!(round < 2 || (read == 0 && written <= 1), "{read} and {written} allocations");
+        block_on(db.wait_durable(progress.time)).unwrap();
+    }
 }

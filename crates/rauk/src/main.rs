@@ -41,43 +41,47 @@ fn command() -> Command {
                 .arg(text("execute", "STATEMENT", "Run this and leave").short('e')),
         )
         .subcommand(
-            Command::new("bench").about("Measure").subcommand_required(true).subcommand(
-                Command::new("sql")
-                    .about("sysbench and single inserts, on servers started for the run")
-                    .arg(text("against", "SERVER", "Peer of the same run").value_parser(["mariadb"]))
-                    .arg(
-                        text("seconds", "N", "Seconds a round")
-                            .value_parser(value_parser!(u64).range(1..3600))
-                            .default_value("10"),
-                    )
-                    .arg(
-                        text("rounds", "N", "Rounds on each server")
-                            .value_parser(value_parser!(u64).range(1..100))
-                            .default_value("3"),
-                    )
-                    .arg(
-                        text("threads", "N", "Client threads")
-                            .value_parser(value_parser!(u64).range(1..1024))
-                            .default_value("8"),
-                    )
-                    .arg(
-                        text("table-size", "N", "Rows of sysbench's table")
-                            .value_parser(value_parser!(u64))
-                            .default_value("100000"),
-                    )
-                    .arg(
-                        text("inserts", "N", "Single inserts a run")
-                            .value_parser(value_parser!(u64))
-                            .default_value("100000"),
-                    )
-                    .arg(text("only", "TEXT", "Workloads whose name contains this"))
-                    .arg(
-                        text("durability", "WHICH", "fsync or relaxed")
-                            .value_parser(["fsync", "relaxed"])
-                            .default_value("fsync"),
-                    )
-                    .arg(text("json", "FILE", "Write the figures as JSON too")),
-            ),
+            Command::new("bench")
+                .about("Measure")
+                .subcommand_required(true)
+                .subcommand(bench::flex::command())
+                .subcommand(
+                    Command::new("sql")
+                        .about("sysbench and single inserts, on servers started for the run")
+                        .arg(text("against", "SERVER", "Peer of the same run").value_parser(["mariadb"]))
+                        .arg(
+                            text("seconds", "N", "Seconds a round")
+                                .value_parser(value_parser!(u64).range(1..3600))
+                                .default_value("10"),
+                        )
+                        .arg(
+                            text("rounds", "N", "Rounds on each server")
+                                .value_parser(value_parser!(u64).range(1..100))
+                                .default_value("3"),
+                        )
+                        .arg(
+                            text("threads", "N", "Client threads")
+                                .value_parser(value_parser!(u64).range(1..1024))
+                                .default_value("8"),
+                        )
+                        .arg(
+                            text("table-size", "N", "Rows of sysbench's table")
+                                .value_parser(value_parser!(u64))
+                                .default_value("100000"),
+                        )
+                        .arg(
+                            text("inserts", "N", "Single inserts a run")
+                                .value_parser(value_parser!(u64))
+                                .default_value("100000"),
+                        )
+                        .arg(text("only", "TEXT", "Workloads whose name contains this"))
+                        .arg(
+                            text("durability", "WHICH", "fsync or relaxed")
+                                .value_parser(["fsync", "relaxed"])
+                                .default_value("fsync"),
+                        )
+                        .arg(text("json", "FILE", "Write the figures as JSON too")),
+                ),
         )
 }
 
@@ -130,7 +134,11 @@ fn run_shell(arguments: &ArgMatches) -> Result<(), String> {
 }
 
 fn run_bench(arguments: &ArgMatches) -> Result<(), String> {
-    let Some(("sql", arguments)) = arguments.subcommand() else { unreachable!("clap requires a subcommand") };
+    let arguments = match arguments.subcommand() {
+        Some(("flex", arguments)) => return bench::flex::run(&bench::flex::options(arguments)?),
+        Some(("sql", arguments)) => arguments,
+        _ => unreachable!("clap requires a subcommand"),
+    };
     let number = |name: &str| *arguments.get_one::<u64>(name).expect("has a default");
     bench::sql(&bench::SqlOptions {
         against_mariadb: arguments.contains_id("against") && arguments.get_one::<String>("against").is_some(),

@@ -5,7 +5,7 @@
 //! learn of the commit that its answer depends on. Nothing here fails for memory.
 
 use super::collect::Garbage;
-use super::fragment::{Fragment, KeyList};
+use super::fragment::Fragment;
 use super::side::RowKey;
 use super::transactions::TxnRecord;
 use super::versions::{Image, Version, VersionTable, flags};
@@ -89,13 +89,7 @@ impl Partition {
             }
             (Image::Deleted, _) if header.flags & flags::TOMBSTONE != 0 => {}
             (Image::Deleted, _) => {
-                let size = fragment.rows.get(rk.row()).1.len() as u64;
-                versions.with(rk, |s| s.buried = header.time);
-                fragment.history_bytes += size;
-                self.history_bytes += size;
-                let flags = header.flags | flags::TOMBSTONE;
-                fragment.rows.set_header(rk.row(), RowHeader { time, flags, ..header });
-                fragment.live -= 1;
+                self.history_bytes += fragment.bury(versions, rk, time);
                 self.garbage.push_back(Garbage { time, key: rk });
             }
             (Image::Stored(image), _) => {
@@ -103,8 +97,12 @@ impl Partition {
                     let (old, new) = (fragment.rows.get(rk.row()), versions.image(image));
                     fragment.distinct_keys((old.0.layout, old.1), new, &mut self.keys, &mut self.scratch);
                 } else {
-                    let kept =
-                        keep_old(fragment, versions, rk, image, time, horizon, &mut self.keys, &mut self.scratch);
+                    let before = self.keys.len();
+                    let (old, bytes) = fragment.rows.get(rk.row());
+                    let (old, new) = ((old.layout, bytes), versions.image(image));
+                    fragment.distinct_keys(old, new, &mut self.keys, &mut self.scratch);
+                    let moved = self.keys.len() > before;
+                    let kept = keep_old(fragment, versions, rk, moved, time, horizon);
                     self.history_bytes = self.history_bytes + kept.now - kept.before;
                     fragment.history_bytes = fragment.history_bytes + kept.now - kept.before;
                     if kept.garbage {
@@ -214,30 +212,24 @@ impl Partition {
 }
 
 /// What became of the history bytes.
-struct Kept {
-    before: u64,
-    now: u64,
-    garbage: bool,
+pub(super) struct Kept {
+    pub before: u64,
+    pub now: u64,
+    pub garbage: bool,
 }
 
-/// Before the inline version is replaced by a pending image: makes history of it where somebody may need it, else lists the keys that go with it.
-#[expect(clippy::too_many_arguments, reason = "parts of one partition, borrowed apart")]
-fn keep_old(
+/// Before the inline version is replaced by a new image: makes history of it where somebody may need it. `moved`: the new image lacks one of its index keys.
+pub(super) fn keep_old(
     fragment: &Fragment,
     versions: &mut VersionTable,
     rk: RowKey,
-    image: crate::row_store::RowId,
+    moved: bool,
     time: Timestamp,
     horizon: Horizon,
-    keys: &mut KeyList,
-    scratch: &mut Vec<u8>,
 ) -> Kept {
     let (header, old) = fragment.rows.get(rk.row());
     let size = old.len() as u64;
     let bound = horizon.bound();
-    let before_keys = keys.len();
-    fragment.distinct_keys((header.layout, old), versions.image(image), keys, scratch);
-    let moved = keys.len() > before_keys;
     let mut kept = Kept { before: 0, now: 0, garbage: false };
     let keep_image = if header.flags & flags::TOMBSTONE != 0 {
         kept.before = size;
@@ -261,4 +253,18 @@ fn keep_old(
         kept.garbage = true;
     }
     kept
+}
+
+impl Fragment {
+    /// Makes a tombstone of the committed row, which lies under it from then on; gives the bytes that have become history. The caller lists it as garbage.
+    pub(super) fn bury(&mut self, versions: &mut VersionTable, rk: RowKey, time: Timestamp) -> u64 {
+        let (header, bytes) = self.rows.get(rk.row());
+        let size = bytes.len() as u64;
+        versions.with(rk, |s| s.buried = header.time);
+        self.history_bytes += size;
+        let flags = header.flags | flags::TOMBSTONE | flags::SIDE;
+        self.rows.set_header(rk.row(), RowHeader { time, flags, ..header });
+        self.live -= 1;
+        size
+    }
 }

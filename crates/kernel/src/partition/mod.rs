@@ -9,7 +9,9 @@
 //! |---|---|
 //! | [`tables`] | create, alter, drop, index builds, usage |
 //! | [`read`] | point reads, with and without locks |
+//! | [`many`] | reads of many keys at once |
 //! | [`write`] | insert, update, delete |
+//! | [`write_many`] | writes of many keys at once, each a transaction of its own |
 //! | [`scan`] | scans in slices, range locks |
 //! | [`finish`] | commit, rollback, abort, ends of waits |
 //! | [`collect`] | throwing away old versions; the history limit |
@@ -24,6 +26,7 @@ mod collect;
 mod finish;
 mod fragment;
 mod locks;
+mod many;
 mod ranges;
 mod read;
 mod restore;
@@ -36,6 +39,7 @@ mod transactions;
 mod validate;
 mod versions;
 mod write;
+mod write_many;
 
 use crate::budget::MemoryBudget;
 use crate::row_store::RowId;
@@ -44,6 +48,7 @@ use collect::Garbage;
 use fragment::{Fragment, KeyList};
 use hashbrown::HashMap;
 use locks::LockTable;
+pub use many::{Found, MANY, ManyRead, Probe};
 use ranges::RangeTable;
 use rauk_types::{IndexId, PartitionId, RowView, TableId, Timestamp, TxnId};
 use restore::Buried;
@@ -53,6 +58,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use transactions::TxnTable;
 use versions::VersionTable;
+pub use write_many::{Prepared, Refusal, Verb};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockMode {

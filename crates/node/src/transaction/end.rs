@@ -15,7 +15,7 @@ use crate::node::Node;
 use rauk_kernel::{Partition, TxnRef, TxnState, Write};
 use rauk_log::record::CommitBuilder;
 use rauk_log::{Appended, LogError, Lsn, fault};
-use rauk_types::{RowView, TxnId, key};
+use rauk_types::{RowView, Timestamp, TxnId, key};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -185,22 +185,27 @@ fn abort_in(node: &Arc<Node>, partitions: &[u16], id: TxnId) {
 /// Appends the record; the transaction is committed, or aborted, when this returns.
 fn append(node: &Node, txn: &TxnRef, builder: &CommitBuilder) -> Result<Appended, LogError> {
     txn.status.set(TxnState::Committing);
-    let appended = fault::point("node.commit.before_append")
-        .map_err(|e| LogError::DiskFull(e.to_string()))
-        .and_then(|()| node.log.append_commit(builder.payload(), |time| txn.status.set(TxnState::Committed(time))));
-    match appended {
-        Ok(appended) => {
-            // Committed: only a crash can still happen here.
-            let _ = fault::point("node.commit.after_append");
-            node.registry.commits.fetch_add(1, Ordering::Relaxed);
-            node.registry.commit_bytes.fetch_add(builder.payload().len() as u64, Ordering::Relaxed);
-            Ok(appended)
-        }
-        Err(error) => {
-            txn.status.set(TxnState::Aborted);
-            Err(error)
-        }
+    let appended = append_record(node, 1, builder, |time| txn.status.set(TxnState::Committed(time)));
+    if appended.is_err() {
+        txn.status.set(TxnState::Aborted);
     }
+    appended
+}
+
+/// Appends the record of so many commits; `decided` is called with their time before anybody can draw a snapshot that has them.
+pub(crate) fn append_record(
+    node: &Node,
+    commits: u64,
+    builder: &CommitBuilder,
+    decided: impl FnOnce(Timestamp),
+) -> Result<Appended, LogError> {
+    fault::point("node.commit.before_append").map_err(|e| LogError::DiskFull(e.to_string()))?;
+    let appended = node.log.append_commit(builder.payload(), decided)?;
+    // Committed: only a crash can still happen here.
+    let _ = fault::point("node.commit.after_append");
+    node.registry.commits.fetch_add(commits, Ordering::Relaxed);
+    node.registry.commit_bytes.fetch_add(builder.payload().len() as u64, Ordering::Relaxed);
+    Ok(appended)
 }
 
 /// Adds what the transaction wrote in a partition.
@@ -218,7 +223,7 @@ fn collect(partition: &Partition, id: TxnId, tables: &[Used], builder: &mut Comm
 }
 
 /// A full disk fails the transaction only; anything else means that the log is lost.
-fn failed_append(node: &Node, error: LogError) -> NodeError {
+pub(crate) fn failed_append(node: &Node, error: LogError) -> NodeError {
     if !matches!(error, LogError::DiskFull(_) | LogError::RecordTooLarge(_)) {
         node.fatal(&error.to_string());
     }

@@ -33,6 +33,8 @@ mod read;
 pub mod snapshots;
 mod write;
 
+pub(crate) use call::explain;
+pub(crate) use end::{append_record, failed_append};
 pub use interrupt::Interrupt;
 pub use write::{InsertOutcome, UpdateOutcome};
 

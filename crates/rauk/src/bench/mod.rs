@@ -6,7 +6,9 @@
 //!
 //! What it does not do: talk to servers that it did not start, or compare runs.
 
+pub mod flex;
 mod inserts;
+mod process;
 mod report;
 mod servers;
 mod sysbench;
@@ -38,7 +40,7 @@ pub struct Sample {
 }
 
 pub fn sql(options: &SqlOptions) -> Result<(), String> {
-    let root = servers::temporary_directory()?;
+    let root = process::temporary_directory()?;
     let mut list = vec![Server::start(Kind::Rauk, root.path(), &options.durability)?];
     if options.against_mariadb {
         list.push(Server::start(Kind::MariaDb, root.path(), &options.durability)?);

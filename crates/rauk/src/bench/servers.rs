@@ -1,8 +1,9 @@
-//! Servers that a benchmark starts and ends itself: by their pids, in a temporary directory, on free ports.
+//! The servers of `rauk bench sql`.
 
+use super::process::{Process, cpu_time, free_port};
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,31 +24,7 @@ impl Kind {
 pub struct Server {
     pub kind: Kind,
     pub port: u16,
-    child: Child,
-}
-
-/// Removed when dropped.
-pub struct TemporaryDirectory(PathBuf);
-
-impl TemporaryDirectory {
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TemporaryDirectory {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("cannot remove {}: {error}", self.0.display());
-        }
-    }
-}
-
-/// In the working directory, not in /tmp: that may be memory, and durable commits are measured.
-pub fn temporary_directory() -> Result<TemporaryDirectory, String> {
-    let path = std::env::current_dir().map_err(|e| e.to_string())?.join(format!("rauk-bench-{}", std::process::id()));
-    std::fs::create_dir(&path).map_err(|e| format!("cannot make {}: {e}", path.display()))?;
-    Ok(TemporaryDirectory(path))
+    process: Process,
 }
 
 impl Server {
@@ -59,17 +36,12 @@ impl Server {
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.pid()
     }
 
     /// User and system time of all its threads so far.
     pub fn cpu_seconds(&self) -> Result<f64, String> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()))
-            .map_err(|e| format!("server is gone: {e}"))?;
-        // The command's name may hold anything, in parentheses; fields 14 and 15 are counted from behind it.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-        let ticks: f64 = fields.get(11..13).map_or(0.0, |f| f.iter().filter_map(|t| t.parse::<f64>().ok()).sum());
-        Ok(ticks / 100.0)
+        cpu_time(self.pid()).map(|time| time.own)
     }
 
     pub fn connect(&self) -> Result<mysql::Conn, String> {
@@ -82,30 +54,8 @@ impl Server {
         mysql::Conn::new(options).map_err(|e| e.to_string())
     }
 
-    pub fn stop(mut self) -> Result<(), String> {
-        // SIGTERM: a clean stop.
-        let pid = self.pid().to_string();
-        Command::new("kill").args(["-TERM", &pid]).status().map_err(|e| e.to_string())?;
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while Instant::now() < deadline {
-            if let Some(status) = self.child.try_wait().map_err(|e| e.to_string())? {
-                return if status.success() {
-                    Ok(())
-                } else {
-                    Err(format!("{} ended with {status}", self.kind.name()))
-                };
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Err(format!("{} did not stop within 30 s", self.kind.name()))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // After `stop` the process is gone and both calls do nothing.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    pub fn stop(self) -> Result<(), String> {
+        self.process.stop()
     }
 }
 
@@ -133,7 +83,7 @@ fn start_rauk(directory: &Path, durability: &str) -> Result<Server, String> {
     };
     // Whatever it prints later must not fill the pipe.
     std::thread::spawn(move || lines.for_each(drop));
-    Ok(Server { kind: Kind::Rauk, port, child })
+    Ok(Server { kind: Kind::Rauk, port, process: Process::new(Kind::Rauk.name(), child) })
 }
 
 fn start_mariadb(directory: &Path, durability: &str) -> Result<Server, String> {
@@ -149,9 +99,7 @@ fn start_mariadb(directory: &Path, durability: &str) -> Result<Server, String> {
     if !installed.success() {
         return Err("mariadb-install-db failed".into());
     }
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
-    let port = listener.local_addr().map_err(|e| e.to_string())?.port();
-    drop(listener);
+    let port = free_port()?;
     let flush = if durability == "fsync" { 1 } else { 2 };
     let child = Command::new("mariadbd")
         .args(["--no-defaults", "--user=root", "--bind-address=127.0.0.1", "--skip-log-bin", "--max-connections=1000"])
@@ -165,7 +113,7 @@ fn start_mariadb(directory: &Path, durability: &str) -> Result<Server, String> {
         .stdin(Stdio::null())
         .spawn()
         .map_err(|_| missing("mariadbd"))?;
-    let server = Server { kind: Kind::MariaDb, port, child };
+    let server = Server { kind: Kind::MariaDb, port, process: Process::new(Kind::MariaDb.name(), child) };
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         match server.connect() {

@@ -4,6 +4,8 @@
 //! slabs, side tables, entries or collection. Locks are checked from both sides: nobody gets what conflicts with what another has,
 //! and nobody waits unless another transaction has been at the same row or range.
 
+mod many;
+
 use super::support::*;
 use crate::partition::{
     LockMode, Partition, ReadAt, ScanEnd, ScanPosition, ScanRequest, Stop, Verdict, WaitPolicy, Write,
@@ -12,7 +14,7 @@ use crate::row_store::RowId;
 use crate::status::TxnState;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use rauk_types::{IndexId, PartitionId, RowView, Timestamp, TxnId, key};
+use rauk_types::{IndexId, PartitionId, RowView, Timestamp, TxnId, key, row};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -472,6 +474,7 @@ impl Model {
         if let Some((_, id, _)) = a.writes.first() {
             let id = *id;
             assert_eq!(self.w.read(None, id, ReadAt::Newest), Err(Stop::Committing));
+            self.check_left_out(id);
         }
         self.w.now += 1;
         let time = self.w.now;
@@ -492,6 +495,7 @@ impl Model {
             let stash = self.actors.remove(actor);
             self.look();
             self.look();
+            self.look_many();
             self.actors.insert(actor, stash);
             self.rng = before;
         }
@@ -575,6 +579,11 @@ impl Model {
             self.w.p.collect(horizon, limit);
         }
         self.look();
+        match self.rng.random_range(0..10) {
+            0..3 => self.look_many(),
+            3..5 => self.write_many(),
+            _ => {}
+        }
         let awake: Vec<usize> = (0..self.actors.len()).filter(|i| self.actors[*i].waiting.is_none()).collect();
         if awake.is_empty() {
             // All wait for each other: one is the victim.

@@ -1,0 +1,108 @@
+//! Reads of many keys at once.
+//!
+//! One key read of a row that no cache holds waits for memory three or four times, one after the other: hash index, directory, row. Here
+//! all keys take each step before any takes the next, and what the next step needs is fetched ahead, so that the waits
+//! of different keys fall together. The row that the index names first is only a guess (equal tags): it is compared with the key in the last
+//! step, and a wrong guess is followed by an ordinary search.
+//!
+//! What a reader sees is decided by the same function as for one key (`VersionTable::see`).
+
+use super::side::RowKey;
+use super::{Access, Partition, ReadAt, Stop};
+use crate::row_store::RowId;
+use rauk_types::{RowView, TableId};
+
+/// Keys of one call: so many that their waits for memory overlap, and so few that a hold stays short.
+pub const MANY: usize = 64;
+
+/// An encoded primary key to look for, and its hash.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Probe<'a> {
+    pub key: &'a [u8],
+    pub hash: u64,
+}
+
+/// A row and the version of its layout; `None`: there is no such row.
+pub type Found<'a> = Option<(u16, RowView<'a>)>;
+
+/// How far [`Partition::read_many`] came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ManyRead {
+    /// Keys that it got through.
+    pub keys: usize,
+    /// Of these, how many were not visited.
+    pub left_out: usize,
+}
+
+/// Bytes of rows after which a call ends: copying them takes some 20 µs.
+const ENOUGH_BYTES: usize = 256 << 10;
+
+impl Partition {
+    /// Consistent reads of up to [`MANY`] rows, without a lock. `visit` is called with the position of each key, in order, under the caller's hold of the partition. Keys
+    /// whose answer depends on a commit that is being decided are left out. Ends early when the rows were large. An error comes in the place of a visit and ends the call.
+    pub fn read_many(
+        &mut self,
+        table: TableId,
+        probes: &[Probe<'_>],
+        access: &mut Access<'_>,
+        visit: &mut dyn FnMut(usize, Found<'_>),
+    ) -> Result<ManyRead, Stop> {
+        assert!(probes.len() <= MANY, "{} keys in one call", probes.len());
+        let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
+        let guesses = fragment.guess(probes);
+        let (mut left_out, mut bytes) = (0, 0);
+        for (i, (probe, guess)) in probes.iter().zip(guesses).enumerate() {
+            if bytes >= ENOUGH_BYTES {
+                return Ok(ManyRead { keys: i, left_out });
+            }
+            let Some(id) = fragment.confirm(probe, guess) else {
+                match access.at {
+                    ReadAt::Snapshot(time) if time < fragment.removed_floor => return Err(Stop::SnapshotTooOld),
+                    _ => visit(i, None),
+                }
+                continue;
+            };
+            let at = access.at;
+            match self.versions.see(fragment, RowKey::new(table, id), at, access) {
+                Ok(sight) => {
+                    bytes += sight.map_or(0, |s| s.bytes.len());
+                    visit(i, sight.map(|s| (s.layout, fragment.view(s.layout, s.bytes))));
+                }
+                Err(Stop::Committing) => left_out += 1,
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok(ManyRead { keys: probes.len(), left_out })
+    }
+}
+
+impl super::fragment::Fragment {
+    /// For each key the row that the hash index names first, whose memory is on its way into the cache.
+    pub(super) fn guess(&self, probes: &[Probe<'_>]) -> [Option<RowId>; MANY] {
+        let mut guesses = [None; MANY];
+        for probe in probes {
+            self.hash.prefetch(probe.hash);
+        }
+        for (guess, probe) in guesses.iter_mut().zip(probes) {
+            *guess = self.hash.find(probe.hash, |_| true);
+            if let Some(id) = *guess {
+                self.rows.prefetch_location(id);
+            }
+        }
+        for id in guesses[..probes.len()].iter().flatten() {
+            self.rows.prefetch_row(*id);
+        }
+        guesses
+    }
+
+    /// The row with this key: the guess, most often.
+    #[inline]
+    pub(super) fn confirm(&self, probe: &Probe<'_>, guess: Option<RowId>) -> Option<RowId> {
+        let id = guess?;
+        let (header, bytes) = self.rows.get(id);
+        match self.primary.matches(&self.view(header.layout, bytes), probe.key) {
+            true => Some(id),
+            false => self.find(probe.key, probe.hash),
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Writes of many keys at once, without lock, pending version or transaction record.
+//!
+//! The caller holds the partition from the first step to the last, so nobody sees anything in between:
+//!
+//! 1. [`Partition::prepare_many`] finds each row, refuses what needs a transaction, lets `change` decide, and sees to everything that can fail.
+//!    Nothing of the partition has changed; what is wanted stands in [`Prepared`].
+//! 2. The caller appends the redo record of [`Prepared::writes`], which decides the commit time. If that fails, nothing has happened.
+//! 3. [`Partition::install_many`] makes the writes the newest committed versions. It cannot fail.
+//!
+//! A key needs a transaction if somebody holds or awaits a lock on its row or has written it, or if the table has range locks in this partition. Old versions,
+//! tombstones and index entries follow the rules of a transaction's commit (`finish`), by the same functions.
+//!
+//! Memory is asked for while the writes are prepared: a slot of a page that has one is free, a new page must be within the limit. What a hold's rows need
+//! beyond one page of their size is taken from the reserve, as are index leaves and history.
+
+use super::collect::Garbage;
+use super::fragment::Fragment;
+use super::many::{Found, MANY, Probe};
+use super::side::RowKey;
+use super::versions::flags;
+use super::{Access, Horizon, Partition, Stop, Write, finish};
+use crate::budget::{MemoryBudget, MemoryFull, Purpose};
+use crate::row_store::{HEADER_BYTES, LARGEST_CLASS, RowHeader, RowId};
+use rauk_types::{TableId, Timestamp};
+use std::ops::Range;
+
+/// What a write makes of a row that was read (or was found missing).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Leave it as it is.
+    Keep,
+    /// Store the row that was encoded into the buffer, in the newest layout and with the same primary key.
+    Put,
+    Delete,
+}
+
+/// Why a key was not written, or not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// `change` was not called: it takes a transaction.
+    Left,
+    /// `change` was called, and the memory limit is reached.
+    Full { limit: u64 },
+}
+
+/// A write that was decided on and checked.
+#[derive(Clone, Debug)]
+struct Planned {
+    /// Position among the probes.
+    number: u32,
+    id: Option<RowId>,
+    /// The new row in `Prepared::images`; `None`: a deletion.
+    image: Option<Range<u32>>,
+}
+
+/// Writes between [`Partition::prepare_many`] and [`Partition::install_many`]. Kept by the caller and used again, it does not allocate.
+#[derive(Debug, Default)]
+pub struct Prepared {
+    layout: u16,
+    planned: Vec<Planned>,
+    /// Of the planned writes' keys.
+    hashes: Vec<u64>,
+    images: Vec<u8>,
+    row: Vec<u8>,
+    /// Bytes that are wanted from the budget and not counted there.
+    promised: u64,
+    /// (position among the probes, why)
+    pub refused: Vec<(usize, Refusal)>,
+}
+
+impl Prepared {
+    fn clear(&mut self, layout: u16) {
+        (self.layout, self.promised) = (layout, 0);
+        self.planned.clear();
+        self.hashes.clear();
+        self.images.clear();
+        self.refused.clear();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.planned.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.planned.len()
+    }
+
+    /// What the redo record must carry: position among the probes, and the change.
+    pub fn writes<'a>(&'a self, probes: &'a [Probe<'_>]) -> impl Iterator<Item = (usize, Write<'a>)> {
+        self.planned.iter().map(|planned| {
+            let number = planned.number as usize;
+            let write = match self.image(planned) {
+                Some(row) => Write::Put { layout: self.layout, row },
+                None => Write::Delete { key: probes[number].key },
+            };
+            (number, write)
+        })
+    }
+
+    fn image(&self, planned: &Planned) -> Option<&[u8]> {
+        planned.image.as_ref().map(|image| &self.images[image.start as usize..image.end as usize])
+    }
+}
+
+/// Bytes of new rows after which a call ends, so that a record and a hold stay small.
+const ENOUGH_BYTES: usize = 64 << 10;
+
+impl Partition {
+    /// Decides on writes to up to [`MANY`] rows; gives how many of the probes it got through: it ends before a key that it has planned to write already, and
+    /// when there is enough for one record. `change` is called with the position of a key, its newest committed row, and an empty buffer for the new one. Raises `access.observed` as a read does.
+    pub fn prepare_many(
+        &mut self,
+        table: TableId,
+        probes: &[Probe<'_>],
+        access: &mut Access<'_>,
+        prepared: &mut Prepared,
+        change: &mut dyn FnMut(usize, Found<'_>, &mut Vec<u8>) -> Verb,
+    ) -> Result<usize, Stop> {
+        assert!(probes.len() <= MANY, "{} keys in one call", probes.len());
+        let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
+        prepared.clear(fragment.schema.layout().version);
+        if self.ranges.is_used(table) {
+            prepared.refused.extend((0..probes.len()).map(|i| (i, Refusal::Left)));
+            return Ok(probes.len());
+        }
+        let guesses = fragment.guess(probes);
+        for (i, (probe, guess)) in probes.iter().zip(guesses).enumerate() {
+            if prepared.hashes.contains(&probe.hash) || prepared.images.len() >= ENOUGH_BYTES {
+                return Ok(i);
+            }
+            let id = fragment.confirm(probe, guess);
+            let found = match id.map(|id| RowKey::new(table, id)) {
+                None => None,
+                Some(rk) if self.locks.is_used(rk) || self.has_pending(fragment, rk) => {
+                    prepared.refused.push((i, Refusal::Left));
+                    continue;
+                }
+                Some(rk) => {
+                    let at = access.at;
+                    let sight = self.versions.see(fragment, rk, at, access)?;
+                    sight.map(|s| (s.layout, fragment.view(s.layout, s.bytes)))
+                }
+            };
+            let exists = found.is_some();
+            prepared.row.clear();
+            match change(i, found, &mut prepared.row) {
+                Verb::Keep => {}
+                Verb::Delete if !exists => {}
+                Verb::Delete => prepared.plan(i, probe.hash, id, false),
+                Verb::Put => {
+                    let view = fragment.view(prepared.layout, &prepared.row);
+                    assert!(fragment.primary.matches(&view, probe.key), "a row put under another's key");
+                    match fragment.ask_for_room(id, prepared.row.len(), prepared.promised, &self.budget) {
+                        Ok(bytes) => {
+                            prepared.promised += bytes;
+                            prepared.plan(i, probe.hash, id, true);
+                        }
+                        Err(full) => prepared.refused.push((i, Refusal::Full { limit: full.limit })),
+                    }
+                }
+            }
+        }
+        Ok(probes.len())
+    }
+
+    fn has_pending(&self, fragment: &Fragment, rk: RowKey) -> bool {
+        fragment.rows.header(rk.row()).flags & flags::SIDE != 0
+            && self.versions.get(rk).is_some_and(|side| side.pending.is_some())
+    }
+
+    /// Makes what was prepared, in this hold, the newest committed versions, with the time that the log has decided.
+    pub fn install_many(
+        &mut self,
+        table: TableId,
+        probes: &[Probe<'_>],
+        prepared: &Prepared,
+        time: Timestamp,
+        horizon: Horizon,
+    ) {
+        if prepared.is_empty() {
+            return;
+        }
+        for planned in &prepared.planned {
+            let hash = probes[planned.number as usize].hash;
+            match (planned.id, prepared.image(planned)) {
+                (None, Some(row)) => self.put_new(table, hash, prepared.layout, row, time),
+                (Some(id), Some(row)) => self.put_over(RowKey::new(table, id), prepared.layout, row, time, horizon),
+                (Some(id), None) => self.bury(RowKey::new(table, id), time),
+                (None, None) => unreachable!("only rows that are there are deleted"),
+            }
+        }
+        self.throw_away(horizon, 2 * prepared.planned.len() + 2);
+        self.enforce_history_limit(horizon);
+        self.settle();
+    }
+
+    fn put_new(&mut self, table: TableId, hash: u64, layout: u16, row: &[u8], time: Timestamp) {
+        let fragment = self.fragments.get_mut(&table).expect("a table in use");
+        let header = RowHeader { time, layout, flags: 0 };
+        let id = fragment.rows.insert(header, row, Purpose::Relief).expect("relief is not refused");
+        fragment.link(hash, id);
+        fragment.add_entries(id, layout, row, &mut self.scratch);
+        fragment.live += 1;
+    }
+
+    /// Over a committed row, or a tombstone.
+    fn put_over(&mut self, rk: RowKey, layout: u16, row: &[u8], time: Timestamp, horizon: Horizon) {
+        let fragment = self.fragments.get_mut(&rk.table()).expect("a table in use");
+        let (old, bytes) = fragment.rows.get(rk.row());
+        self.keys.clear();
+        self.lost.clear();
+        fragment.distinct_keys((layout, row), (old.layout, bytes), &mut self.keys, &mut self.scratch);
+        let moved = self.keys.len() > 0;
+        if moved {
+            fragment.distinct_keys((old.layout, bytes), (layout, row), &mut self.lost, &mut self.scratch);
+            fragment.add_listed(rk.row(), &self.keys);
+        }
+        let kept = finish::keep_old(fragment, &mut self.versions, rk, moved, time, horizon);
+        self.history_bytes = self.history_bytes + kept.now - kept.before;
+        fragment.history_bytes = fragment.history_bytes + kept.now - kept.before;
+        if kept.garbage {
+            self.garbage.push_back(Garbage { time, key: rk });
+        }
+        fragment.live += u64::from(old.flags & flags::TOMBSTONE != 0);
+        // A tombstone has a side entry.
+        let sole = old.flags & flags::SIDE == 0 && !kept.garbage;
+        let header = RowHeader { time, layout, flags: if sole { 0 } else { flags::SIDE } };
+        fragment.rows.replace(rk.row(), header, row, Purpose::Relief).expect("relief is not refused");
+        if moved {
+            fragment.drop_suspects(&self.versions, rk, &mut self.lost, &mut self.scratch);
+        }
+        if !sole {
+            fragment.tidy(&mut self.versions, rk);
+        }
+    }
+
+    /// Makes a tombstone of a committed row.
+    fn bury(&mut self, rk: RowKey, time: Timestamp) {
+        let fragment = self.fragments.get_mut(&rk.table()).expect("a table in use");
+        let kept = fragment.bury(&mut self.versions, rk, time);
+        self.history_bytes += kept;
+        self.garbage.push_back(Garbage { time, key: rk });
+    }
+}
+
+impl Prepared {
+    fn plan(&mut self, number: usize, hash: u64, id: Option<RowId>, put: bool) {
+        let start = self.images.len() as u32;
+        let image = put.then(|| {
+            self.images.extend_from_slice(&self.row);
+            start..self.images.len() as u32
+        });
+        self.planned.push(Planned { number: number as u32, id, image });
+        self.hashes.push(hash);
+    }
+}
+
+impl Fragment {
+    /// Whether a row of this length may be put in the place of `id`, or as a new one; gives what that will take from the budget beyond a page, which `promised` sums up.
+    fn ask_for_room(
+        &self,
+        id: Option<RowId>,
+        row_bytes: usize,
+        promised: u64,
+        budget: &MemoryBudget,
+    ) -> Result<u64, MemoryFull> {
+        let bytes = self.rows.wanted(id, row_bytes);
+        if bytes > 0 {
+            budget.check(promised + bytes, Purpose::Write)?;
+        }
+        let large = HEADER_BYTES + row_bytes > LARGEST_CLASS;
+        Ok(if large { bytes } else { 0 })
+    }
+}
