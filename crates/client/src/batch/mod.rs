@@ -513,5 +513,5 @@ fn name_of(kind: OpKind) -> &'static str {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "embedded"))]
 mod tests;
