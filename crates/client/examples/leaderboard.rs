@@ -1,6 +1,6 @@
 //! A leaderboard: scores change from many threads, and the best ten, a player's rank and his neighbours are read from an index.
 //!
-//! `cargo run --release -p rauk-client --example leaderboard`
+//! `cargo run -p rauk-client --example leaderboard` (with `--release` its times mean something)
 //!
 //! Shown here: increments (no read before the write), scans of an index in both directions with limits, and one client used by many threads.
 

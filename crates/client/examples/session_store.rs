@@ -1,6 +1,6 @@
 //! A store for web sessions: found by token in microseconds, kept alive while they are used, thrown away when they are not.
 //!
-//! `cargo run --release -p rauk-client --example session_store`
+//! `cargo run -p rauk-client --example session_store` (with `--release` its times mean something)
 //!
 //! Shown here: rows as structs, batches (many operations in one round trip), conditional changes, and an index that is scanned by range.
 

@@ -1,6 +1,6 @@
 //! Money moved between accounts by many threads at once: no amount is lost, doubled or half moved, whatever fails.
 //!
-//! `cargo run --release -p rauk-client --example transfer`
+//! `cargo run -p rauk-client --example transfer` (with `--release` its times mean something)
 //!
 //! Shown here: transactions that are run again when they met another one, operations that travel together with the commit, and what to do
 //! when nobody knows whether a commit took place.
@@ -57,7 +57,7 @@ impl Bank {
         for id in 1..=ACCOUNTS {
             batch.write_record(&accounts, &Account { id, cents: 10_000 });
         }
-        client.execute(batch).await?;
+        client.execute(batch).await?.all_succeeded()?;
         Ok(Bank { client, accounts, transfers })
     }
 
@@ -104,7 +104,7 @@ impl Bank {
         let mut batch = transaction.batch();
         batch.increment(self.accounts.table(), payer, "cents", -cents);
         batch.increment(self.accounts.table(), payee, "cents", cents);
-        transaction.execute(batch).await?;
+        transaction.execute(batch).await?.all_succeeded()?;
         Ok(Moved::Done)
     }
 

@@ -83,10 +83,10 @@ pub async fn upserts(place: &Place) {
     table.write(&[("id", Value::from(1u64)), ("owner", text("new"))]).await.expect("changed");
     assert_eq!(accounts.get(1u64).await, Ok(Some(Account { owner: "new".into(), balance: 3, ..coded(1, "b") })));
     // In a transaction, too.
-    let mut transaction = place.client.begin();
+    let transaction = place.client.begin();
     let mut batch = transaction.batch();
     batch.write(table, &[("id", Value::from(1u64)), ("balance", Value::from(4))]);
-    transaction.execute_and_commit(batch).await.expect("changed");
+    transaction.execute_and_commit(batch).await.expect("changed").all_succeeded().expect("all");
     assert_eq!(balance(&accounts, 1).await, Some(4));
     refused(table.write(&[("owner", text("no key"))]).await, ErrorKind::InvalidValue, 1364);
     // A row that is not there needs them all.

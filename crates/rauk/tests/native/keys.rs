@@ -155,8 +155,8 @@ fn composite_and_descending_keys() {
         let rows = table.scan_index("nc").expect("there").prefix(3).collect().await.expect("scanned");
         assert_eq!(rows.len().to_string(), both.one("SELECT COUNT(*) FROM t WHERE n = 3"));
         assert!(rows.iter().all(|row| row.get("n") == Ok(3)));
-        // Bounds are in the order of the index: for a descending column from the larger to the smaller.
-        let rows = table.scan_index("nc").expect("there").range(5..=2).collect().await.expect("scanned");
+        // Bounds are about values, whatever the order of the index.
+        let rows = table.scan_index("nc").expect("there").range(2..=5).collect().await.expect("scanned");
         assert_eq!(rows.len().to_string(), both.one("SELECT COUNT(*) FROM t WHERE n BETWEEN 2 AND 5"));
     });
 }
