@@ -151,6 +151,13 @@ impl Opened {
         fit(&self.schema.columns[column], value)
     }
 
+    /// Whether the value is a number and the column one of numbers.
+    #[inline]
+    pub fn adds(&self, column: usize, value: ValueRef<'_>) -> bool {
+        let number = matches!(value, ValueRef::Int(_) | ValueRef::UInt(_) | ValueRef::Double(_) | ValueRef::Decimal(_));
+        number && self.schema.columns[column].ty.is_numeric()
+    }
+
     /// Whether keys of an index encoded by this definition are keys of the other's index with the same name; gives that index's position.
     pub fn same_keys(&self, index: usize, other: &Opened) -> Option<usize> {
         let name = &self.schema.indexes[index].name;

@@ -358,7 +358,11 @@ impl Batch {
             let columns = &self.shapes[usize::from(number)].columns;
             let mut fitting: SmallVec<[ValueRef<'_>; 8]> = SmallVec::new();
             for (column, value) in columns.iter().zip(values) {
-                fitting.push(opened.fit(usize::from(*column), *value)?);
+                fitting.push(match wish.kind {
+                    // A number to be added need not be one that the column holds: 1 less in an unsigned column.
+                    OpKind::Increment if opened.adds(usize::from(*column), *value) => *value,
+                    _ => opened.fit(usize::from(*column), *value)?,
+                });
             }
             let filter: Option<Filter> = condition.map(|condition| condition.resolve(&opened.schema)).transpose()?;
             match (wish.kind.has_key(), wish.kind.has_values()) {

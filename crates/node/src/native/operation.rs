@@ -43,7 +43,8 @@ pub type Pads = Vec<(usize, Vec<u8>)>;
 
 /// The pads of a batch; empty for nearly all.
 pub fn pads(batch: &Batch<'_>, shapes: &[Prepared<'_>]) -> Result<Pads, Failure> {
-    let is_binary = |schema: &TableSchema, &c: &u16| schema.columns[usize::from(c)].ty.kind == rauk_types::TypeKind::Binary;
+    let is_binary =
+        |schema: &TableSchema, &c: &u16| schema.columns[usize::from(c)].ty.kind == rauk_types::TypeKind::Binary;
     let mut pads = Pads::new();
     if !shapes.iter().any(|s| s.shape.columns.iter().any(|c| is_binary(s.schema(), c))) {
         return Ok(pads);
