@@ -80,7 +80,7 @@ pub fn read<'a>(batch: &Batch<'a>, shapes: &[Prepared<'_>], pads: &'a Pads) -> R
             shape: 0,
             key: operation.key,
             values: values.clone(),
-            condition: operation.condition,
+            condition: operation.condition.map(|condition| *condition),
             refused: None,
         };
         if let Some(shape) = operation.shape {
