@@ -517,5 +517,5 @@ fn name_of(kind: OpKind) -> &'static str {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "embedded"))]
 mod tests;

@@ -267,5 +267,5 @@ fn ordered(opened: &Opened, position: usize) -> Result<usize, Error> {
     Ok(position)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "embedded"))]
 mod tests;
