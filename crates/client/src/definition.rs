@@ -155,8 +155,12 @@ impl Opened {
         let index = &self.schema.indexes[index];
         let columns: Vec<&str> =
             index.parts.iter().map(|part| self.schema.columns[part.column].name.as_str()).collect();
-        let message =
-            format!("key '{}' of table '{}' is ({}), {given} values were given", index.name, self.name, columns.join(", "));
+        let message = format!(
+            "key '{}' of table '{}' is ({}), {given} values were given",
+            index.name,
+            self.name,
+            columns.join(", ")
+        );
         Error::new(ErrorKind::WrongType, codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, message)
     }
 

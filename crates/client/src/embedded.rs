@@ -62,7 +62,9 @@ impl Rauk {
     pub fn close(mut self) -> Result<(), Error> {
         self.closed = true;
         rauk_node::block_on(self.database.shutdown()).map_err(|error| {
-            refused(format!("the last checkpoint failed ({error}); the redo log holds everything that was acknowledged"))
+            refused(format!(
+                "the last checkpoint failed ({error}); the redo log holds everything that was acknowledged"
+            ))
         })
     }
 }

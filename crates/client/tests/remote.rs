@@ -3,11 +3,11 @@
 
 mod network;
 
-use futures::executor::block_on;
 use futures::future::join_all;
 use network::{Counter, Fate, Relay, Server, Way, connect, connect_with, counter, options};
 use rauk_client::blocking::{self, wait};
 use rauk_client::{Client, Error, ErrorKind, Options, Records, RetryPolicy, TransactionOptions, Value};
+use rauk_node::block_on;
 use rauk_wire::Kind;
 use std::time::{Duration, Instant};
 
@@ -104,6 +104,8 @@ fn a_write_whose_answer_is_lost_has_an_unknown_outcome() {
     let error = refused(wait(net.counters.insert(&counter(3, 30))), ErrorKind::UnknownOutcome);
     assert!(error.is_unknown_outcome() && !error.is_temporary());
     assert_eq!(net.value(3), Some(30), "it was executed");
+    net.relay.next(Way::ToServer, Kind::Batch, Fate::CutBehind);
+    refused(wait(net.counters.insert(&counter(5, 50))), ErrorKind::UnknownOutcome);
     net.relay.next(Way::ToServer, Kind::Batch, Fate::Cut);
     refused(wait(net.counters.insert(&counter(4, 40))), ErrorKind::UnknownOutcome);
     assert_eq!(net.value(4), None, "it never arrived");
@@ -140,7 +142,7 @@ fn a_commit_whose_answer_is_lost_has_an_unknown_outcome() {
             // The relay takes the first answer, so this one must not be the commit's.
             1 => transaction.execute(batch).await.map(|_| ()),
             _ => {
-                transaction.execute(batch).await?;
+                transaction.execute(batch).await?.all_succeeded()?;
                 net.relay.next(Way::ToClient, Kind::BatchAnswer, Fate::Cut);
                 Ok(())
             }
@@ -383,6 +385,39 @@ fn a_hundred_batches_in_flight() {
     let batches: Vec<_> = batches.collect();
     // By an executor that does not receive: the stand-in wakes its tasks.
     block_on(join_all(batches));
+}
+
+#[test]
+fn tasks_of_an_asynchronous_runtime() {
+    let net = net();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let tasks = |n: u64| {
+        let (client, counters) = (net.client.clone(), net.counters.clone());
+        async move {
+            for _ in 0..20 {
+                assert_eq!(counters.get(1u64).await, Ok(Some(counter(1, 10))));
+                let mine = counters.clone();
+                client
+                    .transact(async move |t| t.increment(&mine, 2u64, "value", n as i64).await)
+                    .await
+                    .expect("committed");
+            }
+        }
+    };
+    runtime.block_on(async {
+        let tasks: Vec<_> = (0..10).map(|n| tokio::spawn(tasks(n))).collect();
+        for task in tasks {
+            task.await.expect("no panic");
+        }
+        // A time-out of the runtime's drops the future.
+        let mut holder = net.direct.begin();
+        let direct = net.direct.open::<Counter>().await.expect("opened");
+        holder.increment(&direct, 1u64, "value", 1).await.expect("changed");
+        let waits = net.counters.increment(1u64, "value", 1);
+        assert!(tokio::time::timeout(Duration::from_millis(50), waits).await.is_err());
+        holder.commit().await.expect("committed");
+    });
+    assert_eq!((net.value(1), net.value(2)), (Some(11), Some(20 + 20 * 45)));
 }
 
 #[test]

@@ -374,7 +374,8 @@ impl Batch {
         let after = self.operations.bytes().len();
         if after - self.before.bytes > MAX_BYTES {
             if after - before > MAX_BYTES {
-                let message = format!("Got a packet bigger than '{MAX_BYTES}' bytes: one operation of {} bytes", after - before);
+                let message =
+                    format!("Got a packet bigger than '{MAX_BYTES}' bytes: one operation of {} bytes", after - before);
                 return Err(Error::new(ErrorKind::InvalidValue, codes::NET_PACKET_TOO_LARGE, message));
             }
             // It belongs to the next request.

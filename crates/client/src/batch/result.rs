@@ -33,8 +33,16 @@ pub enum Done {
 #[derive(Clone, Copy, Debug)]
 enum Entry {
     Done(Option<u64>),
-    Row { layout: u16, start: u32, length: u32 },
-    Columns { count: u16, start: u32, length: u32 },
+    Row {
+        layout: u16,
+        start: u32,
+        length: u32,
+    },
+    Columns {
+        count: u16,
+        start: u32,
+        length: u32,
+    },
     Missing,
     Duplicate(IndexId),
     ConditionFalse,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::table::drop_id;
 use crate::testing::{opened, place, schema};
 use rauk_types::{Column, ColumnId, DataType, TypeKind};
 use rauk_wire::Batch as WireBatch;
@@ -41,15 +42,15 @@ fn the_first_mistake_counts_and_names_its_operation() {
     let place = place();
     let table = place.table(opened(schema()));
     let cases: [(&dyn Fn(&mut Batch), ErrorKind, u16); 8] = [
-        (&|b| drop(b.get(&table, "text")), ErrorKind::WrongType, 1366),
-        (&|b| drop(b.get(&table, (1u64, 2u64))), ErrorKind::WrongType, 1366),
-        (&|b| drop(b.get(&table, -1i64)), ErrorKind::InvalidValue, 1264),
-        (&|b| drop(b.get_columns(&table, 1u64, &["zzz"])), ErrorKind::UnknownColumn, 1054),
-        (&|b| drop(b.get_by(&table, "zzz", 1u64)), ErrorKind::UnknownIndex, 1176),
-        (&|b| drop(b.get_by(&table, "ab", (1, 1))), ErrorKind::UnknownIndex, 1176),
-        (&|b| drop(b.insert(&table, &[("name", Value::from("longer than ten"))])), ErrorKind::InvalidValue, 1406),
+        (&|b| drop_id(b.get(&table, "text")), ErrorKind::WrongType, 1366),
+        (&|b| drop_id(b.get(&table, (1u64, 2u64))), ErrorKind::WrongType, 1366),
+        (&|b| drop_id(b.get(&table, -1i64)), ErrorKind::InvalidValue, 1264),
+        (&|b| drop_id(b.get_columns(&table, 1u64, &["zzz"])), ErrorKind::UnknownColumn, 1054),
+        (&|b| drop_id(b.get_by(&table, "zzz", 1u64)), ErrorKind::UnknownIndex, 1176),
+        (&|b| drop_id(b.get_by(&table, "ab", (1, 1))), ErrorKind::UnknownIndex, 1176),
+        (&|b| drop_id(b.insert(&table, &[("name", Value::from("longer than ten"))])), ErrorKind::InvalidValue, 1406),
         (
-            &|b| drop(b.insert(&table, &[("a", Value::from(1i64)), ("A", Value::from(2i64))])),
+            &|b| drop_id(b.insert(&table, &[("a", Value::from(1i64)), ("A", Value::from(2i64))])),
             ErrorKind::InvalidValue,
             1110,
         ),

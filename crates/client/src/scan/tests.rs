@@ -16,7 +16,19 @@ fn keys(place: &Place, index: usize, scan: impl FnOnce(Scan) -> Scan) -> Result<
 }
 
 fn holds(keys: &Keys, key: &[u8]) -> bool {
-    keys.as_ref().is_some_and(|keys| (keys.0.as_ref().map(Vec::as_slice), keys.1.as_ref().map(Vec::as_slice)).contains(key))
+    keys.as_ref().is_some_and(|(low, high)| {
+        let above = match low {
+            Included(low) => key >= low.as_slice(),
+            Excluded(low) => key > low.as_slice(),
+            Unbounded => true,
+        };
+        let below = match high {
+            Included(high) => key <= high.as_slice(),
+            Excluded(high) => key < high.as_slice(),
+            Unbounded => true,
+        };
+        above && below
+    })
 }
 
 #[test]
