@@ -6,7 +6,7 @@
 
 use crate::{Client, Error, Options};
 use rauk_transporter::Transporter;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
@@ -15,6 +15,8 @@ use std::thread::Thread;
 thread_local! {
     /// Where this thread's last request was sent.
     static TRANSPORTER: RefCell<Weak<Transporter>> = const { RefCell::new(Weak::new()) };
+    /// This thread receives for the future that it runs.
+    static RECEIVES: Cell<bool> = const { Cell::new(false) };
     static WAKER: Waker = Waker::from(Arc::new(Unpark(std::thread::current())));
 }
 
@@ -26,6 +28,15 @@ pub(crate) fn receives_for(transporter: &Weak<Transporter>) {
             current.replace(transporter.clone());
         }
     });
+}
+
+/// Ends with the wait, a panic in it included.
+struct Receives;
+
+impl Drop for Receives {
+    fn drop(&mut self) {
+        RECEIVES.with(|receives| receives.set(false));
+    }
 }
 
 struct Unpark(Thread);
@@ -42,6 +53,8 @@ impl Wake for Unpark {
 
 /// Runs a future of this API on the calling thread. While it waits, the thread receives from the network for all clients in it: so a request needs
 /// no change of threads.
+///
+/// The future must not block the thread, which others may be counting on to receive their answers: no joining of threads in it, and no `wait` (which panics: await the inner future).
 pub fn wait<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     loop {
@@ -50,7 +63,12 @@ pub fn wait<T>(future: impl Future<Output = T>) -> T {
             return value;
         }
         match TRANSPORTER.with(|current| current.borrow().upgrade()) {
-            Some(transporter) => return transporter.receive_until(|cx| future.as_mut().poll(cx)),
+            Some(transporter) => {
+                let nested = RECEIVES.with(|receives| receives.replace(true));
+                assert!(!nested, "blocking::wait within a future that blocking::wait runs: await the inner future instead");
+                let _receives = Receives;
+                return transporter.receive_until(|cx| future.as_mut().poll(cx));
+            }
             // Waits for something else: a timer, a lock in this process.
             None => std::thread::park(),
         }

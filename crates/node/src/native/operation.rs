@@ -50,7 +50,7 @@ pub fn read<'a>(batch: &Batch<'a>, shapes: &[Prepared<'_>]) -> Result<Operations
             shape: 0,
             key: operation.key,
             values: values.clone(),
-            condition: operation.condition.map(|condition| *condition),
+            condition: operation.condition,
             refused: None,
         };
         if let Some(shape) = operation.shape {
