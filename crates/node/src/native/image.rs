@@ -102,7 +102,7 @@ pub fn number(database: &Database, table: &TableHandle, row: &mut Refs<'_>) -> R
         None | Some(0) => {}
         Some(wanted) => return Ok(u64::try_from(wanted).map_or(Number::None, Number::Explicit)),
     }
-    let next = database.next_auto_increment(schema.id, 1)?;
+    let next = table.info().shared.auto_increment.take(1, &database.node.log)?;
     let ty = &schema.columns[at].ty;
     let largest = ty.integer_range().map_or(u64::MAX, |(_, largest)| largest as u64);
     if next > largest {

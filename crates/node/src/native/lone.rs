@@ -36,6 +36,8 @@ struct Gathered<'e> {
     writes: Vec<Write<'e>>,
     /// The last write of each key, by its hash.
     written: FxHashMap<u64, usize>,
+    /// An insert brings a number of its own: those that get theirs from the counter come after it.
+    explicit: bool,
 }
 
 /// A write that waits to be done.
@@ -91,6 +93,9 @@ pub async fn run(
                 table.reads.push(number);
             }
             Way::Write => {
+                if table.explicit && asks_for_number(executor, op) {
+                    flush(call, executor, table, answer_to, lock_wait_ms).await;
+                }
                 let mut encoded = Vec::new();
                 let write = match prepare(executor, op, number, &mut encoded) {
                     Ok(write) => write,
@@ -104,6 +109,7 @@ pub async fn run(
                 if table.mixed && table.read.contains(&hash) {
                     flush(call, executor, table, answer_to, lock_wait_ms).await;
                 }
+                table.explicit |= matches!(write.number, Some(Number::Explicit(_)));
                 let previous = table.written.insert(hash, table.writes.len());
                 table.write_keys.push(key);
                 table.writes.push(Write { previous, ..write });
@@ -133,8 +139,18 @@ impl<'e> Gathered<'e> {
             write_keys: Keys::default(),
             writes: Vec::new(),
             written: FxHashMap::default(),
+            explicit: false,
         }
     }
+}
+
+/// Whether an insert gets its number from the AUTO_INCREMENT counter.
+fn asks_for_number(executor: &Executor<'_, '_>, op: &Op<'_>) -> bool {
+    let shape = &executor.shapes[op.shape];
+    let Some(column) = shape.schema().auto_increment else { return false };
+    let given = shape.shape.columns.iter().position(|&c| usize::from(c) == column);
+    let given = given.map(|at| executor.operations.values(op)[at].as_integer());
+    matches!(op.kind, OpKind::Insert | OpKind::Write) && matches!(given.flatten(), None | Some(0))
 }
 
 /// Makes a write ready; an insert's row is made, and its key encoded.
@@ -268,11 +284,13 @@ async fn flush_writes(
     table.write_keys.clear();
     table.writes.clear();
     table.written.clear();
+    table.explicit = false;
 }
 
 /// The counter goes above an explicit number. The row is there: that the log could not take the counter's new bound does not undo it.
 fn observe(executor: &Executor<'_, '_>, shape: &Prepared<'_>, value: u64) {
-    if let Err(error) = executor.database.observe_auto_increment(shape.schema().id, value) {
+    let counter = &shape.table.info().shared.auto_increment;
+    if let Err(error) = counter.observe(value, &executor.database.node.log) {
         tracing::warn!(%error, "an AUTO_INCREMENT counter could not be raised");
     }
 }
