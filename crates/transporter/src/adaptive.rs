@@ -255,9 +255,8 @@ mod tests {
         let mut deadline = None;
         for i in 0..count {
             let now = micros(start + i * apart);
-            if deadline.is_some_and(|d| d <= now) {
-                adaptive.on_sent(deadline.unwrap());
-                deadline = None;
+            if let Some(due) = deadline.take_if(|due| *due <= now) {
+                adaptive.on_sent(due);
             }
             match adaptive.on_message(now) {
                 Decision::Send => deadline = None,

@@ -95,8 +95,8 @@ impl Transporter {
             .map_err(|e| TransportError::Configuration(format!("cannot make a poll set: {e}")))?;
         let transporter = Arc::new(Transporter { shared: shared.clone(), threads: Mutex::default() });
         for (index, receiver) in receivers.into_iter().enumerate() {
-            if shared.role.is_some() {
-                shared.role.as_ref().expect("just seen").put(receiver);
+            if let Some(role) = &shared.role {
+                role.put(receiver);
                 let shared = shared.clone();
                 transporter.spawn("rauk-receive".into(), move || {
                     shared.role.as_ref().expect("it is there").stand_in(&shared);

@@ -29,8 +29,7 @@ pub async fn run(call: &mut Call<'_>, frame: &mut Vec<u8>) -> Answered {
         let shapes: Result<Vec<Prepared<'_>>, Failure> =
             batch.shapes.iter().map(|s| shape::prepare(&call.session.tables, &service.database, s)).collect();
         let shapes = shapes?;
-        let pads = operation::pads(&batch, &shapes)?;
-        let operations = operation::read(&batch, &shapes, &pads)?;
+        let operations = operation::read(&batch, &shapes)?;
         service.counts.operations.fetch_add(operations.list.len() as u64, Ordering::Relaxed);
         let executor =
             Executor { database: &service.database, operations: &operations, shapes: &shapes, now: (service.clock)() };

@@ -149,8 +149,7 @@ fn check_default(column: &mut Column) -> Result<(), Failure> {
         ColumnDefault::Value(Value::Null) => ColumnDefault::Value(Value::Null),
         ColumnDefault::Value(value) => {
             let value = check::column_value(column, value.as_ref()).map_err(|_| invalid())?;
-            let padded = super::image::padded(column, value);
-            ColumnDefault::Value(padded.map_or_else(|| value.to_owned(), Value::Bytes))
+            ColumnDefault::Value(Value::from(value))
         }
     };
     column.default = default;
