@@ -62,7 +62,7 @@ fn commit(client: &Client, with_the_batch: bool) -> Result<(), Error> {
         if with_the_batch {
             transaction.execute_and_commit(batch).await.map(drop)
         } else {
-            transaction.execute(batch).await?;
+            transaction.execute(batch).await?.all_succeeded()?;
             transaction.commit().await
         }
     })
