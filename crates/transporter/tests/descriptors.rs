@@ -4,7 +4,6 @@ mod support;
 
 use rauk_transporter::{Options, Urgency};
 use std::fs::File;
-use std::net::TcpStream;
 use std::time::Duration;
 use support::*;
 
@@ -16,7 +15,9 @@ fn accepting_waits_for_descriptors() {
     let (server, address) = serve(Options::default(), Server::new(echo));
     let client = connect(address, 0);
     client.call(b"before", Urgency::Force).unwrap();
-    // Those who knock need descriptors too: they get them first.
+    // Those who knock need descriptors too: they get them first, before the server can take what is left.
+    let socket = || socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let knocking: Vec<socket2::Socket> = (0..3).map(|_| socket()).collect();
     let mut hoard = Vec::new();
     while hoard.len() < MOST {
         match File::open("/dev/null") {
@@ -27,8 +28,7 @@ fn accepting_waits_for_descriptors() {
     if hoard.len() == MOST {
         return;
     }
-    hoard.truncate(hoard.len() - 3);
-    let knocking: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(address).unwrap()).collect();
+    knocking.iter().for_each(|socket| socket.connect(&address.into()).unwrap());
     std::thread::sleep(Duration::from_millis(200));
     let before = server.statistics();
     std::thread::sleep(Duration::from_millis(300));

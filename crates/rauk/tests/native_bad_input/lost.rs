@@ -43,7 +43,7 @@ fn a_connection_that_dies_within_a_transaction() {
 }
 
 fn client(server: &Server, retry: RetryPolicy) -> Client {
-    let address = format!("127.0.0.1:{}", server.port());
+    let address = format!("127.0.0.1:{}", server.native_port());
     let options = Options { retry, ..Options::secret(server.secret.clone()) };
     blocking::connect(&address, options).expect("the right secret")
 }
