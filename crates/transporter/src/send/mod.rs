@@ -461,6 +461,7 @@ impl Link {
     /// Nothing will be sent any more: the socket is shut down and the receive thread told. Only the first call has an effect.
     fn end(&self, mut state: MutexGuard<'_, Sending>) {
         let Some(stream) = state.stream.take() else { return };
+        let whole = state.sealed.rest().is_empty();
         state.queue = VecDeque::new();
         state.spare = VecDeque::new();
         state.sealed = Sealed::default();
@@ -470,7 +471,7 @@ impl Link {
         self.deadline.store(u64::MAX, SeqCst);
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        stream.end();
+        stream.end(whole);
         for waker in wakers {
             waker.wake();
         }
