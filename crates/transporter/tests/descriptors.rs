@@ -3,6 +3,7 @@
 mod support;
 
 use rauk_transporter::{Options, Urgency};
+use socket2::{Domain, Protocol, Socket, Type};
 use std::fs::File;
 use std::time::Duration;
 use support::*;
@@ -15,9 +16,9 @@ fn accepting_waits_for_descriptors() {
     let (server, address) = serve(Options::default(), Server::new(echo));
     let client = connect(address, 0);
     client.call(b"before", Urgency::Force).unwrap();
-    // Those who knock need descriptors too: they get them first, before the server can take what is left.
-    let socket = || socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    let knocking: Vec<socket2::Socket> = (0..3).map(|_| socket()).collect();
+    // Those who knock need descriptors too: they get them first.
+    let knocking: Vec<Socket> =
+        (0..3).map(|_| Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap()).collect();
     let mut hoard = Vec::new();
     while hoard.len() < MOST {
         match File::open("/dev/null") {
@@ -28,11 +29,14 @@ fn accepting_waits_for_descriptors() {
     if hoard.len() == MOST {
         return;
     }
-    knocking.iter().for_each(|socket| socket.connect(&address.into()).unwrap());
+    for socket in &knocking {
+        socket.connect(&address.into()).unwrap();
+    }
     std::thread::sleep(Duration::from_millis(200));
     let before = server.statistics();
     std::thread::sleep(Duration::from_millis(300));
     let turns = server.statistics().sleeps - before.sleeps;
+    assert!(server.statistics().links_refused == 0, "nobody of them was accepted");
     assert!(turns < 30, "{turns} turns in 300 ms");
     assert_eq!(client.call(b"others go on", Urgency::Force).unwrap(), &b"others go on"[..]);
     drop(hoard);
