@@ -45,6 +45,8 @@ struct Write<'e> {
     operation: u16,
     /// The row that an insert stores.
     row: Option<Refs<'e>>,
+    /// Why that row cannot be stored: the upsert of one that is there does not need all of it.
+    incomplete: Option<Failure>,
     /// Of a row that has been given its numbers; an upsert gets them only when it inserts.
     number: Option<Number>,
     /// An earlier write of the same key.
@@ -171,12 +173,20 @@ fn prepare<'e>(
     key: &mut Vec<u8>,
 ) -> Result<Write<'e>, Effect> {
     let shape = &executor.shapes[op.shape];
-    let mut write = Write { operation, row: None, number: None, previous: None };
+    let mut write = Write { operation, row: None, incomplete: None, number: None, previous: None };
     if !matches!(op.kind, OpKind::Insert | OpKind::Write) {
         return Ok(write);
     }
     let values = executor.operations.values(op);
-    let mut row = image::new_row(shape.schema(), &shape.shape.columns, values, executor.now).map_err(Effect::failed)?;
+    let (mut row, incomplete) = image::new_row(shape.schema(), &shape.shape.columns, values, executor.now);
+    if let Some(failure) = incomplete {
+        if op.kind == OpKind::Insert || !has_key(shape, &row) {
+            return Err(Effect::failed(failure));
+        }
+        image::encode_key(shape.table.primary_key(), &row, key);
+        (write.row, write.incomplete) = (Some(row), Some(failure));
+        return Ok(write);
+    }
     // An upsert may find its row, and then needs no number.
     if op.kind == OpKind::Insert || !has_key(shape, &row) {
         let number = image::number(executor.database, &shape.table, &mut row);
@@ -310,6 +320,7 @@ fn apply(executor: &Executor<'_, '_>, write: &Write<'_>, found: Found<'_>, out: 
     let (schema, wanted) = (shape.schema(), &shape.shape.wanted);
     let Some((layout, row)) = found else {
         return match &write.row {
+            Some(_) if let Some(failure) = &write.incomplete => (Verb::Keep, Effect::failed(failure.clone())),
             Some(new) => insert(executor, shape, write, new, out),
             None => (Verb::Keep, Effect::Missing),
         };
