@@ -194,7 +194,7 @@ impl Receiver {
 
     /// Ends the handshake of the accepted connection that has been at it the longest, of those that are here.
     fn end_oldest_opening(&mut self) -> bool {
-        let tokens = self
+        let oldest = self
             .openings()
             .find(|token| matches!(self.sockets.get(*token), Some(Socket::Opening(opening)) if opening.is_half_open()));
         let Some(token) = oldest else { return false };
