@@ -65,7 +65,10 @@ pub fn wait<T>(future: impl Future<Output = T>) -> T {
         match TRANSPORTER.with(|current| current.borrow().upgrade()) {
             Some(transporter) => {
                 let nested = RECEIVES.with(|receives| receives.replace(true));
-                assert!(!nested, "blocking::wait within a future that blocking::wait runs: await the inner future instead");
+                assert!(
+                    !nested,
+                    "blocking::wait within a future that blocking::wait runs: await the inner future instead"
+                );
                 let _receives = Receives;
                 return transporter.receive_until(|cx| future.as_mut().poll(cx));
             }

@@ -161,6 +161,20 @@ pub fn numbers_are_unique(place: &Place) {
     assert_eq!(wait(events.table().scan().collect()).expect("scanned").len(), 200);
 }
 
+pub fn a_table_made_by_two(place: &Place) {
+    std::thread::scope(|threads| {
+        for id in 1..=4 {
+            let another = &place.another;
+            threads.spawn(move || {
+                let accounts = wait(another().open_or_create::<Account>()).expect("made, or opened");
+                wait(accounts.insert(&account(id, 1))).expect("inserted");
+            });
+        }
+    });
+    let accounts = wait(place.client.open_or_create::<Account>()).expect("opened");
+    assert_eq!(wait(accounts.table().scan().collect()).expect("scanned").len(), 4);
+}
+
 /// Many tasks on one thread, by an executor that knows nothing of this library.
 pub fn tasks_on_one_thread(place: &Place) {
     let accounts = wait(accounts(place, 4));
