@@ -104,8 +104,6 @@ fn a_write_whose_answer_is_lost_has_an_unknown_outcome() {
     let error = refused(wait(net.counters.insert(&counter(3, 30))), ErrorKind::UnknownOutcome);
     assert!(error.is_unknown_outcome() && !error.is_temporary());
     assert_eq!(net.value(3), Some(30), "it was executed");
-    net.relay.next(Way::ToServer, Kind::Batch, Fate::CutBehind);
-    refused(wait(net.counters.insert(&counter(5, 50))), ErrorKind::UnknownOutcome);
     net.relay.next(Way::ToServer, Kind::Batch, Fate::Cut);
     refused(wait(net.counters.insert(&counter(4, 40))), ErrorKind::UnknownOutcome);
     assert_eq!(net.value(4), None, "it never arrived");

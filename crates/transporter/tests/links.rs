@@ -328,6 +328,37 @@ fn links_move_between_threads() {
 }
 
 #[test]
+fn uneven_loads_become_even() {
+    let handler = Server::new(|_, _| {});
+    let (server, address) = serve(Options { receive_threads: 2, ..Options::default() }, handler.clone());
+    let clients = [connect(address, 0), connect(address, 0)];
+    eventually("both are open", || handler.links.lock().len() == 2);
+    let links = handler.links.lock().clone();
+    for link in &links {
+        link.move_to(0);
+    }
+    eventually("both are on one thread", || links.iter().all(|link| link.receive_thread() == 0));
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for client in &clients {
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(SeqCst) {
+                    for _ in 0..100 {
+                        let frame = client.link.buffer();
+                        client.link.send(&Header::new(Kind::Batch, 0), frame, Urgency::Adaptive).unwrap();
+                    }
+                    std::thread::sleep(Duration::from_micros(500));
+                }
+            });
+        }
+        eventually("one moves by itself", || links[0].receive_thread() != links[1].receive_thread());
+        stop.store(true, SeqCst);
+    });
+    drop(server);
+}
+
+#[test]
 fn new_links_go_to_the_thread_with_the_fewest() {
     let handler = Server::new(echo);
     let (server, address) = serve(Options { receive_threads: 3, ..Options::default() }, handler.clone());

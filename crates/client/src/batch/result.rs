@@ -160,7 +160,7 @@ impl BatchResult {
     }
 
     pub fn record<R: Record>(&self, records: &Records<R>, op: OpId) -> Result<Option<R>, Error> {
-        self.view(op)?.map(|row| records.from_row(&self.shape(op)?.0.opened, &row)).transpose()
+        self.view(op)?.map(|row| records.decode(&self.shape(op)?.0.opened, &row)).transpose()
     }
 
     /// Whatever became of it.

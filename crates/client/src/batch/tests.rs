@@ -31,17 +31,18 @@ fn operations_that_are_alike_share_a_shape() {
     let in_exact_case: Vec<_> = batch.shapes.iter().filter(|shape| shape.columns != [1]).collect();
     assert_eq!(in_exact_case.len(), 7);
     assert!(batch.writes());
-    batch.mistake.iter().for_each(|mistake| panic!("{}", mistake.error));
+    assert_eq!(batch.mistake().map(|(error, ..)| error.to_string()), None);
     let payload = payload(&batch, 0);
     let parsed = WireBatch::parse(&payload).expect("well formed");
-    assert_eq!(parsed.operations().map(|operation| operation.expect("well formed")).count(), batch.len());
+    assert_eq!(parsed.operations().filter(|operation| operation.is_ok()).count(), batch.len());
 }
 
 #[test]
 fn the_first_mistake_counts_and_names_its_operation() {
     let place = place();
     let table = place.table(opened(schema()));
-    let cases: [(&dyn Fn(&mut Batch), ErrorKind, u16); 8] = [
+    type Add<'a> = &'a dyn Fn(&mut Batch);
+    let cases: [(Add<'_>, ErrorKind, u16); 8] = [
         (&|b| drop_id(b.get(&table, "text")), ErrorKind::WrongType, 1366),
         (&|b| drop_id(b.get(&table, (1u64, 2u64))), ErrorKind::WrongType, 1366),
         (&|b| drop_id(b.get(&table, -1i64)), ErrorKind::InvalidValue, 1264),
@@ -103,7 +104,7 @@ fn bytes_are_bounded_too() {
     for id in 0..9u64 {
         batch.insert(&table, &[("id", Value::from(id)), ("name", Value::from(large.clone()))]);
     }
-    batch.mistake.iter().for_each(|mistake| panic!("{}", mistake.error));
+    assert_eq!(batch.mistake().map(|(error, ..)| error.to_string()), None);
     assert_eq!(batch.parts(), 2);
     assert_eq!((batch.range(0), batch.range(1)), ((0, 6), (6, 9)));
     for part in 0..2 {

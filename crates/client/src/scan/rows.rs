@@ -100,7 +100,7 @@ impl Rows<'_> {
         }
         let Some(running) = &mut self.running else { return Ok(None) };
         let opened = running.opened.clone();
-        records.from_row(&opened, &running.view()?).map(Some)
+        records.decode(&opened, &running.view()?).map(Some)
     }
 
     /// Sees to it that there is a row to be taken; `false` after the last.

@@ -102,8 +102,6 @@ pub enum Way {
 pub enum Fate {
     /// The frame does not arrive, and the connection ends.
     Cut,
-    /// It arrives, and then the connection ends.
-    CutBehind,
     /// It does not arrive, and nobody notices.
     Lost,
 }
@@ -221,17 +219,12 @@ fn pass(way: Way, mut from: TcpStream, mut to: TcpStream, shared: &Shared) {
             match fate {
                 Some(Fate::Cut) => return cut(&from, &to),
                 Some(Fate::Lost) => continue,
-                Some(Fate::CutBehind) | None => {
+                None => {
                     shared.passed.lock().push((way, header.kind));
                     if to.write_all(&frame).is_err() {
                         return cut(&from, &to);
                     }
                 }
-            }
-            if fate.is_some() {
-                // What was sent must be read before the end is.
-                std::thread::sleep(Duration::from_millis(20));
-                return cut(&from, &to);
             }
         }
     }

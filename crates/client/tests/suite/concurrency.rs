@@ -1,6 +1,6 @@
 //! Many threads and tasks on the same rows.
 //!
-//! These are plain functions: a future must not block the thread that runs it, as joining a thread does.
+//! These are plain functions: a future should not block the thread that runs it, as joining a thread does.
 
 use super::operations::Event;
 use super::{Account, Place, account, accounts, balance};

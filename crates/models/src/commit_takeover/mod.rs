@@ -29,7 +29,7 @@
 //!    This and every other fact stays true over view changes, so that old answers may be believed.
 //! 2. After its first prepare the coordinator aborts only on a refusal ([`Mutation::AbortWithoutRefusal`]).
 //! 3. Who is asked and has no record writes the abort record, and answers when it is on all in-sync replicas
-//!    ([`Mutation::NoFence`]).
+//!    ([`Mutation::NoFence`], [`Mutation::FenceOnPrimaryOnly`]).
 //! 4. Who takes over decides for commit only when its *own* prepare is on all its in-sync replicas, too
 //!    ([`Mutation::OwnPrepareNotReplicated`]).
 //! 5. A prepare is taken only by the process that holds the transaction's locks: locks die with their primary, with a
@@ -83,6 +83,8 @@ pub use steps::Step;
 pub enum Mutation {
     /// A participant that is asked answers "not prepared" and records nothing.
     NoFence,
+    /// The fence is answered when the primary has it, without the other in-sync replica.
+    FenceOnPrimaryOnly,
     /// The coordinator aborts after a timeout, on its own.
     AbortWithoutRefusal,
     /// A prepare is acknowledged when the primary has it, without the other in-sync replica.

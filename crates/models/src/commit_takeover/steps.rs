@@ -279,7 +279,10 @@ fn primary(model: &CommitTakeover, state: &mut State, step: &Step, at: usize, re
             partition.broke_fence |= partition.said_aborted && first_to_abort;
             partition.said_prepared = true;
         }
-        Step::SayAborted { .. } if own.record == Record::Aborted && full => {
+        Step::SayAborted { .. } if own.record == Record::Aborted => {
+            if !full && !model.is(Mutation::FenceOnPrimaryOnly) {
+                return None;
+            }
             own.durable = own.record;
             partition.said_aborted = true;
         }

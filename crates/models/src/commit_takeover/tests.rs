@@ -36,6 +36,7 @@ fn every_mutation_is_found() {
     };
     found(NoFence, ATOMIC, model(Touched, [1, 1], 0, 0));
     found(NoFence, FENCE, model(Touched, [1, 1], 0, 0));
+    found(FenceOnPrimaryOnly, ATOMIC, model(Touched, [2, 1], 1, 1));
     found(AbortWithoutRefusal, TOLD_ABORTED, model(Touched, [1, 1], 0, 0));
     found(PrimaryOnly, DURABLE, model(Touched, [2, 1], 0, 1));
     found(PrimaryOnly, ACKNOWLEDGED, model(Touched, [2, 1], 0, 1));

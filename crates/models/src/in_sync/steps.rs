@@ -325,12 +325,12 @@ fn promise(state: &mut State, log: Log) {
     }
 }
 
-/// The present primary has the other replica struck, whose lease has ended.
+/// The present primary has the other replica struck: at once, for nothing that a follower does rests on a lease.
 fn strike(state: &mut State) -> Option<()> {
     let primary = usize::from(state.entry.primary);
     let other = 1 - primary;
     let asks = leads(&state.nodes[primary], primary) && state.nodes[primary].knows == Some(state.entry);
-    if !asks || state.entry.in_sync & (1 << other) == 0 || state.granted[other] > 0 {
+    if !asks || state.entry.in_sync & (1 << other) == 0 {
         return None;
     }
     state.entry.in_sync &= !(1 << other);

@@ -9,8 +9,8 @@
 //! time and any number of times, in two halves (raise, look), with anything between them.
 //!
 //! # What is left out
-//! Aborts by the user, fences and take-over ([`crate::commit_takeover`]: reports are facts there, as here), leases (a
-//! primary is named when the old one's lease has ended, a replica is struck likewise), locks (the second transaction
+//! Partitions that are only read at SERIALIZABLE (they prepare like the others), aborts by the user, fences and take-over ([`crate::commit_takeover`]: reports are facts there, as here), leases (a
+//! primary is named when the old one's lease has ended), locks (the second transaction
 //! begins at a partition when the first has finished there), garbage collection of versions, and that a prepare is late
 //! within a view (streams are in order). A look is at one row: a scan is many looks after one raise.
 //!
@@ -36,9 +36,10 @@
 //! [`Rule::Confirm`]: only the primary's `max_read` counts. Before a replica reads a snapshot `s` for the first time in
 //! a view it asks the primary; the primary, under its lease, raises `max_read` to `s` and answers *in its stream*; the
 //! replica reads when it has taken everything the stream had before the answer. From then on it serves every snapshot
-//! at or below `s` from its own memory, without asking, until the view ends. (Raft calls this a read index.) Then every
-//! prepare has either a least timestamp above `s`, or is known to the replica before it looks, and the read waits for
-//! it. No least timestamp is ever refused, so that prepare is one round trip always, and a prepare found in any log
+//! at or below `s` from its own memory without asking, as long as its process lives, also in later views, and also after
+//! it was struck without hearing of it: it may then wait for an outcome in vain, but shows nothing wrong. (Raft calls
+//! this a read index.) For every prepare has either a least timestamp above `s`, or is known to the replica before it
+//! looks, and the read waits for it; and whoever leads later draws a `max_read` above `s`. No least timestamp is ever refused, so that prepare is one round trip always, and a prepare found in any log
 //! was good for all readers: nobody needs to know whether it was reported. The price: one small message per partition
 //! and snapshot, for the first read on a replica that is not the primary; many snapshots share one (the highest counts),
 //! and a long snapshot pays once.
@@ -57,7 +58,8 @@
 //! 4. `max_read` is raised before the look ([`Mutation::LookThenRaise`]), on a replica: the primary's answer is there
 //!    ([`Mutation::ReplicaOnItsOwn`]) and everything before it in the stream ([`Mutation::StreamNotAwaited`]).
 //! 5. A primary of a new view, also the same node after a restart, draws a fresh `max_read` after the old lease has ended
-//!    ([`Mutation::OldMaxReadAfterPromotion`]), and every confirmation of the old view is void.
+//!    ([`Mutation::OldMaxReadAfterPromotion`]). Confirmations stay good; a replica whose state is replaced by a copy, or
+//!    whose process is new, begins with none.
 //! 6. A least timestamp in a log is never changed ([`Mutation::LeastChangedAfterPromotion`]).
 //! 7. A snapshot is requested from the service after its statement began. Requests may share an answer; numbers must not
 //!    be fetched in advance ([`Mutation::Prefetched`]).
@@ -136,6 +138,8 @@ pub struct Size {
     /// Snapshots drawn, 1 or 2.
     pub snapshots: usize,
     pub crashes: u8,
+    /// Living replicas that are struck, and go on reading what they may.
+    pub suspicions: u8,
 }
 
 #[derive(Debug, Clone)]
@@ -201,6 +205,7 @@ impl Model for LeastTimestamp {
             snapshots: [Snapshot { at: 0, halfway: None, seen: [None; ROWS], unrepeatable: false }; SNAPSHOTS],
             prefetched: 0,
             crashes_left: self.size.crashes,
+            suspicions_left: self.size.suspicions,
             two_times: false,
             drawn_below: false,
         }]
@@ -262,12 +267,20 @@ fn sees_second_with_first(model: &LeastTimestamp, snapshot: &Snapshot) -> bool {
 
 /// The sizes that the tests exhaust, or those that take minutes.
 pub fn sizes(large: bool) -> Vec<(Second, Size)> {
-    let sizes: &[([u8; PARTITIONS], usize, u8)] = if large {
-        &[([2, 1], 1, 2), ([2, 2], 1, 1), ([3, 1], 1, 1), ([3, 1], 1, 2), ([2, 1], 2, 0), ([2, 1], 2, 1)]
+    let sizes: &[([u8; PARTITIONS], usize, u8, u8)] = if large {
+        &[
+            ([2, 1], 1, 2, 0),
+            ([2, 1], 1, 1, 1),
+            ([2, 2], 1, 1, 0),
+            ([3, 1], 1, 1, 0),
+            ([3, 1], 1, 0, 1),
+            ([2, 1], 2, 0, 1),
+            ([2, 1], 2, 1, 0),
+        ]
     } else {
-        &[([1, 1], 1, 2), ([2, 1], 1, 1), ([3, 1], 1, 0)]
+        &[([1, 1], 1, 2, 0), ([2, 1], 1, 1, 0), ([2, 1], 1, 0, 1), ([3, 1], 1, 0, 0)]
     };
     let seconds = [Second::Overwriting, Second::Later, Second::Dependent];
-    let size = |(replicas, snapshots, crashes)| Size { replicas, snapshots, crashes };
+    let size = |(replicas, snapshots, crashes, suspicions)| Size { replicas, snapshots, crashes, suspicions };
     seconds.iter().flat_map(|second| sizes.iter().map(|chosen| (*second, size(*chosen)))).collect()
 }

@@ -22,7 +22,7 @@ pub struct Replica {
     pub up: bool,
     /// In memory: no commit at or below it may be prepared from here on.
     pub max_read: u8,
-    /// In memory: snapshots up to this one may be read here, the primary has raised its `max_read` for them.
+    /// In memory: snapshots up to this one may be read here, a primary has raised its `max_read` for them.
     pub confirmed: u8,
     /// On disk.
     pub known: [Known; TRANSACTIONS],
@@ -54,6 +54,7 @@ impl Partition {
         &mut self.replicas[usize::from(self.primary)]
     }
 
+    /// Does it count: a process that is up and in-sync?
     pub fn serves(&self, replica: usize) -> bool {
         replica < usize::from(self.count) && self.replicas[replica].up && self.in_sync & (1 << replica) != 0
     }
@@ -88,6 +89,7 @@ pub struct State {
     /// A number drawn in advance (only under a mutation).
     pub prefetched: u8,
     pub crashes_left: u8,
+    pub suspicions_left: u8,
     /// Two survivors could compute different commit times.
     pub two_times: bool,
     /// A snapshot was drawn below a commit that had been acknowledged before.

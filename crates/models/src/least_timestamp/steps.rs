@@ -116,7 +116,12 @@ pub fn candidates(model: &LeastTimestamp, state: &State, steps: &mut Vec<Step>) 
                 steps.push(Step::Strike { partition, replica });
                 continue;
             }
-            steps.push(Step::Crash { partition, replica });
+            if state.crashes_left > 0 {
+                steps.push(Step::Crash { partition, replica });
+            }
+            if state.suspicions_left > 0 {
+                steps.push(Step::Strike { partition, replica });
+            }
             steps.push(Step::Promote { partition, replica });
             steps.push(Step::Rejoin { partition, replica });
         }
@@ -320,7 +325,7 @@ fn raise(model: &LeastTimestamp, state: &mut State, snapshot: usize, row: usize,
     let reader = &mut state.snapshots[snapshot];
     let here = Some((row as u8, replica as u8));
     let partition = &mut state.partitions[partition_of(row)];
-    if !partition.serves(replica) || reader.halfway != if late { here } else { None } {
+    if !reads(model, partition, replica, reader.at) || reader.halfway != if late { here } else { None } {
         return None;
     }
     let is_primary = usize::from(partition.primary) == replica;
@@ -345,7 +350,7 @@ fn look(model: &LeastTimestamp, state: &mut State, snapshot: usize, row: usize, 
     let reader = &mut state.snapshots[snapshot];
     let here = Some((row as u8, replica as u8));
     let partition = &state.partitions[partition_of(row)];
-    if !partition.serves(replica) || reader.halfway != if late { None } else { here } {
+    if !reads(model, partition, replica, reader.at) || reader.halfway != if late { None } else { here } {
         return None;
     }
     let mut seen = 0;
@@ -362,19 +367,27 @@ fn look(model: &LeastTimestamp, state: &mut State, snapshot: usize, row: usize, 
     Some(())
 }
 
+/// May a replica read for a snapshot? One that was struck goes on with what has been confirmed to it.
+fn reads(model: &LeastTimestamp, partition: &Partition, replica: usize, at: u8) -> bool {
+    let own = &partition.replicas[replica];
+    partition.serves(replica) || model.rule == Rule::Confirm && own.up && own.confirmed >= at
+}
+
 /// Does a snapshot wait for a row that is prepared with this least timestamp?
 fn waits(model: &LeastTimestamp, least: u8, at: u8) -> bool {
     let below = least < at || least == at && !model.is(Mutation::WaitsStrictlyBelow);
     below && !model.is(Mutation::ReadsBelowPrepared)
 }
 
-/// A replica that is down leaves the in-sync set. Its lease has ended before.
+/// A replica leaves the in-sync set: one that is down, or (a suspicion) one that lives and does not hear of it.
 fn strike(model: &LeastTimestamp, state: &mut State, at: usize, replica: usize) -> Option<()> {
     let partition = &mut state.partitions[at];
     if usize::from(partition.primary) == replica || partition.in_sync & (1 << replica) == 0 || partition.primary_lost {
         return None;
     }
+    let lives = partition.replicas[replica].up;
     partition.in_sync &= !(1 << replica);
+    state.suspicions_left = state.suspicions_left.checked_sub(u8::from(lives))?;
     if model.rule == Rule::RefusalAndFreshAfterStrike {
         state.clock += 1;
         let fresh = state.clock;
@@ -405,9 +418,6 @@ fn promote(model: &LeastTimestamp, state: &mut State, at: usize, replica: usize)
     if !model.is(Mutation::OldMaxReadAfterPromotion) {
         state.clock += 1;
         partition.leader_mut().max_read = state.clock;
-    }
-    for other in &mut partition.replicas {
-        other.confirmed = 0;
     }
     for transaction in 0..TRANSACTIONS {
         let partition = &mut state.partitions[at];

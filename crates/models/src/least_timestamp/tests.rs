@@ -2,7 +2,7 @@ use super::*;
 use crate::check::{exhaust, hunt, shortest};
 
 fn model(rule: Rule, second: Second, replicas: [u8; 2], snapshots: usize, crashes: u8) -> LeastTimestamp {
-    LeastTimestamp { rule, second, size: Size { replicas, snapshots, crashes }, mutation: None }
+    LeastTimestamp { rule, second, size: Size { replicas, snapshots, crashes, suspicions: 0 }, mutation: None }
 }
 
 #[test]

@@ -339,6 +339,7 @@ impl Receiver {
         if link.is_closed() {
             self.finish(token);
         } else {
+            self.watch_stalled(&link);
             self.handle(Ready { token, readable: true, writable: true, ended: false });
         }
     }

@@ -192,8 +192,10 @@ impl Link {
                 }
                 return;
             }
-            self.deadline.store(u64::MAX, SeqCst);
-            state.waiting = false;
+            if state.waiting {
+                self.deadline.store(u64::MAX, SeqCst);
+                state.waiting = false;
+            }
         }
         state.active = true;
         self.drive(state, By::Sender);
