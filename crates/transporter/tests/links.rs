@@ -374,6 +374,23 @@ fn new_links_go_to_the_thread_with_the_fewest() {
 }
 
 #[test]
+fn whoever_gives_up_connecting_leaves_no_link() {
+    let (server, address) = serve(Options::default(), Server::new(echo));
+    for receive_threads in [0, 1] {
+        let calls = Arc::new(Client::default());
+        let options = client_options(receive_threads);
+        let transporter = Transporter::start(options, identity(Role::Client), calls.clone()).unwrap();
+        let mut connecting = Box::pin(transporter.connect(&address.to_string(), &secret(), TIMEOUT));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(connecting.as_mut().poll(&mut context).is_pending());
+        drop(connecting);
+        eventually("the link is closed", || calls.closed.lock().is_some());
+        assert_eq!(transporter.statistics().links_open, 0);
+    }
+    eventually("there too", || server.statistics().links_accepted == 2 && server.statistics().links_open == 0);
+}
+
+#[test]
 fn shutdown_says_goodbye_and_waits_for_answers() {
     let handler = Server::new(|link, frame| {
         let task = link.clone();

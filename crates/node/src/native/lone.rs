@@ -62,6 +62,7 @@ pub async fn run(
 ) -> Result<Vec<u8>, Failure> {
     let answer_to = &mut answer;
     let mut tables: Vec<Gathered<'_>> = Vec::new();
+    let mut encoded = Vec::new();
     for (i, op) in executor.operations.list.iter().enumerate() {
         let number = i as u16;
         if matches!(op.kind, OpKind::Savepoint | OpKind::RollbackTo) {
@@ -76,7 +77,7 @@ pub async fn run(
         let shape = &executor.shapes[op.shape];
         let id = shape.schema().id;
         let at = tables.iter().position(|t| t.table.schema().id == id).unwrap_or_else(|| {
-            tables.push(Gathered::new(shape, executor.shapes));
+            tables.push(Gathered::new(shape, executor.shapes, executor.operations.list.len()));
             tables.len() - 1
         });
         let table = &mut tables[at];
@@ -96,7 +97,7 @@ pub async fn run(
                 if table.explicit && asks_for_number(executor, op) {
                     flush(call, executor, table, answer_to, lock_wait_ms).await;
                 }
-                let mut encoded = Vec::new();
+                encoded.clear();
                 let write = match prepare(executor, op, number, &mut encoded) {
                     Ok(write) => write,
                     Err(effect) => {
@@ -127,9 +128,10 @@ pub async fn run(
 }
 
 impl<'e> Gathered<'e> {
-    fn new(shape: &'e Prepared<'e>, shapes: &[Prepared<'_>]) -> Gathered<'e> {
+    fn new(shape: &'e Prepared<'e>, shapes: &[Prepared<'_>], operations: usize) -> Gathered<'e> {
         let id = shape.schema().id;
         let mixed = shapes.iter().any(|other| other.schema().id == id && other.way != shape.way);
+        let writes = if shape.way == Way::Write { operations } else { 0 };
         Gathered {
             table: &shape.table,
             mixed,
@@ -137,10 +139,20 @@ impl<'e> Gathered<'e> {
             reads: Vec::new(),
             read: FxHashSet::default(),
             write_keys: Keys::default(),
-            writes: Vec::new(),
-            written: FxHashMap::default(),
+            writes: Vec::with_capacity(writes),
+            written: FxHashMap::with_capacity_and_hasher(writes, Default::default()),
             explicit: false,
         }
+    }
+
+    fn clear(&mut self) {
+        self.read_keys.clear();
+        self.reads.clear();
+        self.read.clear();
+        self.write_keys.clear();
+        self.writes.clear();
+        self.written.clear();
+        self.explicit = false;
     }
 }
 
@@ -194,12 +206,25 @@ async fn flush(
     answer: &mut Answer,
     lock_wait_ms: u32,
 ) {
-    if !table.reads.is_empty() {
-        flush_reads(call, executor, table, answer).await;
+    if table.reads.is_empty() && table.writes.is_empty() {
+        return;
     }
-    if !table.writes.is_empty() {
-        flush_writes(call, executor, table, answer, lock_wait_ms).await;
+    // A DDL in the way is waited for here, where deadlines and cancels end the wait: the bulk calls would wait for it regardless.
+    let options = call.session.options(Isolation::RepeatableRead, true, true, lock_wait_ms, &call.interrupt);
+    let passed = executor.database.begin(options).use_table(table.table).await;
+    if let Err(error) = passed {
+        let failure = Failure { ended: false, ..call.failure(error) };
+        let all = table.reads.iter().copied().chain(table.writes.iter().map(|w| w.operation));
+        all.for_each(|operation| answer.failed(operation, failure.clone()));
+    } else {
+        if !table.reads.is_empty() {
+            flush_reads(call, executor, table, answer).await;
+        }
+        if !table.writes.is_empty() {
+            flush_writes(call, executor, table, answer, lock_wait_ms).await;
+        }
     }
+    table.clear();
 }
 
 async fn flush_reads(call: &mut Call<'_>, executor: &Executor<'_, '_>, table: &mut Gathered<'_>, answer: &mut Answer) {
@@ -224,9 +249,6 @@ async fn flush_reads(call: &mut Call<'_>, executor: &Executor<'_, '_>, table: &m
             left.for_each(|(&number, _)| answer.failed(number, failure.clone()));
         }
     }
-    table.read_keys.clear();
-    table.reads.clear();
-    table.read.clear();
 }
 
 async fn flush_writes(
@@ -281,10 +303,6 @@ async fn flush_writes(
             None => alone(call, executor, op, write.operation, answer, lock_wait_ms).await,
         }
     }
-    table.write_keys.clear();
-    table.writes.clear();
-    table.written.clear();
-    table.explicit = false;
 }
 
 /// The counter goes above an explicit number. The row is there: that the log could not take the counter's new bound does not undo it.

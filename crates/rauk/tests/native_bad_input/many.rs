@@ -50,6 +50,7 @@ fn a_client_that_never_reads_its_answers() {
     });
     let grown = peak.saturating_sub(before) >> 10;
     let sent = sent.into_inner();
+    eprintln!("{sent} requests taken, {grown} MiB more; {served} others served, the slowest in {slowest:?}");
     assert!(grown < 160, "{grown} MiB more after {sent} requests whose answers nobody reads");
     assert!(sent > 50, "{sent} requests were taken before the server stopped reading");
     assert!(

@@ -293,10 +293,11 @@ impl Receiver {
                 on_panic(link, "a task", panic.as_ref());
             }
         }
-        self.shared.remove_link(link);
+        // Its place is free as soon as it is not counted any more.
         if link.accepted {
             self.shared.give_place();
         }
+        self.shared.remove_link(link);
         let reason = link.sending.lock().closed.clone().unwrap_or(CloseReason::Here);
         let handler = &self.shared.handler;
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.on_close(link, &reason))) {
