@@ -20,17 +20,17 @@ pub(crate) fn worth_retrying(error: &Error) -> bool {
 
 impl Client {
     /// Each operation for itself, in one round trip (in several when it is larger than one request takes).
-    pub async fn execute(&self, batch: Batch) -> Result<BatchResult, Error> {
-        match self.at_once(batch) {
-            Ok(result) => result,
+    pub async fn execute(&self, mut batch: Batch) -> Result<BatchResult, Error> {
+        match self.at_once(&mut batch) {
+            Some(result) => result,
             // Boxed, so that the future of what is answered at once is small.
-            Err(batch) => Box::pin(self.execute_waiting(batch)).await,
+            None => Box::pin(self.execute_waiting(batch)).await,
         }
     }
 
-    /// Reads of an embedded database, which need hardly ever wait; gives the batch back when they must, or when there is anything to be said about it.
+    /// Reads of an embedded database, which need hardly ever wait: takes the batch when it is answered, leaves it when it must wait, or when there is anything to be said about it.
     #[inline]
-    pub(crate) fn at_once(&self, batch: Batch) -> Result<Result<BatchResult, Error>, Batch> {
+    pub(crate) fn at_once(&self, batch: &mut Batch) -> Option<Result<BatchResult, Error>> {
         let plain = self.channel().is_local()
             && !batch.writes()
             && batch.parts() == 1
@@ -38,14 +38,16 @@ impl Client {
             && batch.mistake().is_none()
             && batch.known().iter().all(|known| known.table.client().is(self) && known.opened.epoch == 0);
         if !plain {
-            return Err(batch);
+            return None;
         }
         let options = BatchOptions::default();
         let build = |out| batch.build(0, &options, out);
         match self.channel().at_once(Ask::new(Kind::Batch), self.timeout(), build) {
-            Some((Kind::BatchAnswer, payload)) => Ok(BatchResult::new(batch, smallvec![(0, payload)])),
+            Some((Kind::BatchAnswer, payload)) => {
+                Some(BatchResult::new(std::mem::take(batch), smallvec![(0, payload)]))
+            }
             // Refused as a whole, or not looked at: it is asked again.
-            _ => Err(batch),
+            _ => None,
         }
     }
 

@@ -91,8 +91,8 @@ impl Table {
     pub(crate) async fn single(&self, add: impl Fn(&mut Batch)) -> Result<BatchResult, Error> {
         let mut batch = Batch::default();
         add(&mut batch);
-        match self.client().at_once(batch) {
-            Ok(Ok(result)) if result.only_is_temporary().is_none() => Ok(result),
+        match self.client().at_once(&mut batch) {
+            Some(Ok(result)) if result.only_is_temporary().is_none() => Ok(result),
             // Boxed, so that the future of what is answered at once is small.
             _ => Box::pin(self.single_waiting(add)).await,
         }
