@@ -261,6 +261,14 @@ impl Receiver {
         self.timers.remove(&(opening.deadline, opening.serial));
     }
 
+    /// Tokens of the openings, the one with the earliest deadline first.
+    pub(super) fn openings(&self) -> impl Iterator<Item = usize> {
+        self.timers.values().filter_map(|timer| match timer {
+            Timer::Opening { token, .. } => Some(*token),
+            _ => None,
+        })
+    }
+
     fn fire_timers(&mut self, now: Duration) {
         round::begin(&self.set);
         while let Some(first) = self.timers.first_entry().filter(|entry| entry.key().0 <= now) {
