@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../fuzz"
 seconds=${1:-20}
 shift || true
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(log protocol sql)
+[ ${#targets[@]} -gt 0 ] || targets=(log protocol sql wire)
 host=$(rustc -vV | sed -n 's/^host: //p')
 base=${CARGO_TARGET_DIR:-$HOME/.cache/rauk-target}
 export CARGO_TARGET_DIR=$base/fuzz

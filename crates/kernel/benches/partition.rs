@@ -6,7 +6,8 @@
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rauk_kernel::{
-    Access, Horizon, MANY, MemoryBudget, Partition, Probe, ReadAt, ScanPosition, ScanRequest, TxnRef, TxnState, Verdict,
+    Access, Found, Horizon, MANY, MemoryBudget, Partition, Prepared, Probe, ReadAt, ScanPosition, ScanRequest, TxnRef,
+    TxnState, Verb, Verdict,
 };
 use rauk_types::schema::ColumnDefault;
 use rauk_types::{
@@ -177,11 +178,20 @@ fn key_read_of_hot_rows(bencher: divan::Bencher) {
 /// Any of a million rows, 64 at a time; an iteration is 64 reads.
 #[divan::bench(sample_count = 20, sample_size = 400)]
 fn key_reads_of_64(bencher: divan::Bencher) {
+    many_key_reads(bencher, ROWS);
+}
+
+#[divan::bench(sample_count = 20, sample_size = 400)]
+fn key_reads_of_64_hot_rows(bencher: divan::Bencher) {
+    many_key_reads(bencher, 1000);
+}
+
+fn many_key_reads(bencher: divan::Bencher, among: i64) {
     let mut b = Bench::filled(schema(false, false));
     let mut keys = [[0u8; 8]; MANY];
     bencher.counter(divan::counter::ItemsCount::new(MANY)).bench_local(|| {
         for key in &mut keys {
-            *key = (b.rng.random_range(0..ROWS) as u64 ^ 1 << 63).to_be_bytes();
+            *key = (b.rng.random_range(0..among) as u64 ^ 1 << 63).to_be_bytes();
         }
         let mut probes = [Probe::default(); MANY];
         for (probe, key) in probes.iter_mut().zip(&keys) {
@@ -191,6 +201,35 @@ fn key_reads_of_64(bencher: divan::Bencher) {
         let mut sum = 0u64;
         b.p.read_many(TABLE, &probes, &mut access, &mut |_, row| sum += u64::from(row.unwrap().1.bytes()[50])).unwrap();
         black_box(sum)
+    });
+}
+
+/// Updates of any of a million rows, 64 at a time, without transactions; an iteration is 64 updates. What a transaction each costs: `update_and_commit`.
+#[divan::bench(sample_count = 20, sample_size = 200)]
+fn updates_of_64(bencher: divan::Bencher) {
+    let mut b = Bench::filled(schema(true, true));
+    let mut keys = [[0u8; 8]; MANY];
+    let mut prepared = Prepared::default();
+    bencher.counter(divan::counter::ItemsCount::new(MANY)).bench_local(|| {
+        for key in &mut keys {
+            *key = (b.rng.random_range(0..ROWS) as u64 ^ 1 << 63).to_be_bytes();
+        }
+        let mut probes = [Probe::default(); MANY];
+        for (probe, key) in probes.iter_mut().zip(&keys) {
+            *probe = Probe { key, hash: key::hash(key) };
+        }
+        let mut access = access(None, b.time);
+        let mut change = |_: usize, found: Found<'_>, row: &mut Vec<u8>| {
+            row.extend_from_slice(found.unwrap().1.bytes());
+            row[90] ^= 1;
+            Verb::Put
+        };
+        b.p.prepare_many(TABLE, &probes, &mut access, &mut prepared, &mut change).unwrap();
+        b.time += 1;
+        let time = Timestamp(b.time);
+        let horizon = Horizon { oldest_snapshot: time, durable: Timestamp(b.time - 1) };
+        b.p.install_many(TABLE, &probes, &prepared, time, horizon);
+        black_box(prepared.len())
     });
 }
 
@@ -257,6 +296,14 @@ fn scan_of_100_rows_by_secondary_key(bencher: divan::Bencher) {
 }
 
 fn main() {
+    // Not when single benchmarks are asked for by name.
+    if std::env::args().skip(1).all(|arg| arg.starts_with("--")) {
+        print_sizes_and_recovery();
+    }
+    divan::main();
+}
+
+fn print_sizes_and_recovery() {
     for (name, ordered, goal) in [("hash index only", false, 140), ("hash and ordered index on the key", true, 170)] {
         let bench = Bench::filled(schema(ordered, false));
         let usage = bench.p.table_usage(TABLE).unwrap();
@@ -292,5 +339,4 @@ fn main() {
             total - loaded
         );
     }
-    divan::main();
 }

@@ -24,6 +24,15 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RowId(pub u32);
 
+/// Where a row lies, until the store changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Location(u32);
+
+impl Location {
+    /// Of no row.
+    pub const NONE: Location = Location(u32::MAX);
+}
+
 /// What stands before a row's bytes: 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowHeader {
@@ -44,6 +53,8 @@ pub const LARGEST_CLASS: usize = 4096;
 const LARGE: u32 = 1 << 31;
 const END: u32 = u32::MAX;
 const CACHE_LINE: usize = 64;
+/// Of a row, so much is fetched ahead; the processor sees by itself that the rest follows.
+const PREFETCHED: usize = 256;
 
 /// Slot sizes: every 8 bytes up to 256, then steps of an eighth of the power of two below.
 fn class_sizes() -> Vec<u16> {
@@ -158,10 +169,7 @@ impl RowStore {
     /// Panics when there is no such row.
     #[inline]
     pub fn get(&self, id: RowId) -> (RowHeader, &[u8]) {
-        let slot = self.slot(self.location(id));
-        let (head, bytes) = slot.split_at(HEADER_BYTES);
-        let (header, len) = read_header(head);
-        (header, &bytes[..len])
+        self.at(Location(self.location(id)))
     }
 
     /// Fetches what [`RowStore::prefetch_row`] will look at.
@@ -170,12 +178,26 @@ impl RowStore {
         prefetch(&self.directory, id.0 as usize);
     }
 
-    /// Fetches the row's beginning: the header and more than a hundred bytes.
+    /// Fetches the row's beginning, the header and some hundred bytes, and says where it lies.
     #[inline]
-    pub fn prefetch_row(&self, id: RowId) {
-        let slot = self.slot(self.location(id));
-        prefetch(slot, 0);
-        prefetch(slot, CACHE_LINE);
+    pub fn prefetch_row(&self, id: RowId) -> Location {
+        let location = self.location(id);
+        let (slot, size) = match location & LARGE == 0 {
+            true => (self.slot(location), self.slot_size(location)),
+            false => (self.slot(location), PREFETCHED),
+        };
+        for line in (0..size.min(PREFETCHED)).step_by(CACHE_LINE) {
+            prefetch(slot, line);
+        }
+        Location(location)
+    }
+
+    /// The row at a place that [`RowStore::prefetch_row`] named; nothing may have changed in between.
+    #[inline]
+    pub fn at(&self, location: Location) -> (RowHeader, &[u8]) {
+        let (head, bytes) = self.slot(location.0).split_at(HEADER_BYTES);
+        let (header, len) = read_header(head);
+        (header, &bytes[..len])
     }
 
     #[inline]
@@ -315,6 +337,13 @@ impl RowStore {
         } else {
             self.large[(location & !LARGE) as usize].as_ref().expect("a location points to a large row")
         }
+    }
+
+    /// Of a location in a page.
+    #[inline]
+    fn slot_size(&self, location: u32) -> usize {
+        let page = self.pages[page_of(location)].as_ref().expect("a location points into a page");
+        self.classes[page.class as usize].size.into()
     }
 
     #[inline]

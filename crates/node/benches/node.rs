@@ -6,6 +6,7 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use rauk_kernel::Verdict;
 use rauk_log::{MemoryDisk, RealDisk};
+use rauk_node::bulk::{Found, Keys, Unwritten, Verb};
 use rauk_node::executor::{Class, Guarded};
 use rauk_node::*;
 use rauk_types::ValueRef;
@@ -187,4 +188,111 @@ fn scan_ordered_100_rows(bencher: Bencher) {
 fn guard_contended(bencher: Bencher) {
     let g = Guarded::new(0u64, || ());
     bencher.bench(|| block_on(g.with(Class::Point, |n| *n += 1)));
+}
+
+const MANY: i64 = 100;
+
+/// A million rows of 100 bytes, in 8 partitions.
+fn million() -> &'static (Database, TableHandle) {
+    static DB: OnceLock<(Database, TableHandle)> = OnceLock::new();
+    DB.get_or_init(|| {
+        let config = Config { durability: Durability::Relaxed, memory_limit: 8 << 30, partitions: 8, ..config() };
+        let db = open_on(MemoryDisk::new(), Config { segment_bytes: 64 << 20, ..config });
+        block_on(async {
+            db.create_database("d", Default::default()).await.unwrap();
+            db.create_table(wide("t")).await.unwrap();
+        });
+        let t = db.table("d", "t").unwrap();
+        for first in (0..MILLION).step_by(1000) {
+            let ids: Vec<i64> = (first..first + 1000).collect();
+            write_many(&db, &t, &keys_of(&ids), &mut |i, _, row| encode(&t, ids[i], 0, row));
+        }
+        (db, t)
+    })
+}
+
+const MILLION: i64 = 1_000_000;
+
+fn wide(name: &str) -> rauk_types::TableSchema {
+    use rauk_types::{DataType, IndexKind};
+    let columns = vec![
+        column(0, "id", DataType::BIGINT, false),
+        column(1, "k", DataType::BIGINT, false),
+        column(2, "v", DataType::varbinary(200), false),
+    ];
+    let mut primary = index(0, "PRIMARY", IndexKind::Primary, &[0]);
+    primary.hash_only = true;
+    schema(name, columns, vec![primary])
+}
+
+fn encode(t: &TableHandle, id: i64, k: i64, row: &mut Vec<u8>) -> Verb {
+    rauk_types::row::encode_row(t.schema(), &[int(id), int(k), rauk_types::Value::Bytes(vec![b'x'; 81])], row);
+    Verb::Put
+}
+
+fn keys_of(ids: &[i64]) -> Keys {
+    let mut keys = Keys::default();
+    ids.iter().for_each(|&id| keys.push(&(id as u64 ^ 1 << 63).to_be_bytes()));
+    keys
+}
+
+fn write_many(
+    db: &Database,
+    t: &TableHandle,
+    keys: &Keys,
+    change: &mut (dyn FnMut(usize, Found<'_>, &mut Vec<u8>) -> Verb + Send),
+) {
+    let mut done = vec![false; keys.len()];
+    let mut unwritten = Unwritten::default();
+    let time = block_on(db.write_many(t, keys, &mut done, &mut unwritten, change)).unwrap();
+    assert!(unwritten.left.is_empty() && unwritten.failed.is_empty());
+    black_box(time);
+}
+
+fn random_keys(keys: &mut Keys) {
+    thread_local! {
+        static STATE: std::cell::Cell<u64> = const { std::cell::Cell::new(88_172_645_463_325_252) };
+    }
+    keys.clear();
+    STATE.with(|s| {
+        for _ in 0..MANY {
+            let mut x = s.get();
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            s.set(x);
+            keys.push(&((x % MILLION as u64) ^ 1 << 63).to_be_bytes());
+        }
+    });
+}
+
+/// 100 of a million rows, copied out; an iteration is 100 reads.
+#[divan::bench(sample_count = 20, sample_size = 200)]
+fn read_many_100(bencher: Bencher) {
+    let (db, t) = million();
+    let mut keys = Keys::default();
+    let mut out = Vec::new();
+    bencher.counter(ItemsCount::new(MANY as u64)).bench_local(|| {
+        random_keys(&mut keys);
+        out.clear();
+        let mut done = [false; MANY as usize];
+        let read = db.try_read_many(t, &keys, &mut done, &mut |_, row| out.extend_from_slice(row.unwrap().1.bytes()));
+        assert!(read.unwrap().finished);
+        black_box(out.len())
+    });
+}
+
+/// 100 of a million rows, one column changed; an iteration is 100 updates.
+#[divan::bench(sample_count = 20, sample_size = 200)]
+fn write_many_100(bencher: Bencher) {
+    let (db, t) = million();
+    let mut keys = Keys::default();
+    bencher.counter(ItemsCount::new(MANY as u64)).bench_local(|| {
+        random_keys(&mut keys);
+        write_many(db, t, &keys, &mut |_, found, row| {
+            row.extend_from_slice(found.unwrap().1.bytes());
+            row[90] ^= 1;
+            Verb::Put
+        });
+    });
 }

@@ -94,6 +94,35 @@ impl KeyDef {
         }
     }
 
+    /// Whether bytes from outside are shaped as a key of this index: every part, and nothing behind. (A key that passes may still be one that no
+    /// value has; it is found nowhere then.)
+    #[inline]
+    pub fn is_whole(&self, key: &[u8]) -> bool {
+        let mut rest = key;
+        for part in &self.parts {
+            match part.checked_length_in(rest) {
+                Some(length) => rest = &rest[length..],
+                None => return false,
+            }
+        }
+        rest.is_empty()
+    }
+
+    /// Whether bytes from outside are shaped as the first parts of a key, each of them whole: none of them, some, or all.
+    pub fn is_prefix_of_parts(&self, key: &[u8]) -> bool {
+        let mut rest = key;
+        for part in &self.parts {
+            if rest.is_empty() {
+                return true;
+            }
+            match part.checked_length_in(rest) {
+                Some(length) => rest = &rest[length..],
+                None => return false,
+            }
+        }
+        rest.is_empty()
+    }
+
     /// Whether any part of the row's key is NULL (such rows are not in unique index tables).
     pub fn has_null(&self, row: &RowView<'_>) -> bool {
         self.parts.iter().any(|p| p.nullable && row.is_null(p.column))
@@ -282,31 +311,42 @@ impl KeyPart {
     /// Bytes that this part takes at the beginning of `key`: parts end themselves, so a key can be taken apart without its values.
     /// Panics when `key` does not begin with such a part.
     pub fn length_in(&self, key: &[u8]) -> usize {
+        self.checked_length_in(key).expect("a key begins with its part")
+    }
+
+    /// The same for bytes that nobody vouches for: `None` when they do not begin with such a part.
+    #[inline]
+    pub fn checked_length_in(&self, key: &[u8]) -> Option<usize> {
         use TypeKind::*;
         let mask = if self.descending { 0xFF } else { 0 };
-        let nullable = usize::from(self.nullable);
-        if self.nullable && key[0] ^ mask == 0 {
-            return 1;
-        }
-        let rest = &key[nullable..];
-        nullable
-            + match self.ty.kind {
-                TinyInt => 1,
-                SmallInt => 2,
-                MediumInt | Date => 3,
-                Int | Float => 4,
-                BigInt | Double | Time | DateTime | Timestamp => 8,
-                Decimal => match self.ty.precision {
-                    ..=9 => 4,
-                    10..=18 => 8,
-                    19..=38 => 16,
-                    _ => 28,
-                },
-                _ if self.ty.is_text() && self.ty.collation != Collation::Binary => {
-                    self.ty.collation.sort_key_length(|i| rest[i] ^ mask) + end_mark(self.ty.collation).len()
-                }
-                _ => escaped_length(|i| rest[i] ^ mask) + 2,
+        let mut rest = key;
+        if self.nullable {
+            let (first, behind) = key.split_first()?;
+            match *first ^ mask {
+                0 => return Some(1),
+                1 => rest = behind,
+                _ => return None,
             }
+        }
+        let byte = |i: usize| rest.get(i).map(|byte| byte ^ mask);
+        let length = match self.ty.kind {
+            TinyInt => 1,
+            SmallInt => 2,
+            MediumInt | Date => 3,
+            Int | Float => 4,
+            BigInt | Double | Time | DateTime | Timestamp => 8,
+            Decimal => match self.ty.precision {
+                ..=9 => 4,
+                10..=18 => 8,
+                19..=38 => 16,
+                _ => 28,
+            },
+            _ if self.ty.is_text() && self.ty.collation != Collation::Binary => {
+                self.ty.collation.sort_key_length(byte)? + end_mark(self.ty.collation).len()
+            }
+            _ => escaped_length(byte)? + 2,
+        };
+        (length <= rest.len()).then_some(length + usize::from(self.nullable))
     }
 
     /// Appends what the keys of all texts that begin with `text` have in common: the lower end of the range for LIKE 'text%' in this part.
@@ -373,15 +413,18 @@ fn escape(bytes: &[u8], mut emit: impl FnMut(&[u8])) {
     }
 }
 
-/// Bytes before the two zero bytes that end escaped bytes.
-fn escaped_length(byte: impl Fn(usize) -> u8) -> usize {
+/// Bytes before the two zero bytes that end escaped bytes; `None` when there is no such end.
+fn escaped_length(byte: impl Fn(usize) -> Option<u8>) -> Option<usize> {
     let mut at = 0;
     loop {
-        match (byte(at), byte(at + 1)) {
-            (0, 0) => return at,
-            (0, _) => at += 2,
-            _ => at += 1,
-        }
+        at += match byte(at)? {
+            0 => match byte(at + 1)? {
+                0 => return Some(at),
+                0xFF => 2,
+                _ => return None,
+            },
+            _ => 1,
+        };
     }
 }
 

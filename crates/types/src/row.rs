@@ -286,29 +286,40 @@ fn wide_decimal_bytes(value: I256) -> ([u8; 32], usize) {
 }
 
 /// The unscaled integer of a value in a DECIMAL column.
-fn unscaled(value: &Value, scale: u8) -> I256 {
+fn unscaled(value: ValueRef<'_>, scale: u8) -> I256 {
     match value {
-        Value::Decimal(v) if v.scale() == scale => v.unscaled(),
-        Value::Decimal(v) => v.rescale(scale).expect("a value converted to its column's type fits").unscaled(),
+        ValueRef::Decimal(v) if v.scale() == scale => v.unscaled(),
+        ValueRef::Decimal(v) => v.rescale(scale).expect("a value converted to its column's type fits").unscaled(),
         _ => mismatch(value, "DECIMAL"),
     }
 }
 
 #[cold]
-fn mismatch(value: &Value, column: &str) -> ! {
+fn mismatch(value: ValueRef<'_>, column: &str) -> ! {
     panic!("{value:?} was not converted to the type of its column, {column}")
 }
 
-fn integer(value: &Value) -> i128 {
-    value.as_ref().as_integer().unwrap_or_else(|| mismatch(value, "an integer"))
+fn integer(value: ValueRef<'_>) -> i128 {
+    value.as_integer().unwrap_or_else(|| mismatch(value, "an integer"))
 }
 
 /// Encodes one value for each column of `table`, in order, into the table's newest layout. Appends to `out`.
 /// Values must have been converted to the column types before (NOT NULL checked, lengths checked); one that was not panics.
 pub fn encode_row(table: &TableSchema, values: &[Value], out: &mut Vec<u8>) {
+    encode(table, values, Value::as_ref, out);
+}
+
+/// The same for values that own nothing.
+pub fn encode_refs(table: &TableSchema, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
+    encode(table, values, |value| *value, out);
+}
+
+#[inline(always)]
+fn encode<'v, V>(table: &TableSchema, values: &'v [V], value_of: impl Fn(&'v V) -> ValueRef<'v>, out: &mut Vec<u8>) {
     let layout = table.layout();
     assert_eq!(values.len(), layout.slots.len(), "one value for each column");
-    let variable_bytes = layout.slots.iter().zip(values).map(|(slot, value)| variable_length(slot, value)).sum();
+    let lengths = layout.slots.iter().zip(values).map(|(slot, value)| variable_length(slot, value_of(value)));
+    let variable_bytes = lengths.sum();
     let start = out.len();
     let width = offset_width(variable_bytes);
     let head = layout.fixed_end as usize + layout.variable_columns as usize * width;
@@ -319,6 +330,7 @@ pub fn encode_row(table: &TableSchema, values: &[Value], out: &mut Vec<u8>) {
     }
     let data = out.len();
     for (slot, value) in layout.slots.iter().zip(values) {
+        let value = value_of(value);
         if value.is_null() {
             assert!(slot.null_bit != NONE, "NULL in a NOT NULL column");
             out[start + usize::from(slot.null_bit / 8)] |= 1 << (slot.null_bit % 8);
@@ -336,21 +348,21 @@ pub fn encode_row(table: &TableSchema, values: &[Value], out: &mut Vec<u8>) {
     }
 }
 
-fn variable_length(slot: &Slot, value: &Value) -> usize {
+fn variable_length(slot: &Slot, value: ValueRef<'_>) -> usize {
     match (slot.codec, value) {
-        (Codec::Char, Value::Str(text)) => collation::trim_spaces(text.as_bytes()).len(),
-        (Codec::Text, Value::Str(text)) => text.len(),
-        (Codec::Bytes, Value::Bytes(bytes)) => bytes.len(),
-        (Codec::DecimalWide, Value::Decimal(_)) => wide_decimal_bytes(unscaled(value, slot.scale)).1,
+        (Codec::Char, ValueRef::Str(text)) => collation::trim_spaces(text.as_bytes()).len(),
+        (Codec::Text, ValueRef::Str(text)) => text.len(),
+        (Codec::Bytes, ValueRef::Bytes(bytes)) => bytes.len(),
+        (Codec::DecimalWide, ValueRef::Decimal(_)) => wide_decimal_bytes(unscaled(value, slot.scale)).1,
         _ => 0,
     }
 }
 
-fn append_variable(slot: &Slot, value: &Value, out: &mut Vec<u8>) {
+fn append_variable(slot: &Slot, value: ValueRef<'_>, out: &mut Vec<u8>) {
     match (slot.codec, value) {
-        (Codec::Char, Value::Str(text)) => out.extend_from_slice(collation::trim_spaces(text.as_bytes())),
-        (Codec::Text, Value::Str(text)) => out.extend_from_slice(text.as_bytes()),
-        (Codec::Bytes, Value::Bytes(bytes)) => out.extend_from_slice(bytes),
+        (Codec::Char, ValueRef::Str(text)) => out.extend_from_slice(collation::trim_spaces(text.as_bytes())),
+        (Codec::Text, ValueRef::Str(text)) => out.extend_from_slice(text.as_bytes()),
+        (Codec::Bytes, ValueRef::Bytes(bytes)) => out.extend_from_slice(bytes),
         (Codec::DecimalWide, _) => {
             let (bytes, length) = wide_decimal_bytes(unscaled(value, slot.scale));
             out.extend_from_slice(&bytes[..length]);
@@ -359,31 +371,31 @@ fn append_variable(slot: &Slot, value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-fn write_fixed(slot: &Slot, value: &Value, out: &mut [u8]) {
+fn write_fixed(slot: &Slot, value: ValueRef<'_>, out: &mut [u8]) {
     let width = out.len();
     match slot.codec {
         Codec::F32 | Codec::F64 => {
-            let Value::Double(v) = value else { mismatch(value, "FLOAT or DOUBLE") };
+            let ValueRef::Double(v) = value else { mismatch(value, "FLOAT or DOUBLE") };
             if width == 4 {
-                out.copy_from_slice(&(*v as f32).to_le_bytes());
+                out.copy_from_slice(&(v as f32).to_le_bytes());
             } else {
                 out.copy_from_slice(&v.to_le_bytes());
             }
         }
         Codec::Date => match value {
-            Value::Date(v) => out.copy_from_slice(&v.packed().to_le_bytes()[..3]),
+            ValueRef::Date(v) => out.copy_from_slice(&v.packed().to_le_bytes()[..3]),
             _ => mismatch(value, "DATE"),
         },
         Codec::Time => match value {
-            Value::Time(v) => out.copy_from_slice(&v.micros().to_le_bytes()),
+            ValueRef::Time(v) => out.copy_from_slice(&v.micros().to_le_bytes()),
             _ => mismatch(value, "TIME"),
         },
         Codec::DateTime => match value {
-            Value::DateTime(v) => out.copy_from_slice(&v.packed().to_le_bytes()),
+            ValueRef::DateTime(v) => out.copy_from_slice(&v.packed().to_le_bytes()),
             _ => mismatch(value, "DATETIME"),
         },
         Codec::Timestamp => match value {
-            Value::Timestamp(v) => out.copy_from_slice(&v.to_le_bytes()),
+            ValueRef::Timestamp(v) => out.copy_from_slice(&v.to_le_bytes()),
             _ => mismatch(value, "TIMESTAMP"),
         },
         Codec::Decimal32 | Codec::Decimal64 | Codec::Decimal128 => {

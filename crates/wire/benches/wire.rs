@@ -89,15 +89,14 @@ fn parse_updates(bencher: Bencher<'_, '_>) {
         builder.key_and_values(0, &key.to_be_bytes(), [ValueRef::Bytes(&[7; 80])], None);
     }
     let payload = builder.finish();
-    let mut values = Vec::new();
-    bencher.counter(OPERATIONS).bench_local(move || {
+    bencher.counter(OPERATIONS).bench(|| {
+        let mut values = Vec::new();
         let batch = Batch::parse(black_box(&payload)).unwrap();
         for operation in batch.operations() {
             values.clear();
             operation.unwrap().values.read(&mut values).unwrap();
             black_box(values.len());
         }
-        values = Vec::new();
     });
 }
 

@@ -304,3 +304,6 @@ fn compare_integer(integer: i128, double: f64) -> Option<Ordering> {
     let whole = double.trunc() as i128;
     Some(integer.cmp(&whole).then_with(|| 0.0f64.total_cmp(&(double.fract() + 0.0))))
 }
+
+#[cfg(test)]
+mod tests;

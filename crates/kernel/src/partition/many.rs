@@ -7,9 +7,10 @@
 //!
 //! What a reader sees is decided by the same function as for one key (`VersionTable::see`).
 
+use super::fragment::Fragment;
 use super::side::RowKey;
 use super::{Access, Partition, ReadAt, Stop};
-use crate::row_store::RowId;
+use crate::row_store::{Location, RowHeader, RowId};
 use rauk_types::{RowView, TableId};
 
 /// Keys of one call: so many that their waits for memory overlap, and so few that a hold stays short.
@@ -24,6 +25,19 @@ pub struct Probe<'a> {
 
 /// A row and the version of its layout; `None`: there is no such row.
 pub type Found<'a> = Option<(u16, RowView<'a>)>;
+
+/// A row that may be the one with a key, and where it lies.
+#[derive(Clone, Copy)]
+pub(super) struct Guess {
+    id: u32,
+    location: Location,
+}
+
+impl Guess {
+    const NONE: Guess = Guess { id: u32::MAX, location: Location::NONE };
+}
+
+pub(super) type Guesses = [Guess; MANY];
 
 /// How far [`Partition::read_many`] came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +69,7 @@ impl Partition {
             if bytes >= ENOUGH_BYTES {
                 return Ok(ManyRead { keys: i, left_out });
             }
-            let Some(id) = fragment.confirm(probe, guess) else {
+            let Some((id, row)) = fragment.confirm(probe, guess) else {
                 match access.at {
                     ReadAt::Snapshot(time) if time < fragment.removed_floor => return Err(Stop::SnapshotTooOld),
                     _ => visit(i, None),
@@ -63,7 +77,7 @@ impl Partition {
                 continue;
             };
             let at = access.at;
-            match self.versions.see(fragment, RowKey::new(table, id), at, access) {
+            match self.versions.see_row(fragment, RowKey::new(table, id), row, at, access) {
                 Ok(sight) => {
                     bytes += sight.map_or(0, |s| s.bytes.len());
                     visit(i, sight.map(|s| (s.layout, fragment.view(s.layout, s.bytes))));
@@ -76,33 +90,35 @@ impl Partition {
     }
 }
 
-impl super::fragment::Fragment {
+impl Fragment {
     /// For each key the row that the hash index names first, whose memory is on its way into the cache.
-    pub(super) fn guess(&self, probes: &[Probe<'_>]) -> [Option<RowId>; MANY] {
-        let mut guesses = [None; MANY];
+    pub(super) fn guess(&self, probes: &[Probe<'_>]) -> Guesses {
+        let mut guesses = [Guess::NONE; MANY];
         for probe in probes {
             self.hash.prefetch(probe.hash);
         }
         for (guess, probe) in guesses.iter_mut().zip(probes) {
-            *guess = self.hash.find(probe.hash, |_| true);
-            if let Some(id) = *guess {
+            if let Some(id) = self.hash.find(probe.hash, |_| true) {
                 self.rows.prefetch_location(id);
+                guess.id = id.0;
             }
         }
-        for id in guesses[..probes.len()].iter().flatten() {
-            self.rows.prefetch_row(*id);
+        for guess in guesses[..probes.len()].iter_mut().filter(|g| g.id != Guess::NONE.id) {
+            guess.location = self.rows.prefetch_row(RowId(guess.id));
         }
         guesses
     }
 
     /// The row with this key: the guess, most often.
     #[inline]
-    pub(super) fn confirm(&self, probe: &Probe<'_>, guess: Option<RowId>) -> Option<RowId> {
-        let id = guess?;
-        let (header, bytes) = self.rows.get(id);
-        match self.primary.matches(&self.view(header.layout, bytes), probe.key) {
-            true => Some(id),
-            false => self.find(probe.key, probe.hash),
+    pub(super) fn confirm(&self, probe: &Probe<'_>, guess: Guess) -> Option<(RowId, (RowHeader, &[u8]))> {
+        if guess.id == Guess::NONE.id {
+            return None;
+        }
+        let row = self.rows.at(guess.location);
+        match self.primary.matches(&self.view(row.0.layout, row.1), probe.key) {
+            true => Some((RowId(guess.id), row)),
+            false => self.find(probe.key, probe.hash).map(|id| (id, self.rows.get(id))),
         }
     }
 }

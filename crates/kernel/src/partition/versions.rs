@@ -209,7 +209,19 @@ impl VersionTable {
         at: ReadAt,
         access: &mut Access<'_>,
     ) -> Result<Option<Sight<'a>>, Stop> {
-        let (header, bytes) = fragment.rows.get(key.row());
+        self.see_row(fragment, key, fragment.rows.get(key.row()), at, access)
+    }
+
+    /// The same for a row that the caller has at hand.
+    #[inline]
+    pub fn see_row<'a>(
+        &'a self,
+        fragment: &'a Fragment,
+        key: RowKey,
+        (header, bytes): (RowHeader, &'a [u8]),
+        at: ReadAt,
+        access: &mut Access<'_>,
+    ) -> Result<Option<Sight<'a>>, Stop> {
         let upto = match at {
             ReadAt::Newest => Timestamp::MAX,
             ReadAt::Snapshot(time) => time,
@@ -218,6 +230,18 @@ impl VersionTable {
             access.observed = access.observed.max(header.time);
             return Ok(Some(Sight { layout: header.layout, bytes, sole: true }));
         }
+        self.see_beside(fragment, key, (header, bytes), upto, access)
+    }
+
+    /// For rows with more than one version, or one that is too new.
+    fn see_beside<'a>(
+        &'a self,
+        fragment: &'a Fragment,
+        key: RowKey,
+        (header, bytes): (RowHeader, &'a [u8]),
+        upto: Timestamp,
+        access: &mut Access<'_>,
+    ) -> Result<Option<Sight<'a>>, Stop> {
         let inline = Sight { layout: header.layout, bytes, sole: false };
         let side = if header.flags & flags::SIDE == 0 { None } else { self.sides.get(key) };
         if let Some(pending) = side.and_then(|s| s.pending.as_ref()) {

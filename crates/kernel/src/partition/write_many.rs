@@ -128,16 +128,17 @@ impl Partition {
             if prepared.hashes.contains(&probe.hash) || prepared.images.len() >= ENOUGH_BYTES {
                 return Ok(i);
             }
-            let id = fragment.confirm(probe, guess);
-            let found = match id.map(|id| RowKey::new(table, id)) {
+            let row = fragment.confirm(probe, guess);
+            let id = row.map(|(id, _)| id);
+            let found = match row.map(|(id, row)| (RowKey::new(table, id), row)) {
                 None => None,
-                Some(rk) if self.locks.is_used(rk) || self.has_pending(fragment, rk) => {
+                Some((rk, _)) if self.locks.is_used(rk) || self.has_pending(fragment, rk) => {
                     prepared.refused.push((i, Refusal::Left));
                     continue;
                 }
-                Some(rk) => {
+                Some((rk, row)) => {
                     let at = access.at;
-                    let sight = self.versions.see(fragment, rk, at, access)?;
+                    let sight = self.versions.see_row(fragment, rk, row, at, access)?;
                     sight.map(|s| (s.layout, fragment.view(s.layout, s.bytes)))
                 }
             };

@@ -5,6 +5,7 @@
 //! | `lists` | list-append transactions | isolation, by `list_check`; nothing acknowledged or answered is taken back |
 //! | `bank` | transfers with a ledger, audits | sums in every snapshot; ledger and balances together |
 //! | `entries` | rows come and go under a contended unique index, while `alter_table` changes the table | exact contents; duplicates; no code twice |
+//! | `registers` | writes and reads of many keys at once, beside transactions | chains of writes without a gap; exact contents; transactions wholly or not at all |
 //! | `ddl` | tables made, renamed, indexed, emptied, dropped | each statement wholly or not at all |
 //! | `indexes` | | every index of every table says what the rows say |
 //!
@@ -18,6 +19,7 @@ pub mod history;
 pub mod indexes;
 pub mod list_check;
 pub mod lists;
+pub mod registers;
 pub mod tables;
 
 use crate::clock::SimClock;
@@ -35,6 +37,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, RngCore, SeedableRng};
 use rauk_node::{Config, Database, Durability, FlushPolicy, NodeError};
 use rauk_types::Collation;
+use registers::Registers;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -62,6 +65,7 @@ pub struct NodeRun {
     history: Arc<Mutex<History>>,
     transfers: Arc<Mutex<Transfers>>,
     owners: Owners,
+    registers: Arc<Mutex<Registers>>,
     made: Arc<Mutex<Made>>,
     counts: Counts,
     trace: Trace,
@@ -93,6 +97,7 @@ impl NodeRun {
             config,
             history: Arc::default(),
             transfers: Arc::default(),
+            registers: Arc::default(),
             owners: Arc::default(),
             made: Arc::default(),
             counts: Counts::default(),
@@ -144,7 +149,7 @@ impl NodeRun {
         // What relaxed durability had not flushed goes with the process already.
         match self.config.durability {
             Durability::Relaxed => self.doubt(),
-            Durability::Fsync => entries::certain(&self.owners),
+            Durability::Fsync => self.certain(),
         }
         if self.rng.random_bool(0.7) {
             self.disk.power_failure()
@@ -154,7 +159,13 @@ impl NodeRun {
         ended
     }
 
+    fn certain(&self) {
+        entries::certain(&self.owners);
+        self.registers.lock().settle();
+    }
+
     fn doubt(&self) {
+        self.registers.lock().doubt();
         self.history.lock().doubt();
         self.transfers.lock().doubt();
         self.made.lock().doubt();
@@ -175,7 +186,7 @@ impl NodeRun {
             let end = db.clone();
             self.finish(runtime, "checkpoint", async move { end.checkpoint().await })?;
         }
-        entries::certain(&self.owners);
+        self.certain();
         self.check(runtime, &db, "at the end")?;
         if self.rng.random_bool(0.3) {
             let end = db.clone();
@@ -231,7 +242,7 @@ impl NodeRun {
             if db.database_collation(tables::DATABASE).is_none() {
                 db.create_database(tables::DATABASE, Collation::DEFAULT).await?;
             }
-            for schema in [lists::schema(), bank::accounts(), bank::ledger(), entries::schema()] {
+            for schema in [lists::schema(), bank::accounts(), bank::ledger(), entries::schema(), registers::schema()] {
                 if db.table(tables::DATABASE, &schema.name).is_err() {
                     db.create_table(schema).await?;
                 }
@@ -253,6 +264,8 @@ impl NodeRun {
         judge(self.finish(runtime, "check bank", async move { bank::check(&reader, &transfers).await })?);
         let (reader, owners) = (db.clone(), self.owners.clone());
         judge(self.finish(runtime, "check entries", async move { entries::check(&reader, &owners).await })?);
+        let (reader, registers) = (db.clone(), self.registers.clone());
+        judge(self.finish(runtime, "check registers", async move { registers::check(&reader, &registers).await })?);
         let (reader, made) = (db.clone(), self.made.clone());
         judge(self.finish(runtime, "check ddl", async move { ddl::check(&reader, &made).await })?);
         let reader = db.clone();
@@ -271,7 +284,7 @@ impl NodeRun {
             });
         };
         let mut clients = Vec::new();
-        for _ in 0..16 {
+        for _ in 0..20 {
             clients.push(Client {
                 db: db.clone(),
                 runtime: runtime.clone(),
@@ -288,6 +301,9 @@ impl NodeRun {
         }
         for owner in 0..self.rng.random_range(1..5) {
             spawn("entries", Box::pin(entries::run(next(), owner, self.owners.clone(), transactions)));
+        }
+        for owner in 0..self.rng.random_range(1..4) {
+            spawn("registers", Box::pin(registers::run(next(), owner, self.registers.clone(), transactions)));
         }
         if self.rng.random_bool(0.5) {
             spawn("ddl", Box::pin(ddl::run(next(), self.made.clone(), transactions)));

@@ -23,6 +23,9 @@ fn seeds() {
     {
         assert!(all.get(what).is_some_and(|&count| count > 0), "{what} did not happen: {all:?}");
     }
+    for what in ["bulk write", "bulk left", "bulk read", "register transaction", "registers compared"] {
+        assert!(all.get(what).is_some_and(|&count| count > 0), "{what} did not happen: {all:?}");
+    }
     for what in
         ["ddl", "alter", "stale schema", "list rollback to savepoint", "connection lost", "interrupted", "memory full"]
     {

@@ -104,26 +104,32 @@ impl Collation {
 }
 
 impl Collation {
-    /// Length of the sort key at the beginning of longer bytes, which `byte` gives by position. Keys of PAD SPACE collations end themselves;
-    /// behind others stands a weight of zero. Not for Binary.
-    pub(crate) fn sort_key_length(self, byte: impl Fn(usize) -> u8) -> usize {
-        let weight = |at| u16::from_be_bytes([byte(at), byte(at + 1)]);
+    /// Length of the sort key at the beginning of longer bytes, which `byte` gives by position; `None` when they end within it, or are no
+    /// sort key. Keys of PAD SPACE collations end themselves; behind others stands a weight of zero. Not for Binary.
+    pub(crate) fn sort_key_length(self, byte: impl Fn(usize) -> Option<u8>) -> Option<usize> {
+        let weight = |at| Some(u16::from_be_bytes([byte(at)?, byte(at + 1)?]));
         let mut at = 0;
         loop {
             match self {
                 Collation::Binary => unreachable!("bytes have no sort key"),
-                Collation::Utf8mb40900AiCi => match weight(at) {
-                    0 => return at,
+                Collation::Utf8mb40900AiCi => match weight(at)? {
+                    0 => return Some(at),
                     _ => at += 2,
                 },
-                Collation::Utf8mb4Bin => match (byte(at), byte(at + 1)) {
-                    (b' ', PAD_END) => return at + 2,
-                    (b' ', _) => at += 2,
+                Collation::Utf8mb4Bin => match byte(at)? {
+                    b' ' => match byte(at + 1)? {
+                        PAD_END => return Some(at + 2),
+                        PAD_BELOW | PAD_ABOVE => at += 2,
+                        _ => return None,
+                    },
                     _ => at += 1,
                 },
-                Collation::Utf8mb4GeneralCi | Collation::Utf8mb4UnicodeCi => match weight(at) == self.space() {
-                    true if byte(at + 2) == PAD_END => return at + 3,
-                    true => at += 3,
+                Collation::Utf8mb4GeneralCi | Collation::Utf8mb4UnicodeCi => match weight(at)? == self.space() {
+                    true => match byte(at + 2)? {
+                        PAD_END => return Some(at + 3),
+                        PAD_BELOW | PAD_ABOVE => at += 3,
+                        _ => return None,
+                    },
                     false => at += 2,
                 },
             }

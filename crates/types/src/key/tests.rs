@@ -123,6 +123,53 @@ proptest! {
         prop_assert_eq!(part.length_in(&bytes), length);
     }
 
+    /// Keys of several parts, whole and in pieces.
+    #[test]
+    fn keys_from_outside(pairs in prop::collection::vec((typed_pair(), any::<bool>()), 1..4), junk: u8) {
+        let columns = pairs.iter().enumerate().map(|(i, ((ty, ..), _))| column(i as u16, *ty, true)).collect();
+        let part = |(column, (_, descending)): (usize, &(_, bool))| IndexPart { column, prefix: None, descending: *descending };
+        let parts: Vec<IndexPart> = pairs.iter().enumerate().map(part).collect();
+        let def = KeyDef::new(&table(columns), &parts);
+        let values: Vec<ValueRef<'_>> = pairs.iter().map(|((_, value, _), _)| value.as_ref()).collect();
+        let (mut key, mut ends) = (Vec::new(), vec![0]);
+        for count in 1..=values.len() {
+            key.clear();
+            def.encode_prefix(&values[..count], &mut key);
+            ends.push(key.len());
+        }
+        for end in 0..=key.len() {
+            prop_assert_eq!(def.is_whole(&key[..end]), end == key.len());
+            prop_assert_eq!(def.is_prefix_of_parts(&key[..end]), ends.contains(&end));
+        }
+        key.push(junk);
+        prop_assert!(!def.is_whole(&key) && !def.is_prefix_of_parts(&key));
+    }
+
+    /// Any bytes at all are judged without a panic; what is judged a key is taken apart without one.
+    #[test]
+    fn garbage_is_no_key(
+        (ty, value, _) in typed_pair(), nullable: bool, descending: bool,
+        bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(0), Just(1), Just(2), Just(0x20), Just(0xFF)], 0..40),
+        hits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+    ) {
+        let part = KeyPart { nullable: nullable || value.is_null(), descending, ..part(ty) };
+        let def = KeyDef { parts: vec![part.clone(), part.clone()] };
+        let mut damaged = key(&part, &value);
+        damaged.extend_from_within(..);
+        for (at, with) in hits {
+            let at = at.index(damaged.len());
+            damaged[at] ^= with;
+        }
+        for bytes in [&bytes, &damaged] {
+            let whole = def.is_whole(bytes);
+            prop_assert!(!whole || def.is_prefix_of_parts(bytes));
+            if whole {
+                let first = part.length_in(bytes);
+                prop_assert_eq!(first + part.length_in(&bytes[first..]), bytes.len());
+            }
+        }
+    }
+
     #[test]
     fn a_row_matches_its_own_key_only(
         (ty, a, b) in typed_pair(), (other, c, d) in typed_pair(), descending: bool, junk: Vec<u8>

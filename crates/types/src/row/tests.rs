@@ -80,6 +80,9 @@ fn row_of(table: &TableSchema) -> impl Strategy<Value = Vec<Value>> + use<> {
 fn encoded(table: &TableSchema, values: &[Value]) -> Vec<u8> {
     let mut out = vec![0xAA; 3];
     encode_row(table, values, &mut out);
+    let mut from_refs = vec![0xAA; 3];
+    encode_refs(table, &values.iter().map(Value::as_ref).collect::<Vec<_>>(), &mut from_refs);
+    assert_eq!(from_refs, out);
     out.split_off(3)
 }
 
