@@ -1,85 +1,90 @@
 //! A client: a connection that mends itself, tables by name, transactions.
+//!
+//! A [`Client`] stands for a server or for an embedded database; what it does is the same for both. Many operations may be under way at a time, from any number of tasks and
+//! threads.
 
-use crate::{Error, Record, Records, Table, Transaction, TransactionOptions};
-use std::path::PathBuf;
+use crate::channel::remote::{Remote, jittered};
+use crate::channel::{Ask, CallError, Channel, Effect, Line};
+use crate::definition::Opened;
+pub use crate::options::{Options, RetryPolicy};
+use crate::{Batch, Error, Record, Records, Table, Transaction, TransactionOptions, create};
+use rauk_wire::Kind;
+use rauk_wire::definition::{self, Definition, DropTable, TableName};
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// How often, and for how long, what failed for a while is tried again.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RetryPolicy {
-    pub attempts: u32,
-    pub first_pause: Duration,
-    pub longest_pause: Duration,
-}
-
-#[derive(Clone, Debug)]
-pub struct Options {
-    pub secret: Option<Vec<u8>>,
-    pub secret_file: Option<PathBuf>,
-    pub tls: Option<rauk_transporter::security::TlsFiles>,
-    pub name: String,
-    pub connect_timeout: Duration,
-    /// Of each request; zero: none.
-    pub request_timeout: Duration,
-    /// Of single operations outside of transactions that failed temporarily and have certainly not taken place, and of [`Client::transact`].
-    pub retry: RetryPolicy,
-    /// Longest wait of adaptive send; zero sends at once.
-    pub longest_wait: Duration,
-    pub longest_spin: Duration,
-    /// Every frame is sent at once.
-    pub force_send: bool,
-    /// Sockets to the server; operations are spread over them by transaction.
-    pub connections: usize,
-}
-
-impl Options {
-    pub fn secret(_secret: impl Into<Vec<u8>>) -> Options {
-        todo!()
-    }
-
-    pub fn secret_file(_path: impl Into<PathBuf>) -> Options {
-        todo!()
-    }
-}
 
 /// Cheap to clone; all clones share the connection.
 #[derive(Clone)]
 pub struct Client {
-    _private: (),
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    channel: Channel,
+    retry: RetryPolicy,
+    request_timeout: Duration,
+    next_transaction: AtomicU64,
 }
 
 impl Client {
-    /// `address` is `host:port`.
-    pub async fn connect(_address: &str, _options: Options) -> Result<Client, Error> {
-        todo!()
+    /// `address` is `host:port`. One attempt: a wrong address or secret is told at once; connections that are lost later are made again by themselves.
+    pub async fn connect(address: &str, options: Options) -> Result<Client, Error> {
+        let remote = Remote::new(address, &options)?;
+        remote.connect_first().await?;
+        Ok(Client::new(Channel::Remote(remote), options.retry, options.request_timeout))
+    }
+
+    pub(crate) fn new(channel: Channel, retry: RetryPolicy, request_timeout: Duration) -> Client {
+        Client { inner: Arc::new(Inner { channel, retry, request_timeout, next_transaction: AtomicU64::new(1) }) }
+    }
+
+    pub(crate) fn is(&self, other: &Client) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    pub(crate) fn retry(&self) -> &RetryPolicy {
+        &self.inner.retry
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.inner.request_timeout
+    }
+
+    pub(crate) fn next_transaction(&self) -> u64 {
+        self.inner.next_transaction.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// See [`Channel::line`].
+    pub(crate) async fn line(&self, turn: Option<u64>) -> Result<Line, Error> {
+        self.inner.channel.line(turn).await
     }
 
     /// A table as it is; rows by column name.
-    pub async fn table(&self, _database: &str, _table: &str) -> Result<Table, Error> {
-        todo!()
+    pub async fn table(&self, database: &str, table: &str) -> Result<Table, Error> {
+        let opened = self.retrying(async || self.definition(database, table).await).await?;
+        Ok(Table::new(self.clone(), opened))
     }
 
     /// A table for records of one type, whose columns are checked against it now.
     pub async fn open<R: Record>(&self) -> Result<Records<R>, Error> {
-        todo!()
+        Records::new(self.table(R::DATABASE, R::TABLE).await?)
     }
 
     /// The same; makes the database and the table when they are not there.
     pub async fn open_or_create<R: Record>(&self) -> Result<Records<R>, Error> {
-        todo!()
+        create::open_or_create(self).await
     }
 
-    pub async fn drop_table(&self, _database: &str, _table: &str) -> Result<(), Error> {
-        todo!()
+    pub async fn drop_table(&self, database: &str, table: &str) -> Result<(), Error> {
+        let name = TableName { database: database.to_owned(), table: table.to_owned() };
+        self.define(Kind::DropTable, &DropTable { name, if_exists: false }, Kind::Done).await.map(|_| ())
     }
 
     /// A batch outside of transactions: each operation for itself.
-    pub fn batch(&self) -> crate::Batch {
-        todo!()
-    }
-
-    pub async fn execute(&self, _batch: crate::Batch) -> Result<crate::BatchResult, Error> {
-        todo!()
+    pub fn batch(&self) -> Batch {
+        Batch::default()
     }
 
     pub fn begin(&self) -> Transaction {
@@ -87,12 +92,95 @@ impl Client {
     }
 
     /// Nothing is sent before the first operation.
-    pub fn begin_with(&self, _options: TransactionOptions) -> Transaction {
-        todo!()
+    pub fn begin_with(&self, options: TransactionOptions) -> Transaction {
+        Transaction::new(self.clone(), options)
     }
 
     /// Runs `work` in a transaction and commits; again from the beginning, as often as the retry policy says, when it fails with a temporary error. An unknown outcome is not tried again.
-    pub async fn transact<T>(&self, _work: impl AsyncFnMut(&mut Transaction) -> Result<T, Error>) -> Result<T, Error> {
-        todo!()
+    pub async fn transact<T>(&self, work: impl AsyncFnMut(&mut Transaction) -> Result<T, Error>) -> Result<T, Error> {
+        self.transact_with(TransactionOptions::default(), work).await
+    }
+
+    /// The same with options for the transaction.
+    pub async fn transact_with<T>(
+        &self,
+        options: TransactionOptions,
+        mut work: impl AsyncFnMut(&mut Transaction) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.retrying(async || {
+            let mut transaction = self.begin_with(options.clone());
+            let value = work(&mut transaction).await?;
+            transaction.commit().await?;
+            Ok(value)
+        })
+        .await
+    }
+
+    /// Again and again while it fails temporarily, as the policy says.
+    pub(crate) async fn retrying<T>(&self, mut what: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
+        let mut pauses = Pauses::new(self.retry());
+        loop {
+            match what().await {
+                Err(error) if error.is_temporary() && pauses.again() => pauses.pause().await,
+                result => return result,
+            }
+        }
+    }
+
+    /// The definition as it is now.
+    async fn definition(&self, database: &str, table: &str) -> Result<Arc<Opened>, Error> {
+        let line = self.line(None).await?;
+        self.definition_by(&line, database, table).await.map_err(Error::from)
+    }
+
+    /// The same by this line, so that it is of the line's epoch.
+    pub(crate) async fn definition_by(&self, line: &Line, database: &str, table: &str) -> Result<Arc<Opened>, CallError> {
+        let name = TableName { database: database.to_owned(), table: table.to_owned() };
+        let ask = Ask::new(Kind::OpenTable);
+        let build = |mut out: Vec<u8>| {
+            definition::encode(&name, &mut out);
+            out
+        };
+        let payload = Box::pin(line.call(ask, Kind::Definition, self.timeout(), build)).await?;
+        let definition: Definition =
+            definition::decode(&payload).map_err(|error| line.nonsense(ask, error))?;
+        Opened::new(definition, line.epoch()).map(Arc::new).map_err(|error| line.nonsense(ask, error))
+    }
+
+    /// Changes definitions; gives the answer's payload.
+    pub(crate) async fn define<T: Serialize>(&self, kind: Kind, what: &T, answer: Kind) -> Result<bytes::Bytes, Error> {
+        let line = self.line(None).await?;
+        let ask = Ask { effect: Effect::Lasting, ..Ask::new(kind) };
+        let build = |mut out: Vec<u8>| {
+            definition::encode(what, &mut out);
+            out
+        };
+        // Building an index may take longer than any request.
+        Ok(Box::pin(line.call(ask, answer, Duration::ZERO, build)).await?)
+    }
+}
+
+/// The pauses of a retry policy.
+pub(crate) struct Pauses<'p> {
+    policy: &'p RetryPolicy,
+    attempts: u32,
+    next: Duration,
+}
+
+impl<'p> Pauses<'p> {
+    pub fn new(policy: &'p RetryPolicy) -> Pauses<'p> {
+        Pauses { policy, attempts: 1, next: policy.first_pause }
+    }
+
+    /// Whether there may be another attempt; counts it.
+    pub fn again(&mut self) -> bool {
+        self.attempts += 1;
+        self.attempts <= self.policy.attempts
+    }
+
+    pub async fn pause(&mut self) {
+        let pause = self.next;
+        self.next = (pause * 2).min(self.policy.longest_pause);
+        Box::pin(crate::timer::sleep(jittered(pause))).await;
     }
 }

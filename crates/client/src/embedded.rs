@@ -1,30 +1,93 @@
 //! The whole database in this process: no port, no thread between the program and its rows.
+//!
+//! What a client asks is done by the thread that asks. Threads of the database's own write checkpoints, collect old versions and keep timers. The directory is a server's data directory: a
+//! server can be started on it when the program has ended, and the other way round.
 
-use crate::{Client, Error};
-use std::path::Path;
+use crate::channel::Channel;
+use crate::channel::local::Local;
+use crate::options::Options;
+use crate::{Client, Error, ErrorKind};
+use rauk_log::{Disk, RealDisk};
+use rauk_node::native::{Limits, Service};
+use rauk_node::runtime::threads::Threads;
+use rauk_node::{Config, Database, Runtime};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// An open database. [`Rauk::client`] gives the same API as over the network.
 pub struct Rauk {
-    _private: (),
+    database: Database,
+    service: Arc<Service>,
+    closed: bool,
 }
 
 impl Rauk {
     /// Opens or makes the database in a directory; recovers what a crash left.
-    pub fn open(_directory: impl AsRef<Path>) -> Result<Rauk, Error> {
-        todo!()
+    pub fn open(directory: impl AsRef<Path>) -> Result<Rauk, Error> {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Rauk::open_with(directory, Config { partitions: (cores * 2).clamp(4, 256) as u16, ..Config::default() })
     }
 
     /// The same with limits and durability.
-    pub fn open_with(_directory: impl AsRef<Path>, _config: rauk_node::Config) -> Result<Rauk, Error> {
-        todo!()
+    pub fn open_with(directory: impl AsRef<Path>, config: Config) -> Result<Rauk, Error> {
+        let directory = directory.as_ref();
+        check(directory)?;
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(directory).map_err(|error| refused(error.to_string()))?);
+        let threads = Threads::start().map_err(|error| refused(format!("cannot start threads: {error}")))?;
+        let runtime: Arc<dyn Runtime> = threads;
+        let progress = |text: &str| tracing::info!("{text}");
+        let database = Database::open(config, disk, runtime, &progress)
+            .map_err(|error| refused(format!("cannot open data directory {}: {error}", directory.display())))?;
+        let service = Service::new(database.clone(), Limits::default());
+        Ok(Rauk { database, service, closed: false })
     }
 
+    /// A client; its requests fail once the database is closed.
     pub fn client(&self) -> Client {
-        todo!()
+        let options = Options::default();
+        Client::new(Channel::Local(Local::new(self.service.session())), options.retry, options.request_timeout)
+    }
+
+    /// For what the native API does not have: limits, counters, checkpoints.
+    pub fn database(&self) -> &Database {
+        &self.database
     }
 
     /// Writes a last checkpoint and closes. Dropping it closes too, and loses nothing that was acknowledged.
-    pub fn close(self) -> Result<(), Error> {
-        todo!()
+    pub fn close(mut self) -> Result<(), Error> {
+        self.closed = true;
+        rauk_node::block_on(self.database.shutdown()).map_err(|error| {
+            refused(format!("the last checkpoint failed ({error}); the redo log holds everything that was acknowledged"))
+        })
+    }
+}
+
+impl Drop for Rauk {
+    fn drop(&mut self) {
+        if !self.closed
+            && let Err(error) = rauk_node::block_on(self.database.shutdown())
+        {
+            tracing::error!(%error, "the last checkpoint failed; the redo log holds everything that was acknowledged");
+        }
+    }
+}
+
+fn refused(message: String) -> Error {
+    Error::new(ErrorKind::Connection, 0, message)
+}
+
+/// A directory with other things in it is not made a data directory.
+fn check(directory: &Path) -> Result<(), Error> {
+    let names: Vec<PathBuf> = match std::fs::read_dir(directory) {
+        Ok(entries) => entries.filter_map(|entry| Some(PathBuf::from(entry.ok()?.file_name()))).collect(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(refused(format!("cannot read data directory {}: {error}", directory.display()))),
+    };
+    match names.is_empty() || names.iter().any(|name| name == Path::new(rauk_log::real_disk::LOCK_FILE)) {
+        true => Ok(()),
+        false => Err(refused(format!(
+            "{} has files in it and is not a data directory of Rauk: choose an empty or new one",
+            directory.display()
+        ))),
     }
 }

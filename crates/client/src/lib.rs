@@ -29,11 +29,11 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`client`] | connect or open; tables; options |
-//! | [`table`] | a table as opened: untyped [`Table`], typed [`Records`] |
+//! | [`client`], [`options`] | connect; tables; how often to try again |
+//! | [`embedded`] | the database in this process |
+//! | [`table`], [`records`] | a table as opened: rows by column name, rows as structs |
 //! | [`record`] | rows as structs: the derive macro's traits |
-//! | [`row`] | rows by column name |
-//! | [`convert`] | between Rust's types and values |
+//! | [`row`], [`convert`] | rows by column name; keys and columns as Rust types |
 //! | [`batch`] | many operations in one round trip |
 //! | [`transaction`] | transactions |
 //! | [`scan`] | scans of tables and indexes |
@@ -45,29 +45,38 @@ extern crate self as rauk_client;
 
 pub mod batch;
 pub mod blocking;
+mod channel;
 pub mod client;
 pub mod condition;
 pub mod convert;
+mod create;
+mod definition;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 pub mod error;
+mod execute;
+pub mod options;
 pub mod record;
+pub mod records;
 pub mod row;
 pub mod scan;
 pub mod table;
+mod timer;
 pub mod transaction;
 
 pub use batch::{Batch, BatchResult, Done, OpId};
-pub use client::{Client, Options, RetryPolicy};
+pub use client::Client;
 pub use condition::{Condition, column};
 pub use convert::{FromColumn, IntoKey};
 #[cfg(feature = "embedded")]
 pub use embedded::Rauk;
 pub use error::{Error, ErrorKind};
+pub use options::{Options, RetryPolicy};
 pub use rauk_derive::Record;
 pub use rauk_types::{Date, DateTime, Decimal, Time, Value, ValueRef};
 pub use record::Record;
-pub use row::Row;
-pub use scan::{Direction, Scan};
-pub use table::{Records, Table};
+pub use records::Records;
+pub use row::{Row, RowRef};
+pub use scan::{Direction, Rows, Scan};
+pub use table::Table;
 pub use transaction::{Isolation, Savepoint, Transaction, TransactionOptions};

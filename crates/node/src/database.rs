@@ -151,6 +151,11 @@ impl Database {
         self.node.catalog.lock().catalog().database(name).map(|d| d.collation)
     }
 
+    /// The time of the newest commit.
+    pub(crate) fn newest_commit(&self) -> rauk_types::Timestamp {
+        self.node.log.last_time()
+    }
+
     // Counters
 
     /// Reserves `count` consecutive AUTO_INCREMENT numbers and gives the first (1 in a new table).

@@ -39,5 +39,5 @@ pub use ddl::{Convert, TableName};
 pub use error::NodeError;
 pub use runtime::Runtime;
 pub use runtime::threads::{Threads, block_on};
-pub use scan::{ScanBatch, ScanCursor, ScanSpec};
+pub use scan::{Page, ScanBatch, ScanCursor, ScanSpec};
 pub use transaction::{InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Transaction, TxnOptions, UpdateOutcome};

@@ -17,7 +17,7 @@ use rauk_log::{DatabaseId, Disk, Manifest, RedoLog};
 use rauk_manage::CatalogStore;
 use rauk_types::{Timestamp, TxnId};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 pub struct Node {
     pub config: Config,
@@ -27,6 +27,8 @@ pub struct Node {
     pub log: Arc<RedoLog>,
     pub group: Arc<GroupCommit>,
     pub catalog: Mutex<CatalogStore>,
+    /// Changes of the catalog since the node was opened.
+    pub catalog_changes: AtomicU32,
     pub partitions: Box<[Guarded<Partition>]>,
     pub budget: Arc<MemoryBudget>,
     pub tables: TableCache,
@@ -74,6 +76,7 @@ impl Node {
             disk: parts.disk,
             runtime: parts.runtime,
             catalog: Mutex::new(parts.catalog),
+            catalog_changes: AtomicU32::new(1),
             budget: parts.budget,
             tables: TableCache::default(),
             waits: Waits::default(),

@@ -449,6 +449,11 @@ impl<'a> RowView<'a> {
         self.bytes
     }
 
+    /// The version of the row's layout.
+    pub fn layout(&self) -> u16 {
+        self.layout.version
+    }
+
     /// The schema by which the row is read.
     pub fn table(&self) -> &'a TableSchema {
         self.table

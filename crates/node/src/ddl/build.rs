@@ -131,6 +131,7 @@ impl Reader {
             ordered: false,
             lock: None,
             distribution: None,
+            partition: None,
             limit_hint: None,
         };
         Reader {

@@ -36,6 +36,7 @@ impl Node {
         {
             self.fatal(&error.to_string());
         }
+        self.catalog_changes.fetch_add(u32::from(result.is_ok()), std::sync::atomic::Ordering::Relaxed);
         Ok(result?)
     }
 

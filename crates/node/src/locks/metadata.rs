@@ -34,6 +34,11 @@ impl MetadataLock {
         false
     }
 
+    /// Adds a user on behalf of one that is there already: a DDL that waits for that one waits for both.
+    pub fn share_more(&self) {
+        self.word.fetch_add(1, Ordering::Acquire);
+    }
+
     /// Adds a user; waits for DDL at most `timeout`, then 1205, or until it is killed.
     pub async fn share(
         &self,

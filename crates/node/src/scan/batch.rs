@@ -45,9 +45,4 @@ impl ScanBatch {
         self.bytes.extend_from_slice(row);
         self.rows.push((start, self.bytes.len() as u32, layout));
     }
-
-    /// Whether it holds so much that a scan should give it to its caller, whatever number of rows he asked for.
-    pub(super) fn is_large(&self) -> bool {
-        self.bytes.len() > 8 << 20
-    }
 }

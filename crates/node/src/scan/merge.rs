@@ -6,7 +6,7 @@
 //! With locks, buffers hold keys only. When the merge comes to a key, that key's rows in its partition are locked and read by a scan of just that key; what came or
 //! went since the buffer was filled is then seen as it is.
 
-use super::{SLICE, ScanBatch};
+use super::{Page, SLICE, ScanBatch};
 use crate::error::NodeError;
 use crate::table::TableInfo;
 use crate::transaction::Transaction;
@@ -91,13 +91,13 @@ impl Merge {
         &mut self,
         txn: &mut Transaction,
         table: &TableInfo,
-        rows: usize,
+        page: Page,
         filter: &mut (dyn FnMut(&RowView<'_>) -> bool + Send),
         batch: &mut ScanBatch,
     ) -> Result<(), NodeError> {
-        while batch.len() < rows && !batch.is_large() {
+        while !page.is_full(batch) {
             if self.current.is_some() {
-                self.read_current(txn, table, rows, filter, batch).await?;
+                self.read_current(txn, table, page, filter, batch).await?;
                 continue;
             }
             for i in 0..self.sources.len() {
@@ -184,7 +184,7 @@ impl Merge {
         &mut self,
         txn: &mut Transaction,
         table: &TableInfo,
-        rows: usize,
+        page: Page,
         filter: &mut (dyn FnMut(&RowView<'_>) -> bool + Send),
         batch: &mut ScanBatch,
     ) -> Result<(), NodeError> {
@@ -197,7 +197,7 @@ impl Merge {
                     return Verdict::Skip;
                 }
                 batch.push(row.layout, row.row.bytes());
-                stopped = batch.len() >= rows;
+                stopped = page.is_full(batch);
                 if stopped { Verdict::KeepAndStop } else { Verdict::Keep }
             })
             .await?;

@@ -44,8 +44,26 @@ pub struct ScanSpec {
     pub lock: Lock,
     /// The encoded distribution key, when it is known: only its partition is scanned.
     pub distribution: Option<Vec<u8>>,
+    /// Only this partition, for scans of all partitions in parallel.
+    pub partition: Option<u16>,
     /// How many rows the caller expects to take; sizes the first batches.
     pub limit_hint: Option<u64>,
+}
+
+/// Bytes at which a batch is given to its caller, whatever number of rows he asked for.
+const LARGE: usize = 8 << 20;
+
+/// When a batch is full: at least one row is in it then.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    pub rows: usize,
+    pub bytes: usize,
+}
+
+impl Page {
+    pub fn is_full(&self, batch: &ScanBatch) -> bool {
+        batch.len() >= self.rows || !batch.is_empty() && batch.bytes() >= self.bytes
+    }
 }
 
 /// A scan that goes on in batches.
@@ -70,12 +88,28 @@ impl ScanCursor {
         ScanCursor { table, spec, state: State::New }
     }
 
+    /// The lock that was asked for.
+    pub fn lock(&self) -> Lock {
+        self.spec.lock
+    }
+
     /// Fills `batch` with the next rows for which `filter` holds, at most `rows`; an empty batch is the end. `filter` runs while
     /// a partition is held and sees each row once; a row that does not match keeps no lock taken by this scan.
     pub async fn next_batch(
         &mut self,
         txn: &mut Transaction,
         rows: usize,
+        filter: &mut (dyn FnMut(&RowView<'_>) -> bool + Send),
+        batch: &mut ScanBatch,
+    ) -> Result<(), NodeError> {
+        self.next_page(txn, Page { rows, bytes: LARGE }, filter, batch).await
+    }
+
+    /// The same; ends as well with the row that reaches `bytes`. A page that reaches neither is the last.
+    pub async fn next_page(
+        &mut self,
+        txn: &mut Transaction,
+        page: Page,
         filter: &mut (dyn FnMut(&RowView<'_>) -> bool + Send),
         batch: &mut ScanBatch,
     ) -> Result<(), NodeError> {
@@ -89,11 +123,11 @@ impl ScanCursor {
                         return Verdict::Skip;
                     }
                     batch.push(layout, row.bytes());
-                    if batch.len() >= rows { Verdict::KeepAndStop } else { Verdict::Keep }
+                    if page.is_full(batch) { Verdict::KeepAndStop } else { Verdict::Keep }
                 })
                 .await
             }
-            State::Merge(merge) => merge.fill(txn, &self.table, rows, filter, batch).await,
+            State::Merge(merge) => merge.fill(txn, &self.table, page, filter, batch).await,
         }
     }
 
@@ -117,12 +151,13 @@ impl ScanCursor {
             return Ok(());
         }
         let lock = txn.effective_lock(self.spec.lock);
-        let partitions = match &self.spec.distribution {
-            Some(distribution) => {
+        let partitions = match (&self.spec.distribution, self.spec.partition) {
+            (Some(distribution), _) => {
                 let partition = txn.node.partition_of(key::bucket(key::hash(distribution)));
                 partition..partition + 1
             }
-            None => 0..txn.node.partition_count(),
+            (None, Some(partition)) => partition..partition + 1,
+            (None, None) => 0..txn.node.partition_count(),
         };
         let request = ScanRequest {
             table: self.table.schema.id,

@@ -39,8 +39,18 @@ impl Transaction {
     }
 
     /// Commits; the caller sees to it that the log is made durable.
-    pub(crate) async fn commit_without_waiting(mut self) -> Result<(), NodeError> {
-        self.append().await.map(|_| ())
+    pub(crate) async fn commit_without_waiting(self) -> Result<(), NodeError> {
+        self.commit_in_memory().await.1
+    }
+
+    /// Commits, and gives the newest commit time that its outcome tells of, its own included: the caller waits until that is durable.
+    pub(crate) async fn commit_in_memory(mut self) -> (Timestamp, Result<(), NodeError>) {
+        let result = self.append().await.map(|_| ());
+        let own = match self.txn.as_ref().map(|txn| txn.status.get()) {
+            Some(TxnState::Committed(time)) => time,
+            _ => Timestamp::ZERO,
+        };
+        (self.observed.max(own), result)
     }
 
     /// Puts the commit into the log and installs it; gives back where its record ends, if there is one. Nothing is held afterwards.

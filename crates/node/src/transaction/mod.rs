@@ -164,6 +164,38 @@ impl Transaction {
         }
     }
 
+    /// Begins the next step of a statement: what it wrote before becomes visible to it, its snapshot stays. [`Transaction::rollback_statement`] undoes the step only.
+    pub fn begin_step(&mut self) {
+        self.write_number += 1;
+        self.statement = self.write_number;
+        self.duplicate = None;
+    }
+
+    /// Who may interrupt from now on.
+    pub fn set_interrupt(&mut self, interrupt: Arc<Interrupt>) {
+        self.options.interrupt = interrupt;
+    }
+
+    /// The newest commit time that a call has learned from.
+    pub fn observed(&self) -> Timestamp {
+        self.observed
+    }
+
+    /// A reader beside this transaction: on its snapshot, under its tables' definitions. Only for those that have not written and do not lock what they read.
+    pub(crate) fn fork_reader(&mut self) -> Transaction {
+        debug_assert!(self.txn.is_none(), "own writes and locks are not shared");
+        self.snapshot_time();
+        let mut reader = Transaction::new(self.node.clone(), self.options.clone());
+        let snapshot = self.snapshot.as_ref().expect("drawn above");
+        reader.snapshot = Some(self.node.snapshots.share(snapshot));
+        reader.observed = self.observed;
+        for used in self.tables.iter().filter(|t| t.shared) {
+            used.info.shared.lock.share_more();
+            reader.tables.push(Used { info: used.info.clone(), shared: true });
+        }
+        reader
+    }
+
     /// Undoes what the present statement wrote (its locks stay) after an error that does not end the transaction.
     pub fn rollback_statement(&mut self) {
         self.undo_to(self.statement);

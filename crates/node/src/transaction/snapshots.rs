@@ -56,6 +56,14 @@ impl Snapshots {
         Snapshot { time: last_time(), registered, shard }
     }
 
+    /// The same snapshot once more; both are given back.
+    pub fn share(&self, snapshot: &Snapshot) -> Snapshot {
+        let Snapshot { time, registered, shard } = *snapshot;
+        // What it needs is kept already: the shard's smallest is not above it.
+        self.shards[shard].times.lock().push(registered);
+        Snapshot { time, registered, shard }
+    }
+
     pub fn release(&self, snapshot: Snapshot) {
         let shard = &self.shards[snapshot.shard];
         let mut times = shard.times.lock();
@@ -95,7 +103,10 @@ mod tests {
         snapshots.release(a);
         assert_eq!(snapshots.oldest(|| Timestamp(12)), Timestamp(9));
         assert_eq!(snapshots.count(), 1);
+        let shared = snapshots.share(&b);
         snapshots.release(b);
+        assert_eq!((shared.time, snapshots.oldest(|| Timestamp(12))), (Timestamp(9), Timestamp(9)));
+        snapshots.release(shared);
         assert_eq!(snapshots.oldest(|| Timestamp(12)), Timestamp(12));
     }
 

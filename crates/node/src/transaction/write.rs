@@ -178,7 +178,7 @@ impl Transaction {
         Ok(true)
     }
 
-    fn check_writable(&self) -> Result<(), NodeError> {
+    pub(crate) fn check_writable(&self) -> Result<(), NodeError> {
         if self.options.read_only {
             let text = "Cannot execute statement in a READ ONLY transaction.";
             return Err(NodeError::Refused(MysqlError::new(codes::READ_ONLY_TRANSACTION, text)));

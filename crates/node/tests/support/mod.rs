@@ -203,6 +203,7 @@ pub fn all(index: Option<u16>) -> ScanSpec {
         ordered: index.is_some(),
         lock: None,
         distribution: None,
+        partition: None,
         limit_hint: None,
     }
 }

@@ -153,6 +153,7 @@ pub fn everything(index: Option<IndexId>) -> ScanSpec {
         ordered: index.is_some(),
         lock: None,
         distribution: None,
+        partition: None,
         limit_hint: None,
     }
 }

@@ -121,6 +121,7 @@ pub(crate) async fn build(
         ordered: false,
         lock: None,
         distribution: None,
+        partition: None,
         limit_hint: None,
     };
     let mut failed = None;

@@ -47,6 +47,7 @@ pub(crate) fn open(
                 ordered: false,
                 lock: level.lock,
                 distribution,
+                partition: None,
                 limit_hint,
             },
             1,
@@ -81,6 +82,7 @@ pub(crate) fn open(
                     ordered: access.ordered,
                     lock: level.lock,
                     distribution: distribution.clone(),
+                    partition: None,
                     limit_hint,
                 })
                 .collect();

@@ -29,9 +29,11 @@ use rauk_types::schema::MAX_COLUMNS;
 use rauk_types::{IndexId, TableId};
 
 mod answer;
+mod list;
 mod request;
 
 pub use answer::{AnswerBuilder, AnswerReader};
+pub use list::{OperationList, assemble};
 pub use request::{Batch, BatchBuilder, Operation, Operations};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,9 +14,9 @@ const COMMIT: u8 = 2;
 const STOP_AT_FAILURE: u8 = 4;
 const READ_ONLY: u8 = 8;
 
-const SAVEPOINT: u32 = 0;
-const ROLLBACK_TO: u32 = 1;
-const FIRST_SHAPE: u32 = 2;
+pub(super) const SAVEPOINT: u32 = 0;
+pub(super) const ROLLBACK_TO: u32 = 1;
+pub(super) const FIRST_SHAPE: u32 = 2;
 
 /// The fewest bytes that a shape takes.
 const SHAPE_BYTES: usize = 15;
@@ -40,21 +40,27 @@ struct Form {
     columns: u16,
 }
 
+/// Everything before the operations.
+pub(super) fn put_head(options: &BatchOptions, operations: u16, shapes: &[Shape], out: &mut Vec<u8>) {
+    let flags = [
+        (options.begin, BEGIN),
+        (options.commit, COMMIT),
+        (options.stop_at_failure, STOP_AT_FAILURE),
+        (options.read_only, READ_ONLY),
+    ];
+    out.push(flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum());
+    out.push(options.isolation as u8);
+    out.extend_from_slice(&operations.to_le_bytes());
+    out.extend_from_slice(&options.lock_wait_ms.to_le_bytes());
+    put_varint(u16::try_from(shapes.len()).expect("at most 65 535 shapes").into(), out);
+    shapes.iter().for_each(|shape| shape.encode(out));
+}
+
 impl BatchBuilder {
     /// All shapes stand at the front.
     pub fn new(mut out: Vec<u8>, options: &BatchOptions, shapes: &[Shape]) -> BatchBuilder {
         let start = out.len();
-        let flags = [
-            (options.begin, BEGIN),
-            (options.commit, COMMIT),
-            (options.stop_at_failure, STOP_AT_FAILURE),
-            (options.read_only, READ_ONLY),
-        ];
-        out.push(flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum());
-        out.extend_from_slice(&[options.isolation as u8, 0, 0]);
-        out.extend_from_slice(&options.lock_wait_ms.to_le_bytes());
-        put_varint(u16::try_from(shapes.len()).expect("at most 65 535 shapes").into(), &mut out);
-        shapes.iter().for_each(|shape| shape.encode(&mut out));
+        put_head(options, 0, shapes, &mut out);
         let form = |shape: &Shape| {
             assert!(!shape.conditional || shape.kind.may_be_conditional(), "{:?} with a condition", shape.kind);
             assert!(shape.columns.is_empty() || shape.kind.has_values(), "{:?} with values", shape.kind);

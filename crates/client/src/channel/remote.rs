@@ -1,0 +1,449 @@
+//! Over the network: connections that are made again when they are lost, requests by number.
+//!
+//! A client has a transporter of its own without receive threads: a thread that waits in [`crate::blocking::wait`] receives for itself, and the transporter's stand-in wakes the
+//! tasks of asynchronous runtimes. Requests of many tasks are in flight on a connection at a time; answers come in any order and find their request by its number.
+//!
+//! A connection that has ended, or whose server has said goodbye, is replaced on its next use: whoever comes first begins, all others wait for the same attempt, with growing pauses
+//! in between. Requests that were in flight are lost: those with a lasting effect have an unknown outcome, all others may be tried again.
+
+use super::waiting::{Lost, Waiting};
+use super::{Ask, CallError, Effect};
+use crate::blocking;
+use crate::options::{Options, RetryPolicy};
+use crate::timer;
+use crate::{Error, ErrorKind};
+use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt, Shared};
+use parking_lot::Mutex;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use rauk_transporter::{CloseReason, Handler, Identity, Link, Security, TransportError, Transporter, Urgency};
+use rauk_types::error::codes;
+use rauk_wire::hello::Role;
+use rauk_wire::{Failure, Frame, Header, Kind, PROTOCOL};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+/// What links and client have in common.
+#[derive(Default)]
+struct Seen {
+    /// The highest commit time.
+    timestamp: AtomicU64,
+    /// The newest version of the catalog.
+    schema: AtomicU32,
+    /// The server's incarnation, and how many there were.
+    life: Mutex<(u64, u64)>,
+}
+
+/// A link's state, kept with it.
+struct Session {
+    waiting: Waiting,
+    /// The server has said that it will close: new requests go elsewhere.
+    goodbye: AtomicBool,
+    /// Why this client ended it.
+    given_up: OnceLock<String>,
+    /// A sweep for requests that wait too long is under way.
+    sweeping: AtomicBool,
+}
+
+struct Receiver {
+    seen: Arc<Seen>,
+}
+
+fn session_of(link: &Link) -> Option<&Session> {
+    link.data()?.downcast_ref()
+}
+
+impl Handler for Receiver {
+    fn on_open(&self, link: &Arc<Link>) {
+        link.set_data(Arc::new(Session {
+            waiting: Waiting::new(),
+            goodbye: AtomicBool::new(false),
+            given_up: OnceLock::new(),
+            sweeping: AtomicBool::new(false),
+        }));
+    }
+
+    fn on_frame(&self, link: &Arc<Link>, frame: Frame) {
+        let Some(session) = session_of(link) else { return };
+        // Reading is cheaper than writing what other threads read.
+        let header = &frame.header;
+        if header.timestamp > self.seen.timestamp.load(Ordering::Relaxed) {
+            self.seen.timestamp.fetch_max(header.timestamp, Ordering::Relaxed);
+        }
+        if header.schema > self.seen.schema.load(Ordering::Relaxed) {
+            self.seen.schema.fetch_max(header.schema, Ordering::Relaxed);
+        }
+        match header.kind {
+            Kind::Goodbye => {
+                let why = Failure::decode(&frame.payload).map_or_else(|_| String::new(), |failure| failure.message);
+                tracing::info!(server = %link.peer(), why, "the server will close the connection");
+                session.goodbye.store(true, Ordering::Release);
+            }
+            Kind::Ping => {
+                let mut buffer = link.buffer();
+                buffer.extend_from_slice(&frame.payload);
+                // A link that cannot be written to is about to be closed.
+                let _ = link.send(&Header::new(Kind::Pong, header.request), buffer, Urgency::Force);
+            }
+            _ => session.waiting.answer(header.request, frame),
+        }
+    }
+
+    fn on_close(&self, link: &Arc<Link>, reason: &CloseReason) {
+        let Some(session) = session_of(link) else { return };
+        match session.given_up.get() {
+            Some(why) => session.waiting.close(why),
+            None => session.waiting.close(&reason.to_string()),
+        }
+    }
+}
+
+pub(crate) struct Remote {
+    transporter: Arc<Transporter>,
+    address: String,
+    security: Security,
+    connect_timeout: Duration,
+    retry: RetryPolicy,
+    urgency: Urgency,
+    seen: Arc<Seen>,
+    slots: Vec<Mutex<Slot>>,
+}
+
+type Attempt = Shared<BoxFuture<'static, Result<Arc<Connection>, Error>>>;
+
+#[derive(Default)]
+enum Slot {
+    /// Never used, or lost.
+    #[default]
+    Closed,
+    Opening(Attempt),
+    Open(Arc<Connection>),
+}
+
+/// A pause of about this length: half of it to the whole, so that many clients do not come back at the same moment.
+pub(crate) fn jittered(pause: Duration) -> Duration {
+    pause.mul_f64(SmallRng::from_os_rng().random_range(0.5..=1.0))
+}
+
+impl Remote {
+    /// Starts a transporter; the first connection is made by [`Remote::connect_first`].
+    pub fn new(address: &str, options: &Options) -> Result<Arc<Remote>, Error> {
+        let seen = Arc::new(Seen::default());
+        let transporter = Transporter::start(
+            rauk_transporter::Options {
+                receive_threads: 0,
+                longest_wait: options.longest_wait,
+                longest_spin: options.longest_spin,
+                handshake: options.connect_timeout,
+                ..rauk_transporter::Options::default()
+            },
+            Identity {
+                role: Role::Client,
+                cluster: [0; 16],
+                incarnation: 0,
+                version: PROTOCOL,
+                name: options.name.clone(),
+            },
+            Arc::new(Receiver { seen: seen.clone() }),
+        )?;
+        Ok(Arc::new(Remote {
+            transporter,
+            address: address.to_owned(),
+            security: options.security()?,
+            connect_timeout: options.connect_timeout,
+            retry: options.retry.clone(),
+            urgency: if options.force_send { Urgency::Force } else { Urgency::Adaptive },
+            seen,
+            slots: (0..options.connections.max(1)).map(|_| Mutex::default()).collect(),
+        }))
+    }
+
+    /// One attempt: a program that starts wants to hear at once that the address is wrong.
+    pub async fn connect_first(self: &Arc<Self>) -> Result<(), Error> {
+        let connection = self.connect().await?;
+        *self.slots[0].lock() = Slot::Open(connection);
+        Ok(())
+    }
+
+    fn slot(&self, turn: Option<u64>) -> &Mutex<Slot> {
+        let number = match self.slots.len() {
+            1 => 0,
+            many => turn.unwrap_or_else(thread_number) as usize % many,
+        };
+        &self.slots[number]
+    }
+
+    /// The connection of this turn, if it works.
+    pub fn open(&self, turn: Option<u64>) -> Option<Arc<Connection>> {
+        match &*self.slot(turn).lock() {
+            Slot::Open(connection) if connection.is_usable() => Some(connection.clone()),
+            _ => None,
+        }
+    }
+
+    /// Makes the connection of this turn again, or waits for who does so already.
+    pub async fn reconnect(self: &Arc<Self>, turn: Option<u64>) -> Result<Arc<Connection>, Error> {
+        let slot = self.slot(turn);
+        blocking::receives_for(&Arc::downgrade(&self.transporter));
+        let attempt = {
+            let mut slot = slot.lock();
+            match &*slot {
+                Slot::Open(connection) if connection.is_usable() => return Ok(connection.clone()),
+                Slot::Opening(attempt) => attempt.clone(),
+                _ => {
+                    let attempt = persist(Arc::downgrade(self)).boxed().shared();
+                    *slot = Slot::Opening(attempt.clone());
+                    attempt
+                }
+            }
+        };
+        let result = attempt.clone().await;
+        let mut slot = slot.lock();
+        if matches!(&*slot, Slot::Opening(current) if current.ptr_eq(&attempt)) {
+            *slot = match &result {
+                Ok(connection) => Slot::Open(connection.clone()),
+                Err(_) => Slot::Closed,
+            };
+        }
+        result
+    }
+
+    async fn connect(&self) -> Result<Arc<Connection>, Error> {
+        blocking::receives_for(&Arc::downgrade(&self.transporter));
+        let link = self.transporter.connect(&self.address, &self.security, self.connect_timeout).await?;
+        let incarnation = link.identity().incarnation;
+        let epoch = {
+            let mut life = self.seen.life.lock();
+            if life.0 != incarnation {
+                *life = (incarnation, life.1 + 1);
+            }
+            life.1
+        };
+        let connection = Connection {
+            link,
+            epoch,
+            urgency: self.urgency,
+            seen: self.seen.clone(),
+            transporter: Arc::downgrade(&self.transporter),
+        };
+        match session_of(&connection.link) {
+            Some(_) => Ok(Arc::new(connection)),
+            None => Err(Error::disconnected("it was closed at once")),
+        }
+    }
+}
+
+/// Tries to connect as often as the policy says. Ends early when the client is gone.
+async fn persist(remote: Weak<Remote>) -> Result<Arc<Connection>, Error> {
+    let mut pause = Duration::ZERO;
+    let mut attempt = 0;
+    loop {
+        let Some(remote) = remote.upgrade() else { return Err(Error::disconnected("the client is closed")) };
+        attempt += 1;
+        let error = match remote.connect().await {
+            Ok(connection) => return Ok(connection),
+            Err(error) if !error.is_temporary() => return Err(error),
+            Err(error) => error,
+        };
+        let retry = remote.retry.clone();
+        drop(remote);
+        if attempt >= retry.attempts.max(1) {
+            return Err(Error::new(ErrorKind::Disconnected, 0, error.message));
+        }
+        pause = (pause * 2).clamp(retry.first_pause, retry.longest_pause.max(retry.first_pause));
+        timer::sleep(jittered(pause)).await;
+    }
+}
+
+/// A number of the calling thread's own, counted from 0.
+fn thread_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    thread_local! {
+        static MINE: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    MINE.with(|mine| *mine)
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        for slot in &self.slots {
+            if let Slot::Open(connection) = &*slot.lock() {
+                connection.link.close(CloseReason::Here);
+            }
+        }
+    }
+}
+
+/// A link in use.
+pub(crate) struct Connection {
+    link: Arc<Link>,
+    /// See [`super::Line::epoch`].
+    pub epoch: u64,
+    urgency: Urgency,
+    seen: Arc<Seen>,
+    transporter: Weak<Transporter>,
+}
+
+impl Connection {
+    fn session(&self) -> &Session {
+        session_of(&self.link).expect("checked when the connection was made")
+    }
+
+    fn is_usable(&self) -> bool {
+        !self.link.is_closed() && !self.session().goodbye.load(Ordering::Acquire)
+    }
+
+    pub fn give_up(&self, why: &str) {
+        tracing::warn!(server = %self.link.peer(), why, "the connection is given up");
+        // Only the first reason counts.
+        let _ = self.session().given_up.set(why.to_owned());
+        self.link.close(CloseReason::Protocol(why.to_owned()));
+    }
+
+    fn header(&self, kind: Kind, number: u64, transaction: u64, timeout: Duration) -> Header {
+        let identity = self.link.identity();
+        Header {
+            cluster: identity.cluster,
+            incarnation: identity.incarnation,
+            schema: self.seen.schema.load(Ordering::Relaxed),
+            transaction,
+            timestamp: self.seen.timestamp.load(Ordering::Relaxed),
+            deadline_us: u32::try_from(timeout.as_micros()).unwrap_or(u32::MAX),
+            ..Header::new(kind, number)
+        }
+    }
+
+    /// See [`super::Line::call`]. `timeout` zero: none.
+    pub async fn call(
+        self: &Arc<Self>,
+        ask: Ask,
+        timeout: Duration,
+        build: impl Fn(Vec<u8>) -> Vec<u8>,
+    ) -> Result<(Kind, Bytes), CallError> {
+        loop {
+            match self.send(ask, timeout, &build) {
+                Ok(mut pending) => return (&mut pending).await.map_err(|lost| self.lost(ask, timeout, lost)),
+                Err(TransportError::Congested { .. }) => {
+                    self.link.writable().await.map_err(|error| CallError::lost(Error::disconnected(error)))?;
+                }
+                // Nothing has left this process.
+                Err(error) => return Err(CallError::lost(Error::disconnected(error))),
+            }
+        }
+    }
+
+    fn send(
+        self: &Arc<Self>,
+        ask: Ask,
+        timeout: Duration,
+        build: &impl Fn(Vec<u8>) -> Vec<u8>,
+    ) -> Result<Pending, TransportError> {
+        blocking::receives_for(&self.transporter);
+        let session = self.session();
+        let until = (!timeout.is_zero()).then(|| Instant::now() + timeout);
+        let number = session.waiting.begin(until).map_err(|lost| match lost {
+            Lost::Closed(why) => TransportError::Closed(CloseReason::Protocol(why)),
+            Lost::TimedOut => TransportError::Closed(CloseReason::Here),
+        })?;
+        let mut pending = Pending { connection: self.clone(), number, sent: false };
+        let payload = build(self.link.buffer());
+        self.link.send(&self.header(ask.kind, number, ask.transaction, timeout), payload, self.urgency)?;
+        pending.sent = true;
+        if until.is_some() {
+            watch(&self.link, session, timeout);
+        }
+        Ok(pending)
+    }
+
+    pub fn tell(&self, kind: Kind, transaction: u64, build: impl Fn(Vec<u8>) -> Vec<u8>) {
+        let payload = build(self.link.buffer());
+        // A link that is closed has ended everything that was open on it.
+        let _ = self.link.send(&self.header(kind, 0, transaction, Duration::ZERO), payload, self.urgency);
+    }
+
+    fn lost(&self, ask: Ask, timeout: Duration, lost: Lost) -> CallError {
+        match (lost, ask.effect) {
+            (Lost::Closed(why), Effect::None) => CallError::lost(Error::disconnected(why)),
+            (Lost::Closed(why), Effect::Lasting) => CallError::lost(Error::outcome_unknown(why)),
+            (Lost::TimedOut, effect) => {
+                let why = format!("no answer from {} within {} ms", self.link.peer(), timeout.as_millis());
+                let error = match effect {
+                    Effect::None => Error::new(ErrorKind::Timeout, codes::QUERY_TIMEOUT, why),
+                    Effect::Lasting => Error::outcome_unknown(why),
+                };
+                CallError { error, ended: true, answered: false }
+            }
+        }
+    }
+}
+
+/// A request in flight. Dropping it before its answer cancels it.
+struct Pending {
+    connection: Arc<Connection>,
+    number: u64,
+    sent: bool,
+}
+
+impl Future for Pending {
+    type Output = Result<(Kind, Bytes), Lost>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let pending = &mut *self;
+        let answer = std::task::ready!(pending.connection.session().waiting.poll(pending.number, cx));
+        let number = std::mem::take(&mut pending.number);
+        if matches!(answer, Err(Lost::TimedOut)) {
+            pending.connection.cancel(number);
+        }
+        Poll::Ready(answer.map(|frame| (frame.header.kind, frame.payload)))
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if self.number != 0 && self.connection.session().waiting.forget(self.number) && self.sent {
+            self.connection.cancel(self.number);
+        }
+    }
+}
+
+impl Connection {
+    fn cancel(&self, number: u64) {
+        self.tell(Kind::Cancel, 0, |mut payload| {
+            payload.extend_from_slice(&number.to_le_bytes());
+            payload
+        });
+    }
+}
+
+/// Looks from time to time for requests of a link that have waited too long, while there are any that could.
+struct Sweep {
+    link: Weak<Link>,
+    timeout: Duration,
+}
+
+/// Sees to it that a sweep is under way.
+fn watch(link: &Arc<Link>, session: &Session, timeout: Duration) {
+    // Whoever finds it set has put his request where that sweep, which clears it first, will find it.
+    if session.sweeping.load(Ordering::SeqCst) || session.sweeping.swap(true, Ordering::SeqCst) {
+        return;
+    }
+    let pause = (timeout / 8).clamp(Duration::from_millis(1), Duration::from_secs(1));
+    let sweep = Arc::new(Sweep { link: Arc::downgrade(link), timeout });
+    timer::wake_at(Instant::now() + pause, Waker::from(sweep));
+}
+
+impl Wake for Sweep {
+    fn wake(self: Arc<Self>) {
+        let Some(link) = self.link.upgrade() else { return };
+        let Some(session) = session_of(&link) else { return };
+        session.sweeping.store(false, Ordering::SeqCst);
+        if session.waiting.expire(Instant::now()) {
+            watch(&link, session, self.timeout);
+        }
+    }
+}

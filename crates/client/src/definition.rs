@@ -1,0 +1,198 @@
+//! A table's definition as this client knows it, with what is derived from it: how keys are encoded and values are checked.
+//!
+//! Immutable. A table that has changed gets a new one ([`crate::Table`] keeps the newest); whatever was made with an older one (a batch, a row) keeps that.
+
+use crate::convert::IntoKey;
+use crate::{Error, ErrorKind};
+use rauk_types::check;
+use rauk_types::error::codes;
+use rauk_types::{Column, DateTime, IndexKind, IndexSchema, KeyDef, KeyPart, TableSchema, TypeKind, ValueRef};
+use rauk_wire::definition::Definition;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The values of one operation, borrowed.
+pub(crate) type Values<'a> = SmallVec<[ValueRef<'a>; 4]>;
+
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub schema: Arc<TableSchema>,
+    /// Partitions of the node.
+    pub partitions: u16,
+    /// Incarnation of the server, as the client counts them, that it came from.
+    pub epoch: u64,
+    /// `database.table`, for errors.
+    pub name: String,
+    /// One for each of the schema's indexes.
+    keys: Vec<KeyDef>,
+}
+
+impl Opened {
+    /// Refuses what no node answers: later code relies on it.
+    pub fn new(definition: Definition, epoch: u64) -> Result<Opened, Error> {
+        let schema = definition.schema;
+        let columns = schema.columns.len();
+        let whole = !schema.indexes.is_empty()
+            && !schema.layouts.is_empty()
+            && schema.indexes.iter().all(|index| index.parts.iter().all(|part| part.column < columns))
+            && schema.layouts.iter().all(|layout| layout.columns.len() <= rauk_types::schema::MAX_COLUMNS)
+            && schema.layout().columns.iter().map(|column| column.0).eq(schema.columns.iter().map(|column| column.id));
+        if !whole {
+            return Err(Error::protocol("a definition without what every table has"));
+        }
+        Ok(Opened {
+            name: format!("{}.{}", schema.database, schema.name),
+            keys: schema.indexes.iter().map(|index| schema.key_def(index)).collect(),
+            schema: Arc::new(schema),
+            partitions: definition.partitions.max(1),
+            epoch,
+        })
+    }
+
+    /// Position of a column that the user sees. Exact spelling is tried first, since it is what programs write.
+    #[inline]
+    pub fn column(&self, name: &str) -> Result<usize, Error> {
+        let columns = self.schema.visible_columns();
+        columns
+            .iter()
+            .position(|column| column.name == name)
+            .or_else(|| columns.iter().position(|column| column.name.eq_ignore_ascii_case(name)))
+            .ok_or_else(|| Error::unknown_column(&self.name, name))
+    }
+
+    /// Position of an index by its name.
+    pub fn index(&self, name: &str) -> Result<usize, Error> {
+        let indexes = &self.schema.indexes;
+        let hidden = usize::from(self.schema.hidden_key);
+        indexes
+            .iter()
+            .skip(hidden)
+            .position(|index| index.name.eq_ignore_ascii_case(name))
+            .map(|position| position + hidden)
+            .ok_or_else(|| Error::unknown_index(&self.name, name))
+    }
+
+    /// Position of the primary key's index; an error for tables that have none.
+    #[inline]
+    pub fn primary(&self) -> Result<usize, Error> {
+        if self.schema.hidden_key {
+            let message =
+                format!("Table '{}' has no primary key: its rows cannot be asked for by key, only scanned", self.name);
+            return Err(Error::new(ErrorKind::UnknownIndex, codes::REQUIRES_PRIMARY_KEY, message));
+        }
+        Ok(0)
+    }
+
+    /// Position of an index by whose key one row can be asked for.
+    pub fn unique(&self, name: &str) -> Result<usize, Error> {
+        let position = self.index(name)?;
+        if self.schema.indexes[position].kind == IndexKind::Ordered {
+            let message = format!("Key '{name}' of table '{}' is not unique: scan it instead", self.name);
+            return Err(Error::new(ErrorKind::UnknownIndex, codes::KEY_DOES_NOT_EXITS, message));
+        }
+        Ok(position)
+    }
+
+    pub fn index_schema(&self, position: usize) -> &IndexSchema {
+        &self.schema.indexes[position]
+    }
+
+    pub fn key_def(&self, position: usize) -> &KeyDef {
+        &self.keys[position]
+    }
+
+    /// Appends a whole key of an index.
+    #[inline]
+    pub fn encode_key(&self, index: usize, key: &impl IntoKey, out: &mut Vec<u8>) -> Result<(), Error> {
+        let mut values = Values::new();
+        key.values(&mut values);
+        let parts = &self.keys[index].parts;
+        if values.len() != parts.len() {
+            return Err(self.wrong_count(index, values.len()));
+        }
+        for (part, value) in parts.iter().zip(values) {
+            part.encode(self.key_value(part, value)?, out);
+        }
+        Ok(())
+    }
+
+    /// Appends the first parts of a key, as many as there are values; gives their number.
+    pub fn encode_key_prefix(&self, index: usize, key: &impl IntoKey, out: &mut Vec<u8>) -> Result<usize, Error> {
+        let mut values = Values::new();
+        key.values(&mut values);
+        let parts = &self.keys[index].parts;
+        if values.len() > parts.len() {
+            return Err(self.wrong_count(index, values.len()));
+        }
+        for (part, value) in parts.iter().zip(&values) {
+            part.encode(self.key_value(part, *value)?, out);
+        }
+        Ok(values.len())
+    }
+
+    #[inline]
+    fn key_value<'a>(&self, part: &KeyPart, value: ValueRef<'a>) -> Result<ValueRef<'a>, Error> {
+        fit(&self.schema.columns[part.column], value)
+    }
+
+    #[cold]
+    fn wrong_count(&self, index: usize, given: usize) -> Error {
+        let index = &self.schema.indexes[index];
+        let columns: Vec<&str> =
+            index.parts.iter().map(|part| self.schema.columns[part.column].name.as_str()).collect();
+        let message =
+            format!("key '{}' of table '{}' is ({}), {given} values were given", index.name, self.name, columns.join(", "));
+        Error::new(ErrorKind::WrongType, codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, message)
+    }
+
+    /// The value as the column's rows have it.
+    #[inline]
+    pub fn fit<'a>(&self, column: usize, value: ValueRef<'a>) -> Result<ValueRef<'a>, Error> {
+        fit(&self.schema.columns[column], value)
+    }
+
+    /// Whether keys of an index encoded by this definition are keys of the other's index with the same name; gives that index's position.
+    pub fn same_keys(&self, index: usize, other: &Opened) -> Option<usize> {
+        let name = &self.schema.indexes[index].name;
+        let position = other.schema.indexes.iter().position(|index| index.name == *name)?;
+        let same_column = |a: &KeyPart, b: &KeyPart| {
+            self.schema.columns[a.column].name == other.schema.columns[b.column].name
+                && KeyPart { column: b.column, ..a.clone() } == *b
+        };
+        let (ours, theirs) = (&self.keys[index].parts, &other.keys[position].parts);
+        (self.schema.indexes[index].kind == other.schema.indexes[position].kind
+            && ours.len() == theirs.len()
+            && ours.iter().zip(theirs).all(|(a, b)| same_column(a, b)))
+        .then_some(position)
+    }
+
+    /// The position in the other definition of a column that has there the same name, type and nullability, and is no other column that took over the name.
+    pub fn same_column(&self, column: usize, other: &Opened) -> Option<usize> {
+        let ours = self.schema.columns.get(column)?;
+        let position = other.schema.columns.iter().position(|theirs| theirs.name == ours.name)?;
+        let theirs = &other.schema.columns[position];
+        let same_table = self.schema.id == other.schema.id && self.epoch == other.epoch;
+        (theirs.ty == ours.ty && theirs.nullable == ours.nullable && (!same_table || theirs.id == ours.id))
+            .then_some(position)
+    }
+}
+
+/// The value in the variant that the column's rows have. A [`DateTime`] in a TIMESTAMP column is UTC.
+#[inline]
+fn fit<'a>(column: &Column, value: ValueRef<'a>) -> Result<ValueRef<'a>, Error> {
+    let value = match value {
+        ValueRef::DateTime(moment) if column.ty.kind == TypeKind::Timestamp => timestamp(column, moment)?,
+        other => other,
+    };
+    check::column_value(column, value).map_err(Error::from)
+}
+
+fn timestamp<'a>(column: &Column, moment: DateTime) -> Result<ValueRef<'a>, Error> {
+    if moment.is_zero() {
+        return Ok(ValueRef::Timestamp(0));
+    }
+    moment.to_unix_micros_utc().map(ValueRef::Timestamp).ok_or_else(|| {
+        let message = format!("Incorrect datetime value: '{moment}' for column '{}' at row 1", column.name);
+        Error::new(ErrorKind::InvalidValue, codes::TRUNCATED_WRONG_VALUE, message)
+    })
+}

@@ -1,0 +1,378 @@
+//! Batches outside of transactions: each operation for itself.
+//!
+//! Operations that only read, or only write, one table by its primary key go many at a time through the bulk calls, one hold of a partition for all that are in it;
+//! the rest have a transaction each. Operations on the same key keep their order: keys that were read and keys that were written are remembered, and
+//! what meets a key again first lets everything go that was gathered for its table. All others are free.
+
+use super::answer::{Answer, Effect, written};
+use super::execute::{Executor, has_key};
+use super::failure;
+use super::image::{self, Number, Refs};
+use super::operation::Op;
+use super::session::Call;
+use super::shape::{Prepared, Way};
+use crate::bulk::{Found, Keys, Unwritten, Verb};
+use crate::transaction::Isolation;
+use crate::{NodeError, TableHandle};
+use rauk_types::error::codes;
+use rauk_types::row::encode_refs;
+use rauk_types::{ErrorClass, IndexId, key};
+use rauk_wire::{Failure, OpKind, Wanted};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// How often an operation that was a deadlock's victim is tried again.
+const RETRIES: u32 = 8;
+
+/// Operations on one table that are free to go together.
+struct Gathered<'e> {
+    table: &'e TableHandle,
+    /// Whether operations on it go different ways, so that their order may matter.
+    mixed: bool,
+    read_keys: Keys,
+    reads: Vec<u16>,
+    /// Hashes of `read_keys`, where it matters.
+    read: FxHashSet<u64>,
+    write_keys: Keys,
+    writes: Vec<Write<'e>>,
+    /// The last write of each key, by its hash.
+    written: FxHashMap<u64, usize>,
+}
+
+/// A write that waits to be done.
+struct Write<'e> {
+    operation: u16,
+    /// The row that an insert stores.
+    row: Option<Refs<'e>>,
+    number: Number,
+    /// An earlier write of the same key.
+    previous: Option<usize>,
+}
+
+/// Executes all operations and gives the answer's frame.
+pub async fn run(
+    call: &mut Call<'_>,
+    executor: &Executor<'_, '_>,
+    mut answer: Answer,
+    lock_wait_ms: u32,
+) -> Result<Vec<u8>, Failure> {
+    let answer_to = &mut answer;
+    let mut tables: Vec<Gathered<'_>> = Vec::new();
+    for (i, op) in executor.operations.list.iter().enumerate() {
+        let number = i as u16;
+        if matches!(op.kind, OpKind::Savepoint | OpKind::RollbackTo) {
+            let text = "Incorrect usage of savepoints and a batch without transaction";
+            answer_to.failed(number, failure::refused(codes::WRONG_USAGE, text));
+            continue;
+        }
+        if let Some(refused) = &op.refused {
+            answer_to.failed(number, (**refused).clone());
+            continue;
+        }
+        let shape = &executor.shapes[op.shape];
+        let id = shape.schema().id;
+        let at = tables.iter().position(|t| t.table.schema().id == id).unwrap_or_else(|| {
+            tables.push(Gathered::new(shape, executor.shapes));
+            tables.len() - 1
+        });
+        let table = &mut tables[at];
+        match shape.way {
+            Way::Read => {
+                if table.mixed {
+                    let hash = key::hash(op.key);
+                    if table.written.contains_key(&hash) {
+                        flush(call, executor, table, answer_to, lock_wait_ms).await;
+                    }
+                    table.read.insert(hash);
+                }
+                table.read_keys.push(op.key);
+                table.reads.push(number);
+            }
+            Way::Write => {
+                let mut encoded = Vec::new();
+                let write = match prepare(executor, op, number, &mut encoded) {
+                    Ok(write) => write,
+                    Err(effect) => {
+                        answer_to.put(number, &shape.shape.wanted, shape.schema(), effect);
+                        continue;
+                    }
+                };
+                let key = if write.row.is_some() { &encoded[..] } else { op.key };
+                let hash = key::hash(key);
+                if table.mixed && table.read.contains(&hash) {
+                    flush(call, executor, table, answer_to, lock_wait_ms).await;
+                }
+                let previous = table.written.insert(hash, table.writes.len());
+                table.write_keys.push(key);
+                table.writes.push(Write { previous, ..write });
+            }
+            Way::Alone => {
+                flush(call, executor, table, answer_to, lock_wait_ms).await;
+                alone(call, executor, op, number, answer_to, lock_wait_ms).await;
+            }
+        }
+    }
+    for table in &mut tables {
+        flush(call, executor, table, answer_to, lock_wait_ms).await;
+    }
+    Ok(answer.finish(false, false))
+}
+
+impl<'e> Gathered<'e> {
+    fn new(shape: &'e Prepared<'e>, shapes: &[Prepared<'_>]) -> Gathered<'e> {
+        let id = shape.schema().id;
+        let mixed = shapes.iter().any(|other| other.schema().id == id && other.way != shape.way);
+        Gathered {
+            table: &shape.table,
+            mixed,
+            read_keys: Keys::default(),
+            reads: Vec::new(),
+            read: FxHashSet::default(),
+            write_keys: Keys::default(),
+            writes: Vec::new(),
+            written: FxHashMap::default(),
+        }
+    }
+}
+
+/// Makes a write ready; an insert's row is made, and its key encoded.
+fn prepare<'e>(
+    executor: &Executor<'e, '_>,
+    op: &'e Op<'_>,
+    operation: u16,
+    key: &mut Vec<u8>,
+) -> Result<Write<'e>, Effect> {
+    let shape = &executor.shapes[op.shape];
+    let mut write = Write { operation, row: None, number: Number::None, previous: None };
+    if !matches!(op.kind, OpKind::Insert | OpKind::Write) {
+        return Ok(write);
+    }
+    let values = executor.operations.values(op);
+    let mut row = image::new_row(shape.schema(), &shape.shape.columns, values, executor.now).map_err(Effect::failed)?;
+    // An upsert may find its row, and then needs no number.
+    if op.kind == OpKind::Insert || !has_key(shape, &row) {
+        let number = image::number(executor.database, &shape.table, &mut row);
+        write.number = number.map_err(|error| Effect::failed(failure::of_node(error)))?;
+    }
+    image::check_keys(shape.schema(), &row).map_err(Effect::failed)?;
+    image::encode_key(shape.table.primary_key(), &row, key);
+    write.row = Some(row);
+    Ok(write)
+}
+
+/// Executes what was gathered for a table.
+async fn flush(
+    call: &mut Call<'_>,
+    executor: &Executor<'_, '_>,
+    table: &mut Gathered<'_>,
+    answer: &mut Answer,
+    lock_wait_ms: u32,
+) {
+    if !table.reads.is_empty() {
+        flush_reads(call, executor, table, answer).await;
+    }
+    if !table.writes.is_empty() {
+        flush_writes(call, executor, table, answer, lock_wait_ms).await;
+    }
+}
+
+async fn flush_reads(call: &mut Call<'_>, executor: &Executor<'_, '_>, table: &mut Gathered<'_>, answer: &mut Answer) {
+    let reads = &table.reads;
+    let mut done = vec![false; reads.len()];
+    let mut visit = |i: usize, found: Found<'_>| {
+        let op = &executor.operations.list[usize::from(reads[i])];
+        let wanted = &executor.shapes[op.shape].shape.wanted;
+        match found {
+            Some((layout, row)) => answer.row(reads[i], wanted, layout, &row),
+            None => answer.missing(reads[i]),
+        }
+    };
+    let result = executor.database.read_many(table.table, &table.read_keys, &mut done, &mut visit).await;
+    match result {
+        Ok(time) => call.saw(time),
+        Err(error) => {
+            // What was visited before it stays answered: it may have been seen.
+            call.saw(executor.database.newest_commit());
+            let failure = Failure { ended: false, ..call.failure(error) };
+            let left = reads.iter().zip(&done).filter(|(_, done)| !**done);
+            left.for_each(|(&number, _)| answer.failed(number, failure.clone()));
+        }
+    }
+    table.read_keys.clear();
+    table.reads.clear();
+    table.read.clear();
+}
+
+async fn flush_writes(
+    call: &mut Call<'_>,
+    executor: &Executor<'_, '_>,
+    table: &mut Gathered<'_>,
+    answer: &mut Answer,
+    lock_wait_ms: u32,
+) {
+    let writes = &table.writes;
+    let mut effects: Vec<Option<Effect>> = Vec::new();
+    effects.resize_with(writes.len(), || None);
+    let mut done = vec![false; writes.len()];
+    let mut unwritten = Unwritten::default();
+    let mut change = |i: usize, found: Found<'_>, out: &mut Vec<u8>| {
+        let write = &writes[i];
+        // An earlier write of this key was left: this one comes after it.
+        if write.previous.is_some_and(|previous| effects[previous].is_none()) {
+            return Verb::Keep;
+        }
+        let (verb, effect) = apply(executor, write, found, out);
+        effects[i] = Some(effect);
+        verb
+    };
+    let result =
+        executor.database.write_many(table.table, &table.write_keys, &mut done, &mut unwritten, &mut change).await;
+    match result {
+        Ok(time) => call.saw(time),
+        Err(error) => {
+            call.saw(executor.database.newest_commit());
+            let failure = Failure { ended: false, ..call.failure(error) };
+            for effect in &mut effects {
+                // Changes come before an error only when the log is lost.
+                let class = if effect.is_some() { ErrorClass::UnknownOutcome } else { failure.class };
+                *effect = Some(Effect::failed(Failure { class, ..failure.clone() }));
+            }
+        }
+    }
+    for (i, error) in unwritten.failed {
+        effects[i] = Some(Effect::failed(Failure { ended: false, ..call.failure(error) }));
+    }
+    for (write, effect) in writes.iter().zip(effects) {
+        let op = &executor.operations.list[usize::from(write.operation)];
+        let shape = &executor.shapes[op.shape];
+        match effect {
+            Some(effect) => {
+                if let (Number::Explicit(value), Effect::Done(_) | Effect::Row(..)) = (write.number, &effect) {
+                    observe(executor, shape, value);
+                }
+                answer.put(write.operation, &shape.shape.wanted, shape.schema(), effect);
+            }
+            None => alone(call, executor, op, write.operation, answer, lock_wait_ms).await,
+        }
+    }
+    table.write_keys.clear();
+    table.writes.clear();
+    table.written.clear();
+}
+
+/// The counter goes above an explicit number. The row is there: that the log could not take the counter's new bound does not undo it.
+fn observe(executor: &Executor<'_, '_>, shape: &Prepared<'_>, value: u64) {
+    if let Err(error) = executor.database.observe_auto_increment(shape.schema().id, value) {
+        tracing::warn!(%error, "an AUTO_INCREMENT counter could not be raised");
+    }
+}
+
+/// What a write makes of its row, in the partition's hold.
+fn apply(executor: &Executor<'_, '_>, write: &Write<'_>, found: Found<'_>, out: &mut Vec<u8>) -> (Verb, Effect) {
+    let op = &executor.operations.list[usize::from(write.operation)];
+    let shape = &executor.shapes[op.shape];
+    let (schema, wanted) = (shape.schema(), &shape.shape.wanted);
+    let Some((layout, row)) = found else {
+        return match &write.row {
+            Some(new) => insert(executor, op, shape, write, new, out),
+            None => (Verb::Keep, Effect::Missing),
+        };
+    };
+    if op.kind == OpKind::Insert || op.kind == OpKind::Write && write.number.generated().is_some() {
+        return (Verb::Keep, Effect::Duplicate(IndexId::PRIMARY));
+    }
+    if op.condition.as_ref().is_some_and(|condition| !condition.passes(&row)) {
+        return (Verb::Keep, Effect::ConditionFalse);
+    }
+    let stored = |layout: u16, bytes: &[u8]| match wanted {
+        Wanted::Nothing => Effect::Done(None),
+        _ => Effect::Row(layout, bytes.to_vec()),
+    };
+    if op.kind == OpKind::Delete {
+        return (Verb::Delete, stored(layout, row.bytes()));
+    }
+    let mut new = image::values_of(&row);
+    match executor.alter(op, shape, &mut new) {
+        Err(failure) => (Verb::Keep, Effect::failed(failure)),
+        Ok(false) => (Verb::Keep, stored(layout, row.bytes())),
+        Ok(true) => {
+            encode_refs(schema, &new, out);
+            (Verb::Put, stored(schema.layout().version, out))
+        }
+    }
+}
+
+fn insert(
+    executor: &Executor<'_, '_>,
+    op: &Op<'_>,
+    shape: &Prepared<'_>,
+    write: &Write<'_>,
+    new: &Refs<'_>,
+    out: &mut Vec<u8>,
+) -> (Verb, Effect) {
+    let schema = shape.schema();
+    let mut new = new.clone();
+    let mut number = write.number;
+    if op.kind == OpKind::Write && number == Number::None {
+        match image::number(executor.database, &shape.table, &mut new) {
+            Ok(given) => number = given,
+            Err(error) => return (Verb::Keep, Effect::failed(failure::of_node(error))),
+        }
+        if let Number::Explicit(value) = number {
+            observe(executor, shape, value);
+        }
+    }
+    encode_refs(schema, &new, out);
+    (Verb::Put, written(&shape.shape.wanted, schema, &new, number.generated()))
+}
+
+/// One operation in a transaction of its own, and its answer.
+async fn alone(
+    call: &mut Call<'_>,
+    executor: &Executor<'_, '_>,
+    op: &Op<'_>,
+    number: u16,
+    answer: &mut Answer,
+    lock_wait_ms: u32,
+) {
+    let mark = answer.mark();
+    let mut attempt = 0;
+    let effect = loop {
+        match once(call, executor, op, number, answer, lock_wait_ms).await {
+            Ok(effect) => break effect,
+            Err(error) => {
+                answer.undo(mark);
+                attempt += 1;
+                if error != NodeError::Deadlock || attempt > RETRIES {
+                    // It was all of its transaction: nothing of that is left to be ended.
+                    break Effect::failed(Failure { ended: false, ..call.failure(error) });
+                }
+            }
+        }
+    };
+    let shape = &executor.shapes[op.shape];
+    answer.put(number, &shape.shape.wanted, shape.schema(), effect);
+}
+
+async fn once(
+    call: &mut Call<'_>,
+    executor: &Executor<'_, '_>,
+    op: &Op<'_>,
+    number: u16,
+    answer: &mut Answer,
+    lock_wait_ms: u32,
+) -> Result<Effect, NodeError> {
+    let options = call.session.options(Isolation::RepeatableRead, false, true, lock_wait_ms, &call.interrupt);
+    let mut txn = executor.database.begin(options);
+    txn.use_table(&executor.shapes[op.shape].table).await?;
+    txn.begin_statement();
+    let result = executor.run(&mut txn, op, number, answer).await;
+    call.saw(txn.observed());
+    let effect = result?;
+    if effect.is_failure() {
+        txn.rollback();
+        return Ok(effect);
+    }
+    let (time, committed) = txn.commit_in_memory().await;
+    call.saw(time);
+    committed.map(|()| effect)
+}
