@@ -222,7 +222,7 @@ impl Worker<'_, '_> {
         let all = result.succeeded() == steps.len();
         let mut right = true;
         for (i, step) in steps.iter().enumerate() {
-            let op = OpId(i as u16);
+            let op = OpId(i as u32);
             let wrong = if step.op == Op::Read {
                 match result.record(&self.native.records, op) {
                     Ok(Some(Item { key, right: true, .. })) if key == step.key => continue,
