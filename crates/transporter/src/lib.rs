@@ -16,14 +16,20 @@
 //! | [`statistics`] | counters for the operator |
 
 pub mod adaptive;
+mod buffers;
 pub mod error;
+mod handshake;
 pub mod link;
+mod receive;
 pub mod security;
+mod send;
+mod shared;
 pub mod statistics;
+mod stream;
 pub mod transporter;
 
 pub use error::{CloseReason, TransportError};
 pub use link::{Link, Urgency};
-pub use security::{Secret, Security};
+pub use security::{Secret, Security, TlsFiles};
 pub use statistics::{LinkStatistics, Statistics};
 pub use transporter::{Handler, Identity, Options, Transporter};

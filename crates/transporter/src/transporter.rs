@@ -1,12 +1,27 @@
 //! The door: options, listening, connecting, receiving.
 
-use crate::{CloseReason, Link, LinkStatistics, Security, Statistics, TransportError};
-use rauk_wire::Frame;
+use crate::receive::opening::{Opening, Slot};
+use crate::receive::{Command, role};
+use crate::shared::Shared;
+use crate::stream::Stream;
+use crate::{CloseReason, Link, LinkStatistics, Security, Statistics, TransportError, Urgency};
+use parking_lot::Mutex;
+use rauk_types::ErrorClass;
 use rauk_wire::hello::Role;
-use std::net::{SocketAddr, TcpListener};
+use rauk_wire::{Failure, Frame, Header, Kind};
+use rustls::{ClientConnection, Connection};
+use rustls_pki_types::ServerName;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// MySQL's ER_SERVER_SHUTDOWN.
+const SHUTDOWN: u16 = 1053;
 
 /// Every limit has a default that works.
 #[derive(Clone, Debug)]
@@ -18,7 +33,8 @@ pub struct Options {
     pub longest_wait: Duration,
     /// Longest time that a receiver spins before it sleeps; the time in use adapts below that, and is 0 when there are more runnable threads than cores.
     pub longest_spin: Duration,
-    /// Bytes that may wait on one link; beyond, its requests are not read any more and [`Link::send`] answers `Congested`.
+    /// Bytes that may wait on one link; beyond, the requests of a peer that connected to us are not read any more, and [`Link::send`] to a peer that we connected to
+    /// answers `Congested` (beyond twice as much).
     pub send_limit: usize,
     /// A peer that has not read anything for so long while that limit is reached is cut off.
     pub stalled: Duration,
@@ -50,12 +66,12 @@ pub struct Identity {
     /// A server: its cluster. A client: the one it expects, or zeros for any.
     pub cluster: [u8; 16],
     pub incarnation: u64,
-    /// Version of the protocol: of a peer, the one agreed on.
+    /// Version of the protocol: of a peer, the one agreed on; of oneself, the newest that is spoken (the one before is as well).
     pub version: u16,
     pub name: String,
 }
 
-/// What happens with links and frames. Calls come on receive threads and must not block.
+/// What happens with links and frames. Calls come on receive threads and must not block. Pings are answered before, and do not come here; a panic closes the link.
 pub trait Handler: Send + Sync + 'static {
     fn on_open(&self, link: &Arc<Link>);
     fn on_frame(&self, link: &Arc<Link>, frame: Frame);
@@ -63,54 +79,218 @@ pub trait Handler: Send + Sync + 'static {
     fn on_close(&self, link: &Arc<Link>, reason: &CloseReason);
 }
 
+/// Links to peers, and the threads that serve them. Dropping it closes all links and ends the threads.
 pub struct Transporter {
-    _private: (),
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Transporter {
     pub fn start(
-        _options: Options,
-        _identity: Identity,
-        _handler: Arc<dyn Handler>,
+        options: Options,
+        identity: Identity,
+        handler: Arc<dyn Handler>,
     ) -> Result<Arc<Transporter>, TransportError> {
-        todo!()
+        let (shared, receivers) = Shared::new(options, identity, handler)
+            .map_err(|e| TransportError::Configuration(format!("cannot make a poll set: {e}")))?;
+        let transporter = Arc::new(Transporter { shared: shared.clone(), threads: Mutex::default() });
+        for (index, receiver) in receivers.into_iter().enumerate() {
+            if let Some(role) = &shared.role {
+                role.put(receiver);
+                let shared = shared.clone();
+                transporter.spawn("rauk-receive".into(), move || {
+                    shared.role.as_ref().expect("it is there").stand_in(&shared);
+                })?;
+            } else {
+                transporter.spawn(format!("rauk-receive-{index}"), move || receiver.run())?;
+            }
+        }
+        transporter.spawn("rauk-send".into(), move || shared.send_thread.run(&shared))?;
+        Ok(transporter)
+    }
+
+    fn spawn(&self, name: String, life: impl FnOnce() + Send + 'static) -> Result<(), TransportError> {
+        let thread = std::thread::Builder::new()
+            .name(name)
+            .spawn(life)
+            .map_err(|e| TransportError::Configuration(format!("cannot start a thread: {e}")))?;
+        self.threads.lock().push(thread);
+        Ok(())
     }
 
     /// Accepts connections of peers that prove what `security` asks for. With a security that asks for nothing it is refused (`Configuration`).
-    pub fn listen(&self, _listener: TcpListener, _security: Security) -> Result<SocketAddr, TransportError> {
-        todo!()
+    pub fn listen(&self, listener: TcpListener, security: Security) -> Result<SocketAddr, TransportError> {
+        let bad = |e: io::Error| TransportError::Configuration(format!("cannot listen: {e}"));
+        let address = listener.local_addr().map_err(bad)?;
+        if security.secret.is_none() && security.tls.is_none() {
+            return Err(TransportError::Configuration(format!(
+                "{address} would let everybody in: give it a shared secret, or certificates, or both"
+            )));
+        }
+        listener.set_nonblocking(true).map_err(bad)?;
+        let tls = security.tls.as_ref().map(|files| files.server()).transpose()?;
+        let set = self.shared.least_loaded();
+        set.sockets.fetch_add(1, Relaxed);
+        set.command(Command::listen(listener, security.secret, tls));
+        Ok(address)
     }
 
     /// Connects and goes through the handshake; `address` is `host:port`. Blocks the calling thread only for the name's resolution.
     pub fn connect(
         self: &Arc<Self>,
-        _address: &str,
-        _security: &Security,
-        _timeout: Duration,
+        address: &str,
+        security: &Security,
+        timeout: Duration,
     ) -> impl Future<Output = Result<Arc<Link>, TransportError>> + Send + 'static {
-        async { todo!() }
+        let connect = Connect::new(&self.shared, address, security, timeout);
+        async move {
+            let connect = connect?;
+            let mut last = None;
+            for peer in &connect.peers {
+                match connect.one(*peer).await {
+                    // The next address may do better.
+                    Err(error @ TransportError::Connect { .. }) => last = Some(error),
+                    other => return other,
+                }
+            }
+            Err(last.unwrap_or(TransportError::Connect {
+                address: connect.address,
+                reason: "the name has no address".into(),
+            }))
+        }
     }
 
     /// Receives on this thread until `poll` is ready: takes the role of the receiver when nobody has it (spinning, then sleeping in the poll set), else
     /// sleeps until woken, by its waker or to take the role over. For transporters without receive threads; with some, it just sleeps.
-    pub fn receive_until<T>(&self, _poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
-        todo!()
+    pub fn receive_until<T>(&self, poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
+        match &self.shared.role {
+            Some(role) => role.receive_until(&self.shared, poll),
+            None => role::wait(poll),
+        }
     }
 
-    pub fn set_longest_wait(&self, _longest_wait: Duration) {
-        todo!()
+    pub fn set_longest_wait(&self, longest_wait: Duration) {
+        self.shared.set_longest_wait(longest_wait);
+    }
+
+    pub fn longest_wait(&self) -> Duration {
+        self.shared.longest_wait()
     }
 
     pub fn statistics(&self) -> Statistics {
-        todo!()
+        self.shared.statistics()
     }
 
     pub fn links(&self) -> Vec<LinkStatistics> {
-        todo!()
+        self.shared.link_statistics()
     }
 
-    /// No new links from now on; each open one gets `Goodbye`, and is closed when its requests are answered or `grace` is over. Threads end.
-    pub fn shutdown(&self, _grace: Duration) {
-        todo!()
+    /// No new links from now on; each open one gets `Goodbye`, and is closed when its requests are answered or `grace` is over. Threads end. Blocks until then; not to
+    /// be called by a handler.
+    pub fn shutdown(&self, grace: Duration) {
+        let shared = &self.shared;
+        if shared.stopping.swap(true, SeqCst) {
+            return;
+        }
+        for set in &shared.sets {
+            set.command(Command::StopListening);
+        }
+        let goodbye = Failure::new(SHUTDOWN, ErrorClass::Temporary, "Server shutdown in progress");
+        for link in shared.open_links() {
+            let mut frame = link.buffer();
+            goodbye.encode(&mut frame);
+            // A link that does not take it is closed or will be.
+            let _ = link.send(&Header::new(Kind::Goodbye, 0), frame, Urgency::Force);
+        }
+        let end = Instant::now() + grace;
+        loop {
+            let open = shared.open_links();
+            for link in &open {
+                if link.is_settled() {
+                    link.close(CloseReason::Here);
+                }
+            }
+            if open.is_empty() || Instant::now() >= end {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        shared.end();
+        let me = std::thread::current().id();
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            if thread.thread().id() != me {
+                // A thread that has panicked has said so.
+                let _ = thread.join();
+            }
+        }
     }
+}
+
+impl Drop for Transporter {
+    fn drop(&mut self) {
+        self.shared.end();
+    }
+}
+
+/// An attempt to connect, its name resolved and its certificates read.
+struct Connect {
+    shared: Arc<Shared>,
+    address: String,
+    peers: Vec<SocketAddr>,
+    security: Security,
+    tls: Option<(Arc<rustls::ClientConfig>, ServerName<'static>)>,
+    timeout: Duration,
+}
+
+impl Connect {
+    fn new(
+        shared: &Arc<Shared>,
+        address: &str,
+        security: &Security,
+        timeout: Duration,
+    ) -> Result<Connect, TransportError> {
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host).trim_matches(['[', ']']);
+        let tls = security.tls.as_ref().map(|files| files.client(host)).transpose()?;
+        let peers = address
+            .to_socket_addrs()
+            .map_err(|e| TransportError::Connect { address: address.into(), reason: e.to_string() })?
+            .collect();
+        Ok(Connect { shared: shared.clone(), address: address.into(), peers, security: security.clone(), tls, timeout })
+    }
+
+    async fn one(&self, peer: SocketAddr) -> Result<Arc<Link>, TransportError> {
+        let failed = |e: io::Error| TransportError::Connect { address: self.address.clone(), reason: e.to_string() };
+        if self.shared.stopping.load(SeqCst) {
+            return Err(TransportError::Closed(CloseReason::Here));
+        }
+        let socket = begin(peer).map_err(failed)?;
+        let tls = self.tls.as_ref().map(|(config, name)| ClientConnection::new(config.clone(), name.clone()));
+        let tls = tls.transpose().map_err(|e| failed(io::Error::other(e)))?.map(Connection::Client);
+        let slot = Arc::new(Slot::default());
+        let opening = Opening::connecting(
+            self.shared.clone(),
+            Stream::new(socket, tls),
+            peer,
+            self.security.secret.clone(),
+            (self.address.clone(), self.timeout),
+            slot.clone(),
+        );
+        let set = self.shared.least_loaded();
+        set.sockets.fetch_add(1, Relaxed);
+        set.command(Command::Open(Box::new(opening)));
+        std::future::poll_fn(move |context| slot.poll(context)).await
+    }
+}
+
+/// A socket that is connecting.
+fn begin(peer: SocketAddr) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(peer), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    socket.set_tcp_nodelay(true)?;
+    match socket.connect(&peer.into()) {
+        Ok(()) => {}
+        Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) || e.kind() == io::ErrorKind::WouldBlock => {}
+        Err(e) => return Err(e),
+    }
+    Ok(socket.into())
 }

@@ -299,27 +299,23 @@ fn mismatch(value: ValueRef<'_>, column: &str) -> ! {
     panic!("{value:?} was not converted to the type of its column, {column}")
 }
 
-fn integer(value: ValueRef<'_>) -> i128 {
-    value.as_integer().unwrap_or_else(|| mismatch(value, "an integer"))
-}
-
 /// Encodes one value for each column of `table`, in order, into the table's newest layout. Appends to `out`.
 /// Values must have been converted to the column types before (NOT NULL checked, lengths checked); one that was not panics.
 pub fn encode_row(table: &TableSchema, values: &[Value], out: &mut Vec<u8>) {
-    encode(table, values, Value::as_ref, out);
+    encode(table, values.iter(), out);
 }
 
 /// The same for values that own nothing.
 pub fn encode_refs(table: &TableSchema, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
-    encode(table, values, |value| *value, out);
+    encode(table, values.iter().copied(), out);
 }
 
 #[inline(always)]
-fn encode<'v, V>(table: &TableSchema, values: &'v [V], value_of: impl Fn(&'v V) -> ValueRef<'v>, out: &mut Vec<u8>) {
+fn encode<'v>(table: &TableSchema, values: impl ExactSizeIterator<Item = impl Source<'v>> + Clone, out: &mut Vec<u8>) {
     let layout = table.layout();
     assert_eq!(values.len(), layout.slots.len(), "one value for each column");
-    let lengths = layout.slots.iter().zip(values).map(|(slot, value)| variable_length(slot, value_of(value)));
-    let variable_bytes = lengths.sum();
+    let columns = layout.slots.iter().zip(values);
+    let variable_bytes = columns.clone().map(|(slot, value)| variable_length(slot, value)).sum();
     let start = out.len();
     let width = offset_width(variable_bytes);
     let head = layout.fixed_end as usize + layout.variable_columns as usize * width;
@@ -329,8 +325,7 @@ fn encode<'v, V>(table: &TableSchema, values: &'v [V], value_of: impl Fn(&'v V) 
         out[start] |= WIDE;
     }
     let data = out.len();
-    for (slot, value) in layout.slots.iter().zip(values) {
-        let value = value_of(value);
+    for (slot, value) in columns {
         if value.is_null() {
             assert!(slot.null_bit != NONE, "NULL in a NOT NULL column");
             out[start + usize::from(slot.null_bit / 8)] |= 1 << (slot.null_bit % 8);
@@ -348,65 +343,105 @@ fn encode<'v, V>(table: &TableSchema, values: &'v [V], value_of: impl Fn(&'v V) 
     }
 }
 
-fn variable_length(slot: &Slot, value: ValueRef<'_>) -> usize {
-    match (slot.codec, value) {
-        (Codec::Char, ValueRef::Str(text)) => collation::trim_spaces(text.as_bytes()).len(),
-        (Codec::Text, ValueRef::Str(text)) => text.len(),
-        (Codec::Bytes, ValueRef::Bytes(bytes)) => bytes.len(),
-        (Codec::DecimalWide, ValueRef::Decimal(_)) => wide_decimal_bytes(unscaled(value, slot.scale)).1,
+/// A value to be encoded, owned or borrowed. Each way has code of its own, since turning an owned value into a borrowed one costs more than writing it.
+trait Source<'v>: Copy {
+    fn is_null(self) -> bool;
+    fn text(self) -> Option<&'v str>;
+    fn bytes(self) -> Option<&'v [u8]>;
+    fn integer(self) -> Option<i128>;
+    fn value(self) -> ValueRef<'v>;
+}
+
+macro_rules! source {
+    ($enum:ident, $of:ty) => {
+        impl<'v> Source<'v> for $of {
+            #[inline]
+            fn is_null(self) -> bool {
+                matches!(self, $enum::Null)
+            }
+
+            #[inline]
+            fn text(self) -> Option<&'v str> {
+                if let $enum::Str(text) = self { Some(text) } else { None }
+            }
+
+            #[inline]
+            fn bytes(self) -> Option<&'v [u8]> {
+                if let $enum::Bytes(bytes) = self { Some(bytes) } else { None }
+            }
+
+            #[inline]
+            fn integer(self) -> Option<i128> {
+                match self {
+                    $enum::Int(v) => Some(v.to_owned().into()),
+                    $enum::UInt(v) => Some(v.to_owned().into()),
+                    _ => None,
+                }
+            }
+
+            #[inline]
+            fn value(self) -> ValueRef<'v> {
+                self.into()
+            }
+        }
+    };
+}
+source!(Value, &'v Value);
+source!(ValueRef, ValueRef<'v>);
+
+fn variable_length<'v>(slot: &Slot, value: impl Source<'v>) -> usize {
+    match slot.codec {
+        Codec::Char => value.text().map_or(0, |text| collation::trim_spaces(text.as_bytes()).len()),
+        Codec::Text => value.text().map_or(0, str::len),
+        Codec::Bytes => value.bytes().map_or(0, <[u8]>::len),
+        Codec::DecimalWide if !value.is_null() => wide_decimal_bytes(unscaled(value.value(), slot.scale)).1,
         _ => 0,
     }
 }
 
-fn append_variable(slot: &Slot, value: ValueRef<'_>, out: &mut Vec<u8>) {
-    match (slot.codec, value) {
-        (Codec::Char, ValueRef::Str(text)) => out.extend_from_slice(collation::trim_spaces(text.as_bytes())),
-        (Codec::Text, ValueRef::Str(text)) => out.extend_from_slice(text.as_bytes()),
-        (Codec::Bytes, ValueRef::Bytes(bytes)) => out.extend_from_slice(bytes),
-        (Codec::DecimalWide, _) => {
-            let (bytes, length) = wide_decimal_bytes(unscaled(value, slot.scale));
+fn append_variable<'v>(slot: &Slot, value: impl Source<'v>, out: &mut Vec<u8>) {
+    let bytes = match slot.codec {
+        Codec::Char => value.text().map(|text| collation::trim_spaces(text.as_bytes())),
+        Codec::Text => value.text().map(str::as_bytes),
+        Codec::Bytes => value.bytes(),
+        _ => {
+            let (bytes, length) = wide_decimal_bytes(unscaled(value.value(), slot.scale));
             out.extend_from_slice(&bytes[..length]);
+            return;
         }
-        _ => mismatch(value, "text or bytes"),
+    };
+    out.extend_from_slice(bytes.unwrap_or_else(|| mismatch(value.value(), "text or bytes")));
+}
+
+#[inline]
+fn write_fixed<'v>(slot: &Slot, value: impl Source<'v>, out: &mut [u8]) {
+    match slot.codec {
+        Codec::I8 | Codec::I16 | Codec::I24 | Codec::I32 | Codec::I64 => write_integer(integer(value), true, out),
+        Codec::U8 | Codec::U16 | Codec::U24 | Codec::U32 | Codec::U64 => write_integer(integer(value), false, out),
+        _ => write_other(slot, value.value(), out),
     }
 }
 
-fn write_fixed(slot: &Slot, value: ValueRef<'_>, out: &mut [u8]) {
+fn integer<'v>(value: impl Source<'v>) -> i128 {
+    value.integer().unwrap_or_else(|| mismatch(value.value(), "an integer"))
+}
+
+/// Of a fixed column that has no integer.
+fn write_other(slot: &Slot, value: ValueRef<'_>, out: &mut [u8]) {
     let width = out.len();
-    match slot.codec {
-        Codec::F32 | Codec::F64 => {
-            let ValueRef::Double(v) = value else { mismatch(value, "FLOAT or DOUBLE") };
-            if width == 4 {
-                out.copy_from_slice(&(v as f32).to_le_bytes());
-            } else {
-                out.copy_from_slice(&v.to_le_bytes());
-            }
-        }
-        Codec::Date => match value {
-            ValueRef::Date(v) => out.copy_from_slice(&v.packed().to_le_bytes()[..3]),
-            _ => mismatch(value, "DATE"),
-        },
-        Codec::Time => match value {
-            ValueRef::Time(v) => out.copy_from_slice(&v.micros().to_le_bytes()),
-            _ => mismatch(value, "TIME"),
-        },
-        Codec::DateTime => match value {
-            ValueRef::DateTime(v) => out.copy_from_slice(&v.packed().to_le_bytes()),
-            _ => mismatch(value, "DATETIME"),
-        },
-        Codec::Timestamp => match value {
-            ValueRef::Timestamp(v) => out.copy_from_slice(&v.to_le_bytes()),
-            _ => mismatch(value, "TIMESTAMP"),
-        },
-        Codec::Decimal32 | Codec::Decimal64 | Codec::Decimal128 => {
+    match (slot.codec, value) {
+        (Codec::F32, ValueRef::Double(v)) => out.copy_from_slice(&(v as f32).to_le_bytes()),
+        (Codec::F64, ValueRef::Double(v)) => out.copy_from_slice(&v.to_le_bytes()),
+        (Codec::Date, ValueRef::Date(v)) => out.copy_from_slice(&v.packed().to_le_bytes()[..3]),
+        (Codec::Time, ValueRef::Time(v)) => out.copy_from_slice(&v.micros().to_le_bytes()),
+        (Codec::DateTime, ValueRef::DateTime(v)) => out.copy_from_slice(&v.packed().to_le_bytes()),
+        (Codec::Timestamp, ValueRef::Timestamp(v)) => out.copy_from_slice(&v.to_le_bytes()),
+        (Codec::Decimal32 | Codec::Decimal64 | Codec::Decimal128, ValueRef::Decimal(_)) => {
             let value = unscaled(value, slot.scale);
             write_integer(value.as_i128(), true, out);
             assert!(width == 16 || in_range(value.as_i128(), width, true), "a decimal over its column's precision");
         }
-        _ => {
-            let signed = matches!(slot.codec, Codec::I8 | Codec::I16 | Codec::I24 | Codec::I32 | Codec::I64);
-            write_integer(integer(value), signed, out);
-        }
+        (codec, _) => mismatch(value, &format!("{codec:?}")),
     }
 }
 

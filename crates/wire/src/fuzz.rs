@@ -107,7 +107,7 @@ fn read_batch(payload: &[u8]) -> Result<(), WireError> {
         read_values(operation.values, &mut read)?;
         operations += 1;
         let values = read.iter().copied();
-        let (key, condition) = (operation.key, operation.condition.as_ref());
+        let (key, condition) = (operation.key, operation.condition.as_deref());
         match operation.shape {
             None if key.is_empty() => builder.savepoint(),
             None => builder.rollback_to(u32::from_le_bytes(key.try_into().expect("a number"))),

@@ -57,5 +57,5 @@ pub const MAX_KEY: usize = 3 * rauk_types::schema::MAX_KEY_BYTES;
 
 /// Whether frames of this format are read.
 pub const fn is_spoken(format: u16) -> bool {
-    format.abs_diff(PROTOCOL) <= PROTOCOL - OLDEST_PROTOCOL && format <= PROTOCOL
+    format == PROTOCOL || format == OLDEST_PROTOCOL
 }

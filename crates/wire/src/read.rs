@@ -93,6 +93,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[cold]
     fn long_varint(&mut self) -> Result<u32, WireError> {
         let mut value = 0u32;
         for shift in (0..35).step_by(7) {

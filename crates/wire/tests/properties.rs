@@ -149,7 +149,7 @@ fn scan() -> impl Strategy<Value = Scan> {
     )
 }
 
-fn values_of<'v>(count: u16, bytes: &'v [u8]) -> Vec<Value> {
+fn values_of(count: u16, bytes: &[u8]) -> Vec<Value> {
     let mut read = Vec::new();
     Values::new(count.into(), bytes).read(&mut read).unwrap();
     read.into_iter().map(ValueRef::to_owned).collect()
@@ -227,7 +227,7 @@ proptest! {
             let mut read = Vec::new();
             operation.values.read(&mut read).unwrap();
             prop_assert!(read.iter().copied().eq(values[..form.columns.len()].iter().map(Value::as_ref)));
-            prop_assert_eq!(operation.condition.as_ref(), form.conditional.then_some(filter));
+            prop_assert_eq!(operation.condition.as_deref(), form.conditional.then_some(filter));
         }
         prop_assert_eq!(count, wishes.len());
     }

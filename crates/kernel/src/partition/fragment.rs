@@ -12,7 +12,6 @@ use crate::hash_index::HashIndex;
 use crate::ordered_index::OrderedIndex;
 use crate::row_store::{RowId, RowStore};
 use rauk_types::{IndexId, KeyDef, RowView, TableSchema, Timestamp, key};
-use std::cell::RefCell;
 use std::sync::Arc;
 
 pub(super) struct Index {
@@ -138,13 +137,18 @@ impl Fragment {
     /// Puts a row that is in the store into the hash index.
     pub fn link(&mut self, hash: u64, id: RowId) {
         let (rows, schema, primary) = (&self.rows, &self.schema, &self.primary);
-        let scratch = RefCell::new(Vec::new());
-        self.hash.insert(hash, id, |other| {
-            let mut encoded = scratch.borrow_mut();
-            encoded.clear();
-            let (header, bytes) = rows.get(other);
-            primary.encode_row(&RowView::new(schema, header.layout, bytes), &mut encoded);
-            key::hash(&encoded)
+        self.hash.insert(hash, id, |ids, hashes| {
+            let mut encoded = Vec::new();
+            ids.iter().for_each(|id| rows.prefetch_location(*id));
+            for id in ids {
+                rows.prefetch_row(*id);
+            }
+            for (id, hash) in ids.iter().zip(hashes) {
+                encoded.clear();
+                let (header, bytes) = rows.get(*id);
+                primary.encode_row(&RowView::new(schema, header.layout, bytes), &mut encoded);
+                *hash = key::hash(&encoded);
+            }
         });
     }
 

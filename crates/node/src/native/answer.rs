@@ -125,7 +125,6 @@ impl Answer {
     pub fn finish(self, committed: bool, ended: bool) -> Vec<u8> {
         self.builder.finish(committed, ended)
     }
-
 }
 
 /// A bound on the bytes that these columns take in an answer.

@@ -3,11 +3,11 @@
 use super::answer::{Answer, Effect};
 use super::execute::Executor;
 use super::failure::{self, ends_transaction, malformed, refused};
+use super::lone;
 use super::operation::{self, Op, Operations};
 use super::session::{Answered, Call};
 use super::shape::{self, Prepared};
 use super::slot::{Held, Slot, Turn};
-use super::lone;
 use crate::NodeError;
 use crate::transaction::{Isolation, Savepoint};
 use rauk_types::error::codes;
@@ -29,25 +29,23 @@ pub async fn run(call: &mut Call<'_>, frame: &mut Vec<u8>) -> Answered {
         let shapes: Result<Vec<Prepared<'_>>, Failure> =
             batch.shapes.iter().map(|s| shape::prepare(&call.session.tables, &service.database, s)).collect();
         let shapes = shapes?;
-        let pads = operation::pads(&batch, &shapes)?;
-        let operations = operation::read(&batch, &shapes, &pads)?;
+        let operations = operation::read(&batch, &shapes)?;
         service.counts.operations.fetch_add(operations.list.len() as u64, Ordering::Relaxed);
-        let executor = Executor {
-            database: &service.database,
-            operations: &operations,
-            shapes: &shapes,
-            now: (service.clock)(),
-        };
+        let executor =
+            Executor { database: &service.database, operations: &operations, shapes: &shapes, now: (service.clock)() };
         let answer = Answer::new(std::mem::take(frame), operations.list.len());
         match turn {
             Some(turn) => in_transaction(call, turn, &batch.options, executor, answer).await,
-            None if batch.options.begin && batch.options.commit => at_once(call, &batch.options, executor, answer).await,
-            None if batch.options.begin || batch.options.commit || batch.options.stop_at_failure => {
-                Err(refused(codes::WRONG_USAGE, "Incorrect usage of a transaction's options and a batch without transaction"))
+            None if batch.options.begin && batch.options.commit => {
+                at_once(call, &batch.options, executor, answer).await
             }
-            None => {
-                lone::run(call, &executor, answer, batch.options.lock_wait_ms).await.map(|frame| (Kind::BatchAnswer, frame))
-            }
+            None if batch.options.begin || batch.options.commit || batch.options.stop_at_failure => Err(refused(
+                codes::WRONG_USAGE,
+                "Incorrect usage of a transaction's options and a batch without transaction",
+            )),
+            None => lone::run(call, &executor, answer, batch.options.lock_wait_ms)
+                .await
+                .map(|frame| (Kind::BatchAnswer, frame)),
         }
     }
     .await;
@@ -63,10 +61,8 @@ pub async fn run(call: &mut Call<'_>, frame: &mut Vec<u8>) -> Answered {
 
 fn begin(call: &Call<'_>, number: u64, options: &BatchOptions) -> Result<Arc<Slot>, Failure> {
     let isolation = isolation_of(options.isolation);
-    call.session.begin(
-        number,
-        call.session.options(isolation, options.read_only, false, options.lock_wait_ms, &call.interrupt),
-    )
+    call.session
+        .begin(number, call.session.options(isolation, options.read_only, false, options.lock_wait_ms, &call.interrupt))
 }
 
 fn isolation_of(isolation: WireIsolation) -> Isolation {
@@ -119,8 +115,7 @@ async fn at_once(
     mut answer: Answer,
 ) -> Answered {
     let isolation = isolation_of(options.isolation);
-    let begun =
-        call.session.options(isolation, options.read_only, false, options.lock_wait_ms, &call.interrupt);
+    let begun = call.session.options(isolation, options.read_only, false, options.lock_wait_ms, &call.interrupt);
     let mut held = Held::new(executor.database.begin(begun), options.read_only);
     let end = statement(call, &mut held, options.stop_at_failure, &executor, &mut answer).await?;
     finish(call, held, end, answer).await

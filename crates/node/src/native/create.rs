@@ -6,9 +6,7 @@
 use super::definition::check_name;
 use super::failure::refused;
 use rauk_types::error::codes;
-use rauk_types::schema::{
-    HIDDEN_KEY_COLUMN, MAX_COLUMNS, MAX_INDEXES, MAX_KEY_BYTES, MAX_KEY_PARTS, MAX_ROW_BYTES,
-};
+use rauk_types::schema::{HIDDEN_KEY_COLUMN, MAX_COLUMNS, MAX_INDEXES, MAX_KEY_BYTES, MAX_KEY_PARTS, MAX_ROW_BYTES};
 use rauk_types::{
     Collation, Column, ColumnDefault, ColumnId, DataType, IndexId, IndexKind, IndexPart, IndexSchema, TableId,
     TableSchema, TypeKind, Value, check,
@@ -85,7 +83,9 @@ fn check_type(column: &Column) -> Result<DataType, Failure> {
         return Err(refused(codes::WRONG_FIELD_SPEC, format!("Incorrect column specifier for column '{name}'")));
     }
     match ty.kind {
-        TypeKind::Null => Err(refused(codes::WRONG_FIELD_SPEC, format!("Incorrect column specifier for column '{name}'"))),
+        TypeKind::Null => {
+            Err(refused(codes::WRONG_FIELD_SPEC, format!("Incorrect column specifier for column '{name}'")))
+        }
         TypeKind::TinyInt if ty.length == 1 && !ty.unsigned => Ok(DataType { length: 1, ..plain }),
         TypeKind::Char if ty.length > 255 => too_long(255),
         TypeKind::VarChar if ty.length > 16_383 => too_long(16_383),
@@ -149,8 +149,7 @@ fn check_default(column: &mut Column) -> Result<(), Failure> {
         ColumnDefault::Value(Value::Null) => ColumnDefault::Value(Value::Null),
         ColumnDefault::Value(value) => {
             let value = check::column_value(column, value.as_ref()).map_err(|_| invalid())?;
-            let padded = super::image::padded(column, value);
-            ColumnDefault::Value(padded.map_or_else(|| value.to_owned(), Value::Bytes))
+            ColumnDefault::Value(Value::from(value))
         }
     };
     column.default = default;

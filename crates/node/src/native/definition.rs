@@ -152,7 +152,11 @@ async fn create_database(call: &Call<'_>, wanted: CreateDatabase) -> Result<(), 
     let database = &call.session.service.database;
     match database.create_database(&wanted.name, wanted.collation).await {
         Err(NodeError::Refused(error)) if error.code == codes::DB_CREATE_EXISTS => {
-            if wanted.if_not_exists { Ok(()) } else { Err(exists()) }
+            if wanted.if_not_exists {
+                Ok(())
+            } else {
+                Err(exists())
+            }
         }
         result => result.map_err(of_node),
     }

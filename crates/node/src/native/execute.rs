@@ -216,6 +216,7 @@ impl Executor<'_, '_> {
 /// Whether a new row knows its primary key before it is inserted.
 pub fn has_key(shape: &Prepared<'_>, row: &Refs<'_>) -> bool {
     let schema = shape.schema();
-    let numbered = |column: usize| schema.auto_increment == Some(column) && matches!(row[column].as_integer(), None | Some(0));
+    let numbered =
+        |column: usize| schema.auto_increment == Some(column) && matches!(row[column].as_integer(), None | Some(0));
     !schema.hidden_key && schema.primary().parts.iter().all(|p| !numbered(p.column))
 }

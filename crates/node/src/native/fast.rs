@@ -56,7 +56,10 @@ fn read(session: &Session, request: &Request, frame: Vec<u8>, scratch: &mut Scra
     shape_of.clear();
     for operation in batch.operations() {
         match operation {
-            Ok(op) if op.shape.is_some_and(|s| usize::from(s) < shapes.len()) && is_key_of(table.primary_key(), op.key) => {
+            Ok(op)
+                if op.shape.is_some_and(|s| usize::from(s) < shapes.len())
+                    && is_key_of(table.primary_key(), op.key) =>
+            {
                 keys.push(op.key);
                 shape_of.push(op.shape.unwrap_or_default());
             }

@@ -2,7 +2,7 @@
 //!
 //! All values are borrowed: from the request, from the row as it stands in the partition, from the table's definition. So a row is made without an allocation
 //! and encoded straight into the buffer it is stored from. The rules are those of SQL's INSERT and UPDATE, so that nobody can tell by which door a row came in:
-//! trailing spaces of CHAR go, FLOAT has the precision it is stored with, DEFAULT and ON UPDATE CURRENT_TIMESTAMP have the wall clock in UTC (the server's zone).
+//! the same defaults, AUTO_INCREMENT, limits of keys; DEFAULT and ON UPDATE CURRENT_TIMESTAMP have the wall clock in UTC (the server's zone).
 //! Left out: conversions. A value that does not fit its column was refused before.
 
 use super::failure::{of_mysql, refused};
@@ -26,25 +26,7 @@ pub fn stored<'a>(column: &Column, value: ValueRef<'a>, numbered: bool) -> Resul
     if numbered && value.is_null() {
         return Ok(value);
     }
-    let value = check::column_value(column, value).map_err(|e| of_mysql(&e))?;
-    Ok(match (column.ty.kind, value) {
-        (TypeKind::Char, ValueRef::Str(text)) => ValueRef::Str(text.trim_end_matches(' ')),
-        (TypeKind::Float, ValueRef::Double(v)) => ValueRef::Double(f64::from(v as f32)),
-        (_, value) => value,
-    })
-}
-
-/// What has to stand behind a BINARY value that is shorter than its column; `None`: nothing.
-pub fn padded(column: &Column, value: ValueRef<'_>) -> Option<Vec<u8>> {
-    let length = column.ty.length as usize;
-    match value {
-        ValueRef::Bytes(bytes) if column.ty.kind == TypeKind::Binary && bytes.len() < length => {
-            let mut all = bytes.to_vec();
-            all.resize(length, 0);
-            Some(all)
-        }
-        _ => None,
-    }
+    check::column_value(column, value).map_err(|e| of_mysql(&e))
 }
 
 /// The present (microseconds since 1970 UTC) as a TIMESTAMP or DATETIME column stores it.
@@ -230,13 +212,14 @@ fn add<'a>(column: &Column, old: ValueRef<'a>, by: ValueRef<'_>) -> Result<Value
                 other => other.as_integer().ok_or_else(out_of_range)? as f64,
             };
             let sum = old + by;
-            let sum = if ty.kind == TypeKind::Float { f64::from(sum as f32) } else { sum };
-            if !sum.is_finite() || ty.unsigned && sum < 0.0 {
-                return Err(out_of_range());
-            }
             // FLOAT(M,D) and DOUBLE(M,D) have a fixed number of digits.
-            check::column_value(column, ValueRef::Double(sum)).map_err(|_| out_of_range())?;
-            Ok(ValueRef::Double(sum))
+            let power = 10f64.powi(ty.scale.into());
+            let fixed = |sum: f64| sum.floor() + ((sum - sum.floor()) * power).round_ties_even() / power;
+            let sum = if ty.scale < 31 { fixed(sum) } else { sum };
+            let sum = if ty.kind == TypeKind::Float { f64::from(sum as f32) } else { sum };
+            check::column_value(column, ValueRef::Double(sum))
+                .map(|_| ValueRef::Double(sum))
+                .map_err(|_| out_of_range())
         }
         _ => Err(out_of_range()),
     }

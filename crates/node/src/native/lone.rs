@@ -43,7 +43,8 @@ struct Write<'e> {
     operation: u16,
     /// The row that an insert stores.
     row: Option<Refs<'e>>,
-    number: Number,
+    /// Of a row that has been given its numbers; an upsert gets them only when it inserts.
+    number: Option<Number>,
     /// An earlier write of the same key.
     previous: Option<usize>,
 }
@@ -142,7 +143,7 @@ fn prepare<'e>(
     key: &mut Vec<u8>,
 ) -> Result<Write<'e>, Effect> {
     let shape = &executor.shapes[op.shape];
-    let mut write = Write { operation, row: None, number: Number::None, previous: None };
+    let mut write = Write { operation, row: None, number: None, previous: None };
     if !matches!(op.kind, OpKind::Insert | OpKind::Write) {
         return Ok(write);
     }
@@ -151,7 +152,7 @@ fn prepare<'e>(
     // An upsert may find its row, and then needs no number.
     if op.kind == OpKind::Insert || !has_key(shape, &row) {
         let number = image::number(executor.database, &shape.table, &mut row);
-        write.number = number.map_err(|error| Effect::failed(failure::of_node(error)))?;
+        write.number = Some(number.map_err(|error| Effect::failed(failure::of_node(error)))?);
     }
     image::check_keys(shape.schema(), &row).map_err(Effect::failed)?;
     image::encode_key(shape.table.primary_key(), &row, key);
@@ -246,7 +247,7 @@ async fn flush_writes(
         let shape = &executor.shapes[op.shape];
         match effect {
             Some(effect) => {
-                if let (Number::Explicit(value), Effect::Done(_) | Effect::Row(..)) = (write.number, &effect) {
+                if let (Some(Number::Explicit(value)), Effect::Done(_) | Effect::Row(..)) = (write.number, &effect) {
                     observe(executor, shape, value);
                 }
                 answer.put(write.operation, &shape.shape.wanted, shape.schema(), effect);
@@ -273,11 +274,11 @@ fn apply(executor: &Executor<'_, '_>, write: &Write<'_>, found: Found<'_>, out: 
     let (schema, wanted) = (shape.schema(), &shape.shape.wanted);
     let Some((layout, row)) = found else {
         return match &write.row {
-            Some(new) => insert(executor, op, shape, write, new, out),
+            Some(new) => insert(executor, shape, write, new, out),
             None => (Verb::Keep, Effect::Missing),
         };
     };
-    if op.kind == OpKind::Insert || op.kind == OpKind::Write && write.number.generated().is_some() {
+    if op.kind == OpKind::Insert || op.kind == OpKind::Write && write.number.is_some() {
         return (Verb::Keep, Effect::Duplicate(IndexId::PRIMARY));
     }
     if op.condition.as_ref().is_some_and(|condition| !condition.passes(&row)) {
@@ -303,7 +304,6 @@ fn apply(executor: &Executor<'_, '_>, write: &Write<'_>, found: Found<'_>, out: 
 
 fn insert(
     executor: &Executor<'_, '_>,
-    op: &Op<'_>,
     shape: &Prepared<'_>,
     write: &Write<'_>,
     new: &Refs<'_>,
@@ -311,16 +311,18 @@ fn insert(
 ) -> (Verb, Effect) {
     let schema = shape.schema();
     let mut new = new.clone();
-    let mut number = write.number;
-    if op.kind == OpKind::Write && number == Number::None {
-        match image::number(executor.database, &shape.table, &mut new) {
-            Ok(given) => number = given,
+    let number = match write.number {
+        Some(number) => number,
+        None => match image::number(executor.database, &shape.table, &mut new) {
+            Ok(number) => {
+                if let Number::Explicit(value) = number {
+                    observe(executor, shape, value);
+                }
+                number
+            }
             Err(error) => return (Verb::Keep, Effect::failed(failure::of_node(error))),
-        }
-        if let Number::Explicit(value) = number {
-            observe(executor, shape, value);
-        }
-    }
+        },
+    };
     encode_refs(schema, &new, out);
     (Verb::Put, written(&shape.shape.wanted, schema, &new, number.generated()))
 }

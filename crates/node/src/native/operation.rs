@@ -20,7 +20,7 @@ pub struct Op<'a> {
     pub shape: usize,
     pub key: &'a [u8],
     values: std::ops::Range<usize>,
-    pub condition: Option<Filter>,
+    pub condition: Option<Box<Filter>>,
     /// It cannot be executed.
     pub refused: Option<Box<Failure>>,
 }
@@ -38,42 +38,13 @@ impl<'a> Operations<'a> {
     }
 }
 
-/// BINARY values with the zeros that the column pads them with: (position in all values, bytes). They are kept beside the request, which has them without.
-pub type Pads = Vec<(usize, Vec<u8>)>;
-
-/// The pads of a batch; empty for nearly all.
-pub fn pads(batch: &Batch<'_>, shapes: &[Prepared<'_>]) -> Result<Pads, Failure> {
-    let is_binary = |schema: &TableSchema, &c: &u16| schema.columns[usize::from(c)].ty.kind == rauk_types::TypeKind::Binary;
-    let mut pads = Pads::new();
-    if !shapes.iter().any(|s| s.shape.columns.iter().any(|c| is_binary(s.schema(), c))) {
-        return Ok(pads);
-    }
-    let mut values = Vec::new();
-    for operation in batch.operations() {
-        let operation = operation.map_err(malformed)?;
-        let first = values.len();
-        operation.values.read(&mut values).map_err(malformed)?;
-        let Some(prepared) = operation.shape.and_then(|s| shapes.get(usize::from(s))) else { continue };
-        for (i, &column) in prepared.shape.columns.iter().enumerate().take(values.len() - first) {
-            if let Some(all) = image::padded(&prepared.schema().columns[usize::from(column)], values[first + i]) {
-                pads.push((first + i, all));
-            }
-        }
-    }
-    Ok(pads)
-}
-
-pub fn read<'a>(batch: &Batch<'a>, shapes: &[Prepared<'_>], pads: &'a Pads) -> Result<Operations<'a>, Failure> {
+pub fn read<'a>(batch: &Batch<'a>, shapes: &[Prepared<'_>]) -> Result<Operations<'a>, Failure> {
     let mut all = Operations { list: Vec::with_capacity(batch.operations), values: Vec::new() };
-    let mut pads = pads.iter().peekable();
     for operation in batch.operations() {
         let operation = operation.map_err(malformed)?;
         let first = all.values.len();
         operation.values.read(&mut all.values).map_err(malformed)?;
         let values = first..all.values.len();
-        while let Some((at, bytes)) = pads.next_if(|(at, _)| *at < values.end) {
-            all.values[*at] = ValueRef::Bytes(bytes);
-        }
         let mut op = Op {
             kind: operation.kind,
             shape: 0,

@@ -79,7 +79,9 @@ fn prepare(call: &Call<'_>, scan: Scan) -> Result<OpenScan, Failure> {
     let table = call.session.tables.get(database, scan.table, scan.version)?;
     let schema = table.schema();
     match scan.index {
-        Some(index) if !schema.index(index).is_some_and(|i| i.is_ordered()) => return Err(unknown_index(schema, index)),
+        Some(index) if !schema.index(index).is_some_and(|i| i.is_ordered()) => {
+            return Err(unknown_index(schema, index));
+        }
         None if scan.low != Bound::Unbounded || scan.high != Bound::Unbounded || scan.ordered || scan.reverse => {
             let text = "Incorrect usage of bounds, order or direction and a scan without index";
             return Err(refused(codes::WRONG_USAGE, text));

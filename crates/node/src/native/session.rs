@@ -57,7 +57,12 @@ pub(super) type Answered = Result<(Kind, Vec<u8>), Failure>;
 
 impl Session {
     pub(super) fn new(service: Arc<Service>) -> Arc<Session> {
-        Arc::new(Session { service, tables: Tables::default(), closed: AtomicBool::new(false), state: Mutex::default() })
+        Arc::new(Session {
+            service,
+            tables: Tables::default(),
+            closed: AtomicBool::new(false),
+            state: Mutex::default(),
+        })
     }
 
     /// Executes a request; the answer's payload is appended to `frame`. Every error becomes a reply. Dropping the future before its end interrupts it; a commit
@@ -283,7 +288,10 @@ impl Session {
         };
         for slot in old {
             if let Some(held) = slot.take() {
-                tracing::info!(transaction = slot.transaction, "a native transaction was idle for too long and is rolled back");
+                tracing::info!(
+                    transaction = slot.transaction,
+                    "a native transaction was idle for too long and is rolled back"
+                );
                 self.end(&slot, held.readers.iter().copied());
             }
         }

@@ -5,8 +5,8 @@
 //! what was taken out is rolled back by being dropped, and whoever queues behind finds that the transaction has ended.
 
 use super::scan::OpenScan;
-use crate::transaction::{Interrupt, Transaction};
 use crate::NodeError;
+use crate::transaction::{Interrupt, Transaction};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;

@@ -188,7 +188,8 @@ pub struct Operation<'a> {
     pub kind: OpKind,
     pub key: &'a [u8],
     pub values: Values<'a>,
-    pub condition: Option<Filter>,
+    /// Behind a pointer, so that operations without one are small.
+    pub condition: Option<Box<Filter>>,
 }
 
 impl<'a> Batch<'a> {
@@ -237,37 +238,42 @@ pub struct Operations<'b, 'a> {
 }
 
 impl<'a> Operations<'_, 'a> {
-    #[inline]
+    /// Operations that are only a key are read here, in the caller's loop; all others behind a call.
+    #[inline(always)]
     fn operation(&mut self) -> Result<Operation<'a>, WireError> {
         let number = self.rest.varint()?;
-        let Some(shape) = number.checked_sub(FIRST_SHAPE) else {
+        let shape = number.wrapping_sub(FIRST_SHAPE);
+        let Some(form) = self.shapes.get(shape as usize) else {
             return self.without_shape(number);
         };
-        let Some(form) = self.shapes.get(shape as usize) else {
-            return Err(self.rest.malformed());
-        };
-        let kind = form.kind;
-        let mut operation =
-            Operation { shape: Some(shape as u16), kind, key: &[], values: Values::new(0, &[]), condition: None };
-        if kind.has_key() {
-            operation.key = self.rest.prefixed()?;
-            if operation.key.len() > MAX_KEY {
-                return Err(self.rest.malformed());
-            }
+        let (shape, kind) = (Some(shape as u16), form.kind);
+        if kind.has_values() || form.conditional {
+            return self.more_than_a_key(shape, form);
         }
-        if kind.has_values() {
-            operation.values = Values::take(&mut self.rest, form.columns.len())?;
-        }
-        if form.conditional {
-            operation.condition = Some(Filter::decode(&mut self.rest)?);
-        }
-        Ok(operation)
+        Ok(Operation { shape, kind, key: self.key()?, values: Values::new(0, &[]), condition: None })
     }
 
+    #[inline(always)]
+    fn key(&mut self) -> Result<&'a [u8], WireError> {
+        let key = self.rest.prefixed()?;
+        if key.len() > MAX_KEY { Err(self.rest.malformed()) } else { Ok(key) }
+    }
+
+    #[inline(never)]
+    fn more_than_a_key(&mut self, shape: Option<u16>, form: &Shape) -> Result<Operation<'a>, WireError> {
+        let kind = form.kind;
+        let key = if kind.has_key() { self.key()? } else { &[] };
+        let values = Values::take(&mut self.rest, form.columns.len())?;
+        let condition = if form.conditional { Some(Box::new(Filter::decode(&mut self.rest)?)) } else { None };
+        Ok(Operation { shape, kind, key, values, condition })
+    }
+
+    #[cold]
     fn without_shape(&mut self, number: u32) -> Result<Operation<'a>, WireError> {
         let (kind, key) = match number {
             SAVEPOINT => (OpKind::Savepoint, &[][..]),
-            _ => (OpKind::RollbackTo, self.rest.bytes(4)?),
+            ROLLBACK_TO => (OpKind::RollbackTo, self.rest.bytes(4)?),
+            _ => return Err(self.rest.malformed()),
         };
         Ok(Operation { shape: None, kind, key, values: Values::new(0, &[]), condition: None })
     }
@@ -276,7 +282,7 @@ impl<'a> Operations<'_, 'a> {
 impl<'a> Iterator for Operations<'_, 'a> {
     type Item = Result<Operation<'a>, WireError>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {
             if std::mem::replace(&mut self.ended, true) {
@@ -285,11 +291,13 @@ impl<'a> Iterator for Operations<'_, 'a> {
             return self.rest.end().err().map(Err);
         }
         self.left -= 1;
-        let operation = self.operation();
-        if operation.is_err() {
-            (self.left, self.ended) = (0, true);
+        match self.operation() {
+            Ok(operation) => Some(Ok(operation)),
+            Err(error) => {
+                (self.left, self.ended) = (0, true);
+                Some(Err(error))
+            }
         }
-        Some(operation)
     }
 }
 
@@ -351,7 +359,7 @@ mod tests {
         let operations: Vec<Operation<'_>> = batch.operations().map(Result::unwrap).collect();
         let kinds: Vec<OpKind> = operations.iter().map(|operation| operation.kind).collect();
         assert_eq!(kinds, [OpKind::Insert, OpKind::Savepoint, OpKind::Update, OpKind::RollbackTo, OpKind::Read]);
-        assert_eq!(operations[2].condition, Some(condition));
+        assert_eq!(operations[2].condition.as_deref(), Some(&condition));
         assert_eq!(operations[3].key, 77u32.to_le_bytes());
         let mut values = Vec::new();
         operations[2].values.read(&mut values).unwrap();

@@ -1,0 +1,82 @@
+//! A round of a receiver: the frames and tasks that it handles before it looks at its poll set again.
+//!
+//! While a round is on, frames that its thread sends (not forced) are queued and their links remembered; at its end each link sends all of them with one system call. That needs
+//! no timer, and waits for nobody: the round handles only what had arrived already. The thread's round is found through a thread-local, so that it holds for links of other
+//! transporters too (a frame passed on from one to another).
+//!
+//! Futures given to [`crate::Link::spawn`] are polled at once; those that are pending wait here until the receiver, which is in the middle of handling a frame, can take them.
+
+use super::tasks::{Future, TaskWaker};
+use super::{Command, ReceiveSet};
+use crate::Link;
+use std::cell::RefCell;
+use std::sync::{Arc, Weak};
+
+#[derive(Default)]
+struct Round {
+    set: Option<Arc<ReceiveSet>>,
+    corked: Vec<Arc<Link>>,
+    spawned: Vec<Spawned>,
+}
+
+/// A task that was polled once and is pending.
+pub(crate) struct Spawned {
+    pub link: Arc<Link>,
+    pub future: Future,
+    pub waker: Arc<TaskWaker>,
+}
+
+thread_local! {
+    static ROUND: RefCell<Round> = RefCell::default();
+}
+
+/// From here on this thread's frames are corked.
+pub(crate) fn begin(set: &Arc<ReceiveSet>) {
+    ROUND.with_borrow_mut(|round| round.set = Some(set.clone()));
+}
+
+/// Everything corked leaves.
+pub(crate) fn end() {
+    let corked = ROUND.with_borrow_mut(|round| {
+        round.set = None;
+        std::mem::take(&mut round.corked)
+    });
+    for link in &corked {
+        link.uncork();
+    }
+    // The list's memory is for the next round.
+    ROUND.with_borrow_mut(|round| {
+        if round.corked.is_empty() {
+            round.corked = corked;
+            round.corked.clear();
+        }
+    });
+}
+
+/// Whether the calling thread is in a round; the link is remembered then.
+pub(crate) fn cork(link: &Weak<Link>) -> bool {
+    ROUND.with_borrow_mut(|round| {
+        let Some(link) = round.set.as_ref().and_then(|_| link.upgrade()) else { return false };
+        round.corked.push(link);
+        true
+    })
+}
+
+/// See [`Link::spawn`].
+pub(crate) fn spawn(link: &Arc<Link>, mut future: Future) {
+    let place = link.place();
+    let home = &link.shared.sets[place.set];
+    if !ROUND.with_borrow(|round| round.set.as_ref().is_some_and(|set| Arc::ptr_eq(set, home))) {
+        home.command(Command::Spawn(link.clone(), future));
+        return;
+    }
+    let waker = TaskWaker::new(home.clone());
+    if super::tasks::poll(link, &mut future, &waker) {
+        ROUND.with_borrow_mut(|round| round.spawned.push(Spawned { link: link.clone(), future, waker }));
+    }
+}
+
+/// Tasks that were spawned since the last call and are pending.
+pub(crate) fn take_spawned() -> Vec<Spawned> {
+    ROUND.with_borrow_mut(|round| std::mem::take(&mut round.spawned))
+}
