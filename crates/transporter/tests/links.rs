@@ -367,7 +367,7 @@ fn shutdown_says_goodbye_and_waits_for_answers() {
     let (server, address) = serve(Options::default(), handler.clone());
     let client = connect(address, 0);
     let request = client.calls.ask(&client.link, b"slow", Urgency::Force).unwrap();
-    eventually("it has arrived", || server.links()[0].requests == 1);
+    eventually("it has arrived", || server.links().first().is_some_and(|link| link.requests == 1));
     let stopping = server.clone();
     let stop = std::thread::spawn(move || stopping.shutdown(Duration::from_secs(5)));
     assert_eq!(client.wait(request).unwrap(), &b"slow"[..]);
@@ -383,7 +383,7 @@ fn shutdown_does_not_wait_for_ever() {
     let (server, address) = serve(Options::default(), Server::new(|link, _| link.spawn(std::future::pending())));
     let client = connect(address, 0);
     let request = client.calls.ask(&client.link, b"never", Urgency::Force).unwrap();
-    eventually("it has arrived", || server.links()[0].requests == 1);
+    eventually("it has arrived", || server.links().first().is_some_and(|link| link.requests == 1));
     let begin = std::time::Instant::now();
     server.shutdown(Duration::from_millis(100));
     assert!(begin.elapsed() < Duration::from_secs(3));
