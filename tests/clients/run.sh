@@ -8,7 +8,7 @@ work=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 
-"$rauk" start --data-dir "$work/data" --mysql-port 0 --http-port 0 --socket "$work/s.sock" --memory-limit 2GiB --log-level warn >"$work/out" 2>"$work/err" &
+"$rauk" start --data-dir "$work/data" --mysql-port 0 --http-port 0 --native-port 0 --socket "$work/s.sock" --memory-limit 2GiB --log-level warn >"$work/out" 2>"$work/err" &
 server=$!
 for _ in $(seq 1 200); do
   grep -q '^rauk is ready' "$work/out" && break

@@ -5,9 +5,11 @@
 //! of threads. Answers to other clients in the same future come by those clients' own stand-in threads, and wake this one.
 
 use crate::{Client, Error, Options};
+use futures::task::AtomicWaker;
 use rauk_transporter::Transporter;
 use std::cell::RefCell;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
@@ -15,7 +17,8 @@ use std::thread::Thread;
 thread_local! {
     /// Where this thread's last request was sent.
     static TRANSPORTER: RefCell<Weak<Transporter>> = const { RefCell::new(Weak::new()) };
-    static WAKER: Waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    /// Kept for the next wait.
+    static SPARE: RefCell<Option<(Arc<Signal>, Waker)>> = const { RefCell::new(None) };
 }
 
 /// This thread has sent something by this transporter.
@@ -28,33 +31,66 @@ pub(crate) fn receives_for(transporter: &Weak<Transporter>) {
     });
 }
 
-struct Unpark(Thread);
+/// Says that the future wants to be polled, whatever its thread is doing meanwhile: receiving, or sleeping.
+struct Signal {
+    woken: AtomicBool,
+    receiving: AtomicWaker,
+    thread: Thread,
+}
 
-impl Wake for Unpark {
+impl Wake for Signal {
     fn wake(self: Arc<Self>) {
-        self.0.unpark();
+        self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.0.unpark();
+        if !self.woken.swap(true, Ordering::SeqCst) {
+            self.receiving.wake();
+            self.thread.unpark();
+        }
+    }
+}
+
+impl Signal {
+    fn new() -> (Arc<Signal>, Waker) {
+        let thread = std::thread::current();
+        let signal = Arc::new(Signal { woken: AtomicBool::new(false), receiving: AtomicWaker::new(), thread });
+        (signal.clone(), Waker::from(signal))
+    }
+
+    fn take(&self) -> bool {
+        self.woken.swap(false, Ordering::SeqCst)
     }
 }
 
 /// Runs a future of this API on the calling thread. While it waits, the thread receives from the network for all clients in it: so a request needs
-/// no change of threads.
+/// no change of threads. (The future itself is polled while the thread does not receive, so that nobody's answers wait for what the program does.)
 pub fn wait<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
-    loop {
-        let ready = WAKER.with(|waker| future.as_mut().poll(&mut Context::from_waker(waker)));
-        if let Poll::Ready(value) = ready {
-            return value;
+    // A wait within a wait has a signal of its own.
+    let (signal, waker) = SPARE.take().unwrap_or_else(Signal::new);
+    let value = loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            break value;
         }
         match TRANSPORTER.with(|current| current.borrow().upgrade()) {
-            Some(transporter) => return transporter.receive_until(|cx| future.as_mut().poll(cx)),
+            Some(transporter) => transporter.receive_until(|cx| {
+                if signal.take() {
+                    return Poll::Ready(());
+                }
+                signal.receiving.register(cx.waker());
+                if signal.take() { Poll::Ready(()) } else { Poll::Pending }
+            }),
             // Waits for something else: a timer, a lock in this process.
-            None => std::thread::park(),
+            None => {
+                while !signal.take() {
+                    std::thread::park();
+                }
+            }
         }
-    }
+    };
+    SPARE.set(Some((signal, waker)));
+    value
 }
 
 /// Connects as [`Client::connect`] does.

@@ -63,8 +63,13 @@ impl Client {
 
     /// A table as it is; rows by column name.
     pub async fn table(&self, database: &str, table: &str) -> Result<Table, Error> {
-        let opened = self.retrying(async || self.definition(database, table).await).await?;
-        Ok(Table::new(self.clone(), opened))
+        let mut pauses = Pauses::new(self.retry());
+        loop {
+            match self.definition(database, table).await {
+                Err(error) if error.is_temporary() && pauses.again() => pauses.pause().await,
+                opened => return Ok(Table::new(self.clone(), opened?)),
+            }
+        }
     }
 
     /// A table for records of one type, whose columns are checked against it now.
@@ -97,6 +102,15 @@ impl Client {
     }
 
     /// Runs `work` in a transaction and commits; again from the beginning, as often as the retry policy says, when it fails with a temporary error. An unknown outcome is not tried again.
+    ///
+    /// ```no_run
+    /// # async fn run(client: rauk_client::Client, table: rauk_client::Table) -> Result<(), rauk_client::Error> {
+    /// let row = client.transact(async |transaction| {
+    ///     transaction.get_row(&table, 1u64).await
+    /// }).await?;
+    /// # Ok(()) }
+    /// ```
+    /// In a task that a runtime moves between threads, give the closure clones of what it needs: `async move |transaction| …` (clients and tables are cheap to clone).
     pub async fn transact<T>(&self, work: impl AsyncFnMut(&mut Transaction) -> Result<T, Error>) -> Result<T, Error> {
         self.transact_with(TransactionOptions::default(), work).await
     }
@@ -107,20 +121,18 @@ impl Client {
         options: TransactionOptions,
         mut work: impl AsyncFnMut(&mut Transaction) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.retrying(async || {
-            let mut transaction = self.begin_with(options.clone());
-            let value = work(&mut transaction).await?;
-            transaction.commit().await?;
-            Ok(value)
-        })
-        .await
-    }
-
-    /// Again and again while it fails temporarily, as the policy says.
-    pub(crate) async fn retrying<T>(&self, mut what: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
         let mut pauses = Pauses::new(self.retry());
         loop {
-            match what().await {
+            let mut transaction = self.begin_with(options.clone());
+            let result = match work(&mut transaction).await {
+                Ok(value) => transaction.commit().await.map(|()| value),
+                Err(error) => {
+                    // Its locks are given back before the pause.
+                    drop(transaction);
+                    Err(error)
+                }
+            };
+            match result {
                 Err(error) if error.is_temporary() && pauses.again() => pauses.pause().await,
                 result => return result,
             }
@@ -134,7 +146,12 @@ impl Client {
     }
 
     /// The same by this line, so that it is of the line's epoch.
-    pub(crate) async fn definition_by(&self, line: &Line, database: &str, table: &str) -> Result<Arc<Opened>, CallError> {
+    pub(crate) async fn definition_by(
+        &self,
+        line: &Line,
+        database: &str,
+        table: &str,
+    ) -> Result<Arc<Opened>, CallError> {
         let name = TableName { database: database.to_owned(), table: table.to_owned() };
         let ask = Ask::new(Kind::OpenTable);
         let build = |mut out: Vec<u8>| {
@@ -142,8 +159,7 @@ impl Client {
             out
         };
         let payload = Box::pin(line.call(ask, Kind::Definition, self.timeout(), build)).await?;
-        let definition: Definition =
-            definition::decode(&payload).map_err(|error| line.nonsense(ask, error))?;
+        let definition: Definition = definition::decode(&payload).map_err(|error| line.nonsense(ask, error))?;
         Opened::new(definition, line.epoch()).map(Arc::new).map_err(|error| line.nonsense(ask, error))
     }
 

@@ -132,7 +132,22 @@ impl Opened {
 
     #[inline]
     fn key_value<'a>(&self, part: &KeyPart, value: ValueRef<'a>) -> Result<ValueRef<'a>, Error> {
-        fit(&self.schema.columns[part.column], value)
+        let value = fit(&self.schema.columns[part.column], value)?;
+        match part.prefix {
+            Some(prefix) if is_longer(value, prefix as usize) => Err(self.beyond_prefix(part, prefix)),
+            _ => Ok(value),
+        }
+    }
+
+    /// The index cannot tell this value from others that begin like it.
+    #[cold]
+    fn beyond_prefix(&self, part: &KeyPart, prefix: u32) -> Error {
+        let column = &self.schema.columns[part.column].name;
+        let message = format!(
+            "the index has only the first {prefix} of column '{column}' of table '{}': give no more of it, or scan with a filter",
+            self.name
+        );
+        Error::new(ErrorKind::InvalidValue, codes::WRONG_SUB_KEY, message)
     }
 
     #[cold]
@@ -140,8 +155,12 @@ impl Opened {
         let index = &self.schema.indexes[index];
         let columns: Vec<&str> =
             index.parts.iter().map(|part| self.schema.columns[part.column].name.as_str()).collect();
-        let message =
-            format!("key '{}' of table '{}' is ({}), {given} values were given", index.name, self.name, columns.join(", "));
+        let message = format!(
+            "key '{}' of table '{}' is ({}), {given} values were given",
+            index.name,
+            self.name,
+            columns.join(", ")
+        );
         Error::new(ErrorKind::WrongType, codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, message)
     }
 
@@ -149,6 +168,13 @@ impl Opened {
     #[inline]
     pub fn fit<'a>(&self, column: usize, value: ValueRef<'a>) -> Result<ValueRef<'a>, Error> {
         fit(&self.schema.columns[column], value)
+    }
+
+    /// Whether the value is a number and the column one of numbers.
+    #[inline]
+    pub fn adds(&self, column: usize, value: ValueRef<'_>) -> bool {
+        let number = matches!(value, ValueRef::Int(_) | ValueRef::UInt(_) | ValueRef::Double(_) | ValueRef::Decimal(_));
+        number && self.schema.columns[column].ty.is_numeric()
     }
 
     /// Whether keys of an index encoded by this definition are keys of the other's index with the same name; gives that index's position.
@@ -174,6 +200,15 @@ impl Opened {
         let same_table = self.schema.id == other.schema.id && self.epoch == other.epoch;
         (theirs.ty == ours.ty && theirs.nullable == ours.nullable && (!same_table || theirs.id == ours.id))
             .then_some(position)
+    }
+}
+
+/// Whether a value has more characters (text) or bytes than these.
+fn is_longer(value: ValueRef<'_>, prefix: usize) -> bool {
+    match value {
+        ValueRef::Str(text) => text.len() > prefix && text.chars().nth(prefix).is_some(),
+        ValueRef::Bytes(bytes) => bytes.len() > prefix,
+        _ => false,
     }
 }
 

@@ -13,6 +13,10 @@ use rauk_node::runtime::threads::Threads;
 use rauk_node::{Config, Database, Runtime};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a database that is being closed may take to give its directory back.
+const CLOSING: Duration = Duration::from_secs(1);
 
 /// An open database. [`Rauk::client`] gives the same API as over the network.
 pub struct Rauk {
@@ -32,7 +36,7 @@ impl Rauk {
     pub fn open_with(directory: impl AsRef<Path>, config: Config) -> Result<Rauk, Error> {
         let directory = directory.as_ref();
         check(directory)?;
-        let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(directory).map_err(|error| refused(error.to_string()))?);
+        let disk: Arc<dyn Disk> = Arc::new(lock(directory)?);
         let threads = Threads::start().map_err(|error| refused(format!("cannot start threads: {error}")))?;
         let runtime: Arc<dyn Runtime> = threads;
         let progress = |text: &str| tracing::info!("{text}");
@@ -53,11 +57,14 @@ impl Rauk {
         &self.database
     }
 
-    /// Writes a last checkpoint and closes. Dropping it closes too, and loses nothing that was acknowledged.
+    /// Writes a last checkpoint and closes. Dropping it closes too, and loses nothing that was acknowledged. The directory is free for another database when
+    /// the last client is gone.
     pub fn close(mut self) -> Result<(), Error> {
         self.closed = true;
         rauk_node::block_on(self.database.shutdown()).map_err(|error| {
-            refused(format!("the last checkpoint failed ({error}); the redo log holds everything that was acknowledged"))
+            refused(format!(
+                "the last checkpoint failed ({error}); the redo log holds everything that was acknowledged"
+            ))
         })
     }
 }
@@ -74,6 +81,19 @@ impl Drop for Rauk {
 
 fn refused(message: String) -> Error {
     Error::new(ErrorKind::Connection, 0, message)
+}
+
+/// Waits a moment for a directory that is in use: a database that was closed in this process gives it back when the last of its clients and background tasks has ended.
+fn lock(directory: &Path) -> Result<RealDisk, Error> {
+    let deadline = Instant::now() + CLOSING;
+    loop {
+        match RealDisk::open(directory) {
+            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            opened => return opened.map_err(|error| refused(error.to_string())),
+        }
+    }
 }
 
 /// A directory with other things in it is not made a data directory.

@@ -193,9 +193,9 @@ impl From<TransportError> for Error {
             | TransportError::Closed(_) => ErrorKind::Disconnected,
             TransportError::Timeout { .. } => ErrorKind::Timeout,
             TransportError::Congested { .. } => ErrorKind::Busy,
-            TransportError::Refused { .. }
-            | TransportError::Untrusted { .. }
-            | TransportError::Configuration(_) => ErrorKind::Connection,
+            TransportError::Refused { .. } | TransportError::Untrusted { .. } | TransportError::Configuration(_) => {
+                ErrorKind::Connection
+            }
         };
         Error::new(kind, 0, error.to_string())
     }
@@ -235,6 +235,8 @@ mod tests {
         assert!(!refused(Refusal::Credentials).is_temporary());
         assert!(refused(Refusal::ShuttingDown).is_temporary());
         assert!(refused(Refusal::TooManyConnections).is_temporary());
-        assert!(Error::from(TransportError::Connect { address: "a:1".into(), reason: "refused".into() }).is_temporary());
+        assert!(
+            Error::from(TransportError::Connect { address: "a:1".into(), reason: "refused".into() }).is_temporary()
+        );
     }
 }

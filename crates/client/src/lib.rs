@@ -61,6 +61,8 @@ pub mod records;
 pub mod row;
 pub mod scan;
 pub mod table;
+#[cfg(all(test, feature = "embedded"))]
+mod testing;
 mod timer;
 pub mod transaction;
 

@@ -19,11 +19,7 @@ pub struct RetryPolicy {
 impl Default for RetryPolicy {
     /// About three seconds in all.
     fn default() -> Self {
-        RetryPolicy {
-            attempts: 12,
-            first_pause: Duration::from_millis(2),
-            longest_pause: Duration::from_millis(1000),
-        }
+        RetryPolicy { attempts: 12, first_pause: Duration::from_millis(2), longest_pause: Duration::from_millis(1000) }
     }
 }
 

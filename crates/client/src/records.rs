@@ -76,7 +76,7 @@ impl<R: Record> Records<R> {
     }
 
     /// A record from a row that was read by this definition.
-    pub(crate) fn from_row(&self, opened: &Arc<Opened>, row: &RowRef<'_>) -> Result<R, Error> {
+    pub(crate) fn decode(&self, opened: &Arc<Opened>, row: &RowRef<'_>) -> Result<R, Error> {
         let mapping = self.mapping.read();
         if Arc::ptr_eq(&mapping.opened, opened) {
             return from_columns(opened, &mapping.columns, row);
@@ -87,7 +87,7 @@ impl<R: Record> Records<R> {
 
     /// A row of this table, however it was read, as a record.
     pub fn record_of(&self, row: &Row) -> Result<R, Error> {
-        self.from_row(row.opened(), &row.view())
+        self.decode(row.opened(), &row.view())
     }
 
     pub async fn get(&self, key: impl IntoKey) -> Result<Option<R>, Error> {

@@ -76,6 +76,12 @@ impl Table {
         Ok(())
     }
 
+    #[cfg(test)]
+    pub(crate) fn replace(&self, opened: Opened) {
+        *self.state.current.write() = Arc::new(opened);
+        self.state.generation.fetch_add(1, Ordering::Release);
+    }
+
     /// The newest definition that this client knows.
     pub fn schema(&self) -> Arc<TableSchema> {
         self.current().schema.clone()

@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn sleeps_end_in_their_order_and_not_before_their_time() {
         let start = Instant::now();
-        futures::executor::block_on(async {
+        crate::blocking::wait(async {
             let long = sleep(Duration::from_millis(40));
             let short = sleep(Duration::from_millis(10));
             match futures::future::select(long, short).await {

@@ -48,32 +48,26 @@ fn what_was_acknowledged_is_there_again() {
     for round in 1..=3u64 {
         let rauk = open(directory.path());
         let client = rauk.client();
-        wait(async {
+        let transaction = wait(async {
             let notes = client.open_or_create::<Note>().await.expect("opened");
             let number = notes.insert(&note(0, &format!("round {round}"))).await.expect("inserted").expect("a number");
             assert!(number > last, "numbers are not given twice");
             last = number;
             let mut transaction = client.begin();
             transaction.insert(&notes, &note(0, "not committed")).await.expect("inserted");
-            let texts: Vec<String> = notes
-                .table()
-                .scan_index("PRIMARY")
-                .expect("there")
-                .collect_records(&notes)
-                .await
-                .expect("scanned")
-                .into_iter()
-                .map(|n| n.text)
-                .collect();
-            assert_eq!(texts, (1..=round).map(|r| format!("round {r}")).collect::<Vec<_>>());
-            // The transaction is open when the database is closed.
-            std::mem::forget(transaction);
+            let scan = notes.table().scan_index("PRIMARY").expect("there");
+            let found = scan.collect_records(&notes).await.expect("scanned").into_iter().map(|n| n.text);
+            assert_eq!(found.collect::<Vec<_>>(), (1..=round).map(|r| format!("round {r}")).collect::<Vec<_>>());
+            transaction
         });
-        drop(client);
         match round {
             1 => rauk.close().expect("closed"),
-            _ => drop(rauk),
+            2 => drop(rauk),
+            // The program ends as it is.
+            _ => std::mem::forget(rauk),
         }
+        // The transaction was open when the database was closed.
+        drop((transaction, client));
     }
 }
 

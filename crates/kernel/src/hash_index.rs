@@ -85,7 +85,7 @@ impl Spread {
 
     #[inline]
     fn home(self, buckets: usize) -> usize {
-        ((self.0 >> 32) * buckets as u64 >> 32) as usize
+        (((self.0 >> 32) * buckets as u64) >> 32) as usize
     }
 
     #[inline]

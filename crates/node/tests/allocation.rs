@@ -80,3 +80,40 @@ fn many_keys_allocate_next_to_nothing() {
         block_on(db.wait_durable(progress.time)).unwrap();
     }
 }
+
+/// Parsing makes the list of shapes; all else is kept from batch to batch, and the answer's buffer is the caller's.
+#[test]
+fn a_native_batch_of_reads_allocates_its_shapes() {
+    use rauk_node::native::{Limits, Request, Service};
+    use rauk_wire::*;
+    let (db, t) = database_with(pairs("t"));
+    block_on(insert_all(&db, &t, &(0..100).map(|i| vec![int(i), int(i * 2)]).collect::<Vec<_>>()));
+    let session = Service::new(db, Limits::default()).session();
+    let shape = Shape {
+        table: t.schema().id,
+        version: t.schema().version,
+        kind: OpKind::Read,
+        index: rauk_types::IndexId::PRIMARY,
+        lock: LockWish::None,
+        conditional: false,
+        columns: Vec::new(),
+        wanted: Wanted::Row,
+    };
+    let mut batch = BatchBuilder::new(Vec::new(), &BatchOptions::default(), &[shape]);
+    (0..100).for_each(|i| {
+        batch.key(0, &key_of(&t, i), None);
+    });
+    let payload = bytes::Bytes::from(batch.finish());
+    let (number, transaction, timestamp) = (1, 0, 0);
+    let request = Request { kind: Kind::Batch, number, transaction, timestamp, deadline: None, payload };
+    let mut frame = Vec::with_capacity(64 << 10);
+    for round in 0..5 {
+        let before = COUNT.get();
+        let reply = session.try_call(&request, frame).expect("nobody is at the partitions");
+        let allocated = COUNT.get() - before;
+        assert!(round == 0 || allocated <= 1, "{allocated} allocations in a batch of 100 reads");
+        assert_eq!(AnswerReader::parse(&reply.frame).unwrap().answer.entries, 100);
+        frame = reply.frame;
+        frame.clear();
+    }
+}

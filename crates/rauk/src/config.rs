@@ -21,6 +21,19 @@ pub struct Settings {
     /// A Unix socket beside the port, if wanted.
     pub socket: Option<PathBuf>,
     pub http_port: u16,
+    /// Port of the native API; 0: any free port.
+    pub native_port: u16,
+    /// The native API's shared secret; `None`: `native.secret` in the data directory, made at the first start.
+    pub secret_file: Option<PathBuf>,
+    pub native_tls_cert: Option<PathBuf>,
+    pub native_tls_key: Option<PathBuf>,
+    pub native_tls_ca: Option<PathBuf>,
+    /// Threads that receive and execute native requests; 0: one for two cores.
+    pub native_threads: u16,
+    /// Microseconds that an answer may wait for others to be sent with; 0 sends each at once.
+    pub native_longest_wait: u32,
+    /// Microseconds that a receiver spins at most before it sleeps.
+    pub native_longest_spin: u32,
     pub durability: Durability,
     pub memory_limit: u64,
     pub history_limit: u64,
@@ -47,6 +60,14 @@ impl Default for Settings {
             mysql_port: 3306,
             socket: None,
             http_port: 8306,
+            native_port: 4407,
+            secret_file: None,
+            native_tls_cert: None,
+            native_tls_key: None,
+            native_tls_ca: None,
+            native_threads: 0,
+            native_longest_wait: 200,
+            native_longest_spin: 50,
             durability: Durability::Fsync,
             memory_limit: default_memory_limit(),
             history_limit: 256 << 20,
@@ -108,6 +129,46 @@ pub const KEYS: &[Key] = &[
         "a port number, 0 to 65535"
     )
     .map(|x| s.http_port = x)),
+    key!("native-port", "PORT", "Port of the native API; 0 takes a free one [default: 4407]", |s, v| parse(
+        v,
+        "a port number, 0 to 65535"
+    )
+    .map(|x| s.native_port = x)),
+    key!(
+        "secret-file",
+        "FILE",
+        "Shared secret of native clients [default: native.secret in the data directory, made at first start]",
+        |s, v| path(v).map(|p| s.secret_file = Some(p))
+    ),
+    key!("native-tls-cert", "FILE", "Certificate chain of the native port, PEM [default: no TLS]", |s, v| path(v)
+        .map(|p| s.native_tls_cert = Some(p))),
+    key!("native-tls-key", "FILE", "Its private key, PEM", |s, v| path(v).map(|p| s.native_tls_key = Some(p))),
+    key!(
+        "native-tls-ca",
+        "FILE",
+        "Authority that native clients' certificates must be signed by, PEM; with it the secret is asked for only when --secret-file is given",
+        |s, v| path(v).map(|p| s.native_tls_ca = Some(p))
+    ),
+    key!("native-threads", "N", "Threads that execute native requests; 0: one for two cores [default: 0]", |s, v| {
+        let n: u16 = parse(v, "a number of threads, 0 to 256")?;
+        if n > 256 {
+            return Err("a number of threads, 0 to 256".into());
+        }
+        s.native_threads = n;
+        Ok(())
+    }),
+    key!(
+        "native-longest-wait",
+        "MICROSECONDS",
+        "Longest wait of a native answer for others to go with; 0 sends each at once [default: 200]",
+        |s, v| micros(v).map(|x| s.native_longest_wait = x)
+    ),
+    key!(
+        "native-longest-spin",
+        "MICROSECONDS",
+        "Longest time that a native thread looks for requests before it sleeps [default: 50]",
+        |s, v| micros(v).map(|x| s.native_longest_spin = x)
+    ),
     key!(
         "durability",
         "fsync|relaxed",
@@ -228,6 +289,11 @@ impl Settings {
         if settings.tls_cert.is_some() != settings.tls_key.is_some() {
             return Err(ConfigError("tls-cert and tls-key go together: give both or none".into()));
         }
+        let native = [&settings.native_tls_cert, &settings.native_tls_key, &settings.native_tls_ca];
+        if native.iter().any(|f| f.is_some()) && native.iter().any(|f| f.is_none()) {
+            let text = "native-tls-cert, native-tls-key and native-tls-ca go together: give all or none";
+            return Err(ConfigError(text.into()));
+        }
         Ok(settings)
     }
 
@@ -278,6 +344,13 @@ fn parse<T: FromStr>(value: &str, wanted: &str) -> Result<T, String> {
 
 fn path(value: &str) -> Result<PathBuf, String> {
     if value.is_empty() { Err("a path".into()) } else { Ok(PathBuf::from(value)) }
+}
+
+/// Up to a second.
+fn micros(value: &str) -> Result<u32, String> {
+    let wanted = "microseconds, 0 to 1000000";
+    let micros: u32 = parse(value, wanted)?;
+    if micros > 1_000_000 { Err(wanted.into()) } else { Ok(micros) }
 }
 
 fn boolean(value: &str) -> Result<bool, String> {
@@ -360,6 +433,11 @@ mod tests {
             ("require-tls", "perhaps", "true or false"),
             ("log-level", "inof", "did you mean 'info'"),
             ("tls-cert", "a.pem", "tls-cert and tls-key go together"),
+            ("native-port", "-1", "a port number"),
+            ("native-tls-ca", "a.pem", "go together"),
+            ("native-threads", "257", "0 to 256"),
+            ("native-longest-wait", "2s", "microseconds"),
+            ("native-longest-spin", "1000001", "microseconds"),
         ] {
             let error = load(None, &[], &[(key, value)]).unwrap_err();
             assert!(error.contains(key) && error.contains(wanted), "{error}");

@@ -6,6 +6,7 @@ mod config;
 mod demo;
 mod http;
 mod metrics;
+mod native;
 mod shell;
 mod start;
 

@@ -1,11 +1,12 @@
 //! `rauk start`: opens the data directory, recovers, serves, and stops cleanly.
 //!
-//! Order at start: log output, data directory (made, or checked and locked), recovery with progress, listeners, the ready line. A port in use or a data directory that cannot be
+//! Order at start: log output, data directory (made, or checked and locked), recovery with progress, listeners, the native port's secret, the ready line. A port in use or a data directory that cannot be
 //! used ends it with one line before anything is changed. Order at stop (Ctrl-C, SIGTERM): no new connections, running statements may end, the rest is told 1053,
 //! a last checkpoint, done; a second signal stops at once (nothing acknowledged is lost by that either).
 
 use crate::backend::Backend;
 use crate::config::Settings;
+use crate::native::Native;
 use crate::{http, metrics};
 use rauk_log::{Disk, RealDisk};
 use rauk_mysql::server::{Limits, Server, ServerOptions};
@@ -44,6 +45,7 @@ pub fn initialise_log(settings: &Settings) {
 pub struct Running {
     pub mysql: SocketAddr,
     pub http: SocketAddr,
+    native: Native,
     database: Database,
     workers: workers::Workers<Backend>,
     healthy: Arc<AtomicBool>,
@@ -58,6 +60,7 @@ pub fn start(settings: &Settings) -> Result<Running, String> {
     // Ports first: they cost nothing and are the most frequent mistake.
     let mysql = bind(settings, settings.mysql_port, "mysql-port")?;
     let http = bind(settings, settings.http_port, "http-port")?;
+    let native = bind(settings, settings.native_port, "native-port")?;
     check_directory(&settings.data_dir)?;
     let disk = RealDisk::open(&settings.data_dir).map_err(|e| e.to_string())?;
     let disk: Arc<dyn Disk> = Arc::new(disk);
@@ -75,8 +78,8 @@ pub fn start(settings: &Settings) -> Result<Running, String> {
     let progress = |text: &str| tracing::info!("{text}");
     let database = Database::open(config, disk, runtime.clone(), &progress)
         .map_err(|e| format!("cannot open data directory {}: {e}", settings.data_dir.display()))?;
-    let engine =
-        Engine::new(database.clone(), runtime, engine_options(settings, &mysql)?).map_err(|e| e.to_string())?;
+    let engine = Engine::new(database.clone(), runtime, engine_options(settings, &mysql, &native)?)
+        .map_err(|e| e.to_string())?;
 
     let tls = match (&settings.tls_cert, &settings.tls_key) {
         (Some(certificate), Some(key)) => TlsOptions::Files { certificate: certificate.clone(), key: key.clone() },
@@ -89,7 +92,9 @@ pub fn start(settings: &Settings) -> Result<Running, String> {
         limits: Limits { max_connections: settings.max_connections as usize, ..Limits::default() },
     };
     let server = Server::new(Arc::new(Backend(engine.clone())), options).map_err(|e| e.to_string())?;
-    let registry = metrics::registry(engine, server.clone());
+    let native = Native::start(settings, database.clone(), native, cores)?;
+    native.follow(&engine);
+    let registry = metrics::registry(engine, server.clone(), &native);
     let mysql_address = mysql.local_addr().map_err(|e| e.to_string())?;
     let mut listeners = vec![Listener::Tcp(mysql)];
     if let Some(path) = &settings.socket {
@@ -110,18 +115,24 @@ pub fn start(settings: &Settings) -> Result<Running, String> {
             .spawn(move || serve_http(http, registry, healthy, stopped))
             .map_err(|e| format!("cannot start threads: {e}"))?
     };
-    Ok(Running { mysql: mysql_address, http: http_address, database, workers, healthy, http_stop, http_thread })
+    Ok(Running { mysql: mysql_address, http: http_address, native, database, workers, healthy, http_stop, http_thread })
 }
 
 impl Running {
     pub fn ready_line(&self, settings: &Settings) -> String {
         let directory = settings.data_dir.canonicalize().unwrap_or_else(|_| settings.data_dir.clone());
-        format!("{READY}{}, http on {}, data in {}", self.mysql, self.http, directory.display())
+        let (mysql, native, http) = (self.mysql, self.native.address, self.http);
+        format!("{READY}{mysql}, native on {native}, http on {http}, data in {}", directory.display())
     }
 
     pub fn stop(self) -> Result<(), String> {
         self.healthy.store(false, Ordering::Relaxed);
-        let cancelled = self.workers.shutdown(GRACE);
+        // Both kinds of clients at the same time: requests that run may end, open transactions are rolled back.
+        let native = self.native;
+        let cancelled = std::thread::scope(|scope| {
+            scope.spawn(|| native.stop(GRACE));
+            self.workers.shutdown(GRACE)
+        });
         if cancelled > 0 {
             tracing::warn!(cancelled, "statements that still ran were cancelled");
         }
@@ -226,8 +237,9 @@ fn check_directory(directory: &Path) -> Result<(), String> {
     ))
 }
 
-fn engine_options(settings: &Settings, mysql: &TcpListener) -> Result<EngineOptions, String> {
-    let port = mysql.local_addr().map_err(|e| e.to_string())?.port();
+fn engine_options(settings: &Settings, mysql: &TcpListener, native: &TcpListener) -> Result<EngineOptions, String> {
+    let port_of = |listener: &TcpListener| listener.local_addr().map(|a| a.port()).map_err(|e| e.to_string());
+    let (port, native_port) = (port_of(mysql)?, port_of(native)?);
     let hostname =
         std::fs::read_to_string("/proc/sys/kernel/hostname").map_or("localhost".into(), |h| h.trim().to_string());
     let directory = settings.data_dir.canonicalize().unwrap_or_else(|_| settings.data_dir.clone());
@@ -244,6 +256,9 @@ fn engine_options(settings: &Settings, mysql: &TcpListener) -> Result<EngineOpti
             ("rauk_durability", Value::Str(durability.into())),
             ("rauk_history_limit", Value::UInt(settings.history_limit)),
             ("rauk_checkpoint_redo_bytes", Value::UInt(settings.checkpoint_redo)),
+            ("rauk_native_port", Value::UInt(native_port.into())),
+            ("rauk_native_longest_wait", Value::UInt(settings.native_longest_wait.into())),
+            ("rauk_native_longest_spin", Value::UInt(settings.native_longest_spin.into())),
             ("max_connections", Value::UInt(settings.max_connections.into())),
         ],
         ..EngineOptions::default()
@@ -257,7 +272,9 @@ mod tests {
     #[test]
     fn the_ready_line_is_read_back() {
         assert_eq!(
-            port_of_ready_line("rauk is ready: mysql on 127.0.0.1:4406, http on 127.0.0.1:1, data in /x"),
+            port_of_ready_line(
+                "rauk is ready: mysql on 127.0.0.1:4406, native on 127.0.0.1:2, http on 127.0.0.1:1, data in /x"
+            ),
             Some(4406)
         );
         assert_eq!(port_of_ready_line("rauk is ready: mysql on [::1]:4406, http on [::1]:1, data in /x"), Some(4406));

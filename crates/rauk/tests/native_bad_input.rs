@@ -3,16 +3,16 @@
 
 mod common;
 
-#[path = "native_bad_input/raw.rs"]
-mod raw;
-#[path = "native_bad_input/strangers.rs"]
-mod strangers;
-#[path = "native_bad_input/requests.rs"]
-mod requests;
 #[path = "native_bad_input/lost.rs"]
 mod lost;
 #[path = "native_bad_input/many.rs"]
 mod many;
+#[path = "native_bad_input/raw.rs"]
+mod raw;
+#[path = "native_bad_input/requests.rs"]
+mod requests;
+#[path = "native_bad_input/strangers.rs"]
+mod strangers;
 
 /// One message of each signal, from the crate whose golden bytes they are.
 #[allow(dead_code)]

@@ -25,7 +25,7 @@
 //! alone would go up, stall for the maximum, go down, and so on, every 10 ms. Therefore
 //!
 //! * four waits in a row that ran out (nearly) count as a window's verdict: one less, at once. A load that vanishes is noticed in a few frames in the same way;
-//! * an increase that is taken back within two windows was a mistake; the next try comes after 2, 4, … at most 128 windows, or as soon as the mean
+//! * an increase that is taken back in this way within two windows was a mistake; the next try comes after 2, 4, … at most 128 windows, or as soon as the mean
 //!   is less than half of what it was then (the load has changed). Ping-pong loses less than a thousandth of its time to these tries.
 //!
 //! A window without any frame is a mean without end: one less for each, so that after idle time the first frame goes at once.
@@ -168,7 +168,7 @@ impl AdaptiveSend {
         self.lonely += 1;
         if self.lonely >= LONELY {
             self.lonely = 0;
-            self.decrease();
+            self.decrease(true);
             self.window = Window { start: now, ..Window::default() };
         }
     }
@@ -212,7 +212,7 @@ impl AdaptiveSend {
             self.trial.penalty = 0;
         }
         if present > acceptable {
-            self.decrease();
+            self.decrease(false);
         } else if one_more <= acceptable && self.max_waits < MOST_WAITS {
             if self.trial.hold > 0 && one_more * 2 >= self.trial.failed {
                 self.trial.hold -= 1;
@@ -225,9 +225,10 @@ impl AdaptiveSend {
         }
     }
 
-    fn decrease(&mut self) {
+    /// `alone`: waits ran out. If there was an increase lately, it was a mistake, and not just a slower moment of the load.
+    fn decrease(&mut self, alone: bool) {
         self.max_waits = self.max_waits.saturating_sub(1);
-        if self.trial.age <= TRIAL {
+        if alone && self.trial.age <= TRIAL {
             self.trial.penalty = (self.trial.penalty * 2).clamp(2, LONGEST_PENALTY);
             self.trial.hold = self.trial.penalty;
             self.trial.failed = self.trial.promised;

@@ -358,7 +358,11 @@ impl Batch {
             let columns = &self.shapes[usize::from(number)].columns;
             let mut fitting: SmallVec<[ValueRef<'_>; 8]> = SmallVec::new();
             for (column, value) in columns.iter().zip(values) {
-                fitting.push(opened.fit(usize::from(*column), *value)?);
+                fitting.push(match wish.kind {
+                    // A number to be added need not be one that the column holds: 1 less in an unsigned column.
+                    OpKind::Increment if opened.adds(usize::from(*column), *value) => *value,
+                    _ => opened.fit(usize::from(*column), *value)?,
+                });
             }
             let filter: Option<Filter> = condition.map(|condition| condition.resolve(&opened.schema)).transpose()?;
             match (wish.kind.has_key(), wish.kind.has_values()) {
@@ -370,7 +374,8 @@ impl Batch {
         let after = self.operations.bytes().len();
         if after - self.before.bytes > MAX_BYTES {
             if after - before > MAX_BYTES {
-                let message = format!("Got a packet bigger than '{MAX_BYTES}' bytes: one operation of {} bytes", after - before);
+                let message =
+                    format!("Got a packet bigger than '{MAX_BYTES}' bytes: one operation of {} bytes", after - before);
                 return Err(Error::new(ErrorKind::InvalidValue, codes::NET_PACKET_TOO_LARGE, message));
             }
             // It belongs to the next request.
@@ -513,5 +518,5 @@ fn name_of(kind: OpKind) -> &'static str {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "embedded"))]
 mod tests;

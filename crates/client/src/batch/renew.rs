@@ -61,7 +61,8 @@ fn renewed(shape: &Shape, old: &Opened, new: &Opened) -> Option<Shape> {
     // Conditions name columns by position within the operations.
     if shape.conditional {
         let all = 0..old.schema.columns.len();
-        all.map(|column| old.same_column(column, new).filter(|position| *position == column)).collect::<Option<Vec<_>>>()?;
+        all.map(|column| old.same_column(column, new).filter(|position| *position == column))
+            .collect::<Option<Vec<_>>>()?;
     }
     Some(Shape {
         table: new.schema.id,

@@ -33,8 +33,16 @@ pub enum Done {
 #[derive(Clone, Copy, Debug)]
 enum Entry {
     Done(Option<u64>),
-    Row { layout: u16, start: u32, length: u32 },
-    Columns { count: u16, start: u32, length: u32 },
+    Row {
+        layout: u16,
+        start: u32,
+        length: u32,
+    },
+    Columns {
+        count: u16,
+        start: u32,
+        length: u32,
+    },
     Missing,
     Duplicate(IndexId),
     ConditionFalse,
@@ -152,7 +160,7 @@ impl BatchResult {
     }
 
     pub fn record<R: Record>(&self, records: &Records<R>, op: OpId) -> Result<Option<R>, Error> {
-        self.view(op)?.map(|row| records.from_row(&self.shape(op)?.0.opened, &row)).transpose()
+        self.view(op)?.map(|row| records.decode(&self.shape(op)?.0.opened, &row)).transpose()
     }
 
     /// Whatever became of it.

@@ -152,14 +152,18 @@ impl Scan {
             None if bounded || self.ordered => Some(ordered(opened, opened.primary()?)?),
             None => None,
         };
-        let Some((low, high)) = index.map_or(Ok(Some((Bound::Unbounded, Bound::Unbounded))), |i| self.keys(opened, i))?
+        let Some((low, high)) =
+            index.map_or(Ok(Some((Bound::Unbounded, Bound::Unbounded))), |i| self.keys(opened, i))?
         else {
             return Ok(None);
         };
         let wanted = match &self.columns {
             None => Wanted::Row,
             Some(names) => Wanted::Columns(
-                names.iter().map(|name| opened.column(name).map(|position| position as u16)).collect::<Result<_, _>>()?,
+                names
+                    .iter()
+                    .map(|name| opened.column(name).map(|position| position as u16))
+                    .collect::<Result<_, _>>()?,
             ),
         };
         Ok(Some(rauk_wire::scan::Scan {
@@ -195,8 +199,10 @@ impl Scan {
             _ if descending == 0 => false,
             _ => {
                 let name = &opened.index_schema(index).name;
-                let message =
-                    format!("bounds on columns of both directions of key '{name}' of table '{}': give fewer", opened.name);
+                let message = format!(
+                    "bounds on columns of both directions of key '{name}' of table '{}': give fewer",
+                    opened.name
+                );
                 return Err(Error::new(ErrorKind::InvalidValue, codes::WRONG_ARGUMENTS, message));
             }
         };
@@ -261,11 +267,12 @@ fn ordered_index(opened: &Opened, name: &str) -> Result<usize, Error> {
 fn ordered(opened: &Opened, position: usize) -> Result<usize, Error> {
     let index = opened.index_schema(position);
     if !index.is_ordered() {
-        let message = format!("Key '{}' of table '{}' is USING HASH: it has no order to scan in", index.name, opened.name);
+        let message =
+            format!("Key '{}' of table '{}' is USING HASH: it has no order to scan in", index.name, opened.name);
         return Err(Error::new(ErrorKind::UnknownIndex, codes::KEY_DOES_NOT_EXITS, message));
     }
     Ok(position)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "embedded"))]
 mod tests;

@@ -100,7 +100,7 @@ impl Rows<'_> {
         }
         let Some(running) = &mut self.running else { return Ok(None) };
         let opened = running.opened.clone();
-        records.from_row(&opened, &running.view()?).map(Some)
+        records.decode(&opened, &running.view()?).map(Some)
     }
 
     /// Sees to it that there is a row to be taken; `false` after the last.
@@ -204,11 +204,8 @@ impl Rows<'_> {
         let waiting = match parallel {
             false => vec![scan],
             true => {
-                let part = |number| rauk_wire::scan::Scan {
-                    partition: Some(number),
-                    begin: number == 0,
-                    ..scan.clone()
-                };
+                let part =
+                    |number| rauk_wire::scan::Scan { partition: Some(number), begin: number == 0, ..scan.clone() };
                 (0..opened.partitions).rev().map(part).collect()
             }
         };
@@ -389,7 +386,9 @@ impl Running {
             detach(async move {
                 while let Some((before, result)) = self.flight.next().await {
                     let number = result.ok().and_then(|payload| Some(PageReader::parse(&payload).ok()?.scan));
-                    if before == 0 && let Some(number) = number.filter(|number| *number != 0) {
+                    if before == 0
+                        && let Some(number) = number.filter(|number| *number != 0)
+                    {
                         close(&self.line, self.transaction, number);
                     }
                 }

@@ -1,11 +1,13 @@
 //! Many threads and tasks on the same rows.
+//!
+//! These are plain functions: a future must not block the thread that runs it, as joining a thread does.
 
 use super::operations::Event;
 use super::{Account, Place, account, accounts, balance};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use rauk_client::blocking::wait;
-use rauk_client::{Client, Error, ErrorKind, Isolation, Records, TransactionOptions};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use rauk_client::{Client, Error, ErrorKind, Isolation, Records, Row, TransactionOptions};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A client of the thread's own, and its view of the accounts.
 fn own(place: &(dyn Fn() -> Client + Send + Sync)) -> (Client, Records<Account>) {
@@ -14,8 +16,8 @@ fn own(place: &(dyn Fn() -> Client + Send + Sync)) -> (Client, Records<Account>)
     (client, accounts)
 }
 
-pub async fn handed_between_threads(place: &Place) {
-    let accounts = accounts(place, 8).await;
+pub fn handed_between_threads(place: &Place) {
+    let accounts = wait(accounts(place, 8));
     let mut transaction = place.client.begin();
     for id in 1..=8u64 {
         let records = accounts.clone();
@@ -25,10 +27,10 @@ pub async fn handed_between_threads(place: &Place) {
         });
         transaction = step.join().expect("no panic");
     }
-    assert_eq!(balance(&accounts, 8).await, Some(100));
+    assert_eq!(wait(balance(&accounts, 8)), Some(100));
     std::thread::spawn(move || wait(transaction.commit())).join().expect("no panic").expect("committed");
     for id in 1..=8 {
-        assert_eq!(balance(&accounts, id).await, Some(100 + id as i64));
+        assert_eq!(wait(balance(&accounts, id)), Some(100 + id as i64));
     }
 }
 
@@ -59,8 +61,8 @@ async fn transfer(
     }
 }
 
-pub async fn transfers_keep_the_sum(place: &Place) {
-    let all = accounts(place, 8).await;
+pub fn transfers_keep_the_sum(place: &Place) {
+    let all = wait(accounts(place, 8));
     std::thread::scope(|threads| {
         for seed in 0..4 {
             let another = &place.another;
@@ -75,14 +77,14 @@ pub async fn transfers_keep_the_sum(place: &Place) {
             });
         }
     });
-    let rows = all.table().scan().collect_records(&all).await.expect("scanned");
+    let rows = wait(all.table().scan().collect_records(&all)).expect("scanned");
     assert_eq!(rows.iter().map(|row| row.balance).sum::<i64>(), 800);
     assert!(rows.iter().all(|row| row.balance >= 0), "{rows:?}");
 }
 
 /// Increments outside of transactions, and within, all count.
-pub async fn increments_add_up(place: &Place) {
-    let all = accounts(place, 2).await;
+pub fn increments_add_up(place: &Place) {
+    let all = wait(accounts(place, 2));
     std::thread::scope(|threads| {
         for thread in 0..4 {
             let another = &place.another;
@@ -104,13 +106,13 @@ pub async fn increments_add_up(place: &Place) {
             });
         }
     });
-    assert_eq!(balance(&all, 1).await, Some(100 + 240));
-    assert_eq!(balance(&all, 2).await, Some(100 + 160));
+    assert_eq!(wait(balance(&all, 1)), Some(100 + 240));
+    assert_eq!(wait(balance(&all, 2)), Some(100 + 160));
 }
 
 /// Of many who insert the same key one succeeds, the others are told.
-pub async fn inserts_of_one_key(place: &Place) {
-    accounts(place, 0).await;
+pub fn inserts_of_one_key(place: &Place) {
+    wait(accounts(place, 0));
     let inserted = AtomicUsize::new(0);
     std::thread::scope(|threads| {
         for thread in 0..4i64 {
@@ -134,15 +136,15 @@ pub async fn inserts_of_one_key(place: &Place) {
         }
     });
     assert_eq!(inserted.into_inner(), 40);
-    let accounts = place.client.open::<Account>().await.expect("opened");
-    assert_eq!(accounts.table().scan().collect().await.expect("scanned").len(), 40);
+    let accounts = wait(place.client.open::<Account>()).expect("opened");
+    assert_eq!(wait(accounts.table().scan().collect()).expect("scanned").len(), 40);
     for id in 1..=40 {
-        assert!(accounts.get_by("code", format!("code {id}")).await.expect("read").is_some());
+        assert!(wait(accounts.get_by("code", format!("code {id}"))).expect("read").is_some());
     }
 }
 
-pub async fn numbers_are_unique(place: &Place) {
-    let events = place.client.open_or_create::<Event>().await.expect("the table can be made");
+pub fn numbers_are_unique(place: &Place) {
+    let events = wait(place.client.open_or_create::<Event>()).expect("the table can be made");
     std::thread::scope(|threads| {
         for thread in 0..4 {
             let another = &place.another;
@@ -156,12 +158,12 @@ pub async fn numbers_are_unique(place: &Place) {
             });
         }
     });
-    assert_eq!(events.table().scan().collect().await.expect("scanned").len(), 200);
+    assert_eq!(wait(events.table().scan().collect()).expect("scanned").len(), 200);
 }
 
 /// Many tasks on one thread, by an executor that knows nothing of this library.
-pub async fn tasks_on_one_thread(place: &Place) {
-    let accounts = accounts(place, 4).await;
+pub fn tasks_on_one_thread(place: &Place) {
+    let accounts = wait(accounts(place, 4));
     let (client, records) = (place.client.clone(), accounts.clone());
     let other_runtime = std::thread::spawn(move || {
         let tasks = (0..50u64).map(|i| {
@@ -180,7 +182,64 @@ pub async fn tasks_on_one_thread(place: &Place) {
     }
     let mut sum = 0;
     for id in 1..=4 {
-        sum += balance(&accounts, id).await.expect("there");
+        sum += wait(balance(&accounts, id)).expect("there");
     }
     assert_eq!(sum, 450);
+}
+
+/// Money is moved while it is counted: every count is right.
+pub fn one_state_while_others_write(place: &Place) {
+    let accounts = wait(accounts(place, 2_000));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        for seed in 0..2 {
+            let (client, accounts, stop) = ((place.another)(), &accounts, &stop);
+            threads.spawn(move || {
+                let mut random = StdRng::seed_from_u64(seed);
+                let records = wait(client.open::<Account>()).expect("opened");
+                assert_eq!(records.table().schema().id, accounts.table().schema().id);
+                while !stop.load(Ordering::Relaxed) {
+                    let (from, to) = (random.random_range(1..=2_000u64), random.random_range(1..=2_000u64));
+                    let moved = wait(client.transact(async |transaction| {
+                        transaction.increment(&records, from, "balance", -1).await?;
+                        transaction.increment(&records, to, "balance", 1).await?;
+                        Ok(())
+                    }));
+                    moved.expect("moved");
+                }
+            });
+        }
+        let count = || {
+            wait(async {
+                let sum =
+                    |rows: &[Row]| rows.iter().map(|row| row.get::<i64>("balance").expect("a number")).sum::<i64>();
+                let table = accounts.table();
+                for round in 0..20 {
+                    assert_eq!(sum(&table.scan().collect().await.expect("scanned")), 200_000, "round {round}");
+                    let ordered = table.scan_index("owner").expect("there").columns(&["balance"]);
+                    assert_eq!(sum(&ordered.collect().await.expect("scanned")), 200_000, "round {round}");
+                    let options = TransactionOptions {
+                        isolation: Isolation::RepeatableRead,
+                        read_only: true,
+                        ..Default::default()
+                    };
+                    let mut transaction = place.client.begin_with(options);
+                    for _ in 0..2 {
+                        let mut rows = transaction.scan(table.scan());
+                        let mut total = 0;
+                        while let Some(row) = rows.next().await.expect("scanned") {
+                            total += row.get::<i64>("balance").expect("a number");
+                        }
+                        assert_eq!(total, 200_000, "round {round}");
+                    }
+                    transaction.commit().await.expect("committed");
+                }
+            })
+        };
+        let counted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(count));
+        stop.store(true, Ordering::Relaxed);
+        if let Err(panic) = counted {
+            std::panic::resume_unwind(panic);
+        }
+    });
 }

@@ -25,30 +25,42 @@ pub struct Place {
 
 macro_rules! suite {
     ($start:path) => {
-        suite! { $start;
+        suite! { @futures $start;
             operations: a_row_from_insert_to_delete, the_same_without_types, duplicates_are_refused, upserts, unique_keys,
                 values_not_given, numbers_are_given, increments, increments_of_other_types, conditional_changes, names_in_any_case;
             types: smallest_and_largest, null_in_every_type, every_type_as_a_key, random_rows, large_values, text_keys_by_collation,
                 fractions_of_seconds;
             batches: mixed_operations, the_same_key_in_order, projections, large_batches, random_batches_against_a_model,
                 mistakes_name_the_operation, many_at_once, a_failure_leaves_the_others_alone;
-            scans: against_a_model, bounds_of_a_composite_key, many_pages, in_a_transaction, locking, ended_early, of_records,
-                one_state_while_others_write;
+            scans: against_a_model, bounds_of_a_composite_key, many_pages, in_a_transaction, locking, ended_early, of_records;
             transactions: commit_and_rollback, read_committed_sees_commits, a_snapshot_stays, a_lost_update_is_refused, write_skew,
                 phantoms, read_only, savepoints, batches_are_statements, commit_with_the_last_batch, lock_timeout, deadlock,
                 locked_reads, own_changes_are_seen, nothing_done_nothing_sent, batches_each_for_itself;
-            concurrency: handed_between_threads, transfers_keep_the_sum, increments_add_up, inserts_of_one_key, numbers_are_unique, tasks_on_one_thread;
             misuse: names_that_are_not_there, values_that_do_not_fit, keys_that_do_not_fit, records_that_do_not_fit, an_ended_transaction,
                 a_foreign_savepoint, a_dropped_table, making_a_table_twice, conditions_that_do_not_fit;
         }
+        suite! { @functions $start;
+            concurrency: handed_between_threads, transfers_keep_the_sum, increments_add_up, inserts_of_one_key, numbers_are_unique,
+                tasks_on_one_thread, one_state_while_others_write;
+        }
     };
-    ($start:path; $($module:ident: $($name:ident),* $(,)?;)*) => {$(
+    (@futures $start:path; $($module:ident: $($name:ident),* $(,)?;)*) => {$(
         mod $module {
             $(
                 #[test]
                 fn $name() {
                     let place = $start();
                     rauk_client::blocking::wait(crate::suite::$module::$name(&place));
+                }
+            )*
+        }
+    )*};
+    (@functions $start:path; $($module:ident: $($name:ident),* $(,)?;)*) => {$(
+        mod $module {
+            $(
+                #[test]
+                fn $name() {
+                    crate::suite::$module::$name(&$start());
                 }
             )*
         }

@@ -82,6 +82,13 @@ pub async fn upserts(place: &Place) {
     // Columns that are not named keep what they have.
     table.write(&[("id", Value::from(1u64)), ("owner", text("new"))]).await.expect("changed");
     assert_eq!(accounts.get(1u64).await, Ok(Some(Account { owner: "new".into(), balance: 3, ..coded(1, "b") })));
+    // In a transaction, too.
+    let transaction = place.client.begin();
+    let mut batch = transaction.batch();
+    batch.write(table, &[("id", Value::from(1u64)), ("balance", Value::from(4))]);
+    transaction.execute_and_commit(batch).await.expect("changed").all_succeeded().expect("all");
+    assert_eq!(balance(&accounts, 1).await, Some(4));
+    refused(table.write(&[("owner", text("no key"))]).await, ErrorKind::InvalidValue, 1364);
     // A row that is not there needs them all.
     let part = [("id", Value::from(2u64)), ("owner", text("new"))];
     let error = refused(table.write(&part).await, ErrorKind::InvalidValue, 1364);
@@ -219,6 +226,13 @@ pub async fn increments_of_other_types(place: &Place) {
     row.big = 0;
     numbers.update(&row).await.expect("changed");
     over("big", Value::from(-1)).await;
+    row.big = 4;
+    assert_eq!(numbers.increment(1u32, "big", 4).await, Ok(Some(row.clone())));
+    // What is added need not be a value of the column.
+    row.big = 1;
+    assert_eq!(numbers.increment(1u32, "big", -3).await, Ok(Some(row.clone())));
+    row.tiny = -128;
+    assert_eq!(numbers.increment(1u32, "tiny", -255).await, Ok(Some(row.clone())));
     row.price = decimal("9999.99");
     assert_eq!(numbers.increment(1u32, "price", decimal("0.99")).await, Ok(Some(row.clone())));
     over("price", Value::from(decimal("0.01"))).await;

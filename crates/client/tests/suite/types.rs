@@ -348,13 +348,25 @@ pub async fn large_values(place: &Place) {
         assert_eq!(table.get(id).await, Ok(Some(shorter)));
         table.write(&row).await.expect("written");
     }
-    // More than one answer's worth.
-    let mut batch = place.client.batch();
-    let ops: Vec<_> = (0..20).map(|i| batch.get(table.table(), 4 + i % 2)).collect();
-    let result = place.client.execute(batch).await.expect("executed");
-    for (i, op) in ops.into_iter().enumerate() {
-        let row = result.record(&table, op).expect("read").expect("there");
-        assert_eq!(row.blob.map(|blob| blob.len()), Some([1 << 20, 5 << 20][i % 2]));
+    // Several in one answer; what does not fit into it is told, operation by operation.
+    for (count, fits) in [(8, true), (20, false)] {
+        let mut batch = place.client.batch();
+        let ops: Vec<_> = (0..count).map(|i| batch.get(table.table(), 4 + i % 2)).collect();
+        let result = place.client.execute(batch).await.expect("executed");
+        let mut told = 0;
+        for (i, op) in ops.into_iter().enumerate() {
+            match result.record(&table, op) {
+                Ok(row) => {
+                    let length = row.expect("there").blob.map(|blob| blob.len());
+                    assert_eq!(length, Some([1 << 20, 5 << 20][i % 2]));
+                }
+                Err(error) => {
+                    assert!(error.code == 1153 && error.message.contains("operation"), "{error}");
+                    told += 1;
+                }
+            }
+        }
+        assert_eq!(told == 0, fits, "{count} operations, {told} told");
     }
 }
 

@@ -92,8 +92,8 @@ impl Executor<'_, '_> {
     async fn insert(&self, txn: &mut Transaction, op: &Op<'_>, shape: &Prepared<'_>) -> Result<Effect, NodeError> {
         let values = self.operations.values(op);
         match image::new_row(shape.schema(), &shape.shape.columns, values, self.now) {
-            Ok(row) => self.insert_row(txn, shape, row).await,
-            Err(failure) => Ok(Effect::failed(failure)),
+            (row, None) => self.insert_row(txn, shape, row).await,
+            (_, Some(failure)) => Ok(Effect::failed(failure)),
         }
     }
 
@@ -121,15 +121,17 @@ impl Executor<'_, '_> {
     async fn write(&self, txn: &mut Transaction, op: &Op<'_>, shape: &Prepared<'_>) -> Result<Effect, NodeError> {
         let schema = shape.schema();
         let values = self.operations.values(op);
-        let new = match image::new_row(schema, &shape.shape.columns, values, self.now) {
-            Ok(row) => row,
-            Err(failure) => return Ok(Effect::failed(failure)),
-        };
-        if !has_key(shape, &new) {
-            return self.insert_row(txn, shape, new).await;
-        }
-        if let Err(failure) = image::check_keys(schema, &new) {
-            return Ok(Effect::failed(failure));
+        let (new, incomplete) = image::new_row(schema, &shape.shape.columns, values, self.now);
+        // A row that is there needs no more than its key.
+        match incomplete {
+            Some(failure) if !has_key(shape, &new) => return Ok(Effect::failed(failure)),
+            Some(_) => {}
+            None if !has_key(shape, &new) => return self.insert_row(txn, shape, new).await,
+            None => {
+                if let Err(failure) = image::check_keys(schema, &new) {
+                    return Ok(Effect::failed(failure));
+                }
+            }
         }
         let mut key = Vec::with_capacity(32);
         image::encode_key(shape.table.primary_key(), &new, &mut key);
@@ -138,6 +140,9 @@ impl Executor<'_, '_> {
                 Found::Row(old) => return self.change(txn, op, shape, old).await,
                 Found::ConditionFalse => return Ok(Effect::ConditionFalse),
                 Found::Missing => {}
+            }
+            if let Some(failure) = incomplete {
+                return Ok(Effect::failed(failure));
             }
             match self.insert_row(txn, shape, new.clone()).await? {
                 // Somebody was faster: now it is there, and locked.
@@ -213,10 +218,10 @@ impl Executor<'_, '_> {
     }
 }
 
-/// Whether a new row knows its primary key before it is inserted.
+/// Whether a new row knows its primary key before it is inserted: nothing of it is missing or to be numbered.
 pub fn has_key(shape: &Prepared<'_>, row: &Refs<'_>) -> bool {
     let schema = shape.schema();
     let numbered =
         |column: usize| schema.auto_increment == Some(column) && matches!(row[column].as_integer(), None | Some(0));
-    !schema.hidden_key && schema.primary().parts.iter().all(|p| !numbered(p.column))
+    !schema.hidden_key && schema.primary().parts.iter().all(|p| !numbered(p.column) && !row[p.column].is_null())
 }

@@ -39,14 +39,16 @@ pub fn now_for(ty: &DataType, now: i64) -> ValueRef<'static> {
     ValueRef::DateTime(DateTime::from_unix_micros_utc(micros).unwrap_or(DateTime::ZERO))
 }
 
-/// A new row: given values, and defaults for the rest. An AUTO_INCREMENT column and a hidden key without a value are NULL: [`number`] fills them.
+/// A new row: given values, and defaults for the rest. An AUTO_INCREMENT column and a hidden key without a value are NULL: [`number`] fills them. The failure
+/// is that of inserting it when a column has neither value nor default; it is NULL then.
 pub fn new_row<'a>(
     schema: &'a TableSchema,
     columns: &[u16],
     values: &[ValueRef<'a>],
     now: i64,
-) -> Result<Refs<'a>, Failure> {
+) -> (Refs<'a>, Option<Failure>) {
     let mut row: Refs<'a> = SmallVec::with_capacity(schema.columns.len());
+    let mut incomplete = None;
     for (at, column) in schema.visible_columns().iter().enumerate() {
         let value = match columns.iter().position(|&c| usize::from(c) == at) {
             Some(given) => values[given],
@@ -55,8 +57,9 @@ pub fn new_row<'a>(
                 ColumnDefault::Value(value) if column.nullable || !value.is_null() => value.as_ref(),
                 ColumnDefault::Now => now_for(&column.ty, now),
                 _ => {
-                    let text = format!("Field '{}' doesn't have a default value", column.name);
-                    return Err(refused(codes::NO_DEFAULT_FOR_FIELD, text));
+                    let text = || format!("Field '{}' doesn't have a default value", column.name);
+                    incomplete.get_or_insert_with(|| refused(codes::NO_DEFAULT_FOR_FIELD, text()));
+                    ValueRef::Null
                 }
             },
         };
@@ -65,7 +68,7 @@ pub fn new_row<'a>(
     if schema.hidden_key {
         row.push(ValueRef::Null);
     }
-    Ok(row)
+    (row, incomplete)
 }
 
 /// How a new row's AUTO_INCREMENT column got its number.
@@ -99,7 +102,7 @@ pub fn number(database: &Database, table: &TableHandle, row: &mut Refs<'_>) -> R
         None | Some(0) => {}
         Some(wanted) => return Ok(u64::try_from(wanted).map_or(Number::None, Number::Explicit)),
     }
-    let next = database.next_auto_increment(schema.id, 1)?;
+    let next = table.info().shared.auto_increment.take(1, &database.node.log)?;
     let ty = &schema.columns[at].ty;
     let largest = ty.integer_range().map_or(u64::MAX, |(_, largest)| largest as u64);
     if next > largest {

@@ -36,6 +36,8 @@ struct Gathered<'e> {
     writes: Vec<Write<'e>>,
     /// The last write of each key, by its hash.
     written: FxHashMap<u64, usize>,
+    /// An insert brings a number of its own: those that get theirs from the counter come after it.
+    explicit: bool,
 }
 
 /// A write that waits to be done.
@@ -43,6 +45,8 @@ struct Write<'e> {
     operation: u16,
     /// The row that an insert stores.
     row: Option<Refs<'e>>,
+    /// Why that row cannot be stored: the upsert of one that is there does not need all of it.
+    incomplete: Option<Failure>,
     /// Of a row that has been given its numbers; an upsert gets them only when it inserts.
     number: Option<Number>,
     /// An earlier write of the same key.
@@ -89,6 +93,9 @@ pub async fn run(
                 table.reads.push(number);
             }
             Way::Write => {
+                if table.explicit && asks_for_number(executor, op) {
+                    flush(call, executor, table, answer_to, lock_wait_ms).await;
+                }
                 let mut encoded = Vec::new();
                 let write = match prepare(executor, op, number, &mut encoded) {
                     Ok(write) => write,
@@ -102,6 +109,7 @@ pub async fn run(
                 if table.mixed && table.read.contains(&hash) {
                     flush(call, executor, table, answer_to, lock_wait_ms).await;
                 }
+                table.explicit |= matches!(write.number, Some(Number::Explicit(_)));
                 let previous = table.written.insert(hash, table.writes.len());
                 table.write_keys.push(key);
                 table.writes.push(Write { previous, ..write });
@@ -131,8 +139,18 @@ impl<'e> Gathered<'e> {
             write_keys: Keys::default(),
             writes: Vec::new(),
             written: FxHashMap::default(),
+            explicit: false,
         }
     }
+}
+
+/// Whether an insert gets its number from the AUTO_INCREMENT counter.
+fn asks_for_number(executor: &Executor<'_, '_>, op: &Op<'_>) -> bool {
+    let shape = &executor.shapes[op.shape];
+    let Some(column) = shape.schema().auto_increment else { return false };
+    let given = shape.shape.columns.iter().position(|&c| usize::from(c) == column);
+    let given = given.map(|at| executor.operations.values(op)[at].as_integer());
+    matches!(op.kind, OpKind::Insert | OpKind::Write) && matches!(given.flatten(), None | Some(0))
 }
 
 /// Makes a write ready; an insert's row is made, and its key encoded.
@@ -143,12 +161,20 @@ fn prepare<'e>(
     key: &mut Vec<u8>,
 ) -> Result<Write<'e>, Effect> {
     let shape = &executor.shapes[op.shape];
-    let mut write = Write { operation, row: None, number: None, previous: None };
+    let mut write = Write { operation, row: None, incomplete: None, number: None, previous: None };
     if !matches!(op.kind, OpKind::Insert | OpKind::Write) {
         return Ok(write);
     }
     let values = executor.operations.values(op);
-    let mut row = image::new_row(shape.schema(), &shape.shape.columns, values, executor.now).map_err(Effect::failed)?;
+    let (mut row, incomplete) = image::new_row(shape.schema(), &shape.shape.columns, values, executor.now);
+    if let Some(failure) = incomplete {
+        if op.kind == OpKind::Insert || !has_key(shape, &row) {
+            return Err(Effect::failed(failure));
+        }
+        image::encode_key(shape.table.primary_key(), &row, key);
+        (write.row, write.incomplete) = (Some(row), Some(failure));
+        return Ok(write);
+    }
     // An upsert may find its row, and then needs no number.
     if op.kind == OpKind::Insert || !has_key(shape, &row) {
         let number = image::number(executor.database, &shape.table, &mut row);
@@ -258,11 +284,13 @@ async fn flush_writes(
     table.write_keys.clear();
     table.writes.clear();
     table.written.clear();
+    table.explicit = false;
 }
 
 /// The counter goes above an explicit number. The row is there: that the log could not take the counter's new bound does not undo it.
 fn observe(executor: &Executor<'_, '_>, shape: &Prepared<'_>, value: u64) {
-    if let Err(error) = executor.database.observe_auto_increment(shape.schema().id, value) {
+    let counter = &shape.table.info().shared.auto_increment;
+    if let Err(error) = counter.observe(value, &executor.database.node.log) {
         tracing::warn!(%error, "an AUTO_INCREMENT counter could not be raised");
     }
 }
@@ -274,6 +302,7 @@ fn apply(executor: &Executor<'_, '_>, write: &Write<'_>, found: Found<'_>, out: 
     let (schema, wanted) = (shape.schema(), &shape.shape.wanted);
     let Some((layout, row)) = found else {
         return match &write.row {
+            Some(_) if let Some(failure) = &write.incomplete => (Verb::Keep, Effect::failed(failure.clone())),
             Some(new) => insert(executor, shape, write, new, out),
             None => (Verb::Keep, Effect::Missing),
         };

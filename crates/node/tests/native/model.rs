@@ -93,9 +93,9 @@ impl Run {
                 Act::Increment(key, by) => ops.increment(*key, &[1], &[int(*by)]),
                 Act::Delete(key, None) => ops.delete(*key),
                 Act::Delete(key, Some(value)) => ops.delete_if(*key, is(*value)),
-                Act::Update(key, column, value, None) => ops.update(*key, &[*column], &[value.clone()]),
+                Act::Update(key, column, value, None) => ops.update(*key, &[*column], std::slice::from_ref(value)),
                 Act::Update(key, column, value, Some(v)) => {
-                    ops.update_if(*key, &[*column], &[value.clone()], is(*v));
+                    ops.update_if(*key, &[*column], std::slice::from_ref(value), is(*v));
                 }
             }
             acts.push((act, wanted));

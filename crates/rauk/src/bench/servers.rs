@@ -65,7 +65,7 @@ fn start_rauk(directory: &Path, durability: &str) -> Result<Server, String> {
         .arg("start")
         .arg("--data-dir")
         .arg(directory)
-        .args(["--mysql-port", "0", "--http-port", "0", "--durability", durability])
+        .args(["--mysql-port", "0", "--http-port", "0", "--native-port", "0", "--durability", durability])
         .args(["--log-level", "warn"])
         .stdout(Stdio::piped())
         .stdin(Stdio::null())

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 pub struct Rauk {
     pub port: u16,
     pub http_port: u16,
+    pub native_port: u16,
     child: Child,
     /// Reads on, so that the pipe never fills.
     _stdout: std::thread::JoinHandle<()>,
@@ -25,7 +26,14 @@ pub fn rauk_command(data_dir: &Path) -> Command {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("RAUK_")) {
         command.env_remove(name);
     }
-    command.arg("start").arg("--data-dir").arg(data_dir).args(["--mysql-port", "0", "--http-port", "0"]);
+    command.arg("start").arg("--data-dir").arg(data_dir).args([
+        "--mysql-port",
+        "0",
+        "--http-port",
+        "0",
+        "--native-port",
+        "0",
+    ]);
     command.args(["--memory-limit", "1GiB", "--log-level", "warn"]).stdin(Stdio::null());
     command
 }
@@ -52,11 +60,11 @@ impl Rauk {
             text
         });
         match ready_ports(&mut out) {
-            Some((port, http_port)) => {
+            Some((port, native_port, http_port)) => {
                 let rest = std::thread::spawn(move || {
                     let _ = std::io::copy(&mut out, &mut std::io::sink());
                 });
-                Ok(Rauk { port, http_port, child, _stdout: rest })
+                Ok(Rauk { port, http_port, native_port, child, _stdout: rest })
             }
             None => {
                 let status = child.wait().expect("a child can be waited for");
@@ -130,7 +138,7 @@ impl Drop for Rauk {
     }
 }
 
-fn ready_ports(out: &mut BufReader<ChildStdout>) -> Option<(u16, u16)> {
+fn ready_ports(out: &mut BufReader<ChildStdout>) -> Option<(u16, u16, u16)> {
     let mut line = String::new();
     loop {
         line.clear();
@@ -142,7 +150,7 @@ fn ready_ports(out: &mut BufReader<ChildStdout>) -> Option<(u16, u16)> {
                 .split(|c: char| c.is_whitespace() || c == ',')
                 .filter_map(|word| word.rsplit_once(':')?.1.parse().ok())
                 .collect();
-            return Some((*ports.first()?, *ports.get(1)?));
+            return Some((*ports.first()?, *ports.get(1)?, *ports.get(2)?));
         }
     }
 }

@@ -85,7 +85,11 @@ fn records_are_told_when_they_no_longer_fit() {
         let lines = both.client.open::<Line>().await.expect("opened");
         let told = async |kinds: &[ErrorKind]| {
             for _ in 0..2 {
-                for error in [lines.get(1).await.unwrap_err(), lines.update(&line(1)).await.unwrap_err(), lines.insert(&line(9)).await.unwrap_err()] {
+                for error in [
+                    lines.get(1).await.unwrap_err(),
+                    lines.update(&line(1)).await.unwrap_err(),
+                    lines.insert(&line(9)).await.unwrap_err(),
+                ] {
                     assert!(kinds.contains(&error.kind), "{error:?}");
                     assert!(!error.is_temporary(), "{error:?}");
                 }

@@ -41,7 +41,7 @@ fn each_sees_what_the_other_committed_and_nothing_else() {
         let mut batch = transaction.batch();
         batch.delete(&table, 4);
         batch.insert(&table, &[("id", Value::from(5)), ("n", Value::from(5))]);
-        transaction.execute(batch).await.expect("executed");
+        transaction.execute(batch).await.expect("executed").all_succeeded().expect("all");
         assert_eq!(both.run("SELECT id FROM t ORDER BY id"), ["1", "3", "4"]);
         transaction.commit().await.expect("committed");
         assert_eq!(both.run("SELECT id FROM t ORDER BY id"), ["1", "3", "5"]);
@@ -85,7 +85,7 @@ fn a_deadlock_between_them_is_found() {
         let mut transaction = both.client.begin();
         let mut batch = transaction.batch();
         batch.increment(&table, 2, "n", 1);
-        transaction.execute(batch).await.expect("executed");
+        transaction.execute(batch).await.expect("executed").all_succeeded().expect("all");
         let mut sql = std::mem::replace(&mut both.sql, other);
         let waits = std::thread::spawn(move || {
             let changed = common::run(&mut sql, "UPDATE t SET n = n + 1 WHERE id = 2");

@@ -70,12 +70,27 @@ fn cases() -> Vec<Case> {
         ("TIME(6)", "'-12:34:56.789012'", time(-45_296_789_012), "-12:34:56.789012"),
         ("TIME(3)", "'-00:00:00.001'", time(-1_000), "-00:00:00.001"),
         ("DATETIME", "'9999-12-31 23:59:59'", Value::DateTime(at(9999, 12, 31, 23, 59, 59, 0)), "9999-12-31 23:59:59"),
-        ("DATETIME(6)", "'2024-02-29 23:59:59.999999'", Value::DateTime(at(2024, 2, 29, 23, 59, 59, 999_999)), "2024-02-29 23:59:59.999999"),
+        (
+            "DATETIME(6)",
+            "'2024-02-29 23:59:59.999999'",
+            Value::DateTime(at(2024, 2, 29, 23, 59, 59, 999_999)),
+            "2024-02-29 23:59:59.999999",
+        ),
         ("DATETIME", "'0000-00-00 00:00:00'", Value::DateTime(DateTime::ZERO), "0000-00-00 00:00:00"),
         // The session is two hours ahead of UTC.
         ("TIMESTAMP NULL", "'2024-01-01 02:00:00'", Value::Timestamp(1_704_067_200_000_000), "2024-01-01 02:00:00"),
-        ("TIMESTAMP(6) NULL", "'1970-01-01 02:00:01.000001'", Value::Timestamp(1_000_001), "1970-01-01 02:00:01.000001"),
-        ("TIMESTAMP(3) NULL", "'2038-01-19 05:14:07.999'", Value::Timestamp(2_147_483_647_999_000), "2038-01-19 05:14:07.999"),
+        (
+            "TIMESTAMP(6) NULL",
+            "'1970-01-01 02:00:01.000001'",
+            Value::Timestamp(1_000_001),
+            "1970-01-01 02:00:01.000001",
+        ),
+        (
+            "TIMESTAMP(3) NULL",
+            "'2038-01-19 05:14:07.999'",
+            Value::Timestamp(2_147_483_647_999_000),
+            "2038-01-19 05:14:07.999",
+        ),
         ("TIMESTAMP NULL", "'0000-00-00 00:00:00'", Value::Timestamp(0), "0000-00-00 00:00:00"),
         ("JSON", "'[1, {\"a\": null}]'", Value::from("[1, {\"a\": null}]"), "[1, {\"a\": null}]"),
     ]
@@ -97,7 +112,8 @@ fn each_reads_what_the_other_wrote() {
     both.run("SET time_zone = '+02:00'");
     let cases = cases();
     let columns: Vec<String> = (0..cases.len()).map(|i| format!("c{i}")).collect();
-    let definitions: Vec<String> = columns.iter().zip(&cases).map(|(name, case)| format!("{name} {}", case.0)).collect();
+    let definitions: Vec<String> =
+        columns.iter().zip(&cases).map(|(name, case)| format!("{name} {}", case.0)).collect();
     both.run(&format!("CREATE TABLE t (id INT PRIMARY KEY, {})", definitions.join(", ")));
     let literals: Vec<&str> = cases.iter().map(|case| case.1).collect();
     both.run(&format!("INSERT INTO t VALUES (1, {})", literals.join(", ")));
@@ -118,11 +134,20 @@ fn each_reads_what_the_other_wrote() {
         for id in [2, 3] {
             let row = table.get(id).await.expect("read").expect("there");
             for (name, (ty, literal, value, _)) in columns.iter().zip(&cases) {
-                assert_eq!(row.value(name).map(|v| v.to_owned()).as_ref(), Ok(value), "{ty} {literal} written natively");
+                assert_eq!(
+                    row.value(name).map(|v| v.to_owned()).as_ref(),
+                    Ok(value),
+                    "{ty} {literal} written natively"
+                );
                 let text = &cases[name[1..].parse::<usize>().expect("a number")].3;
                 // For SQL, too, it is what SQL wrote.
-                assert_eq!(both.one(&format!("SELECT {name} FROM t WHERE id = {id}")), *text, "{ty} {literal} read by SQL");
-                let same = format!("SELECT COUNT(*) FROM t a JOIN t b ON a.{name} = b.{name} WHERE a.id = 1 AND b.id = {id}");
+                assert_eq!(
+                    both.one(&format!("SELECT {name} FROM t WHERE id = {id}")),
+                    *text,
+                    "{ty} {literal} read by SQL"
+                );
+                let same =
+                    format!("SELECT COUNT(*) FROM t a JOIN t b ON a.{name} = b.{name} WHERE a.id = 1 AND b.id = {id}");
                 assert_eq!(both.one(&same), "1", "{ty} {literal} compared by SQL");
             }
         }
@@ -208,7 +233,9 @@ fn defaults_are_the_tables() {
         table.insert(&[("id", Value::from(1)), ("must", Value::from(1))]).await.expect("inserted");
     });
     both.run("INSERT INTO t (id, must) VALUES (2, 1)");
-    let shown = |id| format!("SELECT n, s, d, e, x, ABS(TIMESTAMPDIFF(SECOND, made, NOW())) < 60, changed FROM t WHERE id = {id}");
+    let shown = |id| {
+        format!("SELECT n, s, d, e, x, ABS(TIMESTAMPDIFF(SECOND, made, NOW())) < 60, changed FROM t WHERE id = {id}")
+    };
     let (native, sql) = (both.one(&shown(1)), both.one(&shown(2)));
     assert_eq!(native, "7 | seven | 1.50 | 2020-02-02 | NULL | 1 | NULL");
     assert_eq!(native, sql);
@@ -265,10 +292,10 @@ fn a_table_made_from_a_struct_is_a_table_of_sql() {
         ]
     );
     both.run("INSERT INTO people (name, wage, active) VALUES ('Bob', 1, FALSE)");
-    assert_eq!(both.run("SELECT id, name, born, wage, active, picture FROM people ORDER BY id"), [
-        "1 | Ada | 1815-12-10 | 10.50 | 1 | NULL",
-        "2 | Bob | NULL | 1.00 | 0 | NULL",
-    ]);
+    assert_eq!(
+        both.run("SELECT id, name, born, wage, active, picture FROM people ORDER BY id"),
+        ["1 | Ada | 1815-12-10 | 10.50 | 1 | NULL", "2 | Bob | NULL | 1.00 | 0 | NULL",]
+    );
     wait(async {
         let people = both.client.open::<Person>().await.expect("opened");
         let bob = people.get_by("name", "BOB").await.expect("read").expect("there");

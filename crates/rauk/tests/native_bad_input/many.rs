@@ -52,7 +52,10 @@ fn a_client_that_never_reads_its_answers() {
     let sent = sent.into_inner();
     assert!(grown < 160, "{grown} MiB more after {sent} requests whose answers nobody reads");
     assert!(sent > 50, "{sent} requests were taken before the server stopped reading");
-    assert!(slowest < Duration::from_secs(2) && served > 100, "{served} requests of another client, the slowest {slowest:?}");
+    assert!(
+        slowest < Duration::from_secs(2) && served > 100,
+        "{served} requests of another client, the slowest {slowest:?}"
+    );
     drop(deaf);
     // What was kept for it is given back.
     settles("memory", Duration::from_secs(20), || server.memory_kib().saturating_sub(before) < 64 << 10);
@@ -128,7 +131,9 @@ fn ten_thousand_bad_connections() {
         std::thread::scope(|scope| {
             for thread in 0..THREADS {
                 let (server, table) = (&server, &table);
-                scope.spawn(move || (thread..connections).step_by(THREADS).for_each(|number| bad(server, table, number)));
+                scope.spawn(move || {
+                    (thread..connections).step_by(THREADS).for_each(|number| bad(server, table, number))
+                });
             }
         });
     };

@@ -213,9 +213,7 @@ impl Raw {
     fn expect(&mut self, kind: Kind) -> Result<Vec<u8>, Refused> {
         match self.next(SOON) {
             Ok((header, payload)) if header.kind == kind => Ok(payload),
-            Ok((header, payload)) if header.kind == Kind::Refused => {
-                Err(Refused::decode(&payload).expect("a refusal"))
-            }
+            Ok((header, payload)) if header.kind == Kind::Refused => Err(Refused::decode(&payload).expect("a refusal")),
             other => panic!("{kind:?} was expected: {other:?}"),
         }
     }

@@ -45,9 +45,22 @@ fn names_and_numbers_that_are_not_there() {
         ("another version", Operation { version: table.version + 1, ..read() }),
         ("no such index", Operation { index: 40, ..read() }),
         ("no such column wanted", Operation { wanted: Wanted::Columns(vec![0, 5]), ..read() }),
-        ("no such column set", Operation { columns: vec![900], values: &values, ..Operation::new(&table, OpKind::Update, &fifth) }),
-        ("no such column given", Operation { columns: vec![1016], values: &values, ..Operation::new(&table, OpKind::Insert, &[]) }),
-        ("a column twice", Operation { columns: vec![1, 1], values: &[ValueRef::Null, ValueRef::Null], ..Operation::new(&table, OpKind::Update, &fifth) }),
+        (
+            "no such column set",
+            Operation { columns: vec![900], values: &values, ..Operation::new(&table, OpKind::Update, &fifth) },
+        ),
+        (
+            "no such column given",
+            Operation { columns: vec![1016], values: &values, ..Operation::new(&table, OpKind::Insert, &[]) },
+        ),
+        (
+            "a column twice",
+            Operation {
+                columns: vec![1, 1],
+                values: &[ValueRef::Null, ValueRef::Null],
+                ..Operation::new(&table, OpKind::Update, &fifth)
+            },
+        ),
         ("an index that is not unique", Operation { index: 2, ..read() }),
     ];
     for (what, operation) in cases {
@@ -64,7 +77,16 @@ fn keys_that_are_none() {
     let mut raw = server.connect();
     let table = raw.open("shop", "orders");
     let long = vec![7; 9216];
-    for (index, bytes) in [(0, &b""[..]), (0, b"1234567"), (0, b"123456789"), (0, &long), (1, b""), (1, b"\x02\x00\x00"), (1, b"\x01\x1c"), (1, &long)] {
+    for (index, bytes) in [
+        (0, &b""[..]),
+        (0, b"1234567"),
+        (0, b"123456789"),
+        (0, &long),
+        (1, b""),
+        (1, b"\x02\x00\x00"),
+        (1, b"\x01\x1c"),
+        (1, &long),
+    ] {
         for kind in [OpKind::Read, OpKind::Delete] {
             let operation = Operation { index, ..Operation::new(&table, kind, bytes) };
             let answered = raw.one(0, &alone(), &operation);
@@ -103,13 +125,20 @@ fn values_that_do_not_fit() {
             }
             let insert = [ValueRef::UInt(77), value];
             let operation = match (kind, column) {
-                (OpKind::Update, _) => Operation { columns: vec![column], values: &insert[1..], ..Operation::new(&table, kind, &fifth) },
+                (OpKind::Update, _) => {
+                    Operation { columns: vec![column], values: &insert[1..], ..Operation::new(&table, kind, &fifth) }
+                }
                 (_, 0) => Operation { columns: vec![0], values: &insert[1..], ..Operation::new(&table, kind, &[]) },
                 _ => Operation { columns: vec![0, column], values: &insert, ..Operation::new(&table, kind, &[]) },
             };
             match raw.one(0, &alone(), &operation) {
                 Answered::Failed(failure) => {
-                    assert_eq!((failure.code, failure.class), (code, ErrorClass::Permanent), "{kind:?}: {}", failure.message);
+                    assert_eq!(
+                        (failure.code, failure.class),
+                        (code, ErrorClass::Permanent),
+                        "{kind:?}: {}",
+                        failure.message
+                    );
                     assert!(failure.message.contains(words), "{kind:?}: {}", failure.message);
                 }
                 other => panic!("{kind:?} of column {column}: {other:?}"),
@@ -118,9 +147,14 @@ fn values_that_do_not_fit() {
         goes_on(&mut raw, &table);
     }
     // Additions beyond the column's range, and to what is no number.
-    for (column, by, code) in [(2u16, ValueRef::Decimal("9999999999.99".parse().unwrap()), 1264), (1, ValueRef::Int(1), 0), (4, ValueRef::Int(1), 0)] {
+    for (column, by, code) in [
+        (2u16, ValueRef::Decimal("9999999999.99".parse().unwrap()), 1264),
+        (1, ValueRef::Int(1), 0),
+        (4, ValueRef::Int(1), 0),
+    ] {
         let values = [by];
-        let operation = Operation { columns: vec![column], values: &values, ..Operation::new(&table, OpKind::Increment, &fifth) };
+        let operation =
+            Operation { columns: vec![column], values: &values, ..Operation::new(&table, OpKind::Increment, &fifth) };
         let answered = raw.one(0, &alone(), &operation);
         assert!(answered.code() != 0 && (code == 0 || [code, 1690].contains(&answered.code())), "{answered:?}");
         goes_on(&mut raw, &table);
@@ -212,11 +246,12 @@ fn a_transaction_used_after_its_end() {
     let mut other = server.connect();
     assert_ne!(other.one(10, &alone(), &read).code(), 0);
     // Only so many at a time.
-    let refused = (100..20_000u64).find_map(|number| match raw.one(number, &BatchOptions { begin: true, ..alone() }, &read) {
-        Answered::Row(_) => None,
-        Answered::Failed(failure) => Some(failure),
-        other => panic!("{other:?}"),
-    });
+    let refused =
+        (100..20_000u64).find_map(|number| match raw.one(number, &BatchOptions { begin: true, ..alone() }, &read) {
+            Answered::Row(_) => None,
+            Answered::Failed(failure) => Some(failure),
+            other => panic!("{other:?}"),
+        });
     assert!(refused.is_some(), "twenty thousand open transactions");
     goes_on(&mut raw, &table);
     drop(raw);

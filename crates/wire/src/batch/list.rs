@@ -97,7 +97,13 @@ impl OperationList {
 }
 
 /// Appends a batch's payload whose operations are these.
-pub fn assemble(mut out: Vec<u8>, options: &BatchOptions, shapes: &[Shape], count: usize, operations: &[u8]) -> Vec<u8> {
+pub fn assemble(
+    mut out: Vec<u8>,
+    options: &BatchOptions,
+    shapes: &[Shape],
+    count: usize,
+    operations: &[u8],
+) -> Vec<u8> {
     assert!(count <= MAX_OPERATIONS, "more operations than a batch has");
     put_head(options, count as u16, shapes, &mut out);
     out.extend_from_slice(operations);

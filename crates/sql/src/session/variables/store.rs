@@ -40,7 +40,11 @@ pub struct GlobalVariables {
     /// What DEFAULT means: compiled-in values with what the command line changed.
     defaults: Vec<Value>,
     database: Database,
+    watchers: RwLock<Vec<(usize, Watcher)>>,
 }
+
+/// Whoever a variable is for, outside of SQL.
+type Watcher = Box<dyn Fn(&Value) + Send + Sync>;
 
 impl GlobalVariables {
     /// `started` are values known when the server starts (port, data directory, …); unknown names are our own mistake.
@@ -50,7 +54,12 @@ impl GlobalVariables {
             let (_, at) = find(name).expect("a variable that the server sets exists");
             defaults[at] = value.clone();
         }
-        GlobalVariables { values: RwLock::new(Arc::new(defaults.clone())), defaults, database }
+        GlobalVariables {
+            values: RwLock::new(Arc::new(defaults.clone())),
+            defaults,
+            database,
+            watchers: RwLock::default(),
+        }
     }
 
     /// All values, by position in [`VARIABLES`].
@@ -74,10 +83,21 @@ impl GlobalVariables {
         if let ("rauk_memory_limit", Value::UInt(bytes)) = (VARIABLES[at].name, &value) {
             self.database.set_memory_limit(*bytes);
         }
-        let mut values = self.values.write();
-        let mut changed = (**values).clone();
-        changed[at] = value;
-        *values = Arc::new(changed);
+        let now = {
+            let mut values = self.values.write();
+            let mut changed = (**values).clone();
+            changed[at] = value;
+            *values = Arc::new(changed);
+            values.clone()
+        };
+        self.watchers.read().iter().filter(|(watched, _)| *watched == at).for_each(|(_, watcher)| watcher(&now[at]));
+    }
+
+    /// Calls `watcher` with the value as it is, and whenever it is set.
+    pub fn watch(&self, name: &str, watcher: impl Fn(&Value) + Send + Sync + 'static) {
+        let (_, at) = find(name).expect("a variable that the server watches exists");
+        watcher(&self.get(at));
+        self.watchers.write().push((at, Box::new(watcher)));
     }
 
     /// Sets a variable that the server knows by name; the value is of its kind.

@@ -1,0 +1,43 @@
+use super::*;
+use crate::check::{exhaust, hunt};
+
+#[test]
+fn every_state_is_safe() {
+    for size in sizes(false) {
+        let seen = exhaust(InSync { size, mutation: None }, 1);
+        seen.assert_safe();
+        if size.writes == 2 {
+            assert!(seen.never.is_empty(), "{size:?}: never {:?}", seen.never);
+        }
+    }
+}
+
+/// Each safeguard, switched off, breaks what it guards.
+#[test]
+fn every_mutation_is_found() {
+    use Mutation::*;
+    let size =
+        |crash, crashes, elections, drifts, versions| Size { crash, crashes, elections, drifts, writes: 1, versions };
+    let found = |mutation, property, size| {
+        let seen = hunt(InSync { size, mutation: Some(mutation) }, property);
+        assert!(!seen.trace(property).is_empty(), "{mutation:?}");
+    };
+    let (keeps, loses) = (Crash::KeepsLog, Crash::LosesLog);
+    found(LeaseNotCheckedBeforeAnswer, LEASED, size(keeps, 0, 0, 0, 2));
+    found(LeaseNotCheckedBeforeAnswer, ONE_PRIMARY, size(keeps, 0, 0, 0, 2));
+    found(NewLeaderDoesNotWait, ONE_PRIMARY, size(keeps, 0, 1, 0, 2));
+    found(OldLeaderGrants, ONE_PRIMARY, size(keeps, 0, 1, 0, 2));
+    found(HolderCountsFromGrant, ONE_PRIMARY, size(keeps, 0, 0, 0, 2));
+    found(NoMargin, ONE_PRIMARY, size(keeps, 0, 0, 1, 2));
+    found(LeaseWithoutEntry, ONE_PRIMARY, size(keeps, 0, 0, 0, 2));
+    found(AcknowledgedBeforeStrike, HELD, size(keeps, 0, 0, 0, 2));
+    found(OutOfSyncPromoted, LED, size(keeps, 0, 0, 0, 4));
+    found(IncarnationNotChecked, HELD, size(loses, 1, 0, 0, 3));
+    found(RestartedKeepsPlace, HELD, size(loses, 1, 0, 0, 2));
+    found(OldStreamTaken, HELD, size(keeps, 1, 0, 0, 2));
+    found(JoinedBeforeCaughtUp, HELD, size(keeps, 0, 0, 0, 4));
+    found(InheritedNotRequired, HELD, size(keeps, 0, 0, 0, 4));
+    found(InheritedShownEarly, HELD, size(keeps, 0, 0, 0, 4));
+    found(JoinerNotCounted, HELD, size(keeps, 0, 0, 0, 4));
+    found(VersionNotChecked, HELD, size(loses, 1, 0, 0, 4));
+}

@@ -1,0 +1,22 @@
+//! Models of the three protocols on which the cluster's promises rest, small enough that a checker visits every
+//! state: a development tool, nothing depends on it.
+//!
+//! * [`commit_takeover`]: a transaction over two participants, with crashes, promotions and competing take-overs.
+//! * [`least_timestamp`]: snapshot reads on any replica against commits that draw no timestamp.
+//! * [`in_sync`]: leases, in-sync sets, views and incarnations.
+//!
+//! Each says what it stands for, what it leaves out, which sizes were exhausted, and which rules of the design it
+//! confirmed, sharpened or replaced. Each has *mutations*: safeguards that are switched off one at a time. A test shows
+//! that every mutation is found, so that "nothing was found" means something; most of them are bugs that an
+//! implementation is likely to have.
+//!
+//! The models are of the rules, not of the code: the simulator runs the real blocks, and takes the mutations as a list
+//! of what it must be able to detect. When a rule changes in a block, it is changed here first.
+//!
+//! `cargo test -p rauk-models` exhausts the small sizes; `cargo run --release -p rauk-models -- all --large` the large
+//! ones. [`check`] runs a model and tests progress, which the checker itself cannot.
+
+pub mod check;
+pub mod commit_takeover;
+pub mod in_sync;
+pub mod least_timestamp;

@@ -1,0 +1,93 @@
+//! Exhausts the models from the command line: `cargo run --release -p rauk-models -- NAME [--large]`. Prints a line
+//! for each size, with the number of states; a broken property is printed with its trace and ends the run with 1.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{Parser, ValueEnum};
+use rauk_models::check::{self, Seen, Settles};
+use rauk_models::{commit_takeover, in_sync, least_timestamp};
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Name {
+    CommitTakeover,
+    LeastTimestamp,
+    InSync,
+    All,
+}
+
+/// Exhausts the models of the cluster's protocols.
+#[derive(Parser)]
+struct Options {
+    name: Name,
+    /// The large sizes: minutes and gigabytes instead of seconds.
+    #[arg(long)]
+    large: bool,
+    /// Threads of the checker.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let wanted = |name| options.name == name || options.name == Name::All;
+    let mut holds = true;
+    if wanted(Name::CommitTakeover) {
+        for size in commit_takeover::sizes(options.large) {
+            let model = commit_takeover::CommitTakeover { size, mutation: None };
+            holds &= safe(&format!("{size:?}"), model.clone(), options.threads);
+            if !options.large {
+                holds &= settles(&model);
+            }
+        }
+    }
+    if wanted(Name::LeastTimestamp) {
+        for (second, size) in least_timestamp::sizes(options.large) {
+            let rule = least_timestamp::Rule::Confirm;
+            let model = least_timestamp::LeastTimestamp { rule, second, size, mutation: None };
+            holds &= safe(&format!("{second:?} {size:?}"), model, options.threads);
+        }
+    }
+    if wanted(Name::InSync) {
+        for size in in_sync::sizes(options.large) {
+            holds &= safe(&format!("{size:?}"), in_sync::InSync { size, mutation: None }, options.threads);
+        }
+    }
+    if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn safe<M>(title: &str, model: M, threads: usize) -> bool
+where
+    M: stateright::Model + Send + Sync + 'static,
+    M::State: Clone + std::fmt::Debug + std::hash::Hash + PartialEq + Send + Sync + 'static,
+    M::Action: Clone + std::fmt::Debug + PartialEq + Send + Sync + 'static,
+{
+    let begin = Instant::now();
+    let Seen { states, steps, depth, exhausted, broken, never } = check::exhaust(model, threads);
+    let seconds = begin.elapsed().as_secs_f64();
+    println!("{title}: {states} states, {steps} steps, depth {depth}, exhausted: {exhausted}, {seconds:.1} s");
+    for name in &never {
+        println!("  not seen at this size: {name}");
+    }
+    for (name, trace) in &broken {
+        println!("  BROKEN: {name}\n    {}", trace.join("\n    "));
+    }
+    exhausted && broken.is_empty()
+}
+
+fn settles<M>(model: &M) -> bool
+where
+    M: Settles,
+    M::State: Clone + std::hash::Hash + Eq,
+    M::Action: Clone + std::fmt::Debug,
+{
+    match check::stuck(model).1 {
+        None => println!("  comes to rest from every state when faults stop"),
+        Some(stuck) => {
+            println!("  STUCK: {stuck:#?}");
+            return false;
+        }
+    }
+    true
+}

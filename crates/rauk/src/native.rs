@@ -1,0 +1,93 @@
+//! The native port: the node's native service behind a transporter, with what the operator may set.
+//!
+//! Peers prove that they know the shared secret (`secret-file`; made at the first start, readable by its owner only), or show a certificate (`native-tls-…`), or both
+//! where both are set. Receive threads execute what they read, as MySQL's workers do; by default there are half as many as cores, since the workers have all of them.
+
+use crate::config::Settings;
+use rauk_node::Database;
+use rauk_node::native::server::Server;
+use rauk_node::native::{Limits, Service};
+use rauk_sql::session::Engine;
+use rauk_transporter::security::TlsFiles;
+use rauk_transporter::{Identity, Options, Secret, Security, Transporter};
+use rauk_types::Value;
+use rauk_wire::hello::Role;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The secret's file in the data directory, where no other is named.
+pub const SECRET_FILE: &str = "native.secret";
+
+pub struct Native {
+    pub address: SocketAddr,
+    pub transporter: Arc<Transporter>,
+    pub service: Arc<Service>,
+}
+
+impl Native {
+    pub fn start(
+        settings: &Settings,
+        database: Database,
+        listener: TcpListener,
+        cores: usize,
+    ) -> Result<Native, String> {
+        let security = security(settings)?;
+        let service = Service::new(database, Limits::default());
+        let identity = Identity {
+            role: Role::Node,
+            cluster: service.cluster(),
+            incarnation: service.incarnation(),
+            version: rauk_wire::PROTOCOL,
+            name: format!("rauk {}", env!("CARGO_PKG_VERSION")),
+        };
+        let threads = usize::from(settings.native_threads);
+        let options = Options {
+            receive_threads: if threads == 0 { (cores / 2).max(1) } else { threads },
+            longest_wait: Duration::from_micros(settings.native_longest_wait.into()),
+            longest_spin: Duration::from_micros(settings.native_longest_spin.into()),
+            max_links: settings.max_connections as usize,
+            ..Options::default()
+        };
+        let transporter =
+            Transporter::start(options, identity, Server::new(service.clone())).map_err(|e| e.to_string())?;
+        let address = transporter
+            .listen(listener, security)
+            .map_err(|e| format!("the native port cannot be opened: {e} (--secret-file, --native-tls-cert)"))?;
+        Ok(Native { address, transporter, service })
+    }
+
+    /// SET GLOBAL rauk_native_longest_wait takes effect at once; a persisted value from the start.
+    pub fn follow(&self, engine: &Engine) {
+        let transporter = self.transporter.clone();
+        engine.variables.watch("rauk_native_longest_wait", move |value| {
+            if let Value::UInt(micros) = value {
+                transporter.set_longest_wait(Duration::from_micros(*micros));
+            }
+        });
+    }
+
+    /// No new clients; requests at work may end, then open transactions are rolled back.
+    pub fn stop(&self, grace: Duration) {
+        self.transporter.shutdown(grace);
+    }
+}
+
+fn security(settings: &Settings) -> Result<Security, String> {
+    let tls = match (&settings.native_tls_cert, &settings.native_tls_key, &settings.native_tls_ca) {
+        (Some(certificate), Some(key), Some(authority)) => Some(TlsFiles {
+            certificate: certificate.clone(),
+            key: key.clone(),
+            authority: authority.clone(),
+            server_name: None,
+        }),
+        _ => None,
+    };
+    let secret = match &settings.secret_file {
+        Some(file) => Some(Secret::from_file(file)),
+        // Certificates are proof enough.
+        None if tls.is_some() => None,
+        None => Some(Secret::from_file_or_new(&settings.data_dir.join(SECRET_FILE))),
+    };
+    Ok(Security { secret: secret.transpose().map_err(|e| format!("{e} (--secret-file)"))?, tls })
+}
