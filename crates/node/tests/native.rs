@@ -748,6 +748,104 @@ fn deadlines_cancels_and_ends() {
     assert_eq!(block_on(contents(&db, &t)), [vec![int(1), int(0)]]);
 }
 
+/// A DDL that waits keeps others out, but only as long as they want to wait.
+#[test]
+fn deadlines_hold_behind_a_waiting_ddl() {
+    let (db, t) = database_with(pairs("t"));
+    let c = Client::new(&db, "t");
+    let user = block_on(begin_rr(&db, &t));
+    let drop = std::thread::spawn({
+        let db = db.clone();
+        move || block_on(db.drop_table("d", "t", WAIT))
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    let mut b = c.batch();
+    b.read(1);
+    b.increment(1, &[1], &[int(1)]);
+    b.wanted(Wanted::Nothing);
+    b.insert(&[0, 1], &[int(1), int(1)]);
+    let out = b.with_deadline(Duration::from_millis(30)).run();
+    assert!(out.iter().all(|o| o.failed_with(3024)), "{out:?}");
+    let mut b = c.batch();
+    b.insert(&[0, 1], &[int(1), int(1)]);
+    let mut task = b.start(0, GO_ON);
+    assert!(task.poll().is_none());
+    user.rollback();
+    drop.join().unwrap().unwrap();
+    assert!(task.wait().unwrap().0[0].failed_with(1412), "the table is gone");
+}
+
+/// Rows that do not fit into one answer fail by themselves; the others are there.
+#[test]
+fn an_answer_is_never_longer_than_a_frame() {
+    let blob = DataType::new(TypeKind::MediumBlob);
+    let columns = vec![column(0, "id", DataType::BIGINT, false), column(1, "data", blob, true)];
+    let (db, _) = database_with(schema("t", columns, vec![index(0, "PRIMARY", IndexKind::Primary, &[0])]));
+    let c = Client::new(&db, "t");
+    let mut b = c.batch();
+    b.insert(&[0, 1], &[int(1), Value::Bytes(vec![7; 400_000])]);
+    b.insert(&[0, 1], &[int(2), Value::Bytes(vec![7; 400_000])]);
+    assert_eq!(b.run(), [Out::Done(None), Out::Done(None)]);
+    let mut b = c.batch();
+    (0..200).for_each(|_| b.read(1));
+    let reply = c.try_send(b.payload(GO_ON)).unwrap();
+    assert!(reply.frame.len() <= rauk_wire::MAX_PAYLOAD);
+    let (out, _) = c.outcomes(&reply).unwrap();
+    let whole = out.iter().filter(|o| matches!(o, Out::Row(row) if row[1] == Value::Bytes(vec![7; 400_000]))).count();
+    let failed = out.iter().filter(|o| o.failed_with(1153)).count();
+    assert!(whole > 100 && failed > 10 && whole + failed == 200, "{whole} and {failed}");
+    // Scans just have more pages.
+    let mut scan = c.scan_of(None);
+    scan.page_bytes = u32::MAX;
+    assert_eq!(c.scan(0, &scan).unwrap().len(), 2);
+}
+
+/// Many sessions at once: money goes from account to account, alone and in transactions, and none is made or lost.
+#[test]
+fn sessions_beside_each_other() {
+    use rand::{Rng, SeedableRng};
+    let (db, t) = database_with(pairs("t"));
+    block_on(insert_all(&db, &t, &(0..10).map(|i| vec![int(i), int(1000)]).collect::<Vec<_>>()));
+    let c = Client::new(&db, "t");
+    let added: i64 = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4u64)
+            .map(|thread| {
+                let c = Client::on(c.service().session(), &db, "t");
+                scope.spawn(move || {
+                    let mut random = rand::rngs::StdRng::seed_from_u64(thread);
+                    let mut added = 0;
+                    for round in 0..150 {
+                        let (from, to) = (random.random_range(0..10), random.random_range(0..10));
+                        let mut b = c.batch();
+                        b.increment(from, &[1], &[int(-5)]);
+                        b.increment(to, &[1], &[int(5)]);
+                        if round % 3 == 0 {
+                            // Each for itself: both take place.
+                            b.increment(to, &[1], &[int(1)]);
+                            assert!(b.run().iter().all(|o| *o == Out::Done(None)));
+                            added += 1;
+                            continue;
+                        }
+                        // One may be a deadlock's victim, and is wholly undone then.
+                        let options = BatchOptions { commit: round % 3 == 1, stop_at_failure: true, ..BEGIN };
+                        let number = 1 + round as u64;
+                        let (_, answer) = b.within(number, options).unwrap();
+                        if !answer.ended {
+                            assert!(c.batch().within(number, COMMIT).unwrap().1.committed);
+                        }
+                    }
+                    added
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).sum()
+    });
+    let rows = block_on(contents(&db, &t));
+    let sum: i128 = rows.iter().map(|r| r[1].as_ref().as_integer().unwrap()).sum();
+    assert_eq!(sum, i128::from(10_000 + added));
+    assert_eq!((db.counters().transactions, c.service().open().0), (0, 0));
+}
+
 #[test]
 fn what_is_idle_is_rolled_back_and_limits_hold() {
     let (db, _) = database_with(pairs("t"));

@@ -142,6 +142,16 @@ impl<'e> Gathered<'e> {
             explicit: false,
         }
     }
+
+    fn clear(&mut self) {
+        self.read_keys.clear();
+        self.reads.clear();
+        self.read.clear();
+        self.write_keys.clear();
+        self.writes.clear();
+        self.written.clear();
+        self.explicit = false;
+    }
 }
 
 /// Whether an insert gets its number from the AUTO_INCREMENT counter.
@@ -194,12 +204,25 @@ async fn flush(
     answer: &mut Answer,
     lock_wait_ms: u32,
 ) {
-    if !table.reads.is_empty() {
-        flush_reads(call, executor, table, answer).await;
+    if table.reads.is_empty() && table.writes.is_empty() {
+        return;
     }
-    if !table.writes.is_empty() {
-        flush_writes(call, executor, table, answer, lock_wait_ms).await;
+    // A DDL in the way is waited for here, where deadlines and cancels end the wait: the bulk calls would wait for it regardless.
+    let options = call.session.options(Isolation::RepeatableRead, true, true, lock_wait_ms, &call.interrupt);
+    let passed = executor.database.begin(options).use_table(table.table).await;
+    if let Err(error) = passed {
+        let failure = Failure { ended: false, ..call.failure(error) };
+        let all = table.reads.iter().copied().chain(table.writes.iter().map(|w| w.operation));
+        all.for_each(|operation| answer.failed(operation, failure.clone()));
+    } else {
+        if !table.reads.is_empty() {
+            flush_reads(call, executor, table, answer).await;
+        }
+        if !table.writes.is_empty() {
+            flush_writes(call, executor, table, answer, lock_wait_ms).await;
+        }
     }
+    table.clear();
 }
 
 async fn flush_reads(call: &mut Call<'_>, executor: &Executor<'_, '_>, table: &mut Gathered<'_>, answer: &mut Answer) {
@@ -224,9 +247,6 @@ async fn flush_reads(call: &mut Call<'_>, executor: &Executor<'_, '_>, table: &m
             left.for_each(|(&number, _)| answer.failed(number, failure.clone()));
         }
     }
-    table.read_keys.clear();
-    table.reads.clear();
-    table.read.clear();
 }
 
 async fn flush_writes(
@@ -281,10 +301,6 @@ async fn flush_writes(
             None => alone(call, executor, op, write.operation, answer, lock_wait_ms).await,
         }
     }
-    table.write_keys.clear();
-    table.writes.clear();
-    table.written.clear();
-    table.explicit = false;
 }
 
 /// The counter goes above an explicit number. The row is there: that the log could not take the counter's new bound does not undo it.
