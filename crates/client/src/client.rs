@@ -65,7 +65,9 @@ impl Client {
     pub async fn table(&self, database: &str, table: &str) -> Result<Table, Error> {
         let mut pauses = Pauses::new(self.retry());
         loop {
-            match self.definition(database, table).await {
+            // To connect is tried as often as the policy says in there: not that often each time.
+            let line = self.line(None).await?;
+            match self.definition_by(&line, database, table).await.map_err(Error::from) {
                 Err(error) if error.is_temporary() && pauses.again() => pauses.pause().await,
                 opened => return Ok(Table::new(self.clone(), opened?)),
             }
@@ -123,6 +125,8 @@ impl Client {
     ) -> Result<T, Error> {
         let mut pauses = Pauses::new(self.retry());
         loop {
+            // As in `table`: where no connection can be had, that was tried often enough.
+            self.line(None).await?;
             let mut transaction = self.begin_with(options.clone());
             let result = match work(&mut transaction).await {
                 Ok(value) => transaction.commit().await.map(|()| value),
@@ -139,13 +143,7 @@ impl Client {
         }
     }
 
-    /// The definition as it is now.
-    async fn definition(&self, database: &str, table: &str) -> Result<Arc<Opened>, Error> {
-        let line = self.line(None).await?;
-        self.definition_by(&line, database, table).await.map_err(Error::from)
-    }
-
-    /// The same by this line, so that it is of the line's epoch.
+    /// The definition as it is now, by this line, so that it is of the line's epoch.
     pub(crate) async fn definition_by(
         &self,
         line: &Line,

@@ -244,10 +244,11 @@ mod tests {
     fn keys_of_every_type() {
         assert_eq!(key(-1i8), [Value::Int(-1)]);
         assert_eq!(key(u64::MAX), [Value::UInt(u64::MAX)]);
-        assert_eq!(key::<&u32>(&7), [Value::UInt(7)]);
+        let (number, text) = (&7u32, &String::from("a"));
+        assert_eq!(key(number), [Value::UInt(7)]);
         assert_eq!(key(true), [Value::Int(1)]);
         assert_eq!(key("a"), [Value::from("a")]);
-        assert_eq!(key::<&String>(&"a".into()), [Value::from("a")]);
+        assert_eq!(key(text), [Value::from("a")]);
         assert_eq!(key([1u8, 2]), [Value::Bytes(vec![1, 2])]);
         assert_eq!(key(&[1u8, 2][..]), [Value::Bytes(vec![1, 2])]);
         assert_eq!(key(vec![1u8]), [Value::Bytes(vec![1])]);

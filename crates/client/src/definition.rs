@@ -170,6 +170,11 @@ impl Opened {
         fit(&self.schema.columns[column], value)
     }
 
+    /// Whether it is the AUTO_INCREMENT column.
+    pub fn is_numbered(&self, column: usize) -> bool {
+        self.schema.auto_increment == Some(column)
+    }
+
     /// Whether the value is a number and the column one of numbers.
     #[inline]
     pub fn adds(&self, column: usize, value: ValueRef<'_>) -> bool {

@@ -7,10 +7,11 @@ use crate::definition::Opened;
 use crate::record::columns_of;
 use crate::row::RowRef;
 use crate::table::{ONLY, drop_id};
-use crate::{Error, ErrorKind, Record, Row, Table};
+use crate::{Batch, Error, ErrorKind, OpId, Record, Row, Table};
 use parking_lot::RwLock;
 use rauk_types::error::codes;
 use rauk_types::{Value, ValueRef};
+use rauk_wire::OpKind;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -75,6 +76,18 @@ impl<R: Record> Records<R> {
         Ok(mapping)
     }
 
+    /// Adds an operation by key, if the record still fits the table's newest definition: else the key may have become another one.
+    #[inline]
+    pub(crate) fn keyed(&self, batch: &mut Batch, kind: OpKind, add: impl FnOnce(&mut Batch) -> OpId) {
+        if self.mapping.read().generation != self.table.generation()
+            && let Err(error) = self.mapping()
+        {
+            drop_id(batch.wrong(&self.table, kind, error));
+            return;
+        }
+        drop_id(add(batch));
+    }
+
     /// A record from a row that was read by this definition.
     pub(crate) fn decode(&self, opened: &Arc<Opened>, row: &RowRef<'_>) -> Result<R, Error> {
         let mapping = self.mapping.read();
@@ -91,11 +104,17 @@ impl<R: Record> Records<R> {
     }
 
     pub async fn get(&self, key: impl IntoKey) -> Result<Option<R>, Error> {
-        self.table.single(|batch| drop_id(batch.get(&self.table, &key))).await?.record(self, ONLY)
+        self.table
+            .single(|batch| self.keyed(batch, OpKind::Read, |b| b.get(&self.table, &key)))
+            .await?
+            .record(self, ONLY)
     }
 
     pub async fn get_by(&self, index: &str, key: impl IntoKey) -> Result<Option<R>, Error> {
-        self.table.single(|batch| drop_id(batch.get_by(&self.table, index, &key))).await?.record(self, ONLY)
+        self.table
+            .single(|batch| self.keyed(batch, OpKind::Read, |b| b.get_by(&self.table, index, &key)))
+            .await?
+            .record(self, ONLY)
     }
 
     pub async fn insert(&self, record: &R) -> Result<Option<u64>, Error> {
@@ -113,12 +132,14 @@ impl<R: Record> Records<R> {
 
     pub async fn increment(&self, key: impl IntoKey, column: &str, by: impl Into<Value>) -> Result<Option<R>, Error> {
         let by = by.into();
-        let add = |batch: &mut crate::Batch| drop_id(batch.increment(&self.table, &key, column, by.clone()));
+        let add = |batch: &mut Batch| {
+            self.keyed(batch, OpKind::Increment, |b| b.increment(&self.table, &key, column, by.clone()));
+        };
         self.table.single(add).await?.record(self, ONLY)
     }
 
     pub async fn delete(&self, key: impl IntoKey) -> Result<bool, Error> {
-        self.table.delete(key).await
+        self.table.single(|batch| self.keyed(batch, OpKind::Delete, |b| b.delete(&self.table, &key))).await?.found()
     }
 
     /// All rows; see [`Table::scan`] and [`crate::Scan::collect_records`].

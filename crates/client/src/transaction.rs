@@ -17,7 +17,7 @@ use crate::{Batch, BatchResult, Error, ErrorKind, Record, Records, Row, Scan, Ta
 use bytes::Bytes;
 use rauk_types::Value;
 use rauk_types::error::codes;
-use rauk_wire::{AnswerReader, BatchOptions, Kind};
+use rauk_wire::{AnswerReader, BatchOptions, Kind, OpKind};
 use smallvec::smallvec;
 use std::time::Duration;
 
@@ -227,7 +227,9 @@ impl Transaction {
     }
 
     pub async fn get<R: Record>(&mut self, records: &Records<R>, key: impl IntoKey) -> Result<Option<R>, Error> {
-        self.one(|batch| drop_id(batch.get(records.table(), key))).await?.record(records, ONLY)
+        self.one(|batch| records.keyed(batch, OpKind::Read, |b| b.get(records.table(), key)))
+            .await?
+            .record(records, ONLY)
     }
 
     pub async fn get_for_update<R: Record>(
@@ -235,7 +237,9 @@ impl Transaction {
         records: &Records<R>,
         key: impl IntoKey,
     ) -> Result<Option<R>, Error> {
-        self.one(|batch| drop_id(batch.get_for_update(records.table(), key))).await?.record(records, ONLY)
+        self.one(|batch| records.keyed(batch, OpKind::Read, |b| b.get_for_update(records.table(), key)))
+            .await?
+            .record(records, ONLY)
     }
 
     /// A row by column name.
@@ -262,11 +266,13 @@ impl Transaction {
         column: &str,
         by: impl Into<Value>,
     ) -> Result<Option<R>, Error> {
-        self.one(|batch| drop_id(batch.increment(records.table(), key, column, by))).await?.record(records, ONLY)
+        self.one(|batch| records.keyed(batch, OpKind::Increment, |b| b.increment(records.table(), key, column, by)))
+            .await?
+            .record(records, ONLY)
     }
 
     pub async fn delete<R: Record>(&mut self, records: &Records<R>, key: impl IntoKey) -> Result<bool, Error> {
-        self.one(|batch| drop_id(batch.delete(records.table(), key))).await?.found()
+        self.one(|batch| records.keyed(batch, OpKind::Delete, |b| b.delete(records.table(), key))).await?.found()
     }
 
     /// A scan that sees this transaction's state.

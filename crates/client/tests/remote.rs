@@ -413,6 +413,8 @@ fn tasks_of_an_asynchronous_runtime() {
         holder.increment(&direct, 1u64, "value", 1).await.expect("changed");
         let waits = net.counters.increment(1u64, "value", 1);
         assert!(tokio::time::timeout(Duration::from_millis(50), waits).await.is_err());
+        // The node is told, by another way than the commit goes.
+        tokio::time::sleep(Duration::from_millis(100)).await;
         holder.commit().await.expect("committed");
     });
     assert_eq!((net.value(1), net.value(2)), (Some(11), Some(20 + 20 * 45)));

@@ -18,6 +18,7 @@ const LAYERS: &[&str] = &[
     "sql",
     "mysql",
     "rauk",
+    "models",
     "simulation",
 ];
 
@@ -30,6 +31,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("derive", &[]),
     ("client", &["types", "wire", "transporter", "log", "node", "derive"]),
     ("mysql", &["types"]),
+    ("models", &[]),
 ];
 
 /// Libraries that would bring I/O, clocks or threads into a crate that must be pure.

@@ -218,7 +218,7 @@ fn open_transactions_end_with_the_server() {
     }
     let metrics = server.http("/metrics");
     assert!(
-        metrics.contains("rauk_native_transactions 2\n") && metrics.contains("rauk_native_sessions 1\n"),
+        metrics.contains("rauk_native_transactions 2\n") && metrics.contains("rauk_native_sessions 2\n"),
         "{metrics}"
     );
     let started = Instant::now();

@@ -9,8 +9,10 @@
 //! |---|---|
 //! | [`adaptive`] | when a frame may wait for others: pure, time passed in |
 //! | [`link`] | one connection: send state, tasks, back-pressure, end |
-//! | `receive` | poll sets, receive threads, waiters that receive for themselves |
+//! | [`transporter`] | the door: options, listening, connecting, shutting down |
+//! | `receive` | poll sets, receive threads, waiters that receive for themselves, tasks, spinning |
 //! | `send` | who sends, the send thread |
+//! | `stream`, `buffers` | a socket, plain or under TLS; buffers that were sent, for the next frames |
 //! | [`security`] | TLS, shared secrets |
 //! | `handshake` | the handshake's state machine: pure, nonces passed in |
 //! | [`statistics`] | counters for the operator |

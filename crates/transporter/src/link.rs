@@ -57,6 +57,8 @@ pub struct Link {
     /// Receive thread and number there.
     place: AtomicU64,
     pub(crate) over_limit: AtomicBool,
+    /// A timer looks whether its peer reads. Its receiver's.
+    pub(crate) watched: AtomicBool,
     /// Requests read and not answered.
     pub(crate) requests: AtomicU32,
     /// Its socket is not read.
@@ -100,6 +102,7 @@ impl Link {
             closed: AtomicBool::new(false),
             place: AtomicU64::new(0),
             over_limit: AtomicBool::new(false),
+            watched: AtomicBool::new(false),
             requests: AtomicU32::new(0),
             paused: AtomicBool::new(false),
             received: ReceiveCounts::default(),

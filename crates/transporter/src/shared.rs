@@ -106,7 +106,7 @@ impl Shared {
     /// Oldest and newest version that this side speaks.
     pub fn versions(&self) -> (u16, u16) {
         let newest = if self.identity.version == 0 { rauk_wire::PROTOCOL } else { self.identity.version };
-        (newest.saturating_sub(1).max(1), newest)
+        (newest.saturating_sub(1), newest)
     }
 
     /// The thread with the fewest sockets.

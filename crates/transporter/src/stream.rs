@@ -98,9 +98,9 @@ impl Stream {
         (&self.socket).write_vectored(slices)
     }
 
-    /// Says goodbye in TLS if that goes at once, and ends both directions.
-    pub fn end(&self) {
-        if let Some(tls) = &self.tls {
+    /// Ends both directions; says goodbye in TLS if that goes at once, and if `whole` records were written so far.
+    pub fn end(&self, whole: bool) {
+        if let Some(tls) = self.tls.as_ref().filter(|_| whole) {
             tls.lock().send_close_notify();
             let mut last = Vec::new();
             if self.pull(&mut last).is_ok() {

@@ -142,15 +142,15 @@ fn a_frame_without_company_leaves_by_the_timer() {
             let header = Header::new(Kind::Batch, request);
             client.link.send(&header, client.link.buffer(), Urgency::Adaptive).unwrap();
         };
-        // A load that makes it wait: one frame each 200 µs.
-        while client.transporter.links()[0].max_waits < 5 {
-            send(1);
-            std::thread::sleep(Duration::from_micros(200));
-        }
-        client.link.flush();
         let mut timed = 0;
         let mut late = 0;
         for request in 1000..1010 {
+            // A load that makes it wait: a frame each 200 µs.
+            while client.transporter.links()[0].max_waits < 5 {
+                send(1);
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            client.link.flush();
             let before = client.transporter.statistics().sends_by_timer;
             let begin = Instant::now();
             send(request);
@@ -161,8 +161,7 @@ fn a_frame_without_company_leaves_by_the_timer() {
             timed += client.transporter.statistics().sends_by_timer - before;
             late += u32::from(begin.elapsed() > longest + Duration::from_millis(15));
         }
-        // Idle windows count down: the first few wait.
-        assert!(timed >= 2, "{timed} of 10 left by the timer");
+        assert!(timed >= 4, "{timed} of 10 left by the timer");
         assert!(late <= 6, "{late} of 10 came late, beyond what scheduling explains");
     }
 }

@@ -328,6 +328,37 @@ fn links_move_between_threads() {
 }
 
 #[test]
+fn uneven_loads_become_even() {
+    let handler = Server::new(|_, _| {});
+    let (server, address) = serve(Options { receive_threads: 2, ..Options::default() }, handler.clone());
+    let clients = [connect(address, 0), connect(address, 0)];
+    eventually("both are open", || handler.links.lock().len() == 2);
+    let links = handler.links.lock().clone();
+    for link in &links {
+        link.move_to(0);
+    }
+    eventually("both are on one thread", || links.iter().all(|link| link.receive_thread() == 0));
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for client in &clients {
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(SeqCst) {
+                    for _ in 0..100 {
+                        let frame = client.link.buffer();
+                        client.link.send(&Header::new(Kind::Batch, 0), frame, Urgency::Adaptive).unwrap();
+                    }
+                    std::thread::sleep(Duration::from_micros(500));
+                }
+            });
+        }
+        eventually("one moves by itself", || links[0].receive_thread() != links[1].receive_thread());
+        stop.store(true, SeqCst);
+    });
+    drop(server);
+}
+
+#[test]
 fn new_links_go_to_the_thread_with_the_fewest() {
     let handler = Server::new(echo);
     let (server, address) = serve(Options { receive_threads: 3, ..Options::default() }, handler.clone());
@@ -340,6 +371,23 @@ fn new_links_go_to_the_thread_with_the_fewest() {
     // One thread has the listening socket as well.
     assert!(counts.iter().all(|count| (2..=4).contains(count)), "{counts:?}");
     drop(clients);
+}
+
+#[test]
+fn whoever_gives_up_connecting_leaves_no_link() {
+    let (server, address) = serve(Options::default(), Server::new(echo));
+    for receive_threads in [0, 1] {
+        let calls = Arc::new(Client::default());
+        let options = client_options(receive_threads);
+        let transporter = Transporter::start(options, identity(Role::Client), calls.clone()).unwrap();
+        let mut connecting = Box::pin(transporter.connect(&address.to_string(), &secret(), TIMEOUT));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(connecting.as_mut().poll(&mut context).is_pending());
+        drop(connecting);
+        eventually("the link is closed", || calls.closed.lock().is_some());
+        assert_eq!(transporter.statistics().links_open, 0);
+    }
+    eventually("there too", || server.statistics().links_accepted == 2 && server.statistics().links_open == 0);
 }
 
 #[test]

@@ -361,6 +361,10 @@ impl Batch {
                 fitting.push(match wish.kind {
                     // A number to be added need not be one that the column holds: 1 less in an unsigned column.
                     OpKind::Increment if opened.adds(usize::from(*column), *value) => *value,
+                    // It asks for a number.
+                    OpKind::Insert | OpKind::Write if value.is_null() && opened.is_numbered(usize::from(*column)) => {
+                        *value
+                    }
                     _ => opened.fit(usize::from(*column), *value)?,
                 });
             }
@@ -446,7 +450,7 @@ impl Batch {
 
     /// Keeps the first mistake.
     #[cold]
-    fn wrong(&mut self, table: &Table, kind: OpKind, error: Error) -> OpId {
+    pub(crate) fn wrong(&mut self, table: &Table, kind: OpKind, error: Error) -> OpId {
         let number = self.shape_of.len() as u32;
         self.shape_of.push(u16::MAX);
         if self.mistake.is_none() {

@@ -1,6 +1,6 @@
 //! Many threads and tasks on the same rows.
 //!
-//! These are plain functions: a future must not block the thread that runs it, as joining a thread does.
+//! These are plain functions: a future should not block the thread that runs it, as joining a thread does.
 
 use super::operations::Event;
 use super::{Account, Place, account, accounts, balance};
@@ -159,6 +159,20 @@ pub fn numbers_are_unique(place: &Place) {
         }
     });
     assert_eq!(wait(events.table().scan().collect()).expect("scanned").len(), 200);
+}
+
+pub fn a_table_made_by_two(place: &Place) {
+    std::thread::scope(|threads| {
+        for id in 1..=4 {
+            let another = &place.another;
+            threads.spawn(move || {
+                let accounts = wait(another().open_or_create::<Account>()).expect("made, or opened");
+                wait(accounts.insert(&account(id, 1))).expect("inserted");
+            });
+        }
+    });
+    let accounts = wait(place.client.open_or_create::<Account>()).expect("opened");
+    assert_eq!(wait(accounts.table().scan().collect()).expect("scanned").len(), 4);
 }
 
 /// Many tasks on one thread, by an executor that knows nothing of this library.

@@ -37,11 +37,11 @@ macro_rules! suite {
                 phantoms, read_only, savepoints, batches_are_statements, commit_with_the_last_batch, lock_timeout, deadlock,
                 locked_reads, own_changes_are_seen, nothing_done_nothing_sent, batches_each_for_itself;
             misuse: names_that_are_not_there, values_that_do_not_fit, keys_that_do_not_fit, records_that_do_not_fit, an_ended_transaction,
-                a_foreign_savepoint, a_dropped_table, making_a_table_twice, conditions_that_do_not_fit;
+                a_foreign_savepoint, a_dropped_table, a_table_of_the_system, conditions_that_do_not_fit;
         }
         suite! { @functions $start;
             concurrency: handed_between_threads, transfers_keep_the_sum, increments_add_up, inserts_of_one_key, numbers_are_unique,
-                tasks_on_one_thread, one_state_while_others_write;
+                a_table_made_by_two,                tasks_on_one_thread, one_state_while_others_write;
         }
     };
     (@futures $start:path; $($module:ident: $($name:ident),* $(,)?;)*) => {$(

@@ -42,6 +42,7 @@ async fn lines(place: &Place, n: i32) -> (rauk_client::Records<Line>, Vec<Line>)
 }
 
 type Key = (Option<i64>, String);
+type Test = Box<dyn Fn(&Line) -> bool>;
 
 /// What random scans give is what a list gives that is filtered, sorted and cut.
 pub async fn against_a_model(place: &Place) {
@@ -90,12 +91,12 @@ pub async fn against_a_model(place: &Place) {
                 };
                 above && below
             });
-            let of_values = |bound: &Bound<Key>| bound.as_ref().map(&value);
+            let of_values = |bound: &Bound<Key>| bound.as_ref().map(value);
             scan = scan.range::<Value>((of_values(&low), of_values(&high)));
         }
         if random.random_bool(0.5) {
             let (limit, word) = (random.random_range(-5..5i64), ["a", "ab", "x", ""][random.random_range(0..4)]);
-            let (condition, passes): (_, Box<dyn Fn(&Line) -> bool>) = match random.random_range(0..4) {
+            let (condition, passes): (_, Test) = match random.random_range(0..4) {
                 0 => (
                     column("colour").at_least(limit),
                     Box::new(move |row| row.colour.is_some_and(|c| i64::from(c) >= limit)),

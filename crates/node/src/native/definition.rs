@@ -94,11 +94,15 @@ async fn create_table(call: &Call<'_>, wanted: CreateTable) -> Result<TableHandl
     let schema = create::check(schema)?;
     let name = TableName { database: schema.database.clone(), table: schema.name.clone() };
     let exists = |code: u16| code == codes::TABLE_EXISTS;
-    if database.table(&name.database, &name.table).is_err() {
+    let mut looks = 0;
+    while database.table(&name.database, &name.table).is_err() {
         match database.create_table(schema.clone()).await {
             Ok(()) => return find(call, &name),
-            // Somebody was faster.
-            Err(NodeError::Refused(error)) if exists(error.code) => {}
+            // Somebody was faster, and has it in the catalog but not in use yet.
+            Err(NodeError::Refused(error)) if exists(error.code) && looks < MAX_LOOKS => {
+                looks += 1;
+                database.node.runtime.sleep(LOOK_AGAIN).await;
+            }
             Err(error) => return Err(of_node(error)),
         }
     }
@@ -109,6 +113,10 @@ async fn create_table(call: &Call<'_>, wanted: CreateTable) -> Result<TableHandl
     let difference = if wanted.if_not_exists { ", with other columns or keys" } else { "" };
     Err(refused(codes::TABLE_EXISTS, format!("Table '{}' already exists{difference}", name.table)))
 }
+
+/// A table that somebody else is making is there a moment later: how often, and after how long, it is looked for.
+const MAX_LOOKS: u32 = 1000;
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// The same columns in their order, and the same keys, whatever these are called.
 fn same_table(a: &TableSchema, b: &TableSchema) -> bool {

@@ -62,6 +62,7 @@ pub async fn run(
 ) -> Result<Vec<u8>, Failure> {
     let answer_to = &mut answer;
     let mut tables: Vec<Gathered<'_>> = Vec::new();
+    let mut encoded = Vec::new();
     for (i, op) in executor.operations.list.iter().enumerate() {
         let number = i as u16;
         if matches!(op.kind, OpKind::Savepoint | OpKind::RollbackTo) {
@@ -76,7 +77,7 @@ pub async fn run(
         let shape = &executor.shapes[op.shape];
         let id = shape.schema().id;
         let at = tables.iter().position(|t| t.table.schema().id == id).unwrap_or_else(|| {
-            tables.push(Gathered::new(shape, executor.shapes));
+            tables.push(Gathered::new(shape, executor.shapes, executor.operations.list.len()));
             tables.len() - 1
         });
         let table = &mut tables[at];
@@ -96,7 +97,7 @@ pub async fn run(
                 if table.explicit && asks_for_number(executor, op) {
                     flush(call, executor, table, answer_to, lock_wait_ms).await;
                 }
-                let mut encoded = Vec::new();
+                encoded.clear();
                 let write = match prepare(executor, op, number, &mut encoded) {
                     Ok(write) => write,
                     Err(effect) => {
@@ -127,9 +128,10 @@ pub async fn run(
 }
 
 impl<'e> Gathered<'e> {
-    fn new(shape: &'e Prepared<'e>, shapes: &[Prepared<'_>]) -> Gathered<'e> {
+    fn new(shape: &'e Prepared<'e>, shapes: &[Prepared<'_>], operations: usize) -> Gathered<'e> {
         let id = shape.schema().id;
         let mixed = shapes.iter().any(|other| other.schema().id == id && other.way != shape.way);
+        let writes = if shape.way == Way::Write { operations } else { 0 };
         Gathered {
             table: &shape.table,
             mixed,
@@ -137,8 +139,8 @@ impl<'e> Gathered<'e> {
             reads: Vec::new(),
             read: FxHashSet::default(),
             write_keys: Keys::default(),
-            writes: Vec::new(),
-            written: FxHashMap::default(),
+            writes: Vec::with_capacity(writes),
+            written: FxHashMap::with_capacity_and_hasher(writes, Default::default()),
             explicit: false,
         }
     }

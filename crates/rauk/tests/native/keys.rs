@@ -28,7 +28,9 @@ fn text_is_found_as_sql_finds_it() {
                     }
                 }
                 for word in asked {
-                    let expected = both.run(&format!("SELECT n FROM {name} WHERE word = '{word}'"));
+                    // A key is a value as the column stores it: a CHAR has no spaces at its end.
+                    let stored = if kind == 'c' { word.trim_end() } else { word };
+                    let expected = both.run(&format!("SELECT n FROM {name} WHERE word = '{stored}'"));
                     let at = format!("{ty} {collation}: {word:?}");
                     let number = |row: Option<rauk_client::Row>| match row {
                         Some(row) => vec![row.get::<i32>("n").expect("n").to_string()],

@@ -43,7 +43,7 @@ fn a_connection_that_dies_within_a_transaction() {
 }
 
 fn client(server: &Server, retry: RetryPolicy) -> Client {
-    let address = format!("127.0.0.1:{}", server.port());
+    let address = format!("127.0.0.1:{}", server.native_port());
     let options = Options { retry, ..Options::secret(server.secret.clone()) };
     blocking::connect(&address, options).expect("the right secret")
 }
@@ -62,7 +62,7 @@ fn commit(client: &Client, with_the_batch: bool) -> Result<(), Error> {
         if with_the_batch {
             transaction.execute_and_commit(batch).await.map(drop)
         } else {
-            transaction.execute(batch).await?;
+            transaction.execute(batch).await?.all_succeeded()?;
             transaction.commit().await
         }
     })

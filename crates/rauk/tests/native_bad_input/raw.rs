@@ -50,13 +50,13 @@ impl Server {
         Server { rauk, secret, directory }
     }
 
-    pub fn port(&self) -> u16 {
+    pub fn native_port(&self) -> u16 {
         self.rauk.native_port
     }
 
     /// A connection of which nothing was said yet.
     pub fn dial(&self) -> Raw {
-        Raw::dial(self.port())
+        Raw::dial(self.native_port())
     }
 
     /// A connection whose handshake went well.

@@ -83,7 +83,7 @@ fn only_who_knows_the_secret_comes_in() {
 fn the_library_says_why_it_was_refused() {
     use rauk_client::{ErrorKind, Options, blocking};
     let server = Server::start();
-    let address = format!("127.0.0.1:{}", server.port());
+    let address = format!("127.0.0.1:{}", server.native_port());
     let wrong = blocking::connect(&address, Options::secret("0123456789abcdef")).err().expect("refused");
     assert_eq!(wrong.kind, ErrorKind::Connection);
     assert!(!wrong.is_temporary() && wrong.message.contains("secret"), "{wrong}");

@@ -128,6 +128,11 @@ impl Opening {
         opening
     }
 
+    /// Whether it was accepted, and nobody has proved anything on it yet.
+    pub fn is_half_open(&self) -> bool {
+        self.half_open
+    }
+
     /// A connection that is being made to `address`.
     pub fn connecting(
         shared: Arc<Shared>,

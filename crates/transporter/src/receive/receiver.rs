@@ -234,9 +234,17 @@ impl Receiver {
         }
     }
 
+    /// The link is over its limit, perhaps: sees that its peer reads, with one timer at a time.
     pub(super) fn watch_stalled(&mut self, link: &Arc<Link>) {
-        if let Some(at) = link.check_stalled() {
-            self.add_timer(at, Timer::Stalled(Arc::downgrade(link)));
+        if !link.watched.swap(true, Relaxed) {
+            self.watch_on(link);
+        }
+    }
+
+    fn watch_on(&mut self, link: &Arc<Link>) {
+        match link.check_stalled() {
+            Some(at) => self.add_timer(at, Timer::Stalled(Arc::downgrade(link))),
+            None => link.watched.store(false, Relaxed),
         }
     }
 
@@ -253,6 +261,14 @@ impl Receiver {
         self.timers.remove(&(opening.deadline, opening.serial));
     }
 
+    /// Tokens of the openings, the one with the earliest deadline first.
+    pub(super) fn openings(&self) -> impl Iterator<Item = usize> {
+        self.timers.values().filter_map(|timer| match timer {
+            Timer::Opening { token, .. } => Some(*token),
+            _ => None,
+        })
+    }
+
     fn fire_timers(&mut self, now: Duration) {
         round::begin(&self.set);
         while let Some(first) = self.timers.first_entry().filter(|entry| entry.key().0 <= now) {
@@ -265,7 +281,7 @@ impl Receiver {
                 }
                 Timer::Stalled(link) => {
                     if let Some(link) = link.upgrade() {
-                        self.watch_stalled(&link);
+                        self.watch_on(&link);
                     }
                 }
             }
@@ -313,6 +329,9 @@ impl Receiver {
         let (mine, over) = (self.frames, now.saturating_sub(self.compared));
         self.frames = 0;
         self.compared = now;
+        if self.shared.sets.len() == 1 {
+            return;
+        }
         let fresh = over < 2 * COMPARE;
         self.set.set_load(if fresh { mine } else { 0 }, now);
         let least = self.shared.sets.iter().min_by_key(|set| set.load(now)).expect("there is one");

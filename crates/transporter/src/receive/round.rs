@@ -17,6 +17,8 @@ struct Round {
     set: Option<Arc<ReceiveSet>>,
     corked: Vec<Arc<Link>>,
     spawned: Vec<Spawned>,
+    /// Waker of a task that needed none: most are done at once.
+    spare: Option<Arc<TaskWaker>>,
 }
 
 /// A task that was polled once and is pending.
@@ -70,10 +72,16 @@ pub(crate) fn spawn(link: &Arc<Link>, mut future: Future) {
         home.command(Command::Spawn(link.clone(), future));
         return;
     }
-    let waker = TaskWaker::new(home.clone());
-    if super::tasks::poll(link, &mut future, &waker) {
-        ROUND.with_borrow_mut(|round| round.spawned.push(Spawned { link: link.clone(), future, waker }));
-    }
+    let spare = ROUND.with_borrow_mut(|round| round.spare.take()).filter(|spare| spare.is_unused(home));
+    let waker = spare.unwrap_or_else(|| TaskWaker::new(home.clone()));
+    let pending = super::tasks::poll(link, &mut future, &waker);
+    ROUND.with_borrow_mut(|round| {
+        if pending {
+            round.spawned.push(Spawned { link: link.clone(), future, waker });
+        } else {
+            round.spare = Some(waker);
+        }
+    });
 }
 
 /// Tasks that were spawned since the last call and are pending.

@@ -162,9 +162,11 @@ impl Receiver {
         if shared.stopping.load(SeqCst) {
             return;
         }
-        if !shared.take_half_open() {
+        // Peers that say nothing must not keep others out: the one that has had the most time makes room.
+        let room = shared.take_half_open() || self.end_oldest_opening() && shared.take_half_open();
+        if !room {
             shared.refused.fetch_add(1, Relaxed);
-            tracing::warn!(%peer, "too many handshakes are under way; a peer was turned away");
+            tracing::debug!(%peer, "too many handshakes are under way; a peer was turned away");
             return;
         }
         let made = prepare(&socket).and_then(|()| {
@@ -188,6 +190,22 @@ impl Receiver {
                 tracing::warn!(%peer, %error, "cannot use an accepted connection");
             }
         }
+    }
+
+    /// Ends the handshake of the accepted connection that has been at it the longest, of those that are here.
+    fn end_oldest_opening(&mut self) -> bool {
+        let oldest = self
+            .openings()
+            .find(|token| matches!(self.sockets.get(*token), Some(Socket::Opening(opening)) if opening.is_half_open()));
+        let Some(token) = oldest else { return false };
+        let Socket::Opening(opening) = std::mem::replace(&mut self.sockets[token], Socket::Taken) else {
+            unreachable!("just seen")
+        };
+        self.remove_opening_timer(&opening);
+        self.shared.refused.fetch_add(1, Relaxed);
+        tracing::debug!(peer = %opening.peer, "too many handshakes are under way; this one was ended");
+        self.discard(token, &opening);
+        true
     }
 
     /// Takes a connection that begins. It is counted among this set's sockets already.
@@ -293,10 +311,11 @@ impl Receiver {
                 on_panic(link, "a task", panic.as_ref());
             }
         }
-        self.shared.remove_link(link);
+        // Its place is free as soon as it is not counted any more.
         if link.accepted {
             self.shared.give_place();
         }
+        self.shared.remove_link(link);
         let reason = link.sending.lock().closed.clone().unwrap_or(CloseReason::Here);
         let handler = &self.shared.handler;
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.on_close(link, &reason))) {
@@ -339,6 +358,7 @@ impl Receiver {
         if link.is_closed() {
             self.finish(token);
         } else {
+            self.watch_stalled(&link);
             self.handle(Ready { token, readable: true, writable: true, ended: false });
         }
     }

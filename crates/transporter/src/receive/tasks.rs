@@ -45,6 +45,11 @@ impl TaskWaker {
         self.key.store(key, Release);
     }
 
+    /// Nobody else has it, and it was never woken: it is as good as new.
+    pub fn is_unused(self: &Arc<Self>, set: &Arc<ReceiveSet>) -> bool {
+        Arc::strong_count(self) == 1 && !self.queued.load(Acquire) && Arc::ptr_eq(&self.set, set)
+    }
+
     /// Wakes from now on count again.
     pub fn is_taken(&self) {
         self.queued.store(false, Release);

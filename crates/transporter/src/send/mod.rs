@@ -192,8 +192,10 @@ impl Link {
                 }
                 return;
             }
-            self.deadline.store(u64::MAX, SeqCst);
-            state.waiting = false;
+            if state.waiting {
+                self.deadline.store(u64::MAX, SeqCst);
+                state.waiting = false;
+            }
         }
         state.active = true;
         self.drive(state, By::Sender);
@@ -309,6 +311,7 @@ impl Link {
             while let Some(frame) = batch.pop_back() {
                 state.queue.push_front(frame);
             }
+            state = self.relieve(state);
             match written.end {
                 Ok(()) => {}
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -412,23 +415,30 @@ impl Link {
         written
     }
 
-    /// What follows from what was sent: the limit, those who wait for room, the end.
-    fn after_sending(&self, mut state: MutexGuard<'_, Sending>) {
+    /// The active sender has stopped.
+    fn after_sending<'l>(&'l self, state: MutexGuard<'l, Sending>) {
         if state.closed.is_some() {
             return self.end(state);
         }
-        if state.unsent > self.shared.options.send_limit / 2 {
-            return;
+        drop(self.relieve(state));
+    }
+
+    /// When no more than half of the limit is left: those who wait for room are woken, and the peer's requests are read again.
+    fn relieve<'l>(&'l self, mut state: MutexGuard<'l, Sending>) -> MutexGuard<'l, Sending> {
+        let over = self.over_limit.load(Relaxed);
+        if state.unsent > self.shared.options.send_limit / 2 || (!over && state.wakers.is_empty()) {
+            return state;
         }
         let wakers = std::mem::take(&mut state.wakers);
-        let was_over = self.over_limit.load(Relaxed) && self.over_limit.swap(false, SeqCst);
+        self.over_limit.store(false, SeqCst);
         drop(state);
         for waker in wakers {
             waker.wake();
         }
-        if was_over {
+        if over {
             self.resume_if_possible();
         }
+        self.sending.lock()
     }
 
     pub(crate) fn close_sending(&self, reason: CloseReason) {
@@ -451,6 +461,7 @@ impl Link {
     /// Nothing will be sent any more: the socket is shut down and the receive thread told. Only the first call has an effect.
     fn end(&self, mut state: MutexGuard<'_, Sending>) {
         let Some(stream) = state.stream.take() else { return };
+        let whole = state.sealed.rest().is_empty();
         state.queue = VecDeque::new();
         state.spare = VecDeque::new();
         state.sealed = Sealed::default();
@@ -460,7 +471,7 @@ impl Link {
         self.deadline.store(u64::MAX, SeqCst);
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        stream.end();
+        stream.end(whole);
         for waker in wakers {
             waker.wake();
         }
