@@ -10,7 +10,7 @@ use super::session::Session;
 use super::shape::{Prepared, Way, prepare};
 use super::{Reply, Request};
 use crate::bulk::{Found, Keys};
-use rauk_wire::{Batch, Kind};
+use rauk_wire::{Batch, Kind, MAX_PAYLOAD};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ struct Scratch {
     /// The shape of each operation.
     shapes: Vec<u16>,
     done: Vec<bool>,
+    /// Bytes of the last answer for each of its keys: what the next is made room for. Growing step by step would copy large answers several times.
+    bytes_each: usize,
 }
 
 thread_local! {
@@ -36,7 +38,7 @@ pub fn try_call(session: &Arc<Session>, request: &Request, frame: Vec<u8>) -> Re
     SCRATCH.with_borrow_mut(|scratch| read(session, request, frame, scratch))
 }
 
-fn read(session: &Session, request: &Request, frame: Vec<u8>, scratch: &mut Scratch) -> Result<Reply, Vec<u8>> {
+fn read(session: &Session, request: &Request, mut frame: Vec<u8>, scratch: &mut Scratch) -> Result<Reply, Vec<u8>> {
     let Ok(batch) = Batch::parse(&request.payload) else { return Err(frame) };
     let options = &batch.options;
     if options.begin || options.commit || options.stop_at_failure || batch.operations == 0 {
@@ -51,7 +53,7 @@ fn read(session: &Session, request: &Request, frame: Vec<u8>, scratch: &mut Scra
         }
     }
     let Some(Prepared { table, .. }) = shapes.first() else { return Err(frame) };
-    let Scratch { keys, shapes: shape_of, done } = scratch;
+    let Scratch { keys, shapes: shape_of, done, bytes_each } = scratch;
     keys.clear();
     shape_of.clear();
     for operation in batch.operations() {
@@ -69,6 +71,7 @@ fn read(session: &Session, request: &Request, frame: Vec<u8>, scratch: &mut Scra
     done.clear();
     done.resize(keys.len(), false);
     let start = frame.len();
+    frame.reserve((keys.len() * *bytes_each).min(MAX_PAYLOAD));
     let mut answer = Answer::new(frame, keys.len());
     let mut visit = |i: usize, found: Found<'_>| {
         let wanted = &shapes[usize::from(shape_of[i])].shape.wanted;
@@ -84,6 +87,7 @@ fn read(session: &Session, request: &Request, frame: Vec<u8>, scratch: &mut Scra
             counts.batches_at_once.fetch_add(1, Ordering::Relaxed);
             counts.operations.fetch_add(keys.len() as u64, Ordering::Relaxed);
             let frame = answer.finish(false, false);
+            *bytes_each = (frame.len() - start).div_ceil(keys.len());
             Ok(Reply { kind: Kind::BatchAnswer, timestamp: progress.time.0, frame, fatal: false })
         }
         _ => {

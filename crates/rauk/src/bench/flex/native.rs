@@ -1,7 +1,7 @@
 //! Rauk as a target, through `rauk-client`: over the network or in this process.
 //!
-//! A client thread is one future that keeps as many groups in flight as wanted, each in a slot that is used again; it waits for the oldest. The thread drives it by
-//! [`blocking::wait`], so that it receives for itself. Records are read without a copy: [`Item`] looks at the bytes while they are in the answer's buffer.
+//! A client thread is one future that keeps as many groups in flight as wanted, each in a slot that is used again, and goes on with those that were woken: in this process a group may
+//! hold a lock that another of the same thread waits for, so each must be gone on with. The thread drives it by [`blocking::wait`], so that it receives for itself. Records are read without a copy: [`Item`] looks at the bytes while they are in the answer's buffer.
 
 use super::measure::Tally;
 use super::payload;
@@ -13,8 +13,9 @@ use rauk_client::{
 };
 use rauk_types::{DataType, TypeKind};
 use std::pin::Pin;
-use std::sync::OnceLock;
-use std::task::Poll;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 /// A row of the benchmark's table. Written by hand and not derived: the length of its column is chosen when the program runs, and what is read is checked, not kept.
@@ -122,6 +123,10 @@ enum Request {
     Scan(Scan),
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is nearly every answer: a box would cost it an allocation"
+)]
 enum Answer {
     Batch(BatchResult),
     Items(Vec<Item>),
@@ -246,62 +251,83 @@ impl Worker<'_, '_> {
     }
 }
 
-/// A group in flight.
+/// A group in flight, or room for one.
 struct Slot<F> {
     future: Pin<Box<Option<F>>>,
     steps: Vec<Step>,
     started: Instant,
+    turn: Arc<Turn>,
+    waker: Waker,
 }
 
-/// Keeps the slots full; takes answers in the order of their requests.
+/// Whether a slot is to be gone on with, and whom to tell.
+struct Turn {
+    woken: AtomicBool,
+    thread: Arc<Mutex<Waker>>,
+}
+
+impl Wake for Turn {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // Release: whoever sees the mark sees what it was woken for.
+        self.woken.store(true, Ordering::Release);
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref();
+    }
+}
+
+/// Keeps the slots full until there is nothing left.
 async fn drive<F>(worker: &mut Worker<'_, '_>, call: impl Fn(Request) -> F) -> Result<(), String>
 where
     F: Future<Output = Result<Answer, Error>>,
 {
-    let slot = || Slot { future: Box::pin(None), steps: Vec::new(), started: Instant::now() };
+    let thread = Arc::new(Mutex::new(Waker::noop().clone()));
+    let slot = || {
+        let turn = Arc::new(Turn { woken: AtomicBool::new(false), thread: thread.clone() });
+        let waker = Waker::from(turn.clone());
+        Slot { future: Box::pin(None), steps: Vec::new(), started: Instant::now(), turn, waker }
+    };
     let mut slots: Vec<Slot<F>> = (0..worker.shape.parallel).map(|_| slot()).collect();
-    let (mut oldest, mut busy, mut over) = (0, 0, false);
+    let mut over = false;
     std::future::poll_fn(move |context| {
-        loop {
-            while !over && busy < slots.len() {
-                let place = (oldest + busy) % slots.len();
-                let slot = &mut slots[place];
-                slot.started = Instant::now();
-                let request = match worker.begin(&mut slot.steps) {
-                    Ok(Some(request)) => request,
-                    Ok(None) => {
-                        over = true;
-                        break;
-                    }
-                    Err(error) => return Poll::Ready(Err(error)),
-                };
-                slot.future.as_mut().set(Some(call(request)));
-                let future = slot.future.as_mut().as_pin_mut().expect("it was just set");
-                // Sends it. In this process the answer is often there at once.
-                match future.poll(context) {
-                    Poll::Pending => busy += 1,
-                    Poll::Ready(answer) => {
-                        slot.future.as_mut().set(None);
-                        if let Err(error) = worker.end(&slot.steps, slot.started.elapsed(), answer) {
-                            return Poll::Ready(Err(error));
-                        }
-                    }
-                }
-            }
-            if busy == 0 {
-                return Poll::Ready(Ok(()));
-            }
-            let slot = &mut slots[oldest];
-            let future = slot.future.as_mut().as_pin_mut().expect("a busy slot has a future");
-            let Poll::Ready(answer) = future.poll(context) else { return Poll::Pending };
-            slot.future.as_mut().set(None);
-            let ended = worker.end(&slot.steps, slot.started.elapsed(), answer);
-            oldest = (oldest + 1) % slots.len();
-            busy -= 1;
-            if let Err(error) = ended {
-                return Poll::Ready(Err(error));
+        {
+            let mut thread = thread.lock().unwrap_or_else(PoisonError::into_inner);
+            if !thread.will_wake(context.waker()) {
+                thread.clone_from(context.waker());
             }
         }
+        let mut busy = false;
+        for slot in &mut slots {
+            loop {
+                if slot.future.is_none() {
+                    if over {
+                        break;
+                    }
+                    slot.started = Instant::now();
+                    match worker.begin(&mut slot.steps) {
+                        Ok(Some(request)) => slot.future.as_mut().set(Some(call(request))),
+                        Ok(None) => {
+                            over = true;
+                            break;
+                        }
+                        Err(error) => return Poll::Ready(Err(error)),
+                    }
+                } else if !slot.turn.woken.swap(false, Ordering::Acquire) {
+                    busy = true;
+                    break;
+                }
+                // The first time this sends it. In this process the answer is often there at once.
+                let future = slot.future.as_mut().as_pin_mut().expect("it was looked at above");
+                let Poll::Ready(answer) = future.poll(&mut Context::from_waker(&slot.waker)) else { continue };
+                slot.future.as_mut().set(None);
+                if let Err(error) = worker.end(&slot.steps, slot.started.elapsed(), answer) {
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+        if busy { Poll::Pending } else { Poll::Ready(Ok(())) }
     })
     .await
 }

@@ -69,7 +69,7 @@ fn bars(
         .margin(12)
         .x_label_area_size(32)
         .y_label_area_size(64)
-        .build_cartesian_2d(0.0..workloads.len() as f64, 0.0..highest * 1.15)?;
+        .build_cartesian_2d(0.0..workloads.len() as f64, 0.0..highest * 1.4)?;
     chart.configure_mesh().disable_x_mesh().x_labels(0).y_label_formatter(&rate).light_line_style(WHITE).draw()?;
     let width = 0.8 / targets.len() as f64;
     for target in targets {
@@ -98,7 +98,12 @@ fn bars(
             .enumerate()
             .map(|(i, name)| Text::new(name.to_string(), (i as f64 + 0.1, -highest * 0.02), ("sans-serif", 14))),
     )?;
-    chart.configure_series_labels().background_style(WHITE.mix(0.8)).border_style(BLACK).draw()?;
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK)
+        .draw()?;
     Ok(())
 }
 
@@ -129,15 +134,23 @@ fn curves(
         .collect();
     let values = || curves.iter().flat_map(|(_, points)| points.iter().map(|p| p.1));
     let (low, high) = (values().fold(f64::MAX, f64::min), values().fold(0.2, f64::max));
-    let low = if low < high { low } else { 0.1 };
+    // Whole decades, so that each has its line and label.
+    let low = 10f64.powf(if low < high { low } else { 0.1 }.log10().floor());
+    let high = 10f64.powf(high.log10().ceil()).max(low * 10.0);
     let mut chart = ChartBuilder::on(area)
         .caption(format!("{workload}: round trip in µs"), ("sans-serif", 16))
         .margin(12)
         .x_label_area_size(28)
         .y_label_area_size(56)
-        .build_cartesian_2d(0.0..4.0f64, (low * 0.8..high * 1.25).log_scale())?;
+        .build_cartesian_2d(0.0..4.0f64, (low..high).log_scale())?;
     let percentile = |x: &f64| format!("p{}", ((1.0 - 10f64.powf(-x)) * 1e4).round() / 1e2);
-    chart.configure_mesh().x_labels(5).x_label_formatter(&percentile).light_line_style(WHITE).draw()?;
+    chart
+        .configure_mesh()
+        .x_labels(5)
+        .x_label_formatter(&percentile)
+        .y_label_formatter(&|y| format!("{y}"))
+        .light_line_style(WHITE)
+        .draw()?;
     for (target, points) in curves {
         let colour = colour(targets, target);
         chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
