@@ -56,6 +56,10 @@ impl Client {
         self.inner.next_transaction.fetch_add(1, Ordering::Relaxed)
     }
 
+    pub(crate) fn channel(&self) -> &Channel {
+        &self.inner.channel
+    }
+
     /// See [`Channel::line`].
     pub(crate) async fn line(&self, turn: Option<u64>) -> Result<Line, Error> {
         self.inner.channel.line(turn).await

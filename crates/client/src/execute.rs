@@ -9,7 +9,7 @@ use crate::client::{Client, Pauses};
 use crate::{Batch, Error, ErrorKind};
 use bytes::Bytes;
 use rauk_wire::{BatchOptions, Kind};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// What is worth another attempt without the program's doing. Waits that were long already (locks, deadlines) and lack of room are the program's to judge.
@@ -21,6 +21,37 @@ pub(crate) fn worth_retrying(error: &Error) -> bool {
 impl Client {
     /// Each operation for itself, in one round trip (in several when it is larger than one request takes).
     pub async fn execute(&self, mut batch: Batch) -> Result<BatchResult, Error> {
+        match self.at_once(&mut batch) {
+            Some(result) => result,
+            // Boxed, so that the future of what is answered at once is small.
+            None => Box::pin(self.execute_waiting(batch)).await,
+        }
+    }
+
+    /// Reads of an embedded database, which need hardly ever wait: takes the batch when it is answered, leaves it when it must wait, or when there is anything to be said about it.
+    #[inline]
+    pub(crate) fn at_once(&self, batch: &mut Batch) -> Option<Result<BatchResult, Error>> {
+        let plain = self.channel().is_local()
+            && !batch.writes()
+            && batch.parts() == 1
+            && !batch.is_empty()
+            && batch.mistake().is_none()
+            && batch.known().iter().all(|known| known.table.client().is(self) && known.opened.epoch == 0);
+        if !plain {
+            return None;
+        }
+        let options = BatchOptions::default();
+        let build = |out| batch.build(0, &options, out);
+        match self.channel().at_once(Ask::new(Kind::Batch), self.timeout(), build) {
+            Some((Kind::BatchAnswer, payload)) => {
+                Some(BatchResult::new(std::mem::take(batch), smallvec![(0, payload)]))
+            }
+            // Refused as a whole, or not looked at: it is asked again.
+            _ => None,
+        }
+    }
+
+    async fn execute_waiting(&self, mut batch: Batch) -> Result<BatchResult, Error> {
         let mut payloads: SmallVec<[(usize, Bytes); 1]> = SmallVec::new();
         if batch.is_empty() {
             return BatchResult::new(batch, payloads);

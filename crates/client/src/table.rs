@@ -89,6 +89,16 @@ impl Table {
 
     /// A batch of one operation; built again when the table has changed, sent again when it has failed temporarily.
     pub(crate) async fn single(&self, add: impl Fn(&mut Batch)) -> Result<BatchResult, Error> {
+        let mut batch = Batch::default();
+        add(&mut batch);
+        match self.client().at_once(&mut batch) {
+            Some(Ok(result)) if result.only_is_temporary().is_none() => Ok(result),
+            // Boxed, so that the future of what is answered at once is small.
+            _ => Box::pin(self.single_waiting(add)).await,
+        }
+    }
+
+    async fn single_waiting(&self, add: impl Fn(&mut Batch)) -> Result<BatchResult, Error> {
         let mut pauses = None;
         loop {
             let mut batch = Batch::default();

@@ -17,8 +17,12 @@ fn open(directory: &Path) -> Rauk {
 }
 
 fn start() -> suite::Place {
+    start_with(config())
+}
+
+fn start_with(config: rauk_node::Config) -> suite::Place {
     let directory = tempfile::tempdir().expect("a directory");
-    let rauk = Arc::new(open(directory.path()));
+    let rauk = Arc::new(Rauk::open_with(directory.path(), config).expect("the database opens"));
     let for_others = rauk.clone();
     suite::Place {
         client: rauk.client(),
@@ -28,6 +32,17 @@ fn start() -> suite::Place {
 }
 
 suite!(crate::start);
+
+/// Without a wait for the disk writes go other ways.
+#[test]
+fn at_relaxed_durability() {
+    let place = || start_with(rauk_node::Config { durability: rauk_node::Durability::Relaxed, ..config() });
+    wait(suite::batches::random_batches_against_a_model(&place()));
+    wait(suite::batches::the_same_key_in_order(&place()));
+    wait(suite::operations::upserts(&place()));
+    suite::concurrency::increments_add_up(&place());
+    suite::concurrency::transfers_keep_the_sum(&place());
+}
 
 #[derive(Record, Clone, Debug, PartialEq)]
 #[rauk(database = "app", table = "notes")]

@@ -24,6 +24,9 @@ struct Options {
     /// The large sizes: minutes and gigabytes instead of seconds.
     #[arg(long)]
     large: bool,
+    /// Leave out the first sizes of each model.
+    #[arg(long, default_value_t = 0)]
+    skip: usize,
     /// Threads of the checker.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -34,7 +37,7 @@ fn main() -> ExitCode {
     let wanted = |name| options.name == name || options.name == Name::All;
     let mut holds = true;
     if wanted(Name::CommitTakeover) {
-        for size in commit_takeover::sizes(options.large) {
+        for size in commit_takeover::sizes(options.large).into_iter().skip(options.skip) {
             let model = commit_takeover::CommitTakeover { size, mutation: None };
             holds &= safe(&format!("{size:?}"), model.clone(), options.threads);
             if !options.large {
@@ -43,14 +46,14 @@ fn main() -> ExitCode {
         }
     }
     if wanted(Name::LeastTimestamp) {
-        for (second, size) in least_timestamp::sizes(options.large) {
+        for (second, size) in least_timestamp::sizes(options.large).into_iter().skip(options.skip) {
             let rule = least_timestamp::Rule::Confirm;
             let model = least_timestamp::LeastTimestamp { rule, second, size, mutation: None };
             holds &= safe(&format!("{second:?} {size:?}"), model, options.threads);
         }
     }
     if wanted(Name::InSync) {
-        for size in in_sync::sizes(options.large) {
+        for size in in_sync::sizes(options.large).into_iter().skip(options.skip) {
             holds &= safe(&format!("{size:?}"), in_sync::InSync { size, mutation: None }, options.threads);
         }
     }

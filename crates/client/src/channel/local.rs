@@ -55,6 +55,15 @@ impl Local {
         }
     }
 
+    /// What can be answered without a wait; `None`: nothing has been done.
+    #[inline]
+    pub fn try_call(&self, ask: Ask, timeout: Duration, build: impl Fn(Vec<u8>) -> Vec<u8>) -> Option<(Kind, Bytes)> {
+        let request = self.request(ask, timeout, build);
+        let reply = self.session.try_call(&request, Vec::with_capacity(256));
+        recycle(request.payload);
+        reply.ok().map(|reply| (reply.kind, Bytes::from(reply.frame)))
+    }
+
     /// See [`super::Line::call`].
     pub async fn call(&self, ask: Ask, timeout: Duration, build: impl Fn(Vec<u8>) -> Vec<u8>) -> (Kind, Bytes) {
         let request = self.request(ask, timeout, build);

@@ -85,6 +85,20 @@ pub(crate) enum Line {
 }
 
 impl Channel {
+    /// What the database in this process answers without a wait, past everything that is there for waiting; `None`: nothing has been done.
+    #[inline]
+    pub fn at_once(&self, ask: Ask, timeout: Duration, build: impl Fn(Vec<u8>) -> Vec<u8>) -> Option<(Kind, Bytes)> {
+        match self {
+            Channel::Remote(_) => None,
+            #[cfg(feature = "embedded")]
+            Channel::Local(local) => local.try_call(ask, timeout, build),
+        }
+    }
+
+    pub fn is_local(&self) -> bool {
+        !matches!(self, Channel::Remote(_))
+    }
+
     /// A line that works, as far as is known; a lost one is made again first. `turn` spreads transactions over the lines, those without one stay with their thread.
     pub async fn line(&self, turn: Option<u64>) -> Result<Line, Error> {
         match self {

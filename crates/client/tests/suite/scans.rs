@@ -2,7 +2,7 @@
 
 use super::{Place, account, accounts};
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use rauk_client::{Direction, ErrorKind, Record, Row, TransactionOptions, Value, column};
+use rauk_client::{Direction, ErrorKind, Isolation, Record, Row, TransactionOptions, Value, column};
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -133,13 +133,29 @@ pub async fn against_a_model(place: &Place) {
         if projected {
             scan = scan.columns(&["number", "book", "colour", "word"]);
         }
-        let found: Vec<Line> = if projected {
-            let found = scan.collect().await.expect("scanned");
-            found.iter().map(|row| line(row, &rows).expect("the columns that were asked for")).collect()
-        } else {
-            scan.collect_records(&records).await.expect("scanned")
+        let isolation = match random.random_range(0..4) {
+            0 => Some(Isolation::ReadCommitted),
+            1 => Some(Isolation::Serializable),
+            _ => None,
         };
-        let at = format!("round {round}: index {index:?} backward {backward} limit {limit:?}");
+        let found = match isolation {
+            None => scan.collect().await.expect("scanned"),
+            Some(isolation) => {
+                let options = TransactionOptions { isolation, ..Default::default() };
+                let mut transaction = place.client.begin_with(options);
+                let mut found = Vec::new();
+                let mut under_way = transaction.scan(scan);
+                while let Some(row) = under_way.next().await.expect("scanned") {
+                    found.push(row);
+                }
+                drop(under_way);
+                transaction.commit().await.expect("committed");
+                found
+            }
+        };
+        let record = |row: &Row| if projected { line(row, &rows) } else { records.record_of(row) };
+        let found: Vec<Line> = found.iter().map(|row| record(row).expect("a whole row")).collect();
+        let at = format!("round {round}: {isolation:?} index {index:?} backward {backward} limit {limit:?}");
         let cut = limit.map_or(expected.len(), |limit| expected.len().min(limit));
         assert_eq!(found.len(), cut, "{at}");
         match index {

@@ -54,9 +54,24 @@
 //! write is gone.
 //!
 //! # Sizes that were exhausted
-//! States, by what a crash takes, writes, crashes, elections of the manage leader, ticks of drift, entries. In the tests:
-//! keeps, 1, 0, 1, 1, 2: 51 343. Keeps, 1, 1, 0, 0, 3: 215 024. Loses, 1, 1, 0, 0, 3: 213 904. Keeps, 2, 0, 0, 0, 3:
-//! 213 735.
+//! | a crash | writes | crashes | elections | drift | entries | states |
+//! |---|---|---|---|---|---|---|
+//! | keeps (test) | 1 | 0 | 1 | 1 | 2 | 51 511 |
+//! | keeps (test) | 1 | 1 | 0 | 0 | 3 | 226 251 |
+//! | loses (test) | 1 | 1 | 0 | 0 | 3 | 225 754 |
+//! | keeps (test) | 2 | 0 | 0 | 0 | 3 | 230 637 |
+//! | keeps | 1 | 1 | 0 | 0 | 4 | 936 801 |
+//! | loses | 1 | 1 | 0 | 0 | 4 | 796 583 |
+//! | keeps | 1 | 1 | 1 | 1 | 3 | 1 329 142 |
+//! | loses | 1 | 1 | 1 | 1 | 3 | 1 307 791 |
+//! | keeps | 2 | 1 | 0 | 0 | 3 | 979 545 |
+//! | loses | 2 | 1 | 0 | 0 | 3 | 914 982 |
+//! | keeps | 2 | 0 | 1 | 1 | 3 | 1 507 153 |
+//! | keeps | 2 | 0 | 0 | 0 | 4 | 1 042 178 |
+//! | loses | 1 | 2 | 0 | 0 | 4 | 2 174 521 |
+//! | loses | 1 | 1 | 0 | 0 | 5 | 2 214 356 |
+//!
+//! Drift: ticks by which clocks fall behind in all. Entries: how far the manage group commits, the first included.
 
 use stateright::{Model, Property};
 

@@ -16,7 +16,7 @@ use crate::transaction::Isolation;
 use crate::{NodeError, TableHandle};
 use rauk_types::error::codes;
 use rauk_types::row::encode_refs;
-use rauk_types::{ErrorClass, IndexId, key};
+use rauk_types::{ErrorClass, IndexId, ValueRef, key};
 use rauk_wire::{Failure, OpKind, Wanted};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -33,7 +33,9 @@ struct Gathered<'e> {
     /// Hashes of `read_keys`, where it matters.
     read: FxHashSet<u64>,
     write_keys: Keys,
-    writes: Vec<Write<'e>>,
+    writes: Vec<Write>,
+    /// The rows that inserts store, one after the other: beside the writes, so that those stay small.
+    rows: Vec<ValueRef<'e>>,
     /// The last write of each key, by its hash.
     written: FxHashMap<u64, usize>,
     /// An insert brings a number of its own: those that get theirs from the counter come after it.
@@ -41,12 +43,12 @@ struct Gathered<'e> {
 }
 
 /// A write that waits to be done.
-struct Write<'e> {
+struct Write {
     operation: u16,
-    /// The row that an insert stores.
-    row: Option<Refs<'e>>,
+    /// Where the row begins that an insert stores.
+    row: Option<u32>,
     /// Why that row cannot be stored: the upsert of one that is there does not need all of it.
-    incomplete: Option<Failure>,
+    incomplete: Option<Box<Failure>>,
     /// Of a row that has been given its numbers; an upsert gets them only when it inserts.
     number: Option<Number>,
     /// An earlier write of the same key.
@@ -62,7 +64,7 @@ pub async fn run(
 ) -> Result<Vec<u8>, Failure> {
     let answer_to = &mut answer;
     let mut tables: Vec<Gathered<'_>> = Vec::new();
-    let mut encoded = Vec::new();
+    let (mut encoded, mut row) = (Vec::new(), Vec::new());
     for (i, op) in executor.operations.list.iter().enumerate() {
         let number = i as u16;
         if matches!(op.kind, OpKind::Savepoint | OpKind::RollbackTo) {
@@ -98,14 +100,15 @@ pub async fn run(
                     flush(call, executor, table, answer_to, lock_wait_ms).await;
                 }
                 encoded.clear();
-                let write = match prepare(executor, op, number, &mut encoded) {
+                row.clear();
+                let write = match prepare(executor, op, number, &mut row, &mut encoded) {
                     Ok(write) => write,
                     Err(effect) => {
                         answer_to.put(number, &shape.shape.wanted, shape.schema(), effect);
                         continue;
                     }
                 };
-                let key = if write.row.is_some() { &encoded[..] } else { op.key };
+                let key = if row.is_empty() { op.key } else { &encoded[..] };
                 let hash = key::hash(key);
                 if table.mixed && table.read.contains(&hash) {
                     flush(call, executor, table, answer_to, lock_wait_ms).await;
@@ -113,7 +116,9 @@ pub async fn run(
                 table.explicit |= matches!(write.number, Some(Number::Explicit(_)));
                 let previous = table.written.insert(hash, table.writes.len());
                 table.write_keys.push(key);
-                table.writes.push(Write { previous, ..write });
+                let at = (!row.is_empty()).then_some(table.rows.len() as u32);
+                table.rows.extend_from_slice(&row);
+                table.writes.push(Write { row: at, previous, ..write });
             }
             Way::Alone => {
                 flush(call, executor, table, answer_to, lock_wait_ms).await;
@@ -140,6 +145,7 @@ impl<'e> Gathered<'e> {
             read: FxHashSet::default(),
             write_keys: Keys::default(),
             writes: Vec::with_capacity(writes),
+            rows: Vec::new(),
             written: FxHashMap::with_capacity_and_hasher(writes, Default::default()),
             explicit: false,
         }
@@ -151,6 +157,7 @@ impl<'e> Gathered<'e> {
         self.read.clear();
         self.write_keys.clear();
         self.writes.clear();
+        self.rows.clear();
         self.written.clear();
         self.explicit = false;
     }
@@ -165,13 +172,14 @@ fn asks_for_number(executor: &Executor<'_, '_>, op: &Op<'_>) -> bool {
     matches!(op.kind, OpKind::Insert | OpKind::Write) && matches!(given.flatten(), None | Some(0))
 }
 
-/// Makes a write ready; an insert's row is made, and its key encoded.
+/// Makes a write ready; an insert's row is put into `made`, and its key encoded.
 fn prepare<'e>(
     executor: &Executor<'e, '_>,
     op: &'e Op<'_>,
     operation: u16,
+    made: &mut Vec<ValueRef<'e>>,
     key: &mut Vec<u8>,
-) -> Result<Write<'e>, Effect> {
+) -> Result<Write, Effect> {
     let shape = &executor.shapes[op.shape];
     let mut write = Write { operation, row: None, incomplete: None, number: None, previous: None };
     if !matches!(op.kind, OpKind::Insert | OpKind::Write) {
@@ -184,7 +192,8 @@ fn prepare<'e>(
             return Err(Effect::failed(failure));
         }
         image::encode_key(shape.table.primary_key(), &row, key);
-        (write.row, write.incomplete) = (Some(row), Some(failure));
+        write.incomplete = Some(Box::new(failure));
+        made.extend_from_slice(&row);
         return Ok(write);
     }
     // An upsert may find its row, and then needs no number.
@@ -194,7 +203,7 @@ fn prepare<'e>(
     }
     image::check_keys(shape.schema(), &row).map_err(Effect::failed)?;
     image::encode_key(shape.table.primary_key(), &row, key);
-    write.row = Some(row);
+    made.extend_from_slice(&row);
     Ok(write)
 }
 
@@ -258,7 +267,7 @@ async fn flush_writes(
     answer: &mut Answer,
     lock_wait_ms: u32,
 ) {
-    let writes = &table.writes;
+    let (writes, rows) = (&table.writes, &table.rows[..]);
     let mut effects: Vec<Option<Effect>> = Vec::new();
     effects.resize_with(writes.len(), || None);
     let mut done = vec![false; writes.len()];
@@ -269,7 +278,7 @@ async fn flush_writes(
         if write.previous.is_some_and(|previous| effects[previous].is_none()) {
             return Verb::Keep;
         }
-        let (verb, effect) = apply(executor, write, found, out);
+        let (verb, effect) = apply(executor, write, rows, found, out);
         effects[i] = Some(effect);
         verb
     };
@@ -314,14 +323,23 @@ fn observe(executor: &Executor<'_, '_>, shape: &Prepared<'_>, value: u64) {
 }
 
 /// What a write makes of its row, in the partition's hold.
-fn apply(executor: &Executor<'_, '_>, write: &Write<'_>, found: Found<'_>, out: &mut Vec<u8>) -> (Verb, Effect) {
+fn apply(
+    executor: &Executor<'_, '_>,
+    write: &Write,
+    rows: &[ValueRef<'_>],
+    found: Found<'_>,
+    out: &mut Vec<u8>,
+) -> (Verb, Effect) {
     let op = &executor.operations.list[usize::from(write.operation)];
     let shape = &executor.shapes[op.shape];
     let (schema, wanted) = (shape.schema(), &shape.shape.wanted);
     let Some((layout, row)) = found else {
-        return match &write.row {
-            Some(_) if let Some(failure) = &write.incomplete => (Verb::Keep, Effect::failed(failure.clone())),
-            Some(new) => insert(executor, shape, write, new, out),
+        return match write.row {
+            Some(_) if let Some(failure) = &write.incomplete => (Verb::Keep, Effect::Failed(failure.clone())),
+            Some(start) => {
+                let start = start as usize;
+                insert(executor, shape, write, &rows[start..start + schema.columns.len()], out)
+            }
             None => (Verb::Keep, Effect::Missing),
         };
     };
@@ -352,12 +370,12 @@ fn apply(executor: &Executor<'_, '_>, write: &Write<'_>, found: Found<'_>, out: 
 fn insert(
     executor: &Executor<'_, '_>,
     shape: &Prepared<'_>,
-    write: &Write<'_>,
-    new: &Refs<'_>,
+    write: &Write,
+    new: &[ValueRef<'_>],
     out: &mut Vec<u8>,
 ) -> (Verb, Effect) {
     let schema = shape.schema();
-    let mut new = new.clone();
+    let mut new: Refs<'_> = new.iter().copied().collect();
     let number = match write.number {
         Some(number) => number,
         None => match image::number(executor.database, &shape.table, &mut new) {
