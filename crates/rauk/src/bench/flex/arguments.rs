@@ -103,7 +103,7 @@ pub fn command() -> Command {
     Command::new("flex")
         .about("The native API: keys, batches, transactions, scans; against Redis and memcached in the same run")
         .arg(number("threads", "Client threads", 1..=128, "1"))
-        .arg(number("parallel", "Groups of operations that each thread has in flight", 1..=1024, "4"))
+        .arg(number("parallel", "Groups of operations that each thread has in flight", 1..=1024, "8"))
         .arg(number("operations", "Operations in a group, which is one round trip", 1..=10_000, "100"))
         .arg(flag("transactional", "Each group is one transaction, whose commit travels with it"))
         .arg(number("size", "Bytes of a record", payload::MIN_SIZE as u64..=60_000, "100"))
