@@ -164,4 +164,34 @@ impl DataType {
         };
         Some(if self.unsigned { (0, (1i128 << bits) - 1) } else { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) })
     }
+
+    /// Bytes that a column takes in MySQL's count of a row (limit 65 535) and of a key part: characters count four.
+    pub fn row_bytes(&self) -> u64 {
+        let length = u64::from(self.length);
+        let prefixed = |bytes: u64| bytes + if bytes > 255 { 2 } else { 1 };
+        let fraction = u64::from(self.scale.div_ceil(2));
+        match self.kind {
+            TypeKind::Null => 0,
+            TypeKind::TinyInt => 1,
+            TypeKind::SmallInt => 2,
+            TypeKind::MediumInt | TypeKind::Date => 3,
+            TypeKind::Int | TypeKind::Float => 4,
+            TypeKind::BigInt | TypeKind::Double => 8,
+            TypeKind::Decimal => {
+                let digits = |n: u64| n / 9 * 4 + [0, 1, 1, 2, 2, 3, 3, 4, 4][(n % 9) as usize];
+                digits(u64::from(self.precision - self.scale)) + digits(u64::from(self.scale))
+            }
+            TypeKind::Char => length * 4,
+            TypeKind::VarChar => prefixed(length * 4),
+            TypeKind::Binary => length,
+            TypeKind::VarBinary => prefixed(length),
+            TypeKind::Time => 3 + fraction,
+            TypeKind::DateTime => 5 + fraction,
+            TypeKind::Timestamp => 4 + fraction,
+            TypeKind::TinyText | TypeKind::TinyBlob => 9,
+            TypeKind::Text | TypeKind::Blob => 10,
+            TypeKind::MediumText | TypeKind::MediumBlob => 11,
+            TypeKind::LongText | TypeKind::LongBlob | TypeKind::Json => 12,
+        }
+    }
 }

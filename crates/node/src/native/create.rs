@@ -264,7 +264,7 @@ fn check_part(part: &mut IndexPart, column: &Column) -> Result<u64, Failure> {
             Err(refused(codes::BLOB_KEY_WITHOUT_LENGTH, text))
         }
         None if ty.is_text() || ty.is_bytes() => Ok(u64::from(ty.length) * character),
-        None => Ok(row_bytes(ty)),
+        None => Ok(ty.row_bytes()),
         Some(0) => Err(refused(codes::KEY_PART_0, format!("Key part '{name}' length cannot be 0"))),
         Some(_) if !ty.is_text() && !ty.is_bytes() => Err(wrong_prefix()),
         Some(length) if !ty.is_lob() && length > ty.length => Err(wrong_prefix()),
@@ -298,38 +298,9 @@ fn check_auto_increment(table: &mut TableSchema) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bytes of a column in MySQL's count of a row.
-fn row_bytes(ty: &DataType) -> u64 {
-    let length = u64::from(ty.length);
-    let prefixed = |bytes: u64| bytes + if bytes > 255 { 2 } else { 1 };
-    match ty.kind {
-        TypeKind::Null => 0,
-        TypeKind::TinyInt => 1,
-        TypeKind::SmallInt => 2,
-        TypeKind::MediumInt | TypeKind::Date => 3,
-        TypeKind::Int | TypeKind::Float => 4,
-        TypeKind::BigInt | TypeKind::Double => 8,
-        TypeKind::Decimal => {
-            let digits = |n: u64| n / 9 * 4 + [0, 1, 1, 2, 2, 3, 3, 4, 4][(n % 9) as usize];
-            digits(u64::from(ty.precision - ty.scale)) + digits(u64::from(ty.scale))
-        }
-        TypeKind::Char => length * CHAR_BYTES,
-        TypeKind::VarChar => prefixed(length * CHAR_BYTES),
-        TypeKind::Binary => length,
-        TypeKind::VarBinary => prefixed(length),
-        TypeKind::Time => 3 + u64::from(ty.scale.div_ceil(2)),
-        TypeKind::DateTime => 5 + u64::from(ty.scale.div_ceil(2)),
-        TypeKind::Timestamp => 4 + u64::from(ty.scale.div_ceil(2)),
-        TypeKind::TinyText | TypeKind::TinyBlob => 9,
-        TypeKind::Text | TypeKind::Blob => 10,
-        TypeKind::MediumText | TypeKind::MediumBlob => 11,
-        TypeKind::LongText | TypeKind::LongBlob | TypeKind::Json => 12,
-    }
-}
-
 fn check_row_size(table: &TableSchema) -> Result<(), Failure> {
     let nullable = table.columns.iter().filter(|c| c.nullable).count() as u64;
-    let bytes: u64 = table.columns.iter().map(|c| row_bytes(&c.ty)).sum();
+    let bytes: u64 = table.columns.iter().map(|c| c.ty.row_bytes()).sum();
     if bytes + nullable.div_ceil(8) > MAX_ROW_BYTES as u64 {
         let text = format!(
             "Row size too large. The maximum row size for the used table type, not counting BLOBs, is {MAX_ROW_BYTES}. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs"

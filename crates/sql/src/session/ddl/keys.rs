@@ -3,7 +3,6 @@
 //! Errors: 1059, 1060, 1061, 1068, 1069, 1070, 1071, 1072, 1089, 1170, 1171, 1280, 1391, 3152.
 
 use super::columns::ColumnDraft;
-use super::types;
 use crate::session::errors;
 use rauk_types::error::codes;
 use rauk_types::schema::{MAX_INDEXES, MAX_KEY_BYTES, MAX_KEY_PARTS};
@@ -200,7 +199,7 @@ fn part(draft: &PartDraft, columns: &[ColumnDraft]) -> Result<(IndexPart, u64), 
             return Err(MysqlError::new(codes::BLOB_KEY_WITHOUT_LENGTH, message));
         }
         None if ty.is_text() || ty.is_bytes() => u64::from(ty.length) * character_bytes,
-        None => types::row_bytes(ty),
+        None => ty.row_bytes(),
         Some(_) if !ty.is_text() && !ty.is_bytes() => return Err(wrong_prefix()),
         Some(length) if !ty.is_lob() && length > u64::from(ty.length) => return Err(wrong_prefix()),
         Some(length) => {

@@ -4,7 +4,6 @@
 
 use super::columns::{self, ColumnDraft, DefaultDraft};
 use super::keys::{self, IndexDraft, PartDraft};
-use super::types;
 use crate::parse::statement::PartitionBy;
 use crate::session::errors;
 use rauk_types::error::codes;
@@ -223,7 +222,7 @@ impl TableDraft {
 
     fn check_row_size(&self) -> Result<(), MysqlError> {
         let nullable = self.columns.iter().filter(|c| c.nullable != Some(false)).count() as u64;
-        let bytes: u64 = self.columns.iter().map(|c| types::row_bytes(&c.ty)).sum();
+        let bytes: u64 = self.columns.iter().map(|c| c.ty.row_bytes()).sum();
         if bytes + nullable.div_ceil(8) > MAX_ROW_BYTES as u64 {
             return Err(MysqlError::new(
                 codes::TOO_BIG_ROWSIZE,

@@ -318,31 +318,3 @@ pub fn data_type_name(kind: TypeKind) -> &'static str {
         TypeKind::Json => "json",
     }
 }
-
-/// Bytes that a column takes in MySQL's count of a row (limit 65 535) and of a key part.
-pub fn row_bytes(ty: &DataType) -> u64 {
-    let length = u64::from(ty.length);
-    match ty.kind {
-        TypeKind::Null => 0,
-        TypeKind::TinyInt => 1,
-        TypeKind::SmallInt => 2,
-        TypeKind::MediumInt | TypeKind::Date => 3,
-        TypeKind::Int | TypeKind::Float => 4,
-        TypeKind::BigInt | TypeKind::Double => 8,
-        TypeKind::Decimal => {
-            let digits = |n: u64| n / 9 * 4 + [0, 1, 1, 2, 2, 3, 3, 4, 4][(n % 9) as usize];
-            digits(u64::from(ty.precision - ty.scale)) + digits(u64::from(ty.scale))
-        }
-        TypeKind::Char => length * MAX_CHAR_BYTES,
-        TypeKind::VarChar => length * MAX_CHAR_BYTES + if length * MAX_CHAR_BYTES > 255 { 2 } else { 1 },
-        TypeKind::Binary => length,
-        TypeKind::VarBinary => length + if length > 255 { 2 } else { 1 },
-        TypeKind::Time => 3 + u64::from(ty.scale.div_ceil(2)),
-        TypeKind::DateTime => 5 + u64::from(ty.scale.div_ceil(2)),
-        TypeKind::Timestamp => 4 + u64::from(ty.scale.div_ceil(2)),
-        TypeKind::TinyText | TypeKind::TinyBlob => 9,
-        TypeKind::Text | TypeKind::Blob => 10,
-        TypeKind::MediumText | TypeKind::MediumBlob => 11,
-        TypeKind::LongText | TypeKind::LongBlob | TypeKind::Json => 12,
-    }
-}
