@@ -2,7 +2,7 @@
 //!
 //! What a sender keeps this way can be sent again with other options or, when a table's definition has changed and its keys and values have not, with other shapes.
 
-use super::request::{FIRST_SHAPE, ROLLBACK_TO, SAVEPOINT, put_head};
+use super::request::{FIRST_SHAPE, ROLLBACK_TO, SAVEPOINT, put_head, put_key};
 use super::{BatchOptions, Shape};
 use crate::MAX_OPERATIONS;
 use crate::filter::Filter;
@@ -20,7 +20,7 @@ impl OperationList {
     /// `Read`, `Delete`.
     #[inline]
     pub fn key(&mut self, shape: u16, key: &[u8], condition: Option<&Filter>) {
-        self.put_key(shape, key);
+        put_key(shape, key, &mut self.bytes);
         if let Some(filter) = condition {
             filter.encode(&mut self.bytes);
         }
@@ -42,7 +42,7 @@ impl OperationList {
         values: impl IntoIterator<Item = ValueRef<'v>>,
         condition: Option<&Filter>,
     ) {
-        self.put_key(shape, key);
+        put_key(shape, key, &mut self.bytes);
         values.into_iter().for_each(|value| crate::value::put(value, &mut self.bytes));
         if let Some(filter) = condition {
             filter.encode(&mut self.bytes);
@@ -59,19 +59,6 @@ impl OperationList {
         put_varint(ROLLBACK_TO, &mut self.bytes);
         self.bytes.extend_from_slice(&savepoint.to_le_bytes());
         self.operations += 1;
-    }
-
-    #[inline]
-    fn put_key(&mut self, shape: u16, key: &[u8]) {
-        let number = FIRST_SHAPE + u32::from(shape);
-        if number < 0x80 && key.len() < 0x80 {
-            self.bytes.reserve(2 + key.len());
-            self.bytes.extend_from_slice(&[number as u8, key.len() as u8]);
-        } else {
-            put_varint(number, &mut self.bytes);
-            put_varint(u32::try_from(key.len()).expect("a payload is bounded"), &mut self.bytes);
-        }
-        self.bytes.extend_from_slice(key);
     }
 
     /// All operations as they will be sent, those of earlier parts first.

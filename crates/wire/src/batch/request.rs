@@ -74,7 +74,7 @@ impl BatchBuilder {
     pub fn key(&mut self, shape: u16, key: &[u8], condition: Option<&Filter>) -> u16 {
         let form = self.forms[usize::from(shape)];
         assert!(form.kind.has_key() && !form.kind.has_values(), "{:?} has more than a key", form.kind);
-        self.put_key(shape, key);
+        put_key(shape, key, &mut self.out);
         self.put_condition(form, condition);
         self.count()
     }
@@ -98,7 +98,7 @@ impl BatchBuilder {
     ) -> u16 {
         let form = self.forms[usize::from(shape)];
         assert!(form.kind.has_key() && form.kind.has_values(), "{:?} has not key and values", form.kind);
-        self.put_key(shape, key);
+        put_key(shape, key, &mut self.out);
         self.put_values(form, values);
         self.put_condition(form, condition);
         self.count()
@@ -113,19 +113,6 @@ impl BatchBuilder {
         put_varint(ROLLBACK_TO, &mut self.out);
         self.out.extend_from_slice(&savepoint.to_le_bytes());
         self.count()
-    }
-
-    #[inline]
-    fn put_key(&mut self, shape: u16, key: &[u8]) {
-        let number = FIRST_SHAPE + u32::from(shape);
-        if number < 0x80 && key.len() < 0x80 {
-            self.out.reserve(2 + key.len());
-            self.out.extend_from_slice(&[number as u8, key.len() as u8]);
-        } else {
-            put_varint(number, &mut self.out);
-            put_varint(u32::try_from(key.len()).expect("a payload is bounded"), &mut self.out);
-        }
-        self.out.extend_from_slice(key);
     }
 
     fn put_values<'v>(&mut self, form: Form, values: impl IntoIterator<Item = ValueRef<'v>>) {
@@ -169,6 +156,20 @@ impl BatchBuilder {
         self.out[self.start + 2..self.start + 4].copy_from_slice(&(self.operations as u16).to_le_bytes());
         self.out
     }
+}
+
+/// Shape and key of an operation.
+#[inline]
+pub(super) fn put_key(shape: u16, key: &[u8], out: &mut Vec<u8>) {
+    let number = FIRST_SHAPE + u32::from(shape);
+    if number < 0x80 && key.len() < 0x80 {
+        out.reserve(2 + key.len());
+        out.extend_from_slice(&[number as u8, key.len() as u8]);
+    } else {
+        put_varint(number, out);
+        put_varint(u32::try_from(key.len()).expect("a payload is bounded"), out);
+    }
+    out.extend_from_slice(key);
 }
 
 /// A batch as it arrived: options and shapes read, operations still to be.
