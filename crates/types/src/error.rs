@@ -45,6 +45,7 @@ impl MysqlError {
             | codes::RECORD_FILE_FULL
             | codes::DISK_FULL
             | codes::CON_COUNT
+            | codes::GET_TEMPORARY_ERRMSG
             | codes::LOCK_NOWAIT => ErrorClass::Temporary,
             codes::ERROR_DURING_COMMIT => ErrorClass::UnknownOutcome,
             _ => ErrorClass::Permanent,
@@ -233,6 +234,7 @@ pub mod codes {
         TRUNCATED_WRONG_VALUE = 1292 b"22007";
         INVALID_ON_UPDATE = 1294 b"HY000";
         UNSUPPORTED_PS = 1295 b"HY000";
+        GET_TEMPORARY_ERRMSG = 1297 b"HY000";
         UNKNOWN_TIME_ZONE = 1298 b"HY000";
         WARN_INVALID_TIMESTAMP = 1299 b"HY000";
         INVALID_CHARACTER_STRING = 1300 b"HY000";

@@ -39,3 +39,43 @@ impl Timestamp {
     pub const ZERO: Timestamp = Timestamp(0);
     pub const MAX: Timestamp = Timestamp(u64::MAX);
 }
+
+/// A node of the cluster: its number stays the same over restarts. Zero is nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NodeId(pub u16);
+
+/// One process start of a node, its *incarnation*: unique in the cluster and growing. Zero is nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ProcessId(pub u32);
+
+/// Number of a view of a partition: who leads it. Only grows; a view belongs to one process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct View(pub u64);
+
+/// Place of an entry in a partition's stream: 1, 2, 3 … over all views. Zero is before the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Position(pub u64);
+
+/// A node with the process that it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Member {
+    pub node: NodeId,
+    pub process: ProcessId,
+}
+
+impl TxnId {
+    /// Bits of the number within a process.
+    pub const NUMBER_BITS: u32 = 40;
+
+    /// The `number`th transaction of a process; on a node that is alone the process is zero.
+    pub fn of_process(process: ProcessId, number: u64) -> TxnId {
+        assert!(process.0 < 1 << (64 - Self::NUMBER_BITS), "process numbers are used up");
+        assert!(number < 1 << Self::NUMBER_BITS, "the transaction numbers of this process are used up");
+        TxnId(u64::from(process.0) << Self::NUMBER_BITS | number)
+    }
+
+    /// The process that runs, or ran, the transaction.
+    pub fn process(self) -> ProcessId {
+        ProcessId((self.0 >> Self::NUMBER_BITS) as u32)
+    }
+}

@@ -24,7 +24,7 @@ pub use data_type::{DataType, TypeKind};
 pub use datetime::{Date, DateTime, Time};
 pub use decimal::Decimal;
 pub use error::{ErrorClass, MysqlError};
-pub use ids::{ColumnId, IndexId, PartitionId, TableId, Timestamp, TxnId};
+pub use ids::{ColumnId, IndexId, Member, NodeId, PartitionId, Position, ProcessId, TableId, Timestamp, TxnId, View};
 pub use key::{KeyDef, KeyPart};
 pub use row::{RowLayout, RowView};
 pub use schema::{Column, ColumnDefault, IndexKind, IndexPart, IndexSchema, TableSchema};

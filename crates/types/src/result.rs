@@ -64,6 +64,8 @@ pub trait ResultSink: Send {
     fn columns(&mut self, columns: &[ResultColumn]);
     /// One row: as many values as columns.
     fn row(&mut self, values: &[ValueRef<'_>]);
+    /// Takes back a result set that has begun, since its statement begins anew. `false`: a part of it has been sent, so it cannot.
+    fn withdraw(&mut self) -> bool;
     /// The statement changed something that clients may follow; goes with the next `complete`.
     fn changed(&mut self, change: SessionChange) {
         let _ = change;

@@ -196,6 +196,38 @@ impl RowLayout {
         self.by_id.get(usize::from(id.0)).is_some_and(|slot| *slot != NONE)
     }
 
+    /// Whether bytes that somebody else sent have the shape of a row of this layout, so that reading it does not panic: as long as its offsets say, the offsets
+    /// in order, texts UTF-8. Says nothing of its values.
+    pub fn holds(&self, bytes: &[u8]) -> bool {
+        let fixed = self.fixed_end as usize;
+        if bytes.len() < fixed || self.variable_columns == 0 {
+            return bytes.len() == fixed;
+        }
+        let width = if bytes[0] & WIDE == 0 { 2 } else { 4 };
+        let data = fixed + self.variable_columns as usize * width;
+        if bytes.len() < data {
+            return false;
+        }
+        let (ends, content) = bytes[fixed..].split_at(data - fixed);
+        let mut start = 0;
+        for (slot, end) in self.slots.iter().filter(|s| s.codec.is_variable()).zip(ends.chunks_exact(width)) {
+            let mut wide = [0; 4];
+            wide[..width].copy_from_slice(end);
+            let end = u32::from_le_bytes(wide) as usize;
+            let Some(value) = content.get(start..end) else { return false };
+            let fits = match slot.codec {
+                Codec::Char | Codec::Text => std::str::from_utf8(value).is_ok(),
+                Codec::DecimalWide => value.len() <= size_of::<I256>() && wide_decimal(value, slot.scale).is_some(),
+                _ => true,
+            };
+            if !fits {
+                return false;
+            }
+            start = end;
+        }
+        start == content.len()
+    }
+
     fn is_null(&self, slot: &Slot, bytes: &[u8]) -> bool {
         slot.null_bit != NONE && bytes[usize::from(slot.null_bit / 8)] & 1 << (slot.null_bit % 8) != 0
     }
@@ -268,10 +300,14 @@ fn offset_width(variable_bytes: usize) -> usize {
 }
 
 fn read_wide_decimal(bytes: &[u8], scale: u8) -> Decimal {
+    wide_decimal(bytes, scale).expect("a stored decimal has at most 65 digits")
+}
+
+fn wide_decimal(bytes: &[u8], scale: u8) -> Option<Decimal> {
     let negative = bytes.last().is_some_and(|b| *b >= 0x80);
     let mut all = [if negative { 0xFF } else { 0 }; 32];
     all[..bytes.len()].copy_from_slice(bytes);
-    Decimal::from_unscaled(I256::from_le_bytes(all), scale).expect("a stored decimal has at most 65 digits")
+    Decimal::from_unscaled(I256::from_le_bytes(all), scale).ok()
 }
 
 /// As few little-endian two's complement bytes as hold `value`; zero is one byte.
@@ -482,6 +518,12 @@ impl<'a> RowView<'a> {
 
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// The same for bytes and a version that somebody else sent: `None` when reading a column could panic.
+    pub fn checked(table: &'a TableSchema, layout_version: u16, bytes: &'a [u8]) -> Option<Self> {
+        let layout = table.layouts.get(usize::from(layout_version))?;
+        layout.holds(bytes).then(|| RowView::new(table, layout_version, bytes))
     }
 
     /// The version of the row's layout.

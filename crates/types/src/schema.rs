@@ -54,6 +54,9 @@ pub struct TableSchema {
     pub comment: String,
     /// `PARTITION BY KEY(...)` was written out, so SHOW CREATE TABLE shows it.
     pub explicit_partitioning: bool,
+    /// In a cluster every data node holds the whole table (for small tables that are mostly read). On a node that is alone it changes nothing.
+    #[serde(default)]
+    pub fully_replicated: bool,
     /// Set on the index table of a unique index: the base table and its index.
     pub entry_of: Option<(TableId, IndexId)>,
     /// Every layout that rows of this table may still have, oldest first; the last one is written, and lists `columns` in
@@ -176,6 +179,7 @@ impl TableSchema {
             collation: Collation::DEFAULT,
             comment: String::new(),
             explicit_partitioning: false,
+            fully_replicated: false,
             entry_of: None,
         }
     }

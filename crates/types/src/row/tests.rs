@@ -102,6 +102,29 @@ proptest! {
         prop_assert_eq!(row.to_values(), values);
     }
 
+    /// What has the shape of a row can be read, whoever sent it.
+    #[test]
+    fn what_holds_is_read(
+        values in row_of(&every_type(|i| i % 3 != 0)),
+        hits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in proptest::option::of(any::<prop::sample::Index>()),
+    ) {
+        let table = every_type(|i| i % 3 != 0);
+        let mut bytes = encoded(&table, &values);
+        prop_assert!(table.layout().holds(&bytes));
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+            prop_assert!(!table.layout().holds(&bytes));
+        }
+        let length = bytes.len();
+        for (at, with) in hits.iter().filter(|_| length > 0) {
+            bytes[at.index(length)] ^= with;
+        }
+        if table.layout().holds(&bytes) {
+            RowView::new(&table, 0, &bytes).to_values();
+        }
+    }
+
     #[test]
     fn rows_of_older_layouts_are_read_by_the_newest_schema(values in row_of(&every_type(|_| true))) {
         let old = every_type(|_| true);
