@@ -38,7 +38,7 @@ pub fn read_payload(kind: Kind, payload: &[u8]) -> Result<(), WireError> {
         Kind::Proof => again(payload, Proof::decode, Proof::encode),
         Kind::Welcome => again(payload, Welcome::decode, Welcome::encode),
         Kind::Refused => again(payload, Refused::decode, Refused::encode),
-        Kind::Ping | Kind::Pong => Ok(()),
+        Kind::Ping | Kind::Pong | Kind::Member | Kind::Raft | Kind::RaftAnswer => Ok(()),
         Kind::Goodbye | Kind::Failed => again(payload, Failure::decode, Failure::encode),
         Kind::OpenTable => again(payload, definition::decode::<TableName>, definition::encode),
         Kind::Definition => again(payload, definition::decode::<Definition>, definition::encode),

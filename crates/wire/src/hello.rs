@@ -35,7 +35,7 @@ pub struct Hello {
     pub oldest: u16,
     pub newest: u16,
     pub role: Role,
-    /// The cluster it expects; zero: any.
+    /// The cluster it expects; zero: any. A node says its own, and zero before it has one.
     pub cluster: [u8; 16],
     pub nonce: [u8; NONCE],
     /// Whether it can prove a shared secret.
@@ -81,6 +81,8 @@ pub enum Refusal {
     TooManyConnections = 4,
     ShuttingDown = 5,
     Malformed = 6,
+    /// The port is for others: programs on one for nodes, or the other way round.
+    Role = 7,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,6 +219,7 @@ impl Refused {
             4 => Refusal::TooManyConnections,
             5 => Refusal::ShuttingDown,
             6 => Refusal::Malformed,
+            7 => Refusal::Role,
             _ => return Err(reader.malformed()),
         };
         let (oldest, newest) = (reader.u16()?, reader.u16()?);

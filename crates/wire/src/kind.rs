@@ -42,6 +42,13 @@ pub enum Kind {
     /// Interrupts the request whose number is the payload (u64). Not answered itself.
     Cancel = 41,
 
+    // Between nodes of a cluster. What they carry is not read here.
+    /// A signal of the node's, as it encodes it. Not answered; may be lost.
+    Member = 48,
+    /// A request of the manage group's consensus. → `RaftAnswer`
+    Raft = 49,
+    RaftAnswer = 50,
+
     /// A request failed as a whole; payload is a [`crate::Failure`].
     Failed = 63,
 }
@@ -70,12 +77,20 @@ impl Kind {
         Kind::ScanPage,
         Kind::Rollback,
         Kind::Cancel,
+        Kind::Member,
+        Kind::Raft,
+        Kind::RaftAnswer,
         Kind::Failed,
     ];
 
     #[inline]
     pub fn from_number(number: u16) -> Option<Kind> {
         BY_NUMBER.get(usize::from(number)).copied().flatten()
+    }
+
+    /// Signals whose payload is opaque to the protocol.
+    pub const fn is_opaque(self) -> bool {
+        matches!(self, Kind::Ping | Kind::Pong | Kind::Member | Kind::Raft | Kind::RaftAnswer)
     }
 
     /// Signals that both sides understand before they have agreed on a version.

@@ -108,6 +108,9 @@ pub fn all() -> Vec<Message> {
         message("scan", Kind::Scan, bytes(|out| full_scan().encode(out))),
         message("scan_of_everything", Kind::Scan, bytes(|out| plain_scan().encode(out))),
         message("scan_page", Kind::ScanPage, page()),
+        message("member", Kind::Member, b"a signal of a node".to_vec()),
+        message("raft", Kind::Raft, b"a request of the manage group".to_vec()),
+        message("raft_answer", Kind::RaftAnswer, b"its answer".to_vec()),
         message("failed", Kind::Failed, bytes(|out| failure.encode(out))),
     ];
     for (name, kind) in [("scan_next", Kind::ScanNext), ("scan_close", Kind::ScanClose), ("cancel", Kind::Cancel)] {
