@@ -66,6 +66,7 @@ fn schema(primary_ordered: bool, secondary: bool) -> Arc<TableSchema> {
         collation: Collation::Binary,
         comment: String::new(),
         explicit_partitioning: false,
+        fully_replicated: false,
         entry_of: None,
         layouts,
     })

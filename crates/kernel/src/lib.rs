@@ -17,8 +17,8 @@ pub mod status;
 
 pub use budget::MemoryBudget;
 pub use partition::{
-    Access, Found, Horizon, LockMode, MANY, ManyRead, Partition, Prepared, Probe, ReadAt, Refusal, ScanEnd,
-    ScanPosition, ScanRequest, ScanRow, Stop, Verb, Verdict, WaitPolicy, Write,
+    Access, CopyCursor, Found, Horizon, LockMode, MANY, ManyRead, Partition, Prepared, Probe, ReadAt, Refusal, ScanEnd,
+    ScanPosition, ScanRequest, ScanRow, SliceError, SliceRow, Stop, Verb, Verdict, WaitPolicy, Write, slice_rows,
 };
 pub use row_store::RowId;
 pub use status::{TxnRef, TxnState, TxnStatus};

@@ -69,6 +69,7 @@ fn schema() -> Arc<TableSchema> {
         collation: Collation::Binary,
         comment: String::new(),
         explicit_partitioning: false,
+        fully_replicated: false,
         entry_of: None,
         layouts,
     })

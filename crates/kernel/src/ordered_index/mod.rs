@@ -65,6 +65,11 @@ impl OrderedIndex {
         OrderedIndex { budget, nodes: Vec::new(), free: Vec::new(), root: 0, len: 0, bytes: 0 }
     }
 
+    /// Removes all entries.
+    pub fn clear(&mut self) {
+        *self = OrderedIndex::new(self.budget.clone());
+    }
+
     /// Adds an entry; `false` when it was there. Equal keys are ordered by row id.
     pub fn insert(&mut self, key: &[u8], id: RowId) -> bool {
         if self.nodes.is_empty() {

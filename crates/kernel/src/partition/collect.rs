@@ -4,9 +4,10 @@
 //! of time, so collecting looks at its front only. An entry says no more than "look at this row": trimming a row is
 //! idempotent, and harmless when the row id has come to belong to another row.
 //!
-//! History has a limit of its own. Beyond it the oldest versions are given up although a snapshot may need
-//! them; the fragment's floors rise, and reads below a floor that find nothing fail with `SnapshotTooOld`. What is not
-//! yet durable is never given up.
+//! History has a limit of its own. Beyond it the oldest versions are given up although a snapshot may need them. What is not yet durable is never given up.
+//!
+//! Whatever goes raises the fragment's floors to the time that superseded it, and a read below a floor that finds nothing fails with `SnapshotTooOld`. A
+//! caller that is right about the oldest snapshot never meets that, except at the history limit.
 
 use super::fragment::Fragment;
 use super::side::RowKey;
@@ -59,7 +60,7 @@ impl Partition {
             }
             let Some(garbage) = self.garbage.front().copied().filter(|g| g.time <= bound) else { break };
             self.garbage.pop_front();
-            let trimmed = self.trim(garbage.key, bound, horizon);
+            let trimmed = self.trim(garbage.key, bound);
             thrown += trimmed.thrown;
             if trimmed.again {
                 self.garbage.push_back(garbage);
@@ -83,14 +84,14 @@ impl Partition {
             let durable = |g: &Garbage| g.time <= horizon.durable;
             let Some(garbage) = self.garbage.front().copied().filter(durable) else { break };
             self.garbage.pop_front();
-            if self.trim(garbage.key, horizon.durable, horizon).again {
+            if self.trim(garbage.key, horizon.durable).again {
                 self.garbage.push_back(garbage);
             }
         }
     }
 
     /// Throws away everything of a row that was superseded at or before `bound`.
-    fn trim(&mut self, rk: RowKey, bound: Timestamp, horizon: Horizon) -> Trimmed {
+    fn trim(&mut self, rk: RowKey, bound: Timestamp) -> Trimmed {
         let nothing = Trimmed { thrown: 0, again: false };
         let Some(fragment) = self.fragments.get_mut(&rk.table()) else { return nothing };
         let Some(side) = self.versions.get(rk) else { return nothing };
@@ -124,11 +125,9 @@ impl Partition {
             });
             let entries = fragment.drop_suspects(&self.versions, rk, &mut self.keys, &mut self.scratch);
             thrown += entries;
-            if newest > horizon.oldest_snapshot {
-                raise(&mut fragment.floor, newest);
-                if entries > 0 {
-                    raise(&mut fragment.entry_floor, newest);
-                }
+            raise(&mut fragment.floor, newest);
+            if entries > 0 {
+                raise(&mut fragment.entry_floor, newest);
             }
         }
         let side = self.versions.get(rk).expect("seen");
@@ -140,9 +139,7 @@ impl Partition {
             self.history_bytes -= size;
             fragment.vanish(&mut self.versions, rk, &mut self.keys);
             thrown += 1;
-            if header.time > horizon.oldest_snapshot {
-                raise_all(fragment, header.time);
-            }
+            fragment.raise_floors(header.time);
             return Trimmed { thrown, again: false };
         }
         fragment.tidy(&mut self.versions, rk);
@@ -154,8 +151,11 @@ fn raise(floor: &mut Timestamp, time: Timestamp) {
     *floor = (*floor).max(time);
 }
 
-fn raise_all(fragment: &mut Fragment, time: Timestamp) {
-    raise(&mut fragment.floor, time);
-    raise(&mut fragment.entry_floor, time);
-    raise(&mut fragment.removed_floor, time);
+impl Fragment {
+    /// Nothing is known of what was before this time.
+    pub(super) fn raise_floors(&mut self, time: Timestamp) {
+        raise(&mut self.floor, time);
+        raise(&mut self.entry_floor, time);
+        raise(&mut self.removed_floor, time);
+    }
 }

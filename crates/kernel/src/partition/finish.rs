@@ -44,6 +44,8 @@ impl Partition {
 
     /// Makes the transaction's versions the newest committed ones, with time `time` (its status word says so already), and gives back its locks.
     pub fn commit(&mut self, txn: TxnId, time: Timestamp, horizon: Horizon) {
+        // Even if it has only read here: who writes over what it read commits at its time or later.
+        self.raise_finished(time);
         let Some(record) = self.txns.remove(txn) else { return };
         let mut writes = 0;
         for undo in record.undo.iter().filter(|u| u.first) {
@@ -64,12 +66,13 @@ impl Partition {
         let header = fragment.rows.header(rk.row());
         let top = versions.get(rk).and_then(|s| s.pending.as_ref()).expect("a changed row has pending images").top();
         let fresh = header.flags & flags::UNCOMMITTED != 0;
+        assert!(fresh || header.time <= time, "{rk:?}: committed at {:?} and then at {time:?}", header.time);
         if fresh && top.image == Image::Deleted {
             fragment.vanish(versions, rk, &mut self.keys);
             self.locks.forget(rk);
             return;
         }
-        let pending = versions.with(rk, |s| s.pending.take()).expect("seen");
+        let (pending, chained) = versions.with(rk, |s| (s.pending.take().expect("seen"), !s.history.is_empty()));
         self.keys.clear();
         let mut images = pending.stack.iter().filter_map(|c| match c.image {
             Image::Stored(image) => Some(image),
@@ -102,7 +105,7 @@ impl Partition {
                     let (old, new) = ((old.layout, bytes), versions.image(image));
                     fragment.distinct_keys(old, new, &mut self.keys, &mut self.scratch);
                     let moved = self.keys.len() > before;
-                    let kept = keep_old(fragment, versions, rk, moved, time, horizon);
+                    let kept = keep_old(fragment, versions, rk, Old { moved, chained }, time, horizon);
                     self.history_bytes = self.history_bytes + kept.now - kept.before;
                     fragment.history_bytes = fragment.history_bytes + kept.now - kept.before;
                     if kept.garbage {
@@ -187,6 +190,17 @@ impl Partition {
         self.txns.recycle(record);
     }
 
+    /// Transactions that have locks, writes or waits here, by id.
+    pub fn open_transactions(&self) -> Vec<TxnId> {
+        let mut open: Vec<TxnId> = self.txns.iter().map(|record| record.txn.id).collect();
+        open.sort_unstable();
+        open
+    }
+
+    pub fn has_transaction(&self, txn: TxnId) -> bool {
+        self.txns.get(txn).is_some()
+    }
+
     /// Takes the transaction out of every queue here (timeout, deadlock, KILL).
     pub fn cancel_wait(&mut self, txn: TxnId) {
         let (rows, tables) = self.txns.take_waits(txn);
@@ -218,37 +232,53 @@ pub(super) struct Kept {
     pub garbage: bool,
 }
 
-/// Before the inline version is replaced by a new image: makes history of it where somebody may need it. `moved`: the new image lacks one of its index keys.
+/// What is known of a version that is to be replaced.
+#[derive(Clone, Copy)]
+pub(super) struct Old {
+    /// The new image lacks one of its index keys.
+    pub moved: bool,
+    /// It has history before it.
+    pub chained: bool,
+}
+
+/// Before the inline version is replaced by a new image: makes history of it where somebody may need it, or where there is history before it: that has no gaps, so
+/// that what a reader finds in it is what was.
+///
+/// A version that was replaced at its own time is seen by no snapshot, and is kept only so that those who look for its keys learn of a commit
+/// that is not durable. In a cluster, where commit times advance only as snapshots are drawn, that is what keeps the history of a busy row short.
 pub(super) fn keep_old(
-    fragment: &Fragment,
+    fragment: &mut Fragment,
     versions: &mut VersionTable,
     rk: RowKey,
-    moved: bool,
+    old_is: Old,
     time: Timestamp,
     horizon: Horizon,
 ) -> Kept {
+    let Old { moved, chained } = old_is;
     let (header, old) = fragment.rows.get(rk.row());
     let size = old.len() as u64;
-    let bound = horizon.bound();
+    let tombstone = header.flags & flags::TOMBSTONE != 0;
     let mut kept = Kept { before: 0, now: 0, garbage: false };
-    let keep_image = if header.flags & flags::TOMBSTONE != 0 {
+    // When the image came, and when it was superseded.
+    let (valid_from, until) = if tombstone {
         kept.before = size;
-        header.time > bound
+        (versions.with(rk, |s| std::mem::take(&mut s.buried)), header.time)
     } else {
-        horizon.oldest_snapshot < time || (moved && horizon.durable < time)
+        (header.time, time)
     };
-    let valid_from = if header.flags & flags::TOMBSTONE != 0 {
-        versions.with(rk, |s| std::mem::take(&mut s.buried))
-    } else {
-        header.time
-    };
-    if keep_image {
+    let seen = valid_from < until && (chained || horizon.oldest_snapshot < until);
+    if seen || ((moved || tombstone) && horizon.durable < until) {
         let stored = versions.store(header.layout, old, Purpose::Relief).expect("relief is not refused");
         versions.with(rk, |s| s.history.push(Version { time: valid_from, image: Some(stored) }));
         kept.now = size;
         kept.garbage = true;
+    } else if valid_from < until {
+        fragment.floor = fragment.floor.max(until);
+        if moved || tombstone {
+            fragment.entry_floor = fragment.entry_floor.max(until);
+        }
     }
-    if header.flags & flags::TOMBSTONE != 0 && time > bound {
+    if tombstone && header.time < time && (chained || kept.garbage || time > horizon.bound()) {
         versions.with(rk, |s| s.history.push(Version { time: header.time, image: None }));
         kept.garbage = true;
     }

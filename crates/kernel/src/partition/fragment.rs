@@ -33,11 +33,11 @@ pub(super) struct Fragment {
     pub live: u64,
     /// Bytes of old versions, rows under tombstones included.
     pub history_bytes: u64,
-    /// Versions that were valid before this time were given up.
+    /// Versions that were valid before this time may be gone.
     pub floor: Timestamp,
-    /// Deleted rows that existed before this time were given up.
+    /// Deleted rows that existed before this time may be gone.
     pub removed_floor: Timestamp,
-    /// Index entries of versions that were valid before this time were given up.
+    /// Index entries of versions that were valid before this time may be gone.
     pub entry_floor: Timestamp,
 }
 
@@ -125,6 +125,11 @@ impl Fragment {
 
     pub fn view<'a>(&'a self, layout: u16, bytes: &'a [u8]) -> RowView<'a> {
         RowView::new(&self.schema, layout, bytes)
+    }
+
+    /// Whether rows of this layout can be read.
+    pub fn knows(&self, layout: u16) -> bool {
+        usize::from(layout) < self.schema.layouts.len()
     }
 
     pub fn find(&self, key: &[u8], hash: u64) -> Option<RowId> {

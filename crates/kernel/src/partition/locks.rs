@@ -156,6 +156,12 @@ impl LockTable {
         self.rows.get(key)?.held(txn)
     }
 
+    /// The others that hold the row, in whatever mode.
+    pub fn holders_beside(&self, key: RowKey, txn: TxnId) -> Vec<TxnId> {
+        let holders = self.rows.get(key).into_iter().flat_map(|row| row.holders.iter());
+        holders.map(|h| h.txn).filter(|h| *h != txn).collect()
+    }
+
     /// The lock, or those who are in the way. With `wait` the transaction stands in the queue then.
     pub fn request(&mut self, key: RowKey, txn: TxnId, mode: Mode, wait: bool) -> Result<Taken, Vec<TxnId>> {
         let row = self.rows.get_or_insert_with(key, RowLock::default);

@@ -11,7 +11,7 @@ use super::fragment::Fragment;
 use super::side::RowKey;
 use super::{Access, Partition, ReadAt, Stop};
 use crate::row_store::{Location, RowHeader, RowId};
-use rauk_types::{RowView, TableId};
+use rauk_types::{RowView, TableId, TxnId};
 
 /// Keys of one call: so many that their waits for memory overlap, and so few that a hold stays short.
 pub const MANY: usize = 64;
@@ -46,6 +46,8 @@ pub struct ManyRead {
     pub keys: usize,
     /// Of these, how many were not visited.
     pub left_out: usize,
+    /// The first prepared transaction for which a key was left out: until it is decided there is no use in asking again.
+    pub prepared: Option<TxnId>,
 }
 
 /// Bytes of rows after which a call ends: copying them takes some 20 µs.
@@ -53,7 +55,7 @@ const ENOUGH_BYTES: usize = 256 << 10;
 
 impl Partition {
     /// Consistent reads of up to [`MANY`] rows, without a lock. `visit` is called with the position of each key, in order, under the caller's hold of the partition. Keys
-    /// whose answer depends on a commit that is being decided are left out. Ends early when the rows were large. An error comes in the place of a visit and ends the call.
+    /// whose answer depends on a commit that is being decided, or on a prepared transaction, are left out. Ends early when the rows were large. An error comes in the place of a visit and ends the call.
     pub fn read_many(
         &mut self,
         table: TableId,
@@ -62,12 +64,13 @@ impl Partition {
         visit: &mut dyn FnMut(usize, Found<'_>),
     ) -> Result<ManyRead, Stop> {
         assert!(probes.len() <= MANY, "{} keys in one call", probes.len());
+        self.about_to_look(access.at);
         let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
         let guesses = fragment.guess(probes);
-        let (mut left_out, mut bytes) = (0, 0);
+        let (mut left_out, mut bytes, mut prepared) = (0, 0, None);
         for (i, (probe, guess)) in probes.iter().zip(guesses).enumerate() {
             if bytes >= ENOUGH_BYTES {
-                return Ok(ManyRead { keys: i, left_out });
+                return Ok(ManyRead { keys: i, left_out, prepared });
             }
             let Some((id, row)) = fragment.confirm(probe, guess) else {
                 match access.at {
@@ -83,10 +86,14 @@ impl Partition {
                     visit(i, sight.map(|s| (s.layout, fragment.view(s.layout, s.bytes))));
                 }
                 Err(Stop::Committing) => left_out += 1,
+                Err(Stop::Prepared(txn)) => {
+                    left_out += 1;
+                    prepared = prepared.or(Some(txn));
+                }
                 Err(stop) => return Err(stop),
             }
         }
-        Ok(ManyRead { keys: probes.len(), left_out })
+        Ok(ManyRead { keys: probes.len(), left_out, prepared })
     }
 }
 

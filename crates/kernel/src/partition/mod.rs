@@ -16,13 +16,24 @@
 //! | [`finish`] | commit, rollback, abort, ends of waits |
 //! | [`collect`] | throwing away old versions; the history limit |
 //! | [`restore`] | checkpoints and recovery |
+//! | [`copy`] | rows in slices for another replica, and taking them in |
+//! | [`adopt`] | writes of transactions that another replica leads |
 //! | [`validate`] | the check of all invariants |
 //! | [`fragment`], [`versions`], [`locks`], [`ranges`], [`transactions`], [`side`] | the structures |
+//!
+//! *Time.* A transaction's commit time is not below what [`Partition::least_time`] said when it prepared: above every snapshot that has
+//! been read here (`max_read`, raised before each such read looks), and not below the newest commit (`finished`). So what a snapshot has seen stays
+//! what it sees, and the versions of one row never go back in time. On a node that is alone the log draws commit times, and nobody asks.
+//!
+//! *Old snapshots.* Whatever is thrown away raises a floor of its fragment: a read at a snapshot below it that would have to know what is gone fails
+//! with [`Stop::SnapshotTooOld`], whatever its caller believed of the oldest snapshot in use. What restoring brings has no history, and sets the floors to its newest time.
 //!
 //! Memory: rows, images and indexes count themselves; side tables are counted by [`Partition::settle`] at the end of every
 //! call that may change them.
 
+mod adopt;
 mod collect;
+mod copy;
 mod finish;
 mod fragment;
 mod locks;
@@ -41,10 +52,11 @@ mod versions;
 mod write;
 mod write_many;
 
-use crate::budget::MemoryBudget;
+use crate::budget::{MemoryBudget, MemoryFull};
 use crate::row_store::RowId;
 use crate::status::TxnRef;
 use collect::Garbage;
+pub use copy::{CopyCursor, SliceError, SliceRow, slice_rows};
 use fragment::{Fragment, KeyList};
 use hashbrown::HashMap;
 use locks::LockTable;
@@ -117,6 +129,8 @@ pub struct Access<'a> {
 pub enum Stop {
     /// A row in the way belongs to a transaction whose commit time is being decided: call again at once.
     Committing,
+    /// A row in the way belongs to a transaction that is prepared and may commit at a time that this read must see: call again when it is decided.
+    Prepared(TxnId),
     /// Queued behind these transactions: call again when granted, or call [`Partition::cancel_wait`].
     Wait(Vec<TxnId>),
     /// NOWAIT met a lock.
@@ -125,13 +139,15 @@ pub enum Stop {
     Duplicate,
     /// The row changed after the transaction's snapshot (error 1020).
     Changed,
-    /// The versions that the snapshot needs were given up (history cap).
+    /// The versions that the snapshot needs were given up (history cap), or thrown away when no snapshot so old was known, or never were here (a copy, a restart).
     SnapshotTooOld,
     MemoryFull {
         limit: u64,
     },
     /// No such table here, or a definition that is no longer served.
     StaleSchema,
+    /// Bytes from another node are no row of this table.
+    NoRow,
 }
 
 /// A change that a commit record must carry.
@@ -195,6 +211,8 @@ pub enum ScanEnd {
 pub struct Partition {
     id: PartitionId,
     budget: Arc<MemoryBudget>,
+    /// The limit of another replica that has no room.
+    full_elsewhere: Option<u64>,
     fragments: HashMap<TableId, Fragment, FxBuildHasher>,
     versions: VersionTable,
     locks: LockTable,
@@ -205,12 +223,15 @@ pub struct Partition {
     history_limit: u64,
     buried: Buried,
     buried_bytes: usize,
+    max_read: Timestamp,
+    finished: Timestamp,
     /// Bytes of side tables that the budget has.
     counted: u64,
     // Buffers that calls use again.
     keys: KeyList,
     lost: KeyList,
     scratch: Vec<u8>,
+    entry: Vec<u8>,
 }
 
 impl Partition {
@@ -227,16 +248,87 @@ impl Partition {
             history_limit: u64::MAX,
             buried: Buried::default(),
             buried_bytes: 0,
+            max_read: Timestamp::ZERO,
+            finished: Timestamp::ZERO,
             counted: 0,
             keys: KeyList::default(),
             lost: KeyList::default(),
             scratch: Vec::new(),
+            entry: Vec::new(),
+            full_elsewhere: None,
             budget,
         }
     }
 
     pub fn id(&self) -> PartitionId {
         self.id
+    }
+
+    /// The highest snapshot that has been read here.
+    pub fn max_read(&self) -> Timestamp {
+        self.max_read
+    }
+
+    /// What commits from now on is above `time`: before a read at that snapshot looks, wherever it looks.
+    pub fn raise_max_read(&mut self, time: Timestamp) {
+        self.max_read = self.max_read.max(time);
+    }
+
+    /// The highest commit time installed here.
+    pub fn finished(&self) -> Timestamp {
+        self.finished
+    }
+
+    fn raise_finished(&mut self, time: Timestamp) {
+        self.finished = self.finished.max(time);
+    }
+
+    /// The least time at which a transaction may commit that prepares now, in a session that has seen `seen`: above all snapshots that were read
+    /// here, and not below what has been committed.
+    pub fn least_time(&self, seen: Timestamp) -> Timestamp {
+        Timestamp(self.max_read.0 + 1).max(self.finished).max(seen)
+    }
+
+    /// A plain read at a snapshot is about to look.
+    #[inline]
+    fn about_to_look(&mut self, at: ReadAt) {
+        if let ReadAt::Snapshot(time) = at {
+            self.raise_max_read(time);
+        }
+    }
+
+    /// Forgets all rows, versions, locks and transactions, for a copy that begins; the tables' definitions stay, empty. Who waited here is woken,
+    /// and finds nothing. What was read here was read: `max_read` stays.
+    pub fn clear(&mut self) {
+        let mut schemas: Vec<_> = self.fragments.values().map(|f| f.schema.clone()).collect();
+        schemas.sort_unstable_by_key(|s| s.id);
+        let mut woken = std::mem::take(&mut self.locks.granted);
+        woken.extend(self.txns.waiting());
+        woken.sort_unstable();
+        woken.dedup();
+        let mut empty = Partition::new(self.id, self.budget.clone());
+        empty.locks.granted = woken;
+        empty.history_limit = self.history_limit;
+        empty.max_read = self.max_read;
+        empty.full_elsewhere = self.full_elsewhere;
+        for schema in schemas {
+            empty.create_table(schema);
+        }
+        empty.settle();
+        *self = empty;
+    }
+
+    /// Another replica of this partition has no room (its limit): whatever needs some is refused here, too.
+    pub fn set_full_elsewhere(&mut self, limit: Option<u64>) {
+        self.full_elsewhere = limit;
+    }
+
+    pub fn full_elsewhere(&self) -> Option<u64> {
+        self.full_elsewhere
+    }
+
+    fn has_room_elsewhere(&self) -> Result<(), MemoryFull> {
+        self.full_elsewhere.map_or(Ok(()), |limit| Err(MemoryFull { limit }))
     }
 
     fn side_bytes(&self) -> u64 {

@@ -37,6 +37,7 @@ impl Partition {
         access: &mut Access<'_>,
         visit: impl FnOnce(Option<RowView<'_>>) -> R,
     ) -> Result<R, Stop> {
+        self.about_to_look(access.at);
         let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
         let Some(id) = fragment.find(key, hash) else {
             return match access.at {
@@ -109,7 +110,11 @@ pub(super) fn lock_and_see<'a>(
         Ok(Some(sight)) => Ok(Some((sight, taken))),
         other => {
             locks::give_back(lock_table, txns, txn.id, rk, taken);
-            other.map(|_| None)
+            match other {
+                // A key-share lock stands beside an exclusive one; what the row will be is not known yet.
+                Err(Stop::Prepared(_)) if wait != WaitPolicy::Wait => Err(Stop::WouldWait),
+                other => other.map(|_| None),
+            }
         }
     }
 }

@@ -1,9 +1,20 @@
-//! Checkpoints and recovery.
+//! Checkpoints, recovery, and filling a partition with another replica's rows.
 //!
 //! A checkpoint walks rows in id order and writes the newest committed versions; deletions are not in it, the redo log
-//! that is kept from its start has them. Recovery puts rows back in any order, the latest time wins. A deletion of a
-//! key that is not there is remembered until the end of recovery, because an older image of the row may still come. The
+//! that is kept from its start has them. Recovery puts rows back, the latest time wins. A deletion of a
+//! key that is not there is remembered until the end, because an older image of the row may still come. The
 //! ordered indexes are built at the end, from sorted keys, which is several times faster than keeping them while rows come.
+//!
+//! Rows come in two ways, which differ where times are equal (as they may be in a cluster, where one key's versions of equal time have the order of its stream):
+//!
+//! * *in order*, [`Partition::restore_put`] and [`Partition::restore_delete`]: commits in the order of the log or stream, behind a checkpoint's rows. What comes takes the place of
+//!   what is equally old. A checkpoint may have the last of several versions of one time; replaying the first of them goes back for a
+//!   moment, and the log, which is on disk as far as the checkpoint has seen, comes to the last again.
+//! * *out of order*, [`Partition::restore_copied`]: a slice of a copy, read anywhere between the commits that come in order beside it. Only what is newer takes
+//!   a place, and a deletion counts as a version: the slice may have been read before it. Where a slice knows more than the stream has brought, the stream
+//!   will bring it.
+//!
+//! Until [`Partition::finish_restore`] the partition is for restoring only.
 
 use super::fragment::Fragment;
 use super::versions::flags;
@@ -37,9 +48,27 @@ impl Partition {
         fragment.rows.next(next)
     }
 
-    /// A row from a checkpoint or the log; older than what is here: ignored. [`Stop::StaleSchema`]: no such table.
+    /// A row from a checkpoint or the log, or of a commit that the stream brings while a copy is under way; older than what is here: ignored.
+    /// [`Stop::StaleSchema`]: no such table, or a row of a definition that is not known here yet.
     pub fn restore_put(&mut self, table: TableId, layout: u16, row: &[u8], time: Timestamp) -> Result<(), Stop> {
-        let fragment = self.fragments.get_mut(&table).ok_or(Stop::StaleSchema)?;
+        self.restore(table, layout, row, time, Timestamp(time.0.saturating_add(1)))
+    }
+
+    /// A row from a slice of a copy; ignored unless it is newer than what is here. Errors as [`Partition::restore_put`].
+    pub fn restore_copied(&mut self, table: TableId, layout: u16, row: &[u8], time: Timestamp) -> Result<(), Stop> {
+        self.restore(table, layout, row, time, time)
+    }
+
+    /// Puts a row in where what is there, a deletion too, is older than `above`.
+    fn restore(
+        &mut self,
+        table: TableId,
+        layout: u16,
+        row: &[u8],
+        time: Timestamp,
+        above: Timestamp,
+    ) -> Result<(), Stop> {
+        let fragment = self.fragments.get_mut(&table).filter(|f| f.knows(layout)).ok_or(Stop::StaleSchema)?;
         let mut key = std::mem::take(&mut self.scratch);
         key.clear();
         fragment.primary.encode_row(&RowView::new(&fragment.schema, layout, row), &mut key);
@@ -48,14 +77,14 @@ impl Partition {
         let result = match fragment.find(&key, hash) {
             Some(id) => {
                 let old = fragment.rows.header(id);
-                if old.time > time {
+                if old.time >= above {
                     Ok(())
                 } else {
                     fragment.live += u64::from(old.flags & flags::TOMBSTONE != 0);
                     fragment.rows.replace(id, header, row, Purpose::Relief)
                 }
             }
-            None if !self.buried.is_empty() && self.is_buried(table, &key, time) => Ok(()),
+            None if !self.buried.is_empty() && self.is_buried(table, &key, above) => Ok(()),
             None => {
                 let fragment = self.fragments.get_mut(&table).expect("seen");
                 fragment.rows.insert(header, row, Purpose::Relief).map(|id| {
@@ -65,14 +94,16 @@ impl Partition {
             }
         };
         self.scratch = key;
+        self.raise_finished(time);
         Ok(result?)
     }
 
-    fn is_buried(&self, table: TableId, key: &[u8], time: Timestamp) -> bool {
-        self.buried.get(&(table, key.into())).is_some_and(|deleted| *deleted >= time)
+    /// Whether the key was deleted at `above` or later.
+    fn is_buried(&self, table: TableId, key: &[u8], above: Timestamp) -> bool {
+        self.buried.get(&(table, key.into())).is_some_and(|deleted| *deleted >= above)
     }
 
-    /// The deletion of a row, from the log; older than what is here: ignored.
+    /// The deletion of a row, from the log or the stream; older than what is here: ignored.
     pub fn restore_delete(&mut self, table: TableId, key: &[u8], time: Timestamp) {
         let Some(fragment) = self.fragments.get_mut(&table) else { return };
         match fragment.find(key, key::hash(key)) {
@@ -94,9 +125,10 @@ impl Partition {
                 self.settle();
             }
         }
+        self.raise_finished(time);
     }
 
-    /// Drops the tombstones and fills all ordered indexes.
+    /// Drops the tombstones and fills all ordered indexes. Snapshots older than the newest commit cannot be read from here on: their versions have not come.
     pub fn finish_restore(&mut self) -> Result<(), Stop> {
         self.buried = Buried::default();
         self.buried_bytes = 0;
@@ -106,6 +138,7 @@ impl Partition {
             let fragment = self.fragments.get_mut(&table).expect("just listed");
             fragment.drop_restored_tombstones(&mut self.scratch);
             fragment.fill_indexes();
+            fragment.raise_floors(self.finished);
         }
         self.settle();
         Ok(())
@@ -129,6 +162,8 @@ impl Fragment {
 
     fn fill_indexes(&mut self) {
         for index in &mut self.indexes {
+            // A new index may have been built meanwhile over rows that were not the last ones.
+            index.tree.clear();
             // All keys in one buffer; what is sorted is their first eight bytes, and where they lie.
             let mut keys: Vec<u8> = Vec::new();
             let mut order: Vec<(u64, u64, u32, RowId)> = Vec::with_capacity(self.rows.len());

@@ -46,6 +46,7 @@ impl Partition {
         access: &mut Access<'_>,
         visit: &mut dyn FnMut(&ScanRow<'_>) -> Verdict,
     ) -> Result<ScanEnd, Stop> {
+        self.about_to_look(access.at);
         let fragment = self.fragments.get(&request.table).ok_or(Stop::StaleSchema)?;
         let floor = if request.index.is_some() { fragment.entry_floor } else { fragment.removed_floor };
         if request.lock.is_none() && matches!(access.at, ReadAt::Snapshot(time) if time < floor) {

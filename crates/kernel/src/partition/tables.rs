@@ -4,13 +4,15 @@ use super::fragment::Fragment;
 use super::side::RowKey;
 use super::versions::Image;
 use super::{Partition, Stop, TableUsage};
+use crate::budget::Purpose;
 use crate::row_store::RowId;
 use rauk_types::{IndexId, TableId, TableSchema};
 use std::ops::Bound;
 use std::sync::Arc;
 
 impl Partition {
-    // The caller has made sure that no transaction uses the table while it changes.
+    // The caller has made sure that no transaction uses the table while it changes. In a cluster a replica may still have pending versions of a transaction
+    // that has ended where it ran: those of a table that is dropped go with it, and what becomes of the transaction is the same for its other tables.
 
     pub fn create_table(&mut self, schema: Arc<TableSchema>) {
         let id = schema.id;
@@ -44,6 +46,7 @@ impl Partition {
             self.locks.forget(key);
         }
         self.ranges.drop_table(table, &mut self.locks.granted);
+        self.txns.forget_table(table);
         self.garbage.retain(|g| g.key.table() != table);
         self.settle();
     }
@@ -53,13 +56,27 @@ impl Partition {
         self.fragments.contains_key(&table)
     }
 
-    /// Fills an ordered index from up to `rows` rows beginning at `from`; gives where to go on, or `None` at the end.
+    /// The definition that a table has here.
+    pub fn schema(&self, table: TableId) -> Option<&Arc<TableSchema>> {
+        self.fragments.get(&table).map(|f| &f.schema)
+    }
+
+    /// All tables that are here, by id.
+    pub fn tables(&self) -> Vec<TableId> {
+        let mut tables: Vec<TableId> = self.fragments.keys().copied().collect();
+        tables.sort_unstable();
+        tables
+    }
+
+    /// Fills an ordered index from up to `rows` rows beginning at `from`; gives where to go on, or `None` at the end. For [`Purpose::Relief`] (the index was
+    /// decided elsewhere) it does not fail for memory.
     pub fn build_index(
         &mut self,
         table: TableId,
         index: IndexId,
         from: RowId,
         rows: usize,
+        purpose: Purpose,
     ) -> Result<Option<RowId>, Stop> {
         let fragment = self.fragments.get_mut(&table).ok_or(Stop::StaleSchema)?;
         let position = fragment.index_position(index).ok_or(Stop::StaleSchema)?;
@@ -74,7 +91,7 @@ impl Partition {
                 false
             });
             let size: usize = self.keys.iter().map(|(_, key)| key.len() + size_of::<RowId>()).sum();
-            if let Err(full) = self.budget.check(size as u64, crate::budget::Purpose::Write) {
+            if let Err(full) = self.budget.check(size as u64, purpose) {
                 result = Err(full.into());
                 break;
             }

@@ -212,6 +212,29 @@ impl TxnTable {
         }
     }
 
+    /// Takes everything that belongs to a table out of all records.
+    pub fn forget_table(&mut self, table: TableId) {
+        let mut empty = Vec::new();
+        for (txn, record) in &mut self.records {
+            record.undo.retain(|u| u.key.table() != table);
+            record.locks.retain(|k| k.table() != table);
+            record.waits.retain(|k| k.table() != table);
+            record.ranges.retain(|t| *t != table);
+            record.range_waits.retain(|t| *t != table);
+            if record.is_empty() {
+                empty.push(*txn);
+            }
+        }
+        // In an order that does not depend on the map: records are used again.
+        empty.sort_unstable();
+        empty.into_iter().for_each(|txn| self.release_if_empty(txn));
+    }
+
+    /// Those that wait for a row or a range.
+    pub fn waiting(&self) -> impl Iterator<Item = TxnId> {
+        self.iter().filter(|r| !r.waits.is_empty() || !r.range_waits.is_empty()).map(|r| r.txn.id)
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &TxnRecord> {
         self.records.values().map(|r| &**r)
     }

@@ -82,7 +82,7 @@ impl Partition {
         let mut history = if side.buried != Timestamp::ZERO { bytes.len() as u64 } else { 0 };
         let mut last = Timestamp::ZERO;
         for version in &side.history {
-            assert!(version.time > last, "{rk:?}: history {:?}", side.history);
+            assert!(version.time > Timestamp::ZERO && version.time >= last, "{rk:?}: history {:?}", side.history);
             last = version.time;
             if let Some(image) = version.image {
                 images += 1;
@@ -91,7 +91,9 @@ impl Partition {
         }
         let inline = if side.buried != Timestamp::ZERO { side.buried } else { header.time };
         let fresh = header.flags & flags::UNCOMMITTED != 0;
-        assert!(fresh || inline > last, "{rk:?}: inline version is older than history");
+        assert!(fresh || inline >= last, "{rk:?}: inline version is older than history");
+        assert!(fresh || inline <= header.time, "{rk:?}: deleted at {:?}, before it came", header.time);
+        assert!(header.time <= self.finished, "{rk:?}: committed at {:?} of {:?}", header.time, self.finished);
         assert!(!fresh || side.history.is_empty(), "{rk:?}: an uncommitted insert has history");
         if let Some(pending) = &side.pending {
             let owner = pending.owner.id;

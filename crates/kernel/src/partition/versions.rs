@@ -5,7 +5,8 @@
 //!
 //! * `pending`: the owner, and a stack of images by statement, so that a savepoint's rollback and "own writes before
 //!   this statement" work. Nobody but the owner has pending images on a row: it holds the row's lock.
-//! * `history`: older committed versions, oldest first; each is valid until the time of the next.
+//! * `history`: older committed versions, oldest first; each is valid until the time of the next, without gaps. Two of equal time have the order in which
+//!   they were committed: a reader sees the last whose time is not above its own.
 //! * `buried`: under a tombstone the inline bytes are the deleted version's; this is its time.
 //!
 //! A fresh insert's bytes go straight into the row store, flagged [`flags::UNCOMMITTED`], and its commit is a header
@@ -261,6 +262,8 @@ impl VersionTable {
                 match pending.owner.status.get() {
                     TxnState::Active | TxnState::Aborted => {}
                     TxnState::Committing => return Err(Stop::Committing),
+                    TxnState::Prepared(least) if least <= upto => return Err(Stop::Prepared(pending.owner.id)),
+                    TxnState::Prepared(_) => {}
                     TxnState::Committed(time) if time <= upto => {
                         access.observed = access.observed.max(time);
                         return Ok(of(pending.top().image));

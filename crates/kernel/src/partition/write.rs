@@ -42,6 +42,7 @@ impl Partition {
         access: &mut Access<'_>,
     ) -> Result<(), Stop> {
         let txn = access.txn.expect("a write belongs to a transaction");
+        self.has_room_elsewhere()?;
         let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
         let result = match fragment.find(key, hash) {
             Some(id) => self.insert_over(txn, RowKey::new(table, id), row, access),
@@ -151,6 +152,9 @@ impl Partition {
         access: &mut Access<'_>,
     ) -> Result<bool, Stop> {
         let txn = access.txn.expect("a write belongs to a transaction");
+        if row.is_some() {
+            self.has_room_elsewhere()?;
+        }
         let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
         let Some(id) = fragment.find(key, hash) else { return Ok(false) };
         let rk = RowKey::new(table, id);

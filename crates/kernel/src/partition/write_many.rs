@@ -151,7 +151,8 @@ impl Partition {
                 Verb::Put => {
                     let view = fragment.view(prepared.layout, &prepared.row);
                     assert!(fragment.primary.matches(&view, probe.key), "a row put under another's key");
-                    match fragment.ask_for_room(id, prepared.row.len(), prepared.promised, &self.budget) {
+                    let room = fragment.ask_for_room(id, prepared.row.len(), prepared.promised, &self.budget);
+                    match self.has_room_elsewhere().and(room) {
                         Ok(bytes) => {
                             prepared.promised += bytes;
                             prepared.plan(i, probe.hash, id, true);
@@ -181,6 +182,7 @@ impl Partition {
         if prepared.is_empty() {
             return;
         }
+        self.raise_finished(time);
         for planned in &prepared.planned {
             let hash = probes[planned.number as usize].hash;
             match (planned.id, prepared.image(planned)) {
@@ -216,7 +218,9 @@ impl Partition {
             fragment.distinct_keys((old.layout, bytes), (layout, row), &mut self.lost, &mut self.scratch);
             fragment.add_listed(rk.row(), &self.keys);
         }
-        let kept = finish::keep_old(fragment, &mut self.versions, rk, moved, time, horizon);
+        let chained = old.flags & flags::SIDE != 0 && self.versions.get(rk).is_some_and(|s| !s.history.is_empty());
+        let about = finish::Old { moved, chained };
+        let kept = finish::keep_old(fragment, &mut self.versions, rk, about, time, horizon);
         self.history_bytes = self.history_bytes + kept.now - kept.before;
         fragment.history_bytes = fragment.history_bytes + kept.now - kept.before;
         if kept.garbage {

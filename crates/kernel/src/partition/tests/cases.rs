@@ -1,6 +1,7 @@
 //! Single cases: visibility, index entries, memory, history, definition changes.
 
 use super::support::*;
+use crate::budget::Purpose;
 use crate::partition::{LockMode, ReadAt, ScanEnd, ScanPosition, ScanRequest, Stop, Verdict, WaitPolicy, Write};
 use crate::row_store::RowId;
 use crate::status::TxnState;
@@ -419,7 +420,7 @@ fn an_index_is_built_over_rows_with_history() {
     for index in [BY_K, BY_V] {
         let mut from = Some(RowId(0));
         while let Some(at) = from {
-            from = w.p.build_index(TABLE, index, at, 3).unwrap();
+            from = w.p.build_index(TABLE, index, at, 3, Purpose::Write).unwrap();
         }
     }
     w.p.validate();
@@ -433,6 +434,37 @@ fn an_index_is_built_over_rows_with_history() {
     w.p.alter_table(schema(false, false));
     assert_eq!(w.scan(None, &whole(Some(BY_K)), NEWEST, 5), Err(Stop::StaleSchema));
     w.p.validate();
+}
+
+#[test]
+fn an_index_that_is_built_while_rows_are_restored_is_right_in_the_end() {
+    let mut w = World::new(schema(false, false));
+    let (old, new) = (w.encode(&r(1, 10, "a")), w.encode(&r(1, 20, "b")));
+    w.p.restore_put(TABLE, 0, &old, Timestamp(5)).unwrap();
+    let wider: TableSchema = TableSchema { version: 2, ..(*schema(false, true)).clone() };
+    w.p.alter_table(Arc::new(wider));
+    assert_eq!(w.p.build_index(TABLE, BY_K, RowId(0), 10, Purpose::Relief), Ok(None));
+    w.p.restore_put(TABLE, 0, &new, Timestamp(6)).unwrap();
+    w.p.finish_restore().unwrap();
+    w.p.validate();
+    assert_eq!(w.all(Some(BY_K), NEWEST), [r(1, 20, "b")]);
+}
+
+#[test]
+fn a_dropped_table_takes_pending_versions_along() {
+    let mut w = world();
+    put(&mut w, r(1, 10, "a"));
+    let (t, u) = (w.begin(), w.begin());
+    w.insert(&t, &r(2, 20, "b")).unwrap();
+    assert_eq!(w.update(&t, &r(1, 11, "c")), Ok(true));
+    assert!(matches!(w.update(&u, &r(1, 12, "d")), Err(Stop::Wait(_))));
+    w.p.drop_table(TABLE);
+    w.p.validate();
+    // Their ends find nothing.
+    w.commit(t);
+    w.abort(u);
+    w.p.validate();
+    assert_eq!(w.p.tables(), []);
 }
 
 #[test]
@@ -478,7 +510,7 @@ fn recovery_takes_the_latest_of_each_row_in_any_order() {
     w.p.finish_restore().unwrap();
     w.p.validate();
     assert_eq!(w.all(Some(BY_K), NEWEST), [r(1, 2, "new"), r(3, 3, "y")]);
-    assert_eq!(w.read(None, 1, at(19)), Ok((None, 0)));
+    assert_eq!(w.read(None, 1, at(19)), Err(Stop::SnapshotTooOld), "what was before the newest row is not known");
     assert_eq!(w.rows(), 2);
     assert_eq!(key::hash(&one), key::hash(&w.key(1)));
 }
@@ -500,4 +532,22 @@ fn a_row_of_100_bytes_takes_what_the_budget_says() {
         let sum = usage.row_bytes + usage.hash_bytes + usage.ordered_bytes;
         assert!(w.budget.used() - sum < 100_000, "{} bytes of {sum} are elsewhere", w.budget.used());
     }
+}
+
+#[test]
+fn what_another_replica_has_no_room_for_is_refused_and_deletes_are_not() {
+    let mut w = world();
+    put(&mut w, r(1, 1, "a"));
+    w.p.set_full_elsewhere(Some(77));
+    let t = w.begin();
+    let full = Stop::MemoryFull { limit: 77 };
+    assert_eq!(w.insert(&t, &r(2, 2, "b")), Err(full.clone()));
+    assert_eq!(w.update(&t, &r(1, 2, "b")), Err(full));
+    let other = w.begin();
+    assert_eq!(w.delete(&other, 1), Ok(true), "the refused update keeps no lock");
+    w.commit(other);
+    w.p.set_full_elsewhere(None);
+    assert_eq!(w.insert(&t, &r(2, 2, "b")), Ok(()));
+    w.commit(t);
+    w.p.validate();
 }

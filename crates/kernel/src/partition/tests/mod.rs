@@ -2,5 +2,6 @@
 
 mod cases;
 mod model;
+mod replica;
 mod support;
 mod waits;

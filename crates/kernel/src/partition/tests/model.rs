@@ -3,6 +3,9 @@
 //! The model keeps all versions of all rows in a BTreeMap and each transaction's writes in a list; it knows nothing of
 //! slabs, side tables, entries or collection. Locks are checked from both sides: nobody gets what conflicts with what another has,
 //! and nobody waits unless another transaction has been at the same row or range.
+//!
+//! Commit times are strictly increasing, as a node that is alone draws them, or those of a cluster: as low as the partition allows, so that many commits share
+//! one, and behind a prepare at a least time, which other transactions and readers meet.
 
 mod many;
 
@@ -40,6 +43,8 @@ struct Actor {
     ranges: Vec<(i64, i64)>,
     snapshot: Option<u64>,
     waiting: Option<(Op, Vec<TxnId>)>,
+    /// Its least time, when it is prepared.
+    prepared: Option<u64>,
 }
 
 /// The writes of a commit record: id, and the row's bytes unless it was deleted.
@@ -52,7 +57,13 @@ struct Model {
     actors: Vec<Actor>,
     log: Vec<(u64, Writes)>,
     limited: bool,
+    cluster: bool,
+    /// The highest snapshot that was read.
+    read_at: u64,
     old_reads_refused: u64,
+    stale_reads_refused: u64,
+    met_prepared: u64,
+    equal_times: u64,
 }
 
 fn conflicts(a: u8, b: u8) -> bool {
@@ -84,13 +95,68 @@ fn strength(mode: LockMode) -> u8 {
 }
 
 impl Model {
-    fn new(seed: u64, hash_only: bool, limited: bool) -> Self {
+    fn new(seed: u64, hash_only: bool, limited: bool, cluster: bool) -> Self {
         let mut w = World::new(schema(hash_only, true));
         if limited {
             w.p.set_history_limit(400);
         }
         let rng = SmallRng::seed_from_u64(seed);
-        Model { w, rng, committed: BTreeMap::new(), actors: Vec::new(), log: Vec::new(), limited, old_reads_refused: 0 }
+        let (committed, actors, log) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Model {
+            w,
+            rng,
+            committed,
+            actors,
+            log,
+            limited,
+            cluster,
+            read_at: 0,
+            old_reads_refused: 0,
+            stale_reads_refused: 0,
+            met_prepared: 0,
+            equal_times: 0,
+        }
+    }
+
+    /// The time of a commit, not below `least`.
+    fn draw_time(&mut self, least: u64) -> u64 {
+        let time = match self.cluster && self.rng.random_ratio(4, 5) {
+            // What is durable was committed before.
+            true => self.w.p.least_time(Timestamp(least.max(self.w.durable + 1))).0,
+            false => self.w.now + 1,
+        };
+        assert!(time > self.read_at, "a commit at {time}, and snapshot {} has been read", self.read_at);
+        self.equal_times += u64::from(Timestamp(time) == self.w.p.finished());
+        self.w.now = self.w.now.max(time);
+        time
+    }
+
+    /// Another transaction that is prepared, has written the row, and may commit at or below `upto`.
+    fn prepared_on(&self, actor: Option<usize>, id: i64, upto: u64) -> Option<TxnId> {
+        let mut others = self.actors.iter().enumerate().filter(|(i, _)| Some(*i) != actor).map(|(_, a)| a);
+        let found = others.find(|a| a.prepared.is_some_and(|l| l <= upto) && a.writes.iter().any(|w| w.1 == id))?;
+        Some(found.txn.r.id)
+    }
+
+    fn check_prepared(&mut self, actor: Option<usize>, upto: u64, txn: TxnId) {
+        self.met_prepared += 1;
+        assert!(actor.is_none_or(|i| self.actors[i].txn.r.id != txn), "stopped by itself");
+        let least = self.by_id(txn).and_then(|a| a.prepared);
+        assert!(least.is_some_and(|l| l <= upto), "stopped at {upto} by {txn:?}, prepared at {least:?}");
+    }
+
+    /// No row in the range, as it is or as it may become, is another's that may commit at or below `upto`.
+    fn check_passed_by(&self, actor: Option<usize>, request: &ScanRequest, upto: u64) {
+        for id in 0..IDS {
+            let Some(txn) = self.prepared_on(actor, id, upto) else { continue };
+            let (_, now) = self.at_time(id, upto);
+            let last =
+                self.by_id(txn).and_then(|a| a.writes.iter().rev().find(|w| w.1 == id)).and_then(|w| w.2.clone());
+            for row in [now, last].into_iter().flatten() {
+                let met = in_range(request, &self.index_key(request.index, &row));
+                assert!(!met, "row {id} is {txn:?}'s, and was passed by at {upto}: {request:?}");
+            }
+        }
     }
 
     fn at_time(&self, id: i64, upto: u64) -> (u64, Option<Row>) {
@@ -247,6 +313,10 @@ impl Model {
                     }
                     Err(Stop::Changed) => assert!(self.is_changed(actor, id)),
                     Err(Stop::WouldWait) => assert_eq!(policy, WaitPolicy::NoWait),
+                    Err(Stop::Prepared(txn)) => {
+                        assert_eq!((mode, policy), (LockMode::KeyShare, WaitPolicy::Wait), "others queue");
+                        assert_eq!(self.prepared_on(Some(actor), id, u64::MAX), Some(txn));
+                    }
                     Err(Stop::Wait(blockers)) => {
                         assert_eq!(policy, WaitPolicy::Wait);
                         return self.wait(actor, op, &[id], blockers);
@@ -377,6 +447,10 @@ impl Model {
             Err(Stop::Changed) => {
                 assert!((0..IDS).any(|id| self.is_changed(actor, id)));
             }
+            Err(Stop::Prepared(txn)) => {
+                assert_eq!((mode, policy), (LockMode::KeyShare, WaitPolicy::Wait), "others queue");
+                self.check_prepared(Some(actor), u64::MAX, txn);
+            }
             Err(Stop::Wait(blockers)) => {
                 let all: Vec<i64> = (0..IDS).collect();
                 return self.wait(actor, op, &all, blockers);
@@ -393,26 +467,48 @@ impl Model {
         } else {
             Some(self.rng.random_range(0..self.actors.len()))
         };
-        let (at, upto) = if self.w.snapshots.is_empty() || self.rng.random_ratio(1, 3) {
+        // A snapshot that nobody has registered: what it needs may be gone, and then it hears of it.
+        let stale = self.rng.random_ratio(1, 6);
+        let (at, upto) = if stale {
+            let time = self.rng.random_range(0..=self.w.now);
+            (ReadAt::Snapshot(Timestamp(time)), time)
+        } else if self.w.snapshots.is_empty() || self.rng.random_ratio(1, 3) {
             (ReadAt::Newest, u64::MAX)
         } else {
             let time = self.w.snapshots[self.rng.random_range(0..self.w.snapshots.len())];
             (ReadAt::Snapshot(Timestamp(time)), time)
         };
         let id = self.id();
+        if let ReadAt::Snapshot(time) = at {
+            self.read_at = self.read_at.max(time.0);
+            if self.rng.random() {
+                // Only the scan looks, or the read of many.
+                return self.look_by_scan(actor, at, upto, stale);
+            }
+        }
         let txn = actor.map(|i| &self.actors[i].txn);
         match self.w.read(txn, id, at) {
+            Err(Stop::Prepared(txn)) => {
+                assert_eq!(self.prepared_on(actor, id, upto), Some(txn));
+                self.check_prepared(actor, upto, txn);
+            }
             Ok((row, observed)) => {
+                assert_eq!(self.prepared_on(actor, id, upto), None, "passed by at {at:?}");
                 let (expected, time) = self.sees(actor, id, upto);
                 assert_eq!(row, expected, "row {id} at {at:?}");
                 assert!(observed <= upto);
-                if row.is_some() || time > self.w.durable {
+                if row.is_some() || time > self.w.durable && !stale {
                     assert!(observed >= time, "row {id} at {at:?}: observed {observed}, not {time}");
                 }
             }
+            Err(Stop::SnapshotTooOld) if stale => self.stale_reads_refused += 1,
             Err(Stop::SnapshotTooOld) if self.limited && upto != u64::MAX => self.old_reads_refused += 1,
             Err(other) => panic!("{other:?}"),
         }
+        self.look_by_scan(actor, at, upto, stale);
+    }
+
+    fn look_by_scan(&mut self, actor: Option<usize>, at: ReadAt, upto: u64, stale: bool) {
         let index = match self.rng.random_range(0..4) {
             0 => None,
             1 if self.w.schema.primary().is_ordered() => Some(IndexId::PRIMARY),
@@ -426,11 +522,16 @@ impl Model {
         let slice = self.rng.random_range(1..9);
         let txn = actor.map(|i| &self.actors[i].txn);
         match self.w.scan(txn, &request, at, slice) {
+            Err(Stop::Prepared(txn)) => self.check_prepared(actor, upto, txn),
             Ok(found) => {
+                self.check_passed_by(actor, &request, upto);
                 let expected = self.expected_scan(actor, &request, upto);
                 self.check_scan(&request, found, &expected);
-                self.check_scan_observed(actor, &request, upto);
+                if !stale {
+                    self.check_scan_observed(actor, &request, upto);
+                }
             }
+            Err(Stop::SnapshotTooOld) if stale => self.stale_reads_refused += 1,
             Err(Stop::SnapshotTooOld) if self.limited && upto != u64::MAX => self.old_reads_refused += 1,
             Err(other) => panic!("{other:?}"),
         }
@@ -466,18 +567,36 @@ impl Model {
         bytes
     }
 
+    fn prepare(&mut self, actor: usize) {
+        let least = self.w.p.least_time(Timestamp(self.w.durable + 1));
+        assert!(least > self.w.p.max_read() && least >= self.w.p.finished());
+        self.actors[actor].prepared = Some(least.0);
+        self.actors[actor].txn.r.status.set(TxnState::Prepared(least));
+    }
+
     fn commit(&mut self, actor: usize) {
         let writes = self.check_collected_writes(actor);
         let a = &self.actors[actor];
         let status = a.txn.r.status.clone();
-        status.set(TxnState::Committing);
-        if let Some((_, id, _)) = a.writes.first() {
-            let id = *id;
-            assert_eq!(self.w.read(None, id, ReadAt::Newest), Err(Stop::Committing));
-            self.check_left_out(id);
-        }
-        self.w.now += 1;
-        let time = self.w.now;
+        let time = match a.prepared {
+            None => {
+                status.set(TxnState::Committing);
+                if let Some((_, id, _)) = a.writes.first() {
+                    let id = *id;
+                    assert_eq!(self.w.read(None, id, ReadAt::Newest), Err(Stop::Committing));
+                    self.check_left_out(id);
+                }
+                self.draw_time(0)
+            }
+            // Another partition has the highest least time, or this one.
+            Some(least) if self.rng.random() => {
+                let time = least.max(self.w.durable + 1);
+                self.equal_times += u64::from(Timestamp(time) == self.w.p.finished());
+                self.w.now = self.w.now.max(time);
+                time
+            }
+            Some(least) => self.draw_time(least),
+        };
         status.set(TxnState::Committed(Timestamp(time)));
         let mut last: BTreeMap<i64, Option<Row>> = BTreeMap::new();
         for (_, id, row) in &self.actors[actor].writes {
@@ -505,6 +624,7 @@ impl Model {
         }
         let horizon = self.w.horizon();
         self.w.p.commit(a.txn.r.id, Timestamp(time), horizon);
+        assert!(self.w.p.finished().0 >= time);
     }
 
     fn abort(&mut self, actor: usize) {
@@ -559,6 +679,7 @@ impl Model {
                 ranges: Vec::new(),
                 snapshot,
                 waiting: None,
+                prepared: None,
             });
         }
         if self.w.snapshots.len() < 8 && self.rng.random_ratio(1, 10) {
@@ -595,6 +716,17 @@ impl Model {
             return;
         }
         let actor = awake[self.rng.random_range(0..awake.len())];
+        if self.actors[actor].prepared.is_some() {
+            match self.rng.random_range(0..10) {
+                0..6 => {}
+                6..9 => self.commit(actor),
+                _ => self.abort(actor),
+            }
+            return self.wake();
+        }
+        if self.cluster && self.rng.random_ratio(1, 8) {
+            return self.prepare(actor);
+        }
         let id = self.id();
         let mode = [LockMode::KeyShare, LockMode::Shared, LockMode::Exclusive][self.rng.random_range(0..3)];
         match self.rng.random_range(0..100) {
@@ -644,8 +776,11 @@ impl Model {
         for (time, writes) in &self.log {
             changes.extend(writes.iter().map(|(id, row)| (*time, row.clone(), *id)));
         }
-        for i in (1..changes.len()).rev() {
-            changes.swap(i, self.rng.random_range(0..=i));
+        // Where times are equal the order counts, and the rows of the checkpoint come first.
+        if !self.cluster {
+            for i in (1..changes.len()).rev() {
+                changes.swap(i, self.rng.random_range(0..=i));
+            }
         }
         let mut second = World::new(self.w.schema.clone());
         for (time, row, id) in &changes {
@@ -695,10 +830,19 @@ fn rounds() -> u64 {
     std::env::var("RAUK_MODEL_ROUNDS").map_or(1, |n| n.parse().expect("RAUK_MODEL_ROUNDS is a number"))
 }
 
-fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited: bool) -> u64 {
-    let mut refused = 0;
+/// How often the rare things happened.
+#[derive(Default)]
+struct Seen {
+    refused: u64,
+    stale_refused: u64,
+    met_prepared: u64,
+    equal_times: u64,
+}
+
+fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited: bool, cluster: bool) -> Seen {
+    let mut seen = Seen::default();
     for seed in seeds {
-        let mut model = Model::new(seed, hash_only, limited);
+        let mut model = Model::new(seed, hash_only, limited, cluster);
         for step in 0..steps {
             model.step();
             if step % 7 == 0 {
@@ -708,24 +852,34 @@ fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited
                 model.check_restore();
             }
         }
-        refused += model.old_reads_refused;
+        seen.refused += model.old_reads_refused;
+        seen.stale_refused += model.stale_reads_refused;
+        seen.met_prepared += model.met_prepared;
+        seen.equal_times += model.equal_times;
         model.finish();
     }
-    refused
+    seen
 }
 
 #[test]
 fn random_histories() {
-    histories(0..8 * rounds(), 1500, false, false);
+    histories(0..8 * rounds(), 1500, false, false, false);
 }
 
 #[test]
 fn random_histories_with_a_hash_only_key() {
-    histories(100_000..100_000 + 3 * rounds(), 1500, true, false);
+    histories(100_000..100_000 + 3 * rounds(), 1500, true, false, false);
 }
 
 #[test]
 fn random_histories_at_the_history_limit() {
-    let refused = histories(200_000..200_000 + 4 * rounds(), 1500, false, true);
-    assert!(refused > 0, "no read met the limit");
+    let seen = histories(200_000..200_000 + 4 * rounds(), 1500, false, true, false);
+    assert!(seen.refused > 0, "no read met the limit");
+}
+
+#[test]
+fn random_histories_with_the_times_of_a_cluster() {
+    let mut seen = histories(300_000..300_000 + 8 * rounds(), 1500, false, false, true);
+    seen.refused += histories(400_000..400_000 + 4 * rounds(), 1500, true, true, true).refused;
+    assert!(seen.stale_refused > 100 && seen.met_prepared > 100 && seen.equal_times > 100 && seen.refused > 0);
 }

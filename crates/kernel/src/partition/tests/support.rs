@@ -70,6 +70,7 @@ pub fn schema(hash_only: bool, secondary: bool) -> Arc<TableSchema> {
         collation: Collation::Binary,
         comment: String::new(),
         explicit_partitioning: false,
+        fully_replicated: false,
         entry_of: None,
         layouts,
     })

@@ -22,6 +22,9 @@ impl Model {
             let time = self.w.snapshots[self.rng.random_range(0..self.w.snapshots.len())];
             (ReadAt::Snapshot(Timestamp(time)), time)
         };
+        if let (ReadAt::Snapshot(time), false) = (at, ids.is_empty()) {
+            self.read_at = self.read_at.max(time.0);
+        }
         let keys = self.keys(&ids);
         let mut access = self.w.access(None, at);
         let mut found = Vec::new();
@@ -30,10 +33,14 @@ impl Model {
         });
         match read {
             Ok(read) => {
-                assert_eq!(read, ManyRead { keys: ids.len(), left_out: 0 });
+                let out: Vec<Option<TxnId>> = ids.iter().map(|id| self.prepared_on(None, *id, upto)).collect();
+                let (left_out, prepared) = (out.iter().flatten().count(), out.iter().flatten().next().copied());
+                assert_eq!(read, ManyRead { keys: ids.len(), left_out, prepared });
                 let expected: Vec<_> = ids.iter().map(|id| self.sees(None, *id, upto)).collect();
-                let rows: Vec<_> = expected.iter().map(|e| e.0.clone()).enumerate().collect();
+                let mut rows: Vec<_> = expected.iter().map(|e| e.0.clone()).enumerate().collect();
+                rows.retain(|(i, _)| out[*i].is_none());
                 assert_eq!(found, rows, "{ids:?} at {at:?}");
+                let expected: Vec<_> = expected.into_iter().zip(&out).filter(|e| e.1.is_none()).map(|e| e.0).collect();
                 let seen = expected.iter().filter(|e| e.0.is_some() || e.1 > self.w.durable).map(|e| e.1).max();
                 assert!(access.observed.0 >= seen.unwrap_or(0) && access.observed.0 <= upto);
             }
@@ -48,7 +55,7 @@ impl Model {
         let mut access = self.w.access(None, ReadAt::Newest);
         let mut visited = Vec::new();
         let read = self.w.p.read_many(TABLE, &probes(&keys), &mut access, &mut |i, _| visited.push(i));
-        assert_eq!(read, Ok(ManyRead { keys: 3, left_out: 1 }));
+        assert_eq!(read, Ok(ManyRead { keys: 3, left_out: 1, prepared: None }));
         assert_eq!(visited, [0, 2]);
     }
 
@@ -134,14 +141,15 @@ impl Model {
                 // The record could not be appended: nothing has happened.
                 return;
             }
+            let mut time = self.w.now;
             if !written.is_empty() {
-                self.w.now += 1;
+                time = self.draw_time(0);
                 for (id, row) in written {
-                    self.committed.entry(id).or_default().push((self.w.now, row));
+                    self.committed.entry(id).or_default().push((time, row));
                 }
-                self.log.push((self.w.now, bytes));
+                self.log.push((time, bytes));
             }
-            self.w.p.install_many(TABLE, rest, &prepared, Timestamp(self.w.now), self.w.horizon());
+            self.w.p.install_many(TABLE, rest, &prepared, Timestamp(time), self.w.horizon());
             start += n;
         }
     }

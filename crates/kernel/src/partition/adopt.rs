@@ -1,0 +1,111 @@
+//! Writes of transactions that another replica leads.
+//!
+//! A follower gets a transaction's writes when they are in the partition's stream, and shows them to nobody until it is decided: they stand as pending versions under
+//! exclusive locks, as on the primary, so that a follower that becomes primary has what its predecessor had, and reads on a replica know whom to wait
+//! for. Commit and abort are then the same calls as everywhere ([`super::finish`]).
+//!
+//! What the stream says has happened: nothing here is refused for memory, for a range lock or for a duplicate key. A follower has no locks but these, and the
+//! stream never has two undecided transactions on one row. A node that has just lost a partition may still have locks of its own transactions there; they are
+//! void, and the caller ends them.
+
+use super::locks::{self, Mode};
+use super::side::RowKey;
+use super::transactions::Undo;
+use super::versions::{Change, Image, flags};
+use super::{Partition, Stop, WaitPolicy, Write};
+use crate::budget::Purpose;
+use crate::row_store::RowHeader;
+use crate::status::TxnRef;
+use rauk_types::{RowView, TableId, Timestamp, key};
+
+impl Partition {
+    /// Puts a write of a transaction beside the rows. A row that is not there is inserted, one that is there gets a new version; the deletion
+    /// of a missing one is nothing. The transaction's status word is the caller's, and is set before.
+    ///
+    /// Errors change nothing: [`Stop::Wait`] names transactions that hold the row here (nobody is queued: end them, and call again);
+    /// [`Stop::StaleSchema`] and [`Stop::NoRow`] as [`Partition::check_row`] has them.
+    pub fn adopt(&mut self, txn: &TxnRef, table: TableId, write: Write<'_>) -> Result<(), Stop> {
+        let result = match write {
+            Write::Put { layout, row } => self.check_row(table, layout, row).and_then(|()| {
+                let fragment = &self.fragments[&table];
+                let mut key = std::mem::take(&mut self.scratch);
+                key.clear();
+                fragment.primary.encode_row(&RowView::new(&fragment.schema, layout, row), &mut key);
+                let result = self.adopt_put(txn, table, &key, layout, row);
+                self.scratch = key;
+                result
+            }),
+            Write::Delete { key } => self.adopt_delete(txn, table, key),
+        };
+        self.settle();
+        result
+    }
+
+    /// Whether bytes that another node sent are a row of a table: [`Stop::StaleSchema`] when table or layout are not known here, yet or any more,
+    /// [`Stop::NoRow`] when they are not what such a row looks like.
+    pub fn check_row(&self, table: TableId, layout: u16, row: &[u8]) -> Result<(), Stop> {
+        let fragment = self.fragments.get(&table).filter(|f| f.knows(layout)).ok_or(Stop::StaleSchema)?;
+        if fragment.schema.layout_of(layout).holds(row) { Ok(()) } else { Err(Stop::NoRow) }
+    }
+
+    fn adopt_put(&mut self, txn: &TxnRef, table: TableId, key: &[u8], layout: u16, row: &[u8]) -> Result<(), Stop> {
+        let fragment = self.fragments.get_mut(&table).expect("seen by the caller");
+        let hash = key::hash(key);
+        let Some(id) = fragment.find(key, hash) else {
+            let header = RowHeader { time: Timestamp::ZERO, layout, flags: flags::UNCOMMITTED | flags::SIDE };
+            let id = fragment.rows.insert(header, row, Purpose::Relief)?;
+            fragment.link(hash, id);
+            fragment.add_entries(id, layout, row, &mut self.entry);
+            let rk = RowKey::new(table, id);
+            self.hold(txn, rk, Mode::Gone).expect("nobody else has seen this row");
+            self.push_adopted(txn, rk, Image::Inline);
+            return Ok(());
+        };
+        let rk = RowKey::new(table, id);
+        let mode = if self.is_there(txn, rk) { Mode::Exclusive } else { Mode::Gone };
+        self.hold(txn, rk, mode)?;
+        let image = self.versions.store(layout, row, Purpose::Relief)?;
+        let fragment = self.fragments.get_mut(&table).expect("seen");
+        fragment.add_entries(id, layout, row, &mut self.entry);
+        self.push_adopted(txn, rk, Image::Stored(image));
+        Ok(())
+    }
+
+    fn adopt_delete(&mut self, txn: &TxnRef, table: TableId, key: &[u8]) -> Result<(), Stop> {
+        let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
+        let Some(id) = fragment.find(key, key::hash(key)) else { return Ok(()) };
+        let rk = RowKey::new(table, id);
+        if self.is_there(txn, rk) {
+            self.hold(txn, rk, Mode::Gone)?;
+            self.push_adopted(txn, rk, Image::Deleted);
+        }
+        Ok(())
+    }
+
+    /// Whether the row is there for this transaction: as it wrote it, or else as it was committed.
+    fn is_there(&self, txn: &TxnRef, rk: RowKey) -> bool {
+        match self.versions.get(rk).and_then(|side| side.own_top(txn.id)) {
+            Some(own) => own.image != Image::Deleted,
+            None => {
+                let header = self.fragments[&rk.table()].rows.header(rk.row());
+                header.flags & (flags::TOMBSTONE | flags::UNCOMMITTED) == 0
+            }
+        }
+    }
+
+    fn hold(&mut self, txn: &TxnRef, rk: RowKey, mode: Mode) -> Result<(), Stop> {
+        match locks::take(&mut self.locks, &mut self.txns, txn, rk, mode, WaitPolicy::NoWait) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Stop::Wait(self.locks.holders_beside(rk, txn.id))),
+        }
+    }
+
+    fn push_adopted(&mut self, txn: &TxnRef, rk: RowKey, image: Image) {
+        // One statement: nobody rolls back to the middle of it.
+        let statement = 0;
+        let first = self.versions.push(rk, txn, Change { statement, image });
+        let fragment = self.fragments.get_mut(&rk.table()).expect("seen by the caller");
+        fragment.add_flags(rk.row(), flags::SIDE);
+        self.txns.push_undo(txn, Undo { key: rk, statement, first });
+    }
+}
