@@ -1,0 +1,438 @@
+//! The transaction table: what the entries of one partition's stream mean, entry by entry.
+//!
+//! # How it works
+//! Every transaction that has left a record and is not forgotten *stands* in the table: alone in this partition ([`Standing::Alone`], until it is stable), or
+//! as one part of several ([`Part`]). Entries not stable yet are queued with what they did, so that becoming stable works from the front of the
+//! queue and a cut from its back; both cost the same for each entry however much stands in the table.
+//!
+//! What a cut takes back is what the entry did to the *table*. What a decision did to the *rows* stays: it was taken somewhere on stable records, and
+//! will be in the stream again. Such a part has an outcome and no `decided` position: its primary, this one or another, finds it in
+//! [`super::TxnTable::undecided`] and pushes the outcome. That is the only difference that there can be between two replicas with equal streams.
+//!
+//! # Invariants
+//! - Equal streams with equal stable positions give equal tables, apart from such facts and from clocks.
+//! - A transaction has one outcome. A commit is decided only where its prepare is in the stream, never before its least time.
+//! - `writes` are kept exactly while they stand pending beside the rows.
+//! - Nothing stable is cut.
+//!
+//! An entry that breaks these was written by a primary whose code is wrong: an assertion.
+
+use super::memory::{Commits, Tombstones};
+use super::record::{Outcome, Record, is_sorted};
+use super::safeguards::{Safeguard, off};
+use bytes::Bytes;
+use rauk_types::{PartitionId, Position, Timestamp, TxnId, View};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// What happens to the partition's rows, in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The transaction's writes stand beside the rows from now on: it may commit at `least` or later. On the primary that wrote the entry they do already.
+    Adopt { txn: TxnId, least: Timestamp, writes: Bytes },
+    /// The writes are the newest committed version at `time`.
+    Commit { txn: TxnId, time: Timestamp, writes: Bytes },
+    /// Pending versions and locks go. Also when only its locks are here, or nothing.
+    Abort { txn: TxnId },
+    /// What was asked about can be answered now (the record that the answer rests on is stable). Comes whether or not somebody has asked.
+    Answer { txn: TxnId, vote: Vote },
+    /// An outcome is on all in-sync replicas: the participant has confirmed it (rule 8).
+    Confirmed { txn: TxnId },
+}
+
+/// What one participant says about a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Vote {
+    /// Its prepare is stable.
+    Prepared(Timestamp),
+    /// It will never prepare: a fence, or an abort, is stable.
+    Refused,
+    /// It knows the outcome.
+    Decided(Outcome),
+    /// It has forgotten the transaction. Of several partitions: every participant had confirmed the outcome. Of one ([`TxnTable::look_alone`]): it is too
+    /// long ago to tell.
+    Forgotten,
+}
+
+/// A transaction with one participant, or one part of several.
+#[derive(Clone, Debug)]
+pub(super) enum Standing {
+    /// Not stable yet; when it is, it moves to [`Commits`].
+    Alone {
+        at: Position,
+        time: Timestamp,
+        writes: Bytes,
+    },
+    Part(Box<Part>),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Part {
+    pub prepared: Option<Prepared>,
+    pub fence: Option<Position>,
+    pub outcome: Option<Outcome>,
+    /// The first entry in the stream that says the outcome. `None` with an outcome: that entry was cut.
+    pub decided: Option<Position>,
+    /// Forgotten by this entry, which is not stable.
+    pub forgotten: Option<Position>,
+    /// When this process first saw it; of decided ones, when it saw the outcome.
+    #[serde(skip)]
+    pub since: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Prepared {
+    pub at: Position,
+    pub participants: Vec<PartitionId>,
+    pub least: Timestamp,
+    /// `None`: it is decided.
+    pub writes: Option<Bytes>,
+}
+
+/// What an entry that is not stable has done.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    Commit(TxnId),
+    Prepare(TxnId),
+    Decide(TxnId),
+    Fence(TxnId),
+    Forget(Vec<TxnId>),
+}
+
+/// The transactions of one partition, as its stream tells them: the same on every replica that has the same entries.
+#[derive(Clone, Debug, Default)]
+pub struct TxnTable {
+    /// Of the last entry.
+    pub(super) last: Position,
+    pub(super) stable: Position,
+    pub(super) standing: FxHashMap<TxnId, Standing>,
+    /// In the order of the stream.
+    pub(super) unstable: VecDeque<(Position, Change)>,
+    /// Prepares without an outcome in the stream, in its order.
+    pub(super) undecided: BTreeMap<Position, TxnId>,
+    pub(super) commits: Commits,
+    pub(super) tombstones: Tombstones,
+    /// Of all `writes`.
+    pub(super) writes_bytes: usize,
+    /// Cuts of the stream, in its order: the newest that is stable, and those behind it.
+    pub(super) cuts: VecDeque<CutAt>,
+}
+
+/// A cut's place in the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CutAt {
+    pub at: Position,
+    pub time: Timestamp,
+    pub view: View,
+}
+
+impl TxnTable {
+    /// An entry is in the stream (proposed here, or received). `now` only starts the clock of [`TxnTable::undecided`].
+    ///
+    /// # Panics
+    /// A position that is not behind the last one, or an entry that contradicts the stream before it.
+    pub fn on_entry(&mut self, now: Duration, position: Position, record: &Record, effects: &mut Vec<Effect>) {
+        assert!(position > self.last, "entry {} after entry {}", position.0, self.last.0);
+        self.last = position;
+        self.forgotten_before(record, effects);
+        let change = match record {
+            Record::Opening => return,
+            Record::Cut { time, view } => {
+                self.cuts.push_back(CutAt { at: position, time: *time, view: *view });
+                self.trim_cuts();
+                return;
+            }
+            Record::Commit { txn, time, writes } => {
+                assert!(self.may_prepare(*txn), "transaction {} commits twice", txn.0);
+                self.writes_bytes += writes.len();
+                self.standing.insert(*txn, Standing::Alone { at: position, time: *time, writes: writes.clone() });
+                effects.push(Effect::Adopt { txn: *txn, least: *time, writes: writes.clone() });
+                Change::Commit(*txn)
+            }
+            Record::Prepare { txn, participants, least, writes } => {
+                assert!(self.may_prepare(*txn), "transaction {} prepares twice, or after it was refused", txn.0);
+                assert!(is_sorted(participants), "participants of transaction {} are not sorted", txn.0);
+                self.writes_bytes += writes.len();
+                let prepared = Prepared {
+                    at: position,
+                    participants: participants.clone(),
+                    least: *least,
+                    writes: Some(writes.clone()),
+                };
+                let part = Part { prepared: Some(prepared), since: now, ..Part::default() };
+                self.standing.insert(*txn, Standing::Part(Box::new(part)));
+                self.undecided.insert(position, *txn);
+                effects.push(Effect::Adopt { txn: *txn, least: *least, writes: writes.clone() });
+                Change::Prepare(*txn)
+            }
+            Record::Decide { txn, outcome } => {
+                self.decided(now, position, *txn, *outcome, effects);
+                Change::Decide(*txn)
+            }
+            Record::Fence { txn } => {
+                assert!(!self.standing.contains_key(txn), "transaction {} is fenced and has a record", txn.0);
+                let part = Part { fence: Some(position), since: now, ..Part::default() };
+                self.standing.insert(*txn, Standing::Part(Box::new(part)));
+                effects.push(Effect::Abort { txn: *txn });
+                Change::Fence(*txn)
+            }
+            Record::Forget { txns } => Change::Forget(self.forget(position, txns)),
+        };
+        self.unstable.push_back((position, change));
+        if position <= self.stable {
+            // What a copy did not have yet is stable elsewhere.
+            self.settle(effects);
+        }
+    }
+
+    /// A primary begins anew with a transaction that it has forgotten only when that is stable: a replica that has not heard so yet hears it by this. Else the new
+    /// record would meet the old one here and not there.
+    fn forgotten_before(&mut self, record: &Record, effects: &mut Vec<Effect>) {
+        let begins = match record {
+            Record::Commit { txn, .. } | Record::Prepare { txn, .. } | Record::Fence { txn } => txn,
+            Record::Decide { txn, outcome: Outcome::Aborted } => txn,
+            _ => return,
+        };
+        if let Some(Standing::Part(part)) = self.standing.get(begins)
+            && let Some(forgotten) = part.forgotten
+        {
+            self.on_stable(forgotten, effects);
+        }
+    }
+
+    fn decided(&mut self, now: Duration, position: Position, txn: TxnId, outcome: Outcome, effects: &mut Vec<Effect>) {
+        let part = match self.standing.get_mut(&txn) {
+            Some(Standing::Part(part)) => part,
+            Some(Standing::Alone { .. }) => {
+                panic!("transaction {} has one participant and is decided by others", txn.0)
+            }
+            None if outcome == Outcome::Aborted => {
+                assert!(!self.tombstones.contains(txn), "transaction {} was committed and is aborted", txn.0);
+                let part = Part { outcome: Some(outcome), decided: Some(position), since: now, ..Part::default() };
+                self.standing.insert(txn, Standing::Part(Box::new(part)));
+                effects.push(Effect::Abort { txn });
+                return;
+            }
+            None => {
+                // Said once more to who has forgotten it: confirmed once more.
+                assert!(self.tombstones.contains(txn), "transaction {} commits here without a prepare", txn.0);
+                return;
+            }
+        };
+        assert!(
+            part.outcome.is_none_or(|known| known == outcome),
+            "transaction {} is {:?} and {outcome:?}",
+            txn.0,
+            part.outcome
+        );
+        let first_in_stream = part.decided.is_none();
+        part.decided.get_or_insert(position);
+        match (&mut part.prepared, outcome) {
+            (None, Outcome::Committed(_)) => panic!("transaction {} was refused here and commits", txn.0),
+            (None, Outcome::Aborted) => {}
+            (Some(prepared), _) => {
+                if first_in_stream {
+                    self.undecided.remove(&prepared.at);
+                }
+                if let Outcome::Committed(time) = outcome {
+                    assert!(
+                        time >= prepared.least || off(Safeguard::LargestTime),
+                        "transaction {} commits before its least time",
+                        txn.0
+                    );
+                }
+                if let Some(writes) = prepared.writes.take() {
+                    self.writes_bytes -= writes.len();
+                    effects.push(match outcome {
+                        Outcome::Committed(time) => Effect::Commit { txn, time, writes },
+                        Outcome::Aborted => Effect::Abort { txn },
+                    });
+                }
+            }
+        }
+        if part.outcome.is_none() {
+            part.outcome = Some(outcome);
+            part.since = now;
+        }
+    }
+
+    /// Those that stood here.
+    fn forget(&mut self, position: Position, txns: &[TxnId]) -> Vec<TxnId> {
+        let mut forgotten = Vec::new();
+        for txn in txns {
+            let Some(Standing::Part(part)) = self.standing.get_mut(txn) else { continue };
+            assert!(part.decided.is_some() || part.fence.is_some(), "transaction {} is forgotten undecided", txn.0);
+            if part.forgotten.is_none() {
+                part.forgotten = Some(position);
+                forgotten.push(*txn);
+            }
+        }
+        forgotten
+    }
+
+    /// Everything up to here is on all in-sync replicas. May be further than the last entry here, while a copy catches up.
+    pub fn on_stable(&mut self, upto: Position, effects: &mut Vec<Effect>) {
+        self.stable = self.stable.max(upto);
+        self.trim_cuts();
+        self.settle(effects);
+    }
+
+    fn trim_cuts(&mut self) {
+        while self.cuts.get(1).is_some_and(|second| second.at <= self.stable) {
+            self.cuts.pop_front();
+        }
+    }
+
+    fn settle(&mut self, effects: &mut Vec<Effect>) {
+        while self.unstable.front().is_some_and(|(position, _)| *position <= self.stable) {
+            let (_, change) = self.unstable.pop_front().expect("just seen");
+            match change {
+                Change::Commit(txn) => {
+                    let Some(Standing::Alone { time, writes, .. }) = self.standing.remove(&txn) else {
+                        unreachable!("a commit of one partition stands until it is stable");
+                    };
+                    self.writes_bytes -= writes.len();
+                    if !off(Safeguard::CommitRemembered) {
+                        self.commits.add(txn, time);
+                    }
+                    effects.push(Effect::Commit { txn, time, writes });
+                    effects.push(Effect::Answer { txn, vote: Vote::Decided(Outcome::Committed(time)) });
+                }
+                Change::Prepare(txn) => effects.push(Effect::Answer { txn, vote: self.vote(txn) }),
+                Change::Fence(txn) => {
+                    effects.push(Effect::Answer { txn, vote: self.vote(txn) });
+                    // A fence is the abort's record too.
+                    effects.push(Effect::Confirmed { txn });
+                }
+                Change::Decide(txn) => effects.push(Effect::Confirmed { txn }),
+                Change::Forget(txns) => {
+                    for txn in txns {
+                        let Some(Standing::Part(part)) = self.standing.remove(&txn) else {
+                            unreachable!("what is to be forgotten stands until that is stable");
+                        };
+                        if matches!(part.outcome, Some(Outcome::Committed(_))) && !off(Safeguard::Tombstone) {
+                            self.tombstones.add(txn);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Entries behind `after` are void: what they prepared is aborted, what they fenced may be asked again. What a void entry decided was a fact, and stays done.
+    /// Answers that were still to come are void too: whoever asked asks again.
+    ///
+    /// # Panics
+    /// `after` lies before what is stable, or a committed prepare would be cut.
+    pub fn on_cut(&mut self, after: Position, effects: &mut Vec<Effect>) {
+        if after >= self.last {
+            return;
+        }
+        assert!(after >= self.stable, "a cut after {}, stable up to {}", after.0, self.stable.0);
+        self.last = after;
+        while self.cuts.back().is_some_and(|cut| cut.at > after) {
+            self.cuts.pop_back();
+        }
+        while self.unstable.back().is_some_and(|(position, _)| *position > after) {
+            let (position, change) = self.unstable.pop_back().expect("just seen");
+            match change {
+                Change::Commit(txn) => {
+                    let Some(Standing::Alone { writes, .. }) = self.standing.remove(&txn) else {
+                        unreachable!("a commit of one partition stands until it is stable");
+                    };
+                    self.writes_bytes -= writes.len();
+                    effects.push(Effect::Abort { txn });
+                }
+                Change::Prepare(txn) => {
+                    self.undecided.remove(&position);
+                    let Some(Standing::Part(part)) = self.standing.remove(&txn) else {
+                        unreachable!("a prepare stands until its outcome is forgotten");
+                    };
+                    match part.outcome {
+                        Some(Outcome::Committed(_)) => panic!("the prepare of committed transaction {} is cut", txn.0),
+                        Some(Outcome::Aborted) => {}
+                        None => {
+                            let writes = part.prepared.and_then(|p| p.writes).expect("undecided: they are pending");
+                            self.writes_bytes -= writes.len();
+                            effects.push(Effect::Abort { txn });
+                        }
+                    }
+                }
+                Change::Decide(txn) => self.decision_is_cut(txn, position),
+                Change::Fence(txn) => {
+                    self.standing.remove(&txn);
+                }
+                Change::Forget(txns) => {
+                    for txn in txns {
+                        let Some(Standing::Part(part)) = self.standing.get_mut(&txn) else {
+                            unreachable!("what is to be forgotten stands until that is stable");
+                        };
+                        part.forgotten = None;
+                    }
+                }
+            }
+        }
+    }
+
+    fn decision_is_cut(&mut self, txn: TxnId, position: Position) {
+        let Some(Standing::Part(part)) = self.standing.get_mut(&txn) else { return };
+        if part.decided != Some(position) {
+            return;
+        }
+        part.decided = None;
+        match (&part.prepared, part.fence) {
+            (Some(prepared), _) => {
+                self.undecided.insert(prepared.at, txn);
+            }
+            (None, Some(_)) => part.outcome = None,
+            (None, None) => {
+                self.standing.remove(&txn);
+            }
+        }
+    }
+
+    /// The table of a partition that has gone back to a cut (rule 29). Everything up to the cut's entry is decided, and every process that could ask is over, so nothing is remembered.
+    pub fn at_cut(position: Position, time: Timestamp, view: View) -> TxnTable {
+        let cut = (position > Position(0)).then_some(CutAt { at: position, time, view });
+        TxnTable { last: position, stable: position, cuts: cut.into_iter().collect(), ..TxnTable::default() }
+    }
+
+    /// Whether the stream has been cut at or behind this cut, in its view or a later one: then it has everything that the cut has, for a cut that was complete stays in the stream.
+    pub fn has_cut(&self, time: Timestamp, view: View) -> bool {
+        time == Timestamp::ZERO || self.cuts.iter().any(|cut| cut.time >= time && cut.view >= view)
+    }
+
+    /// Whether something that may commit at or before `time` is not decided in the stream.
+    pub fn is_open_before(&self, time: Timestamp) -> bool {
+        self.undecided.values().any(|txn| match self.standing.get(txn) {
+            Some(Standing::Part(part)) => part.prepared.as_ref().is_some_and(|prepared| prepared.least <= time),
+            _ => false,
+        })
+    }
+
+    pub(super) fn is_stable(&self, position: Position) -> bool {
+        position <= self.stable
+    }
+
+    /// Bytes in memory: of writes (which share the memory of the stream's entries as long as these are kept), of what stands, and of what is remembered.
+    pub fn bytes(&self) -> usize {
+        let each = size_of::<(TxnId, Standing)>() * 4 / 3 + size_of::<Part>() + 16;
+        self.writes_bytes
+            + self.standing.len() * each
+            + self.unstable.len() * size_of::<(Position, Change)>()
+            + self.undecided.len() * 24
+            + self.commits.bytes()
+            + self.tombstones.bytes()
+    }
+
+    /// Transactions that stand here: not forgotten, and, of one partition, not stable.
+    pub fn len(&self) -> usize {
+        self.standing.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.standing.is_empty()
+    }
+}
