@@ -7,14 +7,18 @@
 //! 1 bucket table layout length row       put
 //! 2 bucket table length key              delete
 //! 3 table bound                          counter
+//! 4 partition length bytes               stream
 //! ```
+//! A node of a cluster logs what the replicas of its partitions tell it to: records of their streams, whose bytes mean something to them only. A node that is alone has no such records.
+//!
 //! [`changes`] reads any bytes without panicking: what is not a payload ends in one error.
 use crate::varint;
-use rauk_types::{TableId, Timestamp};
+use rauk_types::{PartitionId, TableId, Timestamp};
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const COUNTER: u8 = 3;
+const STREAM: u8 = 4;
 
 /// Builds the payload of a record. Made once and cleared between commits, it does not allocate.
 #[derive(Debug, Default)]
@@ -45,6 +49,13 @@ impl CommitBuilder {
         self.bytes.push(COUNTER);
         varint::put(&mut self.bytes, table.0.into());
         varint::put(&mut self.bytes, bound);
+    }
+
+    /// A record of a partition's replica.
+    pub fn stream(&mut self, partition: PartitionId, bytes: &[u8]) {
+        self.bytes.push(STREAM);
+        varint::put(&mut self.bytes, partition.0.into());
+        self.slice(bytes);
     }
 
     fn slice(&mut self, bytes: &[u8]) {
@@ -83,6 +94,11 @@ pub enum Change<'a> {
     Counter {
         table: TableId,
         bound: u64,
+    },
+    /// A record of a partition's replica in a cluster.
+    Stream {
+        partition: PartitionId,
+        bytes: &'a [u8],
     },
 }
 
@@ -141,6 +157,7 @@ fn take_change<'a>(rest: &mut &'a [u8]) -> Option<Change<'a>> {
         },
         DELETE => Change::Delete { bucket: small(rest)?, table: table(rest)?, key: varint::take_slice(rest)? },
         COUNTER => Change::Counter { table: table(rest)?, bound: varint::take(rest)? },
+        STREAM => Change::Stream { partition: PartitionId(small(rest)?), bytes: varint::take_slice(rest)? },
         _ => return None,
     })
 }
@@ -155,13 +172,15 @@ mod tests {
         Put(u16, u32, u16, Vec<u8>),
         Delete(u16, u32, Vec<u8>),
         Counter(u32, u64),
+        Stream(u16, Vec<u8>),
     }
 
     fn op() -> impl Strategy<Value = Op> {
         let bytes = proptest::collection::vec(any::<u8>(), 0..300);
         prop_oneof![
             (any::<u16>(), any::<u32>(), any::<u16>(), bytes.clone()).prop_map(|(b, t, l, r)| Op::Put(b, t, l, r)),
-            (any::<u16>(), any::<u32>(), bytes).prop_map(|(b, t, k)| Op::Delete(b, t, k)),
+            (any::<u16>(), any::<u32>(), bytes.clone()).prop_map(|(b, t, k)| Op::Delete(b, t, k)),
+            (any::<u16>(), bytes).prop_map(|(p, b)| Op::Stream(p, b)),
             (any::<u32>(), any::<u64>()).prop_map(|(t, b)| Op::Counter(t, b)),
         ]
     }
@@ -175,6 +194,7 @@ mod tests {
                     Op::Put(b, t, l, r) => builder.put(*b, TableId(*t), *l, r),
                     Op::Delete(b, t, k) => builder.delete(*b, TableId(*t), k),
                     Op::Counter(t, b) => builder.counter(TableId(*t), *b),
+                    Op::Stream(p, b) => builder.stream(PartitionId(*p), b),
                 }
             }
             let read: Vec<_> = changes(builder.payload()).map(Result::unwrap).collect();
@@ -182,6 +202,7 @@ mod tests {
                 Op::Put(b, t, l, r) => Change::Put { bucket: *b, table: TableId(*t), layout: *l, row: r },
                 Op::Delete(b, t, k) => Change::Delete { bucket: *b, table: TableId(*t), key: k },
                 Op::Counter(t, b) => Change::Counter { table: TableId(*t), bound: *b },
+                Op::Stream(p, b) => Change::Stream { partition: PartitionId(*p), bytes: b },
             }).collect();
             prop_assert_eq!(read, expected);
             // Cut anywhere: whole changes, then at most one error.
@@ -196,5 +217,19 @@ mod tests {
             let results: Vec<_> = changes(&bytes).collect();
             prop_assert!(results.iter().rev().skip(1).all(Result::is_ok));
         }
+    }
+
+    /// What is on disks stays readable.
+    #[test]
+    fn the_bytes_are_frozen() {
+        let mut builder = CommitBuilder::default();
+        builder.put(300, TableId(5), 2, b"row");
+        builder.delete(3839, TableId(200), b"key");
+        builder.counter(TableId(5), 1 << 20);
+        builder.stream(PartitionId(8), b"entry");
+        let expected: &[u8] =
+            b"\x01\xac\x02\x05\x02\x03row\x02\xff\x1d\xc8\x01\x03key\x03\x05\x80\x80\x40\x04\x08\x05entry";
+        assert_eq!(builder.payload(), expected);
+        assert_eq!(changes(expected).filter(Result::is_ok).count(), 4);
     }
 }

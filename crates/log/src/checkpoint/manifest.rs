@@ -33,6 +33,9 @@ pub struct Manifest {
     pub durability: String,
     /// The program's version that wrote this.
     pub program: String,
+    /// Of a cluster's node: the recovery to a cut that it has carried out last.
+    #[serde(default)]
+    pub recovery: u64,
 }
 
 impl Manifest {
@@ -48,6 +51,7 @@ impl Manifest {
             counters: Vec::new(),
             durability: durability.to_string(),
             program: env!("CARGO_PKG_VERSION").to_string(),
+            recovery: 0,
         }
     }
 
