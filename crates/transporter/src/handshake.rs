@@ -21,6 +21,8 @@ pub struct Side {
     pub identity: Identity,
     pub versions: (u16, u16),
     pub secret: Option<Secret>,
+    /// Only peers of this role are let in.
+    pub accepts: Option<Role>,
     /// TLS has verified the peer's certificate.
     pub certified: bool,
     pub nonce: [u8; NONCE],
@@ -132,19 +134,36 @@ impl ServerHandshake {
         let Some(version) = agree(ours, (hello.oldest, hello.newest)) else {
             return self.refuse(
                 Refusal::Version,
-                format!(
-                    "this server speaks versions {} to {} of the native protocol, the client {} to {}; upgrade the older one",
-                    ours.0, ours.1, hello.oldest, hello.newest
-                ),
+                match hello.role {
+                    Role::Client => format!(
+                        "this server speaks versions {} to {} of the native protocol, the client {} to {}; upgrade the older one",
+                        ours.0, ours.1, hello.oldest, hello.newest
+                    ),
+                    Role::Node => format!(
+                        "this node speaks versions {} to {} of the protocol between nodes, {} versions {} to {}; upgrade the older one",
+                        ours.0, ours.1, called(&hello.name), hello.oldest, hello.newest
+                    ),
+                },
             );
         };
+        if let Some(text) = self.side.accepts.filter(|role| *role != hello.role).map(wrong_port) {
+            return self.refuse(Refusal::Role, text.into());
+        }
         let cluster = self.side.identity.cluster;
-        if hello.cluster != [0; 16] && hello.cluster != cluster {
+        // A node that has no cluster yet talks to any: what it joins, it joins by name.
+        let unmade = hello.role == Role::Node && cluster == [0; 16];
+        if hello.cluster != [0; 16] && hello.cluster != cluster && !unmade {
             let (expected, here) = (hexadecimal(&hello.cluster), hexadecimal(&cluster));
-            return self.refuse(
-                Refusal::Cluster,
-                format!("this server belongs to cluster {here}, the client expects cluster {expected}"),
-            );
+            let text = match hello.role {
+                Role::Client => {
+                    format!("this server belongs to cluster {here}, the client expects cluster {expected}")
+                }
+                Role::Node => format!(
+                    "this node belongs to cluster {here}, {} to cluster {expected}: an address leads to the wrong node, or a data directory is another cluster's",
+                    called(&hello.name)
+                ),
+            };
+            return self.refuse(Refusal::Cluster, text);
         }
         if self.side.secret.is_some() && !hello.has_secret {
             return self.refuse(
@@ -186,10 +205,14 @@ impl ServerHandshake {
         let mut answer = None;
         if let Some(secret) = &self.side.secret {
             if !proof.is_some_and(|proof| self.transcript.verify(secret, BY_CLIENT, &proof)) {
-                return self.refuse(
-                    Refusal::Credentials,
-                    "the secret is wrong: client and server must use the same secret file".into(),
-                );
+                let text = match hello.role {
+                    Role::Client => "the secret is wrong: client and server must use the same secret file".into(),
+                    Role::Node => format!(
+                        "the secret of {} is wrong: all nodes of a cluster must be given the same secret file",
+                        called(&hello.name)
+                    ),
+                };
+                return self.refuse(Refusal::Credentials, text);
             }
             self.transcript.add(Kind::Proof, payload);
             answer = Some(self.transcript.prove(secret, BY_SERVER));
@@ -263,7 +286,9 @@ impl ClientHandshake {
             return Step::Violation(format!("the server chose version {}, which was not offered", challenge.version));
         }
         let expected = self.side.identity.cluster;
-        if expected != [0; 16] && challenge.cluster != expected {
+        // Between nodes, one that has no cluster yet is about to join this one.
+        let joining = self.side.identity.role == Role::Node && challenge.cluster == [0; 16];
+        if expected != [0; 16] && challenge.cluster != expected && !joining {
             return Step::Violation(format!("the server belongs to cluster {}", hexadecimal(&challenge.cluster)));
         }
         // Only a certificate can stand in for a proof that the server does not want to give.
@@ -308,6 +333,19 @@ impl ClientHandshake {
     }
 }
 
+/// Who speaks, by its own word; for people.
+fn called(name: &str) -> &str {
+    if name.is_empty() { "the other node" } else { name }
+}
+
+/// What a port that lets in this role only says to others.
+fn wrong_port(accepts: Role) -> &'static str {
+    match accepts {
+        Role::Node => "this is a cluster port, for nodes only: programs use the native port",
+        Role::Client => "this is a native port, for programs only: nodes use the cluster port",
+    }
+}
+
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
@@ -323,6 +361,7 @@ mod tests {
             identity: Identity { role, cluster, incarnation: 3, version: 5, name: "test".into() },
             versions: (4, 5),
             secret: secret.map(|s| Secret::new(s).unwrap()),
+            accepts: None,
             certified: false,
             nonce: [role_number; NONCE],
         }

@@ -10,6 +10,7 @@
 //! | [`adaptive`] | when a frame may wait for others: pure, time passed in |
 //! | [`link`] | one connection: send state, tasks, back-pressure, end |
 //! | [`transporter`] | the door: options, listening, connecting, shutting down |
+//! | [`peers`] | between nodes: a link to each, made and kept by itself |
 //! | `receive` | poll sets, receive threads, waiters that receive for themselves, tasks, spinning |
 //! | `send` | who sends, the send thread |
 //! | `stream`, `buffers` | a socket, plain or under TLS; buffers that were sent, for the next frames |
@@ -22,6 +23,7 @@ mod buffers;
 pub mod error;
 mod handshake;
 pub mod link;
+pub mod peers;
 mod receive;
 pub mod security;
 mod send;
@@ -32,6 +34,7 @@ pub mod transporter;
 
 pub use error::{CloseReason, TransportError};
 pub use link::{Link, Urgency};
+pub use peers::{PeerHandler, Peers};
 pub use security::{Secret, Security, TlsFiles};
 pub use statistics::{LinkStatistics, Statistics};
 pub use transporter::{Handler, Identity, Options, Transporter};

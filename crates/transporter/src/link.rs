@@ -262,6 +262,15 @@ impl Link {
         self.requests.load(SeqCst) == 0 && self.sending.lock().unsent == 0
     }
 
+    /// When the socket last took something.
+    pub(crate) fn progress(&self) -> std::time::Duration {
+        self.sending.lock().progress
+    }
+
+    pub(crate) fn unsent(&self) -> u64 {
+        self.sending.lock().unsent as u64
+    }
+
     pub(crate) fn statistics(&self) -> LinkStatistics {
         let sending = self.sending.lock();
         LinkStatistics {

@@ -19,7 +19,7 @@ const MOST_HALF_OPEN: usize = 1024;
 
 pub(crate) struct Shared {
     pub options: Options,
-    pub identity: Identity,
+    identity: Mutex<Identity>,
     pub handler: Arc<dyn Handler>,
     pub buffers: Buffers,
     pub sets: Vec<Arc<ReceiveSet>>,
@@ -62,7 +62,7 @@ impl Shared {
             role: (options.receive_threads == 0).then(|| ReceiverRole::new(sets[0].clone())),
             longest_wait: AtomicU64::new(nanos(options.longest_wait)),
             options,
-            identity,
+            identity: Mutex::new(identity),
             handler,
             buffers: Buffers::default(),
             sets,
@@ -103,9 +103,19 @@ impl Shared {
         self.serial.fetch_add(1, Relaxed)
     }
 
+    /// Who this side says it is.
+    pub fn identity(&self) -> Identity {
+        self.identity.lock().clone()
+    }
+
+    pub fn set_cluster(&self, cluster: [u8; 16]) {
+        self.identity.lock().cluster = cluster;
+    }
+
     /// Oldest and newest version that this side speaks.
     pub fn versions(&self) -> (u16, u16) {
-        let newest = if self.identity.version == 0 { rauk_wire::PROTOCOL } else { self.identity.version };
+        let version = self.identity.lock().version;
+        let newest = if version == 0 { rauk_wire::PROTOCOL } else { version };
         (newest.saturating_sub(1), newest)
     }
 

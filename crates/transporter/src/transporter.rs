@@ -42,6 +42,8 @@ pub struct Options {
     pub max_requests: u32,
     pub max_links: usize,
     pub handshake: Duration,
+    /// Only peers of this role are let in; `None`: all.
+    pub accepts: Option<Role>,
 }
 
 impl Default for Options {
@@ -55,6 +57,7 @@ impl Default for Options {
             max_requests: 4096,
             max_links: 10_000,
             handshake: Duration::from_secs(10),
+            accepts: None,
         }
     }
 }
@@ -63,7 +66,7 @@ impl Default for Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub role: Role,
-    /// A server: its cluster. A client: the one it expects, or zeros for any.
+    /// A server: its cluster. A client: the one it expects, or zeros for any. A node that has no cluster yet has zeros, until [`Transporter::set_cluster`].
     pub cluster: [u8; 16],
     pub incarnation: u64,
     /// Version of the protocol: of a peer, the one agreed on; of oneself, the newest that is spoken (the one before is as well).
@@ -167,6 +170,11 @@ impl Transporter {
             Some(role) => role.receive_until(&self.shared, poll),
             None => role::wait(poll),
         }
+    }
+
+    /// This node has become a member of a cluster: handshakes from now on say so. Links that are open stay.
+    pub fn set_cluster(&self, cluster: [u8; 16]) {
+        self.shared.set_cluster(cluster);
     }
 
     pub fn set_longest_wait(&self, longest_wait: Duration) {

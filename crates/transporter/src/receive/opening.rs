@@ -12,7 +12,7 @@ use crate::stream::Stream;
 use crate::{CloseReason, Identity, Link, Secret, TransportError};
 use parking_lot::Mutex;
 use rauk_wire::frame::{HEADER, Parsed, parse_bounded};
-use rauk_wire::hello::NONCE;
+use rauk_wire::hello::{NONCE, Role};
 use rauk_wire::{Kind, MAX_HANDSHAKE};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -275,7 +275,8 @@ impl Opening {
             Talk::Client { secret, .. } => (secret, self.stream.is_tls()),
         };
         Side {
-            identity: self.shared.identity.clone(),
+            identity: self.shared.identity(),
+            accepts: self.shared.options.accepts,
             versions: self.shared.versions(),
             secret: secret.clone(),
             certified,
@@ -308,7 +309,12 @@ impl Opening {
                 }
                 Step::Refuse(frame, refused) => {
                     self.shared.refused.fetch_add(1, Relaxed);
-                    tracing::info!(peer = %self.peer, "a peer was refused: {}", refused.message);
+                    let peer = self.peer;
+                    match self.shared.options.accepts {
+                        // Somebody who wants to be of the cluster, or is taken for it.
+                        Some(Role::Node) => tracing::warn!(%peer, "a peer was refused: {}", refused.message),
+                        _ => tracing::info!(%peer, "a peer was refused: {}", refused.message),
+                    }
                     self.phase = Phase::Lingering;
                     self.deadline = self.shared.now() + LINGER;
                     self.inbound = Vec::new();

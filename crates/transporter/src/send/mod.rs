@@ -74,7 +74,7 @@ pub(crate) struct Sending {
     waiting: bool,
     pub closed: Option<CloseReason>,
     /// When the socket last took something.
-    progress: Duration,
+    pub progress: Duration,
     /// Waiting in [`Link::writable`].
     pub wakers: Vec<Waker>,
     pub counts: SendCounts,

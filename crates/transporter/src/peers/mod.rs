@@ -1,0 +1,456 @@
+//! Between nodes: a link to each peer that something is sent to, made and kept by itself.
+//!
+//! Peers are known by their address. Whoever has something to send says so ([`Peers::send`], [`Peers::call`]); the first message makes the link. Each side sends on the link that it made
+//! and reads from those that others made to it, so two nodes that talk have one link in each direction. Answers come back on the link of the request.
+//!
+//! # What is promised, and what is not
+//! Nothing blocks and memory is bounded, whatever a peer does. A message is sent once or dropped: while a link is being made a bounded queue keeps the newest; when there is none and the last attempt
+//! has failed, until the next is due, everything is dropped at once; a peer that does not read gets no more than the link's limit. Whoever needs it done says it again. A call whose link ends, or that is
+//! dropped, fails; it may have been done.
+//!
+//! # Dead links
+//! Attempts to connect are repeated when somebody has something to send, after a wait that doubles up to a second; a peer that connects to us from the address that it says it has is tried at once.
+//! Links are asked for a sign of life twice a second (`Ping`); one that gives none and takes no bytes for four seconds is closed. Time is counted in rounds of this process, so that one that
+//! was stopped itself does not take everybody else for dead.
+
+mod peer;
+
+pub use peer::PeerStatistics;
+
+use crate::{
+    CloseReason, Handler, Identity, Link, Options, Security, Statistics, TransportError, Transporter, Urgency,
+};
+use bytes::Bytes;
+use futures::channel::oneshot;
+use parking_lot::{Condvar, Mutex};
+use peer::{Peer, Post};
+use rauk_wire::{Frame, Header, Kind, MAX_PAYLOAD};
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::net::{SocketAddr, TcpListener};
+use std::pin::Pin;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A round of looking after links.
+const ROUND: Duration = Duration::from_millis(250);
+/// An attempt to connect, handshake included.
+const CONNECT: Duration = Duration::from_secs(2);
+/// A peer to whom nobody has sent anything for so long is forgotten.
+const UNUSED: Duration = Duration::from_secs(60);
+/// In the name that a node says in its handshake, before its address.
+const AT: &str = " at ";
+
+/// What comes in. Calls come on receive threads and must not block.
+pub trait PeerHandler: Send + Sync + 'static {
+    /// A message ([`Kind::Member`]).
+    fn on_message(&self, payload: Bytes);
+    /// A request ([`Kind::Raft`]): what the future gives is sent back.
+    fn on_request(&self, payload: Bytes) -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>>;
+}
+
+/// Messages and bytes of one kind, headers left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub sent: u64,
+    pub sent_bytes: u64,
+    pub received: u64,
+    pub received_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    sent: AtomicU64,
+    sent_bytes: AtomicU64,
+    received: AtomicU64,
+    received_bytes: AtomicU64,
+}
+
+impl Counted {
+    fn on_sent(&self, bytes: usize) {
+        self.sent.fetch_add(1, Relaxed);
+        self.sent_bytes.fetch_add(bytes as u64, Relaxed);
+    }
+
+    fn on_received(&self, bytes: usize) {
+        self.received.fetch_add(1, Relaxed);
+        self.received_bytes.fetch_add(bytes as u64, Relaxed);
+    }
+
+    fn get(&self) -> Traffic {
+        Traffic {
+            sent: self.sent.load(Relaxed),
+            sent_bytes: self.sent_bytes.load(Relaxed),
+            received: self.received.load(Relaxed),
+            received_bytes: self.received_bytes.load(Relaxed),
+        }
+    }
+}
+
+/// A call that waits for its answer.
+struct Call {
+    peer: Weak<Peer>,
+    answer: oneshot::Sender<Result<Bytes, TransportError>>,
+}
+
+struct Inner {
+    /// A peer that says the same is this node itself, or another that believes to be it.
+    incarnation: u64,
+    security: Security,
+    handler: Arc<dyn PeerHandler>,
+    transporter: OnceLock<Weak<Transporter>>,
+    peers: Mutex<BTreeMap<String, Arc<Peer>>>,
+    calls: Mutex<HashMap<u64, Call>>,
+    next: AtomicU64,
+    messages: Counted,
+    requests: Counted,
+    stopping: AtomicBool,
+    /// The rounds' thread sleeps here.
+    asleep: Mutex<()>,
+    wake: Condvar,
+}
+
+/// Links to other nodes, and what listens for theirs. Dropping it closes them.
+pub struct Peers {
+    transporter: Arc<Transporter>,
+    inner: Arc<Inner>,
+    rounds: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The name that a node says in its handshake.
+pub fn node_name(program: &str, address: &str) -> String {
+    format!("{program}{AT}{address}")
+}
+
+impl Peers {
+    /// `identity.name` as [`node_name`] makes it; `identity.incarnation`: a number by which the node knows itself, or 0.
+    pub fn start(
+        options: Options,
+        identity: Identity,
+        security: Security,
+        handler: Arc<dyn PeerHandler>,
+    ) -> Result<Arc<Peers>, TransportError> {
+        let inner = Arc::new(Inner {
+            incarnation: identity.incarnation,
+            security,
+            handler,
+            transporter: OnceLock::new(),
+            peers: Mutex::default(),
+            calls: Mutex::default(),
+            next: AtomicU64::new(1),
+            messages: Counted::default(),
+            requests: Counted::default(),
+            stopping: AtomicBool::new(false),
+            asleep: Mutex::default(),
+            wake: Condvar::new(),
+        });
+        let transporter = Transporter::start(options, identity, Arc::new(Ear(inner.clone())))?;
+        inner.transporter.set(Arc::downgrade(&transporter)).expect("set once");
+        let looking = inner.clone();
+        let rounds = std::thread::Builder::new()
+            .name("rauk-peers".into())
+            .spawn(move || looking.run())
+            .map_err(|e| TransportError::Configuration(format!("cannot start a thread: {e}")))?;
+        Ok(Arc::new(Peers { transporter, inner, rounds: Mutex::new(Some(rounds)) }))
+    }
+
+    /// Lets peers in that know the secret.
+    pub fn listen(&self, listener: TcpListener) -> Result<SocketAddr, TransportError> {
+        self.transporter.listen(listener, self.inner.security.clone())
+    }
+
+    /// See [`Transporter::set_cluster`].
+    pub fn set_cluster(&self, cluster: [u8; 16]) {
+        self.transporter.set_cluster(cluster);
+    }
+
+    /// A message, to be handed to [`PeerHandler::on_message`] there; or it is dropped.
+    pub fn send(&self, address: &str, payload: Vec<u8>) {
+        self.inner.messages.on_sent(payload.len());
+        let post = Post { header: Header::new(Kind::Member, 0), payload };
+        self.inner.post(address, post, Urgency::Adaptive);
+    }
+
+    /// A request, to be handed to [`PeerHandler::on_request`] there, and its answer.
+    pub fn call(
+        &self,
+        address: &str,
+        payload: Vec<u8>,
+    ) -> impl Future<Output = Result<Bytes, TransportError>> + Send + 'static {
+        let number = self.inner.next.fetch_add(1, Relaxed);
+        let (sender, receiver) = oneshot::channel();
+        self.inner.requests.on_sent(payload.len());
+        let peer = self.inner.peer(address);
+        self.inner.calls.lock().insert(number, Call { peer: Arc::downgrade(&peer), answer: sender });
+        let forget = Forget { inner: self.inner.clone(), number };
+        self.inner.post_to(&peer, Post { header: Header::new(Kind::Raft, number), payload }, Urgency::Force);
+        async move {
+            let _forget = forget;
+            receiver.await.unwrap_or(Err(TransportError::Closed(CloseReason::Here)))
+        }
+    }
+
+    pub fn statistics(&self) -> Statistics {
+        self.transporter.statistics()
+    }
+
+    /// Of messages, and of requests with their answers.
+    pub fn traffic(&self) -> (Traffic, Traffic) {
+        (self.inner.messages.get(), self.inner.requests.get())
+    }
+
+    pub fn peers(&self) -> Vec<PeerStatistics> {
+        let peers: Vec<Arc<Peer>> = self.inner.peers.lock().values().cloned().collect();
+        peers.iter().map(|peer| peer.statistics()).collect()
+    }
+
+    /// Closes everything; blocks until the threads have ended. Not to be called by a handler.
+    pub fn shutdown(&self) {
+        self.inner.stopping.store(true, Relaxed);
+        {
+            let _asleep = self.inner.asleep.lock();
+            self.inner.wake.notify_all();
+        }
+        if let Some(rounds) = self.rounds.lock().take() {
+            // It cannot have panicked without having said so.
+            let _ = rounds.join();
+        }
+        self.transporter.shutdown(Duration::ZERO);
+        self.inner.calls.lock().clear();
+    }
+}
+
+impl Drop for Peers {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+/// A call that nobody waits for any more.
+struct Forget {
+    inner: Arc<Inner>,
+    number: u64,
+}
+
+impl Drop for Forget {
+    fn drop(&mut self) {
+        self.inner.calls.lock().remove(&self.number);
+    }
+}
+
+impl Inner {
+    fn peer(&self, address: &str) -> Arc<Peer> {
+        let mut peers = self.peers.lock();
+        match peers.get(address) {
+            Some(peer) => peer.clone(),
+            None => {
+                let peer = Arc::new(Peer::new(address));
+                peers.insert(address.to_string(), peer.clone());
+                peer
+            }
+        }
+    }
+
+    fn post(self: &Arc<Self>, address: &str, post: Post, urgency: Urgency) {
+        let peer = self.peer(address);
+        self.post_to(&peer, post, urgency);
+    }
+
+    fn post_to(self: &Arc<Self>, peer: &Arc<Peer>, post: Post, urgency: Urgency) {
+        if post.payload.len() > MAX_PAYLOAD {
+            let bytes = post.payload.len();
+            tracing::error!(peer = peer.address, bytes, "a message is too long for a frame and is dropped");
+            let text = format!("{bytes} bytes are too long for a frame");
+            return self.fail(post.header.request, TransportError::Configuration(text));
+        }
+        let now = Instant::now();
+        let sent = peer.post(now, post, urgency);
+        for (number, error) in sent.failed {
+            self.fail(number, error);
+        }
+        if sent.connect {
+            self.connect(peer);
+        }
+    }
+
+    fn fail(&self, number: u64, error: TransportError) {
+        let call = self.calls.lock().remove(&number);
+        if let Some(call) = call {
+            // Whoever asked may be gone.
+            let _ = call.answer.send(Err(error));
+        }
+    }
+
+    /// Connects on a thread of its own: names are resolved there, and one peer's trouble holds up no other.
+    fn connect(self: &Arc<Self>, peer: &Arc<Peer>) {
+        let (inner, peer) = (self.clone(), peer.clone());
+        let life = {
+            let (inner, peer) = (inner.clone(), peer.clone());
+            move || {
+                let Some(transporter) = inner.transporter.get().and_then(Weak::upgrade) else { return };
+                let mut connecting = Box::pin(transporter.connect(&peer.address, &inner.security, CONNECT));
+                let result = transporter.receive_until(|context| connecting.as_mut().poll(context));
+                drop(connecting);
+                inner.connected(&peer, result.and_then(|link| inner.not_oneself(&peer, link)));
+            }
+        };
+        if let Err(e) = std::thread::Builder::new().name("rauk-connect".into()).spawn(life) {
+            let error = TransportError::Configuration(format!("cannot start a thread: {e}"));
+            inner.connected(&peer, Err(error));
+        }
+    }
+
+    fn not_oneself(&self, peer: &Peer, link: Arc<Link>) -> Result<Arc<Link>, TransportError> {
+        if self.incarnation == 0 || link.identity().incarnation != self.incarnation {
+            return Ok(link);
+        }
+        link.close(CloseReason::Here);
+        Err(TransportError::Configuration(format!(
+            "the node at {} is this node itself, or runs with a copy of its data directory",
+            peer.address
+        )))
+    }
+
+    fn connected(&self, peer: &Arc<Peer>, result: Result<Arc<Link>, TransportError>) {
+        let failed = match result {
+            Ok(link) => {
+                link.set_data(peer.clone());
+                peer.connected(&link)
+            }
+            Err(error) => {
+                let permanent = error.class() == rauk_types::ErrorClass::Permanent;
+                let failed = peer.failed(Instant::now(), error.clone());
+                if failed.is_news {
+                    let peer = &peer.address;
+                    match permanent {
+                        true => tracing::error!(peer, "no link to a node: {error}"),
+                        false => tracing::warn!(peer, "no link to a node: {error}"),
+                    }
+                }
+                failed.calls.into_iter().map(|number| (number, error.clone())).collect()
+            }
+        };
+        for (number, error) in failed {
+            self.fail(number, error);
+        }
+    }
+
+    /// Looks after links until the end.
+    fn run(&self) {
+        loop {
+            let peers: Vec<Arc<Peer>> = {
+                let mut asleep = self.asleep.lock();
+                if self.stopping.load(Relaxed) {
+                    return;
+                }
+                self.wake.wait_for(&mut asleep, ROUND);
+                if self.stopping.load(Relaxed) {
+                    return;
+                }
+                let mut peers = self.peers.lock();
+                let now = Instant::now();
+                peers.retain(|_, peer| !peer.is_unused(now, UNUSED));
+                peers.values().cloned().collect()
+            };
+            for peer in peers {
+                peer.on_round();
+            }
+        }
+    }
+
+    /// All calls of a peer fail.
+    fn fail_calls(&self, peer: &Arc<Peer>, error: &TransportError) {
+        let mut lost = Vec::new();
+        let mut calls = self.calls.lock();
+        calls.retain(|_, call| {
+            let is_his = std::ptr::eq(call.peer.as_ptr(), Arc::as_ptr(peer));
+            if is_his {
+                let (sender, _) = oneshot::channel();
+                lost.push(std::mem::replace(&mut call.answer, sender));
+            }
+            !is_his
+        });
+        drop(calls);
+        for answer in lost {
+            // Whoever asked may be gone.
+            let _ = answer.send(Err(error.clone()));
+        }
+    }
+}
+
+/// The transporter's handler.
+struct Ear(Arc<Inner>);
+
+fn peer_of(link: &Link) -> Option<Arc<Peer>> {
+    link.data().and_then(|data| data.clone().downcast().ok())
+}
+
+impl Handler for Ear {
+    fn on_open(&self, link: &Arc<Link>) {
+        if !link.accepted {
+            return;
+        }
+        let name = &link.identity().name;
+        tracing::debug!(from = %link.peer(), "{name} has connected");
+        if let Some((_, address)) = name.rsplit_once(AT) {
+            let peer = self.0.peers.lock().get(address).cloned();
+            if let Some(peer) = peer {
+                peer.try_at_once();
+            }
+        }
+    }
+
+    fn on_frame(&self, link: &Arc<Link>, frame: Frame) {
+        let (header, bytes) = (frame.header, frame.payload.len());
+        match header.kind {
+            Kind::Member if link.accepted => {
+                self.0.messages.on_received(bytes);
+                self.0.handler.on_message(frame.payload);
+            }
+            Kind::Raft if link.accepted => {
+                self.0.requests.on_received(bytes);
+                let answering = self.0.handler.on_request(frame.payload);
+                let (back, inner) = (link.clone(), self.0.clone());
+                link.spawn(async move {
+                    let payload = answering.await;
+                    if payload.len() > MAX_PAYLOAD {
+                        return back.close(CloseReason::Protocol("an answer is too long for a frame".into()));
+                    }
+                    inner.requests.on_sent(payload.len());
+                    let mut answer = back.buffer();
+                    answer.extend_from_slice(&payload);
+                    // A link that has ended needs no answer.
+                    let _ = back.send(&Header::new(Kind::RaftAnswer, header.request), answer, Urgency::Force);
+                });
+            }
+            Kind::RaftAnswer if !link.accepted => {
+                if let Some(peer) = peer_of(link) {
+                    peer.heard();
+                }
+                self.0.requests.on_received(bytes);
+                let call = self.0.calls.lock().remove(&header.request);
+                if let Some(call) = call {
+                    // Whoever asked may be gone.
+                    let _ = call.answer.send(Ok(frame.payload));
+                }
+            }
+            Kind::Pong | Kind::Goodbye if !link.accepted => {
+                if let Some(peer) = peer_of(link) {
+                    peer.heard();
+                }
+            }
+            kind => link.close(CloseReason::Protocol(format!("{kind:?} does not belong between nodes"))),
+        }
+    }
+
+    fn on_close(&self, link: &Arc<Link>, reason: &CloseReason) {
+        let Some(peer) = peer_of(link) else { return };
+        if peer.closed(link) && !self.0.stopping.load(Relaxed) {
+            tracing::info!(peer = peer.address, "the link to a node has ended: {reason}");
+        }
+        self.0.fail_calls(&peer, &TransportError::Closed(reason.clone()));
+    }
+}
