@@ -18,10 +18,10 @@ pub struct Database {
 }
 
 /// What a command did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Applied {
     /// The job that began.
-    pub job: Option<Job>,
+    pub job: Option<Box<Job>>,
     /// Tables that went, index tables included.
     pub dropped: Vec<TableId>,
 }
@@ -94,6 +94,20 @@ impl Catalog {
         TableId(self.next_table)
     }
 
+    /// Tables that jobs of a cluster build: known by their ids only.
+    pub fn hidden_tables(&self) -> impl Iterator<Item = &Arc<TableSchema>> {
+        self.jobs.values().flat_map(|j| &j.tables)
+    }
+
+    /// All tables as partitions have them, by id: hidden ones too, and with the definitions that jobs have begun to fill.
+    pub fn partition_tables(&self) -> BTreeMap<TableId, Arc<TableSchema>> {
+        let mut tables = self.tables.clone();
+        for job in self.jobs.values() {
+            tables.extend(job.tables.iter().chain(&job.definitions).map(|t| (t.id, t.clone())));
+        }
+        tables
+    }
+
     pub fn jobs(&self) -> impl Iterator<Item = &Job> {
         self.jobs.values()
     }
@@ -124,8 +138,18 @@ impl Catalog {
                 if self.databases.remove(name).is_none() {
                     return Err(CatalogError::UnknownDatabase(name.clone()));
                 }
-                let gone: Vec<TableId> = self.tables.values().filter(|t| t.database == *name).map(|t| t.id).collect();
-                self.remove(&gone, &mut applied);
+                self.remove_of(name, &mut applied);
+            }
+            Command::DropDatabaseOf { name, tables } => {
+                if !self.databases.contains_key(name) {
+                    return Err(CatalogError::UnknownDatabase(name.clone()));
+                }
+                let present: BTreeSet<TableId> = self.tables_of(name).map(|t| t.id).collect();
+                if present != tables.iter().copied().collect() {
+                    return Err(CatalogError::TablesChanged(name.clone()));
+                }
+                self.databases.remove(name);
+                self.remove_of(name, &mut applied);
             }
             Command::CreateTables { tables } => {
                 self.check_new(tables, &BTreeSet::new(), true)?;
@@ -147,11 +171,29 @@ impl Catalog {
                     table: *table,
                     builds: (first..first + builds).map(TableId).collect(),
                     step: JobStep::Prepared,
+                    owner: None,
+                    tables: Vec::new(),
+                    definitions: Vec::new(),
                 };
                 self.next_table += builds;
-                self.next_job += 1;
-                self.jobs.insert(job.id, job.clone());
-                applied.job = Some(job);
+                self.begin(job, &mut applied);
+            }
+            Command::StartBuild { what, table, owner, tables, definitions } => {
+                self.check_ids(tables, &BTreeSet::new(), true)?;
+                self.check_present(&definitions.iter().map(|t| t.id).collect::<Vec<_>>())?;
+                let job = Job {
+                    id: JobId(self.next_job),
+                    what: what.clone(),
+                    table: *table,
+                    builds: tables.iter().map(|t| t.id).collect(),
+                    step: JobStep::Filling,
+                    owner: Some(*owner),
+                    tables: tables.clone(),
+                    definitions: definitions.clone(),
+                };
+                let above = tables.iter().map(|t| t.id.0 + 1).max().unwrap_or(0);
+                self.next_table = self.next_table.max(above);
+                self.begin(job, &mut applied);
             }
             Command::JobStep { job, step } => {
                 self.jobs.get_mut(job).ok_or(CatalogError::NoSuchJob(*job))?.step = *step;
@@ -192,20 +234,39 @@ impl Catalog {
         Ok(applied)
     }
 
+    fn begin(&mut self, job: Job, applied: &mut Applied) {
+        self.next_job += 1;
+        self.jobs.insert(job.id, job.clone());
+        applied.job = Some(Box::new(job));
+    }
+
     /// `reserved` ids belong to the job that creates the tables; where `fresh` holds others may be new ones too.
-    fn check_new(
+    fn check_ids(
         &self,
         tables: &[Arc<TableSchema>],
         reserved: &BTreeSet<TableId>,
         fresh: bool,
     ) -> Result<(), CatalogError> {
         let mut seen = BTreeSet::new();
-        let mut names = BTreeSet::new();
         for table in tables {
-            let usable = reserved.contains(&table.id) || fresh && table.id.0 >= self.next_table;
+            let new = table.id.0 >= self.next_table && table.id.0 < u32::MAX;
+            let usable = reserved.contains(&table.id) || fresh && new;
             if !usable || self.tables.contains_key(&table.id) || !seen.insert(table.id) {
                 return Err(CatalogError::TableIdUsed(table.id));
             }
+        }
+        Ok(())
+    }
+
+    fn check_new(
+        &self,
+        tables: &[Arc<TableSchema>],
+        reserved: &BTreeSet<TableId>,
+        fresh: bool,
+    ) -> Result<(), CatalogError> {
+        self.check_ids(tables, reserved, fresh)?;
+        let mut names = BTreeSet::new();
+        for table in tables {
             if !self.databases.contains_key(&table.database) {
                 return Err(CatalogError::UnknownDatabase(table.database.clone()));
             }
@@ -280,6 +341,12 @@ impl Catalog {
         }
     }
 
+    /// Removes all tables of a database.
+    fn remove_of(&mut self, database: &str, applied: &mut Applied) {
+        let gone: Vec<TableId> = self.tables.values().filter(|t| t.database == database).map(|t| t.id).collect();
+        self.remove(&gone, applied);
+    }
+
     /// Removes tables, and with a base table its index tables.
     fn remove(&mut self, ids: &[TableId], applied: &mut Applied) {
         let mut gone: BTreeSet<TableId> = ids.iter().copied().collect();
@@ -303,11 +370,11 @@ fn name_of(table: &TableSchema) -> (String, String) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use rauk_types::{ColumnId, DataType, IndexId, IndexKind, RowLayout, schema::*};
+    use rauk_types::{ColumnId, DataType, IndexId, IndexKind, ProcessId, RowLayout, schema::*};
 
-    fn table(id: u32, database: &str, name: &str) -> Arc<TableSchema> {
+    pub(crate) fn table(id: u32, database: &str, name: &str) -> Arc<TableSchema> {
         let columns = vec![Column {
             id: ColumnId(0),
             name: "id".into(),
@@ -340,6 +407,7 @@ mod tests {
             collation: Collation::DEFAULT,
             comment: String::new(),
             explicit_partitioning: false,
+            fully_replicated: false,
             entry_of: None,
         })
     }
@@ -486,5 +554,66 @@ mod tests {
                 prop_assert_eq!(first, second);
             }
         }
+    }
+
+    #[test]
+    fn a_build_of_a_cluster_has_its_tables_hidden_until_the_switch() {
+        let mut c = with_database();
+        c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a")] }).unwrap();
+        let build = |id| Command::StartBuild {
+            what: "ALTER TABLE d.a".into(),
+            table: TableId(1),
+            owner: ProcessId(7),
+            tables: vec![table(id, "d", "a")],
+            definitions: vec![],
+        };
+        assert_eq!(c.apply(&build(1)), Err(CatalogError::TableIdUsed(TableId(1))));
+        let job = c.apply(&build(2)).unwrap().job.unwrap();
+        assert_eq!((job.owner, job.builds.clone()), (Some(ProcessId(7)), vec![TableId(2)]));
+        assert_eq!(c.next_table_id(), TableId(3));
+        assert_eq!(c.table_by_name("d", "a").unwrap().id, TableId(1));
+        assert!(c.table(TableId(2)).is_none());
+        assert_eq!(c.hidden_tables().map(|t| t.id).collect::<Vec<_>>(), [TableId(2)]);
+        assert_eq!(c.partition_tables().keys().copied().collect::<Vec<_>>(), [TableId(1), TableId(2)]);
+        // Somebody who had the same idea takes other ids.
+        assert_eq!(c.apply(&build(2)), Err(CatalogError::TableIdUsed(TableId(2))));
+        let switch = Command::Switch {
+            job: Some(job.id),
+            drop: vec![TableId(1)],
+            create: vec![table(2, "d", "a")],
+            replace: vec![],
+        };
+        c.apply(&switch).unwrap();
+        assert_eq!(c.table_by_name("d", "a").unwrap().id, TableId(2));
+        assert_eq!(c.hidden_tables().count(), 0);
+        // Partitions may have a definition before the catalog has it.
+        let redefine = |id| Command::StartBuild {
+            what: "ALTER TABLE d.a".into(),
+            table: TableId(2),
+            owner: ProcessId(7),
+            tables: vec![],
+            definitions: vec![table(id, "d", "b")],
+        };
+        assert_eq!(c.apply(&redefine(9)), Err(CatalogError::NoSuchTableId(TableId(9))));
+        let job = c.apply(&redefine(2)).unwrap().job.unwrap();
+        assert_eq!((&*c.table(TableId(2)).unwrap().name, &*c.partition_tables()[&TableId(2)].name), ("a", "b"));
+        c.apply(&Command::AbortJob { job: job.id }).unwrap();
+        assert_eq!(&*c.partition_tables()[&TableId(2)].name, "a");
+    }
+
+    #[test]
+    fn a_database_is_dropped_only_with_the_tables_that_its_dropper_knows() {
+        let mut c = with_database();
+        c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a"), entries_of(1, 2)] }).unwrap();
+        let drop = |tables: &[u32]| Command::DropDatabaseOf {
+            name: "d".into(),
+            tables: tables.iter().map(|&t| TableId(t)).collect(),
+        };
+        let before = c.clone();
+        assert_eq!(c.apply(&drop(&[])), Err(CatalogError::TablesChanged("d".into())));
+        assert_eq!(c.apply(&drop(&[1, 3])), Err(CatalogError::TablesChanged("d".into())));
+        assert_eq!(c, before);
+        assert_eq!(c.apply(&drop(&[1])).unwrap().dropped, [TableId(1), TableId(2)]);
+        assert_eq!(c.apply(&drop(&[])), Err(CatalogError::UnknownDatabase("d".into())));
     }
 }

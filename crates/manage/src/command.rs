@@ -1,6 +1,6 @@
 //! What can be done to the catalog. These are written to disk: variants and fields are added at the end, never reused.
 
-use rauk_types::{Collation, TableId, TableSchema};
+use rauk_types::{Collation, ProcessId, TableId, TableSchema};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub enum JobStep {
 }
 
 /// A change of the catalog that takes longer than one command.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     pub id: JobId,
     /// The statement's kind and its table, for people: `ALTER TABLE shop.orders`.
@@ -31,6 +31,16 @@ pub struct Job {
     /// Tables that the job builds; they enter the catalog with [`Command::Switch`].
     pub builds: Vec<TableId>,
     pub step: JobStep,
+    /// The process of a cluster that runs it; whoever finds it dead ends the job. `None` on a node that is alone.
+    #[serde(default)]
+    pub owner: Option<ProcessId>,
+    /// In a cluster, the tables themselves: every process has them, under their ids only, from the start of the job to its end, since the rows that fill
+    /// them go to all nodes.
+    #[serde(default)]
+    pub tables: Vec<Arc<TableSchema>>,
+    /// Definitions that the partitions have already while the job runs: their new ordered indexes are being filled. Nobody else knows them before the switch.
+    #[serde(default)]
+    pub definitions: Vec<Arc<TableSchema>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -78,5 +88,19 @@ pub enum Command {
     /// Sets (`Some`) or removes (`None`) settings. All or none.
     Settings {
         changes: Vec<(String, Option<String>)>,
+    },
+    /// Begins a job of a cluster: its tables are made known to all processes, hidden from names. Their ids must be new ones, taken from
+    /// [`crate::Catalog::next_table_id`] upward. `definitions` are of tables that exist.
+    StartBuild {
+        what: String,
+        table: TableId,
+        owner: ProcessId,
+        tables: Vec<Arc<TableSchema>>,
+        definitions: Vec<Arc<TableSchema>>,
+    },
+    /// Drops a database if these are all the base tables in it: its dropper has locked no others.
+    DropDatabaseOf {
+        name: String,
+        tables: Vec<TableId>,
     },
 }

@@ -3,7 +3,7 @@
 use crate::command::JobId;
 use rauk_types::{MysqlError, TableId, error::codes};
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, thiserror::Error)]
 pub enum CatalogError {
     #[error("Can't create database '{0}'; database exists")]
     DatabaseExists(String),
@@ -20,6 +20,9 @@ pub enum CatalogError {
     TableIdUsed(TableId),
     #[error("no DDL job {}", .0.0)]
     NoSuchJob(JobId),
+    /// Not a user's mistake: the caller looks again.
+    #[error("the tables of database '{0}' have changed meanwhile")]
+    TablesChanged(String),
 }
 
 impl From<CatalogError> for MysqlError {
@@ -29,9 +32,10 @@ impl From<CatalogError> for MysqlError {
             CatalogError::UnknownDatabase(_) => codes::BAD_DB,
             CatalogError::TableExists { .. } => codes::TABLE_EXISTS,
             CatalogError::NoSuchTable { .. } => codes::NO_SUCH_TABLE,
-            CatalogError::NoSuchTableId(_) | CatalogError::TableIdUsed(_) | CatalogError::NoSuchJob(_) => {
-                codes::UNKNOWN_ERROR
-            }
+            CatalogError::NoSuchTableId(_)
+            | CatalogError::TableIdUsed(_)
+            | CatalogError::NoSuchJob(_)
+            | CatalogError::TablesChanged(_) => codes::UNKNOWN_ERROR,
         };
         MysqlError::new(code, error.to_string())
     }

@@ -3,6 +3,8 @@
 //! A command is checked against a copy of the catalog, written and synced, and only then becomes visible: what anybody has seen is
 //! durable, and what the disk refused has not happened. Contents are JSON, since a catalog is small and is best read by people when
 //! something went wrong.
+//!
+//! In a cluster the catalog is the manage group's, and a process only has a *mirror* of it: the same reading side, without a journal and without commands.
 
 use crate::catalog::{Applied, Catalog};
 use crate::command::Command;
@@ -40,6 +42,11 @@ enum Entry {
 
 pub struct CatalogStore {
     catalog: Catalog,
+    /// `None`: a mirror.
+    kept: Option<Kept>,
+}
+
+struct Kept {
     journal: Journal,
     /// Size of the journal after the last compaction.
     compacted_bytes: u64,
@@ -68,30 +75,43 @@ impl CatalogStore {
                 }
             }
         }
-        Ok(CatalogStore { catalog, journal, compacted_bytes })
+        Ok(CatalogStore { catalog, kept: Some(Kept { journal, compacted_bytes }) })
+    }
+
+    /// A copy of a catalog that is kept elsewhere.
+    pub fn mirror(catalog: Catalog) -> CatalogStore {
+        CatalogStore { catalog, kept: None }
+    }
+
+    /// Replaces what a mirror shows.
+    pub fn set(&mut self, catalog: Catalog) {
+        assert!(self.kept.is_none(), "a catalog with a journal changes by commands only");
+        self.catalog = catalog;
     }
 
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
-    /// Carries out a command; it is durable when this returns.
+    /// Carries out a command; it is durable when this returns. Not for mirrors, whose changes come from the manage group.
     pub fn execute(&mut self, command: &Command) -> Result<Applied, StoreError> {
+        let kept = self.kept.as_mut().expect("a mirror of the catalog takes no commands");
         let mut after = self.catalog.clone();
         let applied = after.apply(command)?;
-        self.journal.append(&encode(&EntryRef::Command(command)))?;
+        kept.journal.append(&encode(&EntryRef::Command(command)))?;
         self.catalog = after;
         Ok(applied)
     }
 
-    /// Replaces the journal by a snapshot when it has grown much since the last time.
+    /// Replaces the journal by a snapshot when it has grown much since the last time. A mirror has none.
     pub fn compact(&mut self) -> Result<(), LogError> {
-        if self.journal.bytes() < COMPACT_BYTES.max(self.compacted_bytes * 4) {
+        let Some(kept) = &mut self.kept else { return Ok(()) };
+        if kept.journal.bytes() < COMPACT_BYTES.max(kept.compacted_bytes * 4) {
             return Ok(());
         }
         let content = encode(&EntryRef::Snapshot(&self.catalog));
-        self.compacted_bytes = content.len() as u64;
-        self.journal.compact(&[content])
+        kept.compacted_bytes = content.len() as u64;
+        kept.journal.compact(&[content])
     }
 }
 
@@ -134,14 +154,31 @@ mod tests {
             let settings = vec![(format!("k{}", i % 2), Some(long.clone()))];
             store.execute(&Command::Settings { changes: settings }).unwrap();
         }
-        let before = store.journal.bytes();
+        let bytes = |store: &CatalogStore| store.kept.as_ref().unwrap().journal.bytes();
+        let before = bytes(&store);
         store.compact().unwrap();
-        assert!(store.journal.bytes() < before / 4);
+        assert!(bytes(&store) < before / 4);
         store.execute(&create("b")).unwrap();
         let expected = store.catalog().clone();
         drop(store);
         let store = CatalogStore::open(&disk, ID).unwrap();
         assert_eq!(*store.catalog(), expected);
         assert_eq!(store.catalog().databases().count(), 2);
+    }
+
+    #[test]
+    fn a_mirror_shows_what_it_is_given() {
+        let mut store = CatalogStore::mirror(Catalog::default());
+        let mut catalog = Catalog::default();
+        catalog.apply(&create("a")).unwrap();
+        store.set(catalog.clone());
+        assert_eq!(*store.catalog(), catalog);
+        store.compact().unwrap();
+    }
+
+    #[test]
+    #[should_panic(expected = "takes no commands")]
+    fn a_mirror_takes_no_commands() {
+        let _ = CatalogStore::mirror(Catalog::default()).execute(&create("a"));
     }
 }

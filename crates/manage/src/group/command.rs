@@ -1,0 +1,235 @@
+//! What can be said to the manage group, and what it answers.
+//!
+//! A command travels: from the process that proposes it to the leader of the consensus, through the log, to every process. On the way it may be lost,
+//! late, or doubled (its proposer had no answer and tried again). Each kind of command is therefore made so that saying it twice does no harm:
+//!
+//! | commands | why twice is as good as once |
+//! |---|---|
+//! | `AddNode`, `Register` | known by the directory, by the nonce: the same answer again |
+//! | `Strike`, `Join`, `Lead`, `Relieve`, `Place` | name the version that they were made under (rule 18): void the second time |
+//! | `Down`, `Expire`, `Term`, `EndIntent`, `RemoveNode`, `ForgetNode`, `Create` | what is so already is not made so again |
+//! | `Cut`, `Recover` | name the versions that they were made under, the number that they are to be: void the second time |
+//! | `Timestamps`, `Observe`, `Configure` | only raise, or set |
+//! | `Catalog`, `Reserve`, `Intend` | are not so by themselves: in a [`GroupCommand::Once`] the group remembers the answer by the [`Origin`] |
+
+use super::config::{ClusterConfig, ClusterDurability};
+use super::intents::Intent;
+use super::nodes::RoleKind;
+use crate::catalog::Applied;
+use crate::command::Command;
+use crate::error::CatalogError;
+use rauk_cluster::EntryId;
+use rauk_types::{Member, NodeId, PartitionId, ProcessId, TableId, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Who proposes, and which of its proposals this is: the same pair is the same proposal. `number` is from a counter of the process and never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Origin {
+    pub process: ProcessId,
+    pub number: u64,
+}
+
+/// A command that is done once, however often it comes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum OnceCommand {
+    /// As [`GroupCommand::Catalog`].
+    Catalog { command: Command, intent: Option<u64> },
+    /// As [`GroupCommand::Reserve`].
+    Reserve { table: TableId, count: u64 },
+    /// As [`GroupCommand::Intend`].
+    Intend { intent: Intent },
+}
+
+/// Written to the log: variants and fields are added at the end, never reused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum GroupCommand {
+    /// The first command of a cluster. Refused in one that is made (but for a repetition: the same `config.id`).
+    Create {
+        config: ClusterConfig,
+    },
+    /// A node, known by its directory: gives its number (the same again for a directory that is known), and takes addresses and roles as they are now. Refused: an address of another node that is up.
+    /// A node that is not up and has the address loses it: whoever is there now, that node is not.
+    AddNode {
+        directory: u64,
+        address: String,
+        sql_address: String,
+        native_address: String,
+        roles: BTreeSet<RoleKind>,
+    },
+    /// A process of the node begins: gives its number. `whole`: partitions whose log it has wholly (rule 21): it keeps its place there, and loses it elsewhere. Where its predecessor led, nobody leads until the leader names one.
+    /// A partition of which the directory has never had anything is whole too: as long as it is the same directory, nothing was lost.
+    /// With durability `replicated` memory counts, which is lost: the process keeps no place. `whole` then names the partitions that it has exactly as the cut of this `recovery` has them. Void if the cluster has gone back
+    /// to a cut since the process opened its directory.
+    Register {
+        node: NodeId,
+        nonce: u64,
+        whole: Vec<PartitionId>,
+        #[serde(default)]
+        recovery: u64,
+    },
+    /// The process says that it has ended, and serves no more: it leads nothing. In-sync it stays until somebody goes on without it: the primary strikes it, or the next one does.
+    /// Void if it is not its node's newest process, or down already.
+    Down {
+        member: Member,
+    },
+    /// The primary goes on without a member. Void unless `version` is the partition's.
+    Strike {
+        partition: PartitionId,
+        version: u64,
+        member: Member,
+    },
+    /// A member has everything: it is in-sync. Void unless `version` is the partition's and the member is its node's process, up, and placed here.
+    Join {
+        partition: PartitionId,
+        version: u64,
+        member: Member,
+    },
+    /// A new view, led by an in-sync member that is up, without those that are not; in a partition that nobody has ever led, by any that is placed here. Void while another leads ([`GroupCommand::Relieve`] comes first).
+    Lead {
+        partition: PartitionId,
+        version: u64,
+        member: Member,
+    },
+    /// Where a partition is to be; the first is the preferred primary. Who is not named is not in-sync any more. Refused if that would be the primary, or anybody who is in-sync while there is none.
+    Place {
+        partition: PartitionId,
+        version: u64,
+        nodes: Vec<NodeId>,
+    },
+    /// Takes a node that is not placed anywhere out of the cluster.
+    RemoveNode {
+        node: NodeId,
+    },
+    /// Timestamps below the bound may be given out.
+    Timestamps {
+        bound: u64,
+    },
+    /// A change of the catalog; `intent` is the one that it ends, if any. Void if that has ended already; a change that the catalog refuses does not end it.
+    Catalog {
+        command: Command,
+        intent: Option<u64>,
+    },
+    /// Gives `count` numbers of a counter: the first. Counters begin at 1.
+    Reserve {
+        table: TableId,
+        count: u64,
+    },
+    /// The counter goes above `value`.
+    Observe {
+        table: TableId,
+        value: u64,
+    },
+    /// Gives the intent's number. Refused (try again) while another intent has one of the tables; void if the owner is not up.
+    Intend {
+        intent: Intent,
+    },
+    EndIntent {
+        number: u64,
+    },
+    Configure {
+        replicas: Option<u8>,
+        durability: Option<ClusterDurability>,
+        #[serde(default)]
+        replace_after: Option<u32>,
+    },
+    /// The first that a leader says: what leaders of older terms say of leases is void from here on, and only from here on does this one grant leases and draw timestamps.
+    Term {
+        number: u64,
+    },
+    /// The leader of the term says that the leases of these processes have ended: they are down, and out of the in-sync sets in which somebody is up. Where all end together all stay: nothing
+    /// was acknowledged without any of them (rule 25). Void in another term: a leader that has been replaced does not know what its successor granted.
+    Expire {
+        term: u64,
+        members: Vec<Member>,
+    },
+    /// The primary is to lead no more, so that another can: nobody leads until [`GroupCommand::Lead`], which waits until the lease of the former one has ended, or it has heard of this.
+    Relieve {
+        partition: PartitionId,
+        version: u64,
+    },
+    /// The cut at this time is on the disks of all in-sync replicas; `entries`: its places, by partition. Void unless `versions` is [`super::Group::versions`].
+    Cut {
+        time: Timestamp,
+        versions: u64,
+        entries: Vec<EntryId>,
+    },
+    /// The cluster goes back to the last complete cut. Void unless a partition is gone, and this is the next recovery.
+    Recover {
+        number: u64,
+    },
+    /// Done once, however often it comes: a repetition gets the same answer. Void if the proposing process is not up (any more): nothing of a dead process takes effect late.
+    Once {
+        origin: Origin,
+        command: OnceCommand,
+    },
+    /// The operator says that a node which is down does not come back: it loses its places at once and is taken out. Refused while it is up, and where it has the whole of something that nobody who is up has.
+    ForgetNode {
+        node: NodeId,
+    },
+}
+
+impl GroupCommand {
+    /// The command in a form that may be proposed again after a lost answer, with the same `origin`. Those that may be anyway stay as they are.
+    pub fn once(self, origin: Origin) -> GroupCommand {
+        let command = match self {
+            GroupCommand::Catalog { command, intent } => OnceCommand::Catalog { command, intent },
+            GroupCommand::Reserve { table, count } => OnceCommand::Reserve { table, count },
+            GroupCommand::Intend { intent } => OnceCommand::Intend { intent },
+            other => return other,
+        };
+        GroupCommand::Once { origin, command }
+    }
+}
+
+/// What a command gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    Done,
+    /// It named an old version, or came too late: nothing has changed.
+    Void,
+    Node(NodeId),
+    Process(ProcessId),
+    /// The first of the numbers reserved.
+    Numbers(u64),
+    Intent(u64),
+    Catalog(CatalogAnswer),
+    Refused(Refused),
+}
+
+/// [`Applied`] as it goes over the network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum CatalogAnswer {
+    Applied(Applied),
+    Refused(CatalogError),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Refused {
+    #[error("the cluster is made already")]
+    Made,
+    #[error("the address {address} is that of node {node}, which is up")]
+    AddressTaken { address: String, node: u16 },
+    #[error("there is no node {0}")]
+    NoSuchNode(u16),
+    #[error("node {0} still holds partitions")]
+    NodeInUse(u16),
+    #[error("node {0} is up; stop it before it is forgotten")]
+    NodeUp(u16),
+    #[error(
+        "no node that is up has the whole of partition {partition}, and node {node} has: start it, else these rows are lost"
+    )]
+    OnlyReplica { node: u16, partition: u16 },
+    #[error("another DDL statement ({0}) has the table")]
+    Intended(String),
+    #[error("{0}")]
+    OutOfRange(String),
+    #[error("the cluster is not made yet")]
+    NotMade,
+    #[error("node {node} is the primary of partition {partition}, or the last that has all of it")]
+    Needed { node: u16, partition: u16 },
+    #[error(
+        "the command came long after it was proposed: it may have been carried out, and what it gave is not remembered"
+    )]
+    Forgotten,
+}

@@ -1,0 +1,113 @@
+//! Cuts over the whole cluster, and going back to one: durability `replicated` (rules 26–31).
+//!
+//! A *cut* is a commit time with a place in every partition's stream: whatever commits at or before the time is decided before that place. When the in-sync replicas of all partitions have their
+//! streams on disk up to there the cut is *complete*, and the group notes it ([`super::GroupCommand::Cut`]). The command names the sum of all partitions' versions, as they were before the time was drawn. Versions only
+//! grow, so an equal sum means that nothing has changed: those who are in-sync now were so all the time, and hold the cut.
+//!
+//! A partition is *gone* when the last process that had it in memory has ended. Then the whole cluster goes back to the last complete cut ([`super::GroupCommand::Recover`]): every process with data or sessions is over,
+//! nobody is in-sync anywhere, and new processes open what their disks have of the cut. The first that holds a partition so lead it, all that hold it before that are in-sync.
+//!
+//! # Invariants
+//! Cuts grow in time. A recovery is carried out only while a partition is gone, and names its number, so the same one is never done twice. A process that has opened under an older recovery is not registered.
+//!
+//! # What is left out
+//! When to draw a cut and when to go back: the leader's. What a log holds: each node's.
+
+use super::command::Answer;
+use super::config::ClusterDurability;
+use super::nodes::{Life, RoleKind};
+use super::{Group, PartitionState};
+use rauk_cluster::EntryId;
+use rauk_types::{Member, NodeId, PartitionId, Timestamp, View};
+use serde::{Deserialize, Serialize};
+
+/// A complete cut. The first, at time zero, is the empty cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    pub time: Timestamp,
+    /// By partition: the cut's entry in its stream. Empty for the first.
+    pub entries: Vec<EntryId>,
+    /// By partition: the nodes on whose disks the stream is up to there. Empty for the first: everybody has nothing.
+    pub holders: Vec<Vec<NodeId>>,
+}
+
+impl Cut {
+    pub fn entry(&self, partition: PartitionId) -> EntryId {
+        self.entries.get(usize::from(partition.0)).copied().unwrap_or_default()
+    }
+
+    /// Whether the node's disk had the partition up to the cut when that was complete.
+    pub fn is_holder(&self, partition: PartitionId, node: NodeId) -> bool {
+        self.holders.get(usize::from(partition.0)).is_none_or(|nodes| nodes.contains(&node))
+    }
+}
+
+/// The cluster has gone back to a cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// 1, 2, 3 …; 0: never.
+    pub number: u64,
+    pub cut: Cut,
+}
+
+impl Group {
+    pub fn is_replicated(&self) -> bool {
+        self.config.as_ref().is_some_and(|config| config.durability == ClusterDurability::Replicated)
+    }
+
+    /// Of all partitions.
+    pub fn versions(&self) -> u64 {
+        self.partitions.iter().fold(0, |sum, state| sum.wrapping_add(state.version))
+    }
+
+    /// Whether no process has the partition in memory any more, and what was acknowledged need not be on any disk.
+    pub fn has_no_memory(&self, state: &PartitionState) -> bool {
+        let over = |member: &Member| !self.is_member(*member);
+        self.is_replicated() && !state.in_sync.is_empty() && state.in_sync.iter().all(over)
+    }
+
+    /// Whether the partition waits for a process that holds the cut that the cluster has gone back to.
+    pub fn is_recovering(state: &PartitionState) -> bool {
+        state.in_sync.is_empty() && state.view > View::default()
+    }
+
+    pub(super) fn complete_cut(
+        &mut self,
+        time: Timestamp,
+        versions: u64,
+        entries: &[EntryId],
+    ) -> Result<Answer, Answer> {
+        let led = self.partitions.iter().all(|state| state.primary.is_some());
+        let sound = entries.len() == self.partitions.len() && time > self.cut.time;
+        if !self.is_replicated() || versions != self.versions() || !led || !sound {
+            return Err(Answer::Void);
+        }
+        let nodes = |state: &PartitionState| state.in_sync.iter().map(|member| member.node).collect();
+        let holders = self.partitions.iter().map(nodes).collect();
+        self.cut = Cut { time, entries: entries.to_vec(), holders };
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn recover(&mut self, number: u64) -> Result<Answer, Answer> {
+        let gone = self.partitions.iter().any(|state| self.has_no_memory(state));
+        if !gone || self.recovery.number.checked_add(1) != Some(number) {
+            return Err(Answer::Void);
+        }
+        self.recovery = Recovery { number, cut: self.cut.clone() };
+        let mut over = Vec::new();
+        for state in self.nodes.values_mut().filter(|state| state.life == Life::Up) {
+            if state.has(RoleKind::Data) || state.has(RoleKind::Sql) {
+                state.life = Life::Down;
+                over.push(state.process);
+            }
+        }
+        over.into_iter().for_each(|process| self.forget_process(process));
+        for state in &mut self.partitions {
+            // It may not have heard of this, and go on until its lease ends.
+            state.former = state.primary.take().or(state.former);
+            state.in_sync.clear();
+            state.version += 1;
+        }
+        Ok(Answer::Done)
+    }
+}

@@ -1,0 +1,85 @@
+//! Changes of the catalog, and the intents of DDL statements that want tables alone.
+//!
+//! A DDL statement announces an *intent* on its tables. Every process takes its local metadata locks for it and tells the owner; the owner changes the
+//! catalog with a command that names the intent, which ends it, and each process gives the locks back when it has applied that. Two intents never
+//! have a table in common. An intent ends with its owner's process too, so that no lock outlives whoever wanted it; a change that names an intent
+//! that has ended is void, since its tables were not locked any more.
+//!
+//! Ids of new tables are taken by the proposer from [`crate::Catalog::next_table_id`]: of two that race, the catalog refuses the second
+//! ([`crate::CatalogError::TableIdUsed`]), which takes new ids and tries again.
+
+use super::Group;
+use super::command::{Answer, CatalogAnswer, Refused};
+use crate::command::Command;
+use rauk_types::{ProcessId, TableId};
+use serde::{Deserialize, Serialize};
+
+/// A cluster-wide metadata lock: a DDL statement that wants tables alone. Every process locks them locally and tells the owner; the owner changes the catalog, which ends it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    pub owner: ProcessId,
+    pub tables: Vec<TableId>,
+    /// For people: `ALTER TABLE shop.orders`.
+    pub what: String,
+}
+
+/// Table ids stay below: the highest bit marks the counter of a table's hidden keys.
+const MOST_TABLES: u32 = 1 << 31;
+
+impl Group {
+    pub(super) fn change_catalog(&mut self, command: &Command, intent: Option<u64>) -> Result<Answer, Answer> {
+        if intent.is_some_and(|number| !self.intents.contains_key(&number)) {
+            return Err(Answer::Void);
+        }
+        self.check_ids(command)?;
+        let applied = match self.catalog.apply(command) {
+            Ok(applied) => applied,
+            Err(refused) => return Err(Answer::Catalog(CatalogAnswer::Refused(refused))),
+        };
+        self.catalog_index = self.index;
+        if let Some(number) = intent {
+            self.intents.remove(&number);
+        }
+        if !applied.dropped.is_empty() || matches!(command, Command::AbortJob { .. } | Command::Switch { .. }) {
+            self.drop_counters();
+        }
+        Ok(Answer::Catalog(CatalogAnswer::Applied(applied)))
+    }
+
+    pub(super) fn intend(&mut self, intent: &Intent) -> Result<Answer, Answer> {
+        if !self.is_up(intent.owner) {
+            return Err(Answer::Void);
+        }
+        let shares = |other: &&Intent| other.tables.iter().any(|t| intent.tables.contains(t));
+        if let Some(other) = self.intents.values().find(shares) {
+            return Err(Answer::Refused(Refused::Intended(other.what.clone())));
+        }
+        let number = self.next_intent;
+        self.next_intent += 1;
+        self.intents.insert(number, intent.clone());
+        Ok(Answer::Intent(number))
+    }
+
+    pub(super) fn end_intent(&mut self, number: u64) -> Result<Answer, Answer> {
+        self.intents.remove(&number);
+        Ok(Answer::Done)
+    }
+
+    /// Ids that the catalog would count beyond what fits.
+    fn check_ids(&self, command: &Command) -> Result<(), Answer> {
+        let fits = match command {
+            Command::CreateTables { tables } | Command::StartBuild { tables, .. } => {
+                tables.iter().all(|t| t.id.0 < MOST_TABLES)
+            }
+            Command::Switch { create, .. } => create.iter().all(|t| t.id.0 < MOST_TABLES),
+            Command::StartJob { builds, .. } => {
+                self.catalog.next_table_id().0.checked_add(*builds).is_some_and(|end| end <= MOST_TABLES)
+            }
+            _ => true,
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(Answer::Refused(Refused::OutOfRange(format!("table ids end at {}", MOST_TABLES - 1))))
+    }
+}

@@ -1,0 +1,235 @@
+//! Nodes and their processes: who belongs to the cluster, who is up.
+//!
+//! A *node* is a data directory: it is known by a random number in it, gets its own number once, and keeps it whatever its address becomes. A
+//! *process* is one start of a node. Its number is drawn here, is unique in the cluster and grows, and belongs to one start for ever: whatever an
+//! older process still says (acknowledgements, leases, proposals) is told apart by it (rule 21).
+//!
+//! # Life of a process
+//! It registers with a nonce (a random number of this start), and is up. It goes down by [`super::GroupCommand::Expire`] (the leader says that its lease
+//! has ended) or [`super::GroupCommand::Down`] (it says itself that it has ended). *A process that is down never comes up again.* Its heartbeats are refused, and the node
+//! must register anew, which gives a new process, also when the operating system's process is still the same one.
+//!
+//! # A node that was cut off and comes back
+//! Its lease ends on its own clock before it ends for the leader, so it has stopped answering by the time others take its partitions over. Of the
+//! entry that struck it it hears only when the network is back: from the consensus log that it catches up with, and from its next heartbeat, which is
+//! refused. It then knows: every transaction that its process coordinated without having prepared is void (locks die with the process), and what it had
+//! written as a primary and is not stable may be cut by the views that came after. So it gives up its sessions' transactions (1213), drops all volatile state of the
+//! streams (who leads, which acknowledgements), keeps its log, and registers with a new nonce and all partitions whose log is whole. It was struck from the sets in which somebody
+//! was up, so there it is a joiner: the primaries bring it what it has missed, cut what it has too much, and it joins again. Where all in-sync members ended with it
+//! it has kept its place, the new process stands in it, and can lead in a new view as soon as the leader says so.
+//!
+//! # Invariants
+//! At most one process of a node is up: its newest. Process and node numbers are never used twice. A nonce that comes again (a proposal doubled on
+//! the way) gives the process that it gave before, also when newer ones have registered since, and changes nothing.
+
+use super::command::{Answer, Refused};
+use super::{Group, PartitionState};
+use rauk_types::{Member, NodeId, PartitionId, ProcessId, TxnId};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque};
+
+/// What a node does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum RoleKind {
+    Manage,
+    Data,
+    Sql,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Life {
+    /// Known, no process of it has registered since it was added; or another node has taken its address: it is not coming back there.
+    Absent,
+    Up,
+    /// Its lease has ended.
+    Down,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeState {
+    /// `host:port` of its cluster port, as others reach it. Empty when another node has taken it.
+    pub address: String,
+    /// Where MySQL clients reach it, and the native port: for status; empty when it has none.
+    pub sql_address: String,
+    pub native_address: String,
+    pub roles: BTreeSet<RoleKind>,
+    /// Of its newest process; zero before the first.
+    pub process: ProcessId,
+    pub life: Life,
+    /// Random number of its data directory: a node is recognised by it.
+    pub directory: u64,
+    /// Its last starts, by their nonces, the newest last: for registrations that come twice.
+    pub starts: VecDeque<(u64, ProcessId)>,
+}
+
+impl NodeState {
+    pub fn has(&self, role: RoleKind) -> bool {
+        self.roles.contains(&role)
+    }
+}
+
+/// Starts of a node that are remembered. A registration is proposed again for seconds at most.
+const STARTS: usize = 16;
+/// Processes have numbers below, so that transactions can carry them.
+const MOST_PROCESSES: u32 = 1 << (64 - TxnId::NUMBER_BITS);
+const ADDRESS_BYTES: usize = 300;
+
+impl Group {
+    /// The newest process of a node, when it is up.
+    pub fn member(&self, node: NodeId) -> Option<Member> {
+        let state = self.nodes.get(&node)?;
+        (state.life == Life::Up).then_some(Member { node, process: state.process })
+    }
+
+    pub fn is_up(&self, process: ProcessId) -> bool {
+        self.nodes.values().any(|n| n.process == process && n.life == Life::Up)
+    }
+
+    /// Whether this is its node's newest process, and up.
+    pub fn is_member(&self, member: Member) -> bool {
+        self.member(member.node) == Some(member)
+    }
+
+    pub(super) fn add_node(
+        &mut self,
+        directory: u64,
+        addresses: [&str; 3],
+        roles: &BTreeSet<RoleKind>,
+    ) -> Result<Answer, Answer> {
+        let [address, sql_address, native_address] = addresses.map(str::to_owned);
+        if roles.is_empty() {
+            return Err(Answer::Refused(Refused::OutOfRange("a node needs at least one role".into())));
+        }
+        if addresses.iter().any(|a| a.len() > ADDRESS_BYTES) {
+            let text = format!("a node's address is longer than {ADDRESS_BYTES} bytes");
+            return Err(Answer::Refused(Refused::OutOfRange(text)));
+        }
+        let has_it = |n: &NodeState| n.directory != directory && !address.is_empty() && n.address == address;
+        if let Some((node, _)) = self.nodes.iter().find(|(_, n)| has_it(n) && n.life == Life::Up) {
+            return Err(Answer::Refused(Refused::AddressTaken { address, node: node.0 }));
+        }
+        let known = self.nodes.iter().find(|(_, n)| n.directory == directory).map(|(id, _)| *id);
+        let node = match known {
+            Some(node) => node,
+            None => {
+                let Some(next) = self.next_node.checked_add(1) else {
+                    return Err(Answer::Refused(Refused::OutOfRange("all node numbers have been used".into())));
+                };
+                let node = NodeId(self.next_node);
+                self.next_node = next;
+                node
+            }
+        };
+        for other in self.nodes.values_mut().filter(|n| has_it(n)) {
+            other.address.clear();
+            other.life = Life::Absent;
+        }
+        let state = self.nodes.entry(node).or_insert_with(|| NodeState {
+            address: String::new(),
+            sql_address: String::new(),
+            native_address: String::new(),
+            roles: BTreeSet::new(),
+            process: ProcessId::default(),
+            life: Life::Absent,
+            directory,
+            starts: VecDeque::new(),
+        });
+        state.address = address;
+        state.sql_address = sql_address;
+        state.native_address = native_address;
+        state.roles.clone_from(roles);
+        Ok(Answer::Node(node))
+    }
+
+    pub(super) fn register(
+        &mut self,
+        node: NodeId,
+        nonce: u64,
+        whole: &[PartitionId],
+        recovery: u64,
+    ) -> Result<Answer, Answer> {
+        let keeps_memory = !self.is_replicated();
+        let state = self.nodes.get_mut(&node).ok_or(Answer::Refused(Refused::NoSuchNode(node.0)))?;
+        if let Some((_, process)) = state.starts.iter().find(|(n, _)| *n == nonce) {
+            return Ok(Answer::Process(*process));
+        }
+        if recovery != self.recovery.number {
+            return Err(Answer::Void);
+        }
+        if self.next_process >= MOST_PROCESSES {
+            return Err(Answer::Refused(Refused::OutOfRange("all process numbers have been used".into())));
+        }
+        let before = state.process;
+        let member = Member { node, process: ProcessId(self.next_process) };
+        self.next_process += 1;
+        state.process = member.process;
+        state.life = Life::Up;
+        state.starts.push_back((nonce, member.process));
+        if state.starts.len() > STARTS {
+            state.starts.pop_front();
+        }
+        self.forget_process(before);
+        let whole: BTreeSet<PartitionId> = whole.iter().copied().collect();
+        for (number, partition) in self.partitions.iter_mut().enumerate() {
+            let id = PartitionId(number as u16);
+            if Group::is_recovering(partition) {
+                partition.on_recovered(member, whole.contains(&id) && self.recovery.cut.is_holder(id, node));
+            } else {
+                partition.on_registered(member, before, keeps_memory && whole.contains(&id));
+            }
+        }
+        Ok(Answer::Process(member.process))
+    }
+
+    pub(super) fn down(&mut self, member: Member) -> Result<Answer, Answer> {
+        if !self.is_member(member) {
+            return Err(Answer::Void);
+        }
+        if let Some(state) = self.nodes.get_mut(&member.node) {
+            state.life = Life::Down;
+        }
+        self.forget_process(member.process);
+        for partition in &mut self.partitions {
+            partition.on_down(member);
+        }
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn remove_node(&mut self, node: NodeId) -> Result<Answer, Answer> {
+        let Some(state) = self.nodes.get(&node) else {
+            // Its number was given: it has been removed before.
+            let removed = (1..self.next_node).contains(&node.0);
+            return if removed { Ok(Answer::Done) } else { Err(Answer::Refused(Refused::NoSuchNode(node.0))) };
+        };
+        let holds = |p: &PartitionState| p.placed.contains(&node) || p.in_sync.iter().any(|m| m.node == node);
+        if self.partitions.iter().any(holds) {
+            return Err(Answer::Refused(Refused::NodeInUse(node.0)));
+        }
+        let process = state.process;
+        self.nodes.remove(&node);
+        self.forget_process(process);
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn forget_node(&mut self, node: NodeId) -> Result<Answer, Answer> {
+        if self.nodes.get(&node).is_some_and(|n| n.life == Life::Up) {
+            return Err(Answer::Refused(Refused::NodeUp(node.0)));
+        }
+        // Members that have ended together each have everything: without it there must be one that is up.
+        let has = |p: &PartitionState| p.in_sync.iter().any(|m| m.node == node);
+        let only = |p: &PartitionState| has(p) && !p.in_sync.iter().any(|m| m.node != node && self.is_member(*m));
+        if let Some(partition) = self.partitions.iter().position(only) {
+            return Err(Answer::Refused(Refused::OnlyReplica { node: node.0, partition: partition as u16 }));
+        }
+        for partition in &mut self.partitions {
+            partition.leave(node);
+        }
+        self.remove_node(node)
+    }
+
+    /// What a process had begun ends with it.
+    pub(super) fn forget_process(&mut self, process: ProcessId) {
+        self.intents.retain(|_, intent| intent.owner != process);
+        self.origins.remove(&process);
+    }
+}

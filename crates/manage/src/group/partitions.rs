@@ -1,0 +1,241 @@
+//! Partitions: who leads, who is in-sync, who is to be.
+//!
+//! Every change makes the version grow, and who asks for a change names the version that it knows: a request made under an older one is void (rule
+//! 18). What counts as a change is everything that an [`Assignment`] tells, the joiners included, so that two assignments of one version are equal.
+//!
+//! # Views and who may lead
+//! [`GroupCommand::Lead`](super::GroupCommand::Lead) begins a view, and only where nobody leads. A partition loses its primary when that is down (its lease has ended), when its node
+//! registers a new process, or by `Relieve`. In the first case it serves no more; in the others it may not have heard of it yet, and stands in
+//! [`PartitionState::former`] until the next `Lead`: the manage leader waits for the end of its lease, or until it has heard (rule 18).
+//!
+//! # Who is struck, and when (rule 25)
+//! To be struck says: others may have acknowledged something without this one. So it is said only where one of them lived when it was: a primary says it of a follower
+//! ([`GroupCommand::Strike`](super::GroupCommand::Strike)), a new primary takes nobody along who is down, and when leases end ([`GroupCommand::Expire`](super::GroupCommand::Expire)) those that have
+//! ended leave the sets in which somebody is up. Members that end *together* all stay: nothing can have been acknowledged since, so each that comes back with its log has everything, and
+//! the partition does not wait for the one whose disk is lost.
+//!
+//! # Invariants
+//! Once a partition has been led its in-sync set is never empty. Every member had everything when it ended. The primary is in-sync, up, and first; where there is none, any may be down:
+//! the partition waits for the first of them. Everybody in-sync is placed here.
+
+use super::command::{Answer, Refused};
+use super::{Group, Life};
+use rauk_cluster::Assignment;
+use rauk_types::{Member, NodeId, PartitionId, ProcessId, View};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionState {
+    /// Grows with every change; a request names the version that it was made under (rule 18).
+    pub version: u64,
+    pub view: View,
+    pub primary: Option<Member>,
+    /// The primary among them, first.
+    pub in_sync: Vec<Member>,
+    /// Nodes that are to hold it; the first is the preferred primary. More than are wanted while one is moved: those to be given up come last.
+    pub placed: Vec<NodeId>,
+    /// Nobody leads, and this one, which did, may believe that it still does, until its lease has ended.
+    pub former: Option<Member>,
+}
+
+impl PartitionState {
+    fn is_in_sync(&self, node: NodeId) -> bool {
+        self.in_sync.iter().any(|m| m.node == node)
+    }
+
+    fn changed(&mut self) -> Result<Answer, Answer> {
+        self.version += 1;
+        Ok(Answer::Done)
+    }
+
+    /// A node that is down gives its place up; where it is in-sync, another that is up goes on without it.
+    pub(super) fn leave(&mut self, node: NodeId) {
+        if self.placed.contains(&node) {
+            self.placed.retain(|n| *n != node);
+            self.in_sync.retain(|m| m.node != node);
+            self.version += 1;
+        }
+    }
+
+    /// A new process of the node stands in for its predecessor `before`, if it has everything that that had. One that is whole after another was not has only
+    /// what that one had: nothing of what is lost comes back by a second restart.
+    pub(super) fn on_registered(&mut self, member: Member, before: ProcessId, whole: bool) {
+        let mut touched = self.placed.contains(&member.node);
+        if let Some(primary) = self.primary.filter(|p| p.node == member.node) {
+            self.former = Some(primary);
+            self.primary = None;
+            touched = true;
+        }
+        if let Some(place) = self.in_sync.iter().position(|m| m.node == member.node) {
+            touched = true;
+            if whole && self.in_sync[place].process == before {
+                self.in_sync[place] = member;
+            } else if self.in_sync.len() > 1 {
+                self.in_sync.remove(place);
+            }
+        }
+        self.version += u64::from(touched);
+    }
+
+    /// A process registers while nobody is in-sync, since the cluster has gone back to a cut.
+    pub(super) fn on_recovered(&mut self, member: Member, holds: bool) {
+        let placed = self.placed.contains(&member.node);
+        if holds {
+            self.in_sync.push(member);
+            if !placed {
+                self.placed.push(member.node);
+            }
+        }
+        self.version += u64::from(holds || placed);
+    }
+
+    /// It leads nothing any more; in-sync it stays, until somebody goes on without it.
+    pub(super) fn on_down(&mut self, member: Member) {
+        let mut touched = self.placed.contains(&member.node);
+        if self.primary == Some(member) {
+            self.primary = None;
+            touched = true;
+        }
+        if self.former == Some(member) {
+            self.former = None;
+            touched = true;
+        }
+        self.version += u64::from(touched);
+    }
+
+    /// Goes on without those that have ended, if there is somebody to go on.
+    fn on_expired(&mut self, ended: &[Member], is_up: impl Fn(&Member) -> bool) -> bool {
+        let before = self.in_sync.len();
+        if self.in_sync.iter().any(&is_up) {
+            self.in_sync.retain(|m| is_up(m) || !ended.contains(m));
+        }
+        let struck = self.in_sync.len() < before;
+        self.version += u64::from(struck);
+        struck
+    }
+}
+
+impl Group {
+    /// What the replica blocks of a process need to know about a partition. Version zero and nobody, for one that there is not.
+    pub fn assignment(&self, partition: PartitionId) -> Assignment {
+        let nothing = PartitionState::default();
+        let state = self.partition(partition).unwrap_or(&nothing);
+        let placed = state.placed.iter().filter_map(|node| self.member(*node));
+        Assignment {
+            partition,
+            version: state.version,
+            view: state.view,
+            primary: state.primary,
+            in_sync: state.in_sync.clone(),
+            joining: placed.filter(|m| !state.in_sync.contains(m)).collect(),
+        }
+    }
+
+    pub fn partition(&self, partition: PartitionId) -> Option<&PartitionState> {
+        self.partitions.get(usize::from(partition.0))
+    }
+
+    /// The partition, if the request was made under its version.
+    fn under(&mut self, partition: PartitionId, version: u64) -> Result<&mut PartitionState, Answer> {
+        let state = self
+            .partitions
+            .get_mut(usize::from(partition.0))
+            .ok_or_else(|| Answer::Refused(Refused::OutOfRange(format!("there is no partition {}", partition.0))))?;
+        if state.version == version { Ok(state) } else { Err(Answer::Void) }
+    }
+
+    /// The leases of all these have ended.
+    pub(super) fn expire(&mut self, term: u64, ended: &[Member]) -> Result<Answer, Answer> {
+        if term != self.term {
+            return Err(Answer::Void);
+        }
+        // All of them first: none goes on without another that ends with it.
+        let mut changed = false;
+        for member in ended {
+            changed |= self.down(*member).is_ok();
+        }
+        let Group { nodes, partitions, .. } = self;
+        let is_up = |m: &Member| nodes.get(&m.node).is_some_and(|n| n.process == m.process && n.life == Life::Up);
+        for partition in partitions {
+            changed |= partition.on_expired(ended, is_up);
+        }
+        if changed { Ok(Answer::Done) } else { Err(Answer::Void) }
+    }
+
+    pub(super) fn strike(&mut self, partition: PartitionId, version: u64, member: Member) -> Result<Answer, Answer> {
+        let state = self.under(partition, version)?;
+        let follows = state.primary.is_some_and(|p| p != member) && state.in_sync.contains(&member);
+        if !follows {
+            return Err(Answer::Void);
+        }
+        state.in_sync.retain(|m| *m != member);
+        state.changed()
+    }
+
+    pub(super) fn join(&mut self, partition: PartitionId, version: u64, member: Member) -> Result<Answer, Answer> {
+        let up = self.is_member(member);
+        let state = self.under(partition, version)?;
+        let lacks = state.placed.contains(&member.node) && !state.is_in_sync(member.node);
+        // Only a primary can say that a joiner has everything.
+        if !up || !lacks || state.primary.is_none() {
+            return Err(Answer::Void);
+        }
+        state.in_sync.push(member);
+        state.changed()
+    }
+
+    pub(super) fn lead(&mut self, partition: PartitionId, version: u64, member: Member) -> Result<Answer, Answer> {
+        let up: BTreeSet<Member> = self.nodes.keys().filter_map(|node| self.member(*node)).collect();
+        let state = self.under(partition, version)?;
+        if !up.contains(&member) || state.primary.is_some() {
+            return Err(Answer::Void);
+        }
+        // Where nobody has ever led there is nothing yet, and an empty replica has all of it.
+        let begins = state.view == View::default() && state.in_sync.is_empty() && state.placed.contains(&member.node);
+        if !begins && !state.in_sync.contains(&member) {
+            return Err(Answer::Void);
+        }
+        state.in_sync.retain(|m| *m != member && up.contains(m));
+        state.in_sync.insert(0, member);
+        state.primary = Some(member);
+        state.former = None;
+        state.view.0 += 1;
+        state.changed()
+    }
+
+    pub(super) fn relieve(&mut self, partition: PartitionId, version: u64) -> Result<Answer, Answer> {
+        let state = self.under(partition, version)?;
+        state.former = Some(state.primary.take().ok_or(Answer::Void)?);
+        state.changed()
+    }
+
+    pub(super) fn place(&mut self, partition: PartitionId, version: u64, nodes: &[NodeId]) -> Result<Answer, Answer> {
+        if let Some(unknown) = nodes.iter().find(|n| !self.nodes.contains_key(n)) {
+            return Err(Answer::Refused(Refused::NoSuchNode(unknown.0)));
+        }
+        let named: BTreeSet<NodeId> = nodes.iter().copied().collect();
+        if named.is_empty() || named.len() < nodes.len() {
+            let text = "a partition is placed on at least one node, and on each once".to_owned();
+            return Err(Answer::Refused(Refused::OutOfRange(text)));
+        }
+        let state = self.under(partition, version)?;
+        if state.placed == nodes {
+            return Ok(Answer::Done);
+        }
+        let needed = |node: NodeId| Err(Answer::Refused(Refused::Needed { node: node.0, partition: partition.0 }));
+        let dropped = state.in_sync.iter().find(|m| !named.contains(&m.node));
+        // Without a primary nobody knows which of them comes back.
+        if let Some(member) = dropped.filter(|m| state.primary.is_none_or(|primary| primary == **m)) {
+            return needed(member.node);
+        }
+        state.in_sync.retain(|m| named.contains(&m.node));
+        state.placed = nodes.to_vec();
+        state.changed()
+    }
+
+    /// Whether a member has come back without what it had, or another node has come in its place.
+    pub(super) fn is_gone(&self, member: &Member) -> bool {
+        self.nodes.get(&member.node).is_none_or(|n| n.process > member.process || n.life == Life::Absent)
+    }
+}

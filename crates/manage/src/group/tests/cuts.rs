@@ -1,0 +1,109 @@
+//! Cuts, and going back to one: durability `replicated`.
+
+use super::*;
+use rauk_cluster::EntryId;
+use rauk_types::{Position, Timestamp};
+
+/// Three nodes; each partition is led by one and in-sync on the next.
+fn replicated() -> (Group, Vec<Member>) {
+    let mut group = Group::new();
+    let config = ClusterConfig { durability: ClusterDurability::Replicated, ..config(2, 2) };
+    assert_eq!(run(&mut group, GroupCommand::Create { config }), Answer::Done);
+    let mut members = Vec::new();
+    for n in 1..=3 {
+        run(&mut group, add_node(n, &[RoleKind::Manage, RoleKind::Data, RoleKind::Sql]));
+        members.push(register(&mut group, NodeId(n as u16), n, vec![]));
+    }
+    for number in 0..3u16 {
+        let partition = PartitionId(number);
+        let two = [members[usize::from(number)], members[usize::from(number + 1) % 3]];
+        let version = |group: &Group| group.partitions[usize::from(number)].version;
+        let nodes = two.iter().map(|m| m.node).collect();
+        let v = version(&group);
+        assert_eq!(run(&mut group, GroupCommand::Place { partition, version: v, nodes }), Answer::Done);
+        let v = version(&group);
+        assert_eq!(run(&mut group, GroupCommand::Lead { partition, version: v, member: two[0] }), Answer::Done);
+        let v = version(&group);
+        assert_eq!(run(&mut group, GroupCommand::Join { partition, version: v, member: two[1] }), Answer::Done);
+    }
+    (group, members)
+}
+
+fn entries(group: &Group, position: u64) -> Vec<EntryId> {
+    group.partitions.iter().map(|p| EntryId { view: p.view, position: Position(position) }).collect()
+}
+
+fn cut(group: &mut Group, time: u64) -> Answer {
+    let (versions, entries) = (group.versions(), entries(group, time));
+    run(group, GroupCommand::Cut { time: Timestamp(time), versions, entries })
+}
+
+fn register_again(group: &mut Group, node: u16, nonce: u64, recovery: u64) -> Answer {
+    let whole = all(group);
+    run(group, GroupCommand::Register { node: NodeId(node), nonce, whole, recovery })
+}
+
+#[test]
+fn a_cut_counts_only_when_nothing_has_changed_since_its_draw() {
+    let (mut group, members) = replicated();
+    let (versions, old) = (group.versions(), entries(&group, 5));
+    let version = group.partitions[0].version;
+    run(&mut group, GroupCommand::Strike { partition: P, version, member: members[1] });
+    let late = GroupCommand::Cut { time: Timestamp(5), versions, entries: old };
+    assert_eq!(run(&mut group, late), Answer::Void);
+    assert_eq!(cut(&mut group, 6), Answer::Done);
+    assert_eq!(group.cut.holders[0], [NodeId(1)]);
+    assert_eq!(cut(&mut group, 6), Answer::Void, "the same again");
+    let version = group.partitions[1].version;
+    run(&mut group, GroupCommand::Relieve { partition: PartitionId(1), version });
+    assert_eq!(cut(&mut group, 7), Answer::Void, "nobody leads a partition");
+    assert_eq!(group.cut.time, Timestamp(6));
+}
+
+#[test]
+fn who_begins_anew_has_lost_its_memory() {
+    let (mut group, members) = replicated();
+    assert!(matches!(register_again(&mut group, 2, 20, 0), Answer::Process(_)));
+    assert_eq!(group.partitions[0].in_sync, [members[0]]);
+    assert_eq!(group.partitions[1].in_sync, [members[2]]);
+    assert_eq!(run(&mut group, GroupCommand::Recover { number: 1 }), Answer::Void, "nothing is gone");
+}
+
+#[test]
+fn the_cluster_goes_back_when_the_last_memory_of_a_partition_is_gone() {
+    let (mut group, members) = replicated();
+    assert_eq!(cut(&mut group, 9), Answer::Done);
+    run(&mut group, GroupCommand::Down { member: members[0] });
+    run(&mut group, GroupCommand::Down { member: members[1] });
+    assert!(group.has_no_memory(&group.partitions[0]) && !group.has_no_memory(&group.partitions[1]));
+    assert!(group.health().reasons[0].contains("node 1 or node 2"), "{:?}", group.health().reasons);
+    let survivor = group.partitions[2].primary;
+    assert_eq!(run(&mut group, GroupCommand::Recover { number: 2 }), Answer::Void);
+    assert_eq!(run(&mut group, GroupCommand::Recover { number: 1 }), Answer::Done);
+    assert!(!group.is_up(members[2].process), "survivors too have what others have lost");
+    assert_eq!(group.partitions[2].former, survivor, "it may not have heard");
+    assert!(group.partitions.iter().all(|p| p.in_sync.is_empty() && p.primary.is_none()));
+    assert_eq!(register_again(&mut group, 1, 31, 0), Answer::Void, "it was opened before");
+    let Answer::Process(process) = register_again(&mut group, 1, 32, 1) else { panic!("registered") };
+    let one = Member { node: NodeId(1), process };
+    // Node 1 held partitions 0 and 2.
+    assert_eq!(group.partitions[0].in_sync, [one]);
+    assert!(group.partitions[1].in_sync.is_empty(), "it claims what it never held");
+    let version = group.partitions[0].version;
+    assert_eq!(run(&mut group, GroupCommand::Lead { partition: P, version, member: one }), Answer::Done);
+    let Answer::Process(process) = register_again(&mut group, 2, 33, 1) else { panic!("registered") };
+    let two = Member { node: NodeId(2), process };
+    assert_eq!(group.partitions[0].in_sync, [one], "led by now: the other gets what it lacks from the primary");
+    assert_eq!(group.partitions[1].in_sync, [two]);
+    assert_eq!(run(&mut group, GroupCommand::Recover { number: 2 }), Answer::Void, "nothing is gone any more");
+}
+
+#[test]
+fn durability_is_chosen_when_the_cluster_is_made() {
+    let (mut group, _) = replicated();
+    let change =
+        |durability| GroupCommand::Configure { replicas: Some(3), durability: Some(durability), replace_after: None };
+    let Answer::Refused(why) = run(&mut group, change(ClusterDurability::Fsync)) else { panic!("refused") };
+    assert!(why.to_string().contains("when it is founded"), "{why}");
+    assert_eq!(run(&mut group, change(ClusterDurability::Replicated)), Answer::Done);
+}

@@ -1,0 +1,134 @@
+//! Many seeds of bad weather (more with `RAUK_GROUP_SEEDS=1000`); and each safeguard switched off, to see that the weather finds it.
+
+use super::super::*;
+use super::weather::{Off, World};
+use crate::group::Answer;
+use crate::group::tests::{add_node, config, run};
+
+/// Steps of bad weather: 15 s.
+const STORM: usize = 3000;
+/// Steps until all must be well afterwards: 40 s.
+const CALM: usize = 8000;
+
+#[test]
+fn nothing_goes_wrong_in_any_weather_and_all_is_well_afterwards() {
+    let mut views = 0;
+    let seeds = std::env::var("RAUK_GROUP_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(15);
+    for seed in 0..seeds {
+        let mut world = World::new(seed, None);
+        for _ in 0..STORM {
+            world.step();
+            assert_eq!(world.wrong, None, "seed {seed}");
+        }
+        world.calm_down();
+        let mut steps = 0;
+        while !world.is_healthy() {
+            world.step();
+            assert_eq!(world.wrong, None, "seed {seed}");
+            steps += 1;
+            assert!(steps < CALM, "seed {seed}: {:#?}", world.truth);
+        }
+        assert!(world.copies_agree(), "seed {seed}");
+        views += world.views;
+    }
+    assert!(views > 300, "only {views} views: nothing has happened");
+}
+
+/// In few seeds, and as one of these.
+fn found(off: Off, what: &str) {
+    for seed in 0..60 {
+        let mut world = World::new(seed, Some(off));
+        for _ in 0..STORM {
+            world.step();
+            if let Some(wrong) = &world.wrong {
+                assert!(what.split('|').any(|part| wrong.contains(part)), "{off:?}, seed {seed}: {wrong}");
+                return;
+            }
+        }
+    }
+    panic!("{off:?} was not found");
+}
+
+#[test]
+fn a_new_leader_that_does_not_wait_is_found() {
+    found(Off::NewLeaderWaits, "lease holds|lead partition");
+}
+
+#[test]
+fn an_older_leader_that_ends_leases_is_found() {
+    found(Off::TermChecked, "lease holds|lead partition");
+}
+
+#[test]
+fn versions_that_are_not_checked_are_found() {
+    found(Off::VersionChecked, "does not lead any more|lead partition");
+}
+
+#[test]
+fn a_holder_that_counts_from_the_grant_is_found() {
+    found(Off::HolderCountsFromSending, "lease holds|lead partition");
+}
+
+#[test]
+fn a_lease_without_margin_for_drift_is_found() {
+    found(Off::Margin, "lease holds|lead partition");
+}
+
+#[test]
+fn a_replaced_leader_that_grants_is_found() {
+    found(Off::MajorityConfirmed, "lease holds|lead partition");
+}
+
+#[test]
+fn a_primary_that_is_replaced_too_soon_is_found() {
+    found(Off::FormerAwaited, "lead partition");
+}
+
+#[test]
+fn a_replaced_leader_that_draws_timestamps_is_found() {
+    found(Off::DrawsConfirmed, "was drawn after");
+}
+
+/// The ignorant holder (rule 16), by hand: that the leader waits for a former primary hides it from the weather but for a chain of accidents.
+#[test]
+fn a_lease_without_the_entries_before_it_is_of_no_use() {
+    let ms = Duration::from_millis;
+    let mut group = Group::new();
+    run(&mut group, GroupCommand::Create { config: config(1, 2) });
+    let members = [1, 2].map(|node| {
+        run(&mut group, add_node(node, &[RoleKind::Data]));
+        let register = GroupCommand::Register { node: NodeId(node as u16), nonce: node, whole: vec![], recovery: 0 };
+        let Answer::Process(process) = run(&mut group, register) else { panic!() };
+        Member { node: NodeId(node as u16), process }
+    });
+    let [a, b] = members;
+    let partition = PartitionId(0);
+    run(&mut group, GroupCommand::Place { partition, version: 0, nodes: vec![a.node, b.node] });
+    run(&mut group, GroupCommand::Lead { partition, version: 1, member: a });
+    run(&mut group, GroupCommand::Join { partition, version: 2, member: b });
+    run(&mut group, GroupCommand::Term { number: 1 });
+    let mut first = Leader::new(ms(0), 1, &group);
+    assert_eq!(first.on_heartbeat(ms(100), a, &group), Heard::Granted);
+    // A hears no more of the log, and is relieved.
+    let as_a_knows_it = group.clone();
+    run(&mut group, GroupCommand::Relieve { partition, version: 3 });
+    first.on_heartbeat(ms(300), b, &group);
+    let leads = |c: &GroupCommand| matches!(c, GroupCommand::Lead { partition: PartitionId(0), .. });
+    assert!(!first.on_tick(ms(390), &group).iter().any(leads), "A's lease holds");
+    let commands = first.on_tick(ms(400), &group);
+    assert!(commands.contains(&GroupCommand::Expire { term: 1, members: vec![a] }), "{commands:?}");
+    assert!(commands.contains(&GroupCommand::Lead { partition, version: 4, member: b }), "{commands:?}");
+    // The one is lost, the other is not; then another leads the group, and does not know that A was given up.
+    run(&mut group, GroupCommand::Lead { partition, version: 4, member: b });
+    run(&mut group, GroupCommand::Term { number: 2 });
+    let mut second = Leader::new(ms(500), 2, &group);
+    assert_eq!(second.on_heartbeat(ms(510), a, &group), Heard::Granted);
+    assert_eq!(as_a_knows_it.partitions[0].primary, Some(a));
+    let mut lease = Lease::default();
+    lease.on_grant(ms(505), group.index);
+    assert!(!lease.holds(ms(520), as_a_knows_it.index), "A would serve, and B does");
+    assert!(lease.holds(ms(520), group.index));
+    let mut careless = Lease::default();
+    careless.on_grant(ms(505), 0);
+    assert!(careless.holds(ms(520), as_a_knows_it.index), "without the index it would");
+}

@@ -1,0 +1,251 @@
+//! One leader, command by command: terms, leases, timestamps.
+
+use super::super::*;
+use crate::group::Answer;
+use crate::group::tests::{add_node, config, run};
+
+fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+fn group_of(nodes: u16) -> (Group, Vec<Member>) {
+    let mut group = Group::new();
+    run(&mut group, GroupCommand::Create { config: config(2, 2) });
+    let members = (1..=nodes)
+        .map(|n| {
+            run(&mut group, add_node(u64::from(n), &[RoleKind::Data]));
+            register(&mut group, n, u64::from(n))
+        })
+        .collect();
+    (group, members)
+}
+
+fn register(group: &mut Group, node: u16, nonce: u64) -> Member {
+    let answer = run(group, GroupCommand::Register { node: NodeId(node), nonce, whole: vec![], recovery: 0 });
+    let Answer::Process(process) = answer else { panic!("{answer:?}") };
+    Member { node: NodeId(node), process }
+}
+
+fn begin(group: &mut Group, now: Duration, term: u64) -> Leader {
+    let mut leader = Leader::new(now, term, group);
+    assert_eq!(leader.on_tick(now, group), [GroupCommand::Term { number: term }]);
+    run(group, GroupCommand::Term { number: term });
+    leader
+}
+
+fn expired(commands: &[GroupCommand]) -> Vec<Member> {
+    let members = |c: &GroupCommand| match c {
+        GroupCommand::Expire { members, .. } => members.clone(),
+        _ => Vec::new(),
+    };
+    commands.iter().flat_map(members).collect()
+}
+
+#[test]
+fn nothing_before_the_term_has_begun_and_nothing_after_it_has_ended() {
+    let (mut group, members) = group_of(1);
+    let mut leader = Leader::new(ms(0), 3, &group);
+    assert_eq!(leader.on_heartbeat(ms(1), members[0], &group), Heard::NotNow);
+    assert_eq!(leader.draw_timestamp(&group), None);
+    assert_eq!(leader.on_tick(ms(10), &group), [GroupCommand::Term { number: 3 }]);
+    // Under way, and proposed again when it seems lost.
+    assert_eq!(leader.on_tick(ms(500), &group), []);
+    assert_eq!(leader.on_tick(ms(1010), &group), [GroupCommand::Term { number: 3 }]);
+    run(&mut group, GroupCommand::Term { number: 3 });
+    assert_eq!(leader.on_heartbeat(ms(1011), members[0], &group), Heard::Granted);
+    run(&mut group, GroupCommand::Term { number: 4 });
+    assert_eq!(leader.on_heartbeat(ms(1012), members[0], &group), Heard::NotNow);
+    assert_eq!(leader.on_tick(ms(9000), &group), []);
+    assert_eq!(leader.draw_timestamp(&group), None);
+}
+
+#[test]
+fn a_new_leader_waits_one_lease_and_no_longer() {
+    let (mut group, members) = group_of(2);
+    let mut leader = begin(&mut group, ms(1000), 1);
+    leader.on_heartbeat(ms(1100), members[0], &group);
+    assert_eq!(expired(&leader.on_tick(ms(1299), &group)), []);
+    assert_eq!(expired(&leader.on_tick(ms(1300), &group)), [members[1]]);
+    assert_eq!(expired(&leader.on_tick(ms(1399), &group)), []);
+    // With the one that was said before: nobody knows whether that is still to come.
+    assert_eq!(expired(&leader.on_tick(ms(1400), &group)), [members[0], members[1]]);
+}
+
+#[test]
+fn who_was_given_up_is_granted_nothing_more() {
+    let (mut group, members) = group_of(1);
+    let mut leader = begin(&mut group, ms(0), 1);
+    leader.on_heartbeat(ms(100), members[0], &group);
+    assert_eq!(expired(&leader.on_tick(ms(400), &group)), [members[0]]);
+    // The command may be held up anywhere: it stays given up, and it is said again.
+    assert_eq!(leader.on_heartbeat(ms(401), members[0], &group), Heard::NotNow);
+    assert_eq!(expired(&leader.on_tick(ms(410), &group)), []);
+    assert_eq!(expired(&leader.on_tick(ms(1400), &group)), [members[0]]);
+    run(&mut group, GroupCommand::Expire { term: 1, members: vec![members[0]] });
+    assert_eq!(leader.on_heartbeat(ms(1401), members[0], &group), Heard::Refused);
+    let newer = register(&mut group, 1, 9);
+    assert_eq!(leader.on_heartbeat(ms(1402), newer, &group), Heard::Granted);
+    assert_eq!(leader.on_heartbeat(ms(1403), members[0], &group), Heard::Refused);
+    // One whose registration this leader has not heard of.
+    let unknown = Member { process: ProcessId(newer.process.0 + 1), ..newer };
+    assert_eq!(leader.on_heartbeat(ms(1404), unknown, &group), Heard::NotNow);
+    assert_eq!(leader.on_heartbeat(ms(1404), Member { node: NodeId(7), ..newer }, &group), Heard::NotNow);
+    run(&mut group, GroupCommand::Down { member: newer });
+    assert_eq!(run(&mut group, GroupCommand::RemoveNode { node: NodeId(1) }), Answer::Done);
+    assert_eq!(leader.on_heartbeat(ms(1405), newer, &group), Heard::Refused);
+}
+
+#[test]
+fn a_process_that_has_just_registered_has_time_to_ask() {
+    let (mut group, members) = group_of(1);
+    let mut leader = begin(&mut group, ms(0), 1);
+    leader.on_heartbeat(ms(100), members[0], &group);
+    let late = register(&mut group, 1, 9);
+    leader.on_tick(ms(200), &group);
+    assert_eq!(expired(&leader.on_tick(ms(1199), &group)), []);
+    assert_eq!(expired(&leader.on_tick(ms(1200), &group)), [late]);
+}
+
+#[test]
+fn a_relieved_primary_is_awaited_until_it_has_heard_or_its_lease_has_ended() {
+    for hears in [true, false] {
+        let (mut group, members) = group_of(2);
+        let mut leader = begin(&mut group, ms(0), 1);
+        let [a, b] = [members[0], members[1]];
+        let partition = PartitionId(0);
+        run(&mut group, GroupCommand::Place { partition, version: 0, nodes: vec![b.node, a.node] });
+        run(&mut group, GroupCommand::Lead { partition, version: 1, member: a });
+        run(&mut group, GroupCommand::Join { partition, version: 2, member: b });
+        leader.on_heartbeat(ms(1000), a, &group);
+        leader.on_known(a, group.index, &group);
+        leader.on_heartbeat(ms(1000), b, &group);
+        let commands = leader.on_tick(ms(1001), &group);
+        assert!(commands.contains(&GroupCommand::Relieve { partition, version: 3 }), "{commands:?}");
+        run(&mut group, GroupCommand::Relieve { partition, version: 3 });
+        let lead = GroupCommand::Lead { partition, version: 4, member: b };
+        assert!(!leader.on_tick(ms(1010), &group).contains(&lead));
+        leader.on_heartbeat(ms(1200), b, &group);
+        if hears {
+            leader.on_known(a, group.index, &group);
+            assert!(leader.on_tick(ms(1020), &group).contains(&lead));
+        } else {
+            assert!(!leader.on_tick(ms(1299), &group).contains(&lead));
+            assert!(leader.on_tick(ms(1300), &group).contains(&lead));
+        }
+    }
+}
+
+#[test]
+fn timestamps_grow_over_leaders() {
+    let (mut group, _) = group_of(1);
+    let mut first = begin(&mut group, ms(0), 1);
+    let raise = |leader: &mut Leader, now, group: &mut Group| {
+        for command in leader.on_tick(now, group) {
+            if matches!(command, GroupCommand::Timestamps { .. }) {
+                assert_eq!(run(group, command), Answer::Done);
+            }
+        }
+    };
+    assert_eq!(first.draw_timestamp(&group), None);
+    raise(&mut first, ms(10), &mut group);
+    let drawn = first.draw_timestamp(&group).unwrap();
+    assert!(drawn > Timestamp::ZERO);
+    assert_eq!(first.draw_timestamp(&group), Some(Timestamp(drawn.0 + 1)));
+    let old_copy = group.clone();
+    let mut second = begin(&mut group, ms(500), 2);
+    assert_eq!(second.draw_timestamp(&group), None, "its first bound is not committed");
+    raise(&mut second, ms(510), &mut group);
+    let mut last = second.draw_timestamp(&group).unwrap();
+    // The first has not heard of it; it stays below for ever.
+    for _ in 0..1_100_000 {
+        match first.draw_timestamp(&old_copy) {
+            Some(time) => assert!(time < last),
+            None => break,
+        }
+    }
+    assert_eq!(first.draw_timestamp(&old_copy), None);
+    assert_eq!(first.draw_timestamp(&group), None);
+    // The bound is raised before it is reached.
+    for round in 0..1_300_000u64 {
+        let time = second.draw_timestamp(&group).expect("raised ahead");
+        assert!(time > last);
+        last = time;
+        if round % 50_000 == 0 {
+            raise(&mut second, ms(520 + round / 1000), &mut group);
+        }
+    }
+}
+
+/// Two nodes that lead and follow partition 0, last heard at the given times.
+fn heard_last(a_at: u64, b_at: u64) -> (Group, Leader, [Member; 2]) {
+    let (mut group, members) = group_of(2);
+    let mut leader = begin(&mut group, ms(0), 1);
+    let [a, b] = [members[0], members[1]];
+    let partition = PartitionId(0);
+    run(&mut group, GroupCommand::Place { partition, version: 0, nodes: vec![a.node, b.node] });
+    run(&mut group, GroupCommand::Lead { partition, version: 1, member: a });
+    run(&mut group, GroupCommand::Join { partition, version: 2, member: b });
+    leader.on_heartbeat(ms(a_at), a, &group);
+    leader.on_heartbeat(ms(b_at), b, &group);
+    leader.on_tick(ms(a_at.max(b_at) + 1), &group);
+    (group, leader, [a, b])
+}
+
+#[test]
+fn who_would_go_on_alone_is_to_be_alive() {
+    // A's disk is lost at 1 000, B's process ends a little later; its lease is the first to end.
+    let (mut group, mut leader, [a, b]) = heard_last(1000, 990);
+    assert_eq!(expired(&leader.on_tick(ms(1295), &group)), []);
+    assert_eq!(expired(&leader.on_tick(ms(1300), &group)), [a, b]);
+    // It is lost, and said again with both.
+    assert_eq!(expired(&leader.on_tick(ms(1310), &group)), []);
+    let again = leader.on_tick(ms(2300), &group);
+    assert_eq!(expired(&again), [a, b]);
+    again.into_iter().for_each(|command| drop(run(&mut group, command)));
+    assert_eq!(group.partitions[0].in_sync, [a, b]);
+
+    // A lives: there is nothing to wait for.
+    let (mut group, mut leader, [a, b]) = heard_last(1200, 990);
+    let commands = leader.on_tick(ms(1290), &group);
+    assert_eq!(expired(&commands), [b]);
+    commands.into_iter().for_each(|command| drop(run(&mut group, command)));
+    assert_eq!(group.partitions[0].in_sync, [a]);
+
+    // A was only late: B has its lease back, if it has not been given up yet.
+    let (group, mut leader, [a, b]) = heard_last(1000, 990);
+    assert_eq!(expired(&leader.on_tick(ms(1295), &group)), []);
+    leader.on_heartbeat(ms(1296), a, &group);
+    leader.on_heartbeat(ms(1297), b, &group);
+    assert_eq!(expired(&leader.on_tick(ms(1400), &group)), []);
+}
+
+#[test]
+fn a_chain_of_doubt_is_followed_to_its_end() {
+    // B and C have ended; B shares a partition with C, and C one with A, which may be dead.
+    let (mut group, members) = group_of(3);
+    let mut leader = begin(&mut group, ms(0), 1);
+    let [a, b, c] = [members[0], members[1], members[2]];
+    for (number, pair) in [(0, [b, c]), (1, [c, a])] {
+        let partition = PartitionId(number);
+        run(&mut group, GroupCommand::Place { partition, version: 0, nodes: pair.map(|m| m.node).to_vec() });
+        run(&mut group, GroupCommand::Lead { partition, version: 1, member: pair[0] });
+        run(&mut group, GroupCommand::Join { partition, version: 2, member: pair[1] });
+    }
+    for (member, at) in [(a, 1100), (b, 1000), (c, 1000)] {
+        leader.on_heartbeat(ms(at), member, &group);
+    }
+    assert_eq!(expired(&leader.on_tick(ms(1300), &group)), []);
+    leader.on_heartbeat(ms(1310), a, &group);
+    assert_eq!(expired(&leader.on_tick(ms(1311), &group)), [b, c]);
+}
+
+#[test]
+fn a_primary_that_begins_without_others_is_to_be_alive() {
+    let (mut group, mut leader, [a, b]) = heard_last(1000, 1000);
+    // A ends in good order, and at that time B has been silent for a while.
+    run(&mut group, GroupCommand::Down { member: a });
+    let lead = GroupCommand::Lead { partition: PartitionId(0), version: group.partitions[0].version, member: b };
+    assert!(!leader.on_tick(ms(1200), &group).contains(&lead));
+    leader.on_heartbeat(ms(1210), b, &group);
+    assert!(leader.on_tick(ms(1211), &group).contains(&lead));
+}
