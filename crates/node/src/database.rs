@@ -9,12 +9,15 @@ use crate::runtime::Runtime;
 use crate::status::{Counters, LockWaitInfo, TransactionInfo};
 use crate::table::TableInfo;
 use crate::transaction::{Transaction, TxnOptions};
-use rauk_kernel::partition::TableUsage;
 use rauk_log::Disk;
 use rauk_manage::Command;
 use rauk_types::{IndexId, TableId, TableSchema};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A node that ends in order waits so long for a cut that covers what it has acknowledged.
+const LAST_CUT: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
@@ -22,6 +25,18 @@ pub enum Durability {
     Fsync,
     /// Flushed every epoch (50 ms); a crash loses at most that, never half a transaction.
     Relaxed,
+    /// Of a member of a cluster: acknowledged means in the memory of all in-sync replicas; when that is lost the cluster goes back to a cut, 0.1 s or so, never half a transaction.
+    Replicated,
+}
+
+impl Durability {
+    pub fn name(self) -> &'static str {
+        match self {
+            Durability::Fsync => "fsync",
+            Durability::Relaxed => "relaxed",
+            Durability::Replicated => "replicated",
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -158,18 +173,47 @@ impl Database {
 
     // Counters
 
-    /// Reserves `count` consecutive AUTO_INCREMENT numbers and gives the first (1 in a new table).
+    /// Reserves `count` consecutive AUTO_INCREMENT numbers and gives the first (1 in a new table). Only in a cluster it waits.
+    pub async fn take_auto_increment(&self, table: TableId, count: u64) -> Result<u64, NodeError> {
+        match self.node.cluster() {
+            None => self.next_auto_increment(table, count),
+            Some(cluster) => cluster.reserve(self.known(table)?.shared.id, count).await,
+        }
+    }
+
+    /// An explicit value was stored: the counter goes above it. Only in a cluster it waits.
+    pub async fn raise_auto_increment(&self, table: TableId, value: u64) -> Result<(), NodeError> {
+        match self.node.cluster() {
+            None => self.observe_auto_increment(table, value),
+            Some(cluster) => cluster.observe(self.known(table)?.shared.id, value).await,
+        }
+    }
+
+    /// The numbers given out from now on, by whichever node, are above `value`. Only in a cluster it waits.
+    pub async fn start_auto_increment(&self, table: TableId, value: u64) -> Result<(), NodeError> {
+        match self.node.cluster() {
+            None => self.observe_auto_increment(table, value),
+            Some(cluster) => cluster.start_numbers(self.known(table)?.shared.id, value).await,
+        }
+    }
+
+    /// [`Database::take_auto_increment`] on a node that is alone.
     pub fn next_auto_increment(&self, table: TableId, count: u64) -> Result<u64, NodeError> {
+        assert!(self.node.cluster().is_none(), "the cluster has the counters");
         self.known(table)?.shared.auto_increment.take(count, &self.node.log)
     }
 
-    /// An explicit value was stored: the counter goes above it.
+    /// [`Database::raise_auto_increment`] on a node that is alone.
     pub fn observe_auto_increment(&self, table: TableId, value: u64) -> Result<(), NodeError> {
+        assert!(self.node.cluster().is_none(), "the cluster has the counters");
         self.known(table)?.shared.auto_increment.observe(value, &self.node.log)
     }
 
-    /// The next number that would be given, as SHOW CREATE TABLE prints it.
+    /// The next number that would be given, as SHOW CREATE TABLE prints it. In a cluster it may be less: numbers are given to nodes in blocks.
     pub fn peek_auto_increment(&self, table: TableId) -> u64 {
+        if let Some(cluster) = self.node.cluster() {
+            return cluster.next_number(table);
+        }
         self.node.tables.by_id(table).map_or(1, |t| t.shared.auto_increment.peek())
     }
 
@@ -189,18 +233,21 @@ impl Database {
     }
 
     /// `None` removes. All or none.
-    pub fn set_settings(&self, changes: &[(String, Option<String>)]) -> Result<(), NodeError> {
+    pub async fn set_settings(&self, changes: &[(String, Option<String>)]) -> Result<(), NodeError> {
         self.node.check_running()?;
+        if self.node.cluster().is_some() {
+            return self.set_cluster_settings(changes.to_vec()).await;
+        }
         self.node.change_catalog(&Command::Settings { changes: changes.to_vec() })?;
         Ok(())
     }
 
-    // For the operator
-
-    /// Rows and bytes of a table, all partitions together. Partitions that are busy this moment are counted as they were lately.
-    pub fn table_usage(&self, table: TableId) -> TableUsage {
-        self.node.tables.by_id(table).map(|t| self.node.usage(&t)).unwrap_or_default()
+    /// Moves whenever the catalog changes, settings included, by whatever node of a cluster.
+    pub fn catalog_version(&self) -> u32 {
+        self.node.catalog_changes.load(Ordering::Acquire)
     }
+
+    // For the operator
 
     /// Approximate number of index entries or rows of a table, for planning. Never waits.
     pub fn estimate_rows(&self, table: TableId, index: Option<IndexId>) -> u64 {
@@ -229,8 +276,9 @@ impl Database {
         }
     }
 
+    /// The partitions that tables are spread over.
     pub fn partition_count(&self) -> u16 {
-        self.node.partition_count()
+        self.node.spread()
     }
 
     pub fn durability(&self) -> Durability {
@@ -257,14 +305,34 @@ impl Database {
         checkpoint::run(&self.node, false).await
     }
 
-    /// Ends background work, flushes, writes a checkpoint and closes. Transactions that are open fail from now on.
+    /// Ends background work, flushes, writes a checkpoint and closes. A member leaves its cluster first: others go on at once. Transactions that are open fail from now on.
     pub async fn shutdown(&self) -> Result<(), NodeError> {
         if self.node.stopping.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        let result = checkpoint::run(&self.node, true).await;
+        let mut result = Ok(());
+        match self.node.cluster() {
+            // A checkpoint would need a cut of those that go on; the log has everything.
+            Some(cluster) if cluster.group().is_replicated() => {
+                if !cluster.expelled()
+                    && let Err(error) = cluster.wait_cut(LAST_CUT).await
+                {
+                    tracing::warn!(%error, "what was acknowledged last is in the other replicas' memory only");
+                }
+                cluster.leave().await;
+            }
+            cluster => {
+                if let Some(cluster) = cluster {
+                    cluster.leave().await;
+                }
+                result = checkpoint::run(&self.node, true).await;
+            }
+        }
         // Even if there was no room for a checkpoint, the log has everything.
         let flushed = self.node.group.flush_all().await;
+        if let Some(cluster) = self.node.cluster() {
+            cluster.close();
+        }
         self.node.group.close();
         result.and(flushed)
     }

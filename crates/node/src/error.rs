@@ -9,6 +9,14 @@ pub enum NodeError {
     Deadlock,
     #[error("Lock wait timeout exceeded; try restarting transaction")]
     LockTimeout,
+    /// What the transaction had locked and written in the partition died with a change of its primary: it is rolled back, like a deadlock's victim.
+    #[error(
+        "Deadlock found when trying to get lock; try restarting transaction (partition {partition} is led by another process now)"
+    )]
+    Moved { partition: u16 },
+    /// Nobody has led the partition, or answered for it, for as long as the caller would wait.
+    #[error("Lock wait timeout exceeded; try restarting transaction (nobody leads partition {partition})")]
+    NoPrimary { partition: u16 },
     #[error("Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.")]
     NoWait,
     #[error("Record has changed since last read in table '{table}'")]
@@ -33,6 +41,9 @@ pub enum NodeError {
     /// DDL that cannot be done, with its MySQL error.
     #[error("{0}")]
     Refused(MysqlError),
+    /// Nobody can do it at the moment: no manage leader, no primary. Nothing has happened.
+    #[error("Got temporary error: {0}; try again")]
+    Unavailable(String),
     #[error("Server shutdown in progress")]
     ShuttingDown,
     /// A commit whose fate is unknown.
@@ -83,8 +94,8 @@ impl From<StoreError> for NodeError {
 impl From<NodeError> for MysqlError {
     fn from(error: NodeError) -> Self {
         let code = match &error {
-            NodeError::Deadlock => codes::LOCK_DEADLOCK,
-            NodeError::LockTimeout => codes::LOCK_WAIT_TIMEOUT,
+            NodeError::Deadlock | NodeError::Moved { .. } => codes::LOCK_DEADLOCK,
+            NodeError::LockTimeout | NodeError::NoPrimary { .. } => codes::LOCK_WAIT_TIMEOUT,
             NodeError::NoWait => codes::LOCK_NOWAIT,
             NodeError::Changed { .. } | NodeError::SnapshotTooOld { .. } => codes::CHECKREAD,
             NodeError::MemoryFull { .. } => codes::RECORD_FILE_FULL,
@@ -93,6 +104,7 @@ impl From<NodeError> for MysqlError {
             NodeError::StaleSchema => codes::TABLE_DEF_CHANGED,
             NodeError::NoSuchTable { .. } => codes::NO_SUCH_TABLE,
             NodeError::Refused(e) => return e.clone(),
+            NodeError::Unavailable(_) => codes::GET_TEMPORARY_ERRMSG,
             NodeError::ShuttingDown => codes::SERVER_SHUTDOWN,
             NodeError::UnknownOutcome(_) => codes::ERROR_DURING_COMMIT,
             NodeError::Fatal(_) => codes::UNKNOWN_ERROR,

@@ -6,18 +6,24 @@ use crate::database::{Config, Durability};
 use crate::error::NodeError;
 use crate::executor::{Class, Guarded};
 use crate::locks::waits::Waits;
+use crate::member::Cluster;
+use crate::member::chronicle::Chronicle;
+use crate::ops::deadlock;
+use crate::ops::sessions::Sessions;
 use crate::runtime::Runtime;
 use crate::status::Registry;
+use crate::table::TableInfo;
 use crate::table::cache::TableCache;
+use crate::table::counter::hidden_counter;
 use crate::table::route;
 use crate::transaction::snapshots::{Snapshot, Snapshots};
 use parking_lot::Mutex;
 use rauk_kernel::{Horizon, MemoryBudget, Partition};
 use rauk_log::{DatabaseId, Disk, Manifest, RedoLog};
 use rauk_manage::CatalogStore;
-use rauk_types::{Timestamp, TxnId};
-use std::sync::Arc;
+use rauk_types::{ProcessId, Timestamp, TxnId};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 pub struct Node {
     pub config: Config,
@@ -43,6 +49,16 @@ pub struct Node {
     oldest_snapshot: AtomicU64,
     pub stopping: AtomicBool,
     pub checkpoint: crate::checkpoint::State,
+    /// In a cluster: transactions of other nodes on partitions led here.
+    pub sessions: Sessions,
+    /// In a cluster: the search for deadlocks over nodes.
+    pub search: deadlock::Search,
+    /// What has happened, for the operator.
+    pub chronicle: Chronicle,
+    /// When it was opened.
+    pub opened: std::time::Duration,
+    /// Set once when the node is a member of a cluster.
+    cluster: OnceLock<Arc<Cluster>>,
 }
 
 /// What a node is made of once recovery is through.
@@ -66,6 +82,7 @@ impl Node {
             Guarded::new(partition, move || runtime.fatal("a partition is broken: work on it panicked"))
         };
         Arc::new(Node {
+            opened: parts.runtime.now(),
             group: GroupCommit::new(log.clone(), parts.runtime.clone(), parts.config.flush),
             partitions: parts.partitions.into_iter().map(guard).collect(),
             oldest_snapshot: AtomicU64::new(log.last_time().0),
@@ -86,16 +103,58 @@ impl Node {
             manifest: Mutex::new(parts.manifest),
             next_txn: AtomicU64::new(1),
             stopping: AtomicBool::new(false),
+            chronicle: Chronicle::default(),
+            sessions: Sessions::default(),
+            search: deadlock::Search::default(),
+            cluster: OnceLock::new(),
         })
+    }
+
+    /// What this node is in its cluster; `None`: it is alone.
+    #[inline]
+    pub fn cluster(&self) -> Option<&Arc<Cluster>> {
+        self.cluster.get()
+    }
+
+    pub fn join_cluster(&self, cluster: Arc<Cluster>) {
+        assert!(self.cluster.set(cluster).is_ok(), "a node is a member once");
+    }
+
+    /// Waits until a transaction that is prepared in a partition has been decided.
+    pub async fn wait_decided(&self, partition: u16, txn: TxnId) {
+        let cluster = self.cluster().expect("only nodes of a cluster have prepared transactions");
+        cluster.wait_decided(partition, txn).await;
     }
 
     pub fn partition_count(&self) -> u16 {
         self.partitions.len() as u16
     }
 
+    /// The partitions that tables are spread over: in a cluster all but the last, which is for tables that every node holds.
+    #[inline]
+    pub fn spread(&self) -> u16 {
+        self.partition_count() - u16::from(self.cluster().is_some())
+    }
+
     #[inline]
     pub fn partition_of(&self, bucket: u16) -> u16 {
-        route::partition_of(bucket, self.partition_count())
+        match self.cluster() {
+            None => route::partition_of(bucket, self.partition_count()),
+            // The last one is for tables that every node has.
+            Some(_) if bucket == route::EVERYWHERE => self.partition_count() - 1,
+            Some(_) => route::partition_of(bucket, self.spread()),
+        }
+    }
+
+    /// The partitions that rows of a table may be in.
+    pub fn partitions_of(&self, table: &TableInfo) -> std::ops::Range<u16> {
+        let everywhere = table.route.is_everywhere();
+        match self.cluster() {
+            None if everywhere => 0..1,
+            None => 0..self.partition_count(),
+            Some(_) if everywhere => self.partition_count() - 1..self.partition_count(),
+            Some(_) => 0..self.spread(),
+        }
     }
 
     pub fn check_running(&self) -> Result<(), NodeError> {
@@ -105,12 +164,16 @@ impl Node {
         }
     }
 
+    /// Whether anybody may wait for the log to be on disk; in a cluster its streams see to what that means.
     pub fn is_fsync(&self) -> bool {
-        self.config.durability == Durability::Fsync
+        self.config.durability != Durability::Relaxed
     }
 
     /// What may be thrown away, by the newest count.
     pub fn fresh_horizon(&self) -> Horizon {
+        if let Some(cluster) = self.cluster() {
+            return cluster.horizon();
+        }
         let oldest = self.snapshots.oldest(|| self.log.last_time());
         self.oldest_snapshot.fetch_max(oldest.0, Ordering::Relaxed);
         Horizon { oldest_snapshot: oldest, durable: self.durable_time() }
@@ -119,6 +182,9 @@ impl Node {
     /// What may be thrown away, by a recent count: for calls that seldom throw anything away.
     #[inline]
     pub fn recent_horizon(&self) -> Horizon {
+        if let Some(cluster) = self.cluster() {
+            return cluster.horizon();
+        }
         Horizon {
             oldest_snapshot: Timestamp(self.oldest_snapshot.load(Ordering::Relaxed)),
             durable: self.durable_time(),
@@ -134,8 +200,9 @@ impl Node {
         self.snapshots.draw(|| self.log.last_time())
     }
 
+    /// In a cluster what is visible is stable.
     pub fn is_durable(&self, time: Timestamp) -> bool {
-        !self.is_fsync() || time <= self.log.durable_time()
+        !self.is_fsync() || time <= self.log.durable_time() || self.cluster().is_some()
     }
 
     /// Waits until everything committed at or before `time` is on disk, where that is promised.
@@ -183,7 +250,16 @@ impl Node {
     }
 
     pub fn new_txn_id(&self) -> TxnId {
-        TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed))
+        let process = self.cluster().map_or(ProcessId::default(), |cluster| cluster.me().process);
+        TxnId::of_process(process, self.next_txn.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A key for a row of a table without a primary key. Only in a cluster it waits.
+    pub async fn hidden_key(&self, table: &TableInfo) -> Result<u64, NodeError> {
+        match self.cluster() {
+            None => table.shared.hidden_keys.take(&self.log),
+            Some(cluster) => cluster.reserve(hidden_counter(table.shared.id), 1).await,
+        }
     }
 
     /// A broken invariant or a lost disk: stops the process, and fails everything that comes after in a simulator.

@@ -1,6 +1,7 @@
 //! What the node tells its operator: running transactions, waits, and counts.
 
 use crate::node::Node;
+use crate::ops::touches::Touches;
 use crate::table::TableInfo;
 use parking_lot::Mutex;
 use rauk_kernel::partition::TableUsage;
@@ -29,6 +30,8 @@ pub struct Registry {
 pub struct TxnRecord {
     pub started: Duration,
     pub rows_changed: AtomicU64,
+    /// In a cluster: the partitions led here that it has touched.
+    pub touches: Touches,
 }
 
 impl Registry {
@@ -37,13 +40,28 @@ impl Registry {
     }
 
     pub fn enter(&self, id: TxnId, started: Duration) -> Arc<TxnRecord> {
-        let record = Arc::new(TxnRecord { started, rows_changed: AtomicU64::new(0) });
+        let record = Arc::new(TxnRecord { started, rows_changed: AtomicU64::new(0), touches: Touches::default() });
         self.shard(id).lock().insert(id, record.clone());
         record
     }
 
     pub fn leave(&self, id: TxnId) {
         self.shard(id).lock().remove(&id);
+    }
+
+    /// Whether the transaction runs on this node.
+    pub fn runs(&self, id: TxnId) -> bool {
+        self.shard(id).lock().contains_key(&id)
+    }
+
+    /// The transactions that run on this node, by id.
+    pub fn records(&self) -> Vec<(TxnId, Arc<TxnRecord>)> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            all.extend(shard.lock().iter().map(|(id, record)| (*id, record.clone())));
+        }
+        all.sort_by_key(|(id, _)| *id);
+        all
     }
 }
 
@@ -118,13 +136,21 @@ impl Node {
         all
     }
 
-    /// Rows and bytes of a table; partitions that are busy count as they did when last looked at.
+    /// Rows and bytes of a table in all partitions that are here; those that are busy count as they did when last looked at.
     pub fn usage(&self, table: &TableInfo) -> TableUsage {
+        self.usage_in(table, |_| true)
+    }
+
+    /// The same in some of the partitions.
+    pub fn usage_in(&self, table: &TableInfo, of: impl Fn(usize) -> bool) -> TableUsage {
         let id = table.schema.id;
         let mut cached = table.shared.usage.lock();
         cached.resize(self.partitions.len(), TableUsage::default());
         let mut sum = TableUsage::default();
-        for (partition, last) in self.partitions.iter().zip(cached.iter_mut()) {
+        for (number, (partition, last)) in self.partitions.iter().zip(cached.iter_mut()).enumerate() {
+            if !of(number) {
+                continue;
+            }
             if let Ok(Some(now)) = partition.try_with(|p| p.table_usage(id)) {
                 *last = now;
             }

@@ -115,7 +115,7 @@ fn writes_are_transactions_that_a_restart_finds() {
     assert_eq!(db.counters().commits - before, 300);
     let old = block_on(async {
         let mut txn = begin_rr(&db, &t).await;
-        txn.take_snapshot();
+        txn.take_snapshot().await.unwrap();
         txn
     });
     // One key several times: each write sees the one before.
@@ -350,7 +350,7 @@ proptest! {
                 }
                 Step::Snapshot => {
                     let mut txn = block_on(begin_rr(&db, &t));
-                    txn.take_snapshot();
+                    block_on(txn.take_snapshot()).unwrap();
                     snapshots.push((txn, model.clone()));
                 }
                 Step::EndSnapshot => {

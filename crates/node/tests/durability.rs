@@ -88,7 +88,7 @@ fn a_clean_end_keeps_rows_and_exact_counters() {
         fill(&db, &t, 0..10).await;
         assert_eq!(db.next_auto_increment(t.schema().id, 5).unwrap(), 1);
         db.shutdown().await.unwrap();
-        assert_eq!(db.set_settings(&[]), Err(NodeError::ShuttingDown));
+        assert_eq!(db.set_settings(&[]).await, Err(NodeError::ShuttingDown));
         let mut txn = db.begin(TxnOptions::default());
         assert_eq!(txn.use_table(&t).await, Err(NodeError::ShuttingDown));
         drop(txn);
@@ -147,7 +147,7 @@ fn definitions_and_settings_are_there_again() {
         let disk: Arc<dyn Disk> = MemoryDisk::new();
         let (db, t) = create(&disk).await;
         fill(&db, &t, 0..10).await;
-        db.set_settings(&[("user/root".into(), Some("x".into())), ("user/a".into(), Some("y".into()))]).unwrap();
+        db.set_settings(&[("user/root".into(), Some("x".into())), ("user/a".into(), Some("y".into()))]).await.unwrap();
         db.rename_tables(&[(("d".into(), "t".into()), ("d".into(), "u".into()))], WAIT).await.unwrap();
         db.create_table(pairs("t")).await.unwrap();
         db.truncate_table("d", "t", WAIT).await.unwrap();

@@ -1,4 +1,4 @@
-//! Reads of many keys.
+//! Reads of many keys. In a cluster those of partitions that are led here are read as on a node that is alone; the rest by one operation for each partition, all at the same time.
 
 use super::groups::{Group, Groups};
 use super::{Found, Keys, Progress, Sharing, class};
@@ -6,10 +6,12 @@ use crate::commit::group::yield_once;
 use crate::database::{Database, TableHandle};
 use crate::error::NodeError;
 use crate::node::Node;
+use crate::ops::operation::{Key, Op, Seen};
 use crate::table::TableInfo;
-use crate::transaction::explain;
-use rauk_kernel::{Access, ManyRead, Partition, ReadAt, Stop};
-use rauk_types::Timestamp;
+use crate::transaction::{TxnOptions, explain};
+use futures::future::try_join_all;
+use rauk_kernel::{Access, ManyRead, Partition, ReadAt, Stop, Verdict};
+use rauk_types::{RowView, Timestamp, View};
 
 /// What a hold of a partition has come to.
 struct Held {
@@ -34,6 +36,11 @@ impl Database {
         let mut progress = Progress { time: Timestamp::ZERO, finished: true };
         let groups = Groups::new(node, sharing.0, keys, done);
         for mut group in groups.iter() {
+            let led = Led::look(node, group.partition);
+            if led.is_none() {
+                progress.finished &= group.len() == 0;
+                continue;
+            }
             while group.len() > 0 {
                 let read = |p: &mut Partition| read_group(p, node, sharing.0, &groups, &group, keys, done, visit);
                 let Ok(held) = node.partitions[usize::from(group.partition)].try_with(read) else {
@@ -42,6 +49,7 @@ impl Database {
                 };
                 let keys = progress.add(held.map_err(|stop| explain(stop, sharing.0))?);
                 group = group.skip(keys);
+                led.as_ref().map_or(Ok(()), |led| led.look_again(node, group.partition))?;
             }
         }
         Ok(progress)
@@ -61,24 +69,106 @@ impl Database {
         }
         let node = &*self.node;
         let sharing = Sharing::take(node, table).await?;
+        if node.cluster().is_some() {
+            let read = Box::pin(self.read_many_in_cluster(sharing.0, keys, done, visit)).await?;
+            return Ok(progress.time.max(read));
+        }
         loop {
             progress.finished = true;
+            let mut prepared = None;
             let groups = Groups::new(node, sharing.0, keys, done);
             for mut group in groups.iter() {
                 while group.len() > 0 {
                     let (groups, members, visit, done) = (&groups, &group, &mut *visit, &mut *done);
                     let read = |p: &mut Partition| read_group(p, node, sharing.0, groups, members, keys, done, visit);
                     let held = node.partitions[usize::from(group.partition)].with(class(group.len()), read).await;
-                    let keys = progress.add(held.map_err(|stop| explain(stop, sharing.0))?);
-                    group = group.skip(keys);
+                    let held = held.map_err(|stop| explain(stop, sharing.0))?;
+                    prepared = prepared.or(held.read.prepared.map(|txn| (group.partition, txn)));
+                    group = group.skip(progress.add(held));
                 }
             }
             if progress.finished {
                 return Ok(progress.time);
             }
-            // A commit in the way is being decided on another thread.
             drop(groups);
-            yield_once().await;
+            match prepared {
+                Some((partition, txn)) => node.wait_decided(partition, txn).await,
+                // A commit in the way is being decided on another thread.
+                None => yield_once().await,
+            }
+        }
+    }
+}
+
+impl Database {
+    /// In a cluster: what is left, of all partitions at the same time, wherever they are led.
+    async fn read_many_in_cluster(
+        &self,
+        table: &TableInfo,
+        keys: &Keys,
+        done: &mut [bool],
+        visit: &mut (dyn FnMut(usize, Found<'_>) + Send),
+    ) -> Result<Timestamp, NodeError> {
+        let groups = Groups::new(&self.node, table, keys, done);
+        let read = groups.iter().filter(|group| group.len() > 0).map(|group| {
+            let numbers: Vec<usize> = (0..group.len()).map(|i| groups.number(&group, i)).collect();
+            self.read_from_afar(table, group.partition, keys, numbers)
+        });
+        let mut time = Timestamp::ZERO;
+        for (numbers, rows, observed) in try_join_all(read).await? {
+            time = time.max(observed);
+            for (number, row) in numbers.into_iter().zip(rows) {
+                done[number] = true;
+                visit(number, row.as_ref().map(|(layout, row)| (*layout, RowView::new(&table.schema, *layout, row))));
+            }
+        }
+        Ok(time)
+    }
+
+    /// Keys of one partition; gives them back with copies of their rows.
+    async fn read_from_afar(
+        &self,
+        table: &TableInfo,
+        partition: u16,
+        keys: &Keys,
+        numbers: Vec<usize>,
+    ) -> Result<(Vec<usize>, Vec<Option<(u16, Vec<u8>)>>, Timestamp), NodeError> {
+        let mut txn = self.begin(TxnOptions { autocommit: true, read_only: true, ..TxnOptions::default() });
+        let view = txn.read_view(true).await?;
+        let mut rows = Vec::with_capacity(numbers.len());
+        // Large rows come in several answers.
+        while rows.len() < numbers.len() {
+            let keys = numbers[rows.len()..].iter().map(|number| Key::of(keys.get(*number))).collect();
+            let visit = &mut |seen: Seen<'_, '_>| {
+                rows.push(seen.row().map(|row| (row.layout(), row.bytes().to_vec())));
+                Verdict::Keep
+            };
+            txn.call(table, partition, view, &mut Op::ReadMany { keys, done: 0 }, visit).await?;
+        }
+        Ok((numbers, rows, txn.observed()))
+    }
+}
+
+/// What allows reads of a partition here: on a node that is alone, nothing is needed; in a cluster, that it is led here.
+enum Led {
+    Alone,
+    In(View),
+}
+
+impl Led {
+    fn look(node: &Node, partition: u16) -> Option<Led> {
+        match node.cluster() {
+            None => Some(Led::Alone),
+            Some(cluster) => cluster.may_serve(partition).map(Led::In),
+        }
+    }
+
+    /// Before the answer (rule 15).
+    fn look_again(&self, node: &Node, partition: u16) -> Result<(), NodeError> {
+        match (self, node.cluster()) {
+            (Led::In(view), Some(cluster)) if cluster.may_answer(partition, *view) => Ok(()),
+            (Led::Alone, _) => Ok(()),
+            (Led::In(_), _) => Err(NodeError::NoPrimary { partition }),
         }
     }
 }

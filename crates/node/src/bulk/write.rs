@@ -39,7 +39,8 @@ impl Database {
         let Some(sharing) = Sharing::try_take(node, table)? else {
             return Ok(Progress { time: Timestamp::ZERO, finished: false });
         };
-        if sharing.0.uniques.is_empty() {
+        // In a cluster what commits is replicated, which these do not do.
+        if sharing.0.uniques.is_empty() && node.cluster().is_none() {
             return try_groups(node, sharing.0, keys, done, unwritten, change);
         }
         for (i, done) in done.iter_mut().enumerate().filter(|(_, done)| !**done) {

@@ -6,23 +6,32 @@
 //! 3. The log is made durable to its end, so that nothing in the files is newer than the log on disk.
 //! 4. The manifest names the new checkpoint: from here on recovery begins with it. Older files and segments may go.
 //!
+//! In a cluster a restart begins with each partition's *anchor*, which says what its stream and its transactions were; the anchors are written first, and
+//! `redo_start` lies before them. A partition that is not whole has no rows in the checkpoint: while a copy is under way the log is kept from the copy's beginning.
+//!
+//! With durability `replicated` it is published only when a complete cut covers it: what it has may be newer than the last cut, and the versions before are in the log only.
+//!
 //! If anything fails before 4, the checkpoint before stays in force; the next one tries again.
 
 pub mod background;
 
 use crate::error::NodeError;
 use crate::executor::Class;
+use crate::member::chronicle::Level;
 use crate::node::Node;
 use crate::table::counter::hidden_counter;
 use rauk_kernel::RowId;
 use rauk_log::{CheckpointWriter, LogError, Lsn, Manifest, checkpoint as files, fault};
-use rauk_types::{TableId, Timestamp};
+use rauk_types::{NodeId, TableId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Rows copied in one hold of a partition.
-const SLICE_ROWS: usize = 128;
+pub(crate) const SLICE_ROWS: usize = 128;
+
+/// A checkpoint waits so long for a cut that covers it, in a cluster that has cuts.
+const COVERED: Duration = Duration::from_secs(60);
 
 /// Whether a checkpoint is being written, and where the last one's redo begins.
 pub struct State {
@@ -50,7 +59,9 @@ pub async fn run(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
     let result = write(node, clean).await;
     match &result {
         Ok(()) => node.registry.checkpoints.fetch_add(1, Ordering::Relaxed),
-        Err(_) => {
+        Err(error) => {
+            let me = node.cluster().map_or(NodeId(1), |c| c.me().node);
+            node.chronicle.note(me, Level::Error, format!("a checkpoint failed: {error}"));
             let kept = node.manifest.lock().checkpoint;
             // What an unfinished attempt left goes; if that fails too, the next success removes it.
             let _ = files::remove_others(&node.disk, kept);
@@ -72,7 +83,10 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
     let fault_error = |e: std::io::Error| NodeError::DiskFull(e.to_string());
     fault::point("node.checkpoint.begin").map_err(fault_error)?;
     let number = node.manifest.lock().checkpoint + 1;
-    let redo_start = node.inflight.redo_start(|| node.log.end_lsn());
+    let redo_start = match node.cluster() {
+        None => node.inflight.redo_start(|| node.log.end_lsn()),
+        Some(cluster) => cluster.write_anchors().await?,
+    };
     // After `redo_start`: what is created later has all its rows behind it.
     let tables = node.tables.all();
     let mut counters = Vec::new();
@@ -90,6 +104,10 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
     fault::point("node.checkpoint.after_rows").map_err(fault_error)?;
     let last_time = node.log.last_time();
     node.group.flush_all().await?;
+    if let Some(cluster) = node.cluster().filter(|cluster| cluster.hooks.safeguards.cut_covers) {
+        // Else it would be newer than what the cluster may go back to (rule 30).
+        cluster.wait_cut(COVERED).await?;
+    }
     let manifest = {
         let old = node.manifest.lock();
         Manifest {
@@ -99,6 +117,7 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
             last_time,
             counters,
             durability: durability_name(node).to_string(),
+            recovery: old.recovery,
             ..Manifest::new(old.database, old.partitions, durability_name(node))
         }
     };
@@ -123,7 +142,7 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
 }
 
 fn durability_name(node: &Node) -> &'static str {
-    if node.is_fsync() { "fsync" } else { "relaxed" }
+    node.config.durability.name()
 }
 
 fn store(node: &Node, manifest: &Manifest) -> Result<(), NodeError> {
@@ -139,6 +158,10 @@ fn store(node: &Node, manifest: &Manifest) -> Result<(), NodeError> {
 
 async fn write_partition(node: &Arc<Node>, number: u64, partition: u16, tables: &[TableId]) -> Result<(), NodeError> {
     let mut writer = CheckpointWriter::create(&node.disk, node.id, number, partition)?;
+    if node.cluster().is_some_and(|cluster| !cluster.is_whole(partition)) {
+        writer.finish()?;
+        return Ok(());
+    }
     let mut bytes = Vec::new();
     let mut rows: Vec<(u16, Timestamp, usize)> = Vec::new();
     for &table in tables {

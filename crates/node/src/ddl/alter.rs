@@ -5,13 +5,15 @@
 //! fills a new table and puts it in the old one's place.
 
 use super::Exclusive;
-use super::build::{self, Building, FILL_ROWS, Reader, duplicate_entry, fault_error};
+use super::build::{self, Building, FILL_ROWS, Patience, Reader, duplicate_entry, fault_error};
+use super::cluster::{self, Place};
 use crate::database::{Database, TableHandle};
 use crate::error::NodeError;
 use crate::executor::Class;
 use crate::node::Node;
 use crate::table::{TableInfo, entries};
 use crate::transaction::InsertOutcome;
+use rauk_kernel::budget::Purpose;
 use rauk_kernel::{RowId, Stop};
 use rauk_log::fault;
 use rauk_manage::JobStep;
@@ -30,38 +32,17 @@ impl Database {
     /// new indexes are built, dropped ones go, rows are not copied. Duplicates met by a new unique index: `Refused` with 1062.
     pub async fn alter_table(&self, old: &TableHandle, new: TableSchema, wait: Duration) -> Result<(), NodeError> {
         let node = &self.node;
+        if let Some(cluster) = node.cluster() {
+            return cluster::alter_table(Place { node, cluster }, old.info(), new, wait).await;
+        }
         let held = Exclusive::lock(node, vec![old.info().clone()], wait).await?;
         let old = &held.tables[0];
-        let mut new = next_version(&old.schema, new);
-
-        let builds = new.indexes.iter().filter(|i| i.kind == IndexKind::Unique && i.entry_table.is_none()).count();
+        let new = next_version(&old.schema, new);
         let what = format!("ALTER TABLE {}.{}", new.database, new.name);
-        let mut building = Building::start(node, what, new.id, builds)?;
+        let mut building = Building::start(node, what, new.id, Plan::fresh(&new))?;
         let mut reserved = building.job.builds.clone().into_iter();
-        let mut fresh: Vec<IndexId> = Vec::new();
-        for index in &mut new.indexes {
-            match index.kind {
-                IndexKind::Unique if index.entry_table.is_none() => {
-                    index.entry_table = reserved.next();
-                    fresh.push(index.id);
-                }
-                IndexKind::Unique => {}
-                IndexKind::Primary | IndexKind::Ordered => index.entry_table = None,
-            }
-        }
-        let new = Arc::new(new);
-        let made: Vec<Arc<TableSchema>> = new
-            .indexes
-            .iter()
-            .filter(|i| fresh.contains(&i.id))
-            .map(|i| Arc::new(entries::schema(&new, i, i.entry_table.expect("it was reserved"))))
-            .collect();
-        let dropped: Vec<TableId> = old
-            .uniques
-            .iter()
-            .map(|u| u.entries.schema.id)
-            .filter(|id| !new.indexes.iter().any(|i| i.entry_table == Some(*id)))
-            .collect();
+        let ids = || reserved.next().expect("one for each table was reserved");
+        let Plan { new, fresh, made, dropped } = Plan::make(old, new, ids);
 
         made.iter().for_each(|s| building.make(s));
         building.alter(&old.schema, &Arc::new(between(&old.schema, &new)));
@@ -77,7 +58,7 @@ impl Database {
         }
         if !fresh.is_empty() {
             let uniques: Vec<_> = info.uniques.iter().filter(|u| fresh.contains(&u.id)).collect();
-            build::fill_uniques(node, &info, &uniques).await?;
+            build::fill_uniques(node, &info, &info.schema, &uniques, &mut Patience::default()).await?;
         }
         building.switch(dropped.clone(), made, vec![new.clone()]).await?;
         node.alter_in_partitions(&new);
@@ -104,6 +85,9 @@ impl Database {
         convert: &mut Convert<'_>,
     ) -> Result<u64, NodeError> {
         let node = &self.node;
+        if let Some(cluster) = node.cluster() {
+            return cluster::rewrite_table(Place { node, cluster }, old.info(), new, wait, convert).await;
+        }
         let held = Exclusive::lock(node, vec![old.info().clone()], wait).await?;
         let old = &held.tables[0];
         let builds = 1 + new.indexes.iter().filter(|i| i.kind == IndexKind::Unique).count();
@@ -119,7 +103,7 @@ impl Database {
         }
         node.tables.publish_hidden(info.clone());
 
-        let rows = copy_rows(node, old, &info, convert).await?;
+        let rows = copy_rows(node, old, &info, convert, &mut Patience::default()).await?;
         // The new table's counter is in the log before the switch makes it the table's.
         info.shared.auto_increment.observe(old.shared.auto_increment.peek() - 1, &node.log)?;
         let dropped = old.family().map(|s| s.id).collect();
@@ -133,13 +117,15 @@ impl Database {
     }
 }
 
-async fn copy_rows(
+/// Puts all rows of a table that is held alone into one that nobody knows yet, each passed through `convert`; gives how many.
+pub(super) async fn copy_rows(
     node: &Arc<Node>,
     old: &Arc<TableInfo>,
     new: &Arc<TableInfo>,
     convert: &mut Convert<'_>,
+    patience: &mut Patience,
 ) -> Result<u64, NodeError> {
-    let mut reader = Reader::new(node, old);
+    let mut reader = Reader::new(node, old, &old.schema);
     let mut rows = 0;
     let mut pending: Vec<Vec<Value>> = Vec::with_capacity(FILL_ROWS);
     let mut values: Vec<Value> = Vec::new();
@@ -156,23 +142,87 @@ async fn copy_rows(
             }
             pending.push(converted);
         }
-        let mut txn = build::filling(node, new);
-        for row in &pending {
-            match txn.insert_into(new, row).await? {
-                InsertOutcome::Inserted => rows += 1,
-                InsertOutcome::Duplicate { index, .. } => {
-                    let index = new.schema.index(index).expect("the table's own index");
-                    return Err(duplicate_entry(&new.schema, index, |column| row[column].clone()));
-                }
+        let refused = loop {
+            match insert_rows(node, new, &pending).await {
+                Ok(refused) => break refused,
+                Err(error) => patience.again(node, error).await?,
             }
+        };
+        if let Some((at, index)) = refused {
+            let index = new.schema.index(index).expect("the table's own index");
+            return Err(duplicate_entry(&new.schema, index, |column| pending[at][column].clone()));
         }
-        txn.commit_without_waiting().await?;
+        patience.went_on();
+        rows += pending.len() as u64;
     }
     Ok(rows)
 }
 
+/// One transaction: rows go into a table that is being built; gives the first that does not fit and the index that refuses it, and then none is in.
+async fn insert_rows(
+    node: &Arc<Node>,
+    table: &Arc<TableInfo>,
+    rows: &[Vec<Value>],
+) -> Result<Option<(usize, IndexId)>, NodeError> {
+    let mut txn = build::filling(node, table);
+    for (at, row) in rows.iter().enumerate() {
+        if let InsertOutcome::Duplicate { index, .. } = txn.insert_into(table, row).await? {
+            return Ok(Some((at, index)));
+        }
+    }
+    txn.commit_without_waiting().await?;
+    Ok(None)
+}
+
+/// What an altered table is made of.
+pub(super) struct Plan {
+    pub new: Arc<TableSchema>,
+    /// Unique indexes that it did not have.
+    pub fresh: Vec<IndexId>,
+    /// Their index tables.
+    pub made: Vec<Arc<TableSchema>>,
+    /// Index tables of unique indexes that it has no more.
+    pub dropped: Vec<TableId>,
+}
+
+impl Plan {
+    /// How many index tables a new definition needs.
+    pub fn fresh(new: &TableSchema) -> usize {
+        new.indexes.iter().filter(|i| i.kind == IndexKind::Unique && i.entry_table.is_none()).count()
+    }
+
+    /// `new` comes from [`next_version`]; `ids` gives new table ids, as many as [`Plan::fresh`] says.
+    pub fn make(old: &TableInfo, mut new: TableSchema, mut ids: impl FnMut() -> TableId) -> Plan {
+        let mut fresh: Vec<IndexId> = Vec::new();
+        for index in &mut new.indexes {
+            match index.kind {
+                IndexKind::Unique if index.entry_table.is_none() => {
+                    index.entry_table = Some(ids());
+                    fresh.push(index.id);
+                }
+                IndexKind::Unique => {}
+                IndexKind::Primary | IndexKind::Ordered => index.entry_table = None,
+            }
+        }
+        let new = Arc::new(new);
+        let made = new
+            .indexes
+            .iter()
+            .filter(|i| fresh.contains(&i.id))
+            .map(|i| Arc::new(entries::schema(&new, i, i.entry_table.expect("it was given one"))))
+            .collect();
+        let dropped = old
+            .uniques
+            .iter()
+            .map(|u| u.entries.schema.id)
+            .filter(|id| !new.indexes.iter().any(|i| i.entry_table == Some(*id)))
+            .collect();
+        Plan { new, fresh, made, dropped }
+    }
+}
+
 /// What the node decides of an altered table: version, layouts, identity.
-fn next_version(old: &TableSchema, mut new: TableSchema) -> TableSchema {
+pub(super) fn next_version(old: &TableSchema, mut new: TableSchema) -> TableSchema {
     new.id = old.id;
     new.version = old.version + 1;
     new.entry_of = None;
@@ -186,7 +236,7 @@ fn next_version(old: &TableSchema, mut new: TableSchema) -> TableSchema {
 
 /// The definition that partitions have while the change may still fail: the new one, and the ordered indexes that it drops, which must not be empty if the old
 /// definition comes back.
-fn between(old: &TableSchema, new: &TableSchema) -> TableSchema {
+pub(super) fn between(old: &TableSchema, new: &TableSchema) -> TableSchema {
     let mut between = new.clone();
     for index in old.indexes.iter().filter(|i| i.is_ordered()) {
         if let Some(kept) = between.indexes.iter_mut().find(|i| i.id == index.id) {
@@ -225,7 +275,9 @@ async fn build_ordered(node: &Arc<Node>, table: &TableSchema, index: IndexId) ->
         let mut next = Some(RowId(0));
         while let Some(from) = next {
             let built = node
-                .on_partition(partition, Class::Background, |p| p.build_index(table.id, index, from, INDEX_SLICE))
+                .on_partition(partition, Class::Background, |p| {
+                    p.build_index(table.id, index, from, INDEX_SLICE, Purpose::Write)
+                })
                 .await;
             next = match built {
                 Ok(next) => next,

@@ -4,7 +4,6 @@
 //! has reserved. The base table is held alone meanwhile, so it is read without locks.
 
 use crate::commit::group::yield_once;
-use crate::database::TableHandle;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::scan::{ScanBatch, ScanCursor, ScanSpec};
@@ -36,7 +35,7 @@ impl Building {
     /// Starts a job that reserves `builds` table ids.
     pub fn start(node: &Arc<Node>, what: String, table: TableId, builds: usize) -> Result<Building, NodeError> {
         let applied = node.change_catalog(&Command::StartJob { what, table, builds: builds as u32 })?;
-        let job = applied.job.expect("a started job is told");
+        let job = *applied.job.expect("a started job is told");
         Ok(Building { node: node.clone(), job, made: Vec::new(), restore: None, ended: false })
     }
 
@@ -102,10 +101,12 @@ pub(super) fn fault_error(error: std::io::Error) -> NodeError {
 }
 
 fn internal(node: &Arc<Node>, table: &Arc<TableInfo>) -> Transaction {
+    // The table is held alone, so locks are waited for only where transactions of the dead are to be decided; and a primary that does not answer must not be asked for ever.
+    let lock_wait_timeout = if node.cluster().is_some() { ONE_CALL } else { Duration::from_secs(3600) };
     let options = TxnOptions {
         isolation: Isolation::ReadCommitted,
         snapshot_isolation: false,
-        lock_wait_timeout: Duration::from_secs(3600),
+        lock_wait_timeout,
         ..TxnOptions::default()
     };
     let mut txn = Transaction::new(node.clone(), options);
@@ -117,12 +118,13 @@ fn internal(node: &Arc<Node>, table: &Arc<TableInfo>) -> Transaction {
 pub(super) struct Reader {
     txn: Transaction,
     cursor: ScanCursor,
-    table: TableHandle,
+    schema: Arc<TableSchema>,
     batch: ScanBatch,
 }
 
 impl Reader {
-    pub fn new(node: &Arc<Node>, table: &Arc<TableInfo>) -> Reader {
+    /// Rows are given as `schema` says, a definition of the table that knows the layouts of all its rows.
+    pub fn new(node: &Arc<Node>, table: &Arc<TableInfo>, schema: &Arc<TableSchema>) -> Reader {
         let spec = ScanSpec {
             index: None,
             low: Bound::Unbounded,
@@ -137,7 +139,7 @@ impl Reader {
         Reader {
             txn: internal(node, table),
             cursor: ScanCursor::over(table.clone(), spec),
-            table: TableHandle::new(table.clone()),
+            schema: schema.clone(),
             batch: ScanBatch::default(),
         }
     }
@@ -149,17 +151,23 @@ impl Reader {
     }
 
     pub fn rows(&self) -> impl Iterator<Item = RowView<'_>> {
-        (0..self.batch.len()).map(|i| self.batch.row(&self.table, i))
+        (0..self.batch.len()).map(|i| {
+            let (layout, bytes) = self.batch.raw(i);
+            RowView::new(&self.schema, layout, bytes)
+        })
     }
 }
 
-/// Enters all rows of `table` into the index tables of its new unique indexes.
+/// Enters all rows of `table` into the index tables of new unique indexes; `schema` is the definition that has these.
 pub(super) async fn fill_uniques(
     node: &Arc<Node>,
     table: &Arc<TableInfo>,
+    schema: &Arc<TableSchema>,
     new: &[&UniqueIndex],
+    patience: &mut Patience,
 ) -> Result<(), NodeError> {
-    let mut reader = Reader::new(node, table);
+    let primary = schema.key_def(schema.primary());
+    let mut reader = Reader::new(node, table, schema);
     let mut entries: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     while reader.next().await? {
         for unique in new {
@@ -167,27 +175,93 @@ pub(super) async fn fill_uniques(
             for row in reader.rows().filter(|row| !unique.key.has_null(row)) {
                 let (mut key, mut base) = (Vec::new(), Vec::new());
                 unique.key.encode_row(&row, &mut key);
-                table.primary.encode_row(&row, &mut base);
+                primary.encode_row(&row, &mut base);
                 entries.push((key, base));
             }
-            let mut txn = internal(node, &unique.entries);
-            for (key, base) in &entries {
-                if !txn.add_entry(unique, key, base).await? {
-                    let row = reader.rows().find(|row| {
-                        let mut bytes = Vec::new();
-                        table.primary.encode_row(row, &mut bytes);
-                        bytes == *base
-                    });
-                    let index = table.schema.index(unique.id).expect("it is being added");
-                    let row = row.expect("the row was just read");
-                    return Err(duplicate_entry(&table.schema, index, |column| row.get(column).to_owned()));
+            let refused = loop {
+                match enter(node, unique, &entries).await {
+                    Ok(refused) => break refused,
+                    Err(error) => patience.again(node, error).await?,
                 }
+            };
+            if let Some((_, base)) = refused.map(|at| &entries[at]) {
+                let row = reader.rows().find(|row| {
+                    let mut bytes = Vec::new();
+                    primary.encode_row(row, &mut bytes);
+                    bytes == *base
+                });
+                let index = schema.index(unique.id).expect("it is being added");
+                let row = row.expect("the row was just read");
+                return Err(duplicate_entry(schema, index, |column| row.get(column).to_owned()));
             }
-            txn.commit_without_waiting().await?;
         }
+        patience.went_on();
         yield_once().await;
     }
     Ok(())
+}
+
+/// One transaction: entries (index key, base row's key) go into an index table; gives the first that does not fit, and then none is in.
+async fn enter(
+    node: &Arc<Node>,
+    unique: &UniqueIndex,
+    entries: &[(Vec<u8>, Vec<u8>)],
+) -> Result<Option<usize>, NodeError> {
+    let mut txn = internal(node, &unique.entries);
+    for (at, (key, base)) in entries.iter().enumerate() {
+        if !txn.add_entry(unique, key, base).await? {
+            return Ok(Some(at));
+        }
+    }
+    txn.commit_without_waiting().await?;
+    Ok(None)
+}
+
+/// How long transactions of a build are tried again without one that succeeds, and how often.
+const PATIENCE: Duration = Duration::from_secs(15);
+const AGAIN: Duration = Duration::from_millis(50);
+/// In a cluster, the longest wait for one call of a transaction of a build.
+const ONE_CALL: Duration = Duration::from_secs(5);
+
+/// Whether a transaction was rolled back because of what passes: in a cluster, partitions change their primaries.
+pub(super) fn passes(error: &NodeError) -> bool {
+    matches!(
+        error,
+        NodeError::Moved { .. }
+            | NodeError::NoPrimary { .. }
+            | NodeError::Deadlock
+            | NodeError::LockTimeout
+            | NodeError::Unavailable(_)
+    )
+}
+
+/// For trying transactions again.
+#[derive(Default)]
+pub(super) struct Patience {
+    /// The first failure since something succeeded.
+    since: Option<Duration>,
+}
+
+impl Patience {
+    pub fn went_on(&mut self) {
+        self.since = None;
+    }
+
+    /// Whether nothing has succeeded for long.
+    pub fn is_over(&self, node: &Node) -> bool {
+        self.since.is_some_and(|since| node.runtime.now().saturating_sub(since) >= PATIENCE)
+    }
+
+    /// Waits a little; gives back an error that does not pass, or has lasted.
+    pub async fn again(&mut self, node: &Node, error: NodeError) -> Result<(), NodeError> {
+        node.check_running()?;
+        self.since.get_or_insert(node.runtime.now());
+        if !passes(&error) || self.is_over(node) {
+            return Err(error);
+        }
+        node.runtime.sleep(AGAIN).await;
+        Ok(())
+    }
 }
 
 /// MySQL's 1062, with the values of the index in the row that does not fit.

@@ -7,9 +7,12 @@
 //! What takes longer (filling a unique index, rewriting a table) is a *job* ([`build`]): it reserves table ids in the catalog, fills tables that nobody
 //! knows yet through ordinary commits, and one command at the end puts them in place. Until that command nothing has changed; a crash leaves rows of
 //! tables that the catalog does not know, which recovery passes over, and a job that it takes away.
+//!
+//! In a cluster the statements are the same, but the catalog is the manage group's and tables are locked on all nodes: [`cluster`].
 
 mod alter;
 mod build;
+mod cluster;
 mod tables;
 
 pub use alter::Convert;
@@ -24,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Node {
-    /// Carries a command out; the node stops if nobody can say whether it was.
+    /// Carries a command out on a node that is alone; the node stops if nobody can say whether it was.
     pub fn change_catalog(&self, command: &Command) -> Result<Applied, NodeError> {
         let result = self.catalog.lock().execute(command);
         self.settled(result)
@@ -36,7 +39,7 @@ impl Node {
         {
             self.fatal(&error.to_string());
         }
-        self.catalog_changes.fetch_add(u32::from(result.is_ok()), std::sync::atomic::Ordering::Relaxed);
+        self.catalog_changes.fetch_add(u32::from(result.is_ok()), std::sync::atomic::Ordering::Release);
         Ok(result?)
     }
 

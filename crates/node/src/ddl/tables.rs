@@ -1,8 +1,10 @@
 //! Databases and whole tables: create, drop, truncate, rename.
 
 use super::Exclusive;
+use super::cluster::{self, Place};
 use crate::database::Database;
 use crate::error::NodeError;
+use crate::member::Cluster;
 use crate::node::Node;
 use crate::table::{TableInfo, entries};
 use rauk_manage::{CatalogError, Command};
@@ -44,7 +46,7 @@ impl Node {
         info
     }
 
-    fn find_table(&self, (database, name): &TableName) -> Result<Arc<TableInfo>, NodeError> {
+    pub(super) fn find_table(&self, (database, name): &TableName) -> Result<Arc<TableInfo>, NodeError> {
         let found = self.tables.by_name(database, name);
         found.ok_or_else(|| NodeError::NoSuchTable { database: database.clone(), table: name.clone() })
     }
@@ -61,16 +63,34 @@ impl Node {
     }
 }
 
+impl Database {
+    fn place<'a>(&'a self, cluster: &'a Arc<Cluster>) -> Place<'a> {
+        Place { node: &self.node, cluster }
+    }
+
+    /// Settings of a cluster.
+    pub(crate) async fn set_cluster_settings(&self, changes: Vec<(String, Option<String>)>) -> Result<(), NodeError> {
+        let cluster = self.node.cluster().expect("asked for in a cluster");
+        cluster::set_settings(self.place(cluster), changes).await
+    }
+}
+
 // Each call waits for transactions that use the table (at most `wait`, then 1205), is durable when it returns, and after a crash is wholly there or not at all.
 impl Database {
     pub async fn create_database(&self, name: &str, collation: Collation) -> Result<(), NodeError> {
         self.node.check_running()?;
+        if let Some(cluster) = self.node.cluster() {
+            return cluster::create_database(self.place(cluster), name, collation).await;
+        }
         self.node.change_catalog(&Command::CreateDatabase { name: name.to_string(), collation })?;
         Ok(())
     }
 
     /// Drops its tables as well; gives how many.
     pub async fn drop_database(&self, name: &str, wait: Duration) -> Result<u64, NodeError> {
+        if let Some(cluster) = self.node.cluster() {
+            return cluster::drop_database(self.place(cluster), name, wait).await;
+        }
         let node = &self.node;
         loop {
             let names: Vec<TableName> =
@@ -98,6 +118,9 @@ impl Database {
 
     /// `schema` has ids of columns and indexes set; table ids, index tables of unique indexes, layouts and versions are made here.
     pub async fn create_table(&self, schema: TableSchema) -> Result<(), NodeError> {
+        if let Some(cluster) = self.node.cluster() {
+            return cluster::create_table(self.place(cluster), schema).await;
+        }
         let node = &self.node;
         node.check_running()?;
         let schemas = {
@@ -125,6 +148,10 @@ impl Database {
             }
             other => other,
         };
+        if let Some(cluster) = node.cluster() {
+            let table = (database.to_string(), name.to_string());
+            return cluster::drop_table(self.place(cluster), table, wait).await.map_err(unknown);
+        }
         let held = node.lock_by_name(&[(database.into(), name.into())], wait).await.map_err(unknown)?;
         let tables = held.tables.iter().map(|t| t.schema.id).collect();
         node.change_catalog(&Command::DropTables { tables })?;
@@ -134,6 +161,9 @@ impl Database {
 
     /// Replaces the table by an empty one with a new id; AUTO_INCREMENT starts again.
     pub async fn truncate_table(&self, database: &str, name: &str, wait: Duration) -> Result<(), NodeError> {
+        if let Some(cluster) = self.node.cluster() {
+            return cluster::truncate_table(self.place(cluster), (database.into(), name.into()), wait).await;
+        }
         let node = &self.node;
         let held = node.lock_by_name(&[(database.into(), name.into())], wait).await?;
         let old = &held.tables[0];
@@ -158,37 +188,13 @@ impl Database {
 
     /// Renames all or none, in one step, from left to right. Each pair is ((database, name), (database, name)).
     pub async fn rename_tables(&self, pairs: &[(TableName, TableName)], wait: Duration) -> Result<(), NodeError> {
+        if let Some(cluster) = self.node.cluster() {
+            return cluster::rename_tables(self.place(cluster), pairs, wait).await;
+        }
         let node = &self.node;
-        // Names that only exist in between (a → tmp, b → a, tmp → b) are no tables to lock.
-        let mut made: Vec<&TableName> = Vec::new();
-        let mut sources = Vec::new();
-        for (from, to) in pairs {
-            if !made.contains(&from) {
-                sources.push(from.clone());
-            }
-            made.push(to);
-        }
+        let sources = rename_sources(pairs);
         let held = node.lock_by_name(&sources, wait).await?;
-        let mut now: BTreeMap<TableName, Arc<TableInfo>> = BTreeMap::new();
-        let mut gone: Vec<TableName> = Vec::new();
-        for table in &held.tables {
-            now.insert((table.schema.database.clone(), table.schema.name.clone()), table.clone());
-        }
-        for (from, to) in pairs {
-            let Some(table) = now.remove(from) else {
-                return Err(NodeError::NoSuchTable { database: from.0.clone(), table: from.1.clone() });
-            };
-            gone.push(from.clone());
-            let taken = now.contains_key(to) || !gone.contains(to) && node.tables.by_name(&to.0, &to.1).is_some();
-            if taken && from != to {
-                return Err(CatalogError::TableExists { database: to.0.clone(), name: to.1.clone() }.into());
-            }
-            if self.database_collation(&to.0).is_none() {
-                return Err(CatalogError::UnknownDatabase(to.0.clone()).into());
-            }
-            now.insert(to.clone(), table);
-        }
-        let renamed: Vec<_> = now.into_iter().map(|((database, name), t)| renamed(&t, database, name)).collect();
+        let renamed = renamed_tables(node, &held.tables, pairs)?;
         let tables = renamed.iter().flat_map(|t| t.family().cloned()).collect();
         node.change_catalog(&Command::ReplaceDefinitions { tables })?;
         renamed.iter().for_each(|t| node.publish_altered(t));
@@ -206,6 +212,47 @@ impl Node {
         self.tables.publish(info.clone());
         info.shared.set_version(info.schema.version);
     }
+}
+
+/// The tables that a RENAME takes away from their names: names that only exist in between (a → tmp, b → a, tmp → b) are no tables to lock.
+pub(super) fn rename_sources(pairs: &[(TableName, TableName)]) -> Vec<TableName> {
+    let mut made: Vec<&TableName> = Vec::new();
+    let mut sources = Vec::new();
+    for (from, to) in pairs {
+        if !made.contains(&from) {
+            sources.push(from.clone());
+        }
+        made.push(to);
+    }
+    sources
+}
+
+/// New versions of the tables, which are held alone, under their new names.
+pub(super) fn renamed_tables(
+    node: &Node,
+    tables: &[Arc<TableInfo>],
+    pairs: &[(TableName, TableName)],
+) -> Result<Vec<Arc<TableInfo>>, NodeError> {
+    let mut now: BTreeMap<TableName, Arc<TableInfo>> = BTreeMap::new();
+    let mut gone: Vec<TableName> = Vec::new();
+    for table in tables {
+        now.insert((table.schema.database.clone(), table.schema.name.clone()), table.clone());
+    }
+    for (from, to) in pairs {
+        let Some(table) = now.remove(from) else {
+            return Err(NodeError::NoSuchTable { database: from.0.clone(), table: from.1.clone() });
+        };
+        gone.push(from.clone());
+        let taken = now.contains_key(to) || !gone.contains(to) && node.tables.by_name(&to.0, &to.1).is_some();
+        if taken && from != to {
+            return Err(CatalogError::TableExists { database: to.0.clone(), name: to.1.clone() }.into());
+        }
+        if node.catalog.lock().catalog().database(&to.0).is_none() {
+            return Err(CatalogError::UnknownDatabase(to.0.clone()).into());
+        }
+        now.insert(to.clone(), table);
+    }
+    Ok(now.into_iter().map(|((database, name), t)| renamed(&t, database, name)).collect())
 }
 
 /// The table and its index tables under another name.

@@ -73,6 +73,11 @@ impl MetadataLock {
         Ok(())
     }
 
+    /// Has the table alone if nobody uses it, awaits it or has it.
+    pub fn try_exclude(&self) -> bool {
+        self.word.compare_exchange(0, DDL, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
     pub fn end_exclusion(&self) {
         self.word.fetch_and(!DDL, Ordering::Release);
         self.wake();
@@ -172,5 +177,8 @@ mod tests {
         assert_eq!(block_on(lock.share(&*runtime, LONG, Some(&killed))), Err(NodeError::Interrupted));
         lock.end_exclusion();
         assert!(lock.try_share());
+        assert!(!lock.try_exclude());
+        lock.unshare();
+        assert!(lock.try_exclude() && !lock.try_exclude() && !lock.try_share());
     }
 }

@@ -8,6 +8,7 @@
 //! the cycle at once. The victim is the member of the cycle with the fewest writes, on a tie the one that came last. A queue is first in, first
 //! out, so nobody gets in front of one who waits except by ending, and edges are never added to an entry later: when a wait becomes pointless
 //! or is granted, the call is made again and, if it must wait again, brings a new entry.
+//! In a cluster a cycle may go through several nodes: `ops::deadlock` finds those, among waits that have lasted ([`Waits::lasting`]).
 //!
 //! A wait ends by grant, deadlock, timeout or KILL. On the last three the transaction leaves the partition's queue itself.
 
@@ -16,6 +17,7 @@ use rauk_types::{PartitionId, TxnId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
+use std::time::Duration;
 
 #[derive(Default)]
 pub struct Waits {
@@ -30,6 +32,7 @@ struct Wait {
     partition: PartitionId,
     blockers: Vec<TxnId>,
     writes: u64,
+    since: Duration,
     /// Order of arrival.
     number: u64,
     outcome: Option<Outcome>,
@@ -54,10 +57,10 @@ pub struct WaitInfo {
 }
 
 impl Waits {
-    /// A wait begins. Called while the partition is held.
-    pub fn enter(&self, txn: TxnId, partition: PartitionId, blockers: Vec<TxnId>, writes: u64) {
+    /// A wait begins, `now`. Called while the partition is held.
+    pub fn enter(&self, txn: TxnId, partition: PartitionId, blockers: Vec<TxnId>, writes: u64, now: Duration) {
         let number = self.waits_begun.fetch_add(1, Ordering::Relaxed);
-        let wait = Wait { partition, blockers, writes, number, outcome: None, waker: None };
+        let wait = Wait { partition, blockers, writes, since: now, number, outcome: None, waker: None };
         let mut table = self.table.lock();
         table.insert(txn, wait);
         self.waiting.store(table.len(), Ordering::SeqCst);
@@ -120,6 +123,39 @@ impl Waits {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// Waits that began at or before `before`, in the order of their transactions: who waits, for whom, and what it has written.
+    pub fn lasting(&self, before: Duration) -> Vec<(TxnId, Vec<TxnId>, u64)> {
+        if self.waiting.load(Ordering::SeqCst) == 0 {
+            return Vec::new();
+        }
+        let table = self.table.lock();
+        let lasting = table.iter().filter(|(_, w)| w.outcome.is_none() && w.since <= before);
+        let mut list: Vec<_> = lasting.map(|(txn, w)| (*txn, w.blockers.clone(), w.writes)).collect();
+        list.sort_by_key(|(txn, ..)| *txn);
+        list
+    }
+
+    /// Ends a wait: its transaction is the victim of a deadlock over nodes. Nothing when it does not wait here (any more).
+    pub fn end_as_victim(&self, txn: TxnId) {
+        let mut table = self.table.lock();
+        let Some(wait) = table.get_mut(&txn).filter(|w| w.outcome.is_none()) else { return };
+        wait.outcome = Some(Outcome::Deadlock);
+        let waker = wait.waker.take();
+        self.deadlocks.fetch_add(1, Ordering::Relaxed);
+        drop(table);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// All that wait in a partition look again: what they wait for there is gone.
+    pub fn wake_partition(&self, partition: PartitionId) {
+        if self.waiting.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let there: Vec<TxnId> =
+            self.table.lock().iter().filter(|(_, w)| w.partition == partition).map(|(txn, _)| *txn).collect();
+        self.grant(&there);
+    }
+
     /// Those who wait, by transaction id.
     pub fn list(&self) -> Vec<WaitInfo> {
         let mut list: Vec<WaitInfo> = self
@@ -171,7 +207,7 @@ mod tests {
     const P: PartitionId = PartitionId(0);
 
     fn enter(waits: &Waits, txn: u64, blockers: &[u64], writes: u64) {
-        waits.enter(TxnId(txn), P, blockers.iter().map(|&b| TxnId(b)).collect(), writes);
+        waits.enter(TxnId(txn), P, blockers.iter().map(|&b| TxnId(b)).collect(), writes, Duration::ZERO);
         waits.detect(TxnId(txn));
     }
 

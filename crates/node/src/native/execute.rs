@@ -103,7 +103,7 @@ impl Executor<'_, '_> {
         shape: &Prepared<'_>,
         mut row: Refs<'_>,
     ) -> Result<Effect, NodeError> {
-        let number = image::number(self.database, &shape.table, &mut row)?;
+        let number = image::number(self.database, &shape.table, &mut row).await?;
         if let Err(failure) = image::check_keys(shape.schema(), &row) {
             return Ok(Effect::failed(failure));
         }
@@ -111,7 +111,7 @@ impl Executor<'_, '_> {
             InsertOutcome::Duplicate { index, .. } => Ok(Effect::Duplicate(index)),
             InsertOutcome::Inserted => {
                 if let Number::Explicit(value) = number {
-                    self.database.observe_auto_increment(shape.schema().id, value)?;
+                    self.database.raise_auto_increment(shape.schema().id, value).await?;
                 }
                 Ok(written(&shape.shape.wanted, shape.schema(), &row, number.generated()))
             }

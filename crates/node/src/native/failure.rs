@@ -10,6 +10,7 @@ pub fn ends_transaction(error: &NodeError) -> bool {
     matches!(
         error,
         NodeError::Deadlock
+            | NodeError::Moved { .. }
             | NodeError::Changed { .. }
             | NodeError::SnapshotTooOld { .. }
             | NodeError::ShuttingDown

@@ -90,20 +90,51 @@ impl Number {
 }
 
 /// Gives a new row its AUTO_INCREMENT number, or finds the one it brings, and its hidden key.
-pub fn number(database: &Database, table: &TableHandle, row: &mut Refs<'_>) -> Result<Number, NodeError> {
-    let schema = table.schema();
-    if schema.hidden_key
+pub async fn number(database: &Database, table: &TableHandle, row: &mut Refs<'_>) -> Result<Number, NodeError> {
+    if database.node.cluster().is_none() {
+        return number_alone(database, table, row);
+    }
+    if table.schema().hidden_key
+        && let Some(key) = row.last_mut()
+    {
+        *key = ValueRef::UInt(database.node.hidden_key(table.info()).await?);
+    }
+    match wanted(table, row) {
+        Wanted::Given(number) => Ok(number),
+        Wanted::At(at) => generated(table, row, at, database.take_auto_increment(table.schema().id, 1).await?),
+    }
+}
+
+/// The same on a node that is alone, where it does not wait.
+pub fn number_alone(database: &Database, table: &TableHandle, row: &mut Refs<'_>) -> Result<Number, NodeError> {
+    if table.schema().hidden_key
         && let Some(key) = row.last_mut()
     {
         *key = ValueRef::UInt(table.info().shared.hidden_keys.take(&database.node.log)?);
     }
-    let Some(at) = schema.auto_increment else { return Ok(Number::None) };
-    match row[at].as_integer() {
-        None | Some(0) => {}
-        Some(wanted) => return Ok(u64::try_from(wanted).map_or(Number::None, Number::Explicit)),
+    match wanted(table, row) {
+        Wanted::Given(number) => Ok(number),
+        Wanted::At(at) => generated(table, row, at, table.info().shared.auto_increment.take(1, &database.node.log)?),
     }
-    let next = table.info().shared.auto_increment.take(1, &database.node.log)?;
-    let ty = &schema.columns[at].ty;
+}
+
+/// Whether a row's number is still to be made.
+enum Wanted {
+    Given(Number),
+    /// Position of the column.
+    At(usize),
+}
+
+fn wanted(table: &TableHandle, row: &Refs<'_>) -> Wanted {
+    let Some(at) = table.schema().auto_increment else { return Wanted::Given(Number::None) };
+    match row[at].as_integer() {
+        None | Some(0) => Wanted::At(at),
+        Some(wanted) => Wanted::Given(u64::try_from(wanted).map_or(Number::None, Number::Explicit)),
+    }
+}
+
+fn generated(table: &TableHandle, row: &mut Refs<'_>, at: usize, next: u64) -> Result<Number, NodeError> {
+    let ty = &table.schema().columns[at].ty;
     let largest = ty.integer_range().map_or(u64::MAX, |(_, largest)| largest as u64);
     if next > largest {
         let text = "Failed to read auto-increment value from storage engine";

@@ -3,6 +3,8 @@
 //! Operations that only read, or only write, one table by its primary key go many at a time through the bulk calls, one hold of a partition for all that are in it;
 //! the rest have a transaction each. Operations on the same key keep their order: keys that were read and keys that were written are remembered, and
 //! what meets a key again first lets everything go that was gathered for its table. All others are free.
+//!
+//! In a cluster commits are replicated, and the bulk writes are not: there every write has a transaction of its own, and many run at the same time ([`IN_FLIGHT`]), under the same rule for keys.
 
 use super::answer::{Answer, Effect, written};
 use super::execute::{Executor, has_key};
@@ -12,16 +14,22 @@ use super::operation::Op;
 use super::session::Call;
 use super::shape::{Prepared, Way};
 use crate::bulk::{Found, Keys, Unwritten, Verb};
-use crate::transaction::Isolation;
+use crate::transaction::{Isolation, TxnOptions};
 use crate::{NodeError, TableHandle};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use rauk_types::error::codes;
 use rauk_types::row::encode_refs;
-use rauk_types::{ErrorClass, IndexId, ValueRef, key};
+use rauk_types::{ErrorClass, IndexId, Timestamp, ValueRef, key};
 use rauk_wire::{Failure, OpKind, Wanted};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::future::Future;
+use std::pin::Pin;
 
 /// How often an operation that was a deadlock's victim is tried again.
 const RETRIES: u32 = 8;
+/// Transactions of one batch that run at the same time, in a cluster.
+const IN_FLIGHT: usize = 64;
 
 /// Operations on one table that are free to go together.
 struct Gathered<'e> {
@@ -38,6 +46,8 @@ struct Gathered<'e> {
     rows: Vec<ValueRef<'e>>,
     /// The last write of each key, by its hash.
     written: FxHashMap<u64, usize>,
+    /// Writes that have a transaction each, in a cluster.
+    beside: Vec<u16>,
     /// An insert brings a number of its own: those that get theirs from the counter come after it.
     explicit: bool,
 }
@@ -95,6 +105,18 @@ pub async fn run(
                 table.read_keys.push(op.key);
                 table.reads.push(number);
             }
+            Way::Write if executor.database.node.cluster().is_some() => {
+                let hash = key_hash(executor, op, &mut encoded);
+                let met = |hash: u64| table.written.contains_key(&hash) || table.read.contains(&hash);
+                if hash.is_some_and(met) || table.explicit && asks_for_number(executor, op) {
+                    flush(call, executor, table, answer_to, lock_wait_ms).await;
+                }
+                table.explicit |= brings_number(executor, op);
+                if let Some(hash) = hash {
+                    table.written.insert(hash, table.beside.len());
+                }
+                table.beside.push(number);
+            }
             Way::Write => {
                 if table.explicit && asks_for_number(executor, op) {
                     flush(call, executor, table, answer_to, lock_wait_ms).await;
@@ -147,6 +169,7 @@ impl<'e> Gathered<'e> {
             writes: Vec::with_capacity(writes),
             rows: Vec::new(),
             written: FxHashMap::with_capacity_and_hasher(writes, Default::default()),
+            beside: Vec::new(),
             explicit: false,
         }
     }
@@ -159,6 +182,7 @@ impl<'e> Gathered<'e> {
         self.writes.clear();
         self.rows.clear();
         self.written.clear();
+        self.beside.clear();
         self.explicit = false;
     }
 }
@@ -198,7 +222,7 @@ fn prepare<'e>(
     }
     // An upsert may find its row, and then needs no number.
     if op.kind == OpKind::Insert || !has_key(shape, &row) {
-        let number = image::number(executor.database, &shape.table, &mut row);
+        let number = image::number_alone(executor.database, &shape.table, &mut row);
         write.number = Some(number.map_err(|error| Effect::failed(failure::of_node(error)))?);
     }
     image::check_keys(shape.schema(), &row).map_err(Effect::failed)?;
@@ -215,7 +239,7 @@ async fn flush(
     answer: &mut Answer,
     lock_wait_ms: u32,
 ) {
-    if table.reads.is_empty() && table.writes.is_empty() {
+    if table.reads.is_empty() && table.writes.is_empty() && table.beside.is_empty() {
         return;
     }
     // A DDL in the way is waited for here, where deadlines and cancels end the wait: the bulk calls would wait for it regardless.
@@ -223,7 +247,8 @@ async fn flush(
     let passed = executor.database.begin(options).use_table(table.table).await;
     if let Err(error) = passed {
         let failure = Failure { ended: false, ..call.failure(error) };
-        let all = table.reads.iter().copied().chain(table.writes.iter().map(|w| w.operation));
+        let writes = table.writes.iter().map(|w| w.operation).chain(table.beside.iter().copied());
+        let all = table.reads.iter().copied().chain(writes);
         all.for_each(|operation| answer.failed(operation, failure.clone()));
     } else {
         if !table.reads.is_empty() {
@@ -231,6 +256,9 @@ async fn flush(
         }
         if !table.writes.is_empty() {
             flush_writes(call, executor, table, answer, lock_wait_ms).await;
+        }
+        if !table.beside.is_empty() {
+            flush_beside(call, executor, &table.beside, answer, lock_wait_ms).await;
         }
     }
     table.clear();
@@ -378,7 +406,7 @@ fn insert(
     let mut new: Refs<'_> = new.iter().copied().collect();
     let number = match write.number {
         Some(number) => number,
-        None => match image::number(executor.database, &shape.table, &mut new) {
+        None => match image::number_alone(executor.database, &shape.table, &mut new) {
             Ok(number) => {
                 if let Number::Explicit(value) = number {
                     observe(executor, shape, value);
@@ -392,6 +420,66 @@ fn insert(
     (Verb::Put, written(&shape.shape.wanted, schema, &new, number.generated()))
 }
 
+/// The hash of the primary key that an operation is about, if it is known before the operation is executed.
+fn key_hash(executor: &Executor<'_, '_>, op: &Op<'_>, encoded: &mut Vec<u8>) -> Option<u64> {
+    if !matches!(op.kind, OpKind::Insert | OpKind::Write) {
+        return Some(key::hash(op.key));
+    }
+    let shape = &executor.shapes[op.shape];
+    let (row, _) = image::new_row(shape.schema(), &shape.shape.columns, executor.operations.values(op), executor.now);
+    has_key(shape, &row).then(|| {
+        encoded.clear();
+        image::encode_key(shape.table.primary_key(), &row, encoded);
+        key::hash(encoded)
+    })
+}
+
+/// Whether an insert brings the number of its AUTO_INCREMENT column.
+fn brings_number(executor: &Executor<'_, '_>, op: &Op<'_>) -> bool {
+    let numbered = executor.shapes[op.shape].schema().auto_increment.is_some();
+    numbered && matches!(op.kind, OpKind::Insert | OpKind::Write) && !asks_for_number(executor, op)
+}
+
+/// Writes of different keys, a transaction each.
+async fn flush_beside(
+    call: &mut Call<'_>,
+    executor: &Executor<'_, '_>,
+    writes: &[u16],
+    answer: &mut Answer,
+    lock_wait_ms: u32,
+) {
+    let options = call.session.options(Isolation::RepeatableRead, false, true, lock_wait_ms, &call.interrupt);
+    let mut rest = writes.iter();
+    let mut running = FuturesUnordered::new();
+    loop {
+        while running.len() < IN_FLIGHT
+            && let Some(&number) = rest.next()
+        {
+            running.push(beside(executor, options.clone(), number));
+        }
+        let Some((number, (time, result))) = running.next().await else { return };
+        call.saw(time);
+        let op = &executor.operations.list[usize::from(number)];
+        let shape = &executor.shapes[op.shape];
+        let effect = result.unwrap_or_else(|error| Effect::failed(Failure { ended: false, ..call.failure(error) }));
+        answer.put(number, &shape.shape.wanted, shape.schema(), effect);
+    }
+}
+
+type Once = (Timestamp, Result<Effect, NodeError>);
+
+/// A write, which puts nothing into the answer while it runs.
+fn beside<'a>(
+    executor: &'a Executor<'_, '_>,
+    options: TxnOptions,
+    number: u16,
+) -> Pin<Box<dyn Future<Output = (u16, Once)> + Send + 'a>> {
+    let op = &executor.operations.list[usize::from(number)];
+    Box::pin(
+        async move { (number, once_or_again(executor, options, op, number, &mut Answer::new(Vec::new(), 0)).await) },
+    )
+}
+
 /// One operation in a transaction of its own, and its answer.
 async fn alone(
     call: &mut Call<'_>,
@@ -401,45 +489,59 @@ async fn alone(
     answer: &mut Answer,
     lock_wait_ms: u32,
 ) {
-    let mark = answer.mark();
-    let mut attempt = 0;
-    let effect = loop {
-        match once(call, executor, op, number, answer, lock_wait_ms).await {
-            Ok(effect) => break effect,
-            Err(error) => {
-                answer.undo(mark);
-                attempt += 1;
-                if error != NodeError::Deadlock || attempt > RETRIES {
-                    // It was all of its transaction: nothing of that is left to be ended.
-                    break Effect::failed(Failure { ended: false, ..call.failure(error) });
-                }
-            }
-        }
-    };
+    let options = call.session.options(Isolation::RepeatableRead, false, true, lock_wait_ms, &call.interrupt);
+    let (time, result) = once_or_again(executor, options, op, number, answer).await;
+    call.saw(time);
+    // It was all of its transaction: nothing of that is left to be ended.
+    let effect = result.unwrap_or_else(|error| Effect::failed(Failure { ended: false, ..call.failure(error) }));
     let shape = &executor.shapes[op.shape];
     answer.put(number, &shape.shape.wanted, shape.schema(), effect);
 }
 
-async fn once(
-    call: &mut Call<'_>,
+/// Until it is nobody's victim; and the newest commit that it has seen or made.
+async fn once_or_again(
     executor: &Executor<'_, '_>,
+    options: TxnOptions,
     op: &Op<'_>,
     number: u16,
     answer: &mut Answer,
-    lock_wait_ms: u32,
-) -> Result<Effect, NodeError> {
-    let options = call.session.options(Isolation::RepeatableRead, false, true, lock_wait_ms, &call.interrupt);
+) -> Once {
+    let mark = answer.mark();
+    let mut seen = Timestamp::ZERO;
+    for attempt in 0.. {
+        let (time, result) = once(executor, options.clone(), op, number, answer).await;
+        seen = seen.max(time);
+        match result {
+            Ok(effect) => return (seen, Ok(effect)),
+            Err(error) => {
+                answer.undo(mark);
+                let victim = matches!(error, NodeError::Deadlock | NodeError::Moved { .. });
+                if !victim || attempt >= RETRIES {
+                    return (seen, Err(error));
+                }
+            }
+        }
+    }
+    unreachable!("it has ended")
+}
+
+async fn once(executor: &Executor<'_, '_>, options: TxnOptions, op: &Op<'_>, number: u16, answer: &mut Answer) -> Once {
     let mut txn = executor.database.begin(options);
-    txn.use_table(&executor.shapes[op.shape].table).await?;
+    if let Err(error) = txn.use_table(&executor.shapes[op.shape].table).await {
+        return (Timestamp::ZERO, Err(error));
+    }
     txn.begin_statement();
     let result = executor.run(&mut txn, op, number, answer).await;
-    call.saw(txn.observed());
-    let effect = result?;
-    if effect.is_failure() {
-        txn.rollback();
-        return Ok(effect);
+    let seen = txn.observed();
+    match result {
+        Err(error) => (seen, Err(error)),
+        Ok(effect) if effect.is_failure() => {
+            txn.rollback();
+            (seen, Ok(effect))
+        }
+        Ok(effect) => {
+            let (time, committed) = txn.commit_in_memory().await;
+            (seen.max(time), committed.map(|()| effect))
+        }
     }
-    let (time, committed) = txn.commit_in_memory().await;
-    call.saw(time);
-    committed.map(|()| effect)
 }

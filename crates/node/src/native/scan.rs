@@ -176,7 +176,13 @@ async fn within(call: &mut Call<'_>, mut taken: Taken<'_>, mut open: OpenScan, f
     }
     let forks = held.read_only && held.txn.effective_lock(open.cursor.lock()).is_none();
     if forks {
-        let mut txn = held.txn.fork_reader();
+        let mut txn = match held.txn.fork_reader().await {
+            Ok(txn) => txn,
+            Err(error) => {
+                taken.keep();
+                return Err(call.failure(error));
+            }
+        };
         held.readers.push(number);
         let parent = taken.slot().clone();
         taken.keep();

@@ -7,7 +7,9 @@
 //! What is damaged is refused with file and place; nothing is guessed.
 
 mod load;
+pub mod member;
 mod replay;
+pub mod writes;
 
 use crate::database::Config;
 use crate::error::NodeError;
@@ -134,11 +136,7 @@ fn create(config: &Config, disk: &Arc<dyn Disk>, runtime: &dyn Runtime) -> Resul
     let mut id = [0; 16];
     id[..8].copy_from_slice(&runtime.random().to_le_bytes());
     id[8..].copy_from_slice(&runtime.random().to_le_bytes());
-    let durability = match config.durability {
-        crate::Durability::Fsync => "fsync",
-        crate::Durability::Relaxed => "relaxed",
-    };
-    let manifest = Manifest::new(DatabaseId(id), config.partitions.clamp(1, BUCKETS), durability);
+    let manifest = Manifest::new(DatabaseId(id), config.partitions.clamp(1, BUCKETS), config.durability.name());
     manifest.store(disk)?;
     Ok(manifest)
 }

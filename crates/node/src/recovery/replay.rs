@@ -67,6 +67,11 @@ fn read_round(
                     *known = bound.max(*known);
                     continue;
                 }
+                Change::Stream { partition, .. } => {
+                    let what =
+                        format!("partition {} has a stream: this is the directory of a cluster's node", partition.0);
+                    return Err(broken(&what));
+                }
             };
             if !shared.known.contains(&table) {
                 continue;

@@ -6,11 +6,12 @@
 //! With locks, buffers hold keys only. When the merge comes to a key, that key's rows in its partition are locked and read by a scan of just that key; what came or
 //! went since the buffer was filled is then seen as it is.
 
+use super::plain::{Place, Slice};
 use super::{Page, SLICE, ScanBatch};
 use crate::error::NodeError;
 use crate::table::TableInfo;
 use crate::transaction::Transaction;
-use rauk_kernel::{ReadAt, ScanEnd, ScanPosition, ScanRequest, Verdict};
+use rauk_kernel::{ScanEnd, ScanRequest, Verdict};
 use rauk_types::RowView;
 use std::cmp::Ordering;
 use std::ops::{Bound, Range};
@@ -23,13 +24,13 @@ pub struct Merge {
     sources: Vec<Source>,
     first_rows: usize,
     /// With locks: the key that is being read, where, and how far.
-    current: Option<(usize, ScanRequest, ScanPosition)>,
+    current: Option<(usize, ScanRequest, Place)>,
 }
 
 /// What comes next in one partition.
 struct Source {
     partition: u16,
-    position: ScanPosition,
+    place: Place,
     finished: bool,
     range_locked: bool,
     /// How many rows the next filling takes.
@@ -74,7 +75,7 @@ impl Merge {
         let first_rows = limit_hint.map_or(FIRST_ROWS, |limit| share(limit).clamp(1, SLICE));
         let source = |partition| Source {
             partition,
-            position: ScanPosition::Start,
+            place: Place::default(),
             finished: false,
             range_locked: false,
             rows: first_rows,
@@ -118,7 +119,7 @@ impl Merge {
                 source.skip_done();
                 let (low, high) = (Bound::Included(key.clone()), Bound::Included(key));
                 let request = ScanRequest { low, high, ..self.request.clone() };
-                self.current = Some((next, request, ScanPosition::Start));
+                self.current = Some((next, request, Place::default()));
             }
         }
         Ok(())
@@ -152,7 +153,7 @@ impl Merge {
         source.next = 0;
         let keys_only = self.request.lock.is_some();
         let plain = ScanRequest { lock: None, ..self.request.clone() };
-        let Source { partition, position, keys, bytes, items, rows, finished, .. } = source;
+        let Source { partition, place, keys, bytes, items, rows, finished, .. } = source;
         while items.is_empty() && !*finished {
             let end = if keys_only {
                 // Others' pending keys too: when their rows are locked, they may have become what is there.
@@ -160,7 +161,7 @@ impl Merge {
                     keys.extend_from_slice(key);
                     items.push((keys.len(), 0, 0));
                 };
-                txn.scan_keys(table, *partition, &plain, position, *rows, visit).await?
+                txn.scan_keys(table, *partition, &plain, place, *rows, visit).await?
             } else {
                 let visit = &mut |row: &rauk_kernel::ScanRow<'_>| {
                     if !filter(&row.row) {
@@ -171,7 +172,8 @@ impl Merge {
                     items.push((keys.len(), bytes.len(), row.layout));
                     if items.len() >= *rows { Verdict::KeepAndStop } else { Verdict::Keep }
                 };
-                txn.scan_slice(table, *partition, &plain, position, SLICE, visit).await?
+                let slice = Slice { entries: SLICE, rows: *rows };
+                txn.scan_slice(table, *partition, &plain, place, slice, visit).await?
             };
             *finished = end == ScanEnd::Finished;
         }
@@ -188,11 +190,12 @@ impl Merge {
         filter: &mut (dyn FnMut(&RowView<'_>) -> bool + Send),
         batch: &mut ScanBatch,
     ) -> Result<(), NodeError> {
-        let Some((i, request, position)) = &mut self.current else { return Ok(()) };
+        let Some((i, request, place)) = &mut self.current else { return Ok(()) };
         let partition = self.sources[*i].partition;
         let mut stopped = false;
+        let slice = Slice { entries: SLICE, rows: page.rows.saturating_sub(batch.len()).max(1) };
         let end = txn
-            .scan_slice(table, partition, request, position, SLICE, &mut |row| {
+            .scan_slice(table, partition, request, place, slice, &mut |row| {
                 if !filter(&row.row) {
                     return Verdict::Skip;
                 }
@@ -205,23 +208,5 @@ impl Merge {
             self.current = None;
         }
         Ok(())
-    }
-}
-
-impl Transaction {
-    /// The keys that a locking scan may find rows at.
-    async fn scan_keys(
-        &mut self,
-        table: &TableInfo,
-        partition: u16,
-        request: &ScanRequest,
-        position: &mut ScanPosition,
-        rows: usize,
-        visit: &mut (dyn FnMut(&[u8]) + Send),
-    ) -> Result<ScanEnd, NodeError> {
-        self.check_killed()?;
-        let view = crate::transaction::View { own_before: self.statement, at: ReadAt::Newest, conflict_after: None };
-        let class = crate::executor::Class::Scan;
-        self.call(table, partition, class, view, |p, _| p.scan_keys(request, position, rows, visit)).await
     }
 }

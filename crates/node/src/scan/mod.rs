@@ -9,6 +9,9 @@
 //!   where the merge has come to them. So nothing is locked that the caller did not ask for, which a read-ahead with locks would do
 //!   (`ORDER BY … LIMIT 1 FOR UPDATE SKIP LOCKED` is how people make queues).
 //!
+//! In a cluster a partition may be led elsewhere: its slices are sent, filters run here, and what was sent beyond the row at which a batch is full is kept for the next ([`plain`]).
+//! A row that a locking scan from afar skips keeps its lock.
+//!
 //! Plain reads draw a snapshot, since a scan takes more than one hold. At SERIALIZABLE the range is locked in each partition before its first slice.
 
 mod batch;
@@ -24,7 +27,7 @@ use crate::transaction::{Lock, Transaction};
 use merge::Merge;
 use plain::Walk;
 use rauk_kernel::{ScanRequest, Verdict};
-use rauk_types::{IndexId, RowView, key};
+use rauk_types::{IndexId, RowView};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -73,6 +76,7 @@ pub struct ScanCursor {
     state: State,
 }
 
+#[expect(clippy::large_enum_variant, reason = "most scans are walks, and a cursor is not moved about")]
 enum State {
     New,
     Walk(Walk),
@@ -118,7 +122,7 @@ impl ScanCursor {
         match &mut self.state {
             State::New => unreachable!("begun above"),
             State::Walk(walk) => {
-                walk.run(txn, &self.table, &mut |row, layout| {
+                walk.run(txn, &self.table, page.rows, &mut |row, layout| {
                     if !filter(row) {
                         return Verdict::Skip;
                     }
@@ -140,7 +144,7 @@ impl ScanCursor {
         self.spec.ordered = false;
         self.begin(txn)?;
         match &mut self.state {
-            State::Walk(walk) => walk.run(txn, &self.table, &mut |row, _| visit(row)).await,
+            State::Walk(walk) => walk.run(txn, &self.table, usize::MAX, &mut |row, _| visit(row)).await,
             _ => unreachable!("an unordered scan is a walk"),
         }
     }
@@ -153,11 +157,11 @@ impl ScanCursor {
         let lock = txn.effective_lock(self.spec.lock);
         let partitions = match (&self.spec.distribution, self.spec.partition) {
             (Some(distribution), _) => {
-                let partition = txn.node.partition_of(key::bucket(key::hash(distribution)));
+                let partition = txn.node.partition_of(self.table.route.bucket_of_distribution(distribution));
                 partition..partition + 1
             }
             (None, Some(partition)) => partition..partition + 1,
-            (None, None) => 0..txn.node.partition_count(),
+            (None, None) => txn.node.partitions_of(&self.table),
         };
         let request = ScanRequest {
             table: self.table.schema.id,

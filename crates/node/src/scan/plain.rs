@@ -2,33 +2,64 @@
 
 use super::SLICE;
 use crate::error::NodeError;
-use crate::executor::Class;
+use crate::ops::drive::Within;
+use crate::ops::operation::{Done, Op, Scan, Seen};
+use crate::ops::wire::Reader;
 use crate::table::TableInfo;
-use crate::transaction::Transaction;
-use rauk_kernel::{ScanEnd, ScanPosition, ScanRequest, ScanRow, Verdict};
+use crate::transaction::{Transaction, View as Sees, not_shown};
+use rauk_kernel::{ReadAt, ScanEnd, ScanPosition, ScanRequest, ScanRow, Verdict};
 use rauk_types::{IndexId, RowView};
+use std::borrow::Cow;
 use std::ops::{Bound, Range};
 
 /// A scan that visits one partition at a time.
 pub struct Walk {
     request: ScanRequest,
     partitions: Range<u16>,
-    position: ScanPosition,
+    place: Place,
     range_locked: bool,
 }
 
+/// Where a scan is in a partition.
+#[derive(Default)]
+pub struct Place {
+    position: ScanPosition,
+    /// In what it began: where alone the position means something.
+    within: Option<Within>,
+    /// Rows that another node has sent and that have not been visited.
+    ahead: Reader,
+    /// Behind those nothing is left.
+    finished: bool,
+}
+
+/// How much is visited in one call.
+#[derive(Clone, Copy)]
+pub struct Slice {
+    /// Entries, in one hold.
+    pub entries: usize,
+    /// The most rows that the visitor will want before it stops the scan: another node sends no more at a time.
+    pub rows: usize,
+}
+
+/// Rows that another node sends at a time, at most; the first slices of a locking scan are smaller.
+const FAR_ROWS: usize = 4096;
+const FAR_LOCKED_ROWS: usize = 256;
+
 impl Walk {
     pub fn new(request: ScanRequest, partitions: Range<u16>) -> Walk {
-        Walk { request, partitions, position: ScanPosition::Start, range_locked: false }
+        Walk { request, partitions, place: Place::default(), range_locked: false }
     }
 
-    /// Visits rows until the visitor stops or nothing is left; goes on there when called again.
+    /// Visits rows until the visitor stops or nothing is left; goes on there when called again. `wanted`: how many rows the visitor keeps at most.
     pub async fn run(
         &mut self,
         txn: &mut Transaction,
         table: &TableInfo,
+        wanted: usize,
         visit: &mut (dyn FnMut(&RowView<'_>, u16) -> Verdict + Send),
     ) -> Result<(), NodeError> {
+        let locks = self.request.lock.is_some();
+        let (mut kept, mut skipped) = (0, 0);
         while !self.partitions.is_empty() {
             let partition = self.partitions.start;
             if !self.range_locked {
@@ -36,16 +67,26 @@ impl Walk {
                 self.range_locked = true;
             }
             let mut stopped = false;
+            // Locked ahead is only what may be wanted, and as much as was skipped: so a scan that skips much is not slow for it.
+            let rows = match locks {
+                true => (wanted.saturating_sub(kept).max(1).saturating_add(skipped)).min(FAR_LOCKED_ROWS),
+                false => FAR_ROWS,
+            };
+            let slice = Slice { entries: SLICE, rows };
             let end = txn
-                .scan_slice(table, partition, &self.request, &mut self.position, SLICE, &mut |row| {
+                .scan_slice(table, partition, &self.request, &mut self.place, slice, &mut |row| {
                     let verdict = visit(&row.row, row.layout);
                     stopped |= verdict == Verdict::KeepAndStop;
+                    match verdict {
+                        Verdict::Skip => skipped += 1,
+                        Verdict::Keep | Verdict::KeepAndStop => kept += 1,
+                    }
                     verdict
                 })
                 .await?;
             if end == ScanEnd::Finished {
                 self.partitions.start += 1;
-                self.position = ScanPosition::Start;
+                self.place = Place::default();
                 self.range_locked = false;
             }
             if stopped {
@@ -63,21 +104,91 @@ impl Transaction {
         table: &TableInfo,
         partition: u16,
         request: &ScanRequest,
-        position: &mut ScanPosition,
-        slice: usize,
+        place: &mut Place,
+        slice: Slice,
         visit: &mut (dyn FnMut(&ScanRow<'_>) -> Verdict + Send),
     ) -> Result<ScanEnd, NodeError> {
         self.check_killed()?;
         let view = match request.lock {
-            None => self.read_view(false),
+            None => self.read_view(false).await?,
             Some(_) => {
                 self.ensure_txn();
                 self.touch(partition);
                 self.newest_view(self.statement)
             }
         };
-        self.call(table, partition, Class::Scan, view, |p, access| p.scan(request, position, slice, access, visit))
-            .await
+        self.scan_within(table, partition, view, request, place, slice, &mut |seen| match seen {
+            Seen::Scanned(row) => visit(row),
+            _ => unreachable!("a scan shows what it has scanned"),
+        })
+        .await
+    }
+
+    /// The keys that a locking scan may find rows at.
+    pub(super) async fn scan_keys(
+        &mut self,
+        table: &TableInfo,
+        partition: u16,
+        request: &ScanRequest,
+        place: &mut Place,
+        rows: usize,
+        visit: &mut (dyn FnMut(&[u8]) + Send),
+    ) -> Result<ScanEnd, NodeError> {
+        self.check_killed()?;
+        let view = Sees { own_before: self.statement, at: ReadAt::Newest, conflict_after: None };
+        let position = std::mem::take(&mut place.position);
+        let (slice, most) = (as_u32(rows), as_u32(rows));
+        let mut op = Op::ScanKeys(Scan {
+            request: Cow::Borrowed(request),
+            position,
+            slice,
+            most,
+            ahead: Reader::default(),
+            finished: false,
+        });
+        let show = &mut |seen: Seen<'_, '_>| {
+            if let Seen::Key(key) = seen {
+                visit(key);
+            }
+            Verdict::Keep
+        };
+        let result = self.call_within(table, partition, view, &mut place.within, &mut op, show).await;
+        if let Op::ScanKeys(scan) = op {
+            place.position = scan.position;
+        }
+        result.map(scan_end)
+    }
+
+    #[allow(clippy::too_many_arguments)] // the parts of one call
+    async fn scan_within(
+        &mut self,
+        table: &TableInfo,
+        partition: u16,
+        view: Sees,
+        request: &ScanRequest,
+        place: &mut Place,
+        slice: Slice,
+        visit: &mut (impl FnMut(Seen<'_, '_>) -> Verdict + Send),
+    ) -> Result<ScanEnd, NodeError> {
+        let mut scan = Scan {
+            request: Cow::Borrowed(request),
+            position: std::mem::take(&mut place.position),
+            slice: as_u32(slice.entries),
+            most: as_u32(slice.rows),
+            ahead: std::mem::take(&mut place.ahead),
+            finished: place.finished,
+        };
+        let (result, scan) = if scan.ahead.is_empty() {
+            let mut op = Op::Scan(scan);
+            let result = self.call_within(table, partition, view, &mut place.within, &mut op, visit).await;
+            let Op::Scan(scan) = op else { unreachable!("it is a scan") };
+            (result.map(scan_end), scan)
+        } else {
+            (scan.show_ahead(table, visit).map_err(|shown| not_shown(shown, table)), scan)
+        };
+        *place = Place { position: scan.position, ahead: scan.ahead, finished: scan.finished, ..std::mem::take(place) };
+        // What has been sent to the end may still be shown.
+        result.map(|end| if place.ahead.is_empty() { end } else { ScanEnd::More })
     }
 
     /// SERIALIZABLE: keeps others from changing what lies in the request's range.
@@ -93,16 +204,24 @@ impl Transaction {
         self.ensure_txn();
         self.touch(partition);
         let view = self.newest_view(self.statement);
-        self.call(table, partition, Class::Scan, view, |p, access| {
-            let txn = access.txn.expect("known");
-            let (index, low, high) = match request.index {
-                Some(index) => (index, as_slice(&request.low), as_slice(&request.high)),
-                None => (IndexId::PRIMARY, Bound::Unbounded, Bound::Unbounded),
-            };
-            p.lock_range(txn, request.table, index, low, high)
-        })
-        .await
+        let (index, low, high) = match request.index {
+            Some(index) => (index, as_slice(&request.low), as_slice(&request.high)),
+            None => (IndexId::PRIMARY, Bound::Unbounded, Bound::Unbounded),
+        };
+        let mut op = Op::LockRange { index, low, high };
+        self.call(table, partition, view, &mut op, &mut |_| Verdict::Keep).await.map(|_| ())
     }
+}
+
+fn scan_end(done: Done) -> ScanEnd {
+    match done {
+        Done::Scanned(end) => end,
+        other => unreachable!("a scan ends with {other:?}"),
+    }
+}
+
+fn as_u32(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {

@@ -3,6 +3,8 @@
 //! A counter has a *bound*: every number below it may have been given out. The bound is in the redo log before a number below it is used; since the
 //! log keeps its order, whoever finds a row with the number on disk finds the bound there as well, without a sync of its own. The bound runs ahead of
 //! the numbers by 1, 2, 4 … up to 1 024, so that few records are written and little is lost in a crash. A clean shutdown stores the exact number.
+//!
+//! In a cluster numbers come from the manage group instead, in blocks: [`crate::member::counters`].
 
 use crate::error::NodeError;
 use parking_lot::Mutex;
@@ -22,6 +24,11 @@ const AUTOINC_READ_FAILED: u16 = 1467;
 /// The counter that a table's hidden keys have in the log.
 pub fn hidden_counter(table: TableId) -> TableId {
     TableId(table.0 | HIDDEN)
+}
+
+/// The table that a counter belongs to, be it of hidden keys or not.
+pub fn table_of_counter(counter: TableId) -> TableId {
+    TableId(counter.0 & !HIDDEN)
 }
 
 pub struct Counter {
@@ -92,7 +99,8 @@ impl Counter {
     }
 }
 
-fn exhausted() -> NodeError {
+/// MySQL's error when there are no more numbers.
+pub(crate) fn exhausted() -> NodeError {
     NodeError::Refused(MysqlError::new(AUTOINC_READ_FAILED, "Failed to read auto-increment value from storage engine"))
 }
 

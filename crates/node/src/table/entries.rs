@@ -5,6 +5,7 @@
 //! partitions by the index key, so one partition sees all that could collide.
 
 use super::TableInfo;
+use crate::ops::operation::Key;
 use rauk_types::schema::IndexPart;
 use rauk_types::schema::{Column, ColumnDefault, IndexSchema};
 use rauk_types::{
@@ -50,6 +51,7 @@ pub fn schema(base: &TableSchema, index: &IndexSchema, id: TableId) -> TableSche
         collation: Collation::Binary,
         comment: String::new(),
         explicit_partitioning: false,
+        fully_replicated: base.fully_replicated,
         entry_of: Some((base.id, index.id)),
     }
 }
@@ -61,6 +63,12 @@ pub struct Entry {
     pub key: Vec<u8>,
     pub hash: u64,
     pub bucket: u16,
+}
+
+impl Entry {
+    pub fn key(&self) -> Key<'_> {
+        Key { bytes: &self.key, hash: self.hash }
+    }
 }
 
 /// The place of an index key in its index table.

@@ -8,9 +8,15 @@ use rauk_types::schema::BUCKETS;
 use rauk_types::{RowView, TableSchema};
 use smallvec::SmallVec;
 
+/// The bucket of all rows of fully replicated tables, behind the others. In a cluster it is the last partition, which every data node has; on a node that is alone it is with the first.
+pub const EVERYWHERE: u16 = BUCKETS;
+
 /// Partitions hold contiguous ranges of buckets.
 #[inline]
 pub fn partition_of(bucket: u16, partitions: u16) -> u16 {
+    if bucket == EVERYWHERE {
+        return 0;
+    }
     (bucket as u32 * partitions as u32 / BUCKETS as u32) as u16
 }
 
@@ -24,6 +30,8 @@ pub struct Route {
 
 #[derive(Debug)]
 enum Parts {
+    /// All rows are together, on every node.
+    Everywhere,
     /// The whole primary key.
     Whole,
     /// These parts of it, in the distribution's order; and all parts, to take a key apart.
@@ -41,6 +49,7 @@ impl Route {
         let distribution = schema.distribution_def();
         let whole = wanted.len() == primary.parts.len() && wanted.iter().enumerate().all(|(i, &w)| i == w);
         let parts = match whole {
+            _ if schema.fully_replicated => Parts::Everywhere,
             true => Parts::Whole,
             false => Parts::Some { wanted, all: primary.parts },
         };
@@ -52,12 +61,28 @@ impl Route {
     pub fn bucket_of_key(&self, key: &[u8], hash: u64) -> u16 {
         match &self.parts {
             Parts::Whole => key::bucket(hash),
+            Parts::Everywhere => EVERYWHERE,
             Parts::Some { wanted, all } => key::bucket(hash_of_parts(key, wanted, all)),
         }
     }
 
+    /// The bucket of an encoded distribution key.
+    pub fn bucket_of_distribution(&self, distribution: &[u8]) -> u16 {
+        match self.parts {
+            Parts::Everywhere => EVERYWHERE,
+            _ => key::bucket(key::hash(distribution)),
+        }
+    }
+
+    pub fn is_everywhere(&self) -> bool {
+        matches!(self.parts, Parts::Everywhere)
+    }
+
     /// The bucket of a row. `scratch` is overwritten.
     pub fn bucket_of_row(&self, row: &RowView<'_>, scratch: &mut Vec<u8>) -> u16 {
+        if let Parts::Everywhere = self.parts {
+            return EVERYWHERE;
+        }
         scratch.clear();
         self.distribution.encode_row(row, scratch);
         key::bucket(key::hash(scratch))

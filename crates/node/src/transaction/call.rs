@@ -1,26 +1,16 @@
-//! A call to a partition, made again until it ends; and waiting for row locks.
+//! A call to a partition: on a node that is alone it is done here; in a cluster here or elsewhere (`super::far`).
 
 use super::{Transaction, View};
 use crate::commit::group::yield_once;
 use crate::error::NodeError;
-use crate::executor::Class;
-use crate::locks::waits::Outcome;
+use crate::ops::drive::{Caller, Gate, Halt, Within, drive};
+use crate::ops::operation::{Done, Op, Seen, run};
 use crate::table::TableInfo;
-use rauk_kernel::{Access, Partition, Stop, TxnRef};
-use rauk_types::{PartitionId, Timestamp, TxnId};
-use std::future::poll_fn;
-use std::sync::atomic::Ordering;
-use std::task::Poll;
+use rauk_kernel::{Stop, TxnRef, Verdict};
+use rauk_types::Timestamp;
 
-/// Units of work ([`Class::weight`]) after which a task gives way to others of its thread: some 200 µs.
+/// Units of work (`Class::weight`) after which a task gives way to others of its thread: some 200 µs.
 const WORK: u32 = 160;
-
-/// How a lock wait ended.
-enum Waited {
-    Lock(Outcome),
-    TimedOut,
-    Killed,
-}
 
 impl Transaction {
     /// Makes the transaction known: it is about to lock or write.
@@ -32,94 +22,84 @@ impl Transaction {
         }
     }
 
+    /// Notes that a partition is about to be locked or written in. In a cluster that is noted where it is done.
     pub(crate) fn touch(&mut self, partition: u16) {
-        if !self.touched.contains(&partition) {
+        if !self.touched.contains(&partition) && self.node.cluster().is_none() {
             self.touched.push(partition);
         }
     }
 
-    /// Calls `f` on a partition until it ends: again at once while a commit in the way is being decided, again after the grant when it must wait for
-    /// a lock. The transaction must be known (`ensure_txn`, `touch`) if `f` locks or writes.
-    pub(crate) async fn call<R: Send>(
+    /// Does `op` on a partition: again at once while a commit in the way is being decided, again after the grant when it must wait for a lock. The transaction must be known
+    /// (`ensure_txn`, `touch`) if it locks or writes. `visit` is shown what is read.
+    pub(crate) async fn call(
         &mut self,
         table: &TableInfo,
         partition: u16,
-        class: Class,
         view: View,
-        mut f: impl FnMut(&mut Partition, &mut Access<'_>) -> Result<R, Stop> + Send,
-    ) -> Result<R, NodeError> {
-        self.work += class.weight();
+        op: &mut Op<'_>,
+        visit: &mut (impl FnMut(Seen<'_, '_>) -> Verdict + Send),
+    ) -> Result<Done, NodeError> {
+        self.call_within(table, partition, view, &mut None, op, visit).await
+    }
+
+    /// The same for a scan, which goes on only in what it began in, a view of the partition or a replica's contents: `within`, noted by its first call.
+    pub(crate) async fn call_within(
+        &mut self,
+        table: &TableInfo,
+        partition: u16,
+        view: View,
+        within: &mut Option<Within>,
+        op: &mut Op<'_>,
+        visit: &mut (impl FnMut(Seen<'_, '_>) -> Verdict + Send),
+    ) -> Result<Done, NodeError> {
+        self.work += op.class().weight();
         if self.work >= WORK {
             self.work = 0;
             yield_once().await;
         }
-        loop {
-            let node = &*self.node;
-            let (txn, statement, writes) = (self.txn.as_ref(), self.write_number, self.writes);
-            let (result, observed, granted) = node.partitions[partition as usize]
-                .with(class, |p| {
-                    let mut access = Access {
-                        txn,
-                        own_before: view.own_before,
-                        statement,
-                        at: view.at,
-                        conflict_after: view.conflict_after,
-                        horizon: node.recent_horizon(),
-                        observed: Timestamp::ZERO,
-                    };
-                    let mut result = f(p, &mut access);
-                    if let Err(Stop::Wait(blockers)) = &mut result {
-                        let txn = txn.expect("only a known transaction can wait");
-                        node.waits.enter(txn.id, PartitionId(partition), std::mem::take(blockers), writes);
-                    }
-                    (result, access.observed, p.take_granted())
-                })
+        if self.node.cluster().is_some() {
+            // In a box, so that the calls of a node that is alone are not the larger for it.
+            let (done, found) = Box::pin(self.call_in_cluster(table, partition, view, *within, op, visit)).await?;
+            *within = Some(found);
+            return Ok(done);
+        }
+        let node = self.node.clone();
+        let mut observed = Timestamp::ZERO;
+        let caller = self.caller(view, None);
+        let id = table.schema.id;
+        let driven =
+            drive(&node, partition, op.class(), &caller, &mut observed, |p, access| run(op, id, p, access, visit))
                 .await;
-            node.waits.grant(&granted);
-            self.observed = self.observed.max(observed);
-            match result {
-                Ok(r) => return Ok(r),
-                Err(Stop::Committing) => yield_once().await,
-                Err(Stop::Wait(_)) => self.wait_for_lock(partition).await?,
-                Err(stop) => return Err(explain(stop, table)),
-            }
+        self.observed = self.observed.max(observed);
+        driven.map(|(done, _)| done).map_err(|halt| self.halted(halt, table))
+    }
+
+    pub(super) fn caller<'a>(&'a self, view: View, gate: Option<Gate<'a>>) -> Caller<'a> {
+        Caller {
+            txn: self.txn.as_ref(),
+            own_before: view.own_before,
+            statement: self.write_number,
+            at: view.at,
+            conflict_after: view.conflict_after,
+            writes: self.writes,
+            patience: self.options.lock_wait_timeout,
+            interrupt: &self.options.interrupt,
+            gate,
         }
     }
 
-    /// Waits for the lock that this transaction has just been queued for.
-    async fn wait_for_lock(&mut self, partition: u16) -> Result<(), NodeError> {
-        let node = self.node.clone();
-        let id = self.txn.as_ref().expect("only a known transaction can wait").id;
-        let entered = LeaveOnDrop(&node, id);
-        node.waits.detect(id);
-        let mut timeout = None;
-        let interrupt = self.options.interrupt.clone();
-        let waited = poll_fn(|cx| {
-            if let Some(outcome) = node.waits.poll(id, cx.waker()) {
-                return Poll::Ready(Waited::Lock(outcome));
+    /// The error of a call that cannot go on; a deadlock's victim is rolled back.
+    pub(super) fn halted(&mut self, halt: Halt, table: &TableInfo) -> NodeError {
+        match halt {
+            Halt::Stop(stop) => explain(stop, table),
+            Halt::Wait(error) => {
+                if error == NodeError::Deadlock {
+                    self.fail(error.clone());
+                }
+                error
             }
-            if interrupt.poll(cx.waker()) {
-                return Poll::Ready(Waited::Killed);
-            }
-            let timeout = timeout.get_or_insert_with(|| node.runtime.sleep(self.options.lock_wait_timeout));
-            timeout.as_mut().poll(cx).map(|()| Waited::TimedOut)
-        })
-        .await;
-        drop(entered);
-        let error = match waited {
-            Waited::Lock(Outcome::Granted) => return Ok(()),
-            Waited::Lock(Outcome::Deadlock) => NodeError::Deadlock,
-            Waited::Killed => NodeError::Interrupted,
-            Waited::TimedOut => {
-                node.registry.lock_timeouts.fetch_add(1, Ordering::Relaxed);
-                NodeError::LockTimeout
-            }
-        };
-        node.on_partition(partition, Class::Resolve, |p| p.cancel_wait(id)).await;
-        if error == NodeError::Deadlock {
-            self.fail(error.clone());
+            Halt::NotHere | Halt::Lost => unreachable!("only behind a gate"),
         }
-        Err(error)
     }
 
     pub(crate) fn check_killed(&self) -> Result<(), NodeError> {
@@ -130,24 +110,21 @@ impl Transaction {
     }
 }
 
-struct LeaveOnDrop<'a>(&'a crate::node::Node, TxnId);
-
-impl Drop for LeaveOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.waits.leave(self.1);
-    }
+/// Errors of an index table name the table that the user knows.
+pub(super) fn name_of(table: &TableInfo) -> String {
+    table.schema.name.split('\u{1}').next().unwrap_or_default().to_string()
 }
 
 /// The error that a client gets for a call that cannot go on.
 pub fn explain(stop: Stop, table: &TableInfo) -> NodeError {
-    // Errors of an index table name the table that the user knows.
-    let name = || table.schema.name.split('\u{1}').next().unwrap_or_default().to_string();
     match stop {
         Stop::WouldWait => NodeError::NoWait,
-        Stop::Changed => NodeError::Changed { table: name() },
-        Stop::SnapshotTooOld => NodeError::SnapshotTooOld { table: name() },
-        Stop::MemoryFull { limit } => NodeError::MemoryFull { table: name(), limit },
+        Stop::Changed => NodeError::Changed { table: name_of(table) },
+        Stop::SnapshotTooOld => NodeError::SnapshotTooOld { table: name_of(table) },
+        Stop::MemoryFull { limit } => NodeError::MemoryFull { table: name_of(table), limit },
         Stop::StaleSchema => NodeError::StaleSchema,
-        Stop::Committing | Stop::Wait(_) | Stop::Duplicate => unreachable!("handled by the caller"),
+        Stop::Committing | Stop::Prepared(_) | Stop::Wait(_) | Stop::Duplicate | Stop::NoRow => {
+            unreachable!("handled by the caller")
+        }
     }
 }

@@ -6,11 +6,15 @@
 //!
 //! With one partition, collecting, appending and installing is one hold of it. With several, nothing is awaited between the append and
 //! the installation: a client that goes away in the middle finds the transaction either whole or not at all.
+//!
+//! In a cluster all this is the commit protocol's (`crate::member::commit`), for transactions of one partition too: this file hands it what was touched, and tells those who have
+//! heard of the transaction and have no part in its commit that it is over.
 
 use super::{Transaction, Used};
 use crate::commit::group::Target;
 use crate::error::NodeError;
 use crate::executor::Class;
+use crate::member::commit;
 use crate::node::Node;
 use rauk_kernel::{Partition, TxnRef, TxnState, Write};
 use rauk_log::record::CommitBuilder;
@@ -29,10 +33,11 @@ impl Transaction {
     /// Commits; at `fsync` returns when the commit, and all that it read, is on disk.
     pub async fn commit(mut self) -> Result<(), NodeError> {
         match self.append().await {
-            Ok(None) => self.node.wait_durable(self.observed).await,
-            Ok(Some(_)) if !self.node.is_fsync() => Ok(()),
+            Ok(End::Nothing) => self.node.wait_durable(self.observed).await,
+            Ok(End::Cluster(_)) => Ok(()),
+            Ok(End::Log(_)) if !self.node.is_fsync() => Ok(()),
             // All that it read was appended before it.
-            Ok(Some(end)) => self.node.group.wait(Target::Position(end)).await,
+            Ok(End::Log(end)) => self.node.group.wait(Target::Position(end)).await,
             // An error is an answer too.
             Err(error) => self.node.wait_durable(self.observed).await.and(Err(error)),
         }
@@ -45,17 +50,23 @@ impl Transaction {
 
     /// Commits, and gives the newest commit time that its outcome tells of, its own included: the caller waits until that is durable.
     pub(crate) async fn commit_in_memory(mut self) -> (Timestamp, Result<(), NodeError>) {
-        let result = self.append().await.map(|_| ());
-        let own = match self.txn.as_ref().map(|txn| txn.status.get()) {
-            Some(TxnState::Committed(time)) => time,
+        let result = self.append().await;
+        let own = match (&result, self.txn.as_ref().map(|txn| txn.status.get())) {
+            (Ok(End::Cluster(time)), _) => *time,
+            (_, Some(TxnState::Committed(time))) => time,
             _ => Timestamp::ZERO,
         };
-        (self.observed.max(own), result)
+        (self.observed.max(own), result.map(|_| ()))
     }
 
-    /// Puts the commit into the log and installs it; gives back where its record ends, if there is one. Nothing is held afterwards.
-    async fn append(&mut self) -> Result<Option<Lsn>, NodeError> {
+    /// Puts the commit into the log and installs it, or has the cluster do so. Nothing is held afterwards.
+    async fn append(&mut self) -> Result<End, NodeError> {
         self.check_running()?;
+        if self.node.cluster().is_some() {
+            let committed = Box::pin(self.commit_in_cluster()).await;
+            self.release();
+            return committed;
+        }
         let appended = match self.touched.as_slice() {
             [] => Ok(None),
             [partition] => self.commit_single(*partition).await,
@@ -63,7 +74,38 @@ impl Transaction {
         };
         let appended = appended.map_err(|error| failed_append(&self.node, error));
         self.release();
-        appended
+        appended.map(|end| end.map_or(End::Nothing, End::Log))
+    }
+
+    async fn commit_in_cluster(&mut self) -> Result<End, NodeError> {
+        let (Some(cluster), Some(txn), Some(record)) =
+            (self.node.cluster().cloned(), self.txn.clone(), self.record.clone())
+        else {
+            return Ok(End::Nothing);
+        };
+        // From here on it is the commit protocol's, also if nobody waits for its answer any more.
+        let mut far = self.far.take().unwrap_or_default();
+        far.add_strays(&record.touches.hand_over(), cluster.me());
+        let id = txn.id;
+        if far.is_empty() {
+            far.tell_end(&cluster, id, true);
+            return Ok(End::Nothing);
+        }
+        let mut touched = far.places();
+        if self.locks_ranges() && touched.iter().any(|t| t.wrote) {
+            // SERIALIZABLE: what it has only read takes part as well. Whoever writes over that gets the lock when this transaction's time is known, and commits at that time or later; else a snapshot could show
+            // the later of the two without the earlier.
+            touched.iter_mut().for_each(|t| t.wrote = true);
+        }
+        let request = commit::Request { txn, touched, seen: self.observed.max(cluster.times.seen()) };
+        let result = commit::run(&self.node, request).await;
+        if !matches!(result, Err(NodeError::UnknownOutcome(_))) {
+            far.tell_end(&cluster, id, result.is_err());
+        }
+        if let Ok(Some(time)) = result {
+            cluster.times.saw(time);
+        }
+        Ok(result?.map_or(End::Nothing, End::Cluster))
     }
 
     pub fn rollback(self) {
@@ -161,11 +203,27 @@ impl Transaction {
             abort_in(&self.node, &touched, txn.id);
             self.node.registry.rollbacks.fetch_add(1, Ordering::Relaxed);
         }
+        self.abort_in_cluster();
+    }
+
+    fn abort_in_cluster(&mut self) {
+        let (Some(cluster), Some(txn), Some(record)) = (self.node.cluster(), &self.txn, &self.record) else { return };
+        // Only what is noted: where a view has changed it is gone, and the partition is not for this node to change.
+        let here = record.touches.end();
+        let far = self.far.take().unwrap_or_default();
+        if !here.is_empty() || !far.is_empty() {
+            self.node.registry.rollbacks.fetch_add(1, Ordering::Relaxed);
+        }
+        abort_in(&self.node, &here, txn.id);
+        far.tell_end(cluster, txn.id, true);
     }
 
     /// Gives back what is not in partitions.
     fn release(&mut self) {
         self.release_snapshot();
+        if let Some(cluster) = self.node.cluster() {
+            cluster.times.saw(self.observed);
+        }
         for table in self.tables.drain(..) {
             if table.shared {
                 table.info.shared.lock.unshare();
@@ -177,6 +235,15 @@ impl Transaction {
             self.node.registry.leave(txn.id);
         }
     }
+}
+
+/// What a commit has come to.
+enum End {
+    /// There was nothing to commit.
+    Nothing,
+    /// Where the record ends.
+    Log(Lsn),
+    Cluster(Timestamp),
 }
 
 impl Drop for Transaction {

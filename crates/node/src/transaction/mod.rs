@@ -19,15 +19,20 @@
 //! Locks and pending versions go as soon as the commit record is in the log's buffer; so what others see of this transaction may not
 //! be durable yet, and they wait in their turn.
 //!
+//! In a cluster partitions may be led by other processes (`crate::ops`), snapshots come from the timestamp service, and commit is `crate::member::commit`. A partition
+//! that the transaction has touched must stay in the view of the first touch; else what it had there has died, and the transaction fails with 1213.
+//!
 //! | file | what |
 //! |---|---|
-//! | `call` | a call to a partition, repeated until it ends; lock waits |
+//! | `call` | a call to a partition, here or elsewhere |
+//! | `far` | in a cluster: where partitions are led, what has been touched there |
 //! | `read`, `write` | the calls |
 //! | `end` | commit and rollback |
 //! | `snapshots` | the snapshots in use |
 
 mod call;
 mod end;
+mod far;
 mod interrupt;
 mod read;
 pub mod snapshots;
@@ -35,6 +40,7 @@ mod write;
 
 pub(crate) use call::explain;
 pub(crate) use end::{append_record, failed_append};
+pub(crate) use far::not_shown;
 pub use interrupt::Interrupt;
 pub use write::{InsertOutcome, UpdateOutcome};
 
@@ -43,10 +49,11 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::status::TxnRecord;
 use crate::table::TableInfo;
+use far::Far;
 use rauk_kernel::{LockMode, ReadAt, TxnRef, WaitPolicy};
 use rauk_types::{TableId, TableSchema, Timestamp};
 use smallvec::SmallVec;
-use snapshots::Snapshot;
+use snapshots::{Drawn, Held};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,15 +104,17 @@ pub struct Transaction {
     /// As partitions know it; from the first lock or write on.
     txn: Option<TxnRef>,
     record: Option<Arc<TxnRecord>>,
-    snapshot: Option<Snapshot>,
+    snapshot: Option<Held>,
     observed: Timestamp,
     /// Number of the present statement's first write.
     pub(crate) statement: u32,
     /// Number of the next write.
     write_number: u32,
     tables: SmallVec<[Used; 2]>,
-    /// Partitions where it has locks or writes.
+    /// Partitions where it has locks or writes, on a node that is alone.
     touched: SmallVec<[u16; 8]>,
+    /// In a cluster: the same with who leads them, and the calls to other processes.
+    far: Option<Box<Far>>,
     writes: u64,
     /// The key that the last `Duplicate` named: the next locking read of it sees own writes of this statement as well.
     duplicate: Option<(TableId, Vec<u8>)>,
@@ -143,6 +152,7 @@ impl Transaction {
             write_number: 1,
             tables: SmallVec::new(),
             touched: SmallVec::new(),
+            far: None,
             writes: 0,
             duplicate: None,
             work: 0,
@@ -182,18 +192,17 @@ impl Transaction {
     }
 
     /// A reader beside this transaction: on its snapshot, under its tables' definitions. Only for those that have not written and do not lock what they read.
-    pub(crate) fn fork_reader(&mut self) -> Transaction {
+    pub(crate) async fn fork_reader(&mut self) -> Result<Transaction, NodeError> {
         debug_assert!(self.txn.is_none(), "own writes and locks are not shared");
-        self.snapshot_time();
+        self.take_snapshot().await?;
         let mut reader = Transaction::new(self.node.clone(), self.options.clone());
-        let snapshot = self.snapshot.as_ref().expect("drawn above");
-        reader.snapshot = Some(self.node.snapshots.share(snapshot));
+        reader.snapshot = self.snapshot.as_ref().map(|snapshot| snapshot.share(&self.node));
         reader.observed = self.observed;
         for used in self.tables.iter().filter(|t| t.shared) {
             used.info.shared.lock.share_more();
             reader.tables.push(Used { info: used.info.clone(), shared: true });
         }
-        reader
+        Ok(reader)
     }
 
     /// Undoes what the present statement wrote (its locks stay) after an error that does not end the transaction.
@@ -211,8 +220,17 @@ impl Transaction {
     }
 
     /// START TRANSACTION WITH CONSISTENT SNAPSHOT, and the beginning of a statement that makes more than one plain read.
-    pub fn take_snapshot(&mut self) {
-        self.snapshot_time();
+    /// Only in a cluster it waits, and can fail.
+    pub async fn take_snapshot(&mut self) -> Result<(), NodeError> {
+        if self.snapshot.is_some() {
+            return Ok(());
+        }
+        let drawn = match self.node.cluster() {
+            None => Held::Here(self.node.draw_snapshot()),
+            Some(cluster) => Held::Cluster(Arc::new(Drawn::new(cluster.clone(), cluster.draw_snapshot().await?))),
+        };
+        self.snapshot = Some(drawn);
+        Ok(())
     }
 
     /// Waits until everything that this transaction has read is durable: before any answer, errors included.
@@ -261,13 +279,9 @@ impl Transaction {
         }
     }
 
-    fn snapshot_time(&mut self) -> Timestamp {
-        self.snapshot.get_or_insert_with(|| self.node.draw_snapshot()).time
-    }
-
     fn release_snapshot(&mut self) {
         if let Some(snapshot) = self.snapshot.take() {
-            self.node.snapshots.release(snapshot);
+            snapshot.release(&self.node);
         }
     }
 
@@ -284,18 +298,19 @@ impl Transaction {
     }
 
     /// For plain reads: of `one` row, or of more.
-    pub(crate) fn read_view(&mut self, one: bool) -> View {
-        let at = match self.snapshot {
-            None if one && self.options.autocommit => ReadAt::Newest,
-            _ => ReadAt::Snapshot(self.snapshot_time()),
-        };
-        View { own_before: self.statement, at, conflict_after: None }
+    #[inline]
+    pub(crate) async fn read_view(&mut self, one: bool) -> Result<View, NodeError> {
+        if self.snapshot.is_none() && !(one && self.options.autocommit) {
+            self.take_snapshot().await?;
+        }
+        let at = self.snapshot.as_ref().map_or(ReadAt::Newest, |held| ReadAt::Snapshot(held.time()));
+        Ok(View { own_before: self.statement, at, conflict_after: None })
     }
 
     /// For writes and locking reads.
     pub(crate) fn newest_view(&self, own_before: u32) -> View {
         let checked = self.options.snapshot_isolation && self.options.isolation == Isolation::RepeatableRead;
-        let conflict_after = if checked { self.snapshot.as_ref().map(|s| s.time) } else { None };
+        let conflict_after = if checked { self.snapshot.as_ref().map(Held::time) } else { None };
         View { own_before, at: ReadAt::Newest, conflict_after }
     }
 
@@ -307,6 +322,14 @@ impl Transaction {
             let id = txn.id;
             for &partition in &self.touched {
                 self.node.detach(partition, move |p| p.rollback_to(id, number));
+            }
+            if let (Some(_), Some(record)) = (self.node.cluster(), &self.record) {
+                for touch in record.touches.list() {
+                    self.node.detach(touch.partition, move |p| p.rollback_to(id, number));
+                }
+            }
+            if let Some(far) = &mut self.far {
+                far.undo_to(number);
             }
         }
     }

@@ -4,11 +4,10 @@ use super::call::explain;
 use super::{Lock, Transaction, View};
 use crate::database::TableHandle;
 use crate::error::NodeError;
-use crate::executor::Class;
+use crate::ops::operation::{Done, Key, Op, Seen};
 use crate::table::{TableInfo, UniqueIndex, entries};
-use rauk_kernel::{Access, LockMode, ReadAt, Stop, WaitPolicy};
-use rauk_types::{IndexId, RowView, Timestamp, key};
-use std::ops::Bound;
+use rauk_kernel::{Access, LockMode, ReadAt, Stop, Verdict, WaitPolicy};
+use rauk_types::{IndexId, RowView, Timestamp};
 use std::sync::Arc;
 
 /// What came of reading a row that a unique index named.
@@ -29,23 +28,23 @@ impl Transaction {
     ) -> Result<R, NodeError> {
         self.check_running()?;
         let info = &**table.info();
-        let hash = key::hash(key);
-        let partition = self.node.partition_of(info.route.bucket_of_key(key, hash));
+        let key = Key::of(key);
+        let partition = self.node.partition_of(info.route.bucket_of_key(key.bytes, key.hash));
         match self.effective_lock(lock) {
             None => {
-                let view = self.read_view(true);
+                let view = self.read_view(true).await?;
                 let mut visit = Some(visit);
-                match self.read_now(info, partition, key, hash, view, &mut visit) {
+                match self.read_now(info, partition, key, view, &mut visit) {
                     Some(result) => result,
                     None => {
                         let visit = visit.take().expect("not visited yet");
-                        self.read_plain(info, partition, key, hash, view, visit).await
+                        self.read_plain(info, partition, key, view, visit).await
                     }
                 }
             }
             Some(lock) => {
-                let own_before = self.own_before(info, key);
-                self.read_locked(info, partition, key, hash, lock, own_before, visit).await
+                let own_before = self.own_before(info, key.bytes);
+                self.read_locked(info, partition, key, lock, own_before, visit).await
             }
         }
     }
@@ -74,21 +73,21 @@ impl Transaction {
             // A locking read looks at the newest entry without locking it: writers lock the row first and its entry second,
             // and so must readers, or the two would meet in deadlocks.
             let view = match lock {
-                None => self.read_view(true),
+                None => self.read_view(true).await?,
                 Some(_) => View { own_before: u32::MAX, at: ReadAt::Newest, conflict_after: None },
             };
             let base = self.read_entry(unique, &place, entry_partition, view).await?;
             let Some(base) = base else {
                 if lock.is_some() && self.locks_ranges() {
-                    let seen = self.lock_absence(&unique.entries, entry_partition, &place.key, place.hash).await?;
+                    let seen = self.lock_absence(&unique.entries, entry_partition, place.key()).await?;
                     if seen {
                         continue;
                     }
                 }
                 return Ok(visit.take().expect("called once")(None));
             };
-            let hash = key::hash(&base);
-            let partition = self.node.partition_of(info.route.bucket_of_key(&base, hash));
+            let base_key = Key::of(&base);
+            let partition = self.node.partition_of(info.route.bucket_of_key(&base, base_key.hash));
             let visit_row = &mut visit;
             let check = move |row: Option<RowView<'_>>| match row {
                 Some(row) if unique.key.matches(&row, key) => {
@@ -97,10 +96,10 @@ impl Transaction {
                 _ => Found::Other,
             };
             let found = match lock {
-                None => self.read_plain(&info, partition, &base, hash, view, check).await?,
+                None => self.read_plain(&info, partition, base_key, view, check).await?,
                 Some(lock) => {
                     let own_before = self.own_before(&info, &base);
-                    self.read_locked(&info, partition, &base, hash, lock, own_before, check).await?
+                    self.read_locked(&info, partition, base_key, lock, own_before, check).await?
                 }
             };
             match (found, lock) {
@@ -117,7 +116,7 @@ impl Transaction {
                     }
                 }
                 // It changed between the two looks: look at both at one time.
-                (Found::Other, None) if self.snapshot.is_none() => self.take_snapshot(),
+                (Found::Other, None) if self.snapshot.is_none() => self.take_snapshot().await?,
                 (Found::Other, None) => return Ok(visit.take().expect("called once")(None)),
             }
         }
@@ -138,12 +137,19 @@ impl Transaction {
         &mut self,
         info: &TableInfo,
         partition: u16,
-        key: &[u8],
-        hash: u64,
+        key: Key<'_>,
         view: View,
         visit: &mut Option<impl FnOnce(Option<RowView<'_>>) -> R>,
     ) -> Option<Result<R, NodeError>> {
         let node = &*self.node;
+        // What it has touched must still be its own: the long way sees to that.
+        if self.far.is_some() {
+            return None;
+        }
+        let led = match node.cluster() {
+            Some(cluster) => Some((cluster, cluster.may_serve(partition)?)),
+            None => None,
+        };
         let mut access = Access {
             txn: self.txn.as_ref(),
             own_before: view.own_before,
@@ -155,15 +161,20 @@ impl Transaction {
         };
         let id = info.schema.id;
         let read = node.partitions[partition as usize]
-            .try_with(|p| p.read(id, key, hash, &mut access, |row| visit.take().expect("visited once")(row)))
+            .try_with(|p| p.read(id, key.bytes, key.hash, &mut access, |row| visit.take().expect("visited once")(row)))
             .ok();
         let observed = access.observed;
-        match read {
-            Some(Err(Stop::Committing)) | None => None,
-            Some(result) => {
-                self.observed = self.observed.max(observed);
-                Some(result.map_err(|stop| explain(stop, info)))
+        if read.as_ref().is_some_and(|read| !is_decided(read)) {
+            return None;
+        }
+        let result = read?;
+        self.observed = self.observed.max(observed);
+        match led {
+            // Between the two looks the row was read under a lease in one view.
+            Some((cluster, view)) if !cluster.may_answer(partition, view) => {
+                Some(Err(NodeError::NoPrimary { partition }))
             }
+            _ => Some(result.map_err(|stop| explain(stop, info))),
         }
     }
 
@@ -171,55 +182,35 @@ impl Transaction {
         &mut self,
         info: &TableInfo,
         partition: u16,
-        key: &[u8],
-        hash: u64,
+        key: Key<'_>,
         view: View,
         visit: impl FnOnce(Option<RowView<'_>>) -> R + Send,
     ) -> Result<R, NodeError> {
-        let mut visit = Some(visit);
-        let id = info.schema.id;
-        self.call(info, partition, Class::Point, view, |p, access| {
-            p.read(id, key, hash, access, |row| visit.take().expect("visited once")(row))
-        })
-        .await
+        let mut visit = Visit::New(visit);
+        self.call(info, partition, view, &mut Op::Read { key }, &mut |seen| visit.show(seen)).await?;
+        Ok(visit.result())
     }
 
-    #[allow(clippy::too_many_arguments)] // the parts of one call
     pub(super) async fn read_locked<R: Send>(
         &mut self,
         info: &TableInfo,
         partition: u16,
-        key: &[u8],
-        hash: u64,
+        key: Key<'_>,
         (mode, wait): (LockMode, WaitPolicy),
         own_before: u32,
         visit: impl FnOnce(Option<RowView<'_>>) -> R + Send,
     ) -> Result<R, NodeError> {
         self.ensure_txn();
         self.touch(partition);
-        let mut visit = Some(visit);
-        let id = info.schema.id;
         let view = self.newest_view(own_before);
-        let ranges = self.locks_ranges();
-        self.call(info, partition, Class::Point, view, |p, access| {
-            let mut result = None;
-            p.read_locked(id, key, hash, mode, wait, access, |row| {
-                if row.is_some() {
-                    result = Some(visit.take().expect("visited once")(row));
-                }
-            })?;
-            if result.is_none() && ranges {
-                // In the same hold, so that what was found missing stays missing.
-                let txn = access.txn.expect("known");
-                p.lock_range(txn, id, IndexId::PRIMARY, Bound::Included(key), Bound::Included(key))?;
-            }
-            Ok(result.unwrap_or_else(|| visit.take().expect("visited once")(None)))
-        })
-        .await
+        let mut op = Op::ReadLocked { key, mode, wait, ranges: self.locks_ranges() };
+        let mut visit = Visit::New(visit);
+        self.call(info, partition, view, &mut op, &mut |seen| visit.show(seen)).await?;
+        Ok(visit.result())
     }
 
     /// The base row's key that an index entry holds.
-    async fn read_entry(
+    pub(super) async fn read_entry(
         &mut self,
         unique: &UniqueIndex,
         place: &entries::Entry,
@@ -227,7 +218,7 @@ impl Transaction {
         view: View,
     ) -> Result<Option<Vec<u8>>, NodeError> {
         let read = |row: Option<RowView<'_>>| row.map(|row| entries::base_key(&row));
-        self.read_plain(&unique.entries, partition, &place.key, place.hash, view, read).await
+        self.read_plain(&unique.entries, partition, place.key(), view, read).await
     }
 
     /// SERIALIZABLE: keeps a missing key missing; `true` when it is there after all.
@@ -235,18 +226,39 @@ impl Transaction {
         &mut self,
         entries: &Arc<TableInfo>,
         partition: u16,
-        key: &[u8],
-        hash: u64,
+        key: Key<'_>,
     ) -> Result<bool, NodeError> {
         self.ensure_txn();
         self.touch(partition);
         let view = self.newest_view(u32::MAX);
-        let id = entries.schema.id;
-        self.call(entries, partition, Class::Point, view, |p, access| {
-            let txn = access.txn.expect("known");
-            p.lock_range(txn, id, IndexId::PRIMARY, Bound::Included(key), Bound::Included(key))?;
-            p.read(id, key, hash, access, |row| row.is_some())
-        })
-        .await
+        self.call(entries, partition, view, &mut Op::LockAbsence { key }, &mut |_| Verdict::Keep).await.map(Done::is)
     }
+}
+
+/// A visitor of one row, and what it has given.
+enum Visit<F, R> {
+    New(F),
+    Visiting,
+    Visited(R),
+}
+
+impl<R, F: FnOnce(Option<RowView<'_>>) -> R> Visit<F, R> {
+    fn show(&mut self, seen: Seen<'_, '_>) -> Verdict {
+        let Visit::New(visit) = std::mem::replace(self, Visit::Visiting) else {
+            unreachable!("a point read shows one row")
+        };
+        *self = Visit::Visited(visit(seen.row()));
+        Verdict::Keep
+    }
+
+    fn result(self) -> R {
+        match self {
+            Visit::Visited(result) => result,
+            _ => unreachable!("a point read shows one row"),
+        }
+    }
+}
+
+fn is_decided<R>(read: &Result<R, Stop>) -> bool {
+    !matches!(read, Err(Stop::Committing | Stop::Prepared(_)))
 }

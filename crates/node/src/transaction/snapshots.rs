@@ -4,8 +4,11 @@
 //! which may only be later. Whoever asks for the oldest reads the log's time first and then the shards. So either he sees the
 //! registration, or the snapshot settles on a time not below the one he read.
 
+use crate::member::Cluster;
+use crate::node::Node;
 use parking_lot::Mutex;
 use rauk_types::Timestamp;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 const SHARDS: usize = 16;
@@ -29,6 +32,55 @@ pub struct Snapshot {
     pub time: Timestamp,
     registered: u64,
     shard: usize,
+}
+
+/// A transaction's snapshot.
+pub enum Held {
+    Here(Snapshot),
+    /// Drawn from the cluster's timestamp service. Shared by a transaction and the readers beside it.
+    Cluster(Arc<Drawn>),
+}
+
+/// Registered until the last of its holders drops it.
+pub struct Drawn {
+    cluster: Arc<Cluster>,
+    time: Timestamp,
+}
+
+impl Drawn {
+    pub fn new(cluster: Arc<Cluster>, time: Timestamp) -> Drawn {
+        Drawn { cluster, time }
+    }
+}
+
+impl Drop for Drawn {
+    fn drop(&mut self) {
+        self.cluster.release_snapshot(self.time);
+    }
+}
+
+impl Held {
+    pub fn time(&self) -> Timestamp {
+        match self {
+            Held::Here(snapshot) => snapshot.time,
+            Held::Cluster(drawn) => drawn.time,
+        }
+    }
+
+    /// The same snapshot once more.
+    pub fn share(&self, node: &Node) -> Held {
+        match self {
+            Held::Here(snapshot) => Held::Here(node.snapshots.share(snapshot)),
+            Held::Cluster(drawn) => Held::Cluster(drawn.clone()),
+        }
+    }
+
+    pub fn release(self, node: &Node) {
+        match self {
+            Held::Here(snapshot) => node.snapshots.release(snapshot),
+            Held::Cluster(drawn) => drop(drawn),
+        }
+    }
 }
 
 impl Default for Snapshots {

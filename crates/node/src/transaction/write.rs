@@ -7,11 +7,11 @@
 use super::{Transaction, View};
 use crate::database::TableHandle;
 use crate::error::NodeError;
-use crate::executor::Class;
+use crate::ops::operation::{Done, Key, Op, Seen};
 use crate::table::{TableInfo, UniqueIndex, entries};
-use rauk_kernel::{LockMode, ReadAt, Stop, WaitPolicy};
+use rauk_kernel::{LockMode, ReadAt, Verdict, WaitPolicy};
 use rauk_types::error::codes;
-use rauk_types::{IndexId, KeyDef, MysqlError, RowView, Value, key, row};
+use rauk_types::{IndexId, KeyDef, MysqlError, RowView, Value, row};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -63,7 +63,7 @@ impl Transaction {
         if table.schema.hidden_key && row.last().is_none_or(Value::is_null) {
             filled = row.to_vec();
             filled.truncate(table.schema.columns.len() - 1);
-            filled.push(Value::UInt(table.shared.hidden_keys.take(&self.node.log)?));
+            filled.push(Value::UInt(self.node.hidden_key(table).await?));
             row = &filled;
         }
         let image = Image::new(table, row);
@@ -197,11 +197,14 @@ impl Transaction {
         self.newest_view(u32::MAX)
     }
 
-    fn place(&mut self, table: &TableInfo, key: &[u8]) -> (u64, u16) {
-        let hash = key::hash(key);
-        let partition = self.node.partition_of(table.route.bucket_of_key(key, hash));
-        self.touch(partition);
-        (hash, partition)
+    /// Entries may well be newer than the snapshot: it is their rows that are checked.
+    fn entry_view(&self) -> View {
+        View { conflict_after: None, ..self.write_view() }
+    }
+
+    fn place<'k>(&self, table: &TableInfo, key: &'k [u8]) -> (Key<'k>, u16) {
+        let key = Key::of(key);
+        (key, self.node.partition_of(table.route.bucket_of_key(key.bytes, key.hash)))
     }
 
     /// `Again` when a row was in the way and has gone; `Duplicate` with that row locked. Nothing was written then.
@@ -219,7 +222,7 @@ impl Transaction {
         if self.try_insert_row(table, image).await? {
             return Ok(Step::Done);
         }
-        self.undo_call(number);
+        self.undo_to(number);
         match self.lock_existing(table, &image.key, |_| true).await? {
             true => Ok(Step::Duplicate(IndexId::PRIMARY, image.key.clone())),
             false => Ok(Step::Again),
@@ -227,27 +230,30 @@ impl Transaction {
     }
 
     async fn try_insert_row(&mut self, table: &TableInfo, image: &Image) -> Result<bool, NodeError> {
-        let (hash, partition) = self.place(table, &image.key);
-        let (id, view) = (table.schema.id, self.write_view());
-        self.call(table, partition, Class::Point, view, |p, access| {
-            inserted(p.insert(id, &image.key, hash, &image.bytes, access))
-        })
-        .await
+        let (key, partition) = self.place(table, &image.key);
+        self.write_one(table, partition, self.write_view(), Op::Insert { key, row: &image.bytes }).await
     }
 
     async fn update_row(&mut self, table: &TableInfo, image: &Image) -> Result<bool, NodeError> {
-        let (hash, partition) = self.place(table, &image.key);
-        let (id, view) = (table.schema.id, self.write_view());
-        self.call(table, partition, Class::Point, view, |p, access| {
-            p.update(id, &image.key, hash, &image.bytes, access)
-        })
-        .await
+        let (key, partition) = self.place(table, &image.key);
+        self.write_one(table, partition, self.write_view(), Op::Update { key, row: &image.bytes }).await
     }
 
     async fn delete_row(&mut self, table: &TableInfo, key: &[u8]) -> Result<bool, NodeError> {
-        let (hash, partition) = self.place(table, key);
-        let (id, view) = (table.schema.id, self.write_view());
-        self.call(table, partition, Class::Point, view, |p, access| p.delete(id, key, hash, access)).await
+        let (key, partition) = self.place(table, key);
+        self.write_one(table, partition, self.write_view(), Op::Delete { key }).await
+    }
+
+    /// Whether it was done.
+    async fn write_one(
+        &mut self,
+        table: &TableInfo,
+        partition: u16,
+        view: View,
+        mut op: Op<'_>,
+    ) -> Result<bool, NodeError> {
+        self.touch(partition);
+        self.call(table, partition, view, &mut op, &mut |_| Verdict::Keep).await.map(Done::is)
     }
 
     /// Enters a row into a unique index. On a duplicate, undoes everything from `number` on and locks the row in the way.
@@ -262,23 +268,13 @@ impl Transaction {
         let entry_table = &unique.entries;
         let place = entries::locate(entry_table, index_key);
         let partition = self.node.partition_of(place.bucket);
-        self.touch(partition);
         let bytes = entries::encode(entry_table, index_key, base_key);
-        let (id, view) = (entry_table.schema.id, View { conflict_after: None, ..self.write_view() });
-        let done = self
-            .call(entry_table, partition, Class::Point, view, |p, access| {
-                inserted(p.insert(id, &place.key, place.hash, &bytes, access))
-            })
-            .await?;
-        if done {
+        let view = self.entry_view();
+        if self.write_one(entry_table, partition, view, Op::Insert { key: place.key(), row: &bytes }).await? {
             return Ok(Step::Done);
         }
-        self.undo_call(number);
-        let existing = self
-            .call(entry_table, partition, Class::Point, view, |p, access| {
-                p.read(id, &place.key, place.hash, access, |row| row.map(|row| entries::base_key(&row)))
-            })
-            .await?;
+        self.undo_to(number);
+        let existing = self.read_entry(unique, &place, partition, view).await?;
         let Some(existing) = existing else { return Ok(Step::Again) };
         match self.lock_existing(table, &existing, |row| unique.key.matches(row, index_key)).await? {
             true => Ok(Step::Duplicate(unique.id, existing)),
@@ -297,26 +293,16 @@ impl Transaction {
         let place = entries::locate(table, index_key);
         let partition = self.node.partition_of(place.bucket);
         self.ensure_txn();
-        self.touch(partition);
         let bytes = entries::encode(table, index_key, base_key);
-        let (id, view) = (table.schema.id, self.write_view());
-        self.call(table, partition, Class::Point, view, |p, access| {
-            inserted(p.insert(id, &place.key, place.hash, &bytes, access))
-        })
-        .await
+        self.write_one(table, partition, self.write_view(), Op::Insert { key: place.key(), row: &bytes }).await
     }
 
     async fn update_entry(&mut self, unique: &UniqueIndex, index_key: &[u8], base_key: &[u8]) -> Result<(), NodeError> {
         let table = &unique.entries;
         let place = entries::locate(table, index_key);
         let partition = self.node.partition_of(place.bucket);
-        self.touch(partition);
         let bytes = entries::encode(table, index_key, base_key);
-        let (id, view) = (table.schema.id, View { conflict_after: None, ..self.write_view() });
-        self.call(table, partition, Class::Point, view, |p, access| {
-            p.update(id, &place.key, place.hash, &bytes, access)
-        })
-        .await?;
+        self.write_one(table, partition, self.entry_view(), Op::Update { key: place.key(), row: &bytes }).await?;
         Ok(())
     }
 
@@ -324,10 +310,7 @@ impl Transaction {
         let table = &unique.entries;
         let place = entries::locate(table, index_key);
         let partition = self.node.partition_of(place.bucket);
-        self.touch(partition);
-        let (id, view) = (table.schema.id, View { conflict_after: None, ..self.write_view() });
-        self.call(table, partition, Class::Point, view, |p, access| p.delete(id, &place.key, place.hash, access))
-            .await?;
+        self.write_one(table, partition, self.entry_view(), Op::Delete { key: place.key() }).await?;
         Ok(())
     }
 
@@ -338,28 +321,22 @@ impl Transaction {
         key: &[u8],
         is_it: impl Fn(&RowView<'_>) -> bool + Send + Sync,
     ) -> Result<bool, NodeError> {
-        let (hash, partition) = self.place(table, key);
-        let id = table.schema.id;
+        let (place, partition) = self.place(table, key);
+        self.touch(partition);
         // It may well be newer than the snapshot: a duplicate is reported all the same.
         let view = View { own_before: u32::MAX, at: ReadAt::Newest, conflict_after: None };
-        let found = self
-            .call(table, partition, Class::Point, view, |p, access| {
-                let is_it = |row: Option<RowView<'_>>| row.is_some_and(|row| is_it(&row));
-                p.read_locked(id, key, hash, LockMode::Exclusive, WaitPolicy::Wait, access, is_it)
-            })
-            .await?;
+        let (mode, wait) = (LockMode::Exclusive, WaitPolicy::Wait);
+        let mut op = Op::ReadLocked { key: place, mode, wait, ranges: false };
+        let mut found = false;
+        let visit = &mut |seen: Seen<'_, '_>| {
+            found = seen.row().is_some_and(|row| is_it(&row));
+            Verdict::Keep
+        };
+        self.call(table, partition, view, &mut op, visit).await?;
         if found {
-            self.duplicate = Some((id, key.to_vec()));
+            self.duplicate = Some((table.schema.id, key.to_vec()));
         }
         Ok(found)
-    }
-
-    /// Undoes what this call has written, in all partitions it may have written to.
-    fn undo_call(&mut self, number: u32) {
-        let id = self.txn.as_ref().expect("it has written").id;
-        for &partition in &self.touched {
-            self.node.detach(partition, move |p| p.rollback_to(id, number));
-        }
     }
 }
 
@@ -386,12 +363,4 @@ fn entry_key(def: &KeyDef, row: &[Value]) -> Option<Vec<u8>> {
     let mut key = Vec::with_capacity(32);
     def.encode_values(row, &mut key);
     Some(key)
-}
-
-fn inserted(result: Result<(), Stop>) -> Result<bool, Stop> {
-    match result {
-        Ok(()) => Ok(true),
-        Err(Stop::Duplicate) => Ok(false),
-        Err(stop) => Err(stop),
-    }
 }

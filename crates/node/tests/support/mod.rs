@@ -52,6 +52,7 @@ pub fn schema(name: &str, columns: Vec<Column>, indexes: Vec<IndexSchema>) -> Ta
         collation: Collation::DEFAULT,
         comment: String::new(),
         explicit_partitioning: false,
+        fully_replicated: false,
         entry_of: None,
         layouts: vec![],
     }

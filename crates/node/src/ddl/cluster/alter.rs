@@ -1,0 +1,246 @@
+//! ALTER TABLE in a cluster: a new definition over the same rows, or the rows in a new form.
+//!
+//! A new definition without new indexes is one command. New ordered indexes are filled before, on each process over its own rows: its partitions have the new definition during the
+//! job (and still have what it drops, in case that the old one comes back). A new unique index is filled by transactions, into a hidden index table whose partitions
+//! see all that could collide, wherever the rows are.
+
+use super::{Held, Place, describe};
+use crate::ddl::alter::{Convert, Plan, between, copy_rows, next_version};
+use crate::ddl::build::{self, Patience};
+use crate::error::NodeError;
+use crate::member::catalog::intents::Own;
+use crate::member::signal::Signal;
+use crate::node::Node;
+use crate::table::{TableInfo, UniqueIndex};
+use futures::future::{Either, join_all, select};
+use rauk_log::fault;
+use rauk_manage::group::GroupCommand;
+use rauk_manage::{Command, JobId};
+use rauk_types::{IndexSchema, Member, ProcessId, TableId, TableSchema};
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub async fn alter_table(
+    place: Place<'_>,
+    old: &Arc<TableInfo>,
+    new: TableSchema,
+    wait: Duration,
+) -> Result<(), NodeError> {
+    let what = describe("ALTER TABLE", &[(new.database.clone(), new.name.clone())]);
+    let held = place.lock(vec![old.clone()], what.clone(), wait).await?;
+    let old = &held.tables[0];
+    let new = next_version(&old.schema, new);
+    let had = |id| old.schema.index(id).is_some_and(IndexSchema::is_ordered);
+    let ordered = new.indexes.iter().any(|i| i.is_ordered() && !had(i.id));
+    if Plan::fresh(&new) == 0 && !ordered {
+        let Plan { new, dropped, .. } = Plan::make(old, new, || unreachable!("no table is made"));
+        held.change(Command::Switch { job: None, drop: dropped, create: vec![], replace: vec![new] }).await?;
+        return Ok(());
+    }
+    let mut again = Again::default();
+    loop {
+        let (job, plan) = Job::start(&held, &what, |ids| {
+            let plan = Plan::make(old, new.clone(), ids);
+            let definition = ordered.then(|| Arc::new(between(&old.schema, &plan.new)));
+            (plan.made.clone(), definition.into_iter().collect(), plan)
+        })
+        .await?;
+        match fill_indexes(&job, &plan, ordered, &mut again.patience).await {
+            Ok(()) => return job.switch(plan.dropped, plan.made, vec![plan.new]).await,
+            Err(error) => job.give_up(error, &mut again).await?,
+        }
+    }
+}
+
+async fn fill_indexes(job: &Job<'_>, plan: &Plan, ordered: bool, patience: &mut Patience) -> Result<(), NodeError> {
+    if ordered {
+        job.wait_filled().await?;
+    }
+    let mut uniques = Vec::new();
+    for id in &plan.fresh {
+        let index = plan.new.index(*id).expect("it is being added");
+        let entries = job.table(index.entry_table.expect("a unique index has one"))?;
+        uniques.push(UniqueIndex { id: *id, key: plan.new.key_def(index), entries });
+    }
+    if uniques.is_empty() {
+        return Ok(());
+    }
+    let uniques: Vec<&UniqueIndex> = uniques.iter().collect();
+    build::fill_uniques(job.held.place.node, &job.held.tables[0], &plan.new, &uniques, patience).await
+}
+
+pub async fn rewrite_table(
+    place: Place<'_>,
+    old: &Arc<TableInfo>,
+    new: TableSchema,
+    wait: Duration,
+    convert: &mut Convert<'_>,
+) -> Result<u64, NodeError> {
+    let what = describe("ALTER TABLE", &[(new.database.clone(), new.name.clone())]);
+    let held = place.lock(vec![old.clone()], what.clone(), wait).await?;
+    let old = &held.tables[0];
+    let mut again = Again::default();
+    loop {
+        let (job, schemas) = Job::start(&held, &what, |ids| {
+            let schemas = Node::complete(new.clone(), ids);
+            (schemas.clone(), vec![], schemas)
+        })
+        .await?;
+        match fill_table(&job, &schemas, convert, &mut again.patience).await {
+            Ok(rows) => {
+                let dropped = old.family().map(|s| s.id).collect();
+                job.switch(dropped, schemas, vec![]).await?;
+                return Ok(rows);
+            }
+            Err(error) => job.give_up(error, &mut again).await?,
+        }
+    }
+}
+
+async fn fill_table(
+    job: &Job<'_>,
+    schemas: &[Arc<TableSchema>],
+    convert: &mut Convert<'_>,
+    patience: &mut Patience,
+) -> Result<u64, NodeError> {
+    let Place { node, cluster } = job.held.place;
+    let old = &job.held.tables[0];
+    let info = job.table(schemas[0].id)?;
+    let rows = copy_rows(node, old, &info, convert, patience).await?;
+    // The new table goes on counting where the old one is, before it takes its place.
+    let given = cluster.group().counters.get(&old.schema.id).copied().unwrap_or(1);
+    if given > 1 {
+        cluster.propose(GroupCommand::Observe { table: info.schema.id, value: given - 1 }).await?;
+    }
+    Ok(rows)
+}
+
+/// A cut that covers what a job has filled is waited for so long.
+const COVERED: Duration = Duration::from_secs(30);
+
+/// How often a job is done.
+const TRIES: u32 = 3;
+/// A statement gives up when a process that is to fill indexes has not answered for so long.
+const SILENT: Duration = Duration::from_secs(10);
+/// How often it looks, and how long one answer may take.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// For doing a job anew.
+#[derive(Default)]
+struct Again {
+    tries: u32,
+    patience: Patience,
+}
+
+type Schemas = Vec<Arc<TableSchema>>;
+
+/// A job that builds tables. Dropped before the switch, it is aborted.
+struct Job<'a> {
+    held: &'a Held<'a>,
+    id: JobId,
+    _own: Own,
+}
+
+impl<'a> Job<'a> {
+    /// Makes the tables known to all processes, and definitions to their partitions. `make` takes new ids and gives these, and what it made beside them.
+    async fn start<T>(
+        held: &'a Held<'a>,
+        what: &str,
+        mut make: impl FnMut(&mut dyn FnMut() -> TableId) -> (Schemas, Schemas, T),
+    ) -> Result<(Job<'a>, T), NodeError> {
+        let place = held.place;
+        let intents = &place.cluster.catalog_state().intents;
+        let _starting = intents.starting();
+        let (table, owner) = (held.tables[0].schema.id, place.cluster.me().process);
+        let command = |ids: &mut dyn FnMut() -> _| {
+            let (tables, definitions, made) = make(ids);
+            (Command::StartBuild { what: what.to_string(), table, owner, tables, definitions }, made)
+        };
+        let (applied, made) = place.change_with_ids(None, command).await.map_err(not_switched)?;
+        let id = applied.job.expect("a started job is told").id;
+        Ok((Job { held, id, _own: intents.own_job(id) }, made))
+    }
+
+    /// A table that it builds. If it is not there any more the job was ended, since the group took this process for dead.
+    fn table(&self, id: TableId) -> Result<Arc<TableInfo>, NodeError> {
+        self.held.place.node.tables.by_id(id).ok_or(NodeError::LockTimeout)
+    }
+
+    /// Waits until every process that is up has filled the new ordered indexes.
+    async fn wait_filled(&self) -> Result<(), NodeError> {
+        let Place { node, cluster } = self.held.place;
+        let processes = || cluster.processes().iter().map(|m| m.process).collect();
+        let filled = pin!(cluster.catalog_state().intents.wait_filled(&*node.runtime, self.id, processes));
+        let table = || self.held.tables[0].schema.name.clone();
+        match select(filled, pin!(self.lost())).await {
+            Either::Left((filled, _)) => filled.map_err(|limit| NodeError::MemoryFull { table: table(), limit }),
+            Either::Right((error, _)) => Err(error),
+        }
+    }
+
+    /// Resolves when the others, or one of them, cannot be heard any more although the group takes them for up, or the group has ended the job.
+    async fn lost(&self) -> NodeError {
+        let Place { node, cluster } = self.held.place;
+        let mut heard: BTreeMap<ProcessId, Duration> = BTreeMap::new();
+        loop {
+            node.runtime.sleep(LOOK).await;
+            if let Err(error) = node.check_running() {
+                return error;
+            }
+            if !cluster.group().catalog.jobs().any(|job| job.id == self.id) {
+                return NodeError::LockTimeout;
+            }
+            let processes = cluster.processes();
+            let ask = |to: Member| cluster.request(to, Signal::Reached { index: 0 }, LOOK);
+            let answers = join_all(processes.iter().map(|to| ask(*to))).await;
+            let now = node.runtime.now();
+            for (to, answer) in processes.iter().zip(answers) {
+                let last = heard.entry(to.process).or_insert(now);
+                match answer {
+                    Ok(_) => *last = now,
+                    Err(_) if now.saturating_sub(*last) > SILENT && cluster.is_up(to.process) => {
+                        return NodeError::Unavailable(format!("node {} does not answer this one", to.node.0));
+                    }
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+
+    /// Ends a job whose filling has failed. `Ok`: it may be tried anew, for what failed passes, or nobody knows what became of it.
+    async fn give_up(self, error: NodeError, again: &mut Again) -> Result<(), NodeError> {
+        let Place { node, .. } = self.held.place;
+        let aborted = self.held.place.propose(Command::AbortJob { job: self.id }, None).await;
+        again.tries += 1;
+        let may_pass = build::passes(&error) || matches!(error, NodeError::UnknownOutcome(_));
+        let may = may_pass && again.tries < TRIES && !again.patience.is_over(node);
+        match may && aborted.is_ok() && self.held.is_alive() {
+            true => Ok(()),
+            false => Err(not_switched(error)),
+        }
+    }
+
+    /// Puts what was built in place.
+    async fn switch(
+        self,
+        drop: Vec<TableId>,
+        create: Vec<Arc<TableSchema>>,
+        replace: Vec<Arc<TableSchema>>,
+    ) -> Result<(), NodeError> {
+        fault::point("node.ddl.cluster.before_switch").map_err(build::fault_error)?;
+        // The catalog never goes back; the rows that were filled in must not either (rule 31).
+        self.held.place.cluster.wait_cut(COVERED).await?;
+        self.held.change(Command::Switch { job: Some(self.id), drop, create, replace }).await?;
+        Ok(())
+    }
+}
+
+/// Before the switch nothing has happened, whatever became of rows that nobody sees.
+fn not_switched(error: NodeError) -> NodeError {
+    match error {
+        NodeError::UnknownOutcome(why) => NodeError::Unavailable(why),
+        other => other,
+    }
+}

@@ -1,0 +1,251 @@
+//! DDL in a cluster: the same statements, with the manage group in the place of the catalog's journal.
+//!
+//! 1. *Intend.* The group notes that this process wants the tables alone; refused (and tried again) while another statement has one of them.
+//! 2. *Wait* until every process that is up with the role data or sql has locked the tables and said so; a process that goes down drops out, since whatever ran there is over.
+//! 3. *Look again*: under the lock the definitions are what they will be changed from, or the statement begins anew.
+//! 4. *Change* the catalog with one command that names the intent. It is void if the group has ended the intent, which it does when it takes this process for dead; so a
+//!    statement that was held up for too long changes nothing behind the back of others. Each process applies the change to its partitions and cache and gives its locks back.
+//!
+//! When a statement returns, every process that answers knows the change; one that does not within a second will.
+//!
+//! Steps 1 and 2 take at most the statement's `wait`, then error 1205. Statements that create need no intent: the group decides between two that want the same name. Ids of new tables
+//! are taken from the catalog as it is known here; who loses a race takes new ones.
+//!
+//! What must be filled by transactions (the index table of a new unique index, a table in a new form) is a job of the group: it names the new tables with their definitions, so that all
+//! processes have them, under their ids only, before the first row comes. The switch is the command of step 4. A statement that goes away in between leaves intent
+//! and job behind in the group, which [`crate::member::catalog`] ends.
+
+mod alter;
+mod tables;
+
+pub(super) use alter::{alter_table, rewrite_table};
+pub(super) use tables::{
+    create_database, create_table, drop_database, drop_table, rename_tables, set_settings, truncate_table,
+};
+
+use super::TableName;
+use crate::error::NodeError;
+use crate::member::Cluster;
+use crate::member::catalog::intents::Own;
+use crate::member::network::PeerError;
+use crate::member::signal::Signal;
+use crate::node::Node;
+use crate::table::TableInfo;
+use futures::future::{Either, join_all, select};
+use rauk_log::fault;
+use rauk_manage::group::{Answer, CatalogAnswer, GroupCommand, Intent, Refused};
+use rauk_manage::{Applied, CatalogError, Command};
+use rauk_types::error::codes;
+use rauk_types::{Member, MysqlError, TableId};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Between two attempts to get tables that another statement has.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// How long a statement that is done waits for the other processes to know it, and for one answer.
+const SETTLE: Duration = Duration::from_secs(1);
+const ASK: Duration = Duration::from_millis(200);
+
+/// Where a DDL statement of a cluster runs.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub node: &'a Arc<Node>,
+    pub cluster: &'a Arc<Cluster>,
+}
+
+/// Why the catalog was not changed.
+enum Unchanged {
+    Refused(CatalogError),
+    Failed(NodeError),
+}
+
+impl From<Unchanged> for NodeError {
+    fn from(unchanged: Unchanged) -> NodeError {
+        match unchanged {
+            Unchanged::Refused(error) => error.into(),
+            Unchanged::Failed(error) => error,
+        }
+    }
+}
+
+impl From<NodeError> for Unchanged {
+    fn from(error: NodeError) -> Unchanged {
+        Unchanged::Failed(error)
+    }
+}
+
+fn refused(refused: &Refused) -> NodeError {
+    NodeError::Refused(MysqlError::new(codes::UNKNOWN_ERROR, refused.to_string()))
+}
+
+fn unexpected(answer: &Answer) -> NodeError {
+    NodeError::Fatal(format!("the manage group answered {answer:?} to a DDL statement"))
+}
+
+impl<'a> Place<'a> {
+    /// Changes the catalog; when this returns the change is in partitions and cache here, and on all processes that answer.
+    async fn change(self, command: Command, intent: Option<u64>) -> Result<Applied, Unchanged> {
+        fault::point("node.ddl.cluster.change").map_err(super::build::fault_error)?;
+        // Only its own process looks for what a job builds.
+        let shown = !matches!(command, Command::StartBuild { .. });
+        let applied = self.propose(command, intent).await?;
+        if shown {
+            self.settle().await;
+        }
+        Ok(applied)
+    }
+
+    async fn propose(self, command: Command, intent: Option<u64>) -> Result<Applied, Unchanged> {
+        let answer = self.cluster.propose(GroupCommand::Catalog { command, intent }).await;
+        // Nobody knows whether a proposal that was not answered is carried out in the end.
+        let unknown = |error| match error {
+            NodeError::Unavailable(why) => NodeError::UnknownOutcome(why),
+            other => other,
+        };
+        match answer.map_err(unknown)? {
+            Answer::Catalog(CatalogAnswer::Applied(applied)) => Ok(applied),
+            Answer::Catalog(CatalogAnswer::Refused(error)) => Err(Unchanged::Refused(error)),
+            Answer::Refused(why) => Err(refused(&why).into()),
+            // The group has ended the intent.
+            Answer::Void => Err(NodeError::LockTimeout.into()),
+            other => Err(unexpected(&other).into()),
+        }
+    }
+
+    /// Waits until the other processes have followed the group as far as this one, so that whoever hears of the change finds it on every node; not for those that go down, nor for long.
+    async fn settle(self) {
+        let index = self.cluster.index();
+        let start = self.node.runtime.now();
+        let ask = |to: Member| async move {
+            while self.node.runtime.now().saturating_sub(start) < SETTLE {
+                match self.cluster.request(to, Signal::Reached { index }, ASK).await {
+                    Ok(Signal::Done) | Err(PeerError::Gone(_)) => return,
+                    Ok(_) | Err(PeerError::TimedOut(_)) => {}
+                }
+            }
+        };
+        let me = self.cluster.me();
+        join_all(self.cluster.processes().into_iter().filter(|m| *m != me).map(ask)).await;
+    }
+
+    /// Makes a command with new table ids and carries it out; with other ids when somebody else was faster. Gives what `make` made beside it.
+    async fn change_with_ids<T>(
+        self,
+        intent: Option<u64>,
+        mut make: impl FnMut(&mut dyn FnMut() -> TableId) -> (Command, T),
+    ) -> Result<(Applied, T), NodeError> {
+        loop {
+            self.node.check_running()?;
+            let mut next = self.node.catalog.lock().catalog().next_table_id();
+            let (command, made) = make(&mut || {
+                next.0 += 1;
+                TableId(next.0 - 1)
+            });
+            match self.change(command, intent).await {
+                Err(Unchanged::Refused(CatalogError::TableIdUsed(_))) => {}
+                other => return Ok((other?, made)),
+            }
+        }
+    }
+
+    /// The tables alone on all processes, after at most `wait`, then 1205. `StaleSchema`: one of them is not the newest definition any more.
+    async fn lock(self, mut tables: Vec<Arc<TableInfo>>, what: String, wait: Duration) -> Result<Held<'a>, NodeError> {
+        self.node.check_running()?;
+        tables.sort_by_key(|t| t.schema.id);
+        tables.dedup_by_key(|t| t.schema.id);
+        if tables.is_empty() {
+            return Ok(Held { place: self, tables, intent: None });
+        }
+        let runtime = &*self.node.runtime;
+        let start = runtime.now();
+        let left = || wait.saturating_sub(runtime.now().saturating_sub(start));
+        let number = self.intend(&tables, what, &left).await?;
+        let held = Held { place: self, tables, intent: Some(number) };
+        let number = held.number().expect("just made");
+        let processes = || self.cluster.processes().iter().map(|m| m.process).collect();
+        let locked = pin!(self.cluster.catalog_state().intents.wait_locked(runtime, number, processes));
+        match select(locked, runtime.sleep(left())).await {
+            Either::Left((true, _)) => {}
+            Either::Left((false, _)) | Either::Right(_) => return Err(NodeError::LockTimeout),
+        }
+        fault::point("node.ddl.cluster.locked").map_err(super::build::fault_error)?;
+        match held.tables.iter().all(|t| t.shared.is_current(t.schema.version)) {
+            true => Ok(held),
+            false => Err(NodeError::StaleSchema),
+        }
+    }
+
+    async fn intend(
+        self,
+        tables: &[Arc<TableInfo>],
+        what: String,
+        left: &(impl Fn() -> Duration + Sync),
+    ) -> Result<(u64, Own), NodeError> {
+        let intents = &self.cluster.catalog_state().intents;
+        let tables: Vec<TableId> = tables.iter().map(|t| t.schema.id).collect();
+        let intent = Intent { owner: self.cluster.me().process, tables, what };
+        loop {
+            {
+                let _starting = intents.starting();
+                match self.cluster.propose(GroupCommand::Intend { intent: intent.clone() }).await? {
+                    Answer::Intent(number) => return Ok((number, intents.own(number))),
+                    Answer::Refused(Refused::Intended(_)) => {}
+                    Answer::Refused(why) => return Err(refused(&why)),
+                    // The group takes this process for dead.
+                    Answer::Void => {}
+                    other => return Err(unexpected(&other)),
+                }
+            }
+            let left = left();
+            if left.is_zero() {
+                return Err(NodeError::LockTimeout);
+            }
+            self.node.runtime.sleep(RETRY.min(left)).await;
+        }
+    }
+
+    /// The named tables, alone; looks again when one was changed while it was waited for.
+    async fn lock_by_name(self, names: &[TableName], what: &str, wait: Duration) -> Result<Held<'a>, NodeError> {
+        let end = self.node.runtime.now() + wait;
+        loop {
+            let tables: Result<Vec<_>, _> = names.iter().map(|n| self.node.find_table(n)).collect();
+            let left = end.saturating_sub(self.node.runtime.now());
+            match self.lock(tables?, what.to_string(), left).await {
+                Err(NodeError::StaleSchema) if left.is_zero() => return Err(NodeError::LockTimeout),
+                Err(NodeError::StaleSchema) => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+/// Tables that a DDL statement has alone in the whole cluster. Dropped, the intent is ended if the group still has it.
+struct Held<'a> {
+    place: Place<'a>,
+    tables: Vec<Arc<TableInfo>>,
+    intent: Option<(u64, Own)>,
+}
+
+impl Held<'_> {
+    fn number(&self) -> Option<u64> {
+        self.intent.as_ref().map(|(number, _)| *number)
+    }
+
+    /// Whether the group still has the intent.
+    fn is_alive(&self) -> bool {
+        self.number().is_none_or(|number| self.place.cluster.group().intents.contains_key(&number))
+    }
+
+    /// Changes the catalog, which ends the intent. When it is refused the tables stay locked.
+    async fn change(&self, command: Command) -> Result<Applied, Unchanged> {
+        self.place.change(command, self.number()).await
+    }
+}
+
+/// For people: the statement and its tables.
+fn describe(verb: &str, names: &[TableName]) -> String {
+    let names: Vec<String> = names.iter().map(|(database, name)| format!("{database}.{name}")).collect();
+    format!("{verb} {}", names.join(", "))
+}

@@ -1,0 +1,89 @@
+//! Databases and whole tables, and settings, in a cluster.
+
+use super::{Place, Unchanged, describe};
+use crate::ddl::TableName;
+use crate::ddl::tables::{rename_sources, renamed_tables};
+use crate::error::NodeError;
+use crate::node::Node;
+use rauk_manage::{CatalogError, Command};
+use rauk_types::{Collation, TableSchema};
+use std::time::Duration;
+
+pub async fn create_database(place: Place<'_>, name: &str, collation: Collation) -> Result<(), NodeError> {
+    place.change(Command::CreateDatabase { name: name.to_string(), collation }, None).await?;
+    Ok(())
+}
+
+/// Gives how many tables it had.
+pub async fn drop_database(place: Place<'_>, name: &str, wait: Duration) -> Result<u64, NodeError> {
+    let end = place.node.runtime.now() + wait;
+    loop {
+        let left = end.saturating_sub(place.node.runtime.now());
+        let names: Vec<TableName> = {
+            let catalog = place.node.catalog.lock();
+            let catalog = catalog.catalog();
+            if catalog.database(name).is_none() {
+                return Err(CatalogError::UnknownDatabase(name.into()).into());
+            }
+            catalog.tables_of(name).map(|t| (t.database.clone(), t.name.clone())).collect()
+        };
+        let held = match place.lock_by_name(&names, &format!("DROP DATABASE {name}"), left).await {
+            // Somebody else dropped or renamed one meanwhile.
+            Err(NodeError::NoSuchTable { .. }) if !left.is_zero() => continue,
+            Err(NodeError::NoSuchTable { .. }) => return Err(NodeError::LockTimeout),
+            held => held?,
+        };
+        let tables = held.tables.iter().map(|t| t.schema.id).collect();
+        match held.change(Command::DropDatabaseOf { name: name.to_string(), tables }).await {
+            Ok(_) => return Ok(held.tables.len() as u64),
+            // One was created meanwhile.
+            Err(Unchanged::Refused(CatalogError::TablesChanged(_))) if !left.is_zero() => {}
+            Err(Unchanged::Refused(CatalogError::TablesChanged(_))) => return Err(NodeError::LockTimeout),
+            Err(other) => return Err(other.into()),
+        }
+    }
+}
+
+pub async fn create_table(place: Place<'_>, schema: TableSchema) -> Result<(), NodeError> {
+    let make = |ids: &mut dyn FnMut() -> _| (Command::CreateTables { tables: Node::complete(schema.clone(), ids) }, ());
+    place.change_with_ids(None, make).await?;
+    Ok(())
+}
+
+pub async fn drop_table(place: Place<'_>, table: TableName, wait: Duration) -> Result<(), NodeError> {
+    let names = [table];
+    let held = place.lock_by_name(&names, &describe("DROP TABLE", &names), wait).await?;
+    let tables = held.tables.iter().map(|t| t.schema.id).collect();
+    held.change(Command::DropTables { tables }).await?;
+    Ok(())
+}
+
+pub async fn truncate_table(place: Place<'_>, table: TableName, wait: Duration) -> Result<(), NodeError> {
+    let names = [table];
+    let held = place.lock_by_name(&names, &describe("TRUNCATE TABLE", &names), wait).await?;
+    let old = &held.tables[0];
+    let make = |ids: &mut dyn FnMut() -> _| {
+        let create = Node::complete((*old.schema).clone(), ids);
+        (Command::Switch { job: None, drop: old.family().map(|s| s.id).collect(), create, replace: vec![] }, ())
+    };
+    place.change_with_ids(held.number(), make).await?;
+    Ok(())
+}
+
+pub async fn rename_tables(
+    place: Place<'_>,
+    pairs: &[(TableName, TableName)],
+    wait: Duration,
+) -> Result<(), NodeError> {
+    let sources = rename_sources(pairs);
+    let held = place.lock_by_name(&sources, &describe("RENAME TABLE", &sources), wait).await?;
+    let renamed = renamed_tables(place.node, &held.tables, pairs)?;
+    let tables = renamed.iter().flat_map(|t| t.family().cloned()).collect();
+    held.change(Command::ReplaceDefinitions { tables }).await?;
+    Ok(())
+}
+
+pub async fn set_settings(place: Place<'_>, changes: Vec<(String, Option<String>)>) -> Result<(), NodeError> {
+    place.change(Command::Settings { changes }, None).await?;
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! Commit of a transaction that has written in one partition: one entry of its stream, written by whoever leads it, committed when that is stable.
+//!
+//! Nothing is to be decided: the entry is there, or it is not. If the partition is led elsewhere the coordinator asks its primary ([`Signal::Commit`], with the view in which the
+//! transaction's locks were taken) until it hears what became of it, whoever leads the partition by then:
+//!
+//! * the entry is known: committed, said when it is stable;
+//! * there is none, and the locks are held in that view: the entry is written now. Whatever asks again finds it, so it is written once;
+//! * neither: it is refused, for ever. The locks of that view are gone, and with them everybody who could write the entry (rule 5); an older primary's own copy of it can have
+//!   become stable only if this one, whose view was opened on all in-sync replicas, has it (rules 6, 7). So no fence is needed, nobody but the coordinator ever asks, and nothing is to be forgotten;
+//! * neither, and so many others have committed since that it may have been one of them: the client is told that the outcome is unknown.
+//!
+//! When the coordinator dies the entry is there or is not, and the locks go with its session: nobody takes anything over.
+
+use super::commit::{Ending, QUESTION, Request, STEP, Touched, WAIT, collect, holds, roll_back, sound, unknown};
+use super::signal::Signal;
+use super::slot::Refused;
+use super::{Cluster, Place};
+use crate::error::NodeError;
+use crate::node::Node;
+use futures::channel::oneshot;
+use rauk_cluster::transactions::Known;
+use rauk_cluster::{Outcome, Vote};
+use rauk_kernel::TxnRef;
+use rauk_types::{PartitionId, Timestamp, TxnId, View};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// From one question to the next, when no answer comes: the entry may only be slow to become stable.
+const FIRST_AGAIN: Duration = Duration::from_millis(500);
+const LAST_AGAIN: Duration = Duration::from_secs(2);
+
+/// In a partition that is led here.
+pub async fn commit_here(
+    node: &Arc<Node>,
+    cluster: &Arc<Cluster>,
+    request: &Request,
+    touched: &Touched,
+) -> Result<Option<Timestamp>, NodeError> {
+    let txn = &request.txn;
+    let begun = cluster
+        .with_slot(node, touched.partition, |slot, s, p, cx| {
+            if !holds(cluster, touched.partition, touched.place.view) {
+                return Err(Refused);
+            }
+            if let Some(number) = touched.undo_to {
+                p.rollback_to(txn.id, number);
+            }
+            let writes = collect(node, p, txn.id);
+            if writes.is_empty() {
+                p.abort(txn.id);
+                return Ok(None);
+            }
+            slot.commit_alone(s, p, cx, txn, request.seen, writes).map(Some)
+        })
+        .await;
+    match begun {
+        Err(Refused) => Err(NodeError::Deadlock),
+        Ok(None) => Ok(None),
+        Ok(Some(outcome)) => match cluster.timeout(WAIT, outcome).await {
+            Some(Ok(Some(time))) => Ok(Some(time)),
+            Some(Ok(None)) => Err(NodeError::Deadlock),
+            _ => Err(unknown()),
+        },
+    }
+}
+
+/// In a partition that another process leads. A task of its own: it ends when the outcome is known, whether the client waits for it or not.
+pub async fn commit_there(
+    node: &Arc<Node>,
+    cluster: &Arc<Cluster>,
+    request: &Request,
+    touched: Touched,
+    client: oneshot::Sender<Ending>,
+) {
+    let txn = request.txn.id;
+    cluster.closing.lock().insert(txn);
+    let ending = ask_until_known(node, cluster, request, touched).await;
+    if !matches!(ending, Some(Ending::Committed(_))) {
+        roll_back(node, cluster, request);
+    }
+    if let Some(ending) = ending {
+        let _ = client.send(ending);
+    }
+    cluster.closing.lock().remove(&txn);
+}
+
+async fn ask_until_known(
+    node: &Arc<Node>,
+    cluster: &Arc<Cluster>,
+    request: &Request,
+    touched: Touched,
+) -> Option<Ending> {
+    let (txn, seen) = (request.txn.id, request.seen);
+    let Touched { partition, place: Place { view, .. }, undo_to, .. } = touched;
+    let mut again = FIRST_AGAIN;
+    while !cluster.is_closed() {
+        let answer = match cluster.place(partition) {
+            // It has come here meanwhile: there is nothing of it here but what the stream has.
+            Some(place) if place.primary == cluster.me() => {
+                cluster.timeout(QUESTION, on_commit(node, txn, partition, view, seen, undo_to)).await
+            }
+            Some(place) => {
+                let question = Signal::Commit { txn, partition: PartitionId(partition), view, seen, undo_to };
+                cluster.request(place.primary, question, again).await.ok()
+            }
+            None => None,
+        };
+        match answer {
+            Some(Signal::Done) => return Some(Ending::NothingWritten),
+            Some(Signal::Voted { vote, .. }) => match sound(cluster, vote).await {
+                Some(Vote::Decided(outcome)) => return Some(outcome.into()),
+                Some(Vote::Refused) => return Some(Ending::Aborted),
+                Some(Vote::Forgotten) => return None,
+                // Nobody prepares it.
+                Some(Vote::Prepared(_)) | None => {}
+            },
+            _ => {}
+        }
+        again = (again * 2).min(LAST_AGAIN);
+        cluster.runtime.sleep(STEP).await;
+    }
+    None
+}
+
+/// What a question finds.
+enum Found {
+    Vote(Vote),
+    /// The entry is not stable yet.
+    Soon(oneshot::Receiver<Vote>),
+    NothingWritten,
+}
+
+/// The coordinator asks for the commit, or what has become of it.
+pub async fn on_commit(
+    node: &Arc<Node>,
+    txn: TxnId,
+    partition: u16,
+    view: View,
+    seen: Timestamp,
+    undo_to: Option<u32>,
+) -> Signal {
+    let Some(cluster) = node.cluster() else { return Signal::NotHere };
+    let id = PartitionId(partition);
+    let mut taken = false;
+    let found = cluster
+        .with_slot(node, partition, |slot, s, p, cx| {
+            let serves = cluster.may_serve(partition).ok_or(Refused)?;
+            let found = match s.table.look(txn) {
+                Some(Known::Vote(vote)) => Found::Vote(vote),
+                Some(_) => Found::Soon(slot.await_vote(s, txn)),
+                None => match take(node, cluster, txn, partition, view) {
+                    Some(session) => {
+                        taken = true;
+                        if let Some(number) = undo_to {
+                            p.rollback_to(txn, number);
+                        }
+                        let writes = collect(node, p, txn);
+                        if writes.is_empty() {
+                            p.abort(txn);
+                            Found::NothingWritten
+                        } else {
+                            Found::Soon(slot.commit_for(s, p, cx, &session, seen, writes)?)
+                        }
+                    }
+                    None => {
+                        slot.abort_open(s, p, &[txn]);
+                        match s.table.look_alone(txn) {
+                            Some(Known::Vote(vote)) => Found::Vote(vote),
+                            _ => Found::Vote(Vote::Refused),
+                        }
+                    }
+                },
+            };
+            Ok((serves, found))
+        })
+        .await;
+    let answer = match found {
+        Ok((serves, Found::Vote(vote))) => Some((serves, Signal::Voted { partition: id, vote })),
+        Ok((serves, Found::Soon(vote))) => vote.await.ok().map(|vote| (serves, Signal::Voted { partition: id, vote })),
+        Ok((serves, Found::NothingWritten)) => Some((serves, Signal::Done)),
+        Err(Refused) => None,
+    };
+    if taken {
+        node.sessions.finished(node, txn, id);
+    }
+    match answer {
+        // What is stable is a fact, whoever says it.
+        Some((_, answer @ Signal::Voted { vote: Vote::Decided(Outcome::Committed(_)), .. })) => answer,
+        Some((serves, answer)) if cluster.may_answer(partition, serves) => answer,
+        _ => Signal::NotHere,
+    }
+}
+
+/// Under the guard: the transaction of another process is the commit protocol's from here on, and the end of its session does not take its locks away. `None`: it has none here in this view
+/// (rule 5), or its coordinator is known to be dead.
+fn take(node: &Node, cluster: &Cluster, txn: TxnId, partition: u16, view: View) -> Option<TxnRef> {
+    if !holds(cluster, partition, view) || !cluster.may_return(txn.process()) {
+        return None;
+    }
+    node.sessions.prepare(txn, PartitionId(partition), view)
+}

@@ -1,0 +1,197 @@
+//! What other processes of the cluster ask of this one, and tell it.
+//!
+//! A message that is not for this very process, or is from one that has ended, is dropped (rule 21). What may have to wait becomes a task; it is begun on the thread that received the message, and most end there.
+
+use super::signal::{Envelope, Exchange, Signal};
+use super::slot::Happening;
+use super::{Cluster, FOLLOW, alone, commit, report};
+use crate::node::Node;
+use crate::ops;
+use rauk_cluster::Outcome;
+use rauk_manage::group::Life;
+use rauk_types::{Member, PartitionId, Timestamp, TxnId};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long somebody who asks whether the group was followed is kept waiting.
+const REACHED: Duration = Duration::from_millis(150);
+
+/// A message has arrived.
+pub fn on_message(node: &Arc<Node>, message: &[u8]) {
+    let Some(envelope) = Envelope::decode(message) else {
+        tracing::debug!("a message from another node cannot be read");
+        return;
+    };
+    receive(node, envelope);
+}
+
+pub fn receive(node: &Arc<Node>, envelope: Envelope) {
+    let Some(cluster) = node.cluster() else { return };
+    if cluster.is_closed() || envelope.cluster != cluster.id || !is_for_us(cluster, &envelope) {
+        return;
+    }
+    let Envelope { from, catalog, exchange, signal, .. } = envelope;
+    match exchange {
+        Exchange::Answer(number) => cluster.questions.answer(number, from, signal),
+        Exchange::OneWay => on_signal(node, cluster, from, catalog, None, signal),
+        Exchange::Request(number) => on_signal(node, cluster, from, catalog, Some(number), signal),
+    }
+}
+
+fn is_for_us(cluster: &Cluster, envelope: &Envelope) -> bool {
+    if !cluster.hooks.safeguards.incarnation {
+        return envelope.to.node == cluster.me.node;
+    }
+    if envelope.to != cluster.me {
+        return false;
+    }
+    // A process that is newer than what is known here is no stranger: this process lags behind.
+    let group = cluster.group.read();
+    group.nodes.get(&envelope.from.node).is_none_or(|known| {
+        envelope.from.process > known.process || envelope.from.process == known.process && known.life == Life::Up
+    })
+}
+
+fn on_signal(
+    node: &Arc<Node>,
+    cluster: &Arc<Cluster>,
+    from: Member,
+    catalog: u64,
+    number: Option<u64>,
+    signal: Signal,
+) {
+    match signal {
+        Signal::Replica { partition, message } => {
+            // What it says about tables that are not known here yet is sent again.
+            let known = cluster.followed_catalog.load(Ordering::Acquire) >= catalog;
+            if known && usize::from(partition.0) < cluster.slots.len() {
+                cluster.poke(partition.0, Happening::Message { from, message });
+            }
+        }
+        Signal::Locked { intent, process } => cluster.catalog.on_locked(intent, process),
+        Signal::Filled { job, process, full } => cluster.catalog.on_filled(job, process, full),
+        Signal::Full { limit } => cluster.rooms.on_full(cluster.runtime.now(), from.process, limit),
+        Signal::Forget { partition, txns } => {
+            let (node, weak) = (node.clone(), Arc::downgrade(cluster));
+            cluster.tasks.spawn(async move {
+                if let Some(cluster) = weak.upgrade()
+                    && usize::from(partition.0) < cluster.slots.len()
+                {
+                    cluster.with_slot(&node, partition.0, |slot, s, p, cx| slot.forget(s, p, cx, txns)).await;
+                }
+            });
+        }
+        signal @ (Signal::End { .. } | Signal::Interrupt { .. } | Signal::Waits { .. }) => {
+            let node = node.clone();
+            let tasks = cluster.tasks.clone();
+            tasks.spawn(async move {
+                ops::receive(&node, from, signal).await;
+            });
+        }
+        question => {
+            let Some(number) = number else { return };
+            let node = node.clone();
+            let tasks = if question.is_beat() { cluster.beats.clone() } else { cluster.tasks.clone() };
+            tasks.spawn(async move {
+                let Some(cluster) = node.cluster() else { return };
+                let answer = answer(&node, cluster, from, question).await;
+                cluster.post(from, Exchange::Answer(number), answer);
+            });
+        }
+    }
+}
+
+async fn answer(node: &Arc<Node>, cluster: &Arc<Cluster>, from: Member, question: Signal) -> Signal {
+    match question {
+        Signal::Alive { mut txns } => {
+            txns.retain(|txn| cluster.is_closing(*txn) || node.registry.runs(*txn));
+            Signal::Running { txns }
+        }
+        Signal::Report { wanted } => Signal::Reported { report: Box::new(report::make(node, wanted)) },
+        Signal::Heartbeat { index, oldest, wanted } => cluster.on_heartbeat(from, index, oldest, wanted).await,
+        Signal::Cut { time, partitions } if cluster.knows_time(time).await => {
+            cluster.on_cut(node, time, &partitions).await
+        }
+        Signal::DrawTime => cluster.on_draw_time().await,
+        Signal::Skip { counter, value } => {
+            cluster.catalog.blocks.skip(counter, value);
+            Signal::Done
+        }
+        Signal::Reached { index } => match cluster.wait_index(index, REACHED).await {
+            true => Signal::Done,
+            false => Signal::NotHere,
+        },
+        Signal::Follow { index } => match cluster.wait_index(index, FOLLOW).await {
+            true => Signal::Done,
+            false => Signal::NotHere,
+        },
+        Signal::Verify { txn, partition, view } if is_partition(cluster, partition) && is_own(from, txn) => {
+            commit::on_verify(node, txn, partition.0, view).await
+        }
+        Signal::Prepare { txn, partition, view, participants, seen, undo_to }
+            if is_own(from, txn)
+                && are_participants(cluster, &participants, partition)
+                && cluster.knows_time(seen).await =>
+        {
+            commit::on_prepare(node, txn, partition.0, view, participants, seen, undo_to).await
+        }
+        Signal::Commit { txn, partition, view, seen, undo_to }
+            if is_partition(cluster, partition) && is_own(from, txn) && cluster.knows_time(seen).await =>
+        {
+            alone::on_commit(node, txn, partition.0, view, seen, undo_to).await
+        }
+        Signal::Ask { txn, partition } if is_partition(cluster, partition) => {
+            commit::on_ask(node, txn, partition.0).await
+        }
+        Signal::Decide { txn, partition, outcome }
+            if is_partition(cluster, partition) && cluster.knows_time(time_of(outcome)).await =>
+        {
+            commit::on_decide(node, txn, partition.0, outcome).await
+        }
+        Signal::Confirm { partition, snapshot }
+            if is_partition(cluster, partition) && cluster.knows_time(snapshot).await =>
+        {
+            on_confirm(node, cluster, partition.0, snapshot).await
+        }
+        other => ops::receive(node, from, other).await.unwrap_or(Signal::NotHere),
+    }
+}
+
+fn is_partition(cluster: &Cluster, partition: PartitionId) -> bool {
+    usize::from(partition.0) < cluster.slots.len()
+}
+
+/// A transaction is prepared, and its locks are given back, only for the process that runs it.
+fn is_own(from: Member, txn: TxnId) -> bool {
+    txn.process() == from.process
+}
+
+/// Whether a list of participants is one: sorted, of partitions that there are, this one among them.
+fn are_participants(cluster: &Cluster, participants: &[PartitionId], partition: PartitionId) -> bool {
+    participants.windows(2).all(|pair| pair[0] < pair[1])
+        && participants.iter().all(|p| is_partition(cluster, *p))
+        && participants.contains(&partition)
+}
+
+fn time_of(outcome: Outcome) -> Timestamp {
+    match outcome {
+        Outcome::Committed(time) => time,
+        Outcome::Aborted => Timestamp::ZERO,
+    }
+}
+
+/// A replica wants to read at a snapshot: from here on nothing commits at or below it that is not in the stream already (rule 11).
+async fn on_confirm(node: &Node, cluster: &Cluster, partition: u16, snapshot: Timestamp) -> Signal {
+    let confirmed = cluster
+        .with_slot(node, partition, |slot, state, p, _| {
+            let view = slot.serving()?;
+            p.raise_max_read(snapshot);
+            Some((view, state.replica.last().position))
+        })
+        .await;
+    match confirmed {
+        Some((view, position)) if cluster.may_answer(partition, view) => Signal::Confirmed { view, position },
+        _ => Signal::NotHere,
+    }
+}

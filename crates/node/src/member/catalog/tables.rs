@@ -1,0 +1,176 @@
+//! Partitions and table cache follow the group's catalog.
+//!
+//! What is wanted: the catalog's tables, and the tables that jobs build, hidden from names; in partitions, some with the definition that a job is filling. What is there is remembered
+//! from the call before ([`Followed`]); the first call of a process asks the partitions, which have what recovery gave them. Only what differs is touched.
+//!
+//! The order of one call keeps two promises. *No statement finds in the cache what partitions do not have*: tables are made and changed in all partitions before they are published
+//! (ordered indexes that no job has filled are filled), and dropped from the cache before they are dropped from partitions. *No statement that knows an older definition runs
+//! on*: a changed table has been locked alone on this process by its DDL's intent, and its version moves before the locks are given back.
+
+use super::fills::{Fills, Item, fill_now};
+use crate::executor::Class;
+use crate::node::Node;
+use crate::table::counter::table_of_counter;
+use crate::table::{TableInfo, TableShared};
+use rauk_kernel::RowId;
+use rauk_manage::group::Group;
+use rauk_manage::{Catalog, JobId};
+use rauk_types::{IndexId, TableId, TableSchema};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+type Tables = BTreeMap<TableId, Arc<TableSchema>>;
+
+/// What partitions and cache have.
+pub(super) struct Followed {
+    /// `Group::catalog_index` at that state.
+    pub index: u64,
+    tables: Tables,
+    /// As partitions have them.
+    placed: Tables,
+    hidden: BTreeSet<TableId>,
+}
+
+impl Followed {
+    /// Whether a counter's table is there.
+    pub fn has(&self, counter: TableId) -> bool {
+        self.tables.contains_key(&table_of_counter(counter))
+    }
+}
+
+/// All tables that a process of the cluster has in its partitions: those of the catalog and those that jobs build.
+pub fn all_tables(catalog: &Catalog) -> Vec<Arc<TableSchema>> {
+    catalog.partition_tables().into_values().collect()
+}
+
+pub(super) async fn follow(node: &Arc<Node>, before: Option<Followed>, group: &Group, fills: &Fills) -> Followed {
+    let catalog = &group.catalog;
+    let now = Followed {
+        index: group.catalog_index,
+        tables: catalog.tables().chain(catalog.hidden_tables()).map(|t| (t.id, t.clone())).collect(),
+        placed: catalog.partition_tables(),
+        hidden: catalog.hidden_tables().map(|t| t.id).collect(),
+    };
+    let (had, placed, was_hidden) = match before {
+        Some(before) => (before.tables, before.placed, before.hidden),
+        None => Default::default(),
+    };
+    let left = fills.follow(catalog);
+    let filling: BTreeMap<TableId, JobId> =
+        catalog.jobs().flat_map(|j| j.definitions.iter().map(|t| (t.id, j.id))).collect();
+    let changed = differences(&placed, &now.placed);
+    for partition in 0..node.partition_count() {
+        bring(node, partition, &changed, &filling, fills).await;
+    }
+    for item in left {
+        let schema = now.placed.get(&item.table);
+        if schema.and_then(|t| t.index(item.index)).is_some_and(|i| i.is_ordered()) {
+            fill_now(node, item).await;
+        }
+    }
+    let gone = match placed.is_empty() {
+        // The first call, or nothing was there: partitions may have more than the catalog.
+        true => node.on_partition(0, Class::Background, |p| p.tables()).await,
+        false => placed.keys().copied().collect(),
+    };
+    let gone: Vec<TableId> = gone.into_iter().filter(|id| !now.placed.contains_key(id)).collect();
+
+    let changed = differences(&had, &now.tables);
+    publish(node, &now, &changed, &was_hidden);
+    node.catalog.lock().set(catalog.clone());
+    node.catalog_changes.fetch_add(1, Ordering::Release);
+    for &id in &gone {
+        if let Some(info) = node.tables.by_id(id) {
+            info.shared.set_dropped();
+        }
+        node.tables.retract(id);
+    }
+    for partition in 0..node.partition_count() {
+        for &id in &gone {
+            node.on_partition(partition, Class::Background, |p| p.drop_table(id)).await;
+        }
+    }
+    now
+}
+
+fn same(a: &Arc<TableSchema>, b: &Arc<TableSchema>) -> bool {
+    Arc::ptr_eq(a, b) || a == b
+}
+
+/// Tables of `now` that `had` has not, or otherwise.
+fn differences(had: &Tables, now: &Tables) -> Vec<Arc<TableSchema>> {
+    now.values().filter(|t| !had.get(&t.id).is_some_and(|old| same(old, t))).cloned().collect()
+}
+
+/// Makes and changes tables in a partition.
+async fn bring(
+    node: &Arc<Node>,
+    partition: u16,
+    changed: &[Arc<TableSchema>],
+    filling: &BTreeMap<TableId, JobId>,
+    fills: &Fills,
+) {
+    for schema in changed {
+        let new_indexes = node
+            .on_partition(partition, Class::Background, |p| {
+                let Some(old) = p.schema(schema.id).cloned() else {
+                    p.create_table(schema.clone());
+                    return Vec::new();
+                };
+                if same(&old, schema) {
+                    return Vec::new();
+                }
+                p.alter_table(schema.clone());
+                let ordered = schema.indexes.iter().filter(|i| i.is_ordered());
+                let new = ordered.filter(|i| !old.index(i.id).is_some_and(|o| o.is_ordered()));
+                new.map(|i| i.id).collect::<Vec<IndexId>>()
+            })
+            .await;
+        for index in new_indexes {
+            let item = Item { partition, table: schema.id, index, next: RowId(0) };
+            match filling.get(&schema.id) {
+                Some(job) => fills.add(*job, item),
+                None => fill_now(node, item).await,
+            }
+        }
+    }
+}
+
+/// Puts the definitions into the cache: index tables first, since their base tables refer to them.
+fn publish(node: &Arc<Node>, now: &Followed, changed: &[Arc<TableSchema>], was_hidden: &BTreeSet<TableId>) {
+    let shared_of = |schema: &TableSchema| match node.tables.by_id(schema.id) {
+        Some(info) => info.shared.clone(),
+        None => TableShared::new(schema, 1, 1),
+    };
+    let mut touched: BTreeSet<TableId> = BTreeSet::new();
+    for schema in changed {
+        match schema.entry_of {
+            None => {
+                touched.insert(schema.id);
+            }
+            Some((base, _)) => {
+                touched.insert(base);
+                let shared = shared_of(schema);
+                shared.set_version(schema.version);
+                let info =
+                    TableInfo::new(schema.clone(), shared, |_| unreachable!("index tables have no unique index"));
+                node.tables.publish(info);
+            }
+        }
+    }
+    // What was built and is now in place.
+    let shown = was_hidden.iter().filter(|id| !now.hidden.contains(id));
+    touched.extend(shown.filter(|id| now.tables.get(id).is_some_and(|t| t.entry_of.is_none())));
+    for id in touched {
+        // An index table may be built for a base table that does not have it yet.
+        let Some(schema) = now.tables.get(&id) else { continue };
+        let entries_of = |id| node.tables.by_id(id).expect("the catalog has a table's index tables");
+        let info = TableInfo::new(schema.clone(), shared_of(schema), entries_of);
+        match now.hidden.contains(&id) {
+            true => node.tables.publish_hidden(info.clone()),
+            false => node.tables.publish(info.clone()),
+        }
+        info.shared.set_version(info.schema.version);
+    }
+}

@@ -1,0 +1,239 @@
+//! The cluster's log as a node remembers it: the last things that happened, for its operator.
+//!
+//! A bounded ring of (time, node, level, what). What the manage group decides every process hears of, in the same order, and every one notes it in the same words; such an entry carries the group's
+//! index, so that who looks at all nodes' rings together shows it once ([`merge`]), and it is still there when some of the nodes are not. The times are the system clock's, for people only: nothing is decided
+//! by them, and each node has its own.
+
+use parking_lot::Mutex;
+use rauk_manage::group::{Group, Life, PartitionState};
+use rauk_types::{Member, NodeId};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Entries that are remembered.
+const MOST: usize = 2000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Level {
+    Info,
+    Warning,
+    Error,
+}
+
+impl Level {
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Info => "info",
+            Level::Warning => "warning",
+            Level::Error => "error",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Happened {
+    /// Microseconds since 1970 UTC, by the clock of the node that noted it.
+    pub time: u64,
+    /// Whom it concerns.
+    pub node: NodeId,
+    pub level: Level,
+    pub what: String,
+    /// Index of the group's change that it is about, and which part of that change: the same on all nodes. `None`: this node alone knows of it.
+    pub change: Option<(u64, u32)>,
+}
+
+#[derive(Default)]
+pub struct Chronicle {
+    ring: Mutex<VecDeque<Happened>>,
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+}
+
+impl Chronicle {
+    fn push(&self, happened: Happened) {
+        let mut ring = self.ring.lock();
+        if ring.len() == MOST {
+            ring.pop_front();
+        }
+        ring.push_back(happened);
+    }
+
+    /// Something that this node alone knows of.
+    pub fn note(&self, node: NodeId, level: Level, what: impl Into<String>) {
+        self.push(Happened { time: now(), node, level, what: what.into(), change: None });
+    }
+
+    /// The group has changed.
+    pub fn on_group(&self, before: &Group, after: &Group) {
+        let time = now();
+        for (part, (node, level, what)) in (0..).zip(changes(before, after)) {
+            self.push(Happened { time, node, level, what, change: Some((after.index, part)) });
+        }
+    }
+
+    pub fn list(&self) -> Vec<Happened> {
+        self.ring.lock().iter().cloned().collect()
+    }
+}
+
+/// The rings of several nodes as one, oldest first; what all of them noted stands there once, with the time at which the first noted it.
+pub fn merge(rings: impl IntoIterator<Item = Vec<Happened>>) -> Vec<Happened> {
+    let mut all: Vec<Happened> = rings.into_iter().flatten().collect();
+    all.sort_by(|a, b| (a.time, a.node, &a.what).cmp(&(b.time, b.node, &b.what)));
+    let mut seen = BTreeSet::new();
+    all.retain(|happened| happened.change.is_none_or(|change| seen.insert((change, happened.what.clone()))));
+    all
+}
+
+fn of(member: Member) -> String {
+    format!("node {}", member.node.0)
+}
+
+fn changes(before: &Group, after: &Group) -> Vec<(NodeId, Level, String)> {
+    let mut out = Vec::new();
+    for (node, state) in &after.nodes {
+        let old = before.nodes.get(node);
+        match old {
+            None => out.push((*node, Level::Info, format!("node {} was added ({})", node.0, state.address))),
+            Some(old) if old.address != state.address => {
+                out.push((*node, Level::Info, format!("node {} is at {} now", node.0, state.address)));
+            }
+            Some(_) => {}
+        }
+        let process = state.process.0;
+        match (old.map(|n| (n.life, n.process)), state.life) {
+            (Some(same), _) if same == (state.life, state.process) => {}
+            (_, Life::Up) => {
+                out.push((*node, Level::Info, format!("node {} is up as process {process}", node.0)));
+            }
+            (_, Life::Down) => {
+                out.push((*node, Level::Warning, format!("node {} is down (process {process})", node.0)));
+            }
+            (_, Life::Absent) => {}
+        }
+    }
+    for node in before.nodes.keys().filter(|node| !after.nodes.contains_key(node)) {
+        out.push((*node, Level::Info, format!("node {} was removed", node.0)));
+    }
+    for (number, state) in after.partitions.iter().enumerate() {
+        let fresh = PartitionState::default();
+        partition(number, before.partitions.get(number).unwrap_or(&fresh), state, &mut out);
+    }
+    if before.recovery.number != after.recovery.number {
+        let gone = before.partitions.iter().position(|state| before.has_no_memory(state));
+        let why =
+            gone.map_or(String::new(), |number| format!(": no process had partition {number} in memory any more"));
+        let time = after.recovery.cut.time.0;
+        out.push((NodeId(0), Level::Warning, format!("the cluster goes back to its last cut, at time {time}{why}")));
+    }
+    if before.term != after.term {
+        out.push((NodeId(0), Level::Info, format!("the manage group has a new leader (term {})", after.term)));
+    }
+    out
+}
+
+fn partition(number: usize, old: &PartitionState, new: &PartitionState, out: &mut Vec<(NodeId, Level, String)>) {
+    if old == new {
+        return;
+    }
+    match (old.primary, new.primary) {
+        (before, Some(primary)) if before != Some(primary) || old.view != new.view => {
+            let text = format!("partition {number} is led by {} in view {}", of(primary), new.view.0);
+            out.push((primary.node, Level::Info, text));
+        }
+        (Some(before), None) => {
+            out.push((before.node, Level::Warning, format!("partition {number} has lost its primary, {}", of(before))));
+        }
+        _ => {}
+    }
+    let has = |state: &PartitionState, node: NodeId| state.in_sync.iter().any(|m| m.node == node);
+    // One that is not to be there any more leaves, which is told below.
+    for gone in old.in_sync.iter().filter(|m| !has(new, m.node) && new.placed.contains(&m.node)) {
+        let text = format!("{} was struck from the replicas of partition {number} that have everything", of(*gone));
+        out.push((gone.node, Level::Warning, text));
+    }
+    for come in new.in_sync.iter().filter(|m| !has(old, m.node)) {
+        let text = format!("{} has everything of partition {number} and counts as its replica", of(*come));
+        out.push((come.node, Level::Info, text));
+    }
+    for node in new.placed.iter().filter(|node| !old.placed.contains(node)) {
+        out.push((*node, Level::Info, format!("partition {number} is to have a replica on node {}", node.0)));
+    }
+    for node in old.placed.iter().filter(|node| !new.placed.contains(node)) {
+        out.push((*node, Level::Info, format!("partition {number} leaves node {}", node.0)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rauk_manage::group::{ClusterConfig, ClusterDurability, DEFAULT_REPLACE_AFTER, GroupCommand, RoleKind};
+    use rauk_types::{PartitionId, ProcessId};
+
+    fn group() -> Group {
+        let mut group = Group::new();
+        let config = ClusterConfig {
+            id: [1; 16],
+            name: "test".into(),
+            partitions: 1,
+            replicas: 1,
+            durability: ClusterDurability::Fsync,
+            replace_after: DEFAULT_REPLACE_AFTER,
+        };
+        group.apply(1, &GroupCommand::Create { config });
+        let add = GroupCommand::AddNode {
+            directory: 5,
+            address: "a:1".into(),
+            sql_address: String::new(),
+            native_address: String::new(),
+            roles: BTreeSet::from([RoleKind::Data]),
+        };
+        group.apply(2, &add);
+        group
+    }
+
+    #[test]
+    fn what_happened_is_told_in_words_and_once() {
+        let (one, other) = (Chronicle::default(), Chronicle::default());
+        let mut group = group();
+        let member = Member { node: NodeId(1), process: ProcessId(1) };
+        let placed = vec![NodeId(1)];
+        let steps = [
+            GroupCommand::Register { node: NodeId(1), nonce: 1, whole: vec![PartitionId(0)], recovery: 0 },
+            GroupCommand::Place { partition: PartitionId(0), version: 1, nodes: placed },
+            GroupCommand::Down { member },
+        ];
+        for (index, command) in (3..).zip(&steps) {
+            let before = group.clone();
+            if let GroupCommand::Place { partition, nodes, .. } = command {
+                let version = group.partitions[0].version;
+                let now = GroupCommand::Place { partition: *partition, version, nodes: nodes.clone() };
+                group.apply(index, &now);
+            } else {
+                group.apply(index, command);
+            }
+            one.on_group(&before, &group);
+            other.on_group(&before, &group);
+        }
+        other.note(NodeId(2), Level::Error, "a checkpoint failed");
+        let all = merge([one.list(), other.list()]);
+        let words: Vec<&str> = all.iter().map(|h| h.what.as_str()).collect();
+        for expected in ["node 1 is up as process 1", "partition 0 is to have a replica on node 1"] {
+            assert_eq!(words.iter().filter(|w| **w == expected).count(), 1, "{words:?}");
+        }
+        assert!(words.contains(&"node 1 is down (process 1)") && words.contains(&"a checkpoint failed"), "{words:?}");
+    }
+
+    #[test]
+    fn the_ring_is_bounded() {
+        let chronicle = Chronicle::default();
+        for number in 0..MOST + 10 {
+            chronicle.note(NodeId(1), Level::Info, number.to_string());
+        }
+        let list = chronicle.list();
+        assert_eq!((list.len(), list[0].what.as_str()), (MOST, "10"));
+    }
+}

@@ -1,0 +1,548 @@
+//! Commit of a transaction in a cluster, and take-over of what others left prepared.
+//!
+//! * Where a transaction only has locks, nothing is to be decided: before the first prepare its coordinator makes sure that they have been held until then (the view has not changed), and gives them back. From
+//!   the moment of the first prepare on it needs them no more: all its locks were held at one time.
+//! * It has written in one partition, led here or elsewhere: one entry, committed when that is stable ([`alone`]).
+//! * Otherwise each written partition prepares, and [`Closing`] (pure, in crate `cluster`) says what to ask and tell whom, until the outcome is known, then confirmed everywhere, then forgotten. The same
+//!   for a participant that takes over. It runs as a task of its own: a client that goes away, or stops waiting, changes nothing.
+//!
+//! The coordinator is the process that runs the transaction.
+
+use super::alone;
+use super::signal::Signal;
+use super::slot::Refused;
+use super::{Cluster, Place};
+use crate::error::NodeError;
+use crate::node::Node;
+use crate::runtime::BoxFuture;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::channel::oneshot;
+use futures::stream::FuturesUnordered;
+use rauk_cluster::transactions::{Closing, Pace, Step, Undecided};
+use rauk_cluster::{Outcome, Vote};
+use rauk_kernel::{Partition, TxnRef, Write};
+use rauk_log::record::CommitBuilder;
+use rauk_types::{Member, PartitionId, RowView, Timestamp, TxnId, View, key};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A participant that has not answered is asked again after this.
+pub(super) const QUESTION: Duration = Duration::from_millis(200);
+/// Between looks at what is to be sent again.
+pub(super) const STEP: Duration = Duration::from_millis(20);
+/// Longest wait of a client for its outcome.
+pub(super) const WAIT: Duration = Duration::from_secs(10);
+/// A prepared transaction is taken over after this, although its coordinator is up; at once when that is gone.
+const SILENT: Duration = Duration::from_secs(1);
+/// A decided one that has not been forgotten for so long is asked about.
+const LINGERING: Duration = Duration::from_secs(3);
+
+/// A partition where a transaction has locks or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched {
+    pub partition: u16,
+    /// Who led it when the transaction first touched it.
+    pub place: Place,
+    /// Whether it has ever written there (also if that was undone): where it only has locks it takes no part in the decision.
+    pub wrote: bool,
+    /// Writes with this number and above are to be undone before anything else (a savepoint's rollback that the primary has not been told).
+    pub undo_to: Option<u32>,
+}
+
+/// What is to be committed.
+pub struct Request {
+    pub txn: TxnRef,
+    pub touched: Vec<Touched>,
+    /// The highest commit time that its session has seen.
+    pub seen: Timestamp,
+}
+
+/// Commits, wherever the partitions are led; gives the commit time (`None`: it had written nothing). When this returns nothing of the transaction is left that its caller must end, except on error
+/// [`NodeError::UnknownOutcome`], when it is being decided without its caller. On every other error it is rolled back.
+pub async fn run(node: &Arc<Node>, request: Request) -> Result<Option<Timestamp>, NodeError> {
+    let cluster = node.cluster().expect("it is a member").clone();
+    // A client that goes away before anything is in a stream leaves nothing behind.
+    let mut unfinished = Unfinished { node, request: Some(&request) };
+    let result = decide_all(node, &cluster, &request, &mut unfinished).await;
+    unfinished.request = None;
+    result
+}
+
+struct Unfinished<'a> {
+    node: &'a Arc<Node>,
+    request: Option<&'a Request>,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let (Some(request), Some(cluster)) = (self.request, self.node.cluster()) {
+            roll_back(self.node, cluster, request);
+        }
+    }
+}
+
+async fn decide_all(
+    node: &Arc<Node>,
+    cluster: &Arc<Cluster>,
+    request: &Request,
+    unfinished: &mut Unfinished<'_>,
+) -> Result<Option<Timestamp>, NodeError> {
+    let (writers, locked): (Vec<Touched>, Vec<Touched>) =
+        request.touched.iter().copied().partition(|t: &Touched| t.wrote);
+    for touched in &locked {
+        if !still_locked(node, cluster, request.txn.id, touched).await {
+            roll_back(node, cluster, request);
+            return Err(NodeError::Deadlock);
+        }
+    }
+    match writers.as_slice() {
+        [] => Ok(None),
+        [only] if only.place.primary == cluster.me() => {
+            let result = alone::commit_here(node, cluster, request, only).await;
+            if matches!(result, Err(ref error) if !matches!(error, NodeError::UnknownOutcome(_))) {
+                roll_back(node, cluster, request);
+            }
+            result
+        }
+        _ => {
+            let (sender, receiver) = oneshot::channel();
+            let request = Request { txn: request.txn.clone(), touched: writers, seen: request.seen };
+            let node = node.clone();
+            let deciding = cluster.clone();
+            // From here on it is the task's. Its locks must stay, whoever goes away: else a prepare that waits for its partition would find nothing there, and be taken without its writes.
+            unfinished.request = None;
+            cluster.tasks.spawn(async move {
+                match request.touched.as_slice() {
+                    [only] => alone::commit_there(&node, &deciding, &request, *only, sender).await,
+                    _ => coordinate(&node, &deciding, request, sender).await,
+                }
+            });
+            match cluster.timeout(WAIT, receiver).await {
+                Some(Ok(Ending::Committed(time))) => Ok(Some(time)),
+                Some(Ok(Ending::NothingWritten)) => Ok(None),
+                Some(Ok(Ending::Aborted)) => Err(NodeError::Deadlock),
+                _ => Err(unknown()),
+            }
+        }
+    }
+}
+
+/// What a client is told. No word at all: the outcome is not known.
+pub(super) enum Ending {
+    Committed(Timestamp),
+    /// What it had written it has taken back.
+    NothingWritten,
+    Aborted,
+}
+
+impl From<Outcome> for Ending {
+    fn from(outcome: Outcome) -> Ending {
+        match outcome {
+            Outcome::Committed(time) => Ending::Committed(time),
+            Outcome::Aborted => Ending::Aborted,
+        }
+    }
+}
+
+pub(super) fn unknown() -> NodeError {
+    NodeError::UnknownOutcome(
+        "the replicas have not answered in time; the transaction is being decided without its client".into(),
+    )
+}
+
+/// Whether the transaction has held its locks in a partition until now; they are given back.
+async fn still_locked(node: &Arc<Node>, cluster: &Cluster, txn: TxnId, touched: &Touched) -> bool {
+    let Touched { partition, place, .. } = *touched;
+    if place.primary == cluster.me() {
+        return matches!(on_verify(node, txn, partition, place.view).await, Signal::Done);
+    }
+    let question = Signal::Verify { txn, partition: PartitionId(partition), view: place.view };
+    matches!(cluster.request(place.primary, question, QUESTION * 5).await, Ok(Signal::Done))
+}
+
+/// Ends a transaction that has not prepared anywhere, or is decided to be aborted.
+pub(super) fn roll_back(node: &Arc<Node>, cluster: &Cluster, request: &Request) {
+    let id = request.txn.id;
+    let mut told = Vec::new();
+    for touched in &request.touched {
+        let primary = touched.place.primary;
+        if primary == cluster.me() {
+            cluster.abort_open(node, touched.partition, vec![id]);
+        } else if !told.contains(&primary) {
+            told.push(primary);
+            cluster.tell(primary, Signal::End { txn: id });
+        }
+    }
+}
+
+/// Under the guard: this process serves the partition in the view of the transaction's first touch, so its locks are there. No lease is needed: what becomes stable is a fact, and what another primary has cut does not.
+pub(super) fn holds(cluster: &Cluster, partition: u16, view: View) -> bool {
+    cluster.slot(partition).serving().is_some_and(|now| now == view || !cluster.hooks.safeguards.view)
+}
+
+/// What a transaction has written in a partition, as the payload of an entry.
+pub(super) fn collect(node: &Node, p: &Partition, txn: TxnId) -> Bytes {
+    let mut builder = CommitBuilder::default();
+    let mut scratch = Vec::new();
+    p.collect_writes(txn, &mut |table, write| {
+        let info = node.tables.by_id(table).expect("a table is used under its metadata lock");
+        match write {
+            Write::Put { layout, row } => {
+                let view = RowView::new(&info.schema, layout, row);
+                builder.put(info.route.bucket_of_row(&view, &mut scratch), table, layout, row);
+            }
+            Write::Delete { key } => builder.delete(info.route.bucket_of_key(key, key::hash(key)), table, key),
+        }
+    });
+    Bytes::copy_from_slice(builder.payload())
+}
+
+/// What comes back of something that was sent.
+enum Back {
+    Vote(PartitionId, Option<Vote>),
+    Confirmed(PartitionId, bool),
+    Time,
+}
+
+type Under = FuturesUnordered<BoxFuture<Back>>;
+
+async fn coordinate(node: &Arc<Node>, cluster: &Arc<Cluster>, request: Request, client: oneshot::Sender<Ending>) {
+    let id = request.txn.id;
+    let mut participants: Vec<PartitionId> = request.touched.iter().map(|t| PartitionId(t.partition)).collect();
+    participants.sort_unstable();
+    let under: Under = FuturesUnordered::new();
+    cluster.closing.lock().insert(id);
+    for touched in &request.touched {
+        under.push(prepare(node, cluster, &request, *touched, participants.clone()));
+    }
+    let closing = Closing::coordinator(id, &participants, Pace::default(), cluster.runtime.now());
+    let outcome = close(node, cluster, id, closing, under, Some(client), |outcome| {
+        if outcome == Outcome::Aborted {
+            // Sessions that never prepared hold locks still.
+            roll_back(node, cluster, &request);
+        }
+    })
+    .await;
+    tracing::trace!(txn = id.0, ?outcome, "closed");
+    cluster.closing.lock().remove(&id);
+}
+
+/// Moves signals until the transaction is forgotten.
+async fn close(
+    node: &Arc<Node>,
+    cluster: &Arc<Cluster>,
+    txn: TxnId,
+    mut closing: Closing,
+    mut under: Under,
+    mut client: Option<oneshot::Sender<Ending>>,
+    on_outcome: impl FnOnce(Outcome),
+) -> Option<Outcome> {
+    let mut on_outcome = Some(on_outcome);
+    let mut timer = false;
+    loop {
+        if cluster.is_closed() {
+            return None;
+        }
+        for (partition, step) in closing.on_tick(cluster.runtime.now()) {
+            match step {
+                Step::Ask => under.push(ask(node, cluster, txn, partition)),
+                Step::Decide(outcome) => under.push(decide(node, cluster, txn, partition, outcome)),
+                Step::Forget => cluster.forgets.lock().entry(partition).or_default().push(txn),
+            }
+        }
+        if let Some(outcome) = closing.outcome() {
+            if let Some(client) = client.take() {
+                let _ = client.send(outcome.into());
+            }
+            if let Some(on_outcome) = on_outcome.take() {
+                on_outcome(outcome);
+            }
+        }
+        if closing.is_done() {
+            return closing.outcome();
+        }
+        if !timer {
+            timer = true;
+            let sleep = cluster.runtime.sleep(STEP);
+            under.push(Box::pin(async move {
+                sleep.await;
+                Back::Time
+            }));
+        }
+        match under.next().await.expect("the timer is under way") {
+            Back::Time => timer = false,
+            Back::Vote(partition, Some(vote)) => {
+                closing.on_vote(partition, vote);
+            }
+            // Asked again in a while: by then there may be another primary.
+            Back::Vote(_, None) => {}
+            Back::Confirmed(partition, true) => closing.on_confirmed(partition),
+            Back::Confirmed(_, false) => {}
+        }
+    }
+}
+
+fn prepare(
+    node: &Arc<Node>,
+    cluster: &Arc<Cluster>,
+    request: &Request,
+    touched: Touched,
+    participants: Vec<PartitionId>,
+) -> BoxFuture<Back> {
+    let (node, cluster, txn, seen) = (node.clone(), cluster.clone(), request.txn.clone(), request.seen);
+    let Touched { partition, place, undo_to, .. } = touched;
+    Box::pin(async move {
+        let id = PartitionId(partition);
+        let vote = if place.primary == cluster.me() {
+            let voted = prepare_here(&node, &txn, partition, place.view, participants, seen, undo_to).await;
+            voted.ok().flatten()
+        } else {
+            let txn = txn.id;
+            let signal = Signal::Prepare { txn, partition: id, view: place.view, participants, seen, undo_to };
+            match cluster.request(place.primary, signal, WAIT).await {
+                Ok(Signal::Voted { vote, .. }) => sound(&cluster, vote).await,
+                _ => None,
+            }
+        };
+        Back::Vote(id, vote)
+    })
+}
+
+async fn prepare_here(
+    node: &Arc<Node>,
+    txn: &TxnRef,
+    partition: u16,
+    view: View,
+    participants: Vec<PartitionId>,
+    seen: Timestamp,
+    undo_to: Option<u32>,
+) -> Result<Option<Vote>, Refused> {
+    let cluster = node.cluster().ok_or(Refused)?;
+    let begun = cluster
+        .with_slot(node, partition, |slot, s, p, cx| {
+            // Of a coordinator that is known to be dead nothing is taken any more: what was refused for it may be forgotten already.
+            if !holds(cluster, partition, view) || !cluster.may_return(txn.id.process()) {
+                // The end of its session has left this to the commit protocol.
+                slot.abort_open(s, p, &[txn.id]);
+                return Err(Refused);
+            }
+            if let Some(number) = undo_to {
+                p.rollback_to(txn.id, number);
+            }
+            let writes = collect(node, p, txn.id);
+            slot.prepare(s, p, cx, txn, participants, seen, writes)
+        })
+        .await;
+    Ok(begun?.await.ok())
+}
+
+fn ask(node: &Arc<Node>, cluster: &Arc<Cluster>, txn: TxnId, partition: PartitionId) -> BoxFuture<Back> {
+    let (node, cluster) = (node.clone(), cluster.clone());
+    Box::pin(async move {
+        let Some(place) = cluster.place(partition.0) else {
+            return Back::Vote(partition, None);
+        };
+        let answer = if place.primary == cluster.me() {
+            cluster.timeout(QUESTION, on_ask(&node, txn, partition.0)).await
+        } else {
+            cluster.request(place.primary, Signal::Ask { txn, partition }, QUESTION).await.ok()
+        };
+        match answer {
+            Some(Signal::Voted { vote, .. }) => Back::Vote(partition, sound(&cluster, vote).await),
+            _ => Back::Vote(partition, None),
+        }
+    })
+}
+
+/// `None`: nobody can have voted so.
+pub(super) async fn sound(cluster: &Cluster, vote: Vote) -> Option<Vote> {
+    let (Vote::Prepared(time) | Vote::Decided(Outcome::Committed(time))) = vote else { return Some(vote) };
+    cluster.knows_time(time).await.then_some(vote)
+}
+
+fn decide(
+    node: &Arc<Node>,
+    cluster: &Arc<Cluster>,
+    txn: TxnId,
+    partition: PartitionId,
+    outcome: Outcome,
+) -> BoxFuture<Back> {
+    let (node, cluster) = (node.clone(), cluster.clone());
+    Box::pin(async move {
+        let Some(place) = cluster.place(partition.0) else {
+            return Back::Confirmed(partition, false);
+        };
+        let answer = if place.primary == cluster.me() {
+            cluster.timeout(QUESTION, on_decide(&node, txn, partition.0, outcome)).await
+        } else {
+            let signal = Signal::Decide { txn, partition, outcome };
+            cluster.request(place.primary, signal, QUESTION).await.ok()
+        };
+        Back::Confirmed(partition, matches!(answer, Some(Signal::Done)))
+    })
+}
+
+/// Has what all participants have confirmed forgotten: one message and one entry a partition for all that has come together. Nobody waits for it; what a crash loses is found
+/// again ([`ask_coordinators`], [`take_over`]).
+pub fn send_forgets(node: &Arc<Node>, cluster: &Arc<Cluster>) {
+    let all = std::mem::take(&mut *cluster.forgets.lock());
+    for (partition, txns) in all {
+        let Some(place) = cluster.place(partition.0) else { continue };
+        if place.primary != cluster.me() {
+            cluster.tell(place.primary, Signal::Forget { partition, txns });
+            continue;
+        }
+        let (node, forgetting) = (node.clone(), cluster.clone());
+        cluster.tasks.spawn_later(async move {
+            forgetting.with_slot(&node, partition.0, |slot, s, p, cx| slot.forget(s, p, cx, txns)).await;
+        });
+    }
+}
+
+// What others ask.
+
+/// The transaction has held its locks here in this view until now; it gives them back.
+pub async fn on_verify(node: &Arc<Node>, txn: TxnId, partition: u16, view: View) -> Signal {
+    let Some(cluster) = node.cluster() else { return Signal::NotHere };
+    // What was noted in this view is there as long as the view lasts. It may be no lock at all: a locking read that has found nothing.
+    let own = txn.process() == cluster.me().process;
+    let noted = own || node.sessions.release(node, txn, PartitionId(partition), view);
+    let held = cluster
+        .with_slot(node, partition, |slot, s, p, _| {
+            slot.abort_open(s, p, &[txn]);
+            noted && holds(cluster, partition, view)
+        })
+        .await;
+    match held && cluster.may_answer(partition, view) {
+        true => Signal::Done,
+        false => Signal::NotHere,
+    }
+}
+
+pub async fn on_prepare(
+    node: &Arc<Node>,
+    txn: TxnId,
+    partition: u16,
+    view: View,
+    participants: Vec<PartitionId>,
+    seen: Timestamp,
+    undo_to: Option<u32>,
+) -> Signal {
+    // Rule 5: only where the transaction's locks are.
+    let Some(session) = node.sessions.prepare(txn, PartitionId(partition), view) else { return Signal::NotHere };
+    match prepare_here(node, &session, partition, view, participants, seen, undo_to).await {
+        Ok(Some(vote)) => Signal::Voted { partition: PartitionId(partition), vote },
+        Ok(None) => Signal::NotHere,
+        Err(Refused) => {
+            node.sessions.finished(node, txn, PartitionId(partition));
+            Signal::NotHere
+        }
+    }
+}
+
+pub async fn on_ask(node: &Arc<Node>, txn: TxnId, partition: u16) -> Signal {
+    let Some(cluster) = node.cluster() else { return Signal::NotHere };
+    let fence = cluster.hooks.safeguards.abort_fence;
+    let asked = cluster
+        .with_slot(node, partition, |slot, s, p, cx| {
+            let view = cluster.may_serve(partition).ok_or(Refused)?;
+            slot.ask(s, p, cx, txn, fence).map(|answer| (view, answer))
+        })
+        .await;
+    let Ok((view, answer)) = asked else { return Signal::NotHere };
+    match answer.await {
+        // Rule 9: a question is addressed to a view, and who answers has a lease.
+        Ok(vote) if cluster.may_answer(partition, view) => Signal::Voted { partition: PartitionId(partition), vote },
+        _ => Signal::NotHere,
+    }
+}
+
+pub async fn on_decide(node: &Arc<Node>, txn: TxnId, partition: u16, outcome: Outcome) -> Signal {
+    let Some(cluster) = node.cluster() else { return Signal::NotHere };
+    let decided = cluster
+        .with_slot(node, partition, |slot, s, p, cx| {
+            slot.serving().ok_or(Refused)?;
+            slot.decide(s, p, cx, txn, outcome)
+        })
+        .await;
+    node.sessions.finished(node, txn, PartitionId(partition));
+    let Ok(confirmed) = decided else { return Signal::NotHere };
+    match confirmed.await {
+        Ok(()) => Signal::Done,
+        Err(_) => Signal::NotHere,
+    }
+}
+
+/// Takes over what has stood prepared for too long in the partitions that are led here, and clears up what dead coordinators have left.
+pub async fn take_over(node: &Arc<Node>) {
+    let Some(cluster) = node.cluster() else { return };
+    let now = cluster.runtime.now();
+    for partition in 0..node.partition_count() {
+        if cluster.may_serve(partition).is_none() {
+            continue;
+        }
+        let (silent, orphans) = cluster
+            .with_slot(node, partition, |_, s, _, _| {
+                let silent = s.table.undecided(now.saturating_sub(SILENT));
+                (silent, s.table.orphans(|p| cluster.may_return(p)))
+            })
+            .await;
+        if !orphans.forget.is_empty() {
+            cluster.with_slot(node, partition, |slot, s, p, cx| slot.forget(s, p, cx, orphans.forget)).await;
+        }
+        for found in silent.into_iter().chain(orphans.close) {
+            let dead = !cluster.may_return(found.txn.process());
+            begin_take_over(node, cluster, PartitionId(partition), &found, dead);
+        }
+    }
+}
+
+fn begin_take_over(node: &Arc<Node>, cluster: &Arc<Cluster>, own: PartitionId, found: &Undecided, dead: bool) {
+    let txn = found.txn;
+    // Of several participants here one is enough.
+    if !cluster.closing.lock().insert(txn) {
+        return;
+    }
+    tracing::info!(txn = txn.0, partition = own.0, dead, "closes a transaction that its coordinator leaves open");
+    let closing = Closing::take_over(found, own, dead, Pace::default());
+    let (node, taking) = (node.clone(), cluster.clone());
+    cluster.tasks.spawn_later(async move {
+        close(&node, &taking, txn, closing, FuturesUnordered::new(), None, |_| ()).await;
+        taking.closing.lock().remove(&txn);
+    });
+}
+
+/// Decided transactions that nobody has had forgotten: their coordinators are asked, and where these are through with them the message was lost.
+pub async fn ask_coordinators(node: &Arc<Node>) {
+    let Some(cluster) = node.cluster() else { return };
+    let before = cluster.runtime.now().saturating_sub(LINGERING);
+    for partition in 0..node.partition_count() {
+        if cluster.may_serve(partition).is_none() {
+            continue;
+        }
+        let lingering = cluster.with_slot(node, partition, |_, s, _, _| s.table.lingering(before)).await;
+        let mut by_coordinator: BTreeMap<Member, Vec<TxnId>> = BTreeMap::new();
+        for txn in lingering {
+            let process = txn.process();
+            if let Some(coordinator) = cluster.node_of(process).map(|node| Member { node, process }) {
+                by_coordinator.entry(coordinator).or_default().push(txn);
+            }
+        }
+        for (coordinator, txns) in by_coordinator {
+            let (node, asking) = (node.clone(), cluster.clone());
+            cluster.tasks.spawn_later(async move {
+                let open = match coordinator == asking.me() {
+                    true => txns.iter().copied().filter(|t| asking.is_closing(*t) || node.registry.runs(*t)).collect(),
+                    false => match asking.request(coordinator, Signal::Alive { txns: txns.clone() }, QUESTION).await {
+                        Ok(Signal::Running { txns }) => txns,
+                        _ => return,
+                    },
+                };
+                let closed = txns.into_iter().filter(|txn| !open.contains(txn)).collect();
+                asking.with_slot(&node, partition, |slot, s, p, cx| slot.forget(s, p, cx, closed)).await;
+            });
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! A look into one replica of a partition, for tests that compare replicas and catalogs when nothing goes on.
+
+use crate::Database;
+use rauk_kernel::RowId;
+use rauk_types::{RowView, TableId, TableSchema, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The newest committed rows: by table and encoded primary key, when each was committed, and its bytes.
+pub type Rows = BTreeMap<(TableId, Vec<u8>), (Timestamp, Vec<u8>)>;
+
+impl Database {
+    /// All rows of the replica that this node holds, whatever its role. Copies everything, and is for tests.
+    ///
+    /// # Panics
+    /// If the partition is at work.
+    #[doc(hidden)]
+    pub fn dump_partition(&self, partition: u16) -> Rows {
+        let tables = self.node.tables.all();
+        let visit = |p: &mut rauk_kernel::Partition| {
+            let mut found = Rows::new();
+            for table in &tables {
+                let mut next = Some(RowId(0));
+                while let Some(from) = next {
+                    next = p.checkpoint_slice(table.schema.id, from, 1000, &mut |layout, time, bytes| {
+                        let mut key = Vec::new();
+                        table.primary.encode_row(&RowView::new(&table.schema, layout, bytes), &mut key);
+                        found.insert((table.schema.id, key), (time, bytes.to_vec()));
+                    });
+                }
+            }
+            found
+        };
+        match self.node.partitions[usize::from(partition)].try_with(visit) {
+            Ok(rows) => rows,
+            Err(_) => panic!("partition {partition} is at work"),
+        }
+    }
+    /// The tables of the replica that this node holds, with their definitions there.
+    ///
+    /// # Panics
+    /// If the partition is at work.
+    #[doc(hidden)]
+    pub fn placed_tables(&self, partition: u16) -> BTreeMap<TableId, Arc<TableSchema>> {
+        let visit = |p: &mut rauk_kernel::Partition| {
+            let schema = |id: TableId| (id, p.schema(id).expect("it is there").clone());
+            p.tables().into_iter().map(schema).collect()
+        };
+        match self.node.partitions[usize::from(partition)].try_with(visit) {
+            Ok(tables) => tables,
+            Err(_) => panic!("partition {partition} is at work"),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What tests of a cluster may look at and switch off. Production has the default: everything on, nobody watching.
+
+use rauk_types::{Timestamp, View};
+use std::sync::Arc;
+
+/// Told of what this process does as a primary or a replica. Calls come in the middle of things: they must not block and not call back.
+pub trait Observer: Send + Sync {
+    /// An operation, a vote or an outcome of the partition is answered from here now, after all checks (view, lease): called last before the answer goes out, to a client here as to another process.
+    fn answered(&self, partition: u16, view: View);
+
+    /// A snapshot read of the partition is answered from this replica without asking the primary.
+    fn answered_snapshot(&self, partition: u16, snapshot: Timestamp) {
+        let _ = (partition, snapshot);
+    }
+}
+
+/// Each is a check that the cluster's promises rest on. The simulator switches them off one at a time, to see that its checkers find what goes wrong then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Safeguards {
+    /// A primary answers only while its lease holds (rule 15).
+    pub lease: bool,
+    /// A transaction goes on only in the view in which it first touched a partition (rules 5, 6).
+    pub view: bool,
+    /// Messages to or from another process of a node are dropped (rule 21).
+    pub incarnation: bool,
+    /// "Prepared" is said when the prepare is on every in-sync replica, not only here (rule 1).
+    pub prepare_everywhere: bool,
+    /// Followers and primary acknowledge what is on disk, not what they have received.
+    pub sync_before_acknowledge: bool,
+    /// Who is asked about a transaction that it does not know writes a fence first (rule 3).
+    pub abort_fence: bool,
+    /// Least times are above every snapshot that was read at (rule 10).
+    pub max_read: bool,
+    /// An operation that comes twice is done once.
+    pub dedupe: bool,
+    /// A primary writes a cut when everything at or below it is decided (rule 27).
+    pub cut_decided: bool,
+    /// A cut is reported when it is on the disks of all in-sync replicas (rule 28).
+    pub cut_durable: bool,
+    /// Who goes back to a cut keeps nothing that committed after it (rule 29).
+    pub cut_kept: bool,
+    /// A checkpoint is published when a cut covers it (rule 30).
+    pub cut_covers: bool,
+}
+
+impl Default for Safeguards {
+    fn default() -> Self {
+        Safeguards {
+            lease: true,
+            view: true,
+            incarnation: true,
+            prepare_everywhere: true,
+            sync_before_acknowledge: true,
+            abort_fence: true,
+            max_read: true,
+            dedupe: true,
+            cut_decided: true,
+            cut_durable: true,
+            cut_kept: true,
+            cut_covers: true,
+        }
+    }
+}
+
+#[derive(Clone, Default)]
+pub struct Hooks {
+    pub safeguards: Safeguards,
+    pub observer: Option<Arc<dyn Observer>>,
+}

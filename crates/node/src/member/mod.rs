@@ -1,0 +1,646 @@
+//! A node as a member of a cluster: what connects the pure blocks (streams, transactions, leases) with partitions, log, network and manage group.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`slot`], `effects` | a partition's blocks, run beside its rows under its guard |
+//! | [`commit`], `alone` | the commit of a transaction, over several partitions and in one; take-over of what others left |
+//! | `answering` | what other nodes ask |
+//! | `leading` | heartbeats, the lease; the manage leader's work |
+//! | `replica_reads` | snapshot reads on this node's own replica |
+//! | `cutting` | cuts over the whole cluster, where memory is what counts |
+//! | `times` | snapshot times, the oldest snapshot |
+//! | `flushing` | the redo log's durability, told to slots |
+//! | [`catalog`] | tables as the group has decided; tables locked for DDL of any node |
+//! | `opening` | a process takes its place |
+//! | [`network`], [`signal`], `peers` | messages, questions and answers |
+//! | [`hooks`] | what the simulator watches and can switch off |
+//! | [`report`], [`chronicle`] | what a node tells of itself; what has happened |
+//! | `room` | memory that runs out on one node of several |
+//! | `statistics` | how many rows tables have, over all nodes |
+//! | [`dump`] | rows as a replica has them, for checkers |
+//! | `tasks`, `events` | small tools: many tasks on a thread, waiting for a change |
+//!
+//! *Who may answer.* A process answers as primary of a partition only in the view that its slot serves, and only while its lease holds; both are looked at after the work and before the answer ([`Cluster::may_serve`]).
+//!
+//! *The end of a process.* When the group has taken a process for gone (its lease had ended), that process is over, even if it still runs: it hears of it, stops serving, and must be started anew
+//! ([`Cluster::expelled`]), in the same operating system process or in another.
+
+mod alone;
+mod answering;
+pub mod catalog;
+pub mod chronicle;
+pub mod commit;
+pub mod counters;
+mod cutting;
+pub mod dump;
+mod effects;
+pub mod events;
+mod flushing;
+pub mod hooks;
+mod leading;
+pub mod network;
+mod opening;
+pub mod overview;
+mod peers;
+mod replica_reads;
+pub mod report;
+mod room;
+pub mod signal;
+pub mod slot;
+mod statistics;
+mod tasks;
+mod times;
+
+pub use opening::{Identity, MemberOptions};
+
+use crate::error::NodeError;
+use crate::executor::Class;
+use crate::node::Node;
+use crate::runtime::{BoxFuture, Runtime};
+use catalog::CatalogState;
+use cutting::Cuts;
+use events::Event;
+use flushing::Flushing;
+use hooks::Hooks;
+use leading::Leading;
+use network::{Network, PeerError};
+use parking_lot::{Mutex, RwLock};
+use peers::Questions;
+use rauk_cluster::replica::Contents;
+use rauk_kernel::{Horizon, Partition};
+use rauk_log::Lsn;
+use rauk_manage::consensus::Consensus;
+use rauk_manage::group::{Answer, Group, GroupCommand, Life, Origin, RoleKind};
+use rauk_types::{Member, NodeId, PartitionId, ProcessId, Timestamp, TxnId, View};
+use rustc_hash::FxHashSet;
+use signal::{Envelope, Exchange, Signal};
+use slot::{Action, Context, Happening, Slot};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tasks::Tasks;
+use times::Times;
+
+/// How often slots are told that time has passed.
+const TICK: Duration = Duration::from_millis(10);
+/// A proposal to the manage group is given up after this.
+const PROPOSE: Duration = Duration::from_secs(5);
+
+/// A process that ends does not wait longer for the group to hear of it.
+const LEAVE: Duration = Duration::from_secs(2);
+
+/// A process is asked again whether it has followed the group.
+const FOLLOW: Duration = Duration::from_millis(500);
+
+/// Where a partition is led.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub primary: Member,
+    pub view: View,
+}
+
+/// What this process is in the cluster. [`crate::node::Node::cluster`] has it; a node that is alone has none.
+pub struct Cluster {
+    me: Member,
+    id: [u8; 16],
+    own: Weak<Cluster>,
+    node: Weak<Node>,
+    runtime: Arc<dyn Runtime>,
+    network: Arc<dyn Network>,
+    consensus: Arc<dyn Consensus>,
+    pub hooks: Hooks,
+    slots: Box<[Slot]>,
+    /// As applied here.
+    group: RwLock<Arc<Group>>,
+    /// Index of the group state that tables and partitions have followed.
+    followed: AtomicU64,
+    /// Of it: the index of its last change of the catalog.
+    followed_catalog: AtomicU64,
+    catalog: Arc<CatalogState>,
+    /// States of the group that tables and partitions have not followed yet.
+    following: Mutex<VecDeque<Arc<Group>>>,
+    /// The group's state, or what has been followed, has changed.
+    changed: Event,
+    questions: Questions,
+    leading: Leading,
+    pub times: Times,
+    flushing: Flushing,
+    pub cuts: Cuts,
+    statistics: statistics::Statistics,
+    rooms: room::Rooms,
+    pub tasks: Arc<Tasks>,
+    /// Leases and snapshot times, on a thread of their own: however much `tasks` has to do, a process that lives is not taken for gone.
+    beats: Arc<Tasks>,
+    /// Transactions that are being decided by this process, as coordinator or by take-over.
+    closing: Mutex<FxHashSet<TxnId>>,
+    /// Transactions that the participants named may forget; sent together.
+    forgets: Mutex<BTreeMap<PartitionId, Vec<TxnId>>>,
+    /// Number of the next proposal.
+    proposals: AtomicU64,
+    outgoing: Mutex<Vec<(u16, Action)>>,
+    /// Something was left in `outgoing` by a thread that does not look there itself.
+    courier: Event,
+    expelled: AtomicBool,
+    closed: AtomicBool,
+    /// What is acknowledged is in the memory of all in-sync replicas; the disk follows.
+    replicated: bool,
+}
+
+impl Cluster {
+    pub fn me(&self) -> Member {
+        self.me
+    }
+
+    /// What a test watches and switches off.
+    pub fn hooks(&self) -> &Hooks {
+        &self.hooks
+    }
+
+    /// What this process has done for the catalog: its intents, and the numbers in hand.
+    pub fn catalog_state(&self) -> &Arc<CatalogState> {
+        &self.catalog
+    }
+
+    /// The manage group's state as applied here.
+    pub fn group(&self) -> Arc<Group> {
+        self.group.read().clone()
+    }
+
+    /// Index of the last state that this process has followed, tables and partitions included.
+    pub fn index(&self) -> u64 {
+        self.followed.load(Ordering::Acquire)
+    }
+
+    /// Resolves when [`Cluster::index`] is `index` or more (`false`: not within `timeout`).
+    pub async fn wait_index(&self, index: u64, timeout: Duration) -> bool {
+        if self.index() >= index {
+            return true;
+        }
+        let end = self.runtime.now() + timeout;
+        loop {
+            let number = self.changed.number();
+            if self.index() >= index {
+                return true;
+            }
+            let left = end.saturating_sub(self.runtime.now());
+            if left.is_zero() || self.is_closed() {
+                return false;
+            }
+            self.timeout(left, self.changed.after(number)).await;
+        }
+    }
+
+    /// Resolves when the group's state has changed since `number` (of [`Cluster::news`]) was read, or the time is over.
+    pub async fn wait_news(&self, number: u64, timeout: Duration) {
+        self.timeout(timeout, self.changed.after(number)).await;
+    }
+
+    pub fn news(&self) -> u64 {
+        self.changed.number()
+    }
+
+    /// `None`: the time was over first.
+    pub async fn timeout<T>(&self, timeout: Duration, future: impl Future<Output = T> + Send) -> Option<T> {
+        let sleep = self.runtime.sleep(timeout);
+        futures::pin_mut!(future);
+        match futures::future::select(future, sleep).await {
+            futures::future::Either::Left((value, _)) => Some(value),
+            futures::future::Either::Right(_) => None,
+        }
+    }
+
+    /// Who leads a partition, as far as is known here. `None`: nobody at the moment.
+    pub fn place(&self, partition: u16) -> Option<Place> {
+        let group = self.group.read();
+        let state = group.partitions.get(usize::from(partition))?;
+        Some(Place { primary: state.primary?, view: state.view })
+    }
+
+    /// The view in which this process leads the partition, if it does and may answer now: asked before the work (under the partition's guard), and again after the work and before the answer (rule 15).
+    #[inline]
+    pub fn may_serve(&self, partition: u16) -> Option<View> {
+        let slot = &self.slots[usize::from(partition)];
+        let view = slot.serving()?;
+        if self.hooks.safeguards.lease && !self.leading.holds(self.runtime.now()) {
+            return None;
+        }
+        // Last: between the looks this thread may have stood still while the view ended and the lease went on. What is named still has been all the time.
+        slot.is_named(view).then_some(view)
+    }
+
+    /// The same before an answer is given, which the observer hears of.
+    #[inline]
+    pub fn may_answer(&self, partition: u16, view: View) -> bool {
+        let may = self.may_serve(partition).is_some_and(|now| now == view || !self.hooks.safeguards.view);
+        if may && let Some(observer) = &self.hooks.observer {
+            observer.answered(partition, view);
+        }
+        may
+    }
+
+    /// Whether a process is up as far as the group says here.
+    pub fn is_up(&self, process: ProcessId) -> bool {
+        self.group.read().is_up(process)
+    }
+
+    /// The node that a process ran, or runs, on.
+    pub fn node_of(&self, process: ProcessId) -> Option<NodeId> {
+        let group = self.group.read();
+        group.nodes.iter().find(|(_, state)| state.process == process).map(|(id, _)| *id)
+    }
+
+    /// Processes with data or sql role that are up, this one among them.
+    pub fn processes(&self) -> Vec<Member> {
+        let group = self.group.read();
+        let works = |roles: &std::collections::BTreeSet<RoleKind>| {
+            roles.contains(&RoleKind::Data) || roles.contains(&RoleKind::Sql)
+        };
+        let up = group.nodes.iter().filter(|(_, n)| n.life == Life::Up && works(&n.roles));
+        up.map(|(id, n)| Member { node: *id, process: n.process }).collect()
+    }
+
+    /// Asks a process and waits for its answer. A lost question or answer ends in [`PeerError::TimedOut`]; a process that is known to be gone, in [`PeerError::Gone`], at once.
+    pub fn request(&self, to: Member, signal: Signal, timeout: Duration) -> BoxFuture<Result<Signal, PeerError>> {
+        let cluster = self.own.upgrade();
+        Box::pin(async move {
+            let Some(cluster) = cluster else { return Err(PeerError::Gone(to.node.0)) };
+            if !cluster.is_up(to.process) {
+                return Err(PeerError::Gone(to.node.0));
+            }
+            let (number, answer) = cluster.questions.open(to);
+            let _close = CloseQuestion(&cluster.questions, number);
+            cluster.post(to, Exchange::Request(number), signal);
+            match cluster.timeout(timeout, answer).await {
+                Some(Ok(answer)) => answer,
+                Some(Err(_)) | None => Err(PeerError::TimedOut(to.node.0)),
+            }
+        })
+    }
+
+    /// Tells a process something; it may be lost, late, doubled, reordered.
+    pub fn tell(&self, to: Member, signal: Signal) {
+        self.post(to, Exchange::OneWay, signal);
+    }
+
+    fn post(&self, to: Member, exchange: Exchange, signal: Signal) {
+        let catalog = self.group.read().catalog_index;
+        let envelope = Envelope { cluster: self.id, from: self.me, to, catalog, exchange, signal };
+        if to == self.me {
+            // Not on this stack: an answer may bring the next question.
+            if let Some(node) = self.node.upgrade() {
+                let tasks = if envelope.signal.is_beat() { &self.beats } else { &self.tasks };
+                tasks.spawn_later(async move { answering::receive(&node, envelope) });
+            }
+            return;
+        }
+        self.network.send(to.node, envelope.encode());
+    }
+
+    /// Resolves when something was decided in the partition here since the call began (the caller looks again).
+    pub async fn wait_decided(&self, partition: u16, txn: TxnId) {
+        let _ = txn;
+        let decided = &self.slots[usize::from(partition)].decided;
+        let number = decided.number();
+        // A decision between the caller's look and this call is met by the time limit.
+        self.timeout(Duration::from_millis(5), decided.after(number)).await;
+    }
+
+    /// Numbers of a counter (AUTO_INCREMENT, hidden keys), out of a block that this process has reserved: the first of `count`.
+    pub fn reserve(&self, counter: rauk_types::TableId, count: u64) -> BoxFuture<Result<u64, NodeError>> {
+        let cluster = self.own.upgrade();
+        Box::pin(async move {
+            let cluster = cluster.ok_or(NodeError::ShuttingDown)?;
+            let propose = |command| cluster.propose(command);
+            cluster.catalog.blocks.reserve(counter, count, &propose).await
+        })
+    }
+
+    /// Proposes a command to the manage group; resolves when it has been applied here, tables and partitions included. What must be done once is done once, whatever is lost on the way.
+    pub fn propose(&self, command: GroupCommand) -> BoxFuture<Result<Answer, NodeError>> {
+        let number = self.proposals.fetch_add(1, Ordering::Relaxed);
+        let catalog = matches!(command, GroupCommand::Catalog { .. });
+        let command = command.once(Origin { process: self.me.process, number });
+        let cluster = self.own.upgrade();
+        Box::pin(async move {
+            let cluster = cluster.ok_or(NodeError::ShuttingDown)?;
+            let answer = cluster.consensus.propose(command, PROPOSE).await;
+            let answer = answer.map_err(|error| NodeError::Unavailable(error.to_string()))?;
+            let group = cluster.consensus.group();
+            if answer == Answer::Void && !group.is_up(cluster.me.process) {
+                return Err(NodeError::Unavailable("the manage group has taken this process for gone".into()));
+            }
+            let index = group.index;
+            if !cluster.wait_index(index, PROPOSE).await {
+                return Err(NodeError::Unavailable("this node does not follow the manage group".into()));
+            }
+            if catalog {
+                cluster.wait_everywhere(index).await;
+            }
+            Ok(answer)
+        })
+    }
+
+    /// Waits until every process that is up has followed the group to `index`: whoever made a table here finds it there. A process that does not answer is waited for until it is taken for gone, or for [`PROPOSE`].
+    async fn wait_everywhere(&self, index: u64) {
+        let end = self.runtime.now() + PROPOSE;
+        let others = self.processes().into_iter().filter(|process| *process != self.me);
+        let follow = |process: Member| async move {
+            while self.is_up(process.process) && self.runtime.now() < end && !self.is_closed() {
+                if let Ok(Signal::Done) = self.request(process, Signal::Follow { index }, FOLLOW).await {
+                    return;
+                }
+            }
+        };
+        futures::future::join_all(others.map(follow)).await;
+    }
+
+    /// A snapshot time drawn from the timestamp service after the call. Registered as in use on this process until it is released with [`Cluster::release_snapshot`].
+    pub fn draw_snapshot(&self) -> BoxFuture<Result<Timestamp, NodeError>> {
+        let cluster = self.own.upgrade();
+        Box::pin(async move {
+            let cluster = cluster.ok_or(NodeError::ShuttingDown)?;
+            cluster.times.snapshot(&cluster).await
+        })
+    }
+
+    pub fn release_snapshot(&self, time: Timestamp) {
+        self.times.release(time);
+    }
+
+    /// Whether this process's lease holds.
+    pub fn has_lease(&self) -> bool {
+        self.leading.holds(self.runtime.now())
+    }
+
+    /// This process has been taken for gone and must be started anew.
+    pub fn expelled(&self) -> bool {
+        self.expelled.load(Ordering::Acquire)
+    }
+
+    /// Whether this process's part in the cluster has ended.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Tells the group that this process goes, so that others take its partitions over at once and wait for no lease. It serves nothing from here on; its replicas go on until [`Cluster::close`].
+    pub async fn leave(&self) {
+        // Before it is said: nobody waits for this lease then.
+        self.end_service();
+        self.expelled.store(true, Ordering::Release);
+        let command = GroupCommand::Down { member: self.me };
+        if let Err(error) = self.consensus.propose(command, LEAVE).await {
+            tracing::warn!(%error, "the manage group was not told that this process ends; the others notice when its lease is over");
+        }
+    }
+
+    /// No lease holds any more, whatever is still granted.
+    fn end_service(&self) {
+        self.leading.change_lease(|| 0, rauk_manage::leader::Lease::on_refused);
+        self.slots.iter().for_each(Slot::stop_serving);
+    }
+
+    /// Whether a time can have been given out in the cluster. One that is ahead of what this process has heard of the group is waited for, a moment only: a peer whose numbers are broken
+    /// must not put the times of commits out of everybody's sight.
+    pub async fn knows_time(&self, time: Timestamp) -> bool {
+        let is_known = || time.0 <= self.group.read().timestamp_bound;
+        let end = self.runtime.now() + FOLLOW;
+        loop {
+            let number = self.changed.number();
+            if is_known() {
+                return true;
+            }
+            let left = end.saturating_sub(self.runtime.now());
+            if left.is_zero() || self.is_closed() {
+                return false;
+            }
+            self.timeout(left, self.changed.after(number)).await;
+        }
+    }
+
+    /// The end: nothing is served or answered any more.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.end_service();
+        self.tasks.close();
+        self.beats.close();
+        // Transactions here need not look for a primary until their patience ends.
+        if let Some(node) = self.node.upgrade() {
+            node.stopping.store(true, Ordering::SeqCst);
+        }
+        self.courier.fire();
+        self.changed.fire();
+        self.flushing.close();
+    }
+
+    // Slots
+
+    pub fn slot(&self, partition: u16) -> &Slot {
+        &self.slots[usize::from(partition)]
+    }
+
+    /// No snapshot in the cluster is older; nobody waits for the disk to see what is stable.
+    pub fn horizon(&self) -> Horizon {
+        Horizon { oldest_snapshot: self.times.oldest_in_cluster(), durable: Timestamp::MAX }
+    }
+
+    /// Brings something to a slot.
+    fn poke(&self, partition: u16, happening: Happening) {
+        let Some(node) = self.node.upgrade() else { return };
+        self.slots[usize::from(partition)].queue.lock().push_back(happening);
+        let weak = Arc::downgrade(&node);
+        let work = move |p: &mut Partition| {
+            if let Some(node) = weak.upgrade()
+                && let Some(cluster) = node.cluster()
+            {
+                cluster.run_slot(&node, partition, p, |_, _, _, _| ());
+            }
+            p.take_granted()
+        };
+        match node.partitions[usize::from(partition)].try_with(work) {
+            Ok(granted) => {
+                node.waits.grant(&granted);
+                self.send_outgoing();
+            }
+            Err(work) => {
+                let granting = node.clone();
+                node.partitions[usize::from(partition)].detach(Class::Resolve, move |p| {
+                    let granted = work(p);
+                    granting.waits.grant(&granted);
+                    // The thread that holds the guard now knows nothing of this.
+                    if let Some(cluster) = granting.cluster() {
+                        cluster.courier.fire();
+                    }
+                });
+            }
+        }
+    }
+
+    /// Under the guard: works the queue off and runs `f`.
+    fn run_slot<R>(
+        &self,
+        node: &Node,
+        partition: u16,
+        p: &mut Partition,
+        f: impl FnOnce(&Slot, &mut slot::State, &mut Partition, &mut Context<'_>) -> R,
+    ) -> R {
+        let mut actions = Vec::new();
+        let mut cx = Context {
+            now: self.runtime.now(),
+            horizon: self.horizon(),
+            log: &node.log,
+            actions: &mut actions,
+            safeguards: self.hooks.safeguards,
+            replicated: self.replicated,
+            budget: &node.budget,
+            rooms: &self.rooms,
+        };
+        let r = self.slots[usize::from(partition)].enter(p, &mut cx, f);
+        if !actions.is_empty() {
+            self.outgoing.lock().extend(actions.into_iter().map(|a| (partition, a)));
+        }
+        r
+    }
+
+    /// Runs `f` with a slot's state and its rows.
+    pub async fn with_slot<R: Send>(
+        &self,
+        node: &Node,
+        partition: u16,
+        f: impl FnOnce(&Slot, &mut slot::State, &mut Partition, &mut Context<'_>) -> R + Send,
+    ) -> R {
+        let r = node.on_partition(partition, Class::Prepare, |p| self.run_slot(node, partition, p, f)).await;
+        self.send_outgoing();
+        r
+    }
+
+    /// Does what has left the guards.
+    fn send_outgoing(&self) {
+        loop {
+            let actions = std::mem::take(&mut *self.outgoing.lock());
+            if actions.is_empty() {
+                return;
+            }
+            for (partition, action) in actions {
+                self.act(partition, action);
+            }
+        }
+    }
+
+    fn act(&self, partition: u16, action: Action) {
+        let id = PartitionId(partition);
+        match action {
+            Action::Send { to, message } => self.tell(to, Signal::Replica { partition: id, message }),
+            Action::Flush(lsn) => self.flushing.want(lsn),
+            Action::FlushSoon(lsn) => self.flushing.want_soon(lsn),
+            Action::Committed(time) => self.cuts.want(time),
+            Action::Join { version, member } => self.suggest(GroupCommand::Join { partition: id, version, member }),
+            Action::Strike { version, member } => {
+                tracing::warn!(partition, node = member.node.0, "asks that a replica which does not follow be struck");
+                self.suggest(GroupCommand::Strike { partition: id, version, member });
+            }
+            Action::Draw { view } => self.draw_for_view(partition, view),
+            Action::Fatal(reason) => {
+                self.close();
+                if let Some(node) = self.node.upgrade() {
+                    node.fatal(&reason);
+                }
+            }
+            Action::Note(what) => {
+                tracing::info!(node = self.me.node.0, partition, "{what}");
+                if let Some(node) = self.node.upgrade() {
+                    let what = format!("partition {partition}: {what}");
+                    node.chronicle.note(self.me.node, chronicle::Level::Info, what);
+                }
+            }
+        }
+    }
+
+    /// Proposes without waiting: whoever wants it says so again if it does not come.
+    fn suggest(&self, command: GroupCommand) {
+        let proposal = self.consensus.propose(command, Duration::from_secs(1));
+        self.tasks.spawn_later(async move {
+            let _ = proposal.await;
+        });
+    }
+
+    /// A new primary's first time (rule 13).
+    fn draw_for_view(&self, partition: u16, view: View) {
+        let Some(node) = self.node.upgrade() else { return };
+        self.tasks.spawn_later(async move {
+            let cluster = node.cluster().expect("it is a member");
+            loop {
+                if cluster.is_closed() || cluster.place(partition).is_none_or(|p| p.view != view) {
+                    return;
+                }
+                if let Ok(time) = cluster.times.draw(cluster).await {
+                    cluster.poke(partition, Happening::Drawn { view, time });
+                    return;
+                }
+                cluster.runtime.sleep(TICK).await;
+            }
+        });
+    }
+
+    /// The redo log is on disk up to here.
+    fn on_durable(&self, lsn: Lsn) {
+        for slot in &self.slots {
+            if slot.undurable.load(Ordering::SeqCst) <= lsn.0 {
+                self.poke(slot.partition.0, Happening::Durable(lsn));
+            }
+        }
+    }
+
+    /// Writes an anchor for each partition: what its stream and transactions are, taken under its guard. Gives the position where a restart that has the rows of a checkpoint which begins now must begin to
+    /// read: before the first of the anchors, and not behind the `Reset` of a copy that is under way (its slices are in no checkpoint).
+    pub fn write_anchors(&self) -> BoxFuture<Result<Lsn, NodeError>> {
+        let node = self.node.upgrade();
+        Box::pin(async move {
+            let node = node.ok_or(NodeError::ShuttingDown)?;
+            let cluster = node.cluster().expect("it is a member");
+            let mut start = node.log.end_lsn();
+            for partition in 0..node.partition_count() {
+                let copied_from =
+                    cluster.with_slot(&node, partition, |slot, state, _, cx| slot.write_anchor(state, cx)).await?;
+                start = copied_from.map_or(start, |at| start.min(at));
+            }
+            Ok(start)
+        })
+    }
+
+    /// Gives back what transactions have in a partition here that are in no entry of its stream.
+    pub fn abort_open(&self, node: &Arc<Node>, partition: u16, txns: Vec<TxnId>) {
+        let weak = Arc::downgrade(node);
+        node.detach(partition, move |p| {
+            if let Some(node) = weak.upgrade()
+                && let Some(cluster) = node.cluster()
+            {
+                cluster.run_slot(&node, partition, p, |slot, s, p, _| slot.abort_open(s, p, &txns));
+            }
+        });
+        self.send_outgoing();
+    }
+
+    pub fn is_closing(&self, txn: TxnId) -> bool {
+        self.closing.lock().contains(&txn)
+    }
+
+    /// Whether a process is up, or may be without this process knowing it yet.
+    pub fn may_return(&self, process: ProcessId) -> bool {
+        let group = self.group.read();
+        group.is_up(process) || process.0 >= group.next_process
+    }
+
+    /// Whether all rows of a partition are here: no copy of it is under way or was cut off.
+    pub fn is_whole(&self, partition: u16) -> bool {
+        self.slots[usize::from(partition)].state.lock().replica.contents() == Contents::Whole
+    }
+}
+
+struct CloseQuestion<'a>(&'a Questions, u64);
+
+impl Drop for CloseQuestion<'_> {
+    fn drop(&mut self) {
+        self.0.close(self.1);
+    }
+}

@@ -1,0 +1,361 @@
+//! A process takes its place in the cluster.
+//!
+//! 1. It tells the manage group who it is (its directory, addresses, roles), which gives its node number. When that command has come back, this process has the group's state as of now.
+//! 2. It recovers what its disk has: rows, streams, prepared transactions. If the cluster has gone back to a cut that this directory does not know of, it goes back too.
+//! 3. It registers: a new process number, and which partitions' logs are whole (rule 21). From here on the process before it is over.
+//!    If the cluster has gone back to a cut since 1, it begins again there.
+//! 4. Its slots begin as followers with what was recovered; what comes next the group decides.
+
+use super::catalog::{self, CatalogState};
+use super::cutting::Cuts;
+use super::events::Event;
+use super::flushing::Flushing;
+use super::hooks::Hooks;
+use super::leading::Leading;
+use super::network::Network;
+use super::peers::Questions;
+use super::slot::{Beginning, Happening, Slot};
+use super::tasks::Tasks;
+use super::times::Times;
+use super::{Cluster, TICK, answering, commit};
+use crate::checkpoint;
+use crate::error::NodeError;
+use crate::node::{Node, Parts};
+use crate::ops;
+use crate::recovery::member;
+use crate::{Config, Database, Durability, Runtime};
+use parking_lot::{Mutex, RwLock};
+use rauk_cluster::Replica;
+use rauk_cluster::replica::{Contents, Limits};
+use rauk_log::{DatabaseId, Disk};
+use rauk_manage::consensus::{Consensus, Watcher};
+use rauk_manage::group::{Answer, Group, GroupCommand, RoleKind};
+use rauk_manage::{Catalog, CatalogStore};
+use rauk_types::{Member, NodeId, PartitionId};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Between attempts to reach the manage group at the start.
+const AGAIN: Duration = Duration::from_millis(200);
+const PROPOSE: Duration = Duration::from_secs(5);
+/// How often prepared transactions without an outcome are looked for.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often participants are told what they may forget.
+const FORGET: Duration = Duration::from_millis(50);
+/// How often coordinators are asked about decided ones that nobody has had forgotten.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Who this node is, as its directory and its flags say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Random number of the data directory.
+    pub directory: u64,
+    /// `host:port` as other nodes reach it.
+    pub address: String,
+    pub sql_address: String,
+    pub native_address: String,
+    pub roles: BTreeSet<RoleKind>,
+}
+
+#[derive(Clone)]
+pub struct MemberOptions {
+    pub config: Config,
+    pub identity: Identity,
+    pub hooks: Hooks,
+}
+
+impl Database {
+    /// Opens this node's part of a cluster. The consensus runs already; messages are brought with [`Database::receive`] as soon as this has returned (what comes before may be dropped).
+    pub async fn open_member(
+        options: MemberOptions,
+        disk: Arc<dyn Disk>,
+        runtime: Arc<dyn Runtime>,
+        network: Arc<dyn Network>,
+        consensus: Arc<dyn Consensus>,
+        progress: &(dyn Fn(&str) + Send + Sync),
+    ) -> Result<Database, NodeError> {
+        loop {
+            let (disk, runtime, network) = (disk.clone(), runtime.clone(), network.clone());
+            let opened = open(&options, disk, runtime, network, consensus.clone(), progress).await?;
+            if let Some(database) = opened {
+                return Ok(database);
+            }
+            progress("the cluster has gone back to a cut meanwhile: this directory is opened once more");
+        }
+    }
+
+    /// A message from another node has arrived ([`Network::send`] there). Whatever it is, it does no harm.
+    pub fn receive(&self, message: &[u8]) {
+        answering::on_message(&self.node, message);
+    }
+
+    /// What this node is in its cluster; `None`: it is alone.
+    pub fn member(&self) -> Option<&Arc<Cluster>> {
+        self.node.cluster()
+    }
+}
+
+/// One attempt. `None`: the cluster has gone back to a cut while it was made, and what was opened is not what counts now.
+async fn open(
+    options: &MemberOptions,
+    disk: Arc<dyn Disk>,
+    runtime: Arc<dyn Runtime>,
+    network: Arc<dyn Network>,
+    consensus: Arc<dyn Consensus>,
+    progress: &(dyn Fn(&str) + Send + Sync),
+) -> Result<Option<Database>, NodeError> {
+    let MemberOptions { config, identity, hooks } = options.clone();
+    let number = introduce(&identity, &*runtime, &*consensus, progress).await?;
+    let group = consensus.group();
+    let Some(cluster) = group.config.clone() else {
+        return Err(NodeError::Unavailable("the cluster has not been made yet".into()));
+    };
+    let id = DatabaseId(cluster.id);
+    let replicated = group.is_replicated();
+    // Those that a DDL job is building too: their rows are in the log as well.
+    let tables = catalog::all_tables(&group.catalog);
+    let durability = if replicated { Durability::Replicated } else { Durability::Fsync };
+    let config = Config { durability, ..config };
+    let back = member::Back { node: number, recovery: &group.recovery, keeps_later: !hooks.safeguards.cut_kept };
+    let parts =
+        member::open_member(&config, disk.clone(), &*runtime, id, cluster.partitions + 1, &tables, back, progress)?;
+    if let Some(table) = parts.passed_over.iter().find(|t| **t >= group.catalog.next_table_id()) {
+        return Err(NodeError::Fatal(format!(
+            "the redo log has rows of table {}, which the cluster has never made: this directory belongs to another state of the cluster; restore the manage nodes, or start this node with an empty directory",
+            table.0
+        )));
+    }
+    let durable = hooks.safeguards.sync_before_acknowledge && !replicated;
+    let limits = Limits { durable, ..Limits::default() };
+    let whole = |p: &member::MemberPartition| {
+        // What this directory has never had it has not lost.
+        let whole = match replicated {
+            false => p.restored.as_ref().is_none_or(|r| r.contents == Contents::Whole),
+            true => member::is_held(p, &group.recovery),
+        };
+        whole.then_some(p.partition.id())
+    };
+    let whole: Vec<PartitionId> = parts.partitions.iter().filter_map(whole).collect();
+    let recovery = group.recovery.number;
+    let Some(process) = register(number, whole, recovery, &*runtime, &*consensus, progress).await? else {
+        return Ok(None);
+    };
+    let me = Member { node: number, process };
+    let mut partitions = Vec::new();
+    let mut slots = Vec::new();
+    for restored in parts.partitions {
+        let id = restored.partition.id();
+        let replica = Replica::new(id, me, limits, restored.restored);
+        let whole = replica.contents() == Contents::Whole;
+        let (table, refs) = (restored.table, restored.pending.into_iter().collect());
+        slots.push(Slot::new(id, Beginning { replica, table, refs, whole }));
+        partitions.push(restored.partition);
+    }
+    let node = Node::new(Parts {
+        config,
+        id,
+        disk,
+        runtime: runtime.clone(),
+        log: parts.log,
+        catalog: CatalogStore::mirror(Catalog::default()),
+        partitions,
+        budget: parts.budget,
+        manifest: parts.manifest,
+    });
+    let member = Arc::new_cyclic(|own| Cluster {
+        own: own.clone(),
+        me,
+        id: cluster.id,
+        node: Arc::downgrade(&node),
+        runtime: runtime.clone(),
+        network,
+        consensus: consensus.clone(),
+        hooks,
+        slots: slots.into(),
+        group: RwLock::new(Arc::new(Group::new())),
+        followed: AtomicU64::new(0),
+        followed_catalog: AtomicU64::new(0),
+        catalog: Arc::new(CatalogState::default()),
+        following: Mutex::new(VecDeque::new()),
+        changed: Event::default(),
+        questions: Questions::default(),
+        leading: Leading::default(),
+        times: Times::default(),
+        flushing: Flushing::default(),
+        cuts: Cuts::default(),
+        replicated,
+        statistics: Default::default(),
+        rooms: Default::default(),
+        forgets: Mutex::default(),
+        tasks: Tasks::start(&*runtime, 1),
+        beats: Tasks::start(&*runtime, 1),
+        closing: Mutex::default(),
+        proposals: AtomicU64::new(1),
+        outgoing: Mutex::default(),
+        courier: Event::default(),
+        expelled: AtomicBool::new(false),
+        closed: AtomicBool::new(false),
+    });
+    node.join_cluster(member.clone());
+    member.start(&node);
+    ops::start(&node);
+    let watcher: Arc<dyn Watcher> = member.clone();
+    consensus.watch(Arc::downgrade(&watcher));
+    member.on_group(&consensus.group());
+    checkpoint::background::start(&node);
+    let index = member.group().index;
+    member.wait_index(index, PROPOSE).await;
+    Ok(Some(Database { node }))
+}
+
+impl Watcher for Cluster {
+    fn on_applied(&self, group: &Arc<Group>) {
+        if let Some(node) = self.node.upgrade()
+            && let Some(cluster) = node.cluster()
+        {
+            cluster.on_group(group);
+        }
+    }
+}
+
+async fn introduce(
+    identity: &Identity,
+    runtime: &dyn Runtime,
+    consensus: &dyn Consensus,
+    progress: &(dyn Fn(&str) + Send + Sync),
+) -> Result<NodeId, NodeError> {
+    let command = GroupCommand::AddNode {
+        directory: identity.directory,
+        address: identity.address.clone(),
+        sql_address: identity.sql_address.clone(),
+        native_address: identity.native_address.clone(),
+        roles: identity.roles.clone(),
+    };
+    loop {
+        match consensus.propose(command.clone(), PROPOSE).await {
+            Ok(Answer::Node(node)) => return Ok(node),
+            Ok(Answer::Refused(why)) => return Err(NodeError::Unavailable(why.to_string())),
+            Ok(other) => return Err(NodeError::Unavailable(format!("the manage group answered {other:?}"))),
+            Err(error) => progress(&format!("waiting for the manage group: {error}")),
+        }
+        runtime.sleep(AGAIN).await;
+    }
+}
+
+async fn register(
+    node: NodeId,
+    whole: Vec<PartitionId>,
+    recovery: u64,
+    runtime: &dyn Runtime,
+    consensus: &dyn Consensus,
+    progress: &(dyn Fn(&str) + Send + Sync),
+) -> Result<Option<rauk_types::ProcessId>, NodeError> {
+    let command = GroupCommand::Register { node, nonce: runtime.random(), whole, recovery };
+    loop {
+        match consensus.propose(command.clone(), PROPOSE).await {
+            Ok(Answer::Process(process)) => return Ok(Some(process)),
+            Ok(Answer::Void) => return Ok(None),
+            Ok(Answer::Refused(why)) => return Err(NodeError::Unavailable(why.to_string())),
+            Ok(other) => return Err(NodeError::Unavailable(format!("the manage group answered {other:?}"))),
+            Err(error) => progress(&format!("waiting for the manage group: {error}")),
+        }
+        runtime.sleep(AGAIN).await;
+    }
+}
+
+impl Cluster {
+    fn start(self: &Arc<Self>, node: &Arc<Node>) {
+        let weak = || Arc::downgrade(node);
+        self.runtime.spawn("flush", Box::pin(Cluster::run_flushing(weak())));
+        self.runtime.spawn("heartbeat", Box::pin(Cluster::run_heartbeats(weak())));
+        self.runtime.spawn("cuts", Box::pin(Cluster::run_cuts(weak())));
+        self.runtime.spawn("lead", Box::pin(Cluster::run_leading(weak())));
+        self.runtime.spawn("follow", Box::pin(run_following(weak())));
+        self.runtime.spawn("tick", Box::pin(run_ticks(weak())));
+        self.runtime.spawn("courier", Box::pin(run_courier(weak())));
+    }
+}
+
+/// Time passes for the slots; prepared transactions that nobody decides are taken over.
+async fn run_ticks(weak: Weak<Node>) {
+    let mut last_look = Duration::ZERO;
+    let mut last_question = Duration::ZERO;
+    let mut told_room = Duration::ZERO;
+    let mut last_forget = Duration::ZERO;
+    loop {
+        let Some(node) = weak.upgrade() else { return };
+        let Some(cluster) = node.cluster().cloned() else { return };
+        if cluster.is_closed() {
+            return;
+        }
+        for slot in &cluster.slots {
+            cluster.poke(slot.partition.0, Happening::Tick);
+        }
+        told_room = cluster.tell_room(&node, told_room);
+        let now = cluster.runtime.now();
+        if now.saturating_sub(last_look) >= LOOK {
+            last_look = now;
+            cluster.flushing.now_and_then();
+            commit::take_over(&node).await;
+        }
+        if now.saturating_sub(last_forget) >= FORGET {
+            last_forget = now;
+            commit::send_forgets(&node, &cluster);
+        }
+        if now.saturating_sub(last_question) >= LINGER {
+            last_question = now;
+            commit::ask_coordinators(&node).await;
+        }
+        let runtime = cluster.runtime.clone();
+        drop(cluster);
+        drop(node);
+        runtime.sleep(TICK).await;
+    }
+}
+
+/// Sends what was left by threads that do not look there themselves.
+async fn run_courier(weak: Weak<Node>) {
+    loop {
+        let Some(node) = weak.upgrade() else { return };
+        let Some(cluster) = node.cluster().cloned() else { return };
+        if cluster.is_closed() {
+            return;
+        }
+        drop(node);
+        let number = cluster.courier.number();
+        cluster.send_outgoing();
+        cluster.courier.after(number).await;
+    }
+}
+
+/// Brings tables and partitions to what the group has decided.
+async fn run_following(weak: Weak<Node>) {
+    loop {
+        let Some(node) = weak.upgrade() else { return };
+        let Some(cluster) = node.cluster().cloned() else { return };
+        if cluster.is_closed() {
+            return;
+        }
+        let number = cluster.changed.number();
+        let newest = {
+            let mut following = cluster.following.lock();
+            // States in between need not be followed one by one.
+            let newest = following.drain(..).max_by_key(|group| group.index);
+            newest.filter(|group| group.index > cluster.index())
+        };
+        match newest {
+            Some(group) => {
+                cluster.catalog.follow(&node, &group).await;
+                cluster.followed_catalog.store(group.catalog_index, Ordering::Release);
+                cluster.followed.store(group.index, Ordering::Release);
+                cluster.changed.fire();
+            }
+            None => {
+                drop(node);
+                cluster.changed.after(number).await;
+            }
+        }
+    }
+}

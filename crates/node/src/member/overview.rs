@@ -1,0 +1,192 @@
+//! The cluster put together for its operator: what the group has decided, with what nodes have told of themselves.
+
+use super::Cluster;
+use super::report::{PartitionReport, Told};
+use crate::Database;
+use crate::error::NodeError;
+use rauk_manage::group::{Answer, Colour, DEFAULT_REPLACE_AFTER, GroupCommand, Life, RoleKind};
+use rauk_types::error::codes;
+use rauk_types::{MysqlError, NodeId};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One partition, over all nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionOverview {
+    pub partition: u16,
+    pub view: u64,
+    pub primary: Option<NodeId>,
+    /// Replicas that have everything and are up, the primary first.
+    pub in_sync: Vec<NodeId>,
+    pub placed: Vec<NodeId>,
+    /// Replicas that are asked for, as far as there are nodes.
+    pub wanted: usize,
+    /// Replicas that are brought up, and how far they are, in words.
+    pub joining: Vec<(NodeId, String)>,
+    /// Entries that the slowest replica that counts has not acknowledged; `None`: the primary has not told.
+    pub lag: Option<u64>,
+    /// The primary takes work.
+    pub serves: bool,
+    /// It has the tables that are on every data node.
+    pub fully_replicated: bool,
+    pub health: String,
+}
+
+impl Told {
+    pub fn role_names(&self) -> String {
+        let name = |role: &RoleKind| match role {
+            RoleKind::Manage => "manage",
+            RoleKind::Data => "data",
+            RoleKind::Sql => "sql",
+        };
+        self.roles.iter().map(name).collect::<Vec<_>>().join(",")
+    }
+
+    /// `up`, `down`, `absent`; `silent`: the group takes it for up, and it did not answer.
+    pub fn status(&self) -> &'static str {
+        match (self.life, &self.report) {
+            (Life::Up, Some(_)) => "up",
+            (Life::Up, None) => "silent",
+            (Life::Down, _) => "down",
+            (Life::Absent, _) => "absent",
+        }
+    }
+}
+
+impl Database {
+    /// Health of the whole in one word, and why, the worst first. A node that is alone is green.
+    pub fn health(&self) -> (String, Vec<String>) {
+        match self.node.cluster() {
+            None => (Colour::Green.to_string(), Vec::new()),
+            Some(cluster) => {
+                let mut health = cluster.group().health();
+                let rooms = self.rooms();
+                if !rooms.is_empty() {
+                    health.colour = health.colour.max(Colour::Yellow);
+                    health.reasons.extend(rooms);
+                }
+                (health.colour.to_string(), health.reasons)
+            }
+        }
+    }
+
+    /// All partitions, with what `told` says of them (reports with [`super::report::Wanted::Partitions`]).
+    pub fn partition_overviews(&self, told: &[Told]) -> Vec<PartitionOverview> {
+        let reported = |node: NodeId, partition: u16| -> Option<&PartitionReport> {
+            let report = told.iter().find(|t| t.node == node)?.report.as_ref()?;
+            report.partitions.get(usize::from(partition))
+        };
+        let Some(cluster) = self.node.cluster() else {
+            let one = |partition| PartitionOverview {
+                partition,
+                view: 1,
+                primary: Some(NodeId(1)),
+                in_sync: vec![NodeId(1)],
+                placed: vec![NodeId(1)],
+                wanted: 1,
+                joining: Vec::new(),
+                lag: Some(0),
+                serves: true,
+                fully_replicated: false,
+                health: Colour::Green.to_string(),
+            };
+            return (0..self.node.partition_count()).map(one).collect();
+        };
+        let group = cluster.group();
+        let health = group.health();
+        let full = cluster.full_nodes();
+        let last = group.partitions.len().saturating_sub(1);
+        let one = |(number, (state, health)): (u16, (&rauk_manage::group::PartitionState, _))| {
+            let health: &rauk_manage::group::PartitionHealth = health;
+            let primary = state.primary.map(|m| m.node);
+            let own = primary.and_then(|node| reported(node, number)).filter(|p| p.view == state.view.0);
+            let joining = group.assignment(health.partition).joining.into_iter().map(|member| {
+                let follower = own.and_then(|p| p.followers.iter().find(|f| f.member == member));
+                let how = match (own, follower) {
+                    (Some(_), Some(f)) if f.copies => "gets a copy of the rows".to_string(),
+                    (Some(p), Some(f)) => format!("has {} of {} entries", f.acknowledged, p.last),
+                    _ => "waits".to_string(),
+                };
+                let how = match full.iter().any(|(node, _)| *node == member) {
+                    true => format!("{how}; memory is nearly used up there"),
+                    false => how,
+                };
+                (member.node, how)
+            });
+            PartitionOverview {
+                partition: number,
+                view: state.view.0,
+                primary,
+                in_sync: state.in_sync.iter().filter(|m| group.is_member(**m)).map(|m| m.node).collect(),
+                placed: state.placed.clone(),
+                wanted: health.wanted,
+                joining: joining.collect(),
+                lag: own.map(|p| p.last.saturating_sub(p.stable)),
+                serves: own.is_some_and(|p| p.serves),
+                fully_replicated: usize::from(number) == last,
+                health: health.colour.to_string(),
+            }
+        };
+        (0..).zip(group.partitions.iter().zip(&health.partitions)).map(one).collect()
+    }
+
+    /// Replicas that the cluster wants of each partition; 1 on a node that is alone.
+    pub fn replicas(&self) -> u8 {
+        self.node.cluster().and_then(|cluster| cluster.group().config.as_ref().map(|c| c.replicas)).unwrap_or(1)
+    }
+
+    /// Changes that; when this returns it is decided, and copies are made, or taken away, from now on.
+    pub async fn set_replicas(&self, replicas: u64) -> Result<(), NodeError> {
+        // What does not fit is out of the range in any case, which the group tells.
+        let replicas = Some(u8::try_from(replicas).unwrap_or(u8::MAX));
+        self.change_group(GroupCommand::Configure { replicas, durability: None, replace_after: None }).await
+    }
+
+    /// Nodes that hold rows, or would if they were up.
+    pub fn data_nodes(&self) -> usize {
+        let Some(cluster) = self.node.cluster() else { return 1 };
+        let group = cluster.group();
+        group.nodes.values().filter(|n| n.roles.contains(&RoleKind::Data) && n.life != Life::Absent).count()
+    }
+
+    /// Others get the replicas of a node that is down for so long.
+    pub fn replace_after(&self) -> Duration {
+        let seconds = |cluster: &Arc<Cluster>| cluster.group().config.as_ref().map(|config| config.replace_after);
+        Duration::from_secs(self.node.cluster().and_then(seconds).unwrap_or(DEFAULT_REPLACE_AFTER).into())
+    }
+
+    /// Changes that for the whole cluster; what is out of range is refused.
+    pub async fn set_replace_after(&self, seconds: u64) -> Result<(), NodeError> {
+        let replace_after = Some(u32::try_from(seconds).unwrap_or(u32::MAX));
+        self.change_group(GroupCommand::Configure { replicas: None, durability: None, replace_after }).await
+    }
+
+    /// A node that is down does not come back: others get its replicas at once, and it is no longer shown.
+    pub async fn forget_node(&self, node: NodeId) -> Result<(), NodeError> {
+        self.change_group(GroupCommand::ForgetNode { node }).await
+    }
+
+    async fn change_group(&self, command: GroupCommand) -> Result<(), NodeError> {
+        self.node.check_running()?;
+        let refused = |text: String| NodeError::Refused(MysqlError::new(codes::UNKNOWN_ERROR, text));
+        let cluster =
+            self.node.cluster().ok_or_else(|| refused("this node is alone, not a member of a cluster".into()))?;
+        match cluster.propose(command).await? {
+            Answer::Done => Ok(()),
+            Answer::Refused(why) => Err(refused(why.to_string())),
+            other => Err(NodeError::Unavailable(format!("the manage group answered {other:?}"))),
+        }
+    }
+
+    /// Partitions that a node leads, and of which it has a replica that counts.
+    pub fn load_of(&self, node: NodeId) -> (usize, usize) {
+        let Some(cluster) = self.node.cluster() else {
+            let all = usize::from(self.node.partition_count());
+            return (all, all);
+        };
+        let group = cluster.group();
+        let led = group.partitions.iter().filter(|p| p.primary.is_some_and(|m| m.node == node)).count();
+        let held = group.partitions.iter().filter(|p| p.in_sync.iter().any(|m| m.node == node)).count();
+        (led, held)
+    }
+}

@@ -1,0 +1,204 @@
+//! What nodes say to each other.
+
+use super::report::{Report, Wanted};
+use crate::ops::{Edge, OpAnswer, OpRequest};
+use rauk_cluster::{Outcome, Vote};
+use rauk_types::{Member, PartitionId, ProcessId, Timestamp, TxnId, View};
+use serde::{Deserialize, Serialize};
+
+/// Around every signal. One that is not for this process is dropped (rule 21), one from a process that this node knows to be gone too.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Envelope {
+    pub cluster: [u8; 16],
+    pub from: Member,
+    pub to: Member,
+    /// The catalog that the sender knows: what a stream carries for a table waits until the receiver knows the table.
+    pub catalog: u64,
+    pub exchange: Exchange,
+    pub signal: Signal,
+}
+
+impl Envelope {
+    pub fn encode(&self) -> Vec<u8> {
+        postcard::to_stdvec(self).expect("a signal can always be written")
+    }
+
+    /// `None`: not an envelope.
+    pub fn decode(bytes: &[u8]) -> Option<Envelope> {
+        postcard::from_bytes(bytes).ok()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Exchange {
+    OneWay,
+    /// Answered with the same number.
+    Request(u64),
+    Answer(u64),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Signal {
+    /// Between replicas of a partition.
+    Replica {
+        partition: PartitionId,
+        message: rauk_cluster::replica::Message,
+    },
+
+    /// An operation of a transaction on a partition led by the receiver. → `OpDone`
+    Op(Box<OpRequest>),
+    OpDone(Box<OpAnswer>),
+    /// The transaction is over without a commit: its locks and writes on the receiver go. One way, sent again with `Alive`.
+    End {
+        txn: TxnId,
+    },
+    /// Which of these transactions of the receiver still run? → `Running`
+    Alive {
+        txns: Vec<TxnId>,
+    },
+    Running {
+        txns: Vec<TxnId>,
+    },
+    /// Waits for locks that have lasted: (who waits, for whom), for the search for deadlocks over nodes. One way.
+    Waits {
+        edges: Vec<Edge>,
+    },
+    /// The statement was interrupted (KILL): ends the wait of the transaction's call with this number. One way.
+    Interrupt {
+        txn: TxnId,
+        sequence: u32,
+    },
+
+    /// Where the transaction only has locks: has it held them, in this view, until now? It gives them back. → `Done`
+    Verify {
+        txn: TxnId,
+        partition: PartitionId,
+        view: View,
+    },
+    /// → `Voted`, when the prepare is stable
+    Prepare {
+        txn: TxnId,
+        partition: PartitionId,
+        view: View,
+        participants: Vec<PartitionId>,
+        seen: Timestamp,
+        undo_to: Option<u32>,
+    },
+    /// It has written in this partition only: commit it, or say what has become of it. → `Voted`, when its entry is stable; `Done`: it had written nothing
+    Commit {
+        txn: TxnId,
+        partition: PartitionId,
+        view: View,
+        seen: Timestamp,
+        undo_to: Option<u32>,
+    },
+    /// What became of it there? Answered when the record that the answer rests on is stable. → `Voted`
+    Ask {
+        txn: TxnId,
+        partition: PartitionId,
+    },
+    Voted {
+        partition: PartitionId,
+        vote: Vote,
+    },
+    /// The transaction is decided. → `Done`, when that is on all in-sync replicas
+    Decide {
+        txn: TxnId,
+        partition: PartitionId,
+        outcome: Outcome,
+    },
+    /// All participants have confirmed the outcome. One way.
+    Forget {
+        partition: PartitionId,
+        txns: Vec<TxnId>,
+    },
+
+    /// To the manage leader: asks for the lease. `oldest`: the oldest snapshot in use; `wanted`: a cut is wanted that is not older. → `Grant`
+    Heartbeat {
+        index: u64,
+        oldest: Timestamp,
+        wanted: Timestamp,
+    },
+    /// `index`: of the last command committed before the grant; `oldest`: no snapshot in the cluster is or will be older; `counter`: every time drawn from now on is above it.
+    Grant {
+        granted: bool,
+        index: u64,
+        oldest: Timestamp,
+        counter: Timestamp,
+    },
+    /// To the manage leader: a snapshot time. → `Time`
+    DrawTime,
+    Time {
+        time: Option<Timestamp>,
+    },
+    /// Read on a replica at this snapshot: the primary confirms it (rule 11). → `Confirmed`
+    Confirm {
+        partition: PartitionId,
+        snapshot: Timestamp,
+    },
+    /// The replica may read at the snapshot once it has everything up to `position` of `view`.
+    Confirmed {
+        view: View,
+        position: rauk_types::Position,
+    },
+    /// → `Done`, when the receiver's tables and partitions have followed the group to this index
+    Follow {
+        index: u64,
+    },
+    /// The sender's process has locked an intent's tables. One way to the owner, repeated.
+    Locked {
+        intent: u64,
+        process: ProcessId,
+    },
+    /// The sender's process has filled the new ordered indexes of a DDL job of the receiver; `full`: it could not, for this memory limit. One way, repeated.
+    Filled {
+        job: rauk_manage::JobId,
+        process: ProcessId,
+        full: Option<u64>,
+    },
+    /// Answered when the receiver has followed the group's state of this index, tables and partitions included. → `Done`
+    Reached {
+        index: u64,
+    },
+
+    /// What does the receiver tell of itself? → `Reported`
+    Report {
+        wanted: Wanted,
+    },
+    Reported {
+        report: Box<Report>,
+    },
+
+    /// From the manage leader: a cut at this time in partitions that the receiver leads. → `CutDone`
+    Cut {
+        time: Timestamp,
+        partitions: Vec<PartitionId>,
+    },
+    /// The cut is on the disks of all in-sync replicas of these, at these places.
+    CutDone {
+        time: Timestamp,
+        entries: Vec<(PartitionId, rauk_cluster::EntryId)>,
+    },
+
+    /// Numbers of a counter up to this value are not to be given out any more. → `Done`
+    Skip {
+        counter: rauk_types::TableId,
+        value: u64,
+    },
+
+    /// The memory of the sender's process is nearly used up; this is its limit. One way, repeated as long as it is so.
+    Full {
+        limit: u64,
+    },
+
+    Done,
+    /// The receiver cannot answer: it does not lead (any more), or has no lease. Nothing was done.
+    NotHere,
+}
+
+impl Signal {
+    /// Of leases and snapshot times, which must not wait behind other work.
+    pub fn is_beat(&self) -> bool {
+        matches!(self, Signal::Heartbeat { .. } | Signal::Grant { .. } | Signal::DrawTime | Signal::Time { .. })
+    }
+}

@@ -1,0 +1,782 @@
+//! One partition's part in the cluster: its replica block and its transaction table, run beside the rows under the partition's guard.
+//!
+//! Whatever happens to a slot (a message, something is on disk, the group has decided, time has passed) is a [`Happening`] in its queue; whoever holds the
+//! partition's guard works the queue off, in order. The blocks' outputs take place at once: entries go to the redo log, effects to the rows. What must
+//! leave the guard (messages, requests to the group) is collected as [`Action`]s and done when the guard is free.
+//!
+//! *Serving.* A slot takes work in one view at a time: from when its opening is stable and a fresh `max_read` has been drawn (rule 13), until the group names another view. The
+//! number is kept outside of the guard ([`Slot::serving`]), and is cleared the moment this process hears of the change.
+
+#[cfg(test)]
+mod tests;
+
+use super::cutting::Cutting;
+use super::effects::{NotAdopted, Rows};
+use super::events::Event;
+use super::hooks::Safeguards;
+use super::room::{Rooms, Wishes};
+use crate::error::NodeError;
+use bytes::Bytes;
+use futures::channel::oneshot;
+use parking_lot::Mutex;
+use rauk_cluster::replica::{Assignment, LogRecord, Message, Output};
+use rauk_cluster::transactions::{Known, Told};
+use rauk_cluster::{Effect, Outcome, Record, Replica, Role, TxnTable, Vote};
+use rauk_kernel::{CopyCursor, Horizon, MemoryBudget, Partition, TxnRef, TxnState, slice_rows};
+use rauk_log::record::CommitBuilder;
+use rauk_log::{LogError, Lsn, RedoLog};
+use rauk_types::{Member, PartitionId, Position, TableId, Timestamp, TxnId, View};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Rows of a copy that are read in one hold of the partition.
+const SLICE_BYTES: usize = 64 << 10;
+const SLICE_ROWS: usize = 256;
+
+/// What happens to a slot.
+pub enum Happening {
+    Message {
+        from: Member,
+        message: Message,
+    },
+    /// The redo log is on disk up to here.
+    Durable(Lsn),
+    Assigned(Assignment),
+    Tick,
+    /// A time above all that an earlier primary may have shown has been drawn for this view.
+    Drawn {
+        view: View,
+        time: Timestamp,
+    },
+}
+
+/// What leaves the guard.
+#[derive(Debug)]
+pub enum Action {
+    Send {
+        to: Member,
+        message: Message,
+    },
+    /// Ask the group to take a member into the in-sync set, or to strike one.
+    Join {
+        version: u64,
+        member: Member,
+    },
+    Strike {
+        version: u64,
+        member: Member,
+    },
+    /// Draw a time and bring it as [`Happening::Drawn`].
+    Draw {
+        view: View,
+    },
+    /// The redo log has something to make durable.
+    Flush(Lsn),
+    /// The same, and nobody waits for it.
+    FlushSoon(Lsn),
+    /// Something has committed here, where only cuts make that last.
+    Committed(Timestamp),
+    /// The log cannot be written: the node must stop.
+    Fatal(String),
+    /// For the operator's log.
+    Note(String),
+}
+
+/// What a step of a slot works with.
+pub struct Context<'a> {
+    pub now: Duration,
+    pub horizon: Horizon,
+    pub log: &'a RedoLog,
+    pub actions: &'a mut Vec<Action>,
+    pub safeguards: Safeguards,
+    /// Durability `replicated`: what is in all memories is stable.
+    pub replicated: bool,
+    pub budget: &'a MemoryBudget,
+    pub rooms: &'a Rooms,
+}
+
+pub struct Slot {
+    pub partition: PartitionId,
+    /// Entered only under the partition's guard, so nobody waits for it; apart from looks for the operator.
+    pub state: Mutex<State>,
+    pub queue: Mutex<VecDeque<Happening>>,
+    /// The view in which it takes work; zero: none.
+    serving: AtomicU64,
+    /// The view in which this process leads by what it has heard of the group; zero: in none. The slot may be behind that, so both are looked at.
+    named: AtomicU64,
+    /// Something was decided, or the role has changed.
+    pub decided: Event,
+    /// Where the oldest log record stands that is not known to be durable; `u64::MAX`: none.
+    pub undurable: AtomicU64,
+}
+
+pub struct State {
+    pub replica: Replica,
+    pub table: TxnTable,
+    /// Transactions that stand pending in the partition by an entry of the stream.
+    refs: FxHashMap<TxnId, TxnRef>,
+    /// Rows are being put together (a copy): pending transactions stand in the table only.
+    restoring: bool,
+    /// Log records not known to be durable: where they end, and their numbers.
+    logged: VecDeque<(Lsn, u64)>,
+    votes: FxHashMap<TxnId, Vec<oneshot::Sender<Vote>>>,
+    confirmations: FxHashMap<TxnId, Vec<oneshot::Sender<()>>>,
+    commits: FxHashMap<TxnId, oneshot::Sender<Option<Timestamp>>>,
+    /// Commits of one partition that were cut, and where they stood. The next primary may have them still, and the one that cut them may not live to see its own stream stable:
+    /// their clients are told when something else is stable at that place (rule 6).
+    cut: Vec<(Position, TxnId)>,
+    builder: CommitBuilder,
+    /// On a primary: the newest cut that it was asked for.
+    pub(super) cutting: Option<Cutting>,
+    /// Where the newest copy begins in the redo log.
+    reset_at: Option<Lsn>,
+    /// The highest snapshot that the primary has confirmed to this replica, and whose stream has come (rule 11).
+    pub confirmed: Timestamp,
+    /// How often a copy has taken the place of what was here: positions of scans do not outlive that.
+    pub copies: u64,
+    pub(super) wishes: Wishes,
+}
+
+/// How a slot begins.
+pub struct Beginning {
+    pub replica: Replica,
+    pub table: TxnTable,
+    pub refs: FxHashMap<TxnId, TxnRef>,
+    pub whole: bool,
+}
+
+impl Slot {
+    pub fn new(partition: PartitionId, beginning: Beginning) -> Slot {
+        let Beginning { replica, table, refs, whole } = beginning;
+        Slot {
+            partition,
+            state: Mutex::new(State {
+                replica,
+                table,
+                refs,
+                restoring: !whole,
+                logged: VecDeque::new(),
+                votes: FxHashMap::default(),
+                confirmations: FxHashMap::default(),
+                commits: FxHashMap::default(),
+                cut: Vec::new(),
+                builder: CommitBuilder::default(),
+                cutting: None,
+                reset_at: None,
+                confirmed: Timestamp::ZERO,
+                copies: 0,
+                wishes: Wishes::default(),
+            }),
+            queue: Mutex::default(),
+            serving: AtomicU64::new(0),
+            named: AtomicU64::new(0),
+            decided: Event::default(),
+            undurable: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// The view in which this process leads the partition and takes work.
+    #[inline]
+    pub fn serving(&self) -> Option<View> {
+        let view = self.serving.load(Ordering::Acquire);
+        (view != 0).then_some(View(view))
+    }
+
+    /// The view in which the group has this process lead, as heard here; `None`: in none, and what was served until now ends.
+    pub fn name(&self, view: Option<View>) {
+        self.named.store(view.map_or(0, |view| view.0), Ordering::Release);
+        if self.serving().is_some_and(|serving| Some(serving) != view) {
+            self.stop_serving();
+        }
+    }
+
+    pub fn is_named(&self, view: View) -> bool {
+        self.named.load(Ordering::Acquire) == view.0
+    }
+
+    /// No work from this moment on.
+    pub fn stop_serving(&self) {
+        self.serving.store(0, Ordering::Release);
+    }
+
+    /// Works the queue off.
+    pub fn work(&self, p: &mut Partition, cx: &mut Context<'_>) {
+        let mut state = self.state.lock();
+        loop {
+            // Its lock is not held while the step runs, which may bring more.
+            let next = self.queue.lock().pop_front();
+            let Some(happening) = next else { return };
+            self.on_happening(&mut state, p, cx, happening);
+        }
+    }
+
+    /// Runs `f` with the slot's state, after what is in the queue.
+    pub fn enter<R>(
+        &self,
+        p: &mut Partition,
+        cx: &mut Context<'_>,
+        f: impl FnOnce(&Slot, &mut State, &mut Partition, &mut Context<'_>) -> R,
+    ) -> R {
+        self.work(p, cx);
+        let mut state = self.state.lock();
+        let r = f(self, &mut state, p, cx);
+        self.advance_cut(&mut state, p, cx);
+        r
+    }
+
+    fn on_happening(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, happening: Happening) {
+        let mut out = Vec::new();
+        match happening {
+            Happening::Message { message, .. } if !self.listens(s, cx, &message) => {}
+            Happening::Message { from, message } => s.replica.on_message(cx.now, from, message, &mut out),
+            Happening::Assigned(assignment) => s.replica.on_assignment(cx.now, &assignment, &mut out),
+            Happening::Tick => {
+                s.replica.on_tick(cx.now, &mut out);
+                self.look_for_room(s, p, cx);
+            }
+            Happening::Durable(lsn) => {
+                let mut reached = None;
+                while s.logged.front().is_some_and(|(end, _)| *end <= lsn) {
+                    reached = s.logged.pop_front().map(|(_, number)| number);
+                }
+                self.note_undurable(s);
+                if let Some(number) = reached {
+                    s.replica.on_durable(cx.now, number, &mut out);
+                }
+            }
+            Happening::Drawn { view, time } => {
+                if s.replica.role() == Role::Primary && s.replica.view() == view && self.serving().is_none() {
+                    self.say_outcomes(s, p, cx);
+                    p.raise_max_read(time);
+                    self.serving.store(view.0, Ordering::Release);
+                    cx.actions.push(Action::Note(format!("leads in view {}", view.0)));
+                    self.decided.fire();
+                }
+            }
+        }
+        self.carry_out(s, p, cx, out);
+    }
+
+    /// What this process knows to be decided although the entry that said so was cut: said again before anybody can write over those rows. On the other replicas they are pending still, and an entry
+    /// that writes over them must come behind the one that decides them.
+    fn say_outcomes(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>) {
+        for known in s.table.undecided(Duration::MAX) {
+            if let Vote::Decided(outcome) = known.vote {
+                self.propose(s, p, cx, &Record::Decide { txn: known.txn, outcome });
+            }
+        }
+    }
+
+    fn note_undurable(&self, s: &State) {
+        let oldest = s.logged.front().map_or(u64::MAX, |(end, _)| end.0);
+        self.undurable.store(oldest, Ordering::SeqCst);
+    }
+
+    /// Does what the replica block wants, and what follows from that.
+    fn carry_out(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, out: Vec<Output>) {
+        let mut left: VecDeque<Output> = out.into();
+        let mut more = Vec::new();
+        let mut effects = Vec::new();
+        while let Some(output) = left.pop_front() {
+            match output {
+                Output::Send { to, message } => cx.actions.push(Action::Send { to, message }),
+                Output::Log { record, number } => self.write_log(s, cx, &record, number),
+                Output::Received { entry } => match Record::decode(&entry.record).filter(times_fit) {
+                    Some(record) => s.table.on_entry(cx.now, entry.id.position, &record, &mut effects),
+                    None => {
+                        let what = format!("partition {}: entry {:?} is not a record", self.partition.0, entry.id);
+                        cx.actions.push(Action::Fatal(what));
+                        return;
+                    }
+                },
+                Output::Cut { after } => {
+                    s.table.on_cut(after, &mut effects);
+                    let at = Position(after.0 + 1);
+                    s.cut.extend(effects.iter().filter_map(|effect| match effect {
+                        Effect::Abort { txn } if s.commits.contains_key(txn) => Some((at, *txn)),
+                        _ => None,
+                    }));
+                }
+                Output::Stable { upto } => {
+                    s.table.on_stable(upto, &mut effects);
+                    s.tell_cut(upto);
+                }
+                Output::Reset { state } => self.reset(s, p, cx, &state),
+                Output::Install { rows } => {
+                    // A table that is not here was dropped: what its sender knows of the catalog this process knows too.
+                    let gone: FxHashSet<_> = slice_tables(&rows).filter(|table| !p.has_table(*table)).collect();
+                    if let Err(error) = p.restore_slice(&rows, &mut |table| gone.contains(&table)) {
+                        cx.actions.push(Action::Fatal(format!("partition {}: {error}", self.partition.0)));
+                        return;
+                    }
+                }
+                Output::Finish => {
+                    if let Err(stop) = p.finish_restore() {
+                        cx.actions.push(Action::Fatal(format!("partition {}: {stop:?}", self.partition.0)));
+                        return;
+                    }
+                    s.restoring = false;
+                    effects.extend(s.table.pending());
+                }
+                Output::ReadSlice { to, copy, cursor } => {
+                    let from = CopyCursor::decode(&cursor).expect("a cursor of ours");
+                    let mut rows = Vec::with_capacity(SLICE_BYTES);
+                    let next = p.copy_slice(from, SLICE_ROWS, SLICE_BYTES, &mut rows);
+                    let next = next.map(|next| Bytes::copy_from_slice(&next.encode()));
+                    let at = s.replica.last().position;
+                    s.replica.on_slice(cx.now, to, copy, at, rows.into(), next, &mut more);
+                }
+                Output::ReadState { to } => {
+                    s.replica.on_copy_state(cx.now, to, s.table.encode(), &mut more);
+                }
+                Output::RequestJoin { version, member } => cx.actions.push(Action::Join { version, member }),
+                Output::RequestStrike { version, member } => cx.actions.push(Action::Strike { version, member }),
+                Output::Role { role, view } => self.on_role(s, p, cx, role, view),
+                Output::Progress { .. } => {}
+            }
+            if !effects.is_empty() {
+                self.apply(s, p, cx, std::mem::take(&mut effects));
+            }
+            // What an output brings comes before what was behind it: it belongs to the same step.
+            for output in more.drain(..).rev() {
+                left.push_front(output);
+            }
+        }
+    }
+
+    fn write_log(&self, s: &mut State, cx: &mut Context<'_>, record: &LogRecord, number: u64) {
+        let bytes = postcard::to_stdvec(record).expect("a log record can always be written");
+        s.builder.clear();
+        s.builder.stream(self.partition, &bytes);
+        match cx.log.append(s.builder.payload()) {
+            Ok(appended) => {
+                if let LogRecord::Reset { .. } = record {
+                    s.reset_at = Some(appended.start);
+                }
+                s.logged.push_back((appended.end, number));
+                self.note_undurable(s);
+                let waited_for = match record {
+                    LogRecord::Entry { entry, .. } if cx.replicated => Record::is_cut(&entry.record),
+                    _ => !cx.replicated,
+                };
+                let flush = if waited_for { Action::Flush } else { Action::FlushSoon };
+                cx.actions.push(flush(appended.end));
+            }
+            Err(error) => cx.actions.push(Action::Fatal(log_failed(&error))),
+        }
+    }
+
+    fn reset(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, state: &[u8]) {
+        s.forget_rows(p);
+        s.confirmed = Timestamp::ZERO;
+        s.copies += 1;
+        s.drop_waiters();
+        s.commits.clear();
+        s.cut.clear();
+        match TxnTable::decode(state, cx.now) {
+            Some(table) => s.table = table,
+            None => cx.actions.push(Action::Fatal(format!(
+                "partition {}: the state that came with a copy cannot be read",
+                self.partition.0
+            ))),
+        }
+        self.decided.fire();
+    }
+
+    fn on_role(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, role: Role, view: View) {
+        if role == Role::Primary {
+            cx.actions.push(Action::Draw { view });
+            return;
+        }
+        self.stop_serving();
+        // Locks and writes that are in no entry die with the view (rule 5).
+        let open = p.open_transactions();
+        self.abort_open(s, p, &open);
+        self.readopt(s, p, cx);
+        s.drop_waiters();
+        self.decided.fire();
+    }
+
+    /// Locks that are in no entry die with the view also where a transaction is prepared (on rows that it only read, or whose writes it took back): the next primary knows nothing of them and gives these rows
+    /// to others. So what is prepared is put beside the rows anew, as its entries have it.
+    fn readopt(&self, s: &State, p: &mut Partition, cx: &mut Context<'_>) {
+        if s.restoring {
+            return;
+        }
+        s.refs.keys().for_each(|txn| p.abort(*txn));
+        for effect in s.table.pending() {
+            let Effect::Adopt { txn, writes, .. } = effect else { continue };
+            let Some(known) = s.refs.get(&txn) else { continue };
+            if p.adopt_writes(known, &writes).is_err() {
+                let what = format!("partition {}: {txn:?} cannot be put beside the rows again", self.partition.0);
+                cx.actions.push(Action::Fatal(what));
+            }
+        }
+    }
+
+    /// Brings effects to the rows.
+    fn apply(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Adopt { txn, least, writes } => {
+                    // It was cut, and the stream has it after all.
+                    s.cut.retain(|(_, cut)| *cut != txn);
+                    if s.restoring || s.refs.contains_key(&txn) {
+                        continue;
+                    }
+                    let adopted = TxnRef::new(txn);
+                    adopted.status.set(TxnState::Prepared(least));
+                    match p.adopt_writes(&adopted, &writes) {
+                        Ok(()) => {
+                            s.refs.insert(txn, adopted);
+                        }
+                        Err(NotAdopted::Held(holders)) => {
+                            // A primary that wrote this entry had seen the one before on these rows be stable, and this replica has only not been told.
+                            p.abort(txn);
+                            let mut earlier = Vec::new();
+                            for holder in holders {
+                                match s.table.pending_at(holder) {
+                                    Some(at) => s.table.on_stable(at, &mut earlier),
+                                    None => p.abort(holder),
+                                }
+                                if s.table.pending_at(holder).is_some() {
+                                    let what = format!("transaction {} writes over undecided {}", txn.0, holder.0);
+                                    cx.actions.push(Action::Fatal(format!("partition {}: {what}", self.partition.0)));
+                                    return;
+                                }
+                            }
+                            earlier.push(Effect::Adopt { txn, least, writes });
+                            self.apply(s, p, cx, earlier);
+                        }
+                        Err(NotAdopted::Refused(what)) => {
+                            cx.actions.push(Action::Fatal(format!("partition {}: {what}", self.partition.0)));
+                            return;
+                        }
+                    }
+                }
+                Effect::Commit { txn, time, writes } => {
+                    if cx.replicated {
+                        cx.actions.push(Action::Committed(time));
+                    }
+                    if s.restoring {
+                        if let Err(what) = p.restore_writes(&writes, time) {
+                            cx.actions.push(Action::Fatal(format!("partition {}: {what}", self.partition.0)));
+                            return;
+                        }
+                    } else if let Some(known) = s.refs.remove(&txn) {
+                        known.status.set(TxnState::Committed(time));
+                        p.commit(txn, time, cx.horizon);
+                    }
+                    if let Some(commit) = s.commits.remove(&txn) {
+                        let _ = commit.send(Some(time));
+                    }
+                    self.decided.fire();
+                }
+                Effect::Abort { txn } => {
+                    if let Some(known) = s.refs.remove(&txn) {
+                        known.status.set(TxnState::Aborted);
+                        p.abort(txn);
+                    }
+                    self.decided.fire();
+                }
+                Effect::Answer { txn, vote } => {
+                    for asker in s.votes.remove(&txn).into_iter().flatten() {
+                        let _ = asker.send(vote);
+                    }
+                }
+                Effect::Confirmed { txn } => {
+                    for asker in s.confirmations.remove(&txn).into_iter().flatten() {
+                        let _ = asker.send(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Primary: writes an entry and does what follows; `false`: it does not lead.
+    pub(super) fn propose(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, record: &Record) -> bool {
+        let mut out = Vec::new();
+        let Some(id) = s.replica.propose(cx.now, record.encode(), &mut out) else { return false };
+        let mut effects = Vec::new();
+        s.table.on_entry(cx.now, id.position, record, &mut effects);
+        self.apply(s, p, cx, effects);
+        self.carry_out(s, p, cx, out);
+        true
+    }
+
+    /// Commits a transaction that has written in this partition only. Resolves with its time, or `None` when it was cut (it is rolled back then). Dropped when this process does not lead any more, and the
+    /// outcome is decided elsewhere. `Err`: refused, nothing of it is left.
+    pub fn commit_alone(
+        &self,
+        s: &mut State,
+        p: &mut Partition,
+        cx: &mut Context<'_>,
+        txn: &TxnRef,
+        seen: Timestamp,
+        writes: Bytes,
+    ) -> Result<oneshot::Receiver<Option<Timestamp>>, Refused> {
+        let (sender, receiver) = oneshot::channel();
+        s.commits.insert(txn.id, sender);
+        self.write_commit(s, p, cx, txn, seen, writes).inspect_err(|Refused| drop(s.commits.remove(&txn.id)))?;
+        Ok(receiver)
+    }
+
+    /// The same for the transaction of another process; resolves with the vote. Dropped when this process does not lead any more: who asked asks the next primary.
+    pub fn commit_for(
+        &self,
+        s: &mut State,
+        p: &mut Partition,
+        cx: &mut Context<'_>,
+        txn: &TxnRef,
+        seen: Timestamp,
+        writes: Bytes,
+    ) -> Result<oneshot::Receiver<Vote>, Refused> {
+        let receiver = self.await_vote(s, txn.id);
+        self.write_commit(s, p, cx, txn, seen, writes).inspect_err(|Refused| drop(s.votes.remove(&txn.id)))?;
+        Ok(receiver)
+    }
+
+    /// Resolves when the entry that stands here is stable.
+    pub fn await_vote(&self, s: &mut State, txn: TxnId) -> oneshot::Receiver<Vote> {
+        let (sender, receiver) = oneshot::channel();
+        s.votes.entry(txn).or_default().push(sender);
+        receiver
+    }
+
+    fn write_commit(
+        &self,
+        s: &mut State,
+        p: &mut Partition,
+        cx: &mut Context<'_>,
+        txn: &TxnRef,
+        seen: Timestamp,
+        writes: Bytes,
+    ) -> Result<(), Refused> {
+        if !s.table.may_prepare(txn.id) {
+            p.abort(txn.id);
+            return Err(Refused);
+        }
+        let time = least_time(p, cx, seen);
+        txn.status.set(TxnState::Prepared(time));
+        s.refs.insert(txn.id, txn.clone());
+        if !self.propose(s, p, cx, &Record::Commit { txn: txn.id, time, writes }) {
+            s.refs.remove(&txn.id);
+            txn.status.set(TxnState::Aborted);
+            p.abort(txn.id);
+            return Err(Refused);
+        }
+        Ok(())
+    }
+
+    /// Prepares this partition's part; resolves with the vote.
+    #[allow(clippy::too_many_arguments)] // the parts of one record
+    pub fn prepare(
+        &self,
+        s: &mut State,
+        p: &mut Partition,
+        cx: &mut Context<'_>,
+        txn: &TxnRef,
+        participants: Vec<PartitionId>,
+        seen: Timestamp,
+        writes: Bytes,
+    ) -> Result<oneshot::Receiver<Vote>, Refused> {
+        let (sender, receiver) = oneshot::channel();
+        // It may have come before: then it is answered from what is known, and never taken twice.
+        match s.table.look(txn.id) {
+            Some(Known::Vote(vote)) => {
+                let _ = sender.send(vote);
+                return Ok(receiver);
+            }
+            Some(_) => {
+                s.votes.entry(txn.id).or_default().push(sender);
+                return Ok(receiver);
+            }
+            None => {}
+        }
+        let least = least_time(p, cx, seen);
+        // Of several partitions of this node the least is what readers may pass by.
+        let least_here = match txn.status.get() {
+            TxnState::Prepared(other) => other.min(least),
+            _ => least,
+        };
+        txn.status.set(TxnState::Prepared(least_here));
+        s.refs.insert(txn.id, txn.clone());
+        s.votes.entry(txn.id).or_default().push(sender);
+        if !self.propose(s, p, cx, &Record::Prepare { txn: txn.id, participants, least, writes }) {
+            s.votes.remove(&txn.id);
+            s.refs.remove(&txn.id);
+            p.abort(txn.id);
+            return Err(Refused);
+        }
+        if !cx.safeguards.prepare_everywhere {
+            for asker in s.votes.remove(&txn.id).into_iter().flatten() {
+                let _ = asker.send(Vote::Prepared(least));
+            }
+        }
+        Ok(receiver)
+    }
+
+    /// What became of a transaction here?
+    pub fn ask(
+        &self,
+        s: &mut State,
+        p: &mut Partition,
+        cx: &mut Context<'_>,
+        txn: TxnId,
+        fenced: bool,
+    ) -> Result<oneshot::Receiver<Vote>, Refused> {
+        let (sender, receiver) = oneshot::channel();
+        match s.table.ask(txn) {
+            Known::Vote(vote) => {
+                let _ = sender.send(vote);
+            }
+            Known::Soon => return Ok(self.await_vote(s, txn)),
+            Known::Fence(_) if !fenced => {
+                let _ = sender.send(Vote::Refused);
+            }
+            Known::Fence(record) => {
+                // What it has here without a prepare can never be prepared any more.
+                self.abort_open(s, p, &[txn]);
+                s.votes.entry(txn).or_default().push(sender);
+                if !self.propose(s, p, cx, &record) {
+                    s.votes.remove(&txn);
+                    return Err(Refused);
+                }
+            }
+        }
+        Ok(receiver)
+    }
+
+    /// The transaction is decided; resolves when that is on all in-sync replicas.
+    pub fn decide(
+        &self,
+        s: &mut State,
+        p: &mut Partition,
+        cx: &mut Context<'_>,
+        txn: TxnId,
+        outcome: Outcome,
+    ) -> Result<oneshot::Receiver<()>, Refused> {
+        let (sender, receiver) = oneshot::channel();
+        match s.table.tell(txn, outcome) {
+            Ok(Told::Confirmed) => {
+                let _ = sender.send(());
+            }
+            Ok(Told::Soon) => s.confirmations.entry(txn).or_default().push(sender),
+            Ok(Told::Propose(record)) => {
+                s.confirmations.entry(txn).or_default().push(sender);
+                if !self.propose(s, p, cx, &record) {
+                    s.confirmations.remove(&txn);
+                    return Err(Refused);
+                }
+            }
+            Err(contradiction) => {
+                cx.actions.push(Action::Fatal(format!("partition {}: {contradiction}", self.partition.0)));
+                return Err(Refused);
+            }
+        }
+        Ok(receiver)
+    }
+
+    /// Nobody will ask any more.
+    pub fn forget(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, txns: Vec<TxnId>) {
+        let txns = s.table.forgettable(&txns);
+        if !txns.is_empty() {
+            self.propose(s, p, cx, &Record::Forget { txns });
+        }
+    }
+
+    /// Gives back what transactions have here that are in no entry of the stream.
+    pub fn abort_open(&self, s: &State, p: &mut Partition, txns: &[TxnId]) {
+        for txn in txns {
+            if !s.refs.contains_key(txn) {
+                p.abort(*txn);
+            }
+        }
+    }
+
+    /// What restart needs to go on from here. Gives where the copy that is under way begins in the log.
+    pub fn write_anchor(&self, s: &mut State, cx: &mut Context<'_>) -> Result<Option<Lsn>, NodeError> {
+        let anchor = s.replica.anchor(s.table.encode());
+        let bytes = postcard::to_stdvec(&anchor).expect("a log record can always be written");
+        s.builder.clear();
+        s.builder.stream(self.partition, &bytes);
+        cx.log.append(s.builder.payload())?;
+        Ok(s.reset_at.filter(|_| s.replica.copies_in()))
+    }
+}
+
+/// Times are far below what a status word holds, unless the entry comes from somebody whose numbers are broken.
+fn times_fit(record: &Record) -> bool {
+    match record {
+        Record::Commit { time, .. }
+        | Record::Prepare { least: time, .. }
+        | Record::Cut { time, .. }
+        | Record::Decide { outcome: Outcome::Committed(time), .. } => time.0 < 1 << 60,
+        _ => true,
+    }
+}
+
+/// Those of a copy's rows, as far as they can be read.
+fn slice_tables(rows: &[u8]) -> impl Iterator<Item = TableId> + '_ {
+    slice_rows(rows).map_while(|row| row.ok().map(|row| row.table))
+}
+
+fn least_time(p: &Partition, cx: &Context<'_>, seen: Timestamp) -> Timestamp {
+    match cx.safeguards.max_read {
+        true => p.least_time(seen),
+        false => seen.max(Timestamp(1)),
+    }
+}
+
+/// The process does not lead the partition (any more), or may not do this to the transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused;
+
+impl State {
+    pub fn is_restoring(&self) -> bool {
+        self.restoring
+    }
+
+    /// Whether this replica follows a primary's stream closely: it is worth asking for confirmations.
+    pub fn is_fresh(&self) -> bool {
+        self.replica.role() == Role::Follower && self.replica.is_in_sync()
+    }
+
+    /// So much is stable: what was cut before there never comes back.
+    fn tell_cut(&mut self, upto: Position) {
+        let State { cut, commits, .. } = self;
+        cut.retain(|(at, txn)| {
+            if *at <= upto
+                && let Some(commit) = commits.remove(txn)
+            {
+                let _ = commit.send(None);
+            }
+            *at > upto
+        });
+    }
+
+    /// Its contents are no more than a part from here on.
+    pub(super) fn forget_rows(&mut self, p: &mut Partition) {
+        // Their status is left as it is: a transaction of this process may have it in common with partitions where it is to be committed.
+        self.refs.clear();
+        p.clear();
+        self.restoring = true;
+    }
+
+    /// Whoever waits for an answer here must ask again, of the next primary. Commits of one partition stay: the stream goes on to tell of them.
+    fn drop_waiters(&mut self) {
+        self.votes.clear();
+        self.confirmations.clear();
+    }
+}
+
+fn log_failed(error: &LogError) -> String {
+    match error {
+        LogError::DiskFull(what) => format!(
+            "the disk is full ({what}): the redo log cannot be written, so this node stops and the others take over; free some space and start it again"
+        ),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,294 @@
+//! A slot with what comes to it one by one, in orders that are rare with real nodes.
+
+use super::*;
+use rauk_cluster::replica::{Contents, Entry, EntryId, Limits};
+use rauk_log::{DatabaseId, MemoryDisk, RedoOptions, RedoReader};
+use rauk_types::{NodeId, Position, ProcessId};
+use std::sync::Arc;
+
+const PARTITION: PartitionId = PartitionId(0);
+
+struct World {
+    slot: Slot,
+    p: Partition,
+    log: RedoLog,
+    now: Duration,
+    budget: Arc<MemoryBudget>,
+    rooms: Rooms,
+}
+
+fn member(number: u16) -> Member {
+    Member { node: NodeId(number), process: ProcessId(u32::from(number)) }
+}
+
+fn assignment(view: u64, primary: u16, in_sync: &[u16]) -> Happening {
+    Happening::Assigned(Assignment {
+        partition: PARTITION,
+        version: view,
+        view: View(view),
+        primary: Some(member(primary)),
+        in_sync: in_sync.iter().copied().map(member).collect(),
+        joining: Vec::new(),
+    })
+}
+
+fn entry(view: u64, position: u64, record: &Record) -> Entry {
+    Entry { id: EntryId { view: View(view), position: Position(position) }, record: record.encode() }
+}
+
+fn append(from: u16, view: u64, previous: (u64, u64), entries: Vec<Entry>, stable: u64) -> Happening {
+    let previous = EntryId { view: View(previous.0), position: Position(previous.1) };
+    let message = Message::Append { view: View(view), version: view, previous, entries, stable: Position(stable) };
+    Happening::Message { from: member(from), message }
+}
+
+fn acknowledge(from: u16, view: u64, received: u64) -> Happening {
+    let position = Position(received);
+    let contents = Contents::Whole;
+    let message = Message::Acknowledge { view: View(view), received: position, durable: position, copy: 0, contents };
+    Happening::Message { from: member(from), message }
+}
+
+impl World {
+    fn new() -> World {
+        let disk = MemoryDisk::new();
+        let mut reader = RedoReader::open(
+            disk,
+            RedoOptions { segment_bytes: 1 << 20, ..RedoOptions::new(DatabaseId([1; 16])) },
+            Lsn(0),
+            Lsn(0),
+        )
+        .unwrap();
+        while reader.next().unwrap().is_some() {}
+        let replica = Replica::new(PARTITION, member(1), Limits::default(), None);
+        let beginning = Beginning { replica, table: TxnTable::default(), refs: FxHashMap::default(), whole: true };
+        let budget = Arc::new(MemoryBudget::new(1 << 30));
+        World {
+            slot: Slot::new(PARTITION, beginning),
+            p: Partition::new(PARTITION, budget.clone()),
+            budget,
+            rooms: Rooms::default(),
+            log: reader.into_log(Timestamp::ZERO).unwrap(),
+            now: Duration::from_secs(1),
+        }
+    }
+
+    fn enter<R>(&mut self, f: impl FnOnce(&Slot, &mut State, &mut Partition, &mut Context<'_>) -> R) -> R {
+        let mut actions = Vec::new();
+        let horizon = Horizon { oldest_snapshot: Timestamp::ZERO, durable: Timestamp::MAX };
+        let mut cx = Context {
+            replicated: false,
+            now: self.now,
+            horizon,
+            log: &self.log,
+            actions: &mut actions,
+            safeguards: Safeguards::default(),
+            budget: &self.budget,
+            rooms: &self.rooms,
+        };
+        let r = self.slot.enter(&mut self.p, &mut cx, f);
+        assert!(!actions.iter().any(|action| matches!(action, Action::Fatal(_))), "{actions:?}");
+        r
+    }
+
+    fn happens(&mut self, happening: Happening) {
+        self.slot.queue.lock().push_back(happening);
+        self.enter(|_, _, _, _| ());
+    }
+
+    fn durable(&mut self) {
+        let end = self.log.end_lsn();
+        self.happens(Happening::Durable(end));
+    }
+
+    /// Leads view 1 with two others, who have the opening.
+    fn leading() -> World {
+        let mut world = World::new();
+        world.happens(assignment(1, 1, &[1, 2, 3]));
+        world.durable();
+        world.happens(acknowledge(2, 1, 1));
+        world.happens(acknowledge(3, 1, 1));
+        world.happens(Happening::Drawn { view: View(1), time: Timestamp(10) });
+        assert_eq!(world.slot.serving(), Some(View(1)));
+        world
+    }
+
+    fn commit(&mut self, txn: TxnId) -> oneshot::Receiver<Option<Timestamp>> {
+        let txn = TxnRef::new(txn);
+        self.enter(|slot, s, p, cx| slot.commit_alone(s, p, cx, &txn, Timestamp::ZERO, Bytes::new())).unwrap()
+    }
+}
+
+/// Rule 6: "aborted" is a promise, and an entry that one primary has cut may be in the stream of the next.
+#[test]
+fn the_client_of_a_commit_that_was_cut_is_told_when_the_stream_without_it_is_stable() {
+    let txn = TxnId::of_process(ProcessId(1), 5);
+    for comes_back in [false, true] {
+        let mut world = World::leading();
+        let mut client = world.commit(txn);
+        world.happens(assignment(2, 2, &[1, 2, 3]));
+        world.happens(append(2, 2, (1, 1), vec![entry(2, 2, &Record::Opening)], 1));
+        assert_eq!(client.try_recv(), Ok(None), "its primary may be the only one that has cut it");
+        if comes_back {
+            // That one has died; the third had the commit and not the second's opening.
+            world.happens(assignment(3, 3, &[1, 3]));
+            let record = Record::Commit { txn, time: Timestamp(11), writes: Bytes::new() };
+            let entries = vec![entry(1, 2, &record), entry(3, 3, &Record::Opening)];
+            world.happens(append(3, 3, (1, 1), entries, 1));
+            assert_eq!(client.try_recv(), Ok(None));
+            world.happens(append(3, 3, (3, 3), Vec::new(), 3));
+            assert_eq!(client.try_recv(), Ok(Some(Some(Timestamp(11)))));
+        } else {
+            world.happens(append(2, 2, (2, 2), Vec::new(), 2));
+            assert_eq!(client.try_recv(), Ok(Some(None)));
+        }
+    }
+}
+
+/// A decision that was cut is in the stream again before a new primary takes work: what writes over those rows comes behind it.
+#[test]
+fn a_new_primary_says_first_what_it_knows_to_be_decided() {
+    let mut world = World::new();
+    let txn = TxnId::of_process(ProcessId(9), 1);
+    let participants = vec![PARTITION, PartitionId(1)];
+    let prepare = Record::Prepare { txn, participants, least: Timestamp(3), writes: Bytes::new() };
+    let decide = Record::Decide { txn, outcome: Outcome::Committed(Timestamp(4)) };
+    world.happens(assignment(1, 2, &[1, 2, 3]));
+    let entries = vec![entry(1, 1, &Record::Opening), entry(1, 2, &prepare), entry(1, 3, &decide)];
+    world.happens(append(2, 1, (0, 0), entries, 2));
+    world.happens(assignment(2, 3, &[1, 3]));
+    world.happens(append(3, 2, (1, 2), vec![entry(2, 3, &Record::Opening)], 3));
+    assert_eq!(world.enter(|_, s, _, _| s.table.undecided(Duration::MAX)).len(), 1, "its entry is cut");
+    world.happens(assignment(3, 1, &[1]));
+    world.durable();
+    world.happens(Happening::Drawn { view: View(3), time: Timestamp(10) });
+    assert_eq!(world.slot.serving(), Some(View(3)));
+    assert_eq!(world.enter(|_, s, _, _| s.table.undecided(Duration::MAX)), []);
+    assert_eq!(world.enter(|_, s, _, _| s.replica.last().position), Position(5));
+}
+
+/// What the group says counts at once, whatever the slot has not worked off yet.
+#[test]
+fn a_time_for_a_view_that_has_ended_begins_no_service() {
+    let world = World::leading();
+    world.slot.name(Some(View(1)));
+    assert!(world.slot.is_named(View(1)) && world.slot.serving() == Some(View(1)));
+    world.slot.name(None);
+    assert!(!world.slot.is_named(View(1)) && world.slot.serving().is_none());
+}
+
+impl World {
+    /// What follows from so much memory in use, of a limit of 1 GiB.
+    fn use_memory(&mut self, percent: u64) -> Vec<Action> {
+        let limit = self.budget.used() * 100 / percent.max(1);
+        self.budget.set_limit(limit);
+        self.now += Duration::from_secs(1);
+        let mut actions = Vec::new();
+        let horizon = Horizon { oldest_snapshot: Timestamp::ZERO, durable: Timestamp::MAX };
+        self.slot.queue.lock().push_back(Happening::Tick);
+        let mut cx = Context {
+            replicated: false,
+            now: self.now,
+            horizon,
+            log: &self.log,
+            actions: &mut actions,
+            safeguards: Safeguards::default(),
+            budget: &self.budget,
+            rooms: &self.rooms,
+        };
+        self.slot.work(&mut self.p, &mut cx);
+        actions
+    }
+
+    fn last(&mut self) -> Position {
+        self.enter(|_, s, _, _| s.replica.last().position)
+    }
+}
+
+fn strikes(actions: &[Action]) -> Vec<Member> {
+    let strike = |action: &Action| match action {
+        Action::Strike { member, .. } => Some(*member),
+        _ => None,
+    };
+    actions.iter().filter_map(strike).collect()
+}
+
+fn joining(view: u64, primary: u16, in_sync: &[u16], joining: &[u16]) -> Happening {
+    let Happening::Assigned(mut assignment) = assignment(view, primary, in_sync) else { unreachable!() };
+    assignment.version += 1;
+    assignment.joining = joining.iter().copied().map(member).collect();
+    Happening::Assigned(assignment)
+}
+
+/// An in-sync replica takes every entry, whatever its memory; beyond its limit it asks to be struck, and only then listens no more.
+#[test]
+fn a_replica_without_memory_goes_by_its_own_wish_and_comes_back() {
+    let mut world = World::new();
+    // Something must be in use for a limit to be passed.
+    world.budget.add(1 << 20);
+    world.happens(assignment(1, 2, &[1, 2]));
+    world.happens(append(2, 1, (0, 0), vec![entry(1, 1, &Record::Opening)], 0));
+    assert_eq!(strikes(&world.use_memory(99)), []);
+    assert_eq!(strikes(&world.use_memory(101)), [member(1)]);
+    let forget = Record::Forget { txns: Vec::new() };
+    world.happens(append(2, 1, (1, 1), vec![entry(1, 2, &forget)], 1));
+    assert_eq!(world.last(), Position(2), "in-sync, it listens");
+    world.happens(joining(1, 2, &[2], &[1]));
+    assert_eq!(strikes(&world.use_memory(101)), []);
+    world.happens(append(2, 1, (1, 2), vec![entry(1, 3, &forget)], 2));
+    assert_eq!(world.last(), Position(2), "struck, it does not");
+    world.use_memory(97);
+    world.happens(append(2, 1, (1, 2), vec![entry(1, 3, &forget)], 2));
+    assert_eq!(world.last(), Position(2), "and not at once again");
+    world.use_memory(90);
+    world.happens(append(2, 1, (1, 2), vec![entry(1, 3, &forget)], 2));
+    assert_eq!(world.last(), Position(3), "there is room again");
+}
+
+/// A copy begins where there is room, and is given up where there is none left.
+#[test]
+fn a_copy_that_finds_no_room_is_given_up_and_tried_again() {
+    let begin = |copy: u64| {
+        let from = EntryId { view: View(1), position: Position(5) };
+        let (stable, history) = (Position(5), vec![from]);
+        let message =
+            Message::CopyBegin { view: View(1), copy, from, stable, history, state: TxnTable::default().encode() };
+        Happening::Message { from: member(2), message }
+    };
+    let copies = |world: &mut World| world.enter(|_, s, _, _| s.replica.copies_in());
+    let mut world = World::new();
+    world.budget.add(1 << 20);
+    world.happens(joining(1, 2, &[2], &[1]));
+    world.use_memory(85);
+    world.happens(begin(1));
+    assert!(!copies(&mut world), "there is too little room");
+    world.use_memory(50);
+    world.happens(begin(1));
+    assert!(copies(&mut world));
+    world.use_memory(97);
+    assert!(!copies(&mut world), "it has gone on for too long");
+    world.use_memory(50);
+    world.happens(begin(2));
+    assert!(!copies(&mut world), "it is too soon");
+    world.use_memory(50);
+    world.use_memory(50);
+    world.happens(begin(2));
+    assert!(copies(&mut world));
+}
+
+/// A primary refuses what needs room for as long as an in-sync replica says that it has none.
+#[test]
+fn a_primary_refuses_what_another_replica_has_no_room_for() {
+    let mut world = World::leading();
+    world.budget.add(1 << 20);
+    world.use_memory(50);
+    assert_eq!(world.p.full_elsewhere(), None);
+    world.rooms.on_full(world.now + Duration::from_secs(1), ProcessId(3), 77);
+    world.use_memory(50);
+    assert_eq!(world.p.full_elsewhere(), Some(77));
+    world.use_memory(50);
+    assert_eq!(world.p.full_elsewhere(), None, "it is said again and again, or not true any more");
+    world.rooms.on_full(world.now + Duration::from_secs(1), ProcessId(4), 77);
+    world.use_memory(50);
+    assert_eq!(world.p.full_elsewhere(), None, "it has no replica");
+}

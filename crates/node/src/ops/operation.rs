@@ -1,0 +1,364 @@
+//! What a transaction can ask of one partition, as a value: so that the partition's node does the same whether the transaction runs there or elsewhere.
+//!
+//! [`run`] is the only place where an operation meets a partition. A node that leads the partition itself calls it with borrowed keys and rows and nothing is
+//! encoded; else the operation goes over the network ([`super::wire`]) and [`super::serve`] calls it. Visitors of rows are the caller's: beside the partition they
+//! run while it is held, from afar when the answer has come.
+
+use super::wire::{Reader, Shown};
+use crate::executor::Class;
+use crate::table::TableInfo;
+use rauk_kernel::partition::TableUsage;
+use rauk_kernel::{
+    Access, LockMode, Partition, RowId, ScanEnd, ScanPosition, ScanRequest, ScanRow, Stop, Verdict, WaitPolicy,
+};
+use rauk_types::{IndexId, RowView, TableId, key};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+use std::ops::Bound;
+
+/// An encoded primary key and its hash. Over the network goes the key alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key<'a> {
+    pub bytes: &'a [u8],
+    pub hash: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Op<'a> {
+    /// A consistent read of one row.
+    Read {
+        #[serde(borrow)]
+        key: Key<'a>,
+    },
+    /// Consistent reads of rows, visited in order until the visitor stops; from afar they come until they are many bytes.
+    ReadMany {
+        #[serde(borrow)]
+        keys: Vec<Key<'a>>,
+        /// How many have been read.
+        done: u32,
+    },
+    /// `ranges`: a key that is missing is kept missing (SERIALIZABLE).
+    ReadLocked {
+        #[serde(borrow)]
+        key: Key<'a>,
+        #[serde(with = "Mode")]
+        mode: LockMode,
+        #[serde(with = "Policy")]
+        wait: WaitPolicy,
+        ranges: bool,
+    },
+    /// Keeps a missing key missing, and tells whether it is there after all.
+    LockAbsence {
+        #[serde(borrow)]
+        key: Key<'a>,
+    },
+    LockRange {
+        index: IndexId,
+        #[serde(borrow)]
+        low: Bound<&'a [u8]>,
+        #[serde(borrow)]
+        high: Bound<&'a [u8]>,
+    },
+    /// `false`: the key is taken.
+    Insert {
+        #[serde(borrow)]
+        key: Key<'a>,
+        #[serde(with = "raw")]
+        row: &'a [u8],
+    },
+    /// `false`: there is no such row.
+    Update {
+        #[serde(borrow)]
+        key: Key<'a>,
+        #[serde(with = "raw")]
+        row: &'a [u8],
+    },
+    Delete {
+        #[serde(borrow)]
+        key: Key<'a>,
+    },
+    Scan(Scan<'a>),
+    ScanKeys(Scan<'a>),
+    /// How large the table's part of the partition is.
+    Usage,
+}
+
+/// A slice of a scan.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Scan<'a> {
+    #[serde(with = "request")]
+    pub request: Cow<'a, ScanRequest>,
+    /// In: where it goes on; out: where it has come to.
+    #[serde(with = "Position")]
+    pub position: ScanPosition,
+    /// Entries visited in one hold.
+    pub slice: u32,
+    /// How many rows the visitor may want at most: no more are locked, or sent, ahead of it.
+    pub most: u32,
+    /// Rows that have come from afar and are not shown yet: before the position, and shown before it goes on.
+    #[serde(skip)]
+    pub ahead: Reader,
+    /// Behind those nothing is left.
+    #[serde(skip)]
+    pub finished: bool,
+}
+
+impl Scan<'_> {
+    /// Shows what has come from afar, until the visitor stops.
+    pub fn show_ahead(
+        &mut self,
+        table: &TableInfo,
+        visit: &mut (dyn FnMut(Seen<'_, '_>) -> Verdict + Send),
+    ) -> Result<ScanEnd, Shown> {
+        match self.ahead.show(table, visit) {
+            Shown::All if self.finished => Ok(ScanEnd::Finished),
+            Shown::All | Shown::Stopped => Ok(ScanEnd::More),
+            shown => Err(shown),
+        }
+    }
+}
+
+/// What an operation gives, beside what its visitor saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// What the visitor saw is all.
+    Seen,
+    Is(bool),
+    Scanned(ScanEnd),
+    Usage(TableUsage),
+}
+
+/// What a visitor is shown.
+#[derive(Clone, Copy)]
+pub enum Seen<'a, 'r> {
+    Missing,
+    Row(RowView<'a>),
+    Scanned(&'a ScanRow<'r>),
+    Key(&'a [u8]),
+}
+
+impl<'a> Seen<'a, '_> {
+    /// Of a point read.
+    pub fn row(self) -> Option<RowView<'a>> {
+        match self {
+            Seen::Row(row) => Some(row),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Key<'a> {
+    pub fn of(bytes: &'a [u8]) -> Key<'a> {
+        Key { bytes, hash: key::hash(bytes) }
+    }
+}
+
+impl Done {
+    /// Of operations that answer with yes or no.
+    pub fn is(self) -> bool {
+        self == Done::Is(true)
+    }
+}
+
+impl Op<'_> {
+    pub fn class(&self) -> Class {
+        match self {
+            Op::Scan(_) | Op::ScanKeys(_) | Op::LockRange { .. } => Class::Scan,
+            Op::ReadMany { keys, .. } if keys.len() > 8 => Class::Scan,
+            _ => Class::Point,
+        }
+    }
+
+    pub fn writes(&self) -> bool {
+        matches!(self, Op::Insert { .. } | Op::Update { .. } | Op::Delete { .. })
+    }
+
+    /// Whether it may leave locks or writes behind: it belongs to a transaction then.
+    pub fn touches(&self) -> bool {
+        match self {
+            Op::Read { .. } | Op::ReadMany { .. } | Op::ScanKeys(_) | Op::Usage => false,
+            Op::Scan(scan) => scan.request.lock.is_some(),
+            _ => true,
+        }
+    }
+}
+
+/// Does it. On [`Stop::Wait`] and the like the same operation is run again, and goes on where it was.
+#[inline]
+pub fn run(
+    op: &mut Op<'_>,
+    table: TableId,
+    p: &mut Partition,
+    access: &mut Access<'_>,
+    visit: &mut (impl FnMut(Seen<'_, '_>) -> Verdict + ?Sized),
+) -> Result<Done, Stop> {
+    let mut show = |row: Option<RowView<'_>>| {
+        visit(row.map_or(Seen::Missing, Seen::Row));
+    };
+    match op {
+        Op::Read { key } => p.read(table, key.bytes, key.hash, access, show).map(|()| Done::Seen),
+        Op::ReadMany { keys, done } => {
+            while let Some(key) = keys.get(*done as usize) {
+                let seen = |row: Option<RowView<'_>>| visit(row.map_or(Seen::Missing, Seen::Row));
+                let verdict = p.read(table, key.bytes, key.hash, access, seen)?;
+                *done += 1;
+                if verdict == Verdict::KeepAndStop {
+                    break;
+                }
+            }
+            Ok(Done::Seen)
+        }
+        Op::ReadLocked { key, mode, wait, ranges } => {
+            let mut found = false;
+            p.read_locked(table, key.bytes, key.hash, *mode, *wait, access, |row| {
+                if row.is_some() {
+                    found = true;
+                    show(row);
+                }
+            })?;
+            if !found {
+                if *ranges {
+                    // In the same hold, so that what was found missing stays missing.
+                    lock_key(p, table, key, access)?;
+                }
+                show(None);
+            }
+            Ok(Done::Seen)
+        }
+        Op::LockAbsence { key } => {
+            lock_key(p, table, key, access)?;
+            p.read(table, key.bytes, key.hash, access, |row| Done::Is(row.is_some()))
+        }
+        Op::LockRange { index, low, high } => {
+            let txn = access.txn.expect("a lock belongs to a transaction");
+            p.lock_range(txn, table, *index, *low, *high).map(|()| Done::Seen)
+        }
+        Op::Insert { key, row } => match p.insert(table, key.bytes, key.hash, row, access) {
+            Ok(()) => Ok(Done::Is(true)),
+            Err(Stop::Duplicate) => Ok(Done::Is(false)),
+            Err(stop) => Err(stop),
+        },
+        Op::Update { key, row } => p.update(table, key.bytes, key.hash, row, access).map(Done::Is),
+        Op::Delete { key } => p.delete(table, key.bytes, key.hash, access).map(Done::Is),
+        Op::Scan(Scan { request, position, slice, .. }) => {
+            let visit = &mut |row: &ScanRow<'_>| visit(Seen::Scanned(row));
+            p.scan(request, position, *slice as usize, access, visit).map(Done::Scanned)
+        }
+        Op::ScanKeys(Scan { request, position, slice, .. }) => {
+            let visit = &mut |key: &[u8]| {
+                visit(Seen::Key(key));
+            };
+            p.scan_keys(request, position, *slice as usize, visit).map(Done::Scanned)
+        }
+        Op::Usage => Ok(Done::Usage(p.table_usage(table).unwrap_or_default())),
+    }
+}
+
+fn lock_key(p: &mut Partition, table: TableId, key: &Key<'_>, access: &Access<'_>) -> Result<(), Stop> {
+    let txn = access.txn.expect("a lock belongs to a transaction");
+    p.lock_range(txn, table, IndexId::PRIMARY, Bound::Included(key.bytes), Bound::Included(key.bytes))
+}
+
+// How the parts that belong to the partition core are written.
+
+impl Serialize for Key<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.bytes)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // The hash is made here: one that does not belong to the key would put the row where nobody finds it.
+        <&[u8]>::deserialize(deserializer).map(Key::of)
+    }
+}
+
+mod raw {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(bytes)
+    }
+
+    pub fn deserialize<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<&'a [u8], D::Error> {
+        <&[u8]>::deserialize(deserializer)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "LockMode")]
+enum Mode {
+    KeyShare,
+    Shared,
+    Exclusive,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "WaitPolicy")]
+enum Policy {
+    Wait,
+    NoWait,
+    SkipLocked,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "RowId")]
+struct Row(u32);
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ScanPosition")]
+pub(super) enum Position {
+    Start,
+    AfterEntry(Vec<u8>, #[serde(with = "Row")] RowId),
+    BeforeEntry(Vec<u8>, #[serde(with = "Row")] RowId),
+    AfterRow(#[serde(with = "Row")] RowId),
+}
+
+mod request {
+    use super::{LockMode, Mode, Policy, WaitPolicy};
+    use rauk_kernel::ScanRequest;
+    use rauk_types::{IndexId, TableId};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::borrow::Cow;
+    use std::ops::Bound;
+
+    #[derive(Serialize, Deserialize)]
+    struct Lock {
+        #[serde(with = "Mode")]
+        mode: LockMode,
+        #[serde(with = "Policy")]
+        wait: WaitPolicy,
+    }
+
+    #[derive(Serialize, Deserialize)]
+    struct Request<'a> {
+        table: TableId,
+        index: Option<IndexId>,
+        #[serde(borrow)]
+        low: Bound<&'a [u8]>,
+        #[serde(borrow)]
+        high: Bound<&'a [u8]>,
+        reverse: bool,
+        lock: Option<Lock>,
+    }
+
+    pub fn serialize<S: Serializer>(request: &ScanRequest, serializer: S) -> Result<S::Ok, S::Error> {
+        Request {
+            table: request.table,
+            index: request.index,
+            low: request.low.as_ref().map(Vec::as_slice),
+            high: request.high.as_ref().map(Vec::as_slice),
+            reverse: request.reverse,
+            lock: request.lock.map(|(mode, wait)| Lock { mode, wait }),
+        }
+        .serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'static, ScanRequest>, D::Error> {
+        let Request { table, index, low, high, reverse, lock } = Request::deserialize(deserializer)?;
+        let (low, high) = (low.map(<[u8]>::to_vec), high.map(<[u8]>::to_vec));
+        let lock = lock.map(|Lock { mode, wait }| (mode, wait));
+        Ok(Cow::Owned(ScanRequest { table, index, low, high, reverse, lock }))
+    }
+}

@@ -1,0 +1,254 @@
+//! The side of the node that leads the partition: one request, done once, answered with typed errors.
+//!
+//! A scan gives rows until it has [`MOST_BYTES`] of them or as many as the asker's visitor may want. The visitor runs at the asker's, so a locking scan keeps the lock on every row that it has sent,
+//! also on those that the visitor then skips (as InnoDB does): it sends no more of them than the visitor may want. A row that has changed after the transaction's snapshot is
+//! sent with a mark and ends the slice; it is a conflict (1020) only if the visitor keeps it, and is not locked.
+
+use super::drive::{AsPrimary, Caller, Gate, Halt, Within, drive};
+use super::operation::{Done, Op, Scan, Seen, run};
+use super::sessions::{Session, Turn};
+use super::wire::{self, Answer, Failure, Gatherer, OpAnswer, OpRequest};
+use crate::error::NodeError;
+use crate::executor::Class;
+use crate::member::Cluster;
+use crate::node::Node;
+use crate::table::TableInfo;
+use crate::transaction::Interrupt;
+use rauk_kernel::{Access, Partition, ReadAt, ScanEnd, ScanPosition, ScanRequest, Stop, Verdict};
+use rauk_types::{Member, Timestamp, View};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of rows after which a slice ends.
+const MOST_BYTES: usize = 256 << 10;
+/// Entries visited in one hold, keys read in one request.
+const MOST_ENTRIES: u32 = 256;
+pub const MOST_KEYS: usize = 256;
+/// How long a request waits for the group state that its sender has.
+const CATCH_UP: Duration = Duration::from_millis(200);
+
+/// An operation of a transaction that `from` runs.
+pub async fn serve(node: &Arc<Node>, from: Member, request: &OpRequest) -> OpAnswer {
+    let refused = |failure| OpAnswer { view: View::default(), observed: Timestamp::ZERO, outcome: Err(failure) };
+    let Some(cluster) = node.cluster() else { return refused(Failure::NotHere) };
+    if cluster.index() < request.index && !cluster.wait_index(request.index, CATCH_UP).await {
+        return refused(Failure::Behind);
+    }
+    let partition = request.partition.0;
+    if partition >= node.partition_count() {
+        return refused(Failure::Malformed);
+    }
+    let newest = request.snapshot.max(request.conflict_after).unwrap_or_default();
+    if !cluster.knows_time(newest).await {
+        return refused(Failure::Behind);
+    }
+    if cluster.may_serve(partition).is_none() {
+        return refused(Failure::NotHere);
+    }
+    let Some(txn) = request.txn else {
+        return perform(node, cluster, request, None).await;
+    };
+    if txn.process() != from.process {
+        return refused(Failure::Malformed);
+    }
+    if !cluster.is_up(from.process) {
+        return refused(Failure::NotHere);
+    }
+    let Some(session) = node.sessions.enter(txn, from, !request.touched, node.runtime.now()) else {
+        return refused(Failure::Lost);
+    };
+    match session.turn(request.sequence, cluster.hooks().safeguards.dedupe).await {
+        Turn::Late => return refused(Failure::Late),
+        Turn::Kept(answer) => {
+            // It was made under a lease that may have ended since.
+            let still = answer.outcome.is_err() || cluster.may_answer(partition, answer.view);
+            return if still { *answer } else { refused(Failure::NotHere) };
+        }
+        Turn::Go => {}
+    }
+    let running = Running { session: &session, node };
+    if let Some(number) = request.undo_to {
+        node.sessions.undo(node, &session, number).await;
+    }
+    let stray = |session: &Session| session.touches.list().iter().any(|t| t.partition == partition && !t.prepared);
+    if !request.touched && cluster.hooks().safeguards.dedupe && stray(&session) {
+        // An earlier call has left something here of which the asker never heard: it took the call as not done, and makes it again.
+        session.touches.finish(partition);
+        node.on_partition(partition, Class::Resolve, |p| p.abort(txn)).await;
+    }
+    let answer = perform(node, cluster, request, Some(&session)).await;
+    running.end(answer.clone());
+    if answer.outcome == Err(Failure::Deadlock) {
+        // The whole transaction falls: what it has here goes at once.
+        node.sessions.end(node, txn);
+    }
+    answer
+}
+
+/// A call that has its turn. When it is dropped half done, the next gets the turn, and a repetition gets no answer.
+struct Running<'a> {
+    session: &'a Session,
+    node: &'a Node,
+}
+
+impl Running<'_> {
+    fn end(self, answer: OpAnswer) {
+        self.session.done(Some(answer), self.node.runtime.now());
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.session.done(None, self.node.runtime.now());
+    }
+}
+
+async fn perform(node: &Arc<Node>, cluster: &Cluster, request: &OpRequest, session: Option<&Session>) -> OpAnswer {
+    let mut observed = Timestamp::ZERO;
+    let mut view = View::default();
+    let outcome = attempt(node, cluster, request, session, &mut observed, &mut view).await;
+    if outcome == Err(Failure::NotHere)
+        && let Some(session) = session
+        && !request.touched
+    {
+        // It may have been done before the lease was found to have ended: the asker takes it as not done.
+        let (partition, id) = (request.partition.0, session.txn.id);
+        session.touches.finish(partition);
+        node.detach(partition, move |p| p.abort(id));
+    }
+    OpAnswer { view, observed, outcome }
+}
+
+async fn attempt(
+    node: &Arc<Node>,
+    cluster: &Cluster,
+    request: &OpRequest,
+    session: Option<&Session>,
+    observed: &mut Timestamp,
+    view: &mut View,
+) -> Result<Answer, Failure> {
+    let partition = request.partition.0;
+    let table = node.tables.by_id(request.table).filter(|t| t.schema.version == request.version);
+    let table = &*table.ok_or(Failure::StaleSchema)?;
+    let mut op = wire::decode(&request.op, table, |bucket| node.partition_of(bucket) == partition)
+        .filter(|op| session.is_some() || !op.touches())
+        .ok_or(Failure::Malformed)?;
+    let mut most = usize::MAX;
+    match &mut op {
+        Op::Scan(scan) | Op::ScanKeys(scan) => {
+            scan.slice = scan.slice.min(MOST_ENTRIES);
+            most = scan.most.max(1) as usize;
+        }
+        Op::ReadMany { keys, .. } if keys.len() > MOST_KEYS => return Err(Failure::Malformed),
+        _ => {}
+    }
+    let notes = session.filter(|_| op.touches() || request.touched);
+    let alone = Interrupt::default();
+    let mut caller = Caller {
+        txn: session.map(|s| &s.txn),
+        own_before: request.own_before,
+        statement: request.statement,
+        at: request.snapshot.map_or(ReadAt::Newest, ReadAt::Snapshot),
+        conflict_after: request.conflict_after,
+        writes: request.writes,
+        patience: Duration::from_millis(request.patience.into()),
+        interrupt: session.map_or(&alone, |s| &s.interrupt),
+        gate: Some(Gate::Primary(AsPrimary {
+            cluster,
+            view: request.view,
+            touches: notes.map(|s| &s.touches),
+            touched: request.touched,
+        })),
+    };
+    let mut rows = Gatherer::default();
+    loop {
+        let class = op.class();
+        let work = |p: &mut Partition, access: &mut Access<'_>| gather(&mut op, table, p, access, &mut rows, most);
+        let driven = drive(node, partition, class, &caller, observed, work).await;
+        let (done, within) = driven.map_err(explain)?;
+        let Within::View(now) = within else { return Err(Failure::NotHere) };
+        *view = now;
+        if done == Done::Scanned(ScanEnd::More) && !is_full(&rows, most) && !rows.ends_changed() {
+            if caller.interrupt.is_killed() {
+                return Err(Failure::Interrupted);
+            }
+            // The slices of a request belong together.
+            if let Some(Gate::Primary(gate)) = &mut caller.gate {
+                gate.view = Some(now);
+                gate.touched |= gate.touches.is_some();
+            }
+            continue;
+        }
+        let position = match op {
+            Op::Scan(scan) | Op::ScanKeys(scan) => scan.position,
+            _ => ScanPosition::Start,
+        };
+        return Ok(Answer::new(done, rows.finish(), position));
+    }
+}
+
+fn is_full(rows: &Gatherer, most: usize) -> bool {
+    rows.count() >= most || rows.size() >= MOST_BYTES
+}
+
+/// Does the operation and copies what its visitor would see.
+pub(super) fn gather(
+    op: &mut Op<'_>,
+    table: &TableInfo,
+    p: &mut Partition,
+    access: &mut Access<'_>,
+    rows: &mut Gatherer,
+    most: usize,
+) -> Result<Done, Stop> {
+    let before = rows.count();
+    let result = run(op, table.schema.id, p, access, &mut |seen: Seen<'_, '_>| {
+        rows.push(seen);
+        if is_full(rows, most) { Verdict::KeepAndStop } else { Verdict::Keep }
+    });
+    if let (Err(Stop::Changed), Op::Scan(scan)) = (&result, op)
+        && rows.count() > before
+        // It may be a row that was shown last, which the visitor may not want; or one that has left the range.
+        && step_over(scan, p, access, rows)
+    {
+        rows.mark_last_changed();
+        return Ok(Done::Scanned(ScanEnd::More));
+    }
+    result
+}
+
+/// Goes behind the row that was shown last, if that is what comes next.
+fn step_over(scan: &mut Scan<'_>, p: &mut Partition, access: &mut Access<'_>, rows: &Gatherer) -> bool {
+    let request = ScanRequest { lock: None, ..scan.request.clone().into_owned() };
+    let mut plain = Access { at: ReadAt::Newest, conflict_after: None, observed: Timestamp::ZERO, ..*access };
+    let mut position = scan.position.clone();
+    let mut is_last = false;
+    let found = p.scan(&request, &mut position, 1, &mut plain, &mut |row| {
+        is_last = rows.is_last(row);
+        Verdict::Keep
+    });
+    if found.is_ok() && is_last {
+        scan.position = position;
+    }
+    found.is_ok() && is_last
+}
+
+fn explain(halt: Halt) -> Failure {
+    match halt {
+        Halt::NotHere => Failure::NotHere,
+        Halt::Lost => Failure::Lost,
+        Halt::Wait(NodeError::Deadlock) => Failure::Deadlock,
+        Halt::Wait(NodeError::Interrupted) => Failure::Interrupted,
+        Halt::Wait(_) => Failure::LockTimeout,
+        Halt::Stop(stop) => match stop {
+            Stop::WouldWait => Failure::NoWait,
+            Stop::Changed => Failure::Changed,
+            Stop::SnapshotTooOld => Failure::SnapshotTooOld,
+            Stop::MemoryFull { limit } => Failure::MemoryFull { limit },
+            Stop::StaleSchema => Failure::StaleSchema,
+            Stop::Committing | Stop::Prepared(_) | Stop::Wait(_) | Stop::Duplicate | Stop::NoRow => {
+                unreachable!("handled before")
+            }
+        },
+    }
+}

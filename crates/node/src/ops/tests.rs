@@ -1,0 +1,485 @@
+//! Operations as messages do what they do beside the partition; what comes damaged is refused; sessions keep their promises.
+
+use super::operation::{Done, Key, Op, Scan, Seen, run};
+use super::serve::gather;
+use super::sessions::{IDLE, Session, Turn};
+use super::wire::{self, Answer, Failure, Gatherer, OpAnswer, Reader, Rows, Shown};
+use crate::runtime::threads::{Threads, block_on};
+use crate::table::TableInfo;
+use crate::{Config, Database};
+use futures::future::join;
+use proptest::prelude::*;
+use rauk_kernel::{
+    Access, Horizon, LockMode, MemoryBudget, Partition, ReadAt, ScanEnd, ScanPosition, ScanRequest, Stop, TxnRef,
+    TxnState, Verdict, WaitPolicy,
+};
+use rauk_log::MemoryDisk;
+use rauk_types::schema::{Column, ColumnDefault, IndexPart, IndexSchema};
+use rauk_types::{
+    Collation, ColumnId, DataType, IndexId, IndexKind, Member, NodeId, PartitionId, ProcessId, RowLayout, RowView,
+    TableId, TableSchema, Timestamp, TxnId, Value, ValueRef, View, row,
+};
+use std::borrow::Cow;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// `(id BIGINT PRIMARY KEY, name VARCHAR(20) NULL)`
+fn table() -> Arc<TableInfo> {
+    let column = |id: u16, name: &str, ty: DataType, nullable: bool| Column {
+        id: ColumnId(id),
+        name: name.into(),
+        ty,
+        nullable,
+        default: ColumnDefault::None,
+        on_update_now: false,
+        comment: String::new(),
+        initial: Value::Null,
+    };
+    let columns = vec![
+        column(0, "id", DataType::BIGINT, false),
+        column(1, "name", DataType::varchar(20, Collation::Binary), true),
+    ];
+    let primary = IndexSchema {
+        id: IndexId::PRIMARY,
+        name: "PRIMARY".into(),
+        kind: IndexKind::Primary,
+        parts: vec![IndexPart { column: 0, prefix: None, descending: false }],
+        hash_only: false,
+        entry_table: None,
+        comment: String::new(),
+    };
+    let schema = TableSchema {
+        id: TableId(7),
+        version: 1,
+        database: "d".into(),
+        name: "t".into(),
+        layouts: vec![Arc::new(RowLayout::for_columns(0, &columns))],
+        columns,
+        indexes: vec![primary],
+        distribution: vec![0],
+        hidden_key: false,
+        auto_increment: None,
+        collation: Collation::DEFAULT,
+        comment: String::new(),
+        explicit_partitioning: false,
+        fully_replicated: false,
+        entry_of: None,
+    };
+    let shared = crate::table::TableShared::new(&schema, 1, 1);
+    TableInfo::new(Arc::new(schema), shared, |_| unreachable!("it has no unique index"))
+}
+
+fn key_of(table: &TableInfo, id: i64) -> Vec<u8> {
+    let mut key = Vec::new();
+    table.primary.encode_values(&[Value::Int(id), Value::Null], &mut key);
+    key
+}
+
+fn row_of(table: &TableInfo, id: i64, name: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    row::encode_row(&table.schema, &[Value::Int(id), Value::from(name)], &mut bytes);
+    bytes
+}
+
+const HORIZON: Horizon = Horizon { oldest_snapshot: Timestamp::ZERO, durable: Timestamp::MAX };
+
+fn access(txn: Option<&TxnRef>, conflict_after: Option<Timestamp>) -> Access<'_> {
+    Access {
+        txn,
+        own_before: u32::MAX,
+        statement: 1,
+        at: ReadAt::Newest,
+        conflict_after,
+        horizon: HORIZON,
+        observed: Timestamp::ZERO,
+    }
+}
+
+fn partition(table: &TableInfo) -> Partition {
+    let mut p = Partition::new(PartitionId(0), Arc::new(MemoryBudget::new(1 << 30)));
+    p.create_table(table.schema.clone());
+    p
+}
+
+fn commit(p: &mut Partition, txn: &TxnRef, time: u64) {
+    txn.status.set(TxnState::Committed(Timestamp(time)));
+    p.commit(txn.id, Timestamp(time), HORIZON);
+}
+
+/// Sends an operation over a wire that is only bytes and does it there, as `serve` does.
+fn far(
+    p: &mut Partition,
+    table: &TableInfo,
+    access: &mut Access<'_>,
+    op: &Op<'_>,
+    most: usize,
+) -> Result<(Done, Rows, ScanPosition), Stop> {
+    let bytes = wire::encode(op);
+    let mut op = wire::decode(&bytes, table, |_| true).expect("it was encoded so");
+    let mut rows = Gatherer::default();
+    let done = gather(&mut op, table, p, access, &mut rows, most)?;
+    let position = match op {
+        Op::Scan(scan) | Op::ScanKeys(scan) => scan.position,
+        _ => ScanPosition::Start,
+    };
+    let answer = Answer::new(done, rows.finish(), position);
+    // The answer travels too.
+    let answer = OpAnswer { view: View(3), observed: access.observed, outcome: Ok(answer) };
+    let back: OpAnswer = postcard::from_bytes(&postcard::to_stdvec(&answer).unwrap()).unwrap();
+    assert_eq!(back, answer);
+    match back.outcome.unwrap() {
+        Answer::Scanned { rows, position, finished } => {
+            Ok((Done::Scanned(if finished { ScanEnd::Finished } else { ScanEnd::More }), rows, position))
+        }
+        Answer::Seen(rows) => Ok((Done::Seen, rows, ScanPosition::Start)),
+        Answer::Is(yes) => Ok((Done::Is(yes), Rows::default(), ScanPosition::Start)),
+        Answer::Usage { .. } => panic!("nobody asked"),
+    }
+}
+
+fn names(rows: Rows, table: &TableInfo) -> Vec<Option<(i64, String)>> {
+    let mut names = Vec::new();
+    let shown = Reader::new(rows).show_points(table, &mut |seen| {
+        names.push(seen.row().map(|row| pair(&row)));
+        Verdict::Keep
+    });
+    assert_eq!(shown, Shown::All);
+    names
+}
+
+fn pair(row: &RowView<'_>) -> (i64, String) {
+    match (row.get(0), row.get(1)) {
+        (ValueRef::Int(id), ValueRef::Str(name)) => (id, name.to_string()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn scan(request: &ScanRequest, position: ScanPosition, slice: u32) -> Op<'_> {
+    let request = Cow::Borrowed(request);
+    Op::Scan(Scan { request, position, slice, most: 100, ahead: Reader::default(), finished: false })
+}
+
+fn all_rows(lock: Option<(LockMode, WaitPolicy)>, index: Option<IndexId>) -> ScanRequest {
+    ScanRequest { table: TableId(7), index, low: Bound::Unbounded, high: Bound::Unbounded, reverse: false, lock }
+}
+
+#[test]
+fn writes_and_reads_from_afar_are_those_beside_the_partition() {
+    let table = table();
+    let mut p = partition(&table);
+    let txn = TxnRef::new(TxnId(1));
+    let (keys, rows): (Vec<_>, Vec<_>) =
+        (0..5).map(|id| (key_of(&table, id), row_of(&table, id, &format!("row {id}")))).unzip();
+    for (key, row) in keys.iter().zip(&rows) {
+        let insert = Op::Insert { key: Key::of(key), row };
+        let mut access = access(Some(&txn), None);
+        assert!(far(&mut p, &table, &mut access, &insert, 9).unwrap().0.is());
+        assert!(!far(&mut p, &table, &mut access, &insert, 9).unwrap().0.is(), "the key is taken");
+    }
+    let changed = row_of(&table, 2, "changed");
+    let update = Op::Update { key: Key::of(&keys[2]), row: &changed };
+    assert!(far(&mut p, &table, &mut access(Some(&txn), None), &update, 9).unwrap().0.is());
+    let delete = Op::Delete { key: Key::of(&keys[4]) };
+    assert!(far(&mut p, &table, &mut access(Some(&txn), None), &delete, 9).unwrap().0.is());
+    commit(&mut p, &txn, 5);
+    let read = Op::ReadMany { keys: keys.iter().map(|k| Key::of(k)).collect(), done: 0 };
+    let mut reader = access(None, None);
+    let (done, seen, _) = far(&mut p, &table, &mut reader, &read, 9).unwrap();
+    assert_eq!((done, reader.observed), (Done::Seen, Timestamp(5)));
+    let row = |id: i64, name: &str| Some((id, name.to_string()));
+    let all = [row(0, "row 0"), row(1, "row 1"), row(2, "changed"), row(3, "row 3"), None];
+    assert_eq!(names(seen, &table), all);
+    // As many as are wanted.
+    let (_, seen, _) = far(&mut p, &table, &mut reader, &read, 2).unwrap();
+    assert_eq!(names(seen, &table), all[..2]);
+}
+
+/// Slices of a scan, each stopped where the visitor would want no more, give each row once; what was sent and not shown comes next.
+#[test]
+fn scans_go_on_where_they_stopped() {
+    let table = table();
+    let mut p = partition(&table);
+    let txn = TxnRef::new(TxnId(1));
+    for id in 0..50 {
+        let (key, row) = (key_of(&table, id), row_of(&table, id, "x"));
+        let mut insert = Op::Insert { key: Key::of(&key), row: &row };
+        run(&mut insert, TableId(7), &mut p, &mut access(Some(&txn), None), &mut |_| Verdict::Keep).unwrap();
+    }
+    commit(&mut p, &txn, 5);
+    for index in [None, Some(IndexId::PRIMARY)] {
+        let request = all_rows(None, index);
+        let (mut found, mut position) = (Vec::new(), ScanPosition::Start);
+        loop {
+            let op = scan(&request, position, 7);
+            let (done, rows, at) = far(&mut p, &table, &mut access(None, None), &op, 5).unwrap();
+            assert!(rows.count() <= 5);
+            let mut reader = Reader::new(rows);
+            while !reader.is_empty() {
+                // The visitor stops at each row.
+                let shown = reader.show(&table, &mut |seen| match seen {
+                    Seen::Scanned(row) => {
+                        found.push(pair(&row.row).0);
+                        Verdict::KeepAndStop
+                    }
+                    _ => panic!("a scan shows what it has scanned"),
+                });
+                assert_eq!(shown, Shown::Stopped);
+            }
+            position = at;
+            if done == Done::Scanned(ScanEnd::Finished) {
+                break;
+            }
+        }
+        assert_eq!(found, (0..50).collect::<Vec<_>>());
+    }
+}
+
+/// A row that has changed after the snapshot is a conflict when the visitor keeps it, and none when it skips it: as beside the partition.
+#[test]
+fn a_changed_row_is_a_conflict_only_for_who_wants_it() {
+    let table = table();
+    let mut p = partition(&table);
+    for (number, id, time) in [(1, 1, 5), (2, 2, 9), (3, 3, 5)] {
+        let txn = TxnRef::new(TxnId(number));
+        let (key, row) = (key_of(&table, id), row_of(&table, id, "x"));
+        let insert = Op::Insert { key: Key::of(&key), row: &row };
+        far(&mut p, &table, &mut access(Some(&txn), None), &insert, 9).unwrap();
+        commit(&mut p, &txn, time);
+    }
+    for index in [None, Some(IndexId::PRIMARY)] {
+        let request = all_rows(Some((LockMode::Exclusive, WaitPolicy::Wait)), index);
+        for wanted in [2, 3] {
+            let txn = TxnRef::new(TxnId(10 + wanted as u64));
+            let (mut kept, mut position, mut ended) = (Vec::new(), ScanPosition::Start, None);
+            while ended.is_none() {
+                let op = scan(&request, position.clone(), 100);
+                let mut access = access(Some(&txn), Some(Timestamp(6)));
+                let (done, rows, at) = far(&mut p, &table, &mut access, &op, 100).unwrap();
+                position = at;
+                let shown = Reader::new(rows).show(&table, &mut |seen| match seen {
+                    Seen::Scanned(row) if pair(&row.row).0 == wanted => {
+                        kept.push(wanted);
+                        Verdict::Keep
+                    }
+                    _ => Verdict::Skip,
+                });
+                if shown == Shown::Changed || done == Done::Scanned(ScanEnd::Finished) {
+                    ended = Some(shown);
+                }
+            }
+            assert_eq!(kept, [wanted]);
+            assert_eq!(ended, Some(if wanted == 2 { Shown::Changed } else { Shown::All }));
+            p.abort(txn.id);
+        }
+        // One that has left the range altogether is a conflict as it is beside the partition.
+        let gone = TxnRef::new(TxnId(20));
+        let key = key_of(&table, 3);
+        let delete = Op::Delete { key: Key::of(&key) };
+        far(&mut p, &table, &mut access(Some(&gone), None), &delete, 9).unwrap();
+        let txn = TxnRef::new(TxnId(21));
+        if index.is_some() {
+            commit(&mut p, &gone, 12);
+            let op = scan(&request, ScanPosition::Start, 100);
+            let mut late = access(Some(&txn), Some(Timestamp(10)));
+            assert_eq!(far(&mut p, &table, &mut late, &op, 100), Err(Stop::Changed));
+            p.abort(txn.id);
+        } else {
+            p.abort(gone.id);
+        }
+    }
+}
+
+#[test]
+fn what_does_not_belong_is_refused() {
+    let table = table();
+    let (key, other, row) = (key_of(&table, 1), key_of(&table, 2), row_of(&table, 1, "x"));
+    let encoded = |op: &Op<'_>| wire::encode(op);
+    let accepted = |bytes: &[u8]| wire::decode(bytes, &table, |_| true).is_some();
+    assert!(accepted(&encoded(&Op::Insert { key: Key::of(&key), row: &row })));
+    assert!(!accepted(&encoded(&Op::Insert { key: Key::of(&other), row: &row })), "another row's key");
+    assert!(!accepted(&encoded(&Op::Insert { key: Key::of(&key), row: &row[1..] })), "half a row");
+    assert!(!accepted(&encoded(&Op::Delete { key: Key::of(&key[1..]) })), "half a key");
+    assert!(wire::decode(&encoded(&Op::Delete { key: Key::of(&key) }), &table, |_| false).is_none(), "elsewhere");
+    let request = ScanRequest { table: TableId(8), ..all_rows(None, None) };
+    assert!(!accepted(&encoded(&scan(&request, ScanPosition::Start, 5))), "another table");
+    let mut long = encoded(&Op::Usage).to_vec();
+    long.push(0);
+    assert!(!accepted(&long), "more than an operation");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    /// Damaged operations are refused or are others that do no harm; damaged rows are refused or can be read.
+    #[test]
+    fn damage_does_no_harm(which in 0..6_usize, damage in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4)) {
+        let table = table();
+        let mut p = partition(&table);
+        let txn = TxnRef::new(TxnId(1));
+        let (key, row) = (key_of(&table, 1), row_of(&table, 1, "abc"));
+        let request = all_rows(Some((LockMode::Shared, WaitPolicy::NoWait)), Some(IndexId::PRIMARY));
+        let low = Bound::Included(&key[..]);
+        let op = match which {
+            0 => Op::Insert { key: Key::of(&key), row: &row },
+            1 => Op::ReadLocked { key: Key::of(&key), mode: LockMode::Shared, wait: WaitPolicy::Wait, ranges: true },
+            2 => scan(&request, ScanPosition::AfterEntry(key.clone(), rauk_kernel::RowId(3)), 9),
+            3 => Op::LockRange { index: IndexId::PRIMARY, low, high: Bound::Unbounded },
+            4 => Op::ReadMany { keys: vec![Key::of(&key), Key::of(&key)], done: 0 },
+            _ => Op::Update { key: Key::of(&key), row: &row },
+        };
+        let mut bytes = wire::encode(&op).to_vec();
+        for (at, byte) in damage {
+            let at = usize::from(at) % bytes.len();
+            bytes[at] = byte;
+        }
+        if let Some(mut op) = wire::decode(&bytes, &table, |_| true) {
+            let mut rows = Gatherer::default();
+            let _ = gather(&mut op, &table, &mut p, &mut access(Some(&txn), None), &mut rows, 10);
+        }
+        p.abort(txn.id);
+        p.validate();
+        if let Ok(rows) = postcard::from_bytes::<Rows>(&bytes) {
+            let read = &mut |seen: Seen<'_, '_>| {
+                if let Some(row) = seen.row() {
+                    row.to_values();
+                }
+                Verdict::Keep
+            };
+            Reader::new(rows.clone()).show(&table, read);
+            Reader::new(rows).show_points(&table, read);
+        }
+    }
+}
+
+// Sessions
+
+fn database() -> Database {
+    Database::open(Config::default(), MemoryDisk::new(), Threads::start().unwrap(), &|_| {}).unwrap()
+}
+
+const COORDINATOR: Member = Member { node: NodeId(2), process: ProcessId(9) };
+
+fn txn(number: u64) -> TxnId {
+    TxnId::of_process(COORDINATOR.process, number)
+}
+
+fn begin(db: &Database, number: u64) -> Arc<Session> {
+    db.node.sessions.enter(txn(number), COORDINATOR, true, Duration::ZERO).expect("it has not ended")
+}
+
+fn answer(view: u64) -> OpAnswer {
+    OpAnswer { view: View(view), observed: Timestamp(4), outcome: Err(Failure::NoWait) }
+}
+
+#[test]
+fn a_call_is_made_once_however_often_it_comes() {
+    let db = database();
+    let session = begin(&db, 1);
+    block_on(async {
+        assert_eq!(session.turn(1, true).await, Turn::Go);
+        // While it is made, a repetition waits for its answer.
+        let again = async {
+            assert_eq!(session.turn(1, true).await, Turn::Kept(Box::new(answer(1))));
+        };
+        let ends = async { session.done(Some(answer(1)), Duration::ZERO) };
+        join(again, ends).await;
+        assert_eq!(session.turn(1, true).await, Turn::Kept(Box::new(answer(1))));
+        assert_eq!(session.turn(4, true).await, Turn::Go, "those between have never come");
+        session.done(Some(answer(2)), Duration::ZERO);
+        assert_eq!(session.turn(3, true).await, Turn::Late);
+        assert_eq!(session.turn(4, false).await, Turn::Go, "switched off, it is made again");
+    });
+}
+
+#[test]
+fn a_successor_ends_the_call_before_it() {
+    let db = database();
+    let session = begin(&db, 1);
+    block_on(async {
+        assert_eq!(session.turn(1, true).await, Turn::Go);
+        session.kill(2);
+        assert!(!session.interrupt.is_killed(), "that was meant for another call");
+        let next = async { assert_eq!(session.turn(2, true).await, Turn::Go) };
+        let waits = async {
+            assert!(session.interrupt.is_killed());
+            session.done(None, Duration::ZERO);
+        };
+        join(next, waits).await;
+        assert!(!session.interrupt.is_killed());
+        session.kill(2);
+        assert!(session.interrupt.is_killed());
+    });
+}
+
+#[test]
+fn what_has_ended_does_not_begin_again_and_what_is_prepared_stays() {
+    let db = database();
+    let (node, sessions) = (&db.node, &db.node.sessions);
+    let session = begin(&db, 1);
+    assert!(session.touches.enter(0, View(1), false) && session.touches.enter(1, View(1), false));
+    assert!(sessions.prepare(txn(1), PartitionId(0), View(2)).is_none(), "in another view");
+    assert!(sessions.prepare(txn(1), PartitionId(0), View(1)).is_some());
+    sessions.end(node, txn(1));
+    assert!(sessions.prepare(txn(1), PartitionId(1), View(1)).is_none(), "its locks there have gone");
+    assert_eq!(sessions.count(), 1);
+    sessions.on_view(node, PartitionId(0), View(2));
+    assert_eq!(sessions.count(), 0, "the stream has it, or has cut it");
+    sessions.finished(node, txn(1), PartitionId(0));
+    assert!(sessions.enter(txn(1), COORDINATOR, true, Duration::ZERO).is_none(), "a late doubled first call");
+
+    let session = begin(&db, 2);
+    assert!(session.touches.enter(3, View(1), false));
+    assert!(!sessions.release(node, txn(2), PartitionId(3), View(2)));
+    assert!(sessions.release(node, txn(2), PartitionId(3), View(1)));
+    assert!(!sessions.release(node, txn(2), PartitionId(3), View(1)), "they have been given back");
+    assert_eq!(sessions.count(), 0);
+}
+
+#[test]
+fn silent_sessions_are_asked_about() {
+    let db = database();
+    let sessions = &db.node.sessions;
+    begin(&db, 1);
+    let busy = begin(&db, 2);
+    block_on(async { assert_eq!(busy.turn(1, true).await, Turn::Go) });
+    let prepared = begin(&db, 3);
+    assert!(prepared.touches.enter(0, View(1), false) && prepared.touches.prepare(0, View(1)));
+    assert!(sessions.idle(IDLE).is_empty());
+    let later = IDLE + Duration::from_millis(1);
+    assert_eq!(sessions.idle(later).get(&COORDINATOR), Some(&vec![txn(1)]));
+    sessions.used(&[txn(1)], later);
+    assert!(sessions.idle(later + IDLE).is_empty());
+}
+
+/// Locks of a foreign transaction die with the view: who waits for them goes on.
+#[test]
+fn a_new_view_frees_what_was_locked_in_the_old() {
+    let db = database();
+    let node = &db.node;
+    let table = table();
+    let key = key_of(&table, 1);
+    let row = row_of(&table, 1, "x");
+    let session = begin(&db, 1);
+    let own = TxnRef::new(TxnId(77));
+    block_on(async {
+        node.on_partition(0, crate::executor::Class::Point, |p| {
+            p.create_table(table.schema.clone());
+            assert!(session.touches.enter(0, View(1), false));
+            let mut insert = Op::Insert { key: Key::of(&key), row: &row };
+            run(&mut insert, TableId(7), p, &mut access(Some(&session.txn), None), &mut |_| Verdict::Keep).unwrap();
+            let waits = run(&mut insert, TableId(7), p, &mut access(Some(&own), None), &mut |_| Verdict::Keep);
+            assert_eq!(waits, Err(Stop::Wait(vec![session.txn.id])));
+            node.waits.enter(own.id, PartitionId(0), vec![session.txn.id], 0, Duration::ZERO);
+        })
+        .await;
+        let outcome = || node.waits.poll(own.id, std::task::Waker::noop());
+        assert_eq!(outcome(), None);
+        node.sessions.on_view(node, PartitionId(0), View(1));
+        assert_eq!(outcome(), None, "the view has not changed");
+        node.sessions.on_view(node, PartitionId(0), View(2));
+        assert_eq!(outcome(), Some(crate::locks::waits::Outcome::Granted));
+        assert!(session.touches.list().is_empty());
+        node.on_partition(0, crate::executor::Class::Point, |p| assert!(!p.has_transaction(session.txn.id))).await;
+    });
+}

@@ -1,0 +1,202 @@
+//! Opening the directory of a cluster's node: what each of its partitions had when the process before ended.
+//!
+//! As on a node that is alone there is one redo log and one checkpoint. The log has the records of all partitions' replicas
+//! ([`rauk_log::record::Change::Stream`]), which are read in order by one thread and worked off in parallel, a job a partition ([`replay`]): the
+//! replica's own part ([`Replay`]) says what the records mean, the transaction table decides what they commit, and that goes into the rows. In the end
+//! what is prepared and not decided stands beside the rows again, under its locks.
+//!
+//! A checkpoint has rows of whole partitions only, and keeps the log from the beginning of copies that were under way. A partition whose copy did not come
+//! to its end is empty when it is opened, and gets a new one.
+//!
+//! The directory is made for one cluster, by the number of which all its files are marked; that of another cluster, or of a database that was alone, is refused.
+
+mod back;
+mod replay;
+#[cfg(test)]
+mod tests;
+
+use super::{Shared, broken, for_each_partition, load};
+use crate::database::Config;
+use crate::error::NodeError;
+use crate::runtime::Runtime;
+use back::Goal;
+use parking_lot::Mutex;
+use rauk_cluster::TxnTable;
+use rauk_cluster::replica::{Contents, EntryId, Restored};
+use rauk_kernel::{MemoryBudget, Partition, TxnRef};
+use rauk_log::{DatabaseId, Disk, Manifest, RedoLog, RedoOptions, RedoReader, fault};
+use rauk_manage::group::Recovery;
+use rauk_types::{NodeId, PartitionId, TableId, TableSchema, TxnId};
+use replay::StreamReplay;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a directory had.
+pub struct MemberParts {
+    pub manifest: Manifest,
+    pub log: RedoLog,
+    pub budget: Arc<MemoryBudget>,
+    /// By number.
+    pub partitions: Vec<MemberPartition>,
+    /// Tables that the log or the checkpoint has rows of and the catalog has not: they were dropped, if the catalog is as new as the log. If one of
+    /// them has a number that the catalog has not given out yet, rows are missing, and the directory must be opened again with a newer catalog.
+    pub passed_over: BTreeSet<TableId>,
+}
+
+/// What the cluster has gone back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Back<'a> {
+    pub node: NodeId,
+    pub recovery: &'a Recovery,
+    /// For tests: what committed after the cut is kept all the same.
+    pub keeps_later: bool,
+}
+
+/// One partition, as its replica goes on.
+pub struct MemberPartition {
+    pub partition: Partition,
+    pub table: TxnTable,
+    /// `None`: the log says nothing of it.
+    pub restored: Option<Restored>,
+    /// Transactions that are not decided; their writes stand in the partition.
+    pub pending: BTreeMap<TxnId, TxnRef>,
+}
+
+/// Opens or makes the directory of a node of `cluster`, which has so many partitions in all. `tables`: those of a catalog that is as new as the log. Their indexes
+/// are filled when this returns. `back`: the cluster's last recovery; a directory that has not carried it out goes back to its cut ([`back`]). `progress` gets a line now and then while that takes long.
+#[allow(clippy::too_many_arguments)] // the parts of a node
+pub fn open_member(
+    config: &Config,
+    disk: Arc<dyn Disk>,
+    runtime: &dyn Runtime,
+    cluster: DatabaseId,
+    partitions: u16,
+    tables: &[Arc<TableSchema>],
+    back: Back<'_>,
+    progress: &dyn Fn(&str),
+) -> Result<MemberParts, NodeError> {
+    let start = runtime.now();
+    let recovery = back.recovery;
+    let manifest = manifest(config, &disk, cluster, partitions, recovery.number)?;
+    let goes_back = manifest.recovery != recovery.number;
+    let goal = |number: u16| goes_back.then(|| Goal::of(&back, number));
+    let budget = Arc::new(MemoryBudget::new(config.memory_limit));
+    let shared = Arc::new(Shared {
+        partitions: (0..partitions)
+            .map(|number| Mutex::new(empty(config, number, partitions, &budget, tables)))
+            .collect(),
+        known: tables.iter().map(|t| t.id).collect(),
+        rows: AtomicU64::new(0),
+        failed: Mutex::new(None),
+    });
+    load::checkpoint(&disk, &manifest, runtime, &shared, progress)?;
+    fault::point("node.recovery.after_checkpoint").map_err(|e| broken(&e.to_string()))?;
+    let options = RedoOptions { segment_bytes: config.segment_bytes, ..RedoOptions::new(cluster) };
+    let mut reader = RedoReader::open(disk.clone(), options, manifest.redo_start, manifest.redo_durable)?;
+    let streams: Vec<_> =
+        (0..partitions).map(|number| Mutex::new(StreamReplay::new(runtime.now(), goal(number)))).collect();
+    let streams = Arc::new(streams);
+    replay::redo(&mut reader, runtime, &shared, &streams, progress)?;
+    let log = reader.into_log(manifest.last_time)?;
+    fault::point("node.recovery.after_redo").map_err(|e| broken(&e.to_string()))?;
+
+    let schemas = Arc::new(tables.to_vec());
+    let (ended, jobs) = (Arc::new(Mutex::new(BTreeMap::new())), streams.clone());
+    let results = ended.clone();
+    for_each_partition(runtime, &shared, move |shared, number| {
+        let stream = std::mem::replace(&mut *jobs[number].lock(), StreamReplay::new(start, None));
+        let mut partition = shared.partitions[number].lock();
+        let end = stream.finish(&mut partition, &shared.known, &schemas);
+        results.lock().insert(number, end.map_err(|what| broken(&format!("partition {number}: {what}")))?);
+        Ok(())
+    })?;
+    let rows = shared.rows.load(Ordering::Relaxed);
+    if rows > 0 {
+        let seconds = (runtime.now() - start).as_secs_f64();
+        progress(&format!("recovered {rows} rows and records in {seconds:.2} s"));
+    }
+    let still_running = || broken("a recovery job is still running");
+    let shared = Arc::into_inner(shared).ok_or_else(still_running)?;
+    let mut ended = std::mem::take(&mut *ended.lock());
+    let mut parts = MemberParts { manifest, log, budget, partitions: Vec::new(), passed_over: BTreeSet::new() };
+    for (number, partition) in shared.partitions.into_iter().enumerate() {
+        let end = ended.remove(&number).ok_or_else(still_running)?;
+        parts.passed_over.extend(end.passed_over);
+        let partition = partition.into_inner();
+        parts.partitions.push(MemberPartition {
+            partition,
+            table: end.table,
+            restored: end.restored,
+            pending: end.pending,
+        });
+    }
+    if goes_back {
+        let ids: Vec<TableId> = tables.iter().map(|t| t.id).collect();
+        let MemberParts { manifest, log, partitions, .. } = &mut parts;
+        *manifest = back::persist(&disk, log, manifest, recovery.number, partitions, &ids)?;
+        let held = partitions.iter().filter(|p| is_held(p, recovery)).count();
+        let (number, time) = (recovery.number, recovery.cut.time.0);
+        progress(&format!(
+            "recovery {number}: back at the cut at time {time}, with {held} of {} partitions",
+            partitions.len()
+        ));
+    }
+    Ok(parts)
+}
+
+/// Whether a partition is exactly as the cut has it that the cluster has gone back to.
+pub fn is_held(partition: &MemberPartition, recovery: &Recovery) -> bool {
+    let entry = recovery.cut.entry(partition.partition.id());
+    match &partition.restored {
+        None => entry == EntryId::default(),
+        Some(restored) => {
+            let last = restored.history.last().copied().unwrap_or_default();
+            restored.contents == Contents::Whole && last == entry && restored.kept.last().is_none_or(|e| e.id == entry)
+        }
+    }
+}
+
+fn empty(
+    config: &Config,
+    number: u16,
+    partitions: u16,
+    budget: &Arc<MemoryBudget>,
+    tables: &[Arc<TableSchema>],
+) -> Partition {
+    let mut partition = Partition::new(PartitionId(number), budget.clone());
+    partition.set_history_limit(config.history_limit / u64::from(partitions));
+    tables.iter().for_each(|t| partition.create_table(t.clone()));
+    partition
+}
+
+/// The directory's manifest, made if there is none; refused if it is not of this cluster.
+fn manifest(
+    config: &Config,
+    disk: &Arc<dyn Disk>,
+    cluster: DatabaseId,
+    partitions: u16,
+    recovery: u64,
+) -> Result<Manifest, NodeError> {
+    let Some(manifest) = Manifest::load(disk)? else {
+        // What it has never had it need not give up.
+        let manifest = Manifest { recovery, ..Manifest::new(cluster, partitions, config.durability.name()) };
+        manifest.store(disk)?;
+        return Ok(manifest);
+    };
+    if manifest.database != cluster {
+        return Err(NodeError::Fatal(format!(
+            "the data directory belongs to {}, and the cluster is {cluster}: start the node with a directory of this cluster, or with an empty one, \
+             which gets its rows from the other nodes",
+            manifest.database
+        )));
+    }
+    if manifest.partitions != partitions {
+        return Err(NodeError::Fatal(format!(
+            "the data directory has {} partitions, and the cluster {cluster} has {partitions}: it is damaged, or was made by another version; \
+             an empty one gets its rows from the other nodes",
+            manifest.partitions
+        )));
+    }
+    Ok(manifest)
+}

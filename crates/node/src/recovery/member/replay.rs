@@ -1,0 +1,335 @@
+//! Replaying the streams: the log's records, partition by partition, into transaction table and rows.
+//!
+//! *What is known to be stable.* A follower writes an entry into its log before it may know more than that the entries before the last message are stable, so that
+//! the end of a log may have entries that are stable and are not called so. For most of them that does not matter: they stand as pending until
+//! the primary says. But two of them may write one row, and only one transaction can hold it. The second proves the first: a primary gives a row's lock to
+//! the next transaction only when the entry before is stable, or decided by a later entry of the stream. So what is written over is committed here.
+
+use super::super::writes::{self, WritesError};
+use super::super::{Shared, broken, for_each_partition};
+use super::back::Goal;
+use crate::error::NodeError;
+use crate::runtime::Runtime;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use rauk_cluster::replica::{Contents, Entry, Limits, LogRecord, Replay, Restored, Step};
+use rauk_cluster::{Effect, Record, TxnTable};
+use rauk_kernel::{Partition, TxnRef, TxnState, Write};
+use rauk_log::RedoReader;
+use rauk_log::record::{Change, changes};
+use rauk_types::{KeyDef, Position, RowView, TableId, TableSchema, TxnId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Bytes of records in one round.
+const ROUND_BYTES: usize = 32 << 20;
+
+/// What is wrong, in words: the caller says in which partition.
+type Wrong = String;
+
+/// A round's records, by partition.
+struct Round {
+    bytes: Vec<u8>,
+    records: Vec<Vec<Range<usize>>>,
+}
+
+pub(super) fn redo(
+    reader: &mut RedoReader,
+    runtime: &dyn Runtime,
+    shared: &Arc<Shared>,
+    streams: &Arc<Vec<Mutex<StreamReplay>>>,
+    progress: &dyn Fn(&str),
+) -> Result<(), NodeError> {
+    loop {
+        let (round, ended) = read_round(reader, shared.partitions.len())?;
+        let streams = streams.clone();
+        for_each_partition(runtime, shared, move |shared, number| {
+            let mut stream = streams[number].lock();
+            let mut partition = shared.partitions[number].lock();
+            for range in &round.records[number] {
+                let done = stream.record(&round.bytes[range.clone()], &mut partition, &shared.known);
+                done.map_err(|what| broken(&format!("partition {number}: {what}")))?;
+            }
+            shared.rows.fetch_add(round.records[number].len() as u64, Ordering::Relaxed);
+            Ok(())
+        })?;
+        if ended {
+            return Ok(());
+        }
+        let (done, all) = reader.progress();
+        let rows = shared.rows.load(Ordering::Relaxed);
+        progress(&format!("replaying the redo log: {rows} rows and records, {} %", done * 100 / all.max(1)));
+    }
+}
+
+fn read_round(reader: &mut RedoReader, partitions: usize) -> Result<(Round, bool), NodeError> {
+    let mut round = Round { bytes: Vec::new(), records: (0..partitions).map(|_| Vec::new()).collect() };
+    while round.bytes.len() < ROUND_BYTES {
+        let Some(entry) = reader.next()? else { return Ok((round, true)) };
+        for change in changes(entry.payload) {
+            let at = entry.start.0;
+            match change.map_err(|e| broken(&format!("redo record at position {at}: {e}")))? {
+                Change::Stream { partition, bytes } => {
+                    let list = round.records.get_mut(usize::from(partition.0));
+                    let list = list.ok_or_else(|| broken(&format!("partition {} in the redo log", partition.0)))?;
+                    let start = round.bytes.len();
+                    round.bytes.extend_from_slice(bytes);
+                    list.push(start..round.bytes.len());
+                }
+                // Counters are the manage group's.
+                Change::Counter { .. } => {}
+                Change::Put { .. } | Change::Delete { .. } => {
+                    let what = format!("redo record at position {at} changes rows outside of any partition's stream");
+                    return Err(broken(&what));
+                }
+            }
+        }
+    }
+    Ok((round, false))
+}
+
+/// One partition's stream so far.
+pub(super) struct StreamReplay {
+    replay: Replay,
+    table: TxnTable,
+    now: Duration,
+    /// The log begins in the middle of a copy: its first slices are nowhere.
+    headless: bool,
+    /// Where the newest copy was whole; `None`: there was none in the log. The maximum: it is not whole.
+    copied_at: Option<Position>,
+    /// It goes back to a cut.
+    goal: Option<Goal>,
+    passed_over: BTreeSet<TableId>,
+    // Buffers that are used again.
+    steps: Vec<Step>,
+    effects: Vec<Effect>,
+}
+
+/// What a partition's stream has come to.
+pub(super) struct Ended {
+    pub table: TxnTable,
+    pub restored: Option<Restored>,
+    pub pending: BTreeMap<TxnId, TxnRef>,
+    pub passed_over: BTreeSet<TableId>,
+}
+
+impl StreamReplay {
+    pub fn new(now: Duration, goal: Option<Goal>) -> StreamReplay {
+        StreamReplay {
+            replay: Replay::new(Limits::default().kept_bytes),
+            table: TxnTable::default(),
+            now,
+            headless: false,
+            copied_at: None,
+            goal,
+            passed_over: BTreeSet::new(),
+            steps: Vec::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    fn record(&mut self, bytes: &[u8], partition: &mut Partition, known: &FxHashSet<TableId>) -> Result<(), Wrong> {
+        let record: LogRecord =
+            postcard::from_bytes(bytes).map_err(|e| format!("a record of its stream is none: {e}"))?;
+        let (is_reset, is_whole) = (matches!(record, LogRecord::Reset { .. }), matches!(record, LogRecord::Whole));
+        let begins_in_a_copy = matches!(&record, LogRecord::Anchor { contents: Contents::Partial, .. });
+        let mut steps = std::mem::take(&mut self.steps);
+        self.replay.push(record, &mut steps).map_err(|e| e.to_string())?;
+        for step in steps.drain(..) {
+            if let Step::State { .. } = step {
+                self.headless = begins_in_a_copy;
+            }
+            self.step(step, partition, known)?;
+        }
+        self.steps = steps;
+        if is_reset {
+            self.copied_at = Some(Position(u64::MAX));
+        } else if is_whole {
+            self.copied_at = Some(self.replay.last().position);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: Step, partition: &mut Partition, known: &FxHashSet<TableId>) -> Result<(), Wrong> {
+        match step {
+            Step::State { state } => self.take_state(&state)?,
+            Step::Reset { state } => {
+                partition.clear();
+                self.headless = false;
+                self.take_state(&state)?;
+            }
+            Step::Entry { entry } => {
+                let record = decode(&entry)?;
+                self.table.on_entry(self.now, entry.id.position, &record, &mut self.effects);
+            }
+            Step::Cut { after } => self.table.on_cut(after, &mut self.effects),
+            Step::Stable { upto } => self.table.on_stable(upto, &mut self.effects),
+            Step::Install { rows } => {
+                let passed_over = &mut self.passed_over;
+                let taken = partition.restore_slice(&rows, &mut |table| pass(known, passed_over, table));
+                taken.map_err(|e| e.to_string())?;
+            }
+        }
+        self.commit(partition, known)
+    }
+
+    fn take_state(&mut self, state: &Bytes) -> Result<(), Wrong> {
+        self.table = TxnTable::decode(state, self.now).ok_or("the state of its transactions is none")?;
+        Ok(())
+    }
+
+    /// Puts in what has been committed. What is prepared waits for the end.
+    fn commit(&mut self, partition: &mut Partition, known: &FxHashSet<TableId>) -> Result<(), Wrong> {
+        for effect in self.effects.drain(..) {
+            if let Effect::Commit { txn, time, writes } = effect {
+                if self.goal.is_some_and(|goal| time > goal.newest) {
+                    continue;
+                }
+                let passed_over = &mut self.passed_over;
+                writes::restore(partition, &writes, time, &mut |table| pass(known, passed_over, table))
+                    .map_err(|e| format!("transaction {}: {e}", txn.0))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All records were there: completes the rows and puts beside them what is not decided.
+    pub fn finish(
+        mut self,
+        partition: &mut Partition,
+        known: &FxHashSet<TableId>,
+        tables: &[Arc<TableSchema>],
+    ) -> Result<Ended, Wrong> {
+        if let Some(goal) = self.goal {
+            return self.go_back(goal, partition, known);
+        }
+        let replay = std::mem::replace(&mut self.replay, Replay::new(0));
+        let last = replay.last().position;
+        let mut restored = replay.finish();
+        if let Some(restored) = restored.as_mut().filter(|_| self.headless) {
+            restored.contents = Contents::Partial;
+        }
+        let mut pending = BTreeMap::new();
+        if restored.as_ref().is_some_and(|r| r.contents == Contents::Partial) {
+            // The next copy begins with nothing.
+            partition.clear();
+        } else {
+            let stable = restored.as_ref().map_or(Position(0), |r| r.stable);
+            self.commit_what_is_written_over(stable, last, partition, known, tables)?;
+            partition.finish_restore().map_err(|stop| format!("{stop:?}"))?;
+            for effect in self.table.pending() {
+                let Effect::Adopt { txn, least, writes } = effect else { continue };
+                let adopted = TxnRef::new(txn);
+                adopted.status.set(TxnState::Prepared(least));
+                let passed_over = &mut self.passed_over;
+                writes::adopt(partition, &adopted, &writes, &mut |table| pass(known, passed_over, table))
+                    .map_err(|e| format!("transaction {}, which is prepared: {e}", txn.0))?;
+                pending.insert(txn, adopted);
+            }
+        }
+        Ok(Ended { table: self.table, restored, pending, passed_over: self.passed_over })
+    }
+
+    /// All records were there, and of them only what the cut has counts.
+    fn go_back(mut self, goal: Goal, partition: &mut Partition, known: &FxHashSet<TableId>) -> Result<Ended, Wrong> {
+        let Goal { time, entry, holds, .. } = goal;
+        let replay = std::mem::replace(&mut self.replay, Replay::new(0));
+        let whole = replay.finish().is_none_or(|restored| restored.contents == Contents::Whole) && !self.headless;
+        let copied_before = self.copied_at.is_none_or(|at| at <= entry.position);
+        let held = holds && whole && copied_before && self.table.has_cut(time, entry.view);
+        if held {
+            self.table.on_stable(entry.position, &mut self.effects);
+            self.commit(partition, known)?;
+            partition.finish_restore().map_err(|stop| format!("{stop:?}"))?;
+        } else {
+            partition.clear();
+        }
+        let table = match held {
+            true => TxnTable::at_cut(entry.position, time, entry.view),
+            false => TxnTable::default(),
+        };
+        let (restored, passed_over) = (goal.restored(held), self.passed_over);
+        Ok(Ended { table, restored, pending: BTreeMap::new(), passed_over })
+    }
+
+    /// Takes for stable what lies behind `stable`, until nothing is pending that another pending transaction writes over.
+    fn commit_what_is_written_over(
+        &mut self,
+        stable: Position,
+        last: Position,
+        partition: &mut Partition,
+        known: &FxHashSet<TableId>,
+        tables: &[Arc<TableSchema>],
+    ) -> Result<(), Wrong> {
+        let mut proven = self.written_over(tables)?;
+        let mut at = stable.0;
+        while let Some(txn) = proven.iter().next() {
+            at += 1;
+            if at > last.0 {
+                return Err(format!("transaction {}, which is prepared, is written over", txn.0));
+            }
+            self.table.on_stable(Position(at), &mut self.effects);
+            for effect in &self.effects {
+                if let Effect::Commit { txn, .. } = effect {
+                    proven.remove(txn);
+                }
+            }
+            self.commit(partition, known)?;
+        }
+        Ok(())
+    }
+
+    /// Pending transactions that a later one writes over.
+    fn written_over(&self, tables: &[Arc<TableSchema>]) -> Result<FxHashSet<TxnId>, Wrong> {
+        let pending = self.table.pending();
+        let mut proven = FxHashSet::default();
+        if pending.len() < 2 {
+            return Ok(proven);
+        }
+        let mut keys: FxHashMap<TableId, (&TableSchema, KeyDef)> = FxHashMap::default();
+        for table in tables {
+            keys.insert(table.id, (table, table.key_def(table.primary())));
+        }
+        let mut writers: FxHashMap<(TableId, Vec<u8>), TxnId> = FxHashMap::default();
+        for effect in &pending {
+            let Effect::Adopt { txn, writes, .. } = effect else { continue };
+            let visited = writes::visit(writes, &mut |table| !keys.contains_key(&table), &mut |table, write| {
+                let (schema, primary) = &keys[&table];
+                let key = match write {
+                    Write::Delete { key } => key.to_vec(),
+                    Write::Put { layout, row } => {
+                        let known = schema.layouts.get(usize::from(layout));
+                        let known = known.ok_or(WritesError::StaleSchema { table, layout })?;
+                        if !known.holds(row) {
+                            return Err(WritesError::NoRow { table });
+                        }
+                        let mut key = Vec::new();
+                        primary.encode_row(&RowView::new(schema, layout, row), &mut key);
+                        key
+                    }
+                };
+                proven.extend(writers.insert((table, key), *txn).filter(|before| before != txn));
+                Ok(())
+            });
+            visited.map_err(|e: WritesError| format!("transaction {}, which is prepared: {e}", txn.0))?;
+        }
+        Ok(proven)
+    }
+}
+
+fn decode(entry: &Entry) -> Result<Record, Wrong> {
+    Record::decode(&entry.record).ok_or_else(|| format!("entry {} of its stream is none", entry.id.position.0))
+}
+
+/// Whether a table is not in the catalog.
+fn pass(known: &FxHashSet<TableId>, passed_over: &mut BTreeSet<TableId>, table: TableId) -> bool {
+    let unknown = !known.contains(&table);
+    if unknown {
+        passed_over.insert(table);
+    }
+    unknown
+}

@@ -1,0 +1,142 @@
+//! Single cases: whose directory it is, and logs that cannot be.
+
+use super::super::open_member;
+use super::streams::*;
+use crate::error::NodeError;
+use crate::runtime::threads::Threads;
+use bytes::Bytes;
+use rauk_cluster::replica::{Contents, Entry, EntryId, LogRecord};
+use rauk_cluster::{Record, TxnTable};
+use rauk_log::record::CommitBuilder;
+use rauk_log::{DatabaseId, Disk, MemoryDisk};
+use rauk_types::{PartitionId, Position, TableId, Timestamp, TxnId, View};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn text(result: Result<super::super::MemberParts, NodeError>) -> String {
+    match result {
+        Ok(_) => panic!("it was opened"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_directory_belongs_to_one_cluster() {
+    let disk: Arc<dyn Disk> = MemoryDisk::new();
+    drop(reopen(&disk, &TABLES).unwrap());
+    drop(reopen(&disk, &TABLES).unwrap());
+    let runtime = Threads::with_fatal(|reason| panic!("{reason}")).unwrap();
+    let open = |cluster, partitions| {
+        text(open_member(&config(), disk.clone(), &*runtime, cluster, partitions, &[], nowhere(), &|_| {}))
+    };
+    let other = open(DatabaseId([9; 16]), PARTITIONS);
+    assert!(other.contains(&"07".repeat(16)) && other.contains(&"09".repeat(16)), "{other}");
+    let size = open(CLUSTER, PARTITIONS + 1);
+    assert!(size.contains("3 partitions") && size.contains("has 4"), "{size}");
+}
+
+#[test]
+fn a_log_that_contradicts_itself_is_refused() {
+    let refused = |write: &dyn Fn(&mut World)| {
+        let mut world = World::new(1);
+        write(&mut world);
+        world.log.flush().unwrap();
+        text(reopen(&world.disk, &TABLES))
+    };
+    let append = |builder: &CommitBuilder| {
+        let payload = builder.payload().to_vec();
+        refused(&move |world| {
+            world.log.append(&payload).unwrap();
+        })
+    };
+    let mut builder = CommitBuilder::default();
+    builder.put(1, TABLES[0], 0, &row(TABLES[0], 1, 1));
+    assert!(append(&builder).contains("outside of any partition"));
+    builder.clear();
+    builder.stream(PartitionId(PARTITIONS), b"x");
+    assert!(append(&builder).contains("partition 3 in the redo log"));
+    builder.clear();
+    builder.stream(PartitionId(1), &[99, 1, 2]);
+    assert!(append(&builder).contains("partition 1: a record of its stream is none"));
+
+    let slice = refused(&|world| {
+        let reset = LogRecord::Reset {
+            from: Default::default(),
+            stable: Position(0),
+            history: Vec::new(),
+            state: TxnTable::default().encode(),
+        };
+        world.write(2, &reset);
+        world.write(2, &LogRecord::Rows { rows: vec![77].into() });
+    });
+    assert!(slice.contains("partition 2") && slice.contains("format 77"), "{slice}");
+    let row_of = |layout: u16, bytes: Vec<u8>| {
+        refused(&move |world| {
+            let mut builder = CommitBuilder::default();
+            builder.put(0, TABLES[0], layout, &bytes);
+            let writes = builder.payload().to_vec().into();
+            world.entry(0, &Record::Opening);
+            world.write_unchecked(0, &Record::Commit { txn: TxnId(5), time: Timestamp(3), writes });
+        })
+    };
+    let newer = row_of(4, row(TABLES[0], 1, 1));
+    assert!(newer.contains("transaction 5") && newer.contains("layout 4"), "{newer}");
+    let none = row_of(0, vec![1, 2, 3]);
+    assert!(none.contains("table 11") && none.contains("none"), "{none}");
+}
+
+fn put(table: TableId, id: i64, value: i64) -> Bytes {
+    let mut builder = CommitBuilder::default();
+    builder.put(0, table, 0, &row(table, id, value));
+    Bytes::copy_from_slice(builder.payload())
+}
+
+fn entry(position: u64, record: &Record) -> LogRecord {
+    let id = EntryId { view: View(1), position: Position(position) };
+    LogRecord::Entry { entry: Entry { id, record: record.encode() }, stable: Position(0) }
+}
+
+/// The second transaction on a row proves that the first is stable, wherever the log has that from; a prepared one would have been decided.
+#[test]
+fn what_is_written_over_is_committed() {
+    let commit = |txn, value| Record::Commit { txn: TxnId(txn), time: Timestamp(3), writes: put(TABLES[0], 1, value) };
+    let mut world = World::new(1);
+    world.write(0, &entry(1, &commit(1, 10)));
+    world.write(0, &entry(2, &commit(2, 20)));
+    // The first is in the state that a copy begins with.
+    let mut state = TxnTable::default();
+    state.on_entry(Duration::ZERO, Position(1), &commit(1, 10), &mut Vec::new());
+    let from = EntryId { view: View(1), position: Position(1) };
+    let reset = LogRecord::Reset { from, stable: Position(0), history: vec![from], state: state.encode() };
+    world.write(1, &reset);
+    world.write(1, &entry(2, &commit(2, 20)));
+    world.write(1, &LogRecord::Whole);
+    world.log.flush().unwrap();
+    let parts = reopen(&world.disk, &TABLES).unwrap();
+    for found in &parts.partitions[..2] {
+        found.partition.validate();
+        assert!(rows(&found.partition, TABLES[0]).into_iter().eq([(row(TABLES[0], 1, 10), Timestamp(3))]));
+        assert!(found.pending.keys().eq(&[TxnId(2)]));
+    }
+
+    let mut world = World::new(1);
+    let participants = vec![PartitionId(0), PartitionId(1)];
+    let prepare = Record::Prepare { txn: TxnId(1), participants, least: Timestamp(3), writes: put(TABLES[0], 1, 10) };
+    world.write(0, &entry(1, &prepare));
+    world.write(0, &entry(2, &commit(2, 20)));
+    world.log.flush().unwrap();
+    let refused = text(reopen(&world.disk, &TABLES));
+    assert!(refused.contains("transaction 1") && refused.contains("written over"), "{refused}");
+}
+
+/// An anchor within a copy, although the log was not kept from the copy's beginning: the copy does not count.
+#[test]
+fn a_copy_without_its_beginning_is_none() {
+    let mut world = World::new(1);
+    world.write(0, &nothing_whole());
+    world.write(0, &LogRecord::Whole);
+    world.log.flush().unwrap();
+    let parts = reopen(&world.disk, &TABLES).unwrap();
+    assert_eq!(parts.partitions[0].restored.as_ref().unwrap().contents, Contents::Partial);
+    assert_eq!(parts.partitions[1].restored, None);
+}

@@ -1,0 +1,204 @@
+//! A cluster within one process: real nodes on threads, a network of channels that can be cut, disks in memory, and a consensus that is one state under a lock.
+//!
+//! What consensus, network and clocks do under faults is the simulator's matter; here the glue runs on real threads.
+
+use parking_lot::{Mutex, RwLock};
+use rauk_log::{Disk, MemoryDisk};
+use rauk_manage::consensus::{BoxFuture, Consensus, ProposeError, Watcher};
+use rauk_manage::group::{
+    Answer, ClusterConfig, ClusterDurability, DEFAULT_REPLACE_AFTER, Group, GroupCommand, RoleKind,
+};
+use rauk_node::member::hooks::Hooks;
+use rauk_node::member::network::Network;
+use rauk_node::member::{Identity, MemberOptions};
+use rauk_node::{Config, Database, Threads, block_on};
+use rauk_types::NodeId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// What all nodes share.
+pub struct World {
+    group: Mutex<Arc<Group>>,
+    watchers: Mutex<Vec<Weak<dyn Watcher>>>,
+    /// The node that leads the manage group.
+    leader: RwLock<Option<NodeId>>,
+    inboxes: Mutex<BTreeMap<NodeId, Sender<Vec<u8>>>>,
+    /// Pairs (from, to) that do not get through.
+    cuts: RwLock<BTreeSet<(NodeId, NodeId)>>,
+    disks: Vec<Arc<dyn Disk>>,
+}
+
+impl World {
+    pub fn new(nodes: usize, partitions: u16, replicas: u8) -> Arc<World> {
+        let world = Arc::new(World {
+            group: Mutex::new(Arc::new(Group::default())),
+            watchers: Mutex::default(),
+            leader: RwLock::new(Some(NodeId(1))),
+            inboxes: Mutex::default(),
+            cuts: RwLock::default(),
+            disks: (0..nodes).map(|_| MemoryDisk::new() as Arc<dyn Disk>).collect(),
+        });
+        let config = ClusterConfig {
+            id: [7; 16],
+            name: "test".into(),
+            partitions,
+            replicas,
+            durability: ClusterDurability::Fsync,
+            replace_after: DEFAULT_REPLACE_AFTER,
+        };
+        world.propose(GroupCommand::Create { config });
+        world
+    }
+
+    pub fn propose(&self, command: GroupCommand) -> Answer {
+        let mut group = self.group.lock();
+        let mut next = (**group).clone();
+        let answer = next.apply(group.index + 1, &command);
+        *group = Arc::new(next);
+        // Told under the lock, so that all hear of states in their order.
+        for watcher in &*self.watchers.lock() {
+            if let Some(watcher) = watcher.upgrade() {
+                watcher.on_applied(&group);
+            }
+        }
+        answer
+    }
+
+    pub fn group(&self) -> Arc<Group> {
+        self.group.lock().clone()
+    }
+
+    /// Opens node `number` (from 0), or opens it again.
+    pub fn open(self: &Arc<World>, number: usize) -> Node {
+        let directory = 100 + number as u64;
+        let roles = BTreeSet::from([RoleKind::Manage, RoleKind::Data, RoleKind::Sql]);
+        let identity = Identity {
+            directory,
+            address: format!("node{number}:1"),
+            sql_address: String::new(),
+            native_address: String::new(),
+            roles,
+        };
+        let config = Config { segment_bytes: 1 << 20, checkpoint_redo_bytes: 1 << 40, ..Config::default() };
+        let options = MemberOptions { config, identity, hooks: Hooks::default() };
+        let runtime = Threads::with_fatal(|reason| panic!("fatal: {reason}")).unwrap();
+        // Numbers are given in the order of opening.
+        let me = Arc::new(RwLock::new(None));
+        let network = Arc::new(Wire { world: self.clone(), me: me.clone() });
+        let consensus = Arc::new(One { world: self.clone(), me: me.clone() });
+        let opened = Database::open_member(options, self.disks[number].clone(), runtime, network, consensus, &|_| {});
+        let db = block_on(opened).unwrap();
+        let id = db.member().unwrap().me().node;
+        *me.write() = Some(id);
+        let (sender, receiver) = channel::<Vec<u8>>();
+        let receiving = db.clone();
+        std::thread::spawn(move || {
+            while let Ok(message) = receiver.recv() {
+                if receiving.member().unwrap().is_closed() {
+                    return;
+                }
+                receiving.receive(&message);
+            }
+        });
+        self.inboxes.lock().insert(id, sender);
+        Node { db, id, world: self.clone() }
+    }
+
+    pub fn cut(&self, from: NodeId, to: NodeId) {
+        self.cuts.write().insert((from, to));
+    }
+
+    pub fn heal(&self) {
+        self.cuts.write().clear();
+    }
+
+    /// Until `condition` holds, at most 20 s.
+    pub fn wait(&self, what: &str, condition: impl Fn(&Group) -> bool) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while !condition(&self.group()) {
+            assert!(Instant::now() < end, "{what}: {:#?}", self.group().partitions);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Until every partition has so many in-sync replicas and a primary.
+    pub fn wait_replicas(&self, replicas: usize) {
+        self.wait("replicas", |group| {
+            let partitions = group.partitions.len() - 1;
+            group.partitions[..partitions].iter().all(|p| p.primary.is_some() && p.in_sync.len() == replicas)
+        });
+    }
+}
+
+pub struct Node {
+    pub db: Database,
+    pub id: NodeId,
+    world: Arc<World>,
+}
+
+impl Node {
+    /// As kill -9 does; what was on disk stays.
+    pub fn kill(self) {
+        self.world.inboxes.lock().remove(&self.id);
+        self.db.member().unwrap().close();
+        if *self.world.leader.read() == Some(self.id) {
+            let group = self.world.group();
+            *self.world.leader.write() = group.nodes.keys().copied().find(|n| *n != self.id);
+        }
+    }
+}
+
+struct Wire {
+    world: Arc<World>,
+    me: Arc<RwLock<Option<NodeId>>>,
+}
+
+impl Network for Wire {
+    fn send(&self, to: NodeId, message: Vec<u8>) {
+        let Some(me) = *self.me.read() else { return };
+        if self.world.cuts.read().contains(&(me, to)) {
+            return;
+        }
+        if let Some(inbox) = self.world.inboxes.lock().get(&to) {
+            let _ = inbox.send(message);
+        }
+    }
+
+    fn set_peers(&self, _: &BTreeMap<NodeId, String>) {}
+}
+
+struct One {
+    world: Arc<World>,
+    me: Arc<RwLock<Option<NodeId>>>,
+}
+
+impl Consensus for One {
+    fn propose(&self, command: GroupCommand, _: Duration) -> BoxFuture<Result<Answer, ProposeError>> {
+        let world = self.world.clone();
+        Box::pin(async move { Ok(world.propose(command)) })
+    }
+
+    fn watch(&self, watcher: Weak<dyn Watcher>) {
+        self.world.watchers.lock().push(watcher);
+    }
+
+    fn group(&self) -> Arc<Group> {
+        self.world.group()
+    }
+
+    fn leading(&self) -> Option<u64> {
+        let me = *self.me.read();
+        (me.is_some() && me == *self.world.leader.read()).then(|| u64::from(me.unwrap().0))
+    }
+
+    fn confirm(&self) -> BoxFuture<Option<u64>> {
+        let index = self.leading().map(|_| self.world.group().index);
+        Box::pin(async move { index })
+    }
+
+    fn leader(&self) -> Option<NodeId> {
+        *self.world.leader.read()
+    }
+}

@@ -1,0 +1,454 @@
+//! DDL in a cluster: one catalog on all nodes, tables locked on all of them, jobs over rows that are elsewhere, statements and nodes that go away in the middle.
+
+#[path = "cluster/world.rs"]
+#[allow(dead_code)] // the network is whole here
+mod world;
+
+mod support;
+
+use rauk_node::*;
+use rauk_types::{Collation, DataType, IndexId, IndexKind, MysqlError, TableSchema, Value, ValueRef};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use support::*;
+use world::{Node, World};
+
+/// One test at a time: leases are short, and a node that gets no processor loses its.
+static TURN: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+
+fn three() -> (parking_lot::MutexGuard<'static, ()>, Arc<World>, Vec<Node>) {
+    let turn = TURN.lock();
+    let world = World::new(3, 4, 2);
+    let nodes: Vec<_> = (0..3).map(|n| world.open(n)).collect();
+    world.wait_replicas(2);
+    block_on(nodes[0].db.create_database("d", Collation::DEFAULT)).unwrap();
+    (turn, world, nodes)
+}
+
+fn end(nodes: Vec<Node>) {
+    nodes.into_iter().for_each(Node::kill);
+}
+
+fn name(n: &str) -> (String, String) {
+    ("d".to_string(), n.to_string())
+}
+
+fn code(error: NodeError) -> u16 {
+    MysqlError::from(error).code
+}
+
+/// Nothing of a DDL statement is left in the group.
+fn wait_calm(world: &World) {
+    world.wait("no intents and jobs", |g| g.intents.is_empty() && g.catalog.jobs().next().is_none());
+}
+
+/// Statements that meet a change of primaries are done again, as clients do.
+async fn steady<T>(statement: impl AsyncFn() -> Result<T, NodeError>) -> T {
+    let end = Instant::now() + Duration::from_secs(15);
+    loop {
+        match statement().await {
+            Ok(done) => return done,
+            Err(NodeError::UnknownOutcome(why)) => panic!("{why}"),
+            Err(error) => assert!(Instant::now() < end, "{error}"),
+        }
+    }
+}
+
+async fn rows_by(db: &Database, table: &str, spec: ScanSpec) -> Vec<Vec<Value>> {
+    steady(async || {
+        let table = db.table("d", table)?;
+        let mut txn = db.begin(TxnOptions::default());
+        txn.use_table(&table).await?;
+        let rows = try_scan(&mut txn, &table, spec.clone()).await?;
+        txn.commit().await?;
+        Ok(rows)
+    })
+    .await
+}
+
+async fn rows(db: &Database, table: &str) -> Vec<Vec<Value>> {
+    let mut rows = rows_by(db, table, all(None)).await;
+    rows.sort_by_key(|r| match r[0] {
+        Value::Int(v) => v,
+        _ => i64::MIN,
+    });
+    rows
+}
+
+async fn write(db: &Database, table: &str, rows: &[Vec<Value>]) {
+    steady(async || {
+        let table = db.table("d", table)?;
+        let mut txn = db.begin(TxnOptions::default());
+        txn.use_table(&table).await?;
+        for row in rows {
+            assert_eq!(txn.insert(&table, row).await?, InsertOutcome::Inserted);
+        }
+        txn.commit().await
+    })
+    .await
+}
+
+/// What becomes of one more row; it is rolled back.
+async fn try_insert(db: &Database, table: &str, row: &[Value]) -> InsertOutcome {
+    steady(async || {
+        let table = db.table("d", table)?;
+        let mut txn = db.begin(TxnOptions::default());
+        txn.use_table(&table).await?;
+        txn.insert(&table, row).await
+    })
+    .await
+}
+
+async fn fill(db: &Database, table: &str, ids: std::ops::Range<i64>) {
+    let rows: Vec<_> = ids.map(|i| account(i, i % 10, Some(&format!("c{i}")))).collect();
+    write(db, table, &rows).await;
+}
+
+#[test]
+fn what_one_node_changes_all_have() {
+    let (_turn, world, nodes) = three();
+    block_on(async {
+        nodes[0].db.create_table(accounts("t")).await.unwrap();
+        for node in &nodes {
+            assert_eq!(code(node.db.create_table(accounts("t")).await.unwrap_err()), 1050);
+            assert_eq!(node.db.tables("d").unwrap().len(), 1);
+        }
+        fill(&nodes[1].db, "t", 0..50).await;
+        nodes[2].db.create_table(pairs("u")).await.unwrap();
+        let pairs = [(name("t"), name("tmp")), (name("u"), name("t")), (name("tmp"), name("u"))];
+        nodes[0].db.rename_tables(&pairs, WAIT).await.unwrap();
+        for node in &nodes {
+            assert_eq!(rows(&node.db, "u").await.len(), 50);
+            assert_eq!(rows(&node.db, "t").await.len(), 0);
+            assert_eq!(code(node.db.rename_tables(&[(name("t"), name("u"))], WAIT).await.unwrap_err()), 1050);
+        }
+        nodes[1].db.truncate_table("d", "u", WAIT).await.unwrap();
+        nodes[2].db.drop_table("d", "t", WAIT).await.unwrap();
+        for node in &nodes {
+            assert_eq!(rows(&node.db, "u").await.len(), 0);
+            assert_eq!(code(node.db.drop_table("d", "t", WAIT).await.unwrap_err()), 1051);
+        }
+        nodes[1].db.set_settings(&[("k".into(), Some("v".into()))]).await.unwrap();
+        assert!(nodes.iter().all(|n| n.db.setting("k").as_deref() == Some("v")));
+        assert_eq!(nodes[2].db.drop_database("d", WAIT).await, Ok(1));
+        assert!(nodes.iter().all(|n| n.db.databases().is_empty() && n.db.table("d", "u").is_err()));
+        assert_eq!(code(nodes[0].db.drop_database("d", WAIT).await.unwrap_err()), 1049);
+    });
+    wait_calm(&world);
+    end(nodes);
+}
+
+#[test]
+fn ddl_waits_for_transactions_of_other_nodes_and_new_ones_for_it() {
+    let (_turn, world, nodes) = three();
+    block_on(nodes[0].db.create_table(accounts("t"))).unwrap();
+    block_on(fill(&nodes[0].db, "t", 0..5));
+    let t = nodes[1].db.table("d", "t").unwrap();
+    let mut open = block_on(begin_rr(&nodes[1].db, &t));
+    block_on(get(&mut open, &t, 1));
+    let short = Duration::from_millis(200);
+    assert_eq!(block_on(nodes[0].db.truncate_table("d", "t", short)), Err(NodeError::LockTimeout));
+    // It has left nothing behind: others go on at once, or nearly so.
+    wait_calm(&world);
+    assert_eq!(block_on(rows(&nodes[2].db, "t")).len(), 5);
+
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            block_on(nodes[0].db.truncate_table("d", "t", WAIT)).unwrap();
+            done.store(true, Ordering::SeqCst);
+        });
+        world.wait("the intent", |g| !g.intents.is_empty());
+        std::thread::sleep(Duration::from_millis(150));
+        // The open transaction goes on; another statement on any node queues behind the DDL; another DDL statement too.
+        block_on(get(&mut open, &t, 2));
+        let options = TxnOptions { lock_wait_timeout: short, ..TxnOptions::default() };
+        for node in &nodes {
+            let mut txn = node.db.begin(options.clone());
+            assert_eq!(block_on(txn.use_table(&node.db.table("d", "t").unwrap())), Err(NodeError::LockTimeout));
+        }
+        assert_eq!(block_on(nodes[2].db.drop_table("d", "t", short)), Err(NodeError::LockTimeout));
+        assert!(!done.load(Ordering::SeqCst));
+        block_on(open.commit()).unwrap();
+    });
+    assert!(nodes.iter().all(|n| block_on(rows(&n.db, "t")).is_empty()));
+    end(nodes);
+}
+
+fn with_indexes(t: &TableHandle) -> TableSchema {
+    let mut new = (**t.schema()).clone();
+    new.indexes.push(index(5, "u_code_id", IndexKind::Unique, &[2, 0]));
+    new.indexes.push(index(6, "by_code_value", IndexKind::Ordered, &[2, 1]));
+    new
+}
+
+#[test]
+fn indexes_are_built_over_the_rows_of_all_nodes() {
+    let (_turn, world, nodes) = three();
+    block_on(async {
+        nodes[0].db.create_table(accounts("t")).await.unwrap();
+        for (n, node) in nodes.iter().enumerate() {
+            fill(&node.db, "t", n as i64 * 400..(n as i64 + 1) * 400).await;
+        }
+        let t = nodes[1].db.table("d", "t").unwrap();
+        nodes[1].db.alter_table(&t, with_indexes(&t), WAIT).await.unwrap();
+        for node in &nodes {
+            assert_eq!(rows_by(&node.db, "t", all(Some(6))).await.len(), 1200);
+            // The new unique index has every row.
+            let found = steady(async || {
+                let t = node.db.table("d", "t")?;
+                let mut key = Vec::new();
+                let wanted = [ValueRef::Str("C777"), ValueRef::Int(777)];
+                t.unique_key(IndexId(5)).unwrap().encode_prefix(&wanted, &mut key);
+                let mut txn = node.db.begin(TxnOptions::default());
+                txn.use_table(&t).await?;
+                txn.get_unique(&t, IndexId(5), &key, None, |r| r.map(|r| values(&r, 2))).await
+            })
+            .await;
+            assert_eq!(found, Some(vec![int(777), int(7)]));
+        }
+        // A unique index that the rows do not allow is refused and leaves nothing.
+        let t = nodes[2].db.table("d", "t").unwrap();
+        let mut new = (**t.schema()).clone();
+        new.indexes.push(index(7, "u_value", IndexKind::Unique, &[1]));
+        let error = nodes[2].db.alter_table(&t, new, WAIT).await.unwrap_err();
+        assert_eq!(code(error), 1062);
+        assert!(!t.is_stale());
+        wait_calm(&world);
+        // Columns and indexes go, a column comes: one command.
+        let mut new = (**t.schema()).clone();
+        let mut added = column(7, "extra", DataType::BIGINT, false);
+        added.initial = int(5);
+        new.columns.push(added);
+        new.indexes.retain(|i| ![IndexId(5), IndexId(6)].contains(&i.id));
+        nodes[2].db.alter_table(&t, new, WAIT).await.unwrap();
+        for node in &nodes {
+            assert_eq!(rows(&node.db, "t").await[1], [int(1), int(1), text("c1"), int(5)]);
+            assert_eq!(node.db.table("d", "t").unwrap().schema().indexes.len(), 3);
+        }
+    });
+    end(nodes);
+}
+
+#[test]
+fn a_table_is_rewritten_and_goes_on_counting() {
+    let (_turn, world, nodes) = three();
+    block_on(async {
+        let mut numbered = accounts("t");
+        numbered.auto_increment = Some(0);
+        nodes[0].db.create_table(numbered).await.unwrap();
+        nodes[0].db.create_table(hidden("h")).await.unwrap();
+        fill(&nodes[2].db, "t", 1..701).await;
+        for node in &nodes {
+            let rows: Vec<_> = (0..40).map(|i| vec![int(i), Value::Null]).collect();
+            write(&node.db, "h", &rows).await;
+        }
+        let id = nodes[1].db.table("d", "t").unwrap().schema().id;
+        let first = nodes[1].db.take_auto_increment(id, 1).await.unwrap();
+        let t = nodes[1].db.table("d", "t").unwrap();
+        let mut new = (**t.schema()).clone();
+        new.columns[1] = column(1, "value", DataType::varchar(30, Collation::DEFAULT), false);
+        let mut convert = |row: &[Value]| {
+            let mut row = row.to_vec();
+            row[1] = text(&format!("{:?}", row[1]));
+            Ok(row)
+        };
+        assert_eq!(nodes[1].db.rewrite_table(&t, new, WAIT, &mut convert).await, Ok(700));
+        for node in &nodes {
+            let found = rows(&node.db, "t").await;
+            assert_eq!(found.len(), 700);
+            assert!(matches!(&found[0][1], Value::Str(s) if s.contains("Int")));
+            let duplicate = try_insert(&node.db, "t", &[int(9_000), text("x"), text("c5")]).await;
+            assert!(matches!(duplicate, InsertOutcome::Duplicate { index: IndexId(2), .. }));
+        }
+        let id = nodes[2].db.table("d", "t").unwrap().schema().id;
+        assert!(nodes[2].db.take_auto_increment(id, 1).await.unwrap() > first);
+        let h = nodes[0].db.table("d", "h").unwrap();
+        let same = (**h.schema()).clone();
+        assert_eq!(nodes[0].db.rewrite_table(&h, same, WAIT, &mut |row| Ok(row.to_vec())).await, Ok(120));
+        // A row that does not fit leaves the table as it is.
+        let t = nodes[0].db.table("d", "t").unwrap();
+        let mut convert = |_: &[Value]| Err(MysqlError::new(1265, "Data truncated"));
+        let error = nodes[0].db.rewrite_table(&t, (**t.schema()).clone(), WAIT, &mut convert).await.unwrap_err();
+        assert_eq!(code(error), 1265);
+        wait_calm(&world);
+        assert_eq!(rows(&nodes[2].db, "t").await.len(), 700);
+    });
+    end(nodes);
+}
+
+#[test]
+fn numbers_are_given_out_once_in_the_whole_cluster() {
+    let (_turn, _world, nodes) = three();
+    let mut numbered = pairs("t");
+    numbered.auto_increment = Some(0);
+    block_on(nodes[0].db.create_table(numbered)).unwrap();
+    let id = nodes[0].db.table("d", "t").unwrap().schema().id;
+    let taken = parking_lot::Mutex::new(std::collections::BTreeSet::new());
+    std::thread::scope(|scope| {
+        for node in &nodes {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    let n = block_on(node.db.take_auto_increment(id, 2)).unwrap();
+                    let mut taken = taken.lock();
+                    assert!(taken.insert(n) && taken.insert(n + 1), "{n}");
+                }
+            });
+        }
+    });
+    assert!(nodes[1].db.peek_auto_increment(id) > 400);
+    end(nodes);
+}
+
+#[test]
+fn statements_that_go_away_leave_nothing() {
+    let (_turn, world, nodes) = three();
+    block_on(nodes[0].db.create_table(accounts("t"))).unwrap();
+    block_on(fill(&nodes[0].db, "t", 0..100));
+    let t = nodes[1].db.table("d", "t").unwrap();
+    // While it waits for the tables.
+    let open = block_on(begin_rr(&nodes[1].db, &t));
+    {
+        let ddl = nodes[0].db.truncate_table("d", "t", WAIT);
+        let until = async {
+            while world.group().intents.is_empty() {
+                std::thread::sleep(Duration::from_millis(1));
+                yield_now().await;
+            }
+        };
+        block_on(futures::future::select(Box::pin(ddl), Box::pin(until)));
+    }
+    wait_calm(&world);
+    block_on(open.commit()).unwrap();
+    // While it fills: `convert` never ends, and the client goes.
+    {
+        let t = nodes[0].db.table("d", "t").unwrap();
+        let begun = AtomicBool::new(false);
+        let mut convert = |row: &[Value]| {
+            begun.store(true, Ordering::SeqCst);
+            Ok(row.to_vec())
+        };
+        let new = (**t.schema()).clone();
+        let ddl = nodes[0].db.rewrite_table(&t, new, WAIT, &mut convert);
+        let until = async {
+            while !begun.load(Ordering::SeqCst) {
+                yield_now().await;
+            }
+        };
+        block_on(futures::future::select(Box::pin(ddl), Box::pin(until)));
+    }
+    wait_calm(&world);
+    assert!(nodes.iter().all(|n| block_on(rows(&n.db, "t")).len() == 100));
+    end(nodes);
+}
+
+async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return std::task::Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
+#[test]
+fn a_node_that_dies_in_a_statement_leaves_nothing_and_one_that_is_down_catches_up() {
+    let (_turn, world, mut nodes) = three();
+    block_on(nodes[0].db.create_table(accounts("t"))).unwrap();
+    block_on(fill(&nodes[0].db, "t", 0..100));
+    let dying = nodes.remove(2);
+    let db = dying.db.clone();
+    let (begun, killed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let statement = {
+        let (begun, killed) = (begun.clone(), killed.clone());
+        std::thread::spawn(move || {
+            let t = db.table("d", "t").unwrap();
+            let mut convert = |row: &[Value]| {
+                begun.store(true, Ordering::SeqCst);
+                while !killed.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Ok(row.to_vec())
+            };
+            let new = (**t.schema()).clone();
+            block_on(db.rewrite_table(&t, new, WAIT, &mut convert))
+        })
+    };
+    while !begun.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(world.group().catalog.hidden_tables().count(), 2);
+    dying.kill();
+    killed.store(true, Ordering::SeqCst);
+    wait_calm(&world);
+    // It ends there, too: nobody waits for what can never come.
+    let end_at = Instant::now() + Duration::from_secs(10);
+    while !statement.is_finished() {
+        assert!(Instant::now() < end_at, "the statement hangs on a node that has ended");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(statement.join().unwrap().is_err());
+    // With a node down.
+    let end_at = Instant::now() + Duration::from_secs(10);
+    while let Err(error) = block_on(nodes[0].db.truncate_table("d", "t", WAIT)) {
+        assert!(Instant::now() < end_at, "{error}");
+    }
+    block_on(nodes[1].db.create_table(pairs("u"))).unwrap();
+    nodes.push(world.open(2));
+    world.wait_replicas(2);
+    let found = nodes[2].db.tables("d").unwrap();
+    assert_eq!(found.iter().map(|t| &*t.name).collect::<Vec<_>>(), ["t", "u"]);
+    assert!(nodes.iter().all(|n| block_on(rows(&n.db, "t")).is_empty()));
+    block_on(nodes[2].db.drop_table("d", "u", WAIT)).unwrap();
+    assert!(nodes.iter().all(|n| n.db.table("d", "u").is_err()));
+    end(nodes);
+}
+
+#[test]
+fn statements_of_all_nodes_at_once_leave_one_catalog() {
+    let (_turn, world, nodes) = three();
+    block_on(nodes[0].db.create_table(accounts("t"))).unwrap();
+    std::thread::scope(|scope| {
+        for (n, node) in nodes.iter().enumerate() {
+            scope.spawn(move || {
+                block_on(async {
+                    for round in 0..6 {
+                        let own = format!("own{n}");
+                        node.db.create_table(pairs(&own)).await.unwrap();
+                        // One of the nodes has the name, the others are refused.
+                        match node.db.create_table(pairs("shared")).await {
+                            Ok(()) => node.db.drop_table("d", "shared", WAIT).await.unwrap(),
+                            Err(error) => assert_eq!(code(error), 1050),
+                        }
+                        match node.db.table("d", "t") {
+                            Ok(t) => {
+                                let mut new = (**t.schema()).clone();
+                                new.comment = format!("{n} {round}");
+                                match node.db.alter_table(&t, new, WAIT).await {
+                                    Ok(()) | Err(NodeError::StaleSchema) => {}
+                                    Err(error) => panic!("{error}"),
+                                }
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                        node.db.truncate_table("d", &own, WAIT).await.unwrap();
+                        node.db.drop_table("d", &own, WAIT).await.unwrap();
+                    }
+                });
+            });
+        }
+    });
+    wait_calm(&world);
+    let expected = nodes[0].db.tables("d").unwrap();
+    assert_eq!(expected.len(), 1);
+    for node in &nodes {
+        assert_eq!(node.db.tables("d").unwrap(), expected);
+        let t = node.db.table("d", "t").unwrap();
+        assert!(t.schema() == &expected[0] && !t.is_stale());
+    }
+    end(nodes);
+}

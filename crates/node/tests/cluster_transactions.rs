@@ -1,0 +1,408 @@
+//! Transactions whose partitions other nodes lead: the same as on one node, from whichever node they are run.
+
+#[path = "cluster/world.rs"]
+#[allow(dead_code)] // this file uses a part
+mod world;
+
+mod support;
+
+use parking_lot::{Mutex, MutexGuard};
+use rauk_kernel::{LockMode, WaitPolicy};
+use rauk_node::*;
+use rauk_types::{Collation, IndexId, RowView, TableSchema};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use support::*;
+use world::{Node, World};
+
+const EXCLUSIVE: Lock = Some((LockMode::Exclusive, WaitPolicy::Wait));
+
+/// One cluster at a time: nodes that get no time to run are taken for dead.
+static TURN: Mutex<()> = Mutex::new(());
+
+struct Cluster {
+    world: Arc<World>,
+    nodes: Vec<Node>,
+    /// The table as each node knows it.
+    tables: Vec<TableHandle>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// Three nodes, four partitions on two replicas each, and a table.
+fn three(table: TableSchema) -> Cluster {
+    let _turn = TURN.lock();
+    let world = World::new(3, 4, 2);
+    let nodes: Vec<_> = (0..3).map(|n| world.open(n)).collect();
+    // A primary that moves to its preferred node takes the locks of transactions with it.
+    world.wait("everything in its place", |group| {
+        let leads = |node: &Node| group.partitions.iter().any(|p| p.primary.is_some_and(|m| m.node == node.id));
+        let mut partitions = group.partitions.iter();
+        nodes.iter().all(leads)
+            && partitions.all(|p| p.primary.is_some_and(|m| m.node == p.placed[0]) && p.in_sync.len() == p.placed.len())
+    });
+    let settled = |before: &Arc<_>| Arc::ptr_eq(before, &world.group());
+    let mut before = world.group();
+    while {
+        std::thread::sleep(Duration::from_millis(250));
+        !settled(&before)
+    } {
+        before = world.group();
+    }
+    let name = table.name.clone();
+    block_on(async {
+        nodes[0].db.create_database("d", Collation::DEFAULT).await.unwrap();
+        nodes[1].db.create_table(table).await.unwrap();
+    });
+    let tables = nodes.iter().map(|node| node.db.table("d", &name).unwrap()).collect();
+    Cluster { world, nodes, tables, _turn }
+}
+
+impl Cluster {
+    fn end(self) {
+        self.nodes.into_iter().for_each(Node::kill);
+    }
+}
+
+async fn set(txn: &mut Transaction, table: &TableHandle, id: i64, value: i64) -> Result<(), NodeError> {
+    let Some(old) = get_for_update(txn, table, id).await? else { panic!("row {id} is missing") };
+    let mut new = old.clone();
+    new[1] = int(value);
+    assert_eq!(txn.update(table, &old, &new).await?, UpdateOutcome::Updated);
+    Ok(())
+}
+
+fn ids(from: i64, to: i64) -> Vec<Vec<rauk_types::Value>> {
+    (from..to).map(|id| account(id, id % 10, Some(&format!("code {id:03}")))).collect()
+}
+
+#[test]
+fn rows_scans_and_savepoints_from_every_node() {
+    let cluster = three(accounts("t"));
+    let Cluster { nodes, tables, .. } = &cluster;
+    block_on(async {
+        for (node, table) in nodes.iter().zip(tables) {
+            insert_all(&node.db, table, &ids(0, 40)).await;
+            for (other, table) in nodes.iter().zip(tables) {
+                assert_eq!(contents(&other.db, table).await, ids(0, 40));
+                let mut txn = begin_rr(&other.db, table).await;
+                let sorted: Vec<i64> = scan(&mut txn, table, all(Some(1)))
+                    .await
+                    .iter()
+                    .map(|row| if let rauk_types::Value::Int(v) = row[1] { v } else { panic!() })
+                    .collect();
+                assert!(sorted.is_sorted() && sorted.len() == 40, "{sorted:?}");
+                let code = code_key(table, "CODE 017");
+                let found = txn.get_unique(table, IndexId(2), &code, None, |row| row.map(|r| values(&r, 3))).await;
+                assert_eq!(found.unwrap(), Some(account(17, 7, Some("code 017"))));
+                // Duplicates name the row in the way, and leave nothing.
+                let duplicate = txn.insert(table, &account(100, 1, Some("code 003"))).await.unwrap();
+                assert_eq!(duplicate, InsertOutcome::Duplicate { index: IndexId(2), existing: key_of(table, 3) });
+                let duplicate = txn.insert(table, &account(5, 1, None)).await.unwrap();
+                assert_eq!(duplicate, InsertOutcome::Duplicate { index: IndexId(0), existing: key_of(table, 5) });
+                // What a savepoint undoes is undone on all nodes, and what comes after it stays.
+                for id in 200..210 {
+                    assert_eq!(txn.insert(table, &account(id, 0, None)).await.unwrap(), InsertOutcome::Inserted);
+                }
+                let savepoint = txn.savepoint();
+                for id in 0..20 {
+                    txn.begin_statement();
+                    set(&mut txn, table, id, 99).await.unwrap();
+                }
+                txn.begin_statement();
+                assert_eq!(first_column(&scan(&mut txn, table, all(Some(0))).await).len(), 50);
+                txn.rollback_to(savepoint);
+                txn.begin_statement();
+                for id in 210..215 {
+                    assert_eq!(txn.insert(table, &account(id, 0, None)).await.unwrap(), InsertOutcome::Inserted);
+                }
+                txn.commit().await.unwrap();
+                let mut expected = ids(0, 40);
+                expected.extend((200..215).map(|id| account(id, 0, None)));
+                assert_eq!(contents(&node.db, &tables[0]).await, expected);
+                // Deleting by a locking scan.
+                let mut txn = begin_rr(&other.db, table).await;
+                let request = ScanSpec { lock: EXCLUSIVE, low: Bound::Included(key_of(table, 200)), ..all(Some(0)) };
+                for row in scan(&mut txn, table, request).await {
+                    assert!(txn.delete(table, &row).await.unwrap());
+                }
+                txn.commit().await.unwrap();
+                assert_eq!(contents(&other.db, table).await, ids(0, 40));
+            }
+            // The statement's undo alone, then commit: nothing of it is there.
+            let mut txn = begin_rr(&node.db, table).await;
+            for id in 0..40 {
+                set(&mut txn, table, id, 77).await.unwrap();
+            }
+            txn.rollback_statement();
+            txn.commit().await.unwrap();
+            assert_eq!(contents(&node.db, table).await, ids(0, 40));
+            let mut txn = begin_rr(&node.db, table).await;
+            for row in ids(0, 40) {
+                assert!(txn.delete(table, &row).await.unwrap());
+            }
+            txn.rollback();
+            let mut txn = begin_rr(&node.db, table).await;
+            for row in ids(0, 40) {
+                assert!(txn.delete(table, &row).await.unwrap());
+            }
+            txn.commit().await.unwrap();
+            assert_eq!(contents(&node.db, table).await, Vec::<Vec<_>>::new());
+        }
+    });
+    cluster.end();
+}
+
+#[test]
+fn locks_of_one_node_hold_on_all() {
+    let cluster = three(accounts("t"));
+    let Cluster { nodes, tables, .. } = &cluster;
+    let (a, b) = (&nodes[0].db, &nodes[1].db);
+    let (ta, tb) = (&tables[0], &tables[1]);
+    block_on(async {
+        insert_all(a, ta, &ids(0, 16)).await;
+        let mut holder = begin_rr(a, ta).await;
+        for id in 0..8 {
+            set(&mut holder, ta, id, 50).await.unwrap();
+        }
+        // NOWAIT, SKIP LOCKED, a wait that times out, KILL.
+        let mut other = begin_rr(b, tb).await;
+        for id in 0..8 {
+            let lock = Some((LockMode::Shared, WaitPolicy::NoWait));
+            assert_eq!(other.get(tb, &key_of(tb, id), lock, |_| ()).await, Err(NodeError::NoWait));
+        }
+        for index in [None, Some(0), Some(1)] {
+            let skipping = ScanSpec { lock: Some((LockMode::Exclusive, WaitPolicy::SkipLocked)), ..all(index) };
+            let mut free = first_column(&scan(&mut other, tb, skipping).await);
+            free.sort();
+            assert_eq!(free, (8..16).collect::<Vec<_>>(), "{index:?}");
+        }
+        other.rollback();
+        let short = TxnOptions { lock_wait_timeout: Duration::from_millis(60), ..TxnOptions::default() };
+        let mut other = b.begin(short);
+        other.use_table(tb).await.unwrap();
+        other.begin_statement();
+        for id in 0..4 {
+            let begun = Instant::now();
+            assert_eq!(set(&mut other, tb, id, 1).await, Err(NodeError::LockTimeout));
+            assert!(begun.elapsed() >= Duration::from_millis(60));
+        }
+        other.rollback();
+        for id in 0..4 {
+            let interrupt = Arc::new(Interrupt::default());
+            let mut other = b.begin(TxnOptions { interrupt: interrupt.clone(), ..TxnOptions::default() });
+            other.use_table(tb).await.unwrap();
+            other.begin_statement();
+            let killer = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(50));
+                interrupt.kill();
+            });
+            assert_eq!(set(&mut other, tb, id, 1).await, Err(NodeError::Interrupted));
+            killer.join().unwrap();
+        }
+        // A read that locks nothing sees what was there.
+        assert_eq!(contents(b, tb).await, ids(0, 16));
+        // Who waits goes on when the holder has committed, and its snapshot says whether that is a conflict.
+        let mut waiting = begin(b, tb, Isolation::ReadCommitted).await;
+        let mut snapshot = begin_rr(b, tb).await;
+        // What it has read stays as it was.
+        assert_eq!(scan(&mut snapshot, tb, all(None)).await.len(), 16);
+        let waits = async { set(&mut waiting, tb, 3, 60).await.unwrap() };
+        let commits = async {
+            nodes[2].db.begin(TxnOptions::default()).rollback();
+            holder.commit().await.unwrap();
+        };
+        futures::join!(waits, commits);
+        waiting.commit().await.unwrap();
+        assert_eq!(read(a, ta, 3).await, Some(account(3, 60, Some("code 003"))));
+        for id in 0..8 {
+            snapshot.begin_statement();
+            assert_eq!(set(&mut snapshot, tb, id, 1).await, Err(NodeError::Changed { table: "t".into() }));
+        }
+        // What its snapshot sees has not changed.
+        assert_eq!(get(&mut snapshot, tb, 5).await, Some(account(5, 5, Some("code 005"))));
+        // A scan that does not want the changed rows meets no conflict, one that does, does.
+        let spec = || ScanSpec { lock: EXCLUSIVE, ..all(None) };
+        let unchanged = |row: &RowView<'_>| row.get(0).as_integer().is_some_and(|id| id >= 8);
+        let (mut cursor, mut batch) = (ScanCursor::new(tb, spec()), ScanBatch::default());
+        let mut found = 0;
+        loop {
+            cursor.next_batch(&mut snapshot, 100, &mut |row| unchanged(row), &mut batch).await.unwrap();
+            if batch.is_empty() {
+                break;
+            }
+            found += batch.len();
+        }
+        assert_eq!(found, 8);
+        assert_eq!(try_scan(&mut snapshot, tb, spec()).await, Err(NodeError::Changed { table: "t".into() }));
+    });
+    cluster.end();
+}
+
+/// SERIALIZABLE: what was found missing stays missing, wherever it would be.
+#[test]
+fn ranges_are_locked_on_all_nodes() {
+    let cluster = three(accounts("t"));
+    let Cluster { nodes, tables, .. } = &cluster;
+    block_on(async {
+        insert_all(&nodes[0].db, &tables[0], &ids(0, 8)).await;
+        let mut reader = begin(&nodes[0].db, &tables[0], Isolation::Serializable).await;
+        assert_eq!(scan(&mut reader, &tables[0], all(Some(0))).await.len(), 8);
+        let short = TxnOptions { lock_wait_timeout: Duration::from_millis(50), ..TxnOptions::default() };
+        for id in 20..28 {
+            let mut writer = nodes[1].db.begin(short.clone());
+            writer.use_table(&tables[1]).await.unwrap();
+            let refused = writer.insert(&tables[1], &account(id, 1, None)).await;
+            assert_eq!(refused, Err(NodeError::LockTimeout));
+        }
+        reader.commit().await.unwrap();
+        insert_all(&nodes[1].db, &tables[1], &ids(20, 28)).await;
+    });
+    cluster.end();
+}
+
+#[test]
+fn a_deadlock_over_nodes_has_one_victim_soon() {
+    let cluster = three(accounts("t"));
+    let Cluster { nodes, tables, .. } = &cluster;
+    block_on(async {
+        insert_all(&nodes[0].db, &tables[0], &ids(0, 16)).await;
+        // Each pair of rows, whoever leads their partitions: from different nodes, in opposite order.
+        let mut longest = Duration::ZERO;
+        for (one, two) in [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)] {
+            let mut a = begin_rr(&nodes[0].db, &tables[0]).await;
+            let mut b = begin_rr(&nodes[1].db, &tables[1]).await;
+            set(&mut a, &tables[0], one, 100).await.unwrap();
+            set(&mut b, &tables[1], two, 100).await.unwrap();
+            let begun = Instant::now();
+            let first = async {
+                let result = set(&mut a, &tables[0], two, 100).await;
+                let after = begun.elapsed();
+                match &result {
+                    Ok(()) => a.commit().await.unwrap(),
+                    Err(_) => a.rollback(),
+                }
+                (result, after)
+            };
+            let second = async {
+                let result = set(&mut b, &tables[1], one, 100).await;
+                let after = begun.elapsed();
+                match &result {
+                    Ok(()) => b.commit().await.unwrap(),
+                    Err(_) => b.rollback(),
+                }
+                (result, after)
+            };
+            let (first, second) = futures::join!(first, second);
+            let fallen = [&first, &second].iter().filter(|(result, _)| *result == Err(NodeError::Deadlock)).count();
+            assert_eq!(fallen, 1, "{first:?} {second:?}");
+            longest = longest.max(if first.0.is_err() { first.1 } else { second.1 });
+        }
+        // 200 ms are promised; the machine that runs the tests may be busy.
+        assert!(longest < Duration::from_millis(1000), "{longest:?}");
+    });
+    cluster.end();
+}
+
+/// Locks die with the node that runs the transaction; a transaction that has touched a node's partitions falls with that node, and others do not.
+#[test]
+fn nodes_take_their_transactions_with_them() {
+    let mut cluster = three(accounts("t"));
+    // Rows are everywhere: one that leads some of them falls.
+    let leads = cluster.world.group().partitions[0].primary.map(|m| m.node);
+    let at = cluster.nodes.iter().position(|node| Some(node.id) == leads).unwrap();
+    let doomed_node = cluster.nodes.remove(at);
+    let doomed_table = cluster.tables.remove(at);
+    let tables = cluster.tables.clone();
+    let Cluster { world, nodes, .. } = &cluster;
+    block_on(async {
+        insert_all(&nodes[0].db, &tables[0], &ids(0, 32)).await;
+        let mut doomed = begin_rr(&doomed_node.db, &doomed_table).await;
+        for id in 0..16 {
+            set(&mut doomed, &doomed_table, id, 66).await.unwrap();
+        }
+        let mut witness = begin_rr(&nodes[0].db, &tables[0]).await;
+        for id in 16..32 {
+            set(&mut witness, &tables[0], id, 55).await.unwrap();
+        }
+        doomed_node.kill();
+        let waited = Instant::now();
+        // The witness has touched all partitions, so some of it has died.
+        let mut error = None;
+        while error.is_none() {
+            assert!(waited.elapsed() < Duration::from_secs(10), "it has lost nothing");
+            witness.begin_statement();
+            for id in 16..32 {
+                if let Err(fallen) = set(&mut witness, &tables[0], id, 56).await {
+                    error = Some(fallen);
+                    break;
+                }
+            }
+        }
+        assert!(matches!(error, Some(NodeError::Moved { .. })), "{error:?}");
+        assert!(witness.commit().await.is_err());
+        world.wait("other primaries", |group| {
+            let partitions = group.partitions.len() - 1;
+            group.partitions[..partitions].iter().all(|p| p.primary.is_some())
+        });
+        let mut txn = begin_rr(&nodes[1].db, &tables[1]).await;
+        for id in 0..32 {
+            set(&mut txn, &tables[1], id, 9).await.unwrap();
+        }
+        txn.commit().await.unwrap();
+        let expected: Vec<_> = (0..32).map(|id| account(id, 9, Some(&format!("code {id:03}")))).collect();
+        assert_eq!(contents(&nodes[0].db, &tables[0]).await, expected);
+        drop(doomed);
+    });
+    cluster.end();
+}
+
+/// Keys of all partitions at once, from each node.
+#[test]
+fn many_keys_are_read_wherever_they_are() {
+    let cluster = three(pairs("t"));
+    let Cluster { nodes, tables, .. } = &cluster;
+    block_on(async {
+        let rows: Vec<_> = (0..300).map(|id| vec![int(id), int(id * 3)]).collect();
+        insert_all(&nodes[0].db, &tables[0], &rows).await;
+        for (node, table) in nodes.iter().zip(tables) {
+            let mut keys = bulk::Keys::default();
+            (0..310).for_each(|id| keys.push(&key_of(table, id)));
+            let mut found = vec![None; 310];
+            let mut visit = |i: usize, row: bulk::Found<'_>| {
+                assert_eq!(found[i], None);
+                found[i] = Some(row.map(|(_, row)| values(&row, 2)));
+            };
+            node.db.read_many(table, &keys, &mut vec![false; 310], &mut visit).await.unwrap();
+            for (i, row) in found.into_iter().enumerate() {
+                assert_eq!(row, Some(rows.get(i).cloned()), "key {i}");
+            }
+        }
+    });
+    cluster.end();
+}
+
+/// A first call that was made and whose answer was lost is made again when its sender has given it up; what it left must not stand in its own way.
+#[test]
+fn a_first_call_whose_answer_is_lost_is_made_again() {
+    let cluster = three(pairs("t"));
+    let (leader, far) = (&cluster.nodes[0], &cluster.nodes[2]);
+    cluster.world.cut(leader.id, far.id);
+    let (db, table) = (&far.db, &cluster.tables[2]);
+    let outcomes: Vec<Result<InsertOutcome, NodeError>> = std::thread::scope(|scope| {
+        let insert = |id: i64| async move {
+            let options = TxnOptions { lock_wait_timeout: Duration::from_secs(8), ..TxnOptions::default() };
+            let mut txn = db.begin(options);
+            txn.use_table(table).await?;
+            txn.insert(table, &[int(id), int(id)]).await
+        };
+        let all: Vec<_> = (0..12).map(|id| scope.spawn(move || block_on(insert(id)))).collect();
+        std::thread::sleep(Duration::from_millis(3500));
+        cluster.world.heal();
+        all.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let inserted = |outcome: &&Result<InsertOutcome, NodeError>| **outcome == Ok(InsertOutcome::Inserted);
+    assert!(outcomes.iter().filter(inserted).count() > 0, "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| inserted(&outcome) || outcome.is_err()), "{outcomes:?}");
+    cluster.end();
+}
