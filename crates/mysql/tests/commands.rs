@@ -93,6 +93,17 @@ fn an_error_takes_its_result_set_back_unless_it_was_sent() {
     });
 }
 
+/// What a client must never see is the beginning of one result before another.
+#[test]
+fn a_statement_that_begins_anew_takes_its_result_set_back_unless_it_was_sent() {
+    each_form(|client| {
+        let got = client.query("ROWS_THEN_AGAIN 0").unwrap();
+        assert_eq!((got.columns.len(), got.text()), (1, vec![vec![Some("2".to_owned())]]));
+        assert_eq!(client.query("ROWS_THEN_AGAIN 1").unwrap_err().code, 1412);
+        assert_eq!(client.query("SELECT 1").unwrap().text(), [[Some("1".to_owned())]]);
+    });
+}
+
 #[test]
 fn prepared_statements() {
     each_form(|client| {

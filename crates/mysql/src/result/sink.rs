@@ -143,6 +143,18 @@ impl ResultSink for Sink<'_> {
         writer.end();
     }
 
+    fn withdraw(&mut self) -> bool {
+        if self.state != State::InRows {
+            return true;
+        }
+        let Some(mark) = self.begin.take() else { return false };
+        self.link.writer.rewind(mark);
+        self.cursor = self.cursor.take().map(|_| CursorRows::default());
+        self.cursor_full = false;
+        self.state = State::Between;
+        true
+    }
+
     fn changed(&mut self, change: SessionChange) {
         if self.context.capabilities & capability::SESSION_TRACK != 0 {
             self.changes.push(change);

@@ -220,6 +220,17 @@ impl Script {
                 }
                 return Err(MysqlError::new(1317, "Query execution was interrupted"));
             }
+            ["ROWS_THEN_AGAIN", ..] => {
+                sink.columns(&[column("n", DataType::BIGINT), text("taken back")]);
+                sink.row(&[ValueRef::Int(1), ValueRef::Str("x")]);
+                if number(1) == Some(1) {
+                    sink.flush().await?;
+                }
+                if !sink.withdraw() {
+                    return Err(MysqlError::new(1412, "Table definition has changed, please retry transaction"));
+                }
+                self.one_row(sink, more, &[column("n", DataType::BIGINT)], &[Value::Int(2)]);
+            }
             ["LENGTH", literal] => {
                 self.one_row(sink, more, &[column("length", DataType::BIGINT)], &[Value::Int(literal.len() as i64)]);
             }

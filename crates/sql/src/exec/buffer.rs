@@ -101,7 +101,7 @@ pub(crate) async fn build(
                     *hint = Some(text);
                 }
             }
-            for values in table.rows(hints[0].as_deref(), hints[1].as_deref())? {
+            for values in table.gather(hints[0].as_deref(), hints[1].as_deref()).await? {
                 let joined = root.with(level.table, Part::Values(&values));
                 if !passes(&level.own_filters, &joined, context)? {
                     continue;

@@ -211,7 +211,7 @@ impl Insert<'_> {
             }
             super::scan::yield_now().await;
         }
-        let number = self.number_row(&mut values)?;
+        let number = self.number_row(&mut values).await?;
         check_keys(self.schema, &self.plan.key_defs, &values)?;
         loop {
             let outcome = self.txn.insert(&self.plan.table, &values).await?;
@@ -224,7 +224,7 @@ impl Insert<'_> {
                         }
                         Number::Explicit(value) => {
                             // Only a row that is there moves the counter, as in InnoDB.
-                            self.plan.database.observe_auto_increment(self.schema.id, value)?;
+                            self.plan.database.raise_auto_increment(self.schema.id, value).await?;
                             self.last_explicit = value;
                         }
                         Number::None => {}
@@ -327,7 +327,7 @@ impl Insert<'_> {
     }
 
     /// Gives the row its AUTO_INCREMENT number, or finds the one it brings.
-    fn number_row(&mut self, values: &mut [Value]) -> Result<Number, MysqlError> {
+    async fn number_row(&mut self, values: &mut [Value]) -> Result<Number, MysqlError> {
         let Some(column) = self.schema.auto_increment else { return Ok(Number::None) };
         let definition = &self.schema.columns[column];
         let wanted = match &values[column] {
@@ -347,7 +347,7 @@ impl Insert<'_> {
             _ => {
                 // Consecutive numbers for all rows that may still need one.
                 let count = self.total - self.number + 1;
-                (self.plan.database.next_auto_increment(self.schema.id, count)?, count)
+                (self.plan.database.take_auto_increment(self.schema.id, count).await?, count)
             }
         };
         self.reserved = Some((next.saturating_add(1), count - 1));

@@ -66,7 +66,7 @@ pub(crate) async fn run_select<'a>(
     };
     // Several reads of one statement see one state.
     if scans > 1 && plan.lock.is_none() {
-        run.snapshot();
+        run.snapshot().await?;
     }
     let possible = passes(&plan.once, &root, run.context)?;
     if possible && !run.output.is_done() {
@@ -158,7 +158,7 @@ impl Run<'_> {
             Opened::Nothing => Ok(()),
             Opened::Keys { unique, keys } => {
                 if keys.len() > 1 && level.lock.is_none() {
-                    self.snapshot();
+                    self.snapshot().await?;
                 }
                 for key in &keys {
                     self.lookup(at, level, table, unique, key, row).await?;
@@ -171,7 +171,7 @@ impl Run<'_> {
             }
             Opened::Scans(scans) => {
                 if scans.len() > 1 && level.lock.is_none() {
-                    self.snapshot();
+                    self.snapshot().await?;
                 }
                 let visit = at + 1 == self.tail && !self.output.streams();
                 for spec in scans {
@@ -339,12 +339,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn snapshot(&mut self) {
+    async fn snapshot(&mut self) -> Result<(), MysqlError> {
         // SERIALIZABLE reads lock what they read and need none.
         let options = self.txn.options();
         if options.autocommit || options.isolation != Isolation::Serializable {
-            self.txn.take_snapshot();
+            self.txn.take_snapshot().await?;
         }
+        Ok(())
     }
 
     /// Counts work, flushes what has gathered, and lets others run now and then.

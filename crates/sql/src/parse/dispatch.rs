@@ -297,6 +297,9 @@ impl Parser<'_> {
         if self.accept_kw("USER") {
             return self.alter_user();
         }
+        if self.accept_kws(&["CLUSTER", "FORGET", "NODE"]) {
+            return Ok(Statement::ForgetNode(self.integer()?));
+        }
         if self.accept_kws(&["LOGFILE", "GROUP"]) {
             return self.unsupported("ALTER LOGFILE GROUP");
         }

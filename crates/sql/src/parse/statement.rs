@@ -343,6 +343,8 @@ pub enum Statement {
         verb: String,
         tables: Vec<TableName>,
     },
+    /// Rauk's own: a node that is down does not come back.
+    ForgetNode(u64),
     /// FLUSH of anything.
     Flush(String),
     /// What MySQL has and Rauk has not yet: error 1235 that names it.

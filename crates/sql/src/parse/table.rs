@@ -446,6 +446,7 @@ impl Parser<'_> {
             "TYPE",
             "PAGE_CHECKSUM",
             "TRANSACTIONAL",
+            "FULLY_REPLICATED",
         ];
         let Some(name) = self.accept_any_kw(NAMES) else { return Ok(None) };
         self.accept(Kind::Eq);

@@ -33,6 +33,7 @@ mod select;
 
 use crate::expr::BindContext;
 use crate::parse::Statement;
+use rauk_node::runtime::BoxFuture;
 use rauk_node::{Database, TableHandle};
 use rauk_types::error::codes;
 use rauk_types::result::ResultColumn;
@@ -47,6 +48,15 @@ pub trait VirtualTable: Send + Sync {
     fn schema(&self) -> &Arc<TableSchema>;
     /// All rows. `schema_hint`/`table_hint`: constants that WHERE compares TABLE_SCHEMA and TABLE_NAME with.
     fn rows(&self, schema_hint: Option<&str>, table_hint: Option<&str>) -> Result<Vec<Vec<Value>>, MysqlError>;
+    /// The same for who can wait: tables that ask other nodes do so without holding a thread.
+    fn gather(
+        &self,
+        schema_hint: Option<&str>,
+        table_hint: Option<&str>,
+    ) -> BoxFuture<Result<Vec<Vec<Value>>, MysqlError>> {
+        let rows = self.rows(schema_hint, table_hint);
+        Box::pin(async move { rows })
+    }
 }
 
 pub enum TableSource {

@@ -58,6 +58,11 @@ impl ResultSink for Collector {
         current.rows.push(values.iter().map(|v| Value::from(*v)).collect());
     }
 
+    fn withdraw(&mut self) -> bool {
+        self.current = None;
+        true
+    }
+
     fn complete(&mut self, completion: &Completion) {
         let mut result = self.current.take().unwrap_or_default();
         result.completion = completion.clone();

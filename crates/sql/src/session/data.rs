@@ -23,6 +23,8 @@ use std::time::Duration;
 
 /// How often a statement is planned again because definitions changed under it.
 const MAX_REPLANS: usize = 8;
+/// Times that a change which met a partition without a primary is done again.
+const MAX_REPEATS: usize = 10;
 
 /// Longer texts are not cached: the bulk INSERTs of a dump, each of which comes once.
 const MAX_CACHED_TEXT: usize = 16 * 1024;
@@ -144,6 +146,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<(Done, Option<Arc<CachedPlan>>), MysqlError> {
         let mut known = source.known.cloned();
+        let alone = self.is_alone();
         for attempt in 0.. {
             let (plan, reusable) = match known.take() {
                 Some(plan) => {
@@ -154,9 +157,11 @@ impl Session {
             };
             self.process.counters.add(plan.kind.counter(), u64::from(attempt == 0));
             match self.run_plan(&plan, sink).await {
-                Err(error) if is_stale(&error) && attempt < MAX_REPLANS => {
+                // Another node may say so when rows have been given already.
+                Err(error) if is_stale(&error) && attempt < MAX_REPLANS && sink.withdraw() => {
                     self.engine.plans.remove(&self.key(&source));
                 }
+                Err(error) if alone && attempt < MAX_REPEATS && self.may_repeat(&plan, &error) => {}
                 Err(error) => return Err(error),
                 Ok(completion) => {
                     let rows = !plan.plan.columns.is_empty();
@@ -165,6 +170,16 @@ impl Session {
             }
         }
         unreachable!("the loop returns")
+    }
+
+    /// Whether the next statement is a transaction of its own. To be asked before it runs: a refusal ends the transaction that it is in, and then there is none open either.
+    fn is_alone(&self) -> bool {
+        self.open.is_none() && self.settings.autocommit
+    }
+
+    /// In a cluster a change that is a transaction of its own may meet a partition that changes its primary: it has been rolled back (1213), nothing was shown to anybody, and it is done again.
+    fn may_repeat(&self, plan: &CachedPlan, error: &MysqlError) -> bool {
+        error.code == codes::LOCK_DEADLOCK && plan.plan.columns.is_empty() && self.engine.database.member().is_some()
     }
 
     /// A plan from the cache, or a new one; `true`: it may be used again.
@@ -395,6 +410,7 @@ impl Session {
     ) -> Result<Done, MysqlError> {
         let statement = source.statement.ok_or_else(|| errors::not_supported("an empty statement"))?;
         let mut resolved = None;
+        let alone = self.is_alone();
         for attempt in 0.. {
             let statement = resolved.as_ref().unwrap_or(statement);
             let plan = match self.plan(statement, source.types.to_vec()) {
@@ -407,7 +423,8 @@ impl Session {
             };
             self.process.counters.add(plan.kind.counter(), u64::from(attempt == 0));
             match self.run_plan(&plan, sink).await {
-                Err(error) if is_stale(&error) && attempt < MAX_REPLANS => {}
+                Err(error) if is_stale(&error) && attempt < MAX_REPLANS && sink.withdraw() => {}
+                Err(error) if alone && attempt < MAX_REPEATS && self.may_repeat(&plan, &error) => {}
                 Err(error) => return Err(error),
                 Ok(completion) => return Ok(Done { completion, rows: !plan.plan.columns.is_empty() }),
             }

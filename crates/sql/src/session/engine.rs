@@ -9,7 +9,7 @@ use super::variables::GlobalVariables;
 use super::variables::assign;
 use super::variables::store;
 use crate::expr::context::Warning;
-use rauk_node::{Database, Durability, Runtime};
+use rauk_node::{Database, Runtime};
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, Value};
 use std::net::IpAddr;
@@ -97,14 +97,10 @@ impl Engine {
         runtime: Arc<dyn Runtime>,
         options: EngineOptions,
     ) -> Result<Arc<Engine>, MysqlError> {
-        let durability = match database.durability() {
-            Durability::Fsync => "fsync",
-            Durability::Relaxed => "relaxed",
-        };
         let mut started = vec![
             ("version", Value::from(VERSION)),
             ("rauk_partitions", Value::UInt(u64::from(database.partition_count()))),
-            ("rauk_durability", Value::from(durability)),
+            ("rauk_durability", Value::from(database.durability().name())),
         ];
         started.extend(options.variables);
         let variables = Arc::new(GlobalVariables::new(database.clone(), &started));
@@ -158,10 +154,10 @@ impl Engine {
     }
 
     /// Stores a global variable's value so that it comes back at the next start; `None` forgets it.
-    pub(crate) fn persist(&self, name: &str, value: Option<&Value>) -> Result<(), MysqlError> {
+    pub(crate) async fn persist(&self, name: &str, value: Option<&Value>) -> Result<(), MysqlError> {
         let (variable, _) = store::find(name)?;
         let text = value.map(|v| variable.show(v));
-        self.database.set_settings(&[(format!("{PERSISTED}{}", variable.name), text)])?;
+        self.database.set_settings(&[(format!("{PERSISTED}{}", variable.name), text)]).await?;
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use crate::parse::{self, Statement};
 use futures::future::Either;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink, ServerStatus, SessionChange};
-use rauk_types::{DataType, MysqlError, Value};
+use rauk_types::{DataType, MysqlError, NodeId, Value};
 use sqlparser::ast;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
@@ -181,7 +181,12 @@ impl Session {
             Statement::Explain { analyze, format, statement } => {
                 return self.explain(*analyze, format.as_deref(), statement, sink);
             }
-            Statement::Show(show) => return self.show(show, sink),
+            Statement::Show(show) => {
+                if matches!(show, Show::TableStatus { .. } | Show::Indexes { .. }) {
+                    self.engine.database.gather_usage().await;
+                }
+                return self.show(show, sink);
+            }
             Statement::Describe { table, column } => return self.describe(table, column.as_deref(), sink),
 
             Statement::Begin { read_only, consistent_snapshot } => {
@@ -279,6 +284,10 @@ impl Session {
                 self.flush(what).await?;
                 Done::default()
             }
+            Statement::ForgetNode(node) => {
+                self.forget_node(*node).await?;
+                Done::default()
+            }
             Statement::Unsupported(what) => return Err(errors::not_supported(what)),
         })
     }
@@ -321,7 +330,7 @@ impl Session {
             Statement::UnlockTables => Counter::UnlockTables,
             Statement::TableMaintenance { .. } => Counter::Maintenance,
             Statement::Flush(_) => Counter::Flush,
-            Statement::Unsupported(_) => return,
+            Statement::ForgetNode(_) | Statement::Unsupported(_) => return,
         };
         self.process.counters.add(counter, 1);
     }
@@ -432,6 +441,14 @@ impl Session {
             self.engine.plans.clear();
         }
         Ok(())
+    }
+
+    async fn forget_node(&mut self, node: u64) -> Result<(), MysqlError> {
+        self.require_any(Privileges::SUPER, "SUPER")?;
+        self.commit_implicitly().await?;
+        // A number beyond all that there are is that of no node.
+        let node = NodeId(u16::try_from(node).unwrap_or(u16::MAX));
+        Ok(self.engine.database.forget_node(node).await?)
     }
 
     /// ANALYZE, CHECK, OPTIMIZE, REPAIR: rows live in memory in good order, so there is nothing to do but to say whether the tables are there.

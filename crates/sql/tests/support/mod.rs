@@ -80,6 +80,10 @@ impl ResultSink for Sink {
         });
         self.rows.push(row.collect());
     }
+    fn withdraw(&mut self) -> bool {
+        self.rows.clear();
+        true
+    }
     fn complete(&mut self, _: &Completion) {}
     fn buffered(&self) -> usize {
         0
@@ -460,6 +464,7 @@ pub fn schema(name: &str, columns: &str, indexes: &str) -> TableSchema {
         collation: Collation::DEFAULT,
         comment: String::new(),
         explicit_partitioning: false,
+        fully_replicated: false,
         entry_of: None,
         layouts: vec![],
     }

@@ -56,7 +56,7 @@ impl Session {
             }
         }
         let completion = self.change_table(&table, draft).await?;
-        self.start_auto_increment(&database, &name, auto_increment)?;
+        self.start_auto_increment(&database, &name, auto_increment).await?;
         if let Some(to) = rename {
             self.engine.database.rename_tables(&[((database, name), to)], self.settings.metadata_wait).await?;
         }
@@ -164,6 +164,11 @@ impl Session {
             AlterOperation::Option { name, value } => {
                 let options = options::read(&[(name.clone(), value.clone())], &draft.name, &mut self.context)?;
                 draft.collation = options.collation.unwrap_or(draft.collation);
+                if options.fully_replicated.is_some_and(|wanted| wanted != draft.fully_replicated) {
+                    return Err(errors::not_supported(
+                        "ALTER TABLE … FULLY_REPLICATED; make a new table and copy the rows",
+                    ));
+                }
                 if let Some(comment) = options.comment {
                     draft.comment = comment;
                 }
@@ -422,7 +427,7 @@ impl Session {
         let rows = result?;
         if numbered.is_some() {
             let made = database.table(&old.database, &old.name)?;
-            database.observe_auto_increment(made.schema().id, rows)?;
+            database.raise_auto_increment(made.schema().id, rows).await?;
         }
         Ok(rows)
     }

@@ -94,6 +94,7 @@ impl Session {
         let collation = options.collation.unwrap_or(inherited);
         let mut draft = TableDraft::new(&database, &name, collation);
         draft.comment = options.comment.unwrap_or_default();
+        draft.fully_replicated = options.fully_replicated.unwrap_or(false);
         for definition in &statement.columns {
             draft.columns.push(columns::draft(definition, collation, &mut self.context)?);
         }
@@ -107,7 +108,7 @@ impl Session {
             None => {
                 let schema = draft.build(None)?;
                 self.engine.database.create_table(schema).await?;
-                self.start_auto_increment(&database, &name, options.auto_increment)?;
+                self.start_auto_increment(&database, &name, options.auto_increment).await?;
                 Ok(Completion::default())
             }
             Some(query) => self.create_table_as(draft, query, options.auto_increment).await,
@@ -115,7 +116,7 @@ impl Session {
     }
 
     /// AUTO_INCREMENT = n: the next number given is n.
-    pub(crate) fn start_auto_increment(
+    pub(crate) async fn start_auto_increment(
         &self,
         database: &str,
         name: &str,
@@ -124,7 +125,7 @@ impl Session {
         let Some(above) = start.and_then(|n| n.checked_sub(1)).filter(|n| *n > 0) else { return Ok(()) };
         let table = self.engine.database.table(database, name)?;
         if table.schema().auto_increment.is_some() {
-            self.engine.database.observe_auto_increment(table.schema().id, above)?;
+            self.engine.database.start_auto_increment(table.schema().id, above).await?;
         }
         Ok(())
     }
@@ -153,7 +154,7 @@ impl Session {
         let schema = draft.build(None)?;
         self.engine.database.create_table(schema).await?;
         let filled = async {
-            self.start_auto_increment(&database, &name, auto_increment)?;
+            self.start_auto_increment(&database, &name, auto_increment).await?;
             let quoted: Vec<String> = names.iter().map(|n| quote(n)).collect();
             let text = format!("INSERT INTO {}.{} ({}) VALUES (1)", quote(&database), quote(&name), quoted.join(","));
             let Statement::Insert(mut insert) = self.parse_one(&text)? else {

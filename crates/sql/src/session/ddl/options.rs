@@ -1,4 +1,4 @@
-//! Table options: ENGINE, CHARSET, COLLATE, COMMENT, AUTO_INCREMENT. All others (ROW_FORMAT, KEY_BLOCK_SIZE, STATS_…) are read and have no effect.
+//! Table options: ENGINE, CHARSET, COLLATE, COMMENT, AUTO_INCREMENT, FULLY_REPLICATED. All others (ROW_FORMAT, KEY_BLOCK_SIZE, STATS_…) are read and have no effect.
 
 use crate::expr::context::{Context, Warning, WarningLevel};
 use crate::session::charset;
@@ -11,6 +11,7 @@ pub struct TableOptions {
     pub collation: Option<Collation>,
     pub comment: Option<String>,
     pub auto_increment: Option<u64>,
+    pub fully_replicated: Option<bool>,
 }
 
 /// Engines of MySQL and MariaDB whose tables Rauk makes tables of its own of.
@@ -55,6 +56,14 @@ pub fn read(options: &[(String, String)], table: &str, context: &mut Context) ->
                 out.comment = Some(value.clone());
             }
             "AUTO_INCREMENT" => out.auto_increment = value.parse().ok(),
+            "FULLY_REPLICATED" => {
+                let wrong = || MysqlError::new(codes::PARSE_ERROR, "FULLY_REPLICATED is 0 or 1");
+                out.fully_replicated = Some(match value.as_str() {
+                    "0" => false,
+                    "1" => true,
+                    _ => return Err(wrong()),
+                });
+            }
             _ => {}
         }
     }

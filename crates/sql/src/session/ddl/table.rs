@@ -22,6 +22,7 @@ pub struct TableDraft {
     pub indexes: Vec<IndexDraft>,
     /// Columns of PARTITION BY KEY; `None`: the primary key.
     pub distribution: Option<Vec<String>>,
+    pub fully_replicated: bool,
     pub collation: Collation,
     pub comment: String,
     /// Ids from here on were never used by this table.
@@ -37,6 +38,7 @@ impl TableDraft {
             columns: Vec::new(),
             indexes: Vec::new(),
             distribution: None,
+            fully_replicated: false,
             collation,
             comment: String::new(),
             next_column_id: 0,
@@ -92,6 +94,7 @@ impl TableDraft {
             columns: columns.collect(),
             indexes: indexes.collect(),
             distribution,
+            fully_replicated: schema.fully_replicated,
             collation: schema.collation,
             comment: schema.comment.clone(),
             next_column_id: used_columns.max().map_or(0, |id| id + 1),
@@ -202,6 +205,7 @@ impl TableDraft {
             collation: self.collation,
             comment: self.comment,
             explicit_partitioning,
+            fully_replicated: self.fully_replicated,
             entry_of: None,
             layouts: Vec::new(),
         })

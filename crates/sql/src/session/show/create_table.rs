@@ -53,6 +53,9 @@ pub(super) fn text(schema: &TableSchema, next: Option<u64>, zone: &jiff::tz::Tim
         charset::charset_of(schema.collation),
         schema.collation.name()
     ));
+    if schema.fully_replicated {
+        out.push_str(" FULLY_REPLICATED=1");
+    }
     if !schema.comment.is_empty() {
         out.push_str(&format!(" COMMENT={}", quoted_text(&schema.comment)));
     }

@@ -7,6 +7,7 @@
 //! tables), `s64` text without case, `x` long text, `u` and `i` BIGINT unsigned and signed, `t` DATETIME.
 
 mod catalog;
+mod cluster;
 mod keys;
 mod privileges;
 mod rauk;
@@ -16,6 +17,7 @@ use super::errors;
 use super::lookup::Viewer;
 use super::users::AccountRecord;
 use crate::plan::VirtualTable;
+use rauk_node::runtime::BoxFuture;
 use rauk_types::{
     Collation, Column, ColumnDefault, ColumnId, DataType, MysqlError, TableId, TableSchema, TypeKind, Value,
 };
@@ -57,7 +59,7 @@ struct Registered {
 fn registry() -> &'static Vec<Registered> {
     static REGISTRY: OnceLock<Vec<Registered>> = OnceLock::new();
     REGISTRY.get_or_init(|| {
-        [catalog::TABLES, keys::TABLES, privileges::TABLES, server::TABLES, rauk::TABLES]
+        [catalog::TABLES, keys::TABLES, privileges::TABLES, server::TABLES, rauk::TABLES, cluster::TABLES]
             .iter()
             .flat_map(|list| list.iter())
             .map(|definition| Registered { definition, schema: Arc::new(schema_of(definition)) })
@@ -96,6 +98,7 @@ fn schema_of(definition: &Definition) -> TableSchema {
         collation: Collation::Utf8mb4GeneralCi,
         comment: String::new(),
         explicit_partitioning: false,
+        fully_replicated: false,
         entry_of: None,
         layouts: Vec::new(),
     }
@@ -114,9 +117,18 @@ fn type_of(notation: &str) -> DataType {
     }
 }
 
+#[derive(Clone)]
 struct SystemTable {
     registered: &'static Registered,
     viewer: Viewer,
+}
+
+impl SystemTable {
+    /// Whether it tells how many rows stored tables have, which in a cluster other nodes know.
+    fn counts_rows(&self) -> bool {
+        let Definition { database, name, .. } = self.registered.definition;
+        *database == INFORMATION_SCHEMA && ["TABLES", "PARTITIONS", "STATISTICS"].contains(name)
+    }
 }
 
 impl VirtualTable for SystemTable {
@@ -126,6 +138,29 @@ impl VirtualTable for SystemTable {
 
     fn rows(&self, schema_hint: Option<&str>, table_hint: Option<&str>) -> Rows {
         (self.registered.definition.rows)(&self.viewer, &Hints { schema: schema_hint, table: table_hint })
+    }
+
+    fn gather(&self, schema_hint: Option<&str>, table_hint: Option<&str>) -> BoxFuture<Rows> {
+        match cluster::told(self.registered.definition) {
+            Some((wanted, rows)) => {
+                let viewer = self.viewer.clone();
+                Box::pin(async move {
+                    let told = viewer.engine.database.reports(wanted).await;
+                    rows(&viewer, &told)
+                })
+            }
+            None if self.counts_rows() => {
+                let (own, hints) = (self.clone(), [schema_hint, table_hint].map(|hint| hint.map(str::to_string)));
+                Box::pin(async move {
+                    own.viewer.engine.database.gather_usage().await;
+                    own.rows(hints[0].as_deref(), hints[1].as_deref())
+                })
+            }
+            None => {
+                let rows = self.rows(schema_hint, table_hint);
+                Box::pin(async move { rows })
+            }
+        }
     }
 }
 

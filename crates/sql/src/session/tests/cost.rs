@@ -17,6 +17,9 @@ impl ResultSink for Nowhere {
     fn row(&mut self, _: &[ValueRef<'_>]) {
         self.rows += 1;
     }
+    fn withdraw(&mut self) -> bool {
+        self.rows == 0
+    }
     fn complete(&mut self, _: &Completion) {}
     fn buffered(&self) -> usize {
         0

@@ -261,3 +261,19 @@ fn definitions_outlive_the_server() {
     t.expect("DROP DATABASE other", &["OK 1"]);
     t.code("SELECT * FROM other.t", 1049);
 }
+
+#[test]
+fn fully_replicated_is_kept_shown_and_not_changed() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(20), UNIQUE KEY (name)) FULLY_REPLICATED=1 COMMENT='small'");
+    t.ok("INSERT INTO item VALUES (1, 'a'), (2, 'b')");
+    t.code("INSERT INTO item VALUES (3, 'a')", 1062);
+    assert!(shown(&mut t, "item").contains("FULLY_REPLICATED=1 COMMENT='small'"));
+    t.ok("CREATE TABLE copy LIKE item");
+    assert!(shown(&mut t, "copy").contains("FULLY_REPLICATED=1"));
+    t.ok("ALTER TABLE item ADD COLUMN n INT, FULLY_REPLICATED=1");
+    t.code("ALTER TABLE item FULLY_REPLICATED=0", 1235);
+    t.code("CREATE TABLE wrong (id INT PRIMARY KEY) FULLY_REPLICATED=2", 1064);
+    t.expect("SELECT id, name, n FROM item ORDER BY id", &["1|a|NULL", "2|b|NULL"]);
+}

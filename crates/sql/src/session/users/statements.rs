@@ -78,7 +78,7 @@ impl Session {
             changes.push((user, host, Some(record)));
         }
         Self::failed_accounts("CREATE USER", &failed)?;
-        self.engine.users.change(&changes)?;
+        self.engine.users.change(&changes).await?;
         Ok(Completion::default())
     }
 
@@ -111,7 +111,7 @@ impl Session {
             changes.push((user, host, Some(record)));
         }
         Self::failed_accounts("ALTER USER", &failed)?;
-        self.engine.users.change(&changes)?;
+        self.engine.users.change(&changes).await?;
         Ok(Completion::default())
     }
 
@@ -131,11 +131,11 @@ impl Session {
             }
         }
         Self::failed_accounts("DROP USER", &failed)?;
-        self.engine.users.change(&changes)?;
+        self.engine.users.change(&changes).await?;
         Ok(Completion::default())
     }
 
-    pub(crate) fn set_password(&mut self, user: &str, host: &str, text: &str) -> Result<(), MysqlError> {
+    pub(crate) async fn set_password(&mut self, user: &str, host: &str, text: &str) -> Result<(), MysqlError> {
         let found = self
             .engine
             .users
@@ -143,7 +143,7 @@ impl Session {
             .ok_or_else(|| MysqlError::new(1133, "Can't find any matching row in the user table"))?;
         let mut record = (*found).clone();
         record.hash = password::hash(&record.plugin, text, &mut || self.engine.runtime.random());
-        self.engine.users.change(&[(user.to_string(), host.to_string(), Some(record))])
+        self.engine.users.change(&[(user.to_string(), host.to_string(), Some(record))]).await
     }
 
     /// The privileges that the names of a GRANT mean at a level. Error 1221 for what the level cannot have.
@@ -255,7 +255,7 @@ impl Session {
             record.tables.retain(|_, p| !p.is_empty());
             changes.push((user, host, Some(record)));
         }
-        self.engine.users.change(&changes)?;
+        self.engine.users.change(&changes).await?;
         Ok(Completion::default())
     }
 
@@ -315,7 +315,7 @@ impl Session {
             record.tables.retain(|_, p| !p.is_empty());
             changes.push((user, host, Some(record)));
         }
-        self.engine.users.change(&changes)?;
+        self.engine.users.change(&changes).await?;
         Ok(Completion::default())
     }
 }

@@ -1,17 +1,20 @@
 //! All accounts, in memory and in the database's settings.
+//!
+//! The settings are what counts: what is in memory is read from them again whenever the catalog has changed, which in a cluster another node may have done. Only accounts whose
+//! text has changed are taken apart.
 
 use super::password;
 use super::privilege::Privileges;
 use crate::session::errors;
 use crate::session::pattern;
 use parking_lot::RwLock;
-use rauk_node::Database;
+use rauk_node::{Database, block_on};
 use rauk_types::MysqlError;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const PREFIX: &str = "user:";
 /// Set once the first accounts were written, so that a server whose users were all dropped does not grow a root again.
@@ -179,10 +182,19 @@ fn host_matches(host: &str, peer: IpAddr) -> bool {
 /// The accounts of the server.
 pub struct Users {
     database: Database,
-    /// Most specific host first; within a host, named users before the anonymous one.
-    accounts: RwLock<Arc<Vec<Arc<AccountRecord>>>>,
+    loaded: RwLock<Loaded>,
+    /// The catalog's version that was loaded.
+    version: AtomicU32,
     /// Moves with every change.
     epoch: AtomicU64,
+}
+
+#[derive(Default)]
+struct Loaded {
+    /// Each setting's text and what it says.
+    texts: BTreeMap<String, (String, Option<Arc<AccountRecord>>)>,
+    /// Most specific host first; within a host, named users before the anonymous one.
+    accounts: Arc<Vec<Arc<AccountRecord>>>,
 }
 
 impl Users {
@@ -196,28 +208,63 @@ impl Users {
                 global: Privileges::ALL_GLOBAL.with(Privileges::GRANT_OPTION),
                 ..AccountRecord::default()
             };
-            database.set_settings(&[
+            let settings = [
                 (AccountRecord::key("root", "localhost"), Some(root.to_json())),
                 (INITIALIZED.to_string(), Some("1".to_string())),
-            ])?;
+            ];
+            block_on(database.set_settings(&settings))?;
         }
-        let mut accounts = Vec::new();
-        for (key, text) in database.settings_with_prefix(PREFIX) {
-            match AccountRecord::from_json(&text) {
-                Some(account) => accounts.push(Arc::new(account)),
-                None => tracing::error!(key, "an account in the catalog cannot be read and is left out"),
-            }
-        }
-        sort(&mut accounts);
-        Ok(Users { database, accounts: RwLock::new(Arc::new(accounts)), epoch: AtomicU64::new(1) })
+        let users = Users { database, loaded: RwLock::default(), version: AtomicU32::new(0), epoch: AtomicU64::new(1) };
+        users.reload(users.database.catalog_version());
+        Ok(users)
     }
 
     pub fn epoch(&self) -> u64 {
+        self.refresh();
         self.epoch.load(Ordering::Acquire)
     }
 
     pub fn all(&self) -> Arc<Vec<Arc<AccountRecord>>> {
-        self.accounts.read().clone()
+        self.refresh();
+        self.loaded.read().accounts.clone()
+    }
+
+    /// Reads the accounts again if the catalog has changed.
+    fn refresh(&self) {
+        let version = self.database.catalog_version();
+        if self.version.load(Ordering::Acquire) != version {
+            self.reload(version);
+        }
+    }
+
+    /// `version` was asked for before the settings are read, so that nothing that comes later is missed.
+    fn reload(&self, version: u32) {
+        let mut loaded = self.loaded.write();
+        let mut changed = false;
+        let mut texts = BTreeMap::new();
+        for (key, text) in self.database.settings_with_prefix(PREFIX) {
+            let record = match loaded.texts.remove(&key) {
+                Some((known, record)) if known == text => record,
+                _ => {
+                    changed = true;
+                    let record = AccountRecord::from_json(&text).map(Arc::new);
+                    if record.is_none() {
+                        tracing::error!(key, "an account in the catalog cannot be read and is left out");
+                    }
+                    record
+                }
+            };
+            texts.insert(key, (text, record));
+        }
+        changed |= !loaded.texts.is_empty();
+        loaded.texts = texts;
+        if changed {
+            let mut accounts: Vec<_> = loaded.texts.values().filter_map(|(_, record)| record.clone()).collect();
+            sort(&mut accounts);
+            loaded.accounts = Arc::new(accounts);
+            self.epoch.fetch_add(1, Ordering::AcqRel);
+        }
+        self.version.store(version, Ordering::Release);
     }
 
     /// The account of exactly this name.
@@ -232,24 +279,13 @@ impl Users {
     }
 
     /// Stores (`Some`) and removes (`None`) accounts, all or none, durably.
-    pub fn change(&self, changes: &[(String, String, Option<AccountRecord>)]) -> Result<(), MysqlError> {
-        // Held over the write, so that two changes of one account do not lose one another.
-        let mut guard = self.accounts.write();
+    pub async fn change(&self, changes: &[(String, String, Option<AccountRecord>)]) -> Result<(), MysqlError> {
         let settings: Vec<(String, Option<String>)> = changes
             .iter()
             .map(|(user, host, record)| (AccountRecord::key(user, host), record.as_ref().map(AccountRecord::to_json)))
             .collect();
-        self.database.set_settings(&settings)?;
-        let mut accounts = (**guard).clone();
-        for (user, host, record) in changes {
-            accounts.retain(|a| !(a.user == *user && a.host.eq_ignore_ascii_case(host)));
-            if let Some(record) = record {
-                accounts.push(Arc::new(record.clone()));
-            }
-        }
-        sort(&mut accounts);
-        *guard = Arc::new(accounts);
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.database.set_settings(&settings).await?;
+        self.refresh();
         Ok(())
     }
 

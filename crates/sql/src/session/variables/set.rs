@@ -6,6 +6,7 @@ use super::assign;
 use super::definition::{Variable, VariableScope};
 use super::store;
 use super::table::VARIABLES;
+use crate::expr::context::WarningLevel;
 use crate::parse::Statement;
 use crate::parse::statement::{IsolationLevel, Scope, SetItem};
 use crate::session::collect::Collector;
@@ -13,11 +14,15 @@ use crate::session::data::Source;
 use crate::session::session::Session;
 use crate::session::users::Privileges;
 use crate::session::{charset, errors};
-use rauk_node::Isolation;
+use rauk_node::{Isolation, NodeError};
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink};
 use rauk_types::{MysqlError, Value};
 use sqlparser::ast;
+
+/// These belong to the whole cluster.
+const REPLICAS: &str = "rauk_replicas";
+const REPLACE_AFTER: &str = "rauk_replace_after";
 
 /// A checked assignment.
 enum Assignment {
@@ -162,6 +167,10 @@ impl Session {
             Some(expression) => self.variable_value(variable, expression).await?,
         };
         if shared {
+            if scope == Scope::Persist && [REPLICAS, REPLACE_AFTER].contains(&variable.name) {
+                let text = format!("{} is kept by the cluster in any case; use SET GLOBAL", variable.name);
+                return Err(MysqlError::new(codes::WRONG_VALUE_FOR_VAR, text));
+            }
             if scope == Scope::Persist {
                 out.push(Assignment::Persist(at, value.is_some().then(|| checked.clone())));
             }
@@ -239,22 +248,57 @@ impl Session {
             Assignment::User(name, value) => {
                 self.context.user_variables.insert(name, value);
             }
+            Assignment::Global(at, Value::UInt(replicas)) if VARIABLES[at].name == REPLICAS => {
+                self.set_replicas(replicas).await?;
+            }
+            Assignment::Global(at, Value::UInt(seconds)) if VARIABLES[at].name == REPLACE_AFTER => {
+                self.set_replace_after(seconds).await?;
+            }
             Assignment::Global(at, value) => {
                 if let ("rauk_plan_cache_size", Value::UInt(plans)) = (VARIABLES[at].name, &value) {
                     self.engine.plans.set_capacity(*plans as usize);
                 }
                 self.engine.variables.set(at, value);
             }
-            Assignment::Persist(at, value) => self.engine.persist(VARIABLES[at].name, value.as_ref())?,
+            Assignment::Persist(at, value) => self.engine.persist(VARIABLES[at].name, value.as_ref()).await?,
             Assignment::Names { charset, collation } => self.set_names(charset, collation),
             Assignment::NextTransaction { isolation, read_only } => {
                 self.next.isolation = isolation.or(self.next.isolation);
                 self.next.read_only = read_only.or(self.next.read_only);
             }
-            Assignment::Password { user, host, password } => self.set_password(&user, &host, &password)?,
+            Assignment::Password { user, host, password } => self.set_password(&user, &host, &password).await?,
             Assignment::Session(at, value) => self.assign_session(at, value).await?,
         }
         Ok(())
+    }
+
+    /// Changes how many replicas the whole cluster keeps of each partition.
+    async fn set_replicas(&mut self, replicas: u64) -> Result<(), MysqlError> {
+        let wrong = |why: String| {
+            let MysqlError { code, message, .. } = errors::wrong_value(REPLICAS, &replicas.to_string());
+            MysqlError::new(code, format!("{message}: {why}"))
+        };
+        self.engine.database.set_replicas(replicas).await.map_err(|error| match error {
+            NodeError::Refused(why) => wrong(why.message),
+            other => other.into(),
+        })?;
+        let nodes = self.engine.database.data_nodes() as u64;
+        if nodes < replicas {
+            let text = format!("{replicas} replicas are wanted, and there are {nodes} data nodes to hold them");
+            self.push_warning(WarningLevel::Warning, codes::UNKNOWN_ERROR, text);
+        }
+        Ok(())
+    }
+
+    /// Changes after how many seconds the cluster replaces a node that is down.
+    async fn set_replace_after(&mut self, seconds: u64) -> Result<(), MysqlError> {
+        self.engine.database.set_replace_after(seconds).await.map_err(|error| match error {
+            NodeError::Refused(why) => {
+                let MysqlError { code, message, .. } = errors::wrong_value(REPLACE_AFTER, &seconds.to_string());
+                MysqlError::new(code, format!("{message}: {}", why.message))
+            }
+            other => other.into(),
+        })
     }
 
     /// Some variables bring others with them.

@@ -70,6 +70,9 @@ impl GlobalVariables {
     pub fn get(&self, at: usize) -> Value {
         match VARIABLES[at].name {
             "rauk_memory_limit" => Value::UInt(self.database.memory_limit()),
+            // The cluster's: any node may have changed it.
+            "rauk_replicas" => Value::UInt(self.database.replicas().into()),
+            "rauk_replace_after" => Value::UInt(self.database.replace_after().as_secs()),
             _ => self.values.read()[at].clone(),
         }
     }
