@@ -4,6 +4,7 @@
 //! does not exist, or a value that does not fit, is an error that names the key, where it stood, and the nearest right one. Nothing is
 //! ignored silently: an unknown `RAUK_…` variable is an error as well.
 
+use crate::cluster::settings::{self as cluster, ClusterSettings};
 use rauk_node::Durability;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,6 +51,7 @@ pub struct Settings {
     pub require_tls: bool,
     pub log_level: String,
     pub log_json: bool,
+    pub cluster: ClusterSettings,
 }
 
 impl Default for Settings {
@@ -81,6 +83,7 @@ impl Default for Settings {
             require_tls: false,
             log_level: "info".into(),
             log_json: false,
+            cluster: ClusterSettings::default(),
         }
     }
 }
@@ -171,13 +174,14 @@ pub const KEYS: &[Key] = &[
     ),
     key!(
         "durability",
-        "fsync|relaxed",
-        "fsync: acknowledged means on disk; relaxed: on disk within 50 ms [default: fsync]",
+        "fsync|relaxed|replicated",
+        "fsync: acknowledged means on disk; relaxed: on disk within 50 ms; replicated: in the memory of all in-sync replicas of the cluster that is founded [default: fsync]",
         |s, v| {
             s.durability = match v {
                 "fsync" => Durability::Fsync,
                 "relaxed" => Durability::Relaxed,
-                _ => return Err(nearest("fsync or relaxed", v, &["fsync", "relaxed"])),
+                "replicated" => Durability::Replicated,
+                _ => return Err(nearest("fsync, relaxed or replicated", v, &["fsync", "relaxed", "replicated"])),
             };
             Ok(())
         }
@@ -248,6 +252,52 @@ pub const KEYS: &[Key] = &[
     }),
     key!("log-json", "true|false", "One JSON object a line instead of text [default: false]", |s, v| boolean(v)
         .map(|x| s.log_json = x)),
+    key!(
+        "roles",
+        "ROLE,…",
+        "Member of a cluster: what this node does, of manage, data and sql [default: all, or what it did before]",
+        |s, v| cluster::roles(v).map(|x| s.cluster.roles = Some(x))
+    ),
+    key!(
+        "cluster-port",
+        "PORT",
+        "Member of a cluster: port for other nodes; 0 takes a free one [default: 7306]",
+        |s, v| parse(v, "a port number, 0 to 65535").map(|x| s.cluster.port = Some(x))
+    ),
+    key!(
+        "replicas",
+        "N",
+        "Member of a cluster: replicas of each partition of a cluster that is founded, 1 to 4 [default: 2]",
+        |s, v| cluster::replicas(v).map(|x| s.cluster.replicas = Some(x))
+    ),
+    key!(
+        "replace-after",
+        "SECONDS",
+        "Member of a cluster: others get the replicas of a node that is down for so long; counts when it is founded [default: 60]",
+        |s, v| cluster::replace_after(v).map(|x| s.cluster.replace_after = Some(x))
+    ),
+    key!(
+        "join",
+        "HOST:PORT,…",
+        "Member of a cluster: members to ask to be taken in; without, an empty directory founds a cluster",
+        |s, v| cluster::addresses(v).map(|x| s.cluster.join = x)
+    ),
+    key!(
+        "cluster-secret-file",
+        "FILE",
+        "The cluster's secret [default: cluster.secret in the data directory, made by the founding node]",
+        |s, v| path(v).map(|p| s.cluster.secret_file = Some(p))
+    ),
+    key!("cluster-name", "NAME", "Name of the cluster to found or join [default: rauk]", |s, v| cluster::name(v)
+        .map(|x| s.cluster.name = Some(x))),
+    key!("advertise", "HOST", "Host by which other nodes reach this one [default: --host]", |s, v| cluster::host(v)
+        .map(|x| s.cluster.advertise = Some(x))),
+    key!(
+        "peer-address",
+        "NODE=HOST:PORT",
+        "Another way to a node than the address that it announces; can be repeated",
+        |s, v| cluster::peer_addresses(v).map(|x| s.cluster.peer_addresses.extend(x))
+    ),
 ];
 
 /// A setting that cannot be taken.

@@ -2,7 +2,7 @@
 
 use crate::config::Settings;
 use crate::shell::{self, ShellOptions};
-use crate::start;
+use crate::start::{self, Ending};
 use mysql::prelude::Queryable;
 
 /// Statements that are shown, each with what it is for.
@@ -32,9 +32,11 @@ const TOUR: &[(&str, &str)] = &[
 pub fn run(settings: &Settings) -> Result<(), String> {
     start::initialise_log(settings);
     let running = start::start(settings)?;
+    let signals = start::Signals::listen()?;
+    let mysql = running.mysql().ok_or("the demo needs a node with the role sql")?;
     let options = ShellOptions {
-        host: running.mysql.ip().to_string(),
-        port: running.mysql.port(),
+        host: mysql.ip().to_string(),
+        port: mysql.port(),
         socket: None,
         user: "root".into(),
         password: None,
@@ -51,8 +53,10 @@ pub fn run(settings: &Settings) -> Result<(), String> {
         directory = settings.data_dir.display(),
     );
     println!("(Ctrl-C stops)");
-    start::wait_for_signal()?;
-    running.stop()
+    match start::wait_for_end(&running, signals) {
+        Ending::Stop => running.stop(),
+        Ending::Anew => Err(running.start_anew()),
+    }
 }
 
 fn tour(options: &ShellOptions) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! The HTTP port: `/health` for load balancers, `/metrics` in Prometheus' text format.
+//! The HTTP port: `/health` for load balancers, `/metrics` in Prometheus' text format, `/cluster` for a member of a cluster.
 
 use axum::Router;
 use axum::http::{StatusCode, header};
@@ -11,14 +11,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::TcpListener;
 
-/// Serves until `stop` resolves. `healthy` turns false while the server stops.
+/// Makes a page as JSON when it is asked for.
+pub type Page = Box<dyn Fn() -> String + Send + Sync>;
+
+pub struct Pages {
+    pub registry: Registry,
+    /// Turns false while the server stops.
+    pub healthy: Arc<AtomicBool>,
+    /// What this node knows of its cluster; a node that is alone has none.
+    pub cluster: Option<Page>,
+}
+
+/// Serves until `stop` resolves.
 pub async fn serve(
     listener: TcpListener,
-    registry: Registry,
-    healthy: Arc<AtomicBool>,
+    pages: Pages,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let registry = Arc::new(registry);
+    let Pages { registry, healthy, cluster } = pages;
+    let (registry, cluster) = (Arc::new(registry), Arc::new(cluster));
     let metrics = move || {
         let registry = registry.clone();
         async move {
@@ -42,6 +53,16 @@ pub async fn serve(
             }
         }
     };
-    let router = Router::new().route("/metrics", get(metrics)).route("/health", get(health));
+    let cluster = move || {
+        let cluster = cluster.clone();
+        async move {
+            match &*cluster {
+                Some(page) => ([(header::CONTENT_TYPE, "application/json")], page() + "\n").into_response(),
+                None => (StatusCode::NOT_FOUND, "{\"error\":\"this node is alone\"}\n").into_response(),
+            }
+        }
+    };
+    let router =
+        Router::new().route("/metrics", get(metrics)).route("/health", get(health)).route("/cluster", get(cluster));
     axum::serve(listener, router).with_graceful_shutdown(stop).await
 }

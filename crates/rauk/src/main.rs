@@ -2,6 +2,7 @@
 
 mod backend;
 mod bench;
+mod cluster;
 mod config;
 mod demo;
 mod http;
@@ -9,9 +10,11 @@ mod metrics;
 mod native;
 mod shell;
 mod start;
+mod status;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use config::{KEYS, Settings};
+use start::Ending;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -28,6 +31,8 @@ fn command() -> Command {
         .subcommand(with_settings(
             Command::new("demo").about("Start, load a small sample, show a few statements, go on serving"),
         ))
+        .subcommand(cluster::local::command())
+        .subcommand(status::command())
         .subcommand(
             Command::new("sql")
                 .about("A small SQL shell; reads statements from a prompt, from -e, or from standard input")
@@ -46,6 +51,7 @@ fn command() -> Command {
                 .about("Measure")
                 .subcommand_required(true)
                 .subcommand(bench::flex::command())
+                .subcommand(bench::cluster::command())
                 .subcommand(
                     Command::new("sql")
                         .about("sysbench and single inserts, on servers started for the run")
@@ -86,6 +92,9 @@ fn command() -> Command {
         )
 }
 
+/// The setting whose flag can be given more than once.
+const REPEATED: &str = "peer-address";
+
 fn text(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
 }
@@ -94,7 +103,11 @@ fn with_settings(command: Command) -> Command {
     let config = text("config", "FILE.toml", "Settings in TOML, under the same names").env("RAUK_CONFIG");
     // The last of two equal flags counts, so that a script can add to a command line.
     let command = command.args_override_self(true);
-    KEYS.iter().fold(command, |command, key| command.arg(text(key.name, key.value_name, key.help))).arg(config)
+    let arg = |key: &config::Key| {
+        let arg = text(key.name, key.value_name, key.help);
+        if key.name == REPEATED { arg.action(ArgAction::Append) } else { arg }
+    };
+    KEYS.iter().fold(command, |command, key| command.arg(arg(key))).arg(config)
 }
 
 fn settings(arguments: &ArgMatches) -> Result<Settings, String> {
@@ -106,8 +119,9 @@ fn settings(arguments: &ArgMatches) -> Result<Settings, String> {
             Some((name.clone(), text))
         }
     };
-    let flags: Vec<(&str, String)> =
-        KEYS.iter().filter_map(|k| arguments.get_one::<String>(k.name).map(|v| (k.name, v.clone()))).collect();
+    let given =
+        |key: &'static str| arguments.get_many::<String>(key).into_iter().flatten().map(move |v| (key, v.clone()));
+    let flags: Vec<(&str, String)> = KEYS.iter().flat_map(|k| given(k.name)).collect();
     let file = file.as_ref().map(|(name, text)| (Path::new(name), text.as_str()));
     Settings::load(file, std::env::vars(), &flags).map_err(|e| e.to_string())
 }
@@ -116,9 +130,15 @@ fn run_start(arguments: &ArgMatches) -> Result<(), String> {
     let settings = settings(arguments)?;
     start::initialise_log(&settings);
     let running = start::start(&settings)?;
+    let signals = start::Signals::listen()?;
+    if let Some(text) = running.invitation() {
+        println!("{text}");
+    }
     println!("{}", running.ready_line(&settings));
-    start::wait_for_signal()?;
-    running.stop()
+    match start::wait_for_end(&running, signals) {
+        Ending::Stop => running.stop(),
+        Ending::Anew => Err(running.start_anew()),
+    }
 }
 
 fn run_shell(arguments: &ArgMatches) -> Result<(), String> {
@@ -137,6 +157,7 @@ fn run_shell(arguments: &ArgMatches) -> Result<(), String> {
 fn run_bench(arguments: &ArgMatches) -> Result<(), String> {
     let arguments = match arguments.subcommand() {
         Some(("flex", arguments)) => return bench::flex::run(&bench::flex::options(arguments)?),
+        Some(("cluster", arguments)) => return bench::cluster::run(&bench::cluster::options(arguments)?),
         Some(("sql", arguments)) => arguments,
         _ => unreachable!("clap requires a subcommand"),
     };
@@ -158,6 +179,8 @@ fn main() -> ExitCode {
     let arguments = command().get_matches();
     let result = match arguments.subcommand() {
         Some(("start", arguments)) => run_start(arguments),
+        Some(("cluster", arguments)) => cluster::local::run(arguments),
+        Some(("status", arguments)) => status::run(arguments),
         Some(("demo", arguments)) => settings(arguments).and_then(|settings| demo::run(&settings)),
         Some(("sql", arguments)) => run_shell(arguments),
         Some(("bench", arguments)) => run_bench(arguments),

@@ -47,6 +47,7 @@ impl Native {
             longest_wait: Duration::from_micros(settings.native_longest_wait.into()),
             longest_spin: Duration::from_micros(settings.native_longest_spin.into()),
             max_links: settings.max_connections as usize,
+            accepts: Some(Role::Client),
             ..Options::default()
         };
         let transporter =

@@ -1,6 +1,6 @@
 //! The shape of the workspace: dependencies point downward, files stay readable, the map names every crate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,9 +9,11 @@ const LAYERS: &[&str] = &[
     "types",
     "wire",
     "kernel",
+    "cluster",
     "log",
     "transporter",
     "manage",
+    "raft",
     "node",
     "derive",
     "client",
@@ -26,6 +28,8 @@ const LAYERS: &[&str] = &[
 const ONLY: &[(&str, &[&str])] = &[
     ("wire", &["types"]),
     ("kernel", &["types"]),
+    ("cluster", &["types"]),
+    ("raft", &["types", "log", "manage"]),
     ("log", &["types"]),
     ("transporter", &["types", "wire"]),
     ("derive", &[]),
@@ -76,19 +80,53 @@ fn dependencies_point_downward() {
 #[test]
 fn the_partition_core_stays_pure() {
     let manifests = manifests();
-    for name in ["types", "wire", "kernel"] {
+    for name in ["types", "wire", "kernel", "cluster"] {
         for used in dependencies(&manifests[name]) {
             assert!(!IMPURE.contains(&used.as_str()), "{name} must be pure and uses {used}");
         }
     }
-    let pure = ["crates/kernel/src", "crates/wire/src"];
-    for file in pure.iter().flat_map(|folder| sources(&root().join(folder))) {
+    let pure = ["crates/kernel/src", "crates/wire/src", "crates/cluster/src"];
+    let tests = |file: &Path| file.components().any(|part| part.as_os_str() == "tests");
+    for file in pure.iter().flat_map(|folder| sources(&root().join(folder))).filter(|file| !tests(file)) {
         let text = fs::read_to_string(&file).expect("readable");
         let product = text.split("#[cfg(test)]").next().expect("a first part");
-        for word in ["std::fs", "std::net", "std::thread", "std::time", "SystemTime", "Instant::now"] {
+        for word in ["std::fs", "std::net", "std::thread", "std::time::Instant", "SystemTime", "Instant::now"] {
             assert!(!product.contains(word), "{} uses {word}", file.display());
         }
     }
+}
+
+/// A wall clock that jumps changes no decision: leases, views, timeouts and times of commits rest on clocks that only go on, and on numbers. It is read where a time of day is what is asked for.
+#[test]
+fn the_wall_clock_decides_nothing() {
+    let mut places: BTreeSet<String> = BTreeSet::new();
+    let is_test =
+        |file: &Path| file.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs");
+    for file in sources(&root().join("crates")).into_iter().filter(|file| !is_test(file)) {
+        let text = fs::read_to_string(&file).expect("readable");
+        let product = text.split("#[cfg(test)]").next().expect("a first part");
+        let ways = [
+            "SystemTime",
+            "CLOCK_REALTIME",
+            "gettimeofday",
+            "Timestamp::now()",
+            "Zoned::now",
+            "Utc::now",
+            "Local::now",
+        ];
+        if ways.iter().any(|word| product.contains(word)) {
+            places.insert(file.strip_prefix(root()).expect("below the root").display().to_string());
+        }
+    }
+    let known = [
+        // When something happened, for people.
+        "crates/node/src/member/chronicle.rs",
+        // The time of day that defaults of columns are filled with, for native clients.
+        "crates/node/src/native/mod.rs",
+        // NOW() and its family.
+        "crates/sql/src/session/engine.rs",
+    ];
+    assert_eq!(places, known.map(str::to_owned).into_iter().collect(), "a clock that may jump is read elsewhere");
 }
 
 #[test]

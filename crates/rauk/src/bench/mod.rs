@@ -6,6 +6,7 @@
 //!
 //! What it does not do: talk to servers that it did not start, or compare runs.
 
+pub mod cluster;
 pub mod flex;
 mod inserts;
 mod process;
@@ -28,6 +29,13 @@ pub struct SqlOptions {
     pub only: Option<String>,
     pub json: Option<String>,
     pub durability: String,
+}
+
+impl SqlOptions {
+    fn load<'a>(&self, ports: &'a [u16]) -> sysbench::Load<'a> {
+        let SqlOptions { table_size, threads, seconds, .. } = *self;
+        sysbench::Load { ports, tables: 1, table_size, threads, seconds }
+    }
 }
 
 /// What one server did in one round.
@@ -53,11 +61,13 @@ pub fn sql(options: &SqlOptions) -> Result<(), String> {
     let workloads: Vec<_> = sysbench::WORKLOADS.iter().filter(|w| wanted(w.name)).collect();
     if !workloads.is_empty() {
         for server in &list {
-            sysbench::prepare(server, options)?;
+            sysbench::prepare(&options.load(&[server.port]))?;
         }
     }
     for workload in workloads {
-        rows.push(rounds(workload.name, &list, options, |server| sysbench::run(server, workload, options))?);
+        rows.push(rounds(workload.name, &list, options, |server| {
+            sysbench::run(workload, &options.load(&[server.port]))
+        })?);
     }
     for (name, key, connections) in [
         ("insert 1 int, key, 1 connection", true, 1),

@@ -1,8 +1,57 @@
-//! Programs that a benchmark starts, measures and ends itself: by their pids, in a temporary directory, on free ports.
+//! Programs that a benchmark starts, measures and ends itself: by their pids, in a temporary directory, on free ports. A run that is interrupted ends them too ([`end_with_this_process`]).
 
+use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
+
+/// What is there to be ended and taken away. A process is in it for as long as nobody has waited for it, so that its number cannot be another's.
+#[derive(Default)]
+struct Remains {
+    processes: Vec<u32>,
+    directory: Option<PathBuf>,
+}
+
+static REMAINS: Mutex<Remains> = Mutex::new(Remains { processes: Vec::new(), directory: None });
+
+/// From now on Ctrl-C or SIGTERM ends what this run has started, takes its directory away, and ends the run.
+pub fn end_with_this_process() {
+    std::thread::spawn(|| {
+        if wait_for_signal().is_err() {
+            return;
+        }
+        // Held until the end: nothing is started or waited for any more.
+        let remains = REMAINS.lock();
+        for pid in &remains.processes {
+            let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+        }
+        if let Some(directory) = &remains.directory {
+            // Programs that are going may still write.
+            for _ in 0..50 {
+                let _ = std::fs::remove_dir_all(directory);
+                std::thread::sleep(Duration::from_millis(100));
+                if !directory.exists() {
+                    break;
+                }
+            }
+        }
+        std::process::exit(130);
+    });
+}
+
+/// The first one; those after it change nothing (`timeout` sends two).
+fn wait_for_signal() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        Ok(())
+    })
+}
 
 /// A program under measurement; killed when dropped.
 pub struct Process {
@@ -11,7 +60,16 @@ pub struct Process {
 }
 
 impl Process {
+    /// Starts a program so that there is no moment in which the end of the run would not end it.
+    pub fn start(name: &'static str, command: &mut Command) -> std::io::Result<Process> {
+        let mut remains = REMAINS.lock();
+        let child = command.spawn()?;
+        remains.processes.push(child.id());
+        Ok(Process { name, child })
+    }
+
     pub fn new(name: &'static str, child: Child) -> Process {
+        REMAINS.lock().processes.push(child.id());
         Process { name, child }
     }
 
@@ -21,20 +79,36 @@ impl Process {
 
     /// How it ended, if it has.
     pub fn ended(&mut self) -> Option<String> {
-        match self.child.try_wait() {
+        match self.status() {
             Ok(None) => None,
             Ok(Some(status)) => Some(format!("{} ended with {status}", self.name)),
-            Err(error) => Some(error.to_string()),
+            Err(error) => Some(error),
         }
+    }
+
+    fn status(&mut self) -> Result<Option<ExitStatus>, String> {
+        // Waited for under the lock: the number is free as soon as this has seen the end.
+        let mut remains = REMAINS.lock();
+        let status = self.child.try_wait().map_err(|e| e.to_string())?;
+        if status.is_some() {
+            remains.processes.retain(|p| *p != self.child.id());
+        }
+        Ok(status)
+    }
+
+    /// Sends a signal, by its name without SIG.
+    pub fn signal(&self, name: &str) -> Result<(), String> {
+        let (signal, pid) = (format!("-{name}"), self.pid().to_string());
+        let sent = Command::new("kill").args([&signal, &pid]).status().map_err(|e| e.to_string())?;
+        if sent.success() { Ok(()) } else { Err(format!("kill {signal} {pid} failed")) }
     }
 
     /// SIGTERM, and waits for a clean end.
     pub fn stop(mut self) -> Result<(), String> {
-        let pid = self.pid().to_string();
-        Command::new("kill").args(["-TERM", &pid]).status().map_err(|e| e.to_string())?;
+        self.signal("TERM")?;
         let deadline = Instant::now() + Duration::from_secs(30);
         while Instant::now() < deadline {
-            if let Some(status) = self.child.try_wait().map_err(|e| e.to_string())? {
+            if let Some(status) = self.status()? {
                 return if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", self.name)) };
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -45,6 +119,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        let pid = self.child.id();
+        REMAINS.lock().processes.retain(|p| *p != pid);
         // After `stop` the process is gone and both calls do nothing.
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -74,8 +150,14 @@ pub fn cpu_time(pid: u32) -> Result<CpuTime, String> {
 
 /// A port of the loopback interface that was free a moment ago.
 pub fn free_port() -> Result<u16, String> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
-    listener.local_addr().map(|a| a.port()).map_err(|e| e.to_string())
+    free_ports(1).map(|ports| ports[0])
+}
+
+/// Several of them, all different.
+pub fn free_ports(count: usize) -> Result<Vec<u16>, String> {
+    let bind = |_| std::net::TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string());
+    let listeners: Vec<_> = (0..count).map(bind).collect::<Result<_, _>>()?;
+    listeners.iter().map(|l| l.local_addr().map(|a| a.port()).map_err(|e| e.to_string())).collect()
 }
 
 /// Removed when dropped.
@@ -89,6 +171,7 @@ impl TemporaryDirectory {
 
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
+        REMAINS.lock().directory = None;
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
             eprintln!("cannot remove {}: {error}", self.0.display());
         }
@@ -99,5 +182,6 @@ impl Drop for TemporaryDirectory {
 pub fn temporary_directory() -> Result<TemporaryDirectory, String> {
     let path = std::env::current_dir().map_err(|e| e.to_string())?.join(format!("rauk-bench-{}", std::process::id()));
     std::fs::create_dir(&path).map_err(|e| format!("cannot make {}: {e}", path.display()))?;
+    REMAINS.lock().directory = Some(path.clone());
     Ok(TemporaryDirectory(path))
 }

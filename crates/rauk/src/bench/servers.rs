@@ -45,18 +45,49 @@ impl Server {
     }
 
     pub fn connect(&self) -> Result<mysql::Conn, String> {
-        let options = mysql::OptsBuilder::new()
-            .ip_or_hostname(Some("127.0.0.1"))
-            .tcp_port(self.port)
-            .user(Some("root"))
-            .prefer_socket(false)
-            .tcp_nodelay(true);
-        mysql::Conn::new(options).map_err(|e| e.to_string())
+        connect(self.port)
     }
 
     pub fn stop(self) -> Result<(), String> {
         self.process.stop()
     }
+}
+
+/// As root, on the loopback interface.
+pub fn connect(port: u16) -> Result<mysql::Conn, String> {
+    mysql::Conn::new(way(port)).map_err(|e| e.to_string())
+}
+
+/// A connection that gives up waiting for an answer after this time; it is of no use from then on.
+pub fn connect_with_patience(port: u16, patience: Duration) -> Result<mysql::Conn, String> {
+    let way = way(port).tcp_connect_timeout(Some(patience)).read_timeout(Some(patience)).write_timeout(Some(patience));
+    mysql::Conn::new(way).map_err(|e| e.to_string())
+}
+
+/// A statement that is a transaction of its own, sent again while it conflicts with others or with a cluster that moves its primaries.
+pub fn again_on_conflict(connection: &mut mysql::Conn, statement: &str) -> Result<(), String> {
+    use mysql::prelude::Queryable;
+    for _ in 0..100 {
+        match connection.query_drop(statement) {
+            Err(error) if is_conflict(&error) => std::thread::sleep(Duration::from_millis(20)),
+            other => return other.map_err(|e| e.to_string()),
+        }
+    }
+    Err(format!("conflicts again and again: {}", statement.chars().take(80).collect::<String>()))
+}
+
+/// Deadlock, lock wait timeout, a row that changed since the snapshot.
+pub fn is_conflict(error: &mysql::Error) -> bool {
+    matches!(error, mysql::Error::MySqlError(e) if matches!(e.code, 1020 | 1205 | 1213))
+}
+
+fn way(port: u16) -> mysql::OptsBuilder {
+    mysql::OptsBuilder::new()
+        .ip_or_hostname(Some("127.0.0.1"))
+        .tcp_port(port)
+        .user(Some("root"))
+        .prefer_socket(false)
+        .tcp_nodelay(true)
 }
 
 fn start_rauk(directory: &Path, durability: &str) -> Result<Server, String> {
@@ -86,8 +117,12 @@ fn start_rauk(directory: &Path, durability: &str) -> Result<Server, String> {
     Ok(Server { kind: Kind::Rauk, port, process: Process::new(Kind::Rauk.name(), child) })
 }
 
-fn start_mariadb(directory: &Path, durability: &str) -> Result<Server, String> {
-    let missing = |what: &str| format!("cannot start {what}: install Debian's mariadb-server");
+fn missing(what: &str) -> String {
+    format!("cannot start {what}: install Debian's mariadb-server")
+}
+
+/// A data directory of MariaDB, whose root has no password.
+pub fn install_mariadb(directory: &Path) -> Result<(), String> {
     let installed = Command::new("mariadb-install-db")
         .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
         .arg(format!("--datadir={}", directory.display()))
@@ -96,9 +131,11 @@ fn start_mariadb(directory: &Path, durability: &str) -> Result<Server, String> {
         .stderr(Stdio::null())
         .status()
         .map_err(|_| missing("mariadb-install-db"))?;
-    if !installed.success() {
-        return Err("mariadb-install-db failed".into());
-    }
+    if installed.success() { Ok(()) } else { Err("mariadb-install-db failed".into()) }
+}
+
+fn start_mariadb(directory: &Path, durability: &str) -> Result<Server, String> {
+    install_mariadb(directory)?;
     let port = free_port()?;
     let flush = if durability == "fsync" { 1 } else { 2 };
     let child = Command::new("mariadbd")

@@ -1,7 +1,7 @@
 //! Debian's sysbench as the client: the same program, scripts and settings for every server.
 
-use super::servers::Server;
-use super::{Sample, SqlOptions};
+use super::Sample;
+use super::servers;
 use mysql::prelude::Queryable;
 use std::process::Command;
 
@@ -18,7 +18,18 @@ pub const WORKLOADS: &[Workload] = &[
     Workload { name: "insert", script: "oltp_insert" },
 ];
 
-fn command(server: &Server, options: &SqlOptions, script: &str) -> Command {
+/// How much of it, and against which servers: connections go to the ports in turn.
+pub struct Load<'a> {
+    pub ports: &'a [u16],
+    pub tables: u64,
+    /// Rows of each table.
+    pub table_size: u64,
+    pub threads: usize,
+    pub seconds: u64,
+}
+
+fn command(load: &Load<'_>, script: &str) -> Command {
+    let ports: Vec<String> = load.ports.iter().map(u16::to_string).collect();
     let mut command = Command::new("sysbench");
     command
         .arg(script)
@@ -29,11 +40,11 @@ fn command(server: &Server, options: &SqlOptions, script: &str) -> Command {
             "--mysql-db=sbtest",
             "--mysql-ssl=off",
         ])
-        .arg(format!("--mysql-port={}", server.port))
-        .arg("--tables=1")
-        .arg(format!("--table-size={}", options.table_size))
-        .arg(format!("--threads={}", options.threads))
-        .arg(format!("--time={}", options.seconds))
+        .arg(format!("--mysql-port={}", ports.join(",")))
+        .arg(format!("--tables={}", load.tables))
+        .arg(format!("--table-size={}", load.table_size))
+        .arg(format!("--threads={}", load.threads))
+        .arg(format!("--time={}", load.seconds))
         .args(["--percentile=95", "--report-interval=0"]);
     command
 }
@@ -48,16 +59,17 @@ fn output(mut command: Command) -> Result<String, String> {
     }
 }
 
-pub fn prepare(server: &Server, options: &SqlOptions) -> Result<(), String> {
-    let mut connection = server.connect()?;
+/// Makes and fills the tables, through the first port.
+pub fn prepare(load: &Load<'_>) -> Result<(), String> {
+    let mut connection = servers::connect(load.ports[0])?;
     connection.query_drop("CREATE DATABASE IF NOT EXISTS sbtest").map_err(|e| e.to_string())?;
-    let mut command = command(server, options, "oltp_read_write");
+    let mut command = command(&Load { ports: &load.ports[..1], threads: 1, ..*load }, "oltp_read_write");
     command.arg("prepare");
     output(command).map(drop)
 }
 
-pub fn run(server: &Server, workload: &Workload, options: &SqlOptions) -> Result<Sample, String> {
-    let mut command = command(server, options, workload.script);
+pub fn run(workload: &Workload, load: &Load<'_>) -> Result<Sample, String> {
+    let mut command = command(load, workload.script);
     command.arg("run");
     parse(&output(command)?)
 }

@@ -1,22 +1,33 @@
 //! A real `rauk` process for a test: temporary directory, free ports, ended by pid.
 #![allow(dead_code)]
 
+pub mod cluster;
 pub mod mariadb;
+pub mod namespace;
+#[path = "../../src/bench/cluster/relay.rs"]
+pub mod relay;
+pub mod sysbench;
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Value};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub struct Rauk {
     pub port: u16,
     pub http_port: u16,
     pub native_port: u16,
+    /// The network namespace that it is in.
+    namespace: Option<String>,
     child: Child,
+    /// On standard error, so far.
+    said: Arc<Mutex<String>>,
     /// Reads on, so that the pipe never fills.
     _stdout: std::thread::JoinHandle<()>,
+    stderr: Option<std::thread::JoinHandle<()>>,
 }
 
 /// The command that a test starts; more flags and variables can be added.
@@ -43,32 +54,51 @@ impl Rauk {
         Self::start_with(rauk_command(data_dir)).unwrap_or_else(|e| panic!("{e}"))
     }
 
+    /// In a network namespace of the test's.
+    pub fn start_within(namespace: &str, command: Command) -> Result<Rauk, String> {
+        let mut rauk = Self::start_with(namespace::command(namespace, &command))?;
+        rauk.namespace = Some(namespace.to_string());
+        Ok(rauk)
+    }
+
     /// Waits for the ready line; `Err` with what it said when the process ends before.
     pub fn start_with(mut command: Command) -> Result<Rauk, String> {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("rauk can be started");
         let mut out = BufReader::new(child.stdout.take().expect("piped"));
         let stderr = child.stderr.take().expect("piped");
+        let said = Arc::new(Mutex::new(String::new()));
+        let (words, mut reader) = (said.clone(), BufReader::new(stderr));
         let stderr = std::thread::spawn(move || {
-            let mut text = String::new();
-            let mut reader = BufReader::new(stderr);
-            // Shown by the test harness when the test fails; bounded, since a server may say much.
-            while let Ok(n) = reader.read_line(&mut text) {
-                if n == 0 || text.len() > 1 << 20 {
-                    break;
+            let mut line = String::new();
+            while reader.read_line(&mut line).is_ok_and(|n| n > 0) {
+                let mut words = words.lock().expect("nobody panics with it");
+                // Bounded, since a server may say much.
+                if words.len() < 1 << 20 {
+                    words.push_str(&line);
                 }
+                line.clear();
             }
-            text
         });
         match ready_ports(&mut out) {
             Some((port, native_port, http_port)) => {
                 let rest = std::thread::spawn(move || {
                     let _ = std::io::copy(&mut out, &mut std::io::sink());
                 });
-                Ok(Rauk { port, http_port, native_port, child, _stdout: rest })
+                Ok(Rauk {
+                    port,
+                    http_port,
+                    native_port,
+                    namespace: None,
+                    child,
+                    said,
+                    _stdout: rest,
+                    stderr: Some(stderr),
+                })
             }
             None => {
                 let status = child.wait().expect("a child can be waited for");
-                Err(format!("{status}: {}", stderr.join().unwrap_or_default()))
+                let _ = stderr.join();
+                Err(format!("{status}: {}", said.lock().expect("nobody panics with it")))
             }
         }
     }
@@ -78,12 +108,10 @@ impl Rauk {
     }
 
     pub fn try_connect(&self) -> Result<Conn, mysql::Error> {
-        let options = OptsBuilder::new()
-            .ip_or_hostname(Some("127.0.0.1"))
-            .tcp_port(self.port)
-            .user(Some("root"))
-            .prefer_socket(false);
-        Conn::new(options)
+        match &self.namespace {
+            Some(space) => namespace::within(space, || connect_to(self.port)),
+            None => connect_to(self.port),
+        }
     }
 
     pub fn connect(&self) -> Conn {
@@ -120,6 +148,13 @@ impl Rauk {
         }
     }
 
+    /// What a process that ends by itself has said.
+    pub fn last_words(mut self, limit: Duration) -> String {
+        self.wait(limit).expect("it ends by itself");
+        self.stderr.take().expect("taken only here").join().expect("read to its end");
+        self.said.lock().expect("nobody panics with it").clone()
+    }
+
     /// Body of an HTTP GET.
     pub fn http(&self, path: &str) -> String {
         use std::io::Write;
@@ -133,9 +168,22 @@ impl Rauk {
 
 impl Drop for Rauk {
     fn drop(&mut self) {
+        // Why the test fails may be in it.
+        if std::thread::panicking()
+            && let Ok(said) = self.said.lock()
+        {
+            let lines: Vec<&str> = said.lines().collect();
+            println!("process {} has said:\n  {}", self.pid(), lines[lines.len().saturating_sub(40)..].join("\n  "));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// As root, from loopback.
+pub fn connect_to(port: u16) -> Result<Conn, mysql::Error> {
+    let options = OptsBuilder::new().ip_or_hostname(Some("127.0.0.1")).tcp_port(port);
+    Conn::new(options.user(Some("root")).prefer_socket(false))
 }
 
 fn ready_ports(out: &mut BufReader<ChildStdout>) -> Option<(u16, u16, u16)> {

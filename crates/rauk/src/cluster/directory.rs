@@ -1,0 +1,221 @@
+//! Who a data directory is: `member.json`, beside the data of a cluster's member.
+//!
+//! It is made before anything else of a member, with a random number by which the cluster knows the directory for ever. What it becomes a member of is written down as soon as that is
+//! known; what a crash in between leaves can be begun again. A directory without it that holds data was made by a node that is alone, and neither kind is ever used as the other.
+
+use super::settings::role_names;
+use rauk_manage::group::RoleKind;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+pub const FILE: &str = "member.json";
+pub const SECRET_FILE: &str = "cluster.secret";
+const FORMAT: u32 = 1;
+/// What a node that is alone has in its directory.
+const ALONE: &str = "catalog.journal";
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemberFile {
+    pub format: u32,
+    /// Random number of this directory, in hexadecimal.
+    pub directory: String,
+    /// The cluster's name, and its id in hexadecimal once it is known here.
+    pub cluster_name: Option<String>,
+    pub cluster: Option<String>,
+    /// This node's number, once it has one.
+    pub node: Option<u16>,
+    pub roles: Vec<Role>,
+    /// Replicas of the cluster that is being founded here, until it is.
+    pub founding: Option<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    Manage,
+    Data,
+    Sql,
+}
+
+/// What a directory is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Directory {
+    /// Nobody's yet.
+    Empty,
+    Alone,
+    Member(MemberFile),
+}
+
+impl MemberFile {
+    pub fn new(directory: u64) -> MemberFile {
+        MemberFile {
+            format: FORMAT,
+            directory: format!("{directory:016x}"),
+            cluster_name: None,
+            cluster: None,
+            node: None,
+            roles: Vec::new(),
+            founding: None,
+        }
+    }
+
+    pub fn directory(&self) -> u64 {
+        u64::from_str_radix(&self.directory, 16).unwrap_or(0)
+    }
+
+    /// Zeros before it is known.
+    pub fn cluster(&self) -> [u8; 16] {
+        self.cluster.as_deref().and_then(from_hexadecimal).unwrap_or_default()
+    }
+
+    pub fn set_cluster(&mut self, id: [u8; 16], name: &str) {
+        self.cluster = Some(hexadecimal(&id));
+        self.cluster_name = Some(name.into());
+    }
+
+    pub fn roles(&self) -> BTreeSet<RoleKind> {
+        let kind = |role: &Role| match role {
+            Role::Manage => RoleKind::Manage,
+            Role::Data => RoleKind::Data,
+            Role::Sql => RoleKind::Sql,
+        };
+        self.roles.iter().map(kind).collect()
+    }
+
+    pub fn set_roles(&mut self, roles: &BTreeSet<RoleKind>) {
+        let role = |kind: &RoleKind| match kind {
+            RoleKind::Manage => Role::Manage,
+            RoleKind::Data => Role::Data,
+            RoleKind::Sql => Role::Sql,
+        };
+        self.roles = roles.iter().map(role).collect();
+    }
+
+    /// For messages: what is known of it.
+    pub fn described(&self) -> String {
+        let name = self.cluster_name.as_deref().unwrap_or("a cluster");
+        match self.node {
+            Some(node) => format!("node {node} of the cluster '{name}' ({})", role_names(&self.roles())),
+            None => format!("a node of the cluster '{name}'"),
+        }
+    }
+
+    /// Replaces the file; on disk when it returns.
+    pub fn store(&self, directory: &Path) -> Result<(), String> {
+        let path = directory.join(FILE);
+        let text = serde_json::to_string_pretty(self).expect("a member file can be written");
+        write_durably(directory, FILE, text.as_bytes(), 0o644)
+            .map_err(|e| format!("cannot write {}: {e}", path.display()))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.format != FORMAT {
+            return Err(format!("its format is {}, this program reads {FORMAT}", self.format));
+        }
+        if self.directory() == 0 {
+            return Err("'directory' is not a number in hexadecimal".into());
+        }
+        match &self.cluster {
+            Some(id) if from_hexadecimal(id).is_none() => Err("'cluster' is not an id in hexadecimal".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Reads what the directory is; it may not be there yet. A `member.json` that cannot be read is refused: it says who holds which rows.
+pub fn inspect(directory: &Path) -> Result<Directory, String> {
+    let path = directory.join(FILE);
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            let read = serde_json::from_str(&text).map_err(|e| e.to_string());
+            let read = read.and_then(|file: MemberFile| file.check().map(|()| file));
+            read.map(Directory::Member).map_err(|e| {
+                format!("{} is damaged ({e}); put it back from a copy, or join with an empty directory", path.display())
+            })
+        }
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("cannot read {}: {error}", path.display()))
+        }
+        Err(_) if directory.join(ALONE).exists() => Ok(Directory::Alone),
+        Err(_) => Ok(Directory::Empty),
+    }
+}
+
+/// A file that is whole or not there: written beside, synced, renamed.
+pub fn write_durably(directory: &Path, name: &str, bytes: &[u8], mode: u32) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let part = directory.join(format!("{name}.part"));
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&part)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&part, directory.join(name))?;
+    File::open(directory)?.sync_all()
+}
+
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn from_hexadecimal(text: &str) -> Option<[u8; 16]> {
+    if text.len() != 32 || !text.is_ascii() {
+        return None;
+    }
+    let mut id = [0; 16];
+    for (byte, at) in id.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
+    }
+    Some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_says_who_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        assert_eq!(inspect(path), Ok(Directory::Empty));
+        assert_eq!(inspect(&path.join("not/there")), Ok(Directory::Empty));
+        let mut file = MemberFile::new(0xABCD_EF01_2345_6789);
+        file.set_cluster([0xA5; 16], "test");
+        file.set_roles(&BTreeSet::from([RoleKind::Sql, RoleKind::Data]));
+        file.node = Some(3);
+        file.store(path).unwrap();
+        let Directory::Member(read) = inspect(path).unwrap() else { panic!("a member") };
+        assert_eq!(read, file);
+        assert_eq!((read.directory(), read.cluster()), (0xABCD_EF01_2345_6789, [0xA5; 16]));
+        assert_eq!(read.described(), "node 3 of the cluster 'test' (data,sql)");
+        assert!(!path.join("member.json.part").exists());
+    }
+
+    #[test]
+    fn a_lone_nodes_directory_is_known() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(ALONE), "x").unwrap();
+        assert_eq!(inspect(directory.path()), Ok(Directory::Alone));
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_with_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let good = serde_json::to_string(&MemberFile::new(5)).unwrap();
+        let wrong = [
+            String::new(),
+            "{}".into(),
+            good.replace("\"format\":1", "\"format\":9"),
+            good.replace("0000000000000005", "xyz"),
+            good.replace("\"cluster\":null", "\"cluster\":\"abc\""),
+            good.replace("\"node\"", "\"nodes\""),
+        ];
+        for text in wrong {
+            fs::write(directory.path().join(FILE), &text).unwrap();
+            let error = inspect(directory.path()).unwrap_err();
+            assert!(error.contains("member.json is damaged") && error.contains("empty directory"), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Laying out and starting a cluster on this host.
+//!
+//! The first node founds it, the others join one after the other, so that the cluster gives them the numbers that they have here. Every node takes free ports at its first start and keeps them, so that it comes back at its address. A node's standard output and error go
+//! to its log; that it serves is read from its `ready.json`.
+
+use super::file::{ClusterFile, FILE, NodeEntry, Ports, SECRET_FILE};
+use super::process::{Process, Signal};
+use super::show;
+use crate::config::KEYS;
+use crate::start::Ready;
+use clap::ArgMatches;
+use rauk_transporter::Secret;
+use std::fs::OpenOptions;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A node is to serve within this, also when it has much to recover.
+const READY: Duration = Duration::from_secs(120);
+const HEALTHY: Duration = Duration::from_secs(60);
+const SHUTDOWN: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    pub nodes: u16,
+    pub data: u16,
+    pub sql: u16,
+    pub manage: u16,
+    pub replicas: u8,
+    pub partitions: Option<u16>,
+    pub flags: Vec<String>,
+}
+
+impl Wish {
+    pub fn of(arguments: &ArgMatches) -> Result<Wish, String> {
+        let number = |name: &str| arguments.get_one::<u16>(name).copied();
+        let mut flags =
+            vec!["--memory-limit".to_string(), arguments.get_one::<String>("memory").expect("has a default").clone()];
+        for setting in arguments.get_many::<String>("set").into_iter().flatten() {
+            let wanted =
+                || format!("--set {setting}: a setting of `rauk start` and its value, as --set log-level=debug");
+            let (name, value) = setting.split_once('=').ok_or_else(wanted)?;
+            if !KEYS.iter().any(|key| key.name == name) {
+                return Err(wanted());
+            }
+            flags.extend([format!("--{name}"), value.to_string()]);
+        }
+        let wish = Wish {
+            nodes: number("nodes").unwrap_or(0),
+            data: number("data").unwrap_or(0),
+            sql: number("sql").unwrap_or(0),
+            manage: number("manage").unwrap_or(0),
+            replicas: *arguments.get_one::<u8>("replicas").expect("has a default"),
+            partitions: number("partitions").filter(|n| *n > 0),
+            flags,
+        };
+        Ok(wish)
+    }
+
+    /// The roles of each node, in the order in which they are started; the first founds the cluster.
+    pub fn layout(&self) -> Result<Vec<String>, String> {
+        let Wish { mut nodes, data, sql, manage, .. } = *self;
+        if nodes + data + sql + manage == 0 {
+            nodes = 3;
+        }
+        let data_nodes = nodes + data;
+        if data_nodes == 0 {
+            return Err("a cluster needs nodes with the role data: --data N, or --nodes N".into());
+        }
+        if nodes + sql == 0 {
+            return Err("a cluster without nodes of the role sql serves nobody: --sql N, or --nodes N".into());
+        }
+        if data_nodes < u16::from(self.replicas) {
+            return Err(format!(
+                "{} replicas need as many data nodes, and {data_nodes} were asked for: --data N, or --replicas N",
+                self.replicas
+            ));
+        }
+        let mut layout = vec!["manage".to_string(); manage.into()];
+        layout.extend(vec!["manage,data,sql".to_string(); nodes.into()]);
+        // A majority needs three; with fewer data nodes one decides alone.
+        let voters = if manage + nodes > 0 {
+            0
+        } else if data >= 3 {
+            3
+        } else {
+            1
+        };
+        layout.extend((0..data).map(|at| if at < voters { "manage,data".to_string() } else { "data".to_string() }));
+        layout.extend(vec!["sql".to_string(); sql.into()]);
+        Ok(layout)
+    }
+}
+
+pub fn run(wish: &Wish, dir: &Path) -> Result<(), String> {
+    let began = Instant::now();
+    let mut cluster = match dir.join(FILE).exists() {
+        true => {
+            let cluster = ClusterFile::load(dir)?;
+            println!("starts the cluster in {} as it was laid out", cluster.dir.display());
+            cluster
+        }
+        false => lay_out(wish, dir)?,
+    };
+    if let Some(running) = cluster.nodes.iter().find(|n| n.is_running()) {
+        return Err(format!(
+            "node {} of the cluster in {} runs already; `rauk cluster status` shows it, `rauk cluster down` stops it",
+            running.number,
+            cluster.dir.display()
+        ));
+    }
+    // One after the other they get the numbers that they have here; nodes that come back wait for each other.
+    let new = cluster.nodes.iter().all(|n| !n.data_dir.join(crate::cluster::directory::FILE).exists());
+    let result = (|| {
+        let all: Vec<usize> = (0..cluster.nodes.len()).collect();
+        match new {
+            true => all.iter().try_for_each(|at| start_all(&mut cluster, &[*at]))?,
+            false => start_all(&mut cluster, &all)?,
+        }
+        show::wait_healthy(&cluster, HEALTHY)
+    })();
+    if let Err(error) = result {
+        return Err(format!(
+            "{error}\nwhat runs of it goes on: `rauk cluster status --dir {0}`, `rauk cluster down --dir {0}`",
+            dir.display()
+        ));
+    }
+    println!("{} nodes are up after {:.1} s\n", cluster.nodes.len(), began.elapsed().as_secs_f64());
+    show::table(&cluster);
+    show::advice(&cluster);
+    Ok(())
+}
+
+fn lay_out(wish: &Wish, dir: &Path) -> Result<ClusterFile, String> {
+    let layout = wish.layout()?;
+    let cannot = |e: std::io::Error| format!("cannot use {}: {e}", dir.display());
+    std::fs::create_dir_all(dir).map_err(cannot)?;
+    let dir = dir.canonicalize().map_err(cannot)?;
+    if let Some(entry) = std::fs::read_dir(&dir).map_err(cannot)?.next() {
+        let name = entry.map_err(cannot)?.file_name();
+        return Err(format!(
+            "{} is not empty (it holds {}); choose another with --dir",
+            dir.display(),
+            name.to_string_lossy()
+        ));
+    }
+    Secret::from_file_or_new(&dir.join(SECRET_FILE)).map_err(|e| e.to_string())?;
+    let data_nodes = layout.iter().filter(|roles| roles.contains("data")).count() as u16;
+    let entry = |(number, roles): (u16, &String)| NodeEntry {
+        number,
+        roles: roles.clone(),
+        data_dir: dir.join(format!("node{number}")),
+        log: dir.join(format!("node{number}.log")),
+        process: None,
+        ports: Ports::default(),
+    };
+    let cluster = ClusterFile {
+        replicas: wish.replicas,
+        partitions: wish.partitions.unwrap_or((data_nodes * 2).max(8)),
+        flags: wish.flags.clone(),
+        nodes: (1..).zip(&layout).map(entry).collect(),
+        dir,
+    };
+    cluster.store()?;
+    Ok(cluster)
+}
+
+/// The command that starts a node.
+fn command(cluster: &ClusterFile, entry: &NodeEntry) -> Result<Command, String> {
+    let program = std::env::current_exe().map_err(|e| format!("cannot find this program: {e}"))?;
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("RAUK_")) {
+        command.env_remove(name);
+    }
+    let log = OpenOptions::new().create(true).append(true).open(&entry.log);
+    let log = log.map_err(|e| format!("cannot write {}: {e}", entry.log.display()))?;
+    let again = log.try_clone().map_err(|e| e.to_string())?;
+    command.arg("start").arg("--data-dir").arg(&entry.data_dir).args(["--roles", &entry.roles]);
+    command.args(["--redo-segment", "16MiB", "--partitions", &cluster.partitions.to_string()]);
+    let Ports { mysql, native, http, cluster: port } = entry.ports;
+    for (flag, port) in
+        [("--mysql-port", mysql), ("--native-port", native), ("--http-port", http), ("--cluster-port", port)]
+    {
+        command.args([flag, &port.to_string()]);
+    }
+    command.arg("--cluster-secret-file").arg(cluster.dir.join(SECRET_FILE));
+    let members = cluster.nodes.iter().filter(|n| n.number != entry.number && n.ports.cluster != 0);
+    let members: Vec<String> = members.map(|n| format!("127.0.0.1:{}", n.ports.cluster)).collect();
+    match members.is_empty() {
+        true => command.args(["--replicas", &cluster.replicas.to_string()]),
+        false => command.args(["--join", &members.join(",")]),
+    };
+    command.args(&cluster.flags);
+    // It goes on when the terminal is closed, and Ctrl-C here is not for it.
+    command.stdin(Stdio::null()).stdout(log).stderr(again).process_group(0);
+    Ok(command)
+}
+
+/// Starts nodes at the same time and waits until all of them serve.
+fn start_all(cluster: &mut ClusterFile, which: &[usize]) -> Result<(), String> {
+    let mut children: Vec<(usize, Child)> = Vec::new();
+    for at in which {
+        let child = command(cluster, &cluster.nodes[*at])?.spawn().map_err(|e| format!("cannot start a node: {e}"))?;
+        cluster.nodes[*at].process = Process::of(child.id());
+        children.push((*at, child));
+    }
+    cluster.store()?;
+    let end = Instant::now() + READY;
+    while let Some((at, child)) = children.first_mut() {
+        let entry = &cluster.nodes[*at];
+        let ready = Ready::read(&entry.data_dir).filter(|ready| ready.pid == child.id());
+        if let Some(ready) = ready {
+            let port = |address: Option<std::net::SocketAddr>| address.map_or(0, |a| a.port());
+            let ports = Ports {
+                mysql: port(ready.mysql),
+                native: port(ready.native),
+                http: ready.http.port(),
+                cluster: port(ready.cluster),
+            };
+            cluster.nodes[*at].ports = ports;
+            children.remove(0);
+            cluster.store()?;
+            continue;
+        }
+        if let Ok(Some(status)) = child.try_wait() {
+            return Err(format!("node {} has ended ({status}): {}", entry.number, show::last_line(&entry.log)));
+        }
+        if Instant::now() >= end {
+            return Err(format!(
+                "node {} does not serve after {} s; its log is {}",
+                entry.number,
+                READY.as_secs(),
+                entry.log.display()
+            ));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// Stops a node if it runs, and starts it again, with its data or as a new one with none.
+pub fn restart(cluster: &mut ClusterFile, number: u16, empty: bool) -> Result<(), String> {
+    let at = cluster.nodes.iter().position(|n| n.number == number).expect("the caller has found it");
+    if let Some(process) = cluster.nodes[at].process.clone().filter(Process::is_running) {
+        // A paused one must go on to end.
+        process.send(Signal::Terminate)?;
+        let _ = process.send(Signal::Continue);
+        if !process.wait_gone(SHUTDOWN) {
+            process.send(Signal::Kill)?;
+            process.wait_gone(Duration::from_secs(5));
+        }
+    }
+    if empty {
+        let directory = &cluster.nodes[at].data_dir;
+        std::fs::remove_dir_all(directory).map_err(|e| format!("cannot remove {}: {e}", directory.display()))?;
+    }
+    let began = Instant::now();
+    start_all(cluster, &[at])?;
+    println!("node {number} serves after {:.1} s", began.elapsed().as_secs_f64());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(nodes: u16, data: u16, sql: u16, manage: u16, replicas: u8) -> Wish {
+        Wish { nodes, data, sql, manage, replicas, partitions: None, flags: Vec::new() }
+    }
+
+    #[test]
+    fn layouts() {
+        assert_eq!(wish(0, 0, 0, 0, 2).layout().unwrap(), ["manage,data,sql"; 3]);
+        let layout = wish(0, 4, 2, 0, 2).layout().unwrap();
+        assert_eq!(layout, ["manage,data", "manage,data", "manage,data", "data", "sql", "sql"]);
+        let layout = wish(0, 2, 1, 3, 2).layout().unwrap();
+        assert_eq!(layout, ["manage", "manage", "manage", "data", "data", "sql"]);
+        assert_eq!(wish(0, 2, 1, 0, 2).layout().unwrap(), ["manage,data", "data", "sql"]);
+        assert_eq!(wish(2, 1, 0, 0, 3).layout().unwrap(), ["manage,data,sql", "manage,data,sql", "data"]);
+        assert!(wish(0, 1, 1, 0, 2).layout().unwrap_err().contains("--replicas"));
+        assert!(wish(0, 0, 1, 0, 1).layout().unwrap_err().contains("--data"));
+        assert!(wish(0, 2, 0, 0, 1).layout().unwrap_err().contains("--sql"));
+    }
+
+    #[test]
+    fn a_directory_with_something_else_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("letters"), "x").unwrap();
+        let error = lay_out(&wish(3, 0, 0, 0, 2), directory.path()).unwrap_err();
+        assert!(error.contains("letters") && error.contains("--dir"), "{error}");
+    }
+}

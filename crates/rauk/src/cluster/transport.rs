@@ -1,0 +1,161 @@
+//! What goes over the cluster port: the node's messages and the manage group's calls, on links between nodes.
+//!
+//! Nodes are known by number to the node's protocols, by address to links. Addresses come from the group (`set_peers`), or with a call; those named by `--peer-address` go before
+//! both, so that a node can be reached by another way than the one that it announces. Nodes whose address is not known get nothing: whoever has sent it says it again.
+
+use super::settings::ClusterSettings;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use parking_lot::{Mutex, RwLock};
+use rauk_node::Database;
+use rauk_node::member::network::Network;
+use rauk_raft::{RaftGroup, Transport};
+use rauk_transporter::peers::{PeerHandler, PeerStatistics, Peers, Traffic, node_name};
+use rauk_transporter::{Identity, Options, Secret, Security, TransportError};
+use rauk_types::NodeId;
+use rauk_wire::hello::Role;
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Bytes that may wait for one node that does not read.
+const SEND_LIMIT: usize = 16 << 20;
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// Who gets what comes in.
+#[derive(Default)]
+struct Receivers {
+    /// Set while it is open: what comes before is dropped.
+    database: RwLock<Option<Database>>,
+    raft: RwLock<Weak<RaftGroup>>,
+}
+
+impl PeerHandler for Receivers {
+    fn on_message(&self, payload: Bytes) {
+        let database = self.database.read().clone();
+        if let Some(database) = database {
+            database.receive(&payload);
+        }
+    }
+
+    fn on_request(&self, payload: Bytes) -> BoxFuture<'static, Vec<u8>> {
+        match self.raft.read().upgrade() {
+            Some(raft) => raft.serve(&payload),
+            // The caller takes an answer that it cannot read for none.
+            None => Box::pin(async { Vec::new() }),
+        }
+    }
+}
+
+pub struct Links {
+    peers: Arc<Peers>,
+    receivers: Arc<Receivers>,
+    addresses: Mutex<BTreeMap<NodeId, String>>,
+    instead: BTreeMap<u16, String>,
+}
+
+/// What a listener needs to know.
+pub struct Door {
+    pub listener: TcpListener,
+    /// As others reach this node.
+    pub address: String,
+    pub secret: Secret,
+    /// Zeros before it is a member.
+    pub cluster: [u8; 16],
+    /// Random number of the data directory.
+    pub directory: u64,
+}
+
+impl Links {
+    pub fn open(door: Door, settings: &ClusterSettings, threads: usize) -> Result<Arc<Links>, String> {
+        let receivers = Arc::new(Receivers::default());
+        let identity = Identity {
+            role: Role::Node,
+            cluster: door.cluster,
+            incarnation: door.directory,
+            version: rauk_wire::PROTOCOL,
+            name: node_name(&format!("rauk {}", env!("CARGO_PKG_VERSION")), &door.address),
+        };
+        let options = Options {
+            receive_threads: threads,
+            send_limit: SEND_LIMIT,
+            handshake: HANDSHAKE,
+            accepts: Some(Role::Node),
+            ..Options::default()
+        };
+        let security = Security { secret: Some(door.secret), tls: None };
+        let peers = Peers::start(options, identity, security, receivers.clone()).map_err(|e| e.to_string())?;
+        peers.listen(door.listener).map_err(|e| format!("the cluster port cannot be opened: {e}"))?;
+        let links = Links { peers, receivers, addresses: Mutex::default(), instead: settings.peer_addresses.clone() };
+        Ok(Arc::new(links))
+    }
+
+    pub fn set_raft(&self, raft: &Arc<RaftGroup>) {
+        *self.receivers.raft.write() = Arc::downgrade(raft);
+    }
+
+    /// `None`: what comes from now on is dropped.
+    pub fn set_database(&self, database: Option<Database>) {
+        *self.receivers.database.write() = database;
+    }
+
+    pub fn set_cluster(&self, cluster: [u8; 16]) {
+        self.peers.set_cluster(cluster);
+    }
+
+    /// Where to reach a node whose word is `address`; zero: a node that is known by its address only.
+    fn way_to(&self, node: NodeId, address: &str) -> String {
+        let number = match node.0 {
+            0 => self.addresses.lock().iter().find(|(_, known)| *known == address).map_or(0, |(node, _)| node.0),
+            number => number,
+        };
+        self.instead.get(&number).cloned().unwrap_or_else(|| address.to_string())
+    }
+
+    /// Whether the node at an address lets this one in; waits for a connection and its handshake.
+    pub fn probe(&self, address: &str) -> Result<(), TransportError> {
+        let way = self.way_to(NodeId(0), address);
+        // An empty request is answered by the words that it is none.
+        rauk_node::block_on(self.peers.call(&way, Vec::new())).map(drop)
+    }
+
+    pub fn statistics(&self) -> Vec<PeerStatistics> {
+        self.peers.peers()
+    }
+
+    /// Messages of the node, calls of the manage group.
+    pub fn traffic(&self) -> (Traffic, Traffic) {
+        self.peers.traffic()
+    }
+
+    pub fn close(&self) {
+        self.set_database(None);
+        self.peers.shutdown();
+    }
+}
+
+impl Network for Links {
+    fn send(&self, to: NodeId, message: Vec<u8>) {
+        let address = match self.instead.get(&to.0) {
+            Some(instead) => Some(instead.clone()),
+            None => self.addresses.lock().get(&to).cloned(),
+        };
+        if let Some(address) = address {
+            self.peers.send(&address, message);
+        }
+    }
+
+    fn set_peers(&self, addresses: &BTreeMap<NodeId, String>) {
+        let known = addresses.iter().filter(|(_, address)| !address.is_empty());
+        *self.addresses.lock() = known.map(|(node, address)| (*node, address.clone())).collect();
+    }
+}
+
+impl Transport for Links {
+    fn call(&self, to: NodeId, address: &str, request: Vec<u8>) -> BoxFuture<'static, Result<Vec<u8>, String>> {
+        let way = self.way_to(to, address);
+        let calling = self.peers.call(&way, request);
+        Box::pin(async move { calling.await.map(Vec::from).map_err(|e| format!("{way}: {e}")) })
+    }
+}

@@ -1,0 +1,369 @@
+//! `rauk start`: opens the data directory, recovers, serves, and stops cleanly.
+//!
+//! Order at start: log output, ports (they cost nothing and are the most frequent mistake), data directory (made, or checked and locked), recovery with progress or, as a member of a cluster, the way into
+//! it ([`crate::cluster::member`]), then whoever serves clients ([`services`]), the ready line. A port in use or a data directory that cannot be used ends it with one line before anything is changed. Order at
+//! stop (Ctrl-C, SIGTERM): no new connections, running statements may end, the rest is told 1053, a last checkpoint, done; a second signal stops at once (nothing acknowledged is lost by that either).
+//!
+//! The ready line on standard output says where everything is; `ready.json` in the data directory says the same to programs, for as long as the process serves.
+
+mod ports;
+pub mod services;
+
+use crate::cluster::member::{self, Member, Needs};
+use crate::cluster::settings::DEFAULT_PORT;
+use crate::cluster::{directory, view};
+use crate::config::Settings;
+use crate::http::{self, Pages};
+use crate::metrics;
+use ports::{bind, check_directory};
+use rauk_log::{Disk, RealDisk};
+use rauk_manage::group::RoleKind;
+use rauk_node::runtime::threads::{Threads, block_on};
+use rauk_node::{Config, Database, Runtime};
+use serde::{Deserialize, Serialize};
+use services::Services;
+use std::io::IsTerminal;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long running statements may go on after a stop was asked for.
+const GRACE: Duration = Duration::from_secs(10);
+/// Beginning of the line that says that clients can connect.
+const READY: &str = "rauk is ready: ";
+
+/// The MySQL port, if this is the ready line.
+pub fn port_of_ready_line(line: &str) -> Option<u16> {
+    let address = line.strip_prefix(READY)?.strip_prefix("mysql on ")?.split(',').next()?;
+    address.rsplit_once(':')?.1.parse().ok()
+}
+
+pub fn initialise_log(settings: &Settings) {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("RAUK_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(filter_of(&settings.log_level)));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = builder.with_target(false).with_ansi(std::io::stderr().is_terminal());
+    // A second call (tests in one process) keeps the first.
+    let _ = if settings.log_json { builder.json().try_init() } else { builder.try_init() };
+}
+
+/// Beside the data, while the process serves: where everything is.
+pub const READY_FILE: &str = "ready.json";
+/// How often a member looks whether the group has taken it for gone.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Of openraft nothing: it writes some twenty errors a second while a node is gone, and what it does and fails at is told by the crate around it.
+fn filter_of(level: &str) -> String {
+    match level {
+        "info" => "info,openraft=off".into(),
+        "warn" => "warn,openraft=off".into(),
+        other => other.into(),
+    }
+}
+
+/// A server that runs; `stop` ends it.
+pub struct Running {
+    /// With the role sql, or alone.
+    services: Option<Services>,
+    pub http: SocketAddr,
+    cluster: Option<SocketAddr>,
+    /// As a member of a cluster.
+    member: Option<Arc<Member>>,
+    database: Database,
+    directory: std::path::PathBuf,
+    healthy: Arc<AtomicBool>,
+    http_stop: tokio::sync::oneshot::Sender<()>,
+    http_thread: std::thread::JoinHandle<()>,
+}
+
+/// [`READY_FILE`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    pub pid: u32,
+    pub mysql: Option<SocketAddr>,
+    pub native: Option<SocketAddr>,
+    pub http: SocketAddr,
+    pub cluster: Option<SocketAddr>,
+    pub node: Option<u16>,
+}
+
+impl Ready {
+    /// What the process that serves from this directory has said.
+    pub fn read(data_dir: &Path) -> Option<Ready> {
+        serde_json::from_str(&std::fs::read_to_string(data_dir.join(READY_FILE)).ok()?).ok()
+    }
+}
+
+pub fn start(settings: &Settings) -> Result<Running, String> {
+    let cores = std::thread::available_parallelism().map_or(2, |n| n.get());
+    // Crash tests say by `RAUK_FAULT` where this process is to end or fail.
+    rauk_log::fault::set_from_environment()?;
+    let threads = Threads::start().map_err(|e| format!("cannot start threads: {e}"))?;
+    let runtime: Arc<dyn Runtime> = threads.clone();
+    let plan = member::plan(settings, &*runtime)?;
+    let serves = plan.as_ref().is_none_or(|plan| plan.roles.contains(&RoleKind::Sql));
+    let clients = match serves {
+        true => Some((
+            bind(settings, settings.mysql_port, "mysql-port")?,
+            bind(settings, settings.native_port, "native-port")?,
+        )),
+        false => None,
+    };
+    let http = bind(settings, settings.http_port, "http-port")?;
+    let cluster = match &plan {
+        Some(_) => Some(bind(settings, settings.cluster.port.unwrap_or(DEFAULT_PORT), "cluster-port")?),
+        None => None,
+    };
+    check_directory(&settings.data_dir)?;
+    let disk = RealDisk::open(&settings.data_dir).map_err(|e| e.to_string())?;
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let _ = std::fs::remove_file(settings.data_dir.join(READY_FILE));
+    let least = if plan.is_some() { 8 } else { 4 };
+    let config = Config {
+        partitions: if settings.partitions == 0 { (cores * 2).clamp(least, 256) as u16 } else { settings.partitions },
+        durability: settings.durability,
+        memory_limit: settings.memory_limit,
+        history_limit: settings.history_limit,
+        segment_bytes: settings.redo_segment,
+        checkpoint_redo_bytes: settings.checkpoint_redo,
+        ..Config::default()
+    };
+    let local = |listener: &TcpListener| listener.local_addr().map_err(|e| e.to_string());
+    let cluster_address = cluster.as_ref().map(local).transpose()?;
+    let (database, member) = match (plan, cluster) {
+        (Some(plan), Some(cluster)) => {
+            let needs = Needs {
+                settings,
+                config,
+                disk,
+                runtime: runtime.clone(),
+                cluster,
+                sql: clients.as_ref().map(|(mysql, _)| local(mysql)).transpose()?,
+                native: clients.as_ref().map(|(_, native)| local(native)).transpose()?,
+                cores,
+            };
+            let member = Member::open(plan, needs)?;
+            (member.database.clone(), Some(Arc::new(member)))
+        }
+        _ => {
+            let progress = |text: &str| tracing::info!("{text}");
+            let opened = Database::open(config, disk, runtime.clone(), &progress);
+            let shown = settings.data_dir.display();
+            (opened.map_err(|e| format!("cannot open data directory {shown}: {e}"))?, None)
+        }
+    };
+    let services = match clients {
+        Some(clients) => Some(Services::start(settings, &database, runtime, clients, cores)?),
+        None => None,
+    };
+    let registry = metrics::registry(&database, services.as_ref(), member.clone());
+    let healthy = Arc::new(AtomicBool::new(true));
+    let http_address = local(&http)?;
+    let (http_stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let pages = Pages {
+        registry,
+        healthy: healthy.clone(),
+        cluster: member.clone().map(|member| -> http::Page { Box::new(move || view::of(&member).to_string()) }),
+    };
+    let http_thread = std::thread::Builder::new()
+        .name("http".into())
+        .spawn(move || serve_http(http, pages, stopped))
+        .map_err(|e| format!("cannot start threads: {e}"))?;
+    let running = Running {
+        services,
+        http: http_address,
+        cluster: cluster_address,
+        member,
+        database,
+        directory: settings.data_dir.clone(),
+        healthy,
+        http_stop,
+        http_thread,
+    };
+    let text = serde_json::to_string(&running.ready()).expect("addresses can be written");
+    directory::write_durably(&settings.data_dir, READY_FILE, text.as_bytes(), 0o644)
+        .map_err(|e| format!("cannot write {READY_FILE} in {}: {e}", settings.data_dir.display()))?;
+    Ok(running)
+}
+
+impl Running {
+    /// Where MySQL clients connect; `None`: this node does not serve them.
+    pub fn mysql(&self) -> Option<SocketAddr> {
+        self.services.as_ref().map(|s| s.mysql)
+    }
+
+    fn ready(&self) -> Ready {
+        Ready {
+            pid: std::process::id(),
+            mysql: self.mysql(),
+            native: self.services.as_ref().map(|s| s.native.address),
+            http: self.http,
+            cluster: self.cluster,
+            node: self.member.as_ref().map(|m| m.node.0),
+        }
+    }
+
+    pub fn ready_line(&self, settings: &Settings) -> String {
+        let directory = settings.data_dir.canonicalize().unwrap_or_else(|_| settings.data_dir.clone());
+        let ready = self.ready();
+        let mut parts = Vec::new();
+        if let (Some(mysql), Some(native)) = (ready.mysql, ready.native) {
+            parts.push(format!("mysql on {mysql}, native on {native}"));
+        }
+        parts.push(format!("http on {}", ready.http));
+        if let (Some(cluster), Some(member)) = (ready.cluster, &self.member) {
+            parts.push(format!("cluster '{}' on {cluster} as node {}", member.name, member.node.0));
+        }
+        format!("{READY}{}, data in {}", parts.join(", "), directory.display())
+    }
+
+    /// What to do next, where a cluster has just been founded.
+    pub fn invitation(&self) -> Option<String> {
+        self.member.as_ref().filter(|member| member.founded).map(|member| member.invitation())
+    }
+
+    /// Executes the program anew on the same ports; what was acknowledged is in the redo log, as after a crash. Gives why that failed.
+    pub fn start_anew(self) -> String {
+        let ready = self.ready();
+        let _ = std::fs::remove_file(self.directory.join(READY_FILE));
+        let port = |address: Option<SocketAddr>| address.map(|a| a.port());
+        let ports = [
+            ("--mysql-port", port(ready.mysql)),
+            ("--native-port", port(ready.native)),
+            ("--http-port", Some(ready.http.port())),
+            ("--cluster-port", port(ready.cluster)),
+        ];
+        let ports: Vec<(&str, u16)> = ports.into_iter().filter_map(|(flag, port)| Some((flag, port?))).collect();
+        member::start_anew(&ports)
+    }
+
+    pub fn stop(self) -> Result<(), String> {
+        self.healthy.store(false, Ordering::Relaxed);
+        let _ = std::fs::remove_file(self.directory.join(READY_FILE));
+        if let Some(services) = self.services {
+            services.stop(GRACE);
+        }
+        let result = block_on(self.database.shutdown())
+            .map_err(|e| format!("the last checkpoint failed ({e}); the redo log holds everything"));
+        if let Some(member) = &self.member {
+            member.close();
+        }
+        // The thread may have ended already.
+        let _ = self.http_stop.send(());
+        let _ = self.http_thread.join();
+        tracing::info!("stopped");
+        result
+    }
+}
+
+/// Why a server ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Stop,
+    /// The cluster has taken this process for gone.
+    Anew,
+}
+
+/// Ctrl-C and SIGTERM, noticed from when this is made: before anybody is told that the server is there.
+pub struct Signals {
+    runtime: tokio::runtime::Runtime,
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    pub fn listen() -> Result<Signals, String> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+        let inside = runtime.enter();
+        let listen = |kind| signal(kind).map_err(|e| format!("cannot wait for signals: {e}"));
+        let (terminate, interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+        drop(inside);
+        Ok(Signals { runtime, terminate, interrupt })
+    }
+
+    /// Blocks until one comes, or until `other` is over: then `false`. A second signal ends the process at once.
+    fn wait(mut self, other: impl Future<Output = ()>) -> bool {
+        let signalled = self.runtime.block_on(async {
+            tokio::select! {
+                _ = self.terminate.recv() => true,
+                _ = self.interrupt.recv() => true,
+                () = other => false,
+            }
+        });
+        if signalled {
+            tracing::info!("stopping; a second signal stops at once");
+            std::thread::spawn(move || {
+                self.runtime.block_on(async {
+                    tokio::select! {
+                        _ = self.terminate.recv() => {}
+                        _ = self.interrupt.recv() => {}
+                    }
+                });
+                std::process::exit(1);
+            });
+        }
+        signalled
+    }
+}
+
+/// Blocks until Ctrl-C or SIGTERM, or until a member must start anew.
+pub fn wait_for_end(running: &Running, signals: Signals) -> Ending {
+    let member = running.member.clone();
+    let expelled = async move {
+        match member {
+            Some(member) => {
+                while !member.is_expelled() {
+                    tokio::time::sleep(LOOK).await;
+                }
+            }
+            None => std::future::pending().await,
+        }
+    };
+    if signals.wait(expelled) {
+        return Ending::Stop;
+    }
+    tracing::warn!("the cluster has taken this process for gone; it starts anew");
+    Ending::Anew
+}
+
+fn serve_http(listener: TcpListener, pages: Pages, stopped: tokio::sync::oneshot::Receiver<()>) {
+    let serve = || -> std::io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let stop = async {
+                // A dropped sender means stop as well.
+                let _ = stopped.await;
+            };
+            // Connections that are kept open must not hold up the end.
+            tokio::select! {
+                result = http::serve(listener, pages, std::future::pending()) => result,
+                () = stop => Ok(()),
+            }
+        })
+    };
+    if let Err(error) = serve() {
+        tracing::error!(%error, "the HTTP port is closed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ready_line_is_read_back() {
+        assert_eq!(
+            port_of_ready_line(
+                "rauk is ready: mysql on 127.0.0.1:4406, native on 127.0.0.1:2, http on 127.0.0.1:1, data in /x"
+            ),
+            Some(4406)
+        );
+        assert_eq!(port_of_ready_line("rauk is ready: mysql on [::1]:4406, http on [::1]:1, data in /x"), Some(4406));
+        assert_eq!(port_of_ready_line("something else"), None);
+    }
+}

@@ -1,0 +1,62 @@
+//! Listening, and directories that are somebody else's.
+
+use crate::config::Settings;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+
+pub fn bind(settings: &Settings, port: u16, name: &str) -> Result<TcpListener, String> {
+    let address = SocketAddr::new(settings.host, port);
+    let socket = || -> std::io::Result<TcpListener> {
+        let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
+        // A restart must not wait for old connections' TIME_WAIT; a live listener is still refused.
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(1024)?;
+        Ok(socket.into())
+    };
+    socket().map_err(|e| match e.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            format!(
+                "port {port} on {} is in use by another process; choose another with --{name} (0 takes a free one)",
+                settings.host
+            )
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            format!("no permission to listen on port {port}; choose one above 1023 with --{name}")
+        }
+        _ => format!("cannot listen on {address} (--{name}, --host): {e}"),
+    })
+}
+
+/// A directory that holds something else is left alone.
+pub fn check_directory(directory: &Path) -> Result<(), String> {
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(format!("cannot use data directory {}: {error}", directory.display())),
+        Ok(entries) => entries,
+    };
+    let names: Vec<_> = entries.filter_map(|e| e.ok()).map(|e| e.file_name()).collect();
+    if names.is_empty() || names.iter().any(|n| n == rauk_log::real_disk::LOCK_FILE) {
+        return Ok(());
+    }
+    Err(format!(
+        "{} is not a Rauk data directory and not empty (it holds {}); choose another with --data-dir",
+        directory.display(),
+        names[0].to_string_lossy()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_foreign_directory_is_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(check_directory(directory.path()), Ok(()));
+        assert_eq!(check_directory(&directory.path().join("not/there")), Ok(()));
+        std::fs::write(directory.path().join("letters.txt"), "x").unwrap();
+        let error = check_directory(directory.path()).unwrap_err();
+        assert!(error.contains("letters.txt") && error.contains("--data-dir"), "{error}");
+    }
+}

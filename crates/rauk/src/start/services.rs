@@ -1,0 +1,94 @@
+//! Whoever serves clients: the SQL engine behind the MySQL port and its socket, and the native port.
+
+use crate::backend::Backend;
+use crate::config::Settings;
+use crate::native::Native;
+use rauk_mysql::server::{Limits, Server, ServerOptions};
+use rauk_mysql::tls::TlsOptions;
+use rauk_mysql::workers::{self, Listener};
+use rauk_node::{Database, Runtime};
+use rauk_sql::session::{Engine, EngineOptions};
+use rauk_types::Value;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub struct Services {
+    pub mysql: SocketAddr,
+    pub native: Native,
+    pub server: Arc<Server<Backend>>,
+    workers: workers::Workers<Backend>,
+}
+
+impl Services {
+    /// `clients`: listeners of the MySQL port and the native one.
+    pub fn start(
+        settings: &Settings,
+        database: &Database,
+        runtime: Arc<dyn Runtime>,
+        (mysql, native): (TcpListener, TcpListener),
+        cores: usize,
+    ) -> Result<Services, String> {
+        let engine = Engine::new(database.clone(), runtime, engine_options(settings, &mysql, &native)?)
+            .map_err(|e| e.to_string())?;
+        let tls = match (&settings.tls_cert, &settings.tls_key) {
+            (Some(certificate), Some(key)) => TlsOptions::Files { certificate: certificate.clone(), key: key.clone() },
+            _ => TlsOptions::Automatic { directory: settings.data_dir.clone() },
+        };
+        let options = ServerOptions {
+            tls,
+            require_secure_transport: settings.require_tls,
+            rsa_key_path: Some(settings.data_dir.join("private_key.pem")),
+            limits: Limits { max_connections: settings.max_connections as usize, ..Limits::default() },
+        };
+        let server = Server::new(Arc::new(Backend(engine.clone())), options).map_err(|e| e.to_string())?;
+        let native = Native::start(settings, database.clone(), native, cores)?;
+        native.follow(&engine);
+        let address = mysql.local_addr().map_err(|e| e.to_string())?;
+        let mut listeners = vec![Listener::Tcp(mysql)];
+        if let Some(path) = &settings.socket {
+            let listener =
+                Listener::bind_unix(path).map_err(|e| format!("cannot listen on socket {}: {e}", path.display()))?;
+            listeners.push(listener);
+        }
+        let count = if settings.threads == 0 { cores } else { settings.threads as usize };
+        let workers =
+            workers::start(server.clone(), count, listeners).map_err(|e| format!("cannot start threads: {e}"))?;
+        Ok(Services { mysql: address, native, server, workers })
+    }
+
+    /// Both kinds of clients at the same time: requests that run may end, open transactions are rolled back.
+    pub fn stop(self, grace: Duration) {
+        let native = self.native;
+        let cancelled = std::thread::scope(|scope| {
+            scope.spawn(|| native.stop(grace));
+            self.workers.shutdown(grace)
+        });
+        if cancelled > 0 {
+            tracing::warn!(cancelled, "statements that still ran were cancelled");
+        }
+    }
+}
+
+fn engine_options(settings: &Settings, mysql: &TcpListener, native: &TcpListener) -> Result<EngineOptions, String> {
+    let port_of = |listener: &TcpListener| listener.local_addr().map(|a| a.port()).map_err(|e| e.to_string());
+    let (port, native_port) = (port_of(mysql)?, port_of(native)?);
+    let hostname =
+        std::fs::read_to_string("/proc/sys/kernel/hostname").map_or("localhost".into(), |h| h.trim().to_string());
+    let directory = settings.data_dir.canonicalize().unwrap_or_else(|_| settings.data_dir.clone());
+    Ok(EngineOptions {
+        variables: vec![
+            ("port", Value::UInt(port.into())),
+            ("datadir", Value::Str(format!("{}/", directory.display()))),
+            ("hostname", Value::Str(hostname)),
+            ("socket", Value::Str(settings.socket.as_ref().map_or(String::new(), |s| s.display().to_string()))),
+            ("rauk_history_limit", Value::UInt(settings.history_limit)),
+            ("rauk_checkpoint_redo_bytes", Value::UInt(settings.checkpoint_redo)),
+            ("rauk_native_port", Value::UInt(native_port.into())),
+            ("rauk_native_longest_wait", Value::UInt(settings.native_longest_wait.into())),
+            ("rauk_native_longest_spin", Value::UInt(settings.native_longest_spin.into())),
+            ("max_connections", Value::UInt(settings.max_connections.into())),
+        ],
+        ..EngineOptions::default()
+    })
+}

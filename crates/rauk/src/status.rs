@@ -1,0 +1,81 @@
+//! `rauk status`: the cluster, or the lone node, as a node with the role sql tells of it in its system tables.
+
+use crate::shell::{self, ShellOptions};
+use clap::{Arg, ArgMatches, Command, value_parser};
+use comfy_table::Table;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use mysql::prelude::Queryable;
+use mysql::{Conn, Row, Value};
+
+/// What is shown: a heading, and the statement that gives it.
+const PARTS: &[(&str, &str)] = &[
+    (
+        "Nodes",
+        "SELECT node_id AS node, roles, status, process_id AS process, sql_address, ROUND(memory_used / 1048576) AS memory_mib, \
+         primaries, replicas, uptime_seconds AS up_s FROM rauk.nodes ORDER BY node_id",
+    ),
+    (
+        "Partitions",
+        "SELECT partition_id AS `partition`, view_number AS view, primary_node AS `primary`, in_sync, \
+         CONCAT(in_sync_count, ' of ', wanted) AS replicas, joining, lag_entries AS `lag`, health FROM rauk.partitions ORDER BY partition_id",
+    ),
+];
+
+pub fn command() -> Command {
+    let text = |name: &'static str, value, help| Arg::new(name).long(name).value_name(value).help(help);
+    Command::new("status")
+        .about("Show nodes, partitions and health, as a node with the role sql knows them")
+        .disable_help_flag(true)
+        .arg(Arg::new("help").long("help").action(clap::ArgAction::Help).help("Print help"))
+        .arg(text("host", "ADDRESS", "Server").short('h').default_value("127.0.0.1"))
+        .arg(text("port", "PORT", "Port").short('P').value_parser(value_parser!(u16)).default_value("3306"))
+        .arg(text("user", "NAME", "User").short('u').default_value("root"))
+        .arg(text("password", "TEXT", "Password").short('p').env("MYSQL_PWD").hide_env_values(true))
+}
+
+pub fn run(arguments: &ArgMatches) -> Result<(), String> {
+    let get = |name: &str| arguments.get_one::<String>(name).cloned();
+    let options = ShellOptions {
+        host: get("host").expect("has a default"),
+        port: *arguments.get_one::<u16>("port").expect("has a default"),
+        socket: None,
+        user: get("user").expect("has a default"),
+        password: get("password"),
+        database: None,
+        execute: None,
+    };
+    let mut connection = shell::connect(&options)?;
+    let health: Vec<(String, String)> =
+        connection.query("SELECT status, reason FROM rauk.health").map_err(|e| e.to_string())?;
+    for (at, (status, reason)) in health.iter().enumerate() {
+        match (at, reason.is_empty()) {
+            (0, true) => println!("{status}: everything is as configured"),
+            (0, false) => println!("{status}: {reason}"),
+            (_, _) => println!("  {reason}"),
+        }
+    }
+    for (heading, statement) in PARTS {
+        println!("\n{heading}\n{}", table(&mut connection, statement)?);
+    }
+    Ok(())
+}
+
+fn table(connection: &mut Conn, statement: &str) -> Result<Table, String> {
+    let mut result = connection.query_iter(statement).map_err(|e| e.to_string())?;
+    let mut table = Table::new();
+    table.load_preset(UTF8_FULL_CONDENSED);
+    table.set_header(result.columns().as_ref().iter().map(|c| c.name_str().into_owned()));
+    for row in result.by_ref() {
+        let row: Row = row.map_err(|e| e.to_string())?;
+        table.add_row(row.unwrap_raw().into_iter().map(|v| shown(&v.unwrap_or(Value::NULL))));
+    }
+    Ok(table)
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::NULL => "-".into(),
+        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        other => other.as_sql(true).trim_matches('\'').into(),
+    }
+}

@@ -1,0 +1,115 @@
+//! `rauk cluster …` and `rauk status`, as an operator types them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn rauk(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rauk"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("RAUK_")) {
+        command.env_remove(name);
+    }
+    command.args(arguments).output().expect("rauk runs")
+}
+
+fn good(arguments: &[&str]) -> String {
+    let output = rauk(arguments);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{arguments:?}: {out}{err}");
+    out.into_owned()
+}
+
+fn bad(arguments: &[&str], words: &[&str]) {
+    let output = rauk(arguments);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{arguments:?}");
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in: {text}");
+    }
+}
+
+/// Stops what the test has started, however it ends.
+struct Down<'a>(&'a str);
+
+impl Drop for Down<'_> {
+    fn drop(&mut self) {
+        rauk(&["cluster", "down", "--dir", self.0]);
+    }
+}
+
+fn nodes(dir: &Path) -> serde_json::Value {
+    let text = std::fs::read_to_string(dir.join("cluster.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_cluster_on_this_host() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("c");
+    let dir = path.to_str().unwrap();
+    bad(&["cluster", "status", "--dir", dir], &["there is no cluster", "rauk cluster up"]);
+    bad(&["cluster", "up", "--data", "1", "--sql", "1", "--replicas", "2", "--dir", dir], &["2 replicas", "--data"]);
+    bad(&["cluster", "up", "--replicas", "5", "--dir", dir], &["replicas"]);
+    let _down = Down(dir);
+    let up = good(&[
+        "cluster",
+        "up",
+        "--data",
+        "2",
+        "--sql",
+        "1",
+        "--replicas",
+        "2",
+        "--memory-limit",
+        "128MiB",
+        "--set",
+        "log-level=info",
+        "--dir",
+        dir,
+    ]);
+    assert!(
+        up.contains("3 nodes are up") && up.contains("leads the manage group") && up.contains("rauk cluster kill"),
+        "{up}"
+    );
+    bad(&["cluster", "up", "--dir", dir], &["runs already", "rauk cluster down"]);
+    let port = nodes(&path)["nodes"][2]["ports"]["mysql"].to_string();
+    let sql = |statement: &str| good(&["sql", "--port", &port, "-e", statement]);
+    sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1), (2), (3)");
+
+    let status = good(&["status", "--port", &port]);
+    assert!(status.starts_with("green: everything is as configured"), "{status}");
+    assert!(status.contains("manage,data") && status.contains("2 of 2"), "{status}");
+
+    // Data nodes serve no clients, and say so by having no port.
+    assert_eq!(nodes(&path)["nodes"][0]["ports"]["mysql"], 0);
+    let killed = good(&["cluster", "kill", "2", "--dir", dir]);
+    assert!(killed.contains("node 2") && killed.contains("killed"), "{killed}");
+    bad(&["cluster", "kill", "2", "--dir", dir], &["has ended"]);
+    bad(&["cluster", "kill", "9", "--dir", dir], &["there is no node 9", "1, 2, 3"]);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let status = good(&["cluster", "status", "--dir", dir]);
+    assert!(status.contains("yellow") && status.contains("is down") && status.contains("ended"), "{status}");
+    assert!(sql("SELECT COUNT(*) AS n FROM d.t").contains("| 3"));
+    let restarted = good(&["cluster", "restart", "2", "--dir", dir]);
+    assert!(restarted.contains("node 2 serves after"), "{restarted}");
+
+    good(&["cluster", "pause", "1", "--dir", dir]);
+    assert!(good(&["cluster", "status", "--dir", dir]).contains("paused"));
+    good(&["cluster", "resume", "1", "--dir", dir]);
+
+    let down = good(&["cluster", "down", "--dir", dir]);
+    assert!(down.contains("3 nodes stopped"), "{down}");
+    for node in nodes(&path)["nodes"].as_array().unwrap() {
+        let pid = node["process"]["pid"].to_string();
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z "), "process {pid} is still there: {stat}");
+    }
+    // It comes up as it was, with its data and its ports.
+    let up = good(&["cluster", "up", "--dir", dir]);
+    assert!(up.contains("as it was laid out") && up.contains("3 nodes are up"), "{up}");
+    assert!(sql("SELECT COUNT(*) AS n FROM d.t").contains("| 3"));
+}
+
+#[test]
+fn status_of_a_node_that_is_not_there() {
+    bad(&["status", "--port", "1"], &["127.0.0.1"]);
+}
