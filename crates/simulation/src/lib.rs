@@ -6,8 +6,10 @@
 //! the catalog's journal alone through it, [`node`] a whole node with its clients.
 
 pub mod clock;
+pub mod cluster;
 pub mod crash;
 pub mod disk;
+pub mod executor;
 pub mod journal_run;
 pub mod log_run;
 pub mod node;

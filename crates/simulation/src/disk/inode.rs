@@ -19,6 +19,12 @@ pub(super) struct Inode {
     durable_length: u64,
 }
 
+/// What a sync under way has not brought to the disk yet.
+pub(super) struct Unsynced {
+    dirty: BTreeMap<u64, Option<Sector>>,
+    durable_length: u64,
+}
+
 impl Inode {
     pub fn length(&self) -> u64 {
         self.bytes.len() as u64
@@ -73,6 +79,18 @@ impl Inode {
     pub fn sync(&mut self) {
         self.dirty.clear();
         self.durable_length = self.length();
+    }
+
+    /// A sync that takes time: what to give to [`Inode::undo_sync`] if the power fails before its end.
+    pub fn begin_sync(&mut self) -> Unsynced {
+        let unsynced = Unsynced { dirty: std::mem::take(&mut self.dirty), durable_length: self.durable_length };
+        self.durable_length = self.length();
+        unsynced
+    }
+
+    pub fn undo_sync(&mut self, unsynced: Unsynced) {
+        self.dirty.extend(unsynced.dirty);
+        self.durable_length = unsynced.durable_length;
     }
 
     /// Some dirty sectors reach the disk, the others do not; all count as clean from now on.

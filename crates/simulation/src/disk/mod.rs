@@ -9,13 +9,13 @@
 //! - Both are also ordered in advance: [`SimDisk::stop_at`] stops the disk within the n-th operation, or a fault point calls [`SimDisk::stop`]. A stopped disk fails everything until one of the
 //!   two is decided on.
 //! - Faults: a full disk, a write or sync that fails (after a failed sync, dirty sectors count as clean without being on disk, as on Linux), flipped bits,
-//!   slowness (the simulated clock moves).
+//!   slowness (the simulated clock moves, or only the process that waits is told, where there are others).
 //!
 //! A *mount* is what one life of the program holds; after a power failure or kill an older mount and its files only give errors.
 mod inode;
 
 use crate::clock::SimClock;
-use inode::Inode;
+use inode::{Inode, Unsynced};
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -82,7 +82,10 @@ struct World {
     next_file: u64,
     names: BTreeMap<String, Node>,
     durable_names: BTreeMap<String, Node>,
-    changes: Vec<Change>,
+    /// Not synced: each with when it is made, which is later than now behind a slow sync.
+    changes: Vec<(Duration, Change)>,
+    /// Those of directories whose sync comes after a slow one: when it is done, and the changes.
+    dir_syncs: Vec<(Duration, Vec<Change>)>,
     /// Which life of the program may use the disk.
     generation: u64,
     stopped: bool,
@@ -91,8 +94,15 @@ struct World {
     fail_sync_at: Option<u64>,
     limit: Option<u64>,
     slow: f64,
+    slow_most: Duration,
+    stall: Option<Stall>,
+    /// Slow syncs, with when they end: not on disk before.
+    syncing: Vec<(Duration, u64, Unsynced)>,
     stats: Stats,
 }
+
+/// Told how long a slow operation takes; gives when it ends.
+pub type Stall = Arc<dyn Fn(Duration) -> Duration + Send + Sync>;
 
 /// A handle on the simulated machine's disk, for the simulator. Clones are the same disk.
 #[derive(Clone)]
@@ -128,6 +138,7 @@ impl SimDisk {
             names: BTreeMap::new(),
             durable_names: BTreeMap::new(),
             changes: Vec::new(),
+            dir_syncs: Vec::new(),
             generation: 0,
             stopped: false,
             stop_at: None,
@@ -135,6 +146,9 @@ impl SimDisk {
             fail_sync_at: None,
             limit: None,
             slow: 0.0,
+            slow_most: Duration::from_millis(SLOW_MS),
+            stall: None,
+            syncing: Vec::new(),
             stats: Stats::default(),
         };
         SimDisk { world: Arc::new(Mutex::new(world)) }
@@ -182,6 +196,10 @@ impl SimDisk {
         self.world.lock().limit = bytes;
     }
 
+    pub fn is_limited(&self) -> bool {
+        self.world.lock().limit.is_some()
+    }
+
     /// Bytes that all files take.
     pub fn used(&self) -> u64 {
         self.world.lock().used()
@@ -190,6 +208,16 @@ impl SimDisk {
     /// Part of the syncs that take up to 200 ms of simulated time.
     pub fn set_slow(&self, part: f64) {
         self.world.lock().slow = part;
+    }
+
+    /// How long a slow sync takes at most.
+    pub fn set_slow_most(&self, most: Duration) {
+        self.world.lock().slow_most = most;
+    }
+
+    /// Who is told of the time that slow operations take, in place of the clock: where there are several processes, only the one that waits for its disk stands still.
+    pub fn set_stall(&self, stall: Option<Stall>) {
+        self.world.lock().stall = stall;
     }
 
     /// The machine loses power: un-synced data is thrown away or torn. The disk works again afterwards, for new mounts.
@@ -203,8 +231,12 @@ impl SimDisk {
             2 => 0.5,
             _ => world.rng.random_range(0.0..1.0),
         };
-        for change in std::mem::take(&mut world.changes) {
-            if !world.rng.random_bool(lost) {
+        let now = world.clock.now();
+        world.settle(now);
+        // What waits for a slow sync has not been asked for yet.
+        world.dir_syncs.clear();
+        for (made, change) in std::mem::take(&mut world.changes) {
+            if made <= now && !world.rng.random_bool(lost) {
                 change.apply(&mut world.durable_names);
             }
         }
@@ -215,6 +247,11 @@ impl SimDisk {
             directory.is_empty() || names.contains_key(directory)
         });
         world.names = world.durable_names.clone();
+        for (end, file, unsynced) in std::mem::take(&mut world.syncing).into_iter().rev() {
+            if let Some(inode) = world.files.get_mut(&file).filter(|_| end > now) {
+                inode.undo_sync(unsynced);
+            }
+        }
         let linked: Vec<u64> = world.linked().collect();
         world.files.retain(|file, _| linked.contains(file));
         for inode in world.files.values_mut() {
@@ -264,6 +301,22 @@ impl World {
         self.stop_at = None;
         self.fail_write_at = None;
         self.fail_sync_at = None;
+        self.settle(Duration::MAX);
+        self.changes.iter_mut().for_each(|(made, _)| *made = Duration::ZERO);
+        self.syncing.clear();
+    }
+
+    /// When what is asked for now happens: behind slow syncs that go on.
+    fn busy_until(&self) -> Duration {
+        self.syncing.iter().map(|(end, ..)| *end).max().unwrap_or_default()
+    }
+
+    /// Directories that are synced by `now`.
+    fn settle(&mut self, now: Duration) {
+        let (done, left) = std::mem::take(&mut self.dir_syncs).into_iter().partition(|(end, _)| *end <= now);
+        self.dir_syncs = left;
+        let done: Vec<(Duration, Vec<Change>)> = done;
+        done.into_iter().flat_map(|(_, changes)| changes).for_each(|change| change.apply(&mut self.durable_names));
     }
 
     fn linked(&self) -> impl Iterator<Item = u64> {
@@ -288,7 +341,8 @@ impl World {
 
     fn change(&mut self, change: Change) {
         change.apply(&mut self.names);
-        self.changes.push(change);
+        let made = self.busy_until();
+        self.changes.push((made, change));
     }
 
     fn file(&mut self, file: u64) -> &mut Inode {
@@ -394,11 +448,12 @@ impl Disk for Mount {
             if !path.is_empty() {
                 world.node(path)?;
             }
-            let (done, left): (Vec<_>, Vec<_>) = world.changes.drain(..).partition(|c| c.directory() == path);
+            let (done, left): (Vec<_>, Vec<_>) = world.changes.drain(..).partition(|(_, c)| c.directory() == path);
             world.changes = left;
-            for change in done {
-                change.apply(&mut world.durable_names);
-            }
+            let end = world.busy_until();
+            world.dir_syncs.push((end, done.into_iter().map(|(_, change)| change).collect()));
+            let now = world.clock.now();
+            world.settle(now);
             Ok(())
         })
     }
@@ -456,8 +511,18 @@ impl DiskFile for File {
         self.mount.run(|world| {
             world.stats.syncs += 1;
             if world.slow > 0.0 && world.rng.random_bool(world.slow) {
-                let pause = Duration::from_millis(world.rng.random_range(0..SLOW_MS));
-                world.clock.advance(pause);
+                let pause = Duration::from_millis(world.rng.random_range(0..world.slow_most.as_millis() as u64));
+                match world.stall.clone() {
+                    None => world.clock.advance(pause),
+                    Some(stall) if world.fail_sync_at == Some(world.stats.syncs) => drop(stall(pause)),
+                    Some(stall) => {
+                        let (end, now) = (stall(pause), world.clock.now());
+                        let unsynced = world.file(self.file).begin_sync();
+                        world.syncing.retain(|(end, ..)| *end > now);
+                        world.syncing.push((end, self.file, unsynced));
+                        return Ok(());
+                    }
+                }
             }
             if world.fail_sync_at == Some(world.stats.syncs) {
                 let inode = world.files.get_mut(&self.file).expect("open files stay");

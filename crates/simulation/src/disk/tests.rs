@@ -113,3 +113,34 @@ fn limits_stops_and_flips() {
     disk.kill();
     assert!(disk.mount().exists("f").unwrap());
 }
+
+/// A file is written, synced slowly, renamed and its directory synced; the machine fails before the first sync is over.
+#[test]
+fn what_comes_behind_a_slow_sync_has_not_happened_before_its_end() {
+    for seed in 0..50 {
+        let clock = SimClock::default();
+        let disk = SimDisk::new(seed, clock.clone());
+        let mount = disk.mount();
+        let write = |name: &str, contents: &[u8]| {
+            let file = mount.open(name, true).unwrap();
+            file.write_all_at(contents, 0).unwrap();
+            file.sync_data().unwrap();
+        };
+        write("f", b"old");
+        mount.sync_dir("").unwrap();
+        let (now, end) = (clock.now(), clock.now() + Duration::from_millis(50));
+        disk.set_stall(Some(Arc::new(move |_| end)));
+        disk.set_slow(1.0);
+        write("f.tmp", b"new");
+        mount.rename("f.tmp", "f").unwrap();
+        mount.sync_dir("").unwrap();
+        if seed % 2 == 0 {
+            disk.power_failure();
+            assert_eq!(bytes(&disk, "f").unwrap(), b"old", "at {now:?}");
+        } else {
+            clock.advance_to(end);
+            disk.power_failure();
+            assert_eq!(bytes(&disk, "f").unwrap(), b"new");
+        }
+    }
+}

@@ -113,6 +113,7 @@ async fn transfer(client: &mut Client, transfers: &Mutex<Transfers>, options: Tx
     }
     transfers.lock().unknown.insert(number);
     let result = txn.commit().await;
+    client.told().await;
     let mut transfers = transfers.lock();
     match result {
         Ok(()) => {
@@ -122,8 +123,7 @@ async fn transfer(client: &mut Client, transfers: &Mutex<Transfers>, options: Tx
         }
         Err(error) => {
             client.note(&error);
-            let undone = matches!(error, NodeError::DiskFull(_) | NodeError::ShuttingDown);
-            if undone && client.runtime.crashed().is_none() {
+            if client.is_undone(&error) {
                 transfers.unknown.remove(&number);
             }
         }
@@ -156,7 +156,7 @@ async fn move_money(client: &mut Client, txn: &mut Transaction, number: i64) -> 
     change(client, txn, &accounts, target, amount).await?;
     client.pause().await;
     txn.begin_statement();
-    let id = client.db.next_auto_increment(ledger.schema().id, 1)? as i64;
+    let id = client.db.take_auto_increment(ledger.schema().id, 1).await? as i64;
     let line = [id, number, source, target, amount].map(Value::Int);
     match txn.insert(&ledger, &line).await? {
         InsertOutcome::Inserted => Ok(()),

@@ -9,7 +9,7 @@ use rauk_node::runtime::Runtime;
 use rauk_node::{
     Database, Interrupt, Isolation, NodeError, ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction, TxnOptions,
 };
-use rauk_types::{IndexId, Value};
+use rauk_types::{ErrorClass, IndexId, Value};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Bound;
@@ -105,6 +105,18 @@ impl Client {
     pub async fn answer_error(&self, txn: &mut Transaction, error: &NodeError) {
         self.note(error);
         let _ = txn.wait_observed().await;
+        self.told().await;
+    }
+
+    /// An answer is on its way to the client, who has it in a poll of its own: whoever waits for its disk meanwhile may die before.
+    pub async fn told(&self) {
+        yield_now().await;
+    }
+
+    /// Whether a commit that ended with this error has certainly not happened.
+    pub fn is_undone(&self, error: &NodeError) -> bool {
+        let known = matches!(error.class(), ErrorClass::Temporary | ErrorClass::Permanent);
+        known && self.runtime.crashed().is_none()
     }
 
     /// Counts an error; one that no workload may meet while the node is well is a failure of the simulation.
@@ -122,6 +134,9 @@ impl Client {
             NodeError::NoSuchTable { .. } => "no such table",
             NodeError::ShuttingDown => "shutting down",
             NodeError::UnknownOutcome(_) => "unknown outcome",
+            NodeError::Unavailable(_) => "unavailable",
+            NodeError::Moved { .. } => "moved",
+            NodeError::NoPrimary { .. } => "no primary",
             other => {
                 assert!(self.runtime.crashed().is_some(), "a statement failed with: {other}");
                 "fatal"
@@ -130,7 +145,8 @@ impl Client {
     }
 }
 
-async fn yield_now() {
+/// Lets other tasks go first.
+pub async fn yield_now() {
     let mut yielded = false;
     std::future::poll_fn(move |context| {
         if yielded {

@@ -93,7 +93,9 @@ async fn transaction(client: &mut Client, owner: i64, owners: &Owners) -> bool {
         return true;
     }
     owners.lock().entry(owner).or_default().maybe = Some(rows.clone());
-    match txn.commit().await {
+    let result = txn.commit().await;
+    client.told().await;
+    match result {
         Ok(()) => {
             client.counts.add("entries commit");
             let mut owners = owners.lock();
@@ -105,8 +107,7 @@ async fn transaction(client: &mut Client, owner: i64, owners: &Owners) -> bool {
         }
         Err(error) => {
             client.note(&error);
-            let undone = matches!(error, NodeError::DiskFull(_) | NodeError::ShuttingDown);
-            if undone && client.runtime.crashed().is_none() {
+            if client.is_undone(&error) {
                 owners.lock().entry(owner).or_default().maybe = None;
                 return true;
             }

@@ -1,6 +1,8 @@
 //! What transactions on lists did and were told: the record that [`super::list_check`] judges.
+use crate::clock::SimClock;
 use rauk_node::Isolation;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A list's key.
 pub type Key = i64;
@@ -46,18 +48,34 @@ pub struct History {
     /// What the lists held then.
     pub base: BTreeMap<Key, Vec<Element>>,
     pub next_element: Element,
-    events: u64,
+    /// When each event was.
+    times: Vec<Duration>,
+    clock: SimClock,
 }
 
 impl History {
+    pub fn new(clock: &SimClock) -> History {
+        History { clock: clock.clone(), ..History::default() }
+    }
+
+    fn event(&mut self) -> u64 {
+        self.times.push(self.clock.now());
+        self.times.len() as u64
+    }
+
+    /// When an event was, in simulated time.
+    pub fn time(&self, event: u64) -> Duration {
+        self.times[event as usize - 1]
+    }
+
     pub fn begin(&mut self, isolation: Isolation, snapshot_isolation: bool) -> usize {
-        self.events += 1;
+        let began = self.event();
         self.txns.push(TxnLog {
             isolation,
             snapshot_isolation,
             ops: Vec::new(),
             fate: Fate::Aborted,
-            began: self.events,
+            began,
             acknowledged: None,
         });
         self.txns.len() - 1
@@ -69,9 +87,9 @@ impl History {
     }
 
     pub fn acknowledge(&mut self, txn: usize) {
-        self.events += 1;
+        let event = self.event();
         self.txns[txn].fate = Fate::Committed;
-        self.txns[txn].acknowledged = Some(self.events);
+        self.txns[txn].acknowledged = Some(event);
     }
 
     /// Marks all reads of a transaction so far as answered.

@@ -68,7 +68,9 @@ async fn transaction(client: &mut Client, history: &Mutex<History>, mut options:
         return;
     }
     work.history.lock().txns[log].fate = Fate::Unknown;
-    match txn.commit().await {
+    let result = txn.commit().await;
+    work.client.told().await;
+    match result {
         Ok(()) => {
             let mut history = work.history.lock();
             history.answered(log);
@@ -77,8 +79,7 @@ async fn transaction(client: &mut Client, history: &Mutex<History>, mut options:
         }
         Err(error) => {
             work.client.note(&error);
-            let undone = matches!(error, NodeError::DiskFull(_) | NodeError::ShuttingDown);
-            if undone && work.client.runtime.crashed().is_none() {
+            if work.client.is_undone(&error) {
                 work.history.lock().txns[log].fate = Fate::Aborted;
             }
         }
@@ -164,6 +165,7 @@ impl Work<'_> {
         // Sometimes the client is answered now, else with the commit.
         if self.client.rng.random_bool(0.5) {
             txn.wait_observed().await?;
+            self.client.told().await;
             self.history.lock().answered(self.log);
         }
         Ok(())

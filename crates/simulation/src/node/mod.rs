@@ -142,14 +142,14 @@ impl NodeRun {
             assert!(expected, "the node stopped itself: {reason}");
         }
         drop(armed);
-        runtime.drop_tasks();
+        runtime.kill();
         if ended {
             self.crashes += 1;
         }
         // What relaxed durability had not flushed goes with the process already.
         match self.config.durability {
             Durability::Relaxed => self.doubt(),
-            Durability::Fsync => self.certain(),
+            Durability::Fsync | Durability::Replicated => self.certain(),
         }
         if self.rng.random_bool(0.7) {
             self.disk.power_failure()

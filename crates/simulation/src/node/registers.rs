@@ -322,8 +322,7 @@ async fn end(
             Ok(())
         }
         Err(error) => {
-            let undone = matches!(error, NodeError::DiskFull(_) | NodeError::ShuttingDown);
-            if undone && client.runtime.crashed().is_none() {
+            if client.is_undone(&error) {
                 let mut registers = registers.lock();
                 registers.together.pop();
                 writes.iter().for_each(|(id, number)| registers.has_not_happened(*id, Some(*number)));

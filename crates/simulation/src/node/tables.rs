@@ -58,6 +58,7 @@ pub fn table(name: &str, columns: Vec<Column>, mut secondary: Vec<IndexSchema>) 
         collation: Collation::Utf8mb4Bin,
         comment: String::new(),
         explicit_partitioning: false,
+        fully_replicated: false,
         entry_of: None,
     }
 }

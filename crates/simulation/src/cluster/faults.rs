@@ -1,0 +1,235 @@
+//! What goes wrong, as the scenario says: each kind in a task of its own, at random times, for random lengths, to random sites.
+use super::network::Site;
+use super::scenario::{Fault, FaultKind};
+use super::world::{End, MEMORY, World};
+use crate::runtime::SimRuntime;
+use rand::rngs::SmallRng;
+use rand::seq::{IndexedRandom, SliceRandom};
+use rand::{Rng, SeedableRng};
+use rauk_manage::group::GroupCommand;
+use rauk_node::runtime::Runtime;
+use rauk_types::PartitionId;
+use std::time::Duration;
+
+/// Seconds in which nobody is taken for gone.
+const WITHIN_A_LEASE: f64 = 0.3;
+
+/// One kind of fault, until simulated time `until`. What it has done it undoes when its time has come, also after that.
+pub async fn run(fault: Fault, world: World, runtime: SimRuntime, seed: u64, until: Duration) {
+    let mut striker = Striker { rng: SmallRng::seed_from_u64(seed), world, runtime, fault, until };
+    striker.sleep(fault.after).await;
+    loop {
+        // Exponential, as of things that have no memory.
+        let wait = -fault.every * (1.0 - striker.rng.random::<f64>()).ln();
+        striker.sleep(wait).await;
+        if striker.world.executor.now() >= until {
+            return;
+        }
+        striker.strike().await;
+    }
+}
+
+struct Striker {
+    rng: SmallRng,
+    world: World,
+    runtime: SimRuntime,
+    fault: Fault,
+    until: Duration,
+}
+
+impl Striker {
+    async fn sleep(&self, seconds: f64) {
+        self.runtime.sleep(Duration::from_secs_f64(seconds)).await;
+    }
+
+    fn site(&mut self) -> Site {
+        let sites = self.world.members();
+        sites[self.rng.random_range(0..sites.len())]
+    }
+
+    fn lasts(&mut self) -> Duration {
+        let (low, high) = self.fault.lasts;
+        Duration::from_secs_f64(if high > low { self.rng.random_range(low..high) } else { low })
+    }
+
+    /// Runs `undo` when the fault's time is over.
+    fn undo_after(&self, lasts: Duration, undo: impl FnOnce(World) + Send + 'static) {
+        let world = self.world.clone();
+        self.world.executor.after(lasts, move || undo(world));
+    }
+
+    async fn strike(&mut self) {
+        let (world, lasts) = (self.world.clone(), self.lasts());
+        match self.fault.kind {
+            FaultKind::Kill => world.end(self.site(), End::Kill, lasts),
+            FaultKind::Power => world.end(self.site(), End::Power, lasts),
+            FaultKind::Wipe => {
+                if world.wipe(self.site(), lasts) {
+                    world.counts.add("wiped");
+                }
+            }
+            FaultKind::WipeAndKill => {
+                let site = self.site();
+                if world.wipe(site, lasts) {
+                    world.counts.add("wiped");
+                    let others: Vec<Site> = world.members().into_iter().filter(|other| *other != site).collect();
+                    let other = others[self.rng.random_range(0..others.len())];
+                    let later = self.rng.random_range(0.0..WITHIN_A_LEASE);
+                    self.sleep(later).await;
+                    let how = if self.rng.random_bool(0.5) { End::Kill } else { End::Power };
+                    world.end(other, how, lasts);
+                }
+            }
+            FaultKind::Blackout => world.members().into_iter().for_each(|site| world.end(site, End::Power, lasts)),
+            FaultKind::Pause => {
+                if let Some(process) = world.runtime(self.site()) {
+                    world.counts.add("paused");
+                    process.pause();
+                    self.undo_after(lasts, move |_| process.resume());
+                }
+            }
+            FaultKind::Cut => {
+                let (from, to) = (self.site(), self.site());
+                if from != to {
+                    world.counts.add("cut");
+                    world.network.cut(from, to);
+                    self.undo_after(lasts, move |world| world.network.mend(from, to));
+                }
+            }
+            FaultKind::Slow => {
+                let (from, to) = (self.site(), self.site());
+                if from != to && !world.is_manage(from) && !world.is_manage(to) {
+                    world.counts.add("slow link");
+                    world.network.slow_down(from, to, Some(Duration::from_secs(3)));
+                    self.undo_after(lasts, move |world| world.network.slow_down(from, to, None));
+                }
+            }
+            FaultKind::Deaf => {
+                let (site, hears) = (self.site(), self.rng.random_bool(0.5));
+                let links: Vec<(Site, Site)> = world
+                    .members()
+                    .into_iter()
+                    .filter(|other| *other != site)
+                    .map(|other| if hears { (site, other) } else { (other, site) })
+                    .collect();
+                world.counts.add("deaf or mute");
+                links.iter().for_each(|(from, to)| world.network.cut(*from, *to));
+                self.undo_after(lasts, move |world| {
+                    links.iter().for_each(|(from, to)| world.network.mend(*from, *to));
+                });
+            }
+            FaultKind::Partition => {
+                let mut sites = world.members();
+                sites.shuffle(&mut self.rng);
+                let few = self.rng.random_range(1..=sites.len() / 2);
+                let many = sites.split_off(few);
+                world.counts.add("partitioned");
+                world.network.partition(&[sites.clone(), many.clone()]);
+                self.undo_after(lasts, move |world| {
+                    for (few, many) in sites.iter().flat_map(|few| many.iter().map(move |many| (*few, *many))) {
+                        world.network.mend(few, many);
+                        world.network.mend(many, few);
+                    }
+                });
+            }
+            FaultKind::DiskFull => {
+                let site = self.site();
+                let disk = world.disk(site);
+                // A node that has no room for its log stops.
+                world.excuse(site);
+                world.counts.add("disk full");
+                disk.set_limit(Some(disk.used() + self.rng.random_range(0..100_000)));
+                self.undo_after(lasts, move |_| disk.set_limit(None));
+            }
+            FaultKind::DiskFails => {
+                let site = self.site();
+                if world.runtime(site).is_none() {
+                    return;
+                }
+                let disk = world.disk(site);
+                world.excuse(site);
+                world.counts.add("disk fails");
+                let within = self.rng.random_range(1..60);
+                match self.rng.random_range(0..3) {
+                    0 => disk.stop_at(Some(within)),
+                    1 => disk.fail_write_at(Some(within)),
+                    _ => disk.fail_sync_at(Some(within)),
+                }
+            }
+            FaultKind::DiskSlow => {
+                let disk = world.disk(self.site());
+                world.counts.add("disk slow");
+                disk.set_slow(self.rng.random_range(0.05..0.8));
+                self.undo_after(lasts, move |_| disk.set_slow(0.0));
+            }
+            FaultKind::Relieve => {
+                let group = world.consensus.group();
+                let led: Vec<(u16, u64)> = (0..)
+                    .zip(&group.partitions)
+                    .filter(|(_, state)| state.primary.is_some())
+                    .map(|(number, state)| (number, state.version))
+                    .collect();
+                if !led.is_empty() {
+                    let (number, version) = led[self.rng.random_range(0..led.len())];
+                    world.counts.add("relieved");
+                    world.consensus.commit(GroupCommand::Relieve { partition: PartitionId(number), version });
+                }
+            }
+            FaultKind::Elections => world.consensus.set_restless(if self.rng.random_bool(0.5) { 3.0 } else { 0.0 }),
+            FaultKind::KillJoiner => self.kill_joiner(lasts).await,
+            FaultKind::Memory => {
+                let (site, share) = (self.site(), self.rng.random_range(0.8..1.06));
+                if let Some(limited) = world.limit_memory(site, share) {
+                    world.counts.add("memory short");
+                    self.undo_after(lasts, move |_| limited.set_memory_limit(MEMORY));
+                }
+            }
+            FaultKind::Rolling => self.roll(lasts).await,
+        }
+    }
+
+    /// A copy is brought within milliseconds: it is waited for, then ended somewhere on its way.
+    async fn kill_joiner(&mut self, rest: Duration) {
+        for _ in 0..1000 {
+            if self.world.executor.now() >= self.until {
+                return;
+            }
+            if let Some(site) = self.world.joiners().choose(&mut self.rng) {
+                self.world.counts.add("joiner killed");
+                return self.world.end(*site, End::Kill, rest);
+            }
+            let pause = self.rng.random_range(0.0..0.002);
+            self.sleep(pause).await;
+        }
+    }
+
+    /// Each node in turn: shut down as an operator does it, started again, given time to come back.
+    async fn roll(&mut self, rest: Duration) {
+        self.world.counts.add("rolled");
+        for site in self.world.members() {
+            if self.world.executor.now() >= self.until {
+                return;
+            }
+            if let Some(db) = self.world.database(site)
+                && let Some(process) = self.world.runtime(site)
+            {
+                let ended = std::sync::Arc::new(parking_lot::Mutex::new(false));
+                let done = ended.clone();
+                process.spawn("shutdown", async move {
+                    // Whatever it says, the program ends.
+                    let _ = db.shutdown().await;
+                    *done.lock() = true;
+                });
+                for _ in 0..200 {
+                    if *ended.lock() {
+                        break;
+                    }
+                    self.sleep(0.01).await;
+                }
+            }
+            self.world.end(site, End::Kill, rest);
+            let more = self.rng.random_range(0.2..1.0);
+            self.sleep(rest.as_secs_f64() + more).await;
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Workload: cells. Single rows are read and written by clients of all nodes, in every way that there is, and every call and answer is noted for the checker of linearizable registers.
+use super::Shared;
+use crate::cluster::check::linearizable::{Kind, Op};
+use crate::node::client::{Client, collect, everything};
+use crate::node::tables::{DATABASE, columns, integer, key, table, values};
+use rand::Rng;
+use rauk_kernel::{LockMode, WaitPolicy};
+use rauk_node::transaction::{InsertOutcome, UpdateOutcome};
+use rauk_node::{Database, NodeError, Transaction, TxnOptions};
+use rauk_types::{DataType, TableSchema, Value as Sql};
+use std::collections::BTreeMap;
+
+pub const NAME: &str = "cells";
+const CELLS: i64 = 8;
+
+/// What was written and read.
+#[derive(Debug, Default)]
+pub struct Cells {
+    events: u64,
+    next: u64,
+    /// By value.
+    writes: BTreeMap<u64, Op>,
+    reads: Vec<Op>,
+}
+
+impl Cells {
+    fn event(&mut self) -> u64 {
+        self.events += 1;
+        self.events
+    }
+
+    fn read(&mut self, register: i64, value: u64, called: u64) {
+        let answered = Some(self.event());
+        self.reads.push(Op { register, kind: Kind::Read, value, called, answered });
+    }
+
+    /// Takes in what was read when nothing went on any more.
+    pub fn at_the_end(&mut self, contents: &BTreeMap<i64, u64>) {
+        let called = self.event();
+        contents.iter().for_each(|(register, value)| self.read(*register, *value, called));
+    }
+
+    pub fn ops(&self) -> Vec<Op> {
+        self.writes.values().chain(&self.reads).copied().collect()
+    }
+}
+
+/// id, value.
+pub fn schema() -> TableSchema {
+    table(NAME, columns(&[("id", DataType::BIGINT, false), ("value", DataType::BIGINT, false)]), Vec::new())
+}
+
+pub async fn prepare(db: &Database) -> Result<(), NodeError> {
+    let table = db.table(DATABASE, NAME)?;
+    let mut txn = db.begin(TxnOptions::default());
+    txn.begin_statement();
+    txn.use_table(&table).await?;
+    if collect(&mut txn, &table, everything(None), 100).await?.is_empty() {
+        for id in 0..CELLS {
+            assert_eq!(txn.insert(&table, &[Sql::Int(id), Sql::Int(0)]).await?, InsertOutcome::Inserted);
+        }
+    }
+    txn.commit().await
+}
+
+pub async fn run(mut client: Client, shared: &Shared, count: u64) {
+    for _ in 0..count {
+        client.pause().await;
+        let mut session = client.another();
+        let mut options = session.options();
+        options.autocommit = client.rng.random_bool(0.6);
+        let interrupt = options.interrupt.clone();
+        if client.rng.random_bool(0.4) {
+            client.session(interrupt, write(&mut session, shared, options)).await;
+        } else {
+            client.session(interrupt, read(&mut session, shared, options)).await;
+        }
+    }
+}
+
+async fn write(client: &mut Client, shared: &Shared, options: TxnOptions) {
+    let register = client.rng.random_range(0..CELLS);
+    let (called, value) = {
+        let mut cells = shared.cells.lock();
+        cells.next += 1;
+        (cells.event(), cells.next)
+    };
+    let mut txn = client.db.begin(options);
+    if let Err(error) = put(client, &mut txn, register, value).await {
+        client.answer_error(&mut txn, &error).await;
+        return txn.rollback();
+    }
+    let op = Op { register, kind: Kind::Write, value, called, answered: None };
+    shared.cells.lock().writes.insert(value, op);
+    let result = txn.commit().await;
+    client.told().await;
+    let mut cells = shared.cells.lock();
+    match result {
+        Ok(()) => {
+            client.counts.add("cell written");
+            let answered = cells.event();
+            cells.writes.get_mut(&value).expect("it was noted").answered = Some(answered);
+        }
+        Err(error) => {
+            client.note(&error);
+            if client.is_undone(&error) {
+                cells.writes.remove(&value);
+            }
+        }
+    }
+}
+
+async fn put(client: &mut Client, txn: &mut Transaction, register: i64, value: u64) -> Result<(), NodeError> {
+    let table = client.table(NAME)?;
+    txn.begin_statement();
+    txn.use_table(&table).await?;
+    let lock = Some((LockMode::Exclusive, WaitPolicy::Wait));
+    let old = txn.get(&table, &key(&table, register), lock, |row| row.map(|row| values(&table, &row))).await?;
+    let old = old.expect("cells are never removed");
+    match txn.update(&table, &old, &[old[0].clone(), Sql::Int(value as i64)]).await? {
+        UpdateOutcome::Updated => Ok(()),
+        other => panic!("a locked cell: {other:?}"),
+    }
+}
+
+async fn read(client: &mut Client, shared: &Shared, options: TxnOptions) {
+    let called = shared.cells.lock().event();
+    let mut txn = client.db.begin(options);
+    let found = look(client, &mut txn).await;
+    let result = match found {
+        Ok(found) => txn.commit().await.map(|()| found),
+        Err(error) => {
+            client.answer_error(&mut txn, &error).await;
+            return txn.rollback();
+        }
+    };
+    client.told().await;
+    match result {
+        Ok(found) => {
+            client.counts.add("cells read");
+            let mut cells = shared.cells.lock();
+            found.into_iter().for_each(|(register, value)| cells.read(register, value, called));
+        }
+        Err(error) => client.note(&error),
+    }
+}
+
+async fn look(client: &mut Client, txn: &mut Transaction) -> Result<BTreeMap<i64, u64>, NodeError> {
+    let table = client.table(NAME)?;
+    txn.begin_statement();
+    txn.use_table(&table).await?;
+    if client.rng.random_bool(0.15) {
+        let rows = collect(txn, &table, everything(None), client.rng.random_range(1..10)).await?;
+        return Ok(rows.iter().map(|row| (integer(&row[0]), integer(&row[1]) as u64)).collect());
+    }
+    let register = client.rng.random_range(0..CELLS);
+    let lock = client.rng.random_bool(0.2).then_some((LockMode::Shared, WaitPolicy::Wait));
+    let value = |row: Option<rauk_types::RowView<'_>>| row.map(|row| integer(&row.get(1).to_owned()) as u64);
+    let found = txn.get(&table, &key(&table, register), lock, value).await?;
+    Ok(found.into_iter().map(|value| (register, value)).collect())
+}
+
+/// What each cell has.
+pub async fn contents(db: &Database) -> Result<BTreeMap<i64, u64>, NodeError> {
+    let table = db.table(DATABASE, NAME)?;
+    let mut txn = db.begin(TxnOptions::default());
+    txn.begin_statement();
+    txn.use_table(&table).await?;
+    let rows = collect(&mut txn, &table, everything(None), 50).await?;
+    txn.commit().await?;
+    Ok(rows.iter().map(|row| (integer(&row[0]), integer(&row[1]) as u64)).collect())
+}
