@@ -167,12 +167,17 @@ impl Replay {
         self.history.last()
     }
 
+    /// Whether what was read so far is all of the partition.
+    pub fn is_whole(&self) -> bool {
+        if self.started { self.contents == Contents::Whole } else { !self.skipped }
+    }
+
     /// What the replica begins with. `None`: the log says nothing of the partition.
     pub fn finish(self) -> Option<Restored> {
         if !self.started && !self.skipped {
             return None;
         }
-        let contents = if self.started { self.contents } else { Contents::Partial };
+        let contents = if self.is_whole() { Contents::Whole } else { Contents::Partial };
         let last = self.history.last().position;
         let kept = self.history.read(Position(self.history.base().position.0 + 1), usize::MAX);
         let history = self.history.views_from(Position(last.0 - kept.len() as u64)).collect();

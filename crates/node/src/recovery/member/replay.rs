@@ -103,6 +103,8 @@ pub(super) struct StreamReplay {
     copied_at: Option<Position>,
     /// It goes back to a cut.
     goal: Option<Goal>,
+    /// It has that cut, and a copy took its place later: nothing counts from there on.
+    replaced: bool,
     passed_over: BTreeSet<TableId>,
     // Buffers that are used again.
     steps: Vec<Step>,
@@ -126,6 +128,7 @@ impl StreamReplay {
             headless: false,
             copied_at: None,
             goal,
+            replaced: false,
             passed_over: BTreeSet::new(),
             steps: Vec::new(),
             effects: Vec::new(),
@@ -136,6 +139,10 @@ impl StreamReplay {
         let record: LogRecord =
             postcard::from_bytes(bytes).map_err(|e| format!("a record of its stream is none: {e}"))?;
         let (is_reset, is_whole) = (matches!(record, LogRecord::Reset { .. }), matches!(record, LogRecord::Whole));
+        self.replaced |= is_reset && self.holds_goal();
+        if self.replaced {
+            return Ok(());
+        }
         let begins_in_a_copy = matches!(&record, LogRecord::Anchor { contents: Contents::Partial, .. });
         let mut steps = std::mem::take(&mut self.steps);
         self.replay.push(record, &mut steps).map_err(|e| e.to_string())?;
@@ -234,13 +241,18 @@ impl StreamReplay {
         Ok(Ended { table: self.table, restored, pending, passed_over: self.passed_over })
     }
 
+    /// Whether what the log has said so far is all that the cut has, with nothing that came to rows past the log.
+    fn holds_goal(&self) -> bool {
+        let Some(Goal { time, entry, holds, .. }) = self.goal else { return false };
+        let whole = self.replay.is_whole() && !self.headless;
+        let copied_before = self.copied_at.is_none_or(|at| at <= entry.position);
+        holds && whole && copied_before && self.table.has_cut(time, entry.view)
+    }
+
     /// All records were there, and of them only what the cut has counts.
     fn go_back(mut self, goal: Goal, partition: &mut Partition, known: &FxHashSet<TableId>) -> Result<Ended, Wrong> {
-        let Goal { time, entry, holds, .. } = goal;
-        let replay = std::mem::replace(&mut self.replay, Replay::new(0));
-        let whole = replay.finish().is_none_or(|restored| restored.contents == Contents::Whole) && !self.headless;
-        let copied_before = self.copied_at.is_none_or(|at| at <= entry.position);
-        let held = holds && whole && copied_before && self.table.has_cut(time, entry.view);
+        let Goal { time, entry, .. } = goal;
+        let held = self.holds_goal();
         if held {
             self.table.on_stable(entry.position, &mut self.effects);
             self.commit(partition, known)?;

@@ -1,6 +1,6 @@
 //! Single cases: whose directory it is, and logs that cannot be.
 
-use super::super::open_member;
+use super::super::{Back, is_held, open_member};
 use super::streams::*;
 use crate::error::NodeError;
 use crate::runtime::threads::Threads;
@@ -9,7 +9,8 @@ use rauk_cluster::replica::{Contents, Entry, EntryId, LogRecord};
 use rauk_cluster::{Record, TxnTable};
 use rauk_log::record::CommitBuilder;
 use rauk_log::{DatabaseId, Disk, MemoryDisk};
-use rauk_types::{PartitionId, Position, TableId, Timestamp, TxnId, View};
+use rauk_manage::group::{Cut, Recovery};
+use rauk_types::{NodeId, PartitionId, Position, TableId, Timestamp, TxnId, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,4 +140,57 @@ fn a_copy_without_its_beginning_is_none() {
     let parts = reopen(&world.disk, &TABLES).unwrap();
     assert_eq!(parts.partitions[0].restored.as_ref().unwrap().contents, Contents::Partial);
     assert_eq!(parts.partitions[1].restored, None);
+}
+
+/// The only node that has a cut on its disk has got a copy since: the cut is in the log before the copy, and counts.
+#[test]
+fn a_copy_does_not_take_the_cut_away() {
+    let at = |position| EntryId { view: View(1), position: Position(position) };
+    let commit = |txn, time, id, value| Record::Commit {
+        txn: TxnId(txn),
+        time: Timestamp(time),
+        writes: put(TABLES[0], id, value),
+    };
+    let write = |copied: &dyn Fn(&mut World)| {
+        let mut world = World::new(1);
+        world.write(0, &entry(1, &commit(1, 3, 1, 10)));
+        // A session has brought a newer time.
+        world.write(0, &entry(2, &commit(2, 9, 2, 20)));
+        world.write(0, &entry(3, &Record::Cut { time: Timestamp(5), view: View(1) }));
+        world.write(0, &entry(4, &commit(3, 6, 1, 30)));
+        copied(&mut world);
+        world.log.flush().unwrap();
+        world
+    };
+    let copy = |world: &mut World| {
+        let state = TxnTable::at_cut(Position(6), Timestamp(5), View(2));
+        let from = EntryId { view: View(2), position: Position(6) };
+        let reset = LogRecord::Reset { from, stable: Position(6), history: vec![from], state: state.encode() };
+        world.write(0, &reset);
+    };
+    let whole = |world: &mut World| {
+        copy(world);
+        world.write(0, &LogRecord::Whole);
+        let id = EntryId { view: View(2), position: Position(7) };
+        let entry = Entry { id, record: commit(4, 8, 3, 50).encode() };
+        world.write(0, &LogRecord::Entry { entry, stable: Position(7) });
+    };
+    let entries = vec![at(3), EntryId::default(), EntryId::default()];
+    let cut = Cut { time: Timestamp(5), entries, holders: vec![vec![NodeId(1)]; 3] };
+    let recovery = Recovery { number: 1, cut };
+    let (runtime, tables) = (Threads::with_fatal(|reason| panic!("{reason}")).unwrap(), TABLES.map(schema));
+    let cases: [&dyn Fn(&mut World); 3] = [&|_| {}, &copy, &whole];
+    for copied in cases {
+        let world = write(copied);
+        // The second time it opens what the first one has left.
+        for _ in 0..2 {
+            let back = Back { node: NodeId(1), recovery: &recovery, keeps_later: false };
+            let (disk, config) = (world.disk.clone(), config());
+            let parts = open_member(&config, disk, &*runtime, CLUSTER, PARTITIONS, &tables, back, &|_| {}).unwrap();
+            let found = &parts.partitions[0];
+            assert!(is_held(found, &recovery), "{:?}", found.restored);
+            found.partition.validate();
+            assert!(rows(&found.partition, TABLES[0]).into_iter().eq([(row(TABLES[0], 1, 10), Timestamp(3))]));
+        }
+    }
 }
