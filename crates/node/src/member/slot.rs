@@ -7,8 +7,11 @@
 //! *Serving.* A slot takes work in one view at a time: from when its opening is stable and a fresh `max_read` has been drawn (rule 13), until the group names another view. The
 //! number is kept outside of the guard ([`Slot::serving`]), and is cleared the moment this process hears of the change.
 
+mod requests;
 #[cfg(test)]
 mod tests;
+
+pub use requests::Refused;
 
 use super::cutting::Cutting;
 use super::effects::{NotAdopted, Rows};
@@ -20,7 +23,6 @@ use bytes::Bytes;
 use futures::channel::oneshot;
 use parking_lot::Mutex;
 use rauk_cluster::replica::{Assignment, LogRecord, Message, Output};
-use rauk_cluster::transactions::{Known, Told};
 use rauk_cluster::{Effect, Outcome, Record, Replica, Role, TxnTable, Vote};
 use rauk_kernel::{CopyCursor, Horizon, MemoryBudget, Partition, TxnRef, TxnState, slice_rows};
 use rauk_log::record::CommitBuilder;
@@ -506,196 +508,6 @@ impl Slot {
         true
     }
 
-    /// Commits a transaction that has written in this partition only. Resolves with its time, or `None` when it was cut (it is rolled back then). Dropped when this process does not lead any more, and the
-    /// outcome is decided elsewhere. `Err`: refused, nothing of it is left.
-    pub fn commit_alone(
-        &self,
-        s: &mut State,
-        p: &mut Partition,
-        cx: &mut Context<'_>,
-        txn: &TxnRef,
-        seen: Timestamp,
-        writes: Bytes,
-    ) -> Result<oneshot::Receiver<Option<Timestamp>>, Refused> {
-        let (sender, receiver) = oneshot::channel();
-        s.commits.insert(txn.id, sender);
-        self.write_commit(s, p, cx, txn, seen, writes).inspect_err(|Refused| drop(s.commits.remove(&txn.id)))?;
-        Ok(receiver)
-    }
-
-    /// The same for the transaction of another process; resolves with the vote. Dropped when this process does not lead any more: who asked asks the next primary.
-    pub fn commit_for(
-        &self,
-        s: &mut State,
-        p: &mut Partition,
-        cx: &mut Context<'_>,
-        txn: &TxnRef,
-        seen: Timestamp,
-        writes: Bytes,
-    ) -> Result<oneshot::Receiver<Vote>, Refused> {
-        let receiver = self.await_vote(s, txn.id);
-        self.write_commit(s, p, cx, txn, seen, writes).inspect_err(|Refused| drop(s.votes.remove(&txn.id)))?;
-        Ok(receiver)
-    }
-
-    /// Resolves when the entry that stands here is stable.
-    pub fn await_vote(&self, s: &mut State, txn: TxnId) -> oneshot::Receiver<Vote> {
-        let (sender, receiver) = oneshot::channel();
-        s.votes.entry(txn).or_default().push(sender);
-        receiver
-    }
-
-    fn write_commit(
-        &self,
-        s: &mut State,
-        p: &mut Partition,
-        cx: &mut Context<'_>,
-        txn: &TxnRef,
-        seen: Timestamp,
-        writes: Bytes,
-    ) -> Result<(), Refused> {
-        if !s.table.may_prepare(txn.id) {
-            p.abort(txn.id);
-            return Err(Refused);
-        }
-        let time = least_time(p, cx, seen);
-        txn.status.set(TxnState::Prepared(time));
-        s.refs.insert(txn.id, txn.clone());
-        if !self.propose(s, p, cx, &Record::Commit { txn: txn.id, time, writes }) {
-            s.refs.remove(&txn.id);
-            txn.status.set(TxnState::Aborted);
-            p.abort(txn.id);
-            return Err(Refused);
-        }
-        Ok(())
-    }
-
-    /// Prepares this partition's part; resolves with the vote.
-    #[allow(clippy::too_many_arguments)] // the parts of one record
-    pub fn prepare(
-        &self,
-        s: &mut State,
-        p: &mut Partition,
-        cx: &mut Context<'_>,
-        txn: &TxnRef,
-        participants: Vec<PartitionId>,
-        seen: Timestamp,
-        writes: Bytes,
-    ) -> Result<oneshot::Receiver<Vote>, Refused> {
-        let (sender, receiver) = oneshot::channel();
-        // It may have come before: then it is answered from what is known, and never taken twice.
-        match s.table.look(txn.id) {
-            Some(Known::Vote(vote)) => {
-                let _ = sender.send(vote);
-                return Ok(receiver);
-            }
-            Some(_) => {
-                s.votes.entry(txn.id).or_default().push(sender);
-                return Ok(receiver);
-            }
-            None => {}
-        }
-        let least = least_time(p, cx, seen);
-        // Of several partitions of this node the least is what readers may pass by.
-        let least_here = match txn.status.get() {
-            TxnState::Prepared(other) => other.min(least),
-            _ => least,
-        };
-        txn.status.set(TxnState::Prepared(least_here));
-        s.refs.insert(txn.id, txn.clone());
-        s.votes.entry(txn.id).or_default().push(sender);
-        if !self.propose(s, p, cx, &Record::Prepare { txn: txn.id, participants, least, writes }) {
-            s.votes.remove(&txn.id);
-            s.refs.remove(&txn.id);
-            p.abort(txn.id);
-            return Err(Refused);
-        }
-        if !cx.safeguards.prepare_everywhere {
-            for asker in s.votes.remove(&txn.id).into_iter().flatten() {
-                let _ = asker.send(Vote::Prepared(least));
-            }
-        }
-        Ok(receiver)
-    }
-
-    /// What became of a transaction here?
-    pub fn ask(
-        &self,
-        s: &mut State,
-        p: &mut Partition,
-        cx: &mut Context<'_>,
-        txn: TxnId,
-        fenced: bool,
-    ) -> Result<oneshot::Receiver<Vote>, Refused> {
-        let (sender, receiver) = oneshot::channel();
-        match s.table.ask(txn) {
-            Known::Vote(vote) => {
-                let _ = sender.send(vote);
-            }
-            Known::Soon => return Ok(self.await_vote(s, txn)),
-            Known::Fence(_) if !fenced => {
-                let _ = sender.send(Vote::Refused);
-            }
-            Known::Fence(record) => {
-                // What it has here without a prepare can never be prepared any more.
-                self.abort_open(s, p, &[txn]);
-                s.votes.entry(txn).or_default().push(sender);
-                if !self.propose(s, p, cx, &record) {
-                    s.votes.remove(&txn);
-                    return Err(Refused);
-                }
-            }
-        }
-        Ok(receiver)
-    }
-
-    /// The transaction is decided; resolves when that is on all in-sync replicas.
-    pub fn decide(
-        &self,
-        s: &mut State,
-        p: &mut Partition,
-        cx: &mut Context<'_>,
-        txn: TxnId,
-        outcome: Outcome,
-    ) -> Result<oneshot::Receiver<()>, Refused> {
-        let (sender, receiver) = oneshot::channel();
-        match s.table.tell(txn, outcome) {
-            Ok(Told::Confirmed) => {
-                let _ = sender.send(());
-            }
-            Ok(Told::Soon) => s.confirmations.entry(txn).or_default().push(sender),
-            Ok(Told::Propose(record)) => {
-                s.confirmations.entry(txn).or_default().push(sender);
-                if !self.propose(s, p, cx, &record) {
-                    s.confirmations.remove(&txn);
-                    return Err(Refused);
-                }
-            }
-            Err(contradiction) => {
-                cx.actions.push(Action::Fatal(format!("partition {}: {contradiction}", self.partition.0)));
-                return Err(Refused);
-            }
-        }
-        Ok(receiver)
-    }
-
-    /// Nobody will ask any more.
-    pub fn forget(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, txns: Vec<TxnId>) {
-        let txns = s.table.forgettable(&txns);
-        if !txns.is_empty() {
-            self.propose(s, p, cx, &Record::Forget { txns });
-        }
-    }
-
-    /// Gives back what transactions have here that are in no entry of the stream.
-    pub fn abort_open(&self, s: &State, p: &mut Partition, txns: &[TxnId]) {
-        for txn in txns {
-            if !s.refs.contains_key(txn) {
-                p.abort(*txn);
-            }
-        }
-    }
-
     /// What restart needs to go on from here. Gives where the copy that is under way begins in the log.
     pub fn write_anchor(&self, s: &mut State, cx: &mut Context<'_>) -> Result<Option<Lsn>, NodeError> {
         let anchor = s.replica.anchor(s.table.encode());
@@ -722,17 +534,6 @@ fn times_fit(record: &Record) -> bool {
 fn slice_tables(rows: &[u8]) -> impl Iterator<Item = TableId> + '_ {
     slice_rows(rows).map_while(|row| row.ok().map(|row| row.table))
 }
-
-fn least_time(p: &Partition, cx: &Context<'_>, seen: Timestamp) -> Timestamp {
-    match cx.safeguards.max_read {
-        true => p.least_time(seen),
-        false => seen.max(Timestamp(1)),
-    }
-}
-
-/// The process does not lead the partition (any more), or may not do this to the transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused;
 
 impl State {
     pub fn is_restoring(&self) -> bool {
