@@ -4,7 +4,7 @@
 
 use super::signal::{Envelope, Exchange, Signal};
 use super::slot::Happening;
-use super::{Cluster, FOLLOW, alone, commit, report};
+use super::{Cluster, FOLLOW, alone, commit, replica_reads, report};
 use crate::node::Node;
 use crate::ops;
 use rauk_cluster::Outcome;
@@ -23,7 +23,8 @@ pub fn on_message(node: &Arc<Node>, message: &[u8]) {
         tracing::debug!("a message from another node cannot be read");
         return;
     };
-    receive(node, envelope);
+    let Some(cluster) = node.cluster() else { return };
+    cluster.tasks.here(|| receive(node, envelope));
 }
 
 pub fn receive(node: &Arc<Node>, envelope: Envelope) {
@@ -149,10 +150,10 @@ async fn answer(node: &Arc<Node>, cluster: &Arc<Cluster>, from: Member, question
         {
             commit::on_decide(node, txn, partition.0, outcome).await
         }
-        Signal::Confirm { partition, snapshot }
-            if is_partition(cluster, partition) && cluster.knows_time(snapshot).await =>
+        Signal::Confirm { partitions, snapshot }
+            if partitions.iter().all(|p| is_partition(cluster, *p)) && cluster.knows_time(snapshot).await =>
         {
-            on_confirm(node, cluster, partition.0, snapshot).await
+            replica_reads::on_confirm(node, cluster, &partitions, snapshot).await
         }
         other => ops::receive(node, from, other).await.unwrap_or(Signal::NotHere),
     }
@@ -178,20 +179,5 @@ fn time_of(outcome: Outcome) -> Timestamp {
     match outcome {
         Outcome::Committed(time) => time,
         Outcome::Aborted => Timestamp::ZERO,
-    }
-}
-
-/// A replica wants to read at a snapshot: from here on nothing commits at or below it that is not in the stream already (rule 11).
-async fn on_confirm(node: &Node, cluster: &Cluster, partition: u16, snapshot: Timestamp) -> Signal {
-    let confirmed = cluster
-        .with_slot(node, partition, |slot, state, p, _| {
-            let view = slot.serving()?;
-            p.raise_max_read(snapshot);
-            Some((view, state.replica.last().position))
-        })
-        .await;
-    match confirmed {
-        Some((view, position)) if cluster.may_answer(partition, view) => Signal::Confirmed { view, position },
-        _ => Signal::NotHere,
     }
 }

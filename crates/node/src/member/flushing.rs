@@ -59,7 +59,7 @@ impl Cluster {
                 return;
             }
             // Also when nothing was to be flushed: a slot may have noted its record only after it was flushed together with another's.
-            cluster.on_durable(strong.log.durable_lsn());
+            cluster.tasks.here(|| cluster.on_durable(strong.log.durable_lsn()));
             flushing.event.after(number).await;
         }
     }

@@ -131,15 +131,14 @@ pub enum Signal {
     Time {
         time: Option<Timestamp>,
     },
-    /// Read on a replica at this snapshot: the primary confirms it (rule 11). → `Confirmed`
+    /// Read on replicas of these partitions at this snapshot: their primary confirms it (rule 11). → `Confirmed`
     Confirm {
-        partition: PartitionId,
+        partitions: Vec<PartitionId>,
         snapshot: Timestamp,
     },
-    /// The replica may read at the snapshot once it has everything up to `position` of `view`.
+    /// A replica may read at the snapshot once it has everything up to this place of its stream. Of those that were asked for, the ones that the sender leads.
     Confirmed {
-        view: View,
-        position: rauk_types::Position,
+        places: Vec<(PartitionId, rauk_cluster::EntryId)>,
     },
     /// → `Done`, when the receiver's tables and partitions have followed the group to this index
     Follow {

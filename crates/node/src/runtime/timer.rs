@@ -1,6 +1,6 @@
 //! Timers for waits that nearly always end before their time: lock timeouts, epochs, DDL.
 //!
-//! One thread sleeps until the earliest deadline. The heap may hold timers whose future is gone; they cost their place until they
+//! One thread sleeps until the earliest deadline. Deadlines that are not near are rounded up to a grain of 2 ms, so that the timers of a thousand short waits wake it a few times and not a thousand. The heap may hold timers whose future is gone; they cost their place until they
 //! are due, except that a heap of mostly dead timers is swept.
 
 use parking_lot::{Condvar, Mutex};
@@ -56,9 +56,14 @@ impl Ord for Entry {
     }
 }
 
+/// Shorter waits end when they should.
+const NEAR: Duration = Duration::from_millis(20);
+const GRAIN_MICROS: u64 = 2_000;
+
 /// The timer thread. It ends when this is dropped.
 pub struct Timer {
     shared: Arc<Shared>,
+    began: Instant,
 }
 
 impl Timer {
@@ -67,12 +72,12 @@ impl Timer {
         let shared = Arc::new(Shared::default());
         let theirs = shared.clone();
         std::thread::Builder::new().name("rauk-timer".into()).spawn(move || run(&theirs))?;
-        Ok(Timer { shared })
+        Ok(Timer { shared, began: Instant::now() })
     }
 
     pub fn sleep(&self, duration: Duration) -> Sleep {
         // Far deadlines (a lock wait timeout of years) stay representable.
-        let due = Instant::now() + duration.min(Duration::from_secs(3600 * 24 * 365));
+        let due = self.rounded(Instant::now() + duration.min(Duration::from_secs(3600 * 24 * 365)), duration);
         let slot = Arc::new(Mutex::new(Slot::default()));
         let mut state = self.shared.state.lock();
         state.number += 1;
@@ -88,6 +93,14 @@ impl Timer {
             self.shared.changed.notify_one();
         }
         Sleep { slot }
+    }
+
+    fn rounded(&self, due: Instant, duration: Duration) -> Instant {
+        if duration < NEAR {
+            return due;
+        }
+        let since = due.saturating_duration_since(self.began).as_micros() as u64;
+        self.began + Duration::from_micros(since.next_multiple_of(GRAIN_MICROS))
     }
 }
 

@@ -220,7 +220,7 @@ impl Transaction {
     }
 
     /// A plain read at a snapshot on this process's own replica of a partition that is led elsewhere (rule 11). `None`: the primary is to be asked. Scans ask for the replica's
-    /// leave, which takes a message; a read of one row would not be the cheaper for it, and takes what is there.
+    /// leave, which takes a message; a read of one row would not be the cheaper for it, so the first of a transaction takes what is there, and a later one asks for all that are to come.
     #[allow(clippy::too_many_arguments)] // the parts of one call
     async fn call_on_replica(
         &mut self,
@@ -246,7 +246,9 @@ impl Transaction {
                     cluster.may_read_here(&self.node, partition, snapshot).await
                 }
                 Op::Read { .. } | Op::ReadMany { .. } if !touched && !led => {
+                    let again = std::mem::replace(&mut self.read_far, true);
                     cluster.reads_here(partition, snapshot).is_some()
+                        || again && cluster.may_read_here(&self.node, partition, snapshot).await
                 }
                 _ => false,
             };

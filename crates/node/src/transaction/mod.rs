@@ -115,6 +115,8 @@ pub struct Transaction {
     touched: SmallVec<[u16; 8]>,
     /// In a cluster: the same with who leads them, and the calls to other processes.
     far: Option<Box<Far>>,
+    /// It has read rows by their keys at its snapshot in partitions that are led elsewhere.
+    read_far: bool,
     writes: u64,
     /// The key that the last `Duplicate` named: the next locking read of it sees own writes of this statement as well.
     duplicate: Option<(TableId, Vec<u8>)>,
@@ -153,6 +155,7 @@ impl Transaction {
             tables: SmallVec::new(),
             touched: SmallVec::new(),
             far: None,
+            read_far: false,
             writes: 0,
             duplicate: None,
             work: 0,
