@@ -35,6 +35,8 @@ pub struct Options {
     /// Data nodes of each cluster of `scale` and `failures`, ascending; empty: as each has it by default.
     nodes: Vec<usize>,
     pub warehouses: u32,
+    /// Whether warehouses and client threads of scale grow with the data nodes.
+    pub grows: bool,
     /// Per cent of transactions that touch a second warehouse.
     pub remote: u32,
     /// Cores of a node in the projection.
@@ -100,7 +102,15 @@ pub fn command() -> Command {
                 .value_delimiter(',')
                 .value_parser(value_parser!(u64).range(1..=16)),
         )
-        .arg(number("warehouses", "Warehouses of scale", 1..=10_000, "16"))
+        .arg(number("warehouses", "Warehouses of scale, at two data nodes", 1..=10_000, "16"))
+        .arg(
+            Arg::new("load")
+                .long("load")
+                .value_name("grows|same")
+                .value_parser(["grows", "same"])
+                .default_value("grows")
+                .help("Whether warehouses and threads of scale grow with the data nodes, or are the same for all"),
+        )
         .arg(number("remote", "Per cent of transactions of scale that touch a second warehouse", 0..=100, "0"))
         .arg(number("cores", "Cores of each node in the projection", 1..=1024, "8"))
         .arg(
@@ -136,6 +146,7 @@ pub fn options(arguments: &ArgMatches) -> Result<Options, String> {
         partitions: number("partitions") as u16,
         nodes,
         warehouses: number("warehouses") as u32,
+        grows: arguments.get_one::<String>("load").is_some_and(|load| load == "grows"),
         remote: number("remote") as u32,
         cores: number("cores") as f64,
         json: arguments.get_one::<PathBuf>("json").cloned(),

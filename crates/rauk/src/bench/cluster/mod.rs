@@ -63,9 +63,10 @@ fn parts(options: &Options, root: &Path) -> Result<(), String> {
             Part::Scale => {
                 let lines = scale::run(options, root)?;
                 println!(
-                    "\n### What a transaction costs as the cluster grows\n\n{} warehouses, {} threads, {} % of transactions touch a second warehouse, {} × {} s. All nodes share this host's {} cores: this shows cost, not speed.\n\n{}",
+                    "\n### What a transaction costs as the cluster grows\n\n{} warehouses and {} threads{}, {} % of transactions touch a second warehouse, {} × {} s. All nodes share this host's {} cores: this shows cost, not speed.\n\n{}",
                     options.warehouses,
                     options.threads,
+                    if options.grows { " at two data nodes, and in proportion at more" } else { "" },
                     options.remote,
                     options.rounds,
                     options.seconds,

@@ -1,6 +1,7 @@
 //! What a transaction of one warehouse costs as the cluster grows.
 //!
-//! For each number of data nodes, with one and with two replicas, a cluster is started, loaded and used by the same terminals ([`super::warehouses`]) in two ways: *near*, each terminal connected to the
+//! For each number of data nodes, with one and with two replicas, a cluster is started, loaded and used by terminals ([`super::warehouses`]), as many for each node whatever their number, unless the same load is asked
+//! for (then fewer transactions share a flush and a message on each of more nodes), in two ways: *near*, each terminal connected to the
 //! node that leads its warehouse, and *spread*, to the nodes in turn, wherever its warehouse is. How many terminals were local is measured, not assumed: EXPLAIN names a warehouse's partition, the cluster
 //! tells who leads it.
 //!
@@ -68,12 +69,38 @@ impl Line {
     }
 }
 
+/// Warehouses, and threads that work on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Load {
+    warehouses: u32,
+    threads: usize,
+}
+
+impl Load {
+    fn of(options: &Options, nodes: usize) -> Load {
+        let (warehouses, threads) = (options.warehouses, options.threads);
+        match options.grows {
+            true => {
+                Load {
+                    // Two at least, for transactions that touch a second one.
+                    warehouses: (warehouses * nodes as u32).div_ceil(2).max(2),
+                    threads: (threads * nodes).div_ceil(2),
+                }
+            }
+            false => Load { warehouses, threads },
+        }
+    }
+}
+
 pub fn run(options: &Options, root: &Path) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     for replicas in [2, 1] {
         for nodes in options.nodes_or(&[2, 4, 8]).iter().copied().filter(|n| *n >= usize::from(replicas)) {
             let name = format!("scale-{nodes}-{replicas}");
-            eprintln!("{nodes} data nodes, {replicas} replicas: starts and loads {} warehouses", options.warehouses);
+            eprintln!(
+                "{nodes} data nodes, {replicas} replicas: starts and loads {} warehouses",
+                Load::of(options, nodes).warehouses
+            );
             let cluster = Cluster::start(&root.join(&name), Plan::of(nodes, replicas, options.partitions))?;
             lines.extend(
                 on(&cluster, nodes, replicas, options)
@@ -86,8 +113,9 @@ pub fn run(options: &Options, root: &Path) -> Result<Vec<Line>, String> {
 
 fn on(cluster: &Cluster, nodes: usize, replicas: u8, options: &Options) -> Result<Vec<Line>, String> {
     let ports = cluster.sql_ports();
+    let load = Load::of(options, nodes);
     let mut connection = connect(ports[0])?;
-    warehouses::load(&mut connection, options.warehouses)?;
+    warehouses::load(&mut connection, load.warehouses)?;
     cluster.wait_healthy(Duration::from_secs(60))?;
     let idle_time = Duration::from_secs(options.seconds.min(3));
     let (cpu, traffic) = (cluster.cpu_seconds()?, cluster.traffic()?);
@@ -111,7 +139,7 @@ fn on(cluster: &Cluster, nodes: usize, replicas: u8, options: &Options) -> Resul
         })
         .into();
     let mut done = Done::default();
-    let mut history = vec![1u64; options.warehouses as usize];
+    let mut history = vec![1u64; load.warehouses as usize];
     for round in 0..options.rounds {
         for line in &mut lines {
             eprintln!(
@@ -120,14 +148,14 @@ fn on(cluster: &Cluster, nodes: usize, replicas: u8, options: &Options) -> Resul
                 round + 1,
                 options.rounds
             );
-            let homes = homes(&mut connection, cluster, options.warehouses)?;
+            let homes = homes(&mut connection, cluster, load.warehouses)?;
             let chosen: Vec<u16> = match line.placement {
                 Placement::Near => homes.clone(),
                 Placement::Spread => ports.iter().copied().cycle().take(homes.len()).collect(),
             };
             let local = homes.iter().zip(&chosen).filter(|(home, port)| home == port).count();
             line.local += 100.0 * local as f64 / homes.len() as f64 / options.rounds as f64;
-            let one = round_of(cluster, &chosen, &mut history, options)?;
+            let one = round_of(cluster, &chosen, &mut history, load, options)?;
             line.transactions += one.done.transactions() as f64;
             line.retries += one.done.retries;
             line.seconds += one.seconds;
@@ -161,12 +189,18 @@ struct Round {
 }
 
 /// A terminal for each port, shared out to the threads.
-fn round_of(cluster: &Cluster, ports: &[u16], history: &mut [u64], options: &Options) -> Result<Round, String> {
-    let mut shares: Vec<Vec<Terminal>> = (0..options.threads).map(|_| Vec::new()).collect();
+fn round_of(
+    cluster: &Cluster,
+    ports: &[u16],
+    history: &mut [u64],
+    load: Load,
+    options: &Options,
+) -> Result<Round, String> {
+    let mut shares: Vec<Vec<Terminal>> = (0..load.threads).map(|_| Vec::new()).collect();
     for (at, port) in ports.iter().enumerate() {
         let warehouse = at as u32 + 1;
-        let terminal = Terminal::new(connect(*port)?, warehouse, options.warehouses, options.remote, history[at])?;
-        shares[at % options.threads].push(terminal);
+        let terminal = Terminal::new(connect(*port)?, warehouse, load.warehouses, options.remote, history[at])?;
+        shares[at % load.threads].push(terminal);
     }
     let (cpu, traffic) = (cluster.cpu_seconds()?, cluster.traffic()?);
     let duration = Duration::from_secs(options.seconds);
@@ -184,7 +218,7 @@ fn round_of(cluster: &Cluster, ports: &[u16], history: &mut [u64], options: &Opt
     for (at, share) in shares.iter().enumerate() {
         for (turn, terminal) in share.iter().enumerate() {
             done.add(terminal.done);
-            history[at + turn * options.threads] = terminal.next_history;
+            history[at + turn * load.threads] = terminal.next_history;
         }
     }
     Ok(Round { done, seconds, cpu_seconds, traffic })
