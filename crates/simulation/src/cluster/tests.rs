@@ -69,6 +69,8 @@ scenarios! {
 const FOUND: &[(&str, u64)] = &[
     // A process that was cut off took the answer of one that knew a later time for a broken node's.
     ("partitions", 9000),
+    // A scan from afar whose batch ended with the last row began again, without end.
+    ("safeguards/sync_before_acknowledge", 0),
 ];
 
 #[test]
