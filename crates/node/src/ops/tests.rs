@@ -346,7 +346,7 @@ fn a_scan_that_has_shown_nothing_begins_anew_elsewhere() {
     let table = table();
     let (mut here, mut there) = (partition(&table), partition(&table));
     let (made, gone, open) = (TxnRef::new(TxnId(1)), TxnRef::new(TxnId(2)), TxnRef::new(TxnId(3)));
-    let mut change = |p: &mut Partition, txn: &TxnRef, id: i64, delete: bool| {
+    let change = |p: &mut Partition, txn: &TxnRef, id: i64, delete: bool| {
         let (key, row) = (key_of(&table, id), row_of(&table, id, "x"));
         let key = Key::of(&key);
         let mut op = if delete { Op::Delete { key } } else { Op::Insert { key, row: &row } };
