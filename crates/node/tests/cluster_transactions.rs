@@ -92,6 +92,21 @@ fn rows_scans_and_savepoints_from_every_node() {
                     .map(|row| if let rauk_types::Value::Int(v) = row[1] { v } else { panic!() })
                     .collect();
                 assert!(sorted.is_sorted() && sorted.len() == 40, "{sorted:?}");
+                // By an index, without its order: batches that end wherever a partition does.
+                for batch in [1, 2, 3, 5] {
+                    let mut cursor = ScanCursor::new(table, ScanSpec { ordered: false, ..all(Some(0)) });
+                    let (mut rows, mut page) = (Vec::new(), ScanBatch::default());
+                    while {
+                        cursor.next_batch(&mut txn, batch, &mut |_| true, &mut page).await.unwrap();
+                        !page.is_empty()
+                    } {
+                        rows.extend((0..page.len()).map(|i| values(&page.row(table, i), 3)));
+                        assert!(rows.len() <= 40, "batches of {batch}: it does not end");
+                    }
+                    let mut found = first_column(&rows);
+                    found.sort_unstable();
+                    assert_eq!(found, (0..40).collect::<Vec<_>>(), "batches of {batch}");
+                }
                 let code = code_key(table, "CODE 017");
                 let found = txn.get_unique(table, IndexId(2), &code, None, |row| row.map(|r| values(&r, 3))).await;
                 assert_eq!(found.unwrap(), Some(account(17, 7, Some("code 017"))));

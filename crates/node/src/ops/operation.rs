@@ -104,14 +104,14 @@ pub struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Shows what has come from afar, until the visitor stops.
+    /// Shows what has come from afar, until the visitor stops. Also with the last row of all the visitor may stop: that is the end, and there is no position to go on from.
     pub fn show_ahead(
         &mut self,
         table: &TableInfo,
         visit: &mut (dyn FnMut(Seen<'_, '_>) -> Verdict + Send),
     ) -> Result<ScanEnd, Shown> {
         match self.ahead.show(table, visit) {
-            Shown::All if self.finished => Ok(ScanEnd::Finished),
+            Shown::All | Shown::Stopped if self.finished && self.ahead.is_empty() => Ok(ScanEnd::Finished),
             Shown::All | Shown::Stopped => Ok(ScanEnd::More),
             shown => Err(shown),
         }
@@ -179,6 +179,13 @@ impl Op<'_> {
             Op::Read { .. } | Op::ReadMany { .. } | Op::ScanKeys(_) | Op::Usage => false,
             Op::Scan(scan) => scan.request.lock.is_some(),
             _ => true,
+        }
+    }
+
+    /// Nothing of it has been shown: it begins anew, perhaps elsewhere, where a position that it has come to means nothing.
+    pub fn rewind(&mut self) {
+        if let Op::Scan(scan) | Op::ScanKeys(scan) = self {
+            scan.position = ScanPosition::Start;
         }
     }
 }

@@ -235,6 +235,56 @@ fn scans_go_on_where_they_stopped() {
     }
 }
 
+/// However the visitor's batches fall on what comes from afar, also with the last row of all as the last of a batch, the scan gives each row once and ends.
+#[test]
+fn a_batch_that_ends_with_the_last_row_ends_the_scan() {
+    const ROWS: i64 = 12;
+    let table = table();
+    let mut p = partition(&table);
+    let txn = TxnRef::new(TxnId(1));
+    for id in 0..ROWS {
+        let (key, row) = (key_of(&table, id), row_of(&table, id, "x"));
+        let mut insert = Op::Insert { key: Key::of(&key), row: &row };
+        run(&mut insert, TableId(7), &mut p, &mut access(Some(&txn), None), &mut |_| Verdict::Keep).unwrap();
+    }
+    commit(&mut p, &txn, 5);
+    for (index, reverse) in [(None, false), (Some(IndexId::PRIMARY), false), (Some(IndexId::PRIMARY), true)] {
+        let request = ScanRequest { reverse, ..all_rows(None, index) };
+        for (batch, most) in (1..=13).flat_map(|batch| [3, 4, 100].map(|most| (batch, most))) {
+            let (mut found, mut calls) = (Vec::new(), 0);
+            let mut op = scan(&request, ScanPosition::Start, 5);
+            loop {
+                let Op::Scan(asked) = &mut op else { unreachable!("it is a scan") };
+                if asked.ahead.is_empty() {
+                    let ask = scan(&request, asked.position.clone(), 5);
+                    let (done, rows, at) = far(&mut p, &table, &mut access(None, None), &ask, most).unwrap();
+                    asked.position = at;
+                    asked.ahead = Reader::new(rows);
+                    asked.finished = done == Done::Scanned(ScanEnd::Finished);
+                    calls += 1;
+                    assert!(calls <= 2 * ROWS, "batches of {batch}, {most} at a time, {index:?}: it does not end");
+                }
+                let mut kept = 0;
+                let shown = asked.show_ahead(&table, &mut |seen| match seen {
+                    Seen::Scanned(row) => {
+                        found.push(pair(&row.row).0);
+                        kept += 1;
+                        if kept == batch { Verdict::KeepAndStop } else { Verdict::Keep }
+                    }
+                    _ => panic!("a scan shows what it has scanned"),
+                });
+                if shown.unwrap() == ScanEnd::Finished {
+                    break;
+                }
+            }
+            if reverse {
+                found.reverse();
+            }
+            assert_eq!(found, (0..ROWS).collect::<Vec<_>>(), "batches of {batch}, {most} at a time, {index:?}");
+        }
+    }
+}
+
 /// A row that has changed after the snapshot is a conflict when the visitor keeps it, and none when it skips it: as beside the partition.
 #[test]
 fn a_changed_row_is_a_conflict_only_for_who_wants_it() {
@@ -287,6 +337,47 @@ fn a_changed_row_is_a_conflict_only_for_who_wants_it() {
         } else {
             p.abort(gone.id);
         }
+    }
+}
+
+/// A scan waits for a transaction that is prepared, and the partition goes to another node meanwhile: rows have other numbers there, and what the scan has passed over here it has not passed over there.
+#[test]
+fn a_scan_that_has_shown_nothing_begins_anew_elsewhere() {
+    let table = table();
+    let (mut here, mut there) = (partition(&table), partition(&table));
+    let (made, gone, open) = (TxnRef::new(TxnId(1)), TxnRef::new(TxnId(2)), TxnRef::new(TxnId(3)));
+    let change = |p: &mut Partition, txn: &TxnRef, id: i64, delete: bool| {
+        let (key, row) = (key_of(&table, id), row_of(&table, id, "x"));
+        let key = Key::of(&key);
+        let mut op = if delete { Op::Delete { key } } else { Op::Insert { key, row: &row } };
+        assert!(run(&mut op, TableId(7), p, &mut access(Some(txn), None), &mut |_| Verdict::Keep).unwrap().is());
+    };
+    (0..4).for_each(|id| change(&mut here, &made, id, false));
+    commit(&mut here, &made, 5);
+    (0..4).for_each(|id| change(&mut here, &gone, id, true));
+    commit(&mut here, &gone, 6);
+    change(&mut here, &open, 9, false);
+    open.status.set(TxnState::Prepared(Timestamp(7)));
+    change(&mut there, &made, 9, false);
+    commit(&mut there, &made, 7);
+    for index in [None, Some(IndexId::PRIMARY)] {
+        let request = all_rows(None, index);
+        let mut op = scan(&request, ScanPosition::Start, 100);
+        let mut found = Vec::new();
+        let mut go_on = |op: &mut Op<'_>, p: &mut Partition| {
+            let mut access = Access { at: ReadAt::Snapshot(Timestamp(8)), ..access(None, None) };
+            run(op, TableId(7), p, &mut access, &mut |seen| match seen {
+                Seen::Scanned(row) => {
+                    found.push(pair(&row.row).0);
+                    Verdict::Keep
+                }
+                _ => panic!("a scan shows what it has scanned"),
+            })
+        };
+        assert_eq!(go_on(&mut op, &mut here), Err(Stop::Prepared(open.id)));
+        op.rewind();
+        assert_eq!(go_on(&mut op, &mut there), Ok(Done::Scanned(ScanEnd::Finished)));
+        assert_eq!(found, [9]);
     }
 }
 

@@ -174,6 +174,10 @@ impl Transaction {
             return Ok(done);
         }
         loop {
+            if within.is_none() {
+                // Whoever tried before has shown nothing, but may have passed over rows that are others here.
+                op.rewind();
+            }
             let touched = self.far.as_ref().and_then(|far| far.place(partition));
             let meant = touched.map(|place| place.view).or(scan_view);
             let place = cluster.place(partition);

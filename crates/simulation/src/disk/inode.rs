@@ -8,7 +8,7 @@ pub(super) const SECTOR: usize = 512;
 
 type Sector = Box<[u8; SECTOR]>;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Inode {
     bytes: Vec<u8>,
     /// Sectors that are not synced, with what is on disk; `None`: nothing ever was.
@@ -16,12 +16,6 @@ pub(super) struct Inode {
     /// Sectors that a failed sync left out and that count as clean: a sync does not write them, a power failure takes them.
     forgotten: BTreeMap<u64, Option<Sector>>,
     /// Length that is on disk.
-    durable_length: u64,
-}
-
-/// What a sync under way has not brought to the disk yet.
-pub(super) struct Unsynced {
-    dirty: BTreeMap<u64, Option<Sector>>,
     durable_length: u64,
 }
 
@@ -79,18 +73,6 @@ impl Inode {
     pub fn sync(&mut self) {
         self.dirty.clear();
         self.durable_length = self.length();
-    }
-
-    /// A sync that takes time: what to give to [`Inode::undo_sync`] if the power fails before its end.
-    pub fn begin_sync(&mut self) -> Unsynced {
-        let unsynced = Unsynced { dirty: std::mem::take(&mut self.dirty), durable_length: self.durable_length };
-        self.durable_length = self.length();
-        unsynced
-    }
-
-    pub fn undo_sync(&mut self, unsynced: Unsynced) {
-        self.dirty.extend(unsynced.dirty);
-        self.durable_length = unsynced.durable_length;
     }
 
     /// Some dirty sectors reach the disk, the others do not; all count as clean from now on.

@@ -11,11 +11,14 @@
 //! - Faults: a full disk, a write or sync that fails (after a failed sync, dirty sectors count as clean without being on disk, as on Linux), flipped bits,
 //!   slowness (the simulated clock moves, or only the process that waits is told, where there are others).
 //!
+//! Where only the process that waits is told of a slow sync, the clock stands still while it goes on to ask for more: all that happens when the sync is over. A power failure before that finds the files as they
+//! were, and nothing of what was asked for behind it.
+//!
 //! A *mount* is what one life of the program holds; after a power failure or kill an older mount and its files only give errors.
 mod inode;
 
 use crate::clock::SimClock;
-use inode::{Inode, Unsynced};
+use inode::Inode;
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -96,8 +99,8 @@ struct World {
     slow: f64,
     slow_most: Duration,
     stall: Option<Stall>,
-    /// Slow syncs, with when they end: not on disk before.
-    syncing: Vec<(Duration, u64, Unsynced)>,
+    /// What has been asked for behind slow syncs that go on, and those themselves, happens later than now: when, and the files as they are until then.
+    later: Vec<(Duration, u64, Inode)>,
     stats: Stats,
 }
 
@@ -148,7 +151,7 @@ impl SimDisk {
             slow: 0.0,
             slow_most: Duration::from_millis(SLOW_MS),
             stall: None,
-            syncing: Vec::new(),
+            later: Vec::new(),
             stats: Stats::default(),
         };
         SimDisk { world: Arc::new(Mutex::new(world)) }
@@ -247,9 +250,9 @@ impl SimDisk {
             directory.is_empty() || names.contains_key(directory)
         });
         world.names = world.durable_names.clone();
-        for (end, file, unsynced) in std::mem::take(&mut world.syncing).into_iter().rev() {
-            if let Some(inode) = world.files.get_mut(&file).filter(|_| end > now) {
-                inode.undo_sync(unsynced);
+        for (at, file, before) in std::mem::take(&mut world.later).into_iter().rev() {
+            if at > now {
+                world.files.insert(file, before);
             }
         }
         let linked: Vec<u64> = world.linked().collect();
@@ -303,12 +306,29 @@ impl World {
         self.fail_sync_at = None;
         self.settle(Duration::MAX);
         self.changes.iter_mut().for_each(|(made, _)| *made = Duration::ZERO);
-        self.syncing.clear();
+        self.later.clear();
     }
 
     /// When what is asked for now happens: behind slow syncs that go on.
     fn busy_until(&self) -> Duration {
-        self.syncing.iter().map(|(end, ..)| *end).max().unwrap_or_default()
+        self.later.iter().map(|(at, ..)| *at).max().unwrap_or_default()
+    }
+
+    /// Something happens to a file at that time, which may be later than now.
+    fn keep_until(&mut self, at: Duration, file: u64) {
+        let now = self.clock.now();
+        if at <= now || self.later.iter().any(|(other, kept, _)| (*other, *kept) == (at, file)) {
+            return;
+        }
+        self.later.retain(|(at, ..)| *at > now);
+        let before = self.file(file).clone();
+        self.later.push((at, file, before));
+    }
+
+    /// A file that is to be changed, behind slow syncs that go on.
+    fn change_file(&mut self, file: u64) -> &mut Inode {
+        self.keep_until(self.busy_until(), file);
+        self.file(file)
     }
 
     /// Directories that are synced by `now`.
@@ -479,12 +499,12 @@ impl DiskFile for File {
                 // A part of it may have been written: what fits, or up to where it failed.
                 let most = if fails { end } else { end.min(world.file(self.file).length()) };
                 let part = world.rng.random_range(0..=most.saturating_sub(offset)) as usize;
-                world.file(self.file).write(&buffer[..part], offset);
+                world.change_file(self.file).write(&buffer[..part], offset);
                 room?;
                 return Err(error(io::ErrorKind::Other, "write failed"));
             }
             world.stats.written_bytes += buffer.len() as u64;
-            world.file(self.file).write(buffer, offset);
+            world.change_file(self.file).write(buffer, offset);
             Ok(())
         })
     }
@@ -493,7 +513,7 @@ impl DiskFile for File {
         self.mount.run(|world| {
             let present = world.file(self.file).length();
             world.check_room(length.saturating_sub(present))?;
-            world.file(self.file).set_length(length.max(present));
+            world.change_file(self.file).set_length(length.max(present));
             Ok(())
         })
     }
@@ -502,7 +522,7 @@ impl DiskFile for File {
         self.mount.run(|world| {
             let present = world.file(self.file).length();
             world.check_room(length.saturating_sub(present))?;
-            world.file(self.file).set_length(length);
+            world.change_file(self.file).set_length(length);
             Ok(())
         })
     }
@@ -514,22 +534,18 @@ impl DiskFile for File {
                 let pause = Duration::from_millis(world.rng.random_range(0..world.slow_most.as_millis() as u64));
                 match world.stall.clone() {
                     None => world.clock.advance(pause),
-                    Some(stall) if world.fail_sync_at == Some(world.stats.syncs) => drop(stall(pause)),
-                    Some(stall) => {
-                        let (end, now) = (stall(pause), world.clock.now());
-                        let unsynced = world.file(self.file).begin_sync();
-                        world.syncing.retain(|(end, ..)| *end > now);
-                        world.syncing.push((end, self.file, unsynced));
-                        return Ok(());
-                    }
+                    Some(stall) => world.keep_until(stall(pause), self.file),
                 }
             }
-            if world.fail_sync_at == Some(world.stats.syncs) {
-                let inode = world.files.get_mut(&self.file).expect("open files stay");
-                inode.fail_sync(&mut world.rng);
+            let fails = world.fail_sync_at == Some(world.stats.syncs);
+            world.change_file(self.file);
+            let World { files, rng, .. } = world;
+            let inode = files.get_mut(&self.file).expect("open files stay");
+            if fails {
+                inode.fail_sync(rng);
                 return Err(error(io::ErrorKind::Other, "sync failed"));
             }
-            world.file(self.file).sync();
+            inode.sync();
             Ok(())
         })
     }

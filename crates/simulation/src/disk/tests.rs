@@ -144,3 +144,42 @@ fn what_comes_behind_a_slow_sync_has_not_happened_before_its_end() {
         }
     }
 }
+
+/// Two pieces are written and synced one after the other, the first sync is slow: while it goes on the second has not even been written.
+#[test]
+fn a_sync_behind_a_slow_one_is_not_done_before_it() {
+    let mut torn = 0;
+    for seed in 0..100 {
+        let clock = SimClock::default();
+        let disk = SimDisk::new(seed, clock.clone());
+        let mount = disk.mount();
+        let file = mount.open("f", true).unwrap();
+        file.write_all_at(&[1; 2048], 0).unwrap();
+        file.sync_data().unwrap();
+        mount.sync_dir("").unwrap();
+        let end = clock.now() + Duration::from_millis(50);
+        disk.set_stall(Some(Arc::new(move |_| end)));
+        disk.set_slow(1.0);
+        file.write_all_at(&[2; 1024], 0).unwrap();
+        file.sync_data().unwrap();
+        disk.set_slow(0.0);
+        file.write_all_at(&[3; 1024], 1024).unwrap();
+        if seed % 3 > 0 {
+            file.sync_data().unwrap();
+        }
+        file.set_len(4096).unwrap();
+        if seed % 2 == 0 {
+            disk.power_failure();
+            let bytes = bytes(&disk, "f").unwrap();
+            assert_eq!((bytes.len(), &bytes[1024..]), (2048, &[1; 1024][..]), "seed {seed}");
+            torn += u32::from(bytes[..512] != bytes[512..1024]);
+        } else {
+            clock.advance_to(end);
+            disk.power_failure();
+            let bytes = bytes(&disk, "f").unwrap();
+            assert_eq!(bytes[..1024], [2; 1024]);
+            assert!(seed % 3 == 0 || bytes[1024..2048] == [3; 1024], "seed {seed}");
+        }
+    }
+    assert!(torn > 5, "{torn}: the slow sync has brought some of it to the disk");
+}
