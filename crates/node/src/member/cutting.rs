@@ -181,9 +181,8 @@ impl Cluster {
             drop(strong);
             let group = cluster.group();
             let leads = group.is_replicated() && cluster.consensus.leading().is_some();
-            let is_wanted = || {
-                cluster.cuts.wanted_by_all.load(Ordering::SeqCst) > group.cut.time.0 || group.wants_holders()
-            };
+            let is_wanted =
+                || cluster.cuts.wanted_by_all.load(Ordering::SeqCst) > group.cut.time.0 || group.wants_holders();
             if leads && runtime.now() >= last + PACE && is_wanted() {
                 last = runtime.now();
                 cluster.cut(&group).await;
