@@ -28,6 +28,8 @@ pub const ALL: &[&str] = &[
     "journal.append.before_write",
     "journal.compact.before",
     "journal.open.before_cut",
+    "member.open.registered",
+    "member.start_anew",
     "node.checkpoint.after_manifest",
     "node.checkpoint.after_rows",
     "node.checkpoint.begin",

@@ -52,6 +52,8 @@ impl Default for Timing {
 pub struct Options {
     /// The data directory's random number.
     pub directory: u64,
+    /// Where this process listens already, if it does: nobody else can be there.
+    pub address: Option<String>,
     pub timing: Timing,
     /// Commands between two snapshots.
     pub snapshot_after: u64,
@@ -65,6 +67,7 @@ impl Options {
     pub fn new(directory: u64) -> Options {
         Options {
             directory,
+            address: None,
             timing: Timing::default(),
             snapshot_after: 2_000,
             keep_entries: 500,
@@ -197,6 +200,11 @@ impl Core {
 
     pub fn directory(&self) -> u64 {
         self.options.directory
+    }
+
+    /// Where this process listens, if that was said.
+    pub fn own_address(&self) -> Option<&str> {
+        self.options.address.as_deref()
     }
 
     fn database(&self) -> DatabaseId {

@@ -23,7 +23,8 @@ const FOUNDING: Duration = Duration::from_secs(10);
 /// A copy of a directory whose process runs takes no part.
 pub async fn nobody_else(core: &Core, identity: &Identity) -> Result<(), RaftError> {
     core.network.set_sender(Sender { node: identity.node, cluster: identity.cluster });
-    if identity.address.is_empty() {
+    // At its own address it would meet itself.
+    if identity.address.is_empty() || core.own_address() == Some(&identity.address) {
         return Ok(());
     }
     let asked = core.network.call_address(0, &identity.address, Body::Who, Duration::from_millis(300)).await;
@@ -238,6 +239,39 @@ mod tests {
     impl Transport for Nobody {
         fn call(&self, _to: NodeId, _address: &str, _request: Vec<u8>) -> BoxFuture<Result<Vec<u8>, String>> {
             Box::pin(async { Err("nobody is there".to_string()) })
+        }
+    }
+
+    /// Answers nothing, and remembers where it was asked.
+    #[derive(Default)]
+    struct Asked(parking_lot::Mutex<BTreeSet<String>>);
+
+    impl Transport for Asked {
+        fn call(&self, _to: NodeId, address: &str, _request: Vec<u8>) -> BoxFuture<Result<Vec<u8>, String>> {
+            self.0.lock().insert(address.to_string());
+            Box::pin(async { Err("nobody is there".to_string()) })
+        }
+    }
+
+    /// Who comes back asks at the address that it had whether a process with its directory runs there; not where it listens itself.
+    #[test]
+    fn a_process_does_not_ask_itself_whether_it_runs() {
+        let disk: Arc<dyn Disk> = MemoryDisk::new();
+        let start = |address: Option<&str>| {
+            let asked = Arc::new(Asked::default());
+            let options = Options { address: address.map(str::to_string), ..Options::new(5) };
+            (RaftGroup::start(options, disk.clone(), asked.clone(), vec![]).unwrap(), asked)
+        };
+        let (group, _) = start(Some("a:1"));
+        let (name, address) = ("shop".to_string(), "a:1".to_string());
+        let identity = Identity { node: 1, cluster: [1; 16], name, address, founding: None };
+        let core = group.core.clone();
+        let saving = group.run(async move { core.save(&identity).await }, Err(RaftError::Closed));
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(saving).unwrap();
+        drop(group);
+        for (address, asks) in [(Some("a:1"), false), (Some("a:2"), true), (None, true)] {
+            let (_group, asked) = start(address);
+            assert_eq!(asked.0.lock().contains("a:1"), asks, "listens at {address:?}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::config::Settings;
 use crate::shell::{self, ShellOptions};
-use crate::start::{self, Ending};
+use crate::start::{self, Running};
 use mysql::prelude::Queryable;
 
 /// Statements that are shown, each with what it is for.
@@ -30,9 +30,10 @@ const TOUR: &[(&str, &str)] = &[
 ];
 
 pub fn run(settings: &Settings) -> Result<(), String> {
-    start::initialise_log(settings);
-    let running = start::start(settings)?;
-    let signals = start::Signals::listen()?;
+    start::run(settings, |running| show(settings, running))
+}
+
+fn show(settings: &Settings, running: &Running) -> Result<(), String> {
     let mysql = running.mysql().ok_or("the demo needs a node with the role sql")?;
     let options = ShellOptions {
         host: mysql.ip().to_string(),
@@ -53,10 +54,7 @@ pub fn run(settings: &Settings) -> Result<(), String> {
         directory = settings.data_dir.display(),
     );
     println!("(Ctrl-C stops)");
-    match start::wait_for_end(&running, signals) {
-        Ending::Stop => running.stop(),
-        Ending::Anew => Err(running.start_anew()),
-    }
+    Ok(())
 }
 
 fn tour(options: &ShellOptions) -> Result<(), String> {

@@ -14,7 +14,6 @@ mod status;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use config::{KEYS, Settings};
-use start::Ending;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -128,17 +127,13 @@ fn settings(arguments: &ArgMatches) -> Result<Settings, String> {
 
 fn run_start(arguments: &ArgMatches) -> Result<(), String> {
     let settings = settings(arguments)?;
-    start::initialise_log(&settings);
-    let running = start::start(&settings)?;
-    let signals = start::Signals::listen()?;
-    if let Some(text) = running.invitation() {
-        println!("{text}");
-    }
-    println!("{}", running.ready_line(&settings));
-    match start::wait_for_end(&running, signals) {
-        Ending::Stop => running.stop(),
-        Ending::Anew => Err(running.start_anew()),
-    }
+    start::run(&settings, |running| {
+        if let Some(text) = running.invitation() {
+            println!("{text}");
+        }
+        println!("{}", running.ready_line(&settings));
+        Ok(())
+    })
 }
 
 fn run_shell(arguments: &ArgMatches) -> Result<(), String> {

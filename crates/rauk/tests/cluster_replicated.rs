@@ -157,6 +157,50 @@ fn all_killed_at_once_come_back_to_a_cut_and_all_stopped_in_order_lose_nothing()
     assert_eq!(lost, 0, "of {} acknowledged before a stop in order", acknowledged.len());
 }
 
+/// Nobody writes while one node after another is replaced; then power fails everywhere. The last cut must be one that those have who are left.
+#[test]
+fn rows_outlive_the_nodes_that_they_were_written_on() {
+    let root = tempfile::tempdir().unwrap();
+    let secret = root.path().join("secret");
+    let flags = ["--durability", "replicated", "--cluster-secret-file", secret.to_str().expect("UTF-8")];
+    let founding = [&flags[..], &["--replicas", "2", "--replace-after", "1"]].concat();
+    let mut nodes = vec![Node::start(&root.path().join("n1"), &founding)];
+    let founder = nodes[0].address();
+    let join = |nodes: &mut Vec<Node>, founder: &str| {
+        let dir = root.path().join(format!("n{}", nodes.len() + 1));
+        nodes.push(Node::start(&dir, &[&flags[..], &["--join", founder]].concat()));
+    };
+    join(&mut nodes, &founder);
+    until_healthy(&nodes[0], 2);
+    let mut connection = nodes[0].connect();
+    connection.query_drop("CREATE DATABASE d").unwrap();
+    connection.query_drop("CREATE TABLE d.t (id BIGINT PRIMARY KEY, v BIGINT)").unwrap();
+    let rows: Vec<String> = (0..300).map(|id| format!("({id}, {id})")).collect();
+    insist(&mut connection, &format!("INSERT INTO d.t VALUES {}", rows.join(",")));
+    join(&mut nodes, &founder);
+    join(&mut nodes, &founder);
+    until_healthy(&nodes[3], 4);
+    for gone in [0, 1] {
+        nodes[gone].kill();
+        let number = gone + 1;
+        until("it is down", || {
+            let status = format!("SELECT status FROM rauk.nodes WHERE node_id = {number}");
+            run(&mut nodes[3].connect(), &status) == ["down"]
+        });
+        until("it is forgotten", || {
+            nodes[3].connect().query_drop(format!("ALTER CLUSTER FORGET NODE {number}")).is_ok()
+        });
+        until_healthy(&nodes[3], 3 - gone);
+        // The voters of the manage group follow.
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    nodes.drain(..2).for_each(drop);
+    nodes.iter_mut().for_each(Node::kill);
+    restart_all(&mut nodes);
+    until_healthy(&nodes[0], 2);
+    assert_eq!(run(&mut nodes[1].connect(), "SELECT COUNT(*), SUM(v) FROM d.t"), ["300 | 44850"]);
+}
+
 #[test]
 fn replicas_are_needed() {
     let root = tempfile::tempdir().unwrap();

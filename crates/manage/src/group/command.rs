@@ -163,7 +163,8 @@ pub enum GroupCommand {
         origin: Origin,
         command: OnceCommand,
     },
-    /// The operator says that a node which is down does not come back: it loses its places at once and is taken out. Refused while it is up, and where it has the whole of something that nobody who is up has.
+    /// The operator says that a node which is down does not come back: it loses its places at once and is taken out. Refused while it is up, where it has the whole of something that nobody who is up has, and
+    /// where it holds the last cut of something that no other holder who is up does.
     ForgetNode {
         node: NodeId,
     },
@@ -232,4 +233,8 @@ pub enum Refused {
         "the command came long after it was proposed: it may have been carried out, and what it gave is not remembered"
     )]
     Forgotten,
+    #[error(
+        "node {node} has partition {partition} as of the last cut over the whole cluster, and no other node that is up has: without it the cluster could not go back there; start it, or another that has that cut, or wait until a later cut is complete"
+    )]
+    OnlyHolder { node: u16, partition: u16 },
 }

@@ -71,6 +71,27 @@ impl Group {
         state.in_sync.is_empty() && state.view > View::default()
     }
 
+    /// Whether another cut is to be drawn although nothing has been committed since the last: somebody is in-sync who does not hold that one. Where holders leave one after another and nothing is
+    /// written, nobody would be left in the end who does.
+    pub fn wants_holders(&self) -> bool {
+        let lacks = |(number, state): (u16, &PartitionState)| {
+            state.in_sync.iter().any(|member| !self.cut.is_holder(PartitionId(number), member.node))
+        };
+        self.is_replicated() && (0..).zip(&self.partitions).any(lacks)
+    }
+
+    /// A partition that could not go back to the last cut without this node: it is a holder, and no other is up.
+    pub(super) fn needs_holder(&self, node: NodeId) -> Option<PartitionId> {
+        let needs = |(number, holders): (u16, &Vec<NodeId>)| {
+            let partition = PartitionId(number);
+            // Who has registered since the cluster went back, and did not end this, has lost what it held.
+            let waits = self.partition(partition).is_some_and(Group::is_recovering);
+            let other = || holders.iter().any(|other| *other != node && self.member(*other).is_some());
+            (holders.contains(&node) && (waits || !other())).then_some(partition)
+        };
+        (0..).zip(&self.cut.holders).find_map(needs)
+    }
+
     pub(super) fn complete_cut(
         &mut self,
         time: Timestamp,

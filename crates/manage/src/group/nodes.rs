@@ -215,6 +215,9 @@ impl Group {
         if self.nodes.get(&node).is_some_and(|n| n.life == Life::Up) {
             return Err(Answer::Refused(Refused::NodeUp(node.0)));
         }
+        if let Some(partition) = self.needs_holder(node) {
+            return Err(Answer::Refused(Refused::OnlyHolder { node: node.0, partition: partition.0 }));
+        }
         // Members that have ended together each have everything: without it there must be one that is up.
         let has = |p: &PartitionState| p.in_sync.iter().any(|m| m.node == node);
         let only = |p: &PartitionState| has(p) && !p.in_sync.iter().any(|m| m.node != node && self.is_member(*m));

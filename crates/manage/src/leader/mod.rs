@@ -23,6 +23,10 @@
 //! end. It is heard again, or both are taken for gone with one command, and both keep their places (rule 25). The same holds for a primary that is to begin without
 //! members that are down.
 //!
+//! The leader's own process is not taken for gone while no other with rows or clients is up: it lives, since the leader runs in it, and nobody could go on without it. On a machine that has no time for it its
+//! lease ends, and it answers nothing; when it gets time again it is granted another and goes on in the same views, in which nothing has happened meanwhile. It is always right to
+//! say late that a lease has ended: only what was said makes another serve.
+//!
 //! # Primaries
 //! A partition without a primary gets an in-sync member whose lease holds: the preferred one, else one that is wanted there, else the one with the fewest primaries. If its former primary may
 //! still believe to lead ([`PartitionState::former`]), not before that one's lease has ended, or it has said in a heartbeat that it has applied the command that relieved it
@@ -47,7 +51,7 @@ mod tests;
 
 pub use lease::Lease;
 
-use crate::group::{Group, GroupCommand, Life, PartitionState, RoleKind};
+use crate::group::{Group, GroupCommand, Life, NodeState, PartitionState, RoleKind};
 use placement::DataNodes;
 use rauk_types::{Member, NodeId, PartitionId, ProcessId, Timestamp, View};
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,6 +102,8 @@ enum Proposal {
 #[derive(Debug)]
 pub struct Leader {
     term: u64,
+    /// The process that it runs in.
+    own: ProcessId,
     began: Duration,
     /// Ends of the leases granted in this term, also those of processes that have been followed by newer ones.
     leases: BTreeMap<ProcessId, Duration>,
@@ -121,11 +127,12 @@ pub struct Leader {
 }
 
 impl Leader {
-    /// `now`: when leadership began. Nobody is struck before one whole lease has passed (rule 17). `term`: of the consensus, larger than that of every leader before.
-    pub fn new(now: Duration, term: u64, group: &Group) -> Leader {
+    /// `now`: when leadership began. Nobody is struck before one whole lease has passed (rule 17). `term`: of the consensus, larger than that of every leader before. `own`: the process that it runs in.
+    pub fn new(now: Duration, term: u64, own: ProcessId, group: &Group) -> Leader {
         let up = group.nodes.values().filter(|n| n.life == Life::Up);
         Leader {
             term,
+            own,
             began: now,
             leases: BTreeMap::new(),
             known: BTreeMap::new(),
@@ -264,8 +271,12 @@ impl Leader {
             let end = self.leases.get(&member.process).copied().unwrap_or_else(first);
             now >= end || self.expired.contains(&member.process)
         };
+        // Of whom it was said already it is said again: a process that is granted nothing more must begin anew.
+        let stays = |member: &Member| {
+            member.process == self.own && !self.expired.contains(&member.process) && self.is_alone(group)
+        };
         let up = group.nodes.keys().filter_map(|node| group.member(*node));
-        let mut ended: BTreeSet<Member> = up.filter(has_ended).collect();
+        let mut ended: BTreeSet<Member> = up.filter(|member| has_ended(member) && !stays(member)).collect();
         // Who shares a partition with one that may be dead too waits for what becomes of that one; and so on.
         loop {
             let must_wait = |m: &Member| group.is_member(*m) && !ended.contains(m) && !self.is_fresh(now, m.process);
@@ -283,6 +294,12 @@ impl Leader {
             self.expired.extend(ended.iter().map(|m| m.process));
             out.push(GroupCommand::Expire { term: self.term, members: ended.into_iter().collect() });
         }
+    }
+
+    /// Whether no process with rows or clients is up but the one that this leader runs in.
+    fn is_alone(&self, group: &Group) -> bool {
+        let works = |n: &NodeState| n.life == Life::Up && (n.has(RoleKind::Data) || n.has(RoleKind::Sql));
+        group.nodes.values().filter(|n| works(n)).all(|n| n.process == self.own)
     }
 
     /// Whether the process asked for its lease lately.

@@ -4,3 +4,6 @@ mod calm;
 mod faults;
 mod terms;
 mod weather;
+
+/// The leader runs in none of a test's processes.
+const NOBODY: rauk_types::ProcessId = rauk_types::ProcessId(0);

@@ -7,7 +7,8 @@
 //! So a partition goes back to a cut by itself, without asking another: everything at or below C is decided in its own stream before the entry. The price is that a cut waits for transactions that
 //! are being decided, a message or two, or until they are taken over where their coordinator is silent.
 //!
-//! A cut is drawn when somebody *wants* one above the last: a process that has seen a commit above it, or that waits in [`Cluster::wait_cut`]. Heartbeats carry that, so an idle cluster draws none.
+//! A cut is drawn when somebody *wants* one above the last: a process that has seen a commit above it, or that waits in [`Cluster::wait_cut`]. Heartbeats carry that, so an idle cluster draws none,
+//! but for those who have become in-sync since the last.
 
 use super::Cluster;
 use super::signal::Signal;
@@ -179,9 +180,10 @@ impl Cluster {
             let runtime = strong.runtime.clone();
             drop(strong);
             let group = cluster.group();
-            let wanted = cluster.cuts.wanted_by_all.load(Ordering::SeqCst) > group.cut.time.0;
-            if wanted && group.is_replicated() && cluster.consensus.leading().is_some() && runtime.now() >= last + PACE
-            {
+            let leads = group.is_replicated() && cluster.consensus.leading().is_some();
+            let is_wanted =
+                || cluster.cuts.wanted_by_all.load(Ordering::SeqCst) > group.cut.time.0 || group.wants_holders();
+            if leads && runtime.now() >= last + PACE && is_wanted() {
                 last = runtime.now();
                 cluster.cut(&group).await;
             }

@@ -186,7 +186,7 @@ impl Cluster {
             return (Vec::new(), false);
         };
         if leader.as_ref().is_none_or(|(of, _)| *of != term) {
-            *leader = Some((term, Leader::new(now, term, &group)));
+            *leader = Some((term, Leader::new(now, term, self.me.process, &group)));
             self.leading.oldest.lock().clear();
             tracing::info!(node = self.me.node.0, term, "leads the manage group");
         }

@@ -27,7 +27,7 @@ use crate::{Config, Database, Durability, Runtime};
 use parking_lot::{Mutex, RwLock};
 use rauk_cluster::Replica;
 use rauk_cluster::replica::{Contents, Limits};
-use rauk_log::{DatabaseId, Disk};
+use rauk_log::{DatabaseId, Disk, fault};
 use rauk_manage::consensus::{Consensus, Watcher};
 use rauk_manage::group::{Answer, Group, GroupCommand, RoleKind};
 use rauk_manage::{Catalog, CatalogStore};
@@ -142,6 +142,7 @@ async fn open(
     let Some(process) = register(number, whole, recovery, &*runtime, &*consensus, progress).await? else {
         return Ok(None);
     };
+    fault::point("member.open.registered").map_err(|e| NodeError::Fatal(e.to_string()))?;
     let me = Member { node: number, process };
     let mut partitions = Vec::new();
     let mut slots = Vec::new();

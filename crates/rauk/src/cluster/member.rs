@@ -199,6 +199,7 @@ impl Member {
                     stopping.fatal(why);
                 }
             }),
+            address: Some(address.clone()),
             ..Options::new(file.directory())
         };
         let raft =
@@ -449,6 +450,11 @@ pub fn start_anew(ports: &[(&str, u16)]) -> String {
     command.args(given);
     for (flag, port) in ports {
         command.arg(flag).arg(port.to_string());
+    }
+    // A test's faults are this process's.
+    command.env_remove("RAUK_FAULT");
+    if let Err(error) = rauk_log::fault::point("member.start_anew") {
+        return format!("cannot start anew: {error}");
     }
     format!("cannot start anew: {}", command.exec())
 }

@@ -2,12 +2,15 @@
 //!
 //! Order at start: log output, ports (they cost nothing and are the most frequent mistake), data directory (made, or checked and locked), recovery with progress or, as a member of a cluster, the way into
 //! it ([`crate::cluster::member`]), then whoever serves clients ([`services`]), the ready line. A port in use or a data directory that cannot be used ends it with one line before anything is changed. Order at
-//! stop (Ctrl-C, SIGTERM): no new connections, running statements may end, the rest is told 1053, a last checkpoint, done; a second signal stops at once (nothing acknowledged is lost by that either).
+//! stop (Ctrl-C, SIGTERM; [`signals`]): no new connections, running statements may end, the rest is told 1053, a last checkpoint, done; a second signal stops at once (nothing acknowledged is lost by that either).
+//!
+//! A member of a cluster that the others have taken for gone starts anew, whether it serves already or not: a process that gets no time while it opens may be registered, and given up before it has asked for its first lease.
 //!
 //! The ready line on standard output says where everything is; `ready.json` in the data directory says the same to programs, for as long as the process serves.
 
 mod ports;
 pub mod services;
+mod signals;
 
 use crate::cluster::member::{self, Member, Needs};
 use crate::cluster::settings::DEFAULT_PORT;
@@ -22,12 +25,13 @@ use rauk_node::runtime::threads::{Threads, block_on};
 use rauk_node::{Config, Database, Runtime};
 use serde::{Deserialize, Serialize};
 use services::Services;
+use signals::Signals;
 use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long running statements may go on after a stop was asked for.
 const GRACE: Duration = Duration::from_secs(10);
@@ -40,7 +44,7 @@ pub fn port_of_ready_line(line: &str) -> Option<u16> {
     address.rsplit_once(':')?.1.parse().ok()
 }
 
-pub fn initialise_log(settings: &Settings) {
+fn initialise_log(settings: &Settings) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("RAUK_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(filter_of(&settings.log_level)));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
@@ -51,8 +55,10 @@ pub fn initialise_log(settings: &Settings) {
 
 /// Beside the data, while the process serves: where everything is.
 pub const READY_FILE: &str = "ready.json";
-/// How often a member looks whether the group has taken it for gone.
+/// How often it is looked whether there is a signal, and whether the group has taken this member for gone.
 const LOOK: Duration = Duration::from_millis(50);
+/// A member whose services do not start may have been taken for gone, and hear of it a little later.
+const HEAR: Duration = Duration::from_secs(2);
 
 /// Of openraft nothing: it writes some twenty errors a second while a node is gone, and what it does and fails at is told by the crate around it.
 fn filter_of(level: &str) -> String {
@@ -96,7 +102,43 @@ impl Ready {
     }
 }
 
-pub fn start(settings: &Settings) -> Result<Running, String> {
+/// Why there is no server.
+enum NotStarted {
+    /// One line that names the cause.
+    Failed(String),
+    /// The cluster has taken this process for gone before it served. It has these ports; what else it has ends with the program.
+    Gone { ports: Vec<(&'static str, u16)>, _member: Arc<Member> },
+}
+
+impl From<String> for NotStarted {
+    fn from(text: String) -> NotStarted {
+        NotStarted::Failed(text)
+    }
+}
+
+/// Starts a server and runs it until it is told to end; `ready` is called when it serves. To be called before the process has other threads. Comes back when it has ended, or could not start; a member that the
+/// cluster has taken for gone executes the program anew.
+pub fn run(settings: &Settings, ready: impl FnOnce(&Running) -> Result<(), String>) -> Result<(), String> {
+    initialise_log(settings);
+    let signals = Signals::hold()?;
+    let started = start(settings);
+    signals.end_opening();
+    let running = match started {
+        Ok(running) => running,
+        Err(NotStarted::Failed(text)) => return Err(text),
+        Err(NotStarted::Gone { ports, _member }) => {
+            tracing::warn!("the cluster has taken this process for gone before it served; it starts anew");
+            return Err(member::start_anew(&ports));
+        }
+    };
+    ready(&running)?;
+    match wait_for_end(&running, &signals) {
+        Ending::Stop => running.stop(),
+        Ending::Anew => Err(running.start_anew()),
+    }
+}
+
+fn start(settings: &Settings) -> Result<Running, NotStarted> {
     let cores = std::thread::available_parallelism().map_or(2, |n| n.get());
     // Crash tests say by `RAUK_FAULT` where this process is to end or fail.
     rauk_log::fault::set_from_environment()?;
@@ -154,13 +196,26 @@ pub fn start(settings: &Settings) -> Result<Running, String> {
             (opened.map_err(|e| format!("cannot open data directory {shown}: {e}"))?, None)
         }
     };
+    let http_address = local(&http)?;
+    let clients_at = match &clients {
+        Some((mysql, native)) => Some((local(mysql)?, local(native)?)),
+        None => None,
+    };
     let services = match clients {
-        Some(clients) => Some(Services::start(settings, &database, runtime, clients, cores)?),
+        Some(clients) => match Services::start(settings, &database, runtime, clients, cores) {
+            Ok(services) => Some(services),
+            Err(text) => {
+                let gone = member.filter(|member| hears_that_it_is_gone(member)).map(|_member| {
+                    let ports = ports_of(clients_at, http_address, cluster_address);
+                    NotStarted::Gone { ports, _member }
+                });
+                return Err(gone.unwrap_or(text.into()));
+            }
+        },
         None => None,
     };
     let registry = metrics::registry(&database, services.as_ref(), member.clone());
     let healthy = Arc::new(AtomicBool::new(true));
-    let http_address = local(&http)?;
     let (http_stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let pages = Pages {
         registry,
@@ -225,21 +280,14 @@ impl Running {
     }
 
     /// Executes the program anew on the same ports; what was acknowledged is in the redo log, as after a crash. Gives why that failed.
-    pub fn start_anew(self) -> String {
-        let ready = self.ready();
+    fn start_anew(self) -> String {
         let _ = std::fs::remove_file(self.directory.join(READY_FILE));
-        let port = |address: Option<SocketAddr>| address.map(|a| a.port());
-        let ports = [
-            ("--mysql-port", port(ready.mysql)),
-            ("--native-port", port(ready.native)),
-            ("--http-port", Some(ready.http.port())),
-            ("--cluster-port", port(ready.cluster)),
-        ];
-        let ports: Vec<(&str, u16)> = ports.into_iter().filter_map(|(flag, port)| Some((flag, port?))).collect();
+        let clients = self.services.as_ref().map(|services| (services.mysql, services.native.address));
+        let ports = ports_of(clients, self.http, self.cluster);
         member::start_anew(&ports)
     }
 
-    pub fn stop(self) -> Result<(), String> {
+    fn stop(self) -> Result<(), String> {
         self.healthy.store(false, Ordering::Relaxed);
         let _ = std::fs::remove_file(self.directory.join(READY_FILE));
         if let Some(services) = self.services {
@@ -259,74 +307,48 @@ impl Running {
 }
 
 /// Why a server ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+enum Ending {
     Stop,
     /// The cluster has taken this process for gone.
     Anew,
 }
 
-/// Ctrl-C and SIGTERM, noticed from when this is made: before anybody is told that the server is there.
-pub struct Signals {
-    runtime: tokio::runtime::Runtime,
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    pub fn listen() -> Result<Signals, String> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-        let inside = runtime.enter();
-        let listen = |kind| signal(kind).map_err(|e| format!("cannot wait for signals: {e}"));
-        let (terminate, interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
-        drop(inside);
-        Ok(Signals { runtime, terminate, interrupt })
-    }
-
-    /// Blocks until one comes, or until `other` is over: then `false`. A second signal ends the process at once.
-    fn wait(mut self, other: impl Future<Output = ()>) -> bool {
-        let signalled = self.runtime.block_on(async {
-            tokio::select! {
-                _ = self.terminate.recv() => true,
-                _ = self.interrupt.recv() => true,
-                () = other => false,
-            }
-        });
-        if signalled {
-            tracing::info!("stopping; a second signal stops at once");
-            std::thread::spawn(move || {
-                self.runtime.block_on(async {
-                    tokio::select! {
-                        _ = self.terminate.recv() => {}
-                        _ = self.interrupt.recv() => {}
-                    }
-                });
-                std::process::exit(1);
-            });
-        }
-        signalled
-    }
-}
-
 /// Blocks until Ctrl-C or SIGTERM, or until a member must start anew.
-pub fn wait_for_end(running: &Running, signals: Signals) -> Ending {
-    let member = running.member.clone();
-    let expelled = async move {
-        match member {
-            Some(member) => {
-                while !member.is_expelled() {
-                    tokio::time::sleep(LOOK).await;
-                }
-            }
-            None => std::future::pending().await,
+fn wait_for_end(running: &Running, signals: &Signals) -> Ending {
+    loop {
+        if signals.take() {
+            return Ending::Stop;
         }
-    };
-    if signals.wait(expelled) {
-        return Ending::Stop;
+        if running.member.as_ref().is_some_and(|member| member.is_expelled()) {
+            tracing::warn!("the cluster has taken this process for gone; it starts anew");
+            return Ending::Anew;
+        }
+        std::thread::sleep(LOOK);
     }
-    tracing::warn!("the cluster has taken this process for gone; it starts anew");
-    Ending::Anew
+}
+
+/// Whether the cluster has taken this process for gone; who has not been run for a while may be about to hear of it.
+fn hears_that_it_is_gone(member: &Member) -> bool {
+    let end = Instant::now() + HEAR;
+    while !member.is_expelled() && Instant::now() < end {
+        std::thread::sleep(LOOK);
+    }
+    member.is_expelled()
+}
+
+/// Flags for the ports that a process has, so that it has them again. `clients`: MySQL, native.
+fn ports_of(
+    clients: Option<(SocketAddr, SocketAddr)>,
+    http: SocketAddr,
+    cluster: Option<SocketAddr>,
+) -> Vec<(&'static str, u16)> {
+    let ports = [
+        ("--mysql-port", clients.map(|(mysql, _)| mysql)),
+        ("--native-port", clients.map(|(_, native)| native)),
+        ("--http-port", Some(http)),
+        ("--cluster-port", cluster),
+    ];
+    ports.into_iter().filter_map(|(flag, address)| Some((flag, address?.port()))).collect()
 }
 
 fn serve_http(listener: TcpListener, pages: Pages, stopped: tokio::sync::oneshot::Receiver<()>) {

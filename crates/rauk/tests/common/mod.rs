@@ -148,6 +148,11 @@ impl Rauk {
         }
     }
 
+    /// On standard error, so far.
+    pub fn said(&self) -> String {
+        self.said.lock().expect("nobody panics with it").clone()
+    }
+
     /// What a process that ends by itself has said.
     pub fn last_words(mut self, limit: Duration) -> String {
         self.wait(limit).expect("it ends by itself");
@@ -194,11 +199,12 @@ fn ready_ports(out: &mut BufReader<ChildStdout>) -> Option<(u16, u16, u16)> {
             return None;
         }
         if line.starts_with("rauk is ready") {
-            let ports: Vec<u16> = line
-                .split(|c: char| c.is_whitespace() || c == ',')
-                .filter_map(|word| word.rsplit_once(':')?.1.parse().ok())
-                .collect();
-            return Some((*ports.first()?, *ports.get(1)?, *ports.get(2)?));
+            let port = |name: &str| -> Option<u16> {
+                let address = line.split(&format!("{name} on ")).nth(1)?.split([',', ' ']).next()?;
+                address.rsplit_once(':')?.1.parse().ok()
+            };
+            // A node without the role sql has neither of the first two.
+            return Some((port("mysql").unwrap_or(0), port("native").unwrap_or(0), port("http")?));
         }
     }
 }

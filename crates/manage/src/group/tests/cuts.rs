@@ -107,3 +107,65 @@ fn durability_is_chosen_when_the_cluster_is_made() {
     assert!(why.to_string().contains("when it is founded"), "{why}");
     assert_eq!(run(&mut group, change(ClusterDurability::Replicated)), Answer::Done);
 }
+
+fn forget(group: &mut Group, node: u16) -> Answer {
+    run(group, GroupCommand::ForgetNode { node: NodeId(node) })
+}
+
+fn only_holder(node: u16, partition: u16) -> Answer {
+    Answer::Refused(Refused::OnlyHolder { node, partition })
+}
+
+/// While the cluster goes back, and before, a node that has the cut is not forgotten unless another that has it is up.
+#[test]
+fn holders_are_not_forgotten_while_the_cluster_goes_back() {
+    let (mut group, members) = replicated();
+    assert_eq!(cut(&mut group, 9), Answer::Done);
+    run(&mut group, GroupCommand::Down { member: members[0] });
+    run(&mut group, GroupCommand::Down { member: members[1] });
+    assert_eq!(forget(&mut group, 1), only_holder(1, 0));
+    assert_eq!(forget(&mut group, 2), only_holder(2, 0));
+    assert_eq!(run(&mut group, GroupCommand::Recover { number: 1 }), Answer::Done);
+    for (node, partition) in [(1, 0), (2, 0), (3, 1)] {
+        assert_eq!(forget(&mut group, node), only_holder(node, partition), "nobody is in-sync, and all are needed");
+    }
+    assert!(matches!(register_again(&mut group, 3, 40, 1), Answer::Process(_)));
+    assert_eq!(forget(&mut group, 2), only_holder(2, 0));
+    // A holder that comes without what it held is none.
+    let lost = GroupCommand::Register { node: NodeId(2), nonce: 41, whole: vec![], recovery: 1 };
+    let Answer::Process(process) = run(&mut group, lost) else { panic!("registered") };
+    assert_eq!(forget(&mut group, 1), only_holder(1, 0));
+    run(&mut group, GroupCommand::Down { member: Member { node: NodeId(2), process } });
+    assert!(matches!(register_again(&mut group, 1, 42, 1), Answer::Process(_)));
+    assert!(group.partitions.iter().all(|state| !Group::is_recovering(state)));
+    assert_eq!(forget(&mut group, 2), Answer::Done, "all that it held another has");
+}
+
+/// In-sync is not all: who has become so since the last cut cannot go back to it.
+#[test]
+fn the_only_node_with_the_last_cut_is_not_forgotten() {
+    let (mut group, members) = replicated();
+    let version = group.partitions[0].version;
+    run(&mut group, GroupCommand::Strike { partition: P, version, member: members[1] });
+    assert_eq!(cut(&mut group, 9), Answer::Done);
+    assert!(!group.wants_holders());
+    let version = group.partitions[0].version;
+    assert_eq!(run(&mut group, GroupCommand::Join { partition: P, version, member: members[1] }), Answer::Done);
+    assert!(group.wants_holders(), "one is in-sync that does not hold the cut");
+    let mut drawn = group.clone();
+    let expire = GroupCommand::Expire { term: 0, members: vec![members[0]] };
+    run(&mut group, expire.clone());
+    assert_eq!(group.partitions[0].in_sync, [members[1]]);
+    assert_eq!(forget(&mut group, 1), only_holder(1, 0), "the others are in-sync, and do not have the cut");
+    run(&mut group, GroupCommand::Down { member: members[1] });
+    assert!(group.has_no_memory(&group.partitions[0]));
+    assert_eq!(forget(&mut group, 1), only_holder(1, 0), "gone");
+    let why = only_holder(1, 0);
+    let Answer::Refused(why) = why else { unreachable!() };
+    assert!(why.to_string().contains("start it"), "{why}");
+    // Once another cut is complete there are other holders.
+    assert_eq!(cut(&mut drawn, 10), Answer::Done);
+    assert!(!drawn.wants_holders());
+    run(&mut drawn, expire);
+    assert_eq!(forget(&mut drawn, 1), Answer::Done);
+}

@@ -1,6 +1,7 @@
 //! Placement and primaries, with one leader and no faults: whatever nodes come and go, it comes to rest, evenly, with few copies.
 
 use super::super::*;
+use super::NOBODY;
 use crate::group::tests::random::{Random, check_invariants};
 use crate::group::tests::{add_node, config, run, with_table};
 use crate::group::{Answer, Colour};
@@ -29,7 +30,7 @@ impl Calm {
     fn empty(seed: u64, partitions: u16, replicas: u8) -> Calm {
         let mut group = Group::new();
         run(&mut group, GroupCommand::Create { config: config(partitions, replicas) });
-        let leader = Leader::new(Duration::ZERO, 1, &group);
+        let leader = Leader::new(Duration::ZERO, 1, NOBODY, &group);
         let random = Random(seed);
         Calm { random, group, leader, now: Duration::ZERO, alive: BTreeSet::new(), copies: 0 }
     }

@@ -1,6 +1,7 @@
 //! Many seeds of bad weather (more with `RAUK_GROUP_SEEDS=1000`); and each safeguard switched off, to see that the weather finds it.
 
 use super::super::*;
+use super::NOBODY;
 use super::weather::{Off, World};
 use crate::group::Answer;
 use crate::group::tests::{add_node, config, run};
@@ -107,7 +108,7 @@ fn a_lease_without_the_entries_before_it_is_of_no_use() {
     run(&mut group, GroupCommand::Lead { partition, version: 1, member: a });
     run(&mut group, GroupCommand::Join { partition, version: 2, member: b });
     run(&mut group, GroupCommand::Term { number: 1 });
-    let mut first = Leader::new(ms(0), 1, &group);
+    let mut first = Leader::new(ms(0), 1, NOBODY, &group);
     assert_eq!(first.on_heartbeat(ms(100), a, &group), Heard::Granted);
     // A hears no more of the log, and is relieved.
     let as_a_knows_it = group.clone();
@@ -121,7 +122,7 @@ fn a_lease_without_the_entries_before_it_is_of_no_use() {
     // The one is lost, the other is not; then another leads the group, and does not know that A was given up.
     run(&mut group, GroupCommand::Lead { partition, version: 4, member: b });
     run(&mut group, GroupCommand::Term { number: 2 });
-    let mut second = Leader::new(ms(500), 2, &group);
+    let mut second = Leader::new(ms(500), 2, NOBODY, &group);
     assert_eq!(second.on_heartbeat(ms(510), a, &group), Heard::Granted);
     assert_eq!(as_a_knows_it.partitions[0].primary, Some(a));
     let mut lease = Lease::default();

@@ -1,6 +1,7 @@
 //! One leader, command by command: terms, leases, timestamps.
 
 use super::super::*;
+use super::NOBODY;
 use crate::group::Answer;
 use crate::group::tests::{add_node, config, run};
 
@@ -27,7 +28,11 @@ fn register(group: &mut Group, node: u16, nonce: u64) -> Member {
 }
 
 fn begin(group: &mut Group, now: Duration, term: u64) -> Leader {
-    let mut leader = Leader::new(now, term, group);
+    begin_in(NOBODY, group, now, term)
+}
+
+fn begin_in(own: ProcessId, group: &mut Group, now: Duration, term: u64) -> Leader {
+    let mut leader = Leader::new(now, term, own, group);
     assert_eq!(leader.on_tick(now, group), [GroupCommand::Term { number: term }]);
     run(group, GroupCommand::Term { number: term });
     leader
@@ -44,7 +49,7 @@ fn expired(commands: &[GroupCommand]) -> Vec<Member> {
 #[test]
 fn nothing_before_the_term_has_begun_and_nothing_after_it_has_ended() {
     let (mut group, members) = group_of(1);
-    let mut leader = Leader::new(ms(0), 3, &group);
+    let mut leader = Leader::new(ms(0), 3, NOBODY, &group);
     assert_eq!(leader.on_heartbeat(ms(1), members[0], &group), Heard::NotNow);
     assert_eq!(leader.draw_timestamp(&group), None);
     assert_eq!(leader.on_tick(ms(10), &group), [GroupCommand::Term { number: 3 }]);
@@ -248,4 +253,50 @@ fn a_primary_that_begins_without_others_is_to_be_alive() {
     assert!(!leader.on_tick(ms(1200), &group).contains(&lead));
     leader.on_heartbeat(ms(1210), b, &group);
     assert!(leader.on_tick(ms(1211), &group).contains(&lead));
+}
+
+/// The only process with rows was not run for a while: nobody has taken over, nobody could, and it goes on in the same view.
+#[test]
+fn a_leader_that_is_alone_does_not_take_itself_for_gone() {
+    let (mut group, members) = group_of(1);
+    let own = members[0];
+    let mut leader = begin_in(own.process, &mut group, ms(0), 1);
+    let partition = PartitionId(0);
+    run(&mut group, GroupCommand::Place { partition, version: 0, nodes: vec![own.node] });
+    run(&mut group, GroupCommand::Lead { partition, version: 1, member: own });
+    assert_eq!(leader.on_heartbeat(ms(100), own, &group), Heard::Granted);
+    let mut lease = Lease::default();
+    lease.on_grant(ms(100), group.index);
+    // Nothing runs for seconds; then the look comes first, and the heartbeat later.
+    for now in [3000, 3025, 9000] {
+        assert_eq!(expired(&leader.on_tick(ms(now), &group)), []);
+        assert!(!lease.holds(ms(now), group.index), "what is answered is answered under a lease");
+    }
+    let before = group.clone();
+    assert_eq!(leader.on_heartbeat(ms(9001), own, &group), Heard::Granted);
+    lease.on_grant(ms(9001), group.index);
+    assert!(lease.holds(ms(9002), group.index));
+    assert_eq!(group.partitions, before.partitions);
+    // A manage node has neither rows nor clients, and does not count; one that has does.
+    run(&mut group, add_node(8, &[RoleKind::Manage]));
+    register(&mut group, 2, 80);
+    leader.on_heartbeat(ms(9100), Member { node: NodeId(2), process: ProcessId(2) }, &group);
+    assert!(!expired(&leader.on_tick(ms(9350), &group)).contains(&own));
+    run(&mut group, add_node(9, &[RoleKind::Sql]));
+    let other = register(&mut group, 3, 90);
+    assert_eq!(leader.on_heartbeat(ms(9400), other, &group), Heard::Granted);
+    assert!(expired(&leader.on_tick(ms(9450), &group)).contains(&own), "the other waits for its locks");
+    // It was said, and may come to pass at any time: by then there is no way back, alone or not.
+    run(&mut group, GroupCommand::Down { member: other });
+    assert_eq!(leader.on_heartbeat(ms(9460), own, &group), Heard::NotNow);
+    assert!(expired(&leader.on_tick(ms(10_460), &group)).contains(&own));
+}
+
+/// Another leader's process: it may hang, and whoever leads does not know.
+#[test]
+fn a_process_without_the_leader_is_taken_for_gone_though_it_is_the_only_one() {
+    let (mut group, members) = group_of(1);
+    let mut leader = begin(&mut group, ms(0), 1);
+    leader.on_heartbeat(ms(100), members[0], &group);
+    assert_eq!(expired(&leader.on_tick(ms(3000), &group)), [members[0]]);
 }

@@ -6,6 +6,7 @@
 //! at most one process can believe to lead a partition with a lease that holds, and that nobody has a lease who is down.
 
 use super::super::*;
+use super::NOBODY;
 use crate::group::tests::random::{Random, check_invariants};
 use crate::group::tests::{add_node, config, make_table};
 use crate::group::{Answer, Colour};
@@ -223,7 +224,7 @@ impl World {
         self.elected = (manage, term);
         let now = self.manage[manage].clock.at(self.now);
         let began = if self.is_off(Off::NewLeaderWaits) { now.saturating_sub(LEASE) } else { now };
-        self.leaders[manage] = Some((term, Leader::new(began, term, &self.manage[manage].group)));
+        self.leaders[manage] = Some((term, Leader::new(began, term, NOBODY, &self.manage[manage].group)));
         self.hears[manage] = u64::MAX;
     }
 

@@ -1,0 +1,62 @@
+//! Real processes of a cluster that begin anew: started again, and taken for gone while they serve or open; and signals that come in the middle of it.
+
+mod common;
+
+use common::Rauk;
+use common::cluster::{Node, all_in_one, member_command, until, until_healthy};
+use common::run;
+use std::time::Duration;
+
+fn is_down(node: &Node, other: u16) -> bool {
+    run(&mut node.connect(), &format!("SELECT status FROM rauk.nodes WHERE node_id = {other}")) == ["down"]
+}
+
+/// It must not ask at its own address whether it runs already: it would meet itself, and say so as an error.
+#[test]
+fn a_node_that_comes_back_does_not_meet_itself() {
+    let root = tempfile::tempdir().unwrap();
+    let mut nodes = all_in_one(root.path(), 2, "2");
+    until_healthy(&nodes[0], 2);
+    nodes[1].stop();
+    until("it is down", || is_down(&nodes[0], 2));
+    nodes[1].restart();
+    until_healthy(&nodes[0], 2);
+    let said = nodes[1].process().said();
+    assert!(!said.contains("this node itself"), "{said}");
+}
+
+/// The process of a node without the first accounts has been registered, and gets no time until others have taken it for gone: what it then wants of the cluster is refused to it.
+#[test]
+fn a_process_that_is_taken_for_gone_while_it_opens_starts_anew() {
+    let root = tempfile::tempdir().unwrap();
+    let secret = root.path().join("secret");
+    let secret = ["--cluster-secret-file", secret.to_str().unwrap()];
+    let founder = Node::start(&root.path().join("n1"), &[&secret[..], &["--roles", "manage,data"]].concat());
+    let arguments = ["--roles", "sql", "--join", &founder.address()];
+    let mut command = member_command(&root.path().join("n2"), &[&secret[..], &arguments].concat());
+    command.env("RAUK_FAULT", "member.open.registered:pause=4000");
+    let process = Rauk::start_with(command).unwrap_or_else(|e| panic!("it does not start anew: {e}"));
+    let said = process.said();
+    assert!(said.contains("taken this process for gone before it served; it starts anew"), "{said}");
+    until("it serves", || process.try_connect().is_ok_and(|mut c| run(&mut c, "SELECT 1") == ["1"]));
+}
+
+/// Between the decision to start anew and the new program's first look nobody is there who could act on a signal: it must be there still when somebody is.
+#[test]
+fn a_signal_is_not_lost_while_a_process_starts_anew() {
+    let root = tempfile::tempdir().unwrap();
+    let secret = root.path().join("secret");
+    let secret = ["--cluster-secret-file", secret.to_str().unwrap()];
+    let founder = Node::start(&root.path().join("n1"), &secret);
+    let mut command = member_command(&root.path().join("n2"), &[&secret[..], &["--join", &founder.address()]].concat());
+    command.env("RAUK_FAULT", "member.start_anew:pause=1500");
+    let mut process = Rauk::start_with(command).unwrap_or_else(|e| panic!("{e}"));
+    until_healthy(&founder, 2);
+    process.signal("STOP");
+    until("it is taken for gone", || is_down(&founder, 2));
+    process.signal("CONT");
+    until("it is about to start anew", || process.said().contains("it starts anew"));
+    process.signal("TERM");
+    let status = process.wait(Duration::from_secs(30));
+    assert!(status.is_some_and(|status| status.success()), "the signal is lost: {status:?}");
+}
