@@ -148,7 +148,7 @@ fn times_that_nobody_was_given_are_refused() {
         for partition in (0..world.group().partitions.len() as u16).map(PartitionId) {
             for time in [u64::MAX, 1 << 61, 1 << 40].map(Timestamp) {
                 let (cluster, catalog) = (world.group().config.clone().unwrap().id, 0);
-                let signal = Signal::Confirm { partition, snapshot: time };
+                let signal = Signal::Confirm { partitions: vec![partition], snapshot: time };
                 let envelope = Envelope { cluster, from, to, catalog, exchange: Exchange::Request(1 << 40), signal };
                 node.db.receive(&envelope.encode());
             }
