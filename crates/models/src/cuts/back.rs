@@ -52,9 +52,10 @@ fn has_cut(stream: &Option<Stream>, copied: Option<u8>, goal: Goal) -> bool {
 /// The rows that checkpoint or copy have brought are what they are. Of the entries those count that committed at or below the cut's time, wherever they stand.
 fn rows_at(model: &Cuts, stream: &Stream, goal: Goal) -> Rows {
     let Goal { time: cut, position, .. } = goal;
-    let mut rows = Rows { position, cut, committed: stream.base.committed, ..Rows::default() };
-    for (at, entry) in (stream.base.position + 1..).zip(&stream.entries) {
-        if let Entry::Outcome { transaction, time } | Entry::Commit { transaction, time } = *entry {
+    let view = stream.view_at(position);
+    let mut rows = Rows { position, view, cut, committed: stream.base.committed, ..Rows::default() };
+    for (at, written) in (stream.base.position + 1..).zip(&stream.entries) {
+        if let Entry::Outcome { transaction, time } | Entry::Commit { transaction, time } = written.entry {
             let counts = if model.is(Mutation::ReadUpToEntry) { at <= position } else { time <= cut };
             if counts {
                 rows.committed[usize::from(transaction)] = time;

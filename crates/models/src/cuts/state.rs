@@ -28,11 +28,20 @@ pub enum Entry {
     },
 }
 
+/// An entry, and the view in which it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Written {
+    pub view: u8,
+    pub entry: Entry,
+}
+
 /// What a stream comes to: rows and open transactions. Of a row only the newest version is there, so that what was committed cannot be taken out of rows again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rows {
     /// Entries so far.
     pub position: u8,
+    /// In which the last of them was written. View and position together name an entry: the same one, the same stream up to there.
+    pub view: u8,
     /// The newest cut among them.
     pub cut: u8,
     /// Commit time of each transaction that is in the rows, 0 where it is not.
@@ -42,9 +51,10 @@ pub struct Rows {
 }
 
 impl Rows {
-    pub fn take(&mut self, entry: Entry) {
+    pub fn take(&mut self, written: Written) {
         self.position += 1;
-        match entry {
+        self.view = written.view;
+        match written.entry {
             Entry::Prepare { transaction, least } => self.prepared[usize::from(transaction)] = least,
             Entry::Outcome { transaction, time } | Entry::Commit { transaction, time } => {
                 self.prepared[usize::from(transaction)] = 0;
@@ -68,7 +78,7 @@ impl Rows {
 /// A record of a replica's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Record {
-    Entry(Entry),
+    Entry(Written),
     /// What stood behind this position is not of the stream.
     Rewind {
         position: u8,
@@ -83,7 +93,7 @@ pub enum Record {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
     pub base: Rows,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<Written>,
 }
 
 impl Stream {
@@ -99,22 +109,25 @@ impl Stream {
     }
 
     pub fn position_of(&self, entry: Entry) -> Option<u8> {
-        let at = self.entries.iter().position(|other| *other == entry)?;
+        let at = self.entries.iter().position(|written| written.entry == entry)?;
         Some(self.base.position + at as u8 + 1)
     }
 
-    pub fn behind(&self, position: u8) -> &[Entry] {
+    /// The view of the entry at a position, or at the base where that is behind it.
+    pub fn view_at(&self, position: u8) -> u8 {
+        let behind_base = usize::from(position.saturating_sub(self.base.position));
+        behind_base.checked_sub(1).map_or(self.base.view, |at| self.entries[at].view)
+    }
+
+    pub fn behind(&self, position: u8) -> &[Written] {
         &self.entries[usize::from(position - self.base.position)..]
     }
 
-    /// How far two streams are the same. `None`: what they still have of their entries does not meet.
+    /// How far two streams are the same. `None`: what they still have of their entries does not tell.
     pub fn common(&self, other: &Stream) -> Option<u8> {
-        let from = self.base.position.max(other.base.position);
-        if from > self.last().min(other.last()) {
-            return None;
-        }
-        let same = self.behind(from).iter().zip(other.behind(from)).take_while(|(a, b)| a == b).count();
-        Some(from + same as u8)
+        let first = self.base.position.max(other.base.position);
+        let last = self.last().min(other.last());
+        (first..=last).rev().find(|position| self.view_at(*position) == other.view_at(*position))
     }
 }
 
@@ -137,10 +150,6 @@ impl Log {
         self.records.len() as u8
     }
 
-    pub fn push(&mut self, entry: Entry) {
-        self.records.push(Record::Entry(entry));
-    }
-
     pub fn flush(&mut self) {
         self.durable = self.len();
     }
@@ -156,15 +165,15 @@ impl Log {
 
     /// Is a cut's entry among the first `upto` records?
     pub fn has_cut(&self, time: u8, upto: u8) -> bool {
-        let cut = Record::Entry(Entry::Cut { time });
-        self.records.iter().take(usize::from(upto)).any(|record| *record == cut)
+        let is_cut = |record: &Record| matches!(record, Record::Entry(written) if written.entry == Entry::Cut { time });
+        self.records.iter().take(usize::from(upto)).any(is_cut)
     }
 }
 
 /// The stream after one more record of the log.
 pub fn follow(stream: &mut Option<Stream>, record: Record) {
     match (record, stream.as_mut()) {
-        (Record::Entry(entry), Some(stream)) => stream.entries.push(entry),
+        (Record::Entry(written), Some(stream)) => stream.entries.push(written),
         (Record::Rewind { position }, Some(stream)) => {
             stream.entries.truncate(usize::from(position - stream.base.position));
         }
@@ -177,6 +186,8 @@ pub fn follow(stream: &mut Option<Stream>, record: Record) {
 /// What the manage group knows of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition {
+    /// Named by the time that its primary drew when it began to lead, 0 for the first.
+    pub view: u8,
     pub primary: Option<u8>,
     /// One bit a node; all of them are up.
     pub in_sync: u8,
@@ -254,7 +265,9 @@ pub struct State {
     pub cut: Cut,
     /// The one to which the cluster has gone back.
     pub recovery: Cut,
-    /// When each transaction committed, 0 if it has not: it is prepared, or stands, in the memory of all in-sync replicas where it writes. From here on it may be acknowledged.
+    /// By partition and transaction: its least timestamp, when the partition has said that it is prepared and it has not committed yet; else 0.
+    pub said: [[u8; TRANSACTIONS]; PARTITIONS],
+    /// When each transaction committed, 0 if it has not. From here on it may be acknowledged.
     pub commits: [u8; TRANSACTIONS],
     pub crashes_left: u8,
     pub strikes_left: u8,

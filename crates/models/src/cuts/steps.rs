@@ -3,7 +3,7 @@
 
 use super::back::{Goal, go_back};
 use super::state::{
-    Checkpoint, Cut, Entry, Life, Log, NODES, PARTITIONS, Partition, Record, Rows, State, Stream, TRANSACTIONS,
+    Checkpoint, Cut, Entry, Life, Log, NODES, PARTITIONS, Partition, Record, Rows, State, Stream, TRANSACTIONS, Written,
 };
 use super::{CARRIED, Cuts, Mutation, WIDE};
 
@@ -155,6 +155,8 @@ pub fn apply(model: &Cuts, state: &State, step: &Step) -> Option<State> {
             bring_up(&mut next, partition, node, &stream)?;
         }
         Step::Read { partition } => {
+            // Where no cut is under way it would only shift times.
+            state.drawn?;
             next.reads_left = state.reads_left.checked_sub(1)?;
             next.clock += 1;
             next.partitions[partition].max_read = next.clock;
@@ -180,7 +182,7 @@ pub fn apply(model: &Cuts, state: &State, step: &Step) -> Option<State> {
             let time = state.drawn?;
             let stream = state.led(partition)?;
             let open = stream.rows().is_open_before(time) && !model.is(Mutation::CutBeforeDecided);
-            if !state.partitions[partition].asked || open || stream.entries.contains(&Entry::Cut { time }) {
+            if !state.partitions[partition].asked || open || stream.position_of(Entry::Cut { time }).is_some() {
                 return None;
             }
             write(&mut next, partition, Entry::Cut { time })?;
@@ -195,7 +197,7 @@ pub fn apply(model: &Cuts, state: &State, step: &Step) -> Option<State> {
                 return None;
             }
             next.clock += 1;
-            (own.primary, own.max_read) = (Some(node as u8), next.clock);
+            (own.primary, own.view, own.max_read) = (Some(node as u8), next.clock, next.clock);
             changed(model, &mut next);
         }
         Step::Join { partition, node, copy } => {
@@ -231,8 +233,8 @@ fn least(state: &State, partition: usize, rows: &Rows, saw: u8) -> u8 {
 
 /// The primary writes an entry into its log, and has it in memory.
 fn write(state: &mut State, partition: usize, entry: Entry) -> Option<()> {
-    let primary = state.partitions[partition].primary?;
-    state.nodes[usize::from(primary)].logs[partition].records.push(Record::Entry(entry));
+    let Partition { primary, view, .. } = state.partitions[partition];
+    state.nodes[usize::from(primary?)].logs[partition].records.push(Record::Entry(Written { view, entry }));
     Some(())
 }
 
@@ -244,42 +246,44 @@ fn bring_up(state: &mut State, partition: usize, node: usize, from: &Stream) -> 
     if common < own.last() {
         log.records.push(Record::Rewind { position: common });
     }
-    log.records.extend(from.behind(common).iter().map(|entry| Record::Entry(*entry)));
+    log.records.extend(from.behind(common).iter().map(|written| Record::Entry(*written)));
     let same = log.stream().is_some_and(|stream| stream.rows() == from.rows());
     state.wrong.strayed |= !same;
     Some(())
 }
 
-/// Committed is what is in the memory of all in-sync replicas of all partitions where it writes. That nobody has decided it yet changes nothing.
+/// What has come into the memory of all in-sync replicas of a partition is said, and stays true until the cluster goes back, also when that memory is lost meanwhile (rule 1). A transaction
+/// that is said to be prepared wherever it writes has committed; that nobody has decided it yet changes nothing.
 fn note_commits(model: &Cuts, state: &mut State) {
     for transaction in 0..usize::from(model.size.transactions) {
         if state.commits[transaction] > 0 {
             continue;
         }
-        let mut time = 0;
         for partition in (0..PARTITIONS).filter(|p| writes(transaction, *p)) {
-            let members = (0..NODES).filter(|n| state.partitions[partition].in_sync & (1 << n) != 0);
-            let counts = |n: &usize| {
-                let primary = state.partitions[partition].primary;
-                !model.is(Mutation::OnPrimaryOnly) || primary.is_none_or(|p| usize::from(p) == *n)
-            };
-            let least = members
-                .filter(counts)
-                .map(|n| {
-                    let rows = state.nodes[n].logs[partition].stream().map(|s| s.rows()).unwrap_or_default();
-                    rows.committed[transaction].max(rows.prepared[transaction])
-                })
-                .min();
-            match least {
-                None | Some(0) => {
-                    time = 0;
-                    break;
-                }
-                Some(least) => time = time.max(least),
+            if state.said[partition][transaction] == 0 {
+                state.said[partition][transaction] = stable_time(model, state, partition, transaction);
             }
         }
-        state.commits[transaction] = time;
+        let times = (0..PARTITIONS).filter(|p| writes(transaction, *p)).map(|p| state.said[p][transaction]);
+        if times.clone().all(|time| time > 0) {
+            state.commits[transaction] = times.max().unwrap_or_default();
+            state.said.iter_mut().for_each(|said| said[transaction] = 0);
+        }
     }
+}
+
+/// Least timestamp, or commit time, of a transaction that all in-sync replicas of a partition have; else 0.
+fn stable_time(model: &Cuts, state: &State, partition: usize, transaction: usize) -> u8 {
+    let Partition { primary, in_sync, .. } = state.partitions[partition];
+    let counts = match primary.filter(|_| model.is(Mutation::OnPrimaryOnly)) {
+        Some(primary) => 1 << primary,
+        None => in_sync,
+    };
+    let times = (0..NODES).filter(|n| counts & (1 << n) != 0).map(|n| {
+        let rows = state.nodes[n].logs[partition].stream().map(|stream| stream.rows()).unwrap_or_default();
+        rows.committed[transaction].max(rows.prepared[transaction])
+    });
+    times.min().unwrap_or_default()
 }
 
 pub fn writes(transaction: usize, partition: usize) -> bool {
@@ -344,13 +348,14 @@ fn changed(model: &Cuts, state: &mut State) {
 fn begin_checkpoint(model: &Cuts, state: &mut State, node: usize) -> Option<()> {
     state.checkpoints_left = state.checkpoints_left.checked_sub(1)?;
     let mut rows = [None; PARTITIONS];
-    for partition in 0..PARTITIONS {
-        state.partitions[partition].primary?;
+    for (partition, rows) in rows.iter_mut().enumerate() {
+        let led = state.led(partition)?;
         let stream = state.nodes[node].logs[partition].stream();
-        if stream.as_ref().is_some_and(|s| s.last() > state.stable(partition)) {
+        let is_stable = |own: &Stream| own.last() <= state.stable(partition) && own.common(&led) == Some(own.last());
+        if stream.as_ref().is_some_and(|own| !is_stable(own)) {
             return None;
         }
-        rows[partition] = stream.map(|s| s.rows());
+        *rows = stream.map(|s| s.rows());
     }
     state.clock += 1;
     let earlier = model.is(Mutation::CheckpointUnderEarlierDraw);
@@ -401,6 +406,7 @@ fn recover(model: &Cuts, state: &mut State) -> Option<()> {
     for time in state.commits.iter_mut().filter(|time| **time > state.cut.time) {
         *time = 0;
     }
+    state.said = [[0; TRANSACTIONS]; PARTITIONS];
     changed(model, state);
     Some(())
 }
