@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use rauk_models::check::{self, Seen, Settles};
-use rauk_models::{commit_takeover, in_sync, least_timestamp};
+use rauk_models::{commit_takeover, cuts, in_sync, least_timestamp};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
@@ -14,6 +14,7 @@ enum Name {
     CommitTakeover,
     LeastTimestamp,
     InSync,
+    Cuts,
     All,
 }
 
@@ -55,6 +56,15 @@ fn main() -> ExitCode {
     if wanted(Name::InSync) {
         for size in in_sync::sizes(options.large).into_iter().skip(options.skip) {
             holds &= safe(&format!("{size:?}"), in_sync::InSync { size, mutation: None }, options.threads);
+        }
+    }
+    if wanted(Name::Cuts) {
+        for size in cuts::sizes(options.large).into_iter().skip(options.skip) {
+            let model = cuts::Cuts { size, mutation: None };
+            holds &= safe(&format!("{size:?}"), model.clone(), options.threads);
+            if !options.large {
+                holds &= settles(&model);
+            }
         }
     }
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -5,7 +5,7 @@
 //! grow, so an equal sum means that nothing has changed: those who are in-sync now were so all the time, and hold the cut.
 //!
 //! A partition is *gone* when the last process that had it in memory has ended. Then the whole cluster goes back to the last complete cut ([`super::GroupCommand::Recover`]): every process with data or sessions is over,
-//! nobody is in-sync anywhere, and new processes open what their disks have of the cut. The first that holds a partition so lead it, all that hold it before that are in-sync.
+//! nobody is in-sync anywhere, and new processes open what their disks have of the cut. The first that holds a partition so is in-sync and leads it; the others join it.
 //!
 //! # Invariants
 //! Cuts grow in time. A recovery is carried out only while a partition is gone, and names its number, so the same one is never done twice. A process that has opened under an older recovery is not registered.
