@@ -436,9 +436,9 @@ fn lasts(nodes: &[Node]) -> Vec<u64> {
     (0..reports[0].len()).map(last).collect()
 }
 
-/// Rule 5: locks die with the coordinator's process. Here its death becomes known while its prepare waits for a busy partition: the end of its session has left the locks there to the commit protocol, which refuses.
+/// Rule 5: locks die with the coordinator's process, also where that becomes known while its prepare is under way to a partition that is busy.
 #[test]
-fn a_prepare_that_waits_when_its_coordinator_dies_leaves_no_locks() {
+fn a_coordinator_that_dies_while_it_prepares_leaves_no_locks() {
     let cluster = three(pairs("t"));
     let Cluster { world, nodes, tables, .. } = &cluster;
     // Where rows are is seen by the streams that they go into.
@@ -493,7 +493,7 @@ fn a_prepare_that_waits_when_its_coordinator_dies_leaves_no_locks() {
         is_entered.recv_timeout(Duration::from_secs(10)).expect("a commit keeps the partition busy");
         let committing = scope.spawn(move || block_on(doomed.commit()));
         std::thread::sleep(Duration::from_millis(150));
-        assert!(!committing.is_finished(), "its prepare waits");
+        assert!(!committing.is_finished(), "it is decided already");
         world.propose(GroupCommand::Down { member: nodes[dead].db.member().unwrap().me() });
         leave.send(()).unwrap();
         assert_eq!(keeping.join().unwrap(), Ok(()));
