@@ -8,14 +8,11 @@ mod support;
 
 use parking_lot::{Mutex, MutexGuard};
 use rauk_kernel::{LockMode, WaitPolicy};
-use rauk_log::fault;
-use rauk_manage::group::GroupCommand;
 use rauk_node::member::report::{PartitionRole, Wanted};
 use rauk_node::*;
 use rauk_types::{Collation, IndexId, RowView, TableSchema};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use support::*;
 use world::{Node, World};
@@ -423,86 +420,5 @@ fn a_first_call_whose_answer_is_lost_is_made_again() {
     let inserted = |outcome: &&Result<InsertOutcome, NodeError>| **outcome == Ok(InsertOutcome::Inserted);
     assert!(outcomes.iter().filter(inserted).count() > 0, "{outcomes:?}");
     assert!(outcomes.iter().all(|outcome| inserted(&outcome) || outcome.is_err()), "{outcomes:?}");
-    cluster.end();
-}
-
-/// Last positions of the streams of all partitions, as their primaries tell.
-fn lasts(nodes: &[Node]) -> Vec<u64> {
-    let reports: Vec<_> = nodes.iter().map(|node| node.db.report(Wanted::Partitions).partitions).collect();
-    let last = |number: usize| {
-        let mut here = reports.iter().map(|partitions| &partitions[number]);
-        here.find(|p| p.role == PartitionRole::Primary).map_or(0, |p| p.last)
-    };
-    (0..reports[0].len()).map(last).collect()
-}
-
-/// Rule 5: locks die with the coordinator's process, also where that becomes known while its prepare is under way to a partition that is busy.
-#[test]
-fn a_coordinator_that_dies_while_it_prepares_leaves_no_locks() {
-    let cluster = three(pairs("t"));
-    let Cluster { world, nodes, tables, .. } = &cluster;
-    // Where rows are is seen by the streams that they go into.
-    let place = |id: i64| {
-        let before = lasts(nodes);
-        block_on(insert_all(&nodes[0].db, &tables[0], &[vec![int(id), int(0)]]));
-        let grown = before.iter().zip(lasts(nodes)).position(|(before, after)| *before < after);
-        (id, grown.expect("a row is an entry"))
-    };
-    let places: Vec<(i64, usize)> = (0..40).map(place).collect();
-    let group = world.group();
-    let led_by = |node: &Node| -> Vec<(i64, usize)> {
-        let leads = |partition: usize| group.partitions[partition].primary.map(|m| m.node) == Some(node.id);
-        places.iter().copied().filter(|(_, partition)| leads(*partition)).collect()
-    };
-    // The first node leads the manage group.
-    let (dead, busy) = (1, if led_by(&nodes[2]).is_empty() { 0 } else { 2 });
-    let (mine, partition) = led_by(&nodes[busy])[0];
-    let others = led_by(&nodes[busy]).into_iter().filter(|(id, p)| *p == partition && *id != mine);
-    let other = others.map(|(id, _)| id).next().expect("rows are many");
-    let (own, _) = led_by(&nodes[dead])[0];
-    let doomed = block_on(async {
-        let mut txn = begin_rr(&nodes[dead].db, &tables[dead]).await;
-        for id in [mine, own] {
-            set(&mut txn, &tables[dead], id, 1).await.unwrap();
-        }
-        txn
-    });
-    let write = |id: i64, value: i64| {
-        let options = TxnOptions { lock_wait_timeout: Duration::from_secs(3), ..TxnOptions::default() };
-        block_on(async {
-            let mut txn = nodes[busy].db.begin(options);
-            txn.use_table(&tables[busy]).await?;
-            txn.begin_statement();
-            set(&mut txn, &tables[busy], id, value).await?;
-            txn.commit().await
-        })
-    };
-    let (entered, is_entered) = channel();
-    let (leave, may_leave) = channel::<()>();
-    let gate = Mutex::new((entered, may_leave));
-    let wait = move || {
-        let gate = gate.lock();
-        gate.0.send(()).unwrap();
-        // It goes on by itself if the test has failed meanwhile.
-        let _ = gate.1.recv_timeout(Duration::from_secs(20));
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        fault::set("redo.append", fault::Action::Call(Arc::new(wait)), 1, false);
-        let keeping = scope.spawn(|| write(other, 5));
-        is_entered.recv_timeout(Duration::from_secs(10)).expect("a commit keeps the partition busy");
-        let committing = scope.spawn(move || block_on(doomed.commit()));
-        std::thread::sleep(Duration::from_millis(150));
-        assert!(!committing.is_finished(), "it is decided already");
-        world.propose(GroupCommand::Down { member: nodes[dead].db.member().unwrap().me() });
-        leave.send(()).unwrap();
-        assert_eq!(keeping.join().unwrap(), Ok(()));
-        assert_eq!(write(mine, 7), Ok(()), "the dead one's lock is there still");
-        let view = world.group().partitions[partition].view;
-        assert_eq!(group.partitions[partition].view, view, "a new view would have taken the lock as well");
-        nodes[dead].db.member().unwrap().close();
-        assert!(committing.join().unwrap().is_err());
-    });
-    fault::clear("redo.append");
     cluster.end();
 }

@@ -1,6 +1,6 @@
 //! Ctrl-C and SIGTERM, from the first moment of the process to the last, an execution of itself included.
 //!
-//! Both are blocked in all threads and handled by none: one that comes is *pending* until somebody takes it, and stays so when the process executes itself. So none is lost, whenever it comes. A handler
+//! Both are blocked in all threads and handled by none: one that comes is *pending* until somebody takes it (signalfd), and stays so when the process executes itself. So none is lost, whenever it comes. A handler
 //! would take it off the process that is about to be replaced, with nobody left to act on it.
 //!
 //! | while | who looks | what happens |
@@ -9,10 +9,10 @@
 //! | it serves | [`Signals::take`] | an end in order; from then on a second signal ends it at once |
 //! | it executes itself | nobody | the new program finds it pending |
 
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use parking_lot::Mutex;
-use std::io;
-use std::mem::MaybeUninit;
-use std::ptr::null_mut;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(50);
 
 pub struct Signals {
+    held: Arc<SignalFd>,
     /// Whether the process is still opening.
     opening: Arc<Mutex<bool>>,
 }
@@ -27,14 +28,14 @@ pub struct Signals {
 impl Signals {
     /// To be called before any other thread is started: threads inherit what is blocked.
     pub fn hold() -> Result<Signals, String> {
-        let told = |e: io::Error| format!("cannot wait for signals: {e}");
-        // SAFETY: the set is whole, and the former mask is not asked for.
-        let failed = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set(), null_mut()) };
-        if failed != 0 {
-            return Err(told(io::Error::from_raw_os_error(failed)));
+        fn told(e: impl Display) -> String {
+            format!("cannot wait for signals: {e}")
         }
+        set().thread_block().map_err(told)?;
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        let held = Arc::new(SignalFd::with_flags(&set(), flags).map_err(told)?);
         let opening = Arc::new(Mutex::new(true));
-        let watched = opening.clone();
+        let (watched, watches) = (opening.clone(), held.clone());
         let watch = std::thread::Builder::new().name("signals".into()).spawn(move || {
             loop {
                 {
@@ -43,7 +44,7 @@ impl Signals {
                     if !*opening {
                         return;
                     }
-                    if is_pending() {
+                    if take(&watches) {
                         tracing::info!("stopped before it served");
                         std::process::exit(0);
                     }
@@ -52,7 +53,7 @@ impl Signals {
             }
         });
         watch.map_err(told)?;
-        Ok(Signals { opening })
+        Ok(Signals { held, opening })
     }
 
     /// From here on nobody acts on a signal but who calls [`Signals::take`].
@@ -62,43 +63,23 @@ impl Signals {
 
     /// Whether there was one; then a second ends the process at once.
     pub fn take(&self) -> bool {
-        if !is_pending() {
+        if !take(&self.held) {
             return false;
         }
-        wait();
         tracing::info!("stopping; a second signal stops at once");
         std::thread::spawn(|| {
-            wait();
+            let _ = set().wait();
             std::process::exit(1);
         });
         true
     }
 }
 
-fn set() -> libc::sigset_t {
-    let mut set = MaybeUninit::uninit();
-    // SAFETY: the first call makes the set whole, the others change it; these signals there are.
-    unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        libc::sigaddset(set.as_mut_ptr(), libc::SIGTERM);
-        libc::sigaddset(set.as_mut_ptr(), libc::SIGINT);
-        set.assume_init()
-    }
+fn set() -> SigSet {
+    [Signal::SIGTERM, Signal::SIGINT].into_iter().collect()
 }
 
-fn is_pending() -> bool {
-    let mut pending = MaybeUninit::uninit();
-    // SAFETY: the set is read only when it has been written.
-    unsafe {
-        libc::sigpending(pending.as_mut_ptr()) == 0
-            && [libc::SIGTERM, libc::SIGINT].iter().any(|s| libc::sigismember(pending.as_ptr(), *s) == 1)
-    }
-}
-
-/// Takes one; blocks until there is one.
-fn wait() {
-    let mut taken = 0;
-    // SAFETY: the set is whole, and the number is written before it returns.
-    let failed = unsafe { libc::sigwait(&set(), &mut taken) };
-    assert_eq!(failed, 0, "a whole set of signals can be waited for");
+/// Takes one that is pending.
+fn take(held: &SignalFd) -> bool {
+    matches!(held.read_signal(), Ok(Some(_)))
 }
