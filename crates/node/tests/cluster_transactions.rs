@@ -8,7 +8,6 @@ mod support;
 
 use parking_lot::{Mutex, MutexGuard};
 use rauk_kernel::{LockMode, WaitPolicy};
-use rauk_node::member::report::{PartitionRole, Wanted};
 use rauk_node::*;
 use rauk_types::{Collation, IndexId, RowView, TableSchema};
 use std::ops::Bound;
