@@ -143,7 +143,7 @@ safeguards! {
     prepared_on_one_replica_is_lost_with_it: "prepare_everywhere", 12, &["the prepare of committed transaction", "atomic: "];
     acknowledged_before_the_disk_has_it_is_lost_in_a_blackout: "sync_before_acknowledge", 43, &["acknowledged: "];
     // A replica that is told the opposite of what it was told before says so and stops.
-    without_fences_half_of_a_transaction_commits: "abort_fence", 430, &["was decided otherwise", "atomic: "];
+    without_fences_half_of_a_transaction_commits: "abort_fence", 1290, &["was decided otherwise", "atomic: "];
     without_max_read_a_snapshot_changes_under_its_reader: "max_read", 0, &["atomic: "];
     // Rows with numbers of their own are there already; numbers are given out twice.
     without_dedupe_what_comes_twice_is_done_twice: "dedupe", 0, &["keys are our own", "AUTO_INCREMENT gave"];
