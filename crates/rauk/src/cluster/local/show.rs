@@ -33,6 +33,52 @@ pub fn newest(cluster: &ClusterFile) -> Option<Value> {
     answers.max_by_key(|v| v["index"].as_u64())
 }
 
+/// Waits until other nodes that are up have everything that this one has, which is to lose its disk.
+pub fn wait_spare(cluster: &ClusterFile, entry: &NodeEntry, limit: Duration) -> Result<(), String> {
+    let end = Instant::now() + limit;
+    loop {
+        // The cluster hears of a process that has ended only when its lease is over; here it is known at once.
+        let others = cluster.nodes.iter().filter(|n| n.number != entry.number && runs(n));
+        let others: Vec<u16> = others.map(|n| n.ports.cluster).collect();
+        let only = newest(cluster).map(|state| only_on(&state, entry.ports.cluster, &others));
+        if only.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(());
+        }
+        if Instant::now() >= end {
+            let number = entry.number;
+            let why = match only {
+                None => format!("no node answers, so nobody can tell whether others have what node {number} has"),
+                Some(partitions) => {
+                    format!("no other node that is up has all of partition {}", partitions.join(", "))
+                }
+            };
+            let way_out = "`rauk cluster status` says what the cluster waits for";
+            return Err(format!("with an empty disk of node {number} rows could be lost: {why}; {way_out}"));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Partitions that the node at the first cluster port has whole, and none that is up at the others.
+fn only_on(state: &Value, port: u16, running: &[u16]) -> Vec<String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let (mut own, mut others) = (Vec::new(), Vec::new());
+    for node in list(&state["nodes"]) {
+        let address = node["address"].as_str().unwrap_or_default();
+        let at: Option<u16> = address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        if at == Some(port) {
+            own.push(node["node"].clone());
+        } else if node["life"] == "up" && at.is_some_and(|at| running.contains(&at)) {
+            others.push(node["node"].clone());
+        }
+    }
+    let only = |partition: &Value| {
+        let in_sync = list(&partition["in_sync"]);
+        in_sync.iter().any(|n| own.contains(n)) && !in_sync.iter().any(|n| others.contains(n))
+    };
+    list(&state["partitions"]).iter().filter(|p| only(p)).map(|p| p["partition"].to_string()).collect()
+}
+
 /// Waits until the cluster says that everything is as configured, and all nodes know each other.
 pub fn wait_healthy(cluster: &ClusterFile, limit: Duration) -> Result<(), String> {
     let end = Instant::now() + limit;
@@ -142,4 +188,33 @@ pub fn last_line(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it has said nothing");
     line.strip_prefix("rauk: ").unwrap_or(line).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn who_has_the_only_whole_copy_is_known() {
+        let state = |second: &str, in_sync: [&[u16]; 2]| {
+            json!({
+                "nodes": [
+                    { "node": 1, "address": "127.0.0.1:7001", "life": "up" },
+                    { "node": 2, "address": "127.0.0.1:7002", "life": second },
+                ],
+                "partitions": [
+                    { "partition": 0, "in_sync": in_sync[0] },
+                    { "partition": 1, "in_sync": in_sync[1] },
+                ],
+            })
+        };
+        let none: [String; 0] = [];
+        assert_eq!(only_on(&state("up", [&[1, 2], &[2, 1]]), 7001, &[7002]), none);
+        assert_eq!(only_on(&state("up", [&[1, 2], &[2, 1]]), 7001, &[]), ["0", "1"], "it has ended already");
+        assert_eq!(only_on(&state("up", [&[1, 2], &[1]]), 7001, &[7002]), ["1"]);
+        assert_eq!(only_on(&state("up", [&[1, 2], &[1]]), 7002, &[7001]), none);
+        assert_eq!(only_on(&state("down", [&[1, 2], &[2]]), 7001, &[7002]), ["0"]);
+        assert_eq!(only_on(&state("up", [&[], &[1]]), 7003, &[7001, 7002]), none);
+    }
 }

@@ -241,9 +241,15 @@ fn start_all(cluster: &mut ClusterFile, which: &[usize]) -> Result<(), String> {
     Ok(())
 }
 
-/// Stops a node if it runs, and starts it again, with its data or as a new one with none.
+/// How long others may take to have everything that a node has which is to lose its disk.
+const SPARE: Duration = Duration::from_secs(20);
+
+/// Stops a node if it runs, and starts it again, with its data or as a new one with none: that only if others have everything that it has.
 pub fn restart(cluster: &mut ClusterFile, number: u16, empty: bool) -> Result<(), String> {
     let at = cluster.nodes.iter().position(|n| n.number == number).expect("the caller has found it");
+    if empty {
+        show::wait_spare(cluster, &cluster.nodes[at], SPARE)?;
+    }
     if let Some(process) = cluster.nodes[at].process.clone().filter(Process::is_running) {
         // A paused one must go on to end.
         process.send(Signal::Terminate)?;
