@@ -6,7 +6,7 @@
 //! | commands | why twice is as good as once |
 //! |---|---|
 //! | `AddNode`, `Register` | known by the directory, by the nonce: the same answer again |
-//! | `Strike`, `Join`, `Lead`, `Relieve`, `Place` | name the version that they were made under (rule 18): void the second time |
+//! | `Strike`, `LetGo`, `Join`, `Lead`, `Relieve`, `Place` | name the version that they were made under (rule 18): void the second time |
 //! | `Down`, `Expire`, `Term`, `EndIntent`, `RemoveNode`, `ForgetNode`, `Create` | what is so already is not made so again |
 //! | `Cut`, `Recover` | name the versions that they were made under, the number that they are to be: void the second time |
 //! | `Timestamps`, `Observe`, `Configure` | only raise, or set |
@@ -15,6 +15,7 @@
 use super::config::{ClusterConfig, ClusterDurability};
 use super::intents::Intent;
 use super::nodes::RoleKind;
+use super::partitions::Leaving;
 use crate::catalog::Applied;
 use crate::command::Command;
 use crate::error::CatalogError;
@@ -167,6 +168,12 @@ pub enum GroupCommand {
     /// where it holds the last cut of something that no other holder who is up does.
     ForgetNode {
         node: NodeId,
+    },
+    /// Those that were struck while they were up have heard of it, or no lease is left that they could hold without having heard: nobody counts them any more (rule 33).
+    LetGo {
+        partition: PartitionId,
+        version: u64,
+        members: Vec<Leaving>,
     },
 }
 

@@ -115,6 +115,7 @@ impl Group {
             return Err(Answer::Void);
         }
         self.recovery = Recovery { number, cut: self.cut.clone() };
+        let up: Vec<Member> = self.nodes.keys().filter_map(|node| self.member(*node)).collect();
         let mut over = Vec::new();
         for state in self.nodes.values_mut().filter(|state| state.life == Life::Up) {
             if state.has(RoleKind::Data) || state.has(RoleKind::Sql) {
@@ -124,9 +125,10 @@ impl Group {
         }
         over.into_iter().for_each(|process| self.forget_process(process));
         for state in &mut self.partitions {
-            // It may not have heard of this, and go on until its lease ends.
+            // They may not have heard of this, and go on until their leases end.
             state.former = state.primary.take().or(state.former);
-            state.in_sync.clear();
+            let former = state.former;
+            state.retain_in_sync(|_| false, |m| up.contains(m) && former != Some(*m));
             state.version += 1;
         }
         Ok(Answer::Done)

@@ -42,7 +42,7 @@ pub use health::{Colour, Health, PartitionHealth};
 pub use intents::Intent;
 pub use nodes::{Life, NodeState, RoleKind};
 pub use origins::Remembered;
-pub use partitions::PartitionState;
+pub use partitions::{Leaving, PartitionState};
 
 use crate::catalog::Catalog;
 use rauk_types::{NodeId, ProcessId, TableId};
@@ -153,6 +153,7 @@ impl Group {
             Cut { time, versions, entries } => self.complete_cut(*time, *versions, entries),
             Recover { number } => self.recover(*number),
             Once { origin, command } => self.once(*origin, command),
+            LetGo { partition, version, members } => self.let_go(*partition, *version, members),
         }
     }
 

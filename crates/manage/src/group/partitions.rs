@@ -14,9 +14,12 @@
 //! ended leave the sets in which somebody is up. Members that end *together* all stay: nothing can have been acknowledged since, so each that comes back with its log has everything, and
 //! the partition does not wait for the one whose disk is lost.
 //!
+//! Who is struck while it is up may not have heard of it, and reads what it has as long as its lease holds (rule 33). It goes into [`PartitionState::leaving`], and an [`Assignment`] names it among the in-sync still,
+//! so that nothing is acknowledged without it; until the leader knows that it has heard, or that no lease is left that it holds without knowing.
+//!
 //! # Invariants
 //! Once a partition has been led its in-sync set is never empty. Every member had everything when it ended. The primary is in-sync, up, and first; where there is none, any may be down:
-//! the partition waits for the first of them. Everybody in-sync is placed here.
+//! the partition waits for the first of them. Everybody in-sync is placed here, and nobody is in-sync and leaves.
 
 use super::command::{Answer, Refused};
 use super::{Group, Life};
@@ -37,6 +40,18 @@ pub struct PartitionState {
     pub placed: Vec<NodeId>,
     /// Nobody leads, and this one, which did, may believe that it still does, until its lease has ended.
     pub former: Option<Member>,
+    /// Struck while they were up: they may not have heard of it, and answer reads as if they were in-sync (rule 33). So whoever leads counts them for acknowledgements, until
+    /// [`GroupCommand::LetGo`](super::GroupCommand::LetGo).
+    #[serde(default)]
+    pub leaving: Vec<Leaving>,
+}
+
+/// A member that was struck while it was up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Leaving {
+    pub member: Member,
+    /// Of the partition when it was struck: whoever joins and is struck again leaves anew.
+    pub version: u64,
 }
 
 impl PartitionState {
@@ -44,9 +59,25 @@ impl PartitionState {
         self.in_sync.iter().any(|m| m.node == node)
     }
 
+    /// Those that go on being up need to hear of it before anything is acknowledged without them.
+    pub(super) fn retain_in_sync(&mut self, keep: impl Fn(&Member) -> bool, is_up: impl Fn(&Member) -> bool) {
+        let version = self.version;
+        let struck = self.in_sync.extract_if(.., |m| !keep(m)).filter(|m| is_up(m));
+        self.leaving.extend(struck.map(|member| Leaving { member, version }));
+    }
+
+    /// Whether it was struck, and may not have heard of it.
+    pub fn is_leaving(&self, member: Member) -> bool {
+        self.leaving.iter().any(|l| l.member == member)
+    }
+
     fn changed(&mut self) -> Result<Answer, Answer> {
         self.version += 1;
         Ok(Answer::Done)
+    }
+
+    fn is_left_by(&self, node: NodeId) -> bool {
+        self.leaving.iter().any(|l| l.member.node == node)
     }
 
     /// A node that is down gives its place up; where it is in-sync, another that is up goes on without it.
@@ -54,6 +85,7 @@ impl PartitionState {
         if self.placed.contains(&node) {
             self.placed.retain(|n| *n != node);
             self.in_sync.retain(|m| m.node != node);
+            self.leaving.retain(|l| l.member.node != node);
             self.version += 1;
         }
     }
@@ -61,7 +93,8 @@ impl PartitionState {
     /// A new process of the node stands in for its predecessor `before`, if it has everything that that had. One that is whole after another was not has only
     /// what that one had: nothing of what is lost comes back by a second restart.
     pub(super) fn on_registered(&mut self, member: Member, before: ProcessId, whole: bool) {
-        let mut touched = self.placed.contains(&member.node);
+        let mut touched = self.placed.contains(&member.node) || self.is_left_by(member.node);
+        self.leaving.retain(|l| l.member.node != member.node);
         if let Some(primary) = self.primary.filter(|p| p.node == member.node) {
             self.former = Some(primary);
             self.primary = None;
@@ -92,7 +125,8 @@ impl PartitionState {
 
     /// It leads nothing any more; in-sync it stays, until somebody goes on without it.
     pub(super) fn on_down(&mut self, member: Member) {
-        let mut touched = self.placed.contains(&member.node);
+        let mut touched = self.placed.contains(&member.node) || self.is_leaving(member);
+        self.leaving.retain(|l| l.member != member);
         if self.primary == Some(member) {
             self.primary = None;
             touched = true;
@@ -127,8 +161,8 @@ impl Group {
             version: state.version,
             view: state.view,
             primary: state.primary,
-            in_sync: state.in_sync.clone(),
-            joining: placed.filter(|m| !state.in_sync.contains(m)).collect(),
+            in_sync: state.in_sync.iter().copied().chain(state.leaving.iter().map(|l| l.member)).collect(),
+            joining: placed.filter(|m| !state.in_sync.contains(m) && !state.is_leaving(*m)).collect(),
         }
     }
 
@@ -164,19 +198,36 @@ impl Group {
     }
 
     pub(super) fn strike(&mut self, partition: PartitionId, version: u64, member: Member) -> Result<Answer, Answer> {
+        let up = self.is_member(member);
         let state = self.under(partition, version)?;
         let follows = state.primary.is_some_and(|p| p != member) && state.in_sync.contains(&member);
         if !follows {
             return Err(Answer::Void);
         }
-        state.in_sync.retain(|m| *m != member);
+        state.retain_in_sync(|m| *m != member, |_| up);
+        state.changed()
+    }
+
+    pub(super) fn let_go(
+        &mut self,
+        partition: PartitionId,
+        version: u64,
+        members: &[Leaving],
+    ) -> Result<Answer, Answer> {
+        let state = self.under(partition, version)?;
+        let before = state.leaving.len();
+        state.leaving.retain(|l| !members.contains(l));
+        if state.leaving.len() == before {
+            return Err(Answer::Void);
+        }
         state.changed()
     }
 
     pub(super) fn join(&mut self, partition: PartitionId, version: u64, member: Member) -> Result<Answer, Answer> {
         let up = self.is_member(member);
         let state = self.under(partition, version)?;
-        let lacks = state.placed.contains(&member.node) && !state.is_in_sync(member.node);
+        let lacks =
+            state.placed.contains(&member.node) && !state.is_in_sync(member.node) && !state.is_left_by(member.node);
         // Only a primary can say that a joiner has everything.
         if !up || !lacks || state.primary.is_none() {
             return Err(Answer::Void);
@@ -219,6 +270,7 @@ impl Group {
             let text = "a partition is placed on at least one node, and on each once".to_owned();
             return Err(Answer::Refused(Refused::OutOfRange(text)));
         }
+        let up: BTreeSet<Member> = self.nodes.keys().filter_map(|node| self.member(*node)).collect();
         let state = self.under(partition, version)?;
         if state.placed == nodes {
             return Ok(Answer::Done);
@@ -229,7 +281,7 @@ impl Group {
         if let Some(member) = dropped.filter(|m| state.primary.is_none_or(|primary| primary == **m)) {
             return needed(member.node);
         }
-        state.in_sync.retain(|m| named.contains(&m.node));
+        state.retain_in_sync(|m| named.contains(&m.node), |m| up.contains(m));
         state.placed = nodes.to_vec();
         state.changed()
     }

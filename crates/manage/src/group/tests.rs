@@ -364,7 +364,7 @@ fn requests_under_an_old_version_are_void() {
 #[test]
 fn every_change_of_an_assignment_has_a_version_of_its_own() {
     let (mut group, members) = cluster(3);
-    done(&mut group, |version| GroupCommand::Strike { partition: P, version, member: members[2] });
+    strike(&mut group, members[2]);
     let before = group.assignment(P);
     assert_eq!(before.joining, [members[2]]);
     // The joiner goes: what the primary is told has changed.
@@ -377,10 +377,67 @@ fn every_change_of_an_assignment_has_a_version_of_its_own() {
     assert!(group.assignment(P).version > after.version);
 }
 
+/// Takes a member out that knows of it at once.
+pub(super) fn strike(group: &mut Group, member: Member) {
+    done(group, |version| GroupCommand::Strike { partition: P, version, member });
+    let members = group.partitions[0].leaving.clone();
+    done(group, |version| GroupCommand::LetGo { partition: P, version, members: members.clone() });
+}
+
+/// Rule 33: it may not have heard of it, and reads on.
+#[test]
+fn who_is_struck_while_it_is_up_counts_until_it_is_let_go() {
+    let (mut group, members) = cluster(3);
+    done(&mut group, |version| GroupCommand::Strike { partition: P, version, member: members[2] });
+    let counted = |group: &Group| group.assignment(P).in_sync.contains(&members[2]);
+    assert!(!group.partitions[0].in_sync.contains(&members[2]) && counted(&group));
+    assert_eq!(group.assignment(P).joining, []);
+    let version = group.partitions[0].version;
+    let join = GroupCommand::Join { partition: P, version, member: members[2] };
+    assert_eq!(nothing(&mut group, join), Answer::Void, "it leaves");
+    // The next primary counts it too.
+    done(&mut group, |version| GroupCommand::Relieve { partition: P, version });
+    done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: members[1] });
+    assert!(counted(&group));
+    let leaving = group.partitions[0].leaving.clone();
+    let let_go = |group: &Group| {
+        let version = group.partitions[0].version;
+        GroupCommand::LetGo { partition: P, version, members: leaving.clone() }
+    };
+    let first = let_go(&group);
+    assert_eq!(run(&mut group, first.clone()), Answer::Done);
+    assert!(!counted(&group));
+    assert_eq!(group.assignment(P).joining, [members[2]]);
+    // In again, and out again: what was said of the first time is not true of the second.
+    done(&mut group, |version| GroupCommand::Join { partition: P, version, member: members[2] });
+    done(&mut group, |version| GroupCommand::Strike { partition: P, version, member: members[2] });
+    let late = let_go(&group);
+    for late in [first, late] {
+        assert_eq!(nothing(&mut group, late), Answer::Void);
+    }
+    assert!(counted(&group));
+    // Whoever has ended reads nothing.
+    run(&mut group, GroupCommand::Down { member: members[2] });
+    assert!(!counted(&group) && group.partitions[0].leaving.is_empty());
+}
+
+#[test]
+fn who_has_ended_or_is_moved_away_is_counted_only_while_it_is_up() {
+    let (mut group, members) = cluster(3);
+    done(&mut group, |version| GroupCommand::Place { partition: P, version, nodes: vec![NodeId(1), NodeId(2)] });
+    assert_eq!(group.assignment(P).in_sync, members);
+    assert!(group.partitions[0].is_leaving(members[2]));
+    let newer = register(&mut group, NodeId(3), 50, vec![]);
+    assert!(group.partitions[0].leaving.is_empty() && !group.assignment(P).names(newer));
+    run(&mut group, GroupCommand::Down { member: members[1] });
+    done(&mut group, |version| GroupCommand::Strike { partition: P, version, member: members[1] });
+    assert_eq!(group.assignment(P).in_sync, [members[0]]);
+}
+
 #[test]
 fn only_who_can_joins() {
     let (mut group, members) = cluster(3);
-    done(&mut group, |version| GroupCommand::Strike { partition: P, version, member: members[2] });
+    strike(&mut group, members[2]);
     let join =
         |group: &Group, member| GroupCommand::Join { partition: P, version: group.partitions[0].version, member };
     let void = |group: &mut Group, member| assert_eq!(nothing(group, join(group, member)), Answer::Void);

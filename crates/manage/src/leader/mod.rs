@@ -34,6 +34,10 @@
 //! one after another ([`MOVE_PAUSE`]), since whoever has locks there loses them; all at once as long as there are no tables, so that a new cluster is spread before anybody works with it.
 //! A node that is down keeps its places for `replace_after` of the configuration, as far as this term knows: a new leader counts anew.
 //!
+//! # Followers that read
+//! An in-sync follower answers reads as long as its lease holds (rule 33). One that was struck while it was up stays counted ([`PartitionState::leaving`]) until it has said in a heartbeat that it has heard of it, or one lease has passed since
+//! this leader saw it: then [`GroupCommand::LetGo`].
+//!
 //! # Going back
 //! With durability `replicated`, when the memory of a partition is gone, the leader has the cluster go back to its last complete cut (`go_back`), as soon as every partition has a holder of it who is up. A partition
 //! whose last process has ended and whose node has not come back is waited for a moment ([`RETURN`]): its disk may be the only one that has the cut.
@@ -51,7 +55,7 @@ mod tests;
 
 pub use lease::Lease;
 
-use crate::group::{Group, GroupCommand, Life, NodeState, PartitionState, RoleKind};
+use crate::group::{Group, GroupCommand, Leaving, Life, NodeState, PartitionState, RoleKind};
 use placement::DataNodes;
 use rauk_types::{Member, NodeId, PartitionId, ProcessId, Timestamp, View};
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,6 +100,7 @@ enum Proposal {
     Relieve(PartitionId, u64),
     Place(PartitionId, u64),
     Recover(u64),
+    LetGo(PartitionId, u64),
 }
 
 /// A term of leadership. Made new for each term, and only one for each; nothing is carried over.
@@ -117,6 +122,8 @@ pub struct Leader {
     down: BTreeMap<NodeId, Duration>,
     /// Partitions without a primary: version, and index of the group at which they were first seen so.
     vacant: BTreeMap<PartitionId, (u64, u64)>,
+    /// Members that were struck while they were up: when they were first seen so, and the group's index then.
+    leaving: BTreeMap<(PartitionId, Leaving), (Duration, u64)>,
     proposed: BTreeMap<Proposal, Duration>,
     moved: Option<Duration>,
     /// Since when partitions are gone whose last process may only have ended in order and be back at once.
@@ -141,6 +148,7 @@ impl Leader {
             expired: BTreeSet::new(),
             down: BTreeMap::new(),
             vacant: BTreeMap::new(),
+            leaving: BTreeMap::new(),
             proposed: BTreeMap::new(),
             moved: None,
             gone: None,
@@ -169,13 +177,13 @@ impl Leader {
         }
     }
 
-    /// A process says (with its heartbeat) that it has applied the group's commands up to `index`. Only makes changes of primaries faster: gives whether a partition that it led can
-    /// have another primary by that, so that a look is worthwhile at once.
+    /// A process says (with its heartbeat) that it has applied the group's commands up to `index`. Only makes changes faster: gives whether a partition that it led can
+    /// have another primary by that, or one that it followed go on without it, so that a look is worthwhile at once.
     pub fn on_known(&mut self, member: Member, index: u64, group: &Group) -> bool {
         let known = self.known.entry(member.process).or_default();
         let news = index > *known;
         *known = (*known).max(index);
-        news && group.partitions.iter().any(|p| p.former == Some(member))
+        news && group.partitions.iter().any(|p| p.former == Some(member) || p.is_leaving(member))
     }
 
     /// Commands to propose now: the ends of leases, new primaries, placement (missing replicas, moves in small numbers, primaries to where they are preferred), the timestamp bound. What was
@@ -205,6 +213,7 @@ impl Leader {
         self.go_back(now, group, &mut out);
         let nodes = self.data_nodes(now, group);
         self.name_primaries(now, group, &nodes, &mut out);
+        self.let_go(now, group, &mut out);
         self.place(now, group, &nodes, &mut out);
         self.move_primary(now, group, &nodes, &mut out);
         out
@@ -257,6 +266,13 @@ impl Leader {
         self.vacant.retain(|p, (version, _)| {
             group.partition(*p).is_some_and(|state| state.primary.is_none() && state.version == *version)
         });
+        let leaves = |p: &PartitionId, l: &Leaving| group.partition(*p).is_some_and(|state| state.leaving.contains(l));
+        self.leaving.retain(|(partition, leaving), _| leaves(partition, leaving));
+        for (number, state) in (0..).zip(&group.partitions) {
+            for leaving in &state.leaving {
+                self.leaving.entry((PartitionId(number), *leaving)).or_insert((now, group.index));
+            }
+        }
         for (number, state) in (0..).zip(&group.partitions).filter(|(_, state)| state.primary.is_none()) {
             self.vacant.entry(PartitionId(number)).or_insert((state.version, group.index));
         }
@@ -362,6 +378,32 @@ impl Leader {
         has_heard() || self.settled(now) && self.leases.get(&former.process).is_none_or(|end| now >= *end)
     }
 
+    /// Members that were struck while they were up, and now know it, or hold no lease any more without knowing it: grants given before the strike were asked for before it was seen here, those given
+    /// since count only for who knows of it (rule 16).
+    fn let_go(&mut self, now: Duration, group: &Group, out: &mut Vec<GroupCommand>) {
+        for (number, state) in (0..).zip(&group.partitions).filter(|(_, state)| !state.leaving.is_empty()) {
+            let partition = PartitionId(number);
+            let has_gone = |leaving: &&Leaving| {
+                let (since, index) = self.leaving.get(&(partition, **leaving)).copied().unwrap_or((now, group.index));
+                self.known.get(&leaving.member.process).is_some_and(|known| *known >= index) || now >= since + LEASE
+            };
+            let members: Vec<Leaving> = state.leaving.iter().filter(has_gone).copied().collect();
+            let version = state.version;
+            // Where a change is under way already this one would only make that one void, or be made void.
+            let busy = [
+                Proposal::Lead(partition, version),
+                Proposal::Relieve(partition, version),
+                Proposal::Place(partition, version),
+            ];
+            if !members.is_empty()
+                && busy.iter().all(|p| !self.proposed.contains_key(p))
+                && self.may_propose(now, Proposal::LetGo(partition, version))
+            {
+                out.push(GroupCommand::LetGo { partition, version, members });
+            }
+        }
+    }
+
     fn name_primaries(&mut self, now: Duration, group: &Group, nodes: &DataNodes, out: &mut Vec<GroupCommand>) {
         let mut led: BTreeMap<NodeId, usize> = BTreeMap::new();
         for primary in group.partitions.iter().filter_map(|p| p.primary) {
@@ -407,7 +449,11 @@ impl Leader {
             let Some(state) = group.partition(partition) else { continue };
             let version = state.version;
             // Where a change is under way already this one would only make that one void, or be made void.
-            let busy = [Proposal::Lead(partition, version), Proposal::Relieve(partition, version)];
+            let busy = [
+                Proposal::Lead(partition, version),
+                Proposal::Relieve(partition, version),
+                Proposal::LetGo(partition, version),
+            ];
             if busy.iter().all(|p| !self.proposed.contains_key(p))
                 && self.may_propose(now, Proposal::Place(partition, version))
             {
@@ -431,6 +477,7 @@ impl Leader {
             let placing = self.proposed.contains_key(&Proposal::Place(partition, state.version));
             if better
                 && !placing
+                && state.leaving.is_empty()
                 && group.assignment(partition).joining.is_empty()
                 && self.may_propose(now, Proposal::Relieve(partition, state.version))
             {
@@ -454,6 +501,7 @@ fn under_way(proposal: &Proposal, group: &Group) -> bool {
         Proposal::Timestamps(bound) => group.timestamp_bound < *bound,
         Proposal::Lead(partition, version)
         | Proposal::Relieve(partition, version)
+        | Proposal::LetGo(partition, version)
         | Proposal::Place(partition, version) => at(partition, version),
     }
 }

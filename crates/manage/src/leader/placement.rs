@@ -126,7 +126,7 @@ pub fn is_misled(
     }
 }
 
-/// Partitions that are placed or led otherwise than they are to be, as far as the group's state tells.
+/// Partitions that are placed or led otherwise than they are to be, or still wait for who has left, as far as the group's state tells.
 pub fn unsettled(group: &Group) -> usize {
     let mut nodes = DataNodes::default();
     for (node, state) in group.nodes.iter().filter(|(_, n)| n.has(RoleKind::Data) && n.life != Life::Absent) {
@@ -137,7 +137,7 @@ pub fn unsettled(group: &Group) -> usize {
     }
     let mut moving: BTreeSet<PartitionId> = plan(group, &nodes).into_iter().map(|(partition, _)| partition).collect();
     for (number, state) in (0..).zip(&group.partitions) {
-        if is_misled(group, PartitionId(number), state, &nodes, |_| true) {
+        if !state.leaving.is_empty() || is_misled(group, PartitionId(number), state, &nodes, |_| true) {
             moving.insert(PartitionId(number));
         }
     }

@@ -33,6 +33,8 @@ pub struct Safeguards {
     pub max_read: bool,
     /// An operation that comes twice is done once.
     pub dedupe: bool,
+    /// A follower that was struck while it was up is counted until it knows (rule 33).
+    pub leaving: bool,
     /// A primary writes a cut when everything at or below it is decided (rule 27).
     pub cut_decided: bool,
     /// A cut is reported when it is on the disks of all in-sync replicas (rule 28).
@@ -54,6 +56,7 @@ impl Default for Safeguards {
             abort_fence: true,
             max_read: true,
             dedupe: true,
+            leaving: true,
             cut_decided: true,
             cut_durable: true,
             cut_kept: true,

@@ -5,7 +5,7 @@ use super::events::Event;
 use super::signal::Signal;
 use crate::node::Node;
 use parking_lot::Mutex;
-use rauk_manage::group::{Group, GroupCommand, Life};
+use rauk_manage::group::{Group, GroupCommand, Life, PartitionState};
 use rauk_manage::leader::{HEARTBEAT, Heard, LEASE, Leader, Lease};
 use rauk_types::{Member, Timestamp};
 use rustc_hash::FxHashMap;
@@ -204,6 +204,7 @@ impl Cluster {
             // Before anybody can see the new state, the old views have ended.
             for (slot, state) in self.slots.iter().zip(&group.partitions) {
                 slot.name((state.primary == Some(self.me)).then_some(state.view));
+                slot.set_in_sync(state.in_sync.contains(&self.me).then_some(state.version));
             }
             std::mem::replace(&mut *known, group.clone())
         };
@@ -243,7 +244,10 @@ impl Cluster {
         for (number, state) in group.partitions.iter().enumerate() {
             let joined = old.nodes != group.nodes;
             if joined || old.partitions.get(number).is_none_or(|before| before != state) {
-                let assignment = group.assignment(rauk_types::PartitionId(number as u16));
+                let mut assignment = group.assignment(rauk_types::PartitionId(number as u16));
+                if !self.hooks.safeguards.leaving {
+                    assignment.in_sync.retain(|m| !state.is_leaving(*m));
+                }
                 self.poke(number as u16, super::slot::Happening::Assigned(assignment));
                 // Who has ended by itself is in-sync until somebody goes on without it, and only one that lives can say that (rule 25).
                 let ended = state.in_sync.iter().find(|m| !group.is_member(**m));
@@ -255,12 +259,15 @@ impl Cluster {
         }
         self.following.lock().push_back(group.clone());
         self.changed.fire();
-        // A partition that changes hands is led by nobody until the former primary is known to have heard of it.
-        let relieved = |number: usize| old.partitions.get(number).is_none_or(|before| before.former != Some(self.me));
-        if group.partitions.iter().enumerate().any(|(at, p)| p.former == Some(self.me) && relieved(at)) {
+        // A partition that changes hands is led by nobody until the former primary is known to have heard of it, and one that loses a follower acknowledges nothing until that has.
+        let is_over = |p: &PartitionState| p.former == Some(self.me) || p.is_leaving(self.me);
+        let knew = |number: usize| old.partitions.get(number).is_some_and(is_over);
+        if group.partitions.iter().enumerate().any(|(at, p)| is_over(p) && !knew(at)) {
             self.beat();
         }
-        if self.consensus.leading().is_some() && group.partitions.iter().any(|p| p.primary.is_none()) {
+        if self.consensus.leading().is_some()
+            && group.partitions.iter().any(|p| p.primary.is_none() || !p.leaving.is_empty())
+        {
             self.leading.hurry.fire();
         }
     }

@@ -1,5 +1,10 @@
-//! Snapshot reads on a replica of this node, without its primary answering each (rule 11).
+//! Reads on a replica of this node, without its primary answering each.
 //!
+//! # The newest state (rule 33)
+//! A follower that is in-sync has everything that was ever acknowledged, beside the rows at least, and nothing is acknowledged without it as long as it may believe to be in-sync. So a row beside which nothing is pending
+//! is the newest there is, and is shown without asking anybody, under the lease; of a row with something pending the primary is asked, which knows what becomes of it.
+//!
+//! # Snapshots (rule 11)
 //! Before the first read at a snapshot the primary *confirms* it: nothing commits there at or below it any more but what is in the stream already. Once that much of the stream is here, this replica answers every
 //! snapshot up to that one by itself, for as long as its process lives and its contents are not replaced by a copy; waiting only for rows that are prepared at or below the snapshot. It needs no lease.
 //!
@@ -60,6 +65,31 @@ impl Cluster {
             Here::Yes => Some(self.slot(partition).state.lock().copies),
             Here::No | Here::Unconfirmed => None,
         }
+    }
+
+    /// A snapshot read is answered from this replica now.
+    pub fn answers_snapshot(&self, partition: u16, snapshot: Timestamp) {
+        if let Some(observer) = &self.hooks().observer {
+            observer.answered_snapshot(partition, snapshot);
+        }
+    }
+
+    /// The version of the partition by which this process may show its newest state (rule 33), but for rows beside which something is pending: asked under the guard in the same hold as the look at the row, and
+    /// with [`Cluster::in_sync`] again before the answer. Then it must be the same: who was struck meanwhile, and has joined again, has looked at what may have been old.
+    pub fn reads_newest_here(&self, partition: u16) -> Option<u64> {
+        let version = self.in_sync(partition)?;
+        let state = self.slot(partition).state.lock();
+        (state.replica.role() == Role::Follower && !state.is_restoring()).then_some(version)
+    }
+
+    /// The version of the partition by which this process is in-sync, under its lease.
+    #[inline]
+    pub fn in_sync(&self, partition: u16) -> Option<u64> {
+        if self.hooks().safeguards.lease && !self.has_lease() || self.expelled() {
+            return None;
+        }
+        // Last: who was struck before the lease was granted has heard of it, and stands here as that.
+        self.slot(partition).in_sync()
     }
 
     /// Partitions that `primary` leads and this process could read at the snapshot if it confirmed that; `first` among them.

@@ -108,6 +108,8 @@ pub struct Slot {
     serving: AtomicU64,
     /// The view in which this process leads by what it has heard of the group; zero: in none. The slot may be behind that, so both are looked at.
     named: AtomicU64,
+    /// The partition's version, if this process is in-sync by that; zero: it is not, as far as it has heard of the group.
+    in_sync: AtomicU64,
     /// Something was decided, or the role has changed.
     pub decided: Event,
     /// Where the oldest log record stands that is not known to be durable; `u64::MAX`: none.
@@ -174,6 +176,7 @@ impl Slot {
             queue: Mutex::default(),
             serving: AtomicU64::new(0),
             named: AtomicU64::new(0),
+            in_sync: AtomicU64::new(0),
             decided: Event::default(),
             undurable: AtomicU64::new(u64::MAX),
         }
@@ -196,6 +199,16 @@ impl Slot {
 
     pub fn is_named(&self, view: View) -> bool {
         self.named.load(Ordering::Acquire) == view.0
+    }
+
+    /// The partition's version, if the group counts this process in-sync by that, as heard here.
+    pub fn set_in_sync(&self, version: Option<u64>) {
+        self.in_sync.store(version.unwrap_or(0), Ordering::Release);
+    }
+
+    pub fn in_sync(&self) -> Option<u64> {
+        let version = self.in_sync.load(Ordering::Acquire);
+        (version != 0).then_some(version)
     }
 
     /// No work from this moment on.

@@ -112,9 +112,7 @@ impl Gate<'_> {
                 false => Err(gate.cluster.may_serve(partition).map_or(Halt::NotHere, |_| Halt::Lost)),
             },
             (Gate::Replica(gate), _) => {
-                if let Some(observer) = &gate.cluster.hooks().observer {
-                    observer.answered_snapshot(partition, gate.snapshot);
-                }
+                gate.cluster.answers_snapshot(partition, gate.snapshot);
                 Ok(())
             }
             (Gate::Primary(_), _) => unreachable!("a primary works in a view"),

@@ -4,11 +4,45 @@ use super::call::explain;
 use super::{Lock, Transaction, View};
 use crate::database::TableHandle;
 use crate::error::NodeError;
+use crate::member::Cluster;
 use crate::ops::operation::{Done, Key, Op, Seen};
 use crate::table::{TableInfo, UniqueIndex, entries};
 use rauk_kernel::{Access, LockMode, ReadAt, Stop, Verdict, WaitPolicy};
 use rauk_types::{IndexId, RowView, Timestamp};
 use std::sync::Arc;
+
+/// By what a process of a cluster may show a row.
+enum Right {
+    /// It leads the partition, in this view.
+    Primary(rauk_types::View),
+    /// It is in-sync, by this version of the partition.
+    InSync(u64),
+    /// The primary has confirmed the snapshot to it.
+    Confirmed(Timestamp),
+}
+
+impl Right {
+    /// Under the partition's guard, in the same hold as the look.
+    fn of(cluster: &Cluster, partition: u16, at: ReadAt) -> Option<Right> {
+        match (cluster.may_serve(partition), at) {
+            (Some(view), _) => Some(Right::Primary(view)),
+            (None, ReadAt::Newest) => cluster.reads_newest_here(partition).map(Right::InSync),
+            (None, ReadAt::Snapshot(time)) => cluster.reads_here(partition, time).map(|_| Right::Confirmed(time)),
+        }
+    }
+
+    /// After the look and before the answer.
+    fn holds(&self, cluster: &Cluster, partition: u16) -> bool {
+        match self {
+            Right::Primary(view) => cluster.may_answer(partition, *view),
+            Right::InSync(version) => cluster.in_sync(partition) == Some(*version),
+            Right::Confirmed(snapshot) => {
+                cluster.answers_snapshot(partition, *snapshot);
+                true
+            }
+        }
+    }
+}
 
 /// What came of reading a row that a unique index named.
 enum Found<R> {
@@ -131,7 +165,7 @@ impl Transaction {
     }
 
     /// A plain read when nobody is at the partition and nothing is in its way, which is nearly always: without the states that a call
-    /// which may wait carries along. `None`: it must be made as such a call.
+    /// which may wait carries along. `None`: it must be made as such a call. In a cluster it is made where the partition is led, or on an in-sync replica (rules 11, 33).
     #[inline]
     fn read_now<R>(
         &mut self,
@@ -146,10 +180,8 @@ impl Transaction {
         if self.far.is_some() {
             return None;
         }
-        let led = match node.cluster() {
-            Some(cluster) => Some((cluster, cluster.may_serve(partition)?)),
-            None => None,
-        };
+        let cluster = node.cluster();
+        let mut right = None;
         let mut access = Access {
             txn: self.txn.as_ref(),
             own_before: view.own_before,
@@ -161,19 +193,25 @@ impl Transaction {
         };
         let id = info.schema.id;
         let read = node.partitions[partition as usize]
-            .try_with(|p| p.read(id, key.bytes, key.hash, &mut access, |row| visit.take().expect("visited once")(row)))
-            .ok();
+            .try_with(|p| {
+                if let Some(cluster) = cluster {
+                    right = Some(Right::of(cluster, partition, view.at)?);
+                }
+                Some(p.read(id, key.bytes, key.hash, &mut access, |row| visit.take().expect("visited once")(row)))
+            })
+            .ok()
+            .flatten();
         let observed = access.observed;
-        if read.as_ref().is_some_and(|read| !is_decided(read)) {
+        let result = read?;
+        let leads = matches!(right, None | Some(Right::Primary(_)));
+        // What a replica cannot show its primary may.
+        if !is_decided(&result) || result.is_err() && !leads {
             return None;
         }
-        let result = read?;
         self.observed = self.observed.max(observed);
-        match led {
-            // Between the two looks the row was read under a lease in one view.
-            Some((cluster, view)) if !cluster.may_answer(partition, view) => {
-                Some(Err(NodeError::NoPrimary { partition }))
-            }
+        match cluster.zip(right) {
+            // What gave the right to look gives it still.
+            Some((cluster, right)) if !right.holds(cluster, partition) => Some(Err(NodeError::NoPrimary { partition })),
             _ => Some(result.map_err(|stop| explain(stop, info))),
         }
     }

@@ -145,8 +145,7 @@ fn holders_are_not_forgotten_while_the_cluster_goes_back() {
 #[test]
 fn the_only_node_with_the_last_cut_is_not_forgotten() {
     let (mut group, members) = replicated();
-    let version = group.partitions[0].version;
-    run(&mut group, GroupCommand::Strike { partition: P, version, member: members[1] });
+    strike(&mut group, members[1]);
     assert_eq!(cut(&mut group, 9), Answer::Done);
     assert!(!group.wants_holders());
     let version = group.partitions[0].version;

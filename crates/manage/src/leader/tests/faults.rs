@@ -133,3 +133,51 @@ fn a_lease_without_the_entries_before_it_is_of_no_use() {
     careless.on_grant(ms(505), 0);
     assert!(careless.holds(ms(520), as_a_knows_it.index), "without the index it would");
 }
+
+/// Rule 33: who was struck while it was up is counted until it has heard of it, or no lease is left that it could hold without having heard.
+#[test]
+fn who_was_struck_is_let_go_when_it_knows_or_its_lease_has_ended() {
+    let ms = Duration::from_millis;
+    let mut group = Group::new();
+    run(&mut group, GroupCommand::Create { config: config(1, 2) });
+    let [a, b] = [1, 2].map(|node| {
+        run(&mut group, add_node(node, &[RoleKind::Data]));
+        let register = GroupCommand::Register { node: NodeId(node as u16), nonce: node, whole: vec![], recovery: 0 };
+        let Answer::Process(process) = run(&mut group, register) else { panic!() };
+        Member { node: NodeId(node as u16), process }
+    });
+    let partition = PartitionId(0);
+    let version = |group: &Group| group.partitions[0].version;
+    run(&mut group, GroupCommand::Place { partition, version: 0, nodes: vec![a.node, b.node] });
+    run(&mut group, GroupCommand::Lead { partition, version: 1, member: a });
+    run(&mut group, GroupCommand::Join { partition, version: 2, member: b });
+    run(&mut group, GroupCommand::Term { number: 1 });
+    let mut leader = Leader::new(ms(0), 1, NOBODY, &group);
+    let lets_go = |leader: &mut Leader, now: u64, group: &Group| {
+        let is_it = |c: &GroupCommand| matches!(c, GroupCommand::LetGo { partition: PartitionId(0), .. });
+        leader.on_tick(ms(now), group).into_iter().find(is_it)
+    };
+    let mut now = 1000;
+    for hears in [false, true] {
+        let before = group.index;
+        let strike = GroupCommand::Strike { partition, version: version(&group), member: b };
+        assert_eq!(run(&mut group, strike), Answer::Done);
+        let struck = now;
+        let mut let_go = None;
+        while let_go.is_none() {
+            // It is granted leases all the time.
+            for member in [a, b] {
+                leader.on_heartbeat(ms(now), member, &group);
+            }
+            let known = if hears && now >= struck + 50 { group.index } else { before };
+            leader.on_known(b, known, &group);
+            let_go = lets_go(&mut leader, now, &group);
+            now += 25;
+        }
+        let after = now - 25 - struck;
+        assert_eq!(after, if hears { 50 } else { 300 });
+        assert_eq!(run(&mut group, let_go.unwrap()), Answer::Done);
+        let join = GroupCommand::Join { partition, version: version(&group), member: b };
+        assert_eq!(run(&mut group, join), Answer::Done);
+    }
+}

@@ -90,6 +90,7 @@ mod tests {
                 in_sync: members.clone(),
                 placed: members.iter().map(|member| member.node).collect(),
                 former: None,
+                leaving: Vec::new(),
             };
         }
         group
