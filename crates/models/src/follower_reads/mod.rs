@@ -7,7 +7,9 @@
 //! its lease: acknowledges, and answers reads. A follower looks at the row and answers in two steps with anything between
 //! them. Members are struck (by their primary, by their own wish, or because the partition is placed elsewhere; the primary may be
 //! the last to hear of it), brought up by the stream or by a copy, and taken in again. A primary is relieved while it
-//! lives, or its lease ends and it is over; another leads, and opens its view on all in-sync replicas.
+//! lives, or its lease ends and it is over; another leads, and opens its view on all in-sync replicas. The whole cluster
+//! may go back to a cut (rule 29) in which nothing was written yet: all processes are over in one command, none of them
+//! knows, and new ones begin on their nodes. What was shown before the first view after that does not count.
 //!
 //! Time is abstract: a grant names how many commands were committed before it, and holds until a step ends it. "One whole
 //! lease has passed since this process learned of the strike" is possible as soon as all grants have ended that
@@ -20,10 +22,12 @@
 //! newest lease: it may get one at any time, and nobody waits for its end.
 //!
 //! # What is left out
-//! The manage leader, clocks and the length of leases ([`crate::in_sync`]: rules 15 to 17). Processes that come back: a new one has no
-//! lease and nothing to show until it has joined. So it is not shown but taken as given that the old process of a node has ended when a new one registers. Transactions over
-//! several partitions: a prepared version is pending until its outcome is here, and a read that finds it asks the primary. Copies in slices: rows are
-//! all missing until the copy is whole.
+//! The manage leader, clocks and the length of leases ([`crate::in_sync`]: rules 15 to 17). New processes, but after going
+//! back: one has nothing to show until it has joined. That the old process of a node has ended when a new one registers is
+//! taken as given: a directory is open in one process. A process that says by itself that it ends is one whose lease has
+//! ended, for it gives that up first. Transactions over several partitions: a prepared version is pending until its
+//! outcome is here, and a read that finds it asks the primary. Copies in slices: rows are all missing until the copy is
+//! whole.
 //!
 //! # The rules, with the mutation that shows why
 //! 1. With the row, in one turn, the follower looks whether its contents are whole ([`Mutation::WholeNotChecked`],
@@ -37,7 +41,9 @@
 //!    is not enough to acknowledge nothing: others are told what is stable, and show it ([`Mutation::StableBeforeWait`]).
 //! 5. The group remembers strikes of processes that are up, for the next primary waits too
 //!    ([`Mutation::StruckForgotten`]). Each strike is waited for by itself ([`Mutation::WaitsOnceForEach`]).
-//!    Who is over is not waited for, since its lease has ended ([`Mutation::OverBeforeLeaseEnds`]).
+//!    Who is over is not waited for, since its lease has ended ([`Mutation::OverBeforeLeaseEnds`]); but when the
+//!    cluster goes back to a cut processes are over whose leases go on, and they count as struck
+//!    ([`Mutation::SurvivorsForgotten`]).
 //! 6. An acknowledgement ends the wait if it names the strike's version or a later one
 //!    ([`Mutation::AnyAcknowledgementCounts`]), and a follower names a version when its reads go by it
 //!    ([`Mutation::NamedBeforeStopped`]).
@@ -51,20 +57,27 @@
 //! begins a copy; a client reads at B, and there is no row. When B looks whether it is whole, the copy is, and B has heard
 //! of nothing: its version is the same as ever.
 //!
-//! # Sizes that were exhausted
-//! Struck: the second command has struck the last node already, and nobody has heard of it.
+//! *The survivor that reads on* (rule 5). All of another partition's replicas have ended, and the cluster goes back to a
+//! cut. B, which has heard nothing of it, holds a lease. A's new process leads this partition, and no lease of its
+//! predecessor stands against that; it acknowledges a write. B shows what was there before, and has been undone.
 //!
-//! | nodes | writes | commands | struck | copies | crashes | states |
-//! |---|---|---|---|---|---|---|
-//! | 2 (test) | 1 | 3 | no | 1 | 0 | 14 666 |
-//! | 2 (test) | 2 | 3 | no | 0 | 1 | 78 997 |
-//! | 2 (test) | 1 | 4 | yes | 1 | 0 | 57 936 |
-//! | 3 (test) | 1 | 2 | no | 0 | 0 | 11 249 |
-//! | 3 (test) | 1 | 3 | yes | 0 | 0 | 273 083 |
-//! | 2 | 1 | 4 | no | 1 | 1 | 241 859 |
-//! | 2 | 2 | 4 | no | 0 | 0 | 662 250 |
-//! | 3 | 1 | 3 | no | 0 | 0 | 986 770 |
-//! | 3 | 1 | 4 | yes | 0 | 0 | 7 392 410 |
+//! # Sizes that were exhausted
+//! Commands: of the manage group, the beginning included. Struck: the second one has struck the last node already, and
+//! nobody has heard of it. Back: the cluster may go back to a cut.
+//!
+//! | nodes | writes | commands | struck | copies | crashes | back | states |
+//! |---|---|---|---|---|---|---|---|
+//! | 2 (test) | 1 | 3 | no | 1 | 0 | no | 14 666 |
+//! | 2 (test) | 2 | 3 | no | 0 | 1 | no | 78 997 |
+//! | 2 (test) | 1 | 4 | yes | 1 | 0 | no | 57 936 |
+//! | 2 (test) | 1 | 4 | no | 0 | 0 | yes | 151 479 |
+//! | 3 (test) | 1 | 2 | no | 0 | 0 | no | 11 249 |
+//! | 3 (test) | 1 | 3 | yes | 0 | 0 | no | 273 083 |
+//! | 2 | 1 | 4 | no | 1 | 1 | no | 241 859 |
+//! | 2 | 2 | 4 | no | 0 | 0 | no | 662 250 |
+//! | 2 | 1 | 5 | no | 0 | 0 | yes | 1 044 402 |
+//! | 3 | 1 | 3 | no | 0 | 0 | no | 986 770 |
+//! | 3 | 1 | 4 | yes | 0 | 0 | no | 7 392 410 |
 
 use stateright::{Model, Property};
 
@@ -87,6 +100,8 @@ pub enum Mutation {
     WaitsOnceForEach,
     /// A process is taken for over before its lease has ended.
     OverBeforeLeaseEnds,
+    /// When the cluster goes back to a cut, nobody waits for survivors that may not have heard of it.
+    SurvivorsForgotten,
     /// The acknowledgement that ends the wait may name any version.
     AnyAcknowledgementCounts,
     /// Acknowledgements name a version before the follower's reads know of it.
@@ -131,6 +146,8 @@ pub struct Size {
     /// Copies that are begun.
     pub copies: u8,
     pub crashes: u8,
+    /// The cluster may go back to a cut, once.
+    pub goes_back: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -162,21 +179,9 @@ impl Model for FollowerReads {
             struck.struck[last] = 2;
             history.push(struck);
         }
-        let node = |number| Node {
-            up: number < self.size.nodes,
-            knows: 1,
-            names: 1,
-            grants: u8::from(number < self.size.nodes),
-            log: Log::EMPTY,
-            stable: 0,
-            follows: 1,
-            whole: true,
-            reading: None,
-            checked: false,
-            opened: number == 0,
-            inherited: 0,
-            joining: 0,
-            waited: 0,
+        let node = |number| {
+            let up = number < self.size.nodes;
+            Node { up, grants: u8::from(up), opened: number == 0, ..Node::new(1) }
         };
         vec![State {
             history,
@@ -184,6 +189,7 @@ impl Model for FollowerReads {
             request: None,
             promised: Log::EMPTY,
             went_back: false,
+            undone: false,
             crashes_left: self.size.crashes,
             copies_left: self.size.copies,
         }]
@@ -223,6 +229,13 @@ impl Model for FollowerReads {
                 let later = s.promised.0.iter().any(|view| *view > 1);
                 later && s.newest().struck.iter().any(|strike| *strike > 0)
             }),
+            Property::sometimes("a survivor that has a lease keeps a view waiting after going back", |_, s: &State| {
+                let waits = |n: usize| s.newest().struck[n] > 0 && steps::holds_lease(&s.nodes[n]);
+                s.undone && s.newest().primary.is_some() && (0..NODES).any(waits)
+            }),
+            Property::sometimes("something is written after going back", |_, s: &State| {
+                s.has_gone_back(s.index()) && !s.undone && s.promised.len() > 0
+            }),
             Property::sometimes("a follower shows something first", |_, s: &State| {
                 let first = |n: &Node| n.reading.is_some_and(|r| !r.stale && r.shown.len() > s.promised.len());
                 s.nodes.iter().any(first)
@@ -233,18 +246,31 @@ impl Model for FollowerReads {
 
 /// The sizes that the tests exhaust, or those that take minutes.
 pub fn sizes(large: bool) -> Vec<Size> {
-    let sizes: &[(usize, u8, u8, bool, u8, u8)] = if large {
-        &[(2, 1, 4, false, 1, 1), (2, 2, 4, false, 0, 0), (3, 1, 3, false, 0, 0), (3, 1, 4, true, 0, 0)]
-    } else {
-        &[
-            (2, 1, 3, false, 1, 0),
-            (2, 2, 3, false, 0, 1),
-            (2, 1, 4, true, 1, 0),
-            (3, 1, 2, false, 0, 0),
-            (3, 1, 3, true, 0, 0),
-        ]
+    let size = |nodes, writes, commands| Size {
+        nodes,
+        writes,
+        commands,
+        struck: false,
+        copies: 0,
+        crashes: 0,
+        goes_back: false,
     };
-    let size =
-        |(nodes, writes, commands, struck, copies, crashes)| Size { nodes, writes, commands, struck, copies, crashes };
-    sizes.iter().map(|chosen| size(*chosen)).collect()
+    if large {
+        vec![
+            Size { copies: 1, crashes: 1, ..size(2, 1, 4) },
+            size(2, 2, 4),
+            Size { goes_back: true, ..size(2, 1, 5) },
+            size(3, 1, 3),
+            Size { struck: true, ..size(3, 1, 4) },
+        ]
+    } else {
+        vec![
+            Size { copies: 1, ..size(2, 1, 3) },
+            Size { crashes: 1, ..size(2, 2, 3) },
+            Size { struck: true, copies: 1, ..size(2, 1, 4) },
+            Size { goes_back: true, ..size(2, 1, 4) },
+            size(3, 1, 2),
+            Size { struck: true, ..size(3, 1, 3) },
+        ]
+    }
 }

@@ -66,7 +66,7 @@ pub struct Reading {
     pub knew: u8,
 }
 
-/// One process; it does not come back when it has ended.
+/// The present process of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node {
     pub up: bool,
@@ -79,7 +79,7 @@ pub struct Node {
     pub log: Log,
     /// How much of its log it knows to be stable: that is what it shows, the rest is pending beside the row.
     pub stable: u8,
-    /// The view whose stream its log follows or gives.
+    /// The view whose stream its log follows or gives; 0: none yet.
     pub follows: u8,
     /// No copy is under way.
     pub whole: bool,
@@ -96,6 +96,28 @@ pub struct Node {
     pub waited: u8,
 }
 
+impl Node {
+    /// A process that has heard of so many commands, with a lease and nothing else.
+    pub fn new(knows: u8) -> Node {
+        Node {
+            up: true,
+            knows,
+            names: knows,
+            grants: 1 << (knows - 1),
+            log: Log::EMPTY,
+            stable: 0,
+            follows: 1,
+            whole: true,
+            reading: None,
+            checked: false,
+            opened: false,
+            inherited: 0,
+            joining: 0,
+            waited: 0,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct State {
     /// What the group's commands have made of the partition, the beginning first; the number of a command is its place, from 1.
@@ -107,6 +129,8 @@ pub struct State {
     pub promised: Log,
     /// A client was shown less than what was promised before it asked.
     pub went_back: bool,
+    /// The cluster has gone back to a cut, and no view has been opened since: what was shown may be undone.
+    pub undone: bool,
     pub crashes_left: u8,
     pub copies_left: u8,
 }
@@ -119,6 +143,11 @@ impl State {
     /// Commands committed so far.
     pub fn index(&self) -> u8 {
         self.history.len() as u8
+    }
+
+    /// Whether the cluster had gone back to a cut when so many commands were committed.
+    pub fn has_gone_back(&self, commands: u8) -> bool {
+        self.history[..usize::from(commands)].iter().any(|entry| entry.in_sync == 0)
     }
 
     /// The newest that `node` has heard of.

@@ -31,6 +31,12 @@ pub enum Step {
         node: usize,
     },
     CommitJoin,
+    /// The cluster goes back to a cut, in which nothing was written yet.
+    GoBack,
+    /// A new process of a node that this has ended.
+    Register {
+        node: usize,
+    },
     // A node that believes to be primary.
     Write {
         node: usize,
@@ -82,6 +88,9 @@ pub fn candidates(model: &FollowerReads, state: &State, steps: &mut Vec<Step>) {
         steps.push(Step::EndLease { node });
         if state.index() < model.size.commands {
             steps.extend([Step::Strike { node }, Step::Expire { node }, Step::Lead { node }]);
+            if model.size.goes_back {
+                steps.extend([Step::GoBack, Step::Register { node }]);
+            }
         }
         if !state.nodes[node].up {
             continue;
@@ -141,10 +150,22 @@ pub fn apply(model: &FollowerReads, state: &State, step: &Step) -> Option<State>
         Step::EndLease { node } => next.nodes[node].grants &= state.nodes[node].grants.checked_sub(1)?,
         Step::Learn { node } => learn(&mut next, node)?,
         Step::Name { node } if state.nodes[node].names < state.index() => next.nodes[node].names += 1,
-        Step::Strike { .. } | Step::Relieve | Step::Expire { .. } | Step::Lead { .. } | Step::CommitJoin => {
-            let entry = command(model, state, step)?;
-            next.history.push(entry);
-            next.request = None;
+        Step::Strike { .. } | Step::Relieve | Step::Lead { .. } | Step::CommitJoin => {
+            say(&mut next, command(model, state, step)?);
+        }
+        Step::Expire { node } => {
+            say(&mut next, command(model, state, step)?);
+            if !model.is(Mutation::OverBeforeLeaseEnds) {
+                next.nodes[node].grants = 0;
+            }
+        }
+        Step::GoBack => {
+            say(&mut next, command(model, state, step)?);
+            (next.undone, next.promised) = (true, Log::EMPTY);
+        }
+        Step::Register { node } => {
+            say(&mut next, command(model, state, step)?);
+            next.nodes[node] = Node { follows: 0, ..Node::new(next.index()) };
         }
         Step::Write { node } if state.nodes[node].log.len() < model.size.writes => {
             let view = state.known(node).view;
@@ -166,7 +187,7 @@ pub fn apply(model: &FollowerReads, state: &State, step: &Step) -> Option<State>
             let (primary, view) = (&state.nodes[from], state.known(from).view);
             let wanted = primary.opened && primary.joining & (1 << to) == 0 && !state.known(from).has(to);
             let follower = &mut next.nodes[to];
-            if !wanted || follower.follows > view || !follower.whole {
+            if !wanted || follower.follows > view || !follower.whole || !listens(state, from, to) {
                 return None;
             }
             next.copies_left = state.copies_left.checked_sub(1)?;
@@ -196,6 +217,11 @@ pub fn apply(model: &FollowerReads, state: &State, step: &Step) -> Option<State>
     (next != *state).then_some(next)
 }
 
+fn say(state: &mut State, entry: Entry) {
+    state.history.push(entry);
+    state.request = None;
+}
+
 /// What can have no effect any more is gone, so that equal situations are one state.
 fn prune(model: &FollowerReads, state: &mut State, node: usize) {
     let leads = leads(state, node);
@@ -208,9 +234,8 @@ fn prune(model: &FollowerReads, state: &mut State, node: usize) {
     if void || !own.up {
         own.reading = None;
     }
-    own.grants = match (own.up, own.knows == index) {
+    own.grants = match (own.up, own.knows == index && !over) {
         (false, _) => 0,
-        _ if over && !model.is(Mutation::OverBeforeLeaseEnds) => 0,
         // It may be granted a lease at any time, which keeps nobody waiting.
         (true, true) => 1 << (index - 1),
         // Of several that count the oldest only keep others waiting, and may end at any time.
@@ -278,6 +303,30 @@ fn command(model: &FollowerReads, state: &State, step: &Step) -> Option<Entry> {
             entry.in_sync |= 1 << joiner;
             entry.struck[joiner] = 0;
         }
+        // All are over, and none has heard of it.
+        Step::GoBack => {
+            if state.has_gone_back(state.index()) {
+                return None;
+            }
+            for node in 0..NODES {
+                if entry.has(node) && !entry.is_over(node) && !model.is(Mutation::SurvivorsForgotten) {
+                    entry.struck[node] = number;
+                }
+            }
+            entry.over = 0b111;
+            (entry.in_sync, entry.primary) = (0, None);
+        }
+        // The one before has ended: a directory is open in one process.
+        Step::Register { node } => {
+            if !state.has_gone_back(state.index()) || !entry.is_over(node) {
+                return None;
+            }
+            entry.over &= !(1 << node);
+            entry.struck[node] = 0;
+            if state.undone && entry.primary.is_none() {
+                entry.in_sync |= 1 << node;
+            }
+        }
         _ => return None,
     }
     Some(entry)
@@ -289,7 +338,7 @@ fn former_has_stopped(state: &State) -> bool {
     let Some(former) = state.history[led].primary.map(usize::from) else { return true };
     let relieved = led as u8 + 2;
     let own = &state.nodes[former];
-    state.newest().is_over(former) || own.grants & bits_below(relieved) == 0 || own.knows >= relieved
+    own.grants & bits_below(relieved) == 0 || own.knows >= relieved
 }
 
 fn learn(state: &mut State, node: usize) -> Option<()> {
@@ -311,14 +360,19 @@ fn learn(state: &mut State, node: usize) -> Option<()> {
 
 /// The stream brings the follower's log to the primary's, up to `length`; in a new view at least to its opening, behind which nothing of an older one stays.
 fn ship(state: &mut State, from: usize, to: usize, length: u8) -> Option<()> {
-    let (primary, view) = (state.nodes[from], state.known(from).view);
+    let (primary, view, listens) = (state.nodes[from], state.known(from).view, listens(state, from, to));
     let follower = &mut state.nodes[to];
     let least = if follower.follows < view { primary.inherited } else { follower.log.len() + 1 };
-    if follower.follows > view || !follower.whole || length < least {
+    if follower.follows > view || !follower.whole || length < least || !listens {
         return None;
     }
     (follower.follows, follower.log) = (view, primary.log.first(length));
     Some(())
+}
+
+/// A process that has followed nobody yet listens to whom the group names.
+fn listens(state: &State, from: usize, to: usize) -> bool {
+    state.nodes[to].follows > 0 || state.known(to).primary == Some(from as u8)
 }
 
 /// What the primary may count on that a replica has, whenever it has said so: a log that follows a view only grows while it does.
@@ -340,6 +394,11 @@ fn advance(model: &FollowerReads, state: &mut State, node: usize) -> Option<()> 
     }
     if !model.is(Mutation::StableBeforeWait) && !waits_are_over(model, state, node) {
         return None;
+    }
+    if state.undone && state.has_gone_back(own.knows) {
+        // What was shown up to now may be undone.
+        state.undone = false;
+        state.nodes.iter_mut().for_each(|node| node.reading = None);
     }
     let own = &mut state.nodes[node];
     (own.stable, own.opened) = (own.stable.max(stable), true);
@@ -370,8 +429,7 @@ fn serve(model: &FollowerReads, state: &mut State, node: usize) -> Option<()> {
         return None;
     }
     let shown = own.log.first(own.stable);
-    state.went_back |= !shown.begins_with(&state.promised);
-    promise(state, shown);
+    promise(state, shown, !shown.begins_with(&state.promised));
     Some(())
 }
 
@@ -434,16 +492,18 @@ fn answer(model: &FollowerReads, state: &mut State, node: usize) -> Option<()> {
         return None;
     }
     state.nodes[node].reading = None;
-    state.went_back |= reading.stale;
-    promise(state, reading.shown);
+    promise(state, reading.shown, reading.stale);
     Some(())
 }
 
 /// From here on nobody may be shown less.
-fn promise(state: &mut State, shown: Log) {
+fn promise(state: &mut State, shown: Log, stale: bool) {
+    if state.undone {
+        return;
+    }
     if shown.begins_with(&state.promised) {
         state.promised = shown;
     }
-    // Two that do not fit together were shown.
-    state.went_back |= !state.promised.begins_with(&shown);
+    // The other way to go back: two that do not fit together were shown.
+    state.went_back |= stale || !state.promised.begins_with(&shown);
 }

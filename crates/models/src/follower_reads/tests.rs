@@ -2,6 +2,8 @@ use super::*;
 use crate::check::{exhaust, hunt, shortest};
 use std::collections::BTreeSet;
 
+const TWO: Size = Size { nodes: 2, writes: 1, commands: 2, struck: false, copies: 0, crashes: 0, goes_back: false };
+
 #[test]
 fn every_state_is_safe() {
     let mut never: Option<BTreeSet<&str>> = None;
@@ -18,13 +20,15 @@ fn every_state_is_safe() {
 #[test]
 fn every_mutation_is_found() {
     use Mutation::*;
-    let size = |nodes, commands, copies| Size { nodes, writes: 1, commands, struck: false, copies, crashes: 0 };
-    let struck = |nodes, writes, commands| Size { nodes, writes, commands, struck: true, copies: 0, crashes: 0 };
+    let size = |nodes, commands, copies| Size { nodes, commands, copies, ..TWO };
+    let struck = |nodes, writes, commands| Size { nodes, writes, commands, struck: true, ..TWO };
+    let goes_back = Size { commands: 4, goes_back: true, ..TWO };
     for (mutation, size) in [
         (NotWaited, size(2, 2, 0)),
         (StruckForgotten, struck(3, 1, 4)),
         (WaitsOnceForEach, struck(2, 2, 4)),
         (OverBeforeLeaseEnds, size(2, 2, 0)),
+        (SurvivorsForgotten, goes_back),
         (AnyAcknowledgementCounts, size(2, 2, 0)),
         (NamedBeforeStopped, size(2, 2, 0)),
         (StableBeforeWait, size(3, 2, 0)),
@@ -57,7 +61,7 @@ fn place(steps: &[String], step: &str) -> usize {
 /// *The read that slept through a strike*: everything is as it should be at the answer, and was not at the look.
 #[test]
 fn a_read_sleeps_through_a_strike() {
-    let size = Size { nodes: 2, writes: 1, commands: 3, struck: true, copies: 0, crashes: 0 };
+    let size = Size { commands: 3, struck: true, ..TWO };
     let steps = shortest_trace(Mutation::InSyncAtAnswerOnly, size);
     let at = |step: &str| place(&steps, step);
     let (look, answer) = (at("Look { node: 1 }"), at("Answer { node: 1 }"));
@@ -67,7 +71,7 @@ fn a_read_sleeps_through_a_strike() {
 /// *The read within a copy*: the follower has heard of nothing between the look and the answer, nor before.
 #[test]
 fn a_read_falls_into_a_copy() {
-    let size = Size { nodes: 2, writes: 1, commands: 2, struck: false, copies: 1, crashes: 0 };
+    let size = Size { copies: 1, ..TWO };
     let steps = shortest_trace(Mutation::WholeAtAnswerOnly, size);
     let at = |step: &str| place(&steps, step);
     let (look, answer) = (at("Look { node: 1 }"), at("Answer { node: 1 }"));
