@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use rauk_models::check::{self, Seen, Settles};
-use rauk_models::{commit_takeover, cuts, in_sync, least_timestamp};
+use rauk_models::{commit_takeover, cuts, follower_reads, in_sync, least_timestamp};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
@@ -15,6 +15,7 @@ enum Name {
     LeastTimestamp,
     InSync,
     Cuts,
+    FollowerReads,
     All,
 }
 
@@ -65,6 +66,12 @@ fn main() -> ExitCode {
             if !options.large {
                 holds &= settles(&model);
             }
+        }
+    }
+    if wanted(Name::FollowerReads) {
+        for size in follower_reads::sizes(options.large).into_iter().skip(options.skip) {
+            let model = follower_reads::FollowerReads { size, mutation: None };
+            holds &= safe(&format!("{size:?}"), model, options.threads);
         }
     }
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }

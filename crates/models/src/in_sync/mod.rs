@@ -15,7 +15,8 @@
 //! # What is left out
 //! The manage group's own elections (only that an old leader may act for a while), several partitions on a node (a
 //! node's lease is one for all of them), three replicas (sets of more than one other member behave like the member that
-//! is last), leases of followers (they need none: reads on them rest on a primary's confirmation, [`crate::least_timestamp`]), and how a
+//! is last), leases of followers (snapshots need none: reads at them rest on a primary's confirmation, [`crate::least_timestamp`]; reads
+//! of the newest state do, [`crate::follower_reads`]), and how a
 //! log is brought from one state to another: shipping is one step that makes the follower's log equal. Progress is not
 //! tested here, for leases run out for ever.
 //!
@@ -31,7 +32,7 @@
 //!    a leader grants only after a majority has followed it *after the request came in*
 //!    ([`Mutation::OldLeaderGrants`]: new; one that was replaced without knowing could else go on granting for ever).
 //! 4. A primary is replaced when its lease has ended. A follower may be struck at once: what it reads for others was
-//!    confirmed to it for ever ([`crate::least_timestamp`]), nothing else that it does is an answer. Every entry names the
+//!    confirmed to it for ever ([`crate::least_timestamp`]), or is waited for ([`crate::follower_reads`]). Every entry names the
 //!    version it was requested under, and is void if another came first ([`Mutation::VersionNotChecked`]: new).
 //! 5. Nothing is acknowledged without a replica before the entry that strikes it is committed and known
 //!    ([`Mutation::AcknowledgedBeforeStrike`]).
