@@ -48,6 +48,9 @@
 //!    ([`Mutation::AnyAcknowledgementCounts`]), and a follower names a version when its reads go by it
 //!    ([`Mutation::NamedBeforeStopped`]).
 //!
+//! In `rauk-manage` the member says in its heartbeat to the manage leader what it knows, and the leader ends the wait, with a command of the group, by the same two conditions; until a primary hears of that, it counts
+//! the member as in-sync. So the wait ends no sooner than here.
+//!
 //! # Named traces
 //! *The read that slept through a strike* (rule 3). B is struck and its lease ends; A acknowledges a write without it. A
 //! client reads at B: the old value, nothing pending. Before B looks at anything else it hears of the strike, gets the
