@@ -421,3 +421,77 @@ fn a_first_call_whose_answer_is_lost_is_made_again() {
     assert!(outcomes.iter().all(|outcome| inserted(&outcome) || outcome.is_err()), "{outcomes:?}");
     cluster.end();
 }
+
+/// The last write of a statement in autocommit goes with its commit: whoever asks next finds it, and what is wrong with it is the statement's error.
+#[test]
+fn the_last_write_of_a_statement_is_done_or_its_error_is_told() {
+    let mut table = accounts("t");
+    table.indexes.truncate(2);
+    let cluster = three(table);
+    let Cluster { nodes, tables, .. } = &cluster;
+    block_on(async {
+        insert_all(&nodes[0].db, &tables[0], &ids(0, 16)).await;
+        for (number, id) in (0..3).cycle().zip(0..16) {
+            let (db, table) = (&nodes[number].db, &tables[number]);
+            let mut txn = begin_alone(db, table, Duration::from_secs(5)).await;
+            set(&mut txn, table, id, 50 + id).await.unwrap();
+            txn.commit().await.unwrap();
+            let next = (number + 1) % 3;
+            assert_eq!(read(&nodes[next].db, &tables[next], id).await.unwrap()[1], int(50 + id));
+            // Two rows: the first is sent before the second.
+            let mut txn = begin_alone(db, table, Duration::from_secs(5)).await;
+            for (row, value) in [(id, 20), ((id + 1) % 16, 21)] {
+                set(&mut txn, table, row, value).await.unwrap();
+            }
+            txn.commit().await.unwrap();
+            assert_eq!(read(db, table, id).await.unwrap()[1], int(20));
+            // Of one that ends before its commit nothing is left, its locks included.
+            let mut txn = begin_alone(db, table, Duration::from_secs(5)).await;
+            set(&mut txn, table, id, 1000).await.unwrap();
+            txn.rollback_statement();
+            txn.commit().await.unwrap();
+            let mut txn = begin_alone(db, table, Duration::from_secs(5)).await;
+            set(&mut txn, table, id, 1001).await.unwrap();
+            txn.rollback();
+            assert_eq!(read(&nodes[next].db, &tables[next], id).await.unwrap()[1], int(20));
+        }
+        // Somebody keeps these values missing: whoever would write one waits for him.
+        let mut reader = begin(&nodes[0].db, &tables[0], Isolation::Serializable).await;
+        let from = |value| ScanSpec { low: Bound::Included(key_of(&tables[0], value)), ..all(Some(1)) };
+        assert_eq!(scan(&mut reader, &tables[0], from(100)).await.len(), 0);
+        for id in 0..16 {
+            let mut txn = begin_alone(&nodes[1].db, &tables[1], Duration::from_millis(50)).await;
+            let begun = Instant::now();
+            let written = match set(&mut txn, &tables[1], id, 100 + id).await {
+                Ok(()) => txn.commit().await,
+                Err(error) => Err(error),
+            };
+            assert_eq!(written, Err(NodeError::LockTimeout), "{id}");
+            assert!(begun.elapsed() >= Duration::from_millis(50));
+        }
+        let waits = async {
+            for id in 0..4 {
+                let mut txn = begin_alone(&nodes[1].db, &tables[1], Duration::from_secs(30)).await;
+                set(&mut txn, &tables[1], id, 100 + id).await.unwrap();
+                txn.commit().await.unwrap();
+            }
+        };
+        let ends = async {
+            nodes[0].db.begin(TxnOptions::default()).rollback();
+            reader.commit().await.unwrap();
+        };
+        futures::join!(waits, ends);
+        for id in 0..16 {
+            let value = read(&nodes[2].db, &tables[2], id).await.unwrap()[1].clone();
+            assert_eq!(value == int(100 + id), id < 4, "{id}: {value:?}");
+        }
+    });
+    cluster.end();
+}
+
+async fn begin_alone(db: &Database, table: &TableHandle, lock_wait_timeout: Duration) -> Transaction {
+    let mut txn = db.begin(TxnOptions { lock_wait_timeout, ..autocommit() });
+    txn.use_table(table).await.unwrap();
+    txn.begin_statement();
+    txn
+}

@@ -9,6 +9,9 @@
 //!   become stable only if this one, whose view was opened on all in-sync replicas, has it (rules 6, 7). So no fence is needed, nobody but the coordinator ever asks, and nothing is to be forgotten;
 //! * neither, and so many others have committed since that it may have been one of them: the client is told that the outcome is unknown.
 //!
+//! The last write of a statement in autocommit is not sent by itself: it goes with the question ([`Last`]) and is done before the entry is written, once however often it is asked. If it fails nothing is committed, and the question is
+//! answered by what was wrong with it. While it cannot be done for the moment nothing is written, and the question is asked again.
+//!
 //! When the coordinator dies the entry is there or is not, and the locks go with its session: nobody takes anything over.
 
 use super::commit::{Ending, QUESTION, Request, STEP, Touched, WAIT, collect, holds, roll_back, sound, unknown};
@@ -17,11 +20,13 @@ use super::slot::Refused;
 use super::{Cluster, Place};
 use crate::error::NodeError;
 use crate::node::Node;
+use crate::ops::serve::serve;
+use crate::ops::wire::{Answer, Failure, OpRequest};
 use futures::channel::oneshot;
 use rauk_cluster::transactions::Known;
 use rauk_cluster::{Outcome, Vote};
 use rauk_kernel::TxnRef;
-use rauk_types::{PartitionId, Timestamp, TxnId, View};
+use rauk_types::{Member, PartitionId, Timestamp, TxnId, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,7 +80,8 @@ pub async fn commit_there(
     let txn = request.txn.id;
     cluster.closing.lock().insert(txn);
     let ending = ask_until_known(node, cluster, request, touched).await;
-    if !matches!(ending, Some(Ending::Committed(_))) {
+    // One whose last write would have to wait goes on.
+    if !matches!(ending, Some(Ending::Committed(_) | Ending::Failed(Failure::LockTimeout))) {
         roll_back(node, cluster, request);
     }
     if let Some(ending) = ending {
@@ -91,22 +97,30 @@ async fn ask_until_known(
     touched: Touched,
 ) -> Option<Ending> {
     let (txn, seen) = (request.txn.id, request.seen);
+    let last = || request.last.clone().map(Box::new);
     let Touched { partition, place: Place { view, .. }, undo_to, .. } = touched;
     let mut again = FIRST_AGAIN;
     while !cluster.is_closed() {
         let answer = match cluster.place(partition) {
             // It has come here meanwhile: there is nothing of it here but what the stream has.
             Some(place) if place.primary == cluster.me() => {
-                cluster.timeout(QUESTION, on_commit(node, txn, partition, view, seen, undo_to)).await
+                let partition = PartitionId(partition);
+                let asked = Asked { txn, partition, view, seen, undo_to, last: request.last.as_ref() };
+                cluster.timeout(QUESTION, on_commit(node, cluster.me(), asked)).await
             }
             Some(place) => {
-                let question = Signal::Commit { txn, partition: PartitionId(partition), view, seen, undo_to };
+                let partition = PartitionId(partition);
+                let question = Signal::Commit { txn, partition, view, seen, undo_to, last: last() };
                 cluster.request(place.primary, question, again).await.ok()
             }
             None => None,
         };
         match answer {
             Some(Signal::Done) => return Some(Ending::NothingWritten),
+            Some(Signal::OpDone(answer)) => match answer.outcome {
+                Err(failure) => return Some(Ending::Failed(failure)),
+                Ok(_) => return Some(Ending::Aborted),
+            },
             Some(Signal::Voted { vote, .. }) => match sound(cluster, vote).await {
                 Some(Vote::Decided(outcome)) => return Some(outcome.into()),
                 Some(Vote::Refused) => return Some(Ending::Aborted),
@@ -128,19 +142,38 @@ enum Found {
     /// The entry is not stable yet.
     Soon(oneshot::Receiver<Vote>),
     NothingWritten,
+    /// There is no entry, and none can be written before the last write is done.
+    Unfinished,
+}
+
+/// What a question names.
+pub struct Asked<'a> {
+    pub txn: TxnId,
+    pub partition: PartitionId,
+    pub view: View,
+    pub seen: Timestamp,
+    pub undo_to: Option<u32>,
+    pub last: Option<&'a OpRequest>,
 }
 
 /// The coordinator asks for the commit, or what has become of it.
-pub async fn on_commit(
-    node: &Arc<Node>,
-    txn: TxnId,
-    partition: u16,
-    view: View,
-    seen: Timestamp,
-    undo_to: Option<u32>,
-) -> Signal {
+pub async fn on_commit(node: &Arc<Node>, from: Member, asked: Asked<'_>) -> Signal {
     let Some(cluster) = node.cluster() else { return Signal::NotHere };
-    let id = PartitionId(partition);
+    let Asked { txn, partition: id, view, seen, undo_to, last } = asked;
+    let partition = id.0;
+    let mut done = true;
+    if let Some(last) = last {
+        if last.txn != Some(txn) || last.partition != id || !last.touched || last.view != Some(view) {
+            return Signal::NotHere;
+        }
+        let answer = serve(node, from, last).await;
+        done = match &answer.outcome {
+            Ok(Answer::Is(true)) => true,
+            // It may be committed already; if not, its locks are gone or will still be here when it is asked again.
+            Err(Failure::NotHere | Failure::Behind | Failure::Lost | Failure::Late) => false,
+            Ok(_) | Err(_) => return Signal::OpDone(Box::new(answer)),
+        };
+    }
     let mut taken = false;
     let found = cluster
         .with_slot(node, partition, |slot, s, p, cx| {
@@ -148,6 +181,7 @@ pub async fn on_commit(
             let found = match s.table.look(txn) {
                 Some(Known::Vote(vote)) => Found::Vote(vote),
                 Some(_) => Found::Soon(slot.await_vote(s, txn)),
+                None if !done && has_locks(node, cluster, txn, partition, view) => Found::Unfinished,
                 None => match take(node, cluster, txn, partition, view) {
                     Some(session) => {
                         taken = true;
@@ -178,7 +212,7 @@ pub async fn on_commit(
         Ok((serves, Found::Vote(vote))) => Some((serves, Signal::Voted { partition: id, vote })),
         Ok((serves, Found::Soon(vote))) => vote.await.ok().map(|vote| (serves, Signal::Voted { partition: id, vote })),
         Ok((serves, Found::NothingWritten)) => Some((serves, Signal::Done)),
-        Err(Refused) => None,
+        Ok((_, Found::Unfinished)) | Err(Refused) => None,
     };
     if taken {
         node.sessions.finished(node, txn, id);
@@ -189,6 +223,12 @@ pub async fn on_commit(
         Some((serves, answer)) if cluster.may_answer(partition, serves) => answer,
         _ => Signal::NotHere,
     }
+}
+
+/// Under the guard: whether the transaction could still be written.
+fn has_locks(node: &Node, cluster: &Cluster, txn: TxnId, partition: u16, view: View) -> bool {
+    let noted = || node.sessions.get(txn).is_some_and(|session| session.touches.has(partition, view));
+    holds(cluster, partition, view) && cluster.may_return(txn.process()) && noted()
 }
 
 /// Under the guard: the transaction of another process is the commit protocol's from here on, and the end of its session does not take its locks away. `None`: it has none here in this view

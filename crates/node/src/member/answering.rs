@@ -2,6 +2,7 @@
 //!
 //! A message that is not for this very process, or is from one that has ended, is dropped (rule 21). What may have to wait becomes a task; it is begun on the thread that received the message, and most end there.
 
+use super::alone::Asked;
 use super::signal::{Envelope, Exchange, Signal};
 use super::slot::Happening;
 use super::{Cluster, FOLLOW, alone, commit, replica_reads, report};
@@ -137,10 +138,10 @@ async fn answer(node: &Arc<Node>, cluster: &Arc<Cluster>, from: Member, question
         {
             commit::on_prepare(node, txn, partition.0, view, participants, seen, undo_to).await
         }
-        Signal::Commit { txn, partition, view, seen, undo_to }
+        Signal::Commit { txn, partition, view, seen, undo_to, last }
             if is_partition(cluster, partition) && is_own(from, txn) && cluster.knows_time(seen).await =>
         {
-            alone::on_commit(node, txn, partition.0, view, seen, undo_to).await
+            alone::on_commit(node, from, Asked { txn, partition, view, seen, undo_to, last: last.as_deref() }).await
         }
         Signal::Ask { txn, partition } if is_partition(cluster, partition) => {
             commit::on_ask(node, txn, partition.0).await

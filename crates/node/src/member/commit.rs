@@ -14,7 +14,10 @@ use super::slot::Refused;
 use super::{Cluster, Place};
 use crate::error::NodeError;
 use crate::node::Node;
+use crate::ops::wire::{Failure, OpRequest};
 use crate::runtime::BoxFuture;
+use crate::transaction::call::name_of;
+use crate::transaction::far::explain;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::channel::oneshot;
@@ -23,7 +26,7 @@ use rauk_cluster::transactions::{Closing, Pace, Step, Undecided};
 use rauk_cluster::{Outcome, Vote};
 use rauk_kernel::{Partition, TxnRef, Write};
 use rauk_log::record::CommitBuilder;
-use rauk_types::{Member, PartitionId, RowView, Timestamp, TxnId, View, key};
+use rauk_types::{Member, PartitionId, RowView, TableId, Timestamp, TxnId, View, key};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +60,8 @@ pub struct Request {
     pub touched: Vec<Touched>,
     /// The highest commit time that its session has seen.
     pub seen: Timestamp,
+    /// A write in the only partition where it has written, led elsewhere, that has not been sent yet. It waits for nobody: [`NodeError::LockTimeout`] if it would have to, and then the transaction goes on.
+    pub last: Option<OpRequest>,
 }
 
 /// Commits, wherever the partitions are led; gives the commit time (`None`: it had written nothing). When this returns nothing of the transaction is left that its caller must end, except on error
@@ -108,21 +113,23 @@ async fn decide_all(
         }
         _ => {
             let (sender, receiver) = oneshot::channel();
-            let request = Request { txn: request.txn.clone(), touched: writers, seen: request.seen };
-            let node = node.clone();
-            let deciding = cluster.clone();
+            let last = request.last.clone();
+            let table = last.as_ref().map(|last| last.table);
+            let request = Request { txn: request.txn.clone(), touched: writers, seen: request.seen, last };
+            let (owner, deciding) = (node.clone(), cluster.clone());
             // From here on it is the task's. Its locks must stay, whoever goes away: else a prepare that waits for its partition would find nothing there, and be taken without its writes.
             unfinished.request = None;
             cluster.tasks.spawn(async move {
                 match request.touched.as_slice() {
-                    [only] => alone::commit_there(&node, &deciding, &request, *only, sender).await,
-                    _ => coordinate(&node, &deciding, request, sender).await,
+                    [only] => alone::commit_there(&owner, &deciding, &request, *only, sender).await,
+                    _ => coordinate(&owner, &deciding, request, sender).await,
                 }
             });
             match cluster.timeout(WAIT, receiver).await {
                 Some(Ok(Ending::Committed(time))) => Ok(Some(time)),
                 Some(Ok(Ending::NothingWritten)) => Ok(None),
                 Some(Ok(Ending::Aborted)) => Err(NodeError::Deadlock),
+                Some(Ok(Ending::Failed(failure))) => Err(failed(node, table, failure)),
                 _ => Err(unknown()),
             }
         }
@@ -135,6 +142,8 @@ pub(super) enum Ending {
     /// What it had written it has taken back.
     NothingWritten,
     Aborted,
+    /// Its last write was not done.
+    Failed(Failure),
 }
 
 impl From<Outcome> for Ending {
@@ -144,6 +153,12 @@ impl From<Outcome> for Ending {
             Outcome::Aborted => Ending::Aborted,
         }
     }
+}
+
+/// Why the last write was not done.
+fn failed(node: &Node, table: Option<TableId>, failure: Failure) -> NodeError {
+    let name = || table.and_then(|id| node.tables.by_id(id)).map(|table| name_of(&table)).unwrap_or_default();
+    explain(failure, name).unwrap_or(NodeError::Deadlock)
 }
 
 pub(super) fn unknown() -> NodeError {

@@ -85,12 +85,14 @@ pub enum Signal {
         undo_to: Option<u32>,
     },
     /// It has written in this partition only: commit it, or say what has become of it. → `Voted`, when its entry is stable; `Done`: it had written nothing
+    /// `last`: a write there that has not been done yet, and comes first. → `OpDone`, if that fails: nothing is committed
     Commit {
         txn: TxnId,
         partition: PartitionId,
         view: View,
         seen: Timestamp,
         undo_to: Option<u32>,
+        last: Option<Box<OpRequest>>,
     },
     /// What became of it there? Answered when the record that the answer rests on is stable. → `Voted`
     Ask {

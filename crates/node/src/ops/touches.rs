@@ -45,6 +45,11 @@ impl Touches {
         self.0.lock().list.clone()
     }
 
+    /// Whether the transaction has something there in this view that is not the commit protocol's.
+    pub fn has(&self, partition: u16, view: View) -> bool {
+        self.0.lock().list.iter().any(|t| t.partition == partition && t.view == view && !t.prepared)
+    }
+
     /// The transaction ends: gives the partitions whose locks and writes are to go. Those that are prepared stay noted.
     pub fn end(&self) -> SmallVec<[u16; 4]> {
         let mut state = self.0.lock();

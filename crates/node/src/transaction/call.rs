@@ -111,7 +111,7 @@ impl Transaction {
 }
 
 /// Errors of an index table name the table that the user knows.
-pub(super) fn name_of(table: &TableInfo) -> String {
+pub(crate) fn name_of(table: &TableInfo) -> String {
     table.schema.name.split('\u{1}').next().unwrap_or_default().to_string()
 }
 

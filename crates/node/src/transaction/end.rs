@@ -83,6 +83,9 @@ impl Transaction {
         else {
             return Ok(End::Nothing);
         };
+        let here = record.touches.list().is_empty();
+        let last = self.far.as_mut().filter(|_| here).and_then(|far| far.take_last());
+        self.send_deferred().await?;
         // From here on it is the commit protocol's, also if nobody waits for its answer any more.
         let mut far = self.far.take().unwrap_or_default();
         far.add_strays(&record.touches.hand_over(), cluster.me());
@@ -97,8 +100,17 @@ impl Transaction {
             // the later of the two without the earlier.
             touched.iter_mut().for_each(|t| t.wrote = true);
         }
-        let request = commit::Request { txn, touched, seen: self.observed.max(cluster.times.seen()) };
-        let result = commit::run(&self.node, request).await;
+        let seen = self.observed.max(cluster.times.seen());
+        let request = commit::Request { txn: txn.clone(), touched: touched.clone(), seen, last: last.clone() };
+        let mut result = commit::run(&self.node, request).await;
+        if let (Err(NodeError::LockTimeout), Some(last)) = (&result, last) {
+            // Its last write must wait for others: as it would have if it had been sent by itself.
+            far.put_last(last, self.patience());
+            self.far = Some(far);
+            self.send_deferred().await?;
+            far = self.far.take().unwrap_or_default();
+            result = commit::run(&self.node, commit::Request { txn, touched, seen, last: None }).await;
+        }
         if !matches!(result, Err(NodeError::UnknownOutcome(_))) {
             far.tell_end(&cluster, id, result.is_err());
         }

@@ -9,6 +9,8 @@
 //! Calls of a transaction to one process are numbered. When no answer comes, the same call is sent again, under its number, for as long as the process leads the partition: it is done once, and
 //! the answer is kept there for whoever asks again. To undo a statement nobody waits: what is to be undone goes with the next call to the process, or with the commit, and is done before it.
 //!
+//! An UPDATE or DELETE in autocommit has locked its row: that the change is made there is sure, but for errors that end the statement. So its last change is not sent by itself, but with the commit.
+//!
 //! To every process that was sent a call with the transaction's name the end of the transaction is told, unless the commit protocol ends it there.
 
 use super::call::name_of;
@@ -54,6 +56,14 @@ pub struct Far {
     places: SmallVec<[Touched; 4]>,
     /// Processes that have heard of it.
     peers: SmallVec<[Peer; 2]>,
+    /// A write that is still to be sent.
+    deferred: Option<Deferred>,
+}
+
+/// A write of a row that the transaction has locked: what comes of it is known, so nobody has to wait for it. It goes with the commit, if nothing else comes before that, and saves a round trip.
+struct Deferred {
+    place: Place,
+    request: OpRequest,
 }
 
 struct Peer {
@@ -117,6 +127,7 @@ impl Far {
 
     /// Undoes writes with this number and above at other processes, before the next call there.
     pub fn undo_to(&mut self, number: u32) {
+        self.deferred.take_if(|deferred| deferred.request.statement >= number);
         for peer in &mut self.peers {
             peer.undo_to = Some(peer.undo_to.map_or(number, |before| before.min(number)));
         }
@@ -134,6 +145,24 @@ impl Far {
             if self.place(touch.partition).is_none() {
                 self.touch(touch.partition, Place { primary: me, view: touch.view }, true);
             }
+        }
+    }
+
+    /// The write that is still to be sent, if the transaction has touched no other partition.
+    pub fn take_last(&mut self) -> Option<OpRequest> {
+        let alone = self.places.len() == 1;
+        self.deferred.take_if(|_| alone).map(|deferred| OpRequest { patience: 0, ..deferred.request })
+    }
+
+    /// It would have to wait: back to where it was.
+    pub fn put_last(&mut self, last: OpRequest, patience: u32) {
+        if let Some(touched) = self.places.iter().find(|t| t.partition == last.partition.0) {
+            // A call of its own, since the first has been made.
+            let place = touched.place;
+            let peer = self.peer(place.primary);
+            peer.sequence += 1;
+            let request = OpRequest { sequence: peer.sequence, patience, ..last };
+            self.deferred = Some(Deferred { place, request });
         }
     }
 
@@ -166,6 +195,7 @@ impl Transaction {
         let Some(cluster) = node.cluster() else { unreachable!("only in a cluster") };
         let checked = cluster.hooks().safeguards.view;
         let deadline = node.runtime.now() + self.options.lock_wait_timeout.min(LONGEST);
+        self.send_deferred().await?;
         let scan_view = match within {
             Some(Within::View(view)) => Some(view),
             _ => None,
@@ -366,9 +396,13 @@ impl Transaction {
             conflict_after: view.conflict_after,
             writes: self.writes,
             undo_to,
-            patience: u32::try_from(self.options.lock_wait_timeout.as_millis()).unwrap_or(u32::MAX),
+            patience: self.patience(),
             op: wire::encode(op),
         };
+        if touched && self.defers && undo_to.is_none() && matches!(op, Op::Update { .. } | Op::Delete { .. }) {
+            self.far_mut().deferred = Some(Deferred { place, request });
+            return Ok((Done::Is(true), place.view));
+        }
         let answer = match self.ask(cluster, place, partition, request).await {
             Ok(answer) => answer,
             Err(refusal) => {
@@ -403,28 +437,44 @@ impl Transaction {
         Ok((done, answer.view))
     }
 
+    /// How long a call may wait for locks, in milliseconds.
+    pub(super) fn patience(&self) -> u32 {
+        u32::try_from(self.options.lock_wait_timeout.as_millis()).unwrap_or(u32::MAX)
+    }
+
+    /// Sends the write that is still to be sent, and waits until it is done.
+    pub(super) async fn send_deferred(&mut self) -> Result<(), NodeError> {
+        let Some(Deferred { place, request }) = self.far.as_mut().and_then(|far| far.deferred.take()) else {
+            return Ok(());
+        };
+        let node = self.node.clone();
+        let Some(cluster) = node.cluster() else { unreachable!("only in a cluster") };
+        let (partition, table) = (request.partition.0, request.table);
+        let answer = match self.ask(cluster, place, partition, request).await {
+            Ok(answer) => answer,
+            Err(Refusal::Error(error)) => return Err(error),
+            Err(_) => return Err(self.moved(partition)),
+        };
+        let Some(table) = node.tables.by_id(table) else { return Err(NodeError::StaleSchema) };
+        match answer.outcome.map_err(|failure| self.refused(failure, &table)) {
+            Ok(Answer::Is(true)) => Ok(()),
+            Err(Refusal::Error(error)) => Err(error),
+            // Its locks were there, so it can only be that they are gone.
+            Ok(_) | Err(_) => Err(self.moved(partition)),
+        }
+    }
+
     /// What a failure elsewhere means to the transaction.
     fn refused(&mut self, failure: Failure, table: &TableInfo) -> Refusal {
-        let name = || name_of(table);
-        Refusal::Error(match failure {
+        match failure {
             Failure::NotHere => return Refusal::NotHere,
             Failure::Behind => return Refusal::Behind,
-            Failure::Lost | Failure::Late => return Refusal::Lost,
             // By nobody here: whoever was asked takes this process for gone, and has ended all that the transaction had there.
             Failure::Interrupted if !self.options.interrupt.is_killed() => return Refusal::Lost,
-            Failure::Deadlock => {
-                self.fail(NodeError::Deadlock);
-                NodeError::Deadlock
-            }
-            Failure::LockTimeout => NodeError::LockTimeout,
-            Failure::NoWait => NodeError::NoWait,
-            Failure::Changed => NodeError::Changed { table: name() },
-            Failure::SnapshotTooOld => NodeError::SnapshotTooOld { table: name() },
-            Failure::MemoryFull { limit } => NodeError::MemoryFull { table: name(), limit },
-            Failure::Interrupted => NodeError::Interrupted,
-            Failure::StaleSchema => NodeError::StaleSchema,
-            Failure::Malformed => malformed(),
-        })
+            Failure::Deadlock => self.fail(NodeError::Deadlock),
+            _ => {}
+        }
+        explain(failure, || name_of(table)).map_or(Refusal::Lost, Refusal::Error)
     }
 
     /// Sends a call until its answer has come, or the process is known to lead the partition no more.
@@ -502,6 +552,22 @@ async fn run_here(
     })
     .await;
     Ran { driven, observed, shown }
+}
+
+/// What a failure elsewhere is called here; `None`: what the transaction had there is gone.
+pub fn explain(failure: Failure, name: impl Fn() -> String) -> Option<NodeError> {
+    Some(match failure {
+        Failure::NotHere | Failure::Behind | Failure::Lost | Failure::Late => return None,
+        Failure::Deadlock => NodeError::Deadlock,
+        Failure::LockTimeout => NodeError::LockTimeout,
+        Failure::NoWait => NodeError::NoWait,
+        Failure::Changed => NodeError::Changed { table: name() },
+        Failure::SnapshotTooOld => NodeError::SnapshotTooOld { table: name() },
+        Failure::MemoryFull { limit } => NodeError::MemoryFull { table: name(), limit },
+        Failure::Interrupted => NodeError::Interrupted,
+        Failure::StaleSchema => NodeError::StaleSchema,
+        Failure::Malformed => malformed(),
+    })
 }
 
 fn malformed() -> NodeError {

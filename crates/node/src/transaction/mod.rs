@@ -30,9 +30,9 @@
 //! | `end` | commit and rollback |
 //! | `snapshots` | the snapshots in use |
 
-mod call;
+pub(crate) mod call;
 mod end;
-mod far;
+pub(crate) mod far;
 mod interrupt;
 mod read;
 pub mod snapshots;
@@ -117,6 +117,8 @@ pub struct Transaction {
     far: Option<Box<Far>>,
     /// It has read rows by their keys at its snapshot in partitions that are led elsewhere.
     read_far: bool,
+    /// What is written now is sure, and may be sent with what comes next.
+    defers: bool,
     writes: u64,
     /// The key that the last `Duplicate` named: the next locking read of it sees own writes of this statement as well.
     duplicate: Option<(TableId, Vec<u8>)>,
@@ -156,6 +158,7 @@ impl Transaction {
             touched: SmallVec::new(),
             far: None,
             read_far: false,
+            defers: false,
             writes: 0,
             duplicate: None,
             work: 0,

@@ -113,10 +113,13 @@ impl Transaction {
                 self.write_number += 1;
             }
             let number = self.write_number;
+            self.defers = self.options.autocommit && !moved && table.uniques.is_empty();
             let present = match moved {
-                false => self.update_row(table, &image).await?,
-                true => self.delete_row(table, &old_key).await?,
+                false => self.update_row(table, &image).await,
+                true => self.delete_row(table, &old_key).await,
             };
+            self.defers = false;
+            let present = present?;
             if !present {
                 return Ok(UpdateOutcome::Missing);
             }
@@ -166,7 +169,10 @@ impl Transaction {
         let mut key = Vec::new();
         table.primary.encode_values(row, &mut key);
         self.ensure_txn();
-        if !self.delete_row(table, &key).await? {
+        self.defers = self.options.autocommit && table.uniques.is_empty();
+        let present = self.delete_row(table, &key).await;
+        self.defers = false;
+        if !present? {
             return Ok(false);
         }
         for unique in &table.uniques {
