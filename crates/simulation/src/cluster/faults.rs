@@ -6,9 +6,9 @@ use crate::runtime::SimRuntime;
 use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
-use rauk_manage::group::GroupCommand;
+use rauk_manage::group::{GroupCommand, PartitionState};
 use rauk_node::runtime::Runtime;
-use rauk_types::PartitionId;
+use rauk_types::{Member, PartitionId};
 use std::time::Duration;
 
 /// Seconds in which nobody is taken for gone.
@@ -96,13 +96,30 @@ impl Striker {
                     self.undo_after(lasts, move |world| world.network.mend(from, to));
                 }
             }
-            FaultKind::Slow => {
-                let (from, to) = (self.site(), self.site());
-                if from != to && !world.is_manage(from) && !world.is_manage(to) {
-                    world.counts.add("slow link");
-                    world.network.slow_down(from, to, Some(Duration::from_secs(3)));
-                    self.undo_after(lasts, move |world| world.network.slow_down(from, to, None));
+            FaultKind::Apart => {
+                if let Some((primary, follower)) = self.followed() {
+                    let both = [(primary, follower), (follower, primary)];
+                    let links = [&both[..], &both[..1], &both[1..]][self.rng.random_range(0..3)].to_vec();
+                    world.counts.add("follower apart");
+                    links.iter().for_each(|(from, to)| world.network.cut(*from, *to));
+                    self.undo_after(lasts, move |world| {
+                        links.iter().for_each(|(from, to)| world.network.mend(*from, *to));
+                    });
                 }
+            }
+            FaultKind::Slow => {
+                let to = self.site();
+                if world.is_manage(to) {
+                    return;
+                }
+                let others: Vec<Site> =
+                    world.members().into_iter().filter(|from| *from != to && !world.is_manage(*from)).collect();
+                let most = Duration::from_secs_f64(self.fault.delay);
+                world.counts.add("slow to hear");
+                others.iter().for_each(|from| world.network.slow_down(*from, to, Some(most)));
+                self.undo_after(lasts, move |world| {
+                    others.iter().for_each(|from| world.network.slow_down(*from, to, None));
+                });
             }
             FaultKind::Deaf => {
                 let (site, hears) = (self.site(), self.rng.random_bool(0.5));
@@ -186,6 +203,24 @@ impl Striker {
             }
             FaultKind::Rolling => self.roll(lasts).await,
         }
+    }
+
+    /// A primary and a replica that follows it, neither of them where the manage group is led.
+    fn followed(&mut self) -> Option<(Site, Site)> {
+        let (group, leader) = (self.world.consensus.group(), self.world.consensus.leader().map(|(site, _)| site));
+        let site = |member: &Member| {
+            let address = &group.nodes.get(&member.node)?.address;
+            self.world.members().into_iter().find(|site| site.address() == *address && Some(*site) != leader)
+        };
+        let followers = |state: &PartitionState| {
+            let primary = state.primary?;
+            let others = state.in_sync.iter().filter(|member| **member != primary).filter_map(site);
+            Some((site(&primary)?, others.collect::<Vec<_>>()))
+        };
+        let led = group.partitions.iter().filter_map(followers);
+        let pairs: Vec<(Site, Site)> =
+            led.flat_map(|(primary, others)| others.into_iter().map(move |other| (primary, other))).collect();
+        pairs.choose(&mut self.rng).copied()
     }
 
     /// A copy is brought within milliseconds: it is waited for, then ended somewhere on its way.

@@ -89,6 +89,8 @@ impl Nodes {
 pub struct Clients {
     pub bands: u32,
     pub cells: u32,
+    /// Of the same rows, read by key in autocommit and no other way.
+    pub keys: u32,
     pub lists: u32,
     pub bank: u32,
     pub entries: u32,
@@ -110,6 +112,9 @@ pub struct Fault {
     /// The first not before.
     #[serde(default)]
     pub after: f64,
+    /// Seconds that a message takes at most while it lasts (`slow`).
+    #[serde(default)]
+    pub delay: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -129,7 +134,9 @@ pub enum FaultKind {
     Pause,
     /// One direction of one link.
     Cut,
-    /// What one site sends to one other takes up to three seconds, each message for itself, unless one of the two is a manage node: leases are kept.
+    /// A primary and a replica that follows it do not hear each other, or one does not hear the other; both reach the manage leader.
+    Apart,
+    /// What one site is sent takes up to `delay`, each message for itself, but for what goes from or to manage nodes: leases are kept.
     Slow,
     /// A primary that lives is to lead no more, and it or another begins a new view, as when partitions are moved.
     Relieve,
@@ -168,6 +175,7 @@ pub const ALL: &[(&str, &str)] = scenarios!(
     "partitions",
     "disks",
     "clocks",
+    "followers",
     "blackout",
     "rolling",
     "joining",
@@ -257,6 +265,8 @@ mod tests {
             let data: u16 =
                 scenario.nodes.iter().filter(|n| n.kinds().contains(&RoleKind::Data)).map(|n| n.count).sum();
             assert!(data >= u16::from(scenario.replicas), "{name}");
+            let late = |fault: &Fault| fault.kind != FaultKind::Slow || fault.delay > 0.0;
+            assert!(scenario.faults.iter().all(late), "{name}");
         }
         assert!(Scenario::named("nonsense").unwrap_err().contains("calm"));
     }

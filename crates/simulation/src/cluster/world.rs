@@ -361,10 +361,11 @@ impl World {
             let inner = self.inner.lock();
             (inner.clients, inner.busy.clone())
         };
-        let Clients { bands, cells, lists, bank, entries, definitions, pairs } = clients;
+        let Clients { bands, cells, keys, lists, bank, entries, definitions, pairs } = clients;
         let kinds = [
             ("bands", Kind::Bands, bands),
             ("cells", Kind::Cells, cells),
+            ("keys", Kind::Keys, keys),
             ("lists", Kind::Lists, lists),
             ("bank", Kind::Bank, bank),
             ("entries", Kind::Entries, entries),

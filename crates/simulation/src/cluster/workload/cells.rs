@@ -5,9 +5,10 @@ use crate::node::client::{Client, collect, everything};
 use crate::node::tables::{DATABASE, columns, integer, key, table, values};
 use rand::Rng;
 use rauk_kernel::{LockMode, WaitPolicy};
+use rauk_node::bulk::{Found, Keys};
 use rauk_node::transaction::{InsertOutcome, UpdateOutcome};
 use rauk_node::{Database, NodeError, Transaction, TxnOptions};
-use rauk_types::{DataType, TableSchema, Value as Sql};
+use rauk_types::{DataType, RowView, TableSchema, Value as Sql};
 use std::collections::BTreeMap;
 
 pub const NAME: &str = "cells";
@@ -155,9 +156,69 @@ async fn look(client: &mut Client, txn: &mut Transaction) -> Result<BTreeMap<i64
     }
     let register = client.rng.random_range(0..CELLS);
     let lock = client.rng.random_bool(0.2).then_some((LockMode::Shared, WaitPolicy::Wait));
-    let value = |row: Option<rauk_types::RowView<'_>>| row.map(|row| integer(&row.get(1).to_owned()) as u64);
-    let found = txn.get(&table, &key(&table, register), lock, value).await?;
+    let found = txn.get(&table, &key(&table, register), lock, |row| row.as_ref().map(value)).await?;
     Ok(found.into_iter().map(|value| (register, value)).collect())
+}
+
+fn value(row: &RowView<'_>) -> u64 {
+    integer(&row.get(1).to_owned()) as u64
+}
+
+/// Reads by key alone, each for itself: no snapshot, no lock, no transaction.
+pub async fn run_keys(mut client: Client, shared: &Shared, count: u64) {
+    for _ in 0..count {
+        client.pause().await;
+        let mut session = client.another();
+        let mut options = session.options();
+        options.autocommit = true;
+        let interrupt = options.interrupt.clone();
+        client.session(interrupt, read_keys(&mut session, shared, options)).await;
+    }
+}
+
+async fn read_keys(client: &mut Client, shared: &Shared, options: TxnOptions) {
+    let called = shared.cells.lock().event();
+    let found = match client.rng.random_bool(0.6) {
+        true => look_at_one(client, options).await,
+        false => look_at_some(client).await,
+    };
+    client.told().await;
+    match found {
+        Ok(found) => {
+            client.counts.add("cell read by key");
+            let mut cells = shared.cells.lock();
+            found.into_iter().for_each(|(register, value)| cells.read(register, value, called));
+        }
+        Err(error) => client.note(&error),
+    }
+}
+
+async fn look_at_one(client: &mut Client, options: TxnOptions) -> Result<BTreeMap<i64, u64>, NodeError> {
+    let table = client.table(NAME)?;
+    let register = client.rng.random_range(0..CELLS);
+    let mut txn = client.db.begin(options);
+    txn.begin_statement();
+    txn.use_table(&table).await?;
+    let found = txn.get(&table, &key(&table, register), None, |row| row.as_ref().map(value)).await?;
+    txn.commit().await?;
+    Ok(BTreeMap::from([(register, found.expect("cells are never removed"))]))
+}
+
+/// As of a native client: many keys at once, each a register of its own.
+async fn look_at_some(client: &mut Client) -> Result<BTreeMap<i64, u64>, NodeError> {
+    let table = client.table(NAME)?;
+    let wanted: Vec<i64> = (0..CELLS).filter(|_| client.rng.random_bool(0.5)).collect();
+    let (mut keys, mut done) = (Keys::default(), vec![false; wanted.len()]);
+    wanted.iter().for_each(|register| keys.push(&key(&table, *register)));
+    let mut found = BTreeMap::new();
+    let visit = &mut |i: usize, row: Found<'_>| {
+        let (_, row) = row.expect("cells are never removed");
+        found.insert(wanted[i], value(&row));
+    };
+    let time = client.db.read_many(&table, &keys, &mut done, visit).await?;
+    client.db.wait_durable(time).await?;
+    assert_eq!(found.len(), wanted.len());
+    Ok(found)
 }
 
 /// What each cell has.

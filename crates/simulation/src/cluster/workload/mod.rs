@@ -90,6 +90,7 @@ impl Shared {
 pub enum Kind {
     Bands,
     Cells,
+    Keys,
     Lists,
     Bank,
     Entries,
@@ -125,6 +126,7 @@ pub async fn run(kind: Kind, mut client: Client, shared: Shared) {
         match kind {
             Kind::Bands => bands::run(session, &shared, 3).await,
             Kind::Cells => cells::run(session, &shared, 5).await,
+            Kind::Keys => cells::run_keys(session, &shared, 10).await,
             Kind::Lists => lists::run(session, shared.history.clone(), 3).await,
             Kind::Bank => bank::run(session, shared.transfers.clone(), 3).await,
             // It ends when it does not know what its rows are: then they stay as they are.
