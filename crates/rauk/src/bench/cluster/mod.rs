@@ -6,7 +6,7 @@
 //! | [`nodes`] | clusters of Rauk as processes of the run |
 //! | [`galera`] | MariaDB Galera, a peer of the run |
 //! | [`replicas`] | sysbench on one node, one replica, two replicas, and peers |
-//! | [`scale`], [`warehouses`] | cost of a transaction of one warehouse at 2, 4, 8 data nodes |
+//! | [`scale`], [`fleet`], [`warehouses`] | cost of a transaction of one warehouse at 2, 4, 8 data nodes |
 //! | [`projection`] | from that cost to nodes on machines of their own |
 //! | [`rejoin`] | failover gap, time and rate of coming back, nothing lost |
 //! | [`failures`] | nodes that are killed, hang, are shut down or cut off: time without service, nothing lost; deadlocks over nodes |
@@ -17,6 +17,7 @@
 
 pub mod arguments;
 mod failures;
+mod fleet;
 mod galera;
 mod nodes;
 mod pauses;
