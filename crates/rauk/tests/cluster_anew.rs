@@ -5,6 +5,7 @@ mod common;
 use common::Rauk;
 use common::cluster::{Node, all_in_one, member_command, until, until_healthy};
 use common::run;
+use mysql::{Conn, OptsBuilder};
 use std::time::Duration;
 
 fn is_down(node: &Node, other: u16) -> bool {
@@ -39,6 +40,28 @@ fn a_process_that_is_taken_for_gone_while_it_opens_starts_anew() {
     let said = process.said();
     assert!(said.contains("taken this process for gone before it served; it starts anew"), "{said}");
     until("it serves", || process.try_connect().is_ok_and(|mut c| run(&mut c, "SELECT 1") == ["1"]));
+}
+
+/// A node that does not hear of the accounts for longer than it waits for anything else must not take the cluster for a new one, whose root has no password.
+#[test]
+fn a_node_that_is_slow_to_follow_serves_with_the_accounts_of_the_cluster() {
+    let root = tempfile::tempdir().unwrap();
+    let secret = root.path().join("secret");
+    let secret = ["--cluster-secret-file", secret.to_str().unwrap()];
+    let founder = Node::start(&root.path().join("n1"), &secret);
+    run(&mut founder.connect(), "ALTER USER root@localhost IDENTIFIED BY 'secret'");
+    let member = founder.address();
+    let arguments = [&secret[..], &["--join", &member, "--log-level", "info"]].concat();
+    let mut command = member_command(&root.path().join("n2"), &arguments);
+    command.env("RAUK_FAULT", "member.follow:pause=6000@1");
+    let second = Rauk::start_with(command).unwrap_or_else(|e| panic!("{e}"));
+    for port in [founder.process().port, second.port] {
+        let options = OptsBuilder::new().ip_or_hostname(Some("127.0.0.1")).tcp_port(port).prefer_socket(false);
+        let open = |password| Conn::new(options.clone().user(Some("root")).pass(password));
+        assert!(open(None).is_err(), "root has a password");
+        assert_eq!(run(&mut open(Some("secret")).expect("it is known"), "SELECT 1"), ["1"]);
+    }
+    assert!(second.said().contains("waiting until this node has the cluster's catalog"), "{}", second.said());
 }
 
 /// Between the decision to start anew and the new program's first look nobody is there who could act on a signal: it must be there still when somebody is.
