@@ -26,6 +26,27 @@ fn a_node_that_comes_back_does_not_meet_itself() {
     assert!(!said.contains("this node itself"), "{said}");
 }
 
+/// Its address is given by another name than before, and what is at the former one is this node itself, not another with its directory.
+#[test]
+fn a_node_that_comes_back_by_another_name_does_not_take_itself_for_another() {
+    let root = tempfile::tempdir().unwrap();
+    let mut nodes = all_in_one(root.path(), 2, "2");
+    until_healthy(&nodes[0], 2);
+    nodes[1].stop();
+    until("it is down", || is_down(&nodes[0], 2));
+    nodes[1].restart_with(&["--advertise", "localhost"]);
+    until_healthy(&nodes[0], 2);
+    let named = format!("localhost:{}", nodes[1].cluster_port);
+    let address = run(&mut nodes[0].connect(), "SELECT address FROM rauk.nodes WHERE node_id = 2");
+    assert_eq!(address, [named.as_str()]);
+    let said = nodes[1].process().said();
+    assert!(!said.contains("itself") && !said.contains("no link to a node"), "{said}");
+    // Nor does one join by way of itself, whatever it calls itself.
+    nodes[1].stop();
+    let text = nodes[1].refused_restart(&["--join", &named]);
+    assert!(text.contains("--join") && text.contains("own address"), "{text}");
+}
+
 /// The process of a node without the first accounts has been registered, and gets no time until others have taken it for gone: what it then wants of the cluster is refused to it.
 #[test]
 fn a_process_that_is_taken_for_gone_while_it_opens_starts_anew() {
