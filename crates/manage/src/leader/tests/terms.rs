@@ -307,7 +307,7 @@ fn run_for(leader: &mut Leader, group: &Group, from: u64, to: u64, alive: &[Memb
     for now in (from..to).step_by(25) {
         // What waits is read after the look.
         gone.extend(expired(&leader.on_tick(ms(now), group)).into_iter().map(|m| (now, m)));
-        if (now - from) % 50 == 0 {
+        if (now - from).is_multiple_of(50) {
             alive.iter().for_each(|m| assert_ne!(leader.on_heartbeat(ms(now + 5), *m, group), Heard::Refused));
         }
     }
