@@ -193,9 +193,10 @@ impl From<TransportError> for Error {
             | TransportError::Closed(_) => ErrorKind::Disconnected,
             TransportError::Timeout { .. } => ErrorKind::Timeout,
             TransportError::Congested { .. } => ErrorKind::Busy,
-            TransportError::Refused { .. } | TransportError::Untrusted { .. } | TransportError::Configuration(_) => {
-                ErrorKind::Connection
-            }
+            TransportError::Refused { .. }
+            | TransportError::Untrusted { .. }
+            | TransportError::Configuration(_)
+            | TransportError::Oneself { .. } => ErrorKind::Connection,
         };
         Error::new(kind, 0, error.to_string())
     }

@@ -28,6 +28,7 @@ pub const ALL: &[&str] = &[
     "journal.append.before_write",
     "journal.compact.before",
     "journal.open.before_cut",
+    "member.follow",
     "member.open.registered",
     "member.start_anew",
     "node.checkpoint.after_manifest",

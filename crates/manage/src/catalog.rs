@@ -222,6 +222,11 @@ impl Catalog {
             Command::AbortJob { job } => {
                 self.jobs.remove(job).ok_or(CatalogError::NoSuchJob(*job))?;
             }
+            Command::FirstSettings { settings } => {
+                if settings.first().is_some_and(|(key, _)| !self.settings.contains_key(key)) {
+                    self.settings.extend(settings.iter().cloned());
+                }
+            }
             Command::Settings { changes } => {
                 for (key, value) in changes {
                     match value {
@@ -512,6 +517,22 @@ pub(crate) mod tests {
         c.apply(&Command::Settings { changes: vec![("a".into(), None)] }).unwrap();
         assert_eq!(c.settings_with_prefix("user/").map(|(k, _)| k).collect::<Vec<_>>(), vec!["user/a", "user/b"]);
         assert_eq!(c.setting("a"), None);
+    }
+
+    #[test]
+    fn first_settings_change_nothing_that_was_set_since() {
+        let mut c = Catalog::default();
+        let first = |root: &str| Command::FirstSettings {
+            settings: vec![("initialized".into(), "1".into()), ("user/root".into(), root.into())],
+        };
+        c.apply(&first("no password")).unwrap();
+        assert_eq!((c.setting("initialized"), c.setting("user/root")), (Some("1"), Some("no password")));
+        c.apply(&Command::Settings { changes: vec![("user/root".into(), Some("secret".into()))] }).unwrap();
+        c.apply(&first("no password")).unwrap();
+        assert_eq!(c.setting("user/root"), Some("secret"));
+        c.apply(&Command::Settings { changes: vec![("user/root".into(), None)] }).unwrap();
+        c.apply(&first("no password")).unwrap();
+        assert_eq!(c.setting("user/root"), None, "who was dropped does not come back");
     }
 
     mod replay {

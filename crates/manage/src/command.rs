@@ -103,4 +103,8 @@ pub enum Command {
         name: String,
         tables: Vec<TableId>,
     },
+    /// Settings of a new database, unless the first of them is there: then nothing changes, whatever the others are. Who asks may know less than others have done.
+    FirstSettings {
+        settings: Vec<(String, String)>,
+    },
 }

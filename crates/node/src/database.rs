@@ -235,11 +235,21 @@ impl Database {
     /// `None` removes. All or none.
     pub async fn set_settings(&self, changes: &[(String, Option<String>)]) -> Result<(), NodeError> {
         self.node.check_running()?;
-        if self.node.cluster().is_some() {
-            return self.set_cluster_settings(changes.to_vec()).await;
+        let command = Command::Settings { changes: changes.to_vec() };
+        match self.node.cluster() {
+            Some(_) => self.change_cluster_settings(command).await,
+            None => self.node.change_catalog(&command).map(drop),
         }
-        self.node.change_catalog(&Command::Settings { changes: changes.to_vec() })?;
-        Ok(())
+    }
+
+    /// Settings of a new database; nothing, once the first of them is set, by whatever node of a cluster. When it returns, what counts is there.
+    pub async fn set_first_settings(&self, settings: &[(String, String)]) -> Result<(), NodeError> {
+        self.node.check_running()?;
+        let command = Command::FirstSettings { settings: settings.to_vec() };
+        match self.node.cluster() {
+            Some(_) => self.change_cluster_settings(command).await,
+            None => self.node.change_catalog(&command).map(drop),
+        }
     }
 
     /// Moves whenever the catalog changes, settings included, by whatever node of a cluster.

@@ -1,6 +1,7 @@
 //! `rauk demo`: a running database with a small sample, shown in a few statements, for a first look.
 
 use crate::config::Settings;
+use crate::out;
 use crate::shell::{self, ShellOptions};
 use crate::start::{self, Running};
 use mysql::prelude::Queryable;
@@ -44,16 +45,16 @@ fn show(settings: &Settings, running: &Running) -> Result<(), String> {
         database: None,
         execute: None,
     };
-    println!("{}\n", running.ready_line(settings));
+    out::line(format_args!("{}\n", running.ready_line(settings)))?;
     tour(&options)?;
-    println!(
+    out::line(format_args!(
         "\nThe server goes on running. Connect to it:\n  mariadb -h {host} -P {port} -u root demo\n  {program} sql --port {port} --database demo\nCtrl-C stops it; the data stays in {directory}.",
         host = options.host,
         port = options.port,
         program = std::env::current_exe().map_or("rauk".into(), |p| p.display().to_string()),
         directory = settings.data_dir.display(),
-    );
-    println!("(Ctrl-C stops)");
+    ))?;
+    out::line(format_args!("(Ctrl-C stops)"))?;
     Ok(())
 }
 
@@ -65,9 +66,9 @@ fn tour(options: &ShellOptions) -> Result<(), String> {
     }
     connection.query_drop("USE demo").map_err(|e| e.to_string())?;
     for (title, sql) in TOUR {
-        println!("-- {title}\n{sql};");
+        out::line(format_args!("-- {title}\n{sql};"))?;
         shell::execute(&mut connection, sql, &mut std::io::stdout())?;
-        println!();
+        out::line(format_args!(""))?;
     }
     Ok(())
 }
@@ -126,6 +127,6 @@ fn load(connection: &mut mysql::Conn) -> Result<(), String> {
     let games: Vec<String> = (1..=20).map(|i| format!("({i}, 'Game {i}')")).collect();
     drop(&format!("INSERT INTO games VALUES {}", games.join(", ")))?;
     rows += games.len();
-    println!("loaded {rows} rows, on disk, in {:.0} ms\n", started.elapsed().as_secs_f64() * 1e3);
+    out::line(format_args!("loaded {rows} rows, on disk, in {:.0} ms\n", started.elapsed().as_secs_f64() * 1e3))?;
     Ok(())
 }

@@ -8,6 +8,7 @@ mod demo;
 mod http;
 mod metrics;
 mod native;
+mod out;
 mod shell;
 mod start;
 mod status;
@@ -128,10 +129,9 @@ fn settings(arguments: &ArgMatches) -> Result<Settings, String> {
 fn run_start(arguments: &ArgMatches) -> Result<(), String> {
     let settings = settings(arguments)?;
     start::run(&settings, |running| {
-        if let Some(text) = running.invitation() {
-            println!("{text}");
-        }
-        println!("{}", running.ready_line(&settings));
+        let invitation = running.invitation().map_or(String::new(), |text| format!("{text}\n"));
+        // A server serves whether or not somebody reads this.
+        let _ = out::line(format_args!("{invitation}{}", running.ready_line(&settings)));
         Ok(())
     })
 }
@@ -183,6 +183,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(message) if message == out::CLOSED => ExitCode::from(out::CLOSED_CODE),
         Err(message) => {
             eprintln!("rauk: {message}");
             ExitCode::FAILURE

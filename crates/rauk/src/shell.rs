@@ -3,6 +3,7 @@
 //! It is an ordinary client over the MySQL protocol (the `mysql` crate). Statements end with `;`; results are shown as tables with the time they took.
 //! With `-e` or piped input there is no prompt, and the first error ends it with exit code 1.
 
+use crate::out;
 use comfy_table::{Table, presets};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Value};
@@ -58,7 +59,7 @@ fn interactive(connection: &mut Conn) -> Result<(), String> {
         // A first run has no history yet.
         let _ = editor.load_history(file);
     }
-    println!("Statements end with ; — \\q or Ctrl-D leaves.");
+    out::line(format_args!("Statements end with ; — \\q or Ctrl-D leaves."))?;
     let mut text = String::new();
     loop {
         match editor.readline(if text.is_empty() { "rauk> " } else { "   -> " }) {
@@ -77,7 +78,7 @@ fn interactive(connection: &mut Conn) -> Result<(), String> {
             let statement = std::mem::take(&mut text);
             let _ = editor.add_history_entry(statement.trim());
             if let Err(message) = execute(connection, &statement, &mut std::io::stdout()) {
-                println!("{message}");
+                out::line(format_args!("{message}"))?;
             }
         }
     }
@@ -116,7 +117,7 @@ pub fn execute(connection: &mut Conn, text: &str, out: &mut impl Write) -> Resul
             let table = if count > 0 { format!("{table}\n") } else { String::new() };
             writeln!(out, "{table}{} ({})", plural(count, "row"), pretty(time))
         };
-        written.map_err(|e| format!("cannot write: {e}"))?;
+        written.map_err(out::told)?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `rauk status`: the cluster, or the lone node, as a node with the role sql tells of it in its system tables.
 
+use crate::out;
 use crate::shell::{self, ShellOptions};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use comfy_table::Table;
@@ -49,13 +50,13 @@ pub fn run(arguments: &ArgMatches) -> Result<(), String> {
         connection.query("SELECT status, reason FROM rauk.health").map_err(|e| e.to_string())?;
     for (at, (status, reason)) in health.iter().enumerate() {
         match (at, reason.is_empty()) {
-            (0, true) => println!("{status}: everything is as configured"),
-            (0, false) => println!("{status}: {reason}"),
-            (_, _) => println!("  {reason}"),
+            (0, true) => out::line(format_args!("{status}: everything is as configured"))?,
+            (0, false) => out::line(format_args!("{status}: {reason}"))?,
+            (_, _) => out::line(format_args!("  {reason}"))?,
         }
     }
     for (heading, statement) in PARTS {
-        println!("\n{heading}\n{}", table(&mut connection, statement)?);
+        out::line(format_args!("\n{heading}\n{}", table(&mut connection, statement)?))?;
     }
     Ok(())
 }

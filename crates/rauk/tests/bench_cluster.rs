@@ -40,10 +40,10 @@ fn number(line: &Value, name: &str) -> f64 {
 #[test]
 fn transactions_of_a_warehouse_cost_and_their_books_agree() {
     let directory = tempfile::tempdir().unwrap();
-    let small = "--only scale --nodes 2 --warehouses 2 --threads 2 --remote 50 --partitions 4 --seconds 1 --rounds 1";
+    let small = "--only scale --nodes 4 --warehouses 2 --threads 2 --remote 50 --partitions 4 --seconds 1 --rounds 1";
     let (text, json) = results(directory.path(), &small.split(' ').collect::<Vec<_>>());
     let lines = json["scale"].as_array().expect("a list");
-    assert_eq!(lines.len(), 4, "two placements, two and one replica: {json}");
+    assert_eq!(lines.len(), 6, "two placements and a control, two and one replica: {json}");
     for line in lines {
         assert!(number(line, "transactions_per_second") > 0.0, "{line}");
         assert!(number(line, "cpu_micros_per_transaction") >= number(line, "cpu_micros_without_idle"), "{line}");
@@ -51,10 +51,15 @@ fn transactions_of_a_warehouse_cost_and_their_books_agree() {
         if line["terminals"] == "near" {
             assert_eq!(number(line, "local_percent"), 100.0, "{line}");
         }
+        let control = line["clusters"] == 2;
+        assert!(control || line["clusters"] == 1, "{line}");
+        assert_eq!(line["percent_of_control"].is_number(), line["terminals"] == "near" && !control, "{line}");
         if line["replicas"] == 2 {
             assert!(number(line, "bytes_per_transaction") > 100.0, "rows go to the other replica: {line}");
         }
     }
+    assert_eq!(lines.iter().filter(|l| l["clusters"] == 2).count(), 2, "{json}");
+    assert_eq!(text.matches("| 2 clusters of 2 ").count(), 2, "{text}");
     assert!(text.contains("### Projection") && text.contains("| 64 "), "{text}");
 }
 

@@ -25,6 +25,9 @@ pub enum TransportError {
     /// Files, keys, certificates that cannot be used.
     #[error("{0}")]
     Configuration(String),
+    /// Another name of this process.
+    #[error("the node at {address} is this node itself")]
+    Oneself { address: String },
 }
 
 impl TransportError {

@@ -4,7 +4,7 @@ mod support;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use rauk_transporter::peers::node_name;
+use rauk_transporter::peers::{incarnation, node_name};
 use rauk_transporter::{Identity, Options, PeerHandler, Peers, Secret, Security, TransportError, Transporter};
 use rauk_wire::hello::{Refusal, Role};
 use std::future::Future;
@@ -50,6 +50,7 @@ struct Wish {
     address: String,
     send_limit: usize,
     directory: u64,
+    process: u64,
 }
 
 impl Default for Wish {
@@ -62,6 +63,7 @@ impl Default for Wish {
             address,
             send_limit: 1 << 20,
             directory: 0,
+            process: 0,
         }
     }
 }
@@ -73,7 +75,7 @@ fn start(wish: Wish) -> Started {
     let identity = Identity {
         role: Role::Node,
         cluster: wish.cluster,
-        incarnation: wish.directory,
+        incarnation: if wish.directory == 0 { 0 } else { incarnation(wish.directory, wish.process) },
         version: wish.version,
         name: node_name("a node", &address),
     };
@@ -182,14 +184,18 @@ fn a_node_without_a_cluster_can_join_and_be_reached() {
 
 #[test]
 fn a_copy_of_oneself_is_no_peer() {
-    let a = start(Wish { directory: 77, ..Wish::default() });
-    let copy = start(Wish { directory: 77, ..Wish::default() });
-    for other in [&a.address, &copy.address] {
-        let error = call(&a, other).unwrap_err().to_string();
-        assert!(error.contains("a copy of its data directory") && error.contains(other.as_str()), "{error}");
+    let with = |directory, process| start(Wish { directory, process, ..Wish::default() });
+    let (a, copy) = (with(77 << 32, 5), with(77 << 32, 6));
+    let port = a.address.rsplit_once(':').expect("an address").1;
+    // By whatever name.
+    for own in [a.address.clone(), format!("localhost:{port}")] {
+        assert_eq!(call(&a, &own), Err(TransportError::Oneself { address: own }));
     }
-    let other = start(Wish { directory: 78, ..Wish::default() });
-    assert!(call(&a, &other.address).is_ok());
+    let error = call(&a, &copy.address).unwrap_err();
+    assert!(matches!(error, TransportError::Configuration(_)), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("a copy of it") && text.contains(copy.address.as_str()), "{text}");
+    assert!(call(&a, &with(78 << 32, 5).address).is_ok());
 }
 
 #[test]

@@ -27,6 +27,10 @@
 //! lease ends, and it answers nothing; when it gets time again it is granted another and goes on in the same views, in which nothing has happened meanwhile. It is always right to
 //! say late that a lease has ended: only what was said makes another serve.
 //!
+//! A leader that was not run itself for a while (a machine that stood still, [`Leader::on_tick`] not called for [`FRESH`]) has heard nobody, and what they have said waits to be read. Before it takes anybody for gone it listens for
+//! as long as three heartbeats take. Who counts as heard lately, and whose lease holds, is not changed by that: nobody was heard. One that is called so late again and again does so for no longer than [`SLOW`], else it would never
+//! take anybody for gone.
+//!
 //! # Primaries
 //! A partition without a primary gets an in-sync member whose lease holds: the preferred one, else one that is wanted there, else the one with the fewest primaries. If its former primary may
 //! still believe to lead ([`PartitionState::former`]), not before that one's lease has ended, or it has said in a heartbeat that it has applied the command that relieved it
@@ -74,6 +78,8 @@ pub const FRESH: Duration = Duration::from_millis(150);
 pub const FIRST: Duration = Duration::from_secs(1);
 /// What was proposed and does not show is proposed again after this.
 pub const AGAIN: Duration = Duration::from_secs(1);
+/// A leader whose calls come late one after another listens before it takes anybody for gone, but not for longer than this.
+pub const SLOW: Duration = Duration::from_secs(1);
 /// The last process that had a partition in memory is waited for so long before the cluster goes back to a cut without its node.
 pub const RETURN: Duration = Duration::from_secs(3);
 /// Between two primaries that are moved to where they are preferred, once there are tables.
@@ -110,6 +116,10 @@ pub struct Leader {
     /// The process that it runs in.
     own: ProcessId,
     began: Duration,
+    /// The last call of [`Leader::on_tick`].
+    ticked: Duration,
+    /// The first and the last of the late calls that have come one after another.
+    late: Option<(Duration, Duration)>,
     /// Ends of the leases granted in this term, also those of processes that have been followed by newer ones.
     leases: BTreeMap<ProcessId, Duration>,
     /// What each process has applied, as far as it has said.
@@ -141,6 +151,8 @@ impl Leader {
             term,
             own,
             began: now,
+            ticked: now,
+            late: None,
             leases: BTreeMap::new(),
             known: BTreeMap::new(),
             // Awaited for no longer than a lease that was granted before this term can last.
@@ -190,6 +202,7 @@ impl Leader {
     /// proposed and is under way is not proposed again before `group` shows it or a second has passed.
     pub fn on_tick(&mut self, now: Duration, group: &Group) -> Vec<GroupCommand> {
         let mut out = Vec::new();
+        self.notice_pause(now);
         if group.term > self.term {
             return out;
         }
@@ -249,6 +262,25 @@ impl Leader {
         now >= self.began + LEASE
     }
 
+    /// Time in which this process was not run is not counted as others' silence.
+    fn notice_pause(&mut self, now: Duration) {
+        let gap = now.saturating_sub(self.ticked);
+        let before = std::mem::replace(&mut self.ticked, now);
+        if gap <= FRESH {
+            return;
+        }
+        let first = self.late.filter(|(_, last)| before < *last + LEASE).map_or(now, |(first, _)| first);
+        self.late = Some((first, now));
+        if self.listens(now) {
+            self.down.values_mut().chain(&mut self.gone).for_each(|since| *since += gap);
+        }
+    }
+
+    /// Whether what was sent while this process was not run may still have to be read.
+    fn listens(&self, now: Duration) -> bool {
+        self.late.is_some_and(|(first, last)| last < first + SLOW && now < last + FRESH)
+    }
+
     fn observe(&mut self, now: Duration, group: &Group) {
         let up: BTreeSet<ProcessId> = group.nodes.values().filter(|n| n.life == Life::Up).map(|n| n.process).collect();
         self.first.retain(|process, _| up.contains(process));
@@ -279,7 +311,7 @@ impl Leader {
     }
 
     fn end_leases(&mut self, now: Duration, group: &Group, out: &mut Vec<GroupCommand>) {
-        if !self.settled(now) {
+        if !self.settled(now) || self.listens(now) {
             return;
         }
         let has_ended = |member: &Member| {

@@ -69,9 +69,9 @@ impl Database {
     }
 
     /// Settings of a cluster.
-    pub(crate) async fn set_cluster_settings(&self, changes: Vec<(String, Option<String>)>) -> Result<(), NodeError> {
+    pub(crate) async fn change_cluster_settings(&self, command: Command) -> Result<(), NodeError> {
         let cluster = self.node.cluster().expect("asked for in a cluster");
-        cluster::set_settings(self.place(cluster), changes).await
+        cluster::change_settings(self.place(cluster), command).await
     }
 }
 

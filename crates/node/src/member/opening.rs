@@ -5,6 +5,7 @@
 //! 3. It registers: a new process number, and which partitions' logs are whole (rule 21). From here on the process before it is over.
 //!    If the cluster has gone back to a cut since 1, it begins again there.
 //! 4. Its slots begin as followers with what was recovered; what comes next the group decides.
+//! 5. It has followed all that was decided before: whoever reads the catalog from here on, accounts first of all, finds what others have.
 
 use super::catalog::{self, CatalogState};
 use super::cutting::Cuts;
@@ -206,8 +207,7 @@ async fn open(
     consensus.watch(Arc::downgrade(&watcher));
     member.on_group(&consensus.group());
     checkpoint::background::start(&node);
-    let index = member.group().index;
-    member.wait_index(index, PROPOSE).await;
+    member.catch_up(progress).await?;
     Ok(Some(Database { node }))
 }
 
@@ -267,6 +267,21 @@ async fn register(
 }
 
 impl Cluster {
+    /// Waits until this process has followed the group as far as it is known here, for as long as that takes.
+    async fn catch_up(&self, progress: &(dyn Fn(&str) + Send + Sync)) -> Result<(), NodeError> {
+        let index = self.group().index;
+        while !self.wait_index(index, PROPOSE).await {
+            if self.is_closed() {
+                return Err(NodeError::Unavailable("the node was closed before it had the cluster's catalog".into()));
+            }
+            progress(&format!(
+                "waiting until this node has the cluster's catalog: it has followed {} of {index} decisions",
+                self.index()
+            ));
+        }
+        Ok(())
+    }
+
     fn start(self: &Arc<Self>, node: &Arc<Node>) {
         let weak = || Arc::downgrade(node);
         self.runtime.spawn("flush", Box::pin(Cluster::run_flushing(weak())));
@@ -348,6 +363,8 @@ async fn run_following(weak: Weak<Node>) {
         };
         match newest {
             Some(group) => {
+                // Nothing can fail here; a test makes it slow.
+                let _ = fault::point("member.follow");
                 cluster.catalog.follow(&node, &group).await;
                 cluster.followed_catalog.store(group.catalog_index, Ordering::Release);
                 cluster.followed.store(group.index, Ordering::Release);

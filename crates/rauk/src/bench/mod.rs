@@ -16,6 +16,7 @@ mod sysbench;
 
 pub use report::Row;
 
+use crate::out;
 use servers::{Kind, Server};
 
 pub struct SqlOptions {
@@ -80,7 +81,7 @@ pub fn sql(options: &SqlOptions) -> Result<(), String> {
         }
     }
     let names: Vec<&str> = list.iter().map(|s| s.kind.name()).collect();
-    println!("{}", report::table(&names, &rows));
+    out::line(format_args!("{}", report::table(&names, &rows)))?;
     if let Some(file) = &options.json {
         std::fs::write(file, report::json(&names, &rows)).map_err(|e| format!("cannot write {file}: {e}"))?;
     }

@@ -189,6 +189,7 @@ impl Member {
             secret,
             cluster: file.cluster(),
             directory: file.directory(),
+            process: needs.runtime.random(),
         };
         let links = Links::open(door, cluster, (needs.cores / 2).max(1))?;
         let stopping = needs.runtime.clone();
@@ -329,6 +330,11 @@ fn ask(links: &Links, seeds: &[String]) -> Result<(), String> {
                 return Err(format!("{seed} is not trusted: {error} {}", way_out(&error)));
             }
             Err(error @ TransportError::Configuration(_)) => return Err(format!("cannot join {seed}: {error}")),
+            Err(TransportError::Oneself { .. }) => {
+                return Err(format!(
+                    "--join names {seed}, which is this node's own address; name a member of the cluster"
+                ));
+            }
             // The others may do better, or this one later.
             Err(error) => tracing::warn!("{seed}: {error}"),
             Ok(()) => {}
@@ -387,6 +393,7 @@ fn come_back(
     own: &Description,
 ) -> Result<(), String> {
     ask(links, seeds)?;
+    // Where it was may be where it is, by another name: then it meets itself there.
     let known = raft.group().nodes.get(&node).map(|state| state.address.clone()).unwrap_or_default();
     if !known.is_empty()
         && known != own.address

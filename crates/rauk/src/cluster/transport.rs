@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use rauk_node::Database;
 use rauk_node::member::network::Network;
 use rauk_raft::{RaftGroup, Transport};
-use rauk_transporter::peers::{PeerHandler, PeerStatistics, Peers, Traffic, node_name};
+use rauk_transporter::peers::{PeerHandler, PeerStatistics, Peers, Traffic, incarnation, node_name};
 use rauk_transporter::{Identity, Options, Secret, Security, TransportError};
 use rauk_types::NodeId;
 use rauk_wire::hello::Role;
@@ -65,6 +65,8 @@ pub struct Door {
     pub cluster: [u8; 16],
     /// Random number of the data directory.
     pub directory: u64,
+    /// Random number of this process.
+    pub process: u64,
 }
 
 impl Links {
@@ -73,7 +75,7 @@ impl Links {
         let identity = Identity {
             role: Role::Node,
             cluster: door.cluster,
-            incarnation: door.directory,
+            incarnation: incarnation(door.directory, door.process),
             version: rauk_wire::PROTOCOL,
             name: node_name(&format!("rauk {}", env!("CARGO_PKG_VERSION")), &door.address),
         };

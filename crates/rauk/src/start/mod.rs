@@ -49,6 +49,8 @@ fn initialise_log(settings: &Settings) {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(filter_of(&settings.log_level)));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let builder = builder.with_target(false).with_ansi(std::io::stderr().is_terminal());
+    // Standard error may be a pipe that nobody reads any more; telling of that would be a panic.
+    let builder = builder.log_internal_errors(false);
     // A second call (tests in one process) keeps the first.
     let _ = if settings.log_json { builder.json().try_init() } else { builder.try_init() };
 }

@@ -110,9 +110,22 @@ impl Node {
 
     /// On the ports that it had.
     pub fn restart(&mut self) {
-        let mut arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
-        arguments.extend(self.ports.iter().map(String::as_str));
-        self.process = Some(start(self.namespace.as_deref(), member_command(&self.dir, &arguments)));
+        self.restart_with(&[]);
+    }
+
+    /// The same, told this as well.
+    pub fn restart_with(&mut self, more: &[&str]) {
+        self.process = Some(start(self.namespace.as_deref(), self.again(more)));
+    }
+
+    /// What it says when it is told this as well, and does not start.
+    pub fn refused_restart(&self, more: &[&str]) -> String {
+        refused(self.again(more))
+    }
+
+    fn again(&self, more: &[&str]) -> Command {
+        let own = self.arguments.iter().chain(&self.ports).map(String::as_str);
+        member_command(&self.dir, &own.chain(more.iter().copied()).collect::<Vec<_>>())
     }
 }
 

@@ -147,6 +147,7 @@ safeguards! {
     without_max_read_a_snapshot_changes_under_its_reader: "max_read", &["atomic: "];
     // Rows with numbers of their own are there already; numbers are given out twice.
     without_dedupe_what_comes_twice_is_done_twice: "dedupe", &["keys are our own", "AUTO_INCREMENT gave"];
+    who_is_struck_and_does_not_know_it_reads_on: "leaving", &["linearizable: "];
     a_cut_before_decisions_splits_transactions: "cut_decided", &["by the ledger", "accounts with", "atomic: ", "cut: ", "bank: ", "replicas: "];
     // With one replica of everything, the one disk that was to have the cut has not.
     a_cut_before_it_is_on_disk_is_lost_with_the_power: "cut_durable", &["the cluster does not become whole"];

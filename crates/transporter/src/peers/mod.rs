@@ -41,6 +41,8 @@ const ROUND: Duration = Duration::from_millis(250);
 const CONNECT: Duration = Duration::from_secs(2);
 /// A peer to whom nobody has sent anything for so long is forgotten.
 const UNUSED: Duration = Duration::from_secs(60);
+/// Of an incarnation: those in which processes of the same directory differ.
+const PROCESS_BITS: u32 = 16;
 /// In the name that a node says in its handshake, before its address.
 const AT: &str = " at ";
 
@@ -97,7 +99,7 @@ struct Call {
 }
 
 struct Inner {
-    /// A peer that says the same is this node itself, or another that believes to be it.
+    /// As [`incarnation`] makes it, or 0.
     incarnation: u64,
     security: Security,
     handler: Arc<dyn PeerHandler>,
@@ -125,8 +127,14 @@ pub fn node_name(program: &str, address: &str) -> String {
     format!("{program}{AT}{address}")
 }
 
+/// The number by which a node knows itself and others that believe to be it: random numbers of its data directory and of its process. A process may be reached by names that it knows nothing of.
+pub fn incarnation(directory: u64, process: u64) -> u64 {
+    let low = (1 << PROCESS_BITS) - 1;
+    directory & !low | process & low
+}
+
 impl Peers {
-    /// `identity.name` as [`node_name`] makes it; `identity.incarnation`: a number by which the node knows itself, or 0.
+    /// `identity.name` as [`node_name`] makes it; `identity.incarnation` as [`incarnation`] does, or 0.
     pub fn start(
         options: Options,
         identity: Identity,
@@ -304,14 +312,18 @@ impl Inner {
     }
 
     fn not_oneself(&self, peer: &Peer, link: Arc<Link>) -> Result<Arc<Link>, TransportError> {
-        if self.incarnation == 0 || link.identity().incarnation != self.incarnation {
+        let theirs = link.identity().incarnation;
+        if self.incarnation == 0 || theirs >> PROCESS_BITS != self.incarnation >> PROCESS_BITS {
             return Ok(link);
         }
         link.close(CloseReason::Here);
-        Err(TransportError::Configuration(format!(
-            "the node at {} is this node itself, or runs with a copy of its data directory",
-            peer.address
-        )))
+        let address = peer.address.clone();
+        Err(match theirs == self.incarnation {
+            true => TransportError::Oneself { address },
+            false => TransportError::Configuration(format!(
+                "the node at {address} runs with this node's data directory, or a copy of it"
+            )),
+        })
     }
 
     fn connected(&self, peer: &Arc<Peer>, result: Result<Arc<Link>, TransportError>) {
@@ -326,6 +338,8 @@ impl Inner {
                 if failed.is_news {
                     let peer = &peer.address;
                     match permanent {
+                        // Whoever has asked there is told.
+                        _ if matches!(error, TransportError::Oneself { .. }) => tracing::debug!(peer, "{error}"),
                         true => tracing::error!(peer, "no link to a node: {error}"),
                         false => tracing::warn!(peer, "no link to a node: {error}"),
                     }

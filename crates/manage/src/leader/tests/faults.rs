@@ -1,8 +1,8 @@
 //! Many seeds of bad weather (more with `RAUK_GROUP_SEEDS=1000`); and each safeguard switched off, to see that the weather finds it.
 
 use super::super::*;
-use super::NOBODY;
 use super::weather::{Off, World};
+use super::{NOBODY, steady};
 use crate::group::Answer;
 use crate::group::tests::{add_node, config, run};
 
@@ -115,8 +115,8 @@ fn a_lease_without_the_entries_before_it_is_of_no_use() {
     run(&mut group, GroupCommand::Relieve { partition, version: 3 });
     first.on_heartbeat(ms(300), b, &group);
     let leads = |c: &GroupCommand| matches!(c, GroupCommand::Lead { partition: PartitionId(0), .. });
-    assert!(!first.on_tick(ms(390), &group).iter().any(leads), "A's lease holds");
-    let commands = first.on_tick(ms(400), &group);
+    assert!(!steady(&mut first, ms(390), &group).iter().any(leads), "A's lease holds");
+    let commands = steady(&mut first, ms(400), &group);
     assert!(commands.contains(&GroupCommand::Expire { term: 1, members: vec![a] }), "{commands:?}");
     assert!(commands.contains(&GroupCommand::Lead { partition, version: 4, member: b }), "{commands:?}");
     // The one is lost, the other is not; then another leads the group, and does not know that A was given up.

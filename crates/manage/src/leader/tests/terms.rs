@@ -1,7 +1,7 @@
 //! One leader, command by command: terms, leases, timestamps.
 
 use super::super::*;
-use super::NOBODY;
+use super::{NOBODY, steady};
 use crate::group::Answer;
 use crate::group::tests::{add_node, config, run};
 
@@ -52,15 +52,15 @@ fn nothing_before_the_term_has_begun_and_nothing_after_it_has_ended() {
     let mut leader = Leader::new(ms(0), 3, NOBODY, &group);
     assert_eq!(leader.on_heartbeat(ms(1), members[0], &group), Heard::NotNow);
     assert_eq!(leader.draw_timestamp(&group), None);
-    assert_eq!(leader.on_tick(ms(10), &group), [GroupCommand::Term { number: 3 }]);
+    assert_eq!(steady(&mut leader, ms(10), &group), [GroupCommand::Term { number: 3 }]);
     // Under way, and proposed again when it seems lost.
-    assert_eq!(leader.on_tick(ms(500), &group), []);
-    assert_eq!(leader.on_tick(ms(1010), &group), [GroupCommand::Term { number: 3 }]);
+    assert_eq!(steady(&mut leader, ms(500), &group), []);
+    assert_eq!(steady(&mut leader, ms(1010), &group), [GroupCommand::Term { number: 3 }]);
     run(&mut group, GroupCommand::Term { number: 3 });
     assert_eq!(leader.on_heartbeat(ms(1011), members[0], &group), Heard::Granted);
     run(&mut group, GroupCommand::Term { number: 4 });
     assert_eq!(leader.on_heartbeat(ms(1012), members[0], &group), Heard::NotNow);
-    assert_eq!(leader.on_tick(ms(9000), &group), []);
+    assert_eq!(steady(&mut leader, ms(9000), &group), []);
     assert_eq!(leader.draw_timestamp(&group), None);
 }
 
@@ -69,11 +69,11 @@ fn a_new_leader_waits_one_lease_and_no_longer() {
     let (mut group, members) = group_of(2);
     let mut leader = begin(&mut group, ms(1000), 1);
     leader.on_heartbeat(ms(1100), members[0], &group);
-    assert_eq!(expired(&leader.on_tick(ms(1299), &group)), []);
-    assert_eq!(expired(&leader.on_tick(ms(1300), &group)), [members[1]]);
-    assert_eq!(expired(&leader.on_tick(ms(1399), &group)), []);
+    assert_eq!(expired(&steady(&mut leader, ms(1299), &group)), []);
+    assert_eq!(expired(&steady(&mut leader, ms(1300), &group)), [members[1]]);
+    assert_eq!(expired(&steady(&mut leader, ms(1399), &group)), []);
     // With the one that was said before: nobody knows whether that is still to come.
-    assert_eq!(expired(&leader.on_tick(ms(1400), &group)), [members[0], members[1]]);
+    assert_eq!(expired(&steady(&mut leader, ms(1400), &group)), [members[0], members[1]]);
 }
 
 #[test]
@@ -81,11 +81,11 @@ fn who_was_given_up_is_granted_nothing_more() {
     let (mut group, members) = group_of(1);
     let mut leader = begin(&mut group, ms(0), 1);
     leader.on_heartbeat(ms(100), members[0], &group);
-    assert_eq!(expired(&leader.on_tick(ms(400), &group)), [members[0]]);
+    assert_eq!(expired(&steady(&mut leader, ms(400), &group)), [members[0]]);
     // The command may be held up anywhere: it stays given up, and it is said again.
     assert_eq!(leader.on_heartbeat(ms(401), members[0], &group), Heard::NotNow);
-    assert_eq!(expired(&leader.on_tick(ms(410), &group)), []);
-    assert_eq!(expired(&leader.on_tick(ms(1400), &group)), [members[0]]);
+    assert_eq!(expired(&steady(&mut leader, ms(410), &group)), []);
+    assert_eq!(expired(&steady(&mut leader, ms(1400), &group)), [members[0]]);
     run(&mut group, GroupCommand::Expire { term: 1, members: vec![members[0]] });
     assert_eq!(leader.on_heartbeat(ms(1401), members[0], &group), Heard::Refused);
     let newer = register(&mut group, 1, 9);
@@ -106,9 +106,9 @@ fn a_process_that_has_just_registered_has_time_to_ask() {
     let mut leader = begin(&mut group, ms(0), 1);
     leader.on_heartbeat(ms(100), members[0], &group);
     let late = register(&mut group, 1, 9);
-    leader.on_tick(ms(200), &group);
-    assert_eq!(expired(&leader.on_tick(ms(1199), &group)), []);
-    assert_eq!(expired(&leader.on_tick(ms(1200), &group)), [late]);
+    steady(&mut leader, ms(200), &group);
+    assert_eq!(expired(&steady(&mut leader, ms(1199), &group)), []);
+    assert_eq!(expired(&steady(&mut leader, ms(1200), &group)), [late]);
 }
 
 #[test]
@@ -124,18 +124,18 @@ fn a_relieved_primary_is_awaited_until_it_has_heard_or_its_lease_has_ended() {
         leader.on_heartbeat(ms(1000), a, &group);
         leader.on_known(a, group.index, &group);
         leader.on_heartbeat(ms(1000), b, &group);
-        let commands = leader.on_tick(ms(1001), &group);
+        let commands = steady(&mut leader, ms(1001), &group);
         assert!(commands.contains(&GroupCommand::Relieve { partition, version: 3 }), "{commands:?}");
         run(&mut group, GroupCommand::Relieve { partition, version: 3 });
         let lead = GroupCommand::Lead { partition, version: 4, member: b };
-        assert!(!leader.on_tick(ms(1010), &group).contains(&lead));
+        assert!(!steady(&mut leader, ms(1010), &group).contains(&lead));
         leader.on_heartbeat(ms(1200), b, &group);
         if hears {
             leader.on_known(a, group.index, &group);
-            assert!(leader.on_tick(ms(1020), &group).contains(&lead));
+            assert!(steady(&mut leader, ms(1020), &group).contains(&lead));
         } else {
-            assert!(!leader.on_tick(ms(1299), &group).contains(&lead));
-            assert!(leader.on_tick(ms(1300), &group).contains(&lead));
+            assert!(!steady(&mut leader, ms(1299), &group).contains(&lead));
+            assert!(steady(&mut leader, ms(1300), &group).contains(&lead));
         }
     }
 }
@@ -192,7 +192,7 @@ fn heard_last(a_at: u64, b_at: u64) -> (Group, Leader, [Member; 2]) {
     run(&mut group, GroupCommand::Join { partition, version: 2, member: b });
     leader.on_heartbeat(ms(a_at), a, &group);
     leader.on_heartbeat(ms(b_at), b, &group);
-    leader.on_tick(ms(a_at.max(b_at) + 1), &group);
+    steady(&mut leader, ms(a_at.max(b_at) + 1), &group);
     (group, leader, [a, b])
 }
 
@@ -200,28 +200,28 @@ fn heard_last(a_at: u64, b_at: u64) -> (Group, Leader, [Member; 2]) {
 fn who_would_go_on_alone_is_to_be_alive() {
     // A's disk is lost at 1 000, B's process ends a little later; its lease is the first to end.
     let (mut group, mut leader, [a, b]) = heard_last(1000, 990);
-    assert_eq!(expired(&leader.on_tick(ms(1295), &group)), []);
-    assert_eq!(expired(&leader.on_tick(ms(1300), &group)), [a, b]);
+    assert_eq!(expired(&steady(&mut leader, ms(1295), &group)), []);
+    assert_eq!(expired(&steady(&mut leader, ms(1300), &group)), [a, b]);
     // It is lost, and said again with both.
-    assert_eq!(expired(&leader.on_tick(ms(1310), &group)), []);
-    let again = leader.on_tick(ms(2300), &group);
+    assert_eq!(expired(&steady(&mut leader, ms(1310), &group)), []);
+    let again = steady(&mut leader, ms(2300), &group);
     assert_eq!(expired(&again), [a, b]);
     again.into_iter().for_each(|command| drop(run(&mut group, command)));
     assert_eq!(group.partitions[0].in_sync, [a, b]);
 
     // A lives: there is nothing to wait for.
     let (mut group, mut leader, [a, b]) = heard_last(1200, 990);
-    let commands = leader.on_tick(ms(1290), &group);
+    let commands = steady(&mut leader, ms(1290), &group);
     assert_eq!(expired(&commands), [b]);
     commands.into_iter().for_each(|command| drop(run(&mut group, command)));
     assert_eq!(group.partitions[0].in_sync, [a]);
 
     // A was only late: B has its lease back, if it has not been given up yet.
     let (group, mut leader, [a, b]) = heard_last(1000, 990);
-    assert_eq!(expired(&leader.on_tick(ms(1295), &group)), []);
+    assert_eq!(expired(&steady(&mut leader, ms(1295), &group)), []);
     leader.on_heartbeat(ms(1296), a, &group);
     leader.on_heartbeat(ms(1297), b, &group);
-    assert_eq!(expired(&leader.on_tick(ms(1400), &group)), []);
+    assert_eq!(expired(&steady(&mut leader, ms(1400), &group)), []);
 }
 
 #[test]
@@ -239,9 +239,9 @@ fn a_chain_of_doubt_is_followed_to_its_end() {
     for (member, at) in [(a, 1100), (b, 1000), (c, 1000)] {
         leader.on_heartbeat(ms(at), member, &group);
     }
-    assert_eq!(expired(&leader.on_tick(ms(1300), &group)), []);
+    assert_eq!(expired(&steady(&mut leader, ms(1300), &group)), []);
     leader.on_heartbeat(ms(1310), a, &group);
-    assert_eq!(expired(&leader.on_tick(ms(1311), &group)), [b, c]);
+    assert_eq!(expired(&steady(&mut leader, ms(1311), &group)), [b, c]);
 }
 
 #[test]
@@ -250,9 +250,9 @@ fn a_primary_that_begins_without_others_is_to_be_alive() {
     // A ends in good order, and at that time B has been silent for a while.
     run(&mut group, GroupCommand::Down { member: a });
     let lead = GroupCommand::Lead { partition: PartitionId(0), version: group.partitions[0].version, member: b };
-    assert!(!leader.on_tick(ms(1200), &group).contains(&lead));
+    assert!(!steady(&mut leader, ms(1200), &group).contains(&lead));
     leader.on_heartbeat(ms(1210), b, &group);
-    assert!(leader.on_tick(ms(1211), &group).contains(&lead));
+    assert!(steady(&mut leader, ms(1211), &group).contains(&lead));
 }
 
 /// The only process with rows was not run for a while: nobody has taken over, nobody could, and it goes on in the same view.
@@ -269,7 +269,7 @@ fn a_leader_that_is_alone_does_not_take_itself_for_gone() {
     lease.on_grant(ms(100), group.index);
     // Nothing runs for seconds; then the look comes first, and the heartbeat later.
     for now in [3000, 3025, 9000] {
-        assert_eq!(expired(&leader.on_tick(ms(now), &group)), []);
+        assert_eq!(expired(&steady(&mut leader, ms(now), &group)), []);
         assert!(!lease.holds(ms(now), group.index), "what is answered is answered under a lease");
     }
     let before = group.clone();
@@ -281,15 +281,15 @@ fn a_leader_that_is_alone_does_not_take_itself_for_gone() {
     run(&mut group, add_node(8, &[RoleKind::Manage]));
     register(&mut group, 2, 80);
     leader.on_heartbeat(ms(9100), Member { node: NodeId(2), process: ProcessId(2) }, &group);
-    assert!(!expired(&leader.on_tick(ms(9350), &group)).contains(&own));
+    assert!(!expired(&steady(&mut leader, ms(9350), &group)).contains(&own));
     run(&mut group, add_node(9, &[RoleKind::Sql]));
     let other = register(&mut group, 3, 90);
     assert_eq!(leader.on_heartbeat(ms(9400), other, &group), Heard::Granted);
-    assert!(expired(&leader.on_tick(ms(9450), &group)).contains(&own), "the other waits for its locks");
+    assert!(expired(&steady(&mut leader, ms(9450), &group)).contains(&own), "the other waits for its locks");
     // It was said, and may come to pass at any time: by then there is no way back, alone or not.
     run(&mut group, GroupCommand::Down { member: other });
     assert_eq!(leader.on_heartbeat(ms(9460), own, &group), Heard::NotNow);
-    assert!(expired(&leader.on_tick(ms(10_460), &group)).contains(&own));
+    assert!(expired(&steady(&mut leader, ms(10_460), &group)).contains(&own));
 }
 
 /// Another leader's process: it may hang, and whoever leads does not know.
@@ -298,5 +298,83 @@ fn a_process_without_the_leader_is_taken_for_gone_though_it_is_the_only_one() {
     let (mut group, members) = group_of(1);
     let mut leader = begin(&mut group, ms(0), 1);
     leader.on_heartbeat(ms(100), members[0], &group);
-    assert_eq!(expired(&leader.on_tick(ms(3000), &group)), [members[0]]);
+    assert_eq!(expired(&steady(&mut leader, ms(3000), &group)), [members[0]]);
+}
+
+/// Ticks in time, from the one moment to the other, each 50 ms with heartbeats of these; gives when who was taken for gone.
+fn run_for(leader: &mut Leader, group: &Group, from: u64, to: u64, alive: &[Member]) -> Vec<(u64, Member)> {
+    let mut gone = Vec::new();
+    for now in (from..to).step_by(25) {
+        // What waits is read after the look.
+        gone.extend(expired(&leader.on_tick(ms(now), group)).into_iter().map(|m| (now, m)));
+        if (now - from).is_multiple_of(50) {
+            alive.iter().for_each(|m| assert_ne!(leader.on_heartbeat(ms(now + 5), *m, group), Heard::Refused));
+        }
+    }
+    gone
+}
+
+/// Two nodes that lead and follow, and a third that is in no partition; all are heard for a second.
+fn at_work() -> (Group, Leader, [Member; 3]) {
+    let (mut group, members) = group_of(3);
+    let mut leader = begin(&mut group, ms(0), 1);
+    let [a, b, c] = [members[0], members[1], members[2]];
+    let partition = PartitionId(0);
+    run(&mut group, GroupCommand::Place { partition, version: 0, nodes: vec![a.node, b.node] });
+    run(&mut group, GroupCommand::Lead { partition, version: 1, member: a });
+    run(&mut group, GroupCommand::Join { partition, version: 2, member: b });
+    assert_eq!(run_for(&mut leader, &group, 25, 1000, &members), []);
+    (group, leader, [a, b, c])
+}
+
+#[test]
+fn a_leader_that_was_not_run_itself_takes_nobody_for_gone_whose_word_waits() {
+    for pause in [200, 320, 5000] {
+        let (group, mut leader, members) = at_work();
+        let on = 1000 + pause;
+        assert_eq!(run_for(&mut leader, &group, on, on + 3000, &members), [], "after {pause} ms");
+    }
+}
+
+#[test]
+fn who_is_gone_when_a_leader_goes_on_is_found_all_the_same() {
+    let (group, mut leader, [a, b, c]) = at_work();
+    assert_eq!(run_for(&mut leader, &group, 1350, 1600, &[a, b]), [(1500, c)]);
+    // Nobody was heard meanwhile: whether A would go on without B is not known yet, and both are given up with one command, or none (rule 25).
+    let (group, mut leader, [a, _, c]) = at_work();
+    let gone = run_for(&mut leader, &group, 1350, 1500, &[c]);
+    assert_eq!(gone, []);
+    assert!(!leader.is_fresh(ms(1500), a.process), "a pause makes nobody heard");
+    assert!(!leader.has_lease(ms(1500), a.process), "nor does it make a lease longer");
+    let gone = leader.on_tick(ms(1500), &group);
+    assert_eq!(expired(&gone).len(), 2, "{gone:?}");
+}
+
+#[test]
+fn a_leader_that_is_always_late_still_finds_who_is_gone() {
+    let (group, mut leader, [a, b, c]) = at_work();
+    let mut found = None;
+    for now in (1160..4000).step_by(160) {
+        leader.on_heartbeat(ms(now), a, &group);
+        leader.on_heartbeat(ms(now), b, &group);
+        let gone = expired(&leader.on_tick(ms(now), &group));
+        assert!(gone.is_empty() || gone == [c], "{gone:?} at {now}");
+        found = found.or((!gone.is_empty()).then_some(now));
+    }
+    assert!(found.is_some_and(|at| at < 2500), "{found:?}");
+    // In time again for a while, it listens the next time that it was not run.
+    assert_eq!(run_for(&mut leader, &group, 4025, 4400, &[a, b]).iter().find(|(_, m)| *m != c), None);
+    assert_eq!(run_for(&mut leader, &group, 5000, 5500, &[a, b]).iter().find(|(_, m)| *m != c), None);
+}
+
+/// A suspended machine with the only manage node: its nodes were not away for that long.
+#[test]
+fn a_node_is_not_away_while_the_leader_is_not_run() {
+    let (mut group, mut leader, [a, b, c]) = at_work();
+    run(&mut group, GroupCommand::Down { member: b });
+    run_for(&mut leader, &group, 1000, 2000, &[a, c]);
+    let replace_after = Duration::from_secs(group.config.as_ref().expect("made").replace_after.into());
+    let on = 2000 + replace_after.as_millis() as u64;
+    run_for(&mut leader, &group, on, on + 500, &[a, c]);
+    assert!(leader.data_nodes(ms(on + 500), &group).kept.contains(&b.node), "its places are kept");
 }

@@ -20,7 +20,7 @@ mod tables;
 
 pub(super) use alter::{alter_table, rewrite_table};
 pub(super) use tables::{
-    create_database, create_table, drop_database, drop_table, rename_tables, set_settings, truncate_table,
+    change_settings, create_database, create_table, drop_database, drop_table, rename_tables, truncate_table,
 };
 
 use super::TableName;

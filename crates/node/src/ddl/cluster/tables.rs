@@ -83,7 +83,7 @@ pub async fn rename_tables(
     Ok(())
 }
 
-pub async fn set_settings(place: Place<'_>, changes: Vec<(String, Option<String>)>) -> Result<(), NodeError> {
-    place.change(Command::Settings { changes }, None).await?;
+pub async fn change_settings(place: Place<'_>, command: Command) -> Result<(), NodeError> {
+    place.change(command, None).await?;
     Ok(())
 }

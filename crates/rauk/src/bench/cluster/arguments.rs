@@ -37,6 +37,8 @@ pub struct Options {
     pub warehouses: u32,
     /// Whether warehouses and client threads of scale grow with the data nodes.
     pub grows: bool,
+    /// Whether scale sets each cluster against as many nodes that are clusters of two.
+    pub control: bool,
     /// Per cent of transactions that touch a second warehouse.
     pub remote: u32,
     /// Cores of a node in the projection.
@@ -73,7 +75,8 @@ pub fn command() -> Command {
             "Everything runs on this host, in processes that the run starts and ends, with data under the working directory. Few cores show what the nodes cost together, not how fast they would be on \
              machines of their own: docs/scaling.md.\n\n\
              scale: transactions as TPC-C's New-Order and Payment, half of each, on tables distributed by warehouse. It is not TPC-C: no items, no names, no keying times, no delivery, order status and \
-             stock level, other numbers of rows; its figures compare with nothing but themselves.\n\n\
+             stock level, other numbers of rows; its figures compare with nothing but themselves. \"near, control\": as many data nodes, as clusters of two that know nothing of each other, with the same \
+             load; \"against the control\" is what being one cluster costs, without what processes on few cores cost each other.\n\n\
              failures: nodes that are killed, hung, shut down, cut off, all killed at once; a writer and a reader in each partition, connected to a node that stays. --seconds is how long a failure lasts. Ends \
              with an error when an acknowledged write is lost.",
         )
@@ -111,6 +114,12 @@ pub fn command() -> Command {
                 .default_value("grows")
                 .help("Whether warehouses and threads of scale grow with the data nodes, or are the same for all"),
         )
+        .arg(
+            Arg::new("no-control")
+                .long("no-control")
+                .action(ArgAction::SetTrue)
+                .help("Leave out the controls of scale: as many data nodes, as clusters of two"),
+        )
         .arg(number("remote", "Per cent of transactions of scale that touch a second warehouse", 0..=100, "0"))
         .arg(number("cores", "Cores of each node in the projection", 1..=1024, "8"))
         .arg(
@@ -147,6 +156,7 @@ pub fn options(arguments: &ArgMatches) -> Result<Options, String> {
         nodes,
         warehouses: number("warehouses") as u32,
         grows: arguments.get_one::<String>("load").is_some_and(|load| load == "grows"),
+        control: !arguments.get_flag("no-control"),
         remote: number("remote") as u32,
         cores: number("cores") as f64,
         json: arguments.get_one::<PathBuf>("json").cloned(),
@@ -177,6 +187,7 @@ mod tests {
         let options = parse("").unwrap();
         assert_eq!(options.parts, [Part::Replicas, Part::Scale, Part::Rejoin, Part::Failures]);
         assert_eq!((options.nodes_or(&[3]), &options.against[..]), (&[3][..], &[Peer::Galera][..]));
+        assert!(options.control && !parse("--only scale --no-control").unwrap().control);
         let options = parse("--only rejoin --against none --nodes 4,2,4 --threads 2 --remote 10").unwrap();
         assert_eq!((options.parts, options.against), (vec![Part::Rejoin], vec![]));
         assert_eq!((options.nodes, options.threads, options.remote), (vec![2, 4], 2, 10));

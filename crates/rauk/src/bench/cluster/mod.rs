@@ -6,7 +6,7 @@
 //! | [`nodes`] | clusters of Rauk as processes of the run |
 //! | [`galera`] | MariaDB Galera, a peer of the run |
 //! | [`replicas`] | sysbench on one node, one replica, two replicas, and peers |
-//! | [`scale`], [`warehouses`] | cost of a transaction of one warehouse at 2, 4, 8 data nodes |
+//! | [`scale`], [`fleet`], [`warehouses`] | cost of a transaction of one warehouse at 2, 4, 8 data nodes |
 //! | [`projection`] | from that cost to nodes on machines of their own |
 //! | [`rejoin`] | failover gap, time and rate of coming back, nothing lost |
 //! | [`failures`] | nodes that are killed, hang, are shut down or cut off: time without service, nothing lost; deadlocks over nodes |
@@ -17,6 +17,7 @@
 
 pub mod arguments;
 mod failures;
+mod fleet;
 mod galera;
 mod nodes;
 mod pauses;
@@ -30,6 +31,7 @@ mod warehouses;
 pub use arguments::{command, options};
 
 use super::process::{end_with_this_process, temporary_directory};
+use crate::out;
 use arguments::{Options, Part};
 use std::path::Path;
 
@@ -49,7 +51,7 @@ fn parts(options: &Options, root: &Path) -> Result<(), String> {
         match part {
             Part::Replicas => {
                 let lines = replicas::run(options, root)?;
-                println!(
+                out::line(format_args!(
                     "\n### What a second replica costs\n\n{} threads, {} × {} rows, {} × {} s, everything on this host.\n\n{}",
                     options.threads,
                     options.tables,
@@ -57,12 +59,12 @@ fn parts(options: &Options, root: &Path) -> Result<(), String> {
                     options.rounds,
                     options.seconds,
                     replicas::table(&lines)
-                );
+                ))?;
                 all.insert("replicas".into(), replicas::json(&lines));
             }
             Part::Scale => {
                 let lines = scale::run(options, root)?;
-                println!(
+                out::line(format_args!(
                     "\n### What a transaction costs as the cluster grows\n\n{} warehouses and {} threads{}, {} % of transactions touch a second warehouse, {} × {} s. All nodes share this host's {} cores: this shows cost, not speed.\n\n{}",
                     options.warehouses,
                     options.threads,
@@ -72,32 +74,32 @@ fn parts(options: &Options, root: &Path) -> Result<(), String> {
                     options.seconds,
                     cores(),
                     scale::table(&lines)
-                );
+                ))?;
                 match scale::projected(&lines, options.cores) {
-                    Some(text) => println!("\n### Projection\n\n{text}"),
+                    Some(text) => out::line(format_args!("\n### Projection\n\n{text}"))?,
                     None => eprintln!("no projection: it takes a cluster of at least two data nodes"),
                 }
                 all.insert("scale".into(), scale::json(&lines));
             }
             Part::Rejoin => {
                 let lines = rejoin::run(options, root)?;
-                println!(
+                out::line(format_args!(
                     "\n### A node that is killed and comes back\n\nTwo data nodes and one that only decides, {} threads updating, {} s before and after the kill.\n\n{}",
                     options.threads,
                     options.seconds,
                     rejoin::table(&lines)
-                );
+                ))?;
                 all.insert("rejoin".into(), rejoin::json(&lines));
             }
             Part::Failures => {
                 let measured = failures::run(options, root)?;
-                println!(
+                out::line(format_args!(
                     "\n### Nodes that fail\n\nAll nodes with all roles, 2 replicas, a writer and a reader in each of {} partitions, {} rounds of {} s of failure.\n\n{}",
                     options.partitions,
                     options.rounds,
                     options.seconds,
                     failures::table(&measured)
-                );
+                ))?;
                 all.insert("failures".into(), failures::json(&measured));
             }
         }

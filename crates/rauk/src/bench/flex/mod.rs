@@ -29,6 +29,7 @@ mod workload;
 pub use arguments::{command, options};
 
 use super::process::{Process, temporary_directory};
+use crate::out;
 use arguments::{Options, Peer, Place};
 use measure::Sample;
 use native::{Native, Shape};
@@ -79,7 +80,7 @@ pub fn run(options: &Options) -> Result<(), String> {
             report.lines.push(line);
         }
     }
-    println!("{}", report.table());
+    out::line(format_args!("{}", report.table()))?;
     for (file, text) in [(&options.csv, report.csv()?), (&options.json, report.json())] {
         if let Some(file) = file {
             std::fs::write(file, text).map_err(|e| format!("cannot write {}: {e}", file.display()))?;

@@ -14,6 +14,7 @@ pub mod process;
 pub mod show;
 pub mod up;
 
+use crate::out;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use file::{ClusterFile, NodeEntry};
 use process::Signal;
@@ -121,7 +122,7 @@ fn signal(
     if signal == Signal::Kill {
         process.wait_gone(Duration::from_secs(5));
     }
-    println!("node {} (process {}) {done}", entry.number, process.pid);
+    out::line(format_args!("node {} (process {}) {done}", entry.number, process.pid))?;
     Ok(())
 }
 
@@ -146,11 +147,14 @@ fn down(cluster: &ClusterFile) -> Result<(), String> {
     if left > 0 {
         return Err(format!("{left} nodes do not end"));
     }
-    println!(
+    out::line(format_args!(
         "{} nodes stopped{}",
         running.len(),
         if killed > 0 { format!(", {killed} of them killed") } else { String::new() }
-    );
-    println!("the data stays in {}; `rauk cluster up --dir {0}` starts it again", cluster.dir.display());
+    ))?;
+    out::line(format_args!(
+        "the data stays in {}; `rauk cluster up --dir {0}` starts it again",
+        cluster.dir.display()
+    ))?;
     Ok(())
 }

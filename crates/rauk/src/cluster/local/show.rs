@@ -1,6 +1,7 @@
 //! What is shown of a local cluster: its nodes, its health, what to try.
 
 use super::file::{ClusterFile, NodeEntry};
+use crate::out;
 use comfy_table::Table;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use serde_json::Value;
@@ -109,15 +110,14 @@ fn words(state: &Value) -> String {
 
 pub fn status(cluster: &ClusterFile) -> Result<(), String> {
     match newest(cluster) {
-        Some(state) => println!("{}: {}\n", state["health"].as_str().unwrap_or("?"), words(&state)),
-        None => println!("no node answers\n"),
+        Some(state) => out::line(format_args!("{}: {}\n", state["health"].as_str().unwrap_or("?"), words(&state)))?,
+        None => out::line(format_args!("no node answers\n"))?,
     }
-    table(cluster);
-    Ok(())
+    table(cluster)
 }
 
 /// One row a node: as it was laid out, as its process is, as the cluster sees it.
-pub fn table(cluster: &ClusterFile) {
+pub fn table(cluster: &ClusterFile) -> Result<(), String> {
     let state = newest(cluster);
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED);
@@ -158,16 +158,16 @@ pub fn table(cluster: &ClusterFile) {
             entry.log.file_name().map_or(String::new(), |n| n.to_string_lossy().into_owned()),
         ]);
     }
-    println!("{table}");
+    out::line(format_args!("{table}"))
 }
 
 /// What to try next.
-pub fn advice(cluster: &ClusterFile) {
-    let Some(sql) = cluster.nodes.iter().find(|n| n.serves_sql()) else { return };
+pub fn advice(cluster: &ClusterFile) -> Result<(), String> {
+    let Some(sql) = cluster.nodes.iter().find(|n| n.serves_sql()) else { return Ok(()) };
     let other = cluster.nodes.iter().rfind(|n| n.serves_sql()).unwrap_or(sql);
     let data = cluster.nodes.iter().rfind(|n| n.roles.contains("data")).unwrap_or(sql);
     let dir = cluster.dir.display();
-    println!(
+    out::line(format_args!(
         "\ntry:
   rauk sql --port {port} -e \"CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, v TEXT); INSERT INTO shop.t VALUES (1, 'here')\"
   rauk sql --port {other} -e \"SELECT * FROM shop.t\"
@@ -180,7 +180,7 @@ pub fn advice(cluster: &ClusterFile) {
         port = sql.ports.mysql,
         other = other.ports.mysql,
         data = data.number,
-    );
+    ))
 }
 
 /// The last thing that a log says.

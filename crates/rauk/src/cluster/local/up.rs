@@ -7,6 +7,7 @@ use super::file::{ClusterFile, FILE, NodeEntry, Ports, SECRET_FILE};
 use super::process::{Process, Signal};
 use super::show;
 use crate::config::KEYS;
+use crate::out;
 use crate::start::Ready;
 use clap::ArgMatches;
 use rauk_transporter::Secret;
@@ -100,7 +101,7 @@ pub fn run(wish: &Wish, dir: &Path) -> Result<(), String> {
     let mut cluster = match dir.join(FILE).exists() {
         true => {
             let cluster = ClusterFile::load(dir)?;
-            println!("starts the cluster in {} as it was laid out", cluster.dir.display());
+            out::line(format_args!("starts the cluster in {} as it was laid out", cluster.dir.display()))?;
             cluster
         }
         false => lay_out(wish, dir)?,
@@ -128,10 +129,9 @@ pub fn run(wish: &Wish, dir: &Path) -> Result<(), String> {
             dir.display()
         ));
     }
-    println!("{} nodes are up after {:.1} s\n", cluster.nodes.len(), began.elapsed().as_secs_f64());
-    show::table(&cluster);
-    show::advice(&cluster);
-    Ok(())
+    out::line(format_args!("{} nodes are up after {:.1} s\n", cluster.nodes.len(), began.elapsed().as_secs_f64()))?;
+    show::table(&cluster)?;
+    show::advice(&cluster)
 }
 
 fn lay_out(wish: &Wish, dir: &Path) -> Result<ClusterFile, String> {
@@ -265,7 +265,7 @@ pub fn restart(cluster: &mut ClusterFile, number: u16, empty: bool) -> Result<()
     }
     let began = Instant::now();
     start_all(cluster, &[at])?;
-    println!("node {number} serves after {:.1} s", began.elapsed().as_secs_f64());
+    out::line(format_args!("node {number} serves after {:.1} s", began.elapsed().as_secs_f64()))?;
     Ok(())
 }
 

@@ -208,11 +208,10 @@ impl Users {
                 global: Privileges::ALL_GLOBAL.with(Privileges::GRANT_OPTION),
                 ..AccountRecord::default()
             };
-            let settings = [
-                (AccountRecord::key("root", "localhost"), Some(root.to_json())),
-                (INITIALIZED.to_string(), Some("1".to_string())),
-            ];
-            block_on(database.set_settings(&settings))?;
+            // Another node of the cluster may have done so, and its root may have a password by now, before this one hears of it.
+            let settings =
+                [(INITIALIZED.to_string(), "1".to_string()), (AccountRecord::key("root", "localhost"), root.to_json())];
+            block_on(database.set_first_settings(&settings))?;
         }
         let users = Users { database, loaded: RwLock::default(), version: AtomicU32::new(0), epoch: AtomicU64::new(1) };
         users.reload(users.database.catalog_version());
