@@ -35,6 +35,7 @@ pub mod transporter;
 pub use error::{CloseReason, TransportError};
 pub use link::{Link, Urgency};
 pub use peers::{PeerHandler, Peers};
+pub use receive::round::together;
 pub use security::{Secret, Security, TlsFiles};
 pub use statistics::{LinkStatistics, Statistics};
 pub use transporter::{Handler, Identity, Options, Transporter};

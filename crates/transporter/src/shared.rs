@@ -53,7 +53,8 @@ impl Shared {
     ) -> io::Result<(Arc<Shared>, Vec<Receiver>)> {
         let mut sets = Vec::new();
         let mut polls = Vec::new();
-        for index in 0..options.receive_threads.max(1) {
+        let apart = usize::from(options.thread_apart && options.receive_threads > 0);
+        for index in 0..options.receive_threads.max(1) + apart {
             let (set, poll) = ReceiveSet::new(index)?;
             sets.push(set);
             polls.push(poll);
@@ -119,9 +120,10 @@ impl Shared {
         (newest.saturating_sub(1), newest)
     }
 
-    /// The thread with the fewest sockets.
+    /// The thread with the fewest sockets, of those that get links by themselves.
     pub fn least_loaded(&self) -> &Arc<ReceiveSet> {
-        self.sets.iter().min_by_key(|set| set.sockets.load(Relaxed)).expect("there is one at least")
+        let common = self.options.receive_threads.max(1);
+        self.sets[..common].iter().min_by_key(|set| set.sockets.load(Relaxed)).expect("there is one at least")
     }
 
     pub fn take_half_open(&self) -> bool {

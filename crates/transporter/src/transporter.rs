@@ -29,6 +29,9 @@ pub struct Options {
     /// Threads that receive and handle. 0: none of its own, whoever waits receives ([`Transporter::receive_until`]); one thread stands in when nobody who
     /// could receive is waiting, so that tasks of an asynchronous runtime are woken too.
     pub receive_threads: usize,
+    /// One more receive thread, for links that must not wait for what handlers do with others. It gets those that are moved to it ([`Link::move_to`] its number, which is `receive_threads`), and no other.
+    /// Only beside receive threads.
+    pub thread_apart: bool,
     /// Longest time that adaptive send lets a frame wait; 0 sends at once. Changed online with [`Transporter::set_longest_wait`].
     pub longest_wait: Duration,
     /// Longest time that a receiver spins before it sleeps; the time in use adapts below that, and is 0 when there are more runnable threads than cores.
@@ -50,6 +53,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             receive_threads: 1,
+            thread_apart: false,
             longest_wait: Duration::from_micros(200),
             longest_spin: Duration::from_micros(50),
             send_limit: 16 << 20,
@@ -183,6 +187,11 @@ impl Transporter {
 
     pub fn longest_wait(&self) -> Duration {
         self.shared.longest_wait()
+    }
+
+    /// As it was started.
+    pub fn options(&self) -> &Options {
+        &self.shared.options
     }
 
     pub fn statistics(&self) -> Statistics {

@@ -22,11 +22,15 @@ struct Node {
     messages: Mutex<Vec<Bytes>>,
     /// Its receive thread hangs.
     hangs: AtomicBool,
+    /// It has long to do with messages that say so.
+    busy: AtomicBool,
+    at_work: AtomicBool,
 }
 
 impl PeerHandler for Node {
     fn on_message(&self, payload: Bytes) {
-        while self.hangs.load(SeqCst) {
+        while self.hangs.load(SeqCst) || self.busy.load(SeqCst) && payload == "busy" {
+            self.at_work.store(true, SeqCst);
             std::thread::sleep(Duration::from_millis(5));
         }
         self.messages.lock().push(payload);
@@ -134,12 +138,12 @@ fn messages_and_calls() {
     until("all messages", || b.node.messages.lock().len() == 100);
     let expected: Vec<Bytes> = (0..100u8).map(|n| Bytes::from(vec![n])).collect();
     assert_eq!(*b.node.messages.lock(), expected, "on one link they stay in order");
-    // One link in each direction, however much is said.
+    // Two links in each direction, however much is said.
     let of_a = a.peers.peers();
-    assert_eq!((of_a.len(), of_a[0].connected, of_a[0].links_made, of_a[0].dropped), (1, true, 1, 0));
+    assert_eq!((of_a.len(), of_a[0].connected, of_a[0].links_made, of_a[0].dropped), (1, true, 2, 0));
     let (messages, requests) = a.peers.traffic();
     assert_eq!((messages.sent, messages.sent_bytes), (100, 100));
-    assert_eq!((requests.sent, requests.received), (2, 2), "a request and an answer each");
+    assert_eq!((requests.sent, requests.received), (3, 4), "a request and an answer each, and greetings");
 }
 
 #[test]
@@ -242,6 +246,43 @@ fn a_peer_that_hangs_costs_no_memory() {
     assert!(began.elapsed() < Duration::from_secs(4), "sending does not block");
     assert!(a.peers.peers()[0].dropped > 0);
     assert!(most < 4 * LIMIT as u64, "{most} bytes wait");
+    assert!(call(&a, &b.address).is_ok(), "calls do not wait for messages");
+    until("its link ends", || !a.peers.peers()[0].connected);
+    b.node.hangs.store(false, SeqCst);
+    until("it is there again", || {
+        a.peers.send(&b.address, b"again".to_vec());
+        b.node.messages.lock().iter().any(|message| message == "again")
+    });
+}
+
+#[test]
+fn urgent_messages_do_not_wait_for_what_is_done_with_others() {
+    let (a, b) = (start(Wish::default()), start(Wish::default()));
+    a.peers.send_urgent(&b.address, b"first".to_vec());
+    until("it comes", || b.node.messages.lock().len() == 1);
+    b.node.busy.store(true, SeqCst);
+    for _ in 0..50 {
+        a.peers.send(&b.address, b"busy".to_vec());
+    }
+    until("it is busy", || b.node.at_work.load(SeqCst));
+    for number in 0..20u8 {
+        a.peers.send_urgent(&b.address, vec![number]);
+    }
+    until("they come", || b.node.messages.lock().len() == 21);
+    assert!(call(&a, &b.address).is_ok());
+    assert_eq!(b.node.messages.lock()[1..], (0..20u8).map(|n| Bytes::from(vec![n])).collect::<Vec<_>>());
+    b.node.busy.store(false, SeqCst);
+    until("the others come", || b.node.messages.lock().len() == 71);
+}
+
+/// Who is called by a peer that hangs is told when its link ends.
+#[test]
+fn calls_of_a_peer_that_hangs_fail() {
+    let a = start(Wish::default());
+    let b = start(Wish::default());
+    assert!(call(&a, &b.address).is_ok());
+    b.node.hangs.store(true, SeqCst);
+    a.peers.send_urgent(&b.address, b"urgent".to_vec());
     let pending = a.peers.call(&b.address, b"question".to_vec());
     until("its link ends", || !a.peers.peers()[0].connected);
     assert!(matches!(wait(pending), Some(Err(_))), "whoever asked is told");

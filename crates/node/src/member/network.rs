@@ -7,6 +7,16 @@ pub trait Network: Send + Sync {
     /// Hands a message over. It may be lost, late, doubled or reordered; nothing is told. Does not block.
     fn send(&self, to: NodeId, message: Vec<u8>);
 
+    /// The same for what must not wait behind other messages, or for what the receiver does with them; it may overtake them.
+    fn send_urgent(&self, to: NodeId, message: Vec<u8>) {
+        self.send(to, message);
+    }
+
+    /// Does `work`, and may keep what that sends until it ends, to send it with fewer system calls. `work` does not block.
+    fn together(&self, work: &mut dyn FnMut()) {
+        work();
+    }
+
     /// Addresses (`host:port`) of all nodes, whenever they change.
     fn set_peers(&self, addresses: &BTreeMap<NodeId, String>);
 }

@@ -2,7 +2,10 @@
 //!
 //! A task is polled once where it is begun, since most end at once. One that waits goes on where it is woken, if that is inside of [`Tasks::here`]: the thread that has received the message, or flushed the log, that it
 //! waited for does the rest too, when it has done its own. A change of threads costs more than most tasks do. What is woken elsewhere (under a guard, by a session, by a timer) goes on on a thread of the set.
+//!
+//! What a task sends in one turn, and what all tasks of one [`Tasks::here`] send, leaves together ([`Network::together`]): a transaction that prepares in four partitions of one node sends one packet.
 
+use super::network::Network;
 use crate::runtime::Runtime;
 use async_task::{Runnable, Task};
 use parking_lot::Mutex;
@@ -22,6 +25,7 @@ thread_local! {
 
 pub struct Tasks {
     own: Weak<Tasks>,
+    network: Arc<dyn Network>,
     state: Mutex<State>,
 }
 
@@ -39,8 +43,8 @@ struct State {
 
 impl Tasks {
     /// With a thread of the runtime.
-    pub fn start(runtime: &dyn Runtime) -> Arc<Tasks> {
-        let tasks = Arc::new_cyclic(|own| Tasks { own: own.clone(), state: Mutex::default() });
+    pub fn start(runtime: &dyn Runtime, network: Arc<dyn Network>) -> Arc<Tasks> {
+        let tasks = Arc::new_cyclic(|own| Tasks { own: own.clone(), network, state: Mutex::default() });
         let own = tasks.clone();
         runtime.spawn("member", Box::pin(async move { own.run().await }));
         tasks
@@ -49,7 +53,7 @@ impl Tasks {
     /// Begins a task here.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let (runnable, task) = self.make(task);
-        runnable.run();
+        self.together(|| runnable.run());
         if !task.is_finished() {
             self.keep(task);
         }
@@ -64,6 +68,10 @@ impl Tasks {
 
     /// Runs `f`, and then the tasks that it has woken.
     pub fn here<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.together(|| self.with_woken(f))
+    }
+
+    fn with_woken<R>(&self, f: impl FnOnce() -> R) -> R {
         let address = std::ptr::from_ref(self).addr();
         let before = HERE.replace(address);
         let _leave = Leave(before);
@@ -86,6 +94,12 @@ impl Tasks {
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    fn together<R>(&self, f: impl FnOnce() -> R) -> R {
+        let (mut f, mut r) = (Some(f), None);
+        self.network.together(&mut || r = f.take().map(|f| f()));
+        r.expect("the network does what is to be done")
     }
 
     fn make(&self, task: impl Future<Output = ()> + Send + 'static) -> (Runnable, Task<()>) {
@@ -152,7 +166,7 @@ impl Tasks {
         // Tasks hold on to the node that holds them: whoever drops the thread drops them.
         let _end = Closes(self.clone());
         poll_fn(move |cx| {
-            if !self.run_ready() {
+            if !self.together(|| self.run_ready()) {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -192,9 +206,19 @@ mod tests {
     use super::*;
     use crate::runtime::threads::Threads;
     use futures::channel::oneshot;
+    use rauk_types::NodeId;
+    use std::collections::BTreeMap;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread::{self, ThreadId};
     use std::time::Duration;
+
+    struct Nobody;
+
+    impl Network for Nobody {
+        fn send(&self, _: NodeId, _: Vec<u8>) {}
+
+        fn set_peers(&self, _: &BTreeMap<NodeId, String>) {}
+    }
 
     /// Resolves with the thread on which a task went on.
     fn waits_for(tasks: &Tasks, what: oneshot::Receiver<()>) -> std::sync::mpsc::Receiver<ThreadId> {
@@ -209,7 +233,7 @@ mod tests {
     #[test]
     fn a_task_goes_on_where_it_was_woken_or_on_the_thread() {
         let runtime = Threads::with_fatal(|reason| panic!("{reason}")).unwrap();
-        let tasks = Tasks::start(&*runtime);
+        let tasks = Tasks::start(&*runtime, Arc::new(Nobody));
         let (send, what) = oneshot::channel();
         let went_on = waits_for(&tasks, what);
         tasks.here(|| {
@@ -229,7 +253,7 @@ mod tests {
     #[test]
     fn what_wakes_itself_again_and_again_is_left_to_the_thread() {
         let runtime = Threads::with_fatal(|reason| panic!("{reason}")).unwrap();
-        let tasks = Tasks::start(&*runtime);
+        let tasks = Tasks::start(&*runtime, Arc::new(Nobody));
         let (send, what) = oneshot::channel::<()>();
         let (turns, here) = (Arc::new(AtomicUsize::new(0)), thread::current().id());
         let (done, wait) = std::sync::mpsc::channel();
@@ -251,7 +275,7 @@ mod tests {
     #[test]
     fn closing_drops_what_waits_and_what_comes_later() {
         let runtime = Threads::with_fatal(|reason| panic!("{reason}")).unwrap();
-        let tasks = Tasks::start(&*runtime);
+        let tasks = Tasks::start(&*runtime, Arc::new(Nobody));
         let held = Arc::new(());
         let mut wakers = Vec::new();
         for _ in 0..200 {

@@ -106,6 +106,14 @@ impl Links {
         self.peers.set_cluster(cluster);
     }
 
+    /// `None`: it is not known, and whoever sends says it again.
+    fn address_of(&self, node: NodeId) -> Option<String> {
+        match self.instead.get(&node.0) {
+            Some(instead) => Some(instead.clone()),
+            None => self.addresses.lock().get(&node).cloned(),
+        }
+    }
+
     /// Where to reach a node whose word is `address`; zero: a node that is known by its address only.
     fn way_to(&self, node: NodeId, address: &str) -> String {
         let number = match node.0 {
@@ -139,13 +147,19 @@ impl Links {
 
 impl Network for Links {
     fn send(&self, to: NodeId, message: Vec<u8>) {
-        let address = match self.instead.get(&to.0) {
-            Some(instead) => Some(instead.clone()),
-            None => self.addresses.lock().get(&to).cloned(),
-        };
-        if let Some(address) = address {
+        if let Some(address) = self.address_of(to) {
             self.peers.send(&address, message);
         }
+    }
+
+    fn send_urgent(&self, to: NodeId, message: Vec<u8>) {
+        if let Some(address) = self.address_of(to) {
+            self.peers.send_urgent(&address, message);
+        }
+    }
+
+    fn together(&self, work: &mut dyn FnMut()) {
+        rauk_transporter::together(work);
     }
 
     fn set_peers(&self, addresses: &BTreeMap<NodeId, String>) {

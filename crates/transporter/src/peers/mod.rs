@@ -3,6 +3,10 @@
 //! Peers are known by their address. Whoever has something to send says so ([`Peers::send`], [`Peers::call`]); the first message makes the link. Each side sends on the link that it made
 //! and reads from those that others made to it, so two nodes that talk have one link in each direction. Answers come back on the link of the request.
 //!
+//! # What must not wait
+//! Calls, and messages that are sent as urgent, have links of their own, which each side reads on a thread of its own ([`Options::thread_apart`]): neither a long message before them nor what the handler does with another holds
+//! them up. Such a link begins with an empty call; that tells the side that accepts it what it is.
+//!
 //! # What is promised, and what is not
 //! Nothing blocks and memory is bounded, whatever a peer does. A message is sent once or dropped: while a link is being made a bounded queue keeps the newest; when there is none and the last attempt
 //! has failed, until the next is due, everything is dropped at once; a peer that does not read gets no more than the link's limit. Whoever needs it done says it again. A call whose link ends, or that is
@@ -92,6 +96,14 @@ impl Counted {
     }
 }
 
+/// What a link is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Lane {
+    Common,
+    /// Calls and urgent messages.
+    Urgent,
+}
+
 /// A call that waits for its answer.
 struct Call {
     peer: Weak<Peer>,
@@ -104,7 +116,7 @@ struct Inner {
     security: Security,
     handler: Arc<dyn PeerHandler>,
     transporter: OnceLock<Weak<Transporter>>,
-    peers: Mutex<BTreeMap<String, Arc<Peer>>>,
+    peers: Mutex<BTreeMap<(String, Lane), Arc<Peer>>>,
     calls: Mutex<HashMap<u64, Call>>,
     next: AtomicU64,
     messages: Counted,
@@ -155,6 +167,7 @@ impl Peers {
             asleep: Mutex::default(),
             wake: Condvar::new(),
         });
+        let options = Options { thread_apart: true, ..options };
         let transporter = Transporter::start(options, identity, Arc::new(Ear(inner.clone())))?;
         inner.transporter.set(Arc::downgrade(&transporter)).expect("set once");
         let looking = inner.clone();
@@ -177,9 +190,12 @@ impl Peers {
 
     /// A message, to be handed to [`PeerHandler::on_message`] there; or it is dropped.
     pub fn send(&self, address: &str, payload: Vec<u8>) {
-        self.inner.messages.on_sent(payload.len());
-        let post = Post { header: Header::new(Kind::Member, 0), payload };
-        self.inner.post(address, post, Urgency::Adaptive);
+        self.inner.post_message(address, Lane::Common, payload, Urgency::Adaptive);
+    }
+
+    /// The same for one that must not wait for others. It may overtake them.
+    pub fn send_urgent(&self, address: &str, payload: Vec<u8>) {
+        self.inner.post_message(address, Lane::Urgent, payload, Urgency::Force);
     }
 
     /// A request, to be handed to [`PeerHandler::on_request`] there, and its answer.
@@ -191,7 +207,7 @@ impl Peers {
         let number = self.inner.next.fetch_add(1, Relaxed);
         let (sender, receiver) = oneshot::channel();
         self.inner.requests.on_sent(payload.len());
-        let peer = self.inner.peer(address);
+        let peer = self.inner.peer(address, Lane::Urgent);
         self.inner.calls.lock().insert(number, Call { peer: Arc::downgrade(&peer), answer: sender });
         let forget = Forget { inner: self.inner.clone(), number };
         self.inner.post_to(&peer, Post { header: Header::new(Kind::Raft, number), payload }, Urgency::Force);
@@ -210,9 +226,17 @@ impl Peers {
         (self.inner.messages.get(), self.inner.requests.get())
     }
 
+    /// One for each address: all links there taken together.
     pub fn peers(&self) -> Vec<PeerStatistics> {
         let peers: Vec<Arc<Peer>> = self.inner.peers.lock().values().cloned().collect();
-        peers.iter().map(|peer| peer.statistics()).collect()
+        let mut found: Vec<PeerStatistics> = Vec::new();
+        for one in peers.iter().map(|peer| peer.statistics()) {
+            match found.last_mut().filter(|last| last.address == one.address) {
+                Some(last) => last.add(one),
+                None => found.push(one),
+            }
+        }
+        found
     }
 
     /// Closes everything; blocks until the threads have ended. Not to be called by a handler.
@@ -250,21 +274,23 @@ impl Drop for Forget {
 }
 
 impl Inner {
-    fn peer(&self, address: &str) -> Arc<Peer> {
+    fn peer(&self, address: &str, lane: Lane) -> Arc<Peer> {
         let mut peers = self.peers.lock();
-        match peers.get(address) {
+        let key = (address.to_string(), lane);
+        match peers.get(&key) {
             Some(peer) => peer.clone(),
             None => {
-                let peer = Arc::new(Peer::new(address));
-                peers.insert(address.to_string(), peer.clone());
+                let peer = Arc::new(Peer::new(address, lane));
+                peers.insert(key, peer.clone());
                 peer
             }
         }
     }
 
-    fn post(self: &Arc<Self>, address: &str, post: Post, urgency: Urgency) {
-        let peer = self.peer(address);
-        self.post_to(&peer, post, urgency);
+    fn post_message(self: &Arc<Self>, address: &str, lane: Lane, payload: Vec<u8>, urgency: Urgency) {
+        self.messages.on_sent(payload.len());
+        let post = Post { header: Header::new(Kind::Member, 0), payload };
+        self.post_to(&self.peer(address, lane), post, urgency);
     }
 
     fn post_to(self: &Arc<Self>, peer: &Arc<Peer>, post: Post, urgency: Urgency) {
@@ -330,6 +356,12 @@ impl Inner {
         let failed = match result {
             Ok(link) => {
                 link.set_data(peer.clone());
+                if peer.lane == Lane::Urgent {
+                    self.put_apart(&link);
+                    let greeting = Header::new(Kind::Raft, self.next.fetch_add(1, Relaxed));
+                    // A link that has ended already is found out below.
+                    let _ = link.send(&greeting, link.buffer(), Urgency::Force);
+                }
                 peer.connected(&link)
             }
             Err(error) => {
@@ -349,6 +381,15 @@ impl Inner {
         };
         for (number, error) in failed {
             self.fail(number, error);
+        }
+    }
+
+    /// It is read by the thread that does nothing else.
+    fn put_apart(&self, link: &Arc<Link>) {
+        let Some(transporter) = self.transporter.get().and_then(Weak::upgrade) else { return };
+        let apart = transporter.options().receive_threads;
+        if link.receive_thread() != apart {
+            link.move_to(apart);
         }
     }
 
@@ -410,9 +451,11 @@ impl Handler for Ear {
         let name = &link.identity().name;
         tracing::debug!(from = %link.peer(), "{name} has connected");
         if let Some((_, address)) = name.rsplit_once(AT) {
-            let peer = self.0.peers.lock().get(address).cloned();
-            if let Some(peer) = peer {
-                peer.try_at_once();
+            let peers = self.0.peers.lock();
+            for lane in [Lane::Common, Lane::Urgent] {
+                if let Some(peer) = peers.get(&(address.to_string(), lane)) {
+                    peer.try_at_once();
+                }
             }
         }
     }
@@ -426,6 +469,7 @@ impl Handler for Ear {
             }
             Kind::Raft if link.accepted => {
                 self.0.requests.on_received(bytes);
+                self.0.put_apart(link);
                 let answering = self.0.handler.on_request(frame.payload);
                 let (back, inner) = (link.clone(), self.0.clone());
                 link.spawn(async move {

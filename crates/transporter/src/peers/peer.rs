@@ -1,5 +1,6 @@
 //! One peer: its link, or the attempt to make one, and what waits for it.
 
+use super::Lane;
 use crate::{CloseReason, Link, TransportError, Urgency};
 use parking_lot::Mutex;
 use rauk_types::ErrorClass;
@@ -47,6 +48,7 @@ struct Inner {
 
 pub(super) struct Peer {
     pub address: String,
+    pub lane: Lane,
     inner: Mutex<Inner>,
 }
 
@@ -62,6 +64,17 @@ pub struct PeerStatistics {
     pub unsent_bytes: u64,
     /// Why there is no link.
     pub error: Option<String>,
+}
+
+impl PeerStatistics {
+    /// Another link to the same address.
+    pub(super) fn add(&mut self, other: PeerStatistics) {
+        self.connected &= other.connected;
+        self.links_made += other.links_made;
+        self.dropped += other.dropped;
+        self.unsent_bytes += other.unsent_bytes;
+        self.error = self.error.take().or(other.error);
+    }
 }
 
 /// What became of a post.
@@ -90,10 +103,11 @@ fn send(link: &Link, post: &Post, urgency: Urgency) -> Result<(), TransportError
 }
 
 impl Peer {
-    pub fn new(address: &str) -> Peer {
+    pub fn new(address: &str, lane: Lane) -> Peer {
         let now = Instant::now();
         Peer {
             address: address.to_string(),
+            lane,
             inner: Mutex::new(Inner {
                 state: State::Idle,
                 wait: FIRST_WAIT,

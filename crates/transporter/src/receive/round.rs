@@ -4,6 +4,8 @@
 //! no timer, and waits for nobody: the round handles only what had arrived already. The thread's round is found through a thread-local, so that it holds for links of other
 //! transporters too (a frame passed on from one to another).
 //!
+//! Other threads do the same for what they do in one turn, with [`together`].
+//!
 //! Futures given to [`crate::Link::spawn`] are polled at once; those that are pending wait here until the receiver, which is in the middle of handling a frame, can take them.
 
 use super::tasks::{Future, TaskWaker};
@@ -15,6 +17,8 @@ use std::sync::{Arc, Weak};
 #[derive(Default)]
 struct Round {
     set: Option<Arc<ReceiveSet>>,
+    /// Calls of [`together`] that this thread is in.
+    turns: u32,
     corked: Vec<Arc<Link>>,
     spawned: Vec<Spawned>,
     /// Waker of a task that needed none: most are done at once.
@@ -43,22 +47,51 @@ pub(crate) fn end() {
         round.set = None;
         std::mem::take(&mut round.corked)
     });
+    uncork(corked);
+}
+
+fn uncork(mut corked: Vec<Arc<Link>>) {
     for link in &corked {
         link.uncork();
     }
     // The list's memory is for the next round.
     ROUND.with_borrow_mut(|round| {
         if round.corked.is_empty() {
+            corked.clear();
             round.corked = corked;
-            round.corked.clear();
         }
     });
 }
 
-/// Whether the calling thread is in a round; the link is remembered then.
+/// Frames that `work` sends (not forced) leave when it ends, those of a link with one system call. It must not block; within a round, or another call, they leave with the rest of that.
+pub fn together<R>(work: impl FnOnce() -> R) -> R {
+    ROUND.with_borrow_mut(|round| round.turns += 1);
+    let _leave = LeaveTurn;
+    work()
+}
+
+/// Also on a panic: else its frames would wait for ever.
+struct LeaveTurn;
+
+impl Drop for LeaveTurn {
+    fn drop(&mut self) {
+        let corked = ROUND.with_borrow_mut(|round| {
+            round.turns -= 1;
+            (round.turns == 0 && round.set.is_none()).then(|| std::mem::take(&mut round.corked))
+        });
+        if let Some(corked) = corked {
+            uncork(corked);
+        }
+    }
+}
+
+/// Whether the calling thread is in a round or a turn; the link is remembered then.
 pub(crate) fn cork(link: &Weak<Link>) -> bool {
     ROUND.with_borrow_mut(|round| {
-        let Some(link) = round.set.as_ref().and_then(|_| link.upgrade()) else { return false };
+        if round.set.is_none() && round.turns == 0 {
+            return false;
+        }
+        let Some(link) = link.upgrade() else { return false };
         round.corked.push(link);
         true
     })
