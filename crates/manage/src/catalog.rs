@@ -229,14 +229,26 @@ impl Catalog {
             }
             Command::Settings { changes } => {
                 for (key, value) in changes {
-                    match value {
-                        Some(value) => self.settings.insert(key.clone(), value.clone()),
-                        None => self.settings.remove(key),
-                    };
+                    self.set(key, value);
+                }
+            }
+            Command::ChangeSettings { changes } => {
+                if changes.iter().any(|change| self.setting(&change.key) != change.from.as_deref()) {
+                    return Err(CatalogError::SettingsChanged);
+                }
+                for change in changes {
+                    self.set(&change.key, &change.to);
                 }
             }
         }
         Ok(applied)
+    }
+
+    fn set(&mut self, key: &str, value: &Option<String>) {
+        match value {
+            Some(value) => self.settings.insert(key.to_owned(), value.clone()),
+            None => self.settings.remove(key),
+        };
     }
 
     fn begin(&mut self, job: Job, applied: &mut Applied) {
@@ -377,6 +389,7 @@ fn name_of(table: &TableSchema) -> (String, String) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::command::SettingChange;
     use rauk_types::{ColumnId, DataType, IndexId, IndexKind, ProcessId, RowLayout, schema::*};
 
     pub(crate) fn table(id: u32, database: &str, name: &str) -> Arc<TableSchema> {
@@ -535,9 +548,44 @@ pub(crate) mod tests {
         assert_eq!(c.setting("user/root"), None, "who was dropped does not come back");
     }
 
+    fn change(key: &str, from: Option<&str>, to: Option<&str>) -> SettingChange {
+        SettingChange { key: key.to_owned(), from: from.map(str::to_owned), to: to.map(str::to_owned) }
+    }
+
+    #[test]
+    fn of_two_changes_made_from_the_same_text_the_second_is_refused_wholly() {
+        let mut c = Catalog::default();
+        c.apply(&Command::ChangeSettings {
+            changes: vec![change("user/a", None, Some("1")), change("user/b", None, Some("1"))],
+        })
+        .unwrap();
+        c.apply(&Command::ChangeSettings { changes: vec![change("user/a", Some("1"), Some("2"))] }).unwrap();
+        let after = c.clone();
+        let late = [
+            // In either order: what comes before the one that differs is not done.
+            vec![change("user/b", Some("1"), Some("3")), change("user/a", Some("1"), Some("3"))],
+            vec![change("user/a", Some("1"), None), change("user/c", None, Some("3"))],
+            vec![change("user/a", None, Some("3"))],
+            // One that is only to be so still.
+            vec![change("user/b", Some("1"), None), change("user/c", Some("1"), Some("1"))],
+        ];
+        for changes in late {
+            assert_eq!(c.apply(&Command::ChangeSettings { changes }), Err(CatalogError::SettingsChanged));
+            assert_eq!(c, after);
+        }
+        c.apply(&Command::ChangeSettings { changes: vec![change("user/a", Some("2"), None)] }).unwrap();
+        let again = Command::ChangeSettings { changes: vec![change("user/a", Some("2"), Some("3"))] };
+        assert_eq!(c.apply(&again), Err(CatalogError::SettingsChanged), "who was dropped does not come back");
+        assert_eq!((c.setting("user/a"), c.setting("user/b")), (None, Some("1")));
+    }
+
     mod replay {
         use super::*;
         use proptest::prelude::*;
+
+        fn texts() -> impl Strategy<Value = Option<&'static str>> {
+            prop_oneof![Just(None), Just(Some("1")), Just(Some("2"))]
+        }
 
         fn commands() -> impl Strategy<Value = Vec<Command>> {
             let name = prop_oneof![Just("a"), Just("b"), Just("c")];
@@ -551,6 +599,8 @@ pub(crate) mod tests {
                 (1u32..20).prop_map(|i| Command::DropTables { tables: vec![TableId(i)] }),
                 (1u32..3).prop_map(|n| Command::StartJob { what: "j".into(), table: TableId(1), builds: n }),
                 (1u64..4).prop_map(|j| Command::AbortJob { job: JobId(j) }),
+                (texts(), texts())
+                    .prop_map(|(from, to)| Command::ChangeSettings { changes: vec![change("k", from, to)] }),
             ];
             proptest::collection::vec(one, 0..40)
         }

@@ -43,6 +43,16 @@ pub struct Job {
     pub definitions: Vec<Arc<TableSchema>>,
 }
 
+/// A setting that is changed by somebody who has read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingChange {
+    pub key: String,
+    /// What was read; `None`: there was none.
+    pub from: Option<String>,
+    /// `None` removes it. The same as `from`: it is only to be so still.
+    pub to: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
     CreateDatabase {
@@ -85,7 +95,7 @@ pub enum Command {
     AbortJob {
         job: JobId,
     },
-    /// Sets (`Some`) or removes (`None`) settings. All or none.
+    /// Sets (`Some`) or removes (`None`) settings, whatever they are. All or none.
     Settings {
         changes: Vec<(String, Option<String>)>,
     },
@@ -106,5 +116,9 @@ pub enum Command {
     /// Settings of a new database, unless the first of them is there: then nothing changes, whatever the others are. Who asks may know less than others have done.
     FirstSettings {
         settings: Vec<(String, String)>,
+    },
+    /// Changes settings if all of them are what they were changed from. All or none: else what somebody else has done meanwhile would be undone.
+    ChangeSettings {
+        changes: Vec<SettingChange>,
     },
 }

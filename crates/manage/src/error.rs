@@ -23,6 +23,9 @@ pub enum CatalogError {
     /// Not a user's mistake: the caller looks again.
     #[error("the tables of database '{0}' have changed meanwhile")]
     TablesChanged(String),
+    /// Not a user's mistake: the caller looks again.
+    #[error("Got temporary error: it was changed by somebody else meanwhile; try again")]
+    SettingsChanged,
 }
 
 impl From<CatalogError> for MysqlError {
@@ -32,6 +35,7 @@ impl From<CatalogError> for MysqlError {
             CatalogError::UnknownDatabase(_) => codes::BAD_DB,
             CatalogError::TableExists { .. } => codes::TABLE_EXISTS,
             CatalogError::NoSuchTable { .. } => codes::NO_SUCH_TABLE,
+            CatalogError::SettingsChanged => codes::GET_TEMPORARY_ERRMSG,
             CatalogError::NoSuchTableId(_)
             | CatalogError::TableIdUsed(_)
             | CatalogError::NoSuchJob(_)

@@ -122,6 +122,7 @@ fn encode(entry: &EntryRef<'_>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::SettingChange;
     use rauk_log::MemoryDisk;
     use rauk_types::Collation;
 
@@ -142,6 +143,46 @@ mod tests {
         let expected = store.catalog().clone();
         drop(store);
         assert_eq!(*CatalogStore::open(&disk, ID).unwrap().catalog(), expected);
+    }
+
+    #[test]
+    fn a_refused_change_of_settings_is_not_in_the_journal() {
+        let disk: Arc<dyn Disk> = MemoryDisk::new();
+        let mut store = CatalogStore::open(&disk, ID).unwrap();
+        let change = |from: Option<&str>, to: &str| Command::ChangeSettings {
+            changes: vec![SettingChange { key: "k".into(), from: from.map(Into::into), to: Some(to.into()) }],
+        };
+        store.execute(&change(None, "1")).unwrap();
+        store.execute(&change(Some("1"), "2")).unwrap();
+        let refused = store.execute(&change(Some("1"), "3"));
+        assert!(matches!(refused, Err(StoreError::Refused(CatalogError::SettingsChanged))));
+        drop(store);
+        assert_eq!(CatalogStore::open(&disk, ID).unwrap().catalog().setting("k"), Some("2"));
+    }
+
+    /// As they are on disks.
+    #[test]
+    fn commands_about_settings_keep_their_encoding() {
+        let written = [
+            (
+                r#"{"Settings":{"changes":[["a","1"],["b",null]]}}"#,
+                Command::Settings { changes: vec![("a".into(), Some("1".into())), ("b".into(), None)] },
+            ),
+            (
+                r#"{"FirstSettings":{"settings":[["a","1"]]}}"#,
+                Command::FirstSettings { settings: vec![("a".into(), "1".into())] },
+            ),
+            (
+                r#"{"ChangeSettings":{"changes":[{"key":"a","from":null,"to":"1"}]}}"#,
+                Command::ChangeSettings {
+                    changes: vec![SettingChange { key: "a".into(), from: None, to: Some("1".into()) }],
+                },
+            ),
+        ];
+        for (text, command) in written {
+            assert_eq!(serde_json::to_string(&command).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Command>(text).unwrap(), command);
+        }
     }
 
     #[test]

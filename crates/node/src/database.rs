@@ -10,7 +10,7 @@ use crate::status::{Counters, LockWaitInfo, TransactionInfo};
 use crate::table::TableInfo;
 use crate::transaction::{Transaction, TxnOptions};
 use rauk_log::Disk;
-use rauk_manage::Command;
+use rauk_manage::{Command, SettingChange};
 use rauk_types::{IndexId, TableId, TableSchema};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -232,20 +232,23 @@ impl Database {
         catalog.catalog().settings_with_prefix(prefix).map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
     }
 
-    /// `None` removes. All or none.
+    /// Whatever they are now. `None` removes. All or none.
     pub async fn set_settings(&self, changes: &[(String, Option<String>)]) -> Result<(), NodeError> {
-        self.node.check_running()?;
-        let command = Command::Settings { changes: changes.to_vec() };
-        match self.node.cluster() {
-            Some(_) => self.change_cluster_settings(command).await,
-            None => self.node.change_catalog(&command).map(drop),
-        }
+        self.change_by(Command::Settings { changes: changes.to_vec() }).await
+    }
+
+    /// All, or none with [`NodeError::SettingsChanged`] if one of them is not (any more) what it was changed from; then those who look again find what it is, here too.
+    pub async fn change_settings(&self, changes: Vec<SettingChange>) -> Result<(), NodeError> {
+        self.change_by(Command::ChangeSettings { changes }).await
     }
 
     /// Settings of a new database; nothing, once the first of them is set, by whatever node of a cluster. When it returns, what counts is there.
     pub async fn set_first_settings(&self, settings: &[(String, String)]) -> Result<(), NodeError> {
+        self.change_by(Command::FirstSettings { settings: settings.to_vec() }).await
+    }
+
+    async fn change_by(&self, command: Command) -> Result<(), NodeError> {
         self.node.check_running()?;
-        let command = Command::FirstSettings { settings: settings.to_vec() };
         match self.node.cluster() {
             Some(_) => self.change_cluster_settings(command).await,
             None => self.node.change_catalog(&command).map(drop),

@@ -41,6 +41,9 @@ pub enum NodeError {
     /// DDL that cannot be done, with its MySQL error.
     #[error("{0}")]
     Refused(MysqlError),
+    /// Settings are not what they were changed from: look again. Nothing has happened.
+    #[error("{}", CatalogError::SettingsChanged)]
+    SettingsChanged,
     /// Nobody can do it at the moment: no manage leader, no primary. Nothing has happened.
     #[error("Got temporary error: {0}; try again")]
     Unavailable(String),
@@ -78,7 +81,10 @@ impl From<LogError> for NodeError {
 
 impl From<CatalogError> for NodeError {
     fn from(error: CatalogError) -> Self {
-        NodeError::Refused(error.into())
+        match error {
+            CatalogError::SettingsChanged => NodeError::SettingsChanged,
+            other => NodeError::Refused(other.into()),
+        }
     }
 }
 
@@ -104,7 +110,7 @@ impl From<NodeError> for MysqlError {
             NodeError::StaleSchema => codes::TABLE_DEF_CHANGED,
             NodeError::NoSuchTable { .. } => codes::NO_SUCH_TABLE,
             NodeError::Refused(e) => return e.clone(),
-            NodeError::Unavailable(_) => codes::GET_TEMPORARY_ERRMSG,
+            NodeError::Unavailable(_) | NodeError::SettingsChanged => codes::GET_TEMPORARY_ERRMSG,
             NodeError::ShuttingDown => codes::SERVER_SHUTDOWN,
             NodeError::UnknownOutcome(_) => codes::ERROR_DURING_COMMIT,
             NodeError::Fatal(_) => codes::UNKNOWN_ERROR,

@@ -140,6 +140,30 @@ fn what_one_node_changes_all_have() {
 }
 
 #[test]
+fn of_changes_made_from_the_same_text_on_several_nodes_one_is_done() {
+    let (_turn, world, nodes) = three();
+    let mut from = None;
+    for round in 0..5 {
+        let changes = nodes.iter().enumerate().map(|(at, node)| {
+            let to = Some(format!("{round} by {at}"));
+            let change = SettingChange { key: "k".into(), from: from.clone(), to: to.clone() };
+            async move { (node.db.change_settings(vec![change]).await, to, node.db.setting("k")) }
+        });
+        let done = block_on(futures::future::join_all(changes));
+        let winners: Vec<_> = done.iter().filter(|(result, ..)| result.is_ok()).map(|(_, to, _)| to.clone()).collect();
+        assert_eq!(winners.len(), 1, "{done:?}");
+        from = winners[0].clone();
+        for (result, _, seen) in &done {
+            assert!(matches!(result, Ok(()) | Err(NodeError::SettingsChanged)), "{result:?}");
+            // Who looks again finds what to change it from.
+            assert_eq!(*seen, from);
+        }
+    }
+    wait_calm(&world);
+    end(nodes);
+}
+
+#[test]
 fn ddl_waits_for_transactions_of_other_nodes_and_new_ones_for_it() {
     let (_turn, world, nodes) = three();
     block_on(nodes[0].db.create_table(accounts("t"))).unwrap();

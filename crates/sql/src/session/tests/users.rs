@@ -1,8 +1,12 @@
 //! Accounts and privileges.
 
-use super::{server, server_on};
+use super::{Server, Test, server, server_on};
 use crate::session::collect::Collector;
+use crate::session::users::{AccountRecord, Privileges};
 use rauk_log::MemoryDisk;
+use rauk_node::{SettingChange, block_on};
+use rauk_types::MysqlError;
+use std::sync::Arc;
 
 #[test]
 fn accounts() {
@@ -121,4 +125,248 @@ fn too_many_connections() {
     let mut sink = Collector::default();
     let mut third = server.connect("app", "10.0.0.1").unwrap();
     rauk_node::block_on(third.session.query("SELECT 1", &mut sink)).unwrap();
+}
+
+fn account(server: &Server, user: &str) -> Option<Arc<AccountRecord>> {
+    server.engine.users.find(user, "%")
+}
+
+/// A GRANT of SELECT on everything to `app`, and what another session does after each time that its record was taken. Gives how often that was.
+fn grant_while(test: &mut Test, mut meanwhile: impl FnMut(u32)) -> (u32, Result<(), MysqlError>) {
+    let mut taken = 0;
+    let granting = test.session.change_accounts(|session, draft| {
+        let account = draft.account(&session.engine.users, "app", "%");
+        meanwhile(taken);
+        taken += 1;
+        let record = account.as_mut().ok_or_else(|| MysqlError::new(1410, "unknown"))?;
+        record.global = record.global.with(Privileges::SELECT);
+        draft.note(3162, "told".to_string());
+        Ok(())
+    });
+    let result = block_on(granting);
+    (taken, result)
+}
+
+#[test]
+fn a_record_that_was_taken_before_a_drop_is_not_given_back() {
+    let server = server();
+    let (mut one, mut other) = (server.session(), server.session());
+    one.ok("CREATE USER app IDENTIFIED BY 'old'");
+    let (taken, result) = grant_while(&mut one, |time| {
+        if time == 0 {
+            other.ok("DROP USER app");
+        }
+    });
+    assert_eq!((taken, result.map_err(|error| error.code)), (2, Err(1410)));
+    assert_eq!(account(&server, "app"), None);
+    // Nor in place of another user of that name.
+    one.ok("CREATE USER app IDENTIFIED BY 'old'");
+    let (taken, result) = grant_while(&mut one, |time| {
+        if time == 0 {
+            other.ok("DROP USER app");
+            other.ok("CREATE USER app IDENTIFIED WITH mysql_native_password BY 'password'");
+        }
+    });
+    assert_eq!((taken, result), (2, Ok(())));
+    let app = account(&server, "app").unwrap();
+    assert_eq!(app.hash, "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19");
+    assert_eq!(app.global, Privileges::SELECT);
+}
+
+#[test]
+fn what_others_have_changed_of_an_account_stays() {
+    let server = server();
+    let (mut one, mut other) = (server.session(), server.session());
+    one.ok("CREATE USER app IDENTIFIED BY 'old'");
+    one.ok("GRANT DELETE, UPDATE ON *.* TO app");
+    let steps = [
+        "ALTER USER app IDENTIFIED WITH mysql_native_password BY 'old'",
+        "SET PASSWORD FOR app = 'password'",
+        "REVOKE DELETE ON *.* FROM app",
+        "GRANT INSERT ON shop.* TO app",
+    ];
+    let (taken, result) = grant_while(&mut one, |time| {
+        if let Some(step) = steps.get(time as usize) {
+            other.ok(step);
+        }
+    });
+    assert_eq!((taken, result), (5, Ok(())));
+    let app = account(&server, "app").unwrap();
+    assert_eq!(app.hash, "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19");
+    assert_eq!(app.global, Privileges::UPDATE.with(Privileges::SELECT));
+    assert_eq!(app.databases["shop"], Privileges::INSERT);
+    one.expect("SHOW WARNINGS", &["Note|3162|told"]);
+}
+
+#[test]
+fn who_may_no_more_does_not_on_the_next_try() {
+    let server = server();
+    let mut root = server.session();
+    root.ok("CREATE USER boss, app");
+    root.ok("GRANT CREATE USER ON *.* TO boss");
+    let mut boss = server.connect("boss", "10.0.0.1").unwrap();
+    boss.ok("ALTER USER app IDENTIFIED BY 'x'");
+    let mut times = 0;
+    let changing = boss.session.change_accounts(|session, draft| {
+        session.require_any(Privileges::CREATE_USER, "CREATE USER")?;
+        let account = draft.account(&session.engine.users, "app", "%");
+        times += 1;
+        if times == 1 {
+            root.ok("REVOKE CREATE USER ON *.* FROM boss");
+            root.ok("ALTER USER app IDENTIFIED WITH mysql_native_password BY 'password'");
+        }
+        *account = None;
+        Ok(())
+    });
+    assert_eq!(block_on(changing).map_err(|error| error.code), Err(1227));
+    assert!(account(&server, "app").is_some());
+}
+
+#[test]
+fn who_never_gets_through_gets_a_temporary_error() {
+    let server = server();
+    let (mut one, mut other) = (server.session(), server.session());
+    one.ok("CREATE USER app");
+    let (taken, result) = grant_while(&mut one, |time| other.ok(&format!("GRANT INSERT ON d{time}.* TO app")));
+    let error = result.unwrap_err();
+    assert_eq!((taken, error.code), (100, 1297));
+    assert_eq!(error.message, "Got temporary error: it was changed by somebody else meanwhile; try again");
+    let app = account(&server, "app").unwrap();
+    assert_eq!((app.global, app.databases.len()), (Privileges::NONE, 100));
+}
+
+#[test]
+fn what_a_statement_says_is_not_there_is_not_there() {
+    let server = server();
+    let (mut one, mut other) = (server.session(), server.session());
+    let mut times = 0;
+    let making = one.session.change_accounts(|session, draft| {
+        let account = draft.account(&session.engine.users, "app", "%");
+        times += 1;
+        if times == 1 {
+            other.ok("CREATE USER app IDENTIFIED WITH mysql_native_password BY 'password'");
+        }
+        match account {
+            Some(_) => draft.note(3163, "it is".to_string()),
+            None => draft.note(3162, "it is not".to_string()),
+        }
+        Ok(())
+    });
+    block_on(making).unwrap();
+    one.expect("SHOW WARNINGS", &["Note|3163|it is"]);
+    assert!(!account(&server, "app").unwrap().hash.is_empty());
+}
+
+/// In many rounds the record is taken before the drop and would be given back after it.
+#[test]
+fn users_that_are_dropped_while_others_change_them_are_gone() {
+    let server = server();
+    let mut root = server.session();
+    let statements = [
+        ("GRANT SELECT ON *.* TO app", "REVOKE SELECT ON *.* FROM app", [1410, 1141]),
+        ("ALTER USER app IDENTIFIED WITH mysql_native_password BY 'a'", "SET PASSWORD FOR app = 'b'", [1396, 1133]),
+    ];
+    for round in 0..80 {
+        root.ok("CREATE USER app");
+        let (first, second, expected) = statements[round % 2];
+        let mut changer = server.session();
+        let (begun, changes) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let changing = scope.spawn(move || {
+                for (statement, code) in [first, second].into_iter().zip(expected).cycle().take(10_000) {
+                    match changer.collect(statement).1 {
+                        Ok(()) => drop(begun.send(())),
+                        Err(error) => return (error.code == code).then_some(()).ok_or(error),
+                    }
+                }
+                panic!("the user is not gone");
+            });
+            changes.iter().take(2 + round / 4).for_each(drop);
+            root.ok("DROP USER app");
+            changing.join().unwrap().unwrap();
+        });
+        assert_eq!(account(&server, "app"), None, "round {round}");
+    }
+}
+
+#[test]
+fn rights_granted_by_many_sessions_at_once_all_stay() {
+    const SESSIONS: usize = 8;
+    const EACH: usize = 12;
+    let server = server();
+    let mut root = server.session();
+    root.ok("CREATE USER app");
+    std::thread::scope(|scope| {
+        for number in 0..SESSIONS {
+            let mut test = server.session();
+            scope.spawn(move || {
+                for i in 0..EACH {
+                    test.ok(&format!("GRANT SELECT, INSERT ON d{number}x{i}.* TO app"));
+                    test.ok(&format!("REVOKE INSERT ON d{number}x{i}.* FROM app"));
+                }
+            });
+        }
+    });
+    let app = account(&server, "app").unwrap();
+    assert_eq!(app.databases.len(), SESSIONS * EACH);
+    assert!(app.databases.values().all(|privileges| *privileges == Privileges::SELECT));
+}
+
+#[test]
+fn a_user_is_made_by_one_of_many() {
+    let server = server();
+    for round in 0..40 {
+        let together = std::sync::Barrier::new(4);
+        let made = std::thread::scope(|scope| {
+            let create = |_| {
+                let mut test = server.session();
+                let together = &together;
+                scope.spawn(move || {
+                    together.wait();
+                    match test.collect(&format!("CREATE USER u{round}")).1 {
+                        Ok(()) => 1,
+                        Err(error) => {
+                            assert_eq!(error.code, 1396);
+                            0
+                        }
+                    }
+                })
+            };
+            let threads: Vec<_> = (0..4).map(create).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum::<i32>()
+        });
+        assert_eq!(made, 1);
+    }
+}
+
+#[test]
+fn names_twice_in_a_statement() {
+    let server = server();
+    let mut t = server.session();
+    t.error("CREATE USER app, app", 1396, "Operation CREATE USER failed for 'app'@'%'");
+    assert_eq!(account(&server, "app"), None);
+    t.ok("CREATE USER IF NOT EXISTS app, app");
+    t.expect("SHOW WARNINGS", &["Note|3163|Authorization ID 'app'@'%' already exists."]);
+    t.ok("GRANT SELECT ON *.* TO app, app");
+    t.error("DROP USER app, app", 1396, "Operation DROP USER failed for 'app'@'%'");
+    assert_eq!(account(&server, "app").unwrap().global, Privileges::SELECT);
+    t.ok("DROP USER IF EXISTS app, app");
+    assert_eq!(account(&server, "app"), None);
+}
+
+#[test]
+fn an_account_that_cannot_be_read_is_made_anew_and_not_lost_otherwise() {
+    let server = server();
+    let mut t = server.session();
+    let broken = [("user:app@%".to_string(), Some("{".to_string()))];
+    block_on(server.engine.database.set_settings(&broken)).unwrap();
+    t.ok("ALTER USER IF EXISTS app IDENTIFIED BY 'x'");
+    t.code("DROP USER app", 1396);
+    t.code("GRANT SELECT ON *.* TO app", 1410);
+    assert_eq!(server.engine.database.setting("user:app@%").as_deref(), Some("{"));
+    t.ok("CREATE USER app");
+    assert!(account(&server, "app").is_some());
+    let wrong = SettingChange { key: "user:app@%".into(), from: Some("{".into()), to: None };
+    assert!(block_on(server.engine.users.change(vec![wrong])).is_err());
+    assert!(account(&server, "app").is_some());
 }

@@ -2,11 +2,13 @@
 //!
 //! Every account (`user`@`host`) is one JSON document in the database's settings (`user:NAME@HOST`), so that a change is durable when the statement
 //! returns. [`store`] keeps all of them in memory, ordered as MySQL tries them: most specific host first. A session holds its account and
-//! asks it before every statement; when any account changes, an epoch number moves and sessions fetch theirs again.
+//! asks it before every statement; when any account changes, an epoch number moves and sessions fetch theirs again. A statement changes accounts only from what
+//! they are ([`change`]), however many do so on however many nodes.
 //!
 //! Privileges are granted globally, on a database (with `%` and `_` as wildcards) or on a table. Left out: privileges on columns, roles, password
 //! expiry, resource limits.
 
+pub mod change;
 pub mod grants;
 pub mod password;
 pub mod privilege;

@@ -1,4 +1,6 @@
 //! CREATE USER, ALTER USER, DROP USER, GRANT, REVOKE, SET PASSWORD.
+//!
+//! Each says what it makes of the accounts in a function that [`Session::change_accounts`] may call more than once, so rights are checked there too.
 
 use super::password;
 use super::privilege::Privileges;
@@ -9,9 +11,10 @@ use crate::session::session::Session;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
 use rauk_types::result::Completion;
+use std::collections::BTreeMap;
 
-/// Accounts to store or to remove, with their names.
-type Changes = Vec<(String, String, Option<AccountRecord>)>;
+/// Plugins and hashes that IDENTIFIED gives, by the place of the user in the statement: made once, since hashing takes long.
+type Credentials = BTreeMap<usize, (String, String)>;
 
 impl Session {
     /// CURRENT_USER arrives as two empty names.
@@ -51,6 +54,20 @@ impl Session {
         }
     }
 
+    fn credentials_once(
+        &self,
+        authentication: &Authentication,
+        at: usize,
+        known: &mut Credentials,
+    ) -> Result<(String, String), MysqlError> {
+        if let Some(made) = known.get(&at) {
+            return Ok(made.clone());
+        }
+        let made = self.credentials(authentication)?;
+        known.insert(at, made.clone());
+        Ok(made)
+    }
+
     pub(crate) async fn create_users(
         &mut self,
         users: &[(UserName, Option<Authentication>)],
@@ -58,28 +75,40 @@ impl Session {
     ) -> Result<Completion, MysqlError> {
         self.require_any(Privileges::CREATE_USER, "CREATE USER")?;
         self.commit_implicitly().await?;
-        let mut changes: Changes = Vec::new();
-        let mut failed = Vec::new();
-        for (name, authentication) in users {
-            let (user, host) = self.named(name);
-            Users::check_name(&user, &host)?;
-            if self.engine.users.find(&user, &host).is_some() {
-                if if_not_exists {
-                    self.note(3163, format!("Authorization ID '{user}'@'{host}' already exists."));
-                } else {
-                    failed.push((user, host));
+        let mut known = Credentials::new();
+        self.change_accounts(|session, draft| {
+            session.require_any(Privileges::CREATE_USER, "CREATE USER")?;
+            let mut failed = Vec::new();
+            for (at, (name, authentication)) in users.iter().enumerate() {
+                let (user, host) = session.named(name);
+                Users::check_name(&user, &host)?;
+                let account = draft.account(&session.engine.users, &user, &host);
+                if account.is_some() {
+                    if if_not_exists {
+                        draft.note(3163, format!("Authorization ID '{user}'@'{host}' already exists."));
+                    } else {
+                        failed.push((user, host));
+                    }
+                    continue;
                 }
-                continue;
+                let empty = Authentication::Password { plugin: None, password: String::new() };
+                let authentication = authentication.as_ref().unwrap_or(&empty);
+                let (plugin, hash) = session.credentials_once(authentication, at, &mut known)?;
+                *account = Some(AccountRecord { user, host, plugin, hash, ..AccountRecord::default() });
             }
-            let empty = Authentication::Password { plugin: None, password: String::new() };
-            let (plugin, hash) = self.credentials(authentication.as_ref().unwrap_or(&empty))?;
-            let record =
-                AccountRecord { user: user.clone(), host: host.clone(), plugin, hash, ..AccountRecord::default() };
-            changes.push((user, host, Some(record)));
-        }
-        Self::failed_accounts("CREATE USER", &failed)?;
-        self.engine.users.change(&changes).await?;
+            Self::failed_accounts("CREATE USER", &failed)
+        })
+        .await?;
         Ok(Completion::default())
+    }
+
+    /// Everybody may alter the own account.
+    fn may_alter(&self, users: &[(UserName, Option<Authentication>)]) -> Result<(), MysqlError> {
+        let own = |(user, host): (String, String)| user == self.account.user && host == self.account.host;
+        if users.iter().all(|(name, _)| own(self.named(name))) {
+            return Ok(());
+        }
+        self.require_any(Privileges::CREATE_USER, "CREATE USER")
     }
 
     pub(crate) async fn alter_users(
@@ -87,63 +116,73 @@ impl Session {
         users: &[(UserName, Option<Authentication>)],
         if_exists: bool,
     ) -> Result<Completion, MysqlError> {
-        let own = |(user, host): (String, String)| user == self.account.user && host == self.account.host;
-        if !users.iter().all(|(name, _)| own(self.named(name))) {
-            self.require_any(Privileges::CREATE_USER, "CREATE USER")?;
-        }
+        self.may_alter(users)?;
         self.commit_implicitly().await?;
-        let mut changes: Changes = Vec::new();
-        let mut failed = Vec::new();
-        for (name, authentication) in users {
-            let (user, host) = self.named(name);
-            let Some(found) = self.engine.users.find(&user, &host) else {
-                if if_exists {
-                    self.note(3162, format!("Authorization ID '{user}'@'{host}' does not exist."));
-                } else {
-                    failed.push((user, host));
+        let mut known = Credentials::new();
+        self.change_accounts(|session, draft| {
+            session.may_alter(users)?;
+            let mut failed = Vec::new();
+            for (at, (name, authentication)) in users.iter().enumerate() {
+                let (user, host) = session.named(name);
+                let Some(record) = draft.account(&session.engine.users, &user, &host) else {
+                    if if_exists {
+                        draft.note(3162, format!("Authorization ID '{user}'@'{host}' does not exist."));
+                    } else {
+                        failed.push((user, host));
+                    }
+                    continue;
+                };
+                if let Some(authentication) = authentication {
+                    (record.plugin, record.hash) = session.credentials_once(authentication, at, &mut known)?;
                 }
-                continue;
-            };
-            let mut record = (*found).clone();
-            if let Some(authentication) = authentication {
-                (record.plugin, record.hash) = self.credentials(authentication)?;
             }
-            changes.push((user, host, Some(record)));
-        }
-        Self::failed_accounts("ALTER USER", &failed)?;
-        self.engine.users.change(&changes).await?;
+            Self::failed_accounts("ALTER USER", &failed)
+        })
+        .await?;
         Ok(Completion::default())
     }
 
     pub(crate) async fn drop_users(&mut self, users: &[UserName], if_exists: bool) -> Result<Completion, MysqlError> {
         self.require_any(Privileges::CREATE_USER, "CREATE USER")?;
         self.commit_implicitly().await?;
-        let mut changes: Changes = Vec::new();
-        let mut failed = Vec::new();
-        for name in users {
-            let (user, host) = self.named(name);
-            if self.engine.users.find(&user, &host).is_some() {
-                changes.push((user, host, None));
-            } else if if_exists {
-                self.note(3162, format!("Authorization ID '{user}'@'{host}' does not exist."));
-            } else {
-                failed.push((user, host));
+        self.change_accounts(|session, draft| {
+            session.require_any(Privileges::CREATE_USER, "CREATE USER")?;
+            let mut failed = Vec::new();
+            for name in users {
+                let (user, host) = session.named(name);
+                if draft.account(&session.engine.users, &user, &host).take().is_some() {
+                    continue;
+                }
+                if if_exists {
+                    draft.note(3162, format!("Authorization ID '{user}'@'{host}' does not exist."));
+                } else {
+                    failed.push((user, host));
+                }
             }
-        }
-        Self::failed_accounts("DROP USER", &failed)?;
-        self.engine.users.change(&changes).await?;
+            Self::failed_accounts("DROP USER", &failed)
+        })
+        .await?;
         Ok(Completion::default())
     }
 
+    /// Everybody may set the own password.
+    pub(crate) fn may_set_password(&self, user: &str, host: &str) -> Result<(), MysqlError> {
+        if user == self.account.user && host == self.account.host {
+            return Ok(());
+        }
+        self.require_any(Privileges::CREATE_USER.with(Privileges::SUPER), "CREATE USER")
+    }
+
     pub(crate) async fn set_password(&mut self, user: &str, host: &str, text: &str) -> Result<(), MysqlError> {
-        let found = self
-            .engine
-            .users
-            .find(user, host)
-            .ok_or_else(|| MysqlError::new(1133, "Can't find any matching row in the user table"))?;
-        let mut record = (*found).clone();
-        record.hash = password::hash(&record.plugin, text, &mut || self.engine.runtime.random());
-        self.engine.users.change(&[(user.to_string(), host.to_string(), Some(record))]).await
+        self.change_accounts(|session, draft| {
+            session.may_set_password(user, host)?;
+            let Some(record) = draft.account(&session.engine.users, user, host) else {
+                return Err(MysqlError::new(codes::PASSWORD_NO_MATCH, "Can't find any matching row in the user table"));
+            };
+            record.hash = password::hash(&record.plugin, text, &mut || session.engine.runtime.random());
+            Ok(())
+        })
+        .await
     }
 
     /// The privileges that the names of a GRANT mean at a level. Error 1221 for what the level cannot have.
@@ -221,41 +260,40 @@ impl Session {
         grant_option: bool,
     ) -> Result<Completion, MysqlError> {
         let database = self.grant_level(database)?;
-        let mut granted = Self::privileges_of(privileges, database.is_some(), table.is_some())?;
-        self.may_grant(granted, database.as_deref(), table)?;
+        let asked = Self::privileges_of(privileges, database.is_some(), table.is_some())?;
+        self.may_grant(asked, database.as_deref(), table)?;
         self.commit_implicitly().await?;
-        if grant_option {
-            granted = granted.with(Privileges::GRANT_OPTION);
-        }
+        let granted = if grant_option { asked.with(Privileges::GRANT_OPTION) } else { asked };
         if let (Some(database), Some(table)) = (&database, table) {
             let creating = granted.contains(Privileges::CREATE);
             if !creating && !crate::session::system::is_system(database) {
                 self.stored_table(database, table)?;
             }
         }
-        let mut changes: Changes = Vec::new();
-        for name in users {
-            let (user, host) = self.named(name);
-            let Some(found) = self.engine.users.find(&user, &host) else {
-                return Err(MysqlError::new(1410, "You are not allowed to create a user with GRANT"));
-            };
-            let mut record = (*found).clone();
-            match (&database, table) {
-                (None, _) => record.global = record.global.with(granted),
-                (Some(database), None) => {
-                    let known = record.databases.entry(database.clone()).or_default();
-                    *known = known.with(granted);
+        self.change_accounts(|session, draft| {
+            session.may_grant(asked, database.as_deref(), table)?;
+            for name in users {
+                let (user, host) = session.named(name);
+                let Some(record) = draft.account(&session.engine.users, &user, &host) else {
+                    return Err(MysqlError::new(1410, "You are not allowed to create a user with GRANT"));
+                };
+                match (&database, table) {
+                    (None, _) => record.global = record.global.with(granted),
+                    (Some(database), None) => {
+                        let known = record.databases.entry(database.clone()).or_default();
+                        *known = known.with(granted);
+                    }
+                    (Some(database), Some(table)) => {
+                        let known = record.tables.entry((database.clone(), table.to_string())).or_default();
+                        *known = known.with(granted);
+                    }
                 }
-                (Some(database), Some(table)) => {
-                    let known = record.tables.entry((database.clone(), table.to_string())).or_default();
-                    *known = known.with(granted);
-                }
+                record.databases.retain(|_, p| !p.is_empty());
+                record.tables.retain(|_, p| !p.is_empty());
             }
-            record.databases.retain(|_, p| !p.is_empty());
-            record.tables.retain(|_, p| !p.is_empty());
-            changes.push((user, host, Some(record)));
-        }
-        self.engine.users.change(&changes).await?;
+            Ok(())
+        })
+        .await?;
         Ok(Completion::default())
     }
 
@@ -272,50 +310,51 @@ impl Session {
         let everything = database.is_none()
             && privileges.iter().any(|p| p == "ALL PRIVILEGES")
             && privileges.iter().any(|p| p == "GRANT OPTION");
-        if everything {
-            self.require_any(Privileges::CREATE_USER, "CREATE USER")?;
-        } else {
-            self.may_grant(revoked, database.as_deref(), table)?;
-        }
+        let may_revoke = |session: &Session| match everything {
+            true => session.require_any(Privileges::CREATE_USER, "CREATE USER"),
+            false => session.may_grant(revoked, database.as_deref(), table),
+        };
+        may_revoke(self)?;
         self.commit_implicitly().await?;
-        let mut changes: Changes = Vec::new();
-        for name in users {
-            let (user, host) = self.named(name);
-            let missing = || {
-                let message = format!("There is no such grant defined for user '{user}' on host '{host}'");
-                MysqlError::new(codes::NONEXISTING_GRANT, message)
-            };
-            let found = self.engine.users.find(&user, &host).ok_or_else(missing)?;
-            let mut record = (*found).clone();
-            if everything {
-                record.global = Privileges::NONE;
-                record.databases.clear();
-                record.tables.clear();
-                changes.push((user, host, Some(record)));
-                continue;
-            }
-            match (&database, table) {
-                (None, _) => record.global = record.global.without(revoked),
-                (Some(database), None) => {
-                    let known = record.databases.get_mut(database).ok_or_else(missing)?;
-                    *known = known.without(revoked);
+        self.change_accounts(|session, draft| {
+            may_revoke(session)?;
+            for name in users {
+                let (user, host) = session.named(name);
+                let missing = || {
+                    let message = format!("There is no such grant defined for user '{user}' on host '{host}'");
+                    MysqlError::new(codes::NONEXISTING_GRANT, message)
+                };
+                let account = draft.account(&session.engine.users, &user, &host);
+                let record = account.as_mut().ok_or_else(missing)?;
+                if everything {
+                    record.global = Privileges::NONE;
+                    record.databases.clear();
+                    record.tables.clear();
+                    continue;
                 }
-                (Some(database), Some(table)) => {
-                    let key = (database.clone(), table.to_string());
-                    let known = record.tables.get_mut(&key).ok_or_else(|| {
-                        let message = format!(
-                            "There is no such grant defined for user '{user}' on host '{host}' on table '{table}'"
-                        );
-                        MysqlError::new(1147, message)
-                    })?;
-                    *known = known.without(revoked);
+                match (&database, table) {
+                    (None, _) => record.global = record.global.without(revoked),
+                    (Some(database), None) => {
+                        let known = record.databases.get_mut(database).ok_or_else(missing)?;
+                        *known = known.without(revoked);
+                    }
+                    (Some(database), Some(table)) => {
+                        let key = (database.clone(), table.to_string());
+                        let known = record.tables.get_mut(&key).ok_or_else(|| {
+                            let message = format!(
+                                "There is no such grant defined for user '{user}' on host '{host}' on table '{table}'"
+                            );
+                            MysqlError::new(1147, message)
+                        })?;
+                        *known = known.without(revoked);
+                    }
                 }
+                record.databases.retain(|_, p| !p.is_empty());
+                record.tables.retain(|_, p| !p.is_empty());
             }
-            record.databases.retain(|_, p| !p.is_empty());
-            record.tables.retain(|_, p| !p.is_empty());
-            changes.push((user, host, Some(record)));
-        }
-        self.engine.users.change(&changes).await?;
+            Ok(())
+        })
+        .await?;
         Ok(Completion::default())
     }
 }

@@ -8,7 +8,7 @@ use super::privilege::Privileges;
 use crate::session::errors;
 use crate::session::pattern;
 use parking_lot::RwLock;
-use rauk_node::{Database, block_on};
+use rauk_node::{Database, NodeError, SettingChange, block_on};
 use rauk_types::MysqlError;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ fn privileges_from(json: &Json) -> Privileges {
 }
 
 impl AccountRecord {
-    fn to_json(&self) -> String {
+    pub(super) fn to_json(&self) -> String {
         let databases: Vec<Json> = self
             .databases
             .iter()
@@ -179,6 +179,15 @@ fn host_matches(host: &str, peer: IpAddr) -> bool {
     pattern::like(host, &peer.to_string(), true)
 }
 
+/// What there is under an account's name.
+pub struct Stored {
+    /// Of the setting.
+    pub key: String,
+    /// Of the setting, if there is one; one that cannot be read is no account.
+    pub text: Option<String>,
+    pub record: Option<Arc<AccountRecord>>,
+}
+
 /// The accounts of the server.
 pub struct Users {
     database: Database,
@@ -277,15 +286,30 @@ impl Users {
         accounts.iter().find(|a| (a.user == user || a.user.is_empty()) && host_matches(&a.host, peer)).cloned()
     }
 
-    /// Stores (`Some`) and removes (`None`) accounts, all or none, durably.
-    pub async fn change(&self, changes: &[(String, String, Option<AccountRecord>)]) -> Result<(), MysqlError> {
-        let settings: Vec<(String, Option<String>)> = changes
-            .iter()
-            .map(|(user, host, record)| (AccountRecord::key(user, host), record.as_ref().map(AccountRecord::to_json)))
-            .collect();
-        self.database.set_settings(&settings).await?;
+    /// The account of exactly this name with what is stored of it, or the place where it would be stored.
+    pub fn stored(&self, user: &str, host: &str) -> Stored {
         self.refresh();
-        Ok(())
+        let loaded = self.loaded.read();
+        let of_name = |record: &AccountRecord| record.user == user && record.host.eq_ignore_ascii_case(host);
+        let found = loaded.texts.iter().find(|(_, (_, record))| record.as_deref().is_some_and(of_name));
+        match found {
+            Some((key, (text, record))) => {
+                Stored { key: key.clone(), text: Some(text.clone()), record: record.clone() }
+            }
+            None => {
+                let key = AccountRecord::key(user, host);
+                let text = loaded.texts.get(&key).map(|(text, _)| text.clone());
+                Stored { key, text, record: None }
+            }
+        }
+    }
+
+    /// All or none, durably. [`NodeError::SettingsChanged`]: one of the texts is another one now, and what it says is known here from now on.
+    pub async fn change(&self, changes: Vec<SettingChange>) -> Result<(), NodeError> {
+        let result = self.database.change_settings(changes).await;
+        // Not only if the version has moved: the catalog may have changed, and its version not yet.
+        self.reload(self.database.catalog_version());
+        result
     }
 
     /// Error 1396.
