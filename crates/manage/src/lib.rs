@@ -17,6 +17,6 @@ pub mod leader;
 pub mod store;
 
 pub use catalog::{Applied, Catalog, Database};
-pub use command::{Command, Job, JobId, JobStep};
+pub use command::{Command, Job, JobId, JobStep, SettingChange};
 pub use error::CatalogError;
 pub use store::{CatalogStore, StoreError};

@@ -28,7 +28,7 @@
 //! say late that a lease has ended: only what was said makes another serve.
 //!
 //! A leader that was not run itself for a while (a machine that stood still, [`Leader::on_tick`] not called for [`FRESH`]) has heard nobody, and what they have said waits to be read. Before it takes anybody for gone it listens for
-//! as long as three heartbeats take. Who counts as heard lately, and whose lease holds, is not changed by that: nobody was heard. One that is called so late again and again does so for no longer than [`SLOW`], else it would never
+//! as long as four heartbeats take: one more than somebody counts as heard of whom an old word was waiting. Who counts as heard lately, and whose lease holds, is not changed by that: nobody was heard. One that is called so late again and again does so for no longer than [`SLOW`], else it would never
 //! take anybody for gone.
 //!
 //! # Primaries
@@ -45,6 +45,12 @@
 //! # Going back
 //! With durability `replicated`, when the memory of a partition is gone, the leader has the cluster go back to its last complete cut (`go_back`), as soon as every partition has a holder of it who is up. A partition
 //! whose last process has ended and whose node has not come back is waited for a moment ([`RETURN`]): its disk may be the only one that has the cut.
+//!
+//! # Timestamps
+//! They must grow over all leaders: a time that a replaced leader gives out after its successor has given out others would be a snapshot without commits that were acknowledged before it was asked for. Two ways lead
+//! there: a majority that has followed this leader since it was asked, for each time; or a lease of the leader's own. It is the second, since the first is a round of messages for each snapshot. Whenever a
+//! majority has followed this leader ([`Leader::on_confirmed`], which every heartbeat brings), it draws for [`HOLDER_LEASE`] from the moment when that round began; and a new leader draws nothing before one whole
+//! [`LEASE`] has passed since it was elected, which was after the last such moment of each before it: some member of that majority has elected it later. The first leader of all does not wait.
 //!
 //! # Proposals
 //! [`Leader::on_tick`] gives what to propose. The same is not given again before `group` shows it, or [`AGAIN`] has passed: proposals may be lost, and all of
@@ -72,6 +78,8 @@ pub const HEARTBEAT: Duration = Duration::from_millis(50);
 pub const LEASE: Duration = Duration::from_millis(300);
 /// Counted by the holder from sending: 10 % less, for clocks that drift.
 pub const HOLDER_LEASE: Duration = Duration::from_millis(270);
+/// Of the consensus: there is no leader before it.
+const FIRST_TERM: u64 = 1;
 /// Who has been heard within this is taken to be alive: nobody is struck in favour of one who has not. Three heartbeats, and half a lease.
 pub const FRESH: Duration = Duration::from_millis(150);
 /// A process that has registered has so long to ask for its first lease.
@@ -116,6 +124,8 @@ pub struct Leader {
     /// The process that it runs in.
     own: ProcessId,
     began: Duration,
+    /// When the newest round began in which a majority has followed this leader.
+    confirmed: Option<Duration>,
     /// The last call of [`Leader::on_tick`].
     ticked: Duration,
     /// The first and the last of the late calls that have come one after another.
@@ -151,6 +161,7 @@ impl Leader {
             term,
             own,
             began: now,
+            confirmed: None,
             ticked: now,
             late: None,
             leases: BTreeMap::new(),
@@ -232,11 +243,20 @@ impl Leader {
         out
     }
 
-    /// A snapshot time above all that were given out, by this leader and those before; `None` until the bound has been raised (a command of `on_tick` does that) or before the term's first
-    /// bound is committed. Many may share one (rule 14: the request came after the statement began). A majority must have followed this leader since the request
-    /// came, as with heartbeats: one that has been replaced without knowing would give a time below commits that its successor's snapshots have seen.
-    pub fn draw_timestamp(&mut self, group: &Group) -> Option<Timestamp> {
-        if group.term != self.term { None } else { self.timestamps.draw(group) }
+    /// A majority has followed this leader after `asked`, in this term.
+    pub fn on_confirmed(&mut self, asked: Duration) {
+        self.confirmed = self.confirmed.max(Some(asked));
+    }
+
+    /// A snapshot time above all that were given out, by this leader and those before. `None`: no majority has followed this leader lately ([`Leader::on_confirmed`]), those before it may still draw, the term has not
+    /// begun or has ended, or the bound has not been raised yet (a command of `on_tick` does that). Many may share one (rule 14: the request came after the statement began).
+    pub fn draw_timestamp(&mut self, now: Duration, group: &Group) -> Option<Timestamp> {
+        let is_followed = self.confirmed.is_some_and(|asked| now < asked + HOLDER_LEASE);
+        let is_alone = self.term == FIRST_TERM || self.settled(now);
+        if group.term != self.term || !is_followed || !is_alone {
+            return None;
+        }
+        self.timestamps.draw(group)
     }
 
     /// Whatever is drawn from now on is above this.
@@ -278,7 +298,7 @@ impl Leader {
 
     /// Whether what was sent while this process was not run may still have to be read.
     fn listens(&self, now: Duration) -> bool {
-        self.late.is_some_and(|(first, last)| last < first + SLOW && now < last + FRESH)
+        self.late.is_some_and(|(first, last)| last < first + SLOW && now < last + FRESH + HEARTBEAT)
     }
 
     fn observe(&mut self, now: Duration, group: &Group) {

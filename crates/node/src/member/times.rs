@@ -95,11 +95,15 @@ impl Times {
 
     async fn ask(&self, cluster: &Cluster) -> Option<Timestamp> {
         let leader = cluster.manage_leader()?;
-        let time = match cluster.request(leader, Signal::DrawTime, ASK).await {
-            Ok(Signal::Time { time }) => time?,
-            _ => return None,
+        // Registered bounds of all who share the answer are at or below this.
+        let least = self.highest.load(Ordering::SeqCst);
+        let answer = match leader == cluster.me() {
+            true => cluster.timeout(ASK, cluster.on_draw_time()).await?,
+            false => cluster.request(leader, Signal::DrawTime, ASK).await.ok()?,
         };
-        cluster.knows_time(time).await.then_some(time)
+        let Signal::Time { time: Some(time) } = answer else { return None };
+        // A leader that is being replaced may give out times below those that its successor, who has been heard here already, begins with: too late for this process, whose bounds have gone on.
+        (time.0 >= least && cluster.knows_time(time).await).then_some(time)
     }
 
     /// A snapshot time for a statement that has begun; registered until [`Times::release`].

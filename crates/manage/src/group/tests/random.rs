@@ -91,7 +91,14 @@ fn catalog_command(random: &mut Random) -> Command {
         2 => Command::DropTables { tables: vec![TableId(number)] },
         3 => Command::StartJob { what: "ALTER".into(), table: TableId(number), builds: random.below(3) as u32 },
         4 => Command::AbortJob { job: crate::command::JobId(random.below(5)) },
-        5 => Command::Settings { changes: vec![(format!("k{number}"), Some("v".into()))] },
+        5 if random.one_in(2) => Command::Settings { changes: vec![(format!("k{number}"), Some("v".into()))] },
+        5 => {
+            let mut text = || random.one_in(2).then(|| "v".to_owned());
+            let (from, to) = (text(), text());
+            Command::ChangeSettings {
+                changes: vec![crate::command::SettingChange { key: format!("k{number}"), from, to }],
+            }
+        }
         _ => Command::CreateTables { tables: vec![table(random.below(30) as u32, &format!("t{number}"))] },
     }
 }

@@ -13,7 +13,7 @@ const CALM: usize = 8000;
 
 #[test]
 fn nothing_goes_wrong_in_any_weather_and_all_is_well_afterwards() {
-    let mut views = 0;
+    let (mut views, mut draws) = (0, 0);
     let seeds = std::env::var("RAUK_GROUP_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(15);
     for seed in 0..seeds {
         let mut world = World::new(seed, None);
@@ -31,7 +31,9 @@ fn nothing_goes_wrong_in_any_weather_and_all_is_well_afterwards() {
         }
         assert!(world.copies_agree(), "seed {seed}");
         views += world.views;
+        draws += world.draws;
     }
+    assert!(draws > 100 * seeds, "only {draws} timestamps");
     assert!(views > 300, "only {views} views: nothing has happened");
 }
 
@@ -52,7 +54,7 @@ fn found(off: Off, what: &str) {
 
 #[test]
 fn a_new_leader_that_does_not_wait_is_found() {
-    found(Off::NewLeaderWaits, "lease holds|lead partition");
+    found(Off::NewLeaderWaits, "lease holds|lead partition|was drawn after");
 }
 
 #[test]
@@ -88,6 +90,16 @@ fn a_primary_that_is_replaced_too_soon_is_found() {
 #[test]
 fn a_replaced_leader_that_draws_timestamps_is_found() {
     found(Off::DrawsConfirmed, "was drawn after");
+}
+
+#[test]
+fn a_leader_that_draws_by_the_end_of_a_round_is_found() {
+    found(Off::DrawsCountFromAsking, "was drawn after");
+}
+
+#[test]
+fn a_new_leader_that_draws_at_once_is_found() {
+    found(Off::DrawsWait, "was drawn after");
 }
 
 /// The ignorant holder (rule 16), by hand: that the leader waits for a former primary hides it from the weather but for a chain of accidents.

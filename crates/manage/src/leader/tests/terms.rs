@@ -51,7 +51,8 @@ fn nothing_before_the_term_has_begun_and_nothing_after_it_has_ended() {
     let (mut group, members) = group_of(1);
     let mut leader = Leader::new(ms(0), 3, NOBODY, &group);
     assert_eq!(leader.on_heartbeat(ms(1), members[0], &group), Heard::NotNow);
-    assert_eq!(leader.draw_timestamp(&group), None);
+    leader.on_confirmed(ms(1));
+    assert_eq!(leader.draw_timestamp(ms(1), &group), None);
     assert_eq!(steady(&mut leader, ms(10), &group), [GroupCommand::Term { number: 3 }]);
     // Under way, and proposed again when it seems lost.
     assert_eq!(steady(&mut leader, ms(500), &group), []);
@@ -61,7 +62,8 @@ fn nothing_before_the_term_has_begun_and_nothing_after_it_has_ended() {
     run(&mut group, GroupCommand::Term { number: 4 });
     assert_eq!(leader.on_heartbeat(ms(1012), members[0], &group), Heard::NotNow);
     assert_eq!(steady(&mut leader, ms(9000), &group), []);
-    assert_eq!(leader.draw_timestamp(&group), None);
+    leader.on_confirmed(ms(9000));
+    assert_eq!(leader.draw_timestamp(ms(9000), &group), None);
 }
 
 #[test]
@@ -140,45 +142,75 @@ fn a_relieved_primary_is_awaited_until_it_has_heard_or_its_lease_has_ended() {
     }
 }
 
+/// Has the bound raised that timestamps are drawn below.
+fn raise(leader: &mut Leader, now: Duration, group: &mut Group) {
+    for command in leader.on_tick(now, group) {
+        if matches!(command, GroupCommand::Timestamps { .. }) {
+            assert_eq!(run(group, command), Answer::Done);
+        }
+    }
+}
+
 #[test]
 fn timestamps_grow_over_leaders() {
     let (mut group, _) = group_of(1);
     let mut first = begin(&mut group, ms(0), 1);
-    let raise = |leader: &mut Leader, now, group: &mut Group| {
-        for command in leader.on_tick(now, group) {
-            if matches!(command, GroupCommand::Timestamps { .. }) {
-                assert_eq!(run(group, command), Answer::Done);
-            }
-        }
-    };
-    assert_eq!(first.draw_timestamp(&group), None);
+    first.on_confirmed(ms(10));
+    assert_eq!(first.draw_timestamp(ms(10), &group), None);
     raise(&mut first, ms(10), &mut group);
-    let drawn = first.draw_timestamp(&group).unwrap();
+    let drawn = first.draw_timestamp(ms(10), &group).unwrap();
     assert!(drawn > Timestamp::ZERO);
-    assert_eq!(first.draw_timestamp(&group), Some(Timestamp(drawn.0 + 1)));
+    assert_eq!(first.draw_timestamp(ms(11), &group), Some(Timestamp(drawn.0 + 1)));
     let old_copy = group.clone();
     let mut second = begin(&mut group, ms(500), 2);
-    assert_eq!(second.draw_timestamp(&group), None, "its first bound is not committed");
-    raise(&mut second, ms(510), &mut group);
-    let mut last = second.draw_timestamp(&group).unwrap();
+    second.on_confirmed(ms(800));
+    assert_eq!(second.draw_timestamp(ms(800), &group), None, "its first bound is not committed");
+    raise(&mut second, ms(810), &mut group);
+    let mut last = second.draw_timestamp(ms(810), &group).unwrap();
     // The first has not heard of it; it stays below for ever.
     for _ in 0..1_100_000 {
-        match first.draw_timestamp(&old_copy) {
+        match first.draw_timestamp(ms(12), &old_copy) {
             Some(time) => assert!(time < last),
             None => break,
         }
     }
-    assert_eq!(first.draw_timestamp(&old_copy), None);
-    assert_eq!(first.draw_timestamp(&group), None);
+    assert_eq!(first.draw_timestamp(ms(12), &old_copy), None);
+    assert_eq!(first.draw_timestamp(ms(12), &group), None);
     // The bound is raised before it is reached.
     for round in 0..1_300_000u64 {
-        let time = second.draw_timestamp(&group).expect("raised ahead");
+        let now = ms(820 + round / 1000);
+        second.on_confirmed(now);
+        let time = second.draw_timestamp(now, &group).expect("raised ahead");
         assert!(time > last);
         last = time;
         if round % 50_000 == 0 {
-            raise(&mut second, ms(520 + round / 1000), &mut group);
+            raise(&mut second, now, &mut group);
         }
     }
+}
+
+#[test]
+fn timestamps_are_drawn_while_a_majority_has_followed_lately_and_when_those_before_draw_no_more() {
+    let (mut group, _) = group_of(1);
+    let mut first = begin(&mut group, ms(0), 1);
+    raise(&mut first, ms(0), &mut group);
+    assert_eq!(first.draw_timestamp(ms(1), &group), None, "nobody has followed it");
+    first.on_confirmed(ms(100));
+    // One that was begun earlier and ended later.
+    first.on_confirmed(ms(50));
+    let drawn = first.draw_timestamp(ms(369), &group).expect("the first of all waits for nobody");
+    assert_eq!(first.draw_timestamp(ms(370), &group), None);
+    first.on_confirmed(ms(371));
+    let before = group.clone();
+    // Elected right after.
+    let mut second = begin(&mut group, ms(371), 2);
+    raise(&mut second, ms(372), &mut group);
+    second.on_confirmed(ms(600));
+    assert_eq!(second.draw_timestamp(ms(670), &group), None);
+    let last = first.draw_timestamp(ms(640), &before).unwrap();
+    assert!(last > drawn);
+    assert_eq!(first.draw_timestamp(ms(641), &before), None);
+    assert!(second.draw_timestamp(ms(671), &group).unwrap() > last);
 }
 
 /// Two nodes that lead and follow partition 0, last heard at the given times.
@@ -339,15 +371,31 @@ fn a_leader_that_was_not_run_itself_takes_nobody_for_gone_whose_word_waits() {
 #[test]
 fn who_is_gone_when_a_leader_goes_on_is_found_all_the_same() {
     let (group, mut leader, [a, b, c]) = at_work();
-    assert_eq!(run_for(&mut leader, &group, 1350, 1600, &[a, b]), [(1500, c)]);
+    assert_eq!(run_for(&mut leader, &group, 1350, 1600, &[a, b]), [(1550, c)]);
     // Nobody was heard meanwhile: whether A would go on without B is not known yet, and both are given up with one command, or none (rule 25).
     let (group, mut leader, [a, _, c]) = at_work();
-    let gone = run_for(&mut leader, &group, 1350, 1500, &[c]);
+    let gone = run_for(&mut leader, &group, 1350, 1550, &[c]);
     assert_eq!(gone, []);
-    assert!(!leader.is_fresh(ms(1500), a.process), "a pause makes nobody heard");
-    assert!(!leader.has_lease(ms(1500), a.process), "nor does it make a lease longer");
-    let gone = leader.on_tick(ms(1500), &group);
+    assert!(!leader.is_fresh(ms(1550), a.process), "a pause makes nobody heard");
+    assert!(!leader.has_lease(ms(1550), a.process), "nor does it make a lease longer");
+    let gone = leader.on_tick(ms(1550), &group);
     assert_eq!(expired(&gone).len(), 2, "{gone:?}");
+}
+
+/// What a process has said before it died may be read only now: it is not taken for alive, and nobody given up in its favour.
+#[test]
+fn an_old_word_that_has_waited_makes_nobody_alive() {
+    for read_after in [0, 5, 20, 40] {
+        let (group, mut leader, [a, b, c]) = at_work();
+        for now in 1350..2000 {
+            leader.on_heartbeat(ms(now), c, &group);
+            let gone = expired(&leader.on_tick(ms(now), &group));
+            assert!(gone.is_empty() || gone.contains(&a) && gone.contains(&b), "{gone:?} at {now}");
+            if now == 1350 + read_after {
+                leader.on_heartbeat(ms(now), b, &group);
+            }
+        }
+    }
 }
 
 #[test]

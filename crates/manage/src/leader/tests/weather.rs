@@ -3,7 +3,7 @@
 //! The consensus itself is taken as given: commands are committed in one order, a new term's leader is told so, and [`World::confirm`] knows who leads. All else is
 //! as it will be: messages are lost, late and doubled, also by seconds; leaders that were replaced go on for a while and what they propose is committed late; copies
 //! of the group lag behind; processes are killed, hang, are cut off and come back; clocks run at different speeds, by 10 % at most. At every step it is checked that
-//! at most one process can believe to lead a partition with a lease that holds, and that nobody has a lease who is down.
+//! at most one process can believe to lead a partition with a lease that holds, that nobody has a lease who is down, and that timestamps grow, whoever draws them.
 
 use super::super::*;
 use super::NOBODY;
@@ -29,8 +29,12 @@ pub(super) enum Off {
     MajorityConfirmed,
     /// The leader takes a relieved primary for one that knows it.
     FormerAwaited,
-    /// A leader draws timestamps although it has been replaced.
+    /// A leader draws timestamps although no majority has followed it lately.
     DrawsConfirmed,
+    /// It counts from the end of the round in which a majority has followed it.
+    DrawsCountFromAsking,
+    /// A new leader draws timestamps at once.
+    DrawsWait,
 }
 
 pub(super) const MANAGE: usize = 3;
@@ -86,7 +90,15 @@ enum Event {
         sent: Duration,
         applied: u64,
     },
-    /// The round through a majority is over.
+    /// A majority follows the leader, or does not.
+    Followed {
+        manage: usize,
+        term: u64,
+        arrived: Duration,
+        member: Member,
+        sent: Duration,
+    },
+    /// The round is over: it did.
     Confirmed {
         manage: usize,
         term: u64,
@@ -119,8 +131,8 @@ pub(super) struct World {
     events: BTreeMap<(u64, u64), Event>,
     events_made: u64,
     pub(super) stormy: bool,
-    drawn: BTreeSet<Timestamp>,
-    last_confirmed_draw: Timestamp,
+    last_draw: Timestamp,
+    pub(super) draws: u64,
     /// What went wrong, first of all.
     pub(super) wrong: Option<String>,
     pub(super) views: u64,
@@ -157,8 +169,8 @@ impl World {
             events: BTreeMap::new(),
             events_made: 0,
             stormy: true,
-            drawn: BTreeSet::new(),
-            last_confirmed_draw: Timestamp::ZERO,
+            last_draw: Timestamp::ZERO,
+            draws: 0,
             wrong: None,
             views: 0,
         };
@@ -364,18 +376,19 @@ impl World {
     }
 
     fn draw(&mut self, manage: usize) {
-        let confirmed = self.elected.0 == manage || self.is_off(Off::DrawsConfirmed);
+        let (off, now) = (self.off, self.manage[manage].clock.at(self.now));
         let Some((_, leader)) = &mut self.leaders[manage] else { return };
-        if let Some(time) = leader.draw_timestamp(&self.manage[manage].group) {
-            if !self.drawn.insert(time) {
-                self.fail(format!("{time:?} was drawn twice"));
+        match off {
+            Some(Off::DrawsConfirmed) => leader.on_confirmed(now),
+            Some(Off::DrawsWait) => leader.began = leader.began.min(now.saturating_sub(LEASE)),
+            _ => {}
+        }
+        if let Some(time) = leader.draw_timestamp(now, &self.manage[manage].group) {
+            if time <= self.last_draw {
+                self.fail(format!("{time:?} was drawn after {:?}", self.last_draw));
             }
-            if confirmed {
-                if time <= self.last_confirmed_draw {
-                    self.fail(format!("{time:?} was drawn after {:?}", self.last_confirmed_draw));
-                }
-                self.last_confirmed_draw = time;
-            }
+            self.last_draw = time;
+            self.draws += 1;
         }
     }
 
@@ -462,7 +475,13 @@ impl World {
                 let term = *term;
                 let arrived = self.manage[manage].clock.at(self.now);
                 let delay = self.random.below(20);
-                self.at(delay, Event::Confirmed { manage, term, arrived, member, sent });
+                self.at(delay, Event::Followed { manage, term, arrived, member, sent });
+            }
+            Event::Followed { manage, term, arrived, member, sent } => {
+                if self.elected == (manage, term) || self.is_off(Off::MajorityConfirmed) {
+                    let delay = if self.stormy { self.random.below(300) } else { 5 };
+                    self.at(delay, Event::Confirmed { manage, term, arrived, member, sent });
+                }
             }
             Event::Confirmed { manage, term, arrived, member, sent } => {
                 self.on_confirmed(manage, term, arrived, member, sent);
@@ -472,14 +491,14 @@ impl World {
     }
 
     fn on_confirmed(&mut self, manage: usize, term: u64, arrived: Duration, member: Member, sent: Duration) {
-        if self.elected != (manage, term) && !self.is_off(Off::MajorityConfirmed) {
-            return;
-        }
+        let asked =
+            if self.is_off(Off::DrawsCountFromAsking) { self.manage[manage].clock.at(self.now) } else { arrived };
         let index = self.log.len() as u64;
         let Some((own, leader)) = &mut self.leaders[manage] else { return };
         if *own != term {
             return;
         }
+        leader.on_confirmed(asked);
         let heard = leader.on_heartbeat(arrived, member, &self.manage[manage].group);
         self.send(|| Event::Answer { member, sent, heard, index });
     }
