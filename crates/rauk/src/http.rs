@@ -1,4 +1,4 @@
-//! The HTTP port: `/health` for load balancers, `/metrics` in Prometheus' text format, `/cluster` for a member of a cluster.
+//! The HTTP port: `/health` for load balancers (200 while this node can serve clients), `/metrics` in Prometheus' text format, `/cluster` for a member of a cluster.
 
 use axum::Router;
 use axum::http::{StatusCode, header};
@@ -6,10 +6,14 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
+use serde_json::json;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::TcpListener;
+
+/// Why the node cannot serve clients, if it cannot.
+pub type Trouble = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// Makes a page as JSON when it is asked for.
 pub type Page = Box<dyn Fn() -> String + Send + Sync>;
@@ -18,6 +22,7 @@ pub struct Pages {
     pub registry: Registry,
     /// Turns false while the server stops.
     pub healthy: Arc<AtomicBool>,
+    pub trouble: Trouble,
     /// What this node knows of its cluster; a node that is alone has none.
     pub cluster: Option<Page>,
 }
@@ -28,8 +33,8 @@ pub async fn serve(
     pages: Pages,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let Pages { registry, healthy, cluster } = pages;
-    let (registry, cluster) = (Arc::new(registry), Arc::new(cluster));
+    let Pages { registry, healthy, trouble, cluster } = pages;
+    let (registry, trouble, cluster) = (Arc::new(registry), Arc::new(trouble), Arc::new(cluster));
     let metrics = move || {
         let registry = registry.clone();
         async move {
@@ -44,13 +49,16 @@ pub async fn serve(
         }
     };
     let health = move || {
-        let healthy = healthy.clone();
+        let (healthy, trouble) = (healthy.clone(), trouble.clone());
         async move {
-            if healthy.load(Ordering::Relaxed) {
-                (StatusCode::OK, "{\"status\":\"ok\"}\n")
-            } else {
-                (StatusCode::SERVICE_UNAVAILABLE, "{\"status\":\"stopping\"}\n")
-            }
+            let (code, page) = match trouble() {
+                _ if !healthy.load(Ordering::Relaxed) => {
+                    (StatusCode::SERVICE_UNAVAILABLE, json!({"status": "stopping"}))
+                }
+                Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, json!({"status": "unavailable", "reason": reason})),
+                None => (StatusCode::OK, json!({"status": "ok"})),
+            };
+            (code, page.to_string() + "\n")
         }
     };
     let cluster = move || {

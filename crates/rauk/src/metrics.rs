@@ -165,7 +165,7 @@ fn encode_member(member: &Member, encoder: &mut DescriptorEncoder<'_>) -> Result
             ("cluster_primaries", "Partitions led here that take work", led),
             ("cluster_joiners", "Replicas that are brought up by primaries here", joiners),
             ("cluster_links", "Links to other nodes", links.iter().filter(|l| l.connected).count() as u64),
-            ("cluster_health", "0 green, 1 yellow, 2 red", group.health().colour as u64),
+            ("cluster_health", "0 green, 1 yellow, 2 red", member.database.health().0 as u64),
         ],
     )?;
     let number = |p: &PartitionReport| ("partition", p.partition.0.to_string());

@@ -54,20 +54,44 @@ impl Told {
 }
 
 impl Database {
-    /// Health of the whole in one word, and why, the worst first. A node that is alone is green.
-    pub fn health(&self) -> (String, Vec<String>) {
-        match self.node.cluster() {
-            None => (Colour::Green.to_string(), Vec::new()),
-            Some(cluster) => {
-                let mut health = cluster.group().health();
-                let rooms = self.rooms();
-                if !rooms.is_empty() {
-                    health.colour = health.colour.max(Colour::Yellow);
-                    health.reasons.extend(rooms);
-                }
-                (health.colour.to_string(), health.reasons)
-            }
+    /// Health of the whole, and why, the worst first. A node that is alone is green. A member without a lease cannot serve anything, and what it knows of the others is of before that: it is red, whatever it knows.
+    pub fn health(&self) -> (Colour, Vec<String>) {
+        let Some(cluster) = self.node.cluster() else { return (Colour::Green, Vec::new()) };
+        let mut health = cluster.group().health();
+        let rooms = self.rooms();
+        if !rooms.is_empty() {
+            health.colour = health.colour.max(Colour::Yellow);
+            health.reasons.extend(rooms);
         }
+        if !cluster.has_lease() {
+            health.colour = Colour::Red;
+            health.reasons.insert(0, self.without_lease(cluster));
+        }
+        (health.colour, health.reasons)
+    }
+
+    /// Why no client can be served here at the moment, if so.
+    pub fn trouble(&self) -> Option<String> {
+        self.node.cluster().filter(|cluster| !cluster.has_lease()).map(|cluster| self.without_lease(cluster))
+    }
+
+    fn without_lease(&self, cluster: &Cluster) -> String {
+        let group = cluster.group();
+        let (me, here) = (cluster.me(), "this node can serve nothing: it has no lease");
+        if !group.is_up(me.process) {
+            return format!("{here}, since the others have taken it for gone; it begins anew");
+        }
+        let voters: Vec<String> = group
+            .nodes
+            .iter()
+            .filter(|(_, n)| n.roles.contains(&RoleKind::Manage) && n.life != Life::Absent)
+            .map(|(id, _)| id.0.to_string())
+            .collect();
+        let most = voters.len() / 2 + 1;
+        format!(
+            "{here}, since it does not reach a manage leader with a majority: {most} of the manage nodes {} must run and reach each other. What is said of other nodes may be old",
+            voters.join(", ")
+        )
     }
 
     /// All partitions, with what `told` says of them (reports with [`super::report::Wanted::Partitions`]).

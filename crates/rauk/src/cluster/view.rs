@@ -21,6 +21,7 @@ pub fn life_name(life: Life) -> &'static str {
 pub fn of(member: &Member) -> Value {
     let group = member.raft.group();
     let (config, health) = (group.config.as_ref(), group.health());
+    let (colour, reasons) = member.database.health();
     let report = member.database.report(Wanted::Partitions);
     let leader = member.raft.leader().map(|node| node.0);
     let nodes = group.nodes.iter().map(|(id, state)| {
@@ -55,7 +56,7 @@ pub fn of(member: &Member) -> Value {
     json!({
         "cluster": member.name, "node": member.node.0, "leader": leader, "index": group.index,
         "replicas": config.map(|c| c.replicas), "replace_after": config.map(|c| c.replace_after),
-        "health": health.colour.to_string(), "reasons": health.reasons, "lease": report.lease,
+        "health": colour.to_string(), "reasons": reasons, "lease": report.lease,
         "nodes": nodes.collect::<Vec<_>>(), "partitions": partitions.collect::<Vec<_>>(), "links": links.collect::<Vec<_>>(),
     })
 }

@@ -222,6 +222,10 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
     let pages = Pages {
         registry,
         healthy: healthy.clone(),
+        trouble: {
+            let database = database.clone();
+            Box::new(move || database.trouble())
+        },
         cluster: member.clone().map(|member| -> http::Page { Box::new(move || view::of(&member).to_string()) }),
     };
     let http_thread = std::thread::Builder::new()

@@ -143,7 +143,7 @@ fn health(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     if reasons.is_empty() {
         reasons.push(String::new());
     }
-    Ok(reasons.into_iter().map(|reason| vec![s(&status), s(reason)]).collect())
+    Ok(reasons.into_iter().map(|reason| vec![s(status.to_string()), s(reason)]).collect())
 }
 
 fn transactions(_: &Viewer, told: &[Told]) -> Rows {
