@@ -8,8 +8,9 @@ mod support;
 
 use parking_lot::{Mutex, MutexGuard};
 use rauk_kernel::{LockMode, WaitPolicy};
+use rauk_manage::group::GroupCommand;
 use rauk_node::*;
-use rauk_types::{Collation, IndexId, RowView, TableSchema};
+use rauk_types::{Collation, IndexId, PartitionId, RowView, TableSchema};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -485,6 +486,92 @@ fn the_last_write_of_a_statement_is_done_or_its_error_is_told() {
             let value = read(&nodes[2].db, &tables[2], id).await.unwrap()[1].clone();
             assert_eq!(value == int(100 + id), id < 4, "{id}: {value:?}");
         }
+    });
+    cluster.end();
+}
+
+/// A statement in autocommit that writes here first, and whose last write, led elsewhere, is refused: all of it is undone.
+#[test]
+fn a_statement_whose_last_write_is_refused_leaves_nothing() {
+    let mut table = accounts("t");
+    table.indexes.truncate(2);
+    let cluster = three(table);
+    let Cluster { nodes, tables, .. } = &cluster;
+    block_on(async {
+        insert_all(&nodes[0].db, &tables[0], &ids(0, 16)).await;
+        // Somebody keeps these values missing: whoever would write one waits for him.
+        let mut reader = begin(&nodes[0].db, &tables[0], Isolation::Serializable).await;
+        let from = |value| ScanSpec { low: Bound::Included(key_of(&tables[0], value)), ..all(Some(1)) };
+        assert_eq!(scan(&mut reader, &tables[0], from(100)).await.len(), 0);
+        for id in 0..16 {
+            let (first, last) = (id, (id + 5) % 16);
+            let mut txn = begin_alone(&nodes[1].db, &tables[1], Duration::from_millis(50)).await;
+            set(&mut txn, &tables[1], first, 50).await.unwrap();
+            let written = match set(&mut txn, &tables[1], last, 100).await {
+                Ok(()) => txn.commit().await,
+                Err(error) => {
+                    txn.rollback();
+                    Err(error)
+                }
+            };
+            assert_eq!(written, Err(NodeError::LockTimeout), "{first}, {last}");
+            // Nothing of it is in anybody's way, and nobody sees anything.
+            let mut other = begin_rr(&nodes[2].db, &tables[2]).await;
+            for id in [first, last] {
+                let found = get_for_update(&mut other, &tables[2], id).await.unwrap();
+                assert_eq!(found.unwrap()[1], int(id % 10), "{first}, {last}");
+            }
+            other.commit().await.unwrap();
+        }
+        reader.commit().await.unwrap();
+    });
+    cluster.end();
+}
+
+/// A locking scan waits in the middle, its partition changes hands and comes back: what it had locked is gone with the old view, so it does not go on where it was.
+#[test]
+fn a_scan_that_waits_does_not_go_on_in_another_view() {
+    let cluster = three(accounts("t"));
+    let Cluster { world, nodes, tables, .. } = &cluster;
+    let partition = PartitionId(0);
+    let led = world.group().partitions[0].clone();
+    let at = nodes.iter().position(|node| Some(node.id) == led.primary.map(|m| m.node)).unwrap();
+    let (here, table) = (&nodes[at].db, &tables[at]);
+    let other = (at + 1) % 3;
+    block_on(async {
+        insert_all(here, table, &ids(0, 40)).await;
+        let mut reader = begin_rr(here, table).await;
+        let whole = || ScanSpec { partition: Some(0), ..all(Some(0)) };
+        let rows = first_column(&scan(&mut reader, table, whole()).await);
+        reader.commit().await.unwrap();
+        assert!(rows.len() > 2);
+        let mut holder = begin_rr(&nodes[other].db, &tables[other]).await;
+        set(&mut holder, &tables[other], rows[2], 50).await.unwrap();
+
+        let mut txn = begin_rr(here, table).await;
+        let scanned = {
+            let mut scanning = Box::pin(try_scan(&mut txn, table, ScanSpec { lock: EXCLUSIVE, ..whole() }));
+            assert!(futures::poll!(scanning.as_mut()).is_pending());
+            let version = world.group().partitions[0].version;
+            world.propose(GroupCommand::Relieve { partition, version });
+            world.wait("the same process leads again", |group| {
+                group.partitions[0].view > led.view && group.partitions[0].primary == led.primary
+            });
+            holder.rollback();
+            assert!(read(&nodes[other].db, &tables[other], rows[0]).await.is_some());
+            scanning.await
+        };
+        if scanned.is_ok() {
+            for id in rows {
+                let mut txn = begin_rr(&nodes[other].db, &tables[other]).await;
+                let lock = Some((LockMode::Exclusive, WaitPolicy::NoWait));
+                let key = key_of(&tables[other], id);
+                let locked = txn.get(&tables[other], &key, lock, |row| row.is_some()).await;
+                assert_eq!(locked, Err(NodeError::NoWait), "{id}");
+                txn.rollback();
+            }
+        }
+        txn.rollback();
     });
     cluster.end();
 }

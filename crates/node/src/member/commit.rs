@@ -157,6 +157,10 @@ impl From<Outcome> for Ending {
 
 /// Why the last write was not done.
 fn failed(node: &Node, table: Option<TableId>, failure: Failure) -> NodeError {
+    // Nobody can interrupt a commit: its session there was ended.
+    if failure == Failure::Interrupted {
+        return NodeError::Deadlock;
+    }
     let name = || table.and_then(|id| node.tables.by_id(id)).map(|table| name_of(&table)).unwrap_or_default();
     explain(failure, name).unwrap_or(NodeError::Deadlock)
 }

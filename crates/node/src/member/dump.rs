@@ -2,7 +2,7 @@
 
 use crate::Database;
 use rauk_kernel::RowId;
-use rauk_types::{RowView, TableId, TableSchema, Timestamp};
+use rauk_types::{RowView, TableId, TableSchema, Timestamp, TxnId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,6 +36,19 @@ impl Database {
             Err(_) => panic!("partition {partition} is at work"),
         }
     }
+
+    /// Transactions that have locks, writes or waits in the replica that this node holds.
+    ///
+    /// # Panics
+    /// If the partition is at work.
+    #[doc(hidden)]
+    pub fn open_in_partition(&self, partition: u16) -> Vec<TxnId> {
+        match self.node.partitions[usize::from(partition)].try_with(|p| p.open_transactions()) {
+            Ok(open) => open,
+            Err(_) => panic!("partition {partition} is at work"),
+        }
+    }
+
     /// The tables of the replica that this node holds, with their definitions there.
     ///
     /// # Panics

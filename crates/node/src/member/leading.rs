@@ -112,6 +112,7 @@ impl Cluster {
             Some((of, leader)) if *of == term => leader,
             _ => return refused,
         };
+        leader.on_confirmed(arrived);
         // What nobody can have seen is not listened to.
         if wanted.0 <= group.timestamp_bound {
             self.cuts.on_wanted(wanted);
@@ -143,17 +144,27 @@ impl Cluster {
     /// A process asks for a snapshot time.
     pub(super) async fn on_draw_time(&self) -> Signal {
         let Some(term) = self.consensus.leading() else { return Signal::NotHere };
-        let Some(index) = self.consensus.confirm().await else { return Signal::NotHere };
-        let group = self.group();
-        if self.consensus.leading() != Some(term) || group.index < index {
+        let asked = self.runtime.now();
+        if let Some(time) = self.draw_time(term, None) {
+            return Signal::Time { time: Some(time) };
+        }
+        // Nobody has asked for a lease lately.
+        if self.consensus.confirm().await.is_none() || self.consensus.leading() != Some(term) {
             return Signal::NotHere;
         }
+        Signal::Time { time: self.draw_time(term, Some(asked)) }
+    }
+
+    /// `followed`: a majority has followed this leader since then.
+    fn draw_time(&self, term: u64, followed: Option<Duration>) -> Option<Timestamp> {
+        let group = self.group();
         let mut leader = self.leading.leader.lock();
-        let time = match &mut *leader {
-            Some((of, leader)) if *of == term => leader.draw_timestamp(&group),
-            _ => None,
-        };
-        Signal::Time { time }
+        let (_, leader) = leader.as_mut().filter(|(of, _)| *of == term)?;
+        if let Some(asked) = followed {
+            leader.on_confirmed(asked);
+        }
+        // After that it may be relieved at any moment: what is given out was drawn after the request came.
+        leader.draw_timestamp(self.runtime.now(), &group)
     }
 
     /// The manage leader's regular work.

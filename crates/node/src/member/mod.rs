@@ -294,7 +294,10 @@ impl Cluster {
             }
             return;
         }
-        self.network.send(to.node, envelope.encode());
+        match envelope.signal.is_beat() {
+            true => self.network.send_urgent(to.node, envelope.encode()),
+            false => self.network.send(to.node, envelope.encode()),
+        }
     }
 
     /// Resolves when something was decided in the partition here since the call began (the caller looks again).

@@ -172,7 +172,7 @@ async fn open(
         id: cluster.id,
         node: Arc::downgrade(&node),
         runtime: runtime.clone(),
-        network,
+        network: network.clone(),
         consensus: consensus.clone(),
         hooks,
         slots: slots.into(),
@@ -191,8 +191,8 @@ async fn open(
         statistics: Default::default(),
         rooms: Default::default(),
         forgets: Mutex::default(),
-        tasks: Tasks::start(&*runtime),
-        beats: Tasks::start(&*runtime),
+        tasks: Tasks::start(&*runtime, network.clone()),
+        beats: Tasks::start(&*runtime, network.clone()),
         closing: Mutex::default(),
         proposals: AtomicU64::new(1),
         outgoing: Mutex::default(),
@@ -318,7 +318,7 @@ async fn run_ticks(weak: Weak<Node>) {
         }
         if now.saturating_sub(last_forget) >= FORGET {
             last_forget = now;
-            commit::send_forgets(&node, &cluster);
+            cluster.tasks.here(|| commit::send_forgets(&node, &cluster));
         }
         if now.saturating_sub(last_question) >= LINGER {
             last_question = now;

@@ -490,10 +490,9 @@ impl Slot {
                     self.decided.fire();
                 }
                 Effect::Abort { txn } => {
-                    if let Some(known) = s.refs.remove(&txn) {
-                        known.status.set(TxnState::Aborted);
-                        p.abort(txn);
-                    }
+                    // Its status stays as it is: what is cut here may be prepared in other partitions of this process, whose readers must wait for the decision. And it goes where it has only locks here, too.
+                    s.refs.remove(&txn);
+                    p.abort(txn);
                     self.decided.fire();
                 }
                 Effect::Answer { txn, vote } => {

@@ -1,7 +1,8 @@
 //! Work on a partition that is led here, made again until it ends: for the transactions of this node and for those of others alike.
 //!
 //! In a cluster each try asks, under the partition's guard, whether this process leads it in the view that the caller means, and notes there that the transaction has touched it: so what a
-//! change of the view finds noted is all that has been done in the old one. Before an answer is given it is asked again (rule 15).
+//! change of the view finds noted is all that has been done in the old one. Before an answer is given it is asked again (rule 15). All tries are made in the view (or contents) of the first:
+//! a scan that has waited goes on where it was, and what it had locked before belongs to that view.
 
 use super::touches::Touches;
 use crate::commit::group::yield_once;
@@ -17,6 +18,10 @@ use std::future::{Future, poll_fn};
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
+
+/// Looks at a commit in the way before it pauses.
+const TURNS: u32 = 64;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Who calls, what it sees, and how long it waits.
 pub struct Caller<'a> {
@@ -130,15 +135,19 @@ pub async fn drive<R: Send>(
     observed: &mut Timestamp,
     mut work: impl FnMut(&mut Partition, &mut Access<'_>) -> Result<R, Stop> + Send,
 ) -> Result<(R, Within), Halt> {
+    let mut first = None;
+    let mut turns = 0;
     loop {
         let (result, seen, granted) = node.partitions[partition as usize]
             .with(class, |p| {
-                let within = match &caller.gate {
-                    None => Within::Here,
-                    Some(gate) => match gate.enter(partition) {
-                        Ok(within) => within,
-                        Err(halt) => return (Err(halt), Timestamp::ZERO, Vec::new()),
-                    },
+                let entered = match &caller.gate {
+                    None => Ok(Within::Here),
+                    Some(gate) => gate.enter(partition),
+                };
+                let within = match entered {
+                    Ok(within) if *first.get_or_insert(within) == within => within,
+                    Ok(_) => return (Err(Halt::Lost), Timestamp::ZERO, Vec::new()),
+                    Err(halt) => return (Err(halt), Timestamp::ZERO, Vec::new()),
                 };
                 let mut access = Access {
                     txn: caller.txn,
@@ -167,7 +176,17 @@ pub async fn drive<R: Send>(
                     None => Ok((r, within)),
                 };
             }
-            Err(Halt::Stop(Stop::Committing)) => yield_once().await,
+            Err(Halt::Stop(Stop::Committing)) => {
+                turns += 1;
+                if caller.interrupt.is_killed() {
+                    return Err(Halt::Wait(NodeError::Interrupted));
+                }
+                // Decided elsewhere, and about to be known here: at once, or after a message that was lost.
+                match turns % TURNS {
+                    0 => node.runtime.sleep(PAUSE).await,
+                    _ => yield_once().await,
+                }
+            }
             Err(Halt::Stop(Stop::Prepared(txn))) => {
                 wait_decided(node, partition, txn, caller).await.map_err(Halt::Wait)?
             }

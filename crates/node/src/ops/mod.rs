@@ -21,7 +21,7 @@ pub mod operation;
 pub mod serve;
 pub mod sessions;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod touches;
 pub mod wire;
 

@@ -67,11 +67,13 @@ pub async fn serve(node: &Arc<Node>, from: Member, request: &OpRequest) -> OpAns
         Turn::Go => {}
     }
     let running = Running { session: &session, node };
+    if !session.is_next_statement(request.statement) {
+        return refused(Failure::Malformed);
+    }
     if let Some(number) = request.undo_to {
         node.sessions.undo(node, &session, number).await;
     }
-    let stray = |session: &Session| session.touches.list().iter().any(|t| t.partition == partition && !t.prepared);
-    if !request.touched && cluster.hooks().safeguards.dedupe && stray(&session) {
+    if !request.touched && cluster.hooks().safeguards.dedupe && is_stray(&session, partition) {
         // An earlier call has left something here of which the asker never heard: it took the call as not done, and makes it again.
         session.touches.finish(partition);
         node.on_partition(partition, Class::Resolve, |p| p.abort(txn)).await;
@@ -104,15 +106,21 @@ impl Drop for Running<'_> {
     }
 }
 
+/// Whether the transaction has something in the partition that is not the commit protocol's. What is prepared is not for a call to undo, however late it comes.
+fn is_stray(session: &Session, partition: u16) -> bool {
+    session.touches.list().iter().any(|t| t.partition == partition && !t.prepared)
+}
+
 async fn perform(node: &Arc<Node>, cluster: &Cluster, request: &OpRequest, session: Option<&Session>) -> OpAnswer {
     let mut observed = Timestamp::ZERO;
     let mut view = View::default();
     let outcome = attempt(node, cluster, request, session, &mut observed, &mut view).await;
-    if outcome == Err(Failure::NotHere)
+    if matches!(outcome, Err(Failure::NotHere | Failure::Lost))
         && let Some(session) = session
         && !request.touched
+        && is_stray(session, request.partition.0)
     {
-        // It may have been done before the lease was found to have ended: the asker takes it as not done.
+        // It may have been done, or begun, before the lease was found to have ended or the view to have changed: the asker takes it as not done.
         let (partition, id) = (request.partition.0, session.txn.id);
         session.touches.finish(partition);
         node.detach(partition, move |p| p.abort(id));

@@ -57,6 +57,8 @@ struct Calls {
     running: bool,
     /// Number of the last call that has begun, and its answer.
     last: u32,
+    /// Of the calls so far, the highest.
+    statement: u32,
     answer: Option<OpAnswer>,
     used: Duration,
     waiting: Vec<Waker>,
@@ -96,6 +98,14 @@ impl Session {
             Poll::Ready(Turn::Go)
         })
         .await
+    }
+
+    /// Whether a call may be of this statement of its transaction: their numbers do not go down, which what is undone by them rests on.
+    pub fn is_next_statement(&self, statement: u32) -> bool {
+        let mut calls = self.calls.lock();
+        let is_next = statement >= calls.statement;
+        calls.statement = calls.statement.max(statement);
+        is_next
     }
 
     pub fn done(&self, answer: Option<OpAnswer>, now: Duration) {

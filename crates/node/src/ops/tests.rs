@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// `(id BIGINT PRIMARY KEY, name VARCHAR(20) NULL)`
-fn table() -> Arc<TableInfo> {
+pub(crate) fn table() -> Arc<TableInfo> {
     let column = |id: u16, name: &str, ty: DataType, nullable: bool| Column {
         id: ColumnId(id),
         name: name.into(),

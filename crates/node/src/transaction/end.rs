@@ -64,6 +64,10 @@ impl Transaction {
         self.check_running()?;
         if self.node.cluster().is_some() {
             let committed = Box::pin(self.commit_in_cluster()).await;
+            if committed.is_err() {
+                // What the commit protocol has not been given (a last write was refused before) is still here and elsewhere; of the rest nothing is noted any more.
+                self.abort_in_cluster();
+            }
             self.release();
             return committed;
         }

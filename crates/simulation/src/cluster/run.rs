@@ -30,6 +30,8 @@ const BEGINNING: Duration = Duration::from_secs(20);
 const WINDING_UP: Duration = Duration::from_secs(60);
 /// Nothing goes on any more after so long without clients.
 const QUIET: Duration = Duration::from_millis(1500);
+/// Longest time until nothing is held of transactions whose end could not be told.
+const RELEASED: Duration = Duration::from_secs(5);
 
 /// What happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -309,6 +311,8 @@ impl ClusterRun {
         self.check_definitions(&judge);
         self.check_indexes(&judge);
         self.check_copies(&judge);
+        // What nobody could be told of is asked about after a while.
+        judge("released", self.run_until_verdict(RELEASED, || self.released()).map(drop));
         self.check_views(&judge);
     }
 
@@ -445,6 +449,20 @@ impl ClusterRun {
             };
             judge("replicas", check::replicas::check(number as u16, &state.in_sync.iter().map(dump).collect()));
         }
+    }
+
+    /// Whether an in-sync replica holds anything of transactions that have ended.
+    fn released(&self) -> Verdict {
+        let world = &self.world;
+        let group = world.consensus.group();
+        let mut open = BTreeMap::new();
+        for site in world.members() {
+            let db = world.database(site).expect("all are open");
+            let me = db.member().expect("it is a member").me();
+            let held = (0..).zip(&group.partitions).filter(|(_, state)| state.in_sync.contains(&me));
+            open.extend(held.map(|(partition, _)| ((site, partition), db.open_in_partition(partition))));
+        }
+        check::released::check(&open)
     }
 
     /// Who was primary, and who answered.

@@ -364,7 +364,7 @@ impl Session {
     }
 
     /// Waits; `true` when KILL ended it.
-    async fn sleep(&mut self, seconds: f64) -> Result<bool, MysqlError> {
+    pub(crate) async fn sleep(&mut self, seconds: f64) -> Result<bool, MysqlError> {
         let duration = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).min(MAX_SLEEP);
         let timer = self.engine.runtime.sleep(duration);
         let interrupt = &self.process.interrupt;

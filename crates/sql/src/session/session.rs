@@ -247,7 +247,7 @@ impl Session {
     }
 
     /// Fetches the account again when any account has changed.
-    fn refresh_account(&mut self) {
+    pub(crate) fn refresh_account(&mut self) {
         let epoch = self.engine.users.epoch();
         if epoch != self.account_epoch {
             self.account_epoch = epoch;

@@ -3,7 +3,8 @@
 use super::*;
 use rauk_cluster::replica::{Contents, Entry, EntryId, Limits};
 use rauk_log::{DatabaseId, MemoryDisk, RedoOptions, RedoReader};
-use rauk_types::{NodeId, Position, ProcessId};
+use rauk_types::{IndexId, NodeId, Position, ProcessId};
+use std::ops::Bound;
 use std::sync::Arc;
 
 const PARTITION: PartitionId = PartitionId(0);
@@ -168,6 +169,38 @@ fn a_new_primary_says_first_what_it_knows_to_be_decided() {
 }
 
 /// What the group says counts at once, whatever the slot has not worked off yet.
+/// A transaction has one status word for all partitions of a process: where its entry is cut it may still be decided to commit, and readers in the other partitions must wait for that.
+#[test]
+fn what_is_cut_in_one_partition_is_prepared_in_another() {
+    let txn = TxnRef::new(TxnId::of_process(ProcessId(1), 5));
+    let mut worlds = [World::leading(), World::leading()];
+    let participants = vec![PARTITION, PartitionId(1)];
+    for world in &mut worlds {
+        let participants = participants.clone();
+        let vote =
+            world.enter(|slot, s, p, cx| slot.prepare(s, p, cx, &txn, participants, Timestamp::ZERO, Bytes::new()));
+        assert!(vote.is_ok());
+    }
+    let [cut, _] = &mut worlds;
+    cut.happens(assignment(2, 2, &[1, 2, 3]));
+    cut.happens(append(2, 2, (1, 1), vec![entry(2, 2, &Record::Opening)], 1));
+    assert!(matches!(txn.status.get(), TxnState::Prepared(_)), "{:?}", txn.status.get());
+}
+
+/// "Aborted" also where the transaction had not been prepared: its locks go.
+#[test]
+fn an_abort_takes_the_locks_of_who_has_not_prepared() {
+    let txn = TxnRef::new(TxnId::of_process(ProcessId(2), 5));
+    let mut world = World::leading();
+    let schema = crate::ops::tests::table().schema.clone();
+    world.p.create_table(schema.clone());
+    world.p.lock_range(&txn, schema.id, IndexId::PRIMARY, Bound::Unbounded, Bound::Unbounded).unwrap();
+    assert!(world.p.has_transaction(txn.id));
+    let confirmed = world.enter(|slot, s, p, cx| slot.decide(s, p, cx, txn.id, Outcome::Aborted));
+    assert!(confirmed.is_ok());
+    assert!(!world.p.has_transaction(txn.id));
+}
+
 #[test]
 fn a_time_for_a_view_that_has_ended_begins_no_service() {
     let world = World::leading();

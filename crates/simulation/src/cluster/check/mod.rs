@@ -17,6 +17,7 @@
 //! | [`catalog`] | all processes have the same catalog |
 //! | [`definitions`] | a statement that changes definitions is done, or not, as was answered, and wholly |
 //! | [`lineage`] | rows stay in the table that they were written to, whatever becomes of its name and form |
+//! | [`released`] | transactions that have ended hold nothing |
 //! | [`remains`] | nothing is left behind of statements that have ended |
 //! | [`healthy`] | without faults the cluster becomes whole |
 pub mod acknowledged;
@@ -33,6 +34,7 @@ pub mod linearizable;
 pub mod lists;
 pub mod primaries;
 pub mod recent;
+pub mod released;
 pub mod remains;
 pub mod replicas;
 pub mod unique;

@@ -112,16 +112,13 @@ impl Session {
                 self.check_transaction(*scope, *isolation, *read_only, out)
             }
             SetItem::Password { user, password } => {
-                let own = (self.account.user.clone(), self.account.host.clone());
                 let (user, host) = match user {
                     Some(name) if !(name.user.is_empty() && name.host.is_empty()) => {
                         (name.user.clone(), name.host.clone())
                     }
-                    _ => own.clone(),
+                    _ => (self.account.user.clone(), self.account.host.clone()),
                 };
-                if (&user, &host) != (&own.0, &own.1) {
-                    self.require_any(Privileges::CREATE_USER.with(Privileges::SUPER), "CREATE USER")?;
-                }
+                self.may_set_password(&user, &host)?;
                 out.push(Assignment::Password { user, host, password: password.clone() });
                 Ok(())
             }
