@@ -244,6 +244,13 @@ impl Catalog {
         Ok(applied)
     }
 
+    /// Jobs of a cluster that build on one of these tables end; gives whether there was one.
+    pub(crate) fn end_builds(&mut self, tables: &[TableId]) -> bool {
+        let before = self.jobs.len();
+        self.jobs.retain(|_, job| job.owner.is_none() || !tables.contains(&job.table));
+        self.jobs.len() < before
+    }
+
     fn set(&mut self, key: &str, value: &Option<String>) {
         match value {
             Some(value) => self.settings.insert(key.to_owned(), value.clone()),

@@ -106,7 +106,7 @@ pub enum GroupCommand {
     Timestamps {
         bound: u64,
     },
-    /// A change of the catalog; `intent` is the one that it ends, if any. Void if that has ended already; a change that the catalog refuses does not end it.
+    /// A change of the catalog; `intent` is the one that it ends, if any. Void if that has ended already; a change that the catalog refuses does not end it. A build goes on under its intent, and needs one.
     Catalog {
         command: Command,
         intent: Option<u64>,

@@ -5,6 +5,9 @@
 //! have a table in common. An intent ends with its owner's process too, so that no lock outlives whoever wanted it; a change that names an intent
 //! that has ended is void, since its tables were not locked any more.
 //!
+//! What a statement *builds* on its tables (`StartBuild`) changes what partitions have of them at once, so it names the intent too, which goes on; and it ends with the intent at the latest, by the same command: nothing that was
+//! half built lies over a table that another statement may change. A build that comes late, when its statement has given up, is void like every other change.
+//!
 //! Ids of new tables are taken by the proposer from [`crate::Catalog::next_table_id`]: of two that race, the catalog refuses the second
 //! ([`crate::CatalogError::TableIdUsed`]), which takes new ids and tries again.
 
@@ -28,7 +31,15 @@ const MOST_TABLES: u32 = 1 << 31;
 
 impl Group {
     pub(super) fn change_catalog(&mut self, command: &Command, intent: Option<u64>) -> Result<Answer, Answer> {
-        if intent.is_some_and(|number| !self.intents.contains_key(&number)) {
+        let is_build = matches!(command, Command::StartBuild { .. });
+        let is_alive = match (intent, command) {
+            (Some(number), Command::StartBuild { table, .. }) => {
+                self.intents.get(&number).is_some_and(|intent| intent.tables.contains(table))
+            }
+            (Some(number), _) => self.intents.contains_key(&number),
+            (None, _) => !is_build,
+        };
+        if !is_alive {
             return Err(Answer::Void);
         }
         self.check_ids(command)?;
@@ -37,8 +48,8 @@ impl Group {
             Err(refused) => return Err(Answer::Catalog(CatalogAnswer::Refused(refused))),
         };
         self.catalog_index = self.index;
-        if let Some(number) = intent {
-            self.intents.remove(&number);
+        if let Some(number) = intent.filter(|_| !is_build) {
+            self.end_intents(|other, _| other == number);
         }
         if !applied.dropped.is_empty() || matches!(command, Command::AbortJob { .. } | Command::Switch { .. }) {
             self.drop_counters();
@@ -61,8 +72,18 @@ impl Group {
     }
 
     pub(super) fn end_intent(&mut self, number: u64) -> Result<Answer, Answer> {
-        self.intents.remove(&number);
+        self.end_intents(|other, _| other == number);
         Ok(Answer::Done)
+    }
+
+    /// Intents that `which` names end, and with them what is being built on their tables.
+    pub(super) fn end_intents(&mut self, which: impl Fn(u64, &Intent) -> bool) {
+        let ended = self.intents.extract_if(.., |number, intent| which(*number, intent));
+        let tables: Vec<TableId> = ended.flat_map(|(_, intent)| intent.tables).collect();
+        if self.catalog.end_builds(&tables) {
+            self.catalog_index = self.index;
+            self.drop_counters();
+        }
     }
 
     /// Ids that the catalog would count beyond what fits.

@@ -232,7 +232,7 @@ impl Group {
 
     /// What a process had begun ends with it.
     pub(super) fn forget_process(&mut self, process: ProcessId) {
-        self.intents.retain(|_, intent| intent.owner != process);
+        self.end_intents(|_, intent| intent.owner == process);
         self.origins.remove(&process);
     }
 }

@@ -629,6 +629,47 @@ fn a_catalog_change_ends_its_intent() {
 }
 
 #[test]
+fn what_is_built_needs_its_intent_and_ends_with_it() {
+    let (mut group, members) = cluster(2);
+    with_table(&mut group, 1, "orders");
+    let build = |id: u32, intent| GroupCommand::Catalog {
+        command: Command::StartBuild {
+            what: "ALTER TABLE shop.orders".into(),
+            table: TableId(1),
+            owner: members[0].process,
+            tables: vec![table(id, "built")],
+            definitions: vec![table(1, "half")],
+        },
+        intent,
+    };
+    let intend = || GroupCommand::Intend { intent: intent(members[0].process, &[1], "ALTER TABLE shop.orders") };
+    let placed = |group: &Group| group.catalog.partition_tables();
+    let before = placed(&group);
+
+    assert_eq!(nothing(&mut group, build(2, None)), Answer::Void);
+    let Answer::Intent(first) = run(&mut group, intend()) else { panic!() };
+    run(&mut group, build(2, Some(first)));
+    assert!(group.intents.contains_key(&first), "it goes on under its intent");
+    assert_eq!(placed(&group)[&TableId(1)].name, "half");
+    run(&mut group, GroupCommand::EndIntent { number: first });
+    assert_eq!((placed(&group), group.catalog_index), (before.clone(), group.index));
+
+    // One that comes late finds the table with another statement, even one of the same process.
+    let Answer::Intent(second) = run(&mut group, intend()) else { panic!() };
+    assert_eq!(nothing(&mut group, build(3, Some(first))), Answer::Void);
+    // What that one builds stays no longer than it, whichever way it ends.
+    run(&mut group, build(3, Some(second)));
+    let wider = Command::ReplaceDefinitions { tables: vec![table(1, "wider")] };
+    run(&mut group, GroupCommand::Catalog { command: wider, intent: Some(second) });
+    assert_eq!(placed(&group)[&TableId(1)].name, "wider");
+    let Answer::Intent(third) = run(&mut group, intend()) else { panic!() };
+    run(&mut group, build(4, Some(third)));
+    run(&mut group, GroupCommand::Down { member: members[0] });
+    assert_eq!(placed(&group)[&TableId(1)].name, "wider");
+    assert_eq!(group.catalog.jobs().count(), 0);
+}
+
+#[test]
 fn what_is_proposed_again_is_done_once() {
     let (mut group, members) = cluster(2);
     with_table(&mut group, 1, "orders");

@@ -158,7 +158,7 @@ impl<'a> Job<'a> {
             let (tables, definitions, made) = make(ids);
             (Command::StartBuild { what: what.to_string(), table, owner, tables, definitions }, made)
         };
-        let (applied, made) = place.change_with_ids(None, command).await.map_err(not_switched)?;
+        let (applied, made) = place.change_with_ids(held.number(), command).await.map_err(not_switched)?;
         let id = applied.job.expect("a started job is told").id;
         Ok((Job { held, id, _own: intents.own_job(id) }, made))
     }

@@ -12,8 +12,8 @@
 //! are taken from the catalog as it is known here; who loses a race takes new ones.
 //!
 //! What must be filled by transactions (the index table of a new unique index, a table in a new form) is a job of the group: it names the new tables with their definitions, so that all
-//! processes have them, under their ids only, before the first row comes. The switch is the command of step 4. A statement that goes away in between leaves intent
-//! and job behind in the group, which [`crate::member::catalog`] ends.
+//! processes have them, under their ids only, before the first row comes. It is begun under the intent and ends with it. The switch is the command of step 4. A statement that goes away in between leaves its intent
+//! behind in the group, and perhaps a job, which [`crate::member::catalog`] ends.
 
 mod alter;
 mod tables;

@@ -84,6 +84,8 @@ struct World {
     group: Group,
     db: Database,
     state: CatalogState,
+    /// The intent of the build that is under way.
+    builds: Option<u64>,
 }
 
 fn open() -> Database {
@@ -120,7 +122,7 @@ fn group() -> Group {
 
 impl World {
     fn new() -> World {
-        let mut world = World { group: group(), db: open(), state: CatalogState::default() };
+        let mut world = World { group: group(), db: open(), state: CatalogState::default(), builds: None };
         world.change(Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT });
         world
     }
@@ -134,9 +136,25 @@ impl World {
         self.group.apply(index, &command)
     }
 
-    /// A command that the catalog takes; nobody follows yet.
+    /// A command that the catalog takes; nobody follows yet. A build gets an intent, which its switch or its abort ends.
     fn put(&mut self, command: Command) -> rauk_manage::Applied {
-        self.put_with(command, None)
+        match &command {
+            Command::StartBuild { table, owner, .. } => {
+                let number = self.intend(owner.0, &[table.0]);
+                self.builds = Some(number);
+                self.put_with(command, Some(number))
+            }
+            Command::Switch { job: Some(_), .. } => {
+                let number = self.builds.take();
+                self.put_with(command, number)
+            }
+            Command::AbortJob { .. } => {
+                let applied = self.put_with(command, None);
+                self.builds.take().map(|number| self.say(GroupCommand::EndIntent { number }));
+                applied
+            }
+            _ => self.put_with(command, None),
+        }
     }
 
     fn put_with(&mut self, command: Command, intent: Option<u64>) -> rauk_manage::Applied {
@@ -473,15 +491,37 @@ fn jobs_and_intents_without_a_statement_are_found() {
     let build =
         Command::StartBuild { what: "x".into(), table: TableId(1), owner: ProcessId(2), tables, definitions: vec![] };
     let job: JobId = w.put(build).job.unwrap().id;
+    let _own = w.state.intents.own(w.builds.unwrap());
     let abort = Some(GroupCommand::Catalog { command: Command::AbortJob { job }, intent: None });
     let own = w.state.intents.own_job(job);
     assert_eq!(next(&w, 2, true), None);
     assert_eq!(next(&w, 1, true), None);
     drop(own);
     assert_eq!(next(&w, 2, false), abort);
+    // With the process that has begun them they end by themselves.
     w.say(GroupCommand::Down { member: Member { node: NodeId(2), process: ProcessId(2) } });
-    assert_eq!(next(&w, 1, false), None);
-    assert_eq!(next(&w, 1, true), abort);
+    assert_eq!(next(&w, 1, true), None);
+    assert_eq!(w.group.catalog.jobs().count(), 0);
+}
+
+/// What was built for a statement that is over lies over nothing that others change.
+#[test]
+fn partitions_have_the_old_definition_again_when_the_intent_of_a_build_ends() {
+    let mut w = World::new();
+    let (a, new) = indexed(&mut w);
+    w.change(fill(&new));
+    w.until("filled", || !w.state.intents.fills.has_work());
+    let number = w.builds.take().unwrap();
+    w.say(GroupCommand::EndIntent { number });
+    w.follow();
+    assert_eq!(w.entries(TableId(1), IndexId(5)), 0);
+    // Another statement gives it a column.
+    let mut wide = (**a.schema()).clone();
+    wide.version = 2;
+    wide.comment = "wide".into();
+    w.change(Command::ReplaceDefinitions { tables: vec![Arc::new(wide.clone())] });
+    let placed = block_on(w.node().on_partition(0, Class::Background, |p| p.schema(TableId(1)).cloned()));
+    assert_eq!(placed.as_deref(), Some(&wide));
 }
 
 /// `a` with a row a number, and the definition that gives it the ordered index 5.
