@@ -37,7 +37,8 @@ fn untouched(node: &Node) {
     assert_eq!(run(&mut connection, "SELECT * FROM d.t WHERE id = 1"), ["1"]);
     assert_eq!(run(&mut connection, "REPLACE INTO d.t VALUES (2)").len(), 1);
     assert_eq!(run(&mut connection, "SELECT COUNT(*) FROM rauk.nodes"), ["1"]);
-    assert_eq!(run(&mut connection, "SELECT status FROM rauk.health"), ["green"]);
+    // One that has just begun again has partitions that nobody leads yet, which are waited for where they are used.
+    until_healthy(node, 1);
 }
 
 #[test]
