@@ -25,7 +25,9 @@ pub fn on_message(node: &Arc<Node>, message: &[u8]) {
         return;
     };
     let Some(cluster) = node.cluster() else { return };
-    cluster.tasks.here(|| receive(node, envelope));
+    // What is apart stays apart: with a beat this thread does nothing that belongs to other work.
+    let tasks = if envelope.signal.is_beat() { &cluster.beats } else { &cluster.tasks };
+    tasks.here(|| receive(node, envelope));
 }
 
 pub fn receive(node: &Arc<Node>, envelope: Envelope) {

@@ -30,6 +30,8 @@ use std::time::Duration;
 const PACE: Duration = Duration::from_millis(50);
 /// How often the leader looks whether one is wanted.
 const LOOK: Duration = Duration::from_millis(10);
+/// The same where there is none to draw: another leads, or nobody needs cuts.
+const SELDOM: Duration = Duration::from_millis(100);
 /// A primary that has not answered is asked again after this.
 const ASK: Duration = Duration::from_millis(400);
 /// A cut that is not complete by then is given up, and the next is drawn.
@@ -188,7 +190,7 @@ impl Cluster {
                 cluster.cut(&group).await;
             }
             drop(cluster);
-            runtime.sleep(LOOK).await;
+            runtime.sleep(if leads { LOOK } else { SELDOM }).await;
         }
     }
 
