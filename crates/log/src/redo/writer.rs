@@ -26,6 +26,8 @@ const ZERO_AHEAD: usize = 256 << 10;
 static ZEROS: [u8; ZERO_AHEAD] = [0; ZERO_AHEAD];
 /// Buffers larger than this are given back after a flush.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
+/// Written without a sync in between: other files' syncs (the manage group's log) wait for no more than this.
+const SYNC_BYTES: usize = 4 << 20;
 
 pub struct RedoLog {
     inner: Mutex<Inner>,
@@ -288,7 +290,7 @@ impl RedoLog {
         Ok(true)
     }
 
-    /// Writes one frame and syncs it. The next frame may be written only after this has returned: that is what recovery relies on.
+    /// Writes one frame and syncs it, a long one piece by piece. The next frame may be written only after this has returned: that is what recovery relies on.
     fn write(&self, frame: &mut Frame) -> io::Result<()> {
         let (header, payload) = frame.bytes.split_at_mut(FRAME_HEADER as usize);
         let encoded = FrameHeader {
@@ -301,7 +303,14 @@ impl RedoLog {
         header.copy_from_slice(&encoded.encode(self.seed));
         fault::point("redo.flush.before_write")?;
         let segment = &frame.segment;
-        segment.file.write_all_at(&frame.bytes, frame.start)?;
+        let mut at = frame.start;
+        for piece in frame.bytes.chunks(SYNC_BYTES) {
+            if at > frame.start {
+                segment.file.sync_data()?;
+            }
+            segment.file.write_all_at(piece, at)?;
+            at += piece.len() as u64;
+        }
         let end = frame.start + frame.bytes.len() as u64;
         if end > segment.touched.load(Ordering::Relaxed) {
             let ahead = if frame.bytes.len() < ZERO_AHEAD { (segment.size - end).min(ZERO_AHEAD as u64) } else { 0 };
