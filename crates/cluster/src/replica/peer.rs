@@ -16,6 +16,9 @@ use std::time::Duration;
 /// How many of the newest outputs are looked at for a message that more entries can go into.
 const MERGE_LOOK: usize = 12;
 
+/// How fast an entry goes to another disk at least, on a machine that has much to do.
+const BYTES_A_MICROSECOND: u64 = 2;
+
 /// Whether a joiner counts for what is stable (rule 24).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counting {
@@ -119,6 +122,17 @@ impl Peer {
     /// Whether entries that were sent have no answer.
     pub fn in_flight(&self) -> bool {
         self.streams() && self.next.0 > self.received.0 + 1
+    }
+
+    /// How much longer its answer may take, since what it has to send, read and write before that is long. Entries that are short do not count.
+    pub fn long(&self, history: &History, limits: &Limits) -> Duration {
+        let (after, sent) = match self.probing {
+            true => (Position(self.next.0 - 1), self.next),
+            false => (self.acknowledged(limits), Position(self.next.0 - 1)),
+        };
+        let bytes = history.bytes_between(after, sent);
+        let long = bytes.saturating_sub(limits.flight_bytes as u64);
+        Duration::from_micros(long / BYTES_A_MICROSECOND)
     }
 
     /// Sends what is there and has room.

@@ -9,7 +9,7 @@
 //! assignment ends the counting: it names the joiner in-sync, or it is of a newer version (the request was void) and does not, or of the same version and lists it nowhere
 //! any more (its process is gone).
 //!
-//! An in-sync member that something has waited for since [`super::Limits::strike_after`], without any progress, is asked to be struck. Until the group has done so
+//! An in-sync member that something has waited for since [`super::Limits::strike_after`], without any progress, is asked to be struck; later where what it has to do is long. Until the group has done so
 //! nothing is stable without it (rule 19).
 
 use super::Replica;
@@ -360,12 +360,13 @@ impl Replica {
                 (false, false) => limits.resend,
                 (false, true) => limits.heartbeat * QUIET,
             };
-            let lost = peer.in_flight() && now.saturating_sub(peer.moved_at) >= limits.resend;
+            let long = peer.long(&self.history, &limits);
+            let lost = peer.in_flight() && now.saturating_sub(peer.moved_at) >= limits.resend + long;
             if lost {
                 peer.next = Position(peer.received.0 + 1);
                 peer.probe(now, &self.history, sender, out);
             } else if peer.probing {
-                if silence >= limits.resend {
+                if silence >= limits.resend + long {
                     peer.probe(now, &self.history, sender, out);
                 }
             } else if silence >= tell_after && peer.copy.as_ref().is_none_or(|copy| copy.is_begun()) {
@@ -381,7 +382,8 @@ impl Replica {
             if !behind {
                 peer.waiting_since = None;
             }
-            let waits = peer.waiting_since.is_some_and(|since| now.saturating_sub(since) >= limits.strike_after);
+            let patience = limits.strike_after + long;
+            let waits = peer.waiting_since.is_some_and(|since| now.saturating_sub(since) >= patience);
             let again = peer.strike_asked.is_none_or(|at| now.saturating_sub(at) >= limits.resend * 2);
             if peer.in_sync && behind && waits && again {
                 peer.strike_asked = Some(now);

@@ -256,6 +256,28 @@ fn who_holds_everything_up_is_struck_and_nobody_else() {
     assert!(out.contains(&Output::RequestJoin { version: 2, member: member(3) }));
 }
 
+/// To send, read and write a long entry takes long: it is not sent again meanwhile, and nobody is struck for it; but for ever it is not waited for.
+#[test]
+fn a_long_entry_is_waited_for() {
+    let limits = Limits::default();
+    let mut replica = primary(limits, &[1, 2], &[]);
+    let mut out = Outbox::new();
+    replica.on_message(ms(2), member(2), acknowledge(1, 1, 0), &mut out);
+    replica.on_tick(ms(999), &mut out);
+    out.clear();
+    replica.propose(ms(1000), vec![0; limits.flight_bytes + 4_000_000].into(), &mut out);
+    sync(&mut replica, ms(1000), &mut out);
+    let strike = Output::RequestStrike { version: 1, member: member(2) };
+    let entries = |out: &Outbox| {
+        let has = |message: &&&Message| matches!(message, Message::Append { entries, .. } if !entries.is_empty());
+        sent(out).iter().filter(has).count()
+    };
+    (1001..3000).step_by(10).for_each(|time| replica.on_tick(ms(time), &mut out));
+    assert_eq!((entries(&out), out.contains(&strike)), (1, false));
+    (3000..3500).step_by(10).for_each(|time| replica.on_tick(ms(time), &mut out));
+    assert_eq!((entries(&out), out.contains(&strike)), (2, true));
+}
+
 #[test]
 fn a_primary_that_was_stopped_blames_nobody() {
     let mut replica = primary(Limits::default(), &[1, 2], &[]);
