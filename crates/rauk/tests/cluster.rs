@@ -179,6 +179,33 @@ fn a_deadlock_ends_the_whole_transaction_and_is_told() {
     assert_eq!(run(&mut other, "SELECT id, v FROM d.t ORDER BY id"), wanted);
 }
 
+/// A SELECT too, as long as its client has got no rows.
+#[test]
+fn a_select_by_itself_is_done_again_and_tells_of_no_deadlock() {
+    let root = tempfile::tempdir().unwrap();
+    let nodes = all_in_one(root.path(), 1, "1");
+    let rows =
+        ["CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)", "INSERT INTO d.t VALUES (1, 0), (2, 0)"];
+    insist_on(&nodes[0], &rows);
+    let (mut reader, mut writer) = (nodes[0].connect(), nodes[0].connect());
+    for round in 0..4 {
+        let (first, second) = if round % 2 == 0 { (1, 2) } else { (2, 1) };
+        writer.query_drop("BEGIN").unwrap();
+        assert_eq!(run(&mut writer, &format!("UPDATE d.t SET v = v + 1 WHERE id = {second}")), ["ok 1"]);
+        let reading = std::thread::spawn(move || {
+            let answer = run(&mut reader, "SELECT id FROM d.t ORDER BY id FOR UPDATE");
+            (reader, answer)
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        let ended = run(&mut writer, &format!("UPDATE d.t SET v = v + 1 WHERE id = {first}"));
+        println!("round {round}: the writer was told {ended:?}");
+        run(&mut writer, "COMMIT");
+        let answer;
+        (reader, answer) = reading.join().expect("it ends");
+        assert_eq!(answer, ["1", "2"]);
+    }
+}
+
 #[test]
 fn a_killed_node_is_done_without_and_comes_back() {
     let root = tempfile::tempdir().unwrap();

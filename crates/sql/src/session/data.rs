@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// How often a statement is planned again because definitions changed under it.
 const MAX_REPLANS: usize = 8;
-/// Times that a change which met a partition without a primary is done again.
+/// Times that a statement which met a partition without a primary is done again.
 const MAX_REPEATS: usize = 10;
 
 /// Longer texts are not cached: the bulk INSERTs of a dump, each of which comes once.
@@ -161,7 +161,7 @@ impl Session {
                 Err(error) if is_stale(&error) && attempt < MAX_REPLANS && sink.withdraw() => {
                     self.engine.plans.remove(&self.key(&source));
                 }
-                Err(error) if alone && attempt < MAX_REPEATS && self.may_repeat(&plan, &error) => {}
+                Err(error) if alone && attempt < MAX_REPEATS && self.may_repeat(&error) && sink.withdraw() => {}
                 Err(error) => return Err(error),
                 Ok(completion) => {
                     let rows = !plan.plan.columns.is_empty();
@@ -177,9 +177,9 @@ impl Session {
         self.open.is_none() && self.settings.autocommit
     }
 
-    /// In a cluster a change that is a transaction of its own may meet a partition that changes its primary: it has been rolled back (1213), nothing was shown to anybody, and it is done again.
-    fn may_repeat(&self, plan: &CachedPlan, error: &MysqlError) -> bool {
-        error.code == codes::LOCK_DEADLOCK && plan.plan.columns.is_empty() && self.engine.database.member().is_some()
+    /// In a cluster a statement that is a transaction of its own may meet a partition that changes its primary: it has been rolled back (1213), and is done again unless rows have been sent to the client.
+    fn may_repeat(&self, error: &MysqlError) -> bool {
+        error.code == codes::LOCK_DEADLOCK && self.engine.database.member().is_some()
     }
 
     /// A plan from the cache, or a new one; `true`: it may be used again.
@@ -424,7 +424,7 @@ impl Session {
             self.process.counters.add(plan.kind.counter(), u64::from(attempt == 0));
             match self.run_plan(&plan, sink).await {
                 Err(error) if is_stale(&error) && attempt < MAX_REPLANS && sink.withdraw() => {}
-                Err(error) if alone && attempt < MAX_REPEATS && self.may_repeat(&plan, &error) => {}
+                Err(error) if alone && attempt < MAX_REPEATS && self.may_repeat(&error) && sink.withdraw() => {}
                 Err(error) => return Err(error),
                 Ok(completion) => return Ok(Done { completion, rows: !plan.plan.columns.is_empty() }),
             }
