@@ -9,6 +9,7 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Value};
 use rustyline::error::ReadlineError;
 use std::io::{IsTerminal, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 pub struct ShellOptions {
@@ -21,7 +22,13 @@ pub struct ShellOptions {
     pub execute: Option<String>,
 }
 
+/// A server of MySQL's protocol speaks first; who asks one of another protocol would wait for ever.
+const GREETING: Duration = Duration::from_secs(5);
+
 pub fn connect(options: &ShellOptions) -> Result<Conn, String> {
+    if options.socket.is_none() {
+        expect_greeting(options)?;
+    }
     let builder = OptsBuilder::new()
         .ip_or_hostname(Some(&options.host))
         .tcp_port(options.port)
@@ -33,10 +40,35 @@ pub fn connect(options: &ShellOptions) -> Result<Conn, String> {
         .tcp_connect_timeout(Some(Duration::from_secs(5)));
     Conn::new(builder).map_err(|e| match e {
         mysql::Error::MySqlError(e) => format!("ERROR {} ({}): {}", e.code, e.state, e.message),
-        other => {
-            format!("cannot connect to {}:{}: {other}; is `rauk start` running there?", options.host, options.port)
-        }
+        other => no_connection(options, &other),
     })
+}
+
+fn no_connection(options: &ShellOptions, why: &dyn std::fmt::Display) -> String {
+    format!("cannot connect to {}:{}: {why}; is `rauk start` running there?", options.host, options.port)
+}
+
+fn expect_greeting(options: &ShellOptions) -> Result<(), String> {
+    let addresses = (options.host.as_str(), options.port).to_socket_addrs().map_err(|e| no_connection(options, &e))?;
+    let mut failed = None;
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, GREETING) {
+            Ok(stream) => {
+                let greeted = stream.set_read_timeout(Some(GREETING)).and_then(|()| stream.peek(&mut [0]));
+                return match greeted {
+                    // Whatever it says, the client library has an answer to it.
+                    Ok(_) => Ok(()),
+                    Err(_) => Err(format!(
+                        "{}:{} does not greet as a MySQL server does: is it the port of something else? `rauk start` prints its ports",
+                        options.host, options.port
+                    )),
+                };
+            }
+            Err(error) => failed = Some(error),
+        }
+    }
+    let why = failed.unwrap_or_else(|| std::io::ErrorKind::NotFound.into());
+    Err(no_connection(options, &why))
 }
 
 pub fn run(options: &ShellOptions) -> Result<(), String> {

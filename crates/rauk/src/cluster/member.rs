@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long a node asks to be taken in.
 const JOIN: Duration = Duration::from_secs(30);
@@ -429,8 +429,45 @@ fn wait_spread(raft: &RaftGroup) {
     }
 }
 
+/// How often this process has started anew in a row, and when the last time: for itself, over `exec`. No setting, which begin with `RAUK_`.
+const ANEW: &str = "_RAUK_STARTED_ANEW";
+/// Starts in a row are those that come sooner than this one after the other.
+const ROW: Duration = Duration::from_secs(30);
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// Starts anew in a row, this one counted: where a machine has no time for its nodes, opening them costs the others what they lack to keep their leases, so each waits longer and longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anew {
+    count: u32,
+    /// Seconds since 1970.
+    at: u64,
+}
+
+impl Anew {
+    /// The next, after what was remembered of the one before.
+    pub fn next() -> Anew {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        Anew::after(std::env::var(ANEW).ok().as_deref(), at)
+    }
+
+    fn after(before: Option<&str>, at: u64) -> Anew {
+        let numbers = before.and_then(|text| text.split_once(' '));
+        let before = numbers.and_then(|(count, at)| Some((count.parse::<u32>().ok()?, at.parse::<u64>().ok()?)));
+        // A clock that was set back begins a new row.
+        let row = before.filter(|(_, last)| at.checked_sub(*last).is_some_and(|passed| passed < ROW.as_secs()));
+        Anew { count: row.map_or(1, |(count, _)| count.saturating_add(1)), at }
+    }
+
+    /// To be waited before it: nothing the first time. Nodes of a machine wait differently long.
+    pub fn pause(&self) -> Duration {
+        let Some(doubled) = self.count.checked_sub(2) else { return Duration::ZERO };
+        let whole = (Duration::from_millis(500) * (1 << doubled.min(8))).min(LONGEST_PAUSE);
+        whole / 2 + whole / 2 * (std::process::id() % 16) / 16
+    }
+}
+
 /// Executes this program anew, with its arguments and the ports that it has. Comes back only when that fails.
-pub fn start_anew(ports: &[(&str, u16)]) -> String {
+pub fn start_anew(anew: Anew, ports: &[(&str, u16)]) -> String {
     use std::os::unix::process::CommandExt;
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_else(|| "rauk".into());
@@ -460,8 +497,30 @@ pub fn start_anew(ports: &[(&str, u16)]) -> String {
     }
     // A test's faults are this process's.
     command.env_remove("RAUK_FAULT");
+    command.env(ANEW, format!("{} {}", anew.count, anew.at));
     if let Err(error) = rauk_log::fault::point("member.start_anew") {
         return format!("cannot start anew: {error}");
     }
     format!("cannot start anew: {}", command.exec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_starts_anew_again_and_again_waits_longer() {
+        let first = Anew::after(None, 1000);
+        assert_eq!((first.count, first.pause()), (1, Duration::ZERO));
+        let mut last = first;
+        let mut pauses = Vec::new();
+        for _ in 0..12 {
+            last = Anew::after(Some(&format!("{} {}", last.count, last.at)), last.at + 29);
+            pauses.push(last.pause());
+        }
+        assert!(pauses[0] >= Duration::from_millis(250) && pauses[0] < Duration::from_millis(500));
+        assert!(pauses.is_sorted() && pauses[11] <= LONGEST_PAUSE && pauses[11] >= LONGEST_PAUSE / 2);
+        let later = |text: &str, at| Anew::after(Some(text), at).count;
+        assert_eq!([later("5 1000", 1030), later("5 1000", 999), later("nonsense", 1), later("5 x", 1)], [1; 4]);
+    }
 }

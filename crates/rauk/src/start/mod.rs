@@ -12,7 +12,7 @@ mod ports;
 pub mod services;
 mod signals;
 
-use crate::cluster::member::{self, Member, Needs};
+use crate::cluster::member::{self, Anew, Member, Needs};
 use crate::cluster::settings::DEFAULT_PORT;
 use crate::cluster::{directory, view};
 use crate::config::Settings;
@@ -130,13 +130,17 @@ pub fn run(settings: &Settings, ready: impl FnOnce(&Running) -> Result<(), Strin
         Err(NotStarted::Failed(text)) => return Err(text),
         Err(NotStarted::Gone { ports, _member }) => {
             tracing::warn!("the cluster has taken this process for gone before it served; it starts anew");
-            return Err(member::start_anew(&ports));
+            let anew = Anew::next();
+            return if stops_in(anew.pause(), &signals) { Ok(()) } else { Err(member::start_anew(anew, &ports)) };
         }
     };
     ready(&running)?;
     match wait_for_end(&running, &signals) {
         Ending::Stop => running.stop(),
-        Ending::Anew => Err(running.start_anew()),
+        Ending::Anew => {
+            let anew = Anew::next();
+            if stops_in(anew.pause(), &signals) { running.stop() } else { Err(running.start_anew(anew)) }
+        }
     }
 }
 
@@ -286,11 +290,11 @@ impl Running {
     }
 
     /// Executes the program anew on the same ports; what was acknowledged is in the redo log, as after a crash. Gives why that failed.
-    fn start_anew(self) -> String {
+    fn start_anew(self, anew: Anew) -> String {
         let _ = std::fs::remove_file(self.directory.join(READY_FILE));
         let clients = self.services.as_ref().map(|services| (services.mysql, services.native.address));
         let ports = ports_of(clients, self.http, self.cluster);
-        member::start_anew(&ports)
+        member::start_anew(anew, &ports)
     }
 
     fn stop(self) -> Result<(), String> {
@@ -328,6 +332,23 @@ fn wait_for_end(running: &Running, signals: &Signals) -> Ending {
         if running.member.as_ref().is_some_and(|member| member.is_expelled()) {
             tracing::warn!("the cluster has taken this process for gone; it starts anew");
             return Ending::Anew;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Waits before this process starts anew; `true`: it is to stop.
+fn stops_in(pause: Duration, signals: &Signals) -> bool {
+    if !pause.is_zero() {
+        tracing::warn!("it has done so before, a short time ago: it waits {} ms first", pause.as_millis());
+    }
+    let end = Instant::now() + pause;
+    loop {
+        if signals.take() {
+            return true;
+        }
+        if Instant::now() >= end {
+            return false;
         }
         std::thread::sleep(LOOK);
     }
