@@ -107,6 +107,57 @@ fn replicas_are_changed_while_the_cluster_works() {
     nodes.into_iter().for_each(world::Node::kill);
 }
 
+/// Who has given a partition to others has its memory back, also after a restart; and gets a copy when it is given the partition again.
+#[test]
+fn what_others_hold_is_forgotten() {
+    let (world, mut nodes) = three(3);
+    let holders = |nodes: &[world::Node]| {
+        let mut holders = [0; 4];
+        for node in nodes {
+            let report = node.db.report(rauk_node::member::report::Wanted::Partitions);
+            for p in report.partitions.iter().filter(|p| p.whole && p.last > 0 && p.partition.0 < 4) {
+                holders[usize::from(p.partition.0)] += 1;
+            }
+        }
+        holders
+    };
+    let until = |nodes: &[world::Node], wanted: usize| {
+        let end = std::time::Instant::now() + Duration::from_secs(40);
+        while holders(nodes) != [wanted; 4] {
+            assert!(std::time::Instant::now() < end, "{:?} nodes have the partitions", holders(nodes));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let insist = async |nodes: &[world::Node], ids: std::ops::Range<i64>| {
+        for id in ids {
+            let end = std::time::Instant::now() + Duration::from_secs(15);
+            while let Err(error) = put(&nodes[0].db, id, id).await {
+                assert!(std::time::Instant::now() < end, "row {id}: {error}");
+            }
+        }
+    };
+    block_on(insist(&nodes, 0..400));
+    until(&nodes, 3);
+    block_on(nodes[0].db.set_replicas(1)).unwrap();
+    until(&nodes, 1);
+    block_on(insist(&nodes, 400..500));
+    nodes.pop().unwrap().kill();
+    nodes.push(world.open(2));
+    world.wait_replicas(1);
+    until(&nodes, 1);
+    block_on(nodes[0].db.set_replicas(3)).unwrap();
+    world.wait_replicas(3);
+    until(&nodes, 3);
+    block_on(async {
+        for node in &nodes {
+            for id in 0..500 {
+                assert_eq!(get(&node.db, id).await.unwrap(), Some(id), "row {id} on {:?}", node.id);
+            }
+        }
+    });
+    nodes.into_iter().for_each(world::Node::kill);
+}
+
 #[test]
 fn a_killed_node_is_replaced_and_comes_back() {
     let (world, mut nodes) = three(2);

@@ -302,6 +302,26 @@ impl Replica {
         self.following.copy = None;
     }
 
+    /// The rows here are wanted no more, for others hold the partition (the caller has seen to it that these do not need them either): they are forgotten, in the log too, and this replica is as one whose copy was cut off.
+    /// `state`: of a transaction table without transactions. `false`: it has a part in the partition as far as it knows, or nothing to forget.
+    pub fn forsake(&mut self, now: Duration, state: Bytes, out: &mut Outbox) -> bool {
+        let from = self.history.last();
+        let has = from.position.0 > 0 && self.contents == Contents::Whole;
+        let named = self.assignment.as_ref().is_none_or(|a| a.names(self.me) || a.primary == Some(self.me));
+        if !has || named || self.role != Role::None {
+            return false;
+        }
+        let history = self.history.views_from(from.position).collect();
+        self.history = History::starting(from);
+        self.stable = from.position;
+        self.contents = Contents::Partial;
+        self.whole_on_disk = false;
+        self.following = Following::default();
+        self.disk.reset();
+        self.write(now, LogRecord::Reset { from, stable: from.position, history, state }, None, out);
+        true
+    }
+
     /// Bytes of entries in memory.
     pub fn kept_bytes(&self) -> u64 {
         self.history.bytes()

@@ -71,6 +71,14 @@ impl PartitionState {
         self.leaving.iter().any(|l| l.member == member)
     }
 
+    fn has_to_do_with(&self, node: NodeId) -> bool {
+        let is = |member: &Member| member.node == node;
+        self.placed.contains(&node)
+            || self.in_sync.iter().any(is)
+            || self.former.as_ref().is_some_and(is)
+            || self.is_left_by(node)
+    }
+
     fn changed(&mut self) -> Result<Answer, Answer> {
         self.version += 1;
         Ok(Answer::Done)
@@ -151,6 +159,14 @@ impl PartitionState {
 }
 
 impl Group {
+    /// Whether nobody will ever ask for what a node may have of a partition: it has no place there, those who have one all have everything and are up, and the last cut does not rest on it.
+    pub fn is_forsaken(&self, partition: PartitionId, node: NodeId) -> bool {
+        let Some(state) = self.partitions.get(usize::from(partition.0)) else { return false };
+        let is_whole = |node: &NodeId| state.in_sync.iter().any(|m| m.node == *node && self.is_member(*m));
+        let is_led = state.primary.is_some() && !state.placed.is_empty() && state.placed.iter().all(is_whole);
+        is_led && !state.has_to_do_with(node) && !(self.is_replicated() && self.cut.is_holder(partition, node))
+    }
+
     /// What the replica blocks of a process need to know about a partition. Version zero and nobody, for one that there is not.
     pub fn assignment(&self, partition: PartitionId) -> Assignment {
         let nothing = PartitionState::default();

@@ -259,7 +259,7 @@ impl Cluster {
                 if !self.hooks.safeguards.leaving {
                     assignment.in_sync.retain(|m| !state.is_leaving(*m));
                 }
-                self.poke(number as u16, super::slot::Happening::Assigned(assignment));
+                self.poke_later(number as u16, super::slot::Happening::Assigned(assignment));
                 // Who has ended by itself is in-sync until somebody goes on without it, and only one that lives can say that (rule 25).
                 let ended = state.in_sync.iter().find(|m| !group.is_member(**m));
                 if let Some(member) = ended.filter(|_| state.primary == Some(self.me)) {

@@ -16,6 +16,7 @@
 //! | [`hooks`] | what the simulator watches and can switch off |
 //! | [`report`], [`chronicle`] | what a node tells of itself; what has happened |
 //! | `room` | memory that runs out on one node of several |
+//! | `forsaken` | memory of partitions that are others' now |
 //! | `statistics` | how many rows tables have, over all nodes |
 //! | [`dump`] | rows as a replica has them, for checkers |
 //! | `tasks`, `events` | small tools: many tasks on a thread, waiting for a change |
@@ -36,6 +37,7 @@ pub mod dump;
 mod effects;
 pub mod events;
 mod flushing;
+mod forsaken;
 pub mod hooks;
 mod leading;
 pub mod network;
@@ -449,8 +451,13 @@ impl Cluster {
 
     /// Brings something to a slot.
     fn poke(&self, partition: u16, happening: Happening) {
-        let Some(node) = self.node.upgrade() else { return };
         self.slots[usize::from(partition)].queue.lock().push_back(happening);
+        self.work_off(partition);
+    }
+
+    /// Works a slot's queue off: now, or when whoever has the partition is through.
+    fn work_off(&self, partition: u16) {
+        let Some(node) = self.node.upgrade() else { return };
         let weak = Arc::downgrade(&node);
         let work = move |p: &mut Partition| {
             if let Some(node) = weak.upgrade()
@@ -477,6 +484,17 @@ impl Cluster {
                 });
             }
         }
+    }
+
+    /// The same, and another thread works: for the manage group's, which must not stand behind what a slot has to do (take a large transaction back, say).
+    fn poke_later(&self, partition: u16, happening: Happening) {
+        self.slots[usize::from(partition)].queue.lock().push_back(happening);
+        let cluster = self.own.clone();
+        self.tasks.spawn_later(async move {
+            if let Some(cluster) = cluster.upgrade() {
+                cluster.work_off(partition);
+            }
+        });
     }
 
     /// Under the guard: works the queue off and runs `f`.

@@ -11,6 +11,7 @@ use super::catalog::{self, CatalogState};
 use super::cutting::Cuts;
 use super::events::Event;
 use super::flushing::Flushing;
+use super::forsaken::Forsaken;
 use super::hooks::Hooks;
 use super::leading::Leading;
 use super::network::Network;
@@ -300,6 +301,7 @@ async fn run_ticks(weak: Weak<Node>) {
     let mut last_question = Duration::ZERO;
     let mut told_room = Duration::ZERO;
     let mut last_forget = Duration::ZERO;
+    let mut forsaken = Forsaken::default();
     loop {
         let Some(node) = weak.upgrade() else { return };
         let Some(cluster) = node.cluster().cloned() else { return };
@@ -322,6 +324,7 @@ async fn run_ticks(weak: Weak<Node>) {
         }
         if now.saturating_sub(last_question) >= LINGER {
             last_question = now;
+            cluster.forsake(&mut forsaken);
             commit::ask_coordinators(&node).await;
         }
         let runtime = cluster.runtime.clone();

@@ -47,6 +47,10 @@ pub enum Happening {
     Durable(Lsn),
     Assigned(Assignment),
     Tick,
+    /// The group does not count on what is here, by this version of the partition.
+    Forsaken {
+        version: u64,
+    },
     /// A time above all that an earlier primary may have shown has been drawn for this view.
     Drawn {
         view: View,
@@ -259,6 +263,13 @@ impl Slot {
                 self.note_undurable(s);
                 if let Some(number) = reached {
                     s.replica.on_durable(cx.now, number, &mut out);
+                }
+            }
+            Happening::Forsaken { version } => {
+                let state = TxnTable::default().encode();
+                if s.replica.version() == Some(version) && s.replica.forsake(cx.now, state.clone(), &mut out) {
+                    self.reset(s, p, cx, &state);
+                    cx.actions.push(Action::Note("others hold it; its rows here are forgotten".into()));
                 }
             }
             Happening::Drawn { view, time } => {
