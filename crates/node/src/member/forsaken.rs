@@ -20,6 +20,7 @@ impl Cluster {
     /// To be called every second or so.
     pub(super) fn forsake(&self, known: &mut Forsaken) {
         let (group, now) = (self.group(), self.runtime.now());
+        let grace = self.hooks.forsake_after.unwrap_or(GRACE);
         for (slot, state) in self.slots.iter().zip(&group.partitions) {
             let partition = slot.partition;
             let has_rows = || {
@@ -30,7 +31,8 @@ impl Cluster {
                 known.0.remove(&partition.0);
                 continue;
             }
-            if now.saturating_sub(*known.0.entry(partition.0).or_insert(now)) >= GRACE {
+            if now.saturating_sub(*known.0.entry(partition.0).or_insert(now)) >= grace {
+                self.hooks.observer.iter().for_each(|observer| observer.forsaken(partition.0));
                 self.poke(partition.0, Happening::Forsaken { version: state.version });
             }
         }

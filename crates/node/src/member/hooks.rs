@@ -2,6 +2,7 @@
 
 use rauk_types::{Timestamp, View};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Told of what this process does as a primary or a replica. Calls come in the middle of things: they must not block and not call back.
 pub trait Observer: Send + Sync {
@@ -11,6 +12,11 @@ pub trait Observer: Send + Sync {
     /// A snapshot read of the partition is answered from this replica without asking the primary.
     fn answered_snapshot(&self, partition: u16, snapshot: Timestamp) {
         let _ = (partition, snapshot);
+    }
+
+    /// The rows of a partition that others hold are to be forgotten here.
+    fn forsaken(&self, partition: u16) {
+        let _ = partition;
     }
 }
 
@@ -69,4 +75,6 @@ impl Default for Safeguards {
 pub struct Hooks {
     pub safeguards: Safeguards,
     pub observer: Option<Arc<dyn Observer>>,
+    /// How long rows of partitions that others hold are kept, if not as long as usual.
+    pub forsake_after: Option<Duration>,
 }

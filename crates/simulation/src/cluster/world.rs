@@ -94,9 +94,17 @@ struct Watch {
     runtime: SimRuntime,
     process: Arc<Mutex<ProcessId>>,
     answers: Arc<Answers>,
+    counts: Counts,
 }
 
+/// Sooner than in production, so that it happens within a run.
+const FORSAKE_AFTER: Duration = Duration::from_millis(300);
+
 impl Observer for Watch {
+    fn forsaken(&self, _: u16) {
+        self.counts.add("rows forsaken");
+    }
+
     fn answered(&self, partition: u16, view: View) {
         let (at, process) = (self.runtime.simulated_now(), *self.process.lock());
         self.answers.0.lock().push(Served { at, process, partition: PartitionId(partition), view });
@@ -306,8 +314,13 @@ impl World {
                 roles: machine.roles.clone(),
             };
             let process = Arc::new(Mutex::new(ProcessId::default()));
-            let watch = Watch { runtime: runtime.clone(), process: process.clone(), answers: self.answers.clone() };
-            let hooks = Hooks { safeguards: inner.safeguards, observer: Some(Arc::new(watch)) };
+            let (answers, counts) = (self.answers.clone(), self.counts.clone());
+            let watch = Watch { runtime: runtime.clone(), process: process.clone(), answers, counts };
+            let hooks = Hooks {
+                safeguards: inner.safeguards,
+                observer: Some(Arc::new(watch)),
+                forsake_after: Some(FORSAKE_AFTER),
+            };
             let options = MemberOptions { config: inner.config.clone(), identity, hooks };
             (runtime, machine.disk.mount(), options, process)
         };
