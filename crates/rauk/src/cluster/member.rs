@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// How long a node asks to be taken in.
 const JOIN: Duration = Duration::from_secs(30);
@@ -439,21 +439,21 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anew {
     count: u32,
-    /// Seconds since 1970.
+    /// Seconds since the system started: a wall clock may jump.
     at: u64,
 }
 
 impl Anew {
     /// The next, after what was remembered of the one before.
     pub fn next() -> Anew {
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let uptime = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
+        let at = uptime.split('.').next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0);
         Anew::after(std::env::var(ANEW).ok().as_deref(), at)
     }
 
     fn after(before: Option<&str>, at: u64) -> Anew {
         let numbers = before.and_then(|text| text.split_once(' '));
         let before = numbers.and_then(|(count, at)| Some((count.parse::<u32>().ok()?, at.parse::<u64>().ok()?)));
-        // A clock that was set back begins a new row.
         let row = before.filter(|(_, last)| at.checked_sub(*last).is_some_and(|passed| passed < ROW.as_secs()));
         Anew { count: row.map_or(1, |(count, _)| count.saturating_add(1)), at }
     }
