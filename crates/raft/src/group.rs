@@ -34,6 +34,7 @@ use tokio::time::{Instant, sleep, timeout};
 /// openraft looks at its clock one and a half times as rarely as `heartbeat` says, and sends heartbeats then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
+    /// How often a leader that has nothing else to say is heard; and how long it waits for the answer to anything, so that it is not short: a follower's disk, or a machine with much to do, takes its time.
     pub heartbeat: Duration,
     /// Nobody votes for another while it has heard of its leader within this time.
     pub lease: Duration,
@@ -44,7 +45,7 @@ pub struct Timing {
 impl Default for Timing {
     fn default() -> Timing {
         let ms = Duration::from_millis;
-        Timing { heartbeat: ms(50), lease: ms(350), spread: ms(150) }
+        Timing { heartbeat: ms(150), lease: ms(350), spread: ms(150) }
     }
 }
 
@@ -293,22 +294,25 @@ async fn watch(core: Arc<Core>, raft: Raft) {
     }
 }
 
-/// One round to the followers answers everybody who asked before it began.
+/// One round to the followers answers everybody who asked before it began. Rounds do not wait for each other: where answers take long, whoever asks during one would wait for two.
 async fn confirm_all(core: Arc<Core>, mut asked: mpsc::UnboundedReceiver<oneshot::Sender<Option<u64>>>) {
     while let Some(first) = asked.recv().await {
         let mut waiting = vec![first];
         while let Ok(another) = asked.try_recv() {
             waiting.push(another);
         }
-        let confirmed = match core.raft() {
-            Some(raft) if core.leading().is_some() => raft.ensure_linearizable().await.is_ok(),
-            _ => false,
-        };
-        let index = confirmed.then(|| core.shared.group().index);
-        for sender in waiting {
-            // Whoever asked may be gone.
-            let _ = sender.send(index);
-        }
+        let core = core.clone();
+        tokio::spawn(async move {
+            let confirmed = match core.raft() {
+                Some(raft) if core.leading().is_some() => raft.ensure_linearizable().await.is_ok(),
+                _ => false,
+            };
+            let index = confirmed.then(|| core.shared.group().index);
+            for sender in waiting {
+                // Whoever asked may be gone.
+                let _ = sender.send(index);
+            }
+        });
     }
 }
 

@@ -446,3 +446,34 @@ fn slow_disks_depose_nobody() {
     assert_eq!(nodes[leads].group().leading(), term);
     agree(&nodes);
 }
+
+/// A follower that writes to its disk answers nothing else meanwhile. That must not end the leases of all processes, which need its word.
+#[test]
+fn followers_with_slow_disks_confirm_their_leader() {
+    let net = Net::new();
+    let mut nodes = vec![Node::new(&net, "n1", ALL)];
+    nodes[0].bootstrap();
+    let (disks, troubles): (Vec<_>, Vec<_>) = (0..2).map(|_| Bad::new()).unzip();
+    for (number, disk) in disks.into_iter().enumerate() {
+        nodes.push(Node::on(&net, &format!("n{}", number + 2), ALL, disk));
+        nodes[number + 1].join("n1").unwrap();
+    }
+    until("three vote", || nodes.iter().all(|node| node.voters().len() == 3));
+    let leader = nodes.iter().position(|node| node.leads()).unwrap();
+    troubles.iter().for_each(|trouble| trouble.sync_ms.store(80, Ordering::Relaxed));
+    let ended = AtomicBool::new(false);
+    let (leader, ended) = (&nodes[leader], &ended);
+    let confirmed = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                let _ = leader.propose(begin(1));
+            }
+        });
+        let confirmed = (0..40).filter(|_| wait(leader.group().confirm()).is_some()).count();
+        ended.store(true, Ordering::Relaxed);
+        confirmed
+    });
+    troubles.iter().for_each(|trouble| trouble.sync_ms.store(0, Ordering::Relaxed));
+    println!("{confirmed} of 40 confirmed");
+    assert!(confirmed > 20);
+}
