@@ -423,12 +423,17 @@ fn a_first_call_whose_answer_is_lost_is_made_again() {
     cluster.end();
 }
 
+/// Accounts with no more than two indexes.
+fn three_with_fewer_indexes() -> Cluster {
+    let mut table = accounts("t");
+    table.indexes.truncate(2);
+    three(table)
+}
+
 /// The last write of a statement in autocommit goes with its commit: whoever asks next finds it, and what is wrong with it is the statement's error.
 #[test]
 fn the_last_write_of_a_statement_is_done_or_its_error_is_told() {
-    let mut table = accounts("t");
-    table.indexes.truncate(2);
-    let cluster = three(table);
+    let cluster = three_with_fewer_indexes();
     let Cluster { nodes, tables, .. } = &cluster;
     block_on(async {
         insert_all(&nodes[0].db, &tables[0], &ids(0, 16)).await;
@@ -493,9 +498,7 @@ fn the_last_write_of_a_statement_is_done_or_its_error_is_told() {
 /// A statement in autocommit that writes here first, and whose last write, led elsewhere, is refused: all of it is undone.
 #[test]
 fn a_statement_whose_last_write_is_refused_leaves_nothing() {
-    let mut table = accounts("t");
-    table.indexes.truncate(2);
-    let cluster = three(table);
+    let cluster = three_with_fewer_indexes();
     let Cluster { nodes, tables, .. } = &cluster;
     block_on(async {
         insert_all(&nodes[0].db, &tables[0], &ids(0, 16)).await;
