@@ -318,6 +318,8 @@ pub trait Scope {
     fn aggregate(&mut self, aggregate: Aggregate) -> Result<usize, MysqlError>;
     /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.
     fn inserted_value(&mut self, column: &str) -> Result<Resolved, MysqlError>;
+    /// The arguments of an aggregate follow, or have been bound.
+    fn within_aggregate(&mut self, _inside: bool) {}
     /// `DEFAULT(column)`.
     fn default_value(&mut self, column: &[&str]) -> Result<Expr, MysqlError>;
 }

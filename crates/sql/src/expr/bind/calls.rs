@@ -209,7 +209,10 @@ impl Binder<'_> {
             ast::FunctionArguments::Subquery(_) => return Err(not_yet("subqueries in expressions")),
         };
         if let Some(aggregate) = aggregate_function(&name) {
-            return self.aggregate(aggregate, list, &name);
+            self.scope.within_aggregate(true);
+            let bound = self.aggregate(aggregate, list, &name);
+            self.scope.within_aggregate(false);
+            return bound;
         }
         let plain = list.duplicate_treatment.is_none() && list.clauses.is_empty();
         let mut arguments = Vec::with_capacity(list.args.len());
