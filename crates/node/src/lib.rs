@@ -37,7 +37,7 @@ pub mod transaction;
 
 pub use commit::group::FlushPolicy;
 pub use database::{Config, Database, Durability, TableHandle};
-pub use ddl::{Convert, TableName};
+pub use ddl::{Convert, Look, TableName};
 pub use error::NodeError;
 pub use rauk_manage::SettingChange;
 pub use runtime::Runtime;

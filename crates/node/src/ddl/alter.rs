@@ -2,7 +2,7 @@
 //!
 //! [`Database::alter_table`] changes columns and indexes and copies no row: rows keep the layout they were written with, and read as the new
 //! definition says. [`Database::rewrite_table`] is for what changes stored values or where they live (column types, primary key, distribution): it
-//! fills a new table and puts it in the old one's place.
+//! fills a new table and puts it in the old one's place. Before the switch the new table's AUTO_INCREMENT counter goes above every number in it.
 
 use super::Exclusive;
 use super::build::{self, Building, FILL_ROWS, Patience, Reader, duplicate_entry, fault_error};
@@ -26,6 +26,9 @@ const INDEX_SLICE: usize = 64;
 
 /// Turns a row of the old table, one value a column, into one of the new.
 pub type Convert<'a> = dyn FnMut(&[Value]) -> Result<Vec<Value>, MysqlError> + Send + 'a;
+
+/// Sees a row of the old table before any row is converted.
+pub type Look<'a> = dyn FnMut(&[Value]) + Send + 'a;
 
 impl Database {
     /// Changes a definition: the caller gives the wanted columns (kept ones with their ids) and indexes (kept ones with their ids and index tables);
@@ -84,9 +87,22 @@ impl Database {
         wait: Duration,
         convert: &mut Convert<'_>,
     ) -> Result<u64, NodeError> {
+        self.rewrite_seen_table(old, new, wait, None, convert).await
+    }
+
+    /// [`Database::rewrite_table`] that shows all rows to `look` first: `convert` may depend on all of them, as a number above all others does.
+    /// Both may see rows more than once, since a cluster does a rewrite again that was disturbed.
+    pub async fn rewrite_seen_table(
+        &self,
+        old: &TableHandle,
+        new: TableSchema,
+        wait: Duration,
+        look: Option<&mut Look<'_>>,
+        convert: &mut Convert<'_>,
+    ) -> Result<u64, NodeError> {
         let node = &self.node;
         if let Some(cluster) = node.cluster() {
-            return cluster::rewrite_table(Place { node, cluster }, old.info(), new, wait, convert).await;
+            return cluster::rewrite_table(Place { node, cluster }, old.info(), new, wait, look, convert).await;
         }
         let held = Exclusive::lock(node, vec![old.info().clone()], wait).await?;
         let old = &held.tables[0];
@@ -103,9 +119,13 @@ impl Database {
         }
         node.tables.publish_hidden(info.clone());
 
-        let rows = copy_rows(node, old, &info, convert, &mut Patience::default()).await?;
+        if let Some(look) = look {
+            look_at_rows(node, old, look).await?;
+        }
+        let copied = copy_rows(node, old, &info, convert, &mut Patience::default()).await?;
         // The new table's counter is in the log before the switch makes it the table's.
-        info.shared.auto_increment.observe(old.shared.auto_increment.peek() - 1, &node.log)?;
+        let given = old.shared.auto_increment.peek() - 1;
+        info.shared.auto_increment.observe(given.max(copied.highest), &node.log)?;
         let dropped = old.family().map(|s| s.id).collect();
         building.switch(dropped, schemas, vec![]).await?;
         for unique in &info.uniques {
@@ -113,20 +133,45 @@ impl Database {
         }
         node.tables.publish(info);
         node.forget_table(old);
-        Ok(rows)
+        Ok(copied.rows)
     }
 }
 
-/// Puts all rows of a table that is held alone into one that nobody knows yet, each passed through `convert`; gives how many.
+/// Shows all rows of a table that is held alone.
+pub(super) async fn look_at_rows(
+    node: &Arc<Node>,
+    table: &Arc<TableInfo>,
+    look: &mut Look<'_>,
+) -> Result<(), NodeError> {
+    let mut reader = Reader::new(node, table, &table.schema);
+    let mut values: Vec<Value> = Vec::new();
+    while reader.next().await? {
+        for row in reader.rows() {
+            values.clear();
+            values.extend((0..table.schema.columns.len()).map(|i| row.get(i).to_owned()));
+            look(&values);
+        }
+    }
+    Ok(())
+}
+
+/// What [`copy_rows`] has put into the new table.
+pub(super) struct Copied {
+    pub rows: u64,
+    /// The highest number in the AUTO_INCREMENT column; 0 without one.
+    pub highest: u64,
+}
+
+/// Puts all rows of a table that is held alone into one that nobody knows yet, each passed through `convert`.
 pub(super) async fn copy_rows(
     node: &Arc<Node>,
     old: &Arc<TableInfo>,
     new: &Arc<TableInfo>,
     convert: &mut Convert<'_>,
     patience: &mut Patience,
-) -> Result<u64, NodeError> {
+) -> Result<Copied, NodeError> {
     let mut reader = Reader::new(node, old, &old.schema);
-    let mut rows = 0;
+    let mut copied = Copied { rows: 0, highest: 0 };
     let mut pending: Vec<Vec<Value>> = Vec::with_capacity(FILL_ROWS);
     let mut values: Vec<Value> = Vec::new();
     while reader.next().await? {
@@ -135,6 +180,8 @@ pub(super) async fn copy_rows(
             values.clear();
             values.extend((0..old.schema.columns.len()).map(|i| row.get(i).to_owned()));
             let mut converted = convert(&values).map_err(NodeError::Refused)?;
+            let number = new.schema.auto_increment.and_then(|at| converted[at].as_ref().as_integer());
+            copied.highest = copied.highest.max(number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0));
             if new.schema.hidden_key {
                 // Hidden keys are given out anew, so that the new table's counter is above them all.
                 converted.truncate(new.schema.columns.len() - 1);
@@ -153,9 +200,9 @@ pub(super) async fn copy_rows(
             return Err(duplicate_entry(&new.schema, index, |column| pending[at][column].clone()));
         }
         patience.went_on();
-        rows += pending.len() as u64;
+        copied.rows += pending.len() as u64;
     }
-    Ok(rows)
+    Ok(copied)
 }
 
 /// One transaction: rows go into a table that is being built; gives the first that does not fit and the index that refuses it, and then none is in.

@@ -15,7 +15,7 @@ mod build;
 mod cluster;
 mod tables;
 
-pub use alter::Convert;
+pub use alter::{Convert, Look};
 pub use tables::TableName;
 
 use crate::error::NodeError;

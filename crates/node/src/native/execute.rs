@@ -181,7 +181,13 @@ impl Executor<'_, '_> {
             Err(failure) => return Ok(Effect::failed(failure)),
         }
         match txn.update(&shape.table, &old, &image::owned(&new)).await? {
-            UpdateOutcome::Updated => Ok(written(&shape.shape.wanted, schema, &new, None)),
+            UpdateOutcome::Updated => {
+                let before = old.iter().map(Value::as_ref).collect();
+                if let Some(number) = image::changed_number(schema, &before, &new) {
+                    self.database.raise_auto_increment(schema.id, number).await?;
+                }
+                Ok(written(&shape.shape.wanted, schema, &new, None))
+            }
             UpdateOutcome::Missing => Ok(Effect::Missing),
             UpdateOutcome::Duplicate { index, .. } => Ok(Effect::Duplicate(index)),
         }

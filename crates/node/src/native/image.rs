@@ -164,6 +164,12 @@ pub fn change<'a>(
     changed
 }
 
+/// The AUTO_INCREMENT number that a change gives to a row: the counter goes above it.
+pub fn changed_number(schema: &TableSchema, old: &Refs<'_>, new: &Refs<'_>) -> Option<u64> {
+    let at = schema.auto_increment.filter(|&at| old[at] != new[at])?;
+    new[at].as_integer().and_then(|number| u64::try_from(number).ok())
+}
+
 /// Columns with ON UPDATE CURRENT_TIMESTAMP that a write does not set.
 fn touch(schema: &TableSchema, row: &mut Refs<'_>, columns: &[u16], now: i64) {
     for (at, column) in schema.columns.iter().enumerate() {

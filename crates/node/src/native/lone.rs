@@ -389,6 +389,11 @@ fn apply(
         Err(failure) => (Verb::Keep, Effect::failed(failure)),
         Ok(false) => (Verb::Keep, stored(layout, row.bytes())),
         Ok(true) => {
+            if schema.auto_increment.is_some()
+                && let Some(number) = image::changed_number(schema, &image::values_of(&row), &new)
+            {
+                observe(executor, shape, number);
+            }
             encode_refs(schema, &new, out);
             (Verb::Put, stored(schema.layout().version, out))
         }

@@ -3,6 +3,8 @@
 //! Rows are found by a locking scan, a batch at a time, and changed between batches: the scan sees the newest version of each row, checks the whole
 //! condition on it, and does not meet what the statement itself has written, so no row is changed twice. With an ORDER BY that no index serves, all
 //! matching rows are read and sorted first.
+//!
+//! An UPDATE of the AUTO_INCREMENT column raises the counter when all rows are changed.
 
 use super::insert::{assign, check_keys, duplicate, set_on_update};
 use super::memory::Memory;
@@ -15,7 +17,7 @@ use crate::plan::model::{DeletePlan, Level, SortKey, Source, UpdatePlan};
 use rauk_node::transaction::UpdateOutcome;
 use rauk_node::{NodeError, ScanBatch, ScanCursor, TableHandle, Transaction};
 use rauk_types::result::Completion;
-use rauk_types::{MysqlError, RowView, Value};
+use rauk_types::{MysqlError, RowView, TableSchema, Value};
 
 pub(crate) async fn run_update(
     plan: &UpdatePlan,
@@ -26,6 +28,7 @@ pub(crate) async fn run_update(
     let schema = table.schema().clone();
     let zone = context.time_zone.clone();
     let (mut matched, mut changed) = (0u64, 0u64);
+    let mut highest = None;
     let mut found =
         Found::open(&plan.level, &plan.sources, &plan.once, &plan.order, plan.limit.as_ref(), txn, context).await?;
     loop {
@@ -56,7 +59,10 @@ pub(crate) async fn run_update(
             set_on_update(&schema, &plan.set, &mut new, context);
             check_keys(&schema, &plan.key_defs, &new)?;
             match txn.update(table, &old, &new).await? {
-                UpdateOutcome::Updated => changed += 1,
+                UpdateOutcome::Updated => {
+                    changed += 1;
+                    highest = highest.max(changed_number(&schema, &old, &new));
+                }
                 UpdateOutcome::Missing => {}
                 UpdateOutcome::Duplicate { index, .. } => {
                     let error = duplicate(&schema, &plan.key_defs, index, &new, context);
@@ -68,6 +74,9 @@ pub(crate) async fn run_update(
             }
         }
         yield_now().await;
+    }
+    if let Some(number) = highest {
+        plan.database.raise_auto_increment(schema.id, number).await?;
     }
     Ok(Completion {
         affected_rows: changed,
@@ -101,6 +110,12 @@ pub(crate) async fn run_delete(
         warnings: context.warning_count.min(u16::MAX.into()) as u16,
         ..Completion::default()
     })
+}
+
+/// The AUTO_INCREMENT number that an update gives to a row: the counter goes above it, as in MySQL 8.
+pub(super) fn changed_number(schema: &TableSchema, old: &[Value], new: &[Value]) -> Option<u64> {
+    let column = schema.auto_increment.filter(|&column| old[column] != new[column])?;
+    new[column].as_ref().as_integer().and_then(|number| u64::try_from(number).ok())
 }
 
 fn stored(sources: &[Source]) -> &TableHandle {

@@ -1,12 +1,14 @@
 //! INSERT, REPLACE, INSERT … SELECT, IGNORE, ON DUPLICATE KEY UPDATE.
 //!
-//! A row is filled in the order MySQL fills it: defaults, then the listed values from left to right, each converted to its column as it is stored;
-//! then AUTO_INCREMENT, then the insert, which reports the first unique key that is taken and has locked the row in the way. What
-//! happens then is the statement's choice: an error, a warning, an update of that row, or its deletion and another try.
+//! A row is filled in the order MySQL fills it: defaults, then the listed values from left to right, each converted to its
+//! column as it is stored; then AUTO_INCREMENT (the numbers of a statement go on above the explicit ones among them); then
+//! the insert, which reports the first unique key that is taken and has locked the row in the way. What happens then is the
+//! statement's choice: an error, a warning, an update of that row, or its deletion and another try.
 //!
 //! A statement's own writes are invisible to its reads, so that INSERT … SELECT from the same table ends; the row in the way is the exception: REPLACE and
 //! ON DUPLICATE KEY UPDATE of several rows meet rows that they made themselves.
 
+use super::change::changed_number;
 use super::output::Target;
 use super::row::{Rows, owned};
 use super::select::run_select;
@@ -77,8 +79,10 @@ pub(crate) async fn run_insert(
     }
     let Insert { context, generated, last_explicit, affected, duplicates, .. } = insert;
     result?;
-    if let Some(first) = generated {
-        context.new_last_insert_id.get_or_insert(first);
+    // A generated number goes before what LAST_INSERT_ID(expr) has set, and that before the number that a row brought.
+    let of_function = context.new_last_insert_id;
+    if generated.is_some() {
+        context.new_last_insert_id = generated;
     }
     let several = total > 1 || matches!(plan.source, InsertSource::Select(_));
     let info = if several {
@@ -88,7 +92,7 @@ pub(crate) async fn run_insert(
     };
     Ok(Completion {
         affected_rows: affected,
-        last_insert_id: generated.unwrap_or(last_explicit),
+        last_insert_id: generated.or(of_function).unwrap_or(last_explicit),
         warnings: context.warning_count.min(u16::MAX.into()) as u16,
         info,
         ..Completion::default()
@@ -304,6 +308,10 @@ impl Insert<'_> {
             UpdateOutcome::Updated => {
                 self.affected += 2;
                 self.duplicates += 1;
+                if let Some(number) = changed_number(schema, &old, &new) {
+                    self.pass_number(number);
+                    self.plan.database.raise_auto_increment(schema.id, number).await?;
+                }
                 Ok(())
             }
             UpdateOutcome::Missing => Ok(()),
@@ -326,6 +334,13 @@ impl Insert<'_> {
         }
     }
 
+    /// The numbers in hand go on above one that a row brought. When it is beyond them, the next come from the counter, which is above it.
+    fn pass_number(&mut self, number: u64) {
+        let Some((next, count)) = self.reserved else { return };
+        let passed = number.saturating_add(1).saturating_sub(next);
+        self.reserved = (passed < count).then(|| (next + passed, count - passed));
+    }
+
     /// Gives the row its AUTO_INCREMENT number, or finds the one it brings.
     async fn number_row(&mut self, values: &mut [Value]) -> Result<Number, MysqlError> {
         let Some(column) = self.schema.auto_increment else { return Ok(Number::None) };
@@ -340,7 +355,9 @@ impl Insert<'_> {
             },
         };
         if let Some(value) = wanted {
-            return Ok(u64::try_from(value).map_or(Number::None, Number::Explicit));
+            let Ok(value) = u64::try_from(value) else { return Ok(Number::None) };
+            self.pass_number(value);
+            return Ok(Number::Explicit(value));
         }
         let (next, count) = match self.reserved {
             Some((next, count)) if count > 0 => (next, count),

@@ -9,7 +9,7 @@
 use super::Context;
 use super::context::WarningLevel;
 use super::convert::{self, Result, shown};
-use super::types::Class;
+use super::types::{Class, is_hex};
 use rauk_types::datetime::{self, DateFlags, TemporalError};
 use rauk_types::error::codes;
 use rauk_types::format::{parse_double_prefix, timestamp_utc};
@@ -97,14 +97,14 @@ pub fn convert_for_column(
     let mut target = Target { column, row: row_number, context };
     match to.kind {
         TypeKind::Null => Ok(value),
-        TypeKind::Decimal => decimal(value.as_ref(), to, &mut target),
-        TypeKind::Float | TypeKind::Double => double(value.as_ref(), to, &mut target),
+        TypeKind::Decimal => decimal(number(&value, from), to, &mut target),
+        TypeKind::Float | TypeKind::Double => double(number(&value, from), to, &mut target),
         TypeKind::Date => date(value.as_ref(), &mut target),
         TypeKind::Time => time(value.as_ref(), to, &mut target),
         TypeKind::DateTime => date_time(value.as_ref(), from, to, &mut target),
         TypeKind::Timestamp => timestamp(value.as_ref(), from, to, &mut target),
         TypeKind::Json => json(value, from, &mut target),
-        _ if to.is_integer() => integer(value.as_ref(), to, &mut target),
+        _ if to.is_integer() => integer(number(&value, from), to, &mut target),
         _ if to.is_text() => text(value, from, to, &mut target),
         _ => bytes(value, from, to, &mut target),
     }
@@ -121,13 +121,13 @@ fn ranged_integer(number: i128, to: &DataType, target: &mut Target<'_>) -> Resul
     if clipped == number { Ok(stored) } else { target.out_of_range(stored) }
 }
 
-/// A literal in hexadecimal or bits is a number here.
-fn literal_number(bytes: &[u8]) -> Option<i128> {
-    let digits = !bytes.is_empty() && bytes.iter().all(|b| b.is_ascii_digit() || b"+-. eE".contains(b));
-    if digits || bytes.is_empty() || bytes.len() > 8 {
-        return None;
+/// A value for a numeric column: a hexadecimal or bit literal is a number, one of more than eight bytes out of range.
+fn number<'v>(value: &'v Value, from: &DataType) -> ValueRef<'v> {
+    match value.as_ref() {
+        ValueRef::Bytes(bytes) if is_hex(from) && bytes.len() > 8 => ValueRef::Double(f64::INFINITY),
+        ValueRef::Bytes([]) => ValueRef::Bytes(&[]),
+        value => convert::as_number(value, from),
     }
-    Some(bytes.iter().fold(0, |n, b| n << 8 | i128::from(*b)))
 }
 
 fn integer(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
@@ -141,9 +141,6 @@ fn integer(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Resul
         ValueRef::Decimal(v) => {
             let number = v.to_i128().unwrap_or(if v.is_negative() { i128::MIN } else { i128::MAX });
             ranged_integer(number, to, target)
-        }
-        ValueRef::Bytes(bytes) if literal_number(bytes).is_some() => {
-            ranged_integer(literal_number(bytes).unwrap_or(0), to, target)
         }
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
             let text = value.as_bytes().unwrap_or_default();
@@ -178,7 +175,6 @@ fn integer(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Resul
 
 fn decimal(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
     let number = match value {
-        ValueRef::Bytes(bytes) if literal_number(bytes).is_some() => Decimal::from(literal_number(bytes).unwrap_or(0)),
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
             let text = value.as_bytes().unwrap_or_default();
             let parsed = Decimal::parse_prefix(text);
@@ -226,7 +222,6 @@ fn fitted(number: Decimal, to: &DataType, target: &mut Target<'_>) -> Result<Val
 
 fn double(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
     let (number, lost) = match value {
-        ValueRef::Bytes(bytes) if literal_number(bytes).is_some() => (literal_number(bytes).unwrap_or(0) as f64, false),
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
             let parsed = parse_double_prefix(value.as_bytes().unwrap_or_default());
             if parsed.overflow {
@@ -236,8 +231,9 @@ fn double(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result
         }
         other => (convert::to_f64(other, target.context)?, false),
     };
-    let mut stored = number;
-    let mut ranged = true;
+    // A number beyond DOUBLE is the largest there is.
+    let mut ranged = number.is_finite();
+    let mut stored = if ranged { number } else { f64::MAX.copysign(number) };
     // FLOAT(M,D), DOUBLE(M,D): rounded to D digits, at most M in all.
     if to.scale < 31 {
         let power = 10f64.powi(to.scale.into());

@@ -4,6 +4,7 @@
 //! INSERT, UPDATE or DELETE these warnings are errors ([`Context::warn_or_fail`]).
 
 use super::Context;
+use super::types::is_hex;
 use rauk_types::datetime::{self, MICROS_PER_SECOND, TemporalError};
 use rauk_types::error::codes;
 use rauk_types::format::{append_text, parse_double_prefix, parse_int_prefix, timestamp_utc};
@@ -134,6 +135,19 @@ pub fn to_integer(value: ValueRef<'_>, context: &mut Context) -> Result<i128> {
 /// [`to_integer`] clipped to i64.
 pub fn to_i64(value: ValueRef<'_>, context: &mut Context) -> Result<i64> {
     Ok(to_integer(value, context)?.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+}
+
+/// The number that a hexadecimal or bit literal is: its last eight bytes.
+pub fn hex_number(bytes: &[u8]) -> u64 {
+    bytes[bytes.len().saturating_sub(8)..].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// A value where a number is asked for.
+pub fn as_number<'v>(value: ValueRef<'v>, ty: &DataType) -> ValueRef<'v> {
+    match value {
+        ValueRef::Bytes(bytes) if is_hex(ty) => ValueRef::UInt(hex_number(bytes)),
+        value => value,
+    }
 }
 
 /// The bit pattern as bit operators see it: negative numbers in two's complement.

@@ -134,7 +134,7 @@ impl Expr {
                 if value.is_null() {
                     return Ok(None);
                 }
-                convert::is_true(value.as_ref(), context).map(Some)
+                convert::is_true(convert::as_number(value.as_ref(), &self.ty), context).map(Some)
             }
         }
     }

@@ -89,6 +89,11 @@ impl Unit {
         }
     }
 
+    /// Amounts are text of several parts.
+    pub fn is_composite(self) -> bool {
+        self.parts().is_some()
+    }
+
     /// Months, years or days only: a DATE stays a DATE.
     pub fn is_date_only(self) -> bool {
         matches!(self, Unit::Day | Unit::Week | Unit::Month | Unit::Quarter | Unit::Year | Unit::YearMonth)

@@ -40,6 +40,8 @@ mod tests;
 pub use column::convert_for_column;
 pub use compare::compare_values;
 pub use context::Context;
+pub use convert::as_number;
+pub use types::plain as plain_type;
 pub use value::Val;
 
 use bind::converted as bind_converted;
@@ -316,6 +318,8 @@ pub trait Scope {
     fn resolve(&mut self, path: &[&str]) -> Result<Resolved, MysqlError>;
     /// Registers an aggregate and gives its number; 1111 where none may stand.
     fn aggregate(&mut self, aggregate: Aggregate) -> Result<usize, MysqlError>;
+    /// The arguments of an aggregate follow, or have been bound.
+    fn within_aggregate(&mut self, _inside: bool) {}
     /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.
     fn inserted_value(&mut self, column: &str) -> Result<Resolved, MysqlError>;
     /// `DEFAULT(column)`.

@@ -85,6 +85,21 @@ pub fn text_type(characters: u64, collation: Collation) -> DataType {
     }
 }
 
+/// The type of a hexadecimal or bit literal: bytes that are a number where a number is asked for. Other bytes are read as text there. It is
+/// VARBINARY with the flag that other bytes never have, as clients see it from MySQL too; what is made of such a value is plain bytes.
+pub fn hex_type(bytes: usize) -> DataType {
+    DataType { unsigned: true, ..text_type(bytes as u64, Collation::Binary) }
+}
+
+pub fn is_hex(ty: &DataType) -> bool {
+    ty.unsigned && Class::of(ty) == Class::Bytes
+}
+
+/// A type without the mark of a literal.
+pub fn plain(ty: DataType) -> DataType {
+    if is_hex(&ty) { DataType { unsigned: false, ..ty } } else { ty }
+}
+
 /// Characters that the longest value takes as text.
 pub fn text_length(ty: &DataType) -> u64 {
     let fraction = if ty.scale > 0 { u64::from(ty.scale) + 1 } else { 0 };
@@ -126,6 +141,7 @@ pub fn numeric(ty: &DataType) -> DataType {
         Class::Integer => DataType { unsigned: ty.unsigned, length: integer_digits(ty).into(), ..DataType::BIGINT },
         Class::Decimal => DataType { unsigned: false, ..*ty },
         Class::Double => DataType { scale: ty.scale, ..DataType::DOUBLE },
+        Class::Bytes if is_hex(ty) => DataType { length: 20, ..DataType::BIGINT_UNSIGNED },
         Class::Text | Class::Bytes => DataType::DOUBLE,
         Class::Date => DataType { length: 8, ..DataType::BIGINT },
         Class::Time if ty.scale == 0 => DataType { length: 7, ..DataType::BIGINT },

@@ -435,7 +435,9 @@ impl Parser<'_> {
             let mut relation = self.table_factor()?;
             // `a JOIN b JOIN c ON … ON …`: the inner join belongs to the right side. Without ON before the next join it is
             // simply left-associative, unless a condition of this one is still to come, which only an outer join demands.
+            // A NATURAL join has no condition to come.
             if side.is_some()
+                && !natural
                 && self.is_any_kw(&["JOIN", "INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "STRAIGHT_JOIN"])
             {
                 let inner = self.nested(Self::joins)?;

@@ -43,6 +43,7 @@ pub(super) fn plan_update(
     let found =
         bind_changed(from, update.selection.as_ref(), &update.order_by, update.limit.as_ref(), lookup, context)?;
     let plan = UpdatePlan {
+        database: lookup.database().clone(),
         sources: found.sources,
         level: found.level,
         once: found.once,

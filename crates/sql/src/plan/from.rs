@@ -2,7 +2,8 @@
 //!
 //! Inner joins are sets of tables whose conditions join those of WHERE. LEFT JOIN makes a group of tables (one, or several when its right side is a
 //! join in parentheses) with the conditions on which it matches; RIGHT JOIN is a LEFT JOIN the other way round. USING and NATURAL
-//! become equalities, and hide the right-hand (of RIGHT JOIN: left-hand) column from bare names and `*`.
+//! become equalities, and hide the right-hand (of RIGHT JOIN: left-hand) column from bare names and `*`. Then `*` gives the common columns in the
+//! order of the first table (of RIGHT JOIN: the second) before the others.
 
 use super::model::{Source, SourceTable};
 use super::names::{Clause, Names, Visible, name_parts, unknown_column};
@@ -163,7 +164,9 @@ fn bind_join(
     Ok(Tree { items, conditions: outer.conditions, visible })
 }
 
-/// Equalities for the common columns, and what is visible after them: the common columns first, then the rest of the left and of the right side.
+/// Equalities for the common columns, and what is visible after them: the common columns, then the rest of the first side, then the rest of the
+/// second. A RIGHT JOIN is a LEFT JOIN whose first side is written second. The common columns come in the order of the first side, whatever
+/// the order in USING.
 fn merge_columns(
     left: &Tree,
     right: &Tree,
@@ -173,23 +176,22 @@ fn merge_columns(
     out: &From,
     context: &BindContext,
 ) -> Result<Vec<Visible>, MysqlError> {
-    let mut visible = Vec::new();
-    for name in names {
-        let mut pair = Vec::new();
-        for side in [left, right] {
-            let scope = Names::new(&out.sources, &side.visible, Clause::From, context);
-            let Some((table, column)) = scope.column(&[name])? else {
-                return Err(unknown_column(&[name], Clause::From));
-            };
-            pair.push((table, column));
+    let (first, second) = if *kind == Kind::Right { (right, left) } else { (left, right) };
+    for (number, name) in names.iter().enumerate() {
+        if names[..number].iter().any(|n| n.eq_ignore_ascii_case(name)) {
+            continue;
         }
-        on.push(condition::column_equality(&out.sources, pair[0], pair[1], context)?);
-        let (table, column) = if *kind == Kind::Right { pair[1] } else { pair[0] };
-        visible.push(Visible { name: name.clone(), table, column });
+        let column = |side: &Tree| {
+            let scope = Names::new(&out.sources, &side.visible, Clause::From, context);
+            scope.column(&[name])?.ok_or_else(|| unknown_column(&[name], Clause::From))
+        };
+        on.push(condition::column_equality(&out.sources, column(left)?, column(right)?, context)?);
     }
-    for side in [left, right] {
-        visible.extend(side.visible.iter().filter(|v| !names.iter().any(|n| n.eq_ignore_ascii_case(&v.name))).cloned());
-    }
+    let common = |visible: &&Visible| names.iter().any(|n| n.eq_ignore_ascii_case(&visible.name));
+    let rest = |side: &Tree| side.visible.iter().filter(|v| !common(v)).cloned().collect::<Vec<_>>();
+    let mut visible: Vec<Visible> = first.visible.iter().filter(common).cloned().collect();
+    visible.extend(rest(first));
+    visible.extend(rest(second));
     Ok(visible)
 }
 

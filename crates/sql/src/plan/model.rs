@@ -282,6 +282,8 @@ pub(crate) struct SetColumn {
 }
 
 pub(crate) struct UpdatePlan {
+    /// For AUTO_INCREMENT numbers.
+    pub database: Database,
     pub sources: Vec<Source>,
     pub level: Level,
     pub once: Vec<Expr>,

@@ -1,7 +1,9 @@
 //! What a name means in each clause.
 //!
-//! WHERE and ON see the tables of FROM; the select list too, and its aggregates; GROUP BY prefers columns to aliases of the select list; HAVING
-//! prefers aliases. ORDER BY takes a lone name as an alias first (the select binder does that) and inside of expressions as a column first.
+//! WHERE and ON see the tables of FROM; the select list too, and its aggregates; GROUP BY prefers columns to aliases of the
+//! select list. In HAVING a name is a grouped column first, then an alias, then any column. ORDER BY takes a name by itself as an
+//! alias first (the select binder does that) and inside of expressions as a column first. Inside of an aggregate a column always
+//! goes before an alias.
 //! Column names compare without case, table names and aliases with case, as MySQL does on Linux.
 
 use super::model::Source;
@@ -58,7 +60,10 @@ pub(crate) struct Names<'a> {
     pub visible: &'a [Visible],
     pub clause: Clause,
     pub aliases: &'a [Alias],
-    pub prefer_aliases: bool,
+    /// HAVING: the keys of GROUP BY.
+    pub grouped: Option<&'a [Expr]>,
+    /// How many aggregates are around the name that is looked up.
+    aggregates_around: usize,
     /// `None`: aggregates are error 1111.
     pub aggregates: Option<&'a mut Vec<Aggregate>>,
     /// INSERT … ON DUPLICATE KEY UPDATE: what VALUES(column) reads.
@@ -74,7 +79,8 @@ impl<'a> Names<'a> {
             visible,
             clause,
             aliases: &[],
-            prefer_aliases: false,
+            grouped: None,
+            aggregates_around: 0,
             aggregates: None,
             inserted: None,
             context,
@@ -144,12 +150,44 @@ impl<'a> Names<'a> {
     }
 }
 
+impl Names<'_> {
+    /// The key of GROUP BY that a bare name in HAVING means: a column of that name, or what the select list calls so.
+    fn grouped_key(&self, path: &[&str], keys: &[Expr]) -> Result<Option<Expr>, MysqlError> {
+        let [name] = path else { return Ok(None) };
+        let mut found: Option<&Expr> = None;
+        for key in keys {
+            let column = match key.kind {
+                ExprKind::Column { table, column } if table != expr::AGGREGATES => {
+                    Some(self.sources[table].schema().columns[column].name.as_str())
+                }
+                _ => None,
+            };
+            let alias = |name: &str| self.aliases.iter().any(|a| a.name.eq_ignore_ascii_case(name) && a.expr == *key);
+            // GROUP BY has taken the key for the column and not for a selected expression of its name.
+            let hidden = column.is_some_and(|column| {
+                self.aliases.iter().any(|a| a.name.eq_ignore_ascii_case(column) && a.expr != *key)
+            });
+            let matches = column.is_some_and(|column| column.eq_ignore_ascii_case(name)) || !hidden && alias(name);
+            if matches {
+                if found.is_some_and(|f| f != key) {
+                    return Err(ambiguous(path, self.clause));
+                }
+                found = Some(key);
+            }
+        }
+        Ok(found.cloned())
+    }
+}
+
 impl Scope for Names<'_> {
     fn resolve(&mut self, path: &[&str]) -> Result<Resolved, MysqlError> {
-        if self.prefer_aliases
-            && let Some(expr) = self.alias(path)?
-        {
-            return Ok(Resolved::Expression(expr));
+        if let Some(keys) = self.grouped.filter(|_| self.aggregates_around == 0) {
+            if let Some(expr) = self.grouped_key(path, keys)? {
+                return Ok(Resolved::Expression(expr));
+            }
+            if let Some(expr) = self.alias(path)? {
+                return Ok(Resolved::Expression(expr));
+            }
         }
         if let Some(found) = self.column(path)? {
             return Ok(self.resolved(found));
@@ -176,6 +214,10 @@ impl Scope for Names<'_> {
         }
         aggregates.push(aggregate);
         Ok(aggregates.len() - 1)
+    }
+
+    fn within_aggregate(&mut self, inside: bool) {
+        self.aggregates_around = if inside { self.aggregates_around + 1 } else { self.aggregates_around - 1 };
     }
 
     fn inserted_value(&mut self, column: &str) -> Result<Resolved, MysqlError> {

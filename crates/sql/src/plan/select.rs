@@ -89,7 +89,7 @@ fn bind_select(
         condition::split_and(bound, &mut conditions);
     }
     let keys = binder.group_by(&select.group_by)?;
-    let having = select.having.as_ref().map(|h| binder.bind_late(h, Clause::Having)).transpose()?;
+    let having = select.having.as_ref().map(|h| binder.bind_late(h, Clause::Having, Some(&keys))).transpose()?;
     let mut order = binder.order_by(query.order_by.as_ref())?;
     let (limit, offset) = bind_limit(query.limit_clause.as_ref(), context)?;
     let distinct = match &select.distinct {
@@ -342,11 +342,11 @@ impl Binder<'_> {
         Ok(keys)
     }
 
-    /// Binds an expression of HAVING or ORDER BY.
-    fn bind_late(&mut self, expr: &ast::Expr, clause: Clause) -> Result<Expr, MysqlError> {
+    /// Binds an expression of HAVING, which sees the grouped keys, or of ORDER BY.
+    fn bind_late(&mut self, expr: &ast::Expr, clause: Clause, grouped: Option<&[Expr]>) -> Result<Expr, MysqlError> {
         let mut names = Names::new(&self.from.sources, &self.from.visible, clause, self.context);
         names.aliases = &self.aliases;
-        names.prefer_aliases = clause == Clause::Having;
+        names.grouped = grouped;
         names.aggregates = Some(&mut self.aggregates);
         names.bind(expr)
     }
@@ -372,10 +372,10 @@ impl Binder<'_> {
                         let alias = self.aliases.iter().find(|a| a.name.eq_ignore_ascii_case(&ident.value));
                         match alias {
                             Some(alias) => alias.expr.clone(),
-                            None => self.bind_late(&key.expr, Clause::OrderBy)?,
+                            None => self.bind_late(&key.expr, Clause::OrderBy, None)?,
                         }
                     }
-                    _ => self.bind_late(&key.expr, Clause::OrderBy)?,
+                    _ => self.bind_late(&key.expr, Clause::OrderBy, None)?,
                 },
             };
             keys.push(SortKey { expr, descending });

@@ -6,6 +6,7 @@ use super::session::{Session, killed_error};
 use super::status::Counter;
 use super::users::Privileges;
 use super::variables::store;
+use crate::expr;
 use crate::expr::context::WarningLevel;
 use crate::parse::statement::{Show, TableName};
 use crate::parse::{self, Statement};
@@ -355,7 +356,7 @@ impl Session {
         };
         let (value, ty) = self.evaluate(argument)?;
         let mut text = Vec::new();
-        rauk_types::format::append_text(value.as_ref(), &ty, &mut text);
+        rauk_types::format::append_text(expr::as_number(value.as_ref(), &ty), &ty, &mut text);
         let seconds = std::str::from_utf8(&text).ok().and_then(|t| t.trim().parse::<f64>().ok());
         match seconds.filter(|s| *s >= 0.0) {
             Some(seconds) => Ok(Some(seconds)),

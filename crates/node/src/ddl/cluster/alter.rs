@@ -5,7 +5,7 @@
 //! see all that could collide, wherever the rows are.
 
 use super::{Held, Place, describe};
-use crate::ddl::alter::{Convert, Plan, between, copy_rows, next_version};
+use crate::ddl::alter::{Convert, Look, Plan, between, copy_rows, look_at_rows, next_version};
 use crate::ddl::build::{self, Patience};
 use crate::error::NodeError;
 use crate::member::catalog::intents::Own;
@@ -76,6 +76,7 @@ pub async fn rewrite_table(
     old: &Arc<TableInfo>,
     new: TableSchema,
     wait: Duration,
+    mut look: Option<&mut Look<'_>>,
     convert: &mut Convert<'_>,
 ) -> Result<u64, NodeError> {
     let what = describe("ALTER TABLE", &[(new.database.clone(), new.name.clone())]);
@@ -88,7 +89,7 @@ pub async fn rewrite_table(
             (schemas.clone(), vec![], schemas)
         })
         .await?;
-        match fill_table(&job, &schemas, convert, &mut again.patience).await {
+        match fill_table(&job, &schemas, look.as_deref_mut(), convert, &mut again.patience).await {
             Ok(rows) => {
                 let dropped = old.family().map(|s| s.id).collect();
                 job.switch(dropped, schemas, vec![]).await?;
@@ -102,19 +103,24 @@ pub async fn rewrite_table(
 async fn fill_table(
     job: &Job<'_>,
     schemas: &[Arc<TableSchema>],
+    look: Option<&mut Look<'_>>,
     convert: &mut Convert<'_>,
     patience: &mut Patience,
 ) -> Result<u64, NodeError> {
     let Place { node, cluster } = job.held.place;
     let old = &job.held.tables[0];
     let info = job.table(schemas[0].id)?;
-    let rows = copy_rows(node, old, &info, convert, patience).await?;
-    // The new table goes on counting where the old one is, before it takes its place.
-    let given = cluster.group().counters.get(&old.schema.id).copied().unwrap_or(1);
-    if given > 1 {
-        cluster.propose(GroupCommand::Observe { table: info.schema.id, value: given - 1 }).await?;
+    if let Some(look) = look {
+        look_at_rows(node, old, look).await?;
     }
-    Ok(rows)
+    let copied = copy_rows(node, old, &info, convert, patience).await?;
+    // The new table goes on counting where the old one is, and above all its numbers, before it takes its place.
+    let given = cluster.group().counters.get(&old.schema.id).copied().unwrap_or(1).saturating_sub(1);
+    let value = given.max(copied.highest);
+    if value > 0 {
+        cluster.propose(GroupCommand::Observe { table: info.schema.id, value }).await?;
+    }
+    Ok(copied.rows)
 }
 
 /// A cut that covers what a job has filled is waited for so long.

@@ -50,13 +50,25 @@ impl Binder<'_> {
         conditions: &[ast::CaseWhen],
         otherwise: Option<&ast::Expr>,
     ) -> Result<Expr> {
-        let operand = operand.map(|e| self.bind(e)).transpose()?;
+        let mut operand = operand.map(|e| self.bind(e)).transpose()?;
+        // A hexadecimal literal is a number beside numbers and bytes beside texts: each WHEN compares on its own.
+        let literal = if operand.as_ref().is_some_and(|o| types::is_hex(&o.ty)) { operand.take() } else { None };
         let mut branches = Vec::with_capacity(conditions.len());
         for condition in conditions {
-            let when = self.bind(&condition.condition)?;
-            let by = match &operand {
-                Some(operand) => self.comparison(operand, &when, "case")?,
-                None => Comparison::Integer,
+            let mut when = self.bind(&condition.condition)?;
+            let by = match (&operand, &literal) {
+                (Some(operand), _) => {
+                    let by = self.comparison(operand, &when, "case")?;
+                    if by == Comparison::Double || Class::of(&operand.ty).is_number() {
+                        when = as_number(when);
+                    }
+                    by
+                }
+                (None, Some(literal)) => {
+                    when = self.compare(CompareOp::Eq, literal.clone(), when)?;
+                    Comparison::Integer
+                }
+                (None, None) => Comparison::Integer,
             };
             branches.push(CaseBranch { when, by, then: self.bind(&condition.result)? });
         }
@@ -209,7 +221,10 @@ impl Binder<'_> {
             ast::FunctionArguments::Subquery(_) => return Err(not_yet("subqueries in expressions")),
         };
         if let Some(aggregate) = aggregate_function(&name) {
-            return self.aggregate(aggregate, list, &name);
+            self.scope.within_aggregate(true);
+            let bound = self.aggregate(aggregate, list, &name);
+            self.scope.within_aggregate(false);
+            return bound;
         }
         let plain = list.duplicate_treatment.is_none() && list.clauses.is_empty();
         let mut arguments = Vec::with_capacity(list.args.len());
@@ -381,7 +396,11 @@ impl Binder<'_> {
         let mut star = false;
         for argument in &list.args {
             match argument {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => arguments.push(self.bind(expr)?),
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
+                    let numeric = matches!(function, AggregateFunction::Sum | AggregateFunction::Avg);
+                    let bound = self.bind(expr)?;
+                    arguments.push(if numeric { as_number(bound) } else { bound });
+                }
                 _ => star = true,
             }
         }
@@ -454,7 +473,7 @@ impl Binder<'_> {
             AggregateFunction::Sum => (exact(22, 0), types::NUMERIC),
             AggregateFunction::Avg => (exact(types::DIVISION_DIGITS, types::DIVISION_DIGITS), types::NUMERIC),
             AggregateFunction::Min | AggregateFunction::Max => match first {
-                Some(e) => (e.ty, e.coercibility),
+                Some(e) => (types::plain(e.ty), e.coercibility),
                 None => (DataType::BIGINT, types::NUMERIC),
             },
             AggregateFunction::GroupConcat => {

@@ -212,8 +212,8 @@ impl<'b> Binder<'b> {
             V::SingleQuotedString(text) | V::DoubleQuotedString(text) | V::NationalStringLiteral(text) => {
                 self.text_literal(text.clone())
             }
-            V::HexStringLiteral(digits) => binary_literal(hex_bytes(digits)),
-            V::SingleQuotedByteStringLiteral(digits) => binary_literal(bit_bytes(digits)),
+            V::HexStringLiteral(digits) => hex_literal(hex_bytes(digits)),
+            V::SingleQuotedByteStringLiteral(digits) => hex_literal(bit_bytes(digits)),
             V::Boolean(truth) => literal(Value::Int((*truth).into()), types::BOOLEAN, types::NUMERIC),
             V::Null => Expr::null(),
             V::Placeholder(name) => {
@@ -297,6 +297,11 @@ impl<'b> Binder<'b> {
             },
         })
     }
+}
+
+fn hex_literal(bytes: Vec<u8>) -> Expr {
+    let ty = types::hex_type(bytes.len());
+    literal(Value::Bytes(bytes), ty, types::COERCIBLE)
 }
 
 pub(super) fn binary_literal(bytes: Vec<u8>) -> Expr {

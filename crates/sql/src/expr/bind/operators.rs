@@ -8,7 +8,7 @@
 //! ```
 
 use super::{Binder, literal, not_yet, one_column};
-use crate::expr::convert::Result;
+use crate::expr::convert::{Result, hex_number};
 use crate::expr::display::readable;
 use crate::expr::functions::clock;
 use crate::expr::interval::{self, Unit};
@@ -28,12 +28,11 @@ pub fn boolean(kind: ExprKind, nullable: bool) -> Expr {
     Expr { kind, ty: BOOLEAN, nullable, coercibility: types::NUMERIC }
 }
 
-/// A hexadecimal or bit literal beside numbers is a number.
+/// A hexadecimal or bit literal where a number is asked for.
 pub fn as_number(expr: Expr) -> Expr {
     match &expr.kind {
-        ExprKind::Literal(Value::Bytes(bytes)) if bytes.len() <= 8 => {
-            let number = bytes.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
-            literal(Value::UInt(number), DataType::BIGINT_UNSIGNED, types::NUMERIC)
+        ExprKind::Literal(Value::Bytes(bytes)) if types::is_hex(&expr.ty) => {
+            literal(Value::UInt(hex_number(bytes)), DataType::BIGINT_UNSIGNED, types::NUMERIC)
         }
         _ => expr,
     }
@@ -158,7 +157,8 @@ impl Binder<'_> {
             }
             B::Assignment => {
                 let ast::Expr::Identifier(name) = left else { return Err(not_yet(":=")) };
-                let value = self.boxed(right)?;
+                let mut value = self.boxed(right)?;
+                value.ty = types::plain(value.ty);
                 let (ty, nullable, coercibility) = (value.ty, value.nullable, value.coercibility);
                 let name = name.value.trim_start_matches('@').to_ascii_lowercase().into();
                 Ok(Expr { kind: ExprKind::AssignVariable { name, value }, ty, nullable, coercibility })
@@ -192,6 +192,7 @@ impl Binder<'_> {
     }
 
     pub fn date_add_amount(&self, date: Expr, amount: Expr, unit: Unit, subtract: bool) -> Expr {
+        let amount = if unit.is_composite() { amount } else { as_number(amount) };
         let ty = interval::result_type(&date, &amount, unit, self.context.collation);
         let coercibility = if ty.is_text() { types::COERCIBLE } else { types::NUMERIC };
         let kind = ExprKind::DateAdd { date: Box::new(date), amount: Box::new(amount), unit, subtract };
@@ -299,8 +300,15 @@ impl Binder<'_> {
         if let ast::Expr::Tuple(_) = unnested(expr) {
             return Err(one_column());
         }
-        let expr = self.bind(expr)?;
+        let mut expr = self.bind(expr)?;
         let (low, high) = (self.bind(low)?, self.bind(high)?);
+        if types::is_hex(&expr.ty) {
+            match [&low, &high].map(|e| Class::of(&e.ty).is_number()) {
+                [true, true] => expr = as_number(expr),
+                [false, false] => {}
+                _ => return self.between_each(expr, negated, low, high),
+            }
+        }
         let low_by = self.comparison(&expr, &low, "between")?;
         let high_by = self.comparison(&expr, &high, "between")?;
         let low = adapted(low, low_by, &expr.ty)?;
@@ -317,15 +325,34 @@ impl Binder<'_> {
         Ok(boolean(kind, nullable))
     }
 
+    /// BETWEEN of a literal that is a number beside one bound and bytes beside the other.
+    fn between_each(&mut self, expr: Expr, negated: bool, low: Expr, high: Expr) -> Result<Expr> {
+        let above = Box::new(self.compare(CompareOp::Ge, expr.clone(), low)?);
+        let below = Box::new(self.compare(CompareOp::Le, expr, high)?);
+        let nullable = above.nullable || below.nullable;
+        let both = boolean(ExprKind::And(above, below), nullable);
+        Ok(if negated { boolean(ExprKind::Not(Box::new(both)), nullable) } else { both })
+    }
+
     pub fn in_list(&mut self, expr: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr> {
         if let ast::Expr::Tuple(columns) = unnested(expr) {
             return self.row_in_list(columns, list, negated);
         }
-        let expr = self.bind(expr)?;
+        let mut expr = self.bind(expr)?;
+        let list = list.iter().map(|item| self.bind(item)).collect::<Result<Vec<Expr>>>()?;
+        if types::is_hex(&expr.ty) && list.iter().any(|item| Class::of(&item.ty).is_number()) {
+            if !list.iter().all(|item| Class::of(&item.ty).is_number()) {
+                // A number beside numbers, bytes beside texts.
+                let each = list.into_iter().map(|item| self.compare(CompareOp::Eq, expr.clone(), item));
+                let any = balanced_or(each.collect::<Result<_>>()?).ok_or_else(one_column)?;
+                let nullable = any.nullable;
+                return Ok(if negated { boolean(ExprKind::Not(Box::new(any)), nullable) } else { any });
+            }
+            expr = as_number(expr);
+        }
         let mut items = Vec::with_capacity(list.len());
         let mut nullable = expr.nullable;
         for item in list {
-            let item = self.bind(item)?;
             let by = self.comparison(&expr, &item, "in")?;
             let item = adapted(item, by, &expr.ty)?;
             nullable |= item.nullable;
@@ -441,7 +468,7 @@ fn alone(ty: &DataType) -> Comparison {
 }
 
 /// A literal in the form in which it will be compared: dates are read once. Error 1525 for a text that is no date.
-fn adapted(expr: Expr, by: Comparison, other: &DataType) -> Result<Expr> {
+pub(super) fn adapted(expr: Expr, by: Comparison, other: &DataType) -> Result<Expr> {
     let expr = if matches!(by, Comparison::Double) || Class::of(other).is_number() { as_number(expr) } else { expr };
     if let ExprKind::Parameter(_) = expr.kind
         && by == Comparison::DateTime

@@ -27,7 +27,7 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new("SHA2", 2, 2, |t| Ok(t.connection_text(128).nullable()), sha2_of),
     Function::new("CRC32", 1, 1, rules::unsigned, |c, _| Ok(Value::UInt(crc32(&c.bytes(0)).into()))),
     Function::new("BIT_COUNT", 1, 1, rules::integer, |c, x| {
-        Ok(Value::Int(convert::to_bits(c.value(0), x)?.count_ones().into()))
+        Ok(Value::Int(convert::to_bits(c.number(0), x)?.count_ones().into()))
     }),
 ];
 
@@ -150,7 +150,7 @@ fn char_type(t: Typing<'_>) -> Result<Derived> {
 fn char_of(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let mut out = Vec::new();
     for i in (0..c.len()).filter(|i| !c.is_null(*i)) {
-        let bytes = (convert::to_bits(c.value(i), context)? as u32).to_be_bytes();
+        let bytes = (convert::to_bits(c.number(i), context)? as u32).to_be_bytes();
         let zeros = bytes.iter().take(3).take_while(|b| **b == 0).count();
         out.extend_from_slice(&bytes[zeros..]);
     }

@@ -113,6 +113,9 @@ impl Typing<'_> {
         match self.arguments.get(argument)?.kind {
             super::ExprKind::Literal(Value::Int(v)) => Some(v),
             super::ExprKind::Literal(Value::UInt(v)) => i64::try_from(v).ok(),
+            super::ExprKind::Literal(Value::Bytes(ref bytes)) if types::is_hex(&self.arguments[argument].ty) => {
+                i64::try_from(convert::hex_number(bytes)).ok()
+            }
             _ => None,
         }
     }
@@ -155,6 +158,11 @@ impl Call<'_, '_> {
         self.values[argument].as_ref()
     }
 
+    /// An argument where a number is asked for.
+    pub fn number(&self, argument: usize) -> ValueRef<'_> {
+        convert::as_number(self.value(argument), self.argument_type(argument))
+    }
+
     pub fn is_null(&self, argument: usize) -> bool {
         self.values[argument].is_null()
     }
@@ -172,15 +180,15 @@ impl Call<'_, '_> {
     }
 
     pub fn int(&self, argument: usize, context: &mut Context) -> Result<i64> {
-        convert::to_i64(self.value(argument), context)
+        convert::to_i64(self.number(argument), context)
     }
 
     pub fn f64(&self, argument: usize, context: &mut Context) -> Result<f64> {
-        convert::to_f64(self.value(argument), context)
+        convert::to_f64(self.number(argument), context)
     }
 
     pub fn decimal(&self, argument: usize, context: &mut Context) -> Result<Decimal> {
-        convert::to_decimal(self.value(argument), context)
+        convert::to_decimal(self.number(argument), context)
     }
 
     pub fn date(&self, argument: usize, context: &mut Context) -> Result<Option<Date>> {

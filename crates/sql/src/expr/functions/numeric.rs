@@ -55,7 +55,7 @@ fn abs_type(t: Typing<'_>) -> Result<Derived> {
 
 fn abs(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     Ok(match c.ty.kind {
-        TypeKind::BigInt => match c.value(0) {
+        TypeKind::BigInt => match c.number(0) {
             ValueRef::UInt(v) => Value::UInt(v),
             _ => {
                 let value = c.int(0, context)?;
@@ -88,7 +88,7 @@ fn whole(
     exact: fn(&Decimal) -> Decimal,
     approximate: fn(f64) -> f64,
 ) -> Result<Value> {
-    if let ValueRef::UInt(value) = c.value(0) {
+    if let ValueRef::UInt(value) = c.number(0) {
         return Ok(Value::UInt(value));
     }
     Ok(match c.ty.kind {
@@ -125,7 +125,7 @@ fn round(c: &Call<'_, '_>, context: &mut Context, cut: bool) -> Result<Value> {
     let digits = if c.has(1) { c.int(1, context)?.clamp(-400, 400) as i32 } else { 0 };
     match c.ty.kind {
         TypeKind::BigInt => {
-            let value = crate::expr::convert::to_integer(c.value(0), context)?;
+            let value = crate::expr::convert::to_integer(c.number(0), context)?;
             if digits >= 0 {
                 return arithmetic::integer(Some(value), c.ty, "round");
             }
@@ -173,7 +173,7 @@ fn truncate_double(value: f64, digits: i32) -> f64 {
 }
 
 fn sign(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
-    Ok(Value::Int(match c.value(0) {
+    Ok(Value::Int(match c.number(0) {
         ValueRef::Int(v) => v.signum(),
         ValueRef::UInt(v) => i64::from(v > 0),
         ValueRef::Decimal(v) => v.signum().into(),

@@ -161,7 +161,7 @@ fn field(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         } else if exact {
             c.decimal(0, context)? == c.decimal(i, context)?
         } else {
-            convert::to_f64(c.value(0), context)? == convert::to_f64(c.value(i), context)?
+            c.f64(0, context)? == c.f64(i, context)?
         };
         if found {
             return Ok(Value::Int(i as i64));
@@ -203,7 +203,7 @@ fn export_set_type(t: Typing<'_>) -> Result<Derived> {
 }
 
 fn export_set(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
-    let bits = convert::to_bits(c.value(0), context)?;
+    let bits = convert::to_bits(c.number(0), context)?;
     let (on, off) = (c.bytes(1), c.bytes(2));
     let separator = if c.has(3) { c.bytes(3).into_owned() } else { b",".to_vec() };
     let count = if c.has(4) { c.int(4, context)?.clamp(0, 64) } else { 64 };
@@ -220,7 +220,7 @@ fn make_set(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     if c.is_null(0) {
         return Ok(Value::Null);
     }
-    let bits = convert::to_bits(c.value(0), context)?;
+    let bits = convert::to_bits(c.number(0), context)?;
     let chosen = (1..c.len()).filter(|i| *i <= 64 && bits >> (i - 1) & 1 == 1 && !c.is_null(*i));
     let parts: Vec<_> = chosen.map(|i| c.bytes(i)).collect();
     Ok(c.string(parts.join(&b","[..])))

@@ -4,8 +4,8 @@
 
 use super::{Call, Derived, Function, Typing, rules};
 use crate::expr::Context;
-use crate::expr::convert::{self, Result};
-use crate::expr::types::Class;
+use crate::expr::convert::Result;
+use crate::expr::types::{Class, is_hex};
 use rauk_types::{TypeKind, Value};
 use std::borrow::Cow;
 
@@ -337,11 +337,14 @@ fn format_number(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         return Ok(Value::Null);
     }
     let digits = c.int(1, context)?.clamp(0, 30) as u8;
-    let text = if Class::of(c.argument_type(0)) == Class::Decimal || c.argument_type(0).is_integer() {
+    let text = if Class::of(c.argument_type(0)) == Class::Decimal
+        || c.argument_type(0).is_integer()
+        || is_hex(c.argument_type(0))
+    {
         let number = c.decimal(0, context)?;
         number.rounded(digits).rescale(digits).unwrap_or(number).to_string()
     } else {
-        let number = convert::to_f64(c.value(0), context)?;
+        let number = c.f64(0, context)?;
         format!("{:.*}", usize::from(digits), crate::expr::functions::numeric::round_double(number, digits.into()))
     };
     let (thousands, point) = separators(if c.has(2) { c.text(2) } else { Cow::Borrowed("en_US") }.as_ref());

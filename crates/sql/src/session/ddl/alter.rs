@@ -14,10 +14,14 @@ use crate::parse::statement::{AlterOperation, ColumnPosition, TableName};
 use crate::session::session::Session;
 use crate::session::users::Privileges;
 use crate::session::{charset, errors, system};
-use rauk_node::TableHandle;
+use rauk_node::{Look, TableHandle};
 use rauk_types::error::codes;
+use rauk_types::format::parse_int_prefix;
 use rauk_types::result::Completion;
-use rauk_types::{Column, ColumnDefault, DataType, IndexKind, KeyPart, MysqlError, TableSchema, TypeKind, Value};
+use rauk_types::{
+    Column, ColumnDefault, DataType, IndexKind, KeyPart, MysqlError, TableSchema, TypeKind, Value, ValueRef,
+};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Session {
     pub(crate) async fn alter_table(
@@ -351,11 +355,15 @@ fn reads_as(old: &DataType, new: &DataType) -> bool {
     }
 }
 
-/// Whether MySQL would do it with ALGORITHM=COPY: a changed column type, or a primary key that is dropped and not replaced.
+/// Whether MySQL would do it with ALGORITHM=COPY: a changed column type, AUTO_INCREMENT for a column that is there, or a primary key that is
+/// dropped and not replaced.
 fn is_copy(old: &TableSchema, new: &TableSchema) -> bool {
     let changed =
         |column: &Column| old.columns.iter().any(|before| before.id == column.id && !reads_as(&before.ty, &column.ty));
-    new.columns.iter().any(changed) || (new.hidden_key && !old.hidden_key)
+    // A column that gets its numbers while it is added is no reason.
+    let numbers_rows = newly_numbered(old, new)
+        && new.auto_increment.is_some_and(|at| old.columns.iter().any(|c| c.id == new.columns[at].id));
+    new.columns.iter().any(changed) || (new.hidden_key && !old.hidden_key) || numbers_rows
 }
 
 fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
@@ -365,16 +373,35 @@ fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
     if key_parts(old, old.primary()) != key_parts(new, new.primary()) || distribution(old) != distribution(new) {
         return true;
     }
-    let numbered = new.auto_increment.map(|at| new.columns[at].id);
-    new.columns.iter().any(|column| match old.columns.iter().find(|c| c.id == column.id) {
-        Some(before) => !reads_as(&before.ty, &column.ty) || (before.nullable && !column.nullable),
-        // Rows that are there must be numbered.
-        None => numbered == Some(column.id),
-    })
+    // Rows that are there must be numbered, and the counter must be above their numbers.
+    newly_numbered(old, new)
+        || new.columns.iter().any(|column| {
+            old.columns
+                .iter()
+                .find(|c| c.id == column.id)
+                .is_some_and(|before| !reads_as(&before.ty, &column.ty) || (before.nullable && !column.nullable))
+        })
+}
+
+/// Whether AUTO_INCREMENT comes to a column that is new or had it not.
+fn newly_numbered(old: &TableSchema, new: &TableSchema) -> bool {
+    let numbered = |schema: &TableSchema| schema.auto_increment.map(|at| schema.columns[at].id);
+    numbered(new).is_some_and(|column| numbered(old) != Some(column))
+}
+
+/// The number that a value will be as an integer; 0 for what is none or below.
+fn number_of(value: &Value) -> u64 {
+    let number = match value.as_ref() {
+        ValueRef::Decimal(v) => v.to_i128(),
+        ValueRef::Double(v) => Some(v.round() as i128),
+        value => value.as_integer().or_else(|| value.as_bytes().map(|text| parse_int_prefix(text).value)),
+    };
+    number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
 }
 
 impl Session {
-    /// Writes all rows anew under the new definition; gives how many.
+    /// Writes all rows again under the new definition; gives how many. Where AUTO_INCREMENT comes to a column, rows without a number get one above
+    /// all that are there: rows come in no order, so that lower ones might be taken by rows that are yet to come.
     async fn rewrite_table(
         &mut self,
         table: &TableHandle,
@@ -387,7 +414,11 @@ impl Session {
             .iter()
             .map(|column| old.columns.iter().position(|c| c.id == column.id).map(|at| (at, old.columns[at].ty)))
             .collect();
-        let numbered = new.auto_increment.filter(|&at| sources[at].is_none());
+        let numbered = new.auto_increment.filter(|_| newly_numbered(old, &new));
+        let numbers_of = numbered.and_then(|at| sources[at]).map(|(from, _)| from);
+        let zero_is_number = numbers_of.is_some() && self.settings.sql_mode.no_auto_value_on_zero;
+        // The highest number so far.
+        let highest = AtomicU64::new(0);
         let columns = new.columns.clone();
         let strict = self.settings.sql_mode.strict;
         let database = self.engine.database.clone();
@@ -399,13 +430,22 @@ impl Session {
             let mut out = Vec::with_capacity(columns.len());
             for (at, column) in columns.iter().enumerate() {
                 let value = match sources[at] {
-                    None if numbered == Some(at) => expr::convert_for_column(
-                        Value::UInt(row_number),
-                        &DataType::BIGINT_UNSIGNED,
-                        column,
-                        row_number,
-                        context,
-                    )?,
+                    source if numbered == Some(at) => {
+                        let stored = match source {
+                            Some((from, ty)) if !row[from].is_null() => {
+                                expr::convert_for_column(row[from].clone(), &ty, column, row_number, context)?
+                            }
+                            _ => Value::Null,
+                        };
+                        match stored.as_ref().as_integer() {
+                            Some(number) if number != 0 || zero_is_number => stored,
+                            _ => {
+                                let number = Value::UInt(highest.fetch_add(1, Ordering::Relaxed).saturating_add(1));
+                                let ty = DataType::BIGINT_UNSIGNED;
+                                expr::convert_for_column(number, &ty, column, row_number, context)?
+                            }
+                        }
+                    }
                     None => column.initial.clone(),
                     Some((from, _)) if row[from].is_null() && !column.nullable => {
                         if strict {
@@ -422,13 +462,16 @@ impl Session {
             }
             Ok(out)
         };
-        let result = database.rewrite_table(table, new, self.settings.metadata_wait, &mut convert).await;
+        let mut look = numbers_of.map(|from| {
+            let highest = &highest;
+            move |row: &[Value]| {
+                highest.fetch_max(number_of(&row[from]), Ordering::Relaxed);
+            }
+        });
+        let look = look.as_mut().map(|look| look as &mut Look<'_>);
+        let wait = self.settings.metadata_wait;
+        let result = database.rewrite_seen_table(table, new, wait, look, &mut convert).await;
         self.context.strict_statement = before;
-        let rows = result?;
-        if numbered.is_some() {
-            let made = database.table(&old.database, &old.name)?;
-            database.raise_auto_increment(made.schema().id, rows).await?;
-        }
-        Ok(rows)
+        Ok(result?)
     }
 }

@@ -4,6 +4,7 @@ use super::columns;
 use super::keys::{self, IndexDraft};
 use super::options;
 use super::table::{self, TableDraft};
+use crate::expr;
 use crate::parse::statement::{CreateIndex, CreateTable, Statement};
 use crate::plan;
 use crate::session::errors;
@@ -212,7 +213,7 @@ fn forget_ids(draft: &mut TableDraft) {
 
 /// A column that holds what a query gives.
 fn of_result(column: &ResultColumn) -> columns::ColumnDraft {
-    let mut ty = column.ty;
+    let mut ty = expr::plain_type(column.ty);
     match ty.kind {
         TypeKind::Null => ty = DataType { length: 0, ..DataType::new(TypeKind::Binary) },
         TypeKind::VarChar if ty.length > 16_383 => {
