@@ -255,6 +255,36 @@ fn locks_of_one_node_hold_on_all() {
     cluster.end();
 }
 
+/// A consistent snapshot shows nothing that was committed after it was taken, in no partition, from whichever node.
+#[test]
+fn a_consistent_snapshot_shows_nothing_later() {
+    let cluster = three(accounts("t"));
+    let Cluster { nodes, tables, .. } = &cluster;
+    block_on(async {
+        insert_all(&nodes[0].db, &tables[0], &ids(0, 12)).await;
+        for round in 0..12 {
+            let (reader, writer) = (round as usize % 3, (round as usize + 1 + round as usize / 3) % 3);
+            let mut snapshot = nodes[reader].db.begin(TxnOptions::default());
+            snapshot.take_consistent_snapshot().await.unwrap();
+            snapshot.use_table(&tables[reader]).await.unwrap();
+            for id in 0..12 {
+                let mut later = begin_rr(&nodes[writer].db, &tables[writer]).await;
+                set(&mut later, &tables[writer], id, 100 + round).await.unwrap();
+                later.commit().await.unwrap();
+            }
+            snapshot.begin_statement();
+            let before = |id: i64| if round == 0 { id % 10 } else { 99 + round };
+            for id in 0..12 {
+                let seen = get(&mut snapshot, &tables[reader], id).await;
+                let expected = account(id, before(id), Some(&format!("code {id:03}")));
+                assert_eq!(seen, Some(expected), "row {id} in round {round}, read on node {reader}");
+            }
+            snapshot.rollback();
+        }
+    });
+    cluster.end();
+}
+
 /// UPDATE without an index at REPEATABLE READ: rows that the snapshot has and that changed since are not passed over, wherever they are.
 #[test]
 fn a_locking_scan_meets_what_changed_after_its_snapshot() {
