@@ -255,6 +255,93 @@ fn locks_of_one_node_hold_on_all() {
     cluster.end();
 }
 
+/// A consistent snapshot shows nothing that was committed after it was taken, in no partition, from whichever node.
+#[test]
+fn a_consistent_snapshot_shows_nothing_later() {
+    let cluster = three(accounts("t"));
+    let Cluster { nodes, tables, .. } = &cluster;
+    block_on(async {
+        insert_all(&nodes[0].db, &tables[0], &ids(0, 12)).await;
+        for round in 0..12 {
+            let (reader, writer) = (round as usize % 3, (round as usize + 1 + round as usize / 3) % 3);
+            let mut snapshot = nodes[reader].db.begin(TxnOptions::default());
+            snapshot.take_consistent_snapshot().await.unwrap();
+            snapshot.use_table(&tables[reader]).await.unwrap();
+            for id in 0..12 {
+                let mut later = begin_rr(&nodes[writer].db, &tables[writer]).await;
+                set(&mut later, &tables[writer], id, 100 + round).await.unwrap();
+                later.commit().await.unwrap();
+            }
+            snapshot.begin_statement();
+            let before = |id: i64| if round == 0 { id % 10 } else { 99 + round };
+            for id in 0..12 {
+                let seen = get(&mut snapshot, &tables[reader], id).await;
+                let expected = account(id, before(id), Some(&format!("code {id:03}")));
+                assert_eq!(seen, Some(expected), "row {id} in round {round}, read on node {reader}");
+            }
+            snapshot.rollback();
+        }
+    });
+    cluster.end();
+}
+
+/// UPDATE without an index at REPEATABLE READ: rows that the snapshot has and that changed since are not passed over, wherever they are.
+#[test]
+fn a_locking_scan_meets_what_changed_after_its_snapshot() {
+    let cluster = three(accounts("t"));
+    let Cluster { nodes, tables, .. } = &cluster;
+    block_on(async {
+        let mut rows = ids(0, 16);
+        rows.iter_mut().for_each(|row| row[1] = int(20));
+        insert_all(&nodes[0].db, &tables[0], &rows).await;
+        for id in 0..16 {
+            let (reader, writer) = (id as usize % 3, (id as usize + 1) % 3);
+            let (table, other) = (&tables[reader], &tables[writer]);
+            let mut snapshot = begin_rr(&nodes[reader].db, table).await;
+            assert_eq!(scan(&mut snapshot, table, all(None)).await.len(), 16 - id as usize);
+            // Odd rows are deleted, even ones no longer meet the condition; and its code is no row's any more.
+            let mut later = begin_rr(&nodes[writer].db, other).await;
+            let old = get_for_update(&mut later, other, id).await.unwrap().unwrap();
+            match id % 2 {
+                0 => {
+                    let new = account(id, 18, Some("another"));
+                    assert_eq!(later.update(other, &old, &new).await.unwrap(), UpdateOutcome::Updated);
+                }
+                _ => assert!(later.delete(other, &old).await.unwrap()),
+            }
+            later.commit().await.unwrap();
+            snapshot.begin_statement();
+            let code = code_key(table, &format!("CODE {id:03}"));
+            let changed = Err(NodeError::Changed { table: "t".into() });
+            let found =
+                snapshot.get_unique(table, IndexId(2), &code, EXCLUSIVE, |row| row.map(|r| values(&r, 3))).await;
+            assert_eq!(found, changed.clone().map(|()| None), "by its code, row {id}");
+            for index in [None, Some(0), Some(1)] {
+                snapshot.begin_statement();
+                let spec = ScanSpec { lock: EXCLUSIVE, ..all(index) };
+                let mut cursor = ScanCursor::new(table, spec.clone());
+                let mut wanted = |row: &RowView<'_>| {
+                    (row.get(0).as_integer(), row.get(1).as_integer()) == (Some(i128::from(id)), Some(20))
+                };
+                let met = cursor.next_batch(&mut snapshot, 100, &mut wanted, &mut ScanBatch::default()).await;
+                assert_eq!(met, changed, "by index {index:?}, row {id}");
+                // Who does not want it meets no conflict.
+                let mut cursor = ScanCursor::new(table, spec);
+                let mut unwanted = |row: &RowView<'_>| row.get(0).as_integer() == Some(100);
+                let met = cursor.next_batch(&mut snapshot, 100, &mut unwanted, &mut ScanBatch::default()).await;
+                assert_eq!(met, Ok(()), "by index {index:?}, without row {id}");
+            }
+            snapshot.rollback();
+            let mut clean = begin_rr(&nodes[writer].db, other).await;
+            if let Some(row) = get_for_update(&mut clean, other, id).await.unwrap() {
+                assert!(clean.delete(other, &row).await.unwrap());
+            }
+            clean.commit().await.unwrap();
+        }
+    });
+    cluster.end();
+}
+
 /// SERIALIZABLE: what was found missing stays missing, wherever it would be.
 #[test]
 fn ranges_are_locked_on_all_nodes() {

@@ -117,7 +117,7 @@ pub struct Access<'a> {
     /// The number of the statement that writes.
     pub statement: u32,
     pub at: ReadAt,
-    /// Locking reads and writes fail with [`Stop::Changed`] on rows committed after this time.
+    /// The transaction's snapshot: locking reads and writes fail with [`Stop::Changed`] on rows that changed after this time.
     pub conflict_after: Option<Timestamp>,
     pub horizon: Horizon,
     /// Out: raised to the newest commit time that the answer depends on, absences and failures included.
@@ -187,6 +187,9 @@ pub struct ScanRow<'a> {
     pub key: &'a [u8],
     pub layout: u16,
     pub row: RowView<'a>,
+    /// In a locking scan: the row has changed after the transaction's snapshot. The visitor decides by the condition alone; if it keeps
+    /// the row, the scan fails with [`Stop::Changed`].
+    pub changed: bool,
 }
 
 /// What the visitor wants done with a row.
@@ -198,6 +201,14 @@ pub enum Verdict {
     Skip,
     /// Keep it and stop here; the position is behind it.
     KeepAndStop,
+    /// Give back its lock and stop here; the position is behind it.
+    SkipAndStop,
+}
+
+impl Verdict {
+    pub fn keeps(self) -> bool {
+        matches!(self, Verdict::Keep | Verdict::KeepAndStop)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,6 +298,14 @@ impl Partition {
     /// here, and not below what has been committed.
     pub fn least_time(&self, seen: Timestamp) -> Timestamp {
         Timestamp(self.max_read.0 + 1).max(self.finished).max(seen)
+    }
+
+    /// A locking read or a write is about to compare what is here with the transaction's snapshot.
+    #[inline]
+    fn about_to_compare(&mut self, access: &Access<'_>) {
+        if let Some(time) = access.conflict_after {
+            self.raise_max_read(time);
+        }
     }
 
     /// A plain read at a snapshot is about to look.

@@ -21,6 +21,14 @@ pub(super) fn changed_after(fragment: &Fragment, versions: &VersionTable, key: R
         && access.txn.is_none_or(|t| versions.get(key).and_then(|s| s.own_top(t.id)).is_none())
 }
 
+/// Of a key without a row: whether the transaction's snapshot certainly had none either.
+pub(super) fn knows_missing(fragment: &Fragment, access: &Access<'_>) -> Result<(), Stop> {
+    match access.conflict_after {
+        Some(after) if after < fragment.removed_floor => Err(Stop::SnapshotTooOld),
+        _ => Ok(()),
+    }
+}
+
 /// Whether somebody else has pending images on the row.
 pub(super) fn others_pending(fragment: &Fragment, versions: &VersionTable, key: RowKey, access: &Access<'_>) -> bool {
     fragment.rows.header(key.row()).flags & flags::SIDE != 0
@@ -64,8 +72,12 @@ impl Partition {
         visit: impl FnOnce(Option<RowView<'_>>) -> R,
     ) -> Result<R, Stop> {
         let txn = access.txn.expect("a locking read belongs to a transaction");
+        self.about_to_compare(access);
         let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
-        let Some(id) = fragment.find(key, hash) else { return Ok(visit(None)) };
+        let Some(id) = fragment.find(key, hash) else {
+            knows_missing(fragment, access)?;
+            return Ok(visit(None));
+        };
         let rk = RowKey::new(table, id);
         let absent = !others_pending(fragment, &self.versions, rk, access)
             && self.versions.see(fragment, rk, ReadAt::Newest, access)?.is_none();

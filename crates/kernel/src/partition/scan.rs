@@ -3,10 +3,18 @@
 //! A scan finds its place again by key and row id, so it survives whatever happens between two slices. It visits an
 //! index entry's row only when the version that it sees has the entry's key: a row with several versions has an entry for each key.
 //!
-//! Locking scans lock each row before they show it and give back locks on rows that the visitor does not want. What `conflict_after`
-//! means for a scan: a row that the visitor keeps must not have changed since; nor may a row be gone from the
-//! scanned range that the snapshot at `conflict_after` has there. A changed row that the visitor skips is no conflict,
-//! so that an UPDATE without an index does not fail for rows that it does not touch.
+//! Locking scans lock each row before they show it and give back locks on rows that the visitor does not want. With `conflict_after`, the
+//! time of the transaction's snapshot, a row that changed since is shown once for each of its versions that the scan meets: the newest one,
+//! and the one of the snapshot (both marked [`ScanRow::changed`]). If the visitor wants either, the scan fails with [`Stop::Changed`]:
+//!
+//! | the visitor wants | outcome |
+//! |---|---|
+//! | the snapshot's version | the statement would have changed or locked a row that is another by now |
+//! | the newest version only | the row came into the condition after the snapshot; a write to it would be refused as well |
+//! | neither | no conflict, no lock: an UPDATE without an index does not fail for rows that it does not touch |
+//!
+//! So the answer does not depend on the access path: a row that was deleted, or moved within or out of the scanned range, is met by the entry of
+//! the version that the snapshot needs. Where such entries may be gone (below a floor), the scan fails with [`Stop::SnapshotTooOld`].
 
 use super::fragment::{Fragment, Index};
 use super::locks::{self, LockTable};
@@ -19,7 +27,7 @@ use super::{
 };
 use crate::row_store::RowId;
 use crate::status::TxnRef;
-use rauk_types::{IndexId, TableId};
+use rauk_types::{IndexId, TableId, Timestamp};
 use std::ops::{Bound, ControlFlow};
 
 /// One slice's view of the partition, its parts borrowed apart.
@@ -36,7 +44,7 @@ struct Scanner<'s, 'a> {
 
 impl Partition {
     /// Visits up to `slice` index entries or rows from `position` on. With a lock, each row is locked first and its newest
-    /// version visited; on [`Stop::Wait`] the position is before the row that is waited for. `reverse` means nothing to scans
+    /// version visited, and after it the snapshot's version of a row that has changed since; on [`Stop::Wait`] the position is before the row that is waited for. `reverse` means nothing to scans
     /// without an index.
     pub fn scan(
         &mut self,
@@ -46,12 +54,13 @@ impl Partition {
         access: &mut Access<'_>,
         visit: &mut dyn FnMut(&ScanRow<'_>) -> Verdict,
     ) -> Result<ScanEnd, Stop> {
-        self.about_to_look(access.at);
+        let compared = match (request.lock, access.at) {
+            (Some(_), _) => access.conflict_after,
+            (None, ReadAt::Snapshot(time)) => Some(time),
+            (None, ReadAt::Newest) => None,
+        };
+        self.about_to_scan(request, compared)?;
         let fragment = self.fragments.get(&request.table).ok_or(Stop::StaleSchema)?;
-        let floor = if request.index.is_some() { fragment.entry_floor } else { fragment.removed_floor };
-        if request.lock.is_none() && matches!(access.at, ReadAt::Snapshot(time) if time < floor) {
-            return Err(Stop::SnapshotTooOld);
-        }
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut scanner = Scanner {
             fragment,
@@ -84,8 +93,10 @@ impl Partition {
         request: &ScanRequest,
         position: &mut ScanPosition,
         slice: usize,
+        access: &Access<'_>,
         visit: &mut dyn FnMut(&[u8]),
     ) -> Result<ScanEnd, Stop> {
+        self.about_to_scan(request, access.conflict_after)?;
         let fragment = self.fragments.get(&request.table).ok_or(Stop::StaleSchema)?;
         let at = request.index.and_then(|id| fragment.index_position(id)).ok_or(Stop::StaleSchema)?;
         let start = std::mem::take(position);
@@ -109,6 +120,15 @@ impl Partition {
             ControlFlow::Break(())
         });
         Ok(end)
+    }
+
+    /// What is compared with a snapshot stays as that saw it. Refuses when something that the snapshot needs may be gone.
+    fn about_to_scan(&mut self, request: &ScanRequest, snapshot: Option<Timestamp>) -> Result<(), Stop> {
+        let Some(time) = snapshot else { return Ok(()) };
+        self.raise_max_read(time);
+        let fragment = self.fragments.get(&request.table).ok_or(Stop::StaleSchema)?;
+        let floor = if request.index.is_some() { fragment.entry_floor } else { fragment.removed_floor };
+        if time < floor { Err(Stop::SnapshotTooOld) } else { Ok(()) }
     }
 
     /// SERIALIZABLE: locks a range of an index against inserts, deletes and key changes by others, until the transaction ends.
@@ -215,8 +235,7 @@ impl Scanner<'_, '_> {
             let at = self.access.at;
             let sight = versions.see(fragment, rk, at, self.access)?;
             let Some(sight) = sight.filter(|s| self.has_key(s, entry)) else { return Ok(ControlFlow::Continue(())) };
-            let row = ScanRow { key, layout: sight.layout, row: fragment.view(sight.layout, sight.bytes) };
-            return Ok(flow(visit(&row)));
+            return Ok(flow(visit(&show(fragment, key, &sight, false))));
         };
         let txn = self.access.txn.expect("a locking scan belongs to a transaction");
         // What nobody is changing and is not to be seen needs no lock: deleted rows, entries of old versions.
@@ -224,28 +243,33 @@ impl Scanner<'_, '_> {
             let sight = versions.see(fragment, rk, ReadAt::Newest, self.access)?;
             if !sight.is_some_and(|s| self.has_key(&s, entry)) {
                 locks::drop_wait(self.locks, self.txns, txn.id, rk);
-                return self.left_range(rk, entry);
+                return self.show_snapshots(rk, entry, visit);
             }
         }
         let locked = read::lock_and_see(fragment, versions, self.locks, self.txns, rk, mode.into(), wait, self.access);
         let (sight, taken) = match locked {
             Ok(Some(locked)) => locked,
-            Ok(None) => return self.left_range(rk, entry),
+            Ok(None) => return self.show_snapshots(rk, entry, visit),
             Err(Stop::WouldWait) if wait == WaitPolicy::SkipLocked => return Ok(ControlFlow::Continue(())),
             Err(stop) => return Err(stop),
         };
         if !self.has_key(&sight, entry) {
             locks::give_back(self.locks, self.txns, txn.id, rk, taken);
-            return self.left_range(rk, entry);
+            return self.show_snapshots(rk, entry, visit);
         }
-        let verdict = visit(&ScanRow { key, layout: sight.layout, row: fragment.view(sight.layout, sight.bytes) });
-        if verdict == Verdict::Skip {
+        let changed = read::changed_after(fragment, versions, rk, self.access);
+        let verdict = visit(&show(fragment, key, &sight, changed));
+        if changed || !verdict.keeps() {
             locks::give_back(self.locks, self.txns, txn.id, rk, taken);
-        } else if read::changed_after(fragment, versions, rk, self.access) {
-            locks::give_back(self.locks, self.txns, txn.id, rk, taken);
-            return Err(Stop::Changed);
         }
-        Ok(flow(verdict))
+        match changed {
+            false => Ok(flow(verdict)),
+            true if verdict.keeps() => Err(Stop::Changed),
+            true => match self.show_snapshots(rk, entry, visit)? {
+                ControlFlow::Continue(()) => Ok(flow(verdict)),
+                stopped => Ok(stopped),
+            },
+        }
     }
 
     /// Whether the version that is seen is the one, or one of those, that the entry stands for.
@@ -259,24 +283,33 @@ impl Scanner<'_, '_> {
         self.scratch == key
     }
 
-    /// The newest version is not in the scanned range: a conflict when the transaction's snapshot has the row there.
-    fn left_range(&mut self, rk: RowKey, entry: Option<(&Index, &[u8])>) -> Result<ControlFlow<()>, Stop> {
-        if read::changed_after(self.fragment, self.versions, rk, self.access)
-            && let Some(after) = self.access.conflict_after
-        {
-            match self.versions.see(self.fragment, rk, ReadAt::Snapshot(after), self.access) {
-                Ok(None) => {}
-                Ok(Some(sight)) if !self.has_key(&sight, entry) => {}
-                Ok(Some(_)) | Err(Stop::SnapshotTooOld) => return Err(Stop::Changed),
-                Err(stop) => return Err(stop),
-            }
-        }
-        Ok(ControlFlow::Continue(()))
+    /// Of a row that changed after the transaction's snapshot: shows the version that the snapshot has at this entry.
+    fn show_snapshots(
+        &mut self,
+        rk: RowKey,
+        entry: Option<(&Index, &[u8])>,
+        visit: &mut dyn FnMut(&ScanRow<'_>) -> Verdict,
+    ) -> Result<ControlFlow<()>, Stop> {
+        let (fragment, versions) = (self.fragment, self.versions);
+        let changed = read::changed_after(fragment, versions, rk, self.access);
+        let Some(after) = self.access.conflict_after.filter(|_| changed) else { return Ok(ControlFlow::Continue(())) };
+        let sight = versions.see(fragment, rk, ReadAt::Snapshot(after), self.access)?;
+        let Some(sight) = sight.filter(|s| self.has_key(s, entry)) else { return Ok(ControlFlow::Continue(())) };
+        let key = entry.map_or(&[][..], |(_, key)| key);
+        let verdict = visit(&show(fragment, key, &sight, true));
+        if verdict.keeps() { Err(Stop::Changed) } else { Ok(flow(verdict)) }
     }
 }
 
+fn show<'a>(fragment: &'a Fragment, key: &'a [u8], sight: &Sight<'a>, changed: bool) -> ScanRow<'a> {
+    ScanRow { key, layout: sight.layout, row: fragment.view(sight.layout, sight.bytes), changed }
+}
+
 fn flow(verdict: Verdict) -> ControlFlow<()> {
-    if verdict == Verdict::KeepAndStop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    match verdict {
+        Verdict::Keep | Verdict::Skip => ControlFlow::Continue(()),
+        Verdict::KeepAndStop | Verdict::SkipAndStop => ControlFlow::Break(()),
+    }
 }
 
 fn as_slices(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {

@@ -156,7 +156,10 @@ impl Partition {
             self.has_room_elsewhere()?;
         }
         let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
-        let Some(id) = fragment.find(key, hash) else { return Ok(false) };
+        let Some(id) = fragment.find(key, hash) else {
+            read::knows_missing(fragment, access)?;
+            return Ok(false);
+        };
         let rk = RowKey::new(table, id);
         let mode = if row.is_some() { Mode::Exclusive } else { Mode::Gone };
         let result = match locks::take(&mut self.locks, &mut self.txns, txn, rk, mode, WaitPolicy::Wait) {

@@ -8,6 +8,9 @@
 //! Before the first read at a snapshot the primary *confirms* it: nothing commits there at or below it any more but what is in the stream already. Once that much of the stream is here, this replica answers every
 //! snapshot up to that one by itself, for as long as its process lives and its contents are not replaced by a copy; waiting only for rows that are prepared at or below the snapshot. It needs no lease.
 //!
+//! A snapshot by itself holds nobody up: what commits later in a partition that nobody has read at the snapshot may still commit at or below it, and is then
+//! part of it. START TRANSACTION WITH CONSISTENT SNAPSHOT promises more, so it has all primaries confirm its snapshot before it answers ([`Cluster::confirm`]).
+//!
 //! One message asks a primary for all partitions that it leads and this node follows: who reads in one at a snapshot mostly reads in others too, and to confirm one more costs the primary less than a message.
 
 use super::Cluster;
@@ -15,6 +18,7 @@ use super::signal::Signal;
 use crate::node::Node;
 use rauk_cluster::{EntryId, Role};
 use rauk_types::{Member, PartitionId, Timestamp};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const QUESTION: Duration = Duration::from_millis(100);
@@ -59,7 +63,33 @@ impl Cluster {
         }
     }
 
-    /// The same without asking anybody; asked under the partition's guard, it is so for the time of the hold. Gives how often the contents have been replaced.
+    /// Asks the primaries of these partitions to confirm a snapshot, and takes out those that have: what commits there from now on, in this view and in every
+    /// later one (rule 13), is not in the snapshot.
+    pub async fn confirm(&self, node: &Node, snapshot: Timestamp, partitions: &mut Vec<PartitionId>) {
+        let mut led: BTreeMap<Member, Vec<PartitionId>> = BTreeMap::new();
+        for partition in partitions.iter() {
+            if let Some(place) = self.place(partition.0) {
+                led.entry(place.primary).or_default().push(*partition);
+            }
+        }
+        let questions = led.iter().flat_map(|(primary, led)| led.chunks(TOGETHER).map(|chunk| (*primary, chunk)));
+        let ask = |(primary, chunk): (Member, &[PartitionId])| {
+            let partitions = chunk.to_vec();
+            async move {
+                match primary == self.me() {
+                    true => Some(on_confirm(node, self, &partitions, snapshot).await),
+                    false => self.request(primary, Signal::Confirm { partitions, snapshot }, QUESTION).await.ok(),
+                }
+            }
+        };
+        for answer in futures::future::join_all(questions.map(ask)).await {
+            if let Some(Signal::Confirmed { places }) = answer {
+                partitions.retain(|partition| places.iter().all(|(confirmed, _)| confirmed != partition));
+            }
+        }
+    }
+
+    /// Whether this replica may answer at the snapshot, without asking anybody; asked under the partition's guard, it is so for the time of the hold. Gives how often the contents have been replaced.
     pub fn reads_here(&self, partition: u16, snapshot: Timestamp) -> Option<u64> {
         match self.confirmed_here(partition, snapshot) {
             Here::Yes => Some(self.slot(partition).state.lock().copies),

@@ -255,7 +255,7 @@ pub fn run(
             let visit = &mut |key: &[u8]| {
                 visit(Seen::Key(key));
             };
-            p.scan_keys(request, position, *slice as usize, visit).map(Done::Scanned)
+            p.scan_keys(request, position, *slice as usize, access, visit).map(Done::Scanned)
         }
         Op::Usage => Ok(Done::Usage(p.table_usage(table).unwrap_or_default())),
     }

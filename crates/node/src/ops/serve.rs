@@ -2,10 +2,10 @@
 //!
 //! A scan gives rows until it has [`MOST_BYTES`] of them or as many as the asker's visitor may want. The visitor runs at the asker's, so a locking scan keeps the lock on every row that it has sent,
 //! also on those that the visitor then skips (as InnoDB does): it sends no more of them than the visitor may want. A row that has changed after the transaction's snapshot is
-//! sent with a mark and ends the slice; it is a conflict (1020) only if the visitor keeps it, and is not locked.
+//! sent with a mark, its newest version and the snapshot's (see `rauk_kernel::partition::scan`); it is a conflict (1020) only if the visitor keeps one of them, and is not locked.
 
 use super::drive::{AsPrimary, Caller, Gate, Halt, Within, drive};
-use super::operation::{Done, Op, Scan, Seen, run};
+use super::operation::{Done, Op, Seen, run};
 use super::sessions::{Session, Turn};
 use super::wire::{self, Answer, Failure, Gatherer, OpAnswer, OpRequest};
 use crate::error::NodeError;
@@ -14,7 +14,7 @@ use crate::member::Cluster;
 use crate::node::Node;
 use crate::table::TableInfo;
 use crate::transaction::Interrupt;
-use rauk_kernel::{Access, Partition, ReadAt, ScanEnd, ScanPosition, ScanRequest, Stop, Verdict};
+use rauk_kernel::{Access, Partition, ReadAt, ScanEnd, ScanPosition, Stop, Verdict};
 use rauk_types::{Member, Timestamp, View};
 use std::sync::Arc;
 use std::time::Duration;
@@ -177,7 +177,7 @@ async fn attempt(
         let (done, within) = driven.map_err(explain)?;
         let Within::View(now) = within else { return Err(Failure::NotHere) };
         *view = now;
-        if done == Done::Scanned(ScanEnd::More) && !is_full(&rows, most) && !rows.ends_changed() {
+        if done == Done::Scanned(ScanEnd::More) && !is_full(&rows, most) {
             if caller.interrupt.is_killed() {
                 return Err(Failure::Interrupted);
             }
@@ -209,36 +209,17 @@ pub(super) fn gather(
     rows: &mut Gatherer,
     most: usize,
 ) -> Result<Done, Stop> {
-    let before = rows.count();
-    let result = run(op, table.schema.id, p, access, &mut |seen: Seen<'_, '_>| {
+    run(op, table.schema.id, p, access, &mut |seen: Seen<'_, '_>| {
+        let changed = matches!(seen, Seen::Scanned(row) if row.changed);
         rows.push(seen);
-        if is_full(rows, most) { Verdict::KeepAndStop } else { Verdict::Keep }
-    });
-    if let (Err(Stop::Changed), Op::Scan(scan)) = (&result, op)
-        && rows.count() > before
-        // It may be a row that was shown last, which the visitor may not want; or one that has left the range.
-        && step_over(scan, p, access, rows)
-    {
-        rows.mark_last_changed();
-        return Ok(Done::Scanned(ScanEnd::More));
-    }
-    result
-}
-
-/// Goes behind the row that was shown last, if that is what comes next.
-fn step_over(scan: &mut Scan<'_>, p: &mut Partition, access: &mut Access<'_>, rows: &Gatherer) -> bool {
-    let request = ScanRequest { lock: None, ..scan.request.clone().into_owned() };
-    let mut plain = Access { at: ReadAt::Newest, conflict_after: None, observed: Timestamp::ZERO, ..*access };
-    let mut position = scan.position.clone();
-    let mut is_last = false;
-    let found = p.scan(&request, &mut position, 1, &mut plain, &mut |row| {
-        is_last = rows.is_last(row);
-        Verdict::Keep
-    });
-    if found.is_ok() && is_last {
-        scan.position = position;
-    }
-    found.is_ok() && is_last
+        match (changed, is_full(rows, most)) {
+            (false, false) => Verdict::Keep,
+            (false, true) => Verdict::KeepAndStop,
+            // The asker's visitor decides whether that is a conflict.
+            (true, false) => Verdict::Skip,
+            (true, true) => Verdict::SkipAndStop,
+        }
+    })
 }
 
 fn explain(halt: Halt) -> Failure {

@@ -322,7 +322,7 @@ fn a_changed_row_is_a_conflict_only_for_who_wants_it() {
             assert_eq!(ended, Some(if wanted == 2 { Shown::Changed } else { Shown::All }));
             p.abort(txn.id);
         }
-        // One that has left the range altogether is a conflict as it is beside the partition.
+        // One that has gone is a conflict for who wants what the snapshot has, and for nobody else.
         let gone = TxnRef::new(TxnId(20));
         let key = key_of(&table, 3);
         let delete = Op::Delete { key: Key::of(&key) };
@@ -332,7 +332,15 @@ fn a_changed_row_is_a_conflict_only_for_who_wants_it() {
             commit(&mut p, &gone, 12);
             let op = scan(&request, ScanPosition::Start, 100);
             let mut late = access(Some(&txn), Some(Timestamp(10)));
-            assert_eq!(far(&mut p, &table, &mut late, &op, 100), Err(Stop::Changed));
+            let (done, rows, _) = far(&mut p, &table, &mut late, &op, 100).unwrap();
+            assert_eq!(done, Done::Scanned(ScanEnd::Finished));
+            for wanted in [3, 4] {
+                let shown = Reader::new(rows.clone()).show(&table, &mut |seen| match seen {
+                    Seen::Scanned(row) if pair(&row.row).0 == wanted => Verdict::Keep,
+                    _ => Verdict::Skip,
+                });
+                assert_eq!(shown, if wanted == 3 { Shown::Changed } else { Shown::All });
+            }
             p.abort(txn.id);
         } else {
             p.abort(gone.id);

@@ -109,7 +109,7 @@ pub struct Rows {
 
 /// As a row's layout: there is no such row.
 const MISSING: u16 = u16::MAX;
-/// Bit beside a layout: the row has changed after the snapshot of the transaction (1020, if its visitor keeps it).
+/// Bit beside a layout: a version of a row that has changed after the snapshot of the transaction (1020, if its visitor keeps it).
 const CHANGED: u16 = 1 << 15;
 
 type Visitor<'v> = dyn FnMut(Seen<'_, '_>) -> Verdict + Send + 'v;
@@ -132,6 +132,7 @@ impl Gatherer {
         let (key, layout, row): (&[u8], u16, &[u8]) = match &seen {
             Seen::Missing => (&[], MISSING, &[]),
             Seen::Row(row) => (&[], row.layout(), row.bytes()),
+            Seen::Scanned(row) if row.changed => (row.key, row.layout | CHANGED, row.row.bytes()),
             Seen::Scanned(row) => (row.key, row.layout, row.row.bytes()),
             Seen::Key(key) => (key, 0, &[]),
         };
@@ -146,23 +147,6 @@ impl Gatherer {
 
     pub fn size(&self) -> usize {
         self.bytes.len()
-    }
-
-    /// Whether this is the row that was pushed last.
-    pub fn is_last(&self, row: &ScanRow<'_>) -> bool {
-        let Some(&(key, length, layout)) = self.items.last() else { return false };
-        let start = self.bytes.len() - length as usize - key as usize;
-        layout == row.layout && self.bytes[start..].strip_prefix(row.key) == Some(row.row.bytes())
-    }
-
-    pub fn ends_changed(&self) -> bool {
-        self.items.last().is_some_and(|(.., layout)| layout & CHANGED != 0)
-    }
-
-    pub fn mark_last_changed(&mut self) {
-        if let Some((.., layout)) = self.items.last_mut() {
-            *layout |= CHANGED;
-        }
     }
 
     pub fn finish(self) -> Rows {
@@ -235,14 +219,12 @@ impl Reader {
     pub fn show(&mut self, table: &TableInfo, visit: &mut Visitor<'_>) -> Shown {
         while !self.is_empty() {
             let Some((marked, key, row)) = self.next() else { return Shown::Malformed };
-            let layout = marked & !CHANGED;
+            let (layout, changed) = (marked & !CHANGED, marked & CHANGED != 0);
             let Some(row) = RowView::checked(&table.schema, layout, row) else { return Shown::Malformed };
-            let verdict = visit(Seen::Scanned(&ScanRow { key, layout, row }));
-            if verdict != Verdict::Skip && marked & CHANGED != 0 {
-                return Shown::Changed;
-            }
-            if verdict == Verdict::KeepAndStop {
-                return Shown::Stopped;
+            match visit(Seen::Scanned(&ScanRow { key, layout, row, changed })) {
+                Verdict::Keep | Verdict::KeepAndStop if changed => return Shown::Changed,
+                Verdict::Keep | Verdict::Skip => {}
+                Verdict::KeepAndStop | Verdict::SkipAndStop => return Shown::Stopped,
             }
         }
         Shown::All

@@ -7,7 +7,7 @@ use crate::ops::operation::{Done, Op, Scan, Seen};
 use crate::ops::wire::Reader;
 use crate::table::TableInfo;
 use crate::transaction::{Transaction, View as Sees, not_shown};
-use rauk_kernel::{ReadAt, ScanEnd, ScanPosition, ScanRequest, ScanRow, Verdict};
+use rauk_kernel::{ScanEnd, ScanPosition, ScanRequest, ScanRow, Verdict};
 use rauk_types::{IndexId, RowView};
 use std::borrow::Cow;
 use std::ops::{Bound, Range};
@@ -76,10 +76,10 @@ impl Walk {
             let end = txn
                 .scan_slice(table, partition, &self.request, &mut self.place, slice, &mut |row| {
                     let verdict = visit(&row.row, row.layout);
-                    stopped |= verdict == Verdict::KeepAndStop;
-                    match verdict {
-                        Verdict::Skip => skipped += 1,
-                        Verdict::Keep | Verdict::KeepAndStop => kept += 1,
+                    stopped |= matches!(verdict, Verdict::KeepAndStop | Verdict::SkipAndStop);
+                    match verdict.keeps() {
+                        false => skipped += 1,
+                        true => kept += 1,
                     }
                     verdict
                 })
@@ -135,7 +135,7 @@ impl Transaction {
         visit: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<ScanEnd, NodeError> {
         self.check_killed()?;
-        let view = Sees { own_before: self.statement, at: ReadAt::Newest, conflict_after: None };
+        let view = self.newest_view(self.statement);
         let position = std::mem::take(&mut place.position);
         let (slice, most) = (as_u32(rows), as_u32(rows));
         let mut op = Op::ScanKeys(Scan {

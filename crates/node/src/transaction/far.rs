@@ -246,6 +246,27 @@ impl Transaction {
         }
     }
 
+    /// Returns when the snapshot is confirmed by the primaries of all partitions: no commit that begins later is in it.
+    pub(super) async fn confirm_snapshot(&mut self, snapshot: Timestamp) -> Result<(), NodeError> {
+        let node = self.node.clone();
+        let Some(cluster) = node.cluster() else { return Ok(()) };
+        let mut left: Vec<PartitionId> = (0..node.partition_count()).map(PartitionId).collect();
+        let deadline = node.runtime.now() + LONGEST;
+        loop {
+            let index = cluster.index();
+            cluster.confirm(&node, snapshot, &mut left).await;
+            let Some(partition) = left.first() else { return Ok(()) };
+            self.check_killed()?;
+            if cluster.is_closed() {
+                return Err(NodeError::ShuttingDown);
+            }
+            if node.runtime.now() >= deadline {
+                return Err(NodeError::NoPrimary { partition: partition.0 });
+            }
+            cluster.wait_index(index + 1, LOOK).await;
+        }
+    }
+
     /// What it had there, or the scan's place, is gone.
     fn moved(&mut self, partition: u16) -> NodeError {
         let error = NodeError::Moved { partition };

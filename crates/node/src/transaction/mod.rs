@@ -225,8 +225,17 @@ impl Transaction {
         self.undo_to(savepoint.0);
     }
 
-    /// START TRANSACTION WITH CONSISTENT SNAPSHOT, and the beginning of a statement that makes more than one plain read.
-    /// Only in a cluster it waits, and can fail.
+    /// START TRANSACTION WITH CONSISTENT SNAPSHOT: nothing that is committed after this call is in the snapshot, in no partition. (In a cluster, a snapshot
+    /// by itself may come to show later commits in partitions that the transaction has not read yet.)
+    pub async fn take_consistent_snapshot(&mut self) -> Result<(), NodeError> {
+        self.take_snapshot().await?;
+        match self.snapshot.as_ref().map(Held::time) {
+            Some(time) if self.node.cluster().is_some() => self.confirm_snapshot(time).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The beginning of a statement that makes more than one plain read. Only in a cluster it waits, and can fail.
     pub async fn take_snapshot(&mut self) -> Result<(), NodeError> {
         if self.snapshot.is_some() {
             return Ok(());

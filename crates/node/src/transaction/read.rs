@@ -112,6 +112,9 @@ impl Transaction {
             };
             let base = self.read_entry(unique, &place, entry_partition, view).await?;
             let Some(base) = base else {
+                if lock.is_some() {
+                    self.check_entry_of_snapshot(unique, &place, entry_partition).await?;
+                }
                 if lock.is_some() && self.locks_ranges() {
                     let seen = self.lock_absence(&unique.entries, entry_partition, place.key()).await?;
                     if seen {
@@ -257,6 +260,21 @@ impl Transaction {
     ) -> Result<Option<Vec<u8>>, NodeError> {
         let read = |row: Option<RowView<'_>>| row.map(|row| entries::base_key(&row));
         self.read_plain(&unique.entries, partition, place.key(), view, read).await
+    }
+
+    /// A locking read found no entry: fails when the transaction's snapshot has one, so that the row that it led to has gone or has another key now.
+    async fn check_entry_of_snapshot(
+        &mut self,
+        unique: &UniqueIndex,
+        place: &entries::Entry,
+        partition: u16,
+    ) -> Result<(), NodeError> {
+        let Some(snapshot) = self.newest_view(u32::MAX).conflict_after else { return Ok(()) };
+        let view = View { own_before: u32::MAX, at: ReadAt::Snapshot(snapshot), conflict_after: None };
+        match self.read_entry(unique, place, partition, view).await? {
+            Some(_) => Err(explain(Stop::Changed, &unique.entries)),
+            None => Ok(()),
+        }
     }
 
     /// SERIALIZABLE: keeps a missing key missing; `true` when it is there after all.

@@ -53,7 +53,7 @@ impl Session {
         self.commit_open().await?;
         let mut open = self.new_transaction(false, read_only);
         if consistent_snapshot && open.isolation != Isolation::ReadCommitted {
-            open.transaction.take_snapshot().await?;
+            open.transaction.take_consistent_snapshot().await?;
         }
         self.open = Some(open);
         Ok(Completion::default())

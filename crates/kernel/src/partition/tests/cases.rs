@@ -243,9 +243,81 @@ fn rows_changed_after_the_snapshot_are_not_overwritten() {
     assert_eq!(scan(40, 60, &|_| true), Ok(vec![4, 5]));
     assert_eq!(scan(11, 12, &|_| true), Err(Stop::Changed));
     assert_eq!(scan(11, 12, &|_| false), Ok(vec![]), "a changed row that is not wanted is no conflict");
-    assert_eq!(scan(30, 31, &|_| true), Err(Stop::Changed), "the snapshot has row 3 there");
-    assert_eq!(scan(20, 21, &|_| true), Err(Stop::Changed), "the snapshot has row 2 there");
+    for (at, what) in [(30, "the snapshot has row 3 there"), (20, "the snapshot has row 2 there")] {
+        assert_eq!(scan(at, at + 1, &|_| true), Err(Stop::Changed), "{what}");
+        assert_eq!(scan(at, at + 1, &|_| false), Ok(vec![]), "{what}, and nobody wants it");
+    }
     assert_eq!(scan(25, 26, &|_| true), Err(Stop::Changed), "row 6 is newer than the snapshot");
+    w.abort(t);
+    w.p.validate();
+}
+
+/// Whether a condition is true before or after the change, or both: without an index as with one.
+#[test]
+fn a_locking_scan_does_not_pass_over_rows_that_its_snapshot_has() {
+    for index in [None, Some(IndexId::PRIMARY), Some(BY_K), Some(BY_V)] {
+        let mut w = world();
+        for id in 1..=4 {
+            put(&mut w, r(id, 20, "v"));
+        }
+        let mut t = w.begin();
+        t.conflict_after = Some(w.snapshot());
+        put(&mut w, r(1, 18, "v"));
+        put(&mut w, r(2, 20, "moved"));
+        remove(&mut w, 3);
+        put(&mut w, r(5, 20, "new"));
+        let mut scan = |keep: &dyn Fn(&Row) -> bool| {
+            let request = ScanRequest { lock: Some((LockMode::Exclusive, WaitPolicy::Wait)), ..whole(index) };
+            let mut access = w.access(Some(&t), NEWEST);
+            let mut seen = Vec::new();
+            let mut visit = |row: &crate::partition::ScanRow<'_>| {
+                let row = decode(&row.row);
+                if !keep(&row) {
+                    return Verdict::Skip;
+                }
+                seen.push(row.0);
+                Verdict::Keep
+            };
+            w.p.scan(&request, &mut ScanPosition::Start, 100, &mut access, &mut visit).map(|_| seen)
+        };
+        assert_eq!(scan(&|row| row.0 == 1 && row.1 == Some(20)), Err(Stop::Changed), "updated, {index:?}");
+        assert_eq!(scan(&|row| row.0 == 1 && row.1 == Some(18)), Err(Stop::Changed), "became so, {index:?}");
+        assert_eq!(scan(&|row| row.0 == 1 && row.1 == Some(19)), Ok(vec![]), "never was so, {index:?}");
+        assert_eq!(scan(&|row| row.0 == 2 && row.2 == b"v"), Err(Stop::Changed), "moved, {index:?}");
+        assert_eq!(scan(&|row| row.0 == 3), Err(Stop::Changed), "deleted, {index:?}");
+        assert_eq!(scan(&|row| row.0 == 3 && row.1 == Some(1)), Ok(vec![]), "deleted and not wanted, {index:?}");
+        assert_eq!(scan(&|row| row.0 == 5), Err(Stop::Changed), "inserted, {index:?}");
+        assert_eq!(scan(&|row| row.0 == 4), Ok(vec![4]), "unchanged, {index:?}");
+        w.abort(t);
+        w.p.validate();
+    }
+}
+
+/// What a snapshot needs may have been given up: then a locking scan or read cannot tell, and says so.
+#[test]
+fn a_locking_scan_below_the_floors_is_refused() {
+    let mut w = world();
+    w.p.set_history_limit(1);
+    put(&mut w, r(1, 1, "a long enough row"));
+    let mut t = w.begin();
+    t.conflict_after = Some(w.snapshot());
+    remove(&mut w, 1);
+    put(&mut w, r(2, 2, "b"));
+    put(&mut w, r(2, 3, "c"));
+    w.durable = w.now;
+    put(&mut w, r(2, 4, "d"));
+    for index in [None, Some(BY_K)] {
+        let request = ScanRequest { lock: Some((LockMode::Shared, WaitPolicy::Wait)), ..whole(index) };
+        let mut access = w.access(Some(&t), NEWEST);
+        let scanned = w.p.scan(&request, &mut ScanPosition::Start, 9, &mut access, &mut |_| Verdict::Skip);
+        assert_eq!(scanned, Err(Stop::SnapshotTooOld), "{index:?}");
+        if index.is_some() {
+            let keys = w.p.scan_keys(&request, &mut ScanPosition::Start, 9, &access, &mut |_| {});
+            assert_eq!(keys, Err(Stop::SnapshotTooOld));
+        }
+    }
+    assert_eq!(w.read_locked(&t, 1, LockMode::Shared, WaitPolicy::Wait), Err(Stop::SnapshotTooOld));
+    assert_eq!(w.delete(&t, 1), Err(Stop::SnapshotTooOld));
     w.abort(t);
     w.p.validate();
 }
@@ -369,17 +441,21 @@ fn the_keys_of_a_range_include_pending_and_old_ones() {
     w.update(&t, &r(2, 40, "x")).unwrap();
     w.insert(&t, &r(7, 4, "x")).unwrap();
     w.delete(&t, 5).unwrap();
+    let access = w.access(None, NEWEST);
     for reverse in [false, true] {
         let request = ScanRequest { reverse, ..whole(Some(BY_K)) };
         let (mut position, mut keys) = (ScanPosition::Start, Vec::new());
-        while w.p.scan_keys(&request, &mut position, 3, &mut |key| keys.push(key.to_vec())) == Ok(ScanEnd::More) {}
+        let mut more = Ok(ScanEnd::More);
+        while more == Ok(ScanEnd::More) {
+            more = w.p.scan_keys(&request, &mut position, 3, &access, &mut |key| keys.push(key.to_vec()));
+        }
         if reverse {
             keys.reverse();
         }
         let expected: Vec<Vec<u8>> = [0, 1, 2, 3, 4, 4, 5, 40].iter().map(|k| w.index_key(1, &r(0, *k, ""))).collect();
         assert_eq!(keys, expected);
     }
-    let none = w.p.scan_keys(&whole(None), &mut ScanPosition::Start, 3, &mut |_| {});
+    let none = w.p.scan_keys(&whole(None), &mut ScanPosition::Start, 3, &access, &mut |_| {});
     assert_eq!(none, Err(Stop::StaleSchema), "keys of no index");
     w.abort(t);
     w.p.validate();

@@ -64,6 +64,9 @@ struct Model {
     stale_reads_refused: u64,
     met_prepared: u64,
     equal_times: u64,
+    /// Locking scans that met a row that had changed after their snapshot, and changed rows that they rightly passed over.
+    changed_met: u64,
+    changed_passed: u64,
 }
 
 fn conflicts(a: u8, b: u8) -> bool {
@@ -115,6 +118,8 @@ impl Model {
             stale_reads_refused: 0,
             met_prepared: 0,
             equal_times: 0,
+            changed_met: 0,
+            changed_passed: 0,
         }
     }
 
@@ -219,6 +224,13 @@ impl Model {
         after.is_some_and(|a| self.at_time(id, u64::MAX).0 > a)
     }
 
+    /// Of a row that others have changed after the actor's snapshot: the newest version, and the snapshot's.
+    fn changed_versions(&self, actor: usize, id: i64) -> Option<(Option<Row>, Option<Row>)> {
+        let after = self.actors[actor].txn.conflict_after?;
+        let changed = self.own(actor, id, u32::MAX).is_none() && self.is_changed(actor, id);
+        changed.then(|| (self.at_time(id, u64::MAX).1, self.at_time(id, after).1))
+    }
+
     fn check_wait(&self, actor: usize, ids: &[i64], blockers: &[TxnId]) {
         assert!(!blockers.is_empty());
         for b in blockers {
@@ -274,6 +286,7 @@ impl Model {
                         }
                     }
                     Err(Stop::Changed) => assert!(self.is_changed(actor, id)),
+                    Err(Stop::SnapshotTooOld) if self.limited => self.old_reads_refused += 1,
                     Err(Stop::Wait(blockers)) => return self.wait(actor, op, &[id], blockers),
                     Err(other) => panic!("{other:?}"),
                 }
@@ -292,6 +305,7 @@ impl Model {
                         }
                     }
                     Err(Stop::Changed) => assert!(self.is_changed(actor, id)),
+                    Err(Stop::SnapshotTooOld) if self.limited => self.old_reads_refused += 1,
                     Err(Stop::Wait(blockers)) => return self.wait(actor, op, &[id], blockers),
                     Err(other) => panic!("{other:?}"),
                 }
@@ -312,6 +326,7 @@ impl Model {
                         }
                     }
                     Err(Stop::Changed) => assert!(self.is_changed(actor, id)),
+                    Err(Stop::SnapshotTooOld) if self.limited => self.old_reads_refused += 1,
                     Err(Stop::WouldWait) => assert_eq!(policy, WaitPolicy::NoWait),
                     Err(Stop::Prepared(txn)) => {
                         assert_eq!((mode, policy), (LockMode::KeyShare, WaitPolicy::Wait), "others queue");
@@ -405,7 +420,8 @@ impl Model {
         let request =
             ScanRequest { table: TABLE, index, low, high, reverse: keep % 3 == 0, lock: Some((mode, policy)) };
         let expected = self.expected_scan(Some(actor), &request, u64::MAX);
-        let wanted = |row: &Row| row.0 % 3 != keep % 3;
+        // A condition that a change of the row may make true or false.
+        let wanted = |row: &Row| (row.1.unwrap_or(0) + row.2.len() as i64) % 3 != keep % 3;
         let mut found = Vec::new();
         let mut access = self.w.access(Some(&self.actors[actor].txn), ReadAt::Newest);
         let mut position = ScanPosition::Start;
@@ -425,9 +441,32 @@ impl Model {
             }
         };
         self.actors[actor].touched.extend(0..IDS);
-        if end == Err(Stop::Changed) && found.last().is_some_and(|(_, row)| self.is_changed(actor, row.0)) {
-            // The visitor wanted it, and that was the conflict.
-            found.pop();
+        let matches = |row: &Option<Row>| {
+            row.as_ref().is_some_and(|row| wanted(row) && in_range(&request, &self.index_key(index, row)))
+        };
+        if end == Err(Stop::Changed) {
+            // The visitor wanted the newest version or the snapshot's, and that was the conflict.
+            let (_, row) = found.pop().expect("a conflict with a version that was not shown");
+            let (newest, before) =
+                self.changed_versions(actor, row.0).expect("a conflict with a row that has not changed");
+            assert!(
+                newest.as_ref() == Some(&row) || before.as_ref() == Some(&row),
+                "{row:?} is neither {newest:?} nor {before:?}"
+            );
+            assert!(matches(&Some(row)));
+        } else if end.is_ok() {
+            let mut passed = 0;
+            for id in 0..IDS {
+                let Some((newest, before)) = self.changed_versions(actor, id) else { continue };
+                // A row that another has locked is left out.
+                let left_out = policy == WaitPolicy::SkipLocked && self.others(actor).any(|o| o.touched.contains(&id));
+                assert!(
+                    left_out || !matches(&newest) && !matches(&before),
+                    "row {id} was {before:?} and is {newest:?}"
+                );
+                passed += 1;
+            }
+            self.changed_passed += passed;
         }
         for (_, row) in &found {
             self.got_lock(actor, row.0, strength(mode));
@@ -444,9 +483,8 @@ impl Model {
                 }
                 self.check_scan(&request, found, &expected);
             }
-            Err(Stop::Changed) => {
-                assert!((0..IDS).any(|id| self.is_changed(actor, id)));
-            }
+            Err(Stop::Changed) => self.changed_met += 1,
+            Err(Stop::SnapshotTooOld) if self.limited => self.old_reads_refused += 1,
             Err(Stop::Prepared(txn)) => {
                 assert_eq!((mode, policy), (LockMode::KeyShare, WaitPolicy::Wait), "others queue");
                 self.check_prepared(Some(actor), u64::MAX, txn);
@@ -837,6 +875,8 @@ struct Seen {
     stale_refused: u64,
     met_prepared: u64,
     equal_times: u64,
+    changed_met: u64,
+    changed_passed: u64,
 }
 
 fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited: bool, cluster: bool) -> Seen {
@@ -856,6 +896,8 @@ fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited
         seen.stale_refused += model.stale_reads_refused;
         seen.met_prepared += model.met_prepared;
         seen.equal_times += model.equal_times;
+        seen.changed_met += model.changed_met;
+        seen.changed_passed += model.changed_passed;
         model.finish();
     }
     seen
@@ -863,7 +905,8 @@ fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited
 
 #[test]
 fn random_histories() {
-    histories(0..8 * rounds(), 1500, false, false, false);
+    let seen = histories(0..8 * rounds(), 1500, false, false, false);
+    assert!(seen.changed_met > 20 && seen.changed_passed > 100, "{} and {}", seen.changed_met, seen.changed_passed);
 }
 
 #[test]
