@@ -14,6 +14,11 @@ pub trait Observer: Send + Sync {
         let _ = (partition, snapshot);
     }
 
+    /// Asked after each thing that a step of a partition wants done outside of the guard (messages, flushes): whether this thread is interrupted here, and another one does the rest later.
+    fn leaves_actions(&self) -> bool {
+        false
+    }
+
     /// The rows of a partition that others hold are to be forgotten here.
     fn forsaken(&self, partition: u16) {
         let _ = partition;

@@ -542,8 +542,18 @@ impl Cluster {
             if actions.is_empty() {
                 return;
             }
-            for (partition, action) in actions {
+            let mut left = actions.into_iter();
+            while let Some((partition, action)) = left.next() {
                 self.act(partition, action);
+                if let Some(observer) = &self.hooks.observer
+                    && observer.leaves_actions()
+                {
+                    let mut outgoing = self.outgoing.lock();
+                    let later = std::mem::take(&mut *outgoing);
+                    outgoing.extend(left.chain(later));
+                    self.courier.fire();
+                    return;
+                }
             }
         }
     }

@@ -31,7 +31,7 @@ use rauk_cluster::Replica;
 use rauk_cluster::replica::{Contents, Limits};
 use rauk_log::{DatabaseId, Disk, fault};
 use rauk_manage::consensus::{Consensus, Watcher};
-use rauk_manage::group::{Answer, Group, GroupCommand, RoleKind};
+use rauk_manage::group::{Answer, Group, GroupCommand, PartitionState, RoleKind};
 use rauk_manage::{Catalog, CatalogStore};
 use rauk_types::{Member, NodeId, PartitionId};
 use std::collections::{BTreeSet, VecDeque};
@@ -129,6 +129,12 @@ async fn open(
             table.0
         )));
     }
+    let holes =
+        parts.partitions.iter().zip(&group.partitions).filter_map(|(p, state)| Some((p.hole.as_deref()?, state)));
+    for (hole, state) in holes {
+        may_give_up(number, hole, state, replicated)?;
+        progress(&format!("{hole}: what is here of the partition is given up, and copied from another node"));
+    }
     let durable = hooks.safeguards.sync_before_acknowledge && !replicated;
     let limits = Limits { durable, ..Limits::default() };
     let whole = |p: &member::MemberPartition| {
@@ -210,6 +216,16 @@ async fn open(
     checkpoint::background::start(&node);
     member.catch_up(progress).await?;
     Ok(Some(Database { node }))
+}
+
+/// Whether what a log with a hole has of a partition can be given up: another node is in-sync, so it has all that this directory's process has acknowledged. With durability `replicated` the memory counts, which is lost anyway.
+fn may_give_up(me: NodeId, hole: &str, state: &PartitionState, replicated: bool) -> Result<(), NodeError> {
+    if replicated || state.in_sync.iter().any(|member| member.node != me) {
+        return Ok(());
+    }
+    Err(NodeError::Fatal(format!(
+        "recovery failed: {hole}, and no other node has all of the partition, so the missing entries are nowhere else: restore this directory from a backup"
+    )))
 }
 
 impl Watcher for Cluster {
@@ -377,6 +393,34 @@ async fn run_following(weak: Weak<Node>) {
                 drop(node);
                 cluster.changed.after(number).await;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rauk_types::{ProcessId, View};
+
+    #[test]
+    fn a_log_with_a_hole_is_given_up_only_where_another_node_has_everything() {
+        let member = |node: u16| Member { node: NodeId(node), process: ProcessId(u32::from(node)) };
+        let state = |in_sync: &[u16]| PartitionState {
+            version: 1,
+            view: View(1),
+            primary: None,
+            in_sync: in_sync.iter().copied().map(member).collect(),
+            placed: vec![NodeId(1), NodeId(2)],
+            former: None,
+            leaving: Vec::new(),
+        };
+        let check = |in_sync: &[u16], replicated| may_give_up(NodeId(1), "entry 9", &state(in_sync), replicated);
+        assert_eq!(check(&[1, 2], false), Ok(()));
+        assert_eq!(check(&[2], false), Ok(()));
+        assert_eq!(check(&[1], true), Ok(()));
+        for in_sync in [&[1][..], &[]] {
+            let refused = check(in_sync, false).unwrap_err().to_string();
+            assert!(refused.contains("entry 9") && refused.contains("no other node"), "{refused}");
         }
     }
 }

@@ -6,6 +6,9 @@
 //!
 //! *Serving.* A slot takes work in one view at a time: from when its opening is stable and a fresh `max_read` has been drawn (rule 13), until the group names another view. The
 //! number is kept outside of the guard ([`Slot::serving`]), and is cleared the moment this process hears of the change.
+//!
+//! *Failing.* When a record cannot be written (the disk is full), or an entry cannot be carried out, the slot has *failed*: the node stops. Until it has stopped, the slot takes, writes and does nothing more.
+//! So the log holds a beginning of the stream without a hole, and neither the rows nor what others are told are ahead of the log.
 
 mod requests;
 #[cfg(test)]
@@ -145,6 +148,8 @@ pub struct State {
     /// How often a copy has taken the place of what was here: positions of scans do not outlive that.
     pub copies: u64,
     pub(super) wishes: Wishes,
+    /// The partition cannot go on in this process.
+    failed: bool,
 }
 
 /// How a slot begins.
@@ -176,6 +181,7 @@ impl Slot {
                 confirmed: Timestamp::ZERO,
                 copies: 0,
                 wishes: Wishes::default(),
+                failed: false,
             }),
             queue: Mutex::default(),
             serving: AtomicU64::new(0),
@@ -246,6 +252,9 @@ impl Slot {
     }
 
     fn on_happening(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, happening: Happening) {
+        if s.failed {
+            return;
+        }
         let mut out = Vec::new();
         match happening {
             Happening::Message { message, .. } if !self.listens(s, cx, &message) => {}
@@ -282,7 +291,7 @@ impl Slot {
                 }
             }
         }
-        self.carry_out(s, p, cx, out);
+        self.carry_out(s, p, cx, out, Vec::new());
     }
 
     /// What this process knows to be decided although the entry that said so was cut: said again before anybody can write over those rows. On the other replicas they are pending still, and an entry
@@ -300,11 +309,17 @@ impl Slot {
         self.undurable.store(oldest, Ordering::SeqCst);
     }
 
-    /// Does what the replica block wants, and what follows from that.
-    fn carry_out(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, out: Vec<Output>) {
+    /// Does what the replica block wants, and what follows from that. `effects`: what follows from the first output. Nothing is done after an output that failed.
+    fn carry_out(
+        &self,
+        s: &mut State,
+        p: &mut Partition,
+        cx: &mut Context<'_>,
+        out: Vec<Output>,
+        mut effects: Vec<Effect>,
+    ) {
         let mut left: VecDeque<Output> = out.into();
         let mut more = Vec::new();
-        let mut effects = Vec::new();
         while let Some(output) = left.pop_front() {
             match output {
                 Output::Send { to, message } => cx.actions.push(Action::Send { to, message }),
@@ -312,9 +327,8 @@ impl Slot {
                 Output::Received { entry } => match Record::decode(&entry.record).filter(times_fit) {
                     Some(record) => s.table.on_entry(cx.now, entry.id.position, &record, &mut effects),
                     None => {
-                        let what = format!("partition {}: entry {:?} is not a record", self.partition.0, entry.id);
-                        cx.actions.push(Action::Fatal(what));
-                        return;
+                        let what = format!("entry {:?} is not a record", entry.id);
+                        self.fail(s, cx, &what);
                     }
                 },
                 Output::Cut { after } => {
@@ -334,18 +348,16 @@ impl Slot {
                     // A table that is not here was dropped: what its sender knows of the catalog this process knows too.
                     let gone: FxHashSet<_> = slice_tables(&rows).filter(|table| !p.has_table(*table)).collect();
                     if let Err(error) = p.restore_slice(&rows, &mut |table| gone.contains(&table)) {
-                        cx.actions.push(Action::Fatal(format!("partition {}: {error}", self.partition.0)));
-                        return;
+                        self.fail(s, cx, &error.to_string());
                     }
                 }
-                Output::Finish => {
-                    if let Err(stop) = p.finish_restore() {
-                        cx.actions.push(Action::Fatal(format!("partition {}: {stop:?}", self.partition.0)));
-                        return;
+                Output::Finish => match p.finish_restore() {
+                    Ok(()) => {
+                        s.restoring = false;
+                        effects.extend(s.table.pending());
                     }
-                    s.restoring = false;
-                    effects.extend(s.table.pending());
-                }
+                    Err(stop) => self.fail(s, cx, &format!("{stop:?}")),
+                },
                 Output::ReadSlice { to, copy, cursor } => {
                     let from = CopyCursor::decode(&cursor).expect("a cursor of ours");
                     let mut rows = Vec::with_capacity(SLICE_BYTES);
@@ -362,8 +374,11 @@ impl Slot {
                 Output::Role { role, view } => self.on_role(s, p, cx, role, view),
                 Output::Progress { .. } => {}
             }
-            if !effects.is_empty() {
+            if !effects.is_empty() && !s.failed {
                 self.apply(s, p, cx, std::mem::take(&mut effects));
+            }
+            if s.failed {
+                return;
             }
             // What an output brings comes before what was behind it: it belongs to the same step.
             for output in more.drain(..).rev() {
@@ -390,7 +405,16 @@ impl Slot {
                 let flush = if waited_for { Action::Flush } else { Action::FlushSoon };
                 cx.actions.push(flush(appended.end));
             }
-            Err(error) => cx.actions.push(Action::Fatal(log_failed(&error))),
+            Err(error) => self.fail(s, cx, &log_failed(&error)),
+        }
+    }
+
+    /// The node must stop, and the slot does nothing more until it has. A later record that found room would be in the log without this one: the next start would find a hole in the stream,
+    /// and the report that the later record is on disk would acknowledge this one too.
+    pub(super) fn fail(&self, s: &mut State, cx: &mut Context<'_>, what: &str) {
+        self.stop_serving();
+        if !std::mem::replace(&mut s.failed, true) {
+            cx.actions.push(Action::Fatal(format!("partition {}: {what}", self.partition.0)));
         }
     }
 
@@ -403,10 +427,7 @@ impl Slot {
         s.cut.clear();
         match TxnTable::decode(state, cx.now) {
             Some(table) => s.table = table,
-            None => cx.actions.push(Action::Fatal(format!(
-                "partition {}: the state that came with a copy cannot be read",
-                self.partition.0
-            ))),
+            None => self.fail(s, cx, "the state that came with a copy cannot be read"),
         }
         self.decided.fire();
     }
@@ -427,7 +448,7 @@ impl Slot {
 
     /// Locks that are in no entry die with the view also where a transaction is prepared (on rows that it only read, or whose writes it took back): the next primary knows nothing of them and gives these rows
     /// to others. So what is prepared is put beside the rows anew, as its entries have it.
-    fn readopt(&self, s: &State, p: &mut Partition, cx: &mut Context<'_>) {
+    fn readopt(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>) {
         if s.restoring {
             return;
         }
@@ -436,8 +457,8 @@ impl Slot {
             let Effect::Adopt { txn, writes, .. } = effect else { continue };
             let Some(known) = s.refs.get(&txn) else { continue };
             if p.adopt_writes(known, &writes).is_err() {
-                let what = format!("partition {}: {txn:?} cannot be put beside the rows again", self.partition.0);
-                cx.actions.push(Action::Fatal(what));
+                self.fail(s, cx, &format!("{txn:?} cannot be put beside the rows again"));
+                return;
             }
         }
     }
@@ -469,15 +490,18 @@ impl Slot {
                                 }
                                 if s.table.pending_at(holder).is_some() {
                                     let what = format!("transaction {} writes over undecided {}", txn.0, holder.0);
-                                    cx.actions.push(Action::Fatal(format!("partition {}: {what}", self.partition.0)));
+                                    self.fail(s, cx, &what);
                                     return;
                                 }
                             }
                             earlier.push(Effect::Adopt { txn, least, writes });
                             self.apply(s, p, cx, earlier);
+                            if s.failed {
+                                return;
+                            }
                         }
                         Err(NotAdopted::Refused(what)) => {
-                            cx.actions.push(Action::Fatal(format!("partition {}: {what}", self.partition.0)));
+                            self.fail(s, cx, &what.to_string());
                             return;
                         }
                     }
@@ -488,7 +512,7 @@ impl Slot {
                     }
                     if s.restoring {
                         if let Err(what) = p.restore_writes(&writes, time) {
-                            cx.actions.push(Action::Fatal(format!("partition {}: {what}", self.partition.0)));
+                            self.fail(s, cx, &what.to_string());
                             return;
                         }
                     } else if let Some(known) = s.refs.remove(&txn) {
@@ -520,19 +544,25 @@ impl Slot {
         }
     }
 
-    /// Primary: writes an entry and does what follows; `false`: it does not lead.
+    /// Primary: writes an entry and does what follows; `false`: it does not lead. If the entry cannot be logged the slot has failed: its fate is not known here, for others may have it.
     pub(super) fn propose(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, record: &Record) -> bool {
+        if s.failed {
+            return false;
+        }
         let mut out = Vec::new();
         let Some(id) = s.replica.propose(cx.now, record.encode(), &mut out) else { return false };
         let mut effects = Vec::new();
         s.table.on_entry(cx.now, id.position, record, &mut effects);
-        self.apply(s, p, cx, effects);
-        self.carry_out(s, p, cx, out);
+        // The block's first output is the log record: what follows from the entry comes to the rows when the log has it.
+        self.carry_out(s, p, cx, out, effects);
         true
     }
 
-    /// What restart needs to go on from here. Gives where the copy that is under way begins in the log.
+    /// What restart needs to go on from here. A slot that has failed refuses: what it has in memory is not in the log. Gives where the copy that is under way begins in the log.
     pub fn write_anchor(&self, s: &mut State, cx: &mut Context<'_>) -> Result<Option<Lsn>, NodeError> {
+        if s.failed {
+            return Err(NodeError::ShuttingDown);
+        }
         let anchor = s.replica.anchor(s.table.encode());
         let bytes = postcard::to_stdvec(&anchor).expect("a log record can always be written");
         s.builder.clear();

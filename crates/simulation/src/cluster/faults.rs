@@ -151,13 +151,10 @@ impl Striker {
             }
             FaultKind::DiskFull => {
                 let site = self.site();
-                let disk = world.disk(site);
-                // A node that has no room for its log stops.
-                world.excuse(site);
                 world.counts.add("disk full");
-                disk.set_limit(Some(disk.used() + self.rng.random_range(0..100_000)));
-                self.undo_after(lasts, move |_| disk.set_limit(None));
+                self.fill_disk(site, lasts, 100_000);
             }
+            FaultKind::JoinerDiskFull => self.fill_joiner(lasts).await,
             FaultKind::DiskFails => {
                 let site = self.site();
                 if world.runtime(site).is_none() {
@@ -221,6 +218,32 @@ impl Striker {
         let pairs: Vec<(Site, Site)> =
             led.flat_map(|(primary, others)| others.into_iter().map(move |other| (primary, other))).collect();
         pairs.choose(&mut self.rng).copied()
+    }
+
+    /// Leaves less than `room` bytes.
+    fn fill_disk(&mut self, site: Site, lasts: Duration, room: u64) {
+        let disk = self.world.disk(site);
+        // A node that has no room for its log stops.
+        self.world.excuse(site);
+        disk.set_limit(Some(disk.used() + self.rng.random_range(0..room)));
+        self.undo_after(lasts, move |_| disk.set_limit(None));
+    }
+
+    /// Entries are brought within milliseconds: a process that lacks some is waited for.
+    async fn fill_joiner(&mut self, lasts: Duration) {
+        for _ in 0..1000 {
+            if self.world.executor.now() >= self.until {
+                return;
+            }
+            if let Some(site) = self.world.joiners().choose(&mut self.rng).copied()
+                && self.world.database(site).is_some()
+            {
+                self.world.counts.add("joiner's disk full");
+                return self.fill_disk(site, lasts, 20_000);
+            }
+            let pause = self.rng.random_range(0.0..0.002);
+            self.sleep(pause).await;
+        }
     }
 
     /// A copy is brought within milliseconds: it is waited for, then ended somewhere on its way.

@@ -23,6 +23,9 @@ pub struct Scenario {
     /// The part of the times that a task could go on and does not for up to 20 ms, while others of its process do.
     #[serde(default)]
     pub sluggish: f64,
+    /// The chance that a thread is interrupted after a message or flush that a step of a partition wants: other threads go on, and the rest is done later.
+    #[serde(default)]
+    pub interrupted: f64,
     /// Clocks go wrong by up to so many parts in a million; and begin anywhere.
     #[serde(default)]
     pub drift: i64,
@@ -146,6 +149,8 @@ pub enum FaultKind {
     Deaf,
     /// No room for more than a little.
     DiskFull,
+    /// No room for more than a little where a process catches up, at any step.
+    JoinerDiskFull,
     /// A write or sync fails, or the machine stops within one.
     DiskFails,
     /// Many syncs take long.
@@ -174,6 +179,7 @@ pub const ALL: &[(&str, &str)] = scenarios!(
     "cuts",
     "partitions",
     "disks",
+    "disks_rejoining",
     "clocks",
     "followers",
     "blackout",

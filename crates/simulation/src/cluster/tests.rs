@@ -52,6 +52,7 @@ scenarios! {
     cuts: &["cut", "deaf or mute"];
     partitions: &["partitioned"];
     disks: &["disk full", "disk fails", "disk slow"];
+    disks_rejoining: &["joiner's disk full"];
     clocks: &["paused", "partitioned"];
     followers: &["follower apart", "paused", "cell read by key"];
     blackout: &["power lost"];

@@ -21,6 +21,7 @@ use rauk_manage::group::{
 };
 use rauk_node::member::hooks::{Hooks, Observer, Safeguards};
 use rauk_node::member::{Identity, MemberOptions};
+use rauk_node::runtime::Runtime;
 use rauk_node::{Config, Database, FlushPolicy, NodeError};
 use rauk_types::{ErrorClass, Member, PartitionId, ProcessId, Timestamp, View};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,6 +62,7 @@ struct Inner {
     config: Config,
     safeguards: Safeguards,
     drift: i64,
+    interrupted: f64,
     clients: Clients,
     /// Whether nodes that open get their clients.
     working: bool,
@@ -95,12 +97,17 @@ struct Watch {
     process: Arc<Mutex<ProcessId>>,
     answers: Arc<Answers>,
     counts: Counts,
+    interrupted: f64,
 }
 
 /// Sooner than in production, so that it happens within a run.
 const FORSAKE_AFTER: Duration = Duration::from_millis(300);
 
 impl Observer for Watch {
+    fn leaves_actions(&self) -> bool {
+        self.interrupted > 0.0 && (self.runtime.random() as f64 / u64::MAX as f64) < self.interrupted
+    }
+
     fn forsaken(&self, _: u16) {
         self.counts.add("rows forsaken");
     }
@@ -183,6 +190,7 @@ impl World {
             config,
             safeguards,
             drift: scenario.drift,
+            interrupted: scenario.interrupted,
             clients: scenario.clients,
             working: false,
             cuts: vec![(Duration::ZERO, Timestamp::ZERO)],
@@ -315,7 +323,8 @@ impl World {
             };
             let process = Arc::new(Mutex::new(ProcessId::default()));
             let (answers, counts) = (self.answers.clone(), self.counts.clone());
-            let watch = Watch { runtime: runtime.clone(), process: process.clone(), answers, counts };
+            let interrupted = inner.interrupted;
+            let watch = Watch { runtime: runtime.clone(), process: process.clone(), answers, counts, interrupted };
             let hooks = Hooks {
                 safeguards: inner.safeguards,
                 observer: Some(Arc::new(watch)),

@@ -3,7 +3,7 @@
 //! Each request is an entry of the stream, or is answered from what the transaction table knows already; who asks gets a receiver that resolves when the answer is stable, and is dropped when this process does not
 //! lead any more: then the next primary is asked.
 
-use super::{Action, Context, Slot, State};
+use super::{Context, Slot, State};
 use bytes::Bytes;
 use futures::channel::oneshot;
 use rauk_cluster::transactions::{Known, Told};
@@ -182,7 +182,7 @@ impl Slot {
                 }
             }
             Err(contradiction) => {
-                cx.actions.push(Action::Fatal(format!("partition {}: {contradiction}", self.partition.0)));
+                self.fail(s, cx, &contradiction.to_string());
                 return Err(Refused);
             }
         }

@@ -1,5 +1,7 @@
 //! A slot with what comes to it one by one, in orders that are rare with real nodes.
 
+mod full_disk;
+
 use super::*;
 use rauk_cluster::replica::{Contents, Entry, EntryId, Limits};
 use rauk_log::{DatabaseId, MemoryDisk, RedoOptions, RedoReader};
@@ -52,14 +54,12 @@ fn acknowledge(from: u16, view: u64, received: u64) -> Happening {
 
 impl World {
     fn new() -> World {
-        let disk = MemoryDisk::new();
-        let mut reader = RedoReader::open(
-            disk,
-            RedoOptions { segment_bytes: 1 << 20, ..RedoOptions::new(DatabaseId([1; 16])) },
-            Lsn(0),
-            Lsn(0),
-        )
-        .unwrap();
+        let options = RedoOptions { segment_bytes: 1 << 20, ..RedoOptions::new(DatabaseId([1; 16])) };
+        World::on(MemoryDisk::new(), options)
+    }
+
+    fn on(disk: Arc<dyn rauk_log::Disk>, options: RedoOptions) -> World {
+        let mut reader = RedoReader::open(disk, options, Lsn(0), Lsn(0)).unwrap();
         while reader.next().unwrap().is_some() {}
         let replica = Replica::new(PARTITION, member(1), Limits::default(), None);
         let beginning = Beginning { replica, table: TxnTable::default(), refs: FxHashMap::default(), whole: true };
@@ -75,6 +75,15 @@ impl World {
     }
 
     fn enter<R>(&mut self, f: impl FnOnce(&Slot, &mut State, &mut Partition, &mut Context<'_>) -> R) -> R {
+        let (r, actions) = self.enter_with_actions(f);
+        assert!(!actions.iter().any(|action| matches!(action, Action::Fatal(_))), "{actions:?}");
+        r
+    }
+
+    fn enter_with_actions<R>(
+        &mut self,
+        f: impl FnOnce(&Slot, &mut State, &mut Partition, &mut Context<'_>) -> R,
+    ) -> (R, Vec<Action>) {
         let mut actions = Vec::new();
         let horizon = Horizon { oldest_snapshot: Timestamp::ZERO, durable: Timestamp::MAX };
         let mut cx = Context {
@@ -88,8 +97,7 @@ impl World {
             rooms: &self.rooms,
         };
         let r = self.slot.enter(&mut self.p, &mut cx, f);
-        assert!(!actions.iter().any(|action| matches!(action, Action::Fatal(_))), "{actions:?}");
-        r
+        (r, actions)
     }
 
     fn happens(&mut self, happening: Happening) {
@@ -104,7 +112,10 @@ impl World {
 
     /// Leads view 1 with two others, who have the opening.
     fn leading() -> World {
-        let mut world = World::new();
+        World::leading_on(World::new())
+    }
+
+    fn leading_on(mut world: World) -> World {
         world.happens(assignment(1, 1, &[1, 2, 3]));
         world.durable();
         world.happens(acknowledge(2, 1, 1));

@@ -8,6 +8,8 @@
 //! A checkpoint has rows of whole partitions only, and keeps the log from the beginning of copies that were under way. A partition whose copy did not come
 //! to its end is empty when it is opened, and gets a new one.
 //!
+//! A log that lacks entries of a partition's stream has nothing of that partition ([`MemberPartition::hole`]): it is empty when it is opened, and whether that is allowed depends on what other nodes have.
+//!
 //! The directory is made for one cluster, by the number of which all its files are marked; that of another cluster, or of a database that was alone, is refused.
 
 mod back;
@@ -59,6 +61,8 @@ pub struct MemberPartition {
     pub table: TxnTable,
     /// `None`: the log says nothing of it.
     pub restored: Option<Restored>,
+    /// The log lacks entries of the stream, so that nothing of the partition is here: what was found.
+    pub hole: Option<String>,
     /// Transactions that are not decided; their writes stand in the partition.
     pub pending: BTreeMap<TxnId, TxnRef>,
 }
@@ -128,6 +132,7 @@ pub fn open_member(
             partition,
             table: end.table,
             restored: end.restored,
+            hole: end.hole.map(|what| format!("partition {number}: {what}")),
             pending: end.pending,
         });
     }

@@ -4,6 +4,9 @@
 //! the end of a log may have entries that are stable and are not called so. For most of them that does not matter: they stand as pending until
 //! the primary says. But two of them may write one row, and only one transaction can hold it. The second proves the first: a primary gives a row's lock to
 //! the next transaction only when the entry before is stable, or decided by a later entry of the stream. So what is written over is committed here.
+//!
+//! *A hole.* Earlier builds could log an entry although the one before it had found no room. The log then has the stream up to the hole only, and the process may have acknowledged what is behind it. So nothing of the
+//! partition counts, up to the beginning of a later copy; the caller says whether another node has all of it ([`Ended::hole`]).
 
 use super::super::writes::{self, WritesError};
 use super::super::{Shared, broken, for_each_partition};
@@ -12,7 +15,7 @@ use crate::error::NodeError;
 use crate::runtime::Runtime;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use rauk_cluster::replica::{Contents, Entry, Limits, LogRecord, Replay, Restored, Step};
+use rauk_cluster::replica::{Contents, Entry, Limits, LogRecord, Replay, ReplayError, Restored, Step};
 use rauk_cluster::{Effect, Record, TxnTable};
 use rauk_kernel::{Partition, TxnRef, TxnState, Write};
 use rauk_log::RedoReader;
@@ -105,6 +108,8 @@ pub(super) struct StreamReplay {
     goal: Option<Goal>,
     /// It has that cut, and a copy took its place later: nothing counts from there on.
     replaced: bool,
+    /// Entries are missing in the log: what was found.
+    hole: Option<Wrong>,
     passed_over: BTreeSet<TableId>,
     // Buffers that are used again.
     steps: Vec<Step>,
@@ -115,6 +120,8 @@ pub(super) struct StreamReplay {
 pub(super) struct Ended {
     pub table: TxnTable,
     pub restored: Option<Restored>,
+    /// The log lacks entries of the stream, so that nothing of the partition is here.
+    pub hole: Option<Wrong>,
     pub pending: BTreeMap<TxnId, TxnRef>,
     pub passed_over: BTreeSet<TableId>,
 }
@@ -129,6 +136,7 @@ impl StreamReplay {
             copied_at: None,
             goal,
             replaced: false,
+            hole: None,
             passed_over: BTreeSet::new(),
             steps: Vec::new(),
             effects: Vec::new(),
@@ -140,12 +148,15 @@ impl StreamReplay {
             postcard::from_bytes(bytes).map_err(|e| format!("a record of its stream is none: {e}"))?;
         let (is_reset, is_whole) = (matches!(record, LogRecord::Reset { .. }), matches!(record, LogRecord::Whole));
         self.replaced |= is_reset && self.holds_goal();
-        if self.replaced {
+        if is_reset {
+            self.hole = None;
+        }
+        if self.replaced || self.hole.is_some() {
             return Ok(());
         }
         let begins_in_a_copy = matches!(&record, LogRecord::Anchor { contents: Contents::Partial, .. });
         let mut steps = std::mem::take(&mut self.steps);
-        self.replay.push(record, &mut steps).map_err(|e| e.to_string())?;
+        let pushed = self.replay.push(record, &mut steps);
         for step in steps.drain(..) {
             if let Step::State { .. } = step {
                 self.headless = begins_in_a_copy;
@@ -153,10 +164,30 @@ impl StreamReplay {
             self.step(step, partition, known)?;
         }
         self.steps = steps;
+        match pushed {
+            Ok(()) => {}
+            Err(gap @ ReplayError::Gap { .. }) => return self.on_gap(gap.to_string()),
+            Err(other) => return Err(other.to_string()),
+        }
         if is_reset {
             self.copied_at = Some(Position(u64::MAX));
         } else if is_whole {
             self.copied_at = Some(self.replay.last().position);
+        }
+        Ok(())
+    }
+
+    fn on_gap(&mut self, what: Wrong) -> Result<(), Wrong> {
+        match self.goal {
+            // Nothing counts behind the cut.
+            Some(_) if self.holds_goal() => self.replaced = true,
+            // This may be the only disk with the cut.
+            Some(goal) if goal.holds => {
+                return Err(format!(
+                    "{what}, so the cut that the cluster has gone back to cannot be read here; if another node has it on disk, start this one with an empty directory"
+                ));
+            }
+            _ => self.hole = Some(what),
         }
         Ok(())
     }
@@ -217,7 +248,7 @@ impl StreamReplay {
         let replay = std::mem::replace(&mut self.replay, Replay::new(0));
         let last = replay.last().position;
         let mut restored = replay.finish();
-        if let Some(restored) = restored.as_mut().filter(|_| self.headless) {
+        if let Some(restored) = restored.as_mut().filter(|_| self.headless || self.hole.is_some()) {
             restored.contents = Contents::Partial;
         }
         let mut pending = BTreeMap::new();
@@ -238,7 +269,7 @@ impl StreamReplay {
                 pending.insert(txn, adopted);
             }
         }
-        Ok(Ended { table: self.table, restored, pending, passed_over: self.passed_over })
+        Ok(Ended { table: self.table, restored, hole: self.hole, pending, passed_over: self.passed_over })
     }
 
     /// Whether what the log has said so far is all that the cut has, with nothing that came to rows past the log.
@@ -265,7 +296,7 @@ impl StreamReplay {
             false => TxnTable::default(),
         };
         let (restored, passed_over) = (goal.restored(held), self.passed_over);
-        Ok(Ended { table, restored, pending: BTreeMap::new(), passed_over })
+        Ok(Ended { table, restored, hole: None, pending: BTreeMap::new(), passed_over })
     }
 
     /// Takes for stable what lies behind `stable`, until nothing is pending that another pending transaction writes over.

@@ -194,3 +194,39 @@ fn a_copy_does_not_take_the_cut_away() {
         }
     }
 }
+
+/// An earlier build has logged entries behind one that found no room. Nothing of the partition counts then, until a copy takes its place; the other partitions are as they were.
+#[test]
+fn a_log_with_a_hole_has_nothing_of_the_partition() {
+    let commit = |txn, id| Record::Commit { txn: TxnId(txn), time: Timestamp(txn), writes: put(TABLES[0], id, 10) };
+    let mut world = World::new(1);
+    for at in [1, 2, 4, 5] {
+        world.write(0, &entry(at, &commit(at, at as i64)));
+    }
+    world.write(0, &LogRecord::Stable { stable: Position(5) });
+    world.write(1, &entry(1, &commit(1, 1)));
+    world.write(1, &LogRecord::Stable { stable: Position(1) });
+    world.log.flush().unwrap();
+    let parts = reopen(&world.disk, &TABLES).unwrap();
+    let [holed, sound, unused] = &parts.partitions[..] else { panic!() };
+    let hole = holed.hole.as_ref().unwrap();
+    assert!(hole.contains("partition 0: entry 4 of the stream follows on entry 2"), "{hole}");
+    assert_eq!(holed.restored.as_ref().unwrap().contents, Contents::Partial);
+    assert!(rows(&holed.partition, TABLES[0]).is_empty() && holed.pending.is_empty());
+    assert!((&sound.hole, &unused.hole) == (&None, &None));
+    assert_eq!(rows(&sound.partition, TABLES[0]).len(), 1);
+
+    // It goes on from there: what it gets is a copy, and the hole is void.
+    world.log = parts.log;
+    let from = EntryId { view: View(2), position: Position(6) };
+    let state = TxnTable::default().encode();
+    world.write(0, &LogRecord::Reset { from, stable: Position(6), history: vec![from], state });
+    world.write(0, &LogRecord::Whole);
+    let id = EntryId { view: View(2), position: Position(7) };
+    world.write(0, &LogRecord::Entry { entry: Entry { id, record: commit(7, 7).encode() }, stable: Position(7) });
+    world.log.flush().unwrap();
+    let parts = reopen(&world.disk, &TABLES).unwrap();
+    assert_eq!(parts.partitions[0].hole, None);
+    assert_eq!(parts.partitions[0].restored.as_ref().unwrap().contents, Contents::Whole);
+    assert_eq!(rows(&parts.partitions[0].partition, TABLES[0]).len(), 1);
+}
