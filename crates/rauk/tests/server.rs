@@ -143,6 +143,22 @@ fn the_http_port_tells_health_and_metrics() {
     }
 }
 
+/// Metrics and the state of the cluster ask for no login, so they are not open to others because SQL is.
+#[test]
+fn the_http_port_is_on_loopback_unless_told() {
+    let another = |port: u16| std::net::TcpStream::connect(("127.0.0.2", port)).is_ok();
+    for http_host in [None, Some("0.0.0.0")] {
+        let directory = data();
+        let mut command = rauk_command(directory.path());
+        command.args(["--host", "0.0.0.0"]);
+        command.args(http_host.iter().flat_map(|host| ["--http-host", host]));
+        let server = Rauk::start_with(command).expect("it starts");
+        assert!(server.http("/health").contains("\"ok\""));
+        assert!(another(server.port), "SQL is on all addresses");
+        assert_eq!(another(server.http_port), http_host.is_some(), "--http-host {http_host:?}");
+    }
+}
+
 /// A client that does not read its result holds up nobody: when its rows are read no DDL either, and until then no statement that comes after a DDL.
 #[test]
 fn a_result_that_is_not_read_holds_up_nobody_else() {
