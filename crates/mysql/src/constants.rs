@@ -140,6 +140,7 @@ pub const COLLATION_DEFAULT: u16 = 255;
 /// Error numbers that only the protocol needs.
 pub mod code {
     pub const OUT_OF_RESOURCES: u16 = 1041;
+    pub const HOST_IS_BLOCKED: u16 = 1129;
     pub const NET_READ_INTERRUPTED: u16 = 1159;
     pub const INVALID_CHARACTER_STRING: u16 = 1300;
     pub const MALFORMED_PACKET: u16 = 1835;

@@ -140,6 +140,25 @@ fn guessing_is_slowed() {
     assert!(began.elapsed() < Duration::from_millis(100));
 }
 
+/// Connections that guess the password of one account at the same time take turns; other accounts and addresses do not wait for them, and who knows the password gets in.
+#[test]
+fn guessing_with_many_connections_is_slowed() {
+    let server = Server::new(Arc::new(Scripted::default()), ServerOptions::default()).unwrap();
+    let login = |peer: &str, password: &str| {
+        let mut client = Client::greeted(Box::new(from_afar(peer, server.clone()))).unwrap();
+        client.login("native", password, 0, NATIVE).map_err(|e| e.code)
+    };
+    let refused = std::thread::scope(|scope| {
+        let guesses: Vec<_> = (0..30).map(|_| scope.spawn(|| login("10.0.0.9", "guess").unwrap_err())).collect();
+        // Meanwhile.
+        login("10.0.0.10", "secret").unwrap();
+        guesses.into_iter().map(|guess| guess.join().unwrap()).filter(|code| *code == 1129).count()
+    });
+    assert!((5..30).contains(&refused), "{refused} of 30 were refused unseen");
+    login("127.0.0.1", "secret").unwrap();
+    login("10.0.0.10", "secret").unwrap();
+}
+
 #[test]
 fn a_client_that_says_nothing_is_dropped() {
     let running = run(Scripted::default(), limits(|l| l.connect_timeout = Duration::from_millis(100)));

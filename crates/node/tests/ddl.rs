@@ -45,6 +45,96 @@ fn refusals_have_mysqls_codes() {
     });
 }
 
+/// A transaction that stays open holds up the DDL, and nobody else for long.
+#[test]
+fn new_statements_pass_a_ddl_that_waits_for_an_old_one() {
+    let (db, t) = database_with(accounts("t"));
+    some_rows(&db, &t, 5);
+    let old = block_on(begin_rr(&db, &t));
+    let ddl = {
+        let db = db.clone();
+        std::thread::spawn(move || block_on(db.drop_table("d", "t", Duration::from_secs(60))))
+    };
+    let mut passed = 0;
+    let mut held_up = false;
+    // Until the DDL has been seen to wait, and some times afterwards.
+    while passed < 30 || !held_up {
+        assert!(!ddl.is_finished(), "the DDL did not wait");
+        // With no patience at all, it fails while the DDL has its window.
+        let mut new = db.begin(TxnOptions { lock_wait_timeout: Duration::ZERO, ..autocommit() });
+        held_up |= block_on(new.use_table(&t)).is_err();
+        drop(new);
+        let mut new = db.begin(TxnOptions { lock_wait_timeout: Duration::from_secs(20), ..autocommit() });
+        block_on(async {
+            new.use_table(&t).await.unwrap();
+            assert!(get(&mut new, &t, 1).await.is_some());
+            new.commit().await.unwrap();
+        });
+        passed += 1;
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    old.rollback();
+    ddl.join().unwrap().unwrap();
+    assert!(t.is_stale());
+}
+
+/// Transactions that overlap without end, each of them short, do not keep a DDL waiting.
+#[test]
+fn a_ddl_is_not_starved_by_short_transactions() {
+    let (db, t) = database_with(accounts("t"));
+    some_rows(&db, &t, 5);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for worker in 0..3 {
+            let (db, stop) = (&db, &stop);
+            scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(5 * worker));
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    let t = db.table("d", "t").unwrap();
+                    let mut txn =
+                        db.begin(TxnOptions { lock_wait_timeout: Duration::from_secs(60), ..TxnOptions::default() });
+                    if block_on(txn.use_table(&t)).is_ok() {
+                        std::thread::sleep(Duration::from_millis(15));
+                    }
+                    txn.rollback();
+                }
+            });
+        }
+        let done = block_on(db.truncate_table("d", "t", Duration::from_secs(60)));
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        done.unwrap();
+    });
+}
+
+/// A statement that has read its rows keeps no table while it sends them; one that has locked rows does.
+#[test]
+fn a_statement_that_only_sends_its_rows_keeps_no_table() {
+    let (db, t) = database_with(accounts("t"));
+    some_rows(&db, &t, 5);
+    block_on(async {
+        let mut sending = db.begin(autocommit());
+        sending.begin_statement();
+        sending.use_table(&t).await.unwrap();
+        assert_eq!(scan(&mut sending, &t, all(None)).await.len(), 5);
+        assert_eq!(code(db.truncate_table("d", "t", Duration::ZERO).await).0, 1205);
+        sending.end_reading();
+        db.truncate_table("d", "t", Duration::ZERO).await.unwrap();
+        sending.commit().await.unwrap();
+        // Within a transaction it keeps it, as it does with locks.
+        let t = db.table("d", "t").unwrap();
+        insert_all(&db, &t, &[account(1, 1, None)]).await;
+        for options in [TxnOptions::default(), autocommit()] {
+            let mut txn = db.begin(options);
+            txn.begin_statement();
+            txn.use_table(&t).await.unwrap();
+            get_for_update(&mut txn, &t, 1).await.unwrap();
+            txn.end_reading();
+            assert_eq!(code(db.truncate_table("d", "t", Duration::ZERO).await).0, 1205);
+            txn.rollback();
+        }
+    });
+}
+
 #[test]
 fn tables_swap_names() {
     let (db, t) = database_with(accounts("t"));

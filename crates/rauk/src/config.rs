@@ -21,6 +21,8 @@ pub struct Settings {
     pub mysql_port: u16,
     /// A Unix socket beside the port, if wanted.
     pub socket: Option<PathBuf>,
+    /// Where /metrics, /cluster and /health are answered, without login; `None`: on loopback.
+    pub http_host: Option<IpAddr>,
     pub http_port: u16,
     /// Port of the native API; 0: any free port.
     pub native_port: u16,
@@ -61,6 +63,7 @@ impl Default for Settings {
             host: IpAddr::from([127, 0, 0, 1]),
             mysql_port: 3306,
             socket: None,
+            http_host: None,
             http_port: 8306,
             native_port: 4407,
             secret_file: None,
@@ -114,11 +117,7 @@ macro_rules! key {
 pub const KEYS: &[Key] = &[
     key!("data-dir", "DIR", "Where the data lies [default: rauk-data]", |s, v| path(v).map(|p| s.data_dir = p)),
     key!("host", "ADDRESS", "Address to listen on; beyond loopback only when told [default: 127.0.0.1]", |s, v| {
-        if v == "localhost" {
-            s.host = IpAddr::from([127, 0, 0, 1]);
-            return Ok(());
-        }
-        parse(v, "an IP address such as 127.0.0.1 or 0.0.0.0").map(|x| s.host = x)
+        address(v).map(|x| s.host = x)
     }),
     key!("mysql-port", "PORT", "Port for MySQL clients; 0 takes a free one [default: 3306]", |s, v| parse(
         v,
@@ -127,6 +126,12 @@ pub const KEYS: &[Key] = &[
     .map(|x| s.mysql_port = x)),
     key!("socket", "PATH", "Unix socket for MySQL clients, besides the port [default: none]", |s, v| path(v)
         .map(|p| s.socket = Some(p))),
+    key!(
+        "http-host",
+        "ADDRESS",
+        "Address for /metrics, /cluster and /health, which ask for no login [default: loopback, whatever --host is]",
+        |s, v| address(v).map(|x| s.http_host = Some(x))
+    ),
     key!("http-port", "PORT", "Port for /metrics and /health; 0 takes a free one [default: 8306]", |s, v| parse(
         v,
         "a port number, 0 to 65535"
@@ -313,6 +318,16 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Settings {
+    /// Where HTTP is answered: if nothing is said of it, `host` if that is loopback, else the loopback address of its kind.
+    pub fn http_address(&self) -> IpAddr {
+        let loopback = match self.host {
+            host if host.is_loopback() => host,
+            IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
+            IpAddr::V6(_) => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
+        };
+        self.http_host.unwrap_or(loopback)
+    }
+
     /// Defaults, overlaid by a file's text, by variables that begin with `RAUK_`, by flags.
     pub fn load(
         file: Option<(&Path, &str)>,
@@ -392,6 +407,13 @@ fn parse<T: FromStr>(value: &str, wanted: &str) -> Result<T, String> {
     value.trim().parse().map_err(|_| wanted.to_string())
 }
 
+fn address(value: &str) -> Result<IpAddr, String> {
+    match value {
+        "localhost" => Ok(IpAddr::from([127, 0, 0, 1])),
+        _ => parse(value, "an IP address such as 127.0.0.1 or 0.0.0.0"),
+    }
+}
+
 fn path(value: &str) -> Result<PathBuf, String> {
     if value.is_empty() { Err("a path".into()) } else { Ok(PathBuf::from(value)) }
 }
@@ -456,6 +478,21 @@ mod tests {
         assert_eq!((settings.mysql_port, settings.http_port, settings.memory_limit), (1, 3, 3 << 30));
         assert!(settings.require_tls);
         assert_eq!(load(None, &[], &[]).unwrap(), Settings::default());
+    }
+
+    /// What asks for no login is not open to others because SQL is.
+    #[test]
+    fn the_http_port_stays_on_loopback_unless_told() {
+        let at = |flags: &[(&str, &str)]| load(None, &[], flags).unwrap().http_address().to_string();
+        assert_eq!(at(&[]), "127.0.0.1");
+        assert_eq!(at(&[("host", "0.0.0.0")]), "127.0.0.1");
+        assert_eq!(at(&[("host", "10.1.2.3")]), "127.0.0.1");
+        assert_eq!(at(&[("host", "::")]), "::1");
+        assert_eq!(at(&[("host", "127.0.0.2")]), "127.0.0.2");
+        assert_eq!(at(&[("host", "10.1.2.3"), ("http-host", "0.0.0.0")]), "0.0.0.0");
+        assert_eq!(at(&[("http-host", "localhost")]), "127.0.0.1");
+        let error = load(None, &[], &[("http-host", "everywhere")]).unwrap_err();
+        assert!(error.contains("http-host") && error.contains("IP address"), "{error}");
     }
 
     #[test]

@@ -143,6 +143,64 @@ fn the_http_port_tells_health_and_metrics() {
     }
 }
 
+/// Metrics and the state of the cluster ask for no login, so they are not open to others because SQL is.
+#[test]
+fn the_http_port_is_on_loopback_unless_told() {
+    let another = |port: u16| std::net::TcpStream::connect(("127.0.0.2", port)).is_ok();
+    for http_host in [None, Some("0.0.0.0")] {
+        let directory = data();
+        let mut command = rauk_command(directory.path());
+        command.args(["--host", "0.0.0.0"]);
+        command.args(http_host.iter().flat_map(|host| ["--http-host", host]));
+        let server = Rauk::start_with(command).expect("it starts");
+        assert!(server.http("/health").contains("\"ok\""));
+        assert!(another(server.port), "SQL is on all addresses");
+        assert_eq!(another(server.http_port), http_host.is_some(), "--http-host {http_host:?}");
+    }
+}
+
+/// A client that does not read its result holds up nobody: when its rows are read no DDL either, and until then no statement that comes after a DDL.
+#[test]
+fn a_result_that_is_not_read_holds_up_nobody_else() {
+    let directory = data();
+    let server = Rauk::start(directory.path());
+    let mut admin = server.connect();
+    run(&mut admin, "CREATE DATABASE d");
+    run(&mut admin, "CREATE TABLE d.big (id INT PRIMARY KEY, pad VARCHAR(8000))");
+    run(&mut admin, "CREATE TABLE d.few (id INT PRIMARY KEY)");
+    run(&mut admin, "INSERT INTO d.few VALUES (1), (2), (3), (4), (5), (6)");
+    for at in (0..1000).step_by(100) {
+        let rows: Vec<String> = (at..at + 100).map(|id| format!("({id}, REPEAT('x', 8000))")).collect();
+        run(&mut admin, &format!("INSERT INTO d.big VALUES {}", rows.join(", ")));
+    }
+    // More than the sockets' buffers hold, of which no row is taken: first one that is sorted, which has been read before it is sent.
+    let mut sorted = server.connect();
+    let unread = sorted.query_iter("SELECT pad FROM d.big, d.few ORDER BY big.id").expect("its first rows");
+    run(&mut admin, "SET lock_wait_timeout = 30");
+    assert_eq!(run(&mut admin, "ALTER TABLE d.big ADD COLUMN n INT"), ["ok 0"]);
+    drop(unread);
+    let mut streamed = server.connect();
+    let unread = streamed.query_iter("SELECT pad FROM d.few, d.big").expect("its first rows");
+    let truncate = {
+        let mut connection = server.connect();
+        std::thread::spawn(move || run(&mut connection, "TRUNCATE TABLE d.few"))
+    };
+    let mut other = server.connect();
+    run(&mut other, "SET innodb_lock_wait_timeout = 2");
+    let end = Instant::now() + Duration::from_secs(4);
+    let mut passed = 0;
+    while Instant::now() < end {
+        assert!(!truncate.is_finished(), "the rows are not read yet");
+        assert_eq!(run(&mut other, "SELECT COUNT(*) FROM d.few"), ["6"]);
+        passed += 1;
+    }
+    assert!(passed > 2);
+    drop(unread);
+    drop(streamed);
+    assert_eq!(truncate.join().expect("no panic"), ["ok 0"]);
+    assert_eq!(run(&mut other, "SELECT COUNT(*) FROM d.few"), ["0"]);
+}
+
 #[test]
 fn full_memory_is_error_1114_and_deletes_make_room() {
     let directory = data();

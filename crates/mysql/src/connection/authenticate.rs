@@ -3,6 +3,7 @@
 //! An unknown user goes the same way as a known one with a wrong password, so that names cannot be guessed from the answers. Hashing takes
 //! milliseconds and runs beside the workers, two at a time for the whole server.
 use super::link::{Channel, ChannelError};
+use crate::auth::throttle::Throttle;
 use crate::auth::{self, NONCE, native, sha2};
 use crate::backend::{Account, Backend};
 use crate::constants::code;
@@ -11,18 +12,22 @@ use crate::server::Server;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 /// Parts of AuthMoreData.
 const FAST_SUCCESS: [u8; 2] = [1, 3];
 const FULL_AUTHENTICATION: [u8; 2] = [1, 4];
 const REQUEST_PUBLIC_KEY: &[u8] = &[2];
 
+/// Between looks, while an attempt waits for its turn, whether another has proven the password.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Nobody's password: what unknown users are checked against.
 const DECOY: &str = "$A$005$aaaaaaaaaaaaaaaaaaaa...........................................";
 
 pub enum Refusal {
-    /// A wrong name or password: slowed when it happens often.
-    Denied(MysqlError),
+    /// A wrong name or password, noted: the refusal is sent after this time.
+    Denied(MysqlError, Duration),
     Other(MysqlError),
     Gone,
 }
@@ -47,14 +52,66 @@ pub fn host_name(peer: IpAddr) -> String {
 
 fn denied(user: &str, peer: IpAddr, with_password: bool) -> Refusal {
     let using = if with_password { "YES" } else { "NO" };
-    Refusal::Denied(MysqlError::new(
+    let error = MysqlError::new(
         codes::ACCESS_DENIED,
         format!("Access denied for user '{user}'@'{}' (using password: {using})", host_name(peer)),
-    ))
+    );
+    Refusal::Denied(error, Duration::ZERO)
 }
 
-/// Checks `login`; `nonce` is the challenge that its response answers, `None` when that must be asked for again.
+/// Checks `login` when its turn has come, and notes what came of it; `nonce` is the challenge that its response answers, `None` when that must be asked for again.
 pub async fn authenticate<B: Backend>(
+    server: &Server<B>,
+    channel: &mut Channel,
+    login: &Login,
+    nonce: Option<[u8; NONCE]>,
+    peer: IpAddr,
+) -> Result<Account, Refusal> {
+    wait_for_turn(server.throttle(), &login.user, peer).await?;
+    let result = check(server, channel, login, nonce, peer).await;
+    match result {
+        Ok(account) => {
+            server.throttle().proven(peer, &login.user, Instant::now());
+            Ok(account)
+        }
+        Err(Refusal::Denied(error, _)) => {
+            let delay = server.throttle().failed(peer, Instant::now());
+            Err(Refusal::Denied(error, delay))
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// Waits while the password of this account is being guessed from this address.
+async fn wait_for_turn(throttle: &Throttle, user: &str, peer: IpAddr) -> Result<(), Refusal> {
+    let now = Instant::now();
+    let turn = throttle.turn(peer, user, now);
+    if turn.wait.is_zero() {
+        return Ok(());
+    }
+    let _held = throttle.hold(peer, now);
+    loop {
+        // A pool opens many connections at a time: the first that proves the password lets the others in.
+        if throttle.is_proven(peer, user) {
+            return Ok(());
+        }
+        let left = turn.wait.saturating_sub(now.elapsed());
+        if left.is_zero() {
+            break;
+        }
+        tokio::time::sleep(left.min(LOOK)).await;
+    }
+    if !turn.refused {
+        return Ok(());
+    }
+    tracing::info!(%peer, user, "login refused unseen reason=too_many_wrong_passwords");
+    Err(Refusal::Other(MysqlError::new(
+        code::HOST_IS_BLOCKED,
+        format!("Host '{}' is blocked because of many connection errors; try again in some seconds", host_name(peer)),
+    )))
+}
+
+async fn check<B: Backend>(
     server: &Server<B>,
     channel: &mut Channel,
     login: &Login,

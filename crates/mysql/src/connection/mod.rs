@@ -207,11 +207,10 @@ async fn refuse<B: Backend>(
     let error = match refusal {
         Refusal::Gone => return,
         Refusal::Other(error) => error,
-        Refusal::Denied(error) => {
-            let delay = server.throttle().failed(peer, Instant::now());
+        Refusal::Denied(error, delay) => {
             tracing::info!(%peer, error = %error.message, ?delay, "refused");
             if !delay.is_zero() {
-                let _held = Held { server, peer };
+                let _held = server.throttle().hold(peer, Instant::now());
                 tokio::time::sleep(delay).await;
             }
             error
@@ -219,18 +218,6 @@ async fn refuse<B: Backend>(
     };
     status::write_error(&mut channel.link.writer, &error);
     channel.close(LINGER).await;
-}
-
-/// A refusal that waits; counted as released however the wait ends.
-struct Held<'a, B: Backend> {
-    server: &'a Server<B>,
-    peer: IpAddr,
-}
-
-impl<B: Backend> Drop for Held<'_, B> {
-    fn drop(&mut self) {
-        self.server.throttle().released(self.peer);
-    }
 }
 
 /// An OK packet without anything to report.

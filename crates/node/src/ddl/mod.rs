@@ -1,6 +1,7 @@
 //! Changing definitions.
 //!
-//! Every DDL takes the metadata lock of its tables alone: running transactions end first, new ones queue behind it. Then, in one command to the
+//! Every DDL takes the metadata lock of its tables alone: running transactions end first; new ones queue behind it for short times only
+//! ([`crate::locks::metadata::Turns`]). Then, in one command to the
 //! catalog's journal, the change becomes durable and takes place; only after that do partitions and the table cache follow, without a wait in
 //! between, so that neither a crash nor a client that goes away leaves half of it.
 //!
@@ -19,6 +20,7 @@ pub use alter::{Convert, Look};
 pub use tables::TableName;
 
 use crate::error::NodeError;
+use crate::locks::metadata::{LOOK, Turns};
 use crate::node::Node;
 use crate::table::{TableInfo, TableShared};
 use rauk_manage::{Applied, Command, StoreError};
@@ -92,23 +94,61 @@ struct Exclusive {
 }
 
 impl Exclusive {
-    /// Locks all of them in the order of their ids, and makes sure that these are still the newest definitions: `StaleSchema` else.
+    /// Locks all of them in the order of their ids, in turns with new users ([`Turns`]), and makes sure that these are still the newest definitions:
+    /// `StaleSchema` else.
     async fn lock(node: &Node, mut tables: Vec<Arc<TableInfo>>, wait: Duration) -> Result<Exclusive, NodeError> {
         node.check_running()?;
         tables.sort_by_key(|t| t.schema.id);
         tables.dedup_by_key(|t| t.schema.id);
-        let start = node.runtime.now();
-        let mut held = Exclusive { tables: Vec::new() };
-        for table in tables {
-            let left = wait.saturating_sub(node.runtime.now().saturating_sub(start));
-            table.shared.lock.exclude(&*node.runtime, left).await?;
-            let version = table.schema.version;
-            held.tables.push(table.clone());
-            if !table.shared.is_current(version) {
-                return Err(NodeError::StaleSchema);
+        let runtime = &*node.runtime;
+        let end = runtime.now() + wait;
+        let left = || end.saturating_sub(runtime.now());
+        let mut turns = Turns::LOCAL;
+        loop {
+            match Exclusive::lock_within(node, &tables, turns.window().min(left())).await {
+                Err(NodeError::LockTimeout) if !left().is_zero() => {}
+                Err(error) => return Err(error),
+                Ok(held) => return held.check(),
+            }
+            let pause = runtime.now() + turns.pause();
+            while runtime.now() < pause && !left().is_zero() {
+                runtime.sleep(LOOK.min(left())).await;
+                node.check_running()?;
+                if let Some(held) = Exclusive::lock_now(&tables) {
+                    return held.check();
+                }
             }
         }
+    }
+
+    async fn lock_within(node: &Node, tables: &[Arc<TableInfo>], window: Duration) -> Result<Exclusive, NodeError> {
+        let end = node.runtime.now() + window;
+        let mut held = Exclusive { tables: Vec::new() };
+        for table in tables {
+            let left = end.saturating_sub(node.runtime.now());
+            table.shared.lock.exclude(&*node.runtime, left).await?;
+            held.tables.push(table.clone());
+        }
         Ok(held)
+    }
+
+    /// If nobody uses any of them.
+    fn lock_now(tables: &[Arc<TableInfo>]) -> Option<Exclusive> {
+        let mut held = Exclusive { tables: Vec::new() };
+        for table in tables {
+            if !table.shared.lock.try_exclude() {
+                return None;
+            }
+            held.tables.push(table.clone());
+        }
+        Some(held)
+    }
+
+    fn check(self) -> Result<Exclusive, NodeError> {
+        match self.tables.iter().all(|t| t.shared.is_current(t.schema.version)) {
+            true => Ok(self),
+            false => Err(NodeError::StaleSchema),
+        }
     }
 }
 

@@ -1,8 +1,13 @@
 //! Metadata locks: statements share a table's definition, DDL has it alone.
 //!
 //! One word a table: the number of transactions that use it, and a bit that DDL sets. A user adds one and, if the bit is set, takes it
-//! back and waits: so statements that come after a waiting DDL queue behind it. DDL sets the bit and waits until the number is zero. Waiting
+//! back and waits: so statements that come after the bit is set queue behind the DDL. DDL sets the bit and waits until the number is zero. Waiting
 //! goes through a list of wakers; all that wait are woken whenever something changes, which is rare.
+//!
+//! *An old user must not hold up new ones.* A DDL may wait long: for a transaction that stays open, for a client that does not read its result. So it
+//! waits in turns ([`Turns`]): for a *window* new statements queue behind it, and if the old users have not gone by then it takes the bit back, and
+//! new statements pass for a *pause* that is several times as long. Windows double up to a longest one. So a statement is delayed by a window at most, users
+//! that each end within the longest window cannot starve a DDL, and one that meets longer ones without end fails with 1205 after `lock_wait_timeout`.
 
 use crate::error::NodeError;
 use crate::runtime::Runtime;
@@ -16,6 +21,37 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 const DDL: u64 = 1 << 63;
+
+/// How a DDL waits for the users of its tables.
+#[derive(Clone, Copy, Debug)]
+pub struct Turns {
+    window: Duration,
+    longest: Duration,
+}
+
+/// A pause is so many times as long as the window before it.
+const PAUSE: u32 = 4;
+/// Between looks, during a pause, whether nobody uses the tables.
+pub const LOOK: Duration = Duration::from_millis(10);
+
+impl Turns {
+    /// On one node a lock takes no time where nobody has it.
+    pub const LOCAL: Turns = Turns { window: Duration::from_millis(50), longest: Duration::from_millis(500) };
+    /// All processes are to be heard of, also those whose leases are about to end.
+    pub const CLUSTER: Turns = Turns { window: Duration::from_millis(1000), longest: Duration::from_millis(2000) };
+
+    /// For how long new statements queue behind the DDL now.
+    pub fn window(&self) -> Duration {
+        self.window
+    }
+
+    /// The window is over; gives for how long new statements pass.
+    pub fn pause(&mut self) -> Duration {
+        let pause = self.window * PAUSE;
+        self.window = (self.window * 2).min(self.longest);
+        pause
+    }
+}
 
 #[derive(Default)]
 pub struct MetadataLock {
@@ -60,7 +96,7 @@ impl MetadataLock {
         }
     }
 
-    /// Has the table alone: waits for other DDL and for all users, at most `timeout`, then 1205.
+    /// Has the table alone: waits for other DDL and for all users, at most `timeout`, then 1205. New users wait meanwhile: see [`Turns`].
     pub async fn exclude(&self, runtime: &dyn Runtime, timeout: Duration) -> Result<(), NodeError> {
         let start = runtime.now();
         let take = || self.word.fetch_or(DDL, Ordering::AcqRel) & DDL == 0;
@@ -132,6 +168,13 @@ mod tests {
     use std::time::Instant;
 
     const LONG: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn windows_grow_to_the_longest_and_pauses_with_them() {
+        let mut turns = Turns::LOCAL;
+        let windows: Vec<_> = (0..6).map(|_| (turns.window().as_millis(), turns.pause().as_millis())).collect();
+        assert_eq!(windows, [(50, 200), (100, 400), (200, 800), (400, 1600), (500, 2000), (500, 2000)]);
+    }
 
     #[test]
     fn ddl_waits_for_users_and_new_users_wait_for_ddl() {

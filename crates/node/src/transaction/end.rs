@@ -234,17 +234,30 @@ impl Transaction {
         far.tell_end(cluster, txn.id, true);
     }
 
+    /// A transaction of one statement that has read all its rows, and only sends them from here on, gives back its snapshot and its tables' metadata locks: a
+    /// client that does not read its result keeps no DDL waiting. One that has locked or written keeps them until its end.
+    pub fn end_reading(&mut self) {
+        if self.options.autocommit && self.txn.is_none() {
+            self.release_snapshot();
+            self.release_tables();
+        }
+    }
+
+    fn release_tables(&mut self) {
+        for table in self.tables.drain(..) {
+            if table.shared {
+                table.info.shared.lock.unshare();
+            }
+        }
+    }
+
     /// Gives back what is not in partitions.
     fn release(&mut self) {
         self.release_snapshot();
         if let Some(cluster) = self.node.cluster() {
             cluster.times.saw(self.observed);
         }
-        for table in self.tables.drain(..) {
-            if table.shared {
-                table.info.shared.lock.unshare();
-            }
-        }
+        self.release_tables();
         if self.record.take().is_some()
             && let Some(txn) = &self.txn
         {

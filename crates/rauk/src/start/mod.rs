@@ -152,16 +152,14 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
     let runtime: Arc<dyn Runtime> = threads.clone();
     let plan = member::plan(settings, &*runtime)?;
     let serves = plan.as_ref().is_none_or(|plan| plan.roles.contains(&RoleKind::Sql));
+    let listen = |port, name| bind(settings.host, "host", port, name);
     let clients = match serves {
-        true => Some((
-            bind(settings, settings.mysql_port, "mysql-port")?,
-            bind(settings, settings.native_port, "native-port")?,
-        )),
+        true => Some((listen(settings.mysql_port, "mysql-port")?, listen(settings.native_port, "native-port")?)),
         false => None,
     };
-    let http = bind(settings, settings.http_port, "http-port")?;
+    let http = bind(settings.http_address(), "http-host", settings.http_port, "http-port")?;
     let cluster = match &plan {
-        Some(_) => Some(bind(settings, settings.cluster.port.unwrap_or(DEFAULT_PORT), "cluster-port")?),
+        Some(_) => Some(listen(settings.cluster.port.unwrap_or(DEFAULT_PORT), "cluster-port")?),
         None => None,
     };
     check_directory(&settings.data_dir)?;

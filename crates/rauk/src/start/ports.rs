@@ -1,11 +1,11 @@
 //! Listening, and directories that are somebody else's.
 
-use crate::config::Settings;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
 
-pub fn bind(settings: &Settings, port: u16, name: &str) -> Result<TcpListener, String> {
-    let address = SocketAddr::new(settings.host, port);
+/// `name` is the setting of the port, `host_name` that of the address.
+pub fn bind(host: IpAddr, host_name: &str, port: u16, name: &str) -> Result<TcpListener, String> {
+    let address = SocketAddr::new(host, port);
     let socket = || -> std::io::Result<TcpListener> {
         let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
         // A restart must not wait for old connections' TIME_WAIT; a live listener is still refused.
@@ -17,14 +17,13 @@ pub fn bind(settings: &Settings, port: u16, name: &str) -> Result<TcpListener, S
     socket().map_err(|e| match e.kind() {
         std::io::ErrorKind::AddrInUse => {
             format!(
-                "port {port} on {} is in use by another process; choose another with --{name} (0 takes a free one)",
-                settings.host
+                "port {port} on {host} is in use by another process; choose another with --{name} (0 takes a free one)"
             )
         }
         std::io::ErrorKind::PermissionDenied => {
             format!("no permission to listen on port {port}; choose one above 1023 with --{name}")
         }
-        _ => format!("cannot listen on {address} (--{name}, --host): {e}"),
+        _ => format!("cannot listen on {address} (--{name}, --{host_name}): {e}"),
     })
 }
 

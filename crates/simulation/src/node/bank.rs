@@ -1,14 +1,17 @@
-//! Workload and checker: transfers between accounts, each with a line in a ledger, and audits.
+//! Workload and checker: transfers between accounts, each with a line in a ledger, audits, and searches for accounts by a condition that no index serves.
 //!
 //! At every moment, for every snapshot: the balances add up to what was there in the beginning, and each account's balance is its beginning plus what the ledger says.
-//! After a crash, the ledger has every transfer that was acknowledged and none that was rolled back.
+//! After a crash, the ledger has every transfer that was acknowledged and none that was rolled back. A search at REPEATABLE READ that locks and changes what it
+//! finds finds what its snapshot shows, or fails with 1020.
 use super::client::{Client, collect, everything};
 use super::tables::{columns, index, integer, key, table, values};
 use parking_lot::Mutex;
 use rand::Rng;
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::transaction::{InsertOutcome, UpdateOutcome};
-use rauk_node::{Database, Isolation, NodeError, TableHandle, Transaction, TxnOptions};
+use rauk_node::{
+    Database, Isolation, NodeError, ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction, TxnOptions,
+};
 use rauk_types::schema::IndexKind;
 use rauk_types::{Collation, DataType, IndexId, TableSchema, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,8 +94,10 @@ pub async fn run(mut client: Client, transfers: Arc<Mutex<Transfers>>, count: u6
             let options = session.options();
             let interrupt = options.interrupt.clone();
             client.session(interrupt, transfer(&mut session, &transfers, options)).await;
-        } else {
+        } else if client.rng.random_bool(0.5) {
             audit(&mut client).await;
+        } else {
+            search(&mut client).await;
         }
     }
 }
@@ -191,6 +196,69 @@ async fn change(
         UpdateOutcome::Updated => Ok(()),
         other => panic!("a locked account: {other:?}"),
     }
+}
+
+/// UPDATE … WHERE a condition on the balance, after a plain read of the same.
+async fn search(client: &mut Client) {
+    let options = TxnOptions { isolation: Isolation::RepeatableRead, ..client.options() };
+    let mut txn = client.db.begin(options);
+    match reassign(client, &mut txn).await {
+        Ok((shown, found, how)) => {
+            if let Err(error) = txn.commit().await {
+                return client.note(&error);
+            }
+            client.counts.add("search");
+            assert_eq!(shown, found, "accounts that a snapshot shows, and those that an UPDATE found {how}");
+        }
+        Err(error) => {
+            client.answer_error(&mut txn, &error).await;
+            txn.rollback();
+        }
+    }
+}
+
+/// Moves the accounts with some balances to a branch. Gives which ones the snapshot showed, which the locking scan found, and how.
+async fn reassign(client: &mut Client, txn: &mut Transaction) -> Result<(Vec<i64>, Vec<i64>, String), NodeError> {
+    let accounts = client.table(ACCOUNTS)?;
+    txn.use_table(&accounts).await?;
+    let (rest, branch) = (client.rng.random_range(0..4), client.rng.random_range(0..3));
+    let any_index = |client: &mut Client| {
+        let indexes = [None, Some(IndexId(2)), Some(IndexId(3)), Some(IndexId::PRIMARY)];
+        indexes[client.rng.random_range(0..indexes.len())]
+    };
+    txn.begin_statement();
+    let rows = collect(txn, &accounts, everything(any_index(client)), client.rng.random_range(1..40)).await?;
+    let wanted = |balance: &Value| integer(balance) % 4 == rest;
+    let mut shown: Vec<i64> = rows.iter().filter(|row| wanted(&row[3])).map(|row| integer(&row[0])).collect();
+    client.rest().await;
+    txn.begin_statement();
+    let index = any_index(client);
+    let ordered = index.is_some() && client.rng.random_bool(0.5);
+    let how = format!("by index {:?}, ordered {ordered}", index.map(|index| index.0));
+    let lock = Some((LockMode::Exclusive, WaitPolicy::Wait));
+    let mut cursor = ScanCursor::new(&accounts, ScanSpec { lock, ordered, ..everything(index) });
+    let (mut batch, rows) = (ScanBatch::default(), client.rng.random_range(1..10));
+    let mut found = Vec::new();
+    loop {
+        cursor.next_batch(txn, rows, &mut |row| wanted(&row.get(3).to_owned()), &mut batch).await?;
+        if batch.is_empty() {
+            break;
+        }
+        for i in 0..batch.len() {
+            let old = values(&accounts, &batch.row(&accounts, i));
+            let mut new = old.clone();
+            new[2] = Value::Int(branch);
+            found.push(integer(&old[0]));
+            match txn.update(&accounts, &old, &new).await? {
+                UpdateOutcome::Updated => {}
+                other => panic!("a locked account: {other:?}"),
+            }
+        }
+        client.pause().await;
+    }
+    shown.sort_unstable();
+    found.sort_unstable();
+    Ok((shown, found, how))
 }
 
 /// Reads everything in one snapshot (or under locks) and compares.

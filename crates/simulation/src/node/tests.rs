@@ -18,9 +18,17 @@ fn seeds() {
             *all.entry(what).or_insert(0) += count;
         }
     }
-    for what in
-        ["list commit", "transfer", "audit", "entries commit", "duplicate", "deadlock", "lock timeout", "changed"]
-    {
+    for what in [
+        "list commit",
+        "transfer",
+        "audit",
+        "search",
+        "entries commit",
+        "duplicate",
+        "deadlock",
+        "lock timeout",
+        "changed",
+    ] {
         assert!(all.get(what).is_some_and(|&count| count > 0), "{what} did not happen: {all:?}");
     }
     for what in ["bulk write", "bulk left", "bulk read", "register transaction", "registers compared"] {

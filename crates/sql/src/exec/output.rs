@@ -175,8 +175,11 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Ends the result: groups and sorted rows are delivered now.
+    /// Ends the result: groups and sorted rows are delivered now. All tables have been read.
     pub async fn finish(&mut self, txn: &mut Transaction, context: &mut Context) -> Result<(), MysqlError> {
+        if matches!(self.target, Target::Sink(_)) {
+            txn.end_reading();
+        }
         if let Some(grouper) = self.grouper.take() {
             self.done = self.limit == 0 && !self.plan.calc_found_rows;
             let groups = grouper.finish(context)?;

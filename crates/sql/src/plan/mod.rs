@@ -68,6 +68,8 @@ pub enum TableSource {
 pub trait Lookup {
     /// `privilege`: SELECT, INSERT, UPDATE, DELETE. Errors: 1046, 1146, 1142, 1109.
     fn table(&self, database: Option<&str>, name: &str, privilege: &str) -> Result<TableSource, MysqlError>;
+    /// Whether the rows of a table may be locked by FOR UPDATE, which takes more than SELECT. Error: 1142.
+    fn may_lock_rows(&self, table: &TableHandle) -> Result<(), MysqlError>;
     fn database(&self) -> &Database;
 }
 

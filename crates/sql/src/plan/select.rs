@@ -80,6 +80,14 @@ fn bind_select(
     let modifiers = select.select_modifiers.clone().unwrap_or_default();
     from.keep_order |= modifiers.straight_join;
     let (lock, locked_tables) = bind_locks(&query.locks, &from)?;
+    if lock.is_some_and(|(mode, _)| mode == LockMode::Exclusive) {
+        let locked = |table: &usize| locked_tables.as_ref().is_none_or(|tables| tables.contains(table));
+        for table in (0..from.sources.len()).filter(locked) {
+            if let Some(handle) = from.sources[table].handle() {
+                lookup.may_lock_rows(handle)?;
+            }
+        }
+    }
 
     let mut binder = Binder { from, context, aggregates: vec![], items: vec![], columns: vec![], aliases: vec![] };
     binder.select_list(&select.projection)?;

@@ -251,7 +251,10 @@ impl Session {
 
     /// A plan out of the cache was made for another user perhaps.
     fn check_needs(&self, plan: &CachedPlan) -> Result<(), MysqlError> {
-        for (database, table, privileges) in &plan.needs {
+        for (database, table) in &plan.needs.row_locks {
+            self.require_row_locks(database, table)?;
+        }
+        for (database, table, privileges) in &plan.needs.privileges {
             if self.account.global.contains(*privileges) {
                 continue;
             }

@@ -2,6 +2,7 @@
 
 use super::engine::Engine;
 use super::errors;
+use super::plan_cache::Needs;
 use super::session::Session;
 use super::system;
 use super::users::{AccountRecord, Privileges};
@@ -24,22 +25,22 @@ pub struct Viewer {
 /// Implements [`Lookup`] for one planning, and notes what the plan will need on each use.
 pub struct SessionLookup<'a> {
     session: &'a Session,
-    needs: RefCell<Vec<(String, String, Privileges)>>,
+    needs: RefCell<Needs>,
     virtual_used: Cell<bool>,
 }
 
 impl<'a> SessionLookup<'a> {
     pub fn new(session: &'a Session) -> Self {
-        SessionLookup { session, needs: RefCell::new(Vec::new()), virtual_used: Cell::new(false) }
+        SessionLookup { session, needs: RefCell::default(), virtual_used: Cell::new(false) }
     }
 
-    /// What must be granted, per table; and whether a virtual table was used (such plans belong to one session).
-    pub fn finish(self) -> (Vec<(String, String, Privileges)>, bool) {
+    /// What must be granted; and whether a virtual table was used (such plans belong to one session).
+    pub fn finish(self) -> (Needs, bool) {
         (self.needs.into_inner(), self.virtual_used.get())
     }
 
     fn need(&self, database: &str, name: &str, privileges: Privileges) {
-        let mut needs = self.needs.borrow_mut();
+        let needs = &mut self.needs.borrow_mut().privileges;
         match needs.iter_mut().find(|(d, n, _)| d == database && n == name) {
             Some((_, _, all)) => *all = all.with(privileges),
             None => needs.push((database.to_string(), name.to_string(), privileges)),
@@ -74,6 +75,14 @@ impl Lookup for SessionLookup<'_> {
         session.require_table(privilege, &canonical, name, privileges)?;
         self.need(&canonical, name, privileges);
         Ok(TableSource::Stored(stored(&session.engine, &canonical, name)?))
+    }
+
+    fn may_lock_rows(&self, table: &TableHandle) -> Result<(), MysqlError> {
+        let schema = table.schema();
+        self.session.require_row_locks(&schema.database, &schema.name)?;
+        let mut needs = self.needs.borrow_mut();
+        needs.row_locks.push((schema.database.clone(), schema.name.clone()));
+        Ok(())
     }
 
     fn database(&self) -> &Database {

@@ -25,11 +25,19 @@ const SHARDS: usize = 16;
 /// A plan and what its user needs.
 pub struct CachedPlan {
     pub plan: Plan,
-    /// Per table: database, table, privileges.
-    pub needs: Vec<(String, String, Privileges)>,
+    pub needs: Needs,
     pub kind: DataKind,
     /// UPDATE or DELETE without LIMIT: sql_safe_updates looks at its access path.
     pub unlimited_change: bool,
+}
+
+/// What must be granted to whoever runs a plan.
+#[derive(Default)]
+pub struct Needs {
+    /// Per table: database, table, privileges.
+    pub privileges: Vec<(String, String, Privileges)>,
+    /// Tables whose rows it locks by FOR UPDATE.
+    pub row_locks: Vec<(String, String)>,
 }
 
 /// What a plan depends on besides the catalog. Borrowed, so that looking up allocates nothing.

@@ -100,6 +100,10 @@ impl Lookup for Session {
         }
         Ok(TableSource::Stored(self.database.table(database.unwrap_or("test"), name)?))
     }
+    fn may_lock_rows(&self, _table: &TableHandle) -> Result<(), MysqlError> {
+        Ok(())
+    }
+
     fn database(&self) -> &Database {
         &self.database
     }

@@ -8,7 +8,8 @@
 //!
 //! When a statement returns, every process that answers knows the change; one that does not within a second will.
 //!
-//! Steps 1 and 2 take at most the statement's `wait`, then error 1205. Statements that create need no intent: the group decides between two that want the same name. Ids of new tables
+//! Steps 1 and 2 take at most the statement's `wait`, then error 1205. They are done in turns ([`Turns`]): an intent that waits for an old transaction somewhere is given up after a
+//! window, so that new statements pass everywhere, and comes again after a pause. Statements that create need no intent: the group decides between two that want the same name. Ids of new tables
 //! are taken from the catalog as it is known here; who loses a race takes new ones.
 //!
 //! What must be filled by transactions (the index table of a new unique index, a table in a new form) is a job of the group: it names the new tables with their definitions, so that all
@@ -25,6 +26,7 @@ pub(super) use tables::{
 
 use super::TableName;
 use crate::error::NodeError;
+use crate::locks::metadata::Turns;
 use crate::member::Cluster;
 use crate::member::catalog::intents::Own;
 use crate::member::network::PeerError;
@@ -161,19 +163,28 @@ impl<'a> Place<'a> {
         let runtime = &*self.node.runtime;
         let start = runtime.now();
         let left = || wait.saturating_sub(runtime.now().saturating_sub(start));
-        let number = self.intend(&tables, what, &left).await?;
-        let held = Held { place: self, tables, intent: Some(number) };
-        let number = held.number().expect("just made");
-        let processes = || self.cluster.processes().iter().map(|m| m.process).collect();
-        let locked = pin!(self.cluster.catalog_state().intents.wait_locked(runtime, number, processes));
-        match select(locked, runtime.sleep(left())).await {
-            Either::Left((true, _)) => {}
-            Either::Left((false, _)) | Either::Right(_) => return Err(NodeError::LockTimeout),
-        }
-        fault::point("node.ddl.cluster.locked").map_err(super::build::fault_error)?;
-        match held.tables.iter().all(|t| t.shared.is_current(t.schema.version)) {
-            true => Ok(held),
-            false => Err(NodeError::StaleSchema),
+        let mut turns = Turns::CLUSTER;
+        loop {
+            let number = self.intend(&tables, what.clone(), &left).await?;
+            let held = Held { place: self, tables: tables.clone(), intent: Some(number) };
+            let number = held.number().expect("just made");
+            let processes = || self.cluster.processes().iter().map(|m| m.process).collect();
+            let locked = self.cluster.catalog_state().intents.wait_locked(runtime, number, processes);
+            match select(pin!(locked), runtime.sleep(turns.window().min(left()))).await {
+                Either::Left((true, _)) => {
+                    fault::point("node.ddl.cluster.locked").map_err(super::build::fault_error)?;
+                    return match held.tables.iter().all(|t| t.shared.is_current(t.schema.version)) {
+                        true => Ok(held),
+                        false => Err(NodeError::StaleSchema),
+                    };
+                }
+                Either::Left((false, _)) => return Err(NodeError::LockTimeout),
+                Either::Right(_) if left().is_zero() => return Err(NodeError::LockTimeout),
+                // Somewhere an old transaction uses a table: the intent is given up, so that new statements pass.
+                Either::Right(_) => drop(held),
+            }
+            runtime.sleep(turns.pause().min(left())).await;
+            self.node.check_running()?;
         }
     }
 

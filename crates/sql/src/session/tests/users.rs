@@ -92,6 +92,53 @@ fn privileges_are_checked() {
     assert_eq!(root.run("SHOW PROCESSLIST").lines().count(), 2);
 }
 
+/// Who may only read may not keep others from writing: FOR UPDATE takes one of UPDATE, DELETE and LOCK TABLES besides SELECT, on each table that it locks.
+#[test]
+fn row_locks_take_a_privilege_to_change() {
+    let server = server();
+    let mut root = server.session();
+    for statement in [
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.t (id INT PRIMARY KEY)",
+        "CREATE TABLE shop.u (id INT PRIMARY KEY)",
+        "INSERT INTO shop.t VALUES (1)",
+        "INSERT INTO shop.u VALUES (1)",
+        "CREATE USER app",
+        "GRANT SELECT ON shop.* TO app",
+    ] {
+        root.ok(statement);
+    }
+    let locking = "SELECT id FROM shop.t WHERE id = 1 FOR UPDATE";
+    let both = "SELECT t.id FROM shop.t JOIN shop.u USING (id) FOR UPDATE";
+    let one = "SELECT t.id FROM shop.t JOIN shop.u USING (id) FOR UPDATE OF t";
+    // In the cache by another who may.
+    root.expect(locking, &["1"]);
+    let mut app = server.connect("app", "10.1.2.3").unwrap();
+    let denied =
+        |table: &str| format!("SELECT with locking clause command denied to user 'app'@'10.1.2.3' for table '{table}'");
+    app.error(locking, 1142, &denied("t"));
+    app.error(
+        "INSERT INTO shop.t SELECT 5 FROM shop.u FOR UPDATE",
+        1142,
+        "INSERT command denied to user 'app'@'10.1.2.3' for table 't'",
+    );
+    for shared in ["FOR SHARE", "LOCK IN SHARE MODE", ""] {
+        app.expect(&format!("SELECT id FROM shop.t WHERE id = 1 {shared}"), &["1"]);
+    }
+    for privilege in ["UPDATE", "DELETE", "LOCK TABLES"] {
+        let on = if privilege == "LOCK TABLES" { "shop.*" } else { "shop.t" };
+        root.ok(&format!("GRANT {privilege} ON {on} TO app"));
+        app.expect(locking, &["1"]);
+        app.expect(one, &["1"]);
+        match privilege {
+            "LOCK TABLES" => app.expect(both, &["1"]),
+            _ => app.error(both, 1142, &denied("u")),
+        }
+        root.ok(&format!("REVOKE {privilege} ON {on} FROM app"));
+        app.error(locking, 1142, &denied("t"));
+    }
+}
+
 #[test]
 fn accounts_outlive_the_server() {
     let disk = MemoryDisk::new();
