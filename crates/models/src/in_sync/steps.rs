@@ -341,12 +341,10 @@ fn strike(state: &mut State) -> Option<()> {
     let primary = usize::from(state.entry.primary);
     let other = 1 - primary;
     let asks = leads(&state.nodes[primary], primary) && state.nodes[primary].knows == Some(state.entry);
-    let has_place = state.entry.in_sync & (1 << other) != 0 || state.entry.doubtful[other].is_some();
-    if !asks || !has_place {
+    if !asks || state.entry.in_sync & (1 << other) == 0 {
         return None;
     }
     state.entry.in_sync &= !(1 << other);
-    state.entry.doubtful[other] = None;
     state.entry.version += 1;
     Some(())
 }
