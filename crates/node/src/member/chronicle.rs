@@ -210,7 +210,13 @@ mod tests {
         let member = Member { node: NodeId(1), process: ProcessId(1) };
         let placed = vec![NodeId(1)];
         let steps = [
-            GroupCommand::Register { node: NodeId(1), nonce: 1, whole: vec![PartitionId(0)], recovery: 0, directory: Default::default() },
+            GroupCommand::Register {
+                node: NodeId(1),
+                nonce: 1,
+                whole: vec![PartitionId(0)],
+                recovery: 0,
+                directory: Default::default(),
+            },
             GroupCommand::Place { partition: PartitionId(0), version: 1, nodes: placed },
             GroupCommand::Down { member },
         ];
