@@ -62,6 +62,7 @@ pub const ALL: &[&str] = &[
     "redo.segment.before_rename",
     "redo.segment.before_sync",
     "redo.segment.before_sync_dir",
+    "redo.segment.before_upgrade",
     "redo.segment.before_write",
     "replace.after_sync_dir",
     "replace.before_rename",

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// What this program writes, and the newest that it reads.
-pub const FORMAT_VERSION: u32 = 1;
+/// What this program writes, and the newest that it reads. Version 2 has end marks in the redo log.
+pub const FORMAT_VERSION: u32 = 2;
 pub(crate) const HEADER_BYTES: usize = 64;
 
 /// A database's identity: random, given when it is created, in every file of it.
@@ -61,6 +61,16 @@ impl FileHeader {
         bytes
     }
 
+    /// As a program of another format version writes it.
+    #[cfg(test)]
+    pub fn encode_as(&self, version: u32) -> [u8; HEADER_BYTES] {
+        let mut bytes = self.encode();
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        let crc = checksum(&bytes);
+        bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
     /// `file` is for messages; `database` is the expected one, if it is known.
     pub fn decode(
         file: &str,
@@ -93,6 +103,11 @@ impl FileHeader {
             _ => Ok(header),
         }
     }
+}
+
+/// The format version of a header that was decoded.
+pub(crate) fn version_of(bytes: &[u8; HEADER_BYTES]) -> u32 {
+    u32::from_le_bytes(array(bytes, 8))
 }
 
 /// Bytes `at..at + N`; the caller knows that they are there.
@@ -144,7 +159,7 @@ mod tests {
         let mut newer = bytes;
         newer[8] = 9;
         let message = decode(&newer).unwrap_err().to_string();
-        assert!(message.contains("version 9") && message.contains("up to 1"), "{message}");
+        assert!(message.contains("version 9") && message.contains("up to 2"), "{message}");
         let foreign = FileHeader::decode("f", &bytes, KIND, Some(DatabaseId([8; 16]))).unwrap_err();
         assert!(matches!(foreign, LogError::Foreign { .. }));
         assert!(FileHeader::decode("f", &bytes, b"RAUKELSE", None).unwrap_err().to_string().contains("RAUKELSE"));

@@ -32,4 +32,4 @@ pub use header::{DatabaseId, FORMAT_VERSION};
 pub use journal::Journal;
 pub use memory_disk::MemoryDisk;
 pub use real_disk::RealDisk;
-pub use redo::{Appended, Lsn, RedoLog, RedoOptions, RedoReader};
+pub use redo::{Appended, DoubtfulEnd, Lsn, RedoLog, RedoOptions, RedoReader};

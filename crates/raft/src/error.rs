@@ -48,6 +48,14 @@ pub enum RaftError {
         "the cluster has taken this node in as {node}, but nothing of it comes in here: can the other nodes reach this one at {address}?"
     )]
     NotHeard { node: u16, address: String },
+    /// The leader has found that this directory lacks what its node acknowledged.
+    #[error(
+        "this data directory is an older copy of node {node}'s: its part of the control plane ends before entry {acknowledged}, which the node has acknowledged, so that it may also have forgotten a vote; put the newest directory back, or start with an empty one and remove node {node} from the cluster (ALTER CLUSTER FORGET NODE {node})"
+    )]
+    OlderCopy { node: u16, acknowledged: u64 },
+    /// Raft has ended here, and why.
+    #[error("{0}")]
+    Ended(String),
     #[error("this process is in no cluster yet")]
     NoCluster,
     #[error("this process is shutting down")]

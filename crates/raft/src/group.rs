@@ -146,6 +146,19 @@ impl Core {
         self.failure.lock().clone()
     }
 
+    /// This process takes no part any more. The first reason counts.
+    pub fn end(&self, why: &str) {
+        let first = {
+            let mut failure = self.failure.lock();
+            let first = failure.is_none();
+            failure.get_or_insert_with(|| why.to_string());
+            first
+        };
+        if first {
+            (self.options.on_failure)(why);
+        }
+    }
+
     pub fn timing(&self) -> Timing {
         self.options.timing
     }
@@ -287,11 +300,7 @@ async fn watch(core: Arc<Core>, raft: Raft) {
             break "it ended by a mistake of its own".to_string();
         }
     };
-    let why = format!("this process no longer takes part in the manage group: {failed}");
-    let first = core.failure.lock().replace(why.clone()).is_none();
-    if first {
-        (core.options.on_failure)(&why);
-    }
+    core.end(&format!("this process no longer takes part in the manage group: {failed}"));
 }
 
 /// One round to the followers answers everybody who asked before it began. Rounds do not wait for each other: where answers take long, whoever asks during one would wait for two.

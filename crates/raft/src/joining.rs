@@ -221,6 +221,7 @@ pub async fn announce(
             Err(RaftError::Removed { node: node_id(me).0 })
         }
         Ok(other) => Err(RaftError::Refused(format!("adding the node gave {other:?}"))),
+        Err(error) if core.failure().is_some() => Err(RaftError::Ended(core.failure().unwrap_or(error.to_string()))),
         Err(_) if core.is_removed() => Err(RaftError::Removed { node: node_id(me).0 }),
         Err(error) => Err(RaftError::Unreachable(error.to_string())),
     }

@@ -5,6 +5,7 @@
 //! safer. No change is made whose new voters have no majority that answers.
 
 use crate::group::Core;
+use crate::message::Body;
 use openraft::{ChangeMembers, EmptyNode, ServerState};
 use rauk_manage::group::{Group, RoleKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,18 +122,24 @@ pub async fn manage(core: Arc<Core>) {
     }
 }
 
-/// A node that has lost entries (its directory was restored from an old copy) is brought everything anew: taken out here, it is taken in again next time. A voter that has lost entries
-/// may have broken its word already; that is beyond mending here.
+/// A node that has lost entries (its directory was restored from an old copy) is brought everything again: taken out here, it is taken in again next time. A voter that has lost entries
+/// may have forgotten a vote too, and must not vote again: it is told, and ends.
 fn forget_forgetful(core: &Core, situation: &Situation) -> Option<Change> {
     let forgetful = core.network.take_forgetful();
-    for node in &forgetful {
+    let is_voter = |node: &u64| situation.voters.iter().any(|set| set.contains(node));
+    for (node, acknowledged) in &forgetful {
+        let (node, acknowledged) = (*node, *acknowledged);
         tracing::error!(
-            "node {node} no longer has entries of the manage group's log that it had: its data directory is an old copy"
+            "node {node} no longer has entries of the control plane's log that it had: its data directory is an older copy"
         );
+        if is_voter(&node) {
+            let network = core.network.clone();
+            // Where it does not arrive it is said again: the next message to that node finds the same.
+            tokio::spawn(async move { network.call(node, Body::Lost { acknowledged }, PATIENCE).await.map(drop) });
+        }
     }
-    let voters = |node: &u64| situation.voters.iter().any(|set| set.contains(node));
     let learners: BTreeSet<u64> =
-        forgetful.into_iter().filter(|node| situation.members.contains(node) && !voters(node)).collect();
+        forgetful.into_keys().filter(|node| situation.members.contains(node) && !is_voter(node)).collect();
     (!learners.is_empty()).then_some(Change::Remove(learners))
 }
 

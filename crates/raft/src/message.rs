@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 const MAGIC: &[u8; 4] = b"RKMG";
 /// Raised with every change of the messages or of what entries mean.
-pub const PROTOCOL: u16 = 1;
+pub const PROTOCOL: u16 = 2;
 pub const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Serialize, Deserialize)]
@@ -51,6 +51,10 @@ pub enum Body {
     Ping,
     /// Which node is there?
     Who,
+    /// You acknowledged the log up to here, and do not have it any more.
+    Lost {
+        acknowledged: LogId,
+    },
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -198,7 +202,13 @@ pub fn check(envelope: &Envelope, me: u64) -> Result<(), String> {
             }
             Ok(())
         }
-        Body::Propose(_) | Body::Join(_) | Body::Hello { .. } | Body::Canvass { .. } | Body::Ping | Body::Who => Ok(()),
+        Body::Propose(_)
+        | Body::Join(_)
+        | Body::Hello { .. }
+        | Body::Canvass { .. }
+        | Body::Ping
+        | Body::Who
+        | Body::Lost { .. } => Ok(()),
     }
 }
 

@@ -20,7 +20,7 @@ use openraft::{AnyError, EmptyNode, RaftNetwork, RaftNetworkFactory};
 use parking_lot::Mutex;
 use rauk_manage::consensus::BoxFuture;
 use rauk_types::NodeId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -112,8 +112,8 @@ pub struct Network {
     sender: OnceLock<Sender>,
     /// When a node last answered.
     heard: Mutex<BTreeMap<u64, Instant>>,
-    /// Nodes that no longer have entries which they have acknowledged.
-    forgetful: Mutex<BTreeSet<u64>>,
+    /// Nodes that no longer have entries which they have acknowledged, and up to where.
+    forgetful: Mutex<BTreeMap<u64, LogId>>,
 }
 
 impl Network {
@@ -161,7 +161,7 @@ impl Network {
     }
 
     /// Nodes found to have lost entries, since this was last asked.
-    pub fn take_forgetful(&self) -> BTreeSet<u64> {
+    pub fn take_forgetful(&self) -> BTreeMap<u64, LogId> {
         std::mem::take(&mut self.forgetful.lock())
     }
 
@@ -230,7 +230,8 @@ impl RaftNetwork<Types> for Peer {
             Ok(Reply::Append(AppendEntriesResponse::HigherVote(other))) if other <= vote => Err(unexpected()),
             Ok(Reply::Append(AppendEntriesResponse::PartialSuccess(to))) if to > last => Err(unexpected()),
             Ok(Reply::Append(AppendEntriesResponse::Conflict)) if previous.is_some() && previous <= self.matched => {
-                self.network.forgetful.lock().insert(self.to);
+                let acknowledged = self.matched.expect("not below an entry");
+                self.network.forgetful.lock().insert(self.to, acknowledged);
                 Err(unreachable(format!("node {} has lost entries that it had", self.to)))
             }
             Ok(Reply::Append(response)) => {

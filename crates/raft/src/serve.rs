@@ -1,6 +1,6 @@
 //! What comes in from other processes.
 
-use crate::error::JoinRefused;
+use crate::error::{JoinRefused, RaftError as GroupError};
 use crate::group::Core;
 use crate::message::{Body, Envelope, JoinRequest, Joined, Refusal, Reply, Undecodable, check, decode};
 use crate::{election, propose};
@@ -97,6 +97,16 @@ async fn act(core: &Core, envelope: Envelope) -> Reply {
         Body::Canvass { last_log } => Reply::Canvass { willing: election::willing(core, last_log) },
         Body::Ping => Reply::Pong,
         Body::Who => Reply::Hello { node: core.me() },
+        Body::Lost { acknowledged } => {
+            // It may have been said of another process that was started with an older directory.
+            if core.log.last() < Some(acknowledged) {
+                let node = crate::group::node_id(core.me()).0;
+                core.end(&GroupError::OlderCopy { node, acknowledged: acknowledged.index }.to_string());
+                // It ends whatever it is asked meanwhile.
+                let _ = raft.shutdown().await;
+            }
+            Reply::Pong
+        }
         Body::Join(request) => join(core, request).await,
     }
 }

@@ -36,6 +36,12 @@ pub struct Manifest {
     /// Of a cluster's node: the recovery to a cut that it has carried out last.
     #[serde(default)]
     pub recovery: u64,
+    /// Of a cluster's node: nonces of starts that were registered, or may have been; the cluster tells an older copy of the directory by them.
+    #[serde(default)]
+    pub starts: Vec<u64>,
+    /// Of a cluster's node: the damaged end of the redo log was cut, and the cluster has not been told yet.
+    #[serde(default)]
+    pub log_cut: bool,
 }
 
 impl Manifest {
@@ -52,6 +58,8 @@ impl Manifest {
             durability: durability.to_string(),
             program: env!("CARGO_PKG_VERSION").to_string(),
             recovery: 0,
+            starts: Vec::new(),
+            log_cut: false,
         }
     }
 

@@ -109,6 +109,6 @@ fn manifest_and_removal() {
         Manifest::load(&disk).unwrap_err();
         file.write_all_at(&byte, at).unwrap();
     }
-    file.write_all_at(&[2], 8).unwrap();
-    assert!(matches!(Manifest::load(&disk).unwrap_err(), LogError::NewerVersion { found: 2, known: 1, .. }));
+    file.write_all_at(&[3], 8).unwrap();
+    assert!(matches!(Manifest::load(&disk).unwrap_err(), LogError::NewerVersion { found: 3, known: 2, .. }));
 }

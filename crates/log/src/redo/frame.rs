@@ -1,18 +1,24 @@
-//! The bytes of a frame: a 40-byte header at a multiple of 8, and pieces of records.
+//! The bytes of a frame: a 40-byte header at a multiple of 8, and pieces of records. Behind the last frame, an end mark.
 //!
 //! ```text
 //! header    0 mark: u32             16 incarnation: u32    32 crc32c of the pieces: u32
 //!           4 length: u32           20 zero: u32           36 crc32c of 0..36: u32
 //!           8 its position: u64     24 time before: u64    40 pieces
 //! piece     0 length: u32    4 flags: u8 (first, last, has a time)    5 time: u64, if it has one    then `length` bytes
+//! end mark  0 mark: u32      4 crc32c of 8..16: u32    8 its position: u64
 //! ```
-//! A record is one piece, first and last at once, unless the end of a segment cuts it.
+//! A record is one piece, first and last at once, unless the end of a segment cuts it. An end mark stands where the next
+//! frame will begin, so that frame's header overwrites it.
 use crate::header::array;
 
 /// `RKF1`.
 const MARK: u32 = 0x3146_4b52;
 pub(crate) const FRAME_HEADER: u64 = 40;
-/// A segment with less room than this behind its last frame has ended: a frame with a piece of a record would not fit.
+/// `RKZ1`.
+const END_MARK: u32 = 0x315a_4b52;
+pub(crate) const END_MARK_BYTES: u64 = 16;
+/// A segment with less room than this behind its last frame has ended: a frame with a piece of a record would not fit. An end
+/// mark does fit where there is more, and has no place where there is less.
 pub(crate) const MIN_ROOM: u64 = 64;
 /// Frames begin at multiples of this.
 pub(crate) const ALIGNMENT: u64 = 8;
@@ -62,6 +68,20 @@ impl FrameHeader {
             payload_crc: u32::from_le_bytes(array(bytes, 32)),
         })
     }
+}
+
+/// The end mark for position `lsn`: no frame that begins there was ever synced.
+pub(crate) fn end_mark(seed: u32, lsn: u64) -> [u8; END_MARK_BYTES as usize] {
+    let mut bytes = [0; END_MARK_BYTES as usize];
+    bytes[..4].copy_from_slice(&END_MARK.to_le_bytes());
+    bytes[4..8].copy_from_slice(&crc32c::crc32c_append(seed, &lsn.to_le_bytes()).to_le_bytes());
+    bytes[8..].copy_from_slice(&lsn.to_le_bytes());
+    bytes
+}
+
+/// Whether these bytes begin with the end mark for position `lsn`.
+pub(crate) fn is_end_mark(bytes: &[u8], seed: u32, lsn: u64) -> bool {
+    bytes.starts_with(&end_mark(seed, lsn))
 }
 
 pub(crate) fn payload_crc(seed: u32, payload: &[u8]) -> u32 {
@@ -127,6 +147,18 @@ mod tests {
             let mut flipped = bytes;
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(FrameHeader::decode(&flipped, 1, 4096), None);
+        }
+    }
+
+    #[test]
+    fn end_mark_is_bound_to_its_position_and_database() {
+        let bytes = end_mark(1, 4096);
+        assert!(is_end_mark(&bytes, 1, 4096));
+        assert!(!is_end_mark(&bytes, 2, 4096) && !is_end_mark(&bytes, 1, 4104) && !is_end_mark(&bytes[..15], 1, 4096));
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(!is_end_mark(&flipped, 1, 4096));
         }
     }
 

@@ -13,6 +13,12 @@
 //! crash: it is cut off, whichever of its sectors reached the disk. Its remains hold no frame header but the one the next frame overwrites, so they never pass for
 //! anything later.
 //!
+//! **End marks.** Cutting is right for a frame that was never synced, and wrong for one that was acknowledged and damaged later; both look the same. So each
+//! flush writes an end mark where the next frame will begin, in the same write as its frame, and the next frame overwrites it. A log that ends at a valid end mark ends cleanly:
+//! no frame was ever synced there, whatever a torn one may have left of an older mark. A log that ends without one has a [`DoubtfulEnd`]: the last write was torn by a
+//! power failure, or an acknowledged frame was damaged. A killed process leaves a clean end, since its writes stay in the page cache (one killed *within* a large write
+//! may leave a doubtful one, of records that were not acknowledged). Segments of format version 1 have no end marks; their ends are taken for clean.
+//!
 //! **Earlier lives of a segment.** Checksums are seeded with the database's id and cover the frame's own position, and a reused segment has new positions: old bytes never pass.
 //!
 //! **Time.** Commit records carry a time, above that of all records before; it is drawn under the log's lock, so time order is log order.
@@ -21,7 +27,7 @@ mod reader;
 mod segment;
 mod writer;
 
-pub use reader::{Entry, RedoReader};
+pub use reader::{DoubtfulEnd, Entry, RedoReader};
 pub use writer::RedoLog;
 
 pub use crate::error::LogError;
@@ -70,5 +76,7 @@ impl RedoOptions {
     }
 }
 
+#[cfg(test)]
+mod end_tests;
 #[cfg(test)]
 mod tests;

@@ -5,15 +5,16 @@
 //!
 //! Before the log goes on, its last frame is written again and synced, and so are the headers of segments that follow: they may be whole without ever having been
 //! synced (then the frame counts as committed from now on, and must not vanish in the next crash), and after a failed sync the page cache may hold what the disk does not.
-use super::frame::{self, ALIGNMENT, FRAME_HEADER, FrameHeader, MIN_ROOM, take_piece};
+use super::frame::{self, ALIGNMENT, END_MARK_BYTES, FRAME_HEADER, FrameHeader, MIN_ROOM, take_piece};
 use super::segment::{self, FIRST_FRAME, Segment, SegmentMaker};
-use super::writer::{Continuation, RedoLog};
+use super::writer::{Continuation, RedoLog, put_end_mark};
 use super::{Lsn, MAX_RECORD_BYTES, RedoOptions};
 use crate::disk::Disk;
 use crate::error::LogError;
 use crate::fault;
 use rauk_types::Timestamp;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 
 /// A record, borrowed from the reader.
@@ -24,6 +25,26 @@ pub struct Entry<'a> {
     /// The commit's time; `None` for records without one.
     pub time: Option<Timestamp>,
     pub payload: &'a [u8],
+}
+
+/// The log has no end mark where its last readable frame ends: the last write was torn by a crash, or what it wrote was damaged later, and then
+/// records that were acknowledged may be missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoubtfulEnd {
+    /// The segment file.
+    pub path: String,
+    /// Where in the file the next frame or the end mark should be.
+    pub offset: u64,
+    /// The same place as a position of the log; records before it were read.
+    pub position: Lsn,
+    /// What was found there.
+    pub what: String,
+}
+
+impl fmt::Display for DoubtfulEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}: {}, and no end mark", self.path, self.offset, self.what)
+    }
 }
 
 /// Reads the log from a position to its end.
@@ -50,6 +71,7 @@ pub struct RedoReader {
     last_time: u64,
     incarnation: u32,
     ended: bool,
+    doubtful: Option<DoubtfulEnd>,
 }
 
 struct Partial {
@@ -88,6 +110,7 @@ impl RedoReader {
             last_time: 0,
             incarnation: 0,
             ended: false,
+            doubtful: None,
         })
     }
 
@@ -239,6 +262,16 @@ impl RedoReader {
                 return Err(LogError::damaged(file, start, what));
             }
         }
+        if let Some(segment) = self.segments.get(index).filter(|segment| segment.end_marked) {
+            let position = segment.base + start;
+            let mut bytes = [0; END_MARK_BYTES as usize];
+            let read = segment.file.read_exact_at(&mut bytes, start);
+            read.map_err(|e| LogError::io(&segment.path, "cannot read", e))?;
+            if !frame::is_end_mark(&bytes, self.seed, position) {
+                let (path, position) = (segment.path.clone(), Lsn(position));
+                self.doubtful = Some(DoubtfulEnd { path, offset: start, position, what: what.to_string() });
+            }
+        }
         Ok(())
     }
 
@@ -272,6 +305,13 @@ impl RedoReader {
         Lsn(self.segments.get(self.segment).map_or(0, |s| s.base + self.at))
     }
 
+    /// Once `next` has given `None`: whether the end lacks its end mark. `None` is a clean end, or one in a segment of an older format version, which
+    /// has no end marks. [`RedoReader::into_log`] cuts what follows the last readable frame and puts an end mark there, so the next opening finds a clean end.
+    pub fn doubtful_end(&self) -> Option<&DoubtfulEnd> {
+        assert!(self.ended, "the log is read to its end before that is judged");
+        self.doubtful.as_ref()
+    }
+
     /// Time of the newest commit read so far.
     pub fn last_time(&self) -> Timestamp {
         Timestamp(self.last_time)
@@ -291,15 +331,22 @@ impl RedoReader {
         if self.segments.is_empty() {
             self.segments.push(self.maker.make()?);
         }
+        let (last_segment, options) = (&self.segments[self.segment], &self.maker.options);
         if let Some((segment, start, end)) = self.last_frame {
-            let segment = &self.segments[segment];
-            let error = |e| LogError::io(&segment.path, "cannot write the last frame again to", e);
+            assert_eq!(segment, self.segment, "the log goes on behind its last frame");
+            let error = |e| LogError::io(&last_segment.path, "cannot write the last frame again to", e);
             let mut bytes = vec![0; (end - start) as usize];
-            segment.file.read_exact_at(&mut bytes, start).map_err(error)?;
+            last_segment.file.read_exact_at(&mut bytes, start).map_err(error)?;
+            put_end_mark(&mut bytes, last_segment, start, self.seed);
             fault::point("redo.open.before_rewrite").map_err(error)?;
-            segment.file.write_all_at(&bytes, start).map_err(error)?;
+            last_segment.file.write_all_at(&bytes, start).map_err(error)?;
             fault::point("redo.open.before_sync").map_err(error)?;
-            segment.file.sync_data().map_err(error)?;
+            last_segment.file.sync_data().map_err(error)?;
+            if !last_segment.end_marked {
+                last_segment.upgrade(options)?;
+            }
+        } else {
+            last_segment.confirm(options)?;
         }
         let ready: VecDeque<_> = self.segments.split_off(self.segment + 1).into();
         ready.iter().try_for_each(|segment| segment.confirm(&self.maker.options))?;

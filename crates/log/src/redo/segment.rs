@@ -3,12 +3,12 @@
 //! `redo/0007.redo` is a slot: which part of the log it holds stands in its header (number, base position, size) and changes when it is reused. A new file is
 //! allocated, given its header, synced and only then renamed to its name, so every `.redo` file has a whole header. A released one gets the header of its next life written over the
 //! old one. The header is there twice, in two sectors written one after the other, so that a write that fails halfway leaves one of them whole; the one with the higher number
-//! counts. Either way it is durable before the segment is used.
+//! counts. Either way it is durable before the segment is used, and so is the end mark where its first frame will begin.
 use crate::disk::{Disk, DiskFile};
 use crate::error::{LogError, is_disk_full};
 use crate::fault;
-use crate::header::{FileHeader, HEADER_BYTES};
-use crate::redo::{DIRECTORY, MAX_SEGMENT_BYTES, RedoOptions};
+use crate::header::{FileHeader, HEADER_BYTES, version_of};
+use crate::redo::{DIRECTORY, MAX_SEGMENT_BYTES, RedoOptions, frame};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +18,8 @@ const KIND: &[u8; 8] = b"RAUKREDO";
 const HEADER_COPIES: [u64; 2] = [0, 512];
 /// Where a segment's first frame begins.
 pub(crate) const FIRST_FRAME: u64 = 4096;
+/// The first format version whose segments have end marks.
+const VERSION_WITH_END_MARKS: u32 = 2;
 /// Released segments that are kept for reuse; more are given back to the file system.
 const KEPT: usize = 8;
 
@@ -29,6 +31,8 @@ pub(crate) struct Segment {
     /// Position of the file's first byte.
     pub base: u64,
     pub size: u64,
+    /// Whether an end mark stands behind the last frame, if that lies in this segment: its header has a version that says so.
+    pub end_marked: bool,
     /// Bytes before this offset have been written since the file was allocated (`u64::MAX`: all of them).
     pub touched: AtomicU64,
 }
@@ -42,10 +46,21 @@ impl Segment {
         FileHeader { kind: KIND, database: options.database, words: [number, base, size] }.encode()
     }
 
-    /// Writes the header again and syncs it: see `reader.rs` for why.
+    /// Writes the header of a segment without frames again and syncs it: see `reader.rs` for why.
     pub fn confirm(&self, options: &RedoOptions) -> Result<(), LogError> {
+        let start = Start::of(options, self.number, self.base, self.size);
+        recycle(self, &start).map_err(|e| LogError::io(&self.path, "cannot write the header of", e))
+    }
+
+    /// Gives a segment that an older version made the header of this one. The end mark behind its last frame is durable already.
+    pub fn upgrade(&self, options: &RedoOptions) -> Result<(), LogError> {
         let header = Segment::header(options, self.number, self.base, self.size);
-        recycle(self, &header).map_err(|e| LogError::io(&self.path, "cannot write the header of", e))
+        let write = || {
+            fault::point("redo.segment.before_upgrade")?;
+            write_header(&self.file, &header)?;
+            self.file.sync_data()
+        };
+        write().map_err(|e| LogError::io(&self.path, "cannot write the header of", e))
     }
 
     fn open(disk: &Arc<dyn Disk>, options: &RedoOptions, name: &str) -> Result<Segment, LogError> {
@@ -61,10 +76,11 @@ impl Segment {
         for at in HEADER_COPIES {
             let mut bytes = [0; HEADER_BYTES];
             file.read_exact_at(&mut bytes, at).map_err(error)?;
-            copies.push(FileHeader::decode(&path, &bytes, KIND, Some(options.database)).map(|header| header.words));
+            let decoded = FileHeader::decode(&path, &bytes, KIND, Some(options.database));
+            copies.push(decoded.map(|header| (header.words, version_of(&bytes))));
         }
         let best = copies.iter().filter_map(|copy| copy.as_ref().ok()).max().copied();
-        let [number, base, size] = best.map_or_else(|| copies.remove(0), Ok)?;
+        let ([number, base, size], version) = best.map_or_else(|| copies.remove(0), Ok)?;
         if number == 0
             || size > length
             || !(FIRST_FRAME..=MAX_SEGMENT_BYTES).contains(&size)
@@ -76,7 +92,26 @@ impl Segment {
                 format!("its header speaks of {size} bytes and the file has {length}"),
             ));
         }
-        Ok(Segment { path, file, number, base, size, touched: AtomicU64::new(FIRST_FRAME) })
+        let end_marked = version >= VERSION_WITH_END_MARKS;
+        Ok(Segment { path, file, number, base, size, end_marked, touched: AtomicU64::new(FIRST_FRAME) })
+    }
+}
+
+/// What a segment begins with, before its first frame is written.
+struct Start {
+    header: [u8; HEADER_BYTES],
+    end_mark: [u8; frame::END_MARK_BYTES as usize],
+}
+
+impl Start {
+    fn of(options: &RedoOptions, number: u64, base: u64, size: u64) -> Start {
+        let end_mark = frame::end_mark(options.database.seed(), base + FIRST_FRAME);
+        Start { header: Segment::header(options, number, base, size), end_mark }
+    }
+
+    fn write(&self, file: &Arc<dyn DiskFile>) -> io::Result<()> {
+        write_header(file, &self.header)?;
+        file.write_all_at(&self.end_mark, FIRST_FRAME)
     }
 }
 
@@ -155,22 +190,23 @@ impl SegmentMaker {
     /// The next segment of the log, durable and empty. After `DiskFull` it can be called again; other errors are final.
     pub fn make(&mut self) -> Result<Arc<Segment>, LogError> {
         let size = self.size();
-        let header = Segment::header(&self.options, self.next_number, self.next_base, size);
+        let start = Start::of(&self.options, self.next_number, self.next_base, size);
         let segment = match self.free.iter().position(|s| s.size == size) {
             Some(at) => {
                 let free = &self.free[at];
-                recycle(free, &header).map_err(|e| LogError::Failed(format!("cannot reuse {}: {e}", free.path)))?;
+                recycle(free, &start).map_err(|e| LogError::Failed(format!("cannot reuse {}: {e}", free.path)))?;
                 let free = self.free.swap_remove(at);
-                Segment { number: self.next_number, base: self.next_base, touched: AtomicU64::new(u64::MAX), ..free }
+                let touched = AtomicU64::new(u64::MAX);
+                Segment { number: self.next_number, base: self.next_base, end_marked: true, touched, ..free }
             }
-            None => self.create(&header, size)?,
+            None => self.create(&start, size)?,
         };
         self.next_number += 1;
         self.next_base += size;
         Ok(Arc::new(segment))
     }
 
-    fn create(&mut self, header: &[u8], size: u64) -> Result<Segment, LogError> {
+    fn create(&mut self, start: &Start, size: u64) -> Result<Segment, LogError> {
         let path = format!("{DIRECTORY}/{:04}.redo", self.next_slot);
         let temporary = format!("{DIRECTORY}/{:04}.tmp", self.next_slot);
         let make = || -> io::Result<Arc<dyn DiskFile>> {
@@ -178,7 +214,7 @@ impl SegmentMaker {
             let file = self.disk.open(&temporary, true)?;
             file.allocate(size)?;
             fault::point("redo.segment.before_write")?;
-            write_header(&file, header)?;
+            start.write(&file)?;
             fault::point("redo.segment.before_sync")?;
             file.sync_data()?;
             fault::point("redo.segment.before_rename")?;
@@ -200,8 +236,8 @@ impl SegmentMaker {
         };
         publish().map_err(|e| LogError::Failed(format!("cannot make {path}: {e}")))?;
         self.next_slot += 1;
-        let touched = AtomicU64::new(FIRST_FRAME);
-        Ok(Segment { path, file, number: self.next_number, base: self.next_base, size, touched })
+        let (number, base) = (self.next_number, self.next_base);
+        Ok(Segment { path, file, number, base, size, end_marked: true, touched: AtomicU64::new(FIRST_FRAME) })
     }
 
     /// Removes released segments that cannot be reused because they have another size than is configured now.
@@ -228,9 +264,9 @@ impl SegmentMaker {
     }
 }
 
-fn recycle(segment: &Segment, header: &[u8]) -> io::Result<()> {
+fn recycle(segment: &Segment, start: &Start) -> io::Result<()> {
     fault::point("redo.segment.before_recycle")?;
-    write_header(&segment.file, header)?;
+    start.write(&segment.file)?;
     fault::point("redo.segment.before_recycle_sync")?;
     segment.file.sync_data()
 }

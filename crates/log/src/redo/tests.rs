@@ -10,15 +10,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const ID: DatabaseId = DatabaseId([1; 16]);
+pub(super) const ID: DatabaseId = DatabaseId([1; 16]);
 
 fn options(segment_bytes: u64) -> RedoOptions {
     RedoOptions { segment_bytes, database: ID }
 }
 
-type Records = Vec<(Option<u64>, Vec<u8>)>;
+pub(super) type Records = Vec<(Option<u64>, Vec<u8>)>;
 
-fn read(disk: &Arc<dyn Disk>, segment_bytes: u64, from: Lsn, durable: Lsn) -> Result<(RedoReader, Records), LogError> {
+pub(super) fn read(
+    disk: &Arc<dyn Disk>,
+    segment_bytes: u64,
+    from: Lsn,
+    durable: Lsn,
+) -> Result<(RedoReader, Records), LogError> {
     let mut reader = RedoReader::open(disk.clone(), options(segment_bytes), from, durable)?;
     let mut records = Vec::new();
     let mut end = from;
@@ -30,12 +35,12 @@ fn read(disk: &Arc<dyn Disk>, segment_bytes: u64, from: Lsn, durable: Lsn) -> Re
     Ok((reader, records))
 }
 
-fn open(disk: &Arc<dyn Disk>, segment_bytes: u64) -> Result<(RedoLog, Records), LogError> {
+pub(super) fn open(disk: &Arc<dyn Disk>, segment_bytes: u64) -> Result<(RedoLog, Records), LogError> {
     let (reader, records) = read(disk, segment_bytes, Lsn(0), Lsn(0))?;
     Ok((reader.into_log(Timestamp::ZERO)?, records))
 }
 
-fn body(i: usize, length: usize) -> Vec<u8> {
+pub(super) fn body(i: usize, length: usize) -> Vec<u8> {
     (0..length).map(|k| (i * 31 + k * 7) as u8).collect()
 }
 
@@ -209,10 +214,10 @@ fn refuses_missing_segments_foreign_and_newer_files() {
     assert!(message(read(&disk, 8192, Lsn(0), end)).contains("redo/0002.redo is damaged at byte 0"));
     let mut header = [0; 64];
     disk.open("redo/0001.redo", false).unwrap().read_exact_at(&mut header, 0).unwrap();
-    header[8] = 2;
+    header[8] = 3;
     file.write_all_at(&header, 0).unwrap();
     let newer = message(read(&disk, 8192, Lsn(0), Lsn(0)));
-    assert!(newer.contains("redo/0002.redo has format version 2") && newer.contains("up to 1"), "{newer}");
+    assert!(newer.contains("redo/0002.redo has format version 3") && newer.contains("up to 2"), "{newer}");
 }
 
 #[test]
@@ -279,7 +284,7 @@ fn appenders_and_flushers_beside_each_other() {
 }
 
 /// Frames of one record each, in segments of 8 KiB; gives the positions at which frames begin.
-fn frames(disk: &Arc<dyn Disk>, lengths: &[usize]) -> Vec<u64> {
+pub(super) fn frames(disk: &Arc<dyn Disk>, lengths: &[usize]) -> Vec<u64> {
     let (log, _) = open(disk, 8192).unwrap();
     let mut starts = Vec::new();
     for (i, &length) in lengths.iter().enumerate() {

@@ -7,6 +7,9 @@
 //! A new segment's blocks are allocated but were never written, and a first write costs twice as much as a later one (the file system must note that the block
 //! has content, `real_disk.rs`). So a flush into one also writes zeros over the [`ZERO_AHEAD`] bytes that follow: dozens of flushes share one such cost.
 //!
+//! Behind the last frame of a flush stands an end mark, written together with it, so that recovery tells a clean end of the log from one
+//! whose last frame cannot be read. A frame that fills its segment needs none: the next segment was made with one.
+//!
 //! Locks, in this order: `flusher`, `maker`, `inner`.
 use super::frame::{self, ALIGNMENT, FRAME_HEADER, FrameHeader, MIN_ROOM};
 use super::segment::{FIRST_FRAME, Segment, SegmentMaker};
@@ -153,6 +156,17 @@ impl Inner {
     }
 }
 
+/// Puts the end mark behind the frame that begins at `start` of its segment, unless the frame ends the segment.
+pub(super) fn put_end_mark(frame: &mut Vec<u8>, segment: &Segment, start: u64, seed: u32) {
+    let end = start + frame.len() as u64;
+    if segment.size - end < MIN_ROOM {
+        return;
+    }
+    let at = end.next_multiple_of(ALIGNMENT);
+    frame.resize((at - start) as usize, 0);
+    frame.extend_from_slice(&frame::end_mark(seed, segment.base + at));
+}
+
 impl RedoLog {
     pub(super) fn new(from: Continuation) -> RedoLog {
         let seed = from.maker.options.database.seed();
@@ -274,13 +288,13 @@ impl RedoLog {
             std::mem::take(&mut inner.frames)
         };
         for mut frame in frames {
+            let end = frame.segment.base + frame.start + frame.bytes.len() as u64;
             self.write(&mut frame).map_err(|e| {
                 let error = LogError::Failed(format!("{} at byte {}: {e}", frame.segment.path, frame.start));
                 self.note_failure(&error);
                 error
             })?;
             self.durable_time.store(frame.last_time, Ordering::Release);
-            let end = frame.segment.base + frame.start + frame.bytes.len() as u64;
             self.durable_lsn.store(end, Ordering::Release);
             if frame.bytes.capacity() <= KEPT_BUFFER_BYTES {
                 self.inner.lock().spare = frame.bytes;
@@ -290,7 +304,7 @@ impl RedoLog {
         Ok(true)
     }
 
-    /// Writes one frame and syncs it, a long one piece by piece. The next frame may be written only after this has returned: that is what recovery relies on.
+    /// Writes one frame with an end mark behind it and syncs it, a long one piece by piece. The next frame may be written only after this has returned: that is what recovery relies on.
     fn write(&self, frame: &mut Frame) -> io::Result<()> {
         let (header, payload) = frame.bytes.split_at_mut(FRAME_HEADER as usize);
         let encoded = FrameHeader {
@@ -301,6 +315,7 @@ impl RedoLog {
             payload_crc: frame::payload_crc(self.seed, payload),
         };
         header.copy_from_slice(&encoded.encode(self.seed));
+        put_end_mark(&mut frame.bytes, &frame.segment, frame.start, self.seed);
         fault::point("redo.flush.before_write")?;
         let segment = &frame.segment;
         let mut at = frame.start;

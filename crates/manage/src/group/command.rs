@@ -7,12 +7,13 @@
 //! |---|---|
 //! | `AddNode`, `Register` | known by the directory, by the nonce: the same answer again |
 //! | `Strike`, `LetGo`, `Join`, `Lead`, `Relieve`, `Place` | name the version that they were made under (rule 18): void the second time |
-//! | `Down`, `Expire`, `Term`, `EndIntent`, `RemoveNode`, `ForgetNode`, `Create` | what is so already is not made so again |
+//! | `Down`, `Expire`, `Term`, `EndIntent`, `RemoveNode`, `ForgetNode`, `AcceptLoss`, `Create` | what is so already is not made so again |
 //! | `Cut`, `Recover` | name the versions that they were made under, the number that they are to be: void the second time |
 //! | `Timestamps`, `Observe`, `Configure` | only raise, or set |
 //! | `Catalog`, `Reserve`, `Intend` | are not so by themselves: in a [`GroupCommand::Once`] the group remembers the answer by the [`Origin`] |
 
 use super::config::{ClusterConfig, ClusterDurability};
+use super::doubt::DirectoryState;
 use super::intents::Intent;
 use super::nodes::RoleKind;
 use super::partitions::Leaving;
@@ -62,12 +63,15 @@ pub enum GroupCommand {
     /// A partition of which the directory has never had anything is whole too: as long as it is the same directory, nothing was lost.
     /// With durability `replicated` memory counts, which is lost: the process keeps no place. `whole` then names the partitions that it has exactly as the cut of this `recovery` has them. Void if the cluster has gone back
     /// to a cut since the process opened its directory.
+    /// `directory`: refused if it is an older copy; if its log's damaged end was cut, the process keeps no place, and is doubtful where it was in-sync (rule 34).
     Register {
         node: NodeId,
         nonce: u64,
         whole: Vec<PartitionId>,
         #[serde(default)]
         recovery: u64,
+        #[serde(default)]
+        directory: DirectoryState,
     },
     /// The process says that it has ended, and serves no more: it leads nothing. In-sync it stays until somebody goes on without it: the primary strikes it, or the next one does.
     /// Void if it is not its node's newest process, or down already.
@@ -175,6 +179,9 @@ pub enum GroupCommand {
         version: u64,
         members: Vec<Leaving>,
     },
+    /// The operator accepts that commits may be missing: partitions that wait for a member whose log was not damaged, or reaches further, go on with the doubtful member whose log reaches
+    /// furthest of those that are up. Refused where no partition waits so.
+    AcceptLoss,
 }
 
 impl GroupCommand {
@@ -244,4 +251,10 @@ pub enum Refused {
         "node {node} has partition {partition} as of the last cut over the whole cluster, and no other node that is up has: without it the cluster could not go back there; start it, or another that has that cut, or wait until a later cut is complete"
     )]
     OnlyHolder { node: u16, partition: u16 },
+    #[error(
+        "this data directory is an older copy of node {0}'s, or has lost its files: the node has registered since, and the directory does not know of that; start the node with the newest directory, or with an empty one, which gets its rows from the other nodes (then forget node {0})"
+    )]
+    OlderDirectory(u16),
+    #[error("no partition waits for a member whose log was not damaged: there is nothing to accept")]
+    NothingDoubtful,
 }

@@ -68,7 +68,7 @@ impl Group {
 
     /// Whether the partition waits for a process that holds the cut that the cluster has gone back to.
     pub fn is_recovering(state: &PartitionState) -> bool {
-        state.in_sync.is_empty() && state.view > View::default()
+        state.in_sync.is_empty() && state.doubtful.is_empty() && state.view > View::default()
     }
 
     /// Whether another cut is to be drawn although nothing has been committed since the last: somebody is in-sync who does not hold that one. Where holders leave one after another and nothing is

@@ -139,6 +139,10 @@ impl Group {
                 ));
                 continue;
             }
+            if let Some(reason) = self.explain_doubt(number, state) {
+                reasons.push(reason);
+                continue;
+            }
             let able: Vec<Member> = state.in_sync.iter().copied().filter(|m| !self.is_gone(m)).collect();
             reasons.push(match able.as_slice() {
                 [] if state.placed.is_empty() => format!("partition {number} has no data node yet"),

@@ -9,6 +9,7 @@
 //! | [`config`] | what is settled when the cluster is made |
 //! | [`nodes`] | nodes and their processes: joining, registering, going down; what becomes of a node that was cut off |
 //! | [`partitions`] | views, primaries, in-sync sets, placement |
+//! | [`doubt`] | members whose log ended in damage; older copies of a directory |
 //! | [`cuts`] | cuts over the whole cluster, and going back to one |
 //! | [`counters`] | AUTO_INCREMENT, hidden keys, timestamps |
 //! | [`intents`] | changes of the catalog, DDL statements that want tables alone |
@@ -27,6 +28,7 @@ pub mod command;
 pub mod config;
 pub mod counters;
 pub mod cuts;
+pub mod doubt;
 pub mod health;
 pub mod intents;
 pub mod nodes;
@@ -38,6 +40,7 @@ pub(crate) mod tests;
 pub use command::{Answer, CatalogAnswer, GroupCommand, OnceCommand, Origin, Refused};
 pub use config::{ClusterConfig, ClusterDurability, DEFAULT_REPLACE_AFTER, MOST_REPLACE_AFTER};
 pub use cuts::{Cut, Recovery};
+pub use doubt::{DirectoryState, Doubtful};
 pub use health::{Colour, Health, PartitionHealth};
 pub use intents::Intent;
 pub use nodes::{Life, NodeState, RoleKind};
@@ -132,7 +135,9 @@ impl Group {
             AddNode { directory, address, sql_address, native_address, roles } => {
                 self.add_node(*directory, [address, sql_address, native_address], roles)
             }
-            Register { node, nonce, whole, recovery } => self.register(*node, *nonce, whole, *recovery),
+            Register { node, nonce, whole, recovery, directory } => {
+                self.register(*node, *nonce, whole, *recovery, directory)
+            }
             Down { member } => self.down(*member),
             Strike { partition, version, member } => self.strike(*partition, *version, *member),
             Join { partition, version, member } => self.join(*partition, *version, *member),
@@ -153,6 +158,7 @@ impl Group {
             Cut { time, versions, entries } => self.complete_cut(*time, *versions, entries),
             Recover { number } => self.recover(*number),
             Once { origin, command } => self.once(*origin, command),
+            AcceptLoss => self.accept_loss(),
             LetGo { partition, version, members } => self.let_go(*partition, *version, members),
         }
     }

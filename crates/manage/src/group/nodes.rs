@@ -23,7 +23,7 @@
 //! the way) gives the process that it gave before, also when newer ones have registered since, and changes nothing.
 
 use super::command::{Answer, Refused};
-use super::{Group, PartitionState};
+use super::{DirectoryState, Group, PartitionState};
 use rauk_types::{Member, NodeId, PartitionId, ProcessId, TxnId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
@@ -60,6 +60,9 @@ pub struct NodeState {
     pub directory: u64,
     /// Its last starts, by their nonces, the newest last: for registrations that come twice.
     pub starts: VecDeque<(u64, ProcessId)>,
+    /// Nonce of the newest start that its directory has on disk: a directory that does not know it is an older copy.
+    #[serde(default)]
+    pub recorded: Option<u64>,
 }
 
 impl NodeState {
@@ -133,6 +136,7 @@ impl Group {
             life: Life::Absent,
             directory,
             starts: VecDeque::new(),
+            recorded: None,
         });
         state.address = address;
         state.sql_address = sql_address;
@@ -147,24 +151,30 @@ impl Group {
         nonce: u64,
         whole: &[PartitionId],
         recovery: u64,
+        directory: &DirectoryState,
     ) -> Result<Answer, Answer> {
         let keeps_memory = !self.is_replicated();
-        let state = self.nodes.get_mut(&node).ok_or(Answer::Refused(Refused::NoSuchNode(node.0)))?;
+        let state = self.nodes.get(&node).ok_or(Answer::Refused(Refused::NoSuchNode(node.0)))?;
         if let Some((_, process)) = state.starts.iter().find(|(n, _)| *n == nonce) {
             return Ok(Answer::Process(*process));
         }
+        self.check_directory(node, directory)?;
         if recovery != self.recovery.number {
             return Err(Answer::Void);
         }
         if self.next_process >= MOST_PROCESSES {
             return Err(Answer::Refused(Refused::OutOfRange("all process numbers have been used".into())));
         }
+        let state = self.nodes.get_mut(&node).ok_or(Answer::Refused(Refused::NoSuchNode(node.0)))?;
         let before = state.process;
         let member = Member { node, process: ProcessId(self.next_process) };
         self.next_process += 1;
         state.process = member.process;
         state.life = Life::Up;
         state.starts.push_back((nonce, member.process));
+        if directory.starts.is_some() {
+            state.recorded = Some(nonce);
+        }
         if state.starts.len() > STARTS {
             state.starts.pop_front();
         }
@@ -175,7 +185,7 @@ impl Group {
             if Group::is_recovering(partition) {
                 partition.on_recovered(member, whole.contains(&id) && self.recovery.cut.is_holder(id, node));
             } else {
-                partition.on_registered(member, before, keeps_memory && whole.contains(&id));
+                partition.on_registered(member, before, keeps_memory && whole.contains(&id), directory.cut_end(id));
             }
         }
         Ok(Answer::Process(member.process))
@@ -219,7 +229,7 @@ impl Group {
             return Err(Answer::Refused(Refused::OnlyHolder { node: node.0, partition: partition.0 }));
         }
         // Members that have ended together each have everything: without it there must be one that is up.
-        let has = |p: &PartitionState| p.in_sync.iter().any(|m| m.node == node);
+        let has = |p: &PartitionState| p.is_doubtful(node) || p.in_sync.iter().any(|m| m.node == node);
         let only = |p: &PartitionState| has(p) && !p.in_sync.iter().any(|m| m.node != node && self.is_member(*m));
         if let Some(partition) = self.partitions.iter().position(only) {
             return Err(Answer::Refused(Refused::OnlyReplica { node: node.0, partition: partition as u16 }));

@@ -18,11 +18,12 @@
 //! so that nothing is acknowledged without it; until the leader knows that it has heard, or that no lease is left that it holds without knowing.
 //!
 //! # Invariants
-//! Once a partition has been led its in-sync set is never empty. Every member had everything when it ended. The primary is in-sync, up, and first; where there is none, any may be down:
+//! Once a partition has been led its in-sync set is never empty, unless all its members are doubtful ([`super::doubt`]). Every member had everything when it ended. The primary is in-sync, up, and first; where there is none, any may be down:
 //! the partition waits for the first of them. Everybody in-sync is placed here, and nobody is in-sync and leaves.
 
 use super::command::{Answer, Refused};
-use super::{Group, Life};
+use super::doubt::End;
+use super::{Doubtful, Group, Life};
 use rauk_cluster::Assignment;
 use rauk_types::{Member, NodeId, PartitionId, ProcessId, View};
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,9 @@ pub struct PartitionState {
     /// [`GroupCommand::LetGo`](super::GroupCommand::LetGo).
     #[serde(default)]
     pub leaving: Vec<Leaving>,
+    /// Were in-sync until they registered with a log whose damaged end was cut (rule 34). A new view ends it.
+    #[serde(default)]
+    pub doubtful: Vec<Doubtful>,
 }
 
 /// A member that was struck while it was up.
@@ -77,6 +81,7 @@ impl PartitionState {
             || self.in_sync.iter().any(is)
             || self.former.as_ref().is_some_and(is)
             || self.is_left_by(node)
+            || self.is_doubtful(node)
     }
 
     fn changed(&mut self) -> Result<Answer, Answer> {
@@ -94,13 +99,14 @@ impl PartitionState {
             self.placed.retain(|n| *n != node);
             self.in_sync.retain(|m| m.node != node);
             self.leaving.retain(|l| l.member.node != node);
+            self.doubtful.retain(|d| d.member.node != node);
             self.version += 1;
         }
     }
 
     /// A new process of the node stands in for its predecessor `before`, if it has everything that that had. One that is whole after another was not has only
     /// what that one had: nothing of what is lost comes back by a second restart.
-    pub(super) fn on_registered(&mut self, member: Member, before: ProcessId, whole: bool) {
+    pub(super) fn on_registered(&mut self, member: Member, before: ProcessId, whole: bool, end: End) {
         let mut touched = self.placed.contains(&member.node) || self.is_left_by(member.node);
         self.leaving.retain(|l| l.member.node != member.node);
         if let Some(primary) = self.primary.filter(|p| p.node == member.node) {
@@ -110,12 +116,17 @@ impl PartitionState {
         }
         if let Some(place) = self.in_sync.iter().position(|m| m.node == member.node) {
             touched = true;
-            if whole && self.in_sync[place].process == before {
+            let keeps = whole && self.in_sync[place].process == before;
+            if keeps && end.cut {
+                self.in_sync.remove(place);
+                self.doubtful.push(Doubtful { member, last: end.last });
+            } else if keeps {
                 self.in_sync[place] = member;
             } else if self.in_sync.len() > 1 {
                 self.in_sync.remove(place);
             }
         }
+        touched |= self.on_doubtful_registered(member, before, whole, end);
         self.version += u64::from(touched);
     }
 
@@ -249,6 +260,7 @@ impl Group {
             return Err(Answer::Void);
         }
         state.in_sync.push(member);
+        state.doubtful.retain(|d| d.member.node != member.node);
         state.changed()
     }
 
@@ -260,11 +272,12 @@ impl Group {
         }
         // Where nobody has ever led there is nothing yet, and an empty replica has all of it.
         let begins = state.view == View::default() && state.in_sync.is_empty() && state.placed.contains(&member.node);
-        if !begins && !state.in_sync.contains(&member) {
+        if !begins && !state.may_lead(member) {
             return Err(Answer::Void);
         }
         state.in_sync.retain(|m| *m != member && up.contains(m));
         state.in_sync.insert(0, member);
+        state.doubtful.clear();
         state.primary = Some(member);
         state.former = None;
         state.view.0 += 1;
@@ -292,12 +305,14 @@ impl Group {
             return Ok(Answer::Done);
         }
         let needed = |node: NodeId| Err(Answer::Refused(Refused::Needed { node: node.0, partition: partition.0 }));
-        let dropped = state.in_sync.iter().find(|m| !named.contains(&m.node));
+        let doubtful = state.doubtful.iter().map(|d| &d.member);
+        let dropped = state.in_sync.iter().chain(doubtful).find(|m| !named.contains(&m.node));
         // Without a primary nobody knows which of them comes back.
         if let Some(member) = dropped.filter(|m| state.primary.is_none_or(|primary| primary == **m)) {
             return needed(member.node);
         }
         state.retain_in_sync(|m| named.contains(&m.node), |m| up.contains(m));
+        state.doubtful.retain(|d| named.contains(&d.member.node));
         state.placed = nodes.to_vec();
         state.changed()
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 mod cuts;
+mod doubt;
 pub(crate) mod random;
 
 pub(crate) fn config(partitions: u16, replicas: u8) -> ClusterConfig {
@@ -43,7 +44,7 @@ fn all(group: &Group) -> Vec<PartitionId> {
 }
 
 fn register(group: &mut Group, node: NodeId, nonce: u64, whole: Vec<PartitionId>) -> Member {
-    match run(group, GroupCommand::Register { node, nonce, whole, recovery: 0 }) {
+    match run(group, GroupCommand::Register { node, nonce, whole, recovery: 0, directory: Default::default() }) {
         Answer::Process(process) => Member { node, process },
         other => panic!("{other:?}"),
     }
@@ -189,7 +190,13 @@ fn the_address_of_a_node_that_is_up_is_its_own() {
 #[test]
 fn a_registration_that_comes_twice_gives_the_same_process() {
     let (mut group, members) = cluster(2);
-    let again = |nonce| GroupCommand::Register { node: NodeId(2), nonce, whole: vec![], recovery: 0 };
+    let again = |nonce| GroupCommand::Register {
+        node: NodeId(2),
+        nonce,
+        whole: vec![],
+        recovery: 0,
+        directory: Default::default(),
+    };
     assert_eq!(nothing(&mut group, again(2)), Answer::Process(members[1].process));
     let newer = register(&mut group, NodeId(2), 50, vec![]);
     assert!(newer.process > members[1].process);
@@ -197,7 +204,16 @@ fn a_registration_that_comes_twice_gives_the_same_process() {
     assert_eq!(nothing(&mut group, again(2)), Answer::Process(members[1].process));
     assert_eq!(group.member(NodeId(2)), Some(newer));
     assert_eq!(
-        refused(nothing(&mut group, GroupCommand::Register { node: NodeId(9), nonce: 1, whole: vec![], recovery: 0 })),
+        refused(nothing(
+            &mut group,
+            GroupCommand::Register {
+                node: NodeId(9),
+                nonce: 1,
+                whole: vec![],
+                recovery: 0,
+                directory: Default::default()
+            }
+        )),
         Refused::NoSuchNode(9)
     );
 }

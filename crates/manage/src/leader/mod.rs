@@ -32,7 +32,7 @@
 //! take anybody for gone.
 //!
 //! # Primaries
-//! A partition without a primary gets an in-sync member whose lease holds: the preferred one, else one that is wanted there, else the one with the fewest primaries. If its former primary may
+//! A partition without a primary gets an in-sync member (or a doubtful one that may lead, [`PartitionState::may_lead`]) whose lease holds: the preferred one, else one that is wanted there, else the one with the fewest primaries. If its former primary may
 //! still believe to lead ([`PartitionState::former`]), not before that one's lease has ended, or it has said in a heartbeat that it has applied the command that relieved it
 //! ([`Leader::on_known`]): from then on its lease tells it that it does not lead. A primary that is not where it is preferred is relieved when its partition has no joiners and the preferred member is in-sync with a lease:
 //! one after another ([`MOVE_PAUSE`]), since whoever has locks there loses them; all at once as long as there are no tables, so that a new cluster is spread before anybody works with it.
@@ -468,7 +468,11 @@ impl Leader {
             }
             let members: Vec<Member> = match state.view == View::default() {
                 true => state.placed.iter().filter_map(|node| group.member(*node)).collect(),
-                false => state.in_sync.iter().copied().filter(|m| group.is_member(*m)).collect(),
+                false => {
+                    let doubtful = state.doubtful.iter().map(|d| d.member);
+                    let members = state.in_sync.iter().copied().chain(doubtful);
+                    members.filter(|m| group.is_member(*m) && state.may_lead(*m)).collect()
+                }
             };
             let wanted: Vec<NodeId> = placement::wanted(group, partition, state, nodes).collect();
             let rank = |m: &Member| {
@@ -476,7 +480,8 @@ impl Leader {
                 (state.placed.first() != Some(&m.node), !wanted.contains(&m.node), count, m.node)
             };
             // Who begins without others is to be alive.
-            let alone = state.in_sync.iter().any(|m| !group.is_member(*m));
+            let mut others = state.in_sync.iter().copied().chain(state.doubtful.iter().map(|d| d.member));
+            let alone = others.any(|m| !group.is_member(m));
             let fit = |m: &Member| self.has_lease(now, m.process) && (!alone || self.is_fresh(now, m.process));
             let able = members.into_iter().filter(fit);
             let Some(member) = able.min_by_key(rank) else { continue };

@@ -69,7 +69,8 @@ impl Part<'_> {
         let led = self.state.primary.is_some();
         let settled = led && !self.wanted.is_empty() && self.wanted.iter().all(|n| self.in_sync(*n));
         let leads = |node: NodeId| self.state.primary.is_some_and(|p| p.node == node);
-        let stays = |node: &NodeId| !self.wanted.contains(node) && self.in_sync(*node) && (!settled || leads(*node));
+        let has_it = |node: NodeId| self.in_sync(node) || !led && self.state.is_doubtful(node);
+        let stays = |node: &NodeId| !self.wanted.contains(node) && has_it(*node) && (!settled || leads(*node));
         let leaving = self.state.placed.iter().copied().filter(stays);
         self.wanted.iter().copied().chain(leaving).collect()
     }

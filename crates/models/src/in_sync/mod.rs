@@ -48,6 +48,12 @@
 //! 10. A replica joins when it has all that its primary had when its view began and all that it has acknowledged since
 //!     ([`Mutation::JoinedBeforeCaughtUp`], [`Mutation::InheritedNotRequired`]), and from the request on the primary
 //!     acknowledges nothing without it ([`Mutation::JoinerNotCounted`]: new): between request and entry it counts already.
+//! 11. A log that ends in a damaged frame is cut there: what was cut may have been acknowledged. Such a member leaves the
+//!     in-sync set when it registers ([`Mutation::DoubtfulKeepsPlace`]) and is remembered as doubtful, with how far its log
+//!     reaches (view and position of its end). It leads only when all that were in-sync have registered doubtful too
+//!     ([`Mutation::DoubtfulLeadsEarly`]), and its log reaches furthest ([`Mutation::ShorterLogLeads`]): one of them has cut
+//!     nothing that was acknowledged, unless the same entry was damaged everywhere. Whoever leads, the others join again. The
+//!     cut is on disk as a fact of its own until it has been told ([`Mutation::DoubtForgotten`]).
 //!
 //! # Named trace
 //! *The gap before the entry* (rule 10). B has everything, A asks that B become in-sync. Before the entry is committed A
@@ -71,6 +77,9 @@
 //! | keeps | 2 | 0 | 0 | 0 | 4 | 1 042 178 |
 //! | loses | 1 | 2 | 0 | 0 | 4 | 2 174 521 |
 //! | loses | 1 | 1 | 0 | 0 | 5 | 2 214 356 |
+//!
+//! With damaged logs (one of them loses an entry that was synced; no elections, no drift, one write): 1 crash, 1 log, 3
+//! entries (test); 2 crashes, both logs, 4 entries: 13 614 587 states.
 //!
 //! Drift: ticks by which clocks fall behind in all. Entries: how far the manage group commits, the first included.
 
@@ -119,6 +128,14 @@ pub enum Mutation {
     JoinerNotCounted,
     /// An entry is committed on a request that was made under an older one.
     VersionNotChecked,
+    /// A member whose log ends in damage keeps its place in the in-sync set.
+    DoubtfulKeepsPlace,
+    /// A member whose log ends in damage leads although an in-sync member has not registered.
+    DoubtfulLeadsEarly,
+    /// All in-sync members' logs end in damage, and one leads whose log is not the longest.
+    ShorterLogLeads,
+    /// A crash between the cut and the registration forgets that the end of the log was cut.
+    DoubtForgotten,
 }
 
 /// What a crash takes.
@@ -143,6 +160,10 @@ pub struct Size {
     pub writes: u8,
     /// Entries that the manage group commits, the first included; a process that registers is one more.
     pub versions: u8,
+    /// Logs whose end is damaged while their process is down.
+    pub doubts: u8,
+    /// How many of these lose a frame that had been synced.
+    pub drops: u8,
 }
 
 /// Ticks a granted lease counts for the leader, and for its holder.
@@ -175,13 +196,21 @@ impl Model for InSync {
     type Action = Step;
 
     fn init_states(&self) -> Vec<State> {
-        let entry =
-            Entry { version: 1, view: 1, primary: 0, leader_incarnation: 1, in_sync: 0b11, incarnations: [1; NODES] };
+        let entry = Entry {
+            version: 1,
+            view: 1,
+            primary: 0,
+            leader_incarnation: 1,
+            in_sync: 0b11,
+            incarnations: [1; NODES],
+            doubtful: [None; NODES],
+        };
         let node = Node {
             up: true,
             incarnation: 1,
             log: Log::EMPTY,
             follows: 1,
+            doubtful: false,
             knows: Some(entry),
             lease: 0,
             renewal: Renewal::None,
@@ -202,6 +231,8 @@ impl Model for InSync {
             crashes_left: self.size.crashes,
             elections_left: self.size.elections,
             drifts_left: self.size.drifts,
+            doubts_left: self.size.doubts,
+            drops_left: self.size.drops,
             served_after_relief: false,
             served_without_lease: false,
         }]
@@ -239,16 +270,26 @@ impl Model for InSync {
     }
 }
 
-/// Is `node` a member of the latest in-sync set whose log has not been lost?
+/// Is `node` a member of the latest in-sync set whose log has not been lost, in whole or at its end?
 fn survives(model: &InSync, state: &State, node: usize) -> bool {
     let kept = model.size.crash == Crash::KeepsLog;
     let registered = state.nodes[node].up && state.nodes[node].incarnation == state.entry.incarnations[node];
-    state.entry.in_sync & (1 << node) != 0 && (kept || registered)
+    state.entry.in_sync & (1 << node) != 0 && (kept || registered) && !state.nodes[node].doubtful
 }
 
 /// The sizes that the tests exhaust, or those that take minutes.
 pub fn sizes(large: bool) -> Vec<Size> {
     use Crash::{KeepsLog, LosesLog};
+    let damaged = |crashes, doubts, versions| Size {
+        crash: KeepsLog,
+        crashes,
+        elections: 0,
+        drifts: 0,
+        writes: 1,
+        versions,
+        doubts,
+        drops: 1,
+    };
     let sizes: &[(Crash, u8, u8, u8, u8, u8)] = if large {
         &[
             (KeepsLog, 1, 1, 0, 0, 4),
@@ -272,6 +313,9 @@ pub fn sizes(large: bool) -> Vec<Size> {
         drifts,
         writes,
         versions,
+        doubts: 0,
+        drops: 0,
     };
-    sizes.iter().map(|chosen| size(*chosen)).collect()
+    let doubtful = if large { vec![damaged(2, 2, 4)] } else { vec![damaged(1, 1, 3)] };
+    sizes.iter().map(|chosen| size(*chosen)).chain(doubtful).collect()
 }

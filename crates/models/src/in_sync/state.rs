@@ -50,7 +50,13 @@ pub struct Entry {
     pub in_sync: u8,
     /// The registered process of each node.
     pub incarnations: [u8; NODES],
+    /// In-sync members that have registered with a log whose end was damaged: how far their logs reach. They are not
+    /// in-sync any more.
+    pub doubtful: [Option<Reach>; NODES],
 }
+
+/// The view that a log follows, and its length: what logs are compared by.
+pub type Reach = (u8, u8);
 
 /// A request for a lease, or the grant that answers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,6 +89,8 @@ pub struct Node {
     pub log: Log,
     /// The view whose stream its log follows or gives; as long-lived as the log.
     pub follows: u8,
+    /// A damaged end of its log was cut, and the group has not been told yet.
+    pub doubtful: bool,
     /// The newest entry it has heard of; none after a restart.
     pub knows: Option<Entry>,
     /// Ticks of its own clock for which it holds the lease.
@@ -117,6 +125,8 @@ pub struct State {
     pub crashes_left: u8,
     pub elections_left: u8,
     pub drifts_left: u8,
+    pub doubts_left: u8,
+    pub drops_left: u8,
     /// Somebody answered, or acknowledged, after another had been named primary.
     pub served_after_relief: bool,
     /// Somebody answered, or acknowledged, whose lease had ended by his own clock.

@@ -61,6 +61,12 @@ pub enum Step {
     Crash {
         node: usize,
     },
+    /// While its process is down the end of its log is damaged, and cut: a frame that had never been whole, or
+    /// (`drops`) one that had been synced.
+    Damage {
+        node: usize,
+        drops: bool,
+    },
     Restart {
         node: usize,
     },
@@ -72,6 +78,9 @@ pub fn candidates(model: &InSync, state: &State, steps: &mut Vec<Step>) {
     for node in 0..NODES {
         if !state.nodes[node].up {
             steps.push(Step::Restart { node });
+            if state.doubts_left > 0 {
+                steps.extend([true, false].map(|drops| Step::Damage { node, drops }));
+            }
             continue;
         }
         steps.extend([Step::Grant { node }, Step::TakeGrant { node }]);
@@ -169,6 +178,7 @@ pub fn apply(model: &InSync, state: &State, step: &Step) -> Option<State> {
                 return None;
             }
             next.entry.in_sync |= 1 << (1 - state.entry.primary);
+            next.entry.doubtful[usize::from(1 - state.entry.primary)] = None;
             next.entry.version += 1;
         }
         Step::Strike => strike(&mut next)?,
@@ -176,6 +186,7 @@ pub fn apply(model: &InSync, state: &State, step: &Step) -> Option<State> {
         Step::Register { node } => register(model, &mut next, node)?,
         Step::Learn { node } => learn(model, &mut next.nodes[node], node, state.entry)?,
         Step::Crash { node } => crash(model, &mut next, node)?,
+        Step::Damage { node, drops } => damage(&mut next, node, drops)?,
         Step::Restart { node } => {
             let own = &mut next.nodes[node];
             (own.up, own.incarnation) = (true, own.incarnation + 1);
@@ -342,7 +353,9 @@ fn strike(state: &mut State) -> Option<()> {
 fn promote(model: &InSync, state: &mut State, node: usize, strike_old: bool) -> Option<()> {
     let entry = state.entry;
     let old = usize::from(entry.primary);
-    let in_sync = entry.in_sync & (1 << node) != 0 || model.is(Mutation::OutOfSyncPromoted);
+    let in_sync = entry.in_sync & (1 << node) != 0
+        || model.is(Mutation::OutOfSyncPromoted)
+        || leads_in_doubt(model, &entry, node);
     let registered = state.nodes[node].incarnation == entry.incarnations[node];
     let over = if node == old { entry.incarnations[old] != entry.leader_incarnation } else { state.granted[old] == 0 };
     if !in_sync || !registered || !over || node == old && strike_old {
@@ -350,11 +363,21 @@ fn promote(model: &InSync, state: &mut State, node: usize, strike_old: bool) -> 
     }
     let struck = if strike_old { 1 << old } else { 0 };
     state.entry.in_sync = entry.in_sync & !struck | 1 << node;
+    state.entry.doubtful = [None; NODES];
     state.entry.primary = node as u8;
     state.entry.leader_incarnation = state.nodes[node].incarnation;
     state.entry.view += 1;
     state.entry.version += 1;
     Some(())
+}
+
+/// Whether a member whose log ends in damage may lead: all in-sync members have registered so, and no other log
+/// reaches further.
+fn leads_in_doubt(model: &InSync, entry: &Entry, node: usize) -> bool {
+    let Some(reach) = entry.doubtful[node] else { return false };
+    let all = entry.in_sync == 0 || model.is(Mutation::DoubtfulLeadsEarly);
+    let longest = entry.doubtful.iter().flatten().all(|other| *other <= reach);
+    all && (longest || model.is(Mutation::ShorterLogLeads))
 }
 
 /// A new process makes itself known. It keeps its place in the in-sync set only with all that it has acknowledged.
@@ -367,6 +390,37 @@ fn register(model: &InSync, state: &mut State, node: usize) -> Option<()> {
     state.entry.version += 1;
     if model.size.crash == Crash::LosesLog && !model.is(Mutation::RestartedKeepsPlace) {
         state.entry.in_sync &= !(1 << node);
+    }
+    let own = &mut state.nodes[node];
+    let place = 1 << node;
+    let was_doubtful = state.entry.doubtful[node].is_some();
+    let told = std::mem::take(&mut own.doubtful) && state.entry.in_sync & place != 0;
+    if (told || was_doubtful) && !model.is(Mutation::DoubtfulKeepsPlace) {
+        state.entry.in_sync &= !place;
+        state.entry.doubtful[node] = Some((own.follows, own.log.len()));
+    }
+    Some(())
+}
+
+/// The frame that is lost holds the last write, or the opening of the view that the log follows. Frames that had been
+/// synced are lost only while another in-sync member has them: what is damaged everywhere is lost whatever the rules.
+fn damage(state: &mut State, node: usize, drops: bool) -> Option<()> {
+    let lonely = state.entry.in_sync != (1 << NODES) - 1;
+    if state.nodes[node].doubtful || drops && lonely {
+        return None;
+    }
+    state.doubts_left = state.doubts_left.checked_sub(1)?;
+    state.drops_left = state.drops_left.checked_sub(u8::from(drops))?;
+    let own = &mut state.nodes[node];
+    own.doubtful = true;
+    if drops {
+        let length = own.log.len();
+        let last = length.checked_sub(1).map_or(0, |at| own.log.0[usize::from(at)]);
+        if own.follows > last {
+            own.follows = last;
+        } else {
+            own.log = own.log.first(length.checked_sub(1)?);
+        }
     }
     Some(())
 }
@@ -403,6 +457,7 @@ fn crash(model: &InSync, state: &mut State, node: usize) -> Option<()> {
         incarnation: own.incarnation,
         log: if kept { own.log } else { Log::EMPTY },
         follows: if kept { own.follows } else { 0 },
+        doubtful: own.doubtful && !model.is(Mutation::DoubtForgotten),
         knows: None,
         lease: 0,
         renewal: Renewal::None,

@@ -16,8 +16,18 @@ fn every_state_is_safe() {
 #[test]
 fn every_mutation_is_found() {
     use Mutation::*;
-    let size =
-        |crash, crashes, elections, drifts, versions| Size { crash, crashes, elections, drifts, writes: 1, versions };
+    let size = |crash, crashes, elections, drifts, versions| Size {
+        crash,
+        crashes,
+        elections,
+        drifts,
+        writes: 1,
+        versions,
+        doubts: 0,
+        drops: 0,
+    };
+    let damaged =
+        |crashes, doubts, versions| Size { doubts, drops: 1, ..size(Crash::KeepsLog, crashes, 0, 0, versions) };
     let found = |mutation, property, size| {
         let seen = hunt(InSync { size, mutation: Some(mutation) }, property);
         assert!(!seen.trace(property).is_empty(), "{mutation:?}");
@@ -40,4 +50,9 @@ fn every_mutation_is_found() {
     found(InheritedShownEarly, HELD, size(keeps, 0, 0, 0, 4));
     found(JoinerNotCounted, HELD, size(keeps, 0, 0, 0, 4));
     found(VersionNotChecked, HELD, size(loses, 1, 0, 0, 4));
+    found(DoubtfulKeepsPlace, HELD, damaged(1, 1, 2));
+    found(DoubtfulKeepsPlace, LED, damaged(1, 1, 3));
+    found(DoubtfulLeadsEarly, LED, damaged(1, 1, 3));
+    found(ShorterLogLeads, LED, damaged(2, 2, 4));
+    found(DoubtForgotten, HELD, damaged(2, 1, 2));
 }

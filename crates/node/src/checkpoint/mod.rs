@@ -118,6 +118,8 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
             counters,
             durability: durability_name(node).to_string(),
             recovery: old.recovery,
+            starts: old.starts.clone(),
+            log_cut: old.log_cut,
             ..Manifest::new(old.database, old.partitions, durability_name(node))
         }
     };

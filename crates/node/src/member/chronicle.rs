@@ -151,9 +151,17 @@ fn partition(number: usize, old: &PartitionState, new: &PartitionState, out: &mu
     }
     let has = |state: &PartitionState, node: NodeId| state.in_sync.iter().any(|m| m.node == node);
     // One that is not to be there any more leaves, which is told below.
-    for gone in old.in_sync.iter().filter(|m| !has(new, m.node) && new.placed.contains(&m.node)) {
+    let stays = |node: NodeId| new.placed.contains(&node) && !new.is_doubtful(node);
+    for gone in old.in_sync.iter().filter(|m| !has(new, m.node) && stays(m.node)) {
         let text = format!("{} was struck from the replicas of partition {number} that have everything", of(*gone));
         out.push((gone.node, Level::Warning, text));
+    }
+    for doubtful in new.doubtful.iter().filter(|d| !old.is_doubtful(d.member.node)) {
+        let text = format!(
+            "the log of {} ended in a damaged entry, which was cut: it does not count as a replica of partition {number}",
+            of(doubtful.member)
+        );
+        out.push((doubtful.member.node, Level::Warning, text));
     }
     for come in new.in_sync.iter().filter(|m| !has(old, m.node)) {
         let text = format!("{} has everything of partition {number} and counts as its replica", of(*come));
@@ -202,7 +210,13 @@ mod tests {
         let member = Member { node: NodeId(1), process: ProcessId(1) };
         let placed = vec![NodeId(1)];
         let steps = [
-            GroupCommand::Register { node: NodeId(1), nonce: 1, whole: vec![PartitionId(0)], recovery: 0 },
+            GroupCommand::Register {
+                node: NodeId(1),
+                nonce: 1,
+                whole: vec![PartitionId(0)],
+                recovery: 0,
+                directory: Default::default(),
+            },
             GroupCommand::Place { partition: PartitionId(0), version: 1, nodes: placed },
             GroupCommand::Down { member },
         ];

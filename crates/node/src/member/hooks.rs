@@ -54,6 +54,8 @@ pub struct Safeguards {
     pub cut_kept: bool,
     /// A checkpoint is published when a cut covers it (rule 30).
     pub cut_covers: bool,
+    /// A process that had to cut the damaged end of its log says so when it registers (rule 34).
+    pub doubtful_end: bool,
 }
 
 impl Default for Safeguards {
@@ -72,6 +74,7 @@ impl Default for Safeguards {
             cut_durable: true,
             cut_kept: true,
             cut_covers: true,
+            doubtful_end: true,
         }
     }
 }

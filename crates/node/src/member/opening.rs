@@ -2,7 +2,8 @@
 //!
 //! 1. It tells the manage group who it is (its directory, addresses, roles), which gives its node number. When that command has come back, this process has the group's state as of now.
 //! 2. It recovers what its disk has: rows, streams, prepared transactions. If the cluster has gone back to a cut that this directory does not know of, it goes back too.
-//! 3. It registers: a new process number, and which partitions' logs are whole (rule 21). From here on the process before it is over.
+//! 3. It registers: a new process number, which partitions' logs are whole (rule 21), and whether the damaged end of its log was cut (rule 34). From here on the process before it is over.
+//!    A directory that does not know of its node's newest start is an older copy, and is refused before it is opened.
 //!    If the cluster has gone back to a cut since 1, it begins again there.
 //! 4. Its slots begin as followers with what was recovered; what comes next the group decides.
 //! 5. It has followed all that was decided before: whoever reads the catalog from here on, accounts first of all, finds what others have.
@@ -29,9 +30,9 @@ use crate::{Config, Database, Durability, Runtime};
 use parking_lot::{Mutex, RwLock};
 use rauk_cluster::Replica;
 use rauk_cluster::replica::{Contents, Limits};
-use rauk_log::{DatabaseId, Disk, fault};
+use rauk_log::{DatabaseId, Disk, Manifest, fault};
 use rauk_manage::consensus::{Consensus, Watcher};
-use rauk_manage::group::{Answer, Group, GroupCommand, PartitionState, RoleKind};
+use rauk_manage::group::{Answer, DirectoryState, Group, GroupCommand, PartitionState, Refused, RoleKind};
 use rauk_manage::{Catalog, CatalogStore};
 use rauk_types::{Member, NodeId, PartitionId};
 use std::collections::{BTreeSet, VecDeque};
@@ -48,6 +49,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const FORGET: Duration = Duration::from_millis(50);
 /// How often coordinators are asked about decided ones that nobody has had forgotten.
 const LINGER: Duration = Duration::from_secs(1);
+/// Starts that a directory remembers: the last that was registered, and attempts since.
+const STARTS: usize = 64;
 
 /// Who this node is, as its directory and its flags say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +117,7 @@ async fn open(
     let Some(cluster) = group.config.clone() else {
         return Err(NodeError::Unavailable("the cluster has not been made yet".into()));
     };
+    refuse_older_copy(number, &group, &disk)?;
     let id = DatabaseId(cluster.id);
     let replicated = group.is_replicated();
     // Those that a DDL job is building too: their rows are in the log as well.
@@ -121,7 +125,7 @@ async fn open(
     let durability = if replicated { Durability::Replicated } else { Durability::Fsync };
     let config = Config { durability, ..config };
     let back = member::Back { node: number, recovery: &group.recovery, keeps_later: !hooks.safeguards.cut_kept };
-    let parts =
+    let mut parts =
         member::open_member(&config, disk.clone(), &*runtime, id, cluster.partitions + 1, &tables, back, progress)?;
     if let Some(table) = parts.passed_over.iter().find(|t| **t >= group.catalog.next_table_id()) {
         return Err(NodeError::Fatal(format!(
@@ -146,10 +150,21 @@ async fn open(
         whole.then_some(p.partition.id())
     };
     let whole: Vec<PartitionId> = parts.partitions.iter().filter_map(whole).collect();
+    let nonce = runtime.random();
+    remember_start(&mut parts.manifest, nonce);
+    parts.manifest.store(&disk)?;
+    let directory = DirectoryState {
+        starts: Some(parts.manifest.starts.clone()),
+        cut: parts.manifest.log_cut && hooks.safeguards.doubtful_end,
+        ends: parts.partitions.iter().map(member::MemberPartition::last).collect(),
+    };
     let recovery = group.recovery.number;
-    let Some(process) = register(number, whole, recovery, &*runtime, &*consensus, progress).await? else {
+    let command = GroupCommand::Register { node: number, nonce, whole, recovery, directory };
+    let Some(process) = register(command, &*runtime, &*consensus, progress).await? else {
         return Ok(None);
     };
+    (parts.manifest.starts, parts.manifest.log_cut) = (vec![nonce], false);
+    parts.manifest.store(&disk)?;
     fault::point("member.open.registered").map_err(|e| NodeError::Fatal(e.to_string()))?;
     let me = Member { node: number, process };
     let mut partitions = Vec::new();
@@ -262,15 +277,27 @@ async fn introduce(
     }
 }
 
+/// A directory that does not know of its node's newest start is an older copy of it, or has lost its manifest: what it has must not count as what the node had.
+fn refuse_older_copy(node: NodeId, group: &Group, disk: &Arc<dyn Disk>) -> Result<(), NodeError> {
+    let Some(newest) = group.nodes.get(&node).and_then(|state| state.recorded) else { return Ok(()) };
+    let knows = Manifest::load(disk)?.is_some_and(|manifest| manifest.starts.contains(&newest));
+    if knows { Ok(()) } else { Err(NodeError::Fatal(Refused::OlderDirectory(node.0).to_string())) }
+}
+
+/// The start that is about to be registered joins those of which it is not known what became of them, and the last that was registered, which is the first of them.
+fn remember_start(manifest: &mut Manifest, nonce: u64) {
+    manifest.starts.push(nonce);
+    if manifest.starts.len() > STARTS {
+        manifest.starts.remove(1);
+    }
+}
+
 async fn register(
-    node: NodeId,
-    whole: Vec<PartitionId>,
-    recovery: u64,
+    command: GroupCommand,
     runtime: &dyn Runtime,
     consensus: &dyn Consensus,
     progress: &(dyn Fn(&str) + Send + Sync),
 ) -> Result<Option<rauk_types::ProcessId>, NodeError> {
-    let command = GroupCommand::Register { node, nonce: runtime.random(), whole, recovery };
     loop {
         match consensus.propose(command.clone(), PROPOSE).await {
             Ok(Answer::Process(process)) => return Ok(Some(process)),
@@ -411,8 +438,7 @@ mod tests {
             primary: None,
             in_sync: in_sync.iter().copied().map(member).collect(),
             placed: vec![NodeId(1), NodeId(2)],
-            former: None,
-            leaving: Vec::new(),
+            ..PartitionState::default()
         };
         let check = |in_sync: &[u16], replicated| may_give_up(NodeId(1), "entry 9", &state(in_sync), replicated);
         assert_eq!(check(&[1, 2], false), Ok(()));

@@ -190,6 +190,11 @@ impl Database {
         self.change_group(GroupCommand::ForgetNode { node }).await
     }
 
+    /// Partitions that wait for a member whose log was not damaged, or reaches further, go on with what is there.
+    pub async fn accept_loss(&self) -> Result<(), NodeError> {
+        self.change_group(GroupCommand::AcceptLoss).await
+    }
+
     async fn change_group(&self, command: GroupCommand) -> Result<(), NodeError> {
         self.node.check_running()?;
         let refused = |text: String| NodeError::Refused(MysqlError::new(codes::UNKNOWN_ERROR, text));

@@ -229,6 +229,32 @@ fn an_old_copy_of_a_learner_is_mended() {
     assert!(nodes.iter().all(|node| node.group().failure().is_none()));
 }
 
+/// A voter's directory is restored from an older copy: it may have forgotten a vote. It is told, says why, and votes no more; the others go on.
+#[test]
+fn an_older_copy_of_a_voter_ends() {
+    let net = Net::new();
+    let mut nodes = cluster(&net, 3);
+    let stale = (leader(&nodes) + 1) % 3;
+    let other = (stale + 1) % 3;
+    nodes[other].begin(1);
+    agree(&nodes);
+    let older = nodes[stale].copy_disk();
+    (0..5).for_each(|_| assert!(nodes[other].begin(1) > 0));
+    agree(&nodes);
+    nodes[stale].stop();
+    let newest = std::mem::replace(&mut nodes[stale].disk, older);
+    nodes[stale].start();
+    until("it says why", || nodes[stale].group().failure().is_some());
+    let why = nodes[stale].group().failure().unwrap();
+    assert!(why.contains("older copy") && why.contains("FORGET NODE"), "{why}");
+    assert_eq!(nodes[other].begin(1), 7, "the others go on");
+    nodes[stale].stop();
+    nodes[stale].disk = newest;
+    nodes[stale].start();
+    agree(&nodes);
+    assert_eq!(nodes[stale].begin(1), 8);
+}
+
 /// Proposals while links are cut and mended, answers are lost, requests doubled, and processes end and start again: each is done once if it was acknowledged, once at most if not, and all
 /// states are equal. `RAFT_SEEDS` says how many schedules are tried.
 #[test]

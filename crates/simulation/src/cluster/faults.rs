@@ -81,6 +81,19 @@ impl Striker {
                 }
             }
             FaultKind::Blackout => world.members().into_iter().for_each(|site| world.end(site, End::Power, lasts)),
+            FaultKind::DamagedEnd => {
+                // What is damaged everywhere is lost: all others must have what this one has, with the ends of their logs read since they were damaged.
+                let well = world.members().into_iter().all(|site| world.database(site).is_some());
+                let alone = |state: &PartitionState| state.in_sync.len() < 2;
+                if !well || world.consensus.group().partitions.iter().any(alone) {
+                    return;
+                }
+                world.members().into_iter().for_each(|site| world.end(site, End::Kill, lasts));
+                let site = self.site();
+                if world.disk(site).flip_bit_of_last_frame().is_some() {
+                    world.counts.add("log end damaged");
+                }
+            }
             FaultKind::Pause => {
                 if let Some(process) = world.runtime(self.site()) {
                     world.counts.add("paused");

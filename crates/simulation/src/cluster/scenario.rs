@@ -133,6 +133,8 @@ pub enum FaultKind {
     WipeAndKill,
     /// Power fails everywhere at once.
     Blackout,
+    /// All processes end at once, and a bit of the last frame of one site's log is flipped.
+    DamagedEnd,
     /// As SIGSTOP.
     Pause,
     /// One direction of one link.
@@ -189,6 +191,7 @@ pub const ALL: &[(&str, &str)] = scenarios!(
     "memory",
     "schemas",
     "losses",
+    "damaged_end",
     "everything",
     "replicated",
     "replicated_blackout",
@@ -210,6 +213,7 @@ pub const SAFEGUARDS: &[(&str, &str)] = scenarios!(
     "safeguards/cut_durable",
     "safeguards/cut_kept",
     "safeguards/cut_covers",
+    "safeguards/doubtful_end",
 );
 
 /// All safeguards but the one with this name; `None`: there is none.
@@ -229,6 +233,7 @@ pub fn without(name: &str) -> Option<Safeguards> {
         "cut_durable" => &mut safeguards.cut_durable,
         "cut_kept" => &mut safeguards.cut_kept,
         "cut_covers" => &mut safeguards.cut_covers,
+        "doubtful_end" => &mut safeguards.doubtful_end,
         _ => return None,
     };
     *safeguard = false;

@@ -61,6 +61,7 @@ scenarios! {
     copies: &["joiner killed", "wiped"];
     memory: &["memory short", "memory full", "replica struck"];
     losses: &["wiped"];
+    damaged_end: &["log end damaged"];
     everything: &["killed", "power lost", "paused", "cut", "partitioned"];
     replicated: &["killed", "power lost", "paused", "partitioned", "cut completed"];
     replicated_blackout: &["power lost", "cut completed", "went back"];
@@ -153,5 +154,6 @@ safeguards! {
     // With one replica of everything, the one disk that was to have the cut has not.
     a_cut_before_it_is_on_disk_is_lost_with_the_power: "cut_durable", &["the cluster does not become whole"];
     what_committed_after_the_cut_must_go: "cut_kept", &["by the ledger", "accounts with", "atomic: ", "cut: ", "bank: ", "replicas: "];
+    a_member_whose_log_was_cut_leads_and_others_lose_what_it_lost: "doubtful_end", &["acknowledged: "];
     a_checkpoint_without_a_cut_is_newer_than_the_cut: "cut_covers", &["by the ledger", "accounts with", "atomic: ", "cut: ", "bank: ", "replicas: "];
 }

@@ -15,6 +15,7 @@
 //! were, and nothing of what was asked for behind it.
 //!
 //! A *mount* is what one life of the program holds; after a power failure or kill an older mount and its files only give errors.
+mod frames;
 mod inode;
 
 use crate::clock::SimClock;
@@ -288,6 +289,25 @@ impl SimDisk {
         let at = world.rng.random_range(0..inode.length());
         inode.flip(at, world.rng.random_range(0..8));
         Some((path.clone(), at))
+    }
+
+    /// Flips one bit of the last frame of the redo log, and gives the file and the byte. `None`: the log has no frame.
+    pub fn flip_bit_of_last_frame(&self) -> Option<(String, u64)> {
+        let mut world = self.world.lock();
+        let world = &mut *world;
+        let files = world.names.iter().filter_map(|(path, node)| match node {
+            Node::File(file) if path.starts_with("redo/") && path.ends_with(".redo") => Some((path.clone(), *file)),
+            _ => None,
+        });
+        let last = |(path, file): (String, u64)| {
+            let (position, start, length) = frames::last(world.files[&file].bytes())?;
+            Some((position, path, file, start, length))
+        };
+        let (_, path, file, start, length) = files.filter_map(last).max()?;
+        let at = start + world.rng.random_range(0..length);
+        let bit = world.rng.random_range(0..8);
+        world.files.get_mut(&file).expect("it has a name").flip(at, bit);
+        Some((path, at))
     }
 
     /// Names of all files that the program sees.

@@ -300,6 +300,9 @@ impl Parser<'_> {
         if self.accept_kws(&["CLUSTER", "FORGET", "NODE"]) {
             return Ok(Statement::ForgetNode(self.integer()?));
         }
+        if self.accept_kws(&["CLUSTER", "ACCEPT", "LOSS"]) {
+            return Ok(Statement::AcceptLoss);
+        }
         if self.accept_kws(&["LOGFILE", "GROUP"]) {
             return self.unsupported("ALTER LOGFILE GROUP");
         }

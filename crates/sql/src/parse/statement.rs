@@ -345,6 +345,8 @@ pub enum Statement {
     },
     /// Rauk's own: a node that is down does not come back.
     ForgetNode(u64),
+    /// Rauk's own: partitions whose logs ended in damage go on with what is there.
+    AcceptLoss,
     /// FLUSH of anything.
     Flush(String),
     /// What MySQL has and Rauk has not yet: error 1235 that names it.

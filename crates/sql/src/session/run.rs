@@ -289,6 +289,10 @@ impl Session {
                 self.forget_node(*node).await?;
                 Done::default()
             }
+            Statement::AcceptLoss => {
+                self.accept_loss().await?;
+                Done::default()
+            }
             Statement::Unsupported(what) => return Err(errors::not_supported(what)),
         })
     }
@@ -331,7 +335,7 @@ impl Session {
             Statement::UnlockTables => Counter::UnlockTables,
             Statement::TableMaintenance { .. } => Counter::Maintenance,
             Statement::Flush(_) => Counter::Flush,
-            Statement::ForgetNode(_) | Statement::Unsupported(_) => return,
+            Statement::ForgetNode(_) | Statement::AcceptLoss | Statement::Unsupported(_) => return,
         };
         self.process.counters.add(counter, 1);
     }
@@ -450,6 +454,12 @@ impl Session {
         // A number beyond all that there are is that of no node.
         let node = NodeId(u16::try_from(node).unwrap_or(u16::MAX));
         Ok(self.engine.database.forget_node(node).await?)
+    }
+
+    async fn accept_loss(&mut self) -> Result<(), MysqlError> {
+        self.require_any(Privileges::SUPER, "SUPER")?;
+        self.commit_implicitly().await?;
+        Ok(self.engine.database.accept_loss().await?)
     }
 
     /// ANALYZE, CHECK, OPTIMIZE, REPAIR: rows live in memory in good order, so there is nothing to do but to say whether the tables are there.

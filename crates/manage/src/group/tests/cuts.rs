@@ -40,7 +40,7 @@ fn cut(group: &mut Group, time: u64) -> Answer {
 
 fn register_again(group: &mut Group, node: u16, nonce: u64, recovery: u64) -> Answer {
     let whole = all(group);
-    run(group, GroupCommand::Register { node: NodeId(node), nonce, whole, recovery })
+    run(group, GroupCommand::Register { node: NodeId(node), nonce, whole, recovery, directory: Default::default() })
 }
 
 #[test]
@@ -132,7 +132,13 @@ fn holders_are_not_forgotten_while_the_cluster_goes_back() {
     assert!(matches!(register_again(&mut group, 3, 40, 1), Answer::Process(_)));
     assert_eq!(forget(&mut group, 2), only_holder(2, 0));
     // A holder that comes without what it held is none.
-    let lost = GroupCommand::Register { node: NodeId(2), nonce: 41, whole: vec![], recovery: 1 };
+    let lost = GroupCommand::Register {
+        node: NodeId(2),
+        nonce: 41,
+        whole: vec![],
+        recovery: 1,
+        directory: Default::default(),
+    };
     let Answer::Process(process) = run(&mut group, lost) else { panic!("registered") };
     assert_eq!(forget(&mut group, 1), only_holder(1, 0));
     run(&mut group, GroupCommand::Down { member: Member { node: NodeId(2), process } });

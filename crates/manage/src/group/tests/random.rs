@@ -47,7 +47,12 @@ pub(crate) fn check_invariants(group: &Group) {
         assert!(nodes.iter().all(|n| state.placed.contains(n)), "{place}");
         assert!(state.placed.iter().all(|n| group.nodes.contains_key(n)), "{place}");
         let recovering = Group::is_recovering(state) && group.recovery.number > 0 && state.primary.is_none();
-        assert!(recovering || (state.view == View::default()) == state.in_sync.is_empty(), "{place}");
+        let has_members = !state.in_sync.is_empty() || !state.doubtful.is_empty();
+        assert!(recovering || (state.view == View::default()) != has_members, "{place}");
+        let doubtful: BTreeSet<NodeId> = state.doubtful.iter().map(|d| d.member.node).collect();
+        assert_eq!(doubtful.len(), state.doubtful.len(), "{place}");
+        assert!(doubtful.iter().all(|n| state.placed.contains(n) && !nodes.contains(n)), "{place}");
+        assert!(doubtful.is_empty() || !group.is_replicated(), "{place}");
         // A process that has been followed by a newer one of its node stands only for what is lost.
         let replaced = |m: &Member| group.nodes[&m.node].process != m.process;
         assert!(state.in_sync.len() == 1 || !state.in_sync.iter().any(replaced), "{place}");
@@ -62,6 +67,12 @@ pub(crate) fn check_invariants(group: &Group) {
     assert_eq!(tables.iter().collect::<BTreeSet<_>>().len(), tables.len(), "intents that share a table");
     assert!(group.intents.values().all(|i| group.is_up(i.owner)));
     assert!(group.origins.keys().all(|p| group.is_up(*p)));
+}
+
+fn directory(group: &Group, random: &mut Random) -> DirectoryState {
+    let end = |p: &PartitionState| EntryId { view: p.view, position: Position(random.below(4)) };
+    let ends = group.partitions.iter().map(end).collect();
+    DirectoryState { starts: random.one_in(5).then(|| vec![random.below(200)]), cut: random.one_in(3), ends }
 }
 
 fn member(group: &Group, random: &mut Random) -> Member {
@@ -130,6 +141,7 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
                 nonce: random.below(200),
                 whole,
                 recovery: group.recovery.number,
+                directory: directory(group, random),
             }
         }
         5 => GroupCommand::Down { member: someone },
@@ -147,6 +159,7 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
         }
         18 => GroupCommand::Relieve { partition, version },
         19 if random.one_in(2) => GroupCommand::ForgetNode { node: someone.node },
+        19 if random.one_in(4) => GroupCommand::AcceptLoss,
         19 => GroupCommand::RemoveNode { node: someone.node },
         20 => GroupCommand::Timestamps { bound: random.next() >> random.below(64) },
         21 => GroupCommand::Catalog {

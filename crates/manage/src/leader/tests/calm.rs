@@ -4,7 +4,7 @@ use super::super::*;
 use super::NOBODY;
 use crate::group::tests::random::{Random, check_invariants};
 use crate::group::tests::{add_node, config, run, with_table};
-use crate::group::{Answer, Colour};
+use crate::group::{Answer, Colour, DirectoryState};
 
 const TICK: Duration = Duration::from_millis(20);
 
@@ -36,10 +36,24 @@ impl Calm {
     }
 
     fn start(&mut self, directory: u64, roles: &[RoleKind]) -> NodeId {
+        self.start_cut(directory, roles, false)
+    }
+
+    /// `cut`: the damaged end of its log was cut.
+    fn start_cut(&mut self, directory: u64, roles: &[RoleKind], cut: bool) -> NodeId {
         let Answer::Node(node) = run(&mut self.group, add_node(directory, roles)) else { panic!() };
         let nonce = self.random.next();
         let whole = (0..self.group.partitions.len() as u16).map(PartitionId).collect();
-        let answer = run(&mut self.group, GroupCommand::Register { node, nonce, whole, recovery: 0 });
+        let answer = run(
+            &mut self.group,
+            GroupCommand::Register {
+                node,
+                nonce,
+                whole,
+                recovery: 0,
+                directory: DirectoryState { cut, ..Default::default() },
+            },
+        );
         let Answer::Process(process) = answer else { panic!("{answer:?}") };
         self.alive.retain(|m| m.node != node);
         self.alive.insert(Member { node, process });
@@ -279,7 +293,10 @@ fn a_node_whose_disk_was_replaced_is_replaced_at_once() {
     };
     let taking = GroupCommand::AddNode { directory: 50, address, sql_address, native_address, roles };
     assert_eq!(run(&mut calm.group, taking), Answer::Node(NodeId(3)));
-    let answer = run(&mut calm.group, GroupCommand::Register { node: NodeId(3), nonce: 1, whole: vec![], recovery: 0 });
+    let answer = run(
+        &mut calm.group,
+        GroupCommand::Register { node: NodeId(3), nonce: 1, whole: vec![], recovery: 0, directory: Default::default() },
+    );
     let Answer::Process(process) = answer else { panic!() };
     calm.alive.insert(Member { node: NodeId(3), process });
     calm.settle(secs(60));
@@ -421,4 +438,25 @@ fn a_killed_node_is_replaced_as_primary_in_time() {
         calm.tick();
     }
     assert!(calm.now - killed <= Duration::from_millis(350), "{:?}", calm.now - killed);
+}
+
+/// All processes end, and one log comes back with a damaged end: its node leads nothing that another has until that one is back, and then all is as before.
+#[test]
+fn a_doubtful_node_leads_when_the_others_are_back() {
+    for all_doubtful in [false, true] {
+        let mut calm = Calm::new(5, 12, 2);
+        calm.start_data(1..4);
+        calm.run_for(Duration::from_secs(20));
+        (1..4).for_each(|node| calm.stop(NodeId(node)));
+        calm.run_for(Duration::from_secs(2));
+        calm.start_cut(1, &[RoleKind::Data], true);
+        calm.run_for(Duration::from_secs(2));
+        let led = calm.group.partitions.iter().filter(|p| p.primary.is_some()).count();
+        assert_eq!(led, 0, "every partition is elsewhere too");
+        assert_eq!(calm.group.health().colour, Colour::Red);
+        (2..4).for_each(|node| assert_eq!(calm.start_cut(node, &[RoleKind::Data], all_doubtful), NodeId(node as u16)));
+        calm.run_for(Duration::from_secs(20));
+        let health = calm.group.health();
+        assert_eq!(health.colour, Colour::Green, "{:?}", health.reasons);
+    }
 }

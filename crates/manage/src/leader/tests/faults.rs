@@ -110,7 +110,13 @@ fn a_lease_without_the_entries_before_it_is_of_no_use() {
     run(&mut group, GroupCommand::Create { config: config(1, 2) });
     let members = [1, 2].map(|node| {
         run(&mut group, add_node(node, &[RoleKind::Data]));
-        let register = GroupCommand::Register { node: NodeId(node as u16), nonce: node, whole: vec![], recovery: 0 };
+        let register = GroupCommand::Register {
+            node: NodeId(node as u16),
+            nonce: node,
+            whole: vec![],
+            recovery: 0,
+            directory: Default::default(),
+        };
         let Answer::Process(process) = run(&mut group, register) else { panic!() };
         Member { node: NodeId(node as u16), process }
     });
@@ -154,7 +160,13 @@ fn who_was_struck_is_let_go_when_it_knows_or_its_lease_has_ended() {
     run(&mut group, GroupCommand::Create { config: config(1, 2) });
     let [a, b] = [1, 2].map(|node| {
         run(&mut group, add_node(node, &[RoleKind::Data]));
-        let register = GroupCommand::Register { node: NodeId(node as u16), nonce: node, whole: vec![], recovery: 0 };
+        let register = GroupCommand::Register {
+            node: NodeId(node as u16),
+            nonce: node,
+            whole: vec![],
+            recovery: 0,
+            directory: Default::default(),
+        };
         let Answer::Process(process) = run(&mut group, register) else { panic!() };
         Member { node: NodeId(node as u16), process }
     });

@@ -115,7 +115,10 @@ fn group() -> Group {
             roles: [RoleKind::Data, RoleKind::Sql].into(),
         };
         let Answer::Node(node) = group.apply(group.index + 1, &add) else { panic!("a node") };
-        group.apply(group.index + 1, &GroupCommand::Register { node, nonce: n, whole: vec![], recovery: 0 });
+        group.apply(
+            group.index + 1,
+            &GroupCommand::Register { node, nonce: n, whole: vec![], recovery: 0, directory: Default::default() },
+        );
     }
     group
 }

@@ -10,6 +10,8 @@
 //!
 //! A log that lacks entries of a partition's stream has nothing of that partition ([`MemberPartition::hole`]): it is empty when it is opened, and whether that is allowed depends on what other nodes have.
 //!
+//! A log whose end is damaged is cut there. The manifest says so until the cluster has been told (rule 34).
+//!
 //! The directory is made for one cluster, by the number of which all its files are marked; that of another cluster, or of a database that was alone, is refused.
 
 mod back;
@@ -67,6 +69,14 @@ pub struct MemberPartition {
     pub pending: BTreeMap<TxnId, TxnRef>,
 }
 
+impl MemberPartition {
+    /// The last entry of its stream.
+    pub fn last(&self) -> EntryId {
+        let last = |restored: &Restored| restored.kept.last().map(|e| e.id).or(restored.history.last().copied());
+        self.restored.as_ref().and_then(last).unwrap_or_default()
+    }
+}
+
 /// Opens or makes the directory of a node of `cluster`, which has so many partitions in all. `tables`: those of a catalog that is as new as the log. Their indexes
 /// are filled when this returns. `back`: the cluster's last recovery; a directory that has not carried it out goes back to its cut ([`back`]). `progress` gets a line now and then while that takes long.
 #[allow(clippy::too_many_arguments)] // the parts of a node
@@ -82,7 +92,7 @@ pub fn open_member(
 ) -> Result<MemberParts, NodeError> {
     let start = runtime.now();
     let recovery = back.recovery;
-    let manifest = manifest(config, &disk, cluster, partitions, recovery.number)?;
+    let mut manifest = manifest(config, &disk, cluster, partitions, recovery.number)?;
     let goes_back = manifest.recovery != recovery.number;
     let goal = |number: u16| goes_back.then(|| Goal::of(&back, number));
     let budget = Arc::new(MemoryBudget::new(config.memory_limit));
@@ -102,6 +112,16 @@ pub fn open_member(
         (0..partitions).map(|number| Mutex::new(StreamReplay::new(runtime.now(), goal(number)))).collect();
     let streams = Arc::new(streams);
     replay::redo(&mut reader, runtime, &shared, &streams, progress)?;
+    if let Some(end) = reader.doubtful_end() {
+        let what = format!(
+            "the redo log ends in a damaged entry ({end}): it is cut there; if the entry was acknowledged, the other replicas have it, and this node leads only when they are back"
+        );
+        tracing::warn!("{what}");
+        progress(&what);
+        // On disk before the cut: afterwards the log ends well, and a crash must not make the cluster believe so.
+        manifest.log_cut = true;
+        manifest.store(&disk)?;
+    }
     let log = reader.into_log(manifest.last_time)?;
     fault::point("node.recovery.after_redo").map_err(|e| broken(&e.to_string()))?;
 

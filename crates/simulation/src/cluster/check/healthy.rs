@@ -73,6 +73,7 @@ mod tests {
                 nonce: node,
                 whole: Vec::new(),
                 recovery: 0,
+                directory: Default::default(),
             });
         }
         for (index, command) in commands.iter().enumerate() {
@@ -91,6 +92,7 @@ mod tests {
                 placed: members.iter().map(|member| member.node).collect(),
                 former: None,
                 leaving: Vec::new(),
+                doubtful: Vec::new(),
             };
         }
         group
