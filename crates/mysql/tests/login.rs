@@ -140,7 +140,8 @@ fn guessing_is_slowed() {
     assert!(began.elapsed() < Duration::from_millis(100));
 }
 
-/// Connections that guess the password of one account at the same time take turns; other accounts and addresses do not wait for them, and who knows the password gets in.
+/// Connections that guess the password of one account at the same time take turns; other accounts and addresses do not
+/// wait for them, and who knows the password gets in.
 #[test]
 fn guessing_with_many_connections_is_slowed() {
     let server = Server::new(Arc::new(Scripted::default()), ServerOptions::default()).unwrap();

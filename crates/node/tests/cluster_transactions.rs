@@ -285,7 +285,8 @@ fn a_consistent_snapshot_shows_nothing_later() {
     cluster.end();
 }
 
-/// UPDATE without an index at REPEATABLE READ: rows that the snapshot has and that changed since are not passed over, wherever they are.
+/// UPDATE without an index at REPEATABLE READ: rows that the snapshot has and that changed since are not passed over,
+/// wherever they are.
 #[test]
 fn a_locking_scan_meets_what_changed_after_its_snapshot() {
     let cluster = three(accounts("t"));

@@ -318,7 +318,8 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Settings {
-    /// Where HTTP is answered: if nothing is said of it, `host` if that is loopback, else the loopback address of its kind.
+    /// Where HTTP is answered: if nothing is said of it, `host` if that is loopback, else the loopback address of its
+    /// kind.
     pub fn http_address(&self) -> IpAddr {
         let loopback = match self.host {
             host if host.is_loopback() => host,

@@ -159,7 +159,8 @@ fn the_http_port_is_on_loopback_unless_told() {
     }
 }
 
-/// A client that does not read its result holds up nobody: when its rows are read no DDL either, and until then no statement that comes after a DDL.
+/// A client that does not read its result holds up nobody: when its rows are read no DDL either, and until then no
+/// statement that comes after a DDL.
 #[test]
 fn a_result_that_is_not_read_holds_up_nobody_else() {
     let directory = data();
@@ -173,7 +174,8 @@ fn a_result_that_is_not_read_holds_up_nobody_else() {
         let rows: Vec<String> = (at..at + 100).map(|id| format!("({id}, REPEAT('x', 8000))")).collect();
         run(&mut admin, &format!("INSERT INTO d.big VALUES {}", rows.join(", ")));
     }
-    // More than the sockets' buffers hold, of which no row is taken: first one that is sorted, which has been read before it is sent.
+    // More than the sockets' buffers hold, of which no row is taken: first one that is sorted, which has been read
+    // before it is sent.
     let mut sorted = server.connect();
     let unread = sorted.query_iter("SELECT pad FROM d.big, d.few ORDER BY big.id").expect("its first rows");
     run(&mut admin, "SET lock_wait_timeout = 30");

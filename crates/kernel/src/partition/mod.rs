@@ -117,7 +117,8 @@ pub struct Access<'a> {
     /// The number of the statement that writes.
     pub statement: u32,
     pub at: ReadAt,
-    /// The transaction's snapshot: locking reads and writes fail with [`Stop::Changed`] on rows that changed after this time.
+    /// The transaction's snapshot: locking reads and writes fail with [`Stop::Changed`] on rows that changed after this
+    /// time.
     pub conflict_after: Option<Timestamp>,
     pub horizon: Horizon,
     /// Out: raised to the newest commit time that the answer depends on, absences and failures included.
@@ -187,8 +188,8 @@ pub struct ScanRow<'a> {
     pub key: &'a [u8],
     pub layout: u16,
     pub row: RowView<'a>,
-    /// In a locking scan: the row has changed after the transaction's snapshot. The visitor decides by the condition alone; if it keeps
-    /// the row, the scan fails with [`Stop::Changed`].
+    /// In a locking scan: the row has changed after the transaction's snapshot. The visitor decides by the condition
+    /// alone; if it keeps the row, the scan fails with [`Stop::Changed`].
     pub changed: bool,
 }
 

@@ -3,9 +3,10 @@
 //! A scan finds its place again by key and row id, so it survives whatever happens between two slices. It visits an
 //! index entry's row only when the version that it sees has the entry's key: a row with several versions has an entry for each key.
 //!
-//! Locking scans lock each row before they show it and give back locks on rows that the visitor does not want. With `conflict_after`, the
-//! time of the transaction's snapshot, a row that changed since is shown once for each of its versions that the scan meets: the newest one,
-//! and the one of the snapshot (both marked [`ScanRow::changed`]). If the visitor wants either, the scan fails with [`Stop::Changed`]:
+//! Locking scans lock each row before they show it and give back locks on rows that the visitor does not want. With
+//! `conflict_after`, the time of the transaction's snapshot, a row that changed since is shown once for each of its
+//! versions that the scan meets: the newest one, and the one of the snapshot (both marked [`ScanRow::changed`]). If the
+//! visitor wants either, the scan fails with [`Stop::Changed`]:
 //!
 //! | the visitor wants | outcome |
 //! |---|---|
@@ -13,8 +14,9 @@
 //! | the newest version only | the row came into the condition after the snapshot; a write to it would be refused as well |
 //! | neither | no conflict, no lock: an UPDATE without an index does not fail for rows that it does not touch |
 //!
-//! So the answer does not depend on the access path: a row that was deleted, or moved within or out of the scanned range, is met by the entry of
-//! the version that the snapshot needs. Where such entries may be gone (below a floor), the scan fails with [`Stop::SnapshotTooOld`].
+//! So the answer does not depend on the access path: a row that was deleted, or moved within or out of the scanned
+//! range, is met by the entry of the version that the snapshot needs. Where such entries may be gone (below a floor),
+//! the scan fails with [`Stop::SnapshotTooOld`].
 
 use super::fragment::{Fragment, Index};
 use super::locks::{self, LockTable};
@@ -122,7 +124,8 @@ impl Partition {
         Ok(end)
     }
 
-    /// What is compared with a snapshot stays as that saw it. Refuses when something that the snapshot needs may be gone.
+    /// What is compared with a snapshot stays as that saw it. Refuses when something that the snapshot needs may be
+    /// gone.
     fn about_to_scan(&mut self, request: &ScanRequest, snapshot: Option<Timestamp>) -> Result<(), Stop> {
         let Some(time) = snapshot else { return Ok(()) };
         self.raise_max_read(time);

@@ -1,16 +1,19 @@
 //! The brake on guessing passwords, by address, by account, and by both.
 //!
-//! * *Address.* After several failures from one address its next refusals come late, up to three seconds, and while many of its connections are being
-//!   held back, the address is not served at all.
-//! * *Account.* After several failures of one account from an address, or more of them from all addresses together, attempts at that account take turns in each
-//!   address: the password of the next is looked at when its turn comes, however many connections ask. What does not get a turn within [`QUEUE`] is refused
-//!   unseen (1129). An attempt counts as a failure from its beginning until it has proven the password, so that many at once count too.
+//! * *Address.* After several failures from one address its next refusals come late, up to three seconds, and while
+//!   many of its connections are being held back, the address is not served at all.
+//! * *Account.* After several failures of one account from an address, or more of them from all addresses together,
+//!   attempts at that account take turns in each address: the password of the next is looked at when its turn comes,
+//!   however many connections ask. What does not get a turn within [`QUEUE`] is refused unseen (1129). An attempt
+//!   counts as a failure from its beginning until it has proven the password, so that many at once count too.
 //!
-//! Nobody is locked out by strangers: an address from which the account was opened lately takes no turns, a new address gets its first turn at once, and loopback
-//! is never refused unseen. So whoever has the password waits for nothing but for others who guess the same account's password at the same address.
-//! The addresses of one IPv6 network (64 bits) count as one, since one machine has them all.
+//! Nobody is locked out by strangers: an address from which the account was opened lately takes no turns, a new address
+//! gets its first turn at once, and loopback is never refused unseen. So whoever has the password waits for nothing but
+//! for others who guess the same account's password at the same address. The addresses of one IPv6 network (64 bits)
+//! count as one, since one machine has them all.
 //!
-//! The tables are bounded: what was quiet longest is forgotten first, and those who have proven the password last. Failures fade, one half a minute.
+//! The tables are bounded: what was quiet longest is forgotten first, and those who have proven the password last.
+//! Failures fade, one half a minute.
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, hash_map::RandomState};
 use std::hash::{BuildHasher, Hash};
@@ -84,7 +87,8 @@ struct Pair {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     pub wait: Duration,
-    /// Its turn is too far off: it is refused when it has waited, unless another of its kind has proven the password by then.
+    /// Its turn is too far off: it is refused when it has waited, unless another of its kind has proven the password by
+    /// then.
     pub refused: bool,
 }
 

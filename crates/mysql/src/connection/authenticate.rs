@@ -59,7 +59,8 @@ fn denied(user: &str, peer: IpAddr, with_password: bool) -> Refusal {
     Refusal::Denied(error, Duration::ZERO)
 }
 
-/// Checks `login` when its turn has come, and notes what came of it; `nonce` is the challenge that its response answers, `None` when that must be asked for again.
+/// Checks `login` when its turn has come, and notes what came of it; `nonce` is the challenge that its response
+/// answers, `None` when that must be asked for again.
 pub async fn authenticate<B: Backend>(
     server: &Server<B>,
     channel: &mut Channel,

@@ -94,8 +94,8 @@ struct Exclusive {
 }
 
 impl Exclusive {
-    /// Locks all of them in the order of their ids, in turns with new users ([`Turns`]), and makes sure that these are still the newest definitions:
-    /// `StaleSchema` else.
+    /// Locks all of them in the order of their ids, in turns with new users ([`Turns`]), and makes sure that these are
+    /// still the newest definitions: `StaleSchema` else.
     async fn lock(node: &Node, mut tables: Vec<Arc<TableInfo>>, wait: Duration) -> Result<Exclusive, NodeError> {
         node.check_running()?;
         tables.sort_by_key(|t| t.schema.id);

@@ -4,10 +4,12 @@
 //! back and waits: so statements that come after the bit is set queue behind the DDL. DDL sets the bit and waits until the number is zero. Waiting
 //! goes through a list of wakers; all that wait are woken whenever something changes, which is rare.
 //!
-//! *An old user must not hold up new ones.* A DDL may wait long: for a transaction that stays open, for a client that does not read its result. So it
-//! waits in turns ([`Turns`]): for a *window* new statements queue behind it, and if the old users have not gone by then it takes the bit back, and
-//! new statements pass for a *pause* that is several times as long. Windows double up to a longest one. So a statement is delayed by a window at most, users
-//! that each end within the longest window cannot starve a DDL, and one that meets longer ones without end fails with 1205 after `lock_wait_timeout`.
+//! *An old user must not hold up new ones.* A DDL may wait long: for a transaction that stays open, for a client that
+//! does not read its result. So it waits in turns ([`Turns`]): for a *window* new statements queue behind it, and if
+//! the old users have not gone by then it takes the bit back, and new statements pass for a *pause* that is several
+//! times as long. Windows double up to a longest one. So a statement is delayed by a window at most, users that each
+//! end within the longest window cannot starve a DDL, and one that meets longer ones without end fails with 1205 after
+//! `lock_wait_timeout`.
 
 use crate::error::NodeError;
 use crate::runtime::Runtime;
@@ -96,7 +98,8 @@ impl MetadataLock {
         }
     }
 
-    /// Has the table alone: waits for other DDL and for all users, at most `timeout`, then 1205. New users wait meanwhile: see [`Turns`].
+    /// Has the table alone: waits for other DDL and for all users, at most `timeout`, then 1205. New users wait
+    /// meanwhile: see [`Turns`].
     pub async fn exclude(&self, runtime: &dyn Runtime, timeout: Duration) -> Result<(), NodeError> {
         let start = runtime.now();
         let take = || self.word.fetch_or(DDL, Ordering::AcqRel) & DDL == 0;

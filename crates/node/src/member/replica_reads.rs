@@ -8,8 +8,9 @@
 //! Before the first read at a snapshot the primary *confirms* it: nothing commits there at or below it any more but what is in the stream already. Once that much of the stream is here, this replica answers every
 //! snapshot up to that one by itself, for as long as its process lives and its contents are not replaced by a copy; waiting only for rows that are prepared at or below the snapshot. It needs no lease.
 //!
-//! A snapshot by itself holds nobody up: what commits later in a partition that nobody has read at the snapshot may still commit at or below it, and is then
-//! part of it. START TRANSACTION WITH CONSISTENT SNAPSHOT promises more, so it has all primaries confirm its snapshot before it answers ([`Cluster::confirm`]).
+//! A snapshot by itself holds nobody up: what commits later in a partition that nobody has read at the snapshot may
+//! still commit at or below it, and is then part of it. START TRANSACTION WITH CONSISTENT SNAPSHOT promises more, so it
+//! has all primaries confirm its snapshot before it answers ([`Cluster::confirm`]).
 //!
 //! One message asks a primary for all partitions that it leads and this node follows: who reads in one at a snapshot mostly reads in others too, and to confirm one more costs the primary less than a message.
 
@@ -63,8 +64,8 @@ impl Cluster {
         }
     }
 
-    /// Asks the primaries of these partitions to confirm a snapshot, and takes out those that have: what commits there from now on, in this view and in every
-    /// later one (rule 13), is not in the snapshot.
+    /// Asks the primaries of these partitions to confirm a snapshot, and takes out those that have: what commits there
+    /// from now on, in this view and in every later one (rule 13), is not in the snapshot.
     pub async fn confirm(&self, node: &Node, snapshot: Timestamp, partitions: &mut Vec<PartitionId>) {
         let mut led: BTreeMap<Member, Vec<PartitionId>> = BTreeMap::new();
         for partition in partitions.iter() {
@@ -89,7 +90,8 @@ impl Cluster {
         }
     }
 
-    /// Whether this replica may answer at the snapshot, without asking anybody; asked under the partition's guard, it is so for the time of the hold. Gives how often the contents have been replaced.
+    /// Whether this replica may answer at the snapshot, without asking anybody; asked under the partition's guard, it
+    /// is so for the time of the hold. Gives how often the contents have been replaced.
     pub fn reads_here(&self, partition: u16, snapshot: Timestamp) -> Option<u64> {
         match self.confirmed_here(partition, snapshot) {
             Here::Yes => Some(self.slot(partition).state.lock().copies),

@@ -109,7 +109,8 @@ pub struct Rows {
 
 /// As a row's layout: there is no such row.
 const MISSING: u16 = u16::MAX;
-/// Bit beside a layout: a version of a row that has changed after the snapshot of the transaction (1020, if its visitor keeps it).
+/// Bit beside a layout: a version of a row that has changed after the snapshot of the transaction (1020, if its visitor
+/// keeps it).
 const CHANGED: u16 = 1 << 15;
 
 type Visitor<'v> = dyn FnMut(Seen<'_, '_>) -> Verdict + Send + 'v;

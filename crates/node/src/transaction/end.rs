@@ -234,8 +234,9 @@ impl Transaction {
         far.tell_end(cluster, txn.id, true);
     }
 
-    /// A transaction of one statement that has read all its rows, and only sends them from here on, gives back its snapshot and its tables' metadata locks: a
-    /// client that does not read its result keeps no DDL waiting. One that has locked or written keeps them until its end.
+    /// A transaction of one statement that has read all its rows, and only sends them from here on, gives back its
+    /// snapshot and its tables' metadata locks: a client that does not read its result keeps no DDL waiting. One that
+    /// has locked or written keeps them until its end.
     pub fn end_reading(&mut self) {
         if self.options.autocommit && self.txn.is_none() {
             self.release_snapshot();

@@ -225,8 +225,9 @@ impl Transaction {
         self.undo_to(savepoint.0);
     }
 
-    /// START TRANSACTION WITH CONSISTENT SNAPSHOT: nothing that is committed after this call is in the snapshot, in no partition. (In a cluster, a snapshot
-    /// by itself may come to show later commits in partitions that the transaction has not read yet.)
+    /// START TRANSACTION WITH CONSISTENT SNAPSHOT: nothing that is committed after this call is in the snapshot, in no
+    /// partition. (In a cluster, a snapshot by itself may come to show later commits in partitions that the transaction
+    /// has not read yet.)
     pub async fn take_consistent_snapshot(&mut self) -> Result<(), NodeError> {
         self.take_snapshot().await?;
         match self.snapshot.as_ref().map(Held::time) {

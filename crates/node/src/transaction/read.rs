@@ -262,7 +262,8 @@ impl Transaction {
         self.read_plain(&unique.entries, partition, place.key(), view, read).await
     }
 
-    /// A locking read found no entry: fails when the transaction's snapshot has one, so that the row that it led to has gone or has another key now.
+    /// A locking read found no entry: fails when the transaction's snapshot has one, so that the row that it led to has
+    /// gone or has another key now.
     async fn check_entry_of_snapshot(
         &mut self,
         unique: &UniqueIndex,

@@ -1,4 +1,5 @@
-//! Workload and checker: transfers between accounts, each with a line in a ledger, audits, and searches for accounts by a condition that no index serves.
+//! Workload and checker: transfers between accounts, each with a line in a ledger, audits, and searches for accounts by
+//! a condition that no index serves.
 //!
 //! At every moment, for every snapshot: the balances add up to what was there in the beginning, and each account's balance is its beginning plus what the ledger says.
 //! After a crash, the ledger has every transfer that was acknowledged and none that was rolled back. A search at REPEATABLE READ that locks and changes what it
@@ -217,7 +218,8 @@ async fn search(client: &mut Client) {
     }
 }
 
-/// Moves the accounts with some balances to a branch. Gives which ones the snapshot showed, which the locking scan found, and how.
+/// Moves the accounts with some balances to a branch. Gives which ones the snapshot showed, which the locking scan
+/// found, and how.
 async fn reassign(client: &mut Client, txn: &mut Transaction) -> Result<(Vec<i64>, Vec<i64>, String), NodeError> {
     let accounts = client.table(ACCOUNTS)?;
     txn.use_table(&accounts).await?;

@@ -406,7 +406,8 @@ impl Session {
         Err(errors::table_denied(command, &self.account.user, &self.process.host, table))
     }
 
-    /// FOR UPDATE keeps others from changing rows: besides SELECT it takes one of UPDATE, DELETE and LOCK TABLES, or error 1142.
+    /// FOR UPDATE keeps others from changing rows: besides SELECT it takes one of UPDATE, DELETE and LOCK TABLES, or
+    /// error 1142.
     pub(crate) fn require_row_locks(&self, database: &str, table: &str) -> Result<(), MysqlError> {
         let any = Privileges::UPDATE.with(Privileges::DELETE).with(Privileges::LOCK_TABLES);
         if self.account.global.intersects(any) || self.account.on_table(database, table).intersects(any) {

@@ -64,7 +64,8 @@ struct Model {
     stale_reads_refused: u64,
     met_prepared: u64,
     equal_times: u64,
-    /// Locking scans that met a row that had changed after their snapshot, and changed rows that they rightly passed over.
+    /// Locking scans that met a row that had changed after their snapshot, and changed rows that they rightly passed
+    /// over.
     changed_met: u64,
     changed_passed: u64,
 }

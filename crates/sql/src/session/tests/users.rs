@@ -92,7 +92,8 @@ fn privileges_are_checked() {
     assert_eq!(root.run("SHOW PROCESSLIST").lines().count(), 2);
 }
 
-/// Who may only read may not keep others from writing: FOR UPDATE takes one of UPDATE, DELETE and LOCK TABLES besides SELECT, on each table that it locks.
+/// Who may only read may not keep others from writing: FOR UPDATE takes one of UPDATE, DELETE and LOCK TABLES besides
+/// SELECT, on each table that it locks.
 #[test]
 fn row_locks_take_a_privilege_to_change() {
     let server = server();
