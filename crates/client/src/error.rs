@@ -152,7 +152,8 @@ fn kind_of(code: u16, class: ErrorClass) -> ErrorKind {
         codes::LOCK_WAIT_TIMEOUT | codes::LOCK_NOWAIT => ErrorKind::LockTimeout,
         codes::CHECKREAD => ErrorKind::Conflict,
         codes::TABLE_DEF_CHANGED => ErrorKind::SchemaChanged,
-        codes::RECORD_FILE_FULL => ErrorKind::MemoryFull,
+        // What is too large for one log entry has the same number, and never fits.
+        codes::RECORD_FILE_FULL if class != ErrorClass::Permanent => ErrorKind::MemoryFull,
         codes::DISK_FULL => ErrorKind::DiskFull,
         codes::SERVER_SHUTDOWN => ErrorKind::Disconnected,
         codes::QUERY_TIMEOUT => ErrorKind::Timeout,

@@ -6,8 +6,9 @@ pub enum LogError {
     /// Nothing was done; the same call works again when there is room.
     #[error("no room on disk: {0}")]
     DiskFull(String),
-    #[error("record of {0} bytes is larger than the redo log takes ({max} bytes)", max = crate::redo::MAX_RECORD_BYTES)]
-    RecordTooLarge(usize),
+    /// Nothing was done.
+    #[error("a record of {bytes} bytes, and the log takes {limit} bytes")]
+    RecordTooLarge { bytes: usize, limit: usize },
     /// A write or sync failed; nothing more is accepted and the node must stop.
     #[error("redo log failed: {0}")]
     Failed(String),

@@ -125,7 +125,7 @@ impl Journal {
     pub fn append(&mut self, content: &[u8]) -> Result<u64, LogError> {
         self.usable()?;
         if content.len() > MAX_ENTRY_BYTES {
-            return Err(LogError::RecordTooLarge(content.len()));
+            return Err(LogError::RecordTooLarge { bytes: content.len(), limit: MAX_ENTRY_BYTES });
         }
         let sequence = self.sequence + 1;
         let mut bytes = Vec::with_capacity(ENTRY_HEADER + content.len());

@@ -11,9 +11,15 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProposeError {
-    /// Nothing has happened, or it has (the answer was lost): commands are made so that trying again is safe, or their caller looks.
+    /// Nothing has happened, and nothing will: nobody who could carry the command out has got it.
     #[error("the manage group has no leader, or it cannot be reached ({0})")]
     Unavailable(String),
+    /// The command was handed over and no answer came: it was carried out, or will be, or never. Commands are made so that trying again is safe.
+    #[error("the manage group has not answered, and may carry it out yet ({0})")]
+    Unknown(String),
+    /// Nothing has happened: an entry of the manage group's log takes fewer bytes.
+    #[error("a command of {bytes} bytes to the manage group is too large (the limit is {limit} bytes)")]
+    TooLarge { bytes: u64, limit: u64 },
     #[error("this process is shutting down")]
     Closed,
 }
@@ -24,7 +30,7 @@ pub trait Watcher: Send + Sync {
 }
 
 pub trait Consensus: Send + Sync {
-    /// Proposes a command, wherever the leader is; resolves when it has been applied *on this process* too. Gives up after `timeout`.
+    /// Proposes a command, wherever the leader is; resolves when it has been applied *on this process* too. Gives up after `timeout`: the error says whether it can still be carried out then.
     fn propose(&self, command: GroupCommand, timeout: Duration) -> BoxFuture<Result<Answer, ProposeError>>;
 
     /// Has `watcher` told of every later state, as long as it lives.

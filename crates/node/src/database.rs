@@ -52,6 +52,8 @@ pub struct Config {
     pub checkpoint_redo_bytes: u64,
     /// Who makes the log durable.
     pub flush: FlushPolicy,
+    /// Bytes of one commit in one log entry, if fewer than fit: for tests.
+    pub commit_limit: usize,
 }
 
 impl Default for Config {
@@ -64,6 +66,7 @@ impl Default for Config {
             segment_bytes: 64 << 20,
             checkpoint_redo_bytes: 256 << 20,
             flush: FlushPolicy::Adaptive,
+            commit_limit: usize::MAX,
         }
     }
 }

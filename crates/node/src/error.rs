@@ -29,6 +29,11 @@ pub enum NodeError {
         "The table '{table}' is full: the memory limit of {limit} bytes (rauk_memory_limit) is reached; delete rows or raise the limit"
     )]
     MemoryFull { table: String, limit: u64 },
+    /// It does not fit into one entry of the log. The transaction is rolled back; as it is it can never be done.
+    #[error(
+        "The transaction or statement is too large: {bytes} bytes of changes in one log entry, and the limit is {limit} bytes; make it smaller, or commit it in parts"
+    )]
+    TooLarge { bytes: u64, limit: u64 },
     #[error("Disk full: {0}; waiting for someone to free some space")]
     DiskFull(String),
     #[error("Query execution was interrupted")]
@@ -61,7 +66,7 @@ impl NodeError {
         match self {
             NodeError::UnknownOutcome(_) => ErrorClass::UnknownOutcome,
             NodeError::Fatal(_) => ErrorClass::Fatal,
-            NodeError::NoSuchTable { .. } | NodeError::Refused(_) => ErrorClass::Permanent,
+            NodeError::NoSuchTable { .. } | NodeError::TooLarge { .. } | NodeError::Refused(_) => ErrorClass::Permanent,
             _ => ErrorClass::Temporary,
         }
     }
@@ -71,8 +76,8 @@ impl From<LogError> for NodeError {
     fn from(error: LogError) -> Self {
         match error {
             LogError::DiskFull(what) => NodeError::DiskFull(what),
-            LogError::RecordTooLarge(_) => {
-                NodeError::Refused(MysqlError::new(codes::UNKNOWN_ERROR, format!("transaction too large: {error}")))
+            LogError::RecordTooLarge { bytes, limit } => {
+                NodeError::TooLarge { bytes: bytes as u64, limit: limit as u64 }
             }
             other => NodeError::Fatal(other.to_string()),
         }
@@ -104,7 +109,7 @@ impl From<NodeError> for MysqlError {
             NodeError::LockTimeout | NodeError::NoPrimary { .. } => codes::LOCK_WAIT_TIMEOUT,
             NodeError::NoWait => codes::LOCK_NOWAIT,
             NodeError::Changed { .. } | NodeError::SnapshotTooOld { .. } => codes::CHECKREAD,
-            NodeError::MemoryFull { .. } => codes::RECORD_FILE_FULL,
+            NodeError::MemoryFull { .. } | NodeError::TooLarge { .. } => codes::RECORD_FILE_FULL,
             NodeError::DiskFull(_) => codes::DISK_FULL,
             NodeError::Interrupted => codes::QUERY_INTERRUPTED,
             NodeError::StaleSchema => codes::TABLE_DEF_CHANGED,

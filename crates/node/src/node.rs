@@ -6,8 +6,8 @@ use crate::database::{Config, Durability};
 use crate::error::NodeError;
 use crate::executor::{Class, Guarded};
 use crate::locks::waits::Waits;
-use crate::member::Cluster;
 use crate::member::chronicle::Chronicle;
+use crate::member::{self, Cluster};
 use crate::ops::deadlock;
 use crate::ops::sessions::Sessions;
 use crate::runtime::Runtime;
@@ -259,6 +259,21 @@ impl Node {
         match self.cluster() {
             None => table.shared.hidden_keys.take(&self.log),
             Some(cluster) => cluster.reserve(hidden_counter(table.shared.id), 1).await,
+        }
+    }
+
+    /// Bytes of changes that one log entry takes: of a commit on a node that is alone, of a commit in one partition in a cluster, where a message must carry it.
+    pub fn commit_limit(&self) -> usize {
+        let fits = if self.cluster().is_some() { member::LONGEST_ENTRY } else { rauk_log::redo::MAX_RECORD_BYTES };
+        fits.min(self.config.commit_limit)
+    }
+
+    /// Refuses changes that do not fit into one log entry.
+    pub fn check_commit_size(&self, bytes: usize) -> Result<(), NodeError> {
+        let limit = self.commit_limit();
+        match bytes > limit {
+            true => Err(NodeError::TooLarge { bytes: bytes as u64, limit: limit as u64 }),
+            false => Ok(()),
         }
     }
 

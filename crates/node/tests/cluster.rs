@@ -2,6 +2,10 @@
 
 #[path = "cluster/commits.rs"]
 mod commits;
+#[path = "cluster/large.rs"]
+mod large;
+#[path = "cluster/unanswered.rs"]
+mod unanswered;
 #[path = "cluster/world.rs"]
 mod world;
 

@@ -54,6 +54,41 @@ fn a_full_memory_refuses_writes_and_allows_deletes() {
     });
 }
 
+/// One record takes so much, whether it is of one partition or several, of a transaction or of a write of many keys.
+#[test]
+fn a_transaction_that_is_too_large_is_refused_and_the_next_one_is_done() {
+    for partitions in [1, 4] {
+        let disk = MemoryDisk::new();
+        let config = Config { commit_limit: 2_000, partitions, ..config() };
+        let db = open_on(disk.clone(), config.clone());
+        block_on(async {
+            db.create_database("d", Default::default()).await.unwrap();
+            db.create_table(accounts("t")).await.unwrap();
+            let t = db.table("d", "t").unwrap();
+            let rows: Vec<_> = (0..200).map(|id| account(id, id, None)).collect();
+            let mut txn = begin_rr(&db, &t).await;
+            for row in &rows {
+                txn.insert(&t, row).await.unwrap();
+            }
+            let refused = txn.commit().await.unwrap_err();
+            assert!(matches!(refused, NodeError::TooLarge { bytes: 2_001.., limit: 2_000 }), "{refused}");
+            assert_eq!(contents(&db, &t).await, Vec::<Vec<Value>>::new());
+            insert_all(&db, &t, &rows[..20]).await;
+            assert_eq!(contents(&db, &t).await, rows[..20]);
+            // What a definition copies goes in parts that fit.
+            insert_all(&db, &t, &rows[20..40]).await;
+            insert_all(&db, &t, &rows[40..60]).await;
+            let same = (**t.schema()).clone();
+            let copied = db.rewrite_table(&t, same, WAIT, &mut |row| Ok(row.to_vec())).await;
+            assert_eq!(copied, Ok(60));
+            assert_eq!(contents(&db, &db.table("d", "t").unwrap()).await, rows[..60]);
+        });
+        drop(db);
+        let db = open_on(disk, config);
+        block_on(async { assert_eq!(contents(&db, &db.table("d", "t").unwrap()).await.len(), 60) });
+    }
+}
+
 #[test]
 fn at_the_history_limit_the_oldest_snapshot_fails() {
     let db = open_on(MemoryDisk::new(), Config { history_limit: 20_000, partitions: 1, ..config() });

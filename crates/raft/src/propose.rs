@@ -2,11 +2,17 @@
 //!
 //! A proposal is numbered in this process's session ([`crate::machine`]), sent to whoever leads, and sent again, with the same number, whenever no answer comes: to the leader that is known by
 //! then, or to others who may know one. The answer that counts is the one of the local state: a proposal resolves when it has been applied here, also when every answer on the way was lost.
+//!
+//! *Giving up.* A proposal that had no answer in time is one of two things, and the proposer is told which. If nobody has got it who may have led then, it is void ([`ProposeError::Unavailable`]). Otherwise it may be in
+//! somebody's log and be carried out long after that ([`ProposeError::Unknown`]).
+//!
+//! *Size.* An entry is written to the journal of each voter and travels in one message: a command that is too large is refused before it is sent ([`LONGEST_COMMAND`]).
 
 use crate::group::Core;
 use crate::machine::{Numbered, Outcome, Proposal};
 use crate::message::{Body, Refusal, Reply};
 use crate::network::CallError;
+use openraft::ServerState;
 use openraft::error::{ClientWriteError, RaftError};
 use parking_lot::Mutex;
 use rauk_manage::consensus::ProposeError;
@@ -22,6 +28,8 @@ const ATTEMPT: Duration = Duration::from_millis(300);
 /// Between two attempts, unless another leader is heard of.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_ATTEMPT: Duration = Duration::from_millis(2_400);
+/// Bytes of a command as JSON, as the journal has it; what a message and the journal take is several times that.
+const LONGEST_COMMAND: u64 = 16 << 20;
 
 #[derive(Default)]
 pub struct Proposer {
@@ -86,7 +94,8 @@ impl Proposer {
             if self.numbers.lock().session.is_some() {
                 continue;
             }
-            match deliver(core, &Proposal::OpenSession, deadline).await.map_err(ProposeError::Unavailable)? {
+            let opened = deliver(core, &Proposal::OpenSession, deadline).await;
+            match opened.map_err(|undelivered| ProposeError::Unavailable(undelivered.why))? {
                 Outcome::Opened(session) => {
                     let mut numbers = self.numbers.lock();
                     *numbers = Numbers { session: Some(session), next: 0, waited_for: BTreeSet::new() };
@@ -99,6 +108,10 @@ impl Proposer {
 
 /// See [`Consensus::propose`](rauk_manage::consensus::Consensus::propose).
 pub async fn propose(core: &Core, command: GroupCommand, limit: Duration) -> Result<Answer, ProposeError> {
+    let bytes = size_of_json(&command);
+    if bytes > LONGEST_COMMAND {
+        return Err(ProposeError::TooLarge { bytes, limit: LONGEST_COMMAND });
+    }
     let deadline = Instant::now() + limit;
     let mut place = core.proposer.place_in_session(core, deadline).await?;
     let Place { session, number, floor, .. } = place;
@@ -110,38 +123,77 @@ pub async fn propose(core: &Core, command: GroupCommand, limit: Duration) -> Res
             Ok(Outcome::Expired) => Ok(Outcome::Expired),
             Ok(_) => match timeout_at(deadline, &mut place.outcome).await {
                 Ok(applied) => applied,
-                Err(_) => return Err(ProposeError::Unavailable("it was done, but has not come here in time".into())),
+                Err(_) => return Err(ProposeError::Unknown("it was done, but has not come here in time".into())),
             },
-            Err(why) => return Err(ProposeError::Unavailable(why)),
+            Err(Undelivered { why, handed_over: false }) => return Err(ProposeError::Unavailable(why)),
+            Err(Undelivered { why, handed_over: true }) => return Err(ProposeError::Unknown(why)),
         },
     };
     match applied {
         Ok(Outcome::Applied(answer)) => Ok(answer),
         Ok(_) => {
             core.proposer.end_session(session);
-            Err(ProposeError::Unavailable("this process was silent for so long that its session was forgotten".into()))
+            Err(ProposeError::Unknown("this process was silent for so long that its session was forgotten".into()))
         }
-        Err(_) => Err(ProposeError::Unavailable("the session was replaced meanwhile".into())),
+        Err(_) => Err(ProposeError::Unknown("the session was replaced meanwhile".into())),
     }
+}
+
+/// How long it is as JSON.
+fn size_of_json(command: &GroupCommand) -> u64 {
+    struct Count(u64);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, command).expect("a command can always be written as JSON");
+    count.0
+}
+
+/// Why no attempt gave anything.
+struct Undelivered {
+    why: String,
+    /// Somebody may have it who led, or may have led.
+    handed_over: bool,
 }
 
 /// What one attempt gave.
 enum Attempt {
     Done(Outcome),
-    /// Somebody else leads.
+    /// Somebody else leads; whoever was asked has not taken it.
     NotLeader(Option<u64>),
-    Failed(String),
+    Failed {
+        why: String,
+        /// It may have been taken.
+        handed_over: bool,
+    },
+}
+
+fn not_taken(why: impl Into<String>) -> Attempt {
+    Attempt::Failed { why: why.into(), handed_over: false }
+}
+
+fn maybe_taken(why: impl Into<String>) -> Attempt {
+    Attempt::Failed { why: why.into(), handed_over: true }
 }
 
 /// Brings a proposal into the log, whoever leads: what it gave there. Sends it again until the deadline.
-async fn deliver(core: &Core, proposal: &Proposal, deadline: Instant) -> Result<Outcome, String> {
+async fn deliver(core: &Core, proposal: &Proposal, deadline: Instant) -> Result<Outcome, Undelivered> {
+    let mut handed_over = false;
     let mut reason = "nobody is known to lead".to_string();
     let mut hint = None;
     // Who gave no answer last: others may still take it for the leader.
     let mut silent = None;
     for attempt in 0_u32.. {
         if let Some(why) = core.failure() {
-            return Err(why);
+            return Err(Undelivered { why, handed_over });
         }
         let now = Instant::now();
         if now >= deadline {
@@ -158,7 +210,7 @@ async fn deliver(core: &Core, proposal: &Proposal, deadline: Instant) -> Result<
         let result = tokio::select! {
             result = attempt_at(core, target, proposal, limit) => result,
             () = core.leader_is_not(known, limit * 2) => {
-                Attempt::Failed("another node leads now".to_string())
+                maybe_taken("another node leads now")
             }
         };
         match result {
@@ -169,8 +221,9 @@ async fn deliver(core: &Core, proposal: &Proposal, deadline: Instant) -> Result<
                 continue;
             }
             Attempt::NotLeader(_) => reason = format!("node {target} does not lead, and knows of nobody who does"),
-            Attempt::Failed(why) => {
+            Attempt::Failed { why, handed_over: taken } => {
                 reason = why;
+                handed_over |= taken;
                 silent = Some(target);
                 if core.is_removed() {
                     break;
@@ -180,7 +233,7 @@ async fn deliver(core: &Core, proposal: &Proposal, deadline: Instant) -> Result<
         let known = core.leader_id();
         core.leader_is_not(known, PAUSE.min(deadline - now)).await;
     }
-    Err(reason)
+    Err(Undelivered { why: reason, handed_over })
 }
 
 async fn attempt_at(core: &Core, target: u64, proposal: &Proposal, limit: Duration) -> Attempt {
@@ -205,18 +258,31 @@ fn target(core: &Core, hint: Option<u64>, silent: Option<u64>, attempt: u32) -> 
 }
 
 async fn here(core: &Core, proposal: &Proposal, limit: Duration) -> Attempt {
-    let Some(raft) = core.raft() else { return Attempt::Failed("this process is in no cluster yet".into()) };
+    let Some(raft) = core.raft() else { return not_taken("this process is in no cluster yet") };
+    let term = || {
+        let metrics = raft.metrics();
+        let metrics = metrics.borrow();
+        (metrics.state != ServerState::Leader).then_some(metrics.current_term)
+    };
+    let followed = term();
     match tokio::time::timeout(limit, raft.client_write(proposal.clone())).await {
         Ok(Ok(written)) => Attempt::Done(written.data),
         Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward)))) => {
-            Attempt::NotLeader(forward.leader_id)
+            // openraft says the same of an entry that it had taken, when another leader's entries took its place; others may have it still. Whoever did not lead in the only term of that time has taken nothing.
+            match followed.is_some() && followed == term() {
+                true => Attempt::NotLeader(forward.leader_id),
+                false => maybe_taken("this node leads no more"),
+            }
         }
-        Ok(Err(error)) => Attempt::Failed(error.to_string()),
-        Err(_) => Attempt::Failed("no majority of the manage nodes follows".into()),
+        Ok(Err(error)) => maybe_taken(error.to_string()),
+        Err(_) => maybe_taken("no majority of the manage nodes follows"),
     }
 }
 
 async fn there(core: &Core, target: u64, proposal: &Proposal, limit: Duration) -> Attempt {
+    if core.network.addresses.of(target).is_none() {
+        return not_taken(format!("nobody knows where node {target} is"));
+    }
     match core.network.call(target, Body::Propose(proposal.clone()), limit).await {
         Ok(Reply::Proposed(outcome)) => Attempt::Done(outcome),
         Ok(Reply::NotLeader(leader)) => {
@@ -227,12 +293,16 @@ async fn there(core: &Core, target: u64, proposal: &Proposal, limit: Duration) -
             }
             Attempt::NotLeader(leader.map(|(node, _)| node))
         }
-        Ok(_) => Attempt::Failed(format!("node {target} gave an answer to another question")),
+        Ok(_) => maybe_taken(format!("node {target} gave an answer to another question")),
         Err(why) => {
             if let CallError::Refused(Refusal::Removed(_)) = why {
                 core.hear_removed();
             }
-            Attempt::Failed(format!("node {target}: {why}"))
+            let text = format!("node {target}: {why}");
+            match why {
+                CallError::Lost(_) | CallError::Late(_) | CallError::Refused(Refusal::Failed(_)) => maybe_taken(text),
+                CallError::Refused(_) | CallError::OtherVersion(_) => not_taken(text),
+            }
         }
     }
 }
@@ -242,6 +312,6 @@ pub async fn carry_out(core: &Core, proposal: Proposal, limit: Duration) -> Repl
     match here(core, &proposal, limit).await {
         Attempt::Done(outcome) => Reply::Proposed(outcome),
         Attempt::NotLeader(leader) => Reply::NotLeader(core.with_address(leader)),
-        Attempt::Failed(why) => Reply::Refused(Refusal::Failed(why)),
+        Attempt::Failed { why, .. } => Reply::Refused(Refusal::Failed(why)),
     }
 }

@@ -36,7 +36,7 @@ pub(super) struct Copy {
 
 #[derive(Debug)]
 enum Stage {
-    /// The transaction table's state has been asked for.
+    /// The transaction table's state has been asked for; again later, when no answer comes (it is too long to be sent at the moment).
     State,
     /// The beginning was sent.
     Begin { from: EntryId, message: Message },
@@ -68,10 +68,15 @@ impl Copy {
     }
 
     pub fn on_tick(&mut self, now: Duration, resend: Duration, to: Member, out: &mut Outbox) {
-        if now.saturating_sub(self.sent_at) >= resend * self.patience {
-            self.patience = (self.patience * 2).min(LONGEST_PATIENCE);
-            self.send(now, to, out);
+        if now.saturating_sub(self.sent_at) < resend * self.patience {
+            return;
         }
+        self.patience = (self.patience * 2).min(LONGEST_PATIENCE);
+        if let Stage::State = self.stage {
+            self.sent_at = now;
+            out.push(Output::ReadState { to });
+        }
+        self.send(now, to, out);
     }
 }
 
@@ -340,5 +345,29 @@ impl Replica {
             to,
             message: Message::CopyTaken { view: self.view, copy: copy.number, number: slice },
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rauk_types::{NodeId, ProcessId};
+
+    /// A state that could not be sent yet is asked for again, after longer and longer.
+    #[test]
+    fn a_state_that_does_not_come_is_asked_for_again() {
+        let to = Member { node: NodeId(2), process: ProcessId(2) };
+        let resend = Duration::from_millis(50);
+        let mut copy = Copy { stage: Stage::State, sent_at: Duration::ZERO, patience: 1, sent: 0 };
+        let mut asked = Vec::new();
+        for at in (10..400).step_by(10).map(Duration::from_millis) {
+            let mut out = Vec::new();
+            copy.on_tick(at, resend, to, &mut out);
+            if !out.is_empty() {
+                assert_eq!(out, [Output::ReadState { to }]);
+                asked.push(at.as_millis());
+            }
+        }
+        assert_eq!(asked, [50, 150, 350]);
     }
 }

@@ -152,7 +152,7 @@ pub enum Output {
         copy: u64,
         cursor: Bytes,
     },
-    /// Give the encoded transaction table, as it is now, to [`super::Replica::on_copy_state`].
+    /// Give the encoded transaction table, as it is now, to [`super::Replica::on_copy_state`]; if it is too long to be sent, not yet: this comes again.
     ReadState {
         to: Member,
     },

@@ -211,7 +211,7 @@ impl RedoLog {
         decided: impl FnOnce(Timestamp),
     ) -> Result<Appended, LogError> {
         if payload.len() > MAX_RECORD_BYTES {
-            return Err(LogError::RecordTooLarge(payload.len()));
+            return Err(LogError::RecordTooLarge { bytes: payload.len(), limit: MAX_RECORD_BYTES });
         }
         fault::point("redo.append").map_err(|e| LogError::io("redo log", "cannot append to", e))?;
         let wanted = (payload.len() as u64).max(1);

@@ -189,15 +189,19 @@ pub(super) async fn copy_rows(
             }
             pending.push(converted);
         }
-        let refused = loop {
-            match insert_rows(node, new, &pending).await {
-                Ok(refused) => break refused,
+        let (mut from, mut most) = (0, pending.len());
+        while from < pending.len() {
+            let to = (from + most).min(pending.len());
+            match insert_rows(node, new, &pending[from..to]).await {
+                Ok(None) => from = to,
+                Ok(Some((at, index))) => {
+                    let index = new.schema.index(index).expect("the table's own index");
+                    return Err(duplicate_entry(&new.schema, index, |column| pending[from + at][column].clone()));
+                }
+                // Long rows: fewer at a time.
+                Err(NodeError::TooLarge { .. }) if to - from > 1 => most = (to - from) / 2,
                 Err(error) => patience.again(node, error).await?,
             }
-        };
-        if let Some((at, index)) = refused {
-            let index = new.schema.index(index).expect("the table's own index");
-            return Err(duplicate_entry(&new.schema, index, |column| pending[at][column].clone()));
         }
         patience.went_on();
         copied.rows += pending.len() as u64;

@@ -37,7 +37,7 @@ impl Node {
 
     fn settled(&self, result: Result<Applied, StoreError>) -> Result<Applied, NodeError> {
         if let Err(StoreError::Log(error)) = &result
-            && !matches!(error, rauk_log::LogError::DiskFull(_) | rauk_log::LogError::RecordTooLarge(_))
+            && !matches!(error, rauk_log::LogError::DiskFull(_) | rauk_log::LogError::RecordTooLarge { .. })
         {
             self.fatal(&error.to_string());
         }

@@ -12,16 +12,20 @@
 //! The last write of a statement in autocommit is not sent by itself: it goes with the question ([`Last`]) and is done before the entry is written, once however often it is asked. If it fails nothing is committed, and the question is
 //! answered by what was wrong with it. While it cannot be done for the moment nothing is written, and the question is asked again.
 //!
+//! Changes that do not fit into one entry are refused before anything is written (error 1114), and the transaction is rolled back.
+//!
 //! When the coordinator dies the entry is there or is not, and the locks go with its session: nobody takes anything over.
 
-use super::commit::{Ending, QUESTION, Request, STEP, Touched, WAIT, collect, holds, roll_back, sound, unknown};
+use super::commit::{
+    Ending, QUESTION, Request, STEP, Touched, WAIT, collect, holds, roll_back, sound, too_large, unknown,
+};
 use super::signal::Signal;
 use super::slot::Refused;
 use super::{Cluster, Place};
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::serve::serve;
-use crate::ops::wire::{Answer, Failure, OpRequest};
+use crate::ops::wire::{Answer, Failure, OpAnswer, OpRequest};
 use futures::channel::oneshot;
 use rauk_cluster::transactions::Known;
 use rauk_cluster::{Outcome, Vote};
@@ -45,7 +49,7 @@ pub async fn commit_here(
     let begun = cluster
         .with_slot(node, touched.partition, |slot, s, p, cx| {
             if !holds(cluster, touched.partition, touched.place.view) {
-                return Err(Refused);
+                return Err(NodeError::Deadlock);
             }
             if let Some(number) = touched.undo_to {
                 p.rollback_to(txn.id, number);
@@ -55,11 +59,13 @@ pub async fn commit_here(
                 p.abort(txn.id);
                 return Ok(None);
             }
-            slot.commit_alone(s, p, cx, txn, request.seen, writes).map(Some)
+            node.check_commit_size(writes.len())?;
+            let begun = slot.commit_alone(s, p, cx, txn, request.seen, writes);
+            begun.map(Some).map_err(|Refused| NodeError::Deadlock)
         })
         .await;
     match begun {
-        Err(Refused) => Err(NodeError::Deadlock),
+        Err(error) => Err(error),
         Ok(None) => Ok(None),
         Ok(Some(outcome)) => match cluster.timeout(WAIT, outcome).await {
             Some(Ok(Some(time))) => Ok(Some(time)),
@@ -144,6 +150,8 @@ enum Found {
     NothingWritten,
     /// There is no entry, and none can be written before the last write is done.
     Unfinished,
+    /// There will never be one: its changes do not fit.
+    TooLarge(Failure),
 }
 
 /// What a question names.
@@ -192,6 +200,9 @@ pub async fn on_commit(node: &Arc<Node>, from: Member, asked: Asked<'_>) -> Sign
                         if writes.is_empty() {
                             p.abort(txn);
                             Found::NothingWritten
+                        } else if let Some(failure) = too_large(node, writes.len()) {
+                            p.abort(txn);
+                            Found::TooLarge(failure)
                         } else {
                             Found::Soon(slot.commit_for(s, p, cx, &session, seen, writes)?)
                         }
@@ -212,6 +223,7 @@ pub async fn on_commit(node: &Arc<Node>, from: Member, asked: Asked<'_>) -> Sign
         Ok((serves, Found::Vote(vote))) => Some((serves, Signal::Voted { partition: id, vote })),
         Ok((serves, Found::Soon(vote))) => vote.await.ok().map(|vote| (serves, Signal::Voted { partition: id, vote })),
         Ok((serves, Found::NothingWritten)) => Some((serves, Signal::Done)),
+        Ok((serves, Found::TooLarge(failure))) => Some((serves, Signal::OpDone(Box::new(OpAnswer::failed(failure))))),
         Ok((_, Found::Unfinished)) | Err(Refused) => None,
     };
     if taken {

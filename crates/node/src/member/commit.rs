@@ -14,7 +14,7 @@ use super::slot::Refused;
 use super::{Cluster, Place};
 use crate::error::NodeError;
 use crate::node::Node;
-use crate::ops::wire::{Failure, OpRequest};
+use crate::ops::wire::{Failure, OpAnswer, OpRequest};
 use crate::runtime::BoxFuture;
 use crate::transaction::call::name_of;
 use crate::transaction::far::explain;
@@ -28,7 +28,7 @@ use rauk_kernel::{Partition, TxnRef, Write};
 use rauk_log::record::CommitBuilder;
 use rauk_types::{Member, PartitionId, RowView, TableId, Timestamp, TxnId, View, key};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// A participant that has not answered is asked again after this.
@@ -218,6 +218,28 @@ pub(super) fn collect(node: &Node, p: &Partition, txn: TxnId) -> Bytes {
     Bytes::copy_from_slice(builder.payload())
 }
 
+/// Why changes of so many bytes cannot be an entry.
+pub(super) fn too_large(node: &Node, bytes: usize) -> Option<Failure> {
+    let limit = node.commit_limit();
+    (bytes > limit).then_some(Failure::TooLarge { bytes: bytes as u64, limit: limit as u64 })
+}
+
+/// Why a part was not prepared.
+enum NotPrepared {
+    Refused,
+    /// It never will be.
+    TooLarge(Failure),
+}
+
+impl From<Refused> for NotPrepared {
+    fn from(Refused: Refused) -> NotPrepared {
+        NotPrepared::Refused
+    }
+}
+
+/// Why a participant will never prepare, if one has said so: the client is told that in the place of the abort that follows.
+type Hindrance = Arc<OnceLock<Failure>>;
+
 /// What comes back of something that was sent.
 enum Back {
     Vote(PartitionId, Option<Vote>),
@@ -233,11 +255,12 @@ async fn coordinate(node: &Arc<Node>, cluster: &Arc<Cluster>, request: Request, 
     participants.sort_unstable();
     let under: Under = FuturesUnordered::new();
     cluster.closing.lock().insert(id);
+    let hindrance = Hindrance::default();
     for touched in &request.touched {
-        under.push(prepare(node, cluster, &request, *touched, participants.clone()));
+        under.push(prepare(node, cluster, &request, *touched, participants.clone(), hindrance.clone()));
     }
     let closing = Closing::coordinator(id, &participants, Pace::default(), cluster.runtime.now());
-    let outcome = close(node, cluster, id, closing, under, Some(client), |outcome| {
+    let outcome = close(node, cluster, id, closing, under, Some((client, hindrance)), |outcome| {
         if outcome == Outcome::Aborted {
             // Sessions that never prepared hold locks still.
             roll_back(node, cluster, &request);
@@ -255,7 +278,7 @@ async fn close(
     txn: TxnId,
     mut closing: Closing,
     mut under: Under,
-    mut client: Option<oneshot::Sender<Ending>>,
+    mut client: Option<(oneshot::Sender<Ending>, Hindrance)>,
     on_outcome: impl FnOnce(Outcome),
 ) -> Option<Outcome> {
     let mut on_outcome = Some(on_outcome);
@@ -272,8 +295,11 @@ async fn close(
             }
         }
         if let Some(outcome) = closing.outcome() {
-            if let Some(client) = client.take() {
-                let _ = client.send(outcome.into());
+            if let Some((client, hindrance)) = client.take() {
+                let _ = client.send(match (outcome, hindrance.get()) {
+                    (Outcome::Aborted, Some(failure)) => Ending::Failed(failure.clone()),
+                    _ => outcome.into(),
+                });
             }
             if let Some(on_outcome) = on_outcome.take() {
                 on_outcome(outcome);
@@ -309,22 +335,36 @@ fn prepare(
     request: &Request,
     touched: Touched,
     participants: Vec<PartitionId>,
+    hindrance: Hindrance,
 ) -> BoxFuture<Back> {
     let (node, cluster, txn, seen) = (node.clone(), cluster.clone(), request.txn.clone(), request.seen);
     let Touched { partition, place, undo_to, .. } = touched;
     Box::pin(async move {
         let id = PartitionId(partition);
         let vote = if place.primary == cluster.me() {
-            let voted = prepare_here(&node, &txn, partition, place.view, participants, seen, undo_to).await;
-            voted.ok().flatten()
+            match prepare_here(&node, &txn, partition, place.view, participants, seen, undo_to).await {
+                Ok(vote) => vote,
+                Err(NotPrepared::Refused) => None,
+                Err(NotPrepared::TooLarge(failure)) => {
+                    let _ = hindrance.set(failure);
+                    None
+                }
+            }
         } else {
             let txn = txn.id;
             let signal = Signal::Prepare { txn, partition: id, view: place.view, participants, seen, undo_to };
             match cluster.request(place.primary, signal, WAIT).await {
                 Ok(Signal::Voted { vote, .. }) => sound(&cluster, vote).await,
+                Ok(Signal::OpDone(answer)) => {
+                    if let Err(failure) = answer.outcome {
+                        let _ = hindrance.set(failure);
+                    }
+                    None
+                }
                 _ => None,
             }
         };
+        // Without a vote it is asked what it has, and then never prepares any more.
         Back::Vote(id, vote)
     })
 }
@@ -337,7 +377,7 @@ async fn prepare_here(
     participants: Vec<PartitionId>,
     seen: Timestamp,
     undo_to: Option<u32>,
-) -> Result<Option<Vote>, Refused> {
+) -> Result<Option<Vote>, NotPrepared> {
     let cluster = node.cluster().ok_or(Refused)?;
     let begun = cluster
         .with_slot(node, partition, |slot, s, p, cx| {
@@ -345,13 +385,17 @@ async fn prepare_here(
             if !holds(cluster, partition, view) || !cluster.may_return(txn.id.process()) {
                 // The end of its session has left this to the commit protocol.
                 slot.abort_open(s, p, &[txn.id]);
-                return Err(Refused);
+                return Err(NotPrepared::Refused);
             }
             if let Some(number) = undo_to {
                 p.rollback_to(txn.id, number);
             }
             let writes = collect(node, p, txn.id);
-            slot.prepare(s, p, cx, txn, participants, seen, writes)
+            if let Some(failure) = too_large(node, writes.len()) {
+                slot.abort_open(s, p, &[txn.id]);
+                return Err(NotPrepared::TooLarge(failure));
+            }
+            Ok(slot.prepare(s, p, cx, txn, participants, seen, writes)?)
         })
         .await;
     Ok(begun?.await.ok())
@@ -454,9 +498,12 @@ pub async fn on_prepare(
     match prepare_here(node, &session, partition, view, participants, seen, undo_to).await {
         Ok(Some(vote)) => Signal::Voted { partition: PartitionId(partition), vote },
         Ok(None) => Signal::NotHere,
-        Err(Refused) => {
+        Err(why) => {
             node.sessions.finished(node, txn, PartitionId(partition));
-            Signal::NotHere
+            match why {
+                NotPrepared::Refused => Signal::NotHere,
+                NotPrepared::TooLarge(failure) => Signal::OpDone(Box::new(OpAnswer::failed(failure))),
+            }
         }
     }
 }

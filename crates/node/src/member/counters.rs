@@ -218,7 +218,7 @@ impl Cluster {
     /// Numbers of a counter given out from now on are above `value`: an explicit one was stored. The twin of [`Cluster::reserve`].
     pub async fn observe(&self, counter: TableId, value: u64) -> Result<(), NodeError> {
         let given = self.given(counter);
-        self.catalog_state().blocks.observe(counter, value, given, &|command| self.propose(command)).await
+        self.catalog_state().blocks.observe(counter, value, given, &|command| self.propose_for_numbers(command)).await
     }
 
     /// As [`Cluster::observe`], and for the numbers that others have in hand too (`ALTER TABLE … AUTO_INCREMENT = n`). A process that does not answer for [`SETTLE`] may still give out what it has.

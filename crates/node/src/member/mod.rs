@@ -58,6 +58,7 @@ pub use opening::{Identity, MemberOptions};
 use crate::error::NodeError;
 use crate::executor::Class;
 use crate::node::Node;
+use crate::ops::wire::{Failure, OpAnswer};
 use crate::runtime::{BoxFuture, Runtime};
 use catalog::CatalogState;
 use cutting::Cuts;
@@ -71,7 +72,7 @@ use peers::Questions;
 use rauk_cluster::replica::Contents;
 use rauk_kernel::{Horizon, Partition};
 use rauk_log::Lsn;
-use rauk_manage::consensus::Consensus;
+use rauk_manage::consensus::{Consensus, ProposeError};
 use rauk_manage::group::{Answer, Group, GroupCommand, Life, Origin, RoleKind};
 use rauk_types::{Member, NodeId, PartitionId, ProcessId, Timestamp, TxnId, View};
 use rustc_hash::FxHashSet;
@@ -94,6 +95,11 @@ const LEAVE: Duration = Duration::from_secs(2);
 
 /// A process is asked again whether it has followed the group.
 const FOLLOW: Duration = Duration::from_millis(500);
+
+/// Bytes of changes in one entry of a stream. An entry travels in one message: room is left for what goes with it (an entry with participants; a slice of a copy that was nearly full before its last row came).
+pub const LONGEST_ENTRY: usize = LONGEST_MESSAGE - (1 << 20);
+/// Bytes of one message between nodes.
+const LONGEST_MESSAGE: usize = rauk_wire::MAX_PAYLOAD;
 
 /// Where a partition is led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,7 +293,7 @@ impl Cluster {
 
     fn post(&self, to: Member, exchange: Exchange, signal: Signal) {
         let catalog = self.group.read().catalog_index;
-        let envelope = Envelope { cluster: self.id, from: self.me, to, catalog, exchange, signal };
+        let mut envelope = Envelope { cluster: self.id, from: self.me, to, catalog, exchange, signal };
         if to == self.me {
             // Not on this stack: an answer may bring the next question.
             if let Some(node) = self.node.upgrade() {
@@ -296,9 +302,22 @@ impl Cluster {
             }
             return;
         }
+        let mut message = envelope.encode();
+        if message.len() > LONGEST_MESSAGE {
+            let (bytes, limit) = (message.len() as u64, LONGEST_MESSAGE as u64);
+            match exchange {
+                Exchange::Request(number) => return self.questions.refuse(number, PeerError::TooLong { bytes, limit }),
+                Exchange::Answer(_) => {
+                    envelope.signal = Signal::OpDone(Box::new(OpAnswer::failed(Failure::TooLarge { bytes, limit })));
+                    message = envelope.encode();
+                }
+                // What replicas say to each other is bounded where it is made.
+                Exchange::OneWay => tracing::error!(node = to.node.0, bytes, limit, "a message is too long to be sent"),
+            }
+        }
         match envelope.signal.is_beat() {
-            true => self.network.send_urgent(to.node, envelope.encode()),
-            false => self.network.send(to.node, envelope.encode()),
+            true => self.network.send_urgent(to.node, message),
+            false => self.network.send(to.node, message),
         }
     }
 
@@ -316,12 +335,13 @@ impl Cluster {
         let cluster = self.own.upgrade();
         Box::pin(async move {
             let cluster = cluster.ok_or(NodeError::ShuttingDown)?;
-            let propose = |command| cluster.propose(command);
+            let propose = |command| cluster.propose_for_numbers(command);
             cluster.catalog.blocks.reserve(counter, count, &propose).await
         })
     }
 
     /// Proposes a command to the manage group; resolves when it has been applied here, tables and partitions included. What must be done once is done once, whatever is lost on the way.
+    /// [`NodeError::Unavailable`]: nothing has happened and nothing will; [`NodeError::UnknownOutcome`]: it has, or will, or not.
     pub fn propose(&self, command: GroupCommand) -> BoxFuture<Result<Answer, NodeError>> {
         let number = self.proposals.fetch_add(1, Ordering::Relaxed);
         let catalog = matches!(command, GroupCommand::Catalog { .. });
@@ -330,20 +350,27 @@ impl Cluster {
         Box::pin(async move {
             let cluster = cluster.ok_or(NodeError::ShuttingDown)?;
             let answer = cluster.consensus.propose(command, PROPOSE).await;
-            let answer = answer.map_err(|error| NodeError::Unavailable(error.to_string()))?;
+            let answer = answer.map_err(not_answered)?;
             let group = cluster.consensus.group();
             if answer == Answer::Void && !group.is_up(cluster.me.process) {
                 return Err(NodeError::Unavailable("the manage group has taken this process for gone".into()));
             }
             let index = group.index;
             if !cluster.wait_index(index, PROPOSE).await {
-                return Err(NodeError::Unavailable("this node does not follow the manage group".into()));
+                let why = "it was done, but this node does not follow the manage group".into();
+                return Err(NodeError::UnknownOutcome(why));
             }
             if catalog {
                 cluster.wait_everywhere(index).await;
             }
             Ok(answer)
         })
+    }
+
+    /// The same for commands by which only numbers are lost if they are carried out too late: whoever needs them has changed nothing yet.
+    pub fn propose_for_numbers(&self, command: GroupCommand) -> BoxFuture<Result<Answer, NodeError>> {
+        let proposed = self.propose(command);
+        Box::pin(async move { proposed.await.map_err(nothing_seen) })
     }
 
     /// Waits until every process that is up has followed the group to `index`: whoever made a table here finds it there. A process that does not answer is waited for until it is taken for gone, or for [`PROPOSE`].
@@ -515,6 +542,7 @@ impl Cluster {
             replicated: self.replicated,
             budget: &node.budget,
             rooms: &self.rooms,
+            longest_state: LONGEST_ENTRY,
         };
         let r = self.slots[usize::from(partition)].enter(p, &mut cx, f);
         if !actions.is_empty() {
@@ -665,6 +693,23 @@ impl Cluster {
     /// Whether all rows of a partition are here: no copy of it is under way or was cut off.
     pub fn is_whole(&self, partition: u16) -> bool {
         self.slots[usize::from(partition)].state.lock().replica.contents() == Contents::Whole
+    }
+}
+
+/// What it means that a proposal has no answer.
+fn not_answered(error: ProposeError) -> NodeError {
+    match error {
+        ProposeError::Unavailable(_) => NodeError::Unavailable(error.to_string()),
+        ProposeError::TooLarge { bytes, limit } => NodeError::TooLarge { bytes, limit },
+        ProposeError::Unknown(_) | ProposeError::Closed => NodeError::UnknownOutcome(error.to_string()),
+    }
+}
+
+/// Of a command whose effect nobody sees: that it may come late is as if nothing had happened.
+pub(crate) fn nothing_seen(error: NodeError) -> NodeError {
+    match error {
+        NodeError::UnknownOutcome(why) => NodeError::Unavailable(why),
+        other => other,
     }
 }
 

@@ -29,4 +29,7 @@ pub enum PeerError {
     /// The process has ended or was taken out of the cluster: what was asked for may have been done, and died with it.
     #[error("node {0} has gone")]
     Gone(u16),
+    /// The question does not fit into a message: it was not asked.
+    #[error("a message of {bytes} bytes to another node is too long (the limit is {limit} bytes)")]
+    TooLong { bytes: u64, limit: u64 },
 }

@@ -42,6 +42,14 @@ impl Questions {
         }
     }
 
+    /// It cannot be asked.
+    pub fn refuse(&self, number: u64, why: PeerError) {
+        let question = self.open.lock().remove(&number);
+        if let Some(question) = question {
+            let _ = question.answer.send(Err(why));
+        }
+    }
+
     /// Nobody waits for it any more.
     pub fn close(&self, number: u64) {
         self.open.lock().remove(&number);

@@ -75,7 +75,7 @@ pub enum Signal {
         partition: PartitionId,
         view: View,
     },
-    /// → `Voted`, when the prepare is stable
+    /// → `Voted`, when the prepare is stable; `OpDone`, if it never will be: the changes do not fit into an entry
     Prepare {
         txn: TxnId,
         partition: PartitionId,

@@ -104,6 +104,8 @@ pub struct Context<'a> {
     pub replicated: bool,
     pub budget: &'a MemoryBudget,
     pub rooms: &'a Rooms,
+    /// Bytes of a transaction table that a copy can begin with.
+    pub longest_state: usize,
 }
 
 pub struct Slot {
@@ -367,7 +369,11 @@ impl Slot {
                     s.replica.on_slice(cx.now, to, copy, at, rows.into(), next, &mut more);
                 }
                 Output::ReadState { to } => {
-                    s.replica.on_copy_state(cx.now, to, s.table.encode(), &mut more);
+                    let state = s.table.encode();
+                    // It has the changes of all transactions that are not decided. When it does not fit into a message it is asked for again: by then they may be.
+                    if state.len() <= cx.longest_state {
+                        s.replica.on_copy_state(cx.now, to, state, &mut more);
+                    }
                 }
                 Output::RequestJoin { version, member } => cx.actions.push(Action::Join { version, member }),
                 Output::RequestStrike { version, member } => cx.actions.push(Action::Strike { version, member }),

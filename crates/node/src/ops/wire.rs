@@ -52,6 +52,13 @@ pub struct OpAnswer {
     pub outcome: Result<Answer, Failure>,
 }
 
+impl OpAnswer {
+    /// Nothing was done.
+    pub fn failed(failure: Failure) -> OpAnswer {
+        OpAnswer { view: View::default(), observed: Timestamp::ZERO, outcome: Err(failure) }
+    }
+}
+
 /// What came of an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
@@ -97,6 +104,11 @@ pub enum Failure {
     Late,
     /// Not an operation.
     Malformed,
+    /// The transaction's changes in the partition do not fit into one log entry, or the answer not into a message.
+    TooLarge {
+        bytes: u64,
+        limit: u64,
+    },
 }
 
 /// Rows one after the other: of point reads without keys, a missing one as [`MISSING`].

@@ -307,6 +307,10 @@ pub(crate) fn append_record(
     decided: impl FnOnce(Timestamp),
 ) -> Result<Appended, LogError> {
     fault::point("node.commit.before_append").map_err(|e| LogError::DiskFull(e.to_string()))?;
+    let (bytes, limit) = (builder.payload().len(), node.commit_limit());
+    if bytes > limit {
+        return Err(LogError::RecordTooLarge { bytes, limit });
+    }
     let appended = node.log.append_commit(builder.payload(), decided)?;
     // Committed: only a crash can still happen here.
     let _ = fault::point("node.commit.after_append");
@@ -329,9 +333,9 @@ fn collect(partition: &Partition, id: TxnId, tables: &[Used], builder: &mut Comm
     });
 }
 
-/// A full disk fails the transaction only; anything else means that the log is lost.
+/// A full disk, or a record that is too large, fails the transaction only; anything else means that the log is lost.
 pub(crate) fn failed_append(node: &Node, error: LogError) -> NodeError {
-    if !matches!(error, LogError::DiskFull(_) | LogError::RecordTooLarge(_)) {
+    if !matches!(error, LogError::DiskFull(_) | LogError::RecordTooLarge { .. }) {
         node.fatal(&error.to_string());
     }
     error.into()

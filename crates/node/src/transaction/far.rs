@@ -523,6 +523,9 @@ impl Transaction {
                 }
                 Some(Ok(Signal::OpDone(answer))) => return Ok(*answer),
                 Some(Ok(_)) | Some(Err(PeerError::Gone(_))) => return Err(Refusal::NotHere),
+                Some(Err(PeerError::TooLong { bytes, limit })) => {
+                    return Err(Refusal::Error(NodeError::TooLarge { bytes, limit }));
+                }
                 // It may have been done, and died with the view.
                 Some(Err(PeerError::TimedOut(_))) if cluster.place(partition) != Some(place) => {
                     return Err(Refusal::NotHere);
@@ -588,6 +591,7 @@ pub fn explain(failure: Failure, name: impl Fn() -> String) -> Option<NodeError>
         Failure::Interrupted => NodeError::Interrupted,
         Failure::StaleSchema => NodeError::StaleSchema,
         Failure::Malformed => malformed(),
+        Failure::TooLarge { bytes, limit } => NodeError::TooLarge { bytes, limit },
     })
 }
 

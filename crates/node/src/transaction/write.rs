@@ -67,6 +67,7 @@ impl Transaction {
             row = &filled;
         }
         let image = Image::new(table, row);
+        self.node.check_commit_size(image.bytes.len())?;
         self.ensure_txn();
         loop {
             if !table.uniques.is_empty() {
@@ -103,6 +104,7 @@ impl Transaction {
         self.check_writable()?;
         let table = table.info();
         let image = Image::new(table, new);
+        self.node.check_commit_size(image.bytes.len())?;
         let mut old_key = Vec::with_capacity(image.key.len());
         table.primary.encode_values(old, &mut old_key);
         self.ensure_txn();

@@ -14,6 +14,7 @@ use rauk_node::member::{Identity, MemberOptions};
 use rauk_node::{Config, Database, Threads, block_on};
 use rauk_types::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -28,6 +29,10 @@ pub struct World {
     /// Pairs (from, to) that do not get through.
     cuts: RwLock<BTreeSet<(NodeId, NodeId)>>,
     disks: Vec<Arc<dyn Disk>>,
+    /// Bytes of a commit in one partition, for nodes that are opened from now on.
+    pub commit_limit: AtomicUsize,
+    /// Commands that have been taken without an answer, while there is no majority.
+    unanswered: Mutex<Option<Vec<GroupCommand>>>,
 }
 
 impl World {
@@ -39,6 +44,8 @@ impl World {
             inboxes: Mutex::default(),
             cuts: RwLock::default(),
             disks: (0..nodes).map(|_| MemoryDisk::new() as Arc<dyn Disk>).collect(),
+            commit_limit: AtomicUsize::new(usize::MAX),
+            unanswered: Mutex::default(),
         });
         let config = ClusterConfig {
             id: [7; 16],
@@ -70,6 +77,17 @@ impl World {
         self.group.lock().clone()
     }
 
+    /// From now on commands are taken, and neither carried out nor answered.
+    pub fn lose_majority(&self) {
+        *self.unanswered.lock() = Some(Vec::new());
+    }
+
+    /// What has been taken meanwhile is carried out.
+    pub fn regain_majority(&self) {
+        let taken = self.unanswered.lock().take().expect("it was lost");
+        taken.into_iter().for_each(|command| drop(self.propose(command)));
+    }
+
     /// Opens node `number` (from 0), or opens it again.
     pub fn open(self: &Arc<World>, number: usize) -> Node {
         let directory = 100 + number as u64;
@@ -81,7 +99,12 @@ impl World {
             native_address: String::new(),
             roles,
         };
-        let config = Config { segment_bytes: 1 << 20, checkpoint_redo_bytes: 1 << 40, ..Config::default() };
+        let config = Config {
+            segment_bytes: 1 << 20,
+            checkpoint_redo_bytes: 1 << 40,
+            commit_limit: self.commit_limit.load(Ordering::Relaxed),
+            ..Config::default()
+        };
         let options = MemberOptions { config, identity, hooks: Hooks::default() };
         let runtime = Threads::with_fatal(|reason| panic!("fatal: {reason}")).unwrap();
         // Numbers are given in the order of opening.
@@ -177,7 +200,13 @@ struct One {
 impl Consensus for One {
     fn propose(&self, command: GroupCommand, _: Duration) -> BoxFuture<Result<Answer, ProposeError>> {
         let world = self.world.clone();
-        Box::pin(async move { Ok(world.propose(command)) })
+        Box::pin(async move {
+            if let Some(taken) = &mut *world.unanswered.lock() {
+                taken.push(command);
+                return Err(ProposeError::Unknown("no majority".into()));
+            }
+            Ok(world.propose(command))
+        })
     }
 
     fn watch(&self, watcher: Weak<dyn Watcher>) {

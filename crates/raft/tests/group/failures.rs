@@ -124,7 +124,8 @@ fn a_minority_commits_nothing() {
     net.part(&[&[names[alone]], &others]);
     let begun = Instant::now();
     let refused = wait(nodes[alone].group().propose(begin(1), Duration::from_millis(1_500)));
-    assert!(matches!(refused, Err(ProposeError::Unavailable(_))), "{refused:?}");
+    // It is in this node's log.
+    assert!(matches!(refused, Err(ProposeError::Unknown(_))), "{refused:?}");
     assert!(begun.elapsed() < Duration::from_millis(2_500), "{:?}", begun.elapsed());
     assert_eq!(wait(nodes[alone].group().confirm()), None);
     assert_eq!(times(&nodes[alone].group().group(), 1), 0);
@@ -336,7 +337,8 @@ fn work(nodes: &[Node], seed: u64, worker: u32) -> Vec<u32> {
                 assert_done(&answer);
                 done.push(table);
             }
-            Err(ProposeError::Unavailable(_) | ProposeError::Closed) => {}
+            Err(ProposeError::Unavailable(_) | ProposeError::Unknown(_) | ProposeError::Closed) => {}
+            Err(error @ ProposeError::TooLarge { .. }) => panic!("{error}"),
         }
     }
     done
@@ -418,6 +420,43 @@ impl DiskFile for BadFile {
         std::thread::sleep(Duration::from_millis(self.trouble.sync_ms.load(Ordering::Relaxed)));
         self.file.sync_data()
     }
+}
+
+/// What was given up without an answer may be carried out when the majority is back: nobody is told that nothing has happened.
+#[test]
+fn a_proposal_without_a_majority_is_unknown_and_may_come_later() {
+    let net = Net::new();
+    let nodes = cluster(&net, 3);
+    let leading = leader(&nodes);
+    nodes[leading].begin(9);
+    let others: Vec<usize> = (0..3).filter(|other| *other != leading).collect();
+    others.iter().for_each(|other| nodes[*other].stop());
+    let given_up = wait(nodes[leading].group().propose(begin(1), Duration::from_millis(1_000)));
+    assert!(matches!(given_up, Err(ProposeError::Unknown(_))), "{given_up:?}");
+    others.iter().for_each(|other| nodes[*other].start());
+    agree(&nodes);
+    nodes[others[0]].begin(2);
+    agree(&nodes);
+    let done = times(&nodes[leading].group().group(), 1);
+    assert!(done <= 1, "{done}");
+    println!("the proposal that was given up was carried out {done} times");
+}
+
+/// A command that no message and no journal takes is refused where it is proposed, and the group goes on.
+#[test]
+fn a_command_that_is_too_large_is_refused() {
+    let net = Net::new();
+    let nodes = cluster(&net, 1);
+    let command = rauk_manage::group::GroupCommand::AddNode {
+        directory: 99,
+        address: "x".repeat(17 << 20),
+        sql_address: String::new(),
+        native_address: String::new(),
+        roles: Default::default(),
+    };
+    let refused = nodes[0].propose(command).unwrap_err();
+    assert!(matches!(refused, ProposeError::TooLarge { bytes, limit } if bytes > limit), "{refused}");
+    assert_eq!(nodes[0].begin(1), 1);
 }
 
 #[test]

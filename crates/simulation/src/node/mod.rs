@@ -89,6 +89,7 @@ impl NodeRun {
             segment_bytes: [8 << 10, 32 << 10, 256 << 10][rng.random_range(0..3)],
             checkpoint_redo_bytes: [4 << 10, 30 << 10, 1 << 20][rng.random_range(0..3)],
             flush: [FlushPolicy::Adaptive, FlushPolicy::Committer, FlushPolicy::Thread][rng.random_range(0..3)],
+            commit_limit: usize::MAX,
         };
         NodeRun {
             rng,

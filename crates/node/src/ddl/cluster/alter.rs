@@ -9,6 +9,7 @@ use crate::ddl::alter::{Convert, Look, Plan, between, copy_rows, look_at_rows, n
 use crate::ddl::build::{self, Patience};
 use crate::error::NodeError;
 use crate::member::catalog::intents::Own;
+use crate::member::nothing_seen;
 use crate::member::signal::Signal;
 use crate::node::Node;
 use crate::table::{TableInfo, UniqueIndex};
@@ -164,7 +165,7 @@ impl<'a> Job<'a> {
             let (tables, definitions, made) = make(ids);
             (Command::StartBuild { what: what.to_string(), table, owner, tables, definitions }, made)
         };
-        let (applied, made) = place.change_with_ids(held.number(), command).await.map_err(not_switched)?;
+        let (applied, made) = place.change_with_ids(held.number(), command).await.map_err(nothing_seen)?;
         let id = applied.job.expect("a started job is told").id;
         Ok((Job { held, id, _own: intents.own_job(id) }, made))
     }
@@ -224,7 +225,8 @@ impl<'a> Job<'a> {
         let may = may_pass && again.tries < TRIES && !again.patience.is_over(node);
         match may && aborted.is_ok() && self.held.is_alive() {
             true => Ok(()),
-            false => Err(not_switched(error)),
+            // Before the switch nothing has happened, whatever became of rows that nobody sees.
+            false => Err(nothing_seen(error)),
         }
     }
 
@@ -240,13 +242,5 @@ impl<'a> Job<'a> {
         self.held.place.cluster.wait_cut(COVERED).await?;
         self.held.change(Command::Switch { job: Some(self.id), drop, create, replace }).await?;
         Ok(())
-    }
-}
-
-/// Before the switch nothing has happened, whatever became of rows that nobody sees.
-fn not_switched(error: NodeError) -> NodeError {
-    match error {
-        NodeError::UnknownOutcome(why) => NodeError::Unavailable(why),
-        other => other,
     }
 }

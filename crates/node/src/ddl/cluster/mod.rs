@@ -30,6 +30,7 @@ use crate::locks::metadata::Turns;
 use crate::member::Cluster;
 use crate::member::catalog::intents::Own;
 use crate::member::network::PeerError;
+use crate::member::nothing_seen;
 use crate::member::signal::Signal;
 use crate::node::Node;
 use crate::table::TableInfo;
@@ -101,12 +102,7 @@ impl<'a> Place<'a> {
 
     async fn propose(self, command: Command, intent: Option<u64>) -> Result<Applied, Unchanged> {
         let answer = self.cluster.propose(GroupCommand::Catalog { command, intent }).await;
-        // Nobody knows whether a proposal that was not answered is carried out in the end.
-        let unknown = |error| match error {
-            NodeError::Unavailable(why) => NodeError::UnknownOutcome(why),
-            other => other,
-        };
-        match answer.map_err(unknown)? {
+        match answer? {
             Answer::Catalog(CatalogAnswer::Applied(applied)) => Ok(applied),
             Answer::Catalog(CatalogAnswer::Refused(error)) => Err(Unchanged::Refused(error)),
             Answer::Refused(why) => Err(refused(&why).into()),
@@ -124,7 +120,7 @@ impl<'a> Place<'a> {
             while self.node.runtime.now().saturating_sub(start) < SETTLE {
                 match self.cluster.request(to, Signal::Reached { index }, ASK).await {
                     Ok(Signal::Done) | Err(PeerError::Gone(_)) => return,
-                    Ok(_) | Err(PeerError::TimedOut(_)) => {}
+                    Ok(_) | Err(PeerError::TimedOut(_) | PeerError::TooLong { .. }) => {}
                 }
             }
         };
@@ -200,7 +196,9 @@ impl<'a> Place<'a> {
         loop {
             {
                 let _starting = intents.starting();
-                match self.cluster.propose(GroupCommand::Intend { intent: intent.clone() }).await? {
+                // An intent that comes late is ended by whoever finds that nobody has it.
+                let intended = self.cluster.propose(GroupCommand::Intend { intent: intent.clone() }).await;
+                match intended.map_err(nothing_seen)? {
                     Answer::Intent(number) => return Ok((number, intents.own(number))),
                     Answer::Refused(Refused::Intended(_)) => {}
                     Answer::Refused(why) => return Err(refused(&why)),

@@ -95,6 +95,7 @@ impl World {
             safeguards: Safeguards::default(),
             budget: &self.budget,
             rooms: &self.rooms,
+            longest_state: usize::MAX,
         };
         let r = self.slot.enter(&mut self.p, &mut cx, f);
         (r, actions)
@@ -239,6 +240,7 @@ impl World {
             safeguards: Safeguards::default(),
             budget: &self.budget,
             rooms: &self.rooms,
+            longest_state: usize::MAX,
         };
         self.slot.work(&mut self.p, &mut cx);
         actions

@@ -264,7 +264,7 @@ impl Consensus for SimMember {
         consensus.shared.executor.at(self.runtime.simulated_now(), move || proposing.attempt(id));
         let sleep = self.runtime.sleep(timeout);
         Box::pin(async move {
-            let timed_out = || Err(ProposeError::Unavailable("no answer in time".to_string()));
+            let timed_out = || Err(ProposeError::Unknown("no answer in time".to_string()));
             match select(receiver, sleep).await {
                 Either::Left((Ok(answer), _)) => Ok(answer),
                 // The answer was lost: that shows when the time is over.

@@ -135,7 +135,7 @@ fn a_cut_off_minority_commits_nothing_and_its_leader_is_replaced() {
         assert!(new != old && newer > term);
         let answered = world.propose(others[0], reserve(1));
         world.run(Duration::from_secs(3));
-        assert!(matches!(*lost.lock(), Some(Err(ProposeError::Unavailable(_)))));
+        assert!(matches!(*lost.lock(), Some(Err(ProposeError::Unknown(_)))));
         assert!(matches!(*answered.lock(), Some(Ok(_))));
         assert!(world.members[&old].group().index < world.consensus.group().index);
         let slot = Arc::new(Mutex::new(None));

@@ -1,0 +1,58 @@
+//! Transactions that do not fit into one entry of a stream are refused with the limit, and nothing of them is left, wherever they run.
+
+use super::*;
+use rauk_types::MysqlError;
+
+const LIMIT: usize = 2_000;
+/// So many rows are too many for all partitions together, and few enough for none.
+const MANY: i64 = 2_000;
+const FEW: i64 = 20;
+
+fn limited(partitions: u16) -> (Arc<World>, Vec<world::Node>) {
+    let world = World::new(3, partitions, 2);
+    world.commit_limit.store(LIMIT, std::sync::atomic::Ordering::Relaxed);
+    let nodes: Vec<_> = (0..3).map(|n| world.open(n)).collect();
+    world.wait_replicas(2);
+    block_on(async {
+        nodes[0].db.create_database("d", Collation::DEFAULT).await.unwrap();
+        nodes[1].db.create_table(pairs("t")).await.unwrap();
+    });
+    (world, nodes)
+}
+
+async fn insert(db: &Database, ids: std::ops::Range<i64>) -> Result<(), NodeError> {
+    let table = db.table("d", "t")?;
+    let mut txn = db.begin(TxnOptions::default());
+    txn.use_table(&table).await?;
+    for id in ids {
+        txn.insert(&table, &[Value::Int(id), Value::Int(1)]).await?;
+    }
+    txn.commit().await
+}
+
+/// Led here and elsewhere; with one partition it is one entry, with four each prepares.
+#[test]
+fn a_transaction_that_is_too_large_is_refused_and_leaves_nothing() {
+    for partitions in [1, 4] {
+        let (_world, nodes) = limited(partitions);
+        block_on(async {
+            for (number, node) in (0..).zip(&nodes) {
+                let refused = insert(&node.db, 0..MANY).await.unwrap_err();
+                let NodeError::TooLarge { bytes, limit } = refused else { panic!("{refused:?}") };
+                assert!(limit == LIMIT as u64 && bytes > limit, "{bytes} {limit}");
+                assert_eq!(refused.class(), rauk_types::ErrorClass::Permanent);
+                let text = MysqlError::from(refused);
+                assert!(text.code == 1114 && text.message.contains("2000 bytes"), "{text}");
+                // Its rows and locks are gone, and the next one is done.
+                for other in &nodes {
+                    assert_eq!(get(&other.db, number * FEW).await, Ok(None));
+                }
+                insert(&node.db, number * FEW..(number + 1) * FEW).await.unwrap();
+                for other in &nodes {
+                    assert_eq!(get(&other.db, number * FEW).await, Ok(Some(1)));
+                }
+            }
+        });
+        nodes.into_iter().for_each(world::Node::kill);
+    }
+}
