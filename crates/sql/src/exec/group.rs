@@ -3,13 +3,13 @@
 //! Groups are found by the memcomparable key of the grouped values and come out in key order, whatever order the rows had. A group keeps the
 //! columns that later expressions read from its first row. Without GROUP BY there is exactly one group, even of no rows.
 //!
-//! SUM and AVG of exact numbers are exact (integers in 128 bits, then DECIMAL), of everything else DOUBLE, as the plan's types say.
+//! SUM and AVG of exact numbers, dates and times are exact (integers in 128 bits, then DECIMAL), of everything else DOUBLE, as the plan's types say.
 
 use super::memory::{Memory, values_bytes};
 use super::output::with_value;
 use super::row::GroupRow;
 use super::sort::append_key;
-use crate::expr::{Aggregate, AggregateFunction, Columns, Context};
+use crate::expr::{self, Aggregate, AggregateFunction, Columns, Context};
 use crate::parse::statement::Scope;
 use crate::plan::model::Grouping;
 use rauk_types::error::codes;
@@ -199,9 +199,15 @@ impl State {
             let mut key = Vec::new();
             for argument in &aggregate.arguments {
                 let mut null = false;
+                let added = matches!(self.inner, Inner::Double { .. });
                 with_value(argument, row, context, |value| {
                     null = value.is_null();
-                    append_key(value, &argument.ty, false, &mut key);
+                    // What is added as a number is distinct as a number: '1', '1.0' and '01' are one.
+                    if added && !null {
+                        append_key(ValueRef::Double(number(value)), &DataType::DOUBLE, false, &mut key);
+                    } else {
+                        append_key(value, &argument.ty, false, &mut key);
+                    }
                 })?;
                 if null {
                     return Ok(());
@@ -339,7 +345,10 @@ fn push_value(
                 ValueRef::Decimal(v) => v,
                 ValueRef::Int(v) => Decimal::from(v),
                 ValueRef::UInt(v) => Decimal::from(v),
-                other => Decimal::from_f64(number(other)).unwrap_or(Decimal::ZERO),
+                other => match expr::temporal_decimal(other) {
+                    Some(number) => number,
+                    None => Decimal::from_f64(number(other)).unwrap_or(Decimal::ZERO),
+                },
             };
             *sum = sum.checked_add(&term).map_err(|_| out_of_range(function))?;
             *count += 1;
@@ -403,14 +412,9 @@ fn number(value: ValueRef<'_>) -> f64 {
         ValueRef::UInt(v) => v as f64,
         ValueRef::Double(v) => v,
         ValueRef::Decimal(v) => v.to_f64(),
-        ValueRef::Date(v) => f64::from(v.to_number()),
-        ValueRef::Time(v) => {
-            v.to_number() as f64 + f64::from(v.microsecond()) / 1e6 * if v.is_negative() { -1.0 } else { 1.0 }
-        }
-        ValueRef::DateTime(v) => v.to_number() as f64 + f64::from(v.microsecond()) / 1e6,
-        ValueRef::Timestamp(v) => v as f64,
         ValueRef::Str(v) => parse_double_prefix(v.as_bytes()).value,
         ValueRef::Bytes(v) => parse_double_prefix(v).value,
+        temporal => expr::temporal_decimal(temporal).map_or(0.0, |v| v.to_f64()),
     }
 }
 

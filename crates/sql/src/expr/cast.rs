@@ -1,7 +1,7 @@
 //! CAST: a value to a named type. Also what makes the branches of CASE or COALESCE one type.
 
 use super::convert::{self, Result, to_datetime, to_decimal, to_f64, to_integer, to_time};
-use super::{Context, Val};
+use super::{Context, Val, arithmetic};
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
 use rauk_types::{Collation, DataType, Decimal, MysqlError, TypeKind, Value, ValueRef};
@@ -15,7 +15,7 @@ pub fn cast<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Co
     Ok(match to.kind {
         TypeKind::Decimal => Value::Decimal(decimal(reference, to, context)?).into(),
         TypeKind::Double => Value::Double(to_f64(reference, context)?).into(),
-        TypeKind::Float => Value::Double(f64::from(to_f64(reference, context)? as f32)).into(),
+        TypeKind::Float => float(to_f64(reference, context)?)?.into(),
         TypeKind::Date => match to_datetime(reference, context)? {
             Some(v) => Value::Date(v.date()).into(),
             None => Val::NULL,
@@ -53,6 +53,17 @@ fn decimal(value: ValueRef<'_>, to: &DataType, context: &mut Context) -> Result<
             Ok(if number.is_negative() { -largest } else { largest })
         }
     }
+}
+
+/// Error 1690 beyond FLOAT, as MySQL 8 has it.
+fn float(value: f64) -> Result<Value> {
+    let single = value as f32;
+    if single.is_finite() {
+        return Ok(Value::Double(f64::from(single)));
+    }
+    let mut shown = Vec::new();
+    append_text(ValueRef::Double(value), &DataType::DOUBLE, &mut shown);
+    Err(arithmetic::out_of_range("DOUBLE", &format!("cast({} as float)", String::from_utf8_lossy(&shown))))
 }
 
 fn integer(value: ValueRef<'_>, to: &DataType, context: &mut Context) -> Result<Value> {

@@ -221,19 +221,16 @@ fn fitted(number: Decimal, to: &DataType, target: &mut Target<'_>) -> Result<Val
 }
 
 fn double(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
-    let (number, lost) = match value {
+    let (number, lost, beyond) = match value {
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
             let parsed = parse_double_prefix(value.as_bytes().unwrap_or_default());
-            if parsed.overflow {
-                return target.out_of_range(Value::Double(parsed.value));
-            }
-            (parsed.value, parsed.trailing)
+            (parsed.value, parsed.trailing && !parsed.overflow, parsed.overflow)
         }
-        other => (convert::to_f64(other, target.context)?, false),
+        other => (convert::to_f64(other, target.context)?, false, false),
     };
     // A number beyond DOUBLE is the largest there is.
-    let mut ranged = number.is_finite();
-    let mut stored = if ranged { number } else { f64::MAX.copysign(number) };
+    let mut ranged = number.is_finite() && !beyond;
+    let mut stored = number.clamp(f64::MIN, f64::MAX);
     // FLOAT(M,D), DOUBLE(M,D): rounded to D digits, at most M in all.
     if to.scale < 31 {
         let power = 10f64.powi(to.scale.into());

@@ -78,17 +78,18 @@ pub fn to_decimal(value: ValueRef<'_>, context: &mut Context) -> Result<Decimal>
             }
             parsed.value
         }
-        temporal => {
-            let (number, micros) = temporal_number(temporal).unwrap_or_default();
-            if micros == 0 {
-                Decimal::from(number)
-            } else {
-                let negative = matches!(temporal, ValueRef::Time(t) if t.is_negative());
-                let sign = if negative { -1 } else { 1 };
-                Decimal::new(i128::from(number) * 1_000_000 + i128::from(micros) * sign, 6)
-            }
-        }
+        temporal => temporal_decimal(temporal).unwrap_or(Decimal::ZERO),
     })
+}
+
+/// The number that a date or time is, with its fraction: `20240131101112.5`. `None` of anything else.
+pub fn temporal_decimal(value: ValueRef<'_>) -> Option<Decimal> {
+    let (number, micros) = temporal_number(value)?;
+    if micros == 0 {
+        return Some(Decimal::from(number));
+    }
+    let sign = if matches!(value, ValueRef::Time(t) if t.is_negative()) { -1 } else { 1 };
+    Some(Decimal::new(i128::from(number) * 1_000_000 + i128::from(micros) * sign, 6))
 }
 
 fn clipped_decimal(negative: bool) -> Decimal {

@@ -40,7 +40,7 @@ mod tests;
 pub use column::convert_for_column;
 pub use compare::compare_values;
 pub use context::Context;
-pub use convert::as_number;
+pub use convert::{as_number, temporal_decimal};
 pub use types::plain as plain_type;
 pub use value::Val;
 

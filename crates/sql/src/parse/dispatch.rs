@@ -165,18 +165,19 @@ impl Parser<'_> {
         }
     }
 
-    /// `[AND [NO] CHAIN] [[NO] RELEASE]`
-    fn completion(&mut self) -> Result<(bool, bool)> {
-        let mut chain = false;
+    /// `[AND [NO] CHAIN] [[NO] RELEASE]`: what is written of them. `AND CHAIN RELEASE` is an error.
+    fn completion(&mut self) -> Result<(Option<bool>, Option<bool>)> {
+        let mut chain = None;
         if self.accept_kw("AND") {
-            chain = !self.accept_kw("NO");
+            chain = Some(!self.accept_kw("NO"));
             self.expect_kw("CHAIN")?;
         }
-        let mut release = false;
+        let mut release = None;
         if self.accept_kw("NO") {
             self.expect_kw("RELEASE")?;
-        } else if self.accept_kw("RELEASE") {
-            release = true;
+            release = Some(false);
+        } else if chain != Some(true) && self.accept_kw("RELEASE") {
+            release = Some(true);
         }
         Ok((chain, release))
     }

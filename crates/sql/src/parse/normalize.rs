@@ -162,7 +162,9 @@ pub fn normalize(sql: &str, mode: Mode, out: &mut Normal) -> bool {
                     out.text.push_str(&sql[copied..token.start as usize]);
                     out.text.push('?');
                     copied = token.end as usize;
-                    take(token, sql, mode, out);
+                    if !take(token, sql, mode, out) {
+                        return false;
+                    }
                 }
             }
             _ => {}
@@ -179,7 +181,8 @@ pub fn normalize(sql: &str, mode: Mode, out: &mut Normal) -> bool {
     true
 }
 
-fn take(token: Token, sql: &str, mode: Mode, out: &mut Normal) {
+/// Takes a literal out; `false` for a number beyond DOUBLE, which binding refuses.
+fn take(token: Token, sql: &str, mode: Mode, out: &mut Normal) -> bool {
     let text = token.text(sql);
     let (value, ty) = match token.kind {
         Kind::String => {
@@ -197,11 +200,15 @@ fn take(token: Token, sql: &str, mode: Mode, out: &mut Normal) {
             (_, Ok(value)) => (Value::UInt(value), DataType::BIGINT_UNSIGNED),
             _ => decimal(text),
         },
-        Kind::Float => (Value::Double(text.parse().unwrap_or(0.0)), DataType::DOUBLE),
+        Kind::Float => match text.parse::<f64>() {
+            Ok(value) if value.is_finite() => (Value::Double(value), DataType::DOUBLE),
+            _ => return false,
+        },
         _ => decimal(text),
     };
     out.parameters.push(value);
     out.types.push(ty);
+    true
 }
 
 fn decimal(text: &str) -> (Value, DataType) {

@@ -89,6 +89,8 @@ impl Parser<'_> {
             name = format!("{name}.{}", self.any_word()?);
         }
         self.assign()?;
+        // A name by itself is the session's; only `@@name` leaves the scope open.
+        let scope = if scope == Scope::Default { Scope::Session } else { scope };
         Ok(SetItem::Variable { scope, name, value: self.variable_value()? })
     }
 

@@ -241,13 +241,14 @@ pub enum Statement {
         read_only: Option<bool>,
         consistent_snapshot: bool,
     },
+    /// `None`: as completion_type says.
     Commit {
-        chain: bool,
-        release: bool,
+        chain: Option<bool>,
+        release: Option<bool>,
     },
     Rollback {
-        chain: bool,
-        release: bool,
+        chain: Option<bool>,
+        release: Option<bool>,
     },
     Savepoint(String),
     RollbackToSavepoint(String),

@@ -261,7 +261,7 @@ fn set_and_transactions() {
     );
     assert!(matches!(&items[2], SetItem::Variable { scope: Scope::Global, name, value: None } if name == "x"));
     assert!(
-        matches!(&items[3], SetItem::Variable { scope: Scope::Default, value: Some(Expr::Identifier(i)), .. } if i.value == "ON")
+        matches!(&items[3], SetItem::Variable { scope: Scope::Session, value: Some(Expr::Identifier(i)), .. } if i.value == "ON")
     );
     assert!(matches!(&items[4], SetItem::Names { charset: Some(c), collation: Some(_) } if c == "utf8mb4"));
     assert_eq!(
@@ -276,7 +276,7 @@ fn set_and_transactions() {
         statement("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"),
         Statement::Begin { read_only: Some(true), consistent_snapshot: true }
     );
-    assert_eq!(statement("COMMIT AND CHAIN NO RELEASE"), Statement::Commit { chain: true, release: false });
+    assert_eq!(statement("COMMIT AND CHAIN NO RELEASE"), Statement::Commit { chain: Some(true), release: Some(false) });
     assert_eq!(statement("ROLLBACK WORK TO SAVEPOINT `a b`"), Statement::RollbackToSavepoint("a b".into()));
 }
 

@@ -122,7 +122,8 @@ fn bind_changed(
         lookup.table(Some(&schema.database), &schema.name, "SELECT")?;
     }
     if let Some(selection) = selection {
-        let bound = Names::new(&from.sources, &from.visible, Clause::Where, context).bind(selection)?;
+        let mut bound = Names::new(&from.sources, &from.visible, Clause::Where, context).bind(selection)?;
+        condition::find_zero_dates(&mut bound, &from.sources);
         condition::split_and(bound, &mut conditions);
     }
     let mut order = Vec::new();

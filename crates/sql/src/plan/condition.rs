@@ -7,9 +7,9 @@
 //! An OR of equalities on the same columns is a list of values, or of tuples; so is a row IN, which is bound into such an OR.
 
 use super::model::Source;
-use super::names::{Clause, Names};
+use super::names::{Clause, Names, literal};
 use crate::expr::{AGGREGATES, BindContext, CompareOp, Comparison, Expr, ExprKind};
-use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value};
+use rauk_types::{Collation, DataType, DateTime, MysqlError, TypeKind, Value};
 use sqlparser::ast;
 
 /// A condition on one column (several for tuples) of one table.
@@ -44,6 +44,39 @@ pub(crate) enum Test {
         columns: Vec<usize>,
         rows: Vec<Vec<Expr>>,
     },
+}
+
+/// Makes a condition what MySQL reads: `column IS NULL` also finds the zero date of a DATE or DATETIME that is NOT NULL, as clients ask that show
+/// zero dates as NULL. Only what a condition requires counts, by itself or through AND and OR; a value is not changed.
+pub(crate) fn find_zero_dates(condition: &mut Expr, sources: &[Source]) {
+    match &mut condition.kind {
+        ExprKind::And(left, right) | ExprKind::Or(left, right) => {
+            find_zero_dates(right, sources);
+            find_zero_dates(left, sources);
+        }
+        ExprKind::IsNull { expr: column, negated: false } if is_whole_date(column, sources) => {
+            let zero = literal(Value::DateTime(DateTime::ZERO), DataType::new(TypeKind::DateTime));
+            let (left, right) = (column.clone(), Box::new(zero));
+            let is_zero = ExprKind::Compare { op: CompareOp::Eq, by: Comparison::DateTime, left, right };
+            if column.nullable {
+                // The null rows of an outer join are found as before.
+                let is_null = Box::new(condition.clone());
+                let is_zero = Box::new(Expr { kind: is_zero, ..condition.clone() });
+                condition.kind = ExprKind::Or(is_zero, is_null);
+            } else {
+                condition.kind = is_zero;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A DATE or DATETIME column that is NOT NULL.
+fn is_whole_date(expr: &Expr, sources: &[Source]) -> bool {
+    let ExprKind::Column { table, column } = expr.kind else { return false };
+    let Some(source) = sources.get(table) else { return false };
+    let definition = &source.schema().columns[column];
+    !definition.nullable && matches!(definition.ty.kind, TypeKind::Date | TypeKind::DateTime)
 }
 
 /// Takes AND apart.

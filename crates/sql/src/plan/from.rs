@@ -115,7 +115,8 @@ fn bind_join(
             // Null rows of this join come after its condition: what is bound here sees the columns as they are.
             let mut names = Names::new(&out.sources, &visible, Clause::On, context);
             names.tables = Some(&tables);
-            let bound = names.bind(condition)?;
+            let mut bound = names.bind(condition)?;
+            condition::find_zero_dates(&mut bound, &out.sources);
             condition::split_and(bound, &mut on);
         }
         ast::JoinConstraint::Using(columns) => {

@@ -93,11 +93,16 @@ fn bind_select(
     binder.select_list(&select.projection)?;
     let mut conditions = std::mem::take(&mut binder.from.conditions);
     if let Some(selection) = &select.selection {
-        let bound = Names::new(&binder.from.sources, &binder.from.visible, Clause::Where, context).bind(selection)?;
+        let mut bound =
+            Names::new(&binder.from.sources, &binder.from.visible, Clause::Where, context).bind(selection)?;
+        condition::find_zero_dates(&mut bound, &binder.from.sources);
         condition::split_and(bound, &mut conditions);
     }
     let keys = binder.group_by(&select.group_by)?;
-    let having = select.having.as_ref().map(|h| binder.bind_late(h, Clause::Having, Some(&keys))).transpose()?;
+    let mut having = select.having.as_ref().map(|h| binder.bind_late(h, Clause::Having, Some(&keys))).transpose()?;
+    if let Some(having) = &mut having {
+        condition::find_zero_dates(having, &binder.from.sources);
+    }
     let mut order = binder.order_by(query.order_by.as_ref())?;
     let (limit, offset) = bind_limit(query.limit_clause.as_ref(), context)?;
     let distinct = match &select.distinct {

@@ -296,7 +296,15 @@ impl Session {
         let autocommit = own && self.settings.autocommit;
         let mut open = match self.open.take() {
             Some(open) => open,
-            None => self.new_transaction(autocommit, None),
+            None => {
+                let next = self.next;
+                let open = self.new_transaction(autocommit, None);
+                if plan.plan.tables.is_empty() {
+                    // What SET TRANSACTION said is for the next statement that uses a table.
+                    self.next = next;
+                }
+                open
+            }
         };
         if changes && open.read_only {
             self.open = (!own).then_some(open);

@@ -66,14 +66,22 @@ impl Session {
         }
     }
 
-    pub(crate) async fn commit(&mut self, chain: bool, release: bool) -> Result<Completion, MysqlError> {
+    pub(crate) async fn commit(
+        &mut self,
+        chain: Option<bool>,
+        release: Option<bool>,
+    ) -> Result<Completion, MysqlError> {
         let chained = self.chained(chain);
         self.commit_open().await?;
         self.after_end(chained, release);
         Ok(Completion::default())
     }
 
-    pub(crate) async fn rollback(&mut self, chain: bool, release: bool) -> Result<Completion, MysqlError> {
+    pub(crate) async fn rollback(
+        &mut self,
+        chain: Option<bool>,
+        release: Option<bool>,
+    ) -> Result<Completion, MysqlError> {
         let chained = self.chained(chain);
         if let Some(mut open) = self.open.take() {
             // What it has read may already have shaped what the client does next.
@@ -85,23 +93,32 @@ impl Session {
         Ok(Completion::default())
     }
 
-    fn chained(&self, chain: bool) -> Option<(Isolation, bool)> {
-        let chain = chain || self.settings.completion_chain;
-        self.open.as_ref().filter(|_| chain).map(|open| (open.isolation, open.read_only))
+    /// The characteristics of the transaction that follows at once: those of the one that ends.
+    fn chained(&self, chain: Option<bool>) -> Option<NextTransaction> {
+        if !chain.unwrap_or(self.settings.completion_chain) {
+            return None;
+        }
+        let same = |open: &OpenTransaction| NextTransaction {
+            isolation: Some(open.isolation),
+            read_only: Some(open.read_only),
+        };
+        Some(self.open.as_ref().map_or_else(NextTransaction::default, same))
     }
 
-    fn after_end(&mut self, chained: Option<(Isolation, bool)>, release: bool) {
-        if let Some((isolation, read_only)) = chained {
-            self.next = NextTransaction { isolation: Some(isolation), read_only: Some(read_only) };
+    fn after_end(&mut self, chained: Option<NextTransaction>, release: Option<bool>) {
+        // What SET TRANSACTION said is over with COMMIT and ROLLBACK, be a transaction open or not.
+        self.next = chained.unwrap_or_default();
+        if chained.is_some() {
             self.open = Some(self.new_transaction(false, None));
         }
-        if release {
+        if release.unwrap_or(self.settings.completion_release) {
             self.process.kill_connection();
         }
     }
 
     /// Before DDL and the other statements that end a transaction.
     pub(crate) async fn commit_implicitly(&mut self) -> Result<(), MysqlError> {
+        self.next = NextTransaction::default();
         self.commit_open().await
     }
 

@@ -42,12 +42,21 @@ pub(super) fn literal(value: Value, ty: DataType, coercibility: u8) -> Expr {
     Expr { kind: ExprKind::Literal(value), ty, nullable, coercibility }
 }
 
-/// A number as it was written.
-fn number(text: &str) -> Expr {
+/// A number as it was written. Error 1367 beyond DOUBLE.
+fn number(text: &str) -> Result<Expr> {
     if text.contains(['e', 'E']) {
-        let value: f64 = text.parse().unwrap_or(0.0);
-        return literal(Value::Double(value), DataType::DOUBLE, types::NUMERIC);
+        return match text.parse::<f64>() {
+            Ok(value) if value.is_finite() => Ok(literal(Value::Double(value), DataType::DOUBLE, types::NUMERIC)),
+            _ => Err(MysqlError::new(
+                codes::ILLEGAL_VALUE_FOR_TYPE,
+                format!("Illegal double '{text}' value found during parsing"),
+            )),
+        };
     }
+    Ok(exact_number(text))
+}
+
+fn exact_number(text: &str) -> Expr {
     if !text.contains('.') {
         let length = text.len().min(20) as u32;
         if let Ok(value) = text.parse::<i64>() {
@@ -208,7 +217,7 @@ impl<'b> Binder<'b> {
     fn value(&mut self, value: &ast::Value) -> Result<Expr> {
         use ast::Value as V;
         Ok(match value {
-            V::Number(text, _) => number(text),
+            V::Number(text, _) => number(text)?,
             V::SingleQuotedString(text) | V::DoubleQuotedString(text) | V::NationalStringLiteral(text) => {
                 self.text_literal(text.clone())
             }

@@ -149,7 +149,7 @@ fn unix_timestamp(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         return Ok(Value::Int(context.now_micros.div_euclid(MICROS_PER_SECOND)));
     }
     let Some(value) = c.datetime(0, context)? else { return Ok(Value::Null) };
-    let micros = value.to_unix_micros(&context.time_zone).filter(|u| u.is_timestamp()).map_or(0, |u| u.micros);
+    let micros = value.to_unix_micros(&context.time_zone).map(|u| u.micros).filter(in_range).unwrap_or(0);
     Ok(if c.ty.kind == TypeKind::Decimal {
         let exact = Decimal::new(micros.into(), 6);
         Value::Decimal(exact.truncated(c.ty.scale))
@@ -171,12 +171,18 @@ fn from_unixtime_type(t: Typing<'_>) -> Result<Derived> {
     Ok(Derived::new(DataType { scale, ..DataType::new(TypeKind::DateTime) }).nullable())
 }
 
-/// The last second that FROM_UNIXTIME knows: 3001-01-18 23:59:59 UTC.
-const LAST_SECOND: i64 = 32_536_771_199;
+/// The first second that FROM_UNIXTIME, UNIX_TIMESTAMP and CONVERT_TZ do not know, since MySQL 8.0.28: 3001-01-19 00:00:00 UTC. A TIMESTAMP column
+/// ends before, in 2038.
+const END: i64 = 32_536_771_200;
+
+/// Whether a number of microseconds since 1970 is one that these functions know.
+fn in_range(micros: &i64) -> bool {
+    (0..END * MICROS_PER_SECOND).contains(micros)
+}
 
 fn from_unixtime(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let seconds = c.decimal(0, context)?;
-    if seconds.is_negative() || seconds > Decimal::from(LAST_SECOND) {
+    if seconds.is_negative() || seconds >= Decimal::from(END) {
         return Ok(Value::Null);
     }
     let micros = seconds.checked_mul(&Decimal::from(MICROS_PER_SECOND)).ok().and_then(|v| v.to_i64());
@@ -184,7 +190,7 @@ fn from_unixtime(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         return Ok(Value::Null);
     };
     if c.has(1) {
-        return Ok(Value::Str(super::date_format::format(&c.text(1), value, value.time())));
+        return Ok(super::date_format::format(&c.text(1), value, value.time(), false).map_or(Value::Null, Value::Str));
     }
     Ok(value.rounded(c.ty.scale).map_or(Value::Null, Value::DateTime))
 }
@@ -224,12 +230,12 @@ pub fn zone(name: &str) -> Option<jiff::tz::TimeZone> {
     Some(jiff::tz::TimeZone::fixed(jiff::tz::Offset::from_seconds(seconds).ok()?))
 }
 
-/// NULL for unknown zones; a time that TIMESTAMP does not hold stays as it is.
+/// NULL for unknown zones; a time before 1970 or after 3000 stays as it is.
 fn convert_tz(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let Some(value) = c.datetime(0, context)? else { return Ok(Value::Null) };
     let (Some(from), Some(to)) = (zone(&c.text(1)), zone(&c.text(2))) else { return Ok(Value::Null) };
     Ok(match value.to_unix_micros(&from) {
-        Some(unix) if unix.is_timestamp() => {
+        Some(unix) if in_range(&unix.micros) => {
             DateTime::from_unix_micros(unix.micros, &to).map_or(Value::Null, Value::DateTime)
         }
         Some(_) => Value::DateTime(value),

@@ -77,12 +77,12 @@ fn get_format(kind: &str, style: &str) -> Option<&'static str> {
 fn date_format(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let format_text = c.text(1);
     let Some(date) = c.datetime(0, context)? else { return Ok(Value::Null) };
-    Ok(Value::Str(format(&format_text, date, date.time())))
+    Ok(format(&format_text, date, date.time(), false).map_or(Value::Null, Value::Str))
 }
 
 fn time_format(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let Some(time) = c.time(0, context)? else { return Ok(Value::Null) };
-    Ok(Value::Str(format(&c.text(1), DateTime::ZERO, time)))
+    Ok(format(&c.text(1), DateTime::ZERO, time, true).map_or(Value::Null, Value::Str))
 }
 
 fn ordinal(day: u8) -> &'static str {
@@ -95,20 +95,54 @@ fn ordinal(day: u8) -> &'static str {
     }
 }
 
-/// Specifiers that a zero month or day has no answer to are left out.
-pub fn format(specifiers: &str, value: DateTime, time: Time) -> String {
+/// `None` for an empty format, and for specifiers that a date without a month, or a time alone (`only_time`), has no answer to. A negative time
+/// has its sign at the beginning, whatever the format.
+pub fn format(specifiers: &str, value: DateTime, time: Time, only_time: bool) -> Option<String> {
+    if specifiers.is_empty() {
+        return None;
+    }
     let date = value.date();
     let mut out = String::with_capacity(specifiers.len() * 2);
+    if time.is_negative() {
+        out.push('-');
+    }
     let mut chars = specifiers.chars();
     while let Some(c) = chars.next() {
         if c != '%' {
             out.push(c);
             continue;
         }
-        let Some(specifier) = chars.next() else { break };
+        let Some(specifier) = chars.next() else {
+            out.push('%');
+            break;
+        };
+        let answered = match specifier {
+            'D' | 'j' | 'U' | 'u' | 'V' | 'v' | 'X' | 'x' => !only_time,
+            'M' | 'b' => date.month() > 0,
+            'W' | 'a' | 'w' => date.month() > 0 || date.year() > 0,
+            _ => true,
+        };
+        if !answered {
+            return None;
+        }
         let _ = specify(specifier, date, time, &mut out);
     }
-    out
+    Some(out)
+}
+
+/// The number of a day as MySQL counts, also of dates without a month or a day.
+fn day_number(year: u16, month: u8, day: u8) -> i64 {
+    if year == 0 && month == 0 {
+        return 0;
+    }
+    let (mut year, month) = (i64::from(year), i64::from(month));
+    let mut days = 365 * year + 31 * (month - 1) + i64::from(day);
+    if month <= 2 {
+        year -= 1;
+    } else {
+        days -= (month * 4 + 23) / 10;
+    }
+    days + year / 4 - (year / 100 + 1) * 3 / 4
 }
 
 fn specify(specifier: char, date: Date, time: Time, out: &mut String) -> std::fmt::Result {
@@ -117,6 +151,9 @@ fn specify(specifier: char, date: Date, time: Time, out: &mut String) -> std::fm
     let hour12 = (hour % 24 + 11) % 12 + 1;
     let half = if hour % 24 < 12 { "AM" } else { "PM" };
     let short = |name: &'static str| &name[..3];
+    let number = || day_number(year, month, day);
+    // 0 is Monday.
+    let weekday = || (number() + 5).rem_euclid(7) as usize;
     let week = |mode: u32| date.week(WeekMode::new(mode)).unwrap_or((0, 0));
     match specifier {
         'Y' => write!(out, "{year:04}"),
@@ -126,19 +163,12 @@ fn specify(specifier: char, date: Date, time: Time, out: &mut String) -> std::fm
         'd' => write!(out, "{day:02}"),
         'e' => write!(out, "{day}"),
         'D' => write!(out, "{day}{}", ordinal(day)),
-        'M' if month > 0 => out.write_str(MONTHS[usize::from(month) - 1]),
-        'b' if month > 0 => out.write_str(short(MONTHS[usize::from(month) - 1])),
-        'W' => out.write_str(date.weekday().map_or("", |d| DAYS[usize::from(d)])),
-        'a' => out.write_str(date.weekday().map_or("", |d| short(DAYS[usize::from(d)]))),
-        'w' => match date.day_of_week() {
-            Some(day) => write!(out, "{}", day - 1),
-            None => Ok(()),
-        },
-        'j' => match date.day_of_year() {
-            Some(day) => write!(out, "{day:03}"),
-            None => Ok(()),
-        },
-        'M' | 'b' => Ok(()),
+        'M' => out.write_str(MONTHS[usize::from(month) - 1]),
+        'b' => out.write_str(short(MONTHS[usize::from(month) - 1])),
+        'W' => out.write_str(DAYS[weekday()]),
+        'a' => out.write_str(short(DAYS[weekday()])),
+        'w' => write!(out, "{}", (weekday() + 1) % 7),
+        'j' => write!(out, "{:03}", number() - day_number(year, 1, 1) + 1),
         'H' => write!(out, "{hour:02}"),
         'k' => write!(out, "{hour}"),
         'h' | 'I' => write!(out, "{hour12:02}"),
@@ -199,7 +229,7 @@ struct Fields {
     second: u8,
     micros: u32,
     day_of_year: u16,
-    /// %p: afternoon.
+    /// Set by the hours of a clock with twelve of them; only then %p may follow.
     afternoon: Option<bool>,
     weekday: Option<u8>,
     /// %U, %u, %V, %v: number, whether weeks begin on Monday, and whether %X or %x has the year.
@@ -318,6 +348,7 @@ fn read(format: &str, rest: &mut &str, f: &mut Fields) -> Option<()> {
             }
             'p' => {
                 let half = rest.get(..2)?;
+                f.afternoon?;
                 f.afternoon = Some(match half.to_ascii_uppercase().as_str() {
                     "AM" => false,
                     "PM" => true,
@@ -346,18 +377,18 @@ fn two_digits(year: u32) -> u16 {
 
 fn assemble(mut f: Fields, ty: &DataType) -> Option<Value> {
     if let Some(afternoon) = f.afternoon {
+        if !(1..=12).contains(&f.hour) {
+            return None;
+        }
         f.hour = f.hour % 12 + if afternoon { 12 } else { 0 };
     }
-    if f.month > 12 || f.day > 31 || f.minute > 59 || f.second > 59 || f.year > 9999 {
+    if f.month > 12 || f.day > 31 || f.hour > 23 || f.minute > 59 || f.second > 59 || f.year > 9999 {
         return None;
     }
     let micros = (i64::from(f.hour) * 3600 + i64::from(f.minute) * 60 + i64::from(f.second)) * MICROS_PER_SECOND
         + i64::from(f.micros);
     if ty.kind == TypeKind::Time {
         return Time::from_micros(micros).map(Value::Time);
-    }
-    if f.hour > 23 {
-        return None;
     }
     let date = if f.day_of_year > 0 {
         Date::from_parts(f.year, 1, 1).add_days(i64::from(f.day_of_year) - 1)?

@@ -159,3 +159,89 @@ fn a_lock_wait_times_out_and_keeps_the_transaction() {
     a.ok("ROLLBACK");
     a.expect("SELECT id, n FROM t ORDER BY id", &["1|0", "2|5"]);
 }
+
+/// Whether a transaction that `before` begins sees what others commit meanwhile.
+fn sees_others(before: &[&str]) -> bool {
+    let server = server();
+    let (mut a, mut b) = (server.session(), server.session());
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
+    a.ok("INSERT INTO t VALUES (1, 0)");
+    before.iter().for_each(|sql| a.ok(sql));
+    a.expect("SELECT n FROM t", &["0"]);
+    b.ok("UPDATE t SET n = 1");
+    a.run("SELECT n FROM t") == "1"
+}
+
+#[test]
+fn the_next_transaction_is_as_the_last_set_said() {
+    const ONCE: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
+    let session = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+    // As MariaDB 10.11 has it.
+    for (before, seen) in [
+        (&[ONCE, "BEGIN"] as &[&str], true),
+        (&[ONCE, session, "BEGIN"], false),
+        (&[ONCE, "SET tx_isolation = 'REPEATABLE-READ'", "BEGIN"], false),
+        (&[ONCE, "SET @@session.transaction_isolation = 'REPEATABLE-READ'", "BEGIN"], false),
+        (&[ONCE, "SET @@tx_isolation = 'REPEATABLE-READ'", "BEGIN"], false),
+        (&["SET @@tx_isolation = 'READ-COMMITTED'", "BEGIN"], true),
+        (&["SET @@transaction_isolation = 'READ-COMMITTED'", "BEGIN", "COMMIT", "BEGIN"], false),
+        (&[ONCE, "SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ", "BEGIN"], true),
+        (&[ONCE, "SET SESSION TRANSACTION READ WRITE", "BEGIN"], true),
+        (&[ONCE, "BEGIN", "COMMIT", "BEGIN"], false),
+        (&[ONCE, "SELECT 1", "BEGIN"], true),
+        (&[ONCE, "SELECT * FROM t", "BEGIN"], false),
+        (&[ONCE, "COMMIT", "BEGIN"], false),
+        (&[ONCE, "ROLLBACK", "BEGIN"], false),
+        (&[ONCE, "CREATE TABLE u (id INT PRIMARY KEY)", "BEGIN"], false),
+        (&[ONCE, "BEGIN", "COMMIT AND CHAIN"], true),
+    ] {
+        assert_eq!(sees_others(before), seen, "{before:?}");
+    }
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY)");
+    t.ok("SET TRANSACTION READ ONLY");
+    t.ok("SET SESSION TRANSACTION READ WRITE");
+    t.ok("INSERT INTO t VALUES (1)");
+    t.ok("SET TRANSACTION READ ONLY");
+    t.ok("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    t.code("INSERT INTO t VALUES (2)", 1792);
+    t.ok("BEGIN");
+    t.code("SET @@tx_isolation = 'SERIALIZABLE'", 1568);
+}
+
+#[test]
+fn completion_type() {
+    for (variable, end, open) in [
+        (0, "COMMIT", false),
+        (0, "COMMIT AND CHAIN", true),
+        (0, "ROLLBACK AND NO CHAIN", false),
+        (1, "COMMIT", true),
+        (1, "ROLLBACK", true),
+        (1, "COMMIT NO RELEASE", true),
+        (1, "COMMIT AND NO CHAIN", false),
+        (1, "ROLLBACK WORK AND NO CHAIN", false),
+        (1, "COMMIT AND NO CHAIN NO RELEASE", false),
+        (2, "COMMIT NO RELEASE", false),
+        (2, "ROLLBACK AND NO CHAIN NO RELEASE", false),
+        (2, "COMMIT AND CHAIN NO RELEASE", true),
+    ] {
+        let server = server();
+        let mut t = server.session();
+        t.ok(&format!("SET completion_type = {variable}"));
+        t.ok("BEGIN");
+        t.ok(end);
+        assert_eq!(t.session.status().in_transaction, open, "{variable} {end}");
+        t.ok("SELECT 1");
+    }
+    for end in ["COMMIT", "ROLLBACK", "COMMIT AND CHAIN", "ROLLBACK AND NO CHAIN"] {
+        let server = server();
+        let mut t = server.session();
+        t.ok("SET completion_type = 2");
+        t.ok("BEGIN");
+        t.ok(end);
+        t.code("SELECT 1", 1317);
+    }
+    let server = server();
+    server.session().code("COMMIT AND CHAIN RELEASE", 1064);
+}

@@ -4,6 +4,7 @@
 
 use super::assign;
 use super::definition::{Variable, VariableScope};
+use super::settings::isolation;
 use super::store;
 use super::table::VARIABLES;
 use crate::expr::context::WarningLevel;
@@ -12,6 +13,7 @@ use crate::parse::statement::{IsolationLevel, Scope, SetItem};
 use crate::session::collect::Collector;
 use crate::session::data::Source;
 use crate::session::session::Session;
+use crate::session::transactions::NextTransaction;
 use crate::session::users::Privileges;
 use crate::session::{charset, errors};
 use rauk_node::{Isolation, NodeError};
@@ -179,7 +181,24 @@ impl Session {
                     format!("SESSION variable '{}' is read-only. Use SET GLOBAL to assign the value", variable.name),
                 ));
             }
-            out.push(Assignment::Session(at, checked));
+            // `SET @@transaction_isolation` is for the next transaction, as SET TRANSACTION is.
+            let next = match (scope, variable.name, &checked) {
+                (Scope::Default, "transaction_isolation" | "tx_isolation", Value::Str(level)) => {
+                    Some(NextTransaction { isolation: Some(isolation(level)), read_only: None })
+                }
+                (Scope::Default, "transaction_read_only" | "tx_read_only", value) => {
+                    let read_only = value.as_ref().as_integer() == Some(1);
+                    Some(NextTransaction { isolation: None, read_only: Some(read_only) })
+                }
+                _ => None,
+            };
+            out.push(match next {
+                Some(NextTransaction { isolation, read_only }) => {
+                    self.may_change_next()?;
+                    Assignment::NextTransaction { isolation, read_only }
+                }
+                None => Assignment::Session(at, checked),
+            });
         }
         Ok(())
     }
@@ -209,12 +228,7 @@ impl Session {
         out: &mut Vec<Assignment>,
     ) -> Result<(), MysqlError> {
         if scope == Scope::Default {
-            if self.open.is_some() {
-                return Err(MysqlError::new(
-                    codes::CANT_CHANGE_TX_CHARACTERISTICS,
-                    "Transaction characteristics can't be changed while a transaction is in progress",
-                ));
-            }
+            self.may_change_next()?;
             let isolation = isolation.map(|level| match level {
                 IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
                 IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
@@ -238,6 +252,17 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Error 1568 while a transaction is open.
+    fn may_change_next(&self) -> Result<(), MysqlError> {
+        if self.open.is_none() {
+            return Ok(());
+        }
+        Err(MysqlError::new(
+            codes::CANT_CHANGE_TX_CHARACTERISTICS,
+            "Transaction characteristics can't be changed while a transaction is in progress",
+        ))
     }
 
     async fn assign(&mut self, assignment: Assignment) -> Result<(), MysqlError> {
@@ -327,6 +352,9 @@ impl Session {
                 let collation = charset::charset(name)?.default_collation;
                 self.set_variable("collation_server", Value::from(collation));
             }
+            // The session's characteristic is that of the next transaction too, whatever SET TRANSACTION said before.
+            ("transaction_isolation" | "tx_isolation", _) => self.next.isolation = None,
+            ("transaction_read_only" | "tx_read_only", _) => self.next.read_only = None,
             _ => {}
         }
         self.variables.set(at, value);

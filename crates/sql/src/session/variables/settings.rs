@@ -30,7 +30,9 @@ pub struct Settings {
     pub max_error_count: usize,
     pub max_allowed_packet: usize,
     pub idle_timeout: Duration,
+    /// completion_type: what COMMIT and ROLLBACK do that do not say it.
     pub completion_chain: bool,
+    pub completion_release: bool,
     pub sql_notes: bool,
     pub quote_names: bool,
 }
@@ -52,12 +54,7 @@ impl Settings {
             sql_mode: modes::flags(&text("sql_mode")),
             collation: Collation::from_name(&text("collation_connection")).unwrap_or_default(),
             time_zone: assign::time_zone(&text("time_zone")).unwrap_or(jiff::tz::TimeZone::UTC),
-            isolation: match text("transaction_isolation").as_str() {
-                // Dirty reads are not offered; READ COMMITTED is the nearest that is stronger.
-                "READ-UNCOMMITTED" | "READ-COMMITTED" => Isolation::ReadCommitted,
-                "SERIALIZABLE" => Isolation::Serializable,
-                _ => Isolation::RepeatableRead,
-            },
+            isolation: isolation(&text("transaction_isolation")),
             read_only: on("transaction_read_only"),
             lock_wait_timeout: Duration::from_secs(unsigned("innodb_lock_wait_timeout")),
             metadata_wait: Duration::from_secs(unsigned("lock_wait_timeout")),
@@ -70,8 +67,19 @@ impl Settings {
             max_allowed_packet: unsigned("max_allowed_packet") as usize,
             idle_timeout: Duration::from_secs(unsigned("wait_timeout")),
             completion_chain: text("completion_type") == "CHAIN",
+            completion_release: text("completion_type") == "RELEASE",
             sql_notes: on("sql_notes"),
             quote_names: on("sql_quote_show_create"),
         }
+    }
+}
+
+/// The level that a value of transaction_isolation names.
+pub(crate) fn isolation(level: &str) -> Isolation {
+    match level {
+        // Dirty reads are not offered; READ COMMITTED is the nearest that is stronger.
+        "READ-UNCOMMITTED" | "READ-COMMITTED" => Isolation::ReadCommitted,
+        "SERIALIZABLE" => Isolation::Serializable,
+        _ => Isolation::RepeatableRead,
     }
 }
