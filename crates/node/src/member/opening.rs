@@ -159,7 +159,7 @@ async fn open(
     let node = Node::new(Parts {
         config,
         id,
-        disk,
+        superblocks: parts.superblocks,
         runtime: runtime.clone(),
         log: parts.log,
         catalog: CatalogStore::mirror(Catalog::default()),
