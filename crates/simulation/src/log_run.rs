@@ -13,6 +13,7 @@
 use crate::clock::SimClock;
 use crate::crash::{Plan, arm, end_life};
 use crate::disk::SimDisk;
+#[cfg(test)]
 use crate::meddling::{Kind, Meddling};
 use crate::trace::Trace;
 use rand::rngs::SmallRng;
@@ -177,6 +178,7 @@ impl LogRun {
     }
 
     /// A start on a directory that somebody has meddled with, up to where it would begin to write. Gives the records that it finds.
+    #[cfg(test)]
     fn look(&self, superblocks: Superblocks) -> Result<Look, LogError> {
         let superblocks = Arc::new(superblocks);
         let manifest = Manifest::load(&superblocks)?;
@@ -188,6 +190,7 @@ impl LogRun {
     }
 
     /// What a start with this result has lost silently, if anything.
+    #[cfg(test)]
     fn lost(&self, found: &Look, meddling: &Meddling) -> Option<String> {
         let known = [&self.manifest, &self.maybe];
         if found.manifest.is_none() && self.manifest.is_some() || !known.contains(&&found.manifest) {
@@ -334,6 +337,7 @@ impl LogRun {
 }
 
 /// What a start finds.
+#[cfg(test)]
 #[derive(Default)]
 struct Look {
     manifest: Option<Manifest>,
