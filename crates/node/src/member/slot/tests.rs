@@ -4,7 +4,7 @@ mod full_disk;
 
 use super::*;
 use rauk_cluster::replica::{Contents, Entry, EntryId, Limits};
-use rauk_log::{DatabaseId, MemoryDisk, RedoOptions, RedoReader};
+use rauk_log::{DatabaseId, Disk, MemoryDisk, RedoOptions, RedoReader, Superblocks};
 use rauk_types::{IndexId, NodeId, Position, ProcessId};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -58,8 +58,9 @@ impl World {
         World::on(MemoryDisk::new(), options)
     }
 
-    fn on(disk: Arc<dyn rauk_log::Disk>, options: RedoOptions) -> World {
-        let mut reader = RedoReader::open(disk, options, Lsn(0), Lsn(0)).unwrap();
+    fn on(disk: Arc<dyn Disk>, options: RedoOptions) -> World {
+        let superblocks = Arc::new(Superblocks::load(&disk).unwrap());
+        let mut reader = RedoReader::open(&superblocks, options, Lsn(0), Lsn(0)).unwrap();
         while reader.next().unwrap().is_some() {}
         let replica = Replica::new(PARTITION, member(1), Limits::default(), None);
         let beginning = Beginning { replica, table: TxnTable::default(), refs: FxHashMap::default(), whole: true };

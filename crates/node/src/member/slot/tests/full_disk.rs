@@ -74,7 +74,7 @@ fn happens(world: &mut World, left: &mut Left, happening: Happening) {
 
 /// Opens what is on disk: how far the stream goes.
 fn replayed(disk: Arc<dyn Disk>) -> Result<u64, ReplayError> {
-    let mut reader = RedoReader::open(disk, options(), Lsn(0), Lsn(0)).unwrap();
+    let mut reader = RedoReader::open(&Arc::new(Superblocks::load(&disk).unwrap()), options(), Lsn(0), Lsn(0)).unwrap();
     let mut replay = Replay::new(1 << 20);
     while let Some(found) = reader.next().unwrap() {
         for change in changes(found.payload) {
