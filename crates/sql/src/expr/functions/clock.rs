@@ -184,7 +184,7 @@ fn from_unixtime(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         return Ok(Value::Null);
     };
     if c.has(1) {
-        return Ok(Value::Str(super::date_format::format(&c.text(1), value, value.time())));
+        return Ok(Value::Str(super::date_format::format(&c.text(1), value, value.time(), context.max_allowed_packet)));
     }
     Ok(value.rounded(c.ty.scale).map_or(Value::Null, Value::DateTime))
 }

@@ -77,12 +77,12 @@ fn get_format(kind: &str, style: &str) -> Option<&'static str> {
 fn date_format(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let format_text = c.text(1);
     let Some(date) = c.datetime(0, context)? else { return Ok(Value::Null) };
-    Ok(Value::Str(format(&format_text, date, date.time())))
+    Ok(Value::Str(format(&format_text, date, date.time(), context.max_allowed_packet)))
 }
 
 fn time_format(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let Some(time) = c.time(0, context)? else { return Ok(Value::Null) };
-    Ok(Value::Str(format(&c.text(1), DateTime::ZERO, time)))
+    Ok(Value::Str(format(&c.text(1), DateTime::ZERO, time, context.max_allowed_packet)))
 }
 
 fn ordinal(day: u8) -> &'static str {
@@ -95,12 +95,15 @@ fn ordinal(day: u8) -> &'static str {
     }
 }
 
-/// Specifiers that a zero month or day has no answer to are left out.
-pub fn format(specifiers: &str, value: DateTime, time: Time) -> String {
+/// Specifiers that a zero month or day has no answer to are left out. The text ends soon when it is longer than `limit`.
+pub fn format(specifiers: &str, value: DateTime, time: Time, limit: usize) -> String {
     let date = value.date();
-    let mut out = String::with_capacity(specifiers.len() * 2);
+    let mut out = String::with_capacity(specifiers.len());
     let mut chars = specifiers.chars();
     while let Some(c) = chars.next() {
+        if out.len() > limit {
+            break;
+        }
         if c != '%' {
             out.push(c);
             continue;
