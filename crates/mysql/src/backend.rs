@@ -84,6 +84,8 @@ pub trait Session: Send {
     fn max_allowed_packet(&self) -> usize;
     /// How long the connection may be idle (wait_timeout).
     fn idle_timeout(&self) -> std::time::Duration;
+    /// What interrupts the running statement, from any thread.
+    fn interrupter(&self) -> impl Fn() + Send + Sync + 'static;
     /// Resolves when the connection was killed.
     fn killed(&self) -> impl Future<Output = ()> + Send + 'static;
 }

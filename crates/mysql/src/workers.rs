@@ -4,6 +4,10 @@
 //! thread that reads a packet executes and answers it. One more thread, asleep nearly always, accepts and hands each connection to the
 //! worker that has the fewest. What waits (for locks, the log, a slow client) holds no thread.
 //!
+//! What computes for long does not hold a worker either: statements give way to others now and then, and what cannot (the evaluation of one
+//! row, the parsing of a long text) runs in [`beside`], while another thread of the same runtime goes on with the worker's connections. So
+//! logins, KILL and other clients wait for no statement.
+//!
 //! Stopping: listeners close, idle connections end at once, running statements may end within the time given, then they are cancelled and
 //! told 1053.
 use crate::backend::Backend;
@@ -11,17 +15,32 @@ use crate::server::{Phase, Server};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::Context;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio::sync::mpsc;
 
 /// After stopping has cancelled everything, threads get so long to say goodbye.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Pause after a failed accept (out of file descriptors), so as not to spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Runs what takes long on the present thread, while another one goes on with the connections of its worker. Elsewhere it just runs.
+pub fn beside(work: &mut dyn FnMut()) {
+    let of_worker = Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if of_worker { tokio::task::block_in_place(work) } else { work() }
+}
+
+/// Lets the worker's other connections run, and its sockets be looked at, before the task of this context is polled again. A task that only wakes
+/// itself would be polled at once, several times in a row.
+pub fn give_way(context: &mut Context<'_>) {
+    // Polled once it has arranged that.
+    let _ = pin!(tokio::task::yield_now()).poll(context);
+}
 
 /// A bound socket that clients connect to.
 #[derive(Debug)]
@@ -65,23 +84,24 @@ struct Worker {
 pub struct Workers<B: Backend> {
     server: Arc<Server<B>>,
     workers: Vec<Worker>,
-    threads: Vec<JoinHandle<()>>,
+    /// Of the workers, with the task that begins connections.
+    runtimes: Vec<(Runtime, tokio::task::JoinHandle<()>)>,
+    acceptor: Option<JoinHandle<()>>,
 }
 
 /// Starts `count` workers (at least one) and the acceptor.
 pub fn start<B: Backend>(server: Arc<Server<B>>, count: usize, listeners: Vec<Listener>) -> io::Result<Workers<B>> {
-    let mut started = Workers { server: server.clone(), workers: Vec::new(), threads: Vec::new() };
+    let mut started = Workers { server: server.clone(), workers: Vec::new(), runtimes: Vec::new(), acceptor: None };
     for i in 0..count.max(1) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let worker = Worker { sender, connections: Arc::default() };
         let (server, connections) = (server.clone(), worker.connections.clone());
-        let runtime = Builder::new_current_thread().enable_all().thread_name(format!("mysql-{i}-help")).build()?;
+        // One thread has the connections at a time; others take over while it computes, and hash passwords.
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).enable_all().thread_name(format!("mysql-{i}")).build()?;
+        let task = runtime.spawn(work(server, receiver, connections));
         started.workers.push(worker);
-        started.threads.push(
-            std::thread::Builder::new()
-                .name(format!("mysql-{i}"))
-                .spawn(move || work(&runtime, server, receiver, connections))?,
-        );
+        started.runtimes.push((runtime, task));
     }
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let workers = started.workers.clone();
@@ -89,7 +109,7 @@ pub fn start<B: Backend>(server: Arc<Server<B>>, count: usize, listeners: Vec<Li
         let _guard = runtime.enter();
         listeners.into_iter().map(Bound::new).collect::<io::Result<Vec<_>>>()?
     };
-    started.threads.push(
+    started.acceptor = Some(
         std::thread::Builder::new()
             .name("mysql-accept".into())
             .spawn(move || runtime.block_on(accept_all(listeners, workers, server.phase_reached(Phase::Draining))))?,
@@ -126,43 +146,44 @@ impl<B: Backend> Workers<B> {
         idle(FAREWELL);
         // Without senders the workers' loops end; what still hangs on is dropped with its runtime.
         drop(self.workers);
-        for thread in self.threads {
-            let _ = thread.join();
+        if let Some(acceptor) = self.acceptor {
+            let _ = acceptor.join();
+        }
+        for (runtime, task) in self.runtimes {
+            let _ = runtime.block_on(task);
+            runtime.shutdown_timeout(FAREWELL);
         }
         cancelled
     }
 }
 
-fn work<B: Backend>(
-    runtime: &Runtime,
+async fn work<B: Backend>(
     server: Arc<Server<B>>,
     mut receiver: mpsc::UnboundedReceiver<Accepted>,
     connections: Arc<AtomicUsize>,
 ) {
     let counters = server.new_counters();
-    runtime.block_on(async move {
-        while let Some(accepted) = receiver.recv().await {
-            let (server, counters) = (server.clone(), counters.clone());
-            let counted = Counted(connections.clone());
-            tokio::spawn(async move {
-                let _counted = counted;
-                let id = server.next_connection_id();
-                match accepted {
-                    Accepted::Tcp(stream, peer) => {
-                        if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
-                            server.serve_connection(stream, peer, id, counters).await;
-                        }
-                    }
-                    #[cfg(unix)]
-                    Accepted::Unix(stream) => {
-                        if let Ok(stream) = tokio::net::UnixStream::from_std(stream) {
-                            server.serve_connection(stream, Ipv4Addr::LOCALHOST.into(), id, counters).await;
-                        }
+    while let Some(accepted) = receiver.recv().await {
+        let (server, counters) = (server.clone(), counters.clone());
+        let counted = Counted(connections.clone());
+        tokio::spawn(async move {
+            let _counted = counted;
+            let id = server.next_connection_id();
+            match accepted {
+                Accepted::Tcp(stream, peer) => {
+                    if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
+                        server.serve_connection(stream, peer, id, counters).await;
                     }
                 }
-            });
-        }
-    });
+                #[cfg(unix)]
+                Accepted::Unix(stream) => {
+                    if let Ok(stream) = tokio::net::UnixStream::from_std(stream) {
+                        server.serve_connection(stream, Ipv4Addr::LOCALHOST.into(), id, counters).await;
+                    }
+                }
+            }
+        });
+    }
 }
 
 /// A connection of a worker, until it is dropped.

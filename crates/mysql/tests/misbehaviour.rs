@@ -219,3 +219,18 @@ fn connections_are_spread_and_counted() {
     drop(clients);
     eventually(|| running.workers.as_ref().unwrap().connections() == [0, 0]);
 }
+
+/// A client that goes in the middle of a statement takes the statement with it.
+#[test]
+fn a_client_that_has_gone_interrupts_its_statement() {
+    let running = run_default();
+    let mut client = running.client();
+    client.command(b"\x03SLEEP 60000");
+    let mut other = running.client();
+    other.query("SELECT 1").unwrap();
+    let interrupted = || running.backend.interrupted.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(interrupted(), 0);
+    drop(client);
+    eventually(|| interrupted() > 0);
+    other.query("SELECT 1").unwrap();
+}

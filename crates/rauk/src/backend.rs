@@ -107,6 +107,10 @@ impl protocol::Session for Connection {
         self.0.idle_timeout()
     }
 
+    fn interrupter(&self) -> impl Fn() + Send + Sync + 'static {
+        self.0.interrupter()
+    }
+
     fn killed(&self) -> impl Future<Output = ()> + Send + 'static {
         self.0.killed()
     }

@@ -1,6 +1,7 @@
 //! SQL: from text to typed plans to rows.
 //!
 //! ```text
+//! memory    what statements may use beside the stored rows
 //! parse     text → Statement (sqlparser's syntax tree, lexed and parsed as MySQL does); normal form for the plan cache
 //! expr      typed expressions: types, coercions, collations, functions, evaluation. One meaning for each, wherever it runs
 //! plan      Statement → bound, typed plan: names resolved, access paths chosen, partitions pruned
@@ -11,9 +12,11 @@
 
 pub mod exec;
 pub mod expr;
+mod memory;
 pub mod parse;
 pub mod plan;
 pub mod session;
 mod stack;
 
+pub use memory::Memory;
 pub use session::{Engine, Session};

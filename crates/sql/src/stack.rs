@@ -1,76 +1,51 @@
-//! How much of the thread's stack a recursion has used.
+//! Stack for what nests deeply: statements of thousands of levels, on threads whose stacks are made for a few.
 //!
-//! What nests without bound in a statement recurses here: the parser and the binder. Both measure, as MySQL does, and fail with its error 1436
-//! long before the stack of a worker thread (2 MiB) ends. Builds without optimisation use several times as much
-//! stack as others, which a count of levels would not notice.
+//! Three things recurse over what a client wrote, each in its own way:
+//!
+//! * The parser and the binder recurse once a level and ask for stack at each ([`grow`]); the parser bounds the levels.
+//! * sqlparser's tree is dropped, cloned and printed by code that is not ours and cannot ask. Whoever owns a tall tree does these under
+//!   [`with_room`] or [`Roomy`], which make room for all levels at once. The room is address space; memory is used as far as the stack gets.
+//! * Bound expressions are evaluated, visited, dropped and cloned anywhere, also on the thread of whoever holds a partition. They have a mark
+//!   every few levels ([`crate::expr::Deep`]), and the mark asks. Ordinary expressions have no mark and pay nothing.
 
-use rauk_types::MysqlError;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
-/// Bytes that one recursion may use.
-pub const LIMIT: usize = 1 << 20;
+/// What a level of recursion between two calls of [`grow`] may use. Builds without optimisation use several times as much as others.
+const RED_ZONE: usize = 384 << 10;
+/// A new piece of stack.
+const PIECE: usize = 4 << 20;
+/// Trees up to this height need no care.
+pub const SHALLOW: usize = 100;
+/// For a level of sqlparser's tree: the largest of dropping, cloning and printing it, in a build without optimisation.
+const LEVEL: usize = 8 << 10;
 
-/// ER_STACK_OVERRUN_NEED_MORE.
-const STACK_OVERRUN: u16 = 1436;
-
-/// Where a recursion began.
-#[derive(Clone, Copy, Debug)]
-pub struct Stack {
-    base: usize,
+/// Runs `work` on more stack when little is left.
+#[inline]
+pub fn grow<R>(work: impl FnOnce() -> R) -> R {
+    stacker::maybe_grow(RED_ZONE, PIECE, work)
 }
 
-#[inline(never)]
-fn here() -> usize {
-    let marker = 0u8;
-    std::hint::black_box(&raw const marker) as usize
-}
-
-impl Stack {
-    /// The recursion begins in the caller.
-    pub fn begin() -> Stack {
-        Stack { base: here() }
+/// Runs `work` where a tree of `height` levels can be dropped, cloned and printed.
+pub fn with_room<R>(height: usize, work: impl FnOnce() -> R) -> R {
+    if height <= SHALLOW {
+        return work();
     }
-
-    /// Error 1436 when more than [`LIMIT`] bytes were used since.
-    #[inline]
-    pub fn check(&self) -> Result<(), MysqlError> {
-        let used = self.base.abs_diff(here());
-        if used <= LIMIT { Ok(()) } else { Err(overrun(used)) }
-    }
+    let room = RED_ZONE + height * LEVEL;
+    stacker::maybe_grow(room, room + PIECE, work)
 }
 
-#[cold]
-fn overrun(used: usize) -> MysqlError {
-    MysqlError::new(
-        STACK_OVERRUN,
-        format!(
-            "Thread stack overrun:  {used} bytes used of a {LIMIT} byte stack, and 0 bytes needed.  The statement nests too deeply: split it"
-        ),
-    )
+/// A future that is polled with room for a tree of so many levels.
+pub struct Roomy<F> {
+    pub height: usize,
+    pub future: Pin<Box<F>>,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl<F: Future> Future for Roomy<F> {
+    type Output = F::Output;
 
-    fn recurse(stack: &Stack, level: usize) -> usize {
-        let filler = std::hint::black_box([level as u8; 1000]);
-        match stack.check() {
-            Ok(()) => {
-                let deepest = recurse(stack, level + 1);
-                // Keeps the frame alive until the call is back.
-                std::hint::black_box(filler);
-                deepest
-            }
-            Err(error) => {
-                assert_eq!(error.code, 1436);
-                level
-            }
-        }
-    }
-
-    #[test]
-    fn a_recursion_without_end_ends() {
-        let levels = recurse(&Stack::begin(), 0);
-        assert!((100..=LIMIT / 1000).contains(&levels), "{levels}");
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        with_room(self.height, || self.future.as_mut().poll(context))
     }
 }

@@ -159,7 +159,7 @@ fn joins() {
     assert_eq!(s.rows("SELECT a.id FROM a LEFT JOIN b ON FALSE WHERE b.id IS NULL ORDER BY 1"), "1\n2\n3");
     assert_eq!(s.rows("SELECT t1.id, t2.id FROM a t1 JOIN a t2 ON t1.id < t2.id ORDER BY 1, 2"), "1|2\n1|3\n2|3");
     // A join buffer that does not fit: read again for each outer row.
-    s.variable("rauk_query_memory_limit", Value::Int(100));
+    s.memory_limit(100);
     assert_eq!(s.rows("SELECT COUNT(*) FROM a STRAIGHT_JOIN c ON a.x = c.k").lines().count(), 1);
 }
 
@@ -199,7 +199,7 @@ fn grouping() {
     );
     s.context.sql_mode.only_full_group_by = false;
     assert_eq!(s.rows("SELECT name, COUNT(*) FROM p WHERE id = 2"), "Bob|1");
-    s.variable("rauk_query_memory_limit", Value::Int(50));
+    s.memory_limit(50);
     assert!(s.error("SELECT id FROM p GROUP BY id").starts_with("1038 Out of sort memory"));
 }
 
@@ -503,8 +503,9 @@ fn large_results_sorts_and_groups() {
     assert_eq!(s.rows("SELECT COUNT(*) FROM n WHERE v >= 1000"), "2500");
     assert_eq!(s.affected("DELETE FROM n WHERE v >= 1000 ORDER BY id LIMIT 2000"), 2000);
     assert_eq!(s.rows("SELECT COUNT(*) FROM n"), "3000");
-    s.variable("rauk_query_memory_limit", Value::Int(100_000));
+    s.memory_limit(100_000);
     assert!(s.error("SELECT id FROM n ORDER BY t, id").starts_with("1038 "));
     // The best rows alone need little.
+    s.memory_limit(100_000);
     assert_eq!(s.ok("SELECT id FROM n ORDER BY t, id LIMIT 5").rows.len(), 5);
 }

@@ -4,6 +4,7 @@
 //! the stop signal and timers looked at.
 use super::link::{Channel, ChannelError, Link};
 use super::plain_ok;
+use super::stream::Peer;
 use crate::backend::{Backend, Prepared, Session};
 use crate::constants::{capability, code, command, status as flag};
 use crate::handshake::{self, Login};
@@ -53,12 +54,25 @@ pub struct Commands<'a, B: Backend> {
     values: Vec<Value>,
     /// Resolves when a waiting connection must end.
     stop: Signal<Stop>,
-    /// Resolves when even running statements must end.
-    abort: Signal<()>,
     timer: Pin<Box<Sleep>>,
+    watch: Watch,
     idle_timeout: Duration,
     read_timeout: Duration,
 }
+
+/// What a statement that waits is watched for.
+struct Watch {
+    /// Resolves when even running statements must end.
+    abort: Signal<()>,
+    peer: Option<Peer>,
+    /// Ends the running statement.
+    interrupt: Box<dyn Fn() + Send + Sync>,
+    /// Until the client is looked after again; made for the first statement that waits.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+/// How often it is looked whether the client of a statement that waits is still there.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// After a command.
 enum Next {
@@ -77,6 +91,7 @@ impl<'a, B: Backend> Commands<'a, B> {
         let killed: Signal<()> = Box::pin(session.killed());
         let drained: Signal<()> = Box::pin(server.phase_reached(Phase::Draining));
         let idle_timeout = session.idle_timeout();
+        let peer = channel.link.stream.peer();
         Commands {
             channel,
             context,
@@ -84,7 +99,12 @@ impl<'a, B: Backend> Commands<'a, B> {
             statements: Statements::default(),
             values: Vec::new(),
             stop: Box::pin(first_of(killed, drained)),
-            abort: Box::pin(server.phase_reached(Phase::Closing)),
+            watch: Watch {
+                abort: Box::pin(server.phase_reached(Phase::Closing)),
+                peer,
+                interrupt: Box::new(session.interrupter()),
+                timer: None,
+            },
             timer: Box::pin(sleep_until(Instant::now() + idle_timeout)),
             idle_timeout,
             read_timeout: server.limits().read_timeout,
@@ -216,7 +236,7 @@ impl<'a, B: Backend> Commands<'a, B> {
                 let status = self.session.status();
                 let text = statement_text::decode(fields.rest(), status.no_backslash_escapes)?;
                 let mut sink = Sink::new(link, context, Form::Text, status);
-                let (outcome, next) = until(self.session.query(&text, &mut sink), &mut self.abort).await;
+                let (outcome, next) = until(self.session.query(&text, &mut sink), &mut self.watch).await;
                 sink.finish(outcome);
                 return Ok(next);
             }
@@ -243,7 +263,7 @@ impl<'a, B: Backend> Commands<'a, B> {
                     sink.keep_rows();
                 }
                 let running = self.session.execute(id, &self.values, &mut sink);
-                let (outcome, next) = until(running, &mut self.abort).await;
+                let (outcome, next) = until(running, &mut self.watch).await;
                 let cursor = sink.finish(outcome);
                 if let Some(statement) = self.statements.get_mut(id) {
                     statement.cursor = cursor;
@@ -253,7 +273,7 @@ impl<'a, B: Backend> Commands<'a, B> {
             }
             command::STMT_PREPARE => {
                 let text = statement_text::decode(body, self.session.status().no_backslash_escapes)?;
-                let (prepared, next) = until(self.session.prepare(&text), &mut self.abort).await;
+                let (prepared, next) = until(self.session.prepare(&text), &mut self.watch).await;
                 let prepared = prepared?;
                 write_prepared(link, context, &prepared, status::flags(&self.session.status()));
                 let parameters = prepared.parameters.len() as u16;
@@ -307,7 +327,7 @@ impl<'a, B: Backend> Commands<'a, B> {
             }
             command::INIT_DB => {
                 let name = statement_text::decode(body, true)?;
-                let (outcome, next) = until(self.session.init_db(&name), &mut self.abort).await;
+                let (outcome, next) = until(self.session.init_db(&name), &mut self.watch).await;
                 outcome?;
                 let change = [SessionChange::Schema(name.into_owned())];
                 let completion = plain_ok(self.session.status());
@@ -335,7 +355,7 @@ impl<'a, B: Backend> Commands<'a, B> {
                     "SHOW PROCESSLIST".to_owned()
                 };
                 let mut sink = Sink::new(link, context, Form::Text, self.session.status());
-                let (outcome, next) = until(self.session.query(&text, &mut sink), &mut self.abort).await;
+                let (outcome, next) = until(self.session.query(&text, &mut sink), &mut self.watch).await;
                 sink.finish(outcome);
                 return Ok(next);
             }
@@ -355,7 +375,7 @@ impl<'a, B: Backend> Commands<'a, B> {
                 self.eof();
             }
             command::RESET_CONNECTION => {
-                let ((), next) = until_ended(self.session.reset(), &mut self.abort).await;
+                let ((), next) = until_ended(self.session.reset(), &mut self.watch).await;
                 self.statements.clear();
                 self.ok();
                 return Ok(next);
@@ -417,27 +437,42 @@ async fn first_of(mut killed: Signal<()>, mut drained: Signal<()>) -> Stop {
     .await
 }
 
-/// Runs a statement to its end, or to the moment at which the server closes.
+/// Runs a statement to its end, or to the moment at which the server closes. A statement whose client has gone is interrupted, as by KILL.
 async fn until<T>(
     statement: impl Future<Output = Result<T, MysqlError>>,
-    abort: &mut Signal<()>,
+    watch: &mut Watch,
 ) -> (Result<T, MysqlError>, Next) {
     let mut statement = std::pin::pin!(statement);
     poll_fn(|cx| {
         if let Poll::Ready(outcome) = statement.as_mut().poll(cx) {
             return Poll::Ready((outcome, Next::Continue));
         }
-        abort.as_mut().poll(cx).map(|()| (Err(shutting_down()), Next::Exit(Exit::Closed)))
+        watch.look(cx);
+        watch.abort.as_mut().poll(cx).map(|()| (Err(shutting_down()), Next::Exit(Exit::Closed)))
     })
     .await
 }
 
-async fn until_ended(work: impl Future<Output = ()>, abort: &mut Signal<()>) -> ((), Next) {
+impl Watch {
+    /// Interrupts the statement when its client has gone. The timer goes on over statements, so that a short wait costs a look at it and no more.
+    fn look(&mut self, cx: &mut std::task::Context<'_>) {
+        let Some(peer) = &self.peer else { return };
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + LOOK)));
+        while timer.as_mut().poll(cx).is_ready() {
+            if peer.is_gone() {
+                (self.interrupt)();
+            }
+            timer.as_mut().reset(Instant::now() + LOOK);
+        }
+    }
+}
+
+async fn until_ended(work: impl Future<Output = ()>, watch: &mut Watch) -> ((), Next) {
     let work = async {
         work.await;
         Ok(())
     };
-    let (_, next) = until(work, abort).await;
+    let (_, next) = until(work, watch).await;
     ((), next)
 }
 

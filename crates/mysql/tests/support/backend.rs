@@ -18,6 +18,8 @@ pub struct Scripted {
     pub accounts: BTreeMap<&'static str, Account>,
     pub sessions: AtomicUsize,
     pub kills: Mutex<BTreeMap<u32, watch::Sender<bool>>>,
+    /// How often a running statement was interrupted.
+    pub interrupted: AtomicUsize,
     pub max_allowed_packet: usize,
     pub idle_timeout: Duration,
 }
@@ -36,6 +38,7 @@ impl Default for Scripted {
             ]),
             sessions: AtomicUsize::new(0),
             kills: Mutex::default(),
+            interrupted: AtomicUsize::new(0),
             max_allowed_packet: 64 << 20,
             idle_timeout: Duration::from_secs(3600),
         }
@@ -421,6 +424,13 @@ impl Session for Script {
 
     fn idle_timeout(&self) -> Duration {
         self.backend.idle_timeout
+    }
+
+    fn interrupter(&self) -> impl Fn() + Send + Sync + 'static {
+        let backend = self.backend.clone();
+        move || {
+            backend.interrupted.fetch_add(1, Relaxed);
+        }
     }
 
     fn killed(&self) -> impl Future<Output = ()> + Send + 'static {

@@ -192,6 +192,11 @@ impl Transaction {
         self.options.interrupt = interrupt;
     }
 
+    /// How long waits for rows may last from now on.
+    pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
+        self.options.lock_wait_timeout = timeout;
+    }
+
     /// The newest commit time that a call has learned from.
     pub fn observed(&self) -> Timestamp {
         self.observed

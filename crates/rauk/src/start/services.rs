@@ -89,6 +89,8 @@ fn engine_options(settings: &Settings, mysql: &TcpListener, native: &TcpListener
             ("rauk_native_longest_spin", Value::UInt(settings.native_longest_spin.into())),
             ("max_connections", Value::UInt(settings.max_connections.into())),
         ],
+        beside: workers::beside,
+        give_way: workers::give_way,
         ..EngineOptions::default()
     })
 }

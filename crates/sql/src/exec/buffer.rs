@@ -2,11 +2,11 @@
 //!
 //! When a table does not fit the statement's memory, the join goes back to reading it once for each outer row: slow, but it ends.
 
-use super::memory::{Memory, values_bytes};
 use super::row::{Joined, Part, owned};
 use super::scan::passes;
 use super::sort::append_key;
 use crate::expr::{Columns, Context, Expr, NoColumns};
+use crate::memory::{Memory, values_bytes};
 use crate::plan::model::{Access, Level, Source, SourceTable};
 use rauk_kernel::Verdict;
 use rauk_node::{ScanCursor, ScanSpec, Transaction};

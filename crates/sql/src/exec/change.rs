@@ -2,17 +2,18 @@
 //!
 //! Rows are found by a locking scan, a batch at a time, and changed between batches: the scan sees the newest version of each row, checks the whole
 //! condition on it, and does not meet what the statement itself has written, so no row is changed twice. With an ORDER BY that no index serves, all
-//! matching rows are read and sorted first.
+//! matching rows are locked, read and sorted first. Few are kept as they are; of many only the primary keys, by which they are read
+//! again: they are locked, so they are what they were.
 //!
 //! An UPDATE of the AUTO_INCREMENT column raises the counter when all rows are changed.
 
 use super::insert::{assign, check_keys, duplicate, set_on_update};
-use super::memory::Memory;
 use super::output::{row_count, with_value};
 use super::row::{Joined, Part, Rows, owned};
-use super::scan::{BATCH, Opened, get, is_interrupted, open, passes, yield_now};
-use super::sort::{Sorter, append_key};
-use crate::expr::{Context, Expr};
+use super::scan::{BATCH, Lock, Opened, get, give_way, is_interrupted, open, passes, yield_now};
+use super::sort::{Payload, SortedRow, Sorter, append_key};
+use crate::expr::{Context, Expr, run};
+use crate::memory::values_bytes;
 use crate::plan::model::{DeletePlan, Level, SortKey, Source, UpdatePlan};
 use rauk_node::transaction::UpdateOutcome;
 use rauk_node::{NodeError, ScanBatch, ScanCursor, TableHandle, Transaction};
@@ -38,6 +39,7 @@ pub(crate) async fn run_update(
         }
         for old in rows {
             matched += 1;
+            give_way(txn, context).await?;
             let mut new = old.clone();
             for set in &plan.set {
                 let column = &schema.columns[set.column];
@@ -73,7 +75,7 @@ pub(crate) async fn run_update(
                 }
             }
         }
-        yield_now().await;
+        yield_now(context).await;
     }
     if let Some(number) = highest {
         plan.database.raise_auto_increment(schema.id, number).await?;
@@ -103,7 +105,7 @@ pub(crate) async fn run_delete(
         for row in rows {
             deleted += u64::from(txn.delete(table, &row).await?);
         }
-        yield_now().await;
+        yield_now(context).await;
     }
     Ok(Completion {
         affected_rows: deleted,
@@ -116,6 +118,27 @@ pub(crate) async fn run_delete(
 pub(super) fn changed_number(schema: &TableSchema, old: &[Value], new: &[Value]) -> Option<u64> {
     let column = schema.auto_increment.filter(|&column| old[column] != new[column])?;
     new[column].as_ref().as_integer().and_then(|number| u64::try_from(number).ok())
+}
+
+/// The next rows of those that were sorted.
+async fn again(
+    sorted: &mut std::vec::IntoIter<SortedRow<Matched>>,
+    table: &TableHandle,
+    lock: Lock,
+    txn: &mut Transaction,
+) -> Result<Vec<Vec<Value>>, MysqlError> {
+    if is_interrupted(txn) {
+        return Err(NodeError::Interrupted.into());
+    }
+    let columns = table.schema().columns.len();
+    let mut rows = Vec::with_capacity(BATCH);
+    for row in sorted.take(BATCH) {
+        rows.extend(match row.payload {
+            Matched::Row(values) => Some(values),
+            Matched::Key(key) => get(txn, table, None, &key, lock, |view| view.map(|v| owned(&v, columns))).await?,
+        });
+    }
+    Ok(rows)
 }
 
 fn stored(sources: &[Source]) -> &TableHandle {
@@ -133,7 +156,27 @@ struct Found<'a> {
     /// Rows that may still be taken.
     left: u64,
     /// Already sorted: taken from here.
-    sorted: Option<std::vec::IntoIter<Vec<Value>>>,
+    sorted: Option<std::vec::IntoIter<SortedRow<Matched>>>,
+}
+
+/// Bytes of rows that are kept as they are.
+const KEPT_WHOLE: usize = 16 << 20;
+
+/// A row that waits for its turn.
+enum Matched {
+    Row(Vec<Value>),
+    /// Its primary key.
+    Key(Box<[u8]>),
+}
+
+impl Payload for Matched {
+    fn bytes(&self) -> usize {
+        size_of::<Matched>()
+            + match self {
+                Matched::Row(values) => values_bytes(values),
+                Matched::Key(key) => key.len() + 16,
+            }
+    }
 }
 
 impl<'a> Found<'a> {
@@ -158,8 +201,10 @@ impl<'a> Found<'a> {
         let table = stored(sources);
         let mut found = Found { level, table, opened, at: 0, cursor: None, left, sorted: None };
         if !order.is_empty() {
-            let memory = Memory::of_session(context);
+            let memory = context.budget.memory.clone();
             let mut sorter = Sorter::new(usize::try_from(left).unwrap_or(usize::MAX), memory);
+            let primary = table.schema().key_def(&table.schema().indexes[0]);
+            let mut whole = 0;
             found.left = u64::MAX;
             loop {
                 let rows = found.next(txn, context).await?;
@@ -176,10 +221,19 @@ impl<'a> Found<'a> {
                             })?;
                         }
                     }
-                    sorter.push(&key, values)?;
+                    whole += values_bytes(&values);
+                    let matched = if whole <= KEPT_WHOLE {
+                        Matched::Row(values)
+                    } else {
+                        let mut key = Vec::new();
+                        primary.encode_values(&values, &mut key);
+                        Matched::Key(key.into_boxed_slice())
+                    };
+                    sorter.push(&key, matched)?;
                 }
             }
-            found.sorted = Some(sorter.finish().into_iter().map(|r| r.values).collect::<Vec<_>>().into_iter());
+            let runner = context.budget.runner_of_rows(sorter.len());
+            found.sorted = Some(run(runner, || sorter.finish()).into_iter());
         }
         Ok(found)
     }
@@ -187,7 +241,7 @@ impl<'a> Found<'a> {
     /// Some of the rows; none: there are no more.
     async fn next(&mut self, txn: &mut Transaction, context: &mut Context) -> Result<Vec<Vec<Value>>, MysqlError> {
         if let Some(sorted) = &mut self.sorted {
-            return Ok(sorted.take(BATCH).collect());
+            return again(sorted, self.table, self.level.lock, txn).await;
         }
         let zone = context.time_zone.clone();
         let root = Joined::root(&zone);

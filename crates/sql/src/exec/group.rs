@@ -5,24 +5,27 @@
 //!
 //! SUM and AVG of exact numbers, dates and times are exact (integers in 128 bits, then DECIMAL), of everything else DOUBLE, as the plan's types say.
 
-use super::memory::{Memory, values_bytes};
 use super::output::with_value;
 use super::row::GroupRow;
 use super::sort::append_key;
 use crate::expr::{self, Aggregate, AggregateFunction, Columns, Context};
+use crate::memory::{Memory, values_bytes};
 use crate::parse::statement::Scope;
 use crate::plan::model::Grouping;
+use hashbrown::HashTable;
 use rauk_types::error::codes;
 use rauk_types::format::{append_text, parse_double_prefix};
 use rauk_types::{DataType, Decimal, MysqlError, TypeKind, Value, ValueRef};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashSet};
+use std::hash::BuildHasher;
 
 pub(crate) struct Grouper<'a> {
     grouping: &'a Grouping,
     /// A lone MIN or MAX in index order: the first value is the answer.
     first_row_only: bool,
     groups: Vec<Group>,
-    by_key: FxHashMap<Box<[u8]>, u32>,
+    /// Their numbers, by their keys.
+    by_key: HashTable<u32>,
     memory: Memory,
     key: Vec<u8>,
     concat_limit: usize,
@@ -35,6 +38,14 @@ struct Group {
     values: Vec<Value>,
 }
 
+impl Group {
+    /// What it takes, its place in the tables included.
+    fn bytes(&self) -> usize {
+        // Tables have up to twice as many places as entries.
+        size_of::<Group>() * 2 + self.key.len() + size_of_val(&*self.states) + values_bytes(&self.values) + 16
+    }
+}
+
 impl<'a> Grouper<'a> {
     pub fn new(grouping: &'a Grouping, first_row_only: bool, memory: Memory, context: &Context) -> Self {
         let concat_limit = match context.variables.get(Scope::Default, "group_concat_max_len") {
@@ -42,11 +53,12 @@ impl<'a> Grouper<'a> {
             Ok(Value::UInt(v)) => v as usize,
             _ => 1024,
         };
+        let concat_limit = concat_limit.min(context.max_allowed_packet);
         Grouper {
             grouping,
             first_row_only,
             groups: Vec::new(),
-            by_key: FxHashMap::default(),
+            by_key: HashTable::new(),
             memory,
             key: Vec::new(),
             concat_limit,
@@ -67,14 +79,18 @@ impl<'a> Grouper<'a> {
             for key in &grouping.keys {
                 with_value(key, row, context, |value| append_key(value, &key.ty, false, &mut self.key))?;
             }
-            match self.by_key.get(self.key.as_slice()) {
+            let hash = |key: &[u8]| FxBuildHasher.hash_one(key);
+            let groups = &self.groups;
+            match self.by_key.find(hash(&self.key), |&number| *groups[number as usize].key == *self.key) {
                 Some(&number) => number as usize,
                 None => {
                     let group = self.new_group(Some(row))?;
-                    self.memory.take(group.key.len() * 2 + 120 + values_bytes(&group.values))?;
+                    self.memory.take(group.bytes())?;
                     let number = self.groups.len();
-                    self.by_key.insert(group.key.clone(), number as u32);
+                    let place = hash(&group.key);
                     self.groups.push(group);
+                    let groups = &self.groups;
+                    self.by_key.insert_unique(place, number as u32, |&number| hash(&groups[number as usize].key));
                     number
                 }
             }
@@ -95,6 +111,10 @@ impl<'a> Grouper<'a> {
         Ok(Group { key: self.key.as_slice().into(), states, values })
     }
 
+    pub fn len(&self) -> usize {
+        self.groups.len()
+    }
+
     /// All groups, in key order.
     pub fn finish(mut self, context: &mut Context) -> Result<Groups<'a>, MysqlError> {
         if self.groups.is_empty() && self.grouping.keys.is_empty() {
@@ -106,7 +126,7 @@ impl<'a> Grouper<'a> {
         for group in self.groups {
             let mut aggregates = Vec::with_capacity(group.states.len());
             for (state, aggregate) in group.states.into_iter().zip(&self.grouping.aggregates) {
-                aggregates.push(state.finish(aggregate, self.concat_limit, context)?);
+                aggregates.push(state.finish(aggregate, self.concat_limit, &self.memory, context)?);
             }
             rows.push((aggregates, group.values));
         }
@@ -263,7 +283,13 @@ impl State {
         }
     }
 
-    fn finish(self, aggregate: &Aggregate, concat_limit: usize, context: &mut Context) -> Result<Value, MysqlError> {
+    fn finish(
+        self,
+        aggregate: &Aggregate,
+        concat_limit: usize,
+        memory: &Memory,
+        context: &mut Context,
+    ) -> Result<Value, MysqlError> {
         let average = aggregate.function == AggregateFunction::Avg;
         let exact = |sum: Decimal, count: u64| -> Result<Value, MysqlError> {
             if count == 0 {
@@ -293,11 +319,17 @@ impl State {
                 }
                 let separator = aggregate.separator.as_deref().unwrap_or(",").as_bytes();
                 let mut text = Vec::new();
+                // The separators are not counted yet. One byte beyond the limit shows that it was reached.
+                let whole = pieces.iter().map(|piece| piece.text.len() + separator.len()).sum::<usize>();
+                memory.take(whole.min(concat_limit))?;
+                let append = |part: &[u8], text: &mut Vec<u8>| {
+                    text.extend_from_slice(&part[..part.len().min(concat_limit + 1 - text.len())]);
+                };
                 for (number, piece) in pieces.iter().enumerate() {
                     if number > 0 {
-                        text.extend_from_slice(separator);
+                        append(separator, &mut text);
                     }
-                    text.extend_from_slice(&piece.text);
+                    append(&piece.text, &mut text);
                     if text.len() > concat_limit {
                         let mut end = concat_limit;
                         while !aggregate.ty.is_bytes() && end > 0 && text[end] & 0xC0 == 0x80 {

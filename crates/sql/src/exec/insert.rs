@@ -213,8 +213,9 @@ impl Insert<'_> {
             if super::scan::is_interrupted(self.txn) {
                 return Err(NodeError::Interrupted.into());
             }
-            super::scan::yield_now().await;
+            super::scan::yield_now(self.context).await;
         }
+        super::scan::give_way(self.txn, self.context).await?;
         let number = self.number_row(&mut values).await?;
         check_keys(self.schema, &self.plan.key_defs, &values)?;
         loop {

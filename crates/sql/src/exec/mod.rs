@@ -9,7 +9,6 @@
 //! output     grouping, HAVING, projection, DISTINCT, sorting, LIMIT
 //! group      aggregates
 //! sort       sort keys and the sorter
-//! memory     the limit on all that is kept
 //! insert     INSERT, REPLACE
 //! change     UPDATE, DELETE
 //! ```
@@ -20,7 +19,6 @@ mod change;
 mod group;
 mod insert;
 mod keys;
-mod memory;
 mod output;
 mod row;
 mod scan;

@@ -4,9 +4,10 @@
 //! against the statement's [`Memory`].
 
 use super::group::Grouper;
-use super::memory::{Memory, values_bytes};
+use super::scan::{YIELD_ROWS, is_interrupted, yield_now};
 use super::sort::{Sorter, append_key};
-use crate::expr::{Columns, Context, Expr, ExprKind, NoColumns};
+use crate::expr::{Columns, Context, Expr, ExprKind, NoColumns, run};
+use crate::memory::{LARGE, Memory, heap_bytes, values_bytes};
 use crate::plan::model::SelectPlan;
 use rauk_node::Transaction;
 use rauk_types::error::codes;
@@ -29,7 +30,7 @@ pub(crate) struct Output<'a> {
     target: Target<'a>,
     grouper: Option<Grouper<'a>>,
     distinct: Option<FxHashSet<Box<[u8]>>>,
-    sorter: Option<Sorter>,
+    sorter: Option<Sorter<Vec<Value>>>,
     memory: Option<Memory>,
     offset: u64,
     limit: u64,
@@ -48,7 +49,7 @@ impl<'a> Output<'a> {
         let offset = plan.offset.as_ref().map(|o| row_count(o, context)).transpose()?.unwrap_or(0);
         let keeps =
             plan.grouping.is_some() || plan.distinct || !plan.order.is_empty() || matches!(target, Target::Rows(_));
-        let memory = keeps.then(|| Memory::of_session(context));
+        let memory = keeps.then(|| context.budget.memory.clone());
         let sorter = match &memory {
             Some(memory) if !plan.order.is_empty() => {
                 let keep = if plan.calc_found_rows { u64::MAX } else { limit.saturating_add(offset) };
@@ -97,7 +98,7 @@ impl<'a> Output<'a> {
     }
 
     pub fn memory(&mut self, context: &Context) -> Memory {
-        self.memory.get_or_insert_with(|| Memory::of_session(context)).clone()
+        self.memory.get_or_insert_with(|| context.budget.memory.clone()).clone()
     }
 
     pub fn found_rows(&self) -> u64 {
@@ -182,8 +183,10 @@ impl<'a> Output<'a> {
         }
         if let Some(grouper) = self.grouper.take() {
             self.done = self.limit == 0 && !self.plan.calc_found_rows;
-            let groups = grouper.finish(context)?;
+            let runner = context.budget.runner_of_rows(grouper.len());
+            let groups = run(runner, || grouper.finish(context))?;
             for index in 0..groups.len() {
+                turn(index, txn, context).await?;
                 if self.done {
                     break;
                 }
@@ -192,15 +195,19 @@ impl<'a> Output<'a> {
             }
         }
         if let Some(sorter) = self.sorter.take() {
-            for row in sorter.finish().into_iter().skip(usize::try_from(self.offset).unwrap_or(usize::MAX)) {
+            let runner = context.budget.runner_of_rows(sorter.len());
+            let sorted = run(runner, || sorter.finish());
+            let offset = usize::try_from(self.offset).unwrap_or(usize::MAX);
+            for (index, row) in sorted.into_iter().skip(offset).enumerate() {
+                turn(index, txn, context).await?;
                 if self.delivered >= self.limit {
                     break;
                 }
                 self.delivered += 1;
                 match &mut self.target {
-                    Target::Rows(rows) => rows.push(row.values),
+                    Target::Rows(rows) => rows.push(row.payload),
                     Target::Sink(sink) => {
-                        let values: SmallVec<[ValueRef<'_>; 16]> = row.values.iter().map(Value::as_ref).collect();
+                        let values: SmallVec<[ValueRef<'_>; 16]> = row.payload.iter().map(Value::as_ref).collect();
                         sink.row(&values);
                     }
                 }
@@ -222,6 +229,17 @@ impl<'a> Output<'a> {
     }
 }
 
+/// Gives way to others now and then while many rows are delivered; 1317.
+async fn turn(row: usize, txn: &Transaction, context: &Context) -> Result<(), MysqlError> {
+    if row % YIELD_ROWS == YIELD_ROWS - 1 {
+        if is_interrupted(txn) {
+            return Err(rauk_node::NodeError::Interrupted.into());
+        }
+        yield_now(context).await;
+    }
+    Ok(())
+}
+
 /// Calls `then` with the value of an expression; a column is not copied.
 #[inline]
 pub(crate) fn with_value(
@@ -238,13 +256,18 @@ pub(crate) fn with_value(
 }
 
 fn project(plan: &SelectPlan, row: &dyn Columns, context: &mut Context) -> Result<Vec<Value>, MysqlError> {
-    plan.items
+    let mut held = 0;
+    let values = plan
+        .items
         .iter()
         .map(|item| match item.kind {
             ExprKind::Column { table, column } => Ok(row.column(table, column).to_owned()),
-            _ => item.eval(row, context),
+            _ => computed(item, row, context, &mut held),
         })
-        .collect()
+        .collect();
+    // What is kept of them counts where it is kept.
+    context.budget.memory.give(held);
+    values
 }
 
 fn write_row(
@@ -253,13 +276,14 @@ fn write_row(
     context: &mut Context,
     sink: &mut dyn ResultSink,
 ) -> Result<(), MysqlError> {
-    let mut computed: SmallVec<[Value; 4]> = SmallVec::new();
+    let mut results: SmallVec<[Value; 4]> = SmallVec::new();
+    let mut held = 0;
     for item in &plan.items {
         if !is_column(item) {
-            computed.push(item.eval(row, context)?);
+            results.push(computed(item, row, context, &mut held)?);
         }
     }
-    let mut next = computed.iter();
+    let mut next = results.iter();
     let values: SmallVec<[ValueRef<'_>; 16]> = plan
         .items
         .iter()
@@ -269,7 +293,21 @@ fn write_row(
         })
         .collect();
     sink.row(&values);
+    if held > 0 {
+        context.budget.memory.give(held);
+    }
     Ok(())
+}
+
+/// The value of an item that waits until its row is complete. A large one counts as long: `held` is to be given back.
+fn computed(item: &Expr, row: &dyn Columns, context: &mut Context, held: &mut usize) -> Result<Value, MysqlError> {
+    let value = item.eval(row, context)?;
+    let bytes = heap_bytes(&value);
+    if bytes >= LARGE {
+        context.budget.memory.take(bytes)?;
+        *held += bytes;
+    }
+    Ok(value)
 }
 
 fn is_column(expr: &Expr) -> bool {

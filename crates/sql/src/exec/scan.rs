@@ -16,6 +16,9 @@ pub(crate) type Lock = Option<(LockMode, WaitPolicy)>;
 /// Rows in a batch of a scan.
 pub(crate) const BATCH: usize = 256;
 
+/// Rows after which other tasks get a turn; evaluation's work counts as rows.
+pub(crate) const YIELD_ROWS: usize = 4096;
+
 pub(crate) enum Opened {
     Nothing,
     /// Whole keys, of the primary key or of the unique index at this position.
@@ -152,15 +155,30 @@ pub(crate) fn is_interrupted(txn: &rauk_node::Transaction) -> bool {
     txn.options().interrupt.is_killed()
 }
 
+/// Lets other tasks run when evaluation has worked for long; 1317.
+#[inline]
+pub(crate) async fn give_way(txn: &rauk_node::Transaction, context: &mut Context) -> Result<(), MysqlError> {
+    if !context.budget.is_due() {
+        return Ok(());
+    }
+    context.budget.take_work();
+    if is_interrupted(txn) {
+        return Err(rauk_node::NodeError::Interrupted.into());
+    }
+    yield_now(context).await;
+    Ok(())
+}
+
 /// Lets other tasks of the thread run.
-pub(crate) async fn yield_now() {
+pub(crate) async fn yield_now(context: &Context) {
+    let give_way = context.budget.give_way;
     let mut yielded = false;
     std::future::poll_fn(|cx| {
         if yielded {
             return std::task::Poll::Ready(());
         }
         yielded = true;
-        cx.waker().wake_by_ref();
+        give_way(cx);
         std::task::Poll::Pending
     })
     .await;

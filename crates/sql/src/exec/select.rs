@@ -7,7 +7,7 @@
 use super::buffer::{Buffer, build};
 use super::output::{Output, Target};
 use super::row::{Joined, Part, owned};
-use super::scan::{BATCH, Opened, get, is_interrupted, open, passes, yield_now};
+use super::scan::{BATCH, Opened, YIELD_ROWS, get, give_way, is_interrupted, open, passes, yield_now};
 use crate::expr::Context;
 use crate::plan::model::{Access, Level, SelectPlan, Step};
 use rauk_kernel::Verdict;
@@ -17,9 +17,6 @@ use smallvec::{SmallVec, smallvec};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-
-/// Rows after which other tasks get a turn.
-const YIELD_ROWS: usize = 4096;
 
 pub(crate) struct Run<'a> {
     plan: &'a SelectPlan,
@@ -306,6 +303,7 @@ impl Run<'_> {
                 if self.output.is_done() {
                     return Ok(());
                 }
+                give_way(self.txn, self.context).await?;
             }
             self.turn(batch.len()).await?;
             rows = BATCH;
@@ -350,14 +348,14 @@ impl Run<'_> {
 
     /// Counts work, flushes what has gathered, and lets others run now and then.
     async fn turn(&mut self, rows: usize) -> Result<(), MysqlError> {
-        self.rows += rows;
+        self.rows += rows + self.context.budget.take_work();
         self.output.flush_if_large(self.txn).await?;
         if self.rows >= YIELD_ROWS {
             self.rows = 0;
             if is_interrupted(self.txn) {
                 return Err(rauk_node::NodeError::Interrupted.into());
             }
-            yield_now().await;
+            yield_now(self.context).await;
         }
         Ok(())
     }

@@ -2,9 +2,10 @@
 //!
 //! A sort key is bytes whose order is the order of the values: NULL first, text by its collation, descending parts inverted. Equal bytes are
 //! equal values, so grouping and DISTINCT use the same keys. With a limit only the best rows are kept, so that ORDER BY … LIMIT 10 of a
-//! large table needs the memory of a few rows. Rows with equal keys keep the order they came in.
+//! large table needs the memory of a few rows. Rows with equal keys keep the order they came in. What is sorted are values, or whatever leads to them
+//! ([`Payload`]).
 
-use super::memory::Memory;
+use crate::memory::Memory;
 use rauk_types::{DataType, Decimal, KeyPart, MysqlError, TypeKind, Value, ValueRef};
 
 /// Appends a value's key.
@@ -97,9 +98,21 @@ fn decimal(value: &Decimal, out: &mut Vec<u8>) {
     }
 }
 
+/// What is sorted beside its key.
+pub(crate) trait Payload {
+    /// The memory that it takes.
+    fn bytes(&self) -> usize;
+}
+
+impl Payload for Vec<Value> {
+    fn bytes(&self) -> usize {
+        crate::memory::values_bytes(self) + size_of::<Self>()
+    }
+}
+
 /// Rows that wait to be sorted.
-pub(crate) struct Sorter {
-    rows: Vec<SortedRow>,
+pub(crate) struct Sorter<P> {
+    rows: Vec<SortedRow<P>>,
     /// Rows that will be wanted; `usize::MAX`: all.
     keep: usize,
     arrived: u64,
@@ -107,13 +120,13 @@ pub(crate) struct Sorter {
     cut: Option<Box<[u8]>>,
 }
 
-pub(crate) struct SortedRow {
+pub(crate) struct SortedRow<P> {
     key: Box<[u8]>,
     arrival: u64,
-    pub values: Vec<Value>,
+    pub payload: P,
 }
 
-impl Sorter {
+impl<P: Payload> Sorter<P> {
     pub fn new(keep: usize, memory: Memory) -> Self {
         Sorter { rows: Vec::new(), keep, arrived: 0, memory, cut: None }
     }
@@ -123,12 +136,16 @@ impl Sorter {
         self.cut.as_ref().is_none_or(|cut| key < &**cut)
     }
 
-    pub fn push(&mut self, key: &[u8], values: Vec<Value>) -> Result<(), MysqlError> {
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn push(&mut self, key: &[u8], payload: P) -> Result<(), MysqlError> {
         if self.keep == 0 || !self.wants(key) {
             return Ok(());
         }
-        self.memory.take(row_bytes(key, &values))?;
-        self.rows.push(SortedRow { key: key.into(), arrival: self.arrived, values });
+        self.memory.take(row_bytes(key, &payload))?;
+        self.rows.push(SortedRow { key: key.into(), arrival: self.arrived, payload });
         self.arrived += 1;
         if self.keep < usize::MAX / 4 && self.rows.len() >= self.keep * 2 + 256 {
             self.shrink();
@@ -140,24 +157,25 @@ impl Sorter {
         let keep = self.keep;
         self.rows.select_nth_unstable_by(keep - 1, order);
         for row in self.rows.drain(keep..) {
-            self.memory.give(row_bytes(&row.key, &row.values));
+            self.memory.give(row_bytes(&row.key, &row.payload));
         }
         self.cut = Some(self.rows[keep - 1].key.clone());
     }
 
-    pub fn finish(mut self) -> Vec<SortedRow> {
+    pub fn finish(mut self) -> Vec<SortedRow<P>> {
         self.rows.sort_unstable_by(order);
         self.rows.truncate(self.keep);
         self.rows
     }
 }
 
-fn order(a: &SortedRow, b: &SortedRow) -> std::cmp::Ordering {
+fn order<P>(a: &SortedRow<P>, b: &SortedRow<P>) -> std::cmp::Ordering {
     a.key.cmp(&b.key).then(a.arrival.cmp(&b.arrival))
 }
 
-fn row_bytes(key: &[u8], values: &[Value]) -> usize {
-    key.len() + 48 + super::memory::values_bytes(values)
+/// Of a row among others: the table of rows has up to twice as many places as rows.
+fn row_bytes(key: &[u8], payload: &impl Payload) -> usize {
+    key.len() + 48 + payload.bytes()
 }
 
 #[cfg(test)]
@@ -201,7 +219,7 @@ mod tests {
     #[test]
     fn a_bounded_sort_keeps_the_first_rows_in_order() {
         for keep in [0usize, 1, 3, 100, usize::MAX] {
-            let mut sorter = Sorter::new(keep, Memory::unlimited());
+            let mut sorter = Sorter::new(keep, Memory::default());
             let mut expected = Vec::new();
             for i in 0..1000u64 {
                 let v = (i * 7919) % 100;
@@ -215,7 +233,7 @@ mod tests {
             let got: Vec<_> = sorter
                 .finish()
                 .into_iter()
-                .map(|r| match r.values[..] {
+                .map(|r| match r.payload[..] {
                     [Value::UInt(v), Value::UInt(i)] => (std::cmp::Reverse(v), i),
                     _ => unreachable!(),
                 })

@@ -1,6 +1,7 @@
 //! CAST: a value to a named type. Also what makes the branches of CASE or COALESCE one type.
 
 use super::convert::{self, Result, to_datetime, to_decimal, to_f64, to_integer, to_time};
+use super::functions::overflowed;
 use super::{Context, Val, arithmetic};
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
@@ -156,6 +157,10 @@ fn bytes<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Conte
     let mut data = data.into_owned();
     // CAST(x AS BINARY(n)) pads with zero bytes.
     if to.kind == TypeKind::Binary {
+        if limit > context.max_allowed_packet {
+            overflowed("cast_as_binary", context);
+            return Ok(Val::NULL);
+        }
         data.resize(limit, 0);
     }
     Ok(Value::Bytes(data).into())

@@ -1,4 +1,5 @@
 //! What evaluation knows of its session: one per session, lent to every statement.
+use crate::memory::heap_bytes;
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, Value};
 use std::collections::HashMap;
@@ -90,6 +91,8 @@ pub struct Context {
     pub row_count: i64,
     pub found_rows: u64,
     pub user_variables: HashMap<String, Value>,
+    /// What they take, as far as [`Context::set_user_variable`] has set them.
+    pub user_variable_bytes: usize,
     pub warnings: Vec<Warning>,
     /// Warnings beyond max_error_count are counted only.
     pub warning_count: u64,
@@ -98,6 +101,7 @@ pub struct Context {
     /// True inside INSERT/UPDATE/DELETE of strict mode: conversions that lose data are errors, not warnings.
     pub strict_statement: bool,
     pub variables: Arc<dyn SystemVariables>,
+    pub budget: super::Budget,
     /// State of RAND() with and without seed, UUID() and the like.
     pub random_state: u64,
 }
@@ -141,14 +145,27 @@ impl Context {
             row_count: 0,
             found_rows: 0,
             user_variables: HashMap::new(),
+            user_variable_bytes: 0,
             warnings: Vec::new(),
             warning_count: 0,
             max_error_count: 1024,
             max_allowed_packet: 64 << 20,
             strict_statement: false,
             variables,
+            budget: super::Budget::default(),
             random_state: 0,
         }
+    }
+
+    /// `@name := value`. Error 1038: a session's variables may take as much memory as one of its statements.
+    pub fn set_user_variable(&mut self, name: String, value: Value) -> Result<(), MysqlError> {
+        let bytes = |name: &str, value: &Value| name.len() + heap_bytes(value) + 2 * size_of::<(String, Value)>();
+        let old = self.user_variables.get(&name).map_or(0, |old| bytes(&name, old));
+        let now = self.user_variable_bytes.saturating_sub(old) + bytes(&name, &value);
+        self.budget.memory.check(now)?;
+        self.user_variable_bytes = now;
+        self.user_variables.insert(name, value);
+        Ok(())
     }
 
     /// Notes a warning.

@@ -7,10 +7,19 @@ use super::{ArithmeticOp, BitOp, CompareOp, Expr, ExprKind};
 use rauk_types::format::append_text;
 use rauk_types::{DataType, Value};
 use sqlparser::ast;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
-/// MySQL's print of an expression: `(`a` + 1)`.
+/// Levels of an expression that are printed.
+const SHOWN: usize = 32;
+
+/// MySQL's print of an expression: `(`a` + 1)`. What lies deep in it is printed as `...`.
 pub fn readable(expr: &ast::Expr) -> String {
+    print(expr, SHOWN)
+}
+
+fn print(expr: &ast::Expr, levels: usize) -> String {
+    let Some(below) = levels.checked_sub(1) else { return "...".into() };
+    let readable = |expr: &ast::Expr| print(expr, below);
     use ast::Expr as E;
     match expr {
         E::Identifier(name) if name.quote_style.is_none() && name.value.starts_with('@') => name.value.clone(),
@@ -49,8 +58,23 @@ pub fn readable(expr: &ast::Expr) -> String {
             };
             format!("{}({arguments})", call.name.to_string().to_ascii_lowercase())
         }
-        other => other.to_string(),
+        other => cut(other),
     }
+}
+
+/// The beginning of a print.
+fn cut(expr: &ast::Expr) -> String {
+    /// Refuses what goes beyond.
+    struct Cut(String);
+    impl fmt::Write for Cut {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.push_str(text);
+            if self.0.len() > 1024 { Err(fmt::Error) } else { Ok(()) }
+        }
+    }
+    let mut out = Cut(String::new());
+    let _ = write!(out, "{expr}");
+    out.0
 }
 
 fn literal(value: &Value, ty: &DataType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -153,6 +177,7 @@ impl fmt::Display for Expr {
                 f.write_str(")")
             }
             ExprKind::Cast(expr) => write!(f, "cast({expr} as {:?})", self.ty.kind),
+            ExprKind::Deep(deep) => deep.with(|expr| expr.fmt(f)),
             ExprKind::Collate(expr) => write!(f, "({expr} collate {})", self.ty.collation.name()),
             ExprKind::DateAdd { date, amount, unit, subtract } => {
                 write!(f, "({date} {} interval {amount} {})", if *subtract { '-' } else { '+' }, unit.name())

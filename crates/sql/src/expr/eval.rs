@@ -4,10 +4,12 @@
 //! are borrowed ([`Val`]) from the row, from literals and from the parameters, which are taken out of the [`Context`] for the
 //! time of the walk, so that the rest of it can be changed (warnings, user variables).
 
+use super::budget::run;
 use super::convert::{self, Result};
 use super::{
-    BitOp, Columns, CompareOp, Comparison, Context, Expr, ExprKind, SortedList, Val, arithmetic, cast, interval,
+    Beside, BitOp, Columns, CompareOp, Comparison, Context, Expr, ExprKind, SortedList, Val, arithmetic, cast, interval,
 };
+use crate::memory::LARGE;
 use rauk_types::{DateTime, Value, ValueRef};
 use smallvec::SmallVec;
 
@@ -39,7 +41,11 @@ impl Expr {
                 if left.is_null() && *op != CompareOp::NullSafeEq {
                     return Ok(None);
                 }
+                let held = hold(&left, context)?;
                 let right = right.value(env, context)?;
+                if held > 0 {
+                    context.budget.memory.give(held);
+                }
                 compare(*op, *by, left.as_ref(), right.as_ref(), context)
             }
             ExprKind::And(left, right) => {
@@ -69,6 +75,7 @@ impl Expr {
                 let right = right.truth(env, context)?;
                 Ok(left.zip(right).map(|(l, r)| l != r))
             }
+            ExprKind::Deep(deep) => deep.with(|expr| expr.truth(env, context)),
             ExprKind::Not(expr) => Ok(not(expr.truth(env, context)?, true)),
             ExprKind::IsNull { expr, negated } => Ok(Some(expr.value(env, context)?.is_null() != *negated)),
             ExprKind::IsTruth { expr, truth, negated } => {
@@ -115,19 +122,31 @@ impl Expr {
             }
             ExprKind::Like(like) => {
                 let value = like.expr.value(env, context)?;
+                let held = hold(&value, context)?;
                 let pattern = like.pattern.value(env, context)?;
+                if held > 0 {
+                    context.budget.memory.give(held);
+                }
                 if value.is_null() || pattern.is_null() {
                     return Ok(None);
                 }
-                Ok(Some(like.matches(value.as_ref(), pattern.as_ref()) != like.negated))
+                let runner = text_work(&value, &pattern, context)?;
+                let matches = run(runner, || like.matches(value.as_ref(), pattern.as_ref(), context))?;
+                Ok(Some(matches != like.negated))
             }
             ExprKind::Regexp(regexp) => {
                 let value = regexp.expr.value(env, context)?;
+                let held = hold(&value, context)?;
                 let pattern = regexp.pattern.value(env, context)?;
+                if held > 0 {
+                    context.budget.memory.give(held);
+                }
                 if value.is_null() || pattern.is_null() {
                     return Ok(None);
                 }
-                Ok(Some(regexp.matches(value.as_ref(), pattern.as_ref())? != regexp.negated))
+                let runner = text_work(&value, &pattern, context)?;
+                let matches = run(runner, || regexp.matches(value.as_ref(), pattern.as_ref()))?;
+                Ok(Some(matches != regexp.negated))
             }
             _ => {
                 let value = self.value(env, context)?;
@@ -243,6 +262,7 @@ impl Expr {
                 cast::cast(value, &expr.ty, &self.ty, context)?
             }
             ExprKind::Collate(expr) => expr.value(env, context)?,
+            ExprKind::Deep(deep) => deep.with(|expr| expr.value(env, context))?,
             ExprKind::DateAdd { date, amount, unit, subtract } => {
                 let date_value = date.value(env, context)?;
                 let amount_value = amount.value(env, context)?;
@@ -254,15 +274,23 @@ impl Expr {
             }
             ExprKind::Function { function, arguments } => {
                 let mut values: SmallVec<[Val<'a>; 4]> = SmallVec::with_capacity(arguments.len());
+                // Values wait here while those beside them are computed. An error ends the statement, which gives all back.
+                let mut held = 0;
+                let mut null = false;
                 for argument in arguments {
                     let value = argument.value(env, context)?;
-                    if function.null_on_null && value.is_null() {
-                        return Ok(Val::NULL);
+                    null = function.null_on_null && value.is_null();
+                    if null {
+                        break;
                     }
+                    held += hold(&value, context)?;
                     values.push(value);
                 }
-                let call = super::functions::Call { arguments, values: &values, ty: &self.ty };
-                (function.eval)(&call, context)?.into()
+                let result = if null { Value::Null } else { function.call(arguments, &values, &self.ty, context)? };
+                if held > 0 {
+                    context.budget.memory.give(held);
+                }
+                result.into()
             }
             ExprKind::UserVariable(name) => match context.user_variables.get(&**name) {
                 Some(value) => Val::Own(value.clone()),
@@ -270,7 +298,7 @@ impl Expr {
             },
             ExprKind::AssignVariable { name, value } => {
                 let value = value.value(env, context)?.into_value();
-                context.user_variables.insert(name.to_string(), value.clone());
+                context.set_user_variable(name.to_string(), value.clone())?;
                 Val::Own(value)
             }
             ExprKind::SystemVariable { scope, name } => {
@@ -280,6 +308,24 @@ impl Expr {
             _ => Val::truth(self.truth(env, context)?),
         })
     }
+}
+
+/// Counts a value that waits for another one; gives the bytes that are to be given back.
+#[inline]
+fn hold(value: &Val<'_>, context: &mut Context) -> Result<usize> {
+    let bytes = value.held();
+    if bytes > 0 {
+        context.budget.memory.take(bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// Counts the work of going through two texts; gives how to do it.
+#[inline]
+fn text_work(a: &Val<'_>, b: &Val<'_>, context: &mut Context) -> Result<Beside> {
+    let bytes = a.bytes() + b.bytes();
+    context.budget.work(bytes)?;
+    Ok(context.budget.runner(bytes))
 }
 
 fn local_time(micros: i64, context: &Context) -> ValueRef<'static> {
@@ -303,6 +349,11 @@ fn compare(
         (CompareOp::NullSafeEq, true, true) => Ok(Some(true)),
         (CompareOp::NullSafeEq, true, false) | (CompareOp::NullSafeEq, false, true) => Ok(Some(false)),
         (_, true, _) | (_, _, true) => Ok(None),
+        // Long texts take their time.
+        _ if matches!(by, Comparison::Text(_)) && left.as_bytes().is_some_and(|text| text.len() >= LARGE) => {
+            context.budget.work(left.as_bytes().map_or(0, <[u8]>::len))?;
+            Ok(Some(op.holds(by.compare(left, right, context)?)))
+        }
         (CompareOp::Eq | CompareOp::NullSafeEq, ..) => by.equal(left, right, context).map(Some),
         (CompareOp::Ne, ..) => Ok(Some(!by.equal(left, right, context)?)),
         _ => Ok(Some(op.holds(by.compare(left, right, context)?))),

@@ -6,7 +6,10 @@
 //! eval       the evaluator; compare, arithmetic, pattern, cast, interval: what its nodes do
 //! convert    values between types with MySQL's truncation warnings
 //! column     values into columns: the errors and warnings of INSERT and UPDATE
+//! budget     what evaluation may use: memory, the size of values, time between looks at KILL
+//! find       text in text under a collation, in linear time
 //! functions  the registry: one entry a function, by subject
+//! deep       marks in high expressions, where recursion asks for stack
 //! display    expressions as EXPLAIN and error messages print them
 //! ```
 //! **Values and types.** An integer is `Int` or `UInt` as its type says; a TIMESTAMP column is a `DateTime` of the session's time zone as soon as it
@@ -21,13 +24,16 @@
 
 mod arithmetic;
 mod bind;
+mod budget;
 mod cast;
 mod column;
 mod compare;
 pub mod context;
 mod convert;
+mod deep;
 mod display;
 mod eval;
+mod find;
 mod functions;
 mod interval;
 mod pattern;
@@ -37,10 +43,13 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub use budget::{Beside, Budget, GiveWay};
+pub(crate) use budget::{out_of_time, run};
 pub use column::convert_for_column;
 pub use compare::compare_values;
 pub use context::Context;
 pub use convert::{as_number, temporal_decimal};
+pub use deep::Deep;
 pub use types::plain as plain_type;
 pub use value::Val;
 
@@ -203,6 +212,9 @@ pub enum ExprKind {
     },
     BitNot(Box<Expr>),
 
+    /// The expression itself; its tree is high.
+    Deep(Deep),
+
     /// CASE, with comparisons where it has an operand; IF and NULLIF too.
     Case {
         operand: Option<Box<Expr>>,
@@ -338,6 +350,8 @@ pub struct BindContext {
     pub variable_type: Option<fn(&str) -> Option<DataType>>,
     /// Types of the user variables that have a value, by name in lower case. A plan that reads one must not outlive its type.
     pub user_variables: std::collections::HashMap<String, DataType>,
+    /// What the statement's trees are counted against.
+    pub memory: crate::memory::Memory,
 }
 
 /// Binds an expression. Errors: those of [`Scope`], 1305 and 1582 for calls, 1267 for collations, 1235 for what Rauk has not, 1241 for rows.
@@ -418,6 +432,7 @@ impl Expr {
             | ExprKind::Parameter(_)
             | ExprKind::UserVariable(_)
             | ExprKind::SystemVariable { .. } => {}
+            ExprKind::Deep(deep) => deep.with(visit),
             ExprKind::Compare { left, right, .. }
             | ExprKind::And(left, right)
             | ExprKind::Or(left, right)
@@ -485,6 +500,7 @@ impl Expr {
             | ExprKind::Parameter(_)
             | ExprKind::UserVariable(_)
             | ExprKind::SystemVariable { .. } => {}
+            ExprKind::Deep(deep) => deep.with_mut(visit),
             ExprKind::Compare { left, right, .. }
             | ExprKind::And(left, right)
             | ExprKind::Or(left, right)

@@ -2,18 +2,31 @@
 //!
 //! LIKE compares character by character by the collation's weights of single characters, as MySQL does (`'ß' LIKE 's'` is false in every collation,
 //! though they may be equal); spaces at the end count. Of bytes, `_` is one byte. A pattern without an escape or `_` whose only `%` is at its end is a prefix.
+//! Behind a `%` place after place is tried, without a copy of anything; when that has cost more than [`SPARE`] steps, the segments between the `%`
+//! are sought in linear time instead ([`find`]).
 //!
 //! REGEXP takes the `regex` crate's syntax, which is MySQL's (ICU) without look-around and back-references; those are error 3692. It ignores case where the
-//! collation does.
+//! collation does. Its time is that of the pattern's states times the text's length; so a large pattern is refused over a long text (3699).
 
 use super::convert::{self, Result};
-use super::{Like, Regexp};
+use super::find::{self, NEEDLE_BYTES, Unit, Units};
+use super::{Context, Like, Regexp};
+use crate::memory::LARGE;
 use rauk_types::{Collation, DataType, MysqlError, ValueRef};
 
 /// ER_REGEXP_RULE_SYNTAX.
 const REGEXP_SYNTAX: u16 = 3685;
 /// ER_REGEXP_TIME_OUT and the like: too large when compiled.
 const REGEXP_TOO_BIG: u16 = 3688;
+
+/// ER_REGEXP_TIME_OUT.
+const REGEXP_TIME_OUT: u16 = 3699;
+/// Sizes of compiled patterns: the first that a pattern fits into is its own.
+const REGEXP_SIZES: [usize; 4] = [2 << 10, 16 << 10, 128 << 10, 1 << 20];
+/// The size of a pattern times the length of a text: some seconds in the worst case, which nothing interrupts.
+const REGEXP_WORK: usize = 1 << 36;
+/// Steps back that LIKE takes before it seeks segments: more than most texts have characters.
+const SPARE: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece {
@@ -32,6 +45,9 @@ pub struct LikePattern {
 }
 
 impl LikePattern {
+    /// What a byte of the pattern takes.
+    pub const BYTES: usize = size_of::<Piece>();
+
     pub fn new(pattern: &str, escape: Option<char>) -> Self {
         let mut pieces = Vec::with_capacity(pattern.len());
         let mut chars = pattern.chars();
@@ -51,7 +67,13 @@ impl LikePattern {
         LikePattern { pieces }
     }
 
-    fn matches<T: Copy>(&self, text: impl Iterator<Item = T> + Clone, equal: impl Fn(T, char) -> bool) -> bool {
+    /// `None`: it takes more than `spare` steps back.
+    fn matches<T: Copy>(
+        &self,
+        text: impl Iterator<Item = T> + Clone,
+        equal: impl Fn(T, char) -> bool,
+        mut spare: usize,
+    ) -> Option<bool> {
         let mut text = text;
         let mut piece = 0;
         // Where to go on when a piece behind the last `%` does not match: the text one further.
@@ -60,18 +82,18 @@ impl LikePattern {
             if let Some(Piece::Many) = self.pieces.get(piece) {
                 piece += 1;
                 if piece == self.pieces.len() {
-                    return true;
+                    return Some(true);
                 }
                 retry = Some((piece, text.clone()));
                 continue;
             }
             let here = text.next();
             let matched = match (self.pieces.get(piece), here) {
-                (None, None) => return true,
+                (None, None) => return Some(true),
                 (Some(Piece::Any), Some(_)) => true,
                 (Some(Piece::One(c)), Some(t)) => equal(t, *c),
                 // The text ended before the pattern.
-                (Some(_), None) => return false,
+                (Some(_), None) => return Some(false),
                 (None, Some(_)) => false,
                 (Some(Piece::Many), _) => unreachable!("handled above"),
             };
@@ -82,14 +104,36 @@ impl LikePattern {
             match &mut retry {
                 Some((start, rest)) => {
                     if rest.next().is_none() {
-                        return false;
+                        return Some(false);
                     }
+                    spare = spare.checked_sub(piece - *start)?;
                     piece = *start;
                     text = rest.clone();
                 }
-                None => return false,
+                None => return Some(false),
             }
         }
+    }
+
+    /// The same by segments. `text`: as many units as it has characters.
+    fn search(&self, text: Vec<Unit>, units: &mut Units, context: &mut Context) -> Result<bool> {
+        let pieces: Vec<Option<Unit>> = self
+            .pieces
+            .iter()
+            .filter_map(|piece| match piece {
+                Piece::One(c) => Some(Some(units.unit(*c))),
+                Piece::Any => Some(None),
+                Piece::Many => None,
+            })
+            .collect();
+        let mut rest = &pieces[..];
+        let mut segments = Vec::new();
+        for segment in self.pieces.split(|piece| *piece == Piece::Many) {
+            let (segment, behind) = rest.split_at(segment.len());
+            segments.push(segment);
+            rest = behind;
+        }
+        find::like(&text, &segments, context)
     }
 
     /// Characters that every match begins with: for index ranges. `None` when it begins with a wildcard.
@@ -112,34 +156,68 @@ impl Like {
         pattern.prefix().map(|prefix| (prefix, pattern.is_prefix()))
     }
 
-    pub(crate) fn matches(&self, value: ValueRef<'_>, pattern: ValueRef<'_>) -> bool {
+    pub(crate) fn matches(&self, value: ValueRef<'_>, pattern: ValueRef<'_>, context: &mut Context) -> Result<bool> {
+        let long = pattern.as_bytes().map_or(0, <[u8]>::len);
+        let held = if self.compiled.is_none() && long >= LARGE { long * size_of::<Piece>() } else { 0 };
+        context.budget.memory.take(held)?;
+        let matches = self.matches_counted(value, pattern, context);
+        context.budget.memory.give(held);
+        matches
+    }
+
+    fn matches_counted(&self, value: ValueRef<'_>, pattern: ValueRef<'_>, context: &mut Context) -> Result<bool> {
         if self.collation == Collation::Binary {
             let (value, text) =
                 (convert::text_bytes(value, &self.expr.ty), convert::text_bytes(pattern, &self.pattern.ty));
             // Each byte is a character of its own.
             let text: String = text.iter().map(|b| char::from(*b)).collect();
-            return LikePattern::new(&text, self.escape).matches(value.iter().copied(), |b, c| char::from(b) == c);
+            let pattern = LikePattern::new(&text, self.escape);
+            let bytes = value.iter().map(|byte| char::from(*byte));
+            return self.decide(&pattern, bytes, |a, b| a == b, context);
         }
         let value = convert::text(value, &self.expr.ty);
         let collation = self.collation;
         let equal = |a: char, b: char| a == b || collation.chars_equal(a, b);
         match &self.compiled {
-            Some(compiled) => compiled.matches(value.chars(), equal),
+            Some(compiled) => self.decide(compiled, value.chars(), equal, context),
             None => {
                 let text = convert::text(pattern, &self.pattern.ty);
-                LikePattern::new(&text, self.escape).matches(value.chars(), equal)
+                self.decide(&LikePattern::new(&text, self.escape), value.chars(), equal, context)
             }
         }
+    }
+
+    fn decide(
+        &self,
+        pattern: &LikePattern,
+        text: impl Iterator<Item = char> + Clone,
+        equal: impl Fn(char, char) -> bool,
+        context: &mut Context,
+    ) -> Result<bool> {
+        if let Some(matches) = pattern.matches(text.clone(), equal, SPARE) {
+            return Ok(matches);
+        }
+        let most = text.size_hint().1.unwrap_or(0) * size_of::<Unit>() + pattern.pieces.len() * (8 + NEEDLE_BYTES + 16);
+        context.budget.memory.take(most)?;
+        let mut units = Units::new(self.collation);
+        let text = text.map(|c| units.unit(c)).collect();
+        let matches = pattern.search(text, &mut units, context);
+        context.budget.memory.give(most);
+        matches
     }
 }
 
 /// A compiled regular expression; equal when its text is.
 #[derive(Clone, Debug)]
-pub struct RegexpPattern(regex::Regex);
+pub struct RegexpPattern {
+    regex: regex::Regex,
+    /// Bytes, at most.
+    size: usize,
+}
 
 impl PartialEq for RegexpPattern {
     fn eq(&self, other: &Self) -> bool {
-        self.0.as_str() == other.0.as_str()
+        self.regex.as_str() == other.regex.as_str()
     }
 }
 
@@ -149,21 +227,34 @@ impl RegexpPattern {
         if pattern.is_empty() {
             return Err(MysqlError::new(REGEXP_SYNTAX, "Illegal argument to a regular expression."));
         }
-        regex::RegexBuilder::new(pattern)
-            .case_insensitive(case_insensitive)
-            .size_limit(1 << 20)
-            .nest_limit(100)
-            .build()
-            .map(RegexpPattern)
-            .map_err(|error| match error {
-                regex::Error::CompiledTooBig(_) => {
-                    MysqlError::new(REGEXP_TOO_BIG, "Overflow in the regular expression backtrack stack.")
-                }
-                _ => MysqlError::new(
-                    REGEXP_SYNTAX,
-                    format!("Syntax error in regular expression: '{}'", convert::shown(pattern.as_bytes())),
-                ),
-            })
+        let compile = |size: usize| {
+            let mut builder = regex::RegexBuilder::new(pattern);
+            builder.case_insensitive(case_insensitive).size_limit(size).nest_limit(100).build()
+        };
+        let mut compiled = Err(regex::Error::CompiledTooBig(0));
+        for size in REGEXP_SIZES {
+            if let Err(regex::Error::CompiledTooBig(_)) = compiled {
+                compiled = compile(size).map(|regex| RegexpPattern { regex, size });
+            }
+        }
+        compiled.map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => {
+                MysqlError::new(REGEXP_TOO_BIG, "Overflow in the regular expression backtrack stack.")
+            }
+            _ => MysqlError::new(
+                REGEXP_SYNTAX,
+                format!("Syntax error in regular expression: '{}'", convert::shown(pattern.as_bytes())),
+            ),
+        })
+    }
+}
+
+impl RegexpPattern {
+    fn is_match(&self, text: &str) -> Result<bool> {
+        if text.len().saturating_mul(self.size) > REGEXP_WORK {
+            return Err(MysqlError::new(REGEXP_TIME_OUT, "Timeout exceeded in regular expression match."));
+        }
+        Ok(self.regex.is_match(text))
     }
 }
 
@@ -171,10 +262,10 @@ impl Regexp {
     pub(crate) fn matches(&self, value: ValueRef<'_>, pattern: ValueRef<'_>) -> Result<bool> {
         let value = convert::text(value, &self.expr.ty);
         match &self.compiled {
-            Some(compiled) => Ok(compiled.0.is_match(&value)),
+            Some(compiled) => compiled.is_match(&value),
             None => {
                 let text = convert::text(pattern, &DataType::varchar(0, Collation::Utf8mb4Bin));
-                Ok(RegexpPattern::new(&text, self.case_insensitive)?.0.is_match(&value))
+                RegexpPattern::new(&text, self.case_insensitive)?.is_match(&value)
             }
         }
     }
@@ -186,7 +277,15 @@ mod tests {
 
     fn like(text: &str, pattern: &str) -> bool {
         let collation = Collation::Utf8mb40900AiCi;
-        LikePattern::new(pattern, Some('\\')).matches(text.chars(), |a, b| a == b || collation.chars_equal(a, b))
+        let pattern = LikePattern::new(pattern, Some('\\'));
+        let tried = pattern.matches(text.chars(), |a, b| a == b || collation.chars_equal(a, b), usize::MAX).unwrap();
+        if pattern.pieces.contains(&Piece::Many) {
+            let mut units = Units::new(collation);
+            let text = text.chars().map(|c| units.unit(c)).collect();
+            let mut context = Context::new(std::sync::Arc::new(crate::expr::tests::Variables));
+            assert_eq!(pattern.search(text, &mut units, &mut context).unwrap(), tried);
+        }
+        tried
     }
 
     #[test]
@@ -228,5 +327,13 @@ mod tests {
     #[test]
     fn many_wildcards_take_no_time() {
         assert!(!like(&"a".repeat(2000), &format!("{}b", "%a".repeat(200))));
+    }
+
+    proptest::proptest! {
+        /// Trying places and seeking segments give the same.
+        #[test]
+        fn both_ways_agree(text in "[abA]{0,12}", pattern in "[abA_%]{0,8}") {
+            like(&text, &pattern);
+        }
     }
 }

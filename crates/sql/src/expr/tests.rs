@@ -3,12 +3,13 @@
 use super::context::SystemVariables;
 use super::*;
 use crate::parse::{self, Mode};
+use crate::stack;
 use rauk_types::format::append_text;
 use rauk_types::schema::ColumnDefault;
 use rauk_types::{Column, ColumnId, Date, DateTime, Decimal, Time, TypeKind};
 use std::sync::Arc;
 
-struct Variables;
+pub(crate) struct Variables;
 
 impl SystemVariables for Variables {
     fn get(&self, _: crate::parse::statement::Scope, name: &str) -> Result<Value, MysqlError> {
@@ -99,8 +100,10 @@ fn context() -> Context {
 }
 
 fn bound(sql: &str, bind: &BindContext) -> Result<Expr, MysqlError> {
-    let parsed = parse::parse_expression(sql, Mode::default())?;
-    super::bind(&parsed, &mut &table(), bind)
+    stack::with_room(parse::MAX_HEIGHT, || {
+        let parsed = parse::parse_expression(sql, Mode::default())?;
+        super::bind(&parsed, &mut &table(), bind)
+    })
 }
 
 fn evaluated(sql: &str, context: &mut Context) -> Result<(Value, DataType), MysqlError> {
@@ -487,22 +490,35 @@ fn deep_expressions() {
         .stack_size(2 << 20)
         .spawn(|| {
             let mut context = context();
-            let chain = vec!["id"; parse::MAX_CHAIN].join(" + ");
-            match evaluated(&chain, &mut context) {
-                Ok((value, _)) => assert_eq!(value, Value::Int(42 * parse::MAX_CHAIN as i64)),
-                Err(error) => assert_eq!(error.code, 1436),
+            for n in [100, 4_000] {
+                let nested = |open: &str, close: &str| format!("{}id{}", open.repeat(n), close.repeat(n));
+                for (text, expected) in [
+                    (vec!["id"; 2 * n].join(" + "), 84 * n as i64),
+                    (vec!["id"; 2 * n + 1].join(" <=> "), 0),
+                    (nested("(", ")"), 42),
+                    (nested("ABS(", ")"), 42),
+                    (nested("-", ""), 42),
+                    (nested("NOT ", ""), 1),
+                    (nested("(1 + ", ")"), 42 + n as i64),
+                    (nested("CASE WHEN id THEN ", " END"), 42),
+                    (nested("IF(NOT id, 7, ", ")"), 42),
+                    (nested("id IN (1, ", ")"), 0),
+                    (nested("CAST(", " AS SIGNED)"), 42),
+                    (nested("LENGTH(CONCAT(", ", 'a'))"), 2),
+                ] {
+                    let value = evaluated(&text, &mut context).unwrap_or_else(|e| panic!("{n} {:.40}: {e}", text)).0;
+                    assert_eq!(value, Value::Int(expected), "{n} {text:.40}");
+                }
+            }
+            let row = vec!["id"; 3_000].join(",");
+            for op in ["=", "<"] {
+                let (value, _) = evaluated(&format!("({row}) {op} ({row})"), &mut context).unwrap();
+                assert_eq!(value, Value::Int(i64::from(op == "=")));
             }
             let terms: Vec<String> = (0..20_000).map(|i| format!("id = {}", i + 100)).collect();
             assert_eq!(evaluated(&terms.join(" OR "), &mut context).unwrap().0, Value::Int(0));
             let list: Vec<String> = (0..50_000).map(|i| i.to_string()).collect();
             assert_eq!(evaluated(&format!("id IN ({})", list.join(",")), &mut context).unwrap().0, Value::Int(1));
-            for n in [5, 15, 1000] {
-                let nested = format!("{}id{}", "ABS(".repeat(n), ")".repeat(n));
-                match evaluated(&nested, &mut context) {
-                    Ok((value, _)) => assert_eq!(value, Value::Int(42)),
-                    Err(error) => assert!(error.code == 1436 && n > 5),
-                }
-            }
         })
         .unwrap()
         .join()

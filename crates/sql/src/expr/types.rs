@@ -344,19 +344,19 @@ fn length_of(length: &Option<ast::CharacterLength>) -> Option<u32> {
     }
 }
 
-fn fraction(digits: Option<u64>, name: &str) -> Result<u8, MysqlError> {
+fn fraction(digits: Option<u64>, name: impl Fn() -> String) -> Result<u8, MysqlError> {
     let digits = digits.unwrap_or(0);
     if digits > 6 {
         return Err(MysqlError::new(
             codes::TOO_BIG_PRECISION,
-            format!("Too-big precision {digits} specified for '{name}'. Maximum is 6."),
+            format!("Too-big precision {digits} specified for '{}'. Maximum is 6.", name()),
         ));
     }
     Ok(digits as u8)
 }
 
 /// The type that CAST and CONVERT name. A length of `u32::MAX` stands for none given.
-pub fn cast_type(ty: &ast::DataType, connection: Collation, text: &str) -> Result<DataType, MysqlError> {
+pub fn cast_type(ty: &ast::DataType, connection: Collation, text: impl Fn() -> String) -> Result<DataType, MysqlError> {
     use ast::DataType as T;
     Ok(match ty {
         T::Signed | T::SignedInteger => DataType::BIGINT,
@@ -364,8 +364,8 @@ pub fn cast_type(ty: &ast::DataType, connection: Collation, text: &str) -> Resul
         T::Char(length) => DataType::varchar(length_of(length).unwrap_or(u32::MAX), connection),
         T::Binary(length) => DataType::varbinary(length.map_or(u32::MAX, |l| l.min(u32::MAX.into()) as u32)),
         T::Date => DataType::new(TypeKind::Date),
-        T::Datetime(digits) => DataType { scale: fraction(*digits, text)?, ..DataType::new(TypeKind::DateTime) },
-        T::Time(digits, _) => DataType { scale: fraction(*digits, text)?, ..DataType::new(TypeKind::Time) },
+        T::Datetime(digits) => DataType { scale: fraction(*digits, &text)?, ..DataType::new(TypeKind::DateTime) },
+        T::Time(digits, _) => DataType { scale: fraction(*digits, &text)?, ..DataType::new(TypeKind::Time) },
         T::Decimal(info) => {
             let (precision, scale) = match *info {
                 ast::ExactNumberInfo::None => (10, 0),
@@ -375,19 +375,19 @@ pub fn cast_type(ty: &ast::DataType, connection: Collation, text: &str) -> Resul
             if scale > MAX_SCALE.into() {
                 return Err(MysqlError::new(
                     codes::TOO_BIG_SCALE,
-                    format!("Too big scale {scale} specified for column '{text}'. Maximum is 30."),
+                    format!("Too big scale {scale} specified for column '{}'. Maximum is 30.", text()),
                 ));
             }
             if precision > MAX_PRECISION.into() {
                 return Err(MysqlError::new(
                     codes::TOO_BIG_PRECISION,
-                    format!("Too-big precision {precision} specified for '{text}'. Maximum is 65."),
+                    format!("Too-big precision {precision} specified for '{}'. Maximum is 65.", text()),
                 ));
             }
             if scale > precision {
                 return Err(MysqlError::new(
                     codes::M_BIGGER_THAN_D,
-                    format!("For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{text}')."),
+                    format!("For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{}').", text()),
                 ));
             }
             DataType::decimal(precision as u8, scale as u8)

@@ -1,5 +1,6 @@
 //! A value on its way through the evaluator: borrowed from a row, a literal or a parameter, or just made.
 
+use crate::memory::{LARGE, heap_bytes};
 use rauk_types::{Value, ValueRef};
 
 /// Borrowed where possible; numbers and dates are copies either way.
@@ -23,6 +24,21 @@ impl<'a> Val<'a> {
     #[inline]
     pub fn is_null(&self) -> bool {
         matches!(self, Val::Ref(ValueRef::Null) | Val::Own(Value::Null))
+    }
+
+    /// Bytes of a text.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.as_ref().as_bytes().map_or(0, <[u8]>::len)
+    }
+
+    /// Bytes that it holds, when they are worth counting.
+    #[inline]
+    pub fn held(&self) -> usize {
+        match self {
+            Val::Own(value) => Some(heap_bytes(value)).filter(|bytes| *bytes >= LARGE).unwrap_or(0),
+            Val::Ref(_) => 0,
+        }
     }
 
     pub fn into_value(self) -> Value {

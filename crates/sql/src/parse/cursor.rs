@@ -4,22 +4,29 @@
 //! names and gives it back, or fails with MySQL's error 1064 at the token where it could not go on. Nothing is tried and taken back,
 //! but for a look at the next tokens.
 //!
-//! Nesting is bounded ([`MAX_DEPTH`], and what [`crate::stack`] measures), so that no text can overflow a thread's stack, neither here nor in what walks the tree later.
+//! Nesting is bounded ([`MAX_DEPTH`], [`MAX_HEIGHT`]), and recursion takes stack where it needs more ([`crate::stack`]), so that no text can overflow
+//! a thread's stack, neither here nor in what walks the tree later. Tokens and nodes count against the statement's [`Memory`].
 
 use super::lexer::{Kind, Lexer, Mode, Token, unescape, unquote_name};
 use super::reserved::is_reserved;
 use super::statement::{Statement, TableName, UserName};
-use crate::stack::Stack;
+use crate::memory::Memory;
+use crate::stack;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
 use sqlparser::ast::{Ident, ObjectName};
+use std::cell::Cell;
 
 pub(super) type Result<T> = std::result::Result<T, MysqlError>;
 
 /// How deep parentheses, function calls, subqueries and unary operators may nest.
-pub const MAX_DEPTH: usize = 120;
-/// How many operators may follow each other without parentheses on one level (AND and OR are not limited: they are balanced).
-pub const MAX_CHAIN: usize = 500;
+pub const MAX_DEPTH: usize = 10_000;
+/// How high the tree of an expression may be: nesting and chains of operators together (AND and OR count little: they are balanced).
+pub const MAX_HEIGHT: usize = 10_000;
+/// Levels that a query in a query counts for: its tree has several of its own.
+pub(super) const QUERY_LEVELS: usize = 8;
+/// What an operand takes in the tree, with the operator beside it.
+const OPERAND_BYTES: usize = 2 * size_of::<sqlparser::ast::Expr>() + 32;
 /// How many `?` a statement may have.
 pub const MAX_PARAMETERS: usize = 65_535;
 
@@ -32,7 +39,12 @@ pub(super) struct Parser<'a> {
     position: usize,
     pub mode: Mode,
     depth: usize,
-    stack: Stack,
+    deepest: usize,
+    /// Levels of the highest expression since this was last set to zero.
+    height: usize,
+    /// Behind the parentheses that open here, when they have been counted.
+    parentheses_end: Cell<usize>,
+    memory: Memory,
     /// `?` met so far.
     pub parameters: usize,
 }
@@ -54,28 +66,103 @@ pub(super) fn syntax_error(sql: &str, offset: usize) -> MysqlError {
     )
 }
 
-fn too_deep() -> MysqlError {
+pub(super) fn too_deep() -> MysqlError {
     MysqlError::new(
         STACK_OVERRUN,
         format!(
-            "Thread stack overrun: the statement nests deeper than {MAX_DEPTH} levels, or chains more than {MAX_CHAIN} operators; \
+            "Thread stack overrun: the statement nests deeper than {MAX_DEPTH} levels, or its expressions are higher than {MAX_HEIGHT}; \
              split it"
         ),
     )
 }
 
 impl<'a> Parser<'a> {
-    pub fn new(sql: &'a str, mode: Mode) -> Self {
+    /// Error 1038: the tokens take more memory than there may be.
+    pub fn new(sql: &'a str, mode: Mode, memory: &Memory) -> Result<Self> {
         let mut lexer = Lexer::new(sql, mode);
-        let mut tokens = Vec::with_capacity(sql.len() / 6 + 4);
+        let expected = sql.len() / 6 + 4;
+        memory.take(expected * size_of::<Token>())?;
+        let mut tokens = Vec::with_capacity(expected);
         loop {
+            if tokens.len() == tokens.capacity() {
+                memory.take(tokens.capacity() * size_of::<Token>())?;
+            }
             let token = lexer.next_token();
             tokens.push(token);
             if token.kind == Kind::End {
                 break;
             }
         }
-        Parser { sql, tokens, position: 0, mode, depth: 0, stack: Stack::begin(), parameters: 0 }
+        Ok(Parser {
+            sql,
+            tokens,
+            position: 0,
+            mode,
+            depth: 0,
+            deepest: 0,
+            height: 0,
+            parentheses_end: Cell::new(0),
+            memory: memory.clone(),
+            parameters: 0,
+        })
+    }
+
+    /// A height that no expression of the text exceeds, unless the parser refuses it: tokens that are not separated by a comma, those around
+    /// parentheses included.
+    pub fn possible_height(&self) -> usize {
+        let (mut open, mut here, mut highest) = (Vec::new(), 0usize, 0);
+        for token in &self.tokens {
+            match token.kind {
+                Kind::LParen => {
+                    if open.len() > MAX_DEPTH {
+                        return MAX_HEIGHT;
+                    }
+                    open.push(here);
+                    here += 1;
+                }
+                Kind::RParen => here = open.pop().unwrap_or(0) + 1,
+                Kind::Comma => here = open.last().copied().unwrap_or(0) + 1,
+                Kind::Semicolon => here = 0,
+                _ => here += 1,
+            }
+            highest = highest.max(here);
+        }
+        highest.min(MAX_HEIGHT)
+    }
+
+    /// The height that [`Parser::taller`] has counted since, zero again from now on.
+    pub fn take_height(&mut self) -> usize {
+        std::mem::take(&mut self.height)
+    }
+
+    /// Levels of the whole tree at most, those of queries in queries included.
+    pub fn tree_height(&self) -> usize {
+        self.height + self.deepest
+    }
+
+    /// Of an expression beside the last one: the higher counts.
+    pub fn beside(&mut self, height: usize) {
+        self.height = self.height.max(height);
+    }
+
+    /// The last expression has got `levels` more.
+    pub fn taller(&mut self, levels: usize) -> Result<()> {
+        self.height += levels;
+        if self.height > MAX_HEIGHT { Err(too_deep()) } else { Ok(()) }
+    }
+
+    /// Counts an operand.
+    pub fn count_operand(&self) -> Result<()> {
+        self.memory.take(OPERAND_BYTES)
+    }
+
+    /// How many parentheses open here.
+    pub fn open_parentheses(&self) -> usize {
+        if self.parentheses_end.get() <= self.position {
+            let other = self.tokens[self.position..].iter().position(|t| t.kind != Kind::LParen);
+            self.parentheses_end.set(self.position + other.unwrap_or(0));
+        }
+        self.parentheses_end.get() - self.position
     }
 
     // Looking
@@ -220,16 +307,11 @@ impl<'a> Parser<'a> {
         if self.depth >= MAX_DEPTH {
             return Err(too_deep());
         }
-        self.stack.check()?;
         self.depth += 1;
-        let result = inner(self);
+        self.deepest = self.deepest.max(self.depth);
+        let result = stack::grow(|| inner(self));
         self.depth -= 1;
         result
-    }
-
-    /// Fails when a chain of operators has become too long.
-    pub fn check_chain(&self, length: usize) -> Result<()> {
-        if length > MAX_CHAIN { Err(too_deep()) } else { Ok(()) }
     }
 
     pub fn comma_separated<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {

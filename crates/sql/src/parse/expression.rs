@@ -79,15 +79,32 @@ fn function(name: &str, arguments: Vec<Expr>) -> Function {
     }
 }
 
-/// Operands joined by an associative operator, as a tree of logarithmic depth.
-fn balanced(mut operands: Vec<Expr>, op: &BinaryOperator) -> Expr {
-    if operands.len() <= 8 {
-        let mut operands = operands.into_iter();
-        let first = operands.next().expect("an operator has operands");
-        return operands.fold(first, |left, right| binary(left, op.clone(), right));
+/// Operands joined by an associative operator, as a tree of logarithmic depth. Neighbours become a tree as soon as they are trees of the same size,
+/// so that few wait at a time.
+struct Junction {
+    op: BinaryOperator,
+    /// Trees with the logarithms of their sizes, which fall.
+    trees: Vec<(Expr, usize)>,
+}
+
+impl Junction {
+    fn push(&mut self, operand: Expr) {
+        let mut tree = (operand, 0);
+        while let Some((left, size)) = self.trees.pop_if(|(_, size)| *size == tree.1) {
+            tree = (binary(left, self.op.clone(), tree.0), size + 1);
+        }
+        self.trees.push(tree);
     }
-    let right = operands.split_off(operands.len() / 2);
-    binary(balanced(operands, op), op.clone(), balanced(right, op))
+
+    /// The tree of all, and how many levels stand above its operands at most.
+    fn end(mut self) -> (Expr, usize) {
+        let (mut tree, _) = self.trees.pop().expect("an operator has operands");
+        let levels = self.trees.first().map_or(0, |(_, size)| size + self.trees.len());
+        while let Some((left, _)) = self.trees.pop() {
+            tree = binary(left, self.op.clone(), tree);
+        }
+        (tree, levels)
+    }
 }
 
 /// The units of INTERVAL, EXTRACT and TIMESTAMPADD.
@@ -179,16 +196,18 @@ impl Parser<'_> {
     /// An expression of operators that bind more tightly than `weakest`.
     fn operators(&mut self, weakest: u8) -> Result<Expr> {
         self.nested(|p| {
+            p.count_operand()?;
+            let beside = p.take_height();
             let (mut left, mut strength) = p.prefix(weakest)?;
-            let mut chain = 0;
+            p.taller(1)?;
             loop {
                 let next = p.infix_strength();
                 if next <= weakest || next > strength || (next == PREDICATE && strength == PREDICATE) {
+                    p.beside(beside);
                     return Ok(left);
                 }
-                chain += 1;
-                p.check_chain(chain)?;
                 left = p.infix(left, next)?;
+                p.taller(1)?;
                 strength = next;
             }
         })
@@ -235,12 +254,14 @@ impl Parser<'_> {
     /// All operands of a chain of AND, or of OR.
     fn junction(&mut self, left: Expr, strength: u8) -> Result<Expr> {
         let op = if strength == AND { BinaryOperator::And } else { BinaryOperator::Or };
-        let mut operands = vec![left];
+        let mut operands = Junction { op, trees: vec![(left, 0)] };
         while self.infix_strength() == strength {
             self.advance();
             operands.push(self.operators(strength)?);
         }
-        Ok(balanced(operands, &op))
+        let (tree, levels) = operands.end();
+        self.taller(levels)?;
+        Ok(tree)
     }
 
     fn comparison(&mut self, left: Expr) -> Result<Expr> {
@@ -431,7 +452,14 @@ impl Parser<'_> {
             Expr::Subquery(self.nested(Self::query)?)
         } else {
             let mut items = self.comma_separated(Self::expr)?;
-            if items.len() == 1 { Expr::Nested(Box::new(items.remove(0))) } else { Expr::Tuple(items) }
+            match items.len() {
+                // Parentheses around parentheses say nothing more.
+                1 => match items.remove(0) {
+                    nested @ Expr::Nested(_) => nested,
+                    item => Expr::Nested(Box::new(item)),
+                },
+                _ => Expr::Tuple(items),
+            }
         };
         self.expect(Kind::RParen)?;
         Ok(result)

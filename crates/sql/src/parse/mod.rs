@@ -7,6 +7,7 @@
 //! query       SELECT            dml  INSERT, UPDATE, DELETE         table, alter  definitions
 //! set, show, account, dispatch  the other statements
 //! split       one text of several statements → their texts
+//! tree        a statement with its height
 //! normalize   statement → normal form with `?` for literals, for the plan cache
 //! ```
 //! The tree is sqlparser's ([`sqlparser::ast`]), which DataFusion plans from too; the parser is not: sqlparser's own reads a third
@@ -34,12 +35,13 @@ mod show;
 mod split;
 pub mod statement;
 mod table;
+mod tree;
 mod types;
 
 #[cfg(test)]
 mod tests;
 
-pub use cursor::{MAX_CHAIN, MAX_DEPTH, MAX_PARAMETERS};
+pub use cursor::{MAX_DEPTH, MAX_HEIGHT, MAX_PARAMETERS};
 pub use lexer::{Mode, VERSION};
 pub use normalize::{Normal, normalize};
 pub use query::AUTO_NAME;
@@ -47,7 +49,10 @@ pub use reserved::is_reserved;
 pub use set::system_variable;
 pub use split::split;
 pub use statement::Statement;
+pub use tree::Tree;
 
+use crate::memory::Memory;
+use crate::stack;
 use cursor::Parser;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
@@ -55,33 +60,41 @@ use rauk_types::error::codes;
 /// A statement and how many `?` it has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
-    pub statement: Statement,
+    pub statement: Tree,
     pub parameters: usize,
 }
 
 /// Parses one statement; a semicolon may end it. Errors: 1065 when there is none, 1064 with the place, 1235 for clauses that Rauk has not.
 pub fn parse(sql: &str, mode: Mode) -> Result<Parsed, MysqlError> {
+    parse_within(sql, mode, &Memory::default())
+}
+
+/// The same, where what is allocated counts against `memory`: 1038.
+pub fn parse_within(sql: &str, mode: Mode, memory: &Memory) -> Result<Parsed, MysqlError> {
     if sql.len() > u32::MAX as usize {
         return Err(MysqlError::new(
             codes::NET_PACKET_TOO_LARGE,
             "Got a packet bigger than 'max_allowed_packet' bytes",
         ));
     }
-    let mut parser = Parser::new(sql, mode);
+    let mut parser = Parser::new(sql, mode, memory)?;
     if parser.kind() == lexer::Kind::End {
         return Err(MysqlError::new(codes::EMPTY_QUERY, "Query was empty"));
     }
-    let statement = parser.statement()?;
-    parser.accept(lexer::Kind::Semicolon);
-    if parser.kind() != lexer::Kind::End {
-        return parser.fail();
-    }
-    Ok(Parsed { statement, parameters: parser.parameters })
+    // A tree that is refused when it is high already is dropped on the way out.
+    stack::with_room(parser.possible_height(), || {
+        let statement = parser.statement()?;
+        parser.accept(lexer::Kind::Semicolon);
+        if parser.kind() != lexer::Kind::End {
+            return parser.fail();
+        }
+        Ok(Parsed { statement: Tree::new(statement, parser.tree_height()), parameters: parser.parameters })
+    })
 }
 
 /// Parses an expression alone, as a column default or a test has it.
 pub fn parse_expression(sql: &str, mode: Mode) -> Result<sqlparser::ast::Expr, MysqlError> {
-    let mut parser = Parser::new(sql, mode);
+    let mut parser = Parser::new(sql, mode, &Memory::default())?;
     let expr = parser.expr()?;
     if parser.kind() == lexer::Kind::End { Ok(expr) } else { parser.fail() }
 }

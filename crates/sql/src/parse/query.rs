@@ -4,7 +4,7 @@
 //! value), as MySQL names result columns; such an alias has the quote style [`AUTO_NAME`], so that it can be told from one that was
 //! written. Optimizer hints and modifiers that steer MySQL's own buffers are dropped.
 
-use super::cursor::{Parser, Result};
+use super::cursor::{Parser, QUERY_LEVELS, Result, too_deep};
 use super::expression::value;
 use super::lexer::Kind;
 use super::reserved::is_reserved;
@@ -12,6 +12,9 @@ use rauk_types::MysqlError;
 use rauk_types::error::codes;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::*;
+
+/// How many joins may follow each other.
+const MAX_JOINS: usize = 500;
 
 /// The quote style of a column name that was not written but taken from the expression's text.
 pub const AUTO_NAME: char = '[';
@@ -43,10 +46,7 @@ fn not_yet(feature: &str) -> MysqlError {
 impl Parser<'_> {
     /// SELECT, WITH, VALUES ROW, TABLE, or parentheses around one of them.
     pub fn is_query_start(&self) -> bool {
-        let mut ahead = 0;
-        while self.kind_at(ahead) == Kind::LParen {
-            ahead += 1;
-        }
+        let ahead = self.open_parentheses();
         self.is_kw_at(ahead, "SELECT")
             || self.is_kw_at(ahead, "WITH")
             || (self.is_kw_at(ahead, "VALUES") && self.is_kw_at(ahead + 1, "ROW"))
@@ -71,6 +71,7 @@ impl Parser<'_> {
         self.refuse_into()?;
         query.locks = self.locks()?;
         self.refuse_into()?;
+        self.taller(QUERY_LEVELS)?;
         Ok(Box::new(query))
     }
 
@@ -114,10 +115,8 @@ impl Parser<'_> {
 
     fn query_body(&mut self, weakest: u8) -> Result<SetExpr> {
         let mut left = self.query_term()?;
-        let mut chain = 0;
         while let Some((op, strength)) = self.set_operator().filter(|(_, s)| *s > weakest) {
-            chain += 1;
-            self.check_chain(chain)?;
+            self.taller(1)?;
             self.advance();
             let set_quantifier = match self.accept_any_kw(&["ALL", "DISTINCT"]) {
                 Some("ALL") => SetQuantifier::All,
@@ -408,7 +407,9 @@ impl Parser<'_> {
     fn joins(&mut self) -> Result<Vec<Join>> {
         let mut joins = Vec::new();
         loop {
-            self.check_chain(joins.len())?;
+            if joins.len() > MAX_JOINS {
+                return Err(too_deep());
+            }
             let natural = self.accept_kw("NATURAL");
             let side = self.accept_any_kw(&["LEFT", "RIGHT"]);
             if side.is_some() {

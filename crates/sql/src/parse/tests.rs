@@ -2,12 +2,13 @@
 
 use super::statement::*;
 use super::*;
+use crate::stack;
 use proptest::prelude::*;
 use sqlparser::ast::{self, Expr, SelectItem, SetExpr};
 
 fn statement(sql: &str) -> Statement {
     match parse(sql, Mode::default()) {
-        Ok(parsed) => parsed.statement,
+        Ok(parsed) => parsed.statement.into_statement(),
         Err(error) => panic!("{sql}: {error}"),
     }
 }
@@ -336,18 +337,36 @@ fn deep_and_long_input() {
         .stack_size(2 << 20)
         .spawn(|| {
             let deep = |open: &str, close: &str, n: usize| format!("SELECT {}1{}", open.repeat(n), close.repeat(n));
-            for n in [8, 100_000] {
+            for n in [8, 4_000, MAX_DEPTH + 1, 100_000] {
                 for (open, close) in
                     [("(", ")"), ("-", ""), ("NOT ", ""), ("f(", ")"), ("(SELECT ", ")"), ("CASE WHEN ", " THEN 1 END")]
                 {
+                    // A query counts for several levels.
+                    let n = if open == "(SELECT " && n == 4_000 { 1_000 } else { n };
                     let result = parse(&deep(open, close, n), Mode::default());
-                    assert_eq!(result.is_ok(), n < 1000, "{open} {n}");
+                    assert_eq!(result.as_ref().err().map(|e| e.code), (n > MAX_DEPTH).then_some(1436), "{open} {n}");
+                    // A copy and a print are as high.
+                    if let Ok(parsed) = result {
+                        stack::with_room(parsed.statement.height, || {
+                            let copy = parsed.statement.clone();
+                            assert!(copy == parsed.statement && format!("{copy:?}").len() > n);
+                        });
+                    }
                 }
             }
             assert!(parse(&format!("SELECT {}", vec!["a = 1"; 50_000].join(" OR ")), Mode::default()).is_ok());
-            assert!(parse(&format!("SELECT {}", vec!["1"; MAX_CHAIN].join("+")), Mode::default()).is_ok());
-            assert!(parse(&format!("SELECT {}", vec!["1"; 100_000].join("+")), Mode::default()).is_err());
-            assert!(parse(&vec!["SELECT 1"; 100_000].join(" UNION "), Mode::default()).is_err());
+            for (operators, separator) in [("SELECT ", "+"), ("SELECT ", " = "), ("SELECT ", " XOR "), ("", " UNION ")]
+            {
+                for (n, expected) in [(MAX_HEIGHT / 2, None), (MAX_HEIGHT + 1, Some(1436)), (100_000, Some(1436))] {
+                    let operand = if operators.is_empty() { "SELECT 1" } else { "1" };
+                    let text = format!("{operators}{}", vec![operand; n].join(separator));
+                    assert_eq!(parse(&text, Mode::default()).err().map(|e| e.code), expected, "{separator} {n}");
+                    // The high tree is dropped where the text cannot go on.
+                    assert_eq!(parse(&format!("{text})"), Mode::default()).unwrap_err().code, expected.unwrap_or(1064));
+                }
+            }
+            // Parentheses that open without end are counted once, not again at each.
+            assert!(parse(&format!("SELECT {}", "(".repeat(5_000_000)), Mode::default()).is_err());
             let rows = format!("INSERT INTO t VALUES {}", vec!["(1, 'x')"; 50_000].join(","));
             assert!(parse(&rows, Mode::default()).is_ok());
         })

@@ -12,8 +12,10 @@ use super::status::Counter;
 use super::transactions::{OpenTransaction, ends_transaction, is_stale};
 use super::users::Privileges;
 use crate::exec;
+use crate::expr::out_of_time;
 use crate::parse::{self, Statement};
 use crate::plan::{self, Plan};
+use crate::stack;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink};
 use rauk_types::{DataType, MysqlError, Value};
@@ -25,6 +27,9 @@ use std::time::Duration;
 const MAX_REPLANS: usize = 8;
 /// Times that a statement which met a partition without a primary is done again.
 const MAX_REPEATS: usize = 10;
+
+/// A statement whose tree takes so many bytes takes milliseconds to plan.
+const LONG_TREE: usize = 16 << 20;
 
 /// Longer texts are not cached: the bulk INSERTs of a dump, each of which comes once.
 const MAX_CACHED_TEXT: usize = 16 * 1024;
@@ -136,7 +141,7 @@ impl Session {
             return Ok(None);
         }
         let source = Source { statement: Some(&statement), ..*source };
-        Ok(Some(self.make_plan(&source)?.0))
+        stack::with_room(statement.height, || Ok(Some(self.make_plan(&source)?.0)))
     }
 
     /// Runs a statement, and gives the plan that served it when it may be used again.
@@ -196,15 +201,13 @@ impl Session {
 
     fn make_plan(&mut self, source: &Source<'_>) -> Result<(Arc<CachedPlan>, bool), MysqlError> {
         self.process.counters.add(Counter::PlanCacheMisses, 1);
-        let parsed;
-        let statement = match source.statement {
-            Some(statement) => statement,
-            None => {
-                parsed = self.parse_one(source.text)?;
-                &parsed
-            }
+        let parsed = match source.statement {
+            Some(_) => None,
+            None => Some(self.parse_one(source.text)?),
         };
-        let (plan, own) = self.plan(statement, source.types.to_vec())?;
+        let statement = source.statement.or(parsed.as_deref()).expect("it is at hand or was parsed");
+        let height = parsed.as_ref().map_or(0, |tree| tree.height);
+        let (plan, own) = stack::with_room(height, || self.plan(statement, source.types.to_vec()))?;
         let reusable =
             self.may_cache() && !own && source.text.len() <= MAX_CACHED_TEXT && !reads_user_variable(source.text);
         if reusable {
@@ -222,7 +225,11 @@ impl Session {
         let limited = self.with_select_limit(statement);
         let statement = limited.as_ref().unwrap_or(statement);
         let lookup = self.lookup();
-        let plan = plan::plan(statement, &lookup, &self.bind_context(types))?;
+        let context = self.bind_context(types);
+        let plan = || plan::plan(statement, &lookup, &context);
+        // What the parser has counted says how long planning takes.
+        let budget = &self.context.budget;
+        let plan = if budget.memory.used() >= LONG_TREE { budget.beside(plan) } else { plan() }?;
         let (needs, own) = lookup.finish();
         let unlimited_change = match statement {
             Statement::Update(update) => update.limit.is_none(),
@@ -314,6 +321,7 @@ impl Session {
             ));
         }
         self.context.new_last_insert_id = None;
+        open.transaction.set_lock_wait_timeout(self.settings.lock_wait_timeout);
         open.transaction.begin_statement();
         let result = self.execute_plan(&plan.plan, plan.kind, &mut open, sink).await;
         let result = result.map(|completion| self.with_insert_id(completion, plan.kind));
@@ -384,7 +392,10 @@ impl Session {
         if limit == 0 || kind != DataKind::Select {
             return exec::execute(plan, &mut open.transaction, &mut self.context, sink).await;
         }
-        let timer = self.engine.runtime.sleep(Duration::from_millis(limit));
+        let limit = Duration::from_millis(limit);
+        // The timer ends waits, the deadline evaluation, which does not wait.
+        self.context.budget.deadline = Some(self.engine.runtime.now() + limit);
+        let timer = self.engine.runtime.sleep(limit);
         let execution = Box::pin(exec::execute(plan, &mut open.transaction, &mut self.context, sink));
         match futures::future::select(execution, timer).await {
             futures::future::Either::Left((result, _)) => result,
@@ -393,10 +404,7 @@ impl Session {
                 let result = execution.await;
                 self.process.interrupt.clear();
                 result.map_err(|error| match error.code {
-                    codes::QUERY_INTERRUPTED => MysqlError::new(
-                        3024,
-                        "Query execution was interrupted, maximum statement execution time exceeded",
-                    ),
+                    codes::QUERY_INTERRUPTED => out_of_time(),
                     _ => error,
                 })
             }

@@ -9,6 +9,8 @@ use super::variables::GlobalVariables;
 use super::variables::assign;
 use super::variables::store;
 use crate::expr::context::Warning;
+use crate::expr::{Beside, GiveWay};
+use crate::memory::{Pool, TOTAL_VARIABLE, VARIABLE};
 use rauk_node::{Database, Runtime};
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, Value};
@@ -18,6 +20,8 @@ use std::time::Duration;
 
 pub const VERSION: &str = "8.0.36-rauk-0.1.0";
 const PERSISTED: &str = "variable:";
+/// Of small memory limits: what one statement gets is never less than two of these.
+const LEAST_TENTH: u64 = 128 << 20;
 
 /// What the server knows of itself when it starts: values of read-only variables, and the clock.
 #[derive(Clone)]
@@ -26,6 +30,10 @@ pub struct EngineOptions {
     pub variables: Vec<(&'static str, Value)>,
     /// Microseconds since 1970 UTC.
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
+    /// Runs what takes long while another thread takes over the tasks of this one; by default it just runs.
+    pub beside: Beside,
+    /// Lets other tasks of the thread run first; by default the task is woken at once.
+    pub give_way: GiveWay,
 }
 
 impl Default for EngineOptions {
@@ -36,6 +44,8 @@ impl Default for EngineOptions {
                 let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
                 i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
             }),
+            beside: |work| work(),
+            give_way: |context| context.waker().wake_by_ref(),
         }
     }
 }
@@ -87,6 +97,10 @@ pub struct Engine {
     pub plans: PlanCache,
     pub processes: ProcessList,
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
+    pub(crate) beside: Beside,
+    pub(crate) give_way: GiveWay,
+    /// Of all statements.
+    pub(crate) memory: Arc<Pool>,
     started: Duration,
 }
 
@@ -102,6 +116,10 @@ impl Engine {
             ("rauk_partitions", Value::UInt(u64::from(database.partition_count()))),
             ("rauk_durability", Value::from(database.durability().name())),
         ];
+        // A share of what the stored rows may take, which by default is a share of the machine's memory.
+        let share = |of: u64| (database.memory_limit() / 10 * of).max(of * LEAST_TENTH);
+        started.push((VARIABLE, Value::UInt(share(2))));
+        started.push((TOTAL_VARIABLE, Value::UInt(share(4))));
         started.extend(options.variables);
         let variables = Arc::new(GlobalVariables::new(database.clone(), &started));
         for (key, text) in database.settings_with_prefix(PERSISTED) {
@@ -112,6 +130,13 @@ impl Engine {
         }
         let plans = PlanCache::new(variables.unsigned("rauk_plan_cache_size") as usize);
         let users = Users::load(database.clone())?;
+        let memory = Arc::new(Pool::default());
+        let pool = memory.clone();
+        variables.watch(TOTAL_VARIABLE, move |value| {
+            if let Value::UInt(bytes) = value {
+                pool.set_limit(*bytes);
+            }
+        });
         let started = runtime.now();
         Ok(Arc::new(Engine {
             database,
@@ -121,6 +146,9 @@ impl Engine {
             plans,
             processes: ProcessList::default(),
             clock: options.clock,
+            beside: options.beside,
+            give_way: options.give_way,
+            memory,
             started,
         }))
     }

@@ -10,7 +10,8 @@ use super::session::Session;
 use super::status::Counter;
 use crate::expr::context::SqlMode;
 use crate::parse::statement::{PrepareSource, Show};
-use crate::parse::{self, Statement};
+use crate::parse::{Statement, Tree};
+use crate::stack::{self, Roomy};
 use parking_lot::Mutex;
 use rauk_types::error::codes;
 use rauk_types::result::{ResultColumn, ResultSink};
@@ -28,7 +29,7 @@ pub struct Prepared {
 
 pub(crate) struct PreparedStatement {
     pub text: String,
-    pub statement: Statement,
+    pub statement: Tree,
     pub parameters: usize,
     last: Mutex<Option<LastPlan>>,
 }
@@ -84,9 +85,9 @@ fn unknown_handler(name: &str, command: &str) -> MysqlError {
 impl Session {
     /// Statements that MySQL cannot prepare either: 1295.
     fn parse_prepared(&self, sql: &str) -> Result<PreparedStatement, MysqlError> {
-        let parsed = parse::parse(sql, self.mode())?;
+        let parsed = self.parse(sql)?;
         let refused = matches!(
-            parsed.statement,
+            *parsed.statement,
             Statement::Prepare { .. }
                 | Statement::Execute { .. }
                 | Statement::Deallocate(_)
@@ -99,7 +100,7 @@ impl Session {
                 "This command is not supported in the prepared statement protocol yet",
             ));
         }
-        if let Statement::Unsupported(what) = &parsed.statement {
+        if let Statement::Unsupported(what) = &*parsed.statement {
             return Err(super::errors::not_supported(what));
         }
         Ok(PreparedStatement {
@@ -113,6 +114,7 @@ impl Session {
     pub async fn prepare(&mut self, sql: &str) -> Result<Prepared, MysqlError> {
         self.begin_command(sql)?;
         let result = self.prepare_statement(sql);
+        self.context.budget.memory.release();
         self.process.end();
         match result {
             Ok(prepared) => Ok(prepared),
@@ -122,6 +124,7 @@ impl Session {
 
     fn prepare_statement(&mut self, sql: &str) -> Result<Prepared, MysqlError> {
         self.clear_warnings();
+        self.context.budget.begin(self.settings.memory_limit);
         self.process.counters.add(Counter::StatementPrepare, 1);
         let limit = self.engine.variables.unsigned("max_prepared_stmt_count");
         if self.prepared.len() as u64 >= limit {
@@ -142,9 +145,10 @@ impl Session {
 
     /// The columns of the result, as far as they are known before parameters have types; also finds names that do not exist.
     fn columns_of_statement(&mut self, prepared: &PreparedStatement) -> Result<Vec<ResultColumn>, MysqlError> {
-        match &prepared.statement {
+        match &*prepared.statement {
             statement @ (Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)) => {
-                let (plan, _) = self.plan(statement, vec![DataType::BIGINT; prepared.parameters])?;
+                let plan = || self.plan(statement, vec![DataType::BIGINT; prepared.parameters]);
+                let (plan, _) = stack::with_room(prepared.statement.height, plan)?;
                 Ok(plan.plan.columns.clone())
             }
             Statement::Show(show) => self.show_columns(show),
@@ -169,8 +173,10 @@ impl Session {
         self.process.counters.add(Counter::StatementExecute, 1);
         self.start_statement();
         self.clear_warnings();
+        let height = prepared.statement.height;
         let result = if parameters.len() == prepared.parameters {
-            Box::pin(self.run_prepared(&prepared, parameters.to_vec(), sink)).await
+            let future = Box::pin(self.run_prepared(&prepared, parameters.to_vec(), sink));
+            if height <= stack::SHALLOW { future.await } else { Roomy { height, future }.await }
         } else {
             Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to mysqld_stmt_execute"))
         };
@@ -196,7 +202,7 @@ impl Session {
         let types: Vec<DataType> = parameters.iter().map(|v| type_of(v, collation)).collect();
         self.context.parameters = parameters;
         let data = matches!(
-            prepared.statement,
+            *prepared.statement,
             Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
         );
         if !data {
@@ -267,7 +273,8 @@ impl Session {
             return Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to EXECUTE"));
         }
         let parameters = using.iter().map(|variable| self.user_variable(variable)).collect();
-        Box::pin(self.run_prepared(&prepared, parameters, sink)).await
+        let height = prepared.statement.height;
+        Roomy { height, future: Box::pin(self.run_prepared(&prepared, parameters, sink)) }.await
     }
 
     pub(crate) fn deallocate(&mut self, name: &str) -> Result<(), MysqlError> {

@@ -10,6 +10,7 @@ use crate::expr;
 use crate::expr::context::WarningLevel;
 use crate::parse::statement::{Show, TableName};
 use crate::parse::{self, Statement};
+use crate::stack::{self, Roomy};
 use futures::future::Either;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink, ServerStatus, SessionChange};
@@ -94,6 +95,7 @@ impl Session {
         self.context.now_micros = if fixed != 0 { fixed } else { now };
         self.variables.statement_micros.store(now, Ordering::Relaxed);
         self.context.new_last_insert_id = None;
+        self.context.budget.begin(self.settings.memory_limit);
         self.process.counters.add(Counter::Questions, 1);
         self.process.counters.add(Counter::Queries, 1);
     }
@@ -105,6 +107,7 @@ impl Session {
         more: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<(), MysqlError> {
+        self.context.budget.memory.release();
         let done = match result {
             Ok(done) => done,
             Err(error) => return Err(self.failed(error)),
@@ -135,7 +138,7 @@ impl Session {
         if let Some(result) = self.run_normal(sql, sink).await {
             return result;
         }
-        let parsed = match parse::parse(sql, self.mode()) {
+        let parsed = match self.parse(sql) {
             Ok(parsed) => parsed,
             Err(error) => {
                 self.clear_warnings();
@@ -157,11 +160,15 @@ impl Session {
                 ),
             ));
         }
-        let diagnostic = matches!(parsed.statement, Statement::Show(Show::Warnings { .. } | Show::Errors { .. }));
+        let diagnostic = matches!(*parsed.statement, Statement::Show(Show::Warnings { .. } | Show::Errors { .. }));
         if !diagnostic {
             self.clear_warnings();
         }
-        self.dispatch(&parsed.statement, sink).await
+        if parsed.statement.height <= stack::SHALLOW {
+            return self.dispatch(&parsed.statement, sink).await;
+        }
+        let (statement, height) = (&parsed.statement, parsed.statement.height);
+        Roomy { height, future: Box::pin(self.dispatch(statement, sink)) }.await
     }
 
     /// Runs any statement.

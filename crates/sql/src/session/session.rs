@@ -12,9 +12,10 @@ use super::transactions::{NextTransaction, OpenTransaction};
 use super::users::{AccountRecord, Privileges};
 use super::variables::{SessionVariables, Settings};
 use crate::expr::context::{Warning, WarningLevel};
-use crate::expr::{BindContext, Context};
+use crate::expr::{BindContext, Budget, Context};
+use crate::memory::Memory;
 use crate::parse::statement::TableName;
-use crate::parse::{self, Mode, Normal, Statement};
+use crate::parse::{self, Mode, Normal, Parsed, Tree};
 use rauk_node::TableHandle;
 use rauk_types::result::{ResultColumn, ResultSink, ServerStatus};
 use rauk_types::{DataType, MysqlError, Value};
@@ -23,6 +24,9 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Texts from this length on take long to parse and to plan: some milliseconds.
+pub(crate) const LONG_TEXT: usize = 256 << 10;
 
 /// One connection. Dropping it rolls back what is open.
 pub struct Session {
@@ -91,12 +95,19 @@ impl Session {
             row_count: -1,
             found_rows: 0,
             user_variables: HashMap::new(),
+            user_variable_bytes: 0,
             warnings: Vec::new(),
             warning_count: 0,
             max_error_count: settings.max_error_count,
             max_allowed_packet: settings.max_allowed_packet,
             strict_statement: false,
             variables: variables.clone(),
+            budget: Budget::new(
+                Memory::new(engine.memory.clone(), settings.memory_limit),
+                process.interrupt.clone(),
+                engine.runtime.clone(),
+                (engine.beside, engine.give_way),
+            ),
             random_state: engine.runtime.random(),
         };
         let database = client.database.clone();
@@ -159,6 +170,7 @@ impl Session {
         self.named.clear();
         self.variables.reset();
         self.context.user_variables.clear();
+        self.context.user_variable_bytes = 0;
         self.context.last_insert_id = 0;
         self.context.row_count = -1;
         self.context.found_rows = 0;
@@ -228,6 +240,12 @@ impl Session {
         self.settings.idle_timeout
     }
 
+    /// Interrupts the running statement, as KILL QUERY does, from any thread.
+    pub fn interrupter(&self) -> impl Fn() + Send + Sync + 'static {
+        let interrupt = self.process.interrupt.clone();
+        move || interrupt.kill()
+    }
+
     /// Resolves when the connection was killed.
     pub fn killed(&self) -> impl Future<Output = ()> + Send + 'static {
         Killed(self.process.clone())
@@ -274,8 +292,15 @@ impl Session {
         self.settings.sql_mode.parse_mode()
     }
 
-    pub(crate) fn parse_one(&self, sql: &str) -> Result<Statement, MysqlError> {
-        Ok(parse::parse(sql, self.mode())?.statement)
+    /// Parses a text as this session reads it. A long one takes its time, in which the thread's other tasks need not wait.
+    pub(crate) fn parse(&self, sql: &str) -> Result<Parsed, MysqlError> {
+        let budget = &self.context.budget;
+        let parse = || parse::parse_within(sql, self.mode(), &budget.memory);
+        if sql.len() >= LONG_TEXT { budget.beside(parse) } else { parse() }
+    }
+
+    pub(crate) fn parse_one(&self, sql: &str) -> Result<Tree, MysqlError> {
+        Ok(self.parse(sql)?.statement)
     }
 
     pub(crate) fn bind_context(&self, parameters: Vec<DataType>) -> BindContext {
@@ -286,6 +311,7 @@ impl Session {
             sql_mode: self.settings.sql_mode,
             variable_type: Some(super::variables::definition::type_by_name),
             user_variables: user_variables.map(|(name, value)| (name.clone(), self.type_of_variable(value))).collect(),
+            memory: self.context.budget.memory.clone(),
         }
     }
 
@@ -293,7 +319,9 @@ impl Session {
     fn type_of_variable(&self, value: &Value) -> DataType {
         match value {
             Value::Null => DataType::varchar(16_383, self.settings.collation),
-            Value::Str(text) if text.chars().count() <= 16_383 => DataType::varchar(16_383, self.settings.collation),
+            Value::Str(text) if text.len() <= 4 * 16_383 && text.chars().count() <= 16_383 => {
+                DataType::varchar(16_383, self.settings.collation)
+            }
             other => type_of(other, self.settings.collation),
         }
     }

@@ -3,6 +3,7 @@
 
 use rauk_log::MemoryDisk;
 use rauk_node::{Config, Database, Isolation, TableHandle, Threads, Transaction, TxnOptions, block_on};
+use rauk_sql::Memory;
 use rauk_sql::exec::execute;
 use rauk_sql::expr::context::SystemVariables;
 use rauk_sql::expr::{BindContext, Context};
@@ -138,8 +139,9 @@ impl Session {
         Session::on(self.database.clone())
     }
 
-    pub fn variable(&mut self, name: &str, value: Value) {
-        self.context.variables = Arc::new(Variables(HashMap::from([(name.to_string(), value)])));
+    /// What the next statement may use.
+    pub fn memory_limit(&mut self, bytes: usize) {
+        self.context.budget.memory = Memory::limited(bytes);
     }
 
     /// Creates a table. Columns: `name type [unsigned] [null] [auto] [bin|general|unicode] [on_update] [default=value|now]`, separated by commas.

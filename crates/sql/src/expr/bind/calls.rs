@@ -104,7 +104,7 @@ impl Binder<'_> {
         Ok(Expr { kind: ExprKind::Coalesce(items), ty, nullable, coercibility })
     }
 
-    pub fn cast(&mut self, expr: &ast::Expr, data_type: &ast::DataType, text: &str) -> Result<Expr> {
+    pub fn cast(&mut self, expr: &ast::Expr, data_type: &ast::DataType, text: impl Fn() -> String) -> Result<Expr> {
         let expr = self.bind(expr)?;
         let mut ty = types::cast_type(data_type, self.text_connection(), text)?;
         let expr = if ty.is_numeric() { as_number(expr) } else { expr };

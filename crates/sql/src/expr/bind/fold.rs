@@ -1,15 +1,20 @@
 //! Computing constants while binding.
 //!
 //! A node whose operands are all literals is evaluated once, if nothing but the operands decides its value (no clock, time zone, user or variable) and
-//! it gives neither a warning nor an error: those belong to every execution.
+//! it gives neither a warning nor an error: those belong to every execution. Nor is a large value kept: plans stay in a cache, and a few
+//! nested calls make gigabytes of a character.
 
 use crate::expr::context::SystemVariables;
 use crate::expr::types::Class;
 use crate::expr::{BindContext, Context, Expr, ExprKind, NoColumns};
+use crate::memory::heap_bytes;
 use crate::parse::statement::Scope;
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, Value};
 use std::sync::{Arc, OnceLock};
+
+/// The largest value that is computed while binding.
+const LARGEST: usize = 4 << 10;
 
 struct NoVariables;
 
@@ -69,8 +74,9 @@ pub fn fold(expr: Expr, bind: &BindContext) -> Expr {
     let mut context = Context::new(NONE.get_or_init(|| Arc::new(NoVariables)).clone());
     context.sql_mode = bind.sql_mode;
     context.collation = bind.collation;
+    context.max_allowed_packet = LARGEST;
     match expr.eval(&NoColumns, &mut context) {
-        Ok(value) if context.warning_count == 0 => {
+        Ok(value) if context.warning_count == 0 && heap_bytes(&value) <= LARGEST => {
             let nullable = value.is_null();
             Expr { kind: ExprKind::Literal(value), nullable, ..expr }
         }

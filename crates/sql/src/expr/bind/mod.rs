@@ -16,9 +16,9 @@ pub(super) use operators::WRONG_VALUE;
 
 use super::convert::Result;
 use super::types::{self, Class, text_type};
-use super::{BindContext, Expr, ExprKind, Resolved, Scope};
+use super::{BindContext, Deep, Expr, ExprKind, Resolved, Scope};
 use crate::parse;
-use crate::stack::Stack;
+use crate::stack;
 use rauk_types::error::codes;
 use rauk_types::{Collation, DataType, Decimal, MysqlError, TypeKind, Value};
 use sqlparser::ast;
@@ -26,7 +26,15 @@ use sqlparser::ast;
 pub(super) struct Binder<'b> {
     pub scope: &'b mut dyn Scope,
     pub context: &'b BindContext,
-    stack: Stack,
+    /// Levels since the last mark of the highest expression that was bound since this was last set to zero.
+    height: usize,
+}
+
+/// What a node takes, with what the planner copies of it.
+const NODE_BYTES: usize = 4 * size_of::<Expr>();
+
+fn is_leaf(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Literal(_) | ExprKind::Column { .. } | ExprKind::Parameter(_))
 }
 
 pub(super) fn not_yet(feature: &str) -> MysqlError {
@@ -37,7 +45,7 @@ pub(super) fn one_column() -> MysqlError {
     MysqlError::new(codes::OPERAND_COLUMNS, "Operand should contain 1 column(s)")
 }
 
-pub(super) fn literal(value: Value, ty: DataType, coercibility: u8) -> Expr {
+pub(in crate::expr) fn literal(value: Value, ty: DataType, coercibility: u8) -> Expr {
     let nullable = value.is_null();
     Expr { kind: ExprKind::Literal(value), ty, nullable, coercibility }
 }
@@ -87,7 +95,7 @@ fn bit_bytes(digits: &str) -> Vec<u8> {
 
 impl<'b> Binder<'b> {
     pub fn new(scope: &'b mut dyn Scope, context: &'b BindContext) -> Self {
-        Binder { scope, context, stack: Stack::begin() }
+        Binder { scope, context, height: 0 }
     }
 
     pub fn boxed(&mut self, expr: &ast::Expr) -> Result<Box<Expr>> {
@@ -95,7 +103,21 @@ impl<'b> Binder<'b> {
     }
 
     pub fn bind(&mut self, expr: &ast::Expr) -> Result<Expr> {
-        self.stack.check()?;
+        self.context.memory.take(NODE_BYTES)?;
+        let beside = std::mem::take(&mut self.height);
+        let bound = stack::grow(|| self.bind_node(expr))?;
+        self.height = if is_leaf(&bound) { 0 } else { self.height + 1 };
+        let bound = if self.height >= Deep::LEVELS {
+            self.height = 0;
+            Deep::mark(bound)
+        } else {
+            bound
+        };
+        self.height = self.height.max(beside);
+        Ok(bound)
+    }
+
+    fn bind_node(&mut self, expr: &ast::Expr) -> Result<Expr> {
         use ast::Expr as E;
         let bound = match expr {
             E::Identifier(name) => self.identifier(name)?,
@@ -127,9 +149,9 @@ impl<'b> Binder<'b> {
             E::Case { operand, conditions, else_result, .. } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref())?
             }
-            E::Cast { expr: inner, data_type, .. } => self.cast(inner, data_type, &expr.to_string())?,
+            E::Cast { expr: inner, data_type, .. } => self.cast(inner, data_type, || expr.to_string())?,
             E::Convert { expr: inner, data_type: Some(data_type), .. } => {
-                self.cast(inner, data_type, &expr.to_string())?
+                self.cast(inner, data_type, || expr.to_string())?
             }
             E::Convert { expr, charset: Some(charset), .. } => self.convert_using(expr, &charset.to_string())?,
             E::Collate { expr, collation } => self.collate(expr, &collation.to_string())?,

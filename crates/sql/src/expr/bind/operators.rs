@@ -14,7 +14,8 @@ use crate::expr::functions::clock;
 use crate::expr::interval::{self, Unit};
 use crate::expr::pattern::{LikePattern, RegexpPattern};
 use crate::expr::types::{self, BOOLEAN, Class, aggregate_collations};
-use crate::expr::{ArithmeticOp, BitOp, CompareOp, Comparison, Expr, ExprKind, Like, Regexp, SortedList};
+use crate::expr::{ArithmeticOp, BitOp, CompareOp, Comparison, Deep, Expr, ExprKind, Like, Regexp, SortedList};
+use crate::stack;
 use rauk_types::error::codes;
 use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value, datetime};
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
@@ -240,7 +241,7 @@ impl Binder<'_> {
                 for (left, right) in left.iter().zip(right) {
                     parts.push(self.compare_sides(each, left, right)?);
                 }
-                let all = parts.into_iter().reduce(|a, b| join(ExprKind::And, a, b)).ok_or_else(one_column)?;
+                let all = balanced(parts, ExprKind::And).ok_or_else(one_column)?;
                 if op != CompareOp::Ne {
                     return Ok(all);
                 }
@@ -263,7 +264,8 @@ impl Binder<'_> {
                 }
                 let decided = self.compare_sides(strict, first_left, first_right)?;
                 let equal = self.compare_sides(CompareOp::Eq, first_left, first_right)?;
-                let rest = self.compare_rows(op, rest_left, rest_right)?;
+                let rest = stack::grow(|| self.compare_rows(op, rest_left, rest_right))?;
+                let rest = if rest_left.len().is_multiple_of(Deep::LEVELS / 2) { Deep::mark(rest) } else { rest };
                 let tied = join(ExprKind::And, equal, rest);
                 Ok(join(ExprKind::Or, decided, tied))
             }
@@ -344,7 +346,7 @@ impl Binder<'_> {
             if !list.iter().all(|item| Class::of(&item.ty).is_number()) {
                 // A number beside numbers, bytes beside texts.
                 let each = list.into_iter().map(|item| self.compare(CompareOp::Eq, expr.clone(), item));
-                let any = balanced_or(each.collect::<Result<_>>()?).ok_or_else(one_column)?;
+                let any = balanced(each.collect::<Result<_>>()?, ExprKind::Or).ok_or_else(one_column)?;
                 let nullable = any.nullable;
                 return Ok(if negated { boolean(ExprKind::Not(Box::new(any)), nullable) } else { any });
             }
@@ -374,7 +376,7 @@ impl Binder<'_> {
             };
             rows.push(self.compare_rows(CompareOp::Eq, columns, values)?);
         }
-        let any = balanced_or(rows).ok_or_else(one_column)?;
+        let any = balanced(rows, ExprKind::Or).ok_or_else(one_column)?;
         if !negated {
             return Ok(any);
         }
@@ -413,7 +415,10 @@ impl Binder<'_> {
         let strings = [&expr, &pattern].into_iter().filter(|e| Class::of(&e.ty).is_string());
         let (collation, _) = aggregate_collations(strings, "like", self.context.collation)?;
         let compiled = match &pattern.kind {
-            ExprKind::Literal(Value::Str(text)) => Some(LikePattern::new(text, escape)),
+            ExprKind::Literal(Value::Str(text)) => {
+                self.context.memory.take(text.len() * LikePattern::BYTES)?;
+                Some(LikePattern::new(text, escape))
+            }
             _ => None,
         };
         let nullable = expr.nullable || pattern.nullable;
@@ -444,14 +449,15 @@ pub fn unnested(expr: &ast::Expr) -> &ast::Expr {
     }
 }
 
-fn balanced_or(mut rows: Vec<Expr>) -> Option<Expr> {
+/// All of them joined, as a tree of logarithmic height.
+fn balanced(mut rows: Vec<Expr>, join: fn(Box<Expr>, Box<Expr>) -> ExprKind) -> Option<Expr> {
     if rows.len() < 2 {
         return rows.pop();
     }
     let right = rows.split_off(rows.len() / 2);
-    let (left, right) = (balanced_or(rows)?, balanced_or(right)?);
+    let (left, right) = (balanced(rows, join)?, balanced(right, join)?);
     let nullable = left.nullable || right.nullable;
-    Some(boolean(ExprKind::Or(Box::new(left), Box::new(right)), nullable))
+    Some(boolean(join(Box::new(left), Box::new(right)), nullable))
 }
 
 /// How a value compares with NULL: it never comes to it, but a planner may look.

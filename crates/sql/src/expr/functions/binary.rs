@@ -18,7 +18,11 @@ pub const FUNCTIONS: &[Function] = &[
     }),
     Function::new("ORD", 1, 1, rules::integer, |c, _| Ok(Value::Int(ord(&c.bytes(0), c.argument_type(0))))),
     Function::new("CHAR", 1, u8::MAX, char_type, char_of).with_null(),
-    Function::new("TO_BASE64", 1, 1, base64_type, |c, _| Ok(Value::Str(to_base64(&c.bytes(0))))),
+    Function::new("TO_BASE64", 1, 1, base64_type, |c, x| {
+        let bytes = c.bytes(0);
+        let digits = bytes.len().div_ceil(3) * 4;
+        Ok(if c.fits(digits + digits / 76, x) { Value::Str(to_base64(&bytes)) } else { Value::Null })
+    }),
     Function::new("FROM_BASE64", 1, 1, from_base64_type, |c, _| {
         Ok(from_base64(&c.bytes(0)).map_or(Value::Null, Value::Bytes))
     }),
@@ -33,7 +37,11 @@ pub const FUNCTIONS: &[Function] = &[
 
 fn upper_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]).map(char::from).collect()
+    let mut out = Vec::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    }
+    String::from_utf8(out).expect("digits are ASCII")
 }
 
 fn hex_text(bytes: &[u8]) -> Value {
@@ -48,6 +56,9 @@ fn hex_type(t: Typing<'_>) -> Result<Derived> {
 /// Of a number its digits, of anything else its bytes.
 fn hex(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let value = c.value(0);
+    if !c.fits(c.values[0].bytes() * 2, context) {
+        return Ok(Value::Null);
+    }
     Ok(Value::Str(
         if Class::of(c.argument_type(0)).is_number() && !matches!(value, ValueRef::Str(_) | ValueRef::Bytes(_)) {
             format!("{:X}", convert::to_bits(value, context)?)
@@ -201,12 +212,23 @@ fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
         }
         let mut bits = 0u32;
         for byte in group {
-            let digit = if *byte == b'=' { 0 } else { ALPHABET.iter().position(|a| a == byte)? };
-            bits = bits << 6 | digit as u32;
+            let digit = if *byte == b'=' { 0 } else { base64_digit(*byte)? };
+            bits = bits << 6 | u32::from(digit);
         }
         out.extend_from_slice(&bits.to_be_bytes()[1..4 - padding]);
     }
     Some(out)
+}
+
+fn base64_digit(byte: u8) -> Option<u8> {
+    Some(match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    })
 }
 
 fn sha2_of(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {

@@ -358,7 +358,7 @@ fn from_period(period: i64) -> i64 {
         70..=99 => year + 1900,
         year => year,
     };
-    year * 12 + month - 1
+    year.saturating_mul(12).saturating_add(month - 1)
 }
 
 fn to_period(months: i64) -> i64 {
@@ -367,5 +367,5 @@ fn to_period(months: i64) -> i64 {
         year @ 70..=99 => year + 1900,
         year => year,
     };
-    year * 100 + months % 12 + 1
+    year.saturating_mul(100).saturating_add(months % 12 + 1)
 }

@@ -77,12 +77,12 @@ fn get_format(kind: &str, style: &str) -> Option<&'static str> {
 fn date_format(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let format_text = c.text(1);
     let Some(date) = c.datetime(0, context)? else { return Ok(Value::Null) };
-    Ok(format(&format_text, date, date.time(), false).map_or(Value::Null, Value::Str))
+    Ok(format(&format_text, date, date.time(), false, context.max_allowed_packet).map_or(Value::Null, Value::Str))
 }
 
 fn time_format(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let Some(time) = c.time(0, context)? else { return Ok(Value::Null) };
-    Ok(format(&c.text(1), DateTime::ZERO, time, true).map_or(Value::Null, Value::Str))
+    Ok(format(&c.text(1), DateTime::ZERO, time, true, context.max_allowed_packet).map_or(Value::Null, Value::Str))
 }
 
 fn ordinal(day: u8) -> &'static str {
@@ -95,19 +95,22 @@ fn ordinal(day: u8) -> &'static str {
     }
 }
 
-/// `None` for an empty format, and for specifiers that a date without a month, or a time alone (`only_time`), has no answer to. A negative time
+/// The text ends soon when it is longer than `limit`. `None` for an empty format, and for specifiers that a date without a month, or a time alone (`only_time`), has no answer to. A negative time
 /// has its sign at the beginning, whatever the format.
-pub fn format(specifiers: &str, value: DateTime, time: Time, only_time: bool) -> Option<String> {
+pub fn format(specifiers: &str, value: DateTime, time: Time, only_time: bool, limit: usize) -> Option<String> {
     if specifiers.is_empty() {
         return None;
     }
     let date = value.date();
-    let mut out = String::with_capacity(specifiers.len() * 2);
+    let mut out = String::with_capacity(specifiers.len());
     if time.is_negative() {
         out.push('-');
     }
     let mut chars = specifiers.chars();
     while let Some(c) = chars.next() {
+        if out.len() > limit {
+            break;
+        }
         if c != '%' {
             out.push(c);
             continue;

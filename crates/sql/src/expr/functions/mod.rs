@@ -3,8 +3,13 @@
 //! An entry says how many arguments there may be, how the result's type follows from theirs, and how the value is computed from theirs. A
 //! function with `null_on_null` is not called when an argument is NULL. `pure` ones depend on their arguments alone and are folded when these are
 //! literals; `volatile` ones may differ from row to row with the same arguments.
+//!
+//! **Bound.** No result is longer than max_allowed_packet: it is NULL with warning 1301 instead. [`Function::call`], the only caller, sees to that. A
+//! function whose result can be longer than its arguments asks [`Call::fits`] *before* it allocates; the others need not.
 
 mod binary;
+#[cfg(test)]
+mod bounds;
 mod calendar;
 pub(super) mod clock;
 mod date_format;
@@ -17,7 +22,7 @@ mod string;
 use super::cast::string_value;
 use super::convert::{self, Result};
 use super::types::{self, Class, aggregate_collations, result_collation, text_length, text_type};
-use super::{BindContext, Context, Expr, Val};
+use super::{BindContext, Context, Expr, Val, budget};
 use rauk_types::{Collation, DataType, Date, DateTime, Decimal, Time, Value, ValueRef};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -139,12 +144,50 @@ impl Typing<'_> {
 
 /// What a function sees of its call.
 pub(crate) struct Call<'a, 'v> {
+    name: &'static str,
     pub arguments: &'a [Expr],
     pub values: &'a [Val<'v>],
     pub ty: &'a DataType,
 }
 
+impl Function {
+    /// The value of a call.
+    pub(crate) fn call(
+        &self,
+        arguments: &[Expr],
+        values: &[Val<'_>],
+        ty: &DataType,
+        context: &mut Context,
+    ) -> Result<Value> {
+        let call = Call { name: self.name, arguments, values, ty };
+        let bytes = values.iter().map(Val::bytes).sum();
+        context.budget.work(bytes)?;
+        let value = budget::run(context.budget.runner(bytes), || (self.eval)(&call, context))?;
+        let length = value.as_ref().as_bytes().map_or(0, <[u8]>::len);
+        Ok(if call.fits(length, context) { value } else { Value::Null })
+    }
+}
+
+/// ER_WARN_ALLOWED_PACKET_OVERFLOWED.
+const OVERFLOWED: u16 = 1301;
+
+/// Warning 1301: a result would be longer than max_allowed_packet, and is NULL.
+pub(crate) fn overflowed(name: &str, context: &mut Context) {
+    let limit = context.max_allowed_packet;
+    let name = name.to_ascii_lowercase();
+    context.warn(OVERFLOWED, format!("Result of {name}() was larger than max_allowed_packet ({limit}) - truncated"));
+}
+
 impl Call<'_, '_> {
+    /// Whether a result of `size` bytes may be made; if not, it has been warned, and the result is NULL.
+    pub fn fits(&self, size: usize, context: &mut Context) -> bool {
+        let fits = size <= context.max_allowed_packet;
+        if !fits {
+            overflowed(self.name, context);
+        }
+        fits
+    }
+
     pub fn len(&self) -> usize {
         self.values.len()
     }

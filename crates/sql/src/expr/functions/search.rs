@@ -6,14 +6,16 @@ use super::string::{char_count, char_offset};
 use super::{Call, Derived, Function, Typing, rules};
 use crate::expr::Context;
 use crate::expr::convert::{self, Result};
+use crate::expr::find::{NEEDLE_BYTES, Needle, Units};
 use crate::expr::types::{self, Class};
+use crate::memory::LARGE;
+use memchr::memmem::{self, Finder};
 use rauk_types::{Collation, Value};
 use std::cmp::Ordering;
 
 pub const FUNCTIONS: &[Function] = &[
-    Function::new("INSTR", 2, 2, rules::compared, |c, _| {
-        let binary = binary(c, 0, 1);
-        Ok(Value::Int(locate(&c.bytes(0), &c.bytes(1), 0, collation(c, 0, 1), binary)))
+    Function::new("INSTR", 2, 2, rules::compared, |c, x| {
+        hold_needle(c, 1, x, || locate(&c.bytes(0), &c.bytes(1), 0, collation(c, 0, 1), binary(c, 0, 1)))
     }),
     Function::new("LOCATE", 2, 3, rules::compared, locate_from),
     Function::new("REPLACE", 3, 3, replace_type, replace),
@@ -49,45 +51,37 @@ fn locate(haystack: &[u8], needle: &[u8], from: usize, collation: Collation, bin
     if needle.is_empty() {
         return from as i64 + 1;
     }
-    let mut begin = char_offset(haystack, from, binary);
-    for position in from..=total.saturating_sub(length) {
-        let rest = &haystack[begin..];
-        let end = char_offset(rest, length, binary);
-        if total - position < length {
-            return 0;
-        }
-        if rest[..end] == *needle || !binary && equal(collation, &rest[..end], needle) {
-            return position as i64 + 1;
-        }
-        begin += char_offset(rest, 1, binary);
+    if from.saturating_add(length) > total {
+        return 0;
     }
-    0
-}
-
-/// Equality without padding.
-fn equal(collation: Collation, a: &[u8], b: &[u8]) -> bool {
-    if collation.is_binary() {
-        return a == b;
-    }
-    match (std::str::from_utf8(a), std::str::from_utf8(b)) {
-        (Ok(a), Ok(b)) => {
-            let (mut a, mut b) = (a.chars(), b.chars());
-            loop {
-                match (a.next(), b.next()) {
-                    (None, None) => return true,
-                    (Some(a), Some(b)) if a == b || collation.chars_equal(a, b) => {}
-                    _ => return false,
-                }
-            }
+    let begin = char_offset(haystack, from, binary);
+    let rest = &haystack[begin..];
+    let found = match (std::str::from_utf8(rest), std::str::from_utf8(needle)) {
+        (Ok(rest), Ok(needle)) if !binary && !collation.is_binary() => {
+            let mut units = Units::new(collation);
+            let needle = Needle::new(needle.chars().map(|c| units.unit(c)));
+            needle.places(rest.chars().map(|c| units.unit(c))).next()
         }
-        _ => a == b,
-    }
+        // A character's bytes are found where a character begins.
+        _ => memmem::find(rest, needle).map(|at| char_count(&rest[..at], binary)),
+    };
+    found.map_or(0, |at| (from + at) as i64 + 1)
 }
 
 fn locate_from(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let from = if c.has(2) { c.int(2, context)? } else { 1 };
     let Some(from) = usize::try_from(from).ok().and_then(|f| f.checked_sub(1)) else { return Ok(Value::Int(0)) };
-    Ok(Value::Int(locate(&c.bytes(1), &c.bytes(0), from, collation(c, 0, 1), binary(c, 0, 1))))
+    hold_needle(c, 0, context, || locate(&c.bytes(1), &c.bytes(0), from, collation(c, 0, 1), binary(c, 0, 1)))
+}
+
+/// Counts what preparing a long sought text takes, while it is sought.
+fn hold_needle(c: &Call<'_, '_>, needle: usize, context: &mut Context, seek: impl FnOnce() -> i64) -> Result<Value> {
+    let bytes = c.values[needle].bytes();
+    let held = if bytes >= LARGE { bytes * NEEDLE_BYTES } else { 0 };
+    context.budget.memory.take(held)?;
+    let found = seek();
+    context.budget.memory.give(held);
+    Ok(Value::Int(found))
 }
 
 fn replace_type(t: Typing<'_>) -> Result<Derived> {
@@ -102,22 +96,24 @@ fn replace(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     if from.is_empty() {
         return Ok(c.string(whole.into_owned()));
     }
-    let mut out = Vec::with_capacity(whole.len());
-    let mut rest = &whole[..];
-    while let Some(at) = find(rest, &from) {
-        out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(&to);
-        rest = &rest[at + from.len()..];
+    let finder = Finder::new(&from);
+    let found = finder.find_iter(&whole).count();
+    if found == 0 {
+        return Ok(c.string(whole.into_owned()));
     }
-    out.extend_from_slice(rest);
-    if super::string::too_large("replace", out.len(), context) {
+    let rest = whole.len() - found * from.len();
+    if !c.fits(found.saturating_mul(to.len()).saturating_add(rest), context) {
         return Ok(Value::Null);
     }
+    let mut out = Vec::with_capacity(rest + found * to.len());
+    let mut done = 0;
+    for at in finder.find_iter(&whole) {
+        out.extend_from_slice(&whole[done..at]);
+        out.extend_from_slice(&to);
+        done = at + from.len();
+    }
+    out.extend_from_slice(&whole[done..]);
     Ok(c.string(out))
-}
-
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
 }
 
 fn substring_index_type(t: Typing<'_>) -> Result<Derived> {
@@ -130,19 +126,16 @@ fn substring_index(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     if whole.is_empty() || delimiter.is_empty() || count == 0 {
         return Ok(c.string(Vec::new()));
     }
-    let mut places = Vec::new();
-    let mut from = 0;
-    while let Some(at) = find(&whole[from..], &delimiter) {
-        places.push(from + at);
-        from += at + delimiter.len();
-    }
+    let finder = Finder::new(&delimiter);
     let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     let part = if count > 0 {
-        places.get(wanted - 1).map_or(&whole[..], |end| &whole[..*end])
-    } else if wanted > places.len() {
-        &whole[..]
+        finder.find_iter(&whole).nth(wanted - 1).map_or(&whole[..], |end| &whole[..end])
     } else {
-        &whole[places[places.len() - wanted] + delimiter.len()..]
+        // Counted from the end, of those that are found from the beginning.
+        match finder.find_iter(&whole).count().checked_sub(wanted).and_then(|n| finder.find_iter(&whole).nth(n)) {
+            Some(at) => &whole[at + delimiter.len()..],
+            None => &whole[..],
+        }
     };
     Ok(c.string(part.to_vec()))
 }
@@ -208,6 +201,10 @@ fn export_set(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let separator = if c.has(3) { c.bytes(3).into_owned() } else { b",".to_vec() };
     let count = if c.has(4) { c.int(4, context)?.clamp(0, 64) } else { 64 };
     let parts: Vec<&[u8]> = (0..count).map(|i| if bits >> i & 1 == 1 { &on[..] } else { &off[..] }).collect();
+    let separators = separator.len() * parts.len().saturating_sub(1);
+    if !c.fits(parts.iter().map(|part| part.len()).sum::<usize>() + separators, context) {
+        return Ok(Value::Null);
+    }
     Ok(c.string(parts.join(&separator[..])))
 }
 
@@ -223,5 +220,8 @@ fn make_set(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let bits = convert::to_bits(c.number(0), context)?;
     let chosen = (1..c.len()).filter(|i| *i <= 64 && bits >> (i - 1) & 1 == 1 && !c.is_null(*i));
     let parts: Vec<_> = chosen.map(|i| c.bytes(i)).collect();
+    if !c.fits(parts.iter().map(|part| part.len() + 1).sum::<usize>().saturating_sub(1), context) {
+        return Ok(Value::Null);
+    }
     Ok(c.string(parts.join(&b","[..])))
 }

@@ -49,30 +49,19 @@ pub fn char_count(bytes: &[u8], binary: bool) -> usize {
     if binary { bytes.len() } else { bytes.iter().filter(|b| **b & 0xC0 != 0x80).count() }
 }
 
-/// NULL with warning 1301 instead of a result larger than max_allowed_packet.
-pub fn too_large(name: &str, size: usize, context: &mut Context) -> bool {
-    /// ER_WARN_ALLOWED_PACKET_OVERFLOWED.
-    const OVERFLOWED: u16 = 1301;
-    let limit = context.max_allowed_packet;
-    if size <= limit {
-        return false;
-    }
-    context.warn(OVERFLOWED, format!("Result of {name}() was larger than max_allowed_packet ({limit}) - truncated"));
-    true
-}
-
 fn concat_type(t: Typing<'_>) -> Result<Derived> {
     let length = (0..t.arguments.len()).map(|i| t.length(i)).sum();
     t.text(0..usize::MAX, length)
 }
 
 fn concat(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    // Numbers and dates are short; they make the sum a little larger than it is foreseen.
+    if !c.fits((0..c.len()).map(|i| c.values[i].bytes()).sum(), context) {
+        return Ok(Value::Null);
+    }
     let mut out = Vec::new();
     for i in 0..c.len() {
         out.extend_from_slice(&c.bytes(i));
-    }
-    if too_large("concat", out.len(), context) {
-        return Ok(Value::Null);
     }
     Ok(c.string(out))
 }
@@ -89,6 +78,11 @@ fn concat_ws(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         return Ok(Value::Null);
     }
     let separator = c.bytes(0);
+    let parts = (1..c.len()).filter(|i| !c.is_null(*i));
+    let (count, bytes) = parts.fold((0, 0), |(count, bytes), i| (count + 1, bytes + c.values[i].bytes()));
+    if !c.fits(separator.len().saturating_mul(usize::saturating_sub(count, 1)).saturating_add(bytes), context) {
+        return Ok(Value::Null);
+    }
     let mut out = Vec::new();
     let mut first = true;
     for i in (1..c.len()).filter(|i| !c.is_null(*i)) {
@@ -97,9 +91,6 @@ fn concat_ws(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         }
         first = false;
         out.extend_from_slice(&c.bytes(i));
-    }
-    if too_large("concat_ws", out.len(), context) {
-        return Ok(Value::Null);
     }
     Ok(c.string(out))
 }
@@ -201,18 +192,20 @@ fn pad(c: &Call<'_, '_>, context: &mut Context, front: bool) -> Result<Value> {
     }
     let missing = length - present;
     let size = missing.saturating_mul(padding.len()) / unit + bytes.len();
-    if too_large(if front { "lpad" } else { "rpad" }, size, context) {
+    if !c.fits(size, context) {
         return Ok(Value::Null);
     }
-    let mut filler = padding.repeat(missing / unit);
-    filler.extend_from_slice(&padding[..char_offset(&padding, missing % unit, binary)]);
+    let rest = &padding[..char_offset(&padding, missing % unit, binary)];
     let mut out = Vec::with_capacity(size + 4);
+    if !front {
+        out.extend_from_slice(&bytes);
+    }
+    for _ in 0..missing / unit {
+        out.extend_from_slice(&padding);
+    }
+    out.extend_from_slice(rest);
     if front {
-        out.extend_from_slice(&filler);
         out.extend_from_slice(&bytes);
-    } else {
-        out.extend_from_slice(&bytes);
-        out.extend_from_slice(&filler);
     }
     Ok(c.string(out))
 }
@@ -225,7 +218,7 @@ fn repeat_type(t: Typing<'_>) -> Result<Derived> {
 fn repeat(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let bytes = c.bytes(0);
     let count = usize::try_from(c.int(1, context)?).unwrap_or(0);
-    if too_large("repeat", bytes.len().saturating_mul(count), context) {
+    if !c.fits(bytes.len().saturating_mul(count), context) {
         return Ok(Value::Null);
     }
     Ok(c.string(bytes.repeat(count)))
@@ -238,7 +231,7 @@ fn space_type(t: Typing<'_>) -> Result<Derived> {
 
 fn space(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let count = usize::try_from(c.int(0, context)?).unwrap_or(0);
-    if too_large("space", count, context) {
+    if !c.fits(count, context) {
         return Ok(Value::Null);
     }
     Ok(Value::Str(" ".repeat(count)))
@@ -250,7 +243,11 @@ fn reverse(c: &Call<'_, '_>, _: &mut Context) -> Result<Value> {
         bytes.reverse();
         return Ok(c.string(bytes));
     }
-    Ok(Value::Str(c.text(0).chars().rev().collect()))
+    let text = c.text(0);
+    if text.is_ascii() {
+        return Ok(c.string(text.bytes().rev().collect()));
+    }
+    Ok(Value::Str(text.chars().rev().collect()))
 }
 
 fn insert_type(t: Typing<'_>) -> Result<Derived> {
@@ -272,6 +269,9 @@ fn insert(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let begin = char_offset(&bytes, (position - 1) as usize, binary);
     let count = if length < 0 || length > total - position + 1 { total - position + 1 } else { length };
     let end = begin + char_offset(&bytes[begin..], count as usize, binary);
+    if !c.fits(bytes.len() - (end - begin) + new.len(), context) {
+        return Ok(Value::Null);
+    }
     Ok(c.string([&bytes[..begin], &new, &bytes[end..]].concat()))
 }
 
@@ -279,12 +279,17 @@ fn quote_type(t: Typing<'_>) -> Result<Derived> {
     t.text(0..1, t.length(0) * 2 + 2)
 }
 
-fn quote(c: &Call<'_, '_>, _: &mut Context) -> Result<Value> {
+fn quote(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     if c.is_null(0) {
         return Ok(c.string(b"NULL".to_vec()));
     }
+    let bytes = c.bytes(0);
+    let escaped = bytes.iter().filter(|byte| matches!(byte, b'\'' | b'\\' | 0 | 0x1A)).count();
+    if !c.fits(bytes.len() + escaped + 2, context) {
+        return Ok(Value::Null);
+    }
     let mut out = vec![b'\''];
-    for byte in c.bytes(0).iter() {
+    for byte in bytes.iter() {
         match byte {
             b'\'' | b'\\' => out.extend([b'\\', *byte]),
             0 => out.extend(b"\\0"),

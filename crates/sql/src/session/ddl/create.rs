@@ -158,7 +158,7 @@ impl Session {
             self.start_auto_increment(&database, &name, auto_increment).await?;
             let quoted: Vec<String> = names.iter().map(|n| quote(n)).collect();
             let text = format!("INSERT INTO {}.{} ({}) VALUES (1)", quote(&database), quote(&name), quoted.join(","));
-            let Statement::Insert(mut insert) = self.parse_one(&text)? else {
+            let Statement::Insert(mut insert) = self.parse_one(&text)?.into_statement() else {
                 unreachable!("an INSERT parses as an INSERT")
             };
             insert.source = Some(Box::new(query.clone()));

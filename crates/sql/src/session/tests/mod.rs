@@ -4,6 +4,7 @@ mod clients;
 mod cost;
 mod definitions;
 mod dml;
+mod limits;
 mod plans;
 mod shows;
 mod transactions;

@@ -268,7 +268,7 @@ impl Session {
     async fn assign(&mut self, assignment: Assignment) -> Result<(), MysqlError> {
         match assignment {
             Assignment::User(name, value) => {
-                self.context.user_variables.insert(name, value);
+                self.context.set_user_variable(name, value)?;
             }
             Assignment::Global(at, Value::UInt(replicas)) if VARIABLES[at].name == REPLICAS => {
                 self.set_replicas(replicas).await?;

@@ -29,6 +29,8 @@ pub struct Settings {
     pub auto_is_null: bool,
     pub max_error_count: usize,
     pub max_allowed_packet: usize,
+    /// rauk_query_memory_limit.
+    pub memory_limit: usize,
     pub idle_timeout: Duration,
     /// completion_type: what COMMIT and ROLLBACK do that do not say it.
     pub completion_chain: bool,
@@ -65,6 +67,7 @@ impl Settings {
             auto_is_null: on("sql_auto_is_null"),
             max_error_count: unsigned("max_error_count") as usize,
             max_allowed_packet: unsigned("max_allowed_packet") as usize,
+            memory_limit: usize::try_from(unsigned("rauk_query_memory_limit")).unwrap_or(usize::MAX),
             idle_timeout: Duration::from_secs(unsigned("wait_timeout")),
             completion_chain: text("completion_type") == "CHAIN",
             completion_release: text("completion_type") == "RELEASE",
