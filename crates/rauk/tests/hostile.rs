@@ -177,7 +177,7 @@ fn hostile_clients_do_not_take_the_server() {
     for (open, close) in [("(", ")"), ("NOT ", ""), ("ABS(", ")"), ("CASE WHEN 1 THEN ", " END"), ("1 + ", "")] {
         let deep = format!("SELECT {}1{}", open.repeat(3000), close.repeat(3000));
         for outcome in attack(&server, &polite, open, &deep) {
-            assert_eq!(outcome, Ok(()), "{open}");
+            assert!(matches!(outcome, Ok(()) | Err(1317)), "{open}: {outcome:?}");
         }
         let deeper = format!("SELECT {}1{}", open.repeat(200_000), close.repeat(200_000));
         for outcome in attack(&server, &polite, open, &deeper) {
