@@ -345,6 +345,8 @@ pub struct BindContext {
     pub parameters: Vec<DataType>,
     /// collation_connection and sql_mode decide literals and operators.
     pub collation: rauk_types::Collation,
+    /// character_set_connection; empty: utf8mb4.
+    pub charset: &'static str,
     pub sql_mode: context::SqlMode,
     /// The types of system variables, by name in lower case; without it they are text.
     pub variable_type: Option<fn(&str) -> Option<DataType>>,

@@ -343,7 +343,12 @@ impl<'a> Lexer<'a> {
         if matches!(self.at(end), b'e' | b'E') {
             let sign = usize::from(matches!(self.at(end + 1), b'+' | b'-'));
             let exponent_end = self.digits(end + 1 + sign);
-            if exponent_end > end + 1 + sign && !WORD[self.at(exponent_end) as usize] {
+            let complete = exponent_end > end + 1 + sign;
+            // Behind a point it is a number in any case: `1.5e` is none, where `1e` is a name.
+            if kind == Kind::Decimal && !complete {
+                return self.take(Kind::Bad, exponent_end - start);
+            }
+            if complete && (kind == Kind::Decimal || !WORD[self.at(exponent_end) as usize]) {
                 return self.take(Kind::Float, exponent_end - start);
             }
         }

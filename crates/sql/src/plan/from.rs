@@ -6,7 +6,7 @@
 //! order of the first table (of RIGHT JOIN: the second) before the others.
 
 use super::model::{Source, SourceTable};
-use super::names::{Clause, Names, Visible, name_parts, unknown_column};
+use super::names::{Clause, Names, Visible, check_alias, name_parts, unknown_column};
 use super::{Lookup, TableSource, condition, unsupported};
 use crate::expr::{BindContext, Expr};
 use rauk_types::MysqlError;
@@ -225,7 +225,10 @@ fn bind_factor(
                 TableSource::Virtual(table) => SourceTable::Virtual(table),
             };
             let alias = match alias {
-                Some(alias) => alias.name.value.clone(),
+                Some(alias) => {
+                    check_alias(&alias.name.value)?;
+                    alias.name.value.clone()
+                }
                 None => table.to_string(),
             };
             let mut source =

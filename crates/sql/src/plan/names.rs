@@ -315,6 +315,14 @@ fn ambiguous(path: &[&str], clause: Clause) -> MysqlError {
     MysqlError::new(codes::NON_UNIQ, format!("Column '{}' in {} is ambiguous", path.join("."), clause.name()))
 }
 
+/// Error 1059 for an alias of more than 256 characters.
+pub(crate) fn check_alias(alias: &str) -> Result<(), MysqlError> {
+    if alias.chars().nth(256).is_none() {
+        return Ok(());
+    }
+    Err(MysqlError::new(codes::TOO_LONG_IDENT, format!("Identifier name '{alias}' is too long")))
+}
+
 /// The identifiers of a name, quotes removed.
 pub(crate) fn name_parts(name: &ast::ObjectName) -> Result<Vec<&str>, MysqlError> {
     name.0

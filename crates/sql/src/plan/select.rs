@@ -3,7 +3,7 @@
 use super::from::{From, bind_from};
 use super::join::{JoinInput, WantedOrder, plan_join};
 use super::model::{Grouping, PlanKind, SelectPlan, SortKey, Step};
-use super::names::{Alias, Clause, Names, bind_constant, column_expression, name_parts};
+use super::names::{Alias, Clause, Names, bind_constant, check_alias, column_expression, name_parts};
 use super::{Lookup, Plan, condition, grouping, unsupported};
 use crate::expr::{AGGREGATES, Aggregate, AggregateFunction, BindContext, Expr, ExprKind};
 use rauk_kernel::{LockMode, WaitPolicy};
@@ -13,6 +13,9 @@ use rauk_types::error::codes;
 use rauk_types::result::ResultColumn;
 use rauk_types::{DataType, IndexKind, MysqlError, Value};
 use sqlparser::ast;
+
+/// Columns that a query gives at most (1117).
+const MAX_COLUMNS: usize = 4096;
 
 /// A bound query and what it gives back.
 pub(crate) struct BoundQuery {
@@ -263,7 +266,7 @@ impl Binder<'_> {
                         return Err(MysqlError::new(codes::NO_TABLES_USED, "No tables used"));
                     }
                     for visible in self.from.visible.clone() {
-                        self.push_column(visible.table, visible.column);
+                        self.push_column(visible.table, visible.column)?;
                     }
                 }
                 ast::SelectItem::QualifiedWildcard(kind, _) => {
@@ -285,7 +288,7 @@ impl Binder<'_> {
                         return Err(MysqlError::new(codes::BAD_TABLE, format!("Unknown table '{}'", parts.join("."))));
                     };
                     for column in 0..self.from.sources[number].schema().visible_columns().len() {
-                        self.push_column(number, column);
+                        self.push_column(number, column)?;
                     }
                 }
                 ast::SelectItem::UnnamedExpr(expr) => {
@@ -293,6 +296,7 @@ impl Binder<'_> {
                     self.push_expression(expr, name)?;
                 }
                 ast::SelectItem::ExprWithAlias { expr, alias } => {
+                    check_alias(&alias.value)?;
                     self.push_expression(expr, alias.value.clone())?;
                 }
                 ast::SelectItem::ExprWithAliases { .. } => return Err(unsupported("several aliases of a column")),
@@ -301,24 +305,27 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn push_column(&mut self, table: usize, column: usize) {
+    fn push_column(&mut self, table: usize, column: usize) -> Result<(), MysqlError> {
         let expr = column_expression(&self.from.sources, table, column);
         let name = self.from.sources[table].schema().columns[column].name.clone();
-        self.push(expr, name);
+        self.push(expr, name)
     }
 
     fn push_expression(&mut self, expr: &ast::Expr, name: String) -> Result<(), MysqlError> {
         let mut names = Names::new(&self.from.sources, &self.from.visible, Clause::FieldList, self.context);
         names.aggregates = Some(&mut self.aggregates);
         let bound = names.bind(expr)?;
-        self.push(bound, name);
-        Ok(())
+        self.push(bound, name)
     }
 
-    fn push(&mut self, expr: Expr, name: String) {
+    fn push(&mut self, expr: Expr, name: String) -> Result<(), MysqlError> {
+        if self.items.len() == MAX_COLUMNS {
+            return Err(MysqlError::new(codes::TOO_MANY_FIELDS, "Too many columns"));
+        }
         self.columns.push(result_column(&self.from, &expr, name.clone()));
         self.aliases.push(Alias { name, expr: expr.clone() });
         self.items.push(expr);
+        Ok(())
     }
 
     fn group_by(&mut self, group_by: &ast::GroupByExpr) -> Result<Vec<Expr>, MysqlError> {

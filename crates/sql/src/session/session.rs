@@ -308,6 +308,7 @@ impl Session {
         BindContext {
             parameters,
             collation: self.settings.collation,
+            charset: self.settings.charset,
             sql_mode: self.settings.sql_mode,
             variable_type: Some(super::variables::definition::type_by_name),
             user_variables: user_variables.map(|(name, value)| (name.clone(), self.type_of_variable(value))).collect(),

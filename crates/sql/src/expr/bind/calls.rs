@@ -146,6 +146,7 @@ impl Binder<'_> {
     }
 
     pub fn collate(&mut self, expr: &ast::Expr, name: &str) -> Result<Expr> {
+        let written = written_charset(expr);
         let expr = self.bind(expr)?;
         let Some(collation) = Collation::from_name(name) else {
             return Err(MysqlError::new(codes::UNKNOWN_COLLATION, format!("Unknown collation: '{name}'")));
@@ -164,6 +165,9 @@ impl Binder<'_> {
                 ));
             }
         }
+        if !expr.ty.is_bytes() {
+            self.check_charset(written, name, &expr)?;
+        }
         let ty = if expr.ty.is_text() {
             DataType { collation, ..expr.ty }
         } else {
@@ -172,6 +176,26 @@ impl Binder<'_> {
         let nullable = expr.nullable;
         let expr = converted(expr, &ty);
         Ok(Expr { kind: ExprKind::Collate(Box::new(expr)), ty, nullable, coercibility: types::EXPLICIT })
+    }
+
+    /// Error 1253 for a collation of another character set than the text's: the one that is written beside it, else that of columns (utf8mb4; of
+    /// system tables utf8mb3, which tools write) or of the connection.
+    fn check_charset(&self, written: Option<String>, collation: &str, expr: &Expr) -> Result<()> {
+        let set = collation.split('_').next().unwrap_or_default().to_ascii_lowercase();
+        let set = if set == "utf8" { "utf8mb3" } else { &set };
+        let mut columns = false;
+        expr.for_each_column(&mut |_, _| columns = true);
+        let connection = if self.context.charset.is_empty() { "utf8mb4" } else { self.context.charset };
+        let fits = match &written {
+            Some(written) => set == written,
+            None => set == "utf8mb4" || if columns { set == "utf8mb3" } else { set == connection },
+        };
+        if fits {
+            return Ok(());
+        }
+        let own = written.as_deref().unwrap_or(if columns { "utf8mb4" } else { connection });
+        let message = format!("COLLATION '{collation}' is not valid for CHARACTER SET '{own}'");
+        Err(MysqlError::new(COLLATION_CHARSET_MISMATCH, message))
     }
 
     pub fn extract(&mut self, field: &ast::DateTimeField, expr: &ast::Expr) -> Result<Expr> {
@@ -236,6 +260,9 @@ impl Binder<'_> {
         }
         match (name.as_str(), arguments.as_slice()) {
             ("VALUES", [column]) => return self.inserted(column),
+            ("NAME_CONST", [name, value]) if !is_written_out(name) || !is_written_out(value) => {
+                return Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to NAME_CONST"));
+            }
             ("DEFAULT", [column]) => return self.column_default(column),
             ("DATE_ADD" | "ADDDATE", [date, ast::Expr::Interval(interval)]) => {
                 let date = self.bind(date)?;
@@ -484,6 +511,28 @@ impl Binder<'_> {
             }
         })
     }
+}
+
+/// Whether NAME_CONST takes it: a literal, with a sign or a collation at most.
+fn is_written_out(expr: &ast::Expr) -> bool {
+    match expr {
+        ast::Expr::Value(value) => !matches!(value.value, ast::Value::Placeholder(_)),
+        ast::Expr::TypedString(_) | ast::Expr::Prefixed { .. } => true,
+        ast::Expr::Nested(inner) | ast::Expr::Collate { expr: inner, .. } => is_written_out(inner),
+        ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus | ast::UnaryOperator::Plus, expr } => is_written_out(expr),
+        _ => false,
+    }
+}
+
+/// The character set that an introducer or CONVERT … USING gives a text.
+fn written_charset(expr: &ast::Expr) -> Option<String> {
+    let name = match expr {
+        ast::Expr::Nested(inner) | ast::Expr::Collate { expr: inner, .. } => return written_charset(inner),
+        ast::Expr::Prefixed { prefix, .. } => prefix.value.trim_start_matches('_').to_ascii_lowercase(),
+        ast::Expr::Convert { charset: Some(charset), .. } => charset.to_string().to_ascii_lowercase(),
+        _ => return None,
+    };
+    Some(if name == "utf8" { "utf8mb3".to_string() } else { name })
 }
 
 /// ER_COLLATION_CHARSET_MISMATCH.

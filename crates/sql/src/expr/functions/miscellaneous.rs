@@ -6,7 +6,6 @@ use crate::expr::bind_converted;
 use crate::expr::compare::compare_values;
 use crate::expr::convert::Result;
 use crate::expr::types::{self, Class, unify};
-use rauk_types::error::codes;
 use rauk_types::{DataType, MysqlError, Value};
 use std::cmp::Ordering;
 
@@ -165,10 +164,6 @@ fn inet_ntoa(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
 }
 
 fn name_const_type(t: Typing<'_>) -> Result<Derived> {
-    let constant = t.arguments.iter().all(|a| matches!(a.kind, crate::expr::ExprKind::Literal(_)));
-    if !constant {
-        return Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to NAME_CONST"));
-    }
     let value = &t.arguments[1];
     Ok(Derived { ty: value.ty, nullable: value.nullable, coercibility: value.coercibility })
 }

@@ -1,5 +1,9 @@
 //! ALTER TABLE: the table taken apart into drafts, the operations applied, the table built again, and the difference carried out as one change.
 //!
+//! The operations of one statement happen in this order, whatever the order in which they are written: columns and keys are dropped; columns are
+//! redefined and renamed, all at once; columns are added and moved, next to columns by their new names; keys are renamed and added. What
+//! is dropped, redefined or renamed is named as it was before the statement, and once.
+//!
 //! Adding and dropping columns, and everything about indexes but the primary key, copies no row. A change of the primary key, of a column's type or
 //! from NULL to NOT NULL rewrites the rows with the conversions of an INSERT in strict mode; a row that does not fit ends the
 //! statement and nothing has changed.
@@ -19,8 +23,9 @@ use rauk_types::error::codes;
 use rauk_types::format::parse_int_prefix;
 use rauk_types::result::Completion;
 use rauk_types::{
-    Column, ColumnDefault, DataType, IndexKind, KeyPart, MysqlError, TableSchema, TypeKind, Value, ValueRef,
+    Column, ColumnDefault, ColumnId, DataType, IndexKind, KeyPart, MysqlError, TableSchema, TypeKind, Value, ValueRef,
 };
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Session {
@@ -38,6 +43,33 @@ impl Session {
         let mut draft = TableDraft::of(table.schema());
         let mut rename = None;
         let mut auto_increment = None;
+        let mut altered = Altered { schema: table.schema().clone(), changed: vec![], renamed: vec![] };
+        for operation in operations {
+            self.drop_part(&mut draft, operation)?;
+        }
+        for operation in operations {
+            self.redefine_column(&mut draft, &mut altered, operation)?;
+        }
+        for (number, (column, name)) in altered.renamed.iter().enumerate() {
+            let at = draft.columns.iter().position(|c| c.id == Some(*column)).expect("it has been redefined");
+            assert_eq!(draft.columns[at].name, placeholder(number), "a renamed column waits for its name");
+            rename_column(&mut draft, at, name);
+        }
+        for operation in operations {
+            self.place_column(&mut draft, operation)?;
+        }
+        if draft.columns.is_empty() {
+            return Err(MysqlError::new(
+                codes::CANT_REMOVE_ALL_FIELDS,
+                "You can't delete all columns with ALTER TABLE; use DROP TABLE instead",
+            ));
+        }
+        let charset = operations.iter().find_map(|operation| match operation {
+            AlterOperation::Option { name, value } if name == "CHARSET" || name == "CONVERT TO CHARSET" => {
+                Some(value.as_str()).filter(|value| !value.eq_ignore_ascii_case("DEFAULT"))
+            }
+            _ => None,
+        });
         for operation in operations {
             match operation {
                 AlterOperation::RenameTable(to) => {
@@ -56,7 +88,7 @@ impl Session {
                 AlterOperation::Option { name: option, value } if option == "AUTO_INCREMENT" => {
                     auto_increment = value.parse().ok();
                 }
-                other => self.apply(&mut draft, other)?,
+                other => self.apply(&mut draft, &altered, charset, other)?,
             }
         }
         let completion = self.change_table(&table, draft).await?;
@@ -67,7 +99,95 @@ impl Session {
         Ok(completion)
     }
 
-    fn apply(&mut self, draft: &mut TableDraft, operation: &AlterOperation) -> Result<(), MysqlError> {
+    /// DROP of a column or key, which must be there before the statement.
+    fn drop_part(&mut self, draft: &mut TableDraft, operation: &AlterOperation) -> Result<(), MysqlError> {
+        let (name, if_exists) = match operation {
+            AlterOperation::DropIndex(name) => return drop::remove_index(&mut draft.indexes, name),
+            AlterOperation::DropPrimaryKey => return drop::remove_index(&mut draft.indexes, "PRIMARY"),
+            AlterOperation::DropColumn { name, if_exists } => (name, *if_exists),
+            _ => return Ok(()),
+        };
+        let Some(at) = draft.column(name) else {
+            if if_exists {
+                let error = drop::missing(name);
+                self.note(error.code, error.message);
+                return Ok(());
+            }
+            return Err(drop::missing(name));
+        };
+        let name = draft.columns.remove(at).name;
+        for index in &mut draft.indexes {
+            index.parts.retain(|p| !p.column.eq_ignore_ascii_case(&name));
+        }
+        draft.indexes.retain(|i| !i.parts.is_empty());
+        let distributes = draft.distribution.iter().flatten().any(|n| n.eq_ignore_ascii_case(&name));
+        if distributes {
+            return Err(MysqlError::new(
+                3855,
+                format!("Column '{name}' has a partitioning function dependency and cannot be dropped or renamed."),
+            ));
+        }
+        Ok(())
+    }
+
+    /// MODIFY, CHANGE, RENAME COLUMN and SET DEFAULT. The column keeps its id. A new name comes later, when all are known: names may be exchanged.
+    fn redefine_column(
+        &mut self,
+        draft: &mut TableDraft,
+        altered: &mut Altered,
+        operation: &AlterOperation,
+    ) -> Result<(), MysqlError> {
+        let (old, definition) = match operation {
+            AlterOperation::ModifyColumn { column, .. } => (&column.name.value, Some(column)),
+            AlterOperation::ChangeColumn { old, column, .. } => (old, Some(column)),
+            AlterOperation::RenameColumn { old, .. } => (old, None),
+            AlterOperation::SetDefault { column, .. } => (column, None),
+            _ => return Ok(()),
+        };
+        let at = altered.find(draft, old)?;
+        let column = draft.columns[at].id.expect("a column of the table");
+        if let AlterOperation::SetDefault { value, .. } = operation {
+            draft.columns[at].default = match value {
+                Some(value) => columns::default_value(value, &draft.columns[at], &mut self.context)?,
+                // DROP DEFAULT of a nullable column leaves none at all in MySQL; here it leaves NULL.
+                None => DefaultDraft::NotGiven,
+            };
+            return Ok(());
+        }
+        altered.changed.push(column);
+        let new = match definition {
+            Some(definition) => Some(columns::draft(definition, draft.collation, &mut self.context)?),
+            None => None,
+        };
+        let name = match (operation, &new) {
+            (AlterOperation::RenameColumn { new, .. }, _) => {
+                super::check_identifier(new)?;
+                new.clone()
+            }
+            (_, Some(new)) => new.name.clone(),
+            _ => return Ok(()),
+        };
+        let held = placeholder(altered.renamed.len());
+        rename_column(draft, at, &held);
+        altered.renamed.push((column, name));
+        let Some(mut new) = new else { return Ok(()) };
+        new.id = Some(column);
+        new.initial = draft.columns[at].initial.clone();
+        new.name = held;
+        // A prefix that is not shorter than the column any more is no prefix.
+        if !new.ty.is_lob() && (new.ty.is_text() || new.ty.is_bytes()) {
+            for part in draft.indexes.iter_mut().flat_map(|i| &mut i.parts) {
+                if part.column == new.name && part.prefix.is_some_and(|p| p >= u64::from(new.ty.length)) {
+                    part.prefix = None;
+                }
+            }
+        }
+        draft.columns[at] = new;
+        Ok(())
+    }
+
+    /// ADD COLUMN, and MODIFY or CHANGE with a place.
+    fn place_column(&mut self, draft: &mut TableDraft, operation: &AlterOperation) -> Result<(), MysqlError> {
         let table = draft.name.clone();
         let unknown =
             |column: &str| MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{column}' in '{table}'"));
@@ -81,81 +201,46 @@ impl Session {
                 let new = columns::draft(column, draft.collation, &mut self.context)?;
                 insert_at(draft, new, position, draft.columns.len(), &unknown)
             }
-            AlterOperation::DropColumn { name, if_exists } => {
-                let Some(at) = draft.column(name) else {
-                    if *if_exists {
-                        let error = drop::missing(name);
-                        self.note(error.code, error.message);
-                        return Ok(());
-                    }
-                    return Err(drop::missing(name));
-                };
-                if draft.columns.len() == 1 {
-                    return Err(MysqlError::new(
-                        codes::CANT_REMOVE_ALL_FIELDS,
-                        "You can't delete all columns with ALTER TABLE; use DROP TABLE instead",
-                    ));
-                }
-                let name = draft.columns.remove(at).name;
-                for index in &mut draft.indexes {
-                    index.parts.retain(|p| !p.column.eq_ignore_ascii_case(&name));
-                }
-                draft.indexes.retain(|i| !i.parts.is_empty());
-                let distributes = draft.distribution.iter().flatten().any(|n| n.eq_ignore_ascii_case(&name));
-                if distributes {
-                    return Err(MysqlError::new(
-                        3855,
-                        format!(
-                            "Column '{name}' has a partitioning function dependency and cannot be dropped or renamed."
-                        ),
-                    ));
-                }
-                Ok(())
+            AlterOperation::ModifyColumn { column, position }
+            | AlterOperation::ChangeColumn { column, position, .. }
+                if *position != ColumnPosition::Last =>
+            {
+                let at = draft.column(&column.name.value).ok_or_else(|| unknown(&column.name.value))?;
+                let moved = draft.columns.remove(at);
+                insert_at(draft, moved, position, at, &unknown)
             }
-            AlterOperation::ModifyColumn { column, position } => {
-                self.redefine(draft, &column.name.value.clone(), column, position, &unknown)
-            }
-            AlterOperation::ChangeColumn { old, column, position } => {
-                self.redefine(draft, old, column, position, &unknown)
-            }
-            AlterOperation::RenameColumn { old, new } => {
-                let at = draft.column(old).ok_or_else(|| unknown(old))?;
-                super::check_identifier(new)?;
-                rename_column(draft, at, new);
-                Ok(())
-            }
-            AlterOperation::SetDefault { column, value } => {
-                let at = draft.column(column).ok_or_else(|| unknown(column))?;
-                draft.columns[at].default = match value {
-                    Some(value) => columns::default_value(value, &draft.columns[at], &mut self.context)?,
-                    // DROP DEFAULT of a nullable column leaves none at all in MySQL; here it leaves NULL.
-                    None => DefaultDraft::NotGiven,
-                };
-                Ok(())
-            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Everything about keys and options. `charset`: what the statement says of the table's character set.
+    fn apply(
+        &mut self,
+        draft: &mut TableDraft,
+        altered: &Altered,
+        charset: Option<&str>,
+        operation: &AlterOperation,
+    ) -> Result<(), MysqlError> {
+        let table = draft.name.clone();
+        match operation {
             AlterOperation::AddConstraint(constraint) => {
                 draft.indexes.push(keys::draft(constraint)?);
                 Ok(())
             }
-            AlterOperation::DropIndex(name) => drop::remove_index(&mut draft.indexes, name),
-            AlterOperation::DropPrimaryKey => drop::remove_index(&mut draft.indexes, "PRIMARY"),
             AlterOperation::RenameIndex { old, new } => {
                 let missing = || {
                     MysqlError::new(codes::KEY_DOES_NOT_EXITS, format!("Key '{old}' doesn't exist in table '{table}'"))
                 };
-                let index = draft
-                    .indexes
-                    .iter_mut()
-                    .find(|i| {
-                        i.kind != IndexKind::Primary && i.name.as_deref().is_some_and(|n| n.eq_ignore_ascii_case(old))
-                    })
-                    .ok_or_else(missing)?;
+                let before = altered.schema.indexes.iter();
+                let mut before = before.filter(|i| i.kind != IndexKind::Primary && i.name.eq_ignore_ascii_case(old));
+                let id = before.next().ok_or_else(missing)?.id;
+                let index = draft.indexes.iter_mut().find(|i| i.id == Some(id)).ok_or_else(missing)?;
                 index.name = Some(new.clone());
                 Ok(())
             }
             AlterOperation::Option { name, value } if name.starts_with("CONVERT TO ") => {
                 let collation = if name == "CONVERT TO COLLATE" {
-                    charset::resolve(None, Some(value), draft.collation)?
+                    charset::resolve(charset, Some(value), draft.collation)?
                 } else {
                     charset::resolve(Some(value), None, draft.collation)?
                 };
@@ -166,7 +251,11 @@ impl Session {
                 Ok(())
             }
             AlterOperation::Option { name, value } => {
-                let options = options::read(&[(name.clone(), value.clone())], &draft.name, &mut self.context)?;
+                let mut given = vec![(name.clone(), value.clone())];
+                if let (Some(charset), "COLLATE") = (charset, name.as_str()) {
+                    given.push(("CHARSET".to_string(), charset.to_string()));
+                }
+                let options = options::read(&given, &draft.name, &mut self.context)?;
                 draft.collation = options.collation.unwrap_or(draft.collation);
                 if options.fully_replicated.is_some_and(|wanted| wanted != draft.fully_replicated) {
                     return Err(errors::not_supported(
@@ -180,42 +269,16 @@ impl Session {
             }
             AlterOperation::Nothing => Ok(()),
             AlterOperation::RenameTable(_) => unreachable!("the caller keeps renames for the end"),
+            // Done before.
+            AlterOperation::AddColumn { .. }
+            | AlterOperation::DropColumn { .. }
+            | AlterOperation::ModifyColumn { .. }
+            | AlterOperation::ChangeColumn { .. }
+            | AlterOperation::RenameColumn { .. }
+            | AlterOperation::SetDefault { .. }
+            | AlterOperation::DropIndex(_)
+            | AlterOperation::DropPrimaryKey => Ok(()),
         }
-    }
-
-    /// MODIFY and CHANGE: the column keeps its id and its place unless a new one is given.
-    fn redefine(
-        &mut self,
-        draft: &mut TableDraft,
-        old: &str,
-        definition: &sqlparser::ast::ColumnDef,
-        position: &ColumnPosition,
-        unknown: &dyn Fn(&str) -> MysqlError,
-    ) -> Result<(), MysqlError> {
-        let at = draft.column(old).ok_or_else(|| unknown(old))?;
-        let mut new = columns::draft(definition, draft.collation, &mut self.context)?;
-        let kept = &draft.columns[at];
-        new.id = kept.id;
-        new.initial = kept.initial.clone();
-        if !new.name.eq_ignore_ascii_case(&kept.name) || new.name != kept.name {
-            rename_column(draft, at, &new.name.clone());
-        }
-        // A prefix that is not shorter than the column any more is no prefix.
-        if !new.ty.is_lob() && (new.ty.is_text() || new.ty.is_bytes()) {
-            for part in draft.indexes.iter_mut().flat_map(|i| &mut i.parts) {
-                if part.column.eq_ignore_ascii_case(&new.name)
-                    && part.prefix.is_some_and(|p| p >= u64::from(new.ty.length))
-                {
-                    part.prefix = None;
-                }
-            }
-        }
-        if *position == ColumnPosition::Last {
-            draft.columns[at] = new;
-            return Ok(());
-        }
-        draft.columns.remove(at);
-        insert_at(draft, new, position, at, unknown)
     }
 
     /// Makes a stored table what the draft says.
@@ -227,6 +290,7 @@ impl Session {
         let old = table.schema().clone();
         let hidden = old.hidden_key.then(|| old.columns[old.columns.len() - 1].id);
         let mut new = draft.build(hidden)?;
+        self.warn_of_duplicate_indexes(&new, |index| old.index(index.id).is_none());
         new.id = old.id;
         new.version = old.version;
         new.layouts = old.layouts.clone();
@@ -248,6 +312,34 @@ impl Session {
         let info = format!("Records: {counted}  Duplicates: 0  Warnings: 0");
         Ok(Completion { affected_rows: counted, info, ..Completion::default() })
     }
+}
+
+/// What an ALTER TABLE has done so far to the columns that were there before.
+struct Altered {
+    /// The table before the statement.
+    schema: Arc<TableSchema>,
+    /// Columns that MODIFY, CHANGE or RENAME COLUMN has taken.
+    changed: Vec<ColumnId>,
+    /// Their new names; meanwhile each is called by its [`placeholder`].
+    renamed: Vec<(ColumnId, String)>,
+}
+
+impl Altered {
+    /// Where a column stands in the draft that was called so before the statement; error 1054 when it has been dropped or changed.
+    fn find(&self, draft: &TableDraft, name: &str) -> Result<usize, MysqlError> {
+        let before = self.schema.visible_columns().iter().find(|c| c.name.eq_ignore_ascii_case(name)).map(|c| c.id);
+        before
+            .filter(|id| !self.changed.contains(id))
+            .and_then(|id| draft.columns.iter().position(|c| c.id == Some(id)))
+            .ok_or_else(|| {
+                MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{name}' in '{}'", self.schema.name))
+            })
+    }
+}
+
+/// The name of a column between its old and its new one, which no column can have.
+fn placeholder(number: usize) -> String {
+    format!("\0{number}")
 }
 
 fn insert_at(

@@ -5,6 +5,7 @@ use super::keys::{self, IndexDraft};
 use super::options;
 use super::table::{self, TableDraft};
 use crate::expr;
+use crate::expr::context::WarningLevel;
 use crate::parse::statement::{CreateIndex, CreateTable, Statement};
 use crate::plan;
 use crate::session::errors;
@@ -13,7 +14,7 @@ use crate::session::users::Privileges;
 use crate::session::{charset, system};
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultColumn};
-use rauk_types::{Collation, DataType, IndexKind, MysqlError, TypeKind};
+use rauk_types::{Collation, DataType, IndexKind, MysqlError, TableSchema, TypeKind};
 use sqlparser::ast;
 
 impl Session {
@@ -108,11 +109,33 @@ impl Session {
         match &statement.query {
             None => {
                 let schema = draft.build(None)?;
+                self.warn_of_duplicate_indexes(&schema, |_| true);
                 self.engine.database.create_table(schema).await?;
                 self.start_auto_increment(&database, &name, options.auto_increment).await?;
                 Ok(Completion::default())
             }
             Some(query) => self.create_table_as(draft, query, options.auto_increment).await,
+        }
+    }
+
+    /// Warning 1831 for each new index that is like another one.
+    pub(super) fn warn_of_duplicate_indexes(
+        &mut self,
+        schema: &TableSchema,
+        is_new: impl Fn(&rauk_types::IndexSchema) -> bool,
+    ) {
+        for (at, index) in schema.indexes.iter().enumerate().filter(|(_, index)| is_new(index)) {
+            let same = |other: &rauk_types::IndexSchema| other.kind == index.kind && other.parts == index.parts;
+            let others = schema.indexes.iter().enumerate();
+            let duplicate =
+                others.filter(|(number, other)| *number < at || !is_new(other)).any(|(_, other)| same(other));
+            if duplicate {
+                let message = format!(
+                    "Duplicate index '{}' defined on the table '{}.{}'. This is deprecated and will be disallowed in a future release.",
+                    index.name, schema.database, schema.name
+                );
+                self.push_warning(WarningLevel::Warning, 1831, message);
+            }
         }
     }
 

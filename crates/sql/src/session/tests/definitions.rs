@@ -277,3 +277,81 @@ fn fully_replicated_is_kept_shown_and_not_changed() {
     t.code("CREATE TABLE wrong (id INT PRIMARY KEY) FULLY_REPLICATED=2", 1064);
     t.expect("SELECT id, name, n FROM item ORDER BY id", &["1|a|NULL", "2|b|NULL"]);
 }
+
+/// Parts are named as before the statement, and once; the codes are MariaDB 10.11's.
+#[test]
+fn operations_of_one_alter_table() {
+    let server = server();
+    let mut t = server.session();
+    for (sql, code) in [
+        ("ALTER TABLE a ADD q INT, DROP q", 1091),
+        ("ALTER TABLE a DROP q, ADD q INT", 1091),
+        ("ALTER TABLE a ADD q INT, MODIFY q BIGINT", 1054),
+        ("ALTER TABLE a ADD q INT, RENAME COLUMN q TO r", 1054),
+        ("ALTER TABLE a DROP x, MODIFY x BIGINT", 1054),
+        ("ALTER TABLE a MODIFY x BIGINT, DROP x", 1054),
+        ("ALTER TABLE a CHANGE x z INT, DROP z", 1091),
+        ("ALTER TABLE a RENAME COLUMN x TO z, DROP z", 1091),
+        ("ALTER TABLE a RENAME COLUMN x TO z, DROP x", 1054),
+        ("ALTER TABLE a RENAME COLUMN x TO z, RENAME COLUMN z TO w", 1054),
+        ("ALTER TABLE a RENAME COLUMN x TO z, RENAME COLUMN x TO w", 1054),
+        ("ALTER TABLE a RENAME COLUMN x TO z, MODIFY z BIGINT", 1054),
+        ("ALTER TABLE a RENAME COLUMN x TO z, ALTER x SET DEFAULT 1", 1054),
+        ("ALTER TABLE a RENAME COLUMN x TO z, ADD u INT AFTER x", 1054),
+        ("ALTER TABLE a RENAME COLUMN x TO z, ADD KEY kz (x)", 1072),
+        ("ALTER TABLE a RENAME COLUMN x TO y", 1060),
+        ("ALTER TABLE a ADD KEY kk (x), DROP KEY kk", 1091),
+        ("ALTER TABLE a RENAME KEY kx TO kl, DROP KEY kl", 1091),
+        ("ALTER TABLE a RENAME KEY kx TO kl, RENAME KEY kl TO km", 1176),
+        ("ALTER TABLE a ADD PRIMARY KEY (x), DROP PRIMARY KEY", 1091),
+        ("ALTER TABLE a DROP x, DROP y", 1090),
+        ("ALTER TABLE a CONVERT TO CHARACTER SET utf8mb4 COLLATE latin1_bin", 1253),
+        ("ALTER TABLE a CHARACTER SET utf8mb4 COLLATE latin1_bin", 1253),
+    ] {
+        t.ok("DROP TABLE IF EXISTS a");
+        t.ok("CREATE TABLE a (x INT, y INT, KEY kx (x))");
+        t.code(sql, code);
+        t.expect("SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_NAME = 'a'", &["x", "y"]);
+    }
+    t.ok("INSERT INTO a VALUES (1, 2)");
+    t.ok("ALTER TABLE a RENAME COLUMN x TO y, RENAME COLUMN y TO x");
+    t.expect("SELECT x, y FROM a", &["2|1"]);
+    t.ok("ALTER TABLE a CHANGE x y BIGINT, CHANGE y x BIGINT, ADD u INT AFTER y");
+    t.expect("SELECT * FROM a", &["1|2|NULL"]);
+    t.expect("SELECT COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_NAME = 'a'", &["x"]);
+    t.ok("ALTER TABLE a DROP KEY kx, ADD KEY kx (x, y), DROP x, ADD z INT FIRST");
+    t.expect("SELECT * FROM a", &["NULL|2|NULL"]);
+}
+
+#[test]
+fn like_indexes_are_warned_of() {
+    let server = server();
+    let mut t = server.session();
+    for (sql, warnings) in [
+        ("CREATE TABLE a (x INT, y INT, KEY i1 (x), KEY i2 (x))", 1),
+        ("ALTER TABLE a ADD KEY i3 (x)", 1),
+        ("ALTER TABLE a ADD UNIQUE i4 (x)", 0),
+        ("CREATE UNIQUE INDEX i5 ON a (x)", 1),
+        ("ALTER TABLE a ADD KEY i6 (x, y), ADD KEY i7 (x DESC)", 0),
+        ("ALTER TABLE a ADD UNIQUE u1 (y), ADD UNIQUE u2 (y)", 1),
+        ("ALTER TABLE a ADD z INT", 0),
+        ("CREATE TABLE b (x INT PRIMARY KEY, UNIQUE b (x), KEY c (x))", 0),
+    ] {
+        t.ok(sql);
+        t.expect("SHOW COUNT(*) WARNINGS", &[&warnings.to_string()]);
+    }
+}
+
+#[test]
+fn names_and_numbers_of_columns_have_limits() {
+    let server = server();
+    let mut t = server.session();
+    t.ok(&format!("SELECT 1 AS `{}`", "é".repeat(256)));
+    t.code(&format!("SELECT 1 AS `{}`", "é".repeat(257)), 1059);
+    t.ok(&format!("SELECT {}1", "1,".repeat(4095)));
+    t.code(&format!("SELECT {}1", "1,".repeat(4096)), 1117);
+    t.ok("SET NAMES latin1");
+    t.ok("SELECT 'a' COLLATE latin1_swedish_ci");
+    t.ok("SET NAMES utf8mb4");
+    t.code("SELECT 'a' COLLATE latin1_swedish_ci", 1253);
+}

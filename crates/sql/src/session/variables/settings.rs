@@ -4,6 +4,7 @@ use super::assign;
 use super::modes;
 use super::store::SessionVariables;
 use crate::expr::context::SqlMode;
+use crate::session::charset;
 use rauk_node::Isolation;
 use rauk_types::{Collation, Value};
 use std::time::Duration;
@@ -14,6 +15,8 @@ pub struct Settings {
     pub sql_mode: SqlMode,
     /// collation_connection.
     pub collation: Collation,
+    /// character_set_connection.
+    pub charset: &'static str,
     pub time_zone: jiff::tz::TimeZone,
     pub isolation: Isolation,
     pub read_only: bool,
@@ -55,6 +58,7 @@ impl Settings {
             autocommit: on("autocommit"),
             sql_mode: modes::flags(&text("sql_mode")),
             collation: Collation::from_name(&text("collation_connection")).unwrap_or_default(),
+            charset: charset::charset(&text("character_set_connection")).map_or("utf8mb4", |set| set.name),
             time_zone: assign::time_zone(&text("time_zone")).unwrap_or(jiff::tz::TimeZone::UTC),
             isolation: isolation(&text("transaction_isolation")),
             read_only: on("transaction_read_only"),
