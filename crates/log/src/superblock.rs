@@ -1,11 +1,13 @@
 //! The superblocks: which files a data directory has, and how far they are synced, recorded apart from the files.
 //!
-//! A file that is missing, or an older copy of itself, often looks whole: a journal that is not there is that of a new database, a
-//! redo log without its last segment ends earlier, a last entry that was damaged looks like one that was never finished. So what must be
-//! there is *claimed* elsewhere, and a start refuses a directory that has less, with the file, the place and the way out.
+//! A file that is missing, or an older copy of itself, often looks whole: a journal that is not there is that of a
+//! new database, a redo log without its last segment ends earlier, a last entry that was damaged looks like one that
+//! was never finished. So what must be there is *claimed* elsewhere, and a start refuses a directory that has less,
+//! with the file, the place and the way out.
 //!
-//! `superblock.0` and `superblock.1` are written in turn, each as a whole and in place: the common file header (its words: generation, length and
-//! checksum of what follows) and a JSON object of [`Claims`]. The valid one with the higher generation counts.
+//! `superblock.0` and `superblock.1` are written in turn, each as a whole and in place: the common file header (its
+//! words: generation, length and checksum of what follows) and a JSON object of [`Claims`]. The valid one with the
+//! higher generation counts.
 //!
 //! | claim | made | checked by |
 //! |---|---|---|
@@ -16,22 +18,26 @@
 //!
 //! **Rules.**
 //! 1. Only synced bytes are claimed. So a claim never fails on a healthy disk, whatever a crash took.
-//! 2. The redo log's claim lags. An exact one would cost every commit a second sync. What lies beyond the claim is judged by the log itself: a bad tail there is
-//!    cut, and [`DoubtfulEnd`](crate::DoubtfulEnd) says so.
-//! 3. A segment is listed durably before it is used. It is removed or used again when *both* superblocks omit it: one that cannot be read leaves the other, which
-//!    must still be true. Manifests and journals are replaced by newer ones, which satisfy older claims.
-//! 4. Reading changes nothing. A start first reads and checks everything; whatever it writes first, it writes a superblock before ([`Superblocks::begin`]). So after
-//!    a refused start the missing file can be put back.
-//! 5. A doubtful end of the redo log is recorded in both superblocks before it is cut, and until somebody has seen to it ([`Superblocks::clear_doubt`]).
+//! 2. The redo log's claim lags. An exact one would cost every commit a second sync. What lies beyond the claim is
+//!    judged by the log itself: a bad tail there is cut, and [`DoubtfulEnd`](crate::DoubtfulEnd) says so.
+//! 3. A segment is listed durably before it is used. It is removed or used again when *both* superblocks omit it: one
+//!    that cannot be read leaves the other, which must still be true. Manifests and journals are replaced by newer
+//!    ones, which satisfy older claims.
+//! 4. Reading changes nothing. A start first reads and checks everything; whatever it writes first, it writes a
+//!    superblock before ([`Superblocks::begin`]). So after a refused start the missing file can be put back.
+//! 5. A doubtful end of the redo log is recorded in both superblocks before it is cut, and until somebody has seen to
+//!    it ([`Superblocks::clear_doubt`]).
 //!
-//! **One superblock cannot be read.** The other counts, with a warning. It is the one before, or says the same: whatever it claims was synced. A torn write of the newer one loses nothing but
-//! the newest part of the claim; so does damage of it, and then a second damage, beyond the older claim, would be judged as a torn tail. When the log rests, and at a
-//! stop, both claim all of it.
+//! **One superblock cannot be read.** The other counts, with a warning. It is the one before, or says the same:
+//! whatever it claims was synced. A torn write of the newer one loses nothing but the newest part of the claim; so
+//! does damage of it, and then a second damage, beyond the older claim, would be judged as a torn tail. When the log
+//! rests, and at a stop, both claim all of it.
 //!
-//! **Neither can be read.** A directory without files of a database is a new one. One whose files all have format version 1 was made before there were superblocks: it gets them when it has been
-//! read. Any other is refused.
+//! **Neither can be read.** A directory without files of a database is a new one. One whose files all have format
+//! version 1 was made before there were superblocks: it gets them when it has been read. Any other is refused.
 //!
-//! Left out: an older copy of a *whole* directory is consistent in itself. A cluster knows better; a standalone node cannot.
+//! Left out: an older copy of a *whole* directory is consistent in itself. A cluster knows better; a standalone node
+//! cannot.
 use crate::disk::{Disk, DiskFile};
 use crate::error::LogError;
 use crate::fault;
@@ -48,7 +54,8 @@ const KIND: &[u8; 8] = b"RAUKSUPR";
 pub const PATHS: [&str; 2] = ["superblock.0", "superblock.1"];
 /// The first format version whose directories have superblocks.
 const VERSION_WITH_SUPERBLOCKS: u32 = 2;
-/// A reservation leaves room for this much growth, so that a claim about what has just been written does not meet a full disk.
+/// A reservation leaves room for this much growth, so that a claim about what has just been written does not meet a
+/// full disk.
 const RESERVE: u64 = 2 << 10;
 const BLOCK: u64 = 4 << 10;
 /// Largest superblock that a reader believes in.
@@ -170,7 +177,8 @@ impl Superblocks {
         if self.ignored { Claims::default() } else { self.known() }
     }
 
-    /// The first write of a start: everything that is claimed has been found, from now on the directory may change. Later calls do nothing.
+    /// The first write of a start: everything that is claimed has been found, from now on the directory may change.
+    /// Later calls do nothing.
     pub(crate) fn begin(&self, database: DatabaseId) -> Result<(), LogError> {
         let mut state = self.state.lock();
         assert!(state.database.is_none_or(|known| known == database), "a directory belongs to one database");
@@ -181,8 +189,8 @@ impl Superblocks {
         self.write(&mut state)
     }
 
-    /// Why records that this process once acknowledged may be missing: the [`DoubtfulEnd`](crate::DoubtfulEnd) at which the redo log was cut, at this start or an earlier one, unless
-    /// it has been seen to since.
+    /// Why records that this process once acknowledged may be missing: the [`DoubtfulEnd`](crate::DoubtfulEnd) at
+    /// which the redo log was cut, at this start or an earlier one, unless it has been seen to since.
     pub fn doubt(&self) -> Option<String> {
         self.known().doubt
     }
@@ -197,14 +205,16 @@ impl Superblocks {
         self.state.lock().claims.clone()
     }
 
-    /// Makes sure that the next claims need no more room on disk; to be called before something is written that must be claimed. After `DiskFull` nothing has happened.
+    /// Makes sure that the next claims need no more room on disk; to be called before something is written that must
+    /// be claimed. After `DiskFull` nothing has happened.
     pub(crate) fn reserve(&self) -> Result<(), LogError> {
         let mut state = self.state.lock();
         let wanted = encode(&state).len() as u64 + RESERVE;
         (0..PATHS.len()).try_for_each(|index| self.make_room(&mut state.slots[index], index, wanted))
     }
 
-    /// Changes what is claimed; durable in one superblock when it returns. After `DiskFull` nothing has changed, other errors are final.
+    /// Changes what is claimed; durable in one superblock when it returns. After `DiskFull` nothing has changed,
+    /// other errors are final.
     pub(crate) fn update(&self, change: impl FnOnce(&mut Claims)) -> Result<(), LogError> {
         let mut state = self.state.lock();
         let before = state.claims.clone();
@@ -212,7 +222,8 @@ impl Superblocks {
         self.write(&mut state).inspect_err(|_| state.claims = before)
     }
 
-    /// Durable in both superblocks when it returns: what is claimed no more is not needed any more, whichever of them can be read.
+    /// Durable in both superblocks when it returns: what is claimed no more is not needed any more, whichever of them
+    /// can be read.
     pub(crate) fn update_both(&self, change: impl FnOnce(&mut Claims)) -> Result<(), LogError> {
         self.update(change)?;
         self.update(|_| {})
@@ -335,7 +346,8 @@ fn read(disk: &Arc<dyn Disk>, path: &str, index: usize) -> Result<Option<Read>, 
     Ok(Some(Read { database: header.database, generation, claims }))
 }
 
-/// Whether a directory without superblocks may be one: it has no file of a database, or files of a version that had none.
+/// Whether a directory without superblocks may be one: it has no file of a database, or files of a version that had
+/// none.
 fn is_new_or_older(disk: &Arc<dyn Disk>) -> Result<bool, LogError> {
     let mut files = Vec::new();
     for (directory, ending) in [("", ".journal"), (crate::redo::DIRECTORY, ".redo"), (crate::checkpoint::DIRECTORY, "")]

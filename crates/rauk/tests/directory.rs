@@ -1,5 +1,6 @@
-//! A real process on a directory that somebody has meddled with: what is missing, damaged or an older copy is refused with its name and the way out, a refused start changes nothing, and with the
-//! file put back everything is there. And who may read a directory.
+//! A real process on a directory that somebody has meddled with: what is missing, damaged or an older copy is refused
+//! with its name and the way out, a refused start changes nothing, and with the file put back everything is there.
+//! And who may read a directory.
 
 mod common;
 
@@ -68,7 +69,8 @@ fn refused(data: &Path) -> String {
     words
 }
 
-/// The segment that holds the end of the redo log: the newest one with anything behind the end mark that it was made with.
+/// The segment that holds the end of the redo log: the newest one with anything behind the end mark that it was made
+/// with.
 fn last_segment(data: &Path) -> PathBuf {
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes[32..40].try_into().unwrap());
     let segments = image(&data.join("redo")).into_iter().filter(|(_, bytes)| &bytes[4096..4100] == b"RKF1");

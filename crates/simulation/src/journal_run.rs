@@ -163,7 +163,7 @@ mod tests {
             let Some(meddling) = Meddling::do_one(&mut run.rng, &run.disk, &older) else { continue };
             match run.read(ignores_claims) {
                 Err(error) => {
-                    meddling.check_refusal(&error, &run.disk);
+                    meddling.check_refusal(&error.to_string(), &run.disk);
                     refused += 1;
                 }
                 Ok((_, found)) => {

@@ -71,6 +71,8 @@ pub struct NodeRun {
     trace: Trace,
     lives: u64,
     crashes: u64,
+    /// Every life that comes to its end ends by a shutdown.
+    shuts_down: bool,
 }
 
 /// The life ended before what was asked for was done.
@@ -105,6 +107,7 @@ impl NodeRun {
             trace: Trace::default(),
             lives: 0,
             crashes: 0,
+            shuts_down: false,
         }
     }
 
@@ -189,7 +192,7 @@ impl NodeRun {
         }
         self.certain();
         self.check(runtime, &db, "at the end")?;
-        if self.rng.random_bool(0.3) {
+        if self.rng.random_bool(0.3) || self.shuts_down {
             let end = db.clone();
             self.finish(runtime, "shutdown", async move { end.shutdown().await })?;
         }
