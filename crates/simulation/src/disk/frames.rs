@@ -14,7 +14,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Position in the log, offset in the file and length of the last frame, with its header.
-pub(super) fn last(bytes: &[u8]) -> Option<(u64, u64, u64)> {
+pub fn last(bytes: &[u8]) -> Option<(u64, u64, u64)> {
     if bytes.len() < FIRST_FRAME {
         return None;
     }

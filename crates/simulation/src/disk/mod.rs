@@ -15,7 +15,7 @@
 //! were, and nothing of what was asked for behind it.
 //!
 //! A *mount* is what one life of the program holds; after a power failure or kill an older mount and its files only give errors.
-mod frames;
+pub mod frames;
 mod inode;
 
 use crate::clock::SimClock;
