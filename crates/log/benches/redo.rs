@@ -1,7 +1,7 @@
 //! Appending to the redo log (memory only), flushing it to a real disk, reading it, and a fault point that is off.
 use divan::{Bencher, black_box, counter::BytesCount, counter::ItemsCount};
 use rauk_log::record::{CommitBuilder, changes};
-use rauk_log::{DatabaseId, Disk, Lsn, MemoryDisk, RealDisk, RedoLog, RedoOptions, RedoReader, fault};
+use rauk_log::{DatabaseId, Disk, Lsn, MemoryDisk, RealDisk, RedoLog, RedoOptions, RedoReader, Superblocks, fault};
 use rauk_types::{TableId, Timestamp};
 use std::sync::Arc;
 
@@ -13,8 +13,12 @@ fn options() -> RedoOptions {
     RedoOptions::new(DatabaseId([7; 16]))
 }
 
+fn superblocks(disk: &Arc<dyn Disk>) -> Arc<Superblocks> {
+    Arc::new(Superblocks::load(disk).unwrap())
+}
+
 fn open(disk: &Arc<dyn Disk>) -> RedoLog {
-    let mut reader = RedoReader::open(disk.clone(), options(), Lsn(0), Lsn(0)).unwrap();
+    let mut reader = RedoReader::open(&superblocks(disk), options(), Lsn(0), Lsn(0)).unwrap();
     while reader.next().unwrap().is_some() {}
     reader.into_log(Timestamp::ZERO).unwrap()
 }
@@ -37,7 +41,7 @@ fn append(bencher: Bencher, bytes: usize) {
         n += 1;
         if n % 1000 == 0 {
             log.flush().unwrap();
-            log.release_before(log.durable_lsn());
+            log.release_before(log.durable_lsn()).unwrap();
         }
         log.append_commit(black_box(&payload), |_| {}).unwrap()
     });
@@ -52,7 +56,7 @@ fn append_and_flush(bencher: Bencher, bytes: usize) {
     bencher.counter(BytesCount::new(bytes)).bench_local(|| {
         log.append_commit(&payload, |_| {}).unwrap();
         log.flush().unwrap();
-        log.release_before(log.durable_lsn());
+        log.release_before(log.durable_lsn()).unwrap();
     });
 }
 
@@ -73,7 +77,7 @@ fn read(bencher: Bencher) {
     }
     log.flush().unwrap();
     bencher.counter(ItemsCount::new(ROWS)).bench_local(|| {
-        let mut reader = RedoReader::open(disk.clone(), options(), Lsn(0), Lsn(0)).unwrap();
+        let mut reader = RedoReader::open(&superblocks(&disk), options(), Lsn(0), Lsn(0)).unwrap();
         let mut rows = 0;
         while let Some(entry) = reader.next().unwrap() {
             rows += changes(entry.payload).filter(|c| black_box(c).is_ok()).count();

@@ -1,6 +1,10 @@
 //! What can go wrong with what is on disk.
 use std::io;
 
+/// What an operator can do about a directory that a start refuses. A refused start changes nothing, so a file that is put back is as good as before.
+const WAY_OUT: &str = "put the file back from a copy, or start with an empty directory and restore a backup there \
+    (in a cluster an empty one gets its rows from the other nodes)";
+
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// Nothing was done; the same call works again when there is room.
@@ -11,9 +15,14 @@ pub enum LogError {
     /// A write or sync failed; nothing more is accepted and the node must stop.
     #[error("redo log failed: {0}")]
     Failed(String),
-    /// Damage in the middle: what is there is not what was written, and it is not just the torn end of the last write.
-    #[error("{file} is damaged at byte {offset}: {what}")]
+    /// What is there is not what was written, and it is not just the torn end of the last write.
+    #[error("{file} is damaged at byte {offset}: {what}; {WAY_OUT}")]
     Damaged { file: String, offset: u64, what: String },
+    #[error("{file} is missing: {what}; {WAY_OUT}")]
+    Missing { file: String, what: String },
+    /// Whole, but not as new as it was.
+    #[error("{file} is an older copy: {what}; {WAY_OUT}")]
+    Outdated { file: String, what: String },
     #[error(
         "{file} has format version {found}, and this program knows versions up to {known}: start it with the program that wrote it, or a newer one"
     )]
@@ -41,5 +50,13 @@ impl LogError {
 
     pub(crate) fn damaged(file: &str, offset: u64, what: impl Into<String>) -> LogError {
         LogError::Damaged { file: file.to_string(), offset, what: what.into() }
+    }
+
+    pub(crate) fn missing(file: &str, what: impl Into<String>) -> LogError {
+        LogError::Missing { file: file.to_string(), what: what.into() }
+    }
+
+    pub(crate) fn outdated(file: &str, what: impl Into<String>) -> LogError {
+        LogError::Outdated { file: file.to_string(), what: what.into() }
     }
 }

@@ -69,6 +69,10 @@ pub const ALL: &[&str] = &[
     "replace.before_sync",
     "replace.before_sync_dir",
     "replace.before_write",
+    "superblock.after_sync",
+    "superblock.before_allocate",
+    "superblock.before_sync",
+    "superblock.before_write",
 ];
 
 #[derive(Clone)]

@@ -5,6 +5,7 @@ use crate::header::{DatabaseId, FileHeader};
 use crate::journal::Journal;
 use crate::memory_disk::MemoryDisk;
 use crate::redo::{Lsn, RedoOptions, RedoReader, take_piece};
+use crate::superblock::Superblocks;
 use crate::{Manifest, record};
 use rauk_types::Timestamp;
 use std::sync::Arc;
@@ -26,13 +27,20 @@ pub fn fuzz_read(data: &[u8]) {
         let head =
             |kind, words| if bare { Vec::new() } else { FileHeader { kind, database: ID, words }.encode().to_vec() };
         let disk: Arc<dyn Disk> = MemoryDisk::new();
+        Superblocks::load(&disk).and_then(|s| s.begin(ID)).expect("a disk in memory");
         put(&disk, "checkpoint/0000000001-p0000.rows", &[&head(b"RAUKROWS", [1, 0, 0]), data]);
-        if let Ok(mut reader) = CheckpointReader::open(&disk, ID, 1, 0) {
+        let manifest = Manifest { checkpoint: 1, ..Manifest::new(ID, 1, "fsync") };
+        if let Ok(mut reader) = CheckpointReader::open(&disk, &manifest, 0) {
             while let Ok(Some(_)) = reader.next() {}
         }
         let crc = crc32c::crc32c(data).into();
         put(&disk, "checkpoint/manifest", &[&head(b"RAUKMANI", [data.len() as u64, crc, 0]), data]);
-        let _ = Manifest::load(&disk);
+        let superblocks: Arc<dyn Disk> = MemoryDisk::new();
+        put(&superblocks, "superblock.0", &[&head(b"RAUKSUPR", [2, data.len() as u64, crc]), data]);
+        let _ = Superblocks::load(&superblocks);
+        if let Ok(superblocks) = Superblocks::load(&disk) {
+            let _ = Manifest::load(&superblocks);
+        }
         put(&disk, "journal", &[&head(b"RAUKJRNL", [0, 0, 0]), data]);
         if let Ok((mut journal, entries)) = Journal::open(&disk, "journal", ID) {
             journal.append(b"more").expect("an opened journal takes entries");
@@ -45,6 +53,9 @@ pub fn fuzz_read(data: &[u8]) {
 
 fn redo(data: &[u8], bare: bool) {
     let disk: Arc<dyn Disk> = MemoryDisk::new();
+    let superblocks = || Arc::new(Superblocks::load(&disk).expect("superblocks are read or not there"));
+    // Begun before the segment is there: it lists nothing.
+    superblocks().begin(ID).expect("a disk in memory");
     if bare {
         put(&disk, "redo/0000.redo", &[data]);
     } else {
@@ -53,7 +64,7 @@ fn redo(data: &[u8], bare: bool) {
         put(&disk, "redo/0000.redo", &[&header, &[0; 4096 - 64], data]);
         disk.open("redo/0000.redo", false).and_then(|f| f.allocate(size)).expect("a disk in memory");
     }
-    let open = || RedoReader::open(disk.clone(), RedoOptions { segment_bytes: 8192, database: ID }, Lsn(0), Lsn(0));
+    let open = || RedoReader::open(&superblocks(), RedoOptions { segment_bytes: 8192, database: ID }, Lsn(0), Lsn(0));
     let count = |reader: &mut RedoReader| {
         let mut entries = 0;
         loop {
@@ -97,7 +108,8 @@ mod tests {
             hits in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..4),
         ) {
             let disk: Arc<dyn Disk> = MemoryDisk::new();
-            let mut reader = RedoReader::open(disk.clone(), RedoOptions { segment_bytes: 1 << 20, database: ID }, Lsn(0), Lsn(0)).unwrap();
+            let superblocks = Arc::new(Superblocks::load(&disk).unwrap());
+            let mut reader = RedoReader::open(&superblocks, RedoOptions { segment_bytes: 1 << 20, database: ID }, Lsn(0), Lsn(0)).unwrap();
             while reader.next().unwrap().is_some() {}
             let log = reader.into_log(Timestamp::ZERO).unwrap();
             for (payload, flush) in &records {

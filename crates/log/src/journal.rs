@@ -3,10 +3,15 @@
 //! The common file header, then entries: `length: u32, crc32c: u32, sequence: u64` and the content, seeded with the database and covering the entry's offset. One entry at
 //! most was written without being synced, so as in the redo log a valid entry behind an invalid one proves damage, and an invalid one at the end is a torn append that is cut off.
 //! Compacting writes a new file with other contents and renames it over the old one.
+//!
+//! **Claims.** A journal whose directory has superblocks ([`Journal::read`]) claims the sequence number of its last entry there before an append returns. Appends are rare, so the second
+//! sync is no matter, and damage of an entry that was acknowledged is never taken for a torn append: what is claimed must be there. So must the file itself, once it has been made.
 use crate::disk::{Disk, DiskFile, parent};
 use crate::error::{LogError, is_disk_full};
 use crate::fault;
 use crate::header::{DatabaseId, FileHeader, HEADER_BYTES, array, replace_file};
+use crate::superblock::Superblocks;
+use std::ops::Range;
 use std::sync::Arc;
 
 const KIND: &[u8; 8] = b"RAUKJRNL";
@@ -17,13 +22,27 @@ pub struct Journal {
     disk: Arc<dyn Disk>,
     path: String,
     database: DatabaseId,
-    file: Arc<dyn DiskFile>,
+    /// Where its last entry is claimed, if anywhere.
+    superblocks: Option<Arc<Superblocks>>,
+    /// `None`: it is not there yet.
+    file: Option<Arc<dyn DiskFile>>,
     /// Bytes of whole entries and what comes before.
     end: u64,
     /// Sequence number of the last entry.
     sequence: u64,
+    /// What [`Journal::settle`] has to do before it takes entries.
+    unsettled: Option<Unsettled>,
     /// A write or sync failed: what is on disk is unknown until the next opening.
     failed: Option<String>,
+}
+
+/// A journal that was read and not changed.
+#[derive(Default)]
+struct Unsettled {
+    /// The last entry and where it lies: it may be whole without ever having been synced (see `redo/reader.rs`).
+    last: Option<(Range<usize>, Vec<u8>)>,
+    /// Bytes of a torn append behind it.
+    torn: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,15 +76,50 @@ fn decode(bytes: &[u8], seed: u32, at: usize) -> Option<(u64, usize)> {
 }
 
 impl Journal {
-    /// Opens the journal, making it when it is not there, and gives all its entries.
+    /// Opens a journal that claims nothing, making it when it is not there, and gives all its entries.
     pub fn open(
         disk: &Arc<dyn Disk>,
         path: &str,
         database: DatabaseId,
     ) -> Result<(Journal, Vec<JournalEntry>), LogError> {
+        let (mut journal, entries) = Journal::load(disk, path, database, None)?;
+        journal.settle()?;
+        Ok((journal, entries))
+    }
+
+    /// Gives all entries of a journal that claims what it has, and changes nothing. It takes entries after [`Journal::settle`].
+    pub fn read(
+        superblocks: &Arc<Superblocks>,
+        path: &str,
+        database: DatabaseId,
+    ) -> Result<(Journal, Vec<JournalEntry>), LogError> {
+        Journal::load(superblocks.disk(), path, database, Some(superblocks))
+    }
+
+    fn load(
+        disk: &Arc<dyn Disk>,
+        path: &str,
+        database: DatabaseId,
+        superblocks: Option<&Arc<Superblocks>>,
+    ) -> Result<(Journal, Vec<JournalEntry>), LogError> {
         let error = |e| LogError::io(path, "cannot open", e);
+        let claimed = superblocks.and_then(|superblocks| superblocks.claims().journals.get(path).copied());
+        let mut journal = Journal {
+            disk: disk.clone(),
+            path: path.to_string(),
+            database,
+            superblocks: superblocks.cloned(),
+            file: None,
+            end: 0,
+            sequence: 0,
+            unsettled: Some(Unsettled::default()),
+            failed: None,
+        };
         if !disk.exists(path).map_err(error)? {
-            replace_file(disk, path, &file_header(database, 0))?;
+            return match claimed {
+                Some(claimed) => Err(LogError::missing(path, format!("it was there, with entries up to {claimed}"))),
+                None => Ok((journal, Vec::new())),
+            };
         }
         // The file may have replaced another without its directory having been synced.
         disk.sync_dir(parent(path)).map_err(error)?;
@@ -94,21 +148,65 @@ impl Journal {
             let what = format!("the entry that begins here is invalid, but the journal goes on at byte {later}");
             return Err(LogError::damaged(path, at as u64, what));
         }
-        let repair = || {
-            fault::point("journal.open.before_cut")?;
-            if at < bytes.len() {
-                file.set_len(at as u64)?;
+        if let Some(claimed) = claimed.filter(|claimed| sequence < *claimed) {
+            let what = format!("its last whole entry has number {sequence}, and it had entries up to {claimed}");
+            return Err(match at < bytes.len() {
+                true => LogError::damaged(path, at as u64, what),
+                false => LogError::outdated(path, what),
+            });
+        }
+        let last = last.map(|range: Range<usize>| (range.clone(), bytes[range].to_vec()));
+        journal.unsettled = Some(Unsettled { last, torn: (bytes.len() - at) as u64 });
+        (journal.file, journal.end, journal.sequence) = (Some(file), at as u64, sequence);
+        Ok((journal, entries))
+    }
+
+    /// Makes the journal if it is not there, else cuts a torn append and makes the last entry durable. To be called once, before it takes entries.
+    pub fn settle(&mut self) -> Result<(), LogError> {
+        let Unsettled { last, torn } = self.unsettled.take().expect("a journal is settled once");
+        let Journal { disk, path, .. } = self;
+        let error = |e| LogError::io(path, "cannot open", e);
+        if let Some(superblocks) = &self.superblocks {
+            superblocks.begin(self.database)?;
+            superblocks.reserve()?;
+        }
+        match &self.file {
+            None => {
+                replace_file(disk, path, &file_header(self.database, 0))?;
+                self.file = Some(disk.open(path, false).map_err(error)?);
+                self.end = HEADER_BYTES as u64;
             }
-            if let Some(range) = last {
-                // It may be complete without ever having been synced (see `redo/reader.rs`).
-                file.write_all_at(&bytes[range.clone()], range.start as u64)?;
-                file.sync_data()?;
+            Some(file) => {
+                let repair = || {
+                    fault::point("journal.open.before_cut")?;
+                    if torn > 0 {
+                        tracing::warn!(
+                            file = path,
+                            offset = self.end,
+                            bytes = torn,
+                            "journal cut: its last entry is torn and was never acknowledged"
+                        );
+                        file.set_len(self.end)?;
+                    }
+                    if let Some((range, bytes)) = last {
+                        file.write_all_at(&bytes, range.start as u64)?;
+                        file.sync_data()?;
+                    }
+                    Ok(())
+                };
+                repair().map_err(error)?;
             }
-            Ok(())
-        };
-        repair().map_err(error)?;
-        let (disk, path) = (disk.clone(), path.to_string());
-        Ok((Journal { disk, path, database, file, end: at as u64, sequence, failed: None }, entries))
+        }
+        self.claim()
+    }
+
+    /// Everything in the journal is synced.
+    fn claim(&mut self) -> Result<(), LogError> {
+        let Some(superblocks) = &self.superblocks else { return Ok(()) };
+        let claimed = superblocks.claim_written(|claims| {
+            claims.journals.insert(self.path.clone(), self.sequence);
+        });
+        claimed.inspect_err(|error| self.failed = Some(error.to_string()))
     }
 
     /// Sequence number of the last entry.
@@ -123,7 +221,7 @@ impl Journal {
     /// Adds an entry; it is durable when this returns, with its sequence number. After `DiskFull` nothing was added and the journal can be used further; any other error is final:
     /// whether the entry is there is decided when the journal is opened again.
     pub fn append(&mut self, content: &[u8]) -> Result<u64, LogError> {
-        self.usable()?;
+        let file = self.usable()?;
         if content.len() > MAX_ENTRY_BYTES {
             return Err(LogError::RecordTooLarge(content.len()));
         }
@@ -131,11 +229,12 @@ impl Journal {
         let mut bytes = Vec::with_capacity(ENTRY_HEADER + content.len());
         encode(&mut bytes, self.database.seed(), self.end, sequence, content);
         let end = self.end + bytes.len() as u64;
+        self.superblocks.as_ref().map_or(Ok(()), |superblocks| superblocks.reserve())?;
         let write = || {
             fault::point("journal.append.before_write")?;
             // Room first: then the write itself does not fail for lack of it, half done.
-            self.file.allocate(end)?;
-            self.file.write_all_at(&bytes, self.end)
+            file.allocate(end)?;
+            file.write_all_at(&bytes, self.end)
         };
         if let Err(e) = write() {
             if is_disk_full(&e) {
@@ -145,12 +244,13 @@ impl Journal {
         }
         let sync = || {
             fault::point("journal.append.before_sync")?;
-            self.file.sync_data()?;
+            file.sync_data()?;
             fault::point("journal.append.after_sync")
         };
         sync().map_err(|e| self.fail(e))?;
         self.end = end;
         self.sequence = sequence;
+        self.claim()?;
         Ok(sequence)
     }
 
@@ -166,6 +266,7 @@ impl Journal {
         }
         let before = |e| LogError::io(&self.path, "cannot compact", e);
         fault::point("journal.compact.before").map_err(before)?;
+        self.superblocks.as_ref().map_or(Ok(()), |superblocks| superblocks.reserve())?;
         match replace_file(&self.disk, &self.path, &bytes) {
             Ok(()) => {}
             // The old file may or may not have been replaced; only a full disk says that it was not.
@@ -175,14 +276,17 @@ impl Journal {
                 return Err(error);
             }
         }
-        self.file = self.disk.open(&self.path, false).map_err(|e| self.fail(e))?;
+        self.file = Some(self.disk.open(&self.path, false).map_err(|e| self.fail(e))?);
         self.end = bytes.len() as u64;
         self.sequence = sequence;
-        Ok(())
+        self.claim()
     }
 
-    fn usable(&self) -> Result<(), LogError> {
-        self.failed.as_ref().map_or(Ok(()), |why| Err(LogError::Failed(why.clone())))
+    fn usable(&self) -> Result<Arc<dyn DiskFile>, LogError> {
+        match &self.failed {
+            Some(why) => Err(LogError::Failed(why.clone())),
+            None => Ok(self.file.clone().expect("a journal is settled before it takes entries")),
+        }
     }
 
     fn fail(&mut self, error: std::io::Error) -> LogError {

@@ -8,6 +8,7 @@
 //! | checkpoints ([`checkpoint`]) | `checkpoint/NUMBER-pPARTITION.rows` | a new one beside the old one, then the manifest |
 //! | manifest ([`checkpoint::Manifest`]) | `checkpoint/manifest` | atomically, by rename |
 //! | journals ([`journal`]) | a file the caller names | appended; compacted by rename |
+//! | superblocks ([`superblock`]) | `superblock.0`, `superblock.1` | in turn; they say what the others must have |
 //!
 //! Every file begins with the same 64-byte header (kind, format version, database id), so that a file of a newer version, of
 //! another database or of another kind is refused before a byte of it is believed.
@@ -23,6 +24,7 @@ pub mod memory_disk;
 pub mod real_disk;
 pub mod record;
 pub mod redo;
+pub mod superblock;
 mod varint;
 
 pub use checkpoint::{CheckpointReader, CheckpointWriter, Manifest};
@@ -33,3 +35,4 @@ pub use journal::{Journal, JournalEntry};
 pub use memory_disk::MemoryDisk;
 pub use real_disk::RealDisk;
 pub use redo::{Appended, DoubtfulEnd, Lsn, RedoLog, RedoOptions, RedoReader};
+pub use superblock::Superblocks;

@@ -32,7 +32,10 @@ impl Disk for MemoryDisk {
 
     fn list(&self, path: &str) -> io::Result<Vec<String>> {
         let files = self.files.read();
-        let inside = files.keys().filter_map(|name| name.strip_prefix(path)?.strip_prefix('/'));
+        let inside = files.keys().filter_map(|name| match path {
+            "" => Some(&**name),
+            path => name.strip_prefix(path)?.strip_prefix('/'),
+        });
         Ok(inside.filter(|name| !name.contains('/')).map(str::to_string).collect())
     }
 

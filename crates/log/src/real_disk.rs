@@ -1,17 +1,27 @@
 //! The real disk: one directory, locked against a second process.
 //!
+//! **Who may read it.** The redo log has all rows, the catalog's journal the password hashes. So files are made with mode 0600 and directories with 0700, whatever the umask is, and opening takes the
+//! rights of group and others away from what is there already, of an older version, say, with a warning: a copy or a backup made by another account may have relied on them.
+//!
 //! Buffered writes and `fdatasync`. `O_DIRECT|O_DSYNC` on aligned blocks was measured beside it and gains nothing (ext4 on a virtio disk, medians of 256 B to 4 KiB: 74–110 µs buffered,
 //! 70–105 µs direct, from run to run; `cargo bench -p rauk-log --bench durable_write` prints both), and buffered writes need no alignment. What does matter is the first write
 //! into a block that was only allocated: 186 µs instead of 90 for 4 KiB. That is why segments are overwritten in turn, and new ones zeroed a little ahead (`redo/writer.rs`).
 use crate::disk::{Disk, DiskFile};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Name of the file whose lock says that a process uses the directory.
 pub const LOCK_FILE: &str = "LOCK";
+/// What is made may be read and written by its owner only.
+pub const FILE_MODE: u32 = 0o600;
+pub const DIRECTORY_MODE: u32 = 0o700;
+/// Rights of group and others.
+const OTHERS: u32 = 0o077;
+/// Directories within directories that are looked into.
+const DEPTH: u32 = 4;
 
 pub struct RealDisk {
     root: PathBuf,
@@ -27,13 +37,14 @@ impl RealDisk {
     /// Opens a directory, making it when it is not there, and locks it.
     pub fn open(root: impl AsRef<Path>) -> io::Result<RealDisk> {
         let root = root.as_ref().to_path_buf();
-        fs::create_dir_all(&root).map_err(|e| named(e, "cannot make data directory", &root))?;
+        make_directory(&root).map_err(|e| named(e, "cannot make data directory", &root))?;
         let path = root.join(LOCK_FILE);
         let lock = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(FILE_MODE)
             .open(&path)
             .map_err(|e| named(e, "cannot open lock file", &path))?;
         match lock.try_lock() {
@@ -46,6 +57,7 @@ impl RealDisk {
             }
             Err(TryLockError::Error(e)) => return Err(named(e, "cannot lock", &path)),
         }
+        close_to_others(&root);
         Ok(RealDisk { root, _lock: lock })
     }
 
@@ -58,6 +70,70 @@ impl RealDisk {
     }
 }
 
+/// Directories above it are made as the umask has it.
+fn make_directory(path: &Path) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match fs::DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        made => made,
+    }
+}
+
+/// Takes the rights of group and others away from the directory and everything in it, and says so. What cannot be changed is told of and left.
+fn close_to_others(root: &Path) {
+    let mut changed = Changed::default();
+    changed.look(root, DEPTH);
+    let directory = root.display();
+    if let Some(first) = &changed.first {
+        let count = changed.count;
+        tracing::warn!(%directory, count, example = %first.display(), "files that other accounts could read are closed to them (mode 0600, directories 0700)");
+    }
+    if let Some((path, error)) = &changed.failed {
+        tracing::warn!(%directory, file = %path.display(), %error, "other accounts can read this file, and its mode cannot be changed: change it, or its owner");
+    }
+}
+
+#[derive(Default)]
+struct Changed {
+    count: u64,
+    first: Option<PathBuf>,
+    failed: Option<(PathBuf, io::Error)>,
+}
+
+impl Changed {
+    fn look(&mut self, path: &Path, depth: u32) {
+        if let Err(error) = self.look_at(path, depth)
+            // A file may go meanwhile: nobody's but this process's own, but what is not there is not read.
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            self.failed.get_or_insert((path.to_path_buf(), error));
+        }
+    }
+
+    fn look_at(&mut self, path: &Path, depth: u32) -> io::Result<()> {
+        let link = fs::symlink_metadata(path)?.is_symlink();
+        let metadata = fs::metadata(path)?;
+        // A directory may lie on another disk; a file elsewhere is somebody else's.
+        if link && !metadata.is_dir() {
+            return Ok(());
+        }
+        let mode = metadata.permissions().mode() & 0o7777;
+        if mode & OTHERS != 0 {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode & !OTHERS))?;
+            self.count += 1;
+            self.first.get_or_insert(path.to_path_buf());
+        }
+        if metadata.is_dir() && depth > 0 {
+            for entry in fs::read_dir(path)? {
+                self.look(&entry?.path(), depth - 1);
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Keeps the kind and says which path it was.
 fn named(error: io::Error, what: &str, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("{what} {}: {error}", path.display()))
@@ -65,7 +141,7 @@ fn named(error: io::Error, what: &str, path: &Path) -> io::Error {
 
 impl Disk for RealDisk {
     fn create_dir_all(&self, path: &str) -> io::Result<()> {
-        fs::create_dir_all(self.path(path))
+        fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(self.path(path))
     }
 
     fn list(&self, path: &str) -> io::Result<Vec<String>> {
@@ -82,7 +158,9 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &str, create: bool) -> io::Result<Arc<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).create(create).truncate(false).open(self.path(path))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(create).truncate(false).mode(FILE_MODE);
+        let file = options.open(self.path(path))?;
         Ok(Arc::new(RealFile { file }))
     }
 
@@ -153,6 +231,58 @@ mod tests {
         assert!(error.to_string().contains("in use by another process"), "{error}");
         drop(first);
         RealDisk::open(dir.path()).unwrap();
+    }
+
+    /// Modes of everything below a directory, by path.
+    fn modes(path: &Path, found: &mut Vec<(PathBuf, bool, u32)>) {
+        let metadata = fs::metadata(path).unwrap();
+        found.push((path.to_path_buf(), metadata.is_dir(), metadata.permissions().mode() & 0o777));
+        if metadata.is_dir() {
+            fs::read_dir(path).unwrap().for_each(|entry| modes(&entry.unwrap().path(), found));
+        }
+    }
+
+    fn closed(path: &Path) {
+        let mut found = Vec::new();
+        modes(path, &mut found);
+        for (path, directory, mode) in found {
+            assert_eq!(mode, if directory { DIRECTORY_MODE } else { FILE_MODE }, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn only_the_owner_may_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("above/data");
+        let fill = |disk: &RealDisk| {
+            disk.create_dir_all("redo/deep").unwrap();
+            for path in ["redo/deep/x", "redo/y.tmp", "z"] {
+                disk.open(path, true).unwrap().write_all_at(b"x", 0).unwrap();
+            }
+            disk.rename("redo/y.tmp", "redo/y").unwrap();
+        };
+        fill(&RealDisk::open(&root).unwrap());
+        closed(&root);
+        // Of an older version: everybody may read.
+        let mut found = Vec::new();
+        modes(&root, &mut found);
+        for (path, directory, _) in &found {
+            let mode = if *directory { 0o755 } else { 0o644 };
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        // A file elsewhere keeps its mode, a directory elsewhere is a part of this one.
+        let (file, other) = (dir.path().join("elsewhere"), dir.path().join("other disk"));
+        fs::write(&file, "x").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("segment"), "x").unwrap();
+        std::os::unix::fs::symlink(&file, root.join("file")).unwrap();
+        std::os::unix::fs::symlink(&other, root.join("directory")).unwrap();
+        drop(RealDisk::open(&root).unwrap());
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
+        fs::remove_file(root.join("file")).unwrap();
+        closed(&root);
+        closed(&other);
     }
 
     #[test]

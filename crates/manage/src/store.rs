@@ -4,12 +4,14 @@
 //! durable, and what the disk refused has not happened. Contents are JSON, since a catalog is small and is best read by people when
 //! something went wrong.
 //!
+//! The journal claims what it has in the directory's superblocks before a command is visible: a journal that is missing, older or damaged is refused.
+//!
 //! In a cluster the catalog is the manage group's, and a process only has a *mirror* of it: the same reading side, without a journal and without commands.
 
 use crate::catalog::{Applied, Catalog};
 use crate::command::Command;
 use crate::error::CatalogError;
-use rauk_log::{DatabaseId, Disk, Journal, LogError};
+use rauk_log::{DatabaseId, Journal, LogError, Superblocks};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -53,9 +55,9 @@ struct Kept {
 }
 
 impl CatalogStore {
-    /// Reads the catalog, which is empty in a new database.
-    pub fn open(disk: &Arc<dyn Disk>, database: DatabaseId) -> Result<CatalogStore, LogError> {
-        let (journal, entries) = Journal::open(disk, PATH, database)?;
+    /// Reads the catalog, which is empty in a new database, and changes nothing on disk. It takes commands after [`CatalogStore::settle`].
+    pub fn read(superblocks: &Arc<Superblocks>, database: DatabaseId) -> Result<CatalogStore, LogError> {
+        let (journal, entries) = Journal::read(superblocks, PATH, database)?;
         let mut catalog = Catalog::default();
         let mut compacted_bytes = 0;
         for entry in entries {
@@ -76,6 +78,11 @@ impl CatalogStore {
             }
         }
         Ok(CatalogStore { catalog, kept: Some(Kept { journal, compacted_bytes }) })
+    }
+
+    /// Makes the journal ready for commands: to be called once, when everything else in the directory has been checked.
+    pub fn settle(&mut self) -> Result<(), LogError> {
+        self.kept.as_mut().map_or(Ok(()), |kept| kept.journal.settle())
     }
 
     /// A copy of a catalog that is kept elsewhere.
@@ -123,7 +130,7 @@ fn encode(entry: &EntryRef<'_>) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::command::SettingChange;
-    use rauk_log::MemoryDisk;
+    use rauk_log::{Disk, MemoryDisk};
     use rauk_types::Collation;
 
     const ID: DatabaseId = DatabaseId([7; 16]);
@@ -132,23 +139,30 @@ mod tests {
         Command::CreateDatabase { name: name.into(), collation: Collation::DEFAULT }
     }
 
+    fn open(disk: &Arc<dyn Disk>) -> CatalogStore {
+        let superblocks = Arc::new(Superblocks::load(disk).unwrap());
+        let mut store = CatalogStore::read(&superblocks, ID).unwrap();
+        store.settle().unwrap();
+        store
+    }
+
     #[test]
     fn what_was_executed_is_there_again() {
         let disk: Arc<dyn Disk> = MemoryDisk::new();
-        let mut store = CatalogStore::open(&disk, ID).unwrap();
+        let mut store = open(&disk);
         store.execute(&create("a")).unwrap();
         assert!(matches!(store.execute(&create("a")), Err(StoreError::Refused(CatalogError::DatabaseExists(_)))));
         let settings = vec![("k".to_string(), Some("v".to_string()))];
         store.execute(&Command::Settings { changes: settings }).unwrap();
         let expected = store.catalog().clone();
         drop(store);
-        assert_eq!(*CatalogStore::open(&disk, ID).unwrap().catalog(), expected);
+        assert_eq!(*open(&disk).catalog(), expected);
     }
 
     #[test]
     fn a_refused_change_of_settings_is_not_in_the_journal() {
         let disk: Arc<dyn Disk> = MemoryDisk::new();
-        let mut store = CatalogStore::open(&disk, ID).unwrap();
+        let mut store = open(&disk);
         let change = |from: Option<&str>, to: &str| Command::ChangeSettings {
             changes: vec![SettingChange { key: "k".into(), from: from.map(Into::into), to: Some(to.into()) }],
         };
@@ -157,7 +171,7 @@ mod tests {
         let refused = store.execute(&change(Some("1"), "3"));
         assert!(matches!(refused, Err(StoreError::Refused(CatalogError::SettingsChanged))));
         drop(store);
-        assert_eq!(CatalogStore::open(&disk, ID).unwrap().catalog().setting("k"), Some("2"));
+        assert_eq!(open(&disk).catalog().setting("k"), Some("2"));
     }
 
     /// As they are on disks.
@@ -188,7 +202,7 @@ mod tests {
     #[test]
     fn compaction_keeps_the_state() {
         let disk: Arc<dyn Disk> = MemoryDisk::new();
-        let mut store = CatalogStore::open(&disk, ID).unwrap();
+        let mut store = open(&disk);
         store.execute(&create("a")).unwrap();
         let long = "x".repeat(10_000);
         for i in 0..40 {
@@ -202,7 +216,7 @@ mod tests {
         store.execute(&create("b")).unwrap();
         let expected = store.catalog().clone();
         drop(store);
-        let store = CatalogStore::open(&disk, ID).unwrap();
+        let store = open(&disk);
         assert_eq!(*store.catalog(), expected);
         assert_eq!(store.catalog().databases().count(), 2);
     }

@@ -347,6 +347,8 @@ impl Database {
             cluster.close();
         }
         self.node.group.close();
-        result.and(flushed)
+        // What is durable now must be there at the next start.
+        let claimed = self.node.log.claim_all().map_err(NodeError::from);
+        result.and(flushed).and(claimed)
     }
 }

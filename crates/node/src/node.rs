@@ -19,7 +19,7 @@ use crate::table::route;
 use crate::transaction::snapshots::{Snapshot, Snapshots};
 use parking_lot::Mutex;
 use rauk_kernel::{Horizon, MemoryBudget, Partition};
-use rauk_log::{DatabaseId, Disk, Manifest, RedoLog};
+use rauk_log::{DatabaseId, Disk, Manifest, RedoLog, Superblocks};
 use rauk_manage::CatalogStore;
 use rauk_types::{ProcessId, Timestamp, TxnId};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -29,6 +29,7 @@ pub struct Node {
     pub config: Config,
     pub id: DatabaseId,
     pub disk: Arc<dyn Disk>,
+    pub superblocks: Arc<Superblocks>,
     pub runtime: Arc<dyn Runtime>,
     pub log: Arc<RedoLog>,
     pub group: Arc<GroupCommit>,
@@ -65,7 +66,7 @@ pub struct Node {
 pub struct Parts {
     pub config: Config,
     pub id: DatabaseId,
-    pub disk: Arc<dyn Disk>,
+    pub superblocks: Arc<Superblocks>,
     pub runtime: Arc<dyn Runtime>,
     pub log: RedoLog,
     pub catalog: CatalogStore,
@@ -90,7 +91,8 @@ impl Node {
             log,
             config: parts.config,
             id: parts.id,
-            disk: parts.disk,
+            disk: parts.superblocks.disk().clone(),
+            superblocks: parts.superblocks,
             runtime: parts.runtime,
             catalog: Mutex::new(parts.catalog),
             catalog_changes: AtomicU32::new(1),

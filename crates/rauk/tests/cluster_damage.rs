@@ -6,8 +6,10 @@ mod common;
 use common::cluster::{Node, all_in_one, insist, until_healthy};
 use common::run;
 use mysql::prelude::Queryable;
+use rauk_log::{Disk, RealDisk, Superblocks};
 use rauk_simulation::disk::frames;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Rows by key, each of which was acknowledged; the last of them just before everything ends.
 fn insert(node: &Node, from: u64, count: u64) {
@@ -26,14 +28,19 @@ fn restart_all(nodes: &mut [Node]) {
     });
 }
 
-/// Flips a bit in the middle of the last frame of a node's redo log.
-fn damage_log(dir: &Path) {
+/// Flips a bit in the middle of the last frame of a node's redo log; `false`: that is known to be synced already, and such damage is refused.
+fn damage_log(dir: &Path) -> bool {
     let files = std::fs::read_dir(dir.join("redo")).unwrap().map(|entry| entry.unwrap().path());
     let last = |path: PathBuf| {
         frames::last(&std::fs::read(&path).unwrap()).map(|(at, start, length)| (at, start, length, path))
     };
-    let (_, start, length, path) = files.filter_map(last).max().expect("the log has frames");
+    let (position, start, length, path) = files.filter_map(last).max().expect("the log has frames");
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(dir).unwrap());
+    if position < Superblocks::load(&disk).unwrap().claims().redo.0 {
+        return false;
+    }
     flip(&path, (start + length / 2) as usize);
+    true
 }
 
 fn flip(path: &Path, at: usize) {
@@ -65,20 +72,30 @@ fn the_end_of_one_log_is_damaged_while_all_are_down() {
     let root = tempfile::tempdir().unwrap();
     let mut nodes = all_in_one(root.path(), 3, "2");
     table(&nodes);
-    let mut rows = 0;
-    for damaged in 0..3 {
+    let (mut rows, mut done) = (0, 0);
+    // Where the machine is slow the last frame may be known to be synced before all have ended: once more.
+    for attempt in 0..30 {
+        let damaged = attempt % 3;
         insert(&nodes[(damaged + 1) % 3], rows + 1, 20);
         rows += 20;
-        nodes.iter_mut().for_each(Node::kill);
-        damage_log(&nodes[damaged].dir);
+        nodes[damaged].kill();
+        nodes.iter_mut().filter(|node| node.process.is_some()).for_each(Node::kill);
+        let shows = damage_log(&nodes[damaged].dir);
         restart_all(&mut nodes);
         until_healthy(&nodes[0], 3);
-        let said = nodes[damaged].process().said();
-        assert!(said.contains("the redo log ends in a damaged entry"), "{said}");
         for node in &nodes {
             assert_eq!(run(&mut node.connect(), "SELECT COUNT(*) FROM d.t"), [rows.to_string()]);
         }
+        if shows {
+            let said = nodes[damaged].process().said();
+            assert!(said.contains("this node leads only when they are back"), "{said}");
+            done += 1;
+        }
+        if done == 3 {
+            return;
+        }
     }
+    panic!("the end of the log was always known to be synced");
 }
 
 /// The last entry of Raft's log is there twice; what is missing before that cannot be made up for.

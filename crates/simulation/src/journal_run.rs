@@ -1,11 +1,14 @@
-//! The journal under a seed: appends, compactions, ends of all sorts; after each, all entries whose append returned are there, in order, and at most the one that was being appended besides.
+//! The journal and what the superblocks claim of it, under a seed: appends, compactions, ends of all sorts; after each, all entries whose append returned are there, in order, and at most the one that was being appended besides.
+//! Between two lives somebody may meddle with a file ([`crate::meddling`]): then the start gives all of them or is refused.
 use crate::clock::SimClock;
 use crate::crash::{Plan, arm, end_life};
 use crate::disk::SimDisk;
 use crate::trace::Trace;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngCore, SeedableRng};
-use rauk_log::{DatabaseId, Journal, LogError};
+use rauk_log::journal::JournalEntry;
+use rauk_log::{DatabaseId, Journal, LogError, Superblocks};
+use std::sync::Arc;
 
 const ID: DatabaseId = DatabaseId([4; 16]);
 const PATH: &str = "catalog.journal";
@@ -51,17 +54,18 @@ impl JournalRun {
     }
 
     fn work(&mut self, steps: u64) -> Result<(), ()> {
-        let opened = Journal::open(&self.disk.mount(), PATH, ID);
-        let (mut journal, found) = self.allow(opened)?;
+        let (mut journal, found) = self.allow(self.read(false))?;
         let sequences: Vec<u64> = found.iter().map(|e| e.sequence).collect();
         assert!(sequences.windows(2).all(|pair| pair[1] == pair[0] + 1));
         let found: Vec<_> = found.into_iter().map(|e| e.content).collect();
         if found != self.entries {
             assert_eq!(Some(&found), self.maybe.as_ref(), "neither what was there nor what was being written");
-            self.entries = found;
+            // Until it is settled, the last entry may go again.
+            self.maybe = Some(std::mem::replace(&mut self.entries, found));
         }
-        self.maybe = None;
         assert!(journal.sequence() >= self.sequence, "sequence numbers only grow");
+        self.allow(journal.settle())?;
+        self.maybe = None;
         self.trace.add(journal.sequence());
         for _ in 0..steps {
             let mut wanted = self.entries.clone();
@@ -91,6 +95,12 @@ impl JournalRun {
         Ok(())
     }
 
+    fn read(&self, ignores_claims: bool) -> Result<(Journal, Vec<JournalEntry>), LogError> {
+        let superblocks = Superblocks::load(&self.disk.mount())?;
+        let superblocks = if ignores_claims { superblocks.ignoring_claims() } else { superblocks };
+        Journal::read(&Arc::new(superblocks), PATH, ID)
+    }
+
     fn allow<T>(&self, result: Result<T, LogError>) -> Result<T, ()> {
         result.map_err(|error| {
             let text = error.to_string();
@@ -104,6 +114,7 @@ impl JournalRun {
 mod tests {
     use super::*;
     use crate::crash::points_met;
+    use crate::meddling::Meddling;
     use rauk_log::fault;
 
     #[test]
@@ -133,8 +144,56 @@ mod tests {
             }
         }
         let met = points_met();
-        let missing: Vec<_> =
-            fault::ALL.iter().filter(|p| p.starts_with("journal.")).filter(|p| !met.contains_key(*p)).collect();
+        let missing: Vec<_> = fault::ALL
+            .iter()
+            .filter(|p| p.starts_with("journal.") || p.starts_with("superblock."))
+            .filter(|p| !met.contains_key(*p))
+            .collect();
         assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    /// Gives how many starts were refused, how many gave everything, and what was lost silently.
+    fn meddle(seeds: std::ops::Range<u64>, ignores_claims: bool) -> (u64, u64, Vec<String>) {
+        let (mut refused, mut whole, mut lost) = (0, 0, Vec::new());
+        for seed in seeds {
+            let mut run = JournalRun::new(seed);
+            run.life(Plan::Calm, 10);
+            let older = run.disk.image();
+            run.life(Plan::Calm, 10);
+            let Some(meddling) = Meddling::do_one(&mut run.rng, &run.disk, &older) else { continue };
+            match run.read(ignores_claims) {
+                Err(error) => {
+                    meddling.check_refusal(&error, &run.disk);
+                    refused += 1;
+                }
+                Ok((_, found)) => {
+                    let found: Vec<_> = found.into_iter().map(|e| e.content).collect();
+                    match found == run.entries {
+                        true => whole += 1,
+                        false => lost.push(format!("seed {seed}, {} {:?}", meddling.path, meddling.kind)),
+                    }
+                }
+            }
+            meddling.undo(&run.disk);
+            run.life(Plan::Calm, 5);
+            run.life(Plan::Calm, 0);
+        }
+        (refused, whole, lost)
+    }
+
+    #[test]
+    fn meddling_is_refused_or_harmless() {
+        let (refused, whole, lost) = meddle(0..1500, false);
+        assert!(lost.is_empty(), "{lost:#?}");
+        assert!(refused > 300 && whole > 300, "{refused} refused, {whole} whole");
+    }
+
+    /// With the claims ignored the checker finds what they are for.
+    #[test]
+    fn without_claims_entries_are_lost() {
+        let (_, _, lost) = meddle(0..200, true);
+        for kind in ["Flip", "Missing", "Short", "Older"] {
+            assert!(lost.iter().any(|what| what.ends_with(kind)), "{kind}: {lost:#?}");
+        }
     }
 }

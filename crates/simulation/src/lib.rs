@@ -12,6 +12,7 @@ pub mod disk;
 pub mod executor;
 pub mod journal_run;
 pub mod log_run;
+pub mod meddling;
 pub mod node;
 pub mod runtime;
 pub mod trace;

@@ -7,15 +7,21 @@
 //! - the records from the manifest's start on are a prefix of those appended, byte for byte, with their times and positions;
 //! - none is missing whose flush had returned, or that an earlier opening had given back;
 //! - times grow, and go on above all that were there.
+//!
+//! Between two lives somebody may meddle with one file ([`crate::meddling`]). Then the start gives what it must or is refused, and only records beyond the superblocks' last claim may be lost, by a
+//! flipped bit only if the end of the log is called doubtful.
 use crate::clock::SimClock;
 use crate::crash::{Plan, arm, end_life};
 use crate::disk::SimDisk;
+#[cfg(test)]
+use crate::meddling::{Kind, Meddling};
 use crate::trace::Trace;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngCore, SeedableRng};
-use rauk_log::checkpoint::remove_others;
+use rauk_log::checkpoint::{RowsFile, remove_others};
 use rauk_log::{
     CheckpointReader, CheckpointWriter, DatabaseId, Disk, LogError, Lsn, Manifest, RedoLog, RedoOptions, RedoReader,
+    Superblocks,
 };
 use rauk_types::{TableId, Timestamp};
 use std::sync::Arc;
@@ -49,6 +55,8 @@ pub struct LogRun {
     records: Vec<Record>,
     /// So many of them must be there.
     certain: usize,
+    /// The superblocks claim the log up to here, at least.
+    claimed: Lsn,
     /// In force for certain.
     manifest: Option<Manifest>,
     /// May be in force.
@@ -73,6 +81,7 @@ impl LogRun {
             segment_bytes,
             records: Vec::new(),
             certain: 0,
+            claimed: Lsn(0),
             manifest: None,
             maybe: None,
             newest_time: 0,
@@ -102,7 +111,7 @@ impl LogRun {
         self.trace.add(self.summary.lives);
         let armed = arm(plan, &self.disk);
         let ended = match self.open() {
-            Ok(log) => self.work(log, steps).is_err(),
+            Ok((log, superblocks)) => self.work(log, &superblocks, steps).is_err(),
             Err(Ended) => true,
         };
         drop(armed);
@@ -126,31 +135,25 @@ impl LogRun {
         RedoOptions { segment_bytes: self.segment_bytes, database: ID }
     }
 
-    fn open(&mut self) -> Result<RedoLog, Ended> {
+    fn open(&mut self) -> Result<(RedoLog, Arc<Superblocks>), Ended> {
         let disk = self.disk.mount();
-        let found = self.allow(Manifest::load(&disk), "loading the manifest")?;
+        let superblocks = Arc::new(self.allow(Superblocks::load(&disk), "loading the superblocks")?);
+        let found = self.allow(Manifest::load(&superblocks), "loading the manifest")?;
         assert!(found == self.manifest || (found.is_some() && found == self.maybe), "the manifest is an unknown one");
         // It was made durable by loading it.
         self.adopt_manifest(found);
         let manifest = match self.manifest.clone() {
             Some(manifest) => manifest,
             None => {
-                let manifest = Manifest::new(ID, PARTITIONS, "fsync");
-                self.store(&disk, &manifest)?;
-                manifest
+                self.store(&superblocks, Manifest::new(ID, PARTITIONS, "fsync"))?;
+                self.manifest.clone().expect("just stored")
             }
         };
-        self.read_checkpoint(&disk, &manifest)?;
+        self.allow(read_checkpoint(&disk, &manifest), "reading the checkpoint")?;
         self.allow(remove_others(&disk, manifest.checkpoint), "removing old checkpoints")?;
-        let reader = RedoReader::open(disk.clone(), self.options(), manifest.redo_start, manifest.redo_durable);
+        let reader = RedoReader::open(&superblocks, self.options(), manifest.redo_start, manifest.redo_durable);
         let mut reader = self.allow(reader, "opening the log")?;
-        let mut read = Vec::new();
-        loop {
-            let entry = reader.next();
-            let Some(entry) = self.allow(entry, "reading the log")? else { break };
-            let time = entry.time.map(|t| t.0);
-            read.push(Record { start: entry.start, end: entry.end, time, payload: entry.payload.to_vec() });
-        }
+        let read = self.allow(read_records(&mut reader), "reading the log")?;
         assert!(read.len() >= self.certain, "{} records came back, {} were durable", read.len(), self.certain);
         assert!(
             read.len() <= self.records.len(),
@@ -171,20 +174,63 @@ impl LogRun {
         assert_eq!(log.last_time(), Timestamp(newest));
         assert_eq!(log.durable_time(), Timestamp(newest));
         self.newest_time = newest;
-        Ok(log)
+        Ok((log, superblocks))
     }
 
-    fn work(&mut self, log: RedoLog, steps: u64) -> Result<(), Ended> {
+    /// A start on a directory that somebody has meddled with, up to where it would begin to write. Gives the records that it finds.
+    #[cfg(test)]
+    fn look(&self, superblocks: Superblocks) -> Result<Look, LogError> {
+        let superblocks = Arc::new(superblocks);
+        let manifest = Manifest::load(&superblocks)?;
+        let Some(manifest) = manifest else { return Ok(Look::default()) };
+        read_checkpoint(superblocks.disk(), &manifest)?;
+        let mut reader = RedoReader::open(&superblocks, self.options(), manifest.redo_start, manifest.redo_durable)?;
+        let records = read_records(&mut reader)?;
+        Ok(Look { records, doubtful: reader.doubtful_end().is_some(), manifest: Some(manifest) })
+    }
+
+    /// What a start with this result has lost silently, if anything.
+    #[cfg(test)]
+    fn lost(&self, found: &Look, meddling: &Meddling) -> Option<String> {
+        let known = [&self.manifest, &self.maybe];
+        if found.manifest.is_none() && self.manifest.is_some() || !known.contains(&&found.manifest) {
+            return Some(format!("the manifest is {:?}", found.manifest));
+        }
+        // Where the manifest is the one that was being stored, its redo begins later.
+        let start = found.manifest.as_ref().map_or(Lsn(0), |m| m.redo_start);
+        let mut written = self.records.iter().enumerate().filter(|(_, record)| record.start >= start);
+        for (i, record) in found.records.iter().enumerate() {
+            if written.next().is_none_or(|(_, wanted)| wanted != record) {
+                return Some(format!("record {i} is not what was written"));
+            }
+        }
+        let (i, record) = written.next().filter(|(i, _)| *i < self.certain)?;
+        let beyond = record.end > self.claimed && (meddling.kind != Kind::Flip || found.doubtful);
+        (!beyond).then(|| format!("record {i}, which ends at {:?}, claimed {:?}", record.end, self.claimed))
+    }
+
+    fn work(&mut self, log: RedoLog, superblocks: &Arc<Superblocks>, steps: u64) -> Result<(), Ended> {
         for _ in 0..steps {
-            match self.rng.random_range(0..20) {
+            match self.rng.random_range(0..22) {
                 0..=10 => self.append(&log)?,
                 11..=17 => self.flush(&log)?,
-                18 => self.checkpoint(&log)?,
+                18 => self.checkpoint(&log, superblocks)?,
+                19..=20 => {
+                    let durable = log.durable_lsn();
+                    self.allow(log.claim(), "claiming")?;
+                    self.claimed = if superblocks.claims().redo >= durable { durable } else { self.claimed };
+                }
                 _ => {
                     // A size that the next start has.
                     self.segment_bytes = [8 << 10, 16 << 10, 64 << 10][self.rng.random_range(0..3)];
                 }
             }
+        }
+        if steps > 0 && self.rng.random_bool(0.3) {
+            // Stopped in order.
+            self.flush(&log)?;
+            self.allow(log.claim_all(), "claiming")?;
+            self.claimed = superblocks.claims().redo;
         }
         Ok(())
     }
@@ -235,14 +281,15 @@ impl LogRun {
         Ok(())
     }
 
-    fn checkpoint(&mut self, log: &RedoLog) -> Result<(), Ended> {
+    fn checkpoint(&mut self, log: &RedoLog, superblocks: &Superblocks) -> Result<(), Ended> {
         let disk = self.disk.mount();
+        let mut files = Vec::new();
         let number = self.manifest.as_ref().map_or(0, |m| m.checkpoint) + 1;
         let redo_start = log.end_lsn();
         let last_time = log.last_time();
         for partition in 0..PARTITIONS {
             match write_checkpoint(&disk, number, partition) {
-                Ok(()) => {}
+                Ok(file) => files.push(file),
                 Err(LogError::DiskFull(_)) => return Ok(()),
                 Err(error) => return self.allow(Err(error), "writing a checkpoint"),
             }
@@ -257,27 +304,25 @@ impl LogRun {
             redo_durable: log.durable_lsn(),
             last_time,
             counters: vec![(TableId(1), number)],
+            files,
             ..Manifest::new(ID, PARTITIONS, "fsync")
         };
-        match self.store(&disk, &manifest) {
-            Ok(()) => {}
-            Err(Ended) if !self.disk.is_stopped() => {
-                // It failed; the program would stop or try again with another number, so let it end here.
-                return Err(Ended);
-            }
-            Err(Ended) => return Err(Ended),
-        }
+        // If it failed the program would stop or try again with another number, so let it end here.
+        self.store(superblocks, manifest)?;
         self.summary.checkpoints += 1;
-        log.release_before(redo_start);
+        match log.release_before(redo_start) {
+            Err(LogError::DiskFull(_)) => {}
+            released => self.allow(released, "releasing segments")?,
+        }
         let removed = remove_others(&disk, number);
         self.allow(removed, "removing old checkpoints").map(drop)
     }
 
-    fn store(&mut self, disk: &Arc<dyn Disk>, manifest: &Manifest) -> Result<(), Ended> {
+    fn store(&mut self, superblocks: &Superblocks, mut manifest: Manifest) -> Result<(), Ended> {
+        let result = manifest.store(superblocks);
         self.maybe = Some(manifest.clone());
-        let result = manifest.store(disk);
         self.allow(result, "storing the manifest")?;
-        self.adopt_manifest(Some(manifest.clone()));
+        self.adopt_manifest(Some(manifest));
         Ok(())
     }
 
@@ -289,25 +334,40 @@ impl LogRun {
         self.manifest = manifest;
         self.maybe = None;
     }
+}
 
-    fn read_checkpoint(&self, disk: &Arc<dyn Disk>, manifest: &Manifest) -> Result<(), Ended> {
-        if manifest.checkpoint == 0 {
-            return Ok(());
-        }
-        for partition in 0..manifest.partitions {
-            let opened = CheckpointReader::open(disk, ID, manifest.checkpoint, partition);
-            let mut reader = self.allow(opened, "opening a checkpoint")?;
-            let mut expected = checkpoint_rows(manifest.checkpoint, partition);
-            loop {
-                let row = reader.next();
-                let Some(row) = self.allow(row, "reading a checkpoint")? else { break };
-                let wanted = expected.next().expect("no more rows than were written");
-                assert_eq!((row.time.0, row.row), (wanted.0, &wanted.1[..]));
-            }
-            assert!(expected.next().is_none(), "all rows");
-        }
-        Ok(())
+/// What a start finds.
+#[cfg(test)]
+#[derive(Default)]
+struct Look {
+    manifest: Option<Manifest>,
+    records: Vec<Record>,
+    doubtful: bool,
+}
+
+fn read_records(reader: &mut RedoReader) -> Result<Vec<Record>, LogError> {
+    let mut read = Vec::new();
+    while let Some(entry) = reader.next()? {
+        let time = entry.time.map(|t| t.0);
+        read.push(Record { start: entry.start, end: entry.end, time, payload: entry.payload.to_vec() });
     }
+    Ok(read)
+}
+
+fn read_checkpoint(disk: &Arc<dyn Disk>, manifest: &Manifest) -> Result<(), LogError> {
+    if manifest.checkpoint == 0 {
+        return Ok(());
+    }
+    for partition in 0..manifest.partitions {
+        let mut reader = CheckpointReader::open(disk, manifest, partition)?;
+        let mut expected = checkpoint_rows(manifest.checkpoint, partition);
+        while let Some(row) = reader.next()? {
+            let wanted = expected.next().expect("no more rows than were written");
+            assert_eq!((row.time.0, row.row), (wanted.0, &wanted.1[..]));
+        }
+        assert!(expected.next().is_none(), "all rows");
+    }
+    Ok(())
 }
 
 /// The rows that a checkpoint has: a function of its number, so that the model need not keep them.
@@ -315,12 +375,12 @@ fn checkpoint_rows(number: u64, partition: u16) -> impl Iterator<Item = (u64, Ve
     (0..number % 5 * 40).map(move |i| (i + 1, vec![(number + i) as u8; (i * 13 % 97) as usize + partition as usize]))
 }
 
-fn write_checkpoint(disk: &Arc<dyn Disk>, number: u64, partition: u16) -> Result<(), LogError> {
+fn write_checkpoint(disk: &Arc<dyn Disk>, number: u64, partition: u16) -> Result<RowsFile, LogError> {
     let mut writer = CheckpointWriter::create(disk, ID, number, partition)?;
     for (time, row) in checkpoint_rows(number, partition) {
         writer.put(TableId(1), 0, Timestamp(time), &row)?;
     }
-    writer.finish().map(drop)
+    writer.finish()
 }
 
 #[cfg(test)]
@@ -328,6 +388,7 @@ mod tests {
     use super::*;
     use crate::crash::points_met;
     use rauk_log::fault;
+    use std::collections::BTreeMap;
 
     #[test]
     fn seeds() {
@@ -373,41 +434,80 @@ mod tests {
             "redo.release.before_remove",
             "redo.segment.before_upgrade",
         ];
-        let ours = |point: &str| ["redo.", "checkpoint.", "replace."].iter().any(|part| point.starts_with(part));
+        let ours = |point: &str| {
+            ["redo.", "checkpoint.", "replace.", "superblock."].iter().any(|part| point.starts_with(part))
+        };
         let missing: Vec<_> =
             fault::ALL.iter().filter(|p| ours(p) && !elsewhere.contains(p) && !met.contains_key(*p)).collect();
         assert!(missing.is_empty(), "fault points that no simulation meets: {missing:?}");
     }
 
-    /// One bit of one file flips while the program is not running: it says so, or gives back the right records; at most the last frame, which looks like a torn write, is gone.
-    #[test]
-    fn flipped_bits() {
-        let (mut refused, mut fine) = (0, 0);
-        for seed in 0..300 {
+    /// How starts after a meddling ended: refused, with everything, without records beyond the claim; and what was lost silently.
+    #[derive(Default)]
+    struct Ends {
+        refused: BTreeMap<Kind, u64>,
+        whole: BTreeMap<Kind, u64>,
+        cut: u64,
+        lost: Vec<String>,
+    }
+
+    fn meddle(seeds: std::ops::Range<u64>, ignores_claims: bool) -> Ends {
+        let mut ends = Ends::default();
+        for seed in seeds {
             let mut run = LogRun::new(seed);
             run.life(Plan::Calm, 40);
-            run.life(Plan::Calm, 20);
-            let Some((file, at)) = run.disk.flip_bit() else { continue };
-            let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                let frame_start = run.records[..run.certain].last().map_or(Lsn(0), |r| r.start);
-                run.certain = run.records[..run.certain].iter().filter(|r| r.end < frame_start).count();
-                run.open().is_ok()
-            }));
-            match opened {
-                Ok(true) => fine += 1,
-                Ok(false) => panic!("seed {seed}: no plan was at work"),
-                Err(panic) => {
-                    let text = panic.downcast_ref::<String>().expect("a message");
-                    assert!(
-                        text.contains("is damaged at byte")
-                            || text.contains("format version")
-                            || text.contains("another database"),
-                        "seed {seed}, {file} byte {at}: {text}"
-                    );
-                    refused += 1;
-                }
+            let older = run.disk.image();
+            run.life(Plan::Calm, 30);
+            if seed % 3 == 0 {
+                let plan = Plan::draw(&mut run.rng, 150);
+                run.life(plan, 30);
             }
+            let Some(meddling) = Meddling::do_one(&mut run.rng, &run.disk, &older) else { continue };
+            let kind = meddling.kind;
+            let disk = run.disk.mount();
+            let superblocks = Superblocks::load(&disk).map(|s| if ignores_claims { s.ignoring_claims() } else { s });
+            match superblocks.and_then(|superblocks| run.look(superblocks)) {
+                Err(error) => {
+                    meddling.check_refusal(&error, &run.disk);
+                    meddling.undo(&run.disk);
+                    *ends.refused.entry(kind).or_default() += 1;
+                }
+                Ok(found) => match run.lost(&found, &meddling) {
+                    Some(what) => {
+                        ends.lost.push(format!("seed {seed}, {} {kind:?}: {what}", meddling.path));
+                        meddling.undo(&run.disk);
+                    }
+                    None if found.records.len() < run.certain && found.manifest == run.manifest => {
+                        ends.cut += 1;
+                        run.certain = found.records.len();
+                    }
+                    None => *ends.whole.entry(kind).or_default() += 1,
+                },
+            }
+            if ignores_claims {
+                meddling.undo(&run.disk);
+            }
+            run.life(Plan::Calm, 10);
+            run.life(Plan::Calm, 0);
         }
-        assert!(refused > 20 && fine > 20, "{refused} refused, {fine} fine");
+        ends
+    }
+
+    /// One file is damaged, missing, shortened or an older copy: the start says so, or gives back the right records; at most records beyond the claim are gone.
+    #[test]
+    fn meddling_is_refused_or_harmless() {
+        let ends = meddle(0..1500, false);
+        assert!(ends.lost.is_empty(), "{:#?}", ends.lost);
+        let all = |ends: &BTreeMap<Kind, u64>| ends.len() == 4 && ends.values().all(|n| *n > 10);
+        assert!(all(&ends.refused) && all(&ends.whole), "refused {:?}, whole {:?}", ends.refused, ends.whole);
+        assert!(ends.cut > 0, "records beyond the claim are cut now and then");
+    }
+
+    /// With the claims ignored the checker finds what they are for.
+    #[test]
+    fn without_claims_records_are_lost() {
+        let ends = meddle(0..400, true);
+        let lost = |kind: &str| ends.lost.iter().any(|what| what.contains(kind));
+        assert!(lost("redo") && lost("Flip") && lost("Missing") && lost("Older"), "{:#?}", ends.lost);
     }
 }

@@ -1,18 +1,17 @@
 //! The manifest: which checkpoint is in force, and where the redo log goes on from it.
 //!
 //! `checkpoint/manifest` is the common file header (its words: length and checksum of what follows) and a JSON object, so that fields can be added and a person can read it.
-use super::DIRECTORY;
-use crate::disk::Disk;
+use super::{DIRECTORY, RowsFile};
 use crate::error::LogError;
 use crate::fault;
 use crate::header::{DatabaseId, FileHeader, HEADER_BYTES, replace_file};
 use crate::redo::Lsn;
+use crate::superblock::Superblocks;
 use rauk_types::{TableId, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 const KIND: &[u8; 8] = b"RAUKMANI";
-const PATH: &str = "checkpoint/manifest";
+pub const PATH: &str = "checkpoint/manifest";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -39,9 +38,12 @@ pub struct Manifest {
     /// Of a cluster's node: nonces of starts that were registered, or may have been; the cluster tells an older copy of the directory by them.
     #[serde(default)]
     pub starts: Vec<u64>,
-    /// Of a cluster's node: the damaged end of the redo log was cut, and the cluster has not been told yet.
+    /// Counts the manifests of the database; given when one is stored. 0 in those of format version 1.
     #[serde(default)]
-    pub log_cut: bool,
+    pub generation: u64,
+    /// The checkpoint's files, by partition. Not there in manifests of format version 1.
+    #[serde(default)]
+    pub files: Vec<RowsFile>,
 }
 
 impl Manifest {
@@ -59,14 +61,20 @@ impl Manifest {
             program: env!("CARGO_PKG_VERSION").to_string(),
             recovery: 0,
             starts: Vec::new(),
-            log_cut: false,
+            generation: 0,
+            files: Vec::new(),
         }
     }
 
-    /// The manifest in force; `None` when the directory has none: a database was never made here.
-    pub fn load(disk: &Arc<dyn Disk>) -> Result<Option<Manifest>, LogError> {
+    /// The manifest in force; `None` when the directory has none and never had: a database was never made here.
+    pub fn load(superblocks: &Superblocks) -> Result<Option<Manifest>, LogError> {
+        let disk = superblocks.disk();
         let error = |e| LogError::io(PATH, "cannot read", e);
+        let claimed = superblocks.claims().manifest;
         if !disk.exists(PATH).map_err(error)? {
+            if claimed > 0 {
+                return Err(LogError::missing(PATH, format!("it was there, with generation {claimed}")));
+            }
             return Ok(None);
         }
         // A process killed between renaming and syncing: from now on this one counts, so the one before must not come back.
@@ -87,12 +95,26 @@ impl Manifest {
         if manifest.database != header.database {
             return Err(LogError::damaged(PATH, 16, "its header names another database than its text"));
         }
+        if let Some(expected) = superblocks.database().filter(|expected| *expected != manifest.database) {
+            let (file, found) = (PATH.to_string(), manifest.database.to_string());
+            return Err(LogError::Foreign { file, found, expected: expected.to_string() });
+        }
+        if manifest.generation < claimed {
+            let what =
+                format!("it has generation {}, and there was one with generation {claimed}", manifest.generation);
+            return Err(LogError::outdated(PATH, what));
+        }
+        superblocks.note(|claims| claims.manifest = manifest.generation);
         Ok(Some(manifest))
     }
 
     /// Puts this manifest in force: when it returns, recovery begins with it, after a crash within it with this or the one before. Files of its checkpoint
-    /// are finished before.
-    pub fn store(&self, disk: &Arc<dyn Disk>) -> Result<(), LogError> {
+    /// are finished before. Gives it the next generation.
+    pub fn store(&mut self, superblocks: &Superblocks) -> Result<(), LogError> {
+        let disk = superblocks.disk();
+        superblocks.begin(self.database)?;
+        superblocks.reserve()?;
+        self.generation = superblocks.known().manifest + 1;
         let error = |e| LogError::io(PATH, "cannot write", e);
         fault::point("checkpoint.before_publish").map_err(error)?;
         disk.create_dir_all(DIRECTORY).map_err(error)?;
@@ -103,6 +125,7 @@ impl Manifest {
         let words = [body.len() as u64, crc32c::crc32c(&body).into(), 0];
         let mut bytes = FileHeader { kind: KIND, database: self.database, words }.encode().to_vec();
         bytes.extend_from_slice(&body);
-        replace_file(disk, PATH, &bytes)
+        replace_file(disk, PATH, &bytes)?;
+        superblocks.claim_written(|claims| claims.manifest = self.generation)
     }
 }

@@ -5,12 +5,14 @@
 //! `redo_durable = log.durable_lsn()`. From then on recovery begins with it, so [`remove_others`] takes older files away and `log.release_before(redo_start)` frees their log. A crash before the manifest is
 //! there leaves the old checkpoint in force and some files that nothing names; `remove_others` takes those away too.
 //!
+//! The manifest names each file's length and checksum, so a file of an unfinished attempt with the same number does not pass for the one that was finished.
+//!
 //! Rows in the files may be newer than `redo_start`: replay is idempotent by commit time.
 mod manifest;
 mod rows;
 
-pub use manifest::Manifest;
-pub use rows::{CheckpointReader, CheckpointRow, CheckpointWriter};
+pub use manifest::{Manifest, PATH as MANIFEST};
+pub use rows::{CheckpointReader, CheckpointRow, CheckpointWriter, RowsFile};
 
 use crate::disk::Disk;
 use crate::error::LogError;

@@ -7,14 +7,23 @@
 //! ```text
 //! block header    0 mark: u32    4 length: u32    8 rows, in the last block rows of the file: u64    16 crc32c of 0..16 and the rows: u32    20 zero: u32
 //! ```
-use super::{DIRECTORY, rows_path};
+use super::{DIRECTORY, Manifest, rows_path};
 use crate::disk::{Disk, DiskFile};
 use crate::error::LogError;
 use crate::fault;
 use crate::header::{DatabaseId, FileHeader, HEADER_BYTES, array};
 use crate::varint;
 use rauk_types::{TableId, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// What a manifest says of a file: any other one with its name is not the one that was finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowsFile {
+    pub bytes: u64,
+    /// Of the checksums of its blocks, in order.
+    pub checksum: u32,
+}
 
 const KIND: &[u8; 8] = b"RAUKROWS";
 const BLOCK_BYTES: usize = 256 << 10;
@@ -46,6 +55,7 @@ pub struct CheckpointWriter {
     /// Bytes in the file.
     at: u64,
     synced: u64,
+    checksum: u32,
 }
 
 impl CheckpointWriter {
@@ -71,7 +81,18 @@ impl CheckpointWriter {
         block.resize(BLOCK_HEADER, 0);
         let identity = (database, number, partition);
         let at = HEADER_BYTES as u64;
-        Ok(CheckpointWriter { path, file, identity, block, block_rows: 0, blocks: 0, rows: 0, at, synced: at })
+        Ok(CheckpointWriter {
+            path,
+            file,
+            identity,
+            block,
+            block_rows: 0,
+            blocks: 0,
+            rows: 0,
+            at,
+            synced: at,
+            checksum: 0,
+        })
     }
 
     pub fn put(&mut self, table: TableId, layout: u16, time: Timestamp, row: &[u8]) -> Result<(), LogError> {
@@ -107,6 +128,7 @@ impl CheckpointWriter {
         let (database, number, partition) = self.identity;
         let crc = block_crc(block_seed(database, number, partition, self.blocks), &self.block);
         self.block[16..20].copy_from_slice(&crc.to_le_bytes());
+        self.checksum = crc32c::crc32c_append(self.checksum, &crc.to_le_bytes());
         fault::point("checkpoint.block").map_err(error)?;
         self.file.write_all_at(&self.block, self.at).map_err(error)?;
         self.at += self.block.len() as u64;
@@ -120,8 +142,8 @@ impl CheckpointWriter {
         Ok(())
     }
 
-    /// Ends the file and syncs it; gives its size in bytes. Its name becomes durable with the manifest.
-    pub fn finish(mut self) -> Result<u64, LogError> {
+    /// Ends the file and syncs it. Its name becomes durable with the manifest, which names what this gives.
+    pub fn finish(mut self) -> Result<RowsFile, LogError> {
         fault::point("checkpoint.before_finish").map_err(|e| LogError::io(&self.path, "cannot write", e))?;
         if self.block_rows > 0 {
             self.write_block(ROWS)?;
@@ -130,7 +152,7 @@ impl CheckpointWriter {
         let error = |e| LogError::io(&self.path, "cannot sync", e);
         fault::point("checkpoint.before_sync").map_err(error)?;
         self.file.sync_data().map_err(error)?;
-        Ok(self.at)
+        Ok(RowsFile { bytes: self.at, checksum: self.checksum })
     }
 }
 
@@ -152,6 +174,9 @@ pub struct CheckpointReader {
     path: String,
     file: Arc<dyn DiskFile>,
     identity: (DatabaseId, u64, u16),
+    /// As the manifest has it, if that says so.
+    expected: Option<RowsFile>,
+    checksum: u32,
     length: u64,
     block: Vec<u8>,
     read: usize,
@@ -162,14 +187,14 @@ pub struct CheckpointReader {
 }
 
 impl CheckpointReader {
-    pub fn open(
-        disk: &Arc<dyn Disk>,
-        database: DatabaseId,
-        number: u64,
-        partition: u16,
-    ) -> Result<CheckpointReader, LogError> {
+    /// The file of one partition in the checkpoint that is in force.
+    pub fn open(disk: &Arc<dyn Disk>, manifest: &Manifest, partition: u16) -> Result<CheckpointReader, LogError> {
+        let (database, number) = (manifest.database, manifest.checkpoint);
         let path = rows_path(number, partition);
         let error = |e| LogError::io(&path, "cannot read", e);
+        if !disk.exists(&path).map_err(error)? {
+            return Err(LogError::missing(&path, format!("checkpoint {number} is in force and has it")));
+        }
         let file = disk.open(&path, false).map_err(error)?;
         let length = file.len().map_err(error)?;
         if length < HEADER_BYTES as u64 {
@@ -182,10 +207,17 @@ impl CheckpointReader {
             let what = format!("it is checkpoint {}, partition {}", header.words[0], header.words[1]);
             return Err(LogError::damaged(&path, 32, what));
         }
+        let expected = manifest.files.get(usize::from(partition)).copied();
+        if let Some(expected) = expected.filter(|expected| expected.bytes != length) {
+            let what = format!("the file has {length} bytes, and the manifest says {}", expected.bytes);
+            return Err(LogError::damaged(&path, length.min(expected.bytes), what));
+        }
         Ok(CheckpointReader {
             path,
             file,
             identity: (database, number, partition),
+            expected,
+            checksum: 0,
             length,
             block: Vec::new(),
             read: 0,
@@ -245,7 +277,11 @@ impl CheckpointReader {
         {
             return Err(damaged("the checksum of the block that begins here does not match"));
         }
+        self.checksum = crc32c::crc32c_append(self.checksum, &self.block[16..20]);
         if mark == END {
+            if self.expected.is_some_and(|expected| expected.checksum != self.checksum) {
+                return Err(LogError::outdated(&self.path, "its checksum is not the one that the manifest has"));
+            }
             if rows != self.rows {
                 return Err(damaged("the number of rows is not the one that the file promises"));
             }

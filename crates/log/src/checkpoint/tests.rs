@@ -1,13 +1,14 @@
 use super::*;
 use crate::header::DatabaseId;
 use crate::memory_disk::MemoryDisk;
+use crate::superblock::Superblocks;
 use rauk_types::{TableId, Timestamp};
 
 type Row = (u32, u16, u64, Vec<u8>);
 
 const ID: DatabaseId = DatabaseId([3; 16]);
 
-fn write(disk: &Arc<dyn Disk>, number: u64, partition: u16, rows: &[Row]) -> u64 {
+fn write(disk: &Arc<dyn Disk>, number: u64, partition: u16, rows: &[Row]) -> RowsFile {
     let mut writer = CheckpointWriter::create(disk, ID, number, partition).unwrap();
     for (table, layout, time, row) in rows {
         writer.put(TableId(*table), *layout, Timestamp(*time), row).unwrap();
@@ -17,7 +18,12 @@ fn write(disk: &Arc<dyn Disk>, number: u64, partition: u16, rows: &[Row]) -> u64
 }
 
 fn read(disk: &Arc<dyn Disk>, number: u64, partition: u16) -> Result<Vec<Row>, LogError> {
-    let mut reader = CheckpointReader::open(disk, ID, number, partition)?;
+    let manifest = Manifest { checkpoint: number, ..Manifest::new(ID, 4, "fsync") };
+    read_as(disk, &manifest, partition)
+}
+
+fn read_as(disk: &Arc<dyn Disk>, manifest: &Manifest, partition: u16) -> Result<Vec<Row>, LogError> {
+    let mut reader = CheckpointReader::open(disk, manifest, partition)?;
     let mut rows = Vec::new();
     while let Some(row) = reader.next()? {
         rows.push((row.table.0, row.layout, row.time.0, row.row.to_vec()));
@@ -35,7 +41,7 @@ fn rows_come_back() {
     let disk: Arc<dyn Disk> = MemoryDisk::new();
     let mut rows = sample(3000);
     rows.insert(1000, (9, 1, 5, vec![1; 3 << 20]));
-    let bytes = write(&disk, 4, 2, &rows);
+    let bytes = write(&disk, 4, 2, &rows).bytes;
     assert_eq!(bytes, disk.open(&rows_path(4, 2), false).unwrap().len().unwrap());
     assert_eq!(read(&disk, 4, 2).unwrap(), rows);
     write(&disk, 4, 3, &[]);
@@ -46,7 +52,7 @@ fn rows_come_back() {
 fn every_flipped_bit_and_every_cut_is_found() {
     let disk: Arc<dyn Disk> = MemoryDisk::new();
     let rows = sample(12);
-    let bytes = write(&disk, 1, 0, &rows);
+    let bytes = write(&disk, 1, 0, &rows).bytes;
     let file = disk.open(&rows_path(1, 0), false).unwrap();
     for at in 0..bytes {
         let mut byte = [0];
@@ -84,12 +90,37 @@ fn a_block_of_another_checkpoint_does_not_pass() {
 }
 
 #[test]
+fn a_file_of_an_unfinished_attempt_does_not_pass() {
+    let disk: Arc<dyn Disk> = MemoryDisk::new();
+    let rows = |byte| vec![(1, 1, 5, vec![byte; 100])];
+    write(&disk, 1, 0, &rows(1));
+    let file = disk.open(&rows_path(1, 0), false).unwrap();
+    let mut older = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(&mut older, 0).unwrap();
+    let files = vec![write(&disk, 1, 0, &rows(2))];
+    let manifest = Manifest { checkpoint: 1, files, ..Manifest::new(ID, 1, "fsync") };
+    assert_eq!(read_as(&disk, &manifest, 0).unwrap(), rows(2));
+    file.write_all_at(&older, 0).unwrap();
+    assert!(matches!(read_as(&disk, &manifest, 0).unwrap_err(), LogError::Outdated { .. }));
+    file.write_all_at(&[0], older.len() as u64).unwrap();
+    assert!(matches!(read_as(&disk, &manifest, 0).unwrap_err(), LogError::Damaged { .. }));
+    disk.remove(&rows_path(1, 0)).unwrap();
+    assert!(matches!(read_as(&disk, &manifest, 0).unwrap_err(), LogError::Missing { .. }));
+    // One of format version 1 names no files.
+    write(&disk, 1, 0, &rows(3));
+    assert_eq!(read_as(&disk, &Manifest { files: Vec::new(), ..manifest }, 0).unwrap(), rows(3));
+}
+
+#[test]
 fn manifest_and_removal() {
     let disk: Arc<dyn Disk> = MemoryDisk::new();
-    assert_eq!(Manifest::load(&disk).unwrap(), None);
+    let opened = || Superblocks::load(&disk).unwrap();
+    let superblocks = opened();
+    assert_eq!(Manifest::load(&superblocks).unwrap(), None);
+    superblocks.begin(ID).unwrap();
     assert_eq!(remove_others(&disk, 0).unwrap(), 0);
     let mut manifest = Manifest::new(ID, 4, "fsync");
-    manifest.store(&disk).unwrap();
+    manifest.store(&superblocks).unwrap();
     for number in 1..=3 {
         write(&disk, number, 0, &sample(3));
         write(&disk, number, 1, &sample(3));
@@ -97,8 +128,8 @@ fn manifest_and_removal() {
     manifest.checkpoint = 2;
     manifest.counters = vec![(TableId(5), 1000)];
     manifest.redo_start = crate::Lsn(u64::MAX / 3);
-    manifest.store(&disk).unwrap();
-    assert_eq!(Manifest::load(&disk).unwrap(), Some(manifest.clone()));
+    manifest.store(&superblocks).unwrap();
+    assert_eq!((Manifest::load(&opened()).unwrap(), manifest.generation), (Some(manifest.clone()), 2));
     assert_eq!(remove_others(&disk, 2).unwrap(), 4);
     assert_eq!(disk.list(DIRECTORY).unwrap(), ["0000000002-p0000.rows", "0000000002-p0001.rows", "manifest"]);
     let file = disk.open("checkpoint/manifest", false).unwrap();
@@ -106,9 +137,9 @@ fn manifest_and_removal() {
         let mut byte = [0];
         file.read_exact_at(&mut byte, at).unwrap();
         file.write_all_at(&[byte[0] ^ 4], at).unwrap();
-        Manifest::load(&disk).unwrap_err();
+        Manifest::load(&opened()).unwrap_err();
         file.write_all_at(&byte, at).unwrap();
     }
     file.write_all_at(&[3], 8).unwrap();
-    assert!(matches!(Manifest::load(&disk).unwrap_err(), LogError::NewerVersion { found: 3, known: 2, .. }));
+    assert!(matches!(Manifest::load(&opened()).unwrap_err(), LogError::NewerVersion { found: 3, known: 2, .. }));
 }

@@ -19,6 +19,9 @@
 //! power failure, or an acknowledged frame was damaged. A killed process leaves a clean end, since its writes stay in the page cache (one killed *within* a large write
 //! may leave a doubtful one, of records that were not acknowledged). Segments of format version 1 have no end marks; their ends are taken for clean.
 //!
+//! **What must be there.** The superblocks ([`crate::superblock`]) list the segments and claim, a little late, how far the log is synced. A log without a segment that is listed, or that ends before
+//! the claim, is refused; so only a bad tail beyond the claim is cut.
+//!
 //! **Earlier lives of a segment.** Checksums are seeded with the database's id and cover the frame's own position, and a reused segment has new positions: old bytes never pass.
 //!
 //! **Time.** Commit records carry a time, above that of all records before; it is drawn under the log's lock, so time order is log order.

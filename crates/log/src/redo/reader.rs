@@ -9,9 +9,9 @@ use super::frame::{self, ALIGNMENT, END_MARK_BYTES, FRAME_HEADER, FrameHeader, M
 use super::segment::{self, FIRST_FRAME, Segment, SegmentMaker};
 use super::writer::{Continuation, RedoLog, put_end_mark};
 use super::{Lsn, MAX_RECORD_BYTES, RedoOptions};
-use crate::disk::Disk;
 use crate::error::LogError;
 use crate::fault;
+use crate::superblock::Superblocks;
 use rauk_types::Timestamp;
 use std::collections::VecDeque;
 use std::fmt;
@@ -90,9 +90,16 @@ enum Found {
 
 impl RedoReader {
     /// Opens the log to read it from `from` on: zero, or a position that `end_lsn` gave between two records. Everything before `durable` is known to have been
-    /// durable (from a checkpoint's manifest): a log that ends before it is damaged. A database without any segment has an empty log.
-    pub fn open(disk: Arc<dyn Disk>, options: RedoOptions, from: Lsn, durable: Lsn) -> Result<RedoReader, LogError> {
-        let found = segment::find(&disk, options, from.0)?;
+    /// durable (from a checkpoint's manifest), and so is what the superblocks claim: a log that ends before it is damaged. A database without any segment has an empty log.
+    /// Reading changes nothing on disk; [`RedoReader::into_log`] does.
+    pub fn open(
+        superblocks: &Arc<Superblocks>,
+        options: RedoOptions,
+        from: Lsn,
+        durable: Lsn,
+    ) -> Result<RedoReader, LogError> {
+        let found = segment::find(superblocks, options, from.0)?;
+        let durable = durable.max(superblocks.claims().redo);
         Ok(RedoReader {
             segments: found.live,
             maker: found.maker,
@@ -306,7 +313,8 @@ impl RedoReader {
     }
 
     /// Once `next` has given `None`: whether the end lacks its end mark. `None` is a clean end, or one in a segment of an older format version, which
-    /// has no end marks. [`RedoReader::into_log`] cuts what follows the last readable frame and puts an end mark there, so the next opening finds a clean end.
+    /// has no end marks. [`RedoReader::into_log`] cuts what follows the last readable frame and puts an end mark there, so the next opening finds a clean end; the
+    /// superblocks keep the doubt.
     pub fn doubtful_end(&self) -> Option<&DoubtfulEnd> {
         assert!(self.ended, "the log is read to its end before that is judged");
         self.doubtful.as_ref()
@@ -327,7 +335,7 @@ impl RedoReader {
     /// Goes on behind the end that was found. The log's times continue above `last_time` (a checkpoint's, perhaps) and those read.
     pub fn into_log(mut self, last_time: Timestamp) -> Result<RedoLog, LogError> {
         assert!(self.ended, "the log is read to its end before it goes on");
-        self.maker.remove_misfits().map_err(|e| LogError::io(super::DIRECTORY, "cannot remove a segment in", e))?;
+        self.maker.settle(&self.segments, self.doubtful.as_ref().map(|end| end.to_string()))?;
         if self.segments.is_empty() {
             self.segments.push(self.maker.make()?);
         }

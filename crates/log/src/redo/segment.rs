@@ -4,11 +4,12 @@
 //! allocated, given its header, synced and only then renamed to its name, so every `.redo` file has a whole header. A released one gets the header of its next life written over the
 //! old one. The header is there twice, in two sectors written one after the other, so that a write that fails halfway leaves one of them whole; the one with the higher number
 //! counts. Either way it is durable before the segment is used, and so is the end mark where its first frame will begin.
-use crate::disk::{Disk, DiskFile};
+use crate::disk::DiskFile;
 use crate::error::{LogError, is_disk_full};
 use crate::fault;
 use crate::header::{FileHeader, HEADER_BYTES, version_of};
-use crate::redo::{DIRECTORY, MAX_SEGMENT_BYTES, RedoOptions, frame};
+use crate::redo::{DIRECTORY, Lsn, MAX_SEGMENT_BYTES, RedoOptions, frame};
+use crate::superblock::{Claims, SegmentClaim, Superblocks};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +43,10 @@ impl Segment {
         self.base + self.size
     }
 
+    fn claim(&self) -> SegmentClaim {
+        SegmentClaim { path: self.path.clone(), number: self.number, base: self.base, size: self.size }
+    }
+
     fn header(options: &RedoOptions, number: u64, base: u64, size: u64) -> [u8; HEADER_BYTES] {
         FileHeader { kind: KIND, database: options.database, words: [number, base, size] }.encode()
     }
@@ -63,11 +68,11 @@ impl Segment {
         write().map_err(|e| LogError::io(&self.path, "cannot write the header of", e))
     }
 
-    fn open(disk: &Arc<dyn Disk>, options: &RedoOptions, name: &str) -> Result<Segment, LogError> {
+    fn open(superblocks: &Superblocks, options: &RedoOptions, name: &str) -> Result<Segment, LogError> {
         let path = format!("{DIRECTORY}/{name}");
         let error = |e| LogError::io(&path, "cannot read", e);
         fault::point("redo.open.segment").map_err(error)?;
-        let file = disk.open(&path, false).map_err(error)?;
+        let file = superblocks.disk().open(&path, false).map_err(error)?;
         let length = file.len().map_err(error)?;
         if length < FIRST_FRAME {
             return Err(LogError::damaged(&path, length, "the file is shorter than a segment's header"));
@@ -117,9 +122,11 @@ impl Start {
 
 /// Makes segments, one after the other, from released files or new ones.
 pub(crate) struct SegmentMaker {
-    disk: Arc<dyn Disk>,
+    pub superblocks: Arc<Superblocks>,
     pub options: RedoOptions,
     free: Vec<Segment>,
+    /// Files of segments that were being made when the process before ended.
+    unfinished: Vec<String>,
     next_slot: u32,
     next_number: u64,
     next_base: u64,
@@ -132,24 +139,29 @@ pub(crate) struct Found {
     pub maker: SegmentMaker,
 }
 
-/// Finds all segments. Those that end before `from` are free to be used again.
-pub(crate) fn find(disk: &Arc<dyn Disk>, options: RedoOptions, from: u64) -> Result<Found, LogError> {
+/// Finds all segments and changes nothing. Those that end before `from` are free to be used again.
+pub(crate) fn find(superblocks: &Arc<Superblocks>, options: RedoOptions, from: u64) -> Result<Found, LogError> {
     let dir_error = |e| LogError::io(DIRECTORY, "cannot open directory", e);
-    disk.create_dir_all(DIRECTORY).map_err(dir_error)?;
-    // What a killed process renamed or made and did not sync is used from now on, so it must stay.
-    disk.sync_dir("").map_err(dir_error)?;
-    disk.sync_dir(DIRECTORY).map_err(dir_error)?;
+    let disk = superblocks.disk();
+    let mut names = Vec::new();
+    if disk.exists(DIRECTORY).map_err(dir_error)? {
+        // What a killed process renamed or made and did not sync is used from now on, so it must stay.
+        disk.sync_dir("").map_err(dir_error)?;
+        disk.sync_dir(DIRECTORY).map_err(dir_error)?;
+        names = disk.list(DIRECTORY).map_err(dir_error)?;
+    }
     let mut all = Vec::new();
+    let mut unfinished = Vec::new();
     let mut next_slot = 0;
-    for name in disk.list(DIRECTORY).map_err(dir_error)? {
+    for name in names {
         if name.ends_with(".tmp") {
-            // A segment that was being made when the process ended.
-            disk.remove(&format!("{DIRECTORY}/{name}")).map_err(dir_error)?;
+            unfinished.push(format!("{DIRECTORY}/{name}"));
         } else if let Some(slot) = name.strip_suffix(".redo").and_then(|slot| slot.parse::<u32>().ok()) {
             next_slot = next_slot.max(slot + 1);
-            all.push(Segment::open(disk, &options, &name)?);
+            all.push(Segment::open(superblocks, &options, &name)?);
         }
     }
+    check_listed(&superblocks.claims(), &all, from)?;
     all.sort_by_key(|s| s.number);
     let (free, live): (Vec<_>, Vec<_>) = all.into_iter().partition(|s| s.end() < from);
     for pair in live.windows(2) {
@@ -177,8 +189,32 @@ pub(crate) fn find(disk: &Arc<dyn Disk>, options: RedoOptions, from: u64) -> Res
         _ => {}
     }
     let (next_number, next_base) = live.last().map_or((1, 0), |last| (last.number + 1, last.end()));
-    let maker = SegmentMaker { disk: disk.clone(), options, free, next_slot, next_number, next_base };
+    let superblocks = superblocks.clone();
+    let maker = SegmentMaker { superblocks, options, free, unfinished, next_slot, next_number, next_base };
     Ok(Found { live: live.into_iter().map(Arc::new).collect(), maker })
+}
+
+/// What is listed must be there, unless recovery begins behind it. There may be more: made, and not listed before the process ended.
+fn check_listed(claims: &Claims, found: &[Segment], from: u64) -> Result<(), LogError> {
+    for listed in claims.segments.iter().filter(|listed| listed.base + listed.size > from) {
+        let is =
+            |what: &str| format!("{what} segment {} of the redo log, from position {}", listed.number, listed.base);
+        match found.iter().find(|segment| segment.path == listed.path) {
+            None => return Err(LogError::missing(&listed.path, is("it was"))),
+            Some(segment) if segment.number < listed.number => {
+                return Err(LogError::outdated(
+                    &listed.path,
+                    format!("it is segment {}, {}", segment.number, is("and was")),
+                ));
+            }
+            Some(segment) if segment.claim() != *listed => {
+                let what = format!("it is segment {}, and the superblocks say that {}", segment.number, is("it is"));
+                return Err(LogError::damaged(&listed.path, 32, what));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
 }
 
 impl SegmentMaker {
@@ -187,7 +223,28 @@ impl SegmentMaker {
         self.options.segment_bytes()
     }
 
-    /// The next segment of the log, durable and empty. After `DiskFull` it can be called again; other errors are final.
+    /// What a start has to do to the directory before the log goes on in `live`: from now on the other segments are not needed any more. Records why the log's end is doubtful.
+    pub fn settle(&mut self, live: &[Arc<Segment>], doubt: Option<String>) -> Result<(), LogError> {
+        let error = |e| LogError::io(DIRECTORY, "cannot make ready directory", e);
+        let disk = self.superblocks.disk();
+        self.superblocks.begin(self.options.database)?;
+        disk.create_dir_all(DIRECTORY).and_then(|()| disk.sync_dir("")).map_err(error)?;
+        let listed: Vec<_> = live.iter().map(|segment| segment.claim()).collect();
+        self.superblocks.update_both(|claims| {
+            claims.segments = listed;
+            claims.doubt = doubt.or(claims.doubt.take());
+        })?;
+        // Segments of another size than is configured now cannot be used again.
+        let size = self.size();
+        let (keep, remove): (Vec<_>, Vec<_>) = self.free.drain(..).partition(|s| s.size == size);
+        self.free = keep;
+        let paths = remove.iter().map(|segment| &segment.path).chain(&self.unfinished);
+        paths.into_iter().try_for_each(|path| disk.remove(path)).map_err(error)?;
+        self.unfinished.clear();
+        Ok(())
+    }
+
+    /// The next segment of the log, durable, listed and empty. After `DiskFull` it can be called again; other errors are final.
     pub fn make(&mut self) -> Result<Arc<Segment>, LogError> {
         let size = self.size();
         let start = Start::of(&self.options, self.next_number, self.next_base, size);
@@ -201,6 +258,10 @@ impl SegmentMaker {
             }
             None => self.create(&start, size)?,
         };
+        if let Err(error) = self.superblocks.update(|claims| claims.segments.push(segment.claim())) {
+            self.free.push(segment);
+            return Err(error);
+        }
         self.next_number += 1;
         self.next_base += size;
         Ok(Arc::new(segment))
@@ -209,9 +270,10 @@ impl SegmentMaker {
     fn create(&mut self, start: &Start, size: u64) -> Result<Segment, LogError> {
         let path = format!("{DIRECTORY}/{:04}.redo", self.next_slot);
         let temporary = format!("{DIRECTORY}/{:04}.tmp", self.next_slot);
+        let disk = self.superblocks.disk();
         let make = || -> io::Result<Arc<dyn DiskFile>> {
             fault::point("redo.segment.before_allocate")?;
-            let file = self.disk.open(&temporary, true)?;
+            let file = disk.open(&temporary, true)?;
             file.allocate(size)?;
             fault::point("redo.segment.before_write")?;
             start.write(&file)?;
@@ -222,7 +284,7 @@ impl SegmentMaker {
         };
         let file = make().map_err(|e| {
             // Gives the room back; what is left over is removed at the next start.
-            let _ = self.disk.remove(&temporary);
+            let _ = disk.remove(&temporary);
             if is_disk_full(&e) {
                 LogError::DiskFull(format!("a redo segment of {size} bytes: {e}"))
             } else {
@@ -230,9 +292,9 @@ impl SegmentMaker {
             }
         })?;
         let publish = || {
-            self.disk.rename(&temporary, &path)?;
+            disk.rename(&temporary, &path)?;
             fault::point("redo.segment.before_sync_dir")?;
-            self.disk.sync_dir(DIRECTORY)
+            disk.sync_dir(DIRECTORY)
         };
         publish().map_err(|e| LogError::Failed(format!("cannot make {path}: {e}")))?;
         self.next_slot += 1;
@@ -240,19 +302,19 @@ impl SegmentMaker {
         Ok(Segment { path, file, number, base, size, end_marked: true, touched: AtomicU64::new(FIRST_FRAME) })
     }
 
-    /// Removes released segments that cannot be reused because they have another size than is configured now.
-    pub fn remove_misfits(&mut self) -> io::Result<()> {
-        let size = self.size();
-        let (keep, remove): (Vec<_>, Vec<_>) = self.free.drain(..).partition(|s| s.size == size);
-        self.free = keep;
-        remove.iter().try_for_each(|s| self.disk.remove(&s.path))
+    /// The log does not need these any more, so neither superblock lists them when this returns. It is synced up to `redo`.
+    pub fn omit(&self, segments: &[Arc<Segment>], redo: Lsn) -> Result<(), LogError> {
+        self.superblocks.update_both(|claims| {
+            claims.redo = claims.redo.max(redo);
+            claims.segments.retain(|listed| segments.iter().all(|segment| segment.number != listed.number));
+        })
     }
 
-    /// Takes back a segment that nothing needs any more.
+    /// Takes back a segment that is listed no more.
     pub fn release(&mut self, segment: &Arc<Segment>) -> io::Result<()> {
         if self.free.len() >= KEPT || segment.size != self.size() {
             fault::point("redo.release.before_remove")?;
-            return self.disk.remove(&segment.path);
+            return self.superblocks.disk().remove(&segment.path);
         }
         self.free.push(Segment {
             path: segment.path.clone(),

@@ -3,6 +3,7 @@ use super::*;
 use crate::disk::Disk;
 use crate::fault;
 use crate::memory_disk::MemoryDisk;
+use crate::superblock::Superblocks;
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::io;
@@ -24,7 +25,8 @@ pub(super) fn read(
     from: Lsn,
     durable: Lsn,
 ) -> Result<(RedoReader, Records), LogError> {
-    let mut reader = RedoReader::open(disk.clone(), options(segment_bytes), from, durable)?;
+    let superblocks = Arc::new(Superblocks::load(disk)?);
+    let mut reader = RedoReader::open(&superblocks, options(segment_bytes), from, durable)?;
     let mut records = Vec::new();
     let mut end = from;
     while let Some(entry) = reader.next()? {
@@ -113,7 +115,7 @@ fn released_segments_are_used_again_and_old_bytes_do_not_pass() {
         }
         let time = log.last_time();
         let durable = log.durable_lsn();
-        log.release_before(start);
+        log.release_before(start).unwrap();
         from = from.max(start);
         drop(log);
         let (reader, records) = read(&disk, 8192, from, durable).unwrap();
@@ -195,15 +197,21 @@ fn refuses_missing_segments_foreign_and_newer_files() {
     let message = |result: Result<(RedoReader, Records), LogError>| result.err().expect("refused").to_string();
     let later = Lsn(end.0 + 5000);
     assert!(message(read(&disk, 8192, Lsn(0), later)).contains("but the log was durable up to position"));
+    let superblocks = Arc::new(Superblocks::load(&disk).unwrap());
     let foreign =
-        RedoReader::open(disk.clone(), RedoOptions { database: DatabaseId([2; 16]), ..options(8192) }, Lsn(0), Lsn(0));
+        RedoReader::open(&superblocks, RedoOptions { database: DatabaseId([2; 16]), ..options(8192) }, Lsn(0), Lsn(0));
     assert!(matches!(foreign, Err(LogError::Foreign { .. })));
     disk.rename("redo/0001.redo", "redo/kept").unwrap();
-    assert!(message(read(&disk, 8192, Lsn(0), Lsn(0))).contains("it is segment 3 of the log"));
+    assert!(message(read(&disk, 8192, Lsn(0), Lsn(0))).contains("redo/0001.redo is missing: it was segment 2"));
+    let unlisted = || Arc::new(Superblocks::load(&disk).unwrap().ignoring_claims());
+    let gap = RedoReader::open(&unlisted(), options(8192), Lsn(0), Lsn(0)).err().expect("refused").to_string();
+    assert!(gap.contains("it is segment 3 of the log"), "{gap}");
     assert!(read(&disk, 8192, Lsn(2 * 8192), end).is_ok());
     disk.rename("redo/kept", "redo/0001.redo").unwrap();
     disk.rename("redo/0000.redo", "redo/kept").unwrap();
-    assert!(message(read(&disk, 8192, Lsn(0), Lsn(0))).contains("the log begins at position 8192"));
+    assert!(message(read(&disk, 8192, Lsn(0), Lsn(0))).contains("redo/0000.redo is missing: it was segment 1"));
+    let gap = RedoReader::open(&unlisted(), options(8192), Lsn(0), Lsn(0)).err().expect("refused").to_string();
+    assert!(gap.contains("the log begins at position 8192"), "{gap}");
     disk.rename("redo/kept", "redo/0000.redo").unwrap();
     let file = disk.open("redo/0002.redo", false).unwrap();
     let end_now = read(&disk, 8192, Lsn(0), end).unwrap().0.end_lsn();
@@ -240,7 +248,7 @@ fn another_segment_size_takes_over() {
     }
     let (log, records) = open(&disk, 8192).unwrap();
     assert_eq!(records, expected);
-    log.release_before(log.end_lsn());
+    log.release_before(log.end_lsn()).unwrap();
 }
 
 #[test]

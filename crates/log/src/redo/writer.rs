@@ -10,12 +10,13 @@
 //! Behind the last frame of a flush stands an end mark, written together with it, so that recovery tells a clean end of the log from one
 //! whose last frame cannot be read. A frame that fills its segment needs none: the next segment was made with one.
 //!
-//! Locks, in this order: `flusher`, `maker`, `inner`.
+//! Locks, in this order: `flusher`, `maker`, `inner`; the superblocks' own lock is taken under `maker` or alone.
 use super::frame::{self, ALIGNMENT, FRAME_HEADER, FrameHeader, MIN_ROOM};
 use super::segment::{FIRST_FRAME, Segment, SegmentMaker};
 use super::{Appended, Lsn, MAX_RECORD_BYTES};
 use crate::error::LogError;
 use crate::fault;
+use crate::superblock::Superblocks;
 use parking_lot::Mutex;
 use rauk_types::Timestamp;
 use std::collections::VecDeque;
@@ -37,6 +38,7 @@ pub struct RedoLog {
     /// Held by whoever flushes.
     flusher: Mutex<()>,
     maker: Mutex<SegmentMaker>,
+    superblocks: Arc<Superblocks>,
     incarnation: u32,
     seed: u32,
     last_time: AtomicU64,
@@ -183,6 +185,7 @@ impl RedoLog {
             durable_lsn: AtomicU64::new(inner.end()),
             inner: Mutex::new(inner),
             flusher: Mutex::new(()),
+            superblocks: from.maker.superblocks.clone(),
             maker: Mutex::new(from.maker),
             incarnation: from.incarnation,
             seed,
@@ -360,23 +363,43 @@ impl RedoLog {
     }
 
     /// Segments wholly before `lsn` may be overwritten. The caller has made sure that recovery will never begin before it. Segments that are not
-    /// kept for reuse are removed; failing to remove one only costs its room.
-    pub fn release_before(&self, lsn: Lsn) {
-        let bound = lsn.min(self.durable_lsn()).0;
+    /// kept for reuse are removed; failing to remove one only costs its room. After `DiskFull` nothing has been released, other errors are final.
+    pub fn release_before(&self, lsn: Lsn) -> Result<(), LogError> {
+        let durable = self.durable_lsn();
+        let bound = lsn.min(durable).0;
         let mut maker = self.maker.lock();
-        loop {
-            let segment = {
-                let mut inner = self.inner.lock();
-                match inner.live.front() {
-                    Some(first) if inner.live.len() > 1 && first.end() <= bound => inner.live.pop_front(),
-                    _ => None,
-                }
-            };
-            let Some(segment) = segment else { return };
+        let released: Vec<_> = {
+            let inner = self.inner.lock();
+            let most = inner.live.len() - 1;
+            inner.live.iter().take(most).take_while(|segment| segment.end() <= bound).cloned().collect()
+        };
+        if released.is_empty() {
+            return Ok(());
+        }
+        maker.omit(&released, durable).inspect_err(|e| self.note_failure(e))?;
+        for segment in released {
+            self.inner.lock().live.pop_front();
             if let Err(error) = maker.release(&segment) {
                 tracing::warn!(file = segment.path, %error, "cannot remove a redo segment that is not needed any more");
             }
         }
+        Ok(())
+    }
+
+    /// Claims in the superblocks that what is durable now must be there at the next start. Does no I/O when both say so already. An error is final.
+    pub fn claim(&self) -> Result<(), LogError> {
+        let claimed = self.superblocks.claim_redo(self.durable_lsn());
+        match claimed {
+            // The claim stays behind until there is room.
+            Err(LogError::DiskFull(_)) => Ok(()),
+            claimed => claimed.inspect_err(|e| self.note_failure(e)),
+        }
+    }
+
+    /// Claims at a stop, in both superblocks.
+    pub fn claim_all(&self) -> Result<(), LogError> {
+        self.claim()?;
+        self.claim()
     }
 
     fn note_failure(&self, error: &LogError) {

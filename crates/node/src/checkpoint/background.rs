@@ -1,4 +1,4 @@
-//! What goes on beside statements: flushing each epoch, collecting old versions, and beginning checkpoints.
+//! What goes on beside statements: flushing each epoch, claiming in the superblocks how far the log is synced, collecting old versions, and beginning checkpoints.
 //!
 //! The tasks hold the node weakly: when the last user of a database is gone, so are they.
 
@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// Epoch of relaxed durability, and the pace of collection.
 const EPOCH: Duration = Duration::from_millis(50);
+/// The superblocks' claim of the redo log lags by this and one write.
+const CLAIM: Duration = Duration::from_millis(40);
 /// Versions thrown away in one hold of a partition.
 const COLLECT: usize = 128;
 /// Holds of one partition for collection in one epoch.
@@ -23,6 +25,8 @@ pub fn start(node: &Arc<Node>) {
     let runtime = node.runtime.clone();
     let (weak, r) = (Arc::downgrade(node), runtime.clone());
     runtime.spawn("epoch", Box::pin(async move { run_epochs(&weak, &*r).await }));
+    let (weak, r) = (Arc::downgrade(node), runtime.clone());
+    runtime.spawn("superblock", Box::pin(async move { run_claims(&weak, &*r).await }));
     let (weak, r) = (Arc::downgrade(node), runtime.clone());
     runtime.spawn("checkpoint", Box::pin(async move { run_checkpoints(&weak, &*r).await }));
 }
@@ -39,6 +43,18 @@ async fn run_epochs(weak: &Weak<Node>, runtime: &dyn Runtime) {
             return;
         }
         collect(&node).await;
+    }
+}
+
+/// Writes nothing while the log rests.
+async fn run_claims(weak: &Weak<Node>, runtime: &dyn Runtime) {
+    loop {
+        runtime.sleep(CLAIM).await;
+        let Some(node) = running(weak) else { return };
+        if let Err(error) = node.log.claim() {
+            node.fatal(&error.to_string());
+            return;
+        }
     }
 }
 

@@ -21,7 +21,8 @@ use crate::member::chronicle::Level;
 use crate::node::Node;
 use crate::table::counter::hidden_counter;
 use rauk_kernel::RowId;
-use rauk_log::{CheckpointWriter, LogError, Lsn, Manifest, checkpoint as files, fault};
+use rauk_log::checkpoint::{self as files, RowsFile};
+use rauk_log::{CheckpointWriter, LogError, Lsn, Manifest, fault};
 use rauk_types::{NodeId, TableId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -98,8 +99,9 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
     }
     counters.retain(|(_, bound)| *bound > 1);
     let ids: Vec<TableId> = tables.iter().map(|t| t.schema.id).collect();
+    let mut written = Vec::new();
     for partition in 0..node.partition_count() {
-        write_partition(node, number, partition, &ids).await?;
+        written.push(write_partition(node, number, partition, &ids).await?);
     }
     fault::point("node.checkpoint.after_rows").map_err(fault_error)?;
     let last_time = node.log.last_time();
@@ -108,7 +110,7 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
         // Else it would be newer than what the cluster may go back to (rule 30).
         cluster.wait_cut(COVERED).await?;
     }
-    let manifest = {
+    let mut manifest = {
         let old = node.manifest.lock();
         Manifest {
             checkpoint: number,
@@ -119,11 +121,11 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
             durability: durability_name(node).to_string(),
             recovery: old.recovery,
             starts: old.starts.clone(),
-            log_cut: old.log_cut,
+            files: written,
             ..Manifest::new(old.database, old.partitions, durability_name(node))
         }
     };
-    store(node, &manifest)?;
+    store(node, &mut manifest)?;
     *node.manifest.lock() = manifest;
     node.checkpoint.redo_start.store(redo_start.0, Ordering::Relaxed);
     let _ = fault::point("node.checkpoint.after_manifest");
@@ -131,7 +133,14 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
     if let Err(error) = files::remove_others(&node.disk, number) {
         tracing::warn!(%error, "an old checkpoint could not be removed");
     }
-    node.log.release_before(redo_start);
+    match node.log.release_before(redo_start) {
+        Ok(()) => {}
+        Err(LogError::DiskFull(what)) => tracing::warn!(what, "segments of the redo log could not be released"),
+        Err(error) => {
+            node.fatal(&error.to_string());
+            return Err(error.into());
+        }
+    }
     match node.catalog.lock().compact() {
         Ok(()) => {}
         Err(LogError::DiskFull(what)) => tracing::warn!(what, "the catalog's journal could not be compacted"),
@@ -147,8 +156,8 @@ fn durability_name(node: &Node) -> &'static str {
     node.config.durability.name()
 }
 
-fn store(node: &Node, manifest: &Manifest) -> Result<(), NodeError> {
-    manifest.store(&node.disk).map_err(|error| match error {
+fn store(node: &Node, manifest: &mut Manifest) -> Result<(), NodeError> {
+    manifest.store(&node.superblocks).map_err(|error| match error {
         LogError::DiskFull(_) => error.into(),
         // Old or new, nobody knows: only a restart tells.
         other => {
@@ -158,11 +167,15 @@ fn store(node: &Node, manifest: &Manifest) -> Result<(), NodeError> {
     })
 }
 
-async fn write_partition(node: &Arc<Node>, number: u64, partition: u16, tables: &[TableId]) -> Result<(), NodeError> {
+async fn write_partition(
+    node: &Arc<Node>,
+    number: u64,
+    partition: u16,
+    tables: &[TableId],
+) -> Result<RowsFile, NodeError> {
     let mut writer = CheckpointWriter::create(&node.disk, node.id, number, partition)?;
     if node.cluster().is_some_and(|cluster| !cluster.is_whole(partition)) {
-        writer.finish()?;
-        return Ok(());
+        return Ok(writer.finish()?);
     }
     let mut bytes = Vec::new();
     let mut rows: Vec<(u16, Timestamp, usize)> = Vec::new();
@@ -186,6 +199,5 @@ async fn write_partition(node: &Arc<Node>, number: u64, partition: u16, tables: 
             }
         }
     }
-    writer.finish()?;
-    Ok(())
+    Ok(writer.finish()?)
 }

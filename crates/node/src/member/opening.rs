@@ -30,7 +30,7 @@ use crate::{Config, Database, Durability, Runtime};
 use parking_lot::{Mutex, RwLock};
 use rauk_cluster::Replica;
 use rauk_cluster::replica::{Contents, Limits};
-use rauk_log::{DatabaseId, Disk, Manifest, fault};
+use rauk_log::{DatabaseId, Disk, Manifest, Superblocks, fault};
 use rauk_manage::consensus::{Consensus, Watcher};
 use rauk_manage::group::{Answer, DirectoryState, Group, GroupCommand, Refused, RoleKind};
 use rauk_manage::{Catalog, CatalogStore};
@@ -146,10 +146,10 @@ async fn open(
     let whole: Vec<PartitionId> = parts.partitions.iter().filter_map(whole).collect();
     let nonce = runtime.random();
     remember_start(&mut parts.manifest, nonce);
-    parts.manifest.store(&disk)?;
+    parts.manifest.store(&parts.superblocks)?;
     let directory = DirectoryState {
         starts: Some(parts.manifest.starts.clone()),
-        cut: parts.manifest.log_cut && hooks.safeguards.doubtful_end,
+        cut: parts.superblocks.doubt().is_some() && hooks.safeguards.doubtful_end,
         ends: parts.partitions.iter().map(member::MemberPartition::last).collect(),
     };
     let recovery = group.recovery.number;
@@ -157,8 +157,9 @@ async fn open(
     let Some(process) = register(command, &*runtime, &*consensus, progress).await? else {
         return Ok(None);
     };
-    (parts.manifest.starts, parts.manifest.log_cut) = (vec![nonce], false);
-    parts.manifest.store(&disk)?;
+    parts.manifest.starts = vec![nonce];
+    parts.manifest.store(&parts.superblocks)?;
+    parts.superblocks.clear_doubt()?;
     fault::point("member.open.registered").map_err(|e| NodeError::Fatal(e.to_string()))?;
     let me = Member { node: number, process };
     let mut partitions = Vec::new();
@@ -174,7 +175,7 @@ async fn open(
     let node = Node::new(Parts {
         config,
         id,
-        disk,
+        superblocks: parts.superblocks,
         runtime: runtime.clone(),
         log: parts.log,
         catalog: CatalogStore::mirror(Catalog::default()),
@@ -264,7 +265,7 @@ async fn introduce(
 /// A directory that does not know of its node's newest start is an older copy of it, or has lost its manifest: what it has must not count as what the node had.
 fn refuse_older_copy(node: NodeId, group: &Group, disk: &Arc<dyn Disk>) -> Result<(), NodeError> {
     let Some(newest) = group.nodes.get(&node).and_then(|state| state.recorded) else { return Ok(()) };
-    let knows = Manifest::load(disk)?.is_some_and(|manifest| manifest.starts.contains(&newest));
+    let knows = Manifest::load(&Superblocks::load(disk)?)?.is_some_and(|manifest| manifest.starts.contains(&newest));
     if knows { Ok(()) } else { Err(NodeError::Fatal(Refused::OlderDirectory(node.0).to_string())) }
 }
 

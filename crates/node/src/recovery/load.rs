@@ -23,7 +23,7 @@ pub(super) fn checkpoint(
     }
     let mut readers = Vec::new();
     for partition in 0..manifest.partitions {
-        let reader = CheckpointReader::open(disk, manifest.database, manifest.checkpoint, partition)?;
+        let reader = CheckpointReader::open(disk, manifest, partition)?;
         readers.push(Mutex::new(Some(reader)));
     }
     let readers = Arc::new(readers);

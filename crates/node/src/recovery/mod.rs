@@ -4,7 +4,8 @@
 //! partition, in rounds of bounded size; between rounds the caller hears how far it is. Rows and deletions carry their commit times, so the
 //! order in which a partition gets them does not matter, nor how often. Changes of tables that the catalog does not have any more are passed over.
 //!
-//! What is damaged is refused with file and place; nothing is guessed.
+//! What is damaged, missing or older than the superblocks say ([`rauk_log::superblock`]) is refused with file, place and the way out; nothing is guessed. Everything is read before anything is
+//! written, so a refused start changes nothing. Only a torn end of the redo log, beyond what the superblocks claim, is cut, with a warning.
 
 mod load;
 pub mod member;
@@ -19,7 +20,7 @@ use crate::table::counter::hidden_counter;
 use crate::table::{TableInfo, TableShared};
 use parking_lot::Mutex;
 use rauk_kernel::{MemoryBudget, Partition};
-use rauk_log::{DatabaseId, Disk, Manifest, RedoOptions, RedoReader, fault};
+use rauk_log::{DatabaseId, Disk, Manifest, RedoOptions, RedoReader, Superblocks, fault};
 use rauk_manage::{CatalogStore, Command};
 use rauk_types::schema::BUCKETS;
 use rauk_types::{PartitionId, TableId, TableSchema};
@@ -72,12 +73,17 @@ pub fn open(
     progress: &dyn Fn(&str),
 ) -> Result<Arc<Node>, NodeError> {
     let start = runtime.now();
-    let manifest = match Manifest::load(&disk)? {
+    let superblocks = Arc::new(Superblocks::load(&disk)?);
+    let manifest = match Manifest::load(&superblocks)? {
         Some(manifest) => manifest,
-        None => create(&config, &disk, &*runtime)?,
+        None => create(&config, &superblocks, &*runtime)?,
     };
-    let mut catalog = CatalogStore::open(&disk, manifest.database)?;
-    undo_jobs(&mut catalog)?;
+    let claims = superblocks.claims();
+    if !claims.segments.is_empty() && !claims.journals.contains_key(rauk_manage::store::PATH) {
+        let what = "the directory was made by a cluster's node, and its member.json is missing: put that back from a copy, or join with an empty directory";
+        return Err(NodeError::Fatal(what.into()));
+    }
+    let mut catalog = CatalogStore::read(&superblocks, manifest.database)?;
     let budget = Arc::new(MemoryBudget::new(config.memory_limit));
     let mut partitions = Vec::new();
     for number in 0..manifest.partitions {
@@ -97,9 +103,15 @@ pub fn open(
     load::checkpoint(&disk, &manifest, &*runtime, &shared, progress)?;
     fault::point("node.recovery.after_checkpoint").map_err(|e| broken(&e.to_string()))?;
     let options = RedoOptions { segment_bytes: config.segment_bytes, ..RedoOptions::new(manifest.database) };
-    let mut reader = RedoReader::open(disk.clone(), options, manifest.redo_start, manifest.redo_durable)?;
+    let mut reader = RedoReader::open(&superblocks, options, manifest.redo_start, manifest.redo_durable)?;
     replay::redo(&mut reader, &*runtime, &shared, &mut counters, progress)?;
+    warn_of_doubtful_end(&reader);
+    // Everything was read and is as it should be: from here on the directory is changed.
+    catalog.settle()?;
     let log = reader.into_log(manifest.last_time)?;
+    // There is no other copy to ask.
+    superblocks.clear_doubt()?;
+    undo_jobs(&mut catalog)?;
     fault::point("node.recovery.after_redo").map_err(|e| broken(&e.to_string()))?;
     for_each_partition(&*runtime, &shared, |shared, partition| {
         shared.partitions[partition].lock().finish_restore().map_err(|stop| broken(&format!("{stop:?}")))
@@ -114,7 +126,7 @@ pub fn open(
     let parts = Parts {
         config,
         id: manifest.database,
-        disk,
+        superblocks,
         runtime,
         log,
         catalog,
@@ -131,13 +143,24 @@ fn broken(what: &str) -> NodeError {
     NodeError::Fatal(format!("recovery failed: {what}"))
 }
 
-/// A new database. The manifest comes first: everything else is made for its id.
-fn create(config: &Config, disk: &Arc<dyn Disk>, runtime: &dyn Runtime) -> Result<Manifest, NodeError> {
-    let mut id = [0; 16];
-    id[..8].copy_from_slice(&runtime.random().to_le_bytes());
-    id[8..].copy_from_slice(&runtime.random().to_le_bytes());
-    let manifest = Manifest::new(DatabaseId(id), config.partitions.clamp(1, BUCKETS), config.durability.name());
-    manifest.store(disk)?;
+/// The log ends without an end mark, beyond what the superblocks claim: whatever follows is cut.
+fn warn_of_doubtful_end(reader: &RedoReader) {
+    if let Some(end) = reader.doubtful_end() {
+        let (file, offset, last_commit) = (&end.path, end.offset, reader.last_time().0);
+        tracing::warn!(file, offset, last_commit, "redo log cut at its damaged or torn end: {end}");
+    }
+}
+
+/// A new database, or one that a crash kept from getting further than its superblocks. The manifest comes next: everything else is made for its id.
+fn create(config: &Config, superblocks: &Superblocks, runtime: &dyn Runtime) -> Result<Manifest, NodeError> {
+    let id = superblocks.database().unwrap_or_else(|| {
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&runtime.random().to_le_bytes());
+        id[8..].copy_from_slice(&runtime.random().to_le_bytes());
+        DatabaseId(id)
+    });
+    let mut manifest = Manifest::new(id, config.partitions.clamp(1, BUCKETS), config.durability.name());
+    manifest.store(superblocks)?;
     Ok(manifest)
 }
 

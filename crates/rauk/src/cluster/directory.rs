@@ -4,6 +4,8 @@
 //! known; what a crash in between leaves can be begun again. A directory without it that holds data was made by a node that is alone, and neither kind is ever used as the other.
 
 use super::settings::role_names;
+use rauk_log::real_disk::FILE_MODE;
+use rauk_log::superblock;
 use rauk_manage::group::RoleKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -14,8 +16,8 @@ use std::path::Path;
 pub const FILE: &str = "member.json";
 pub const SECRET_FILE: &str = "cluster.secret";
 const FORMAT: u32 = 1;
-/// What a node that is alone has in its directory.
-const ALONE: &str = "catalog.journal";
+/// What a standalone node has in its directory, beside no `member.json`. Any of them will do: the others may be missing, which its start then says.
+const ALONE: [&str; 3] = ["catalog.journal", superblock::PATHS[0], superblock::PATHS[1]];
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,8 +110,7 @@ impl MemberFile {
     pub fn store(&self, directory: &Path) -> Result<(), String> {
         let path = directory.join(FILE);
         let text = serde_json::to_string_pretty(self).expect("a member file can be written");
-        write_durably(directory, FILE, text.as_bytes(), 0o644)
-            .map_err(|e| format!("cannot write {}: {e}", path.display()))
+        write_durably(directory, FILE, text.as_bytes()).map_err(|e| format!("cannot write {}: {e}", path.display()))
     }
 
     fn check(&self) -> Result<(), String> {
@@ -140,16 +141,18 @@ pub fn inspect(directory: &Path) -> Result<Directory, String> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(format!("cannot read {}: {error}", path.display()))
         }
-        Err(_) if directory.join(ALONE).exists() => Ok(Directory::Alone),
+        Err(_) if ALONE.iter().any(|name| directory.join(name).exists()) => Ok(Directory::Alone),
         Err(_) => Ok(Directory::Empty),
     }
 }
 
-/// A file that is whole or not there: written beside, synced, renamed.
-pub fn write_durably(directory: &Path, name: &str, bytes: &[u8], mode: u32) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
+/// A file that is whole or not there, and that only its owner may read: written beside, synced, renamed.
+pub fn write_durably(directory: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     let part = directory.join(format!("{name}.part"));
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&part)?;
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(&part)?;
+    // One that was left behind may be open to others.
+    file.set_permissions(fs::Permissions::from_mode(FILE_MODE))?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&part, directory.join(name))?;
@@ -195,9 +198,11 @@ mod tests {
 
     #[test]
     fn a_lone_nodes_directory_is_known() {
-        let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join(ALONE), "x").unwrap();
-        assert_eq!(inspect(directory.path()), Ok(Directory::Alone));
+        for name in ALONE {
+            let directory = tempfile::tempdir().unwrap();
+            fs::write(directory.path().join(name), "x").unwrap();
+            assert_eq!(inspect(directory.path()), Ok(Directory::Alone));
+        }
     }
 
     #[test]

@@ -288,7 +288,7 @@ fn keep_secret(directory: &Path, named: &Path) -> Result<(), String> {
     if own.exists() && read(&own)? == wanted {
         return Ok(());
     }
-    super::directory::write_durably(directory, SECRET_FILE, &wanted, 0o600)
+    super::directory::write_durably(directory, SECRET_FILE, &wanted)
         .map_err(|e| format!("cannot write {}: {e}", own.display()))
 }
 

@@ -248,7 +248,7 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
         http_thread,
     };
     let text = serde_json::to_string(&running.ready()).expect("addresses can be written");
-    directory::write_durably(&settings.data_dir, READY_FILE, text.as_bytes(), 0o644)
+    directory::write_durably(&settings.data_dir, READY_FILE, text.as_bytes())
         .map_err(|e| format!("cannot write {READY_FILE} in {}: {e}", settings.data_dir.display()))?;
     Ok(running)
 }

@@ -24,6 +24,10 @@ impl Inode {
         self.bytes.len() as u64
     }
 
+    pub fn contents(&self) -> &[u8] {
+        &self.bytes
+    }
+
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let start = offset as usize;
         let end = start + buffer.len();
@@ -103,10 +107,6 @@ impl Inode {
             }
         }
         self.durable_length = kept_length;
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
     }
 
     pub fn flip(&mut self, at: u64, bit: u32) {

@@ -8,6 +8,7 @@
 //! - [`SimDisk::kill`]: only the process ends; the page cache stays, un-synced and all.
 //! - Both are also ordered in advance: [`SimDisk::stop_at`] stops the disk within the n-th operation, or a fault point calls [`SimDisk::stop`]. A stopped disk fails everything until one of the
 //!   two is decided on.
+//! - Between two lives a file may be damaged, removed, shortened or put back as an older copy ([`SimDisk::flip_bit`], [`SimDisk::put`]).
 //! - Faults: a full disk, a write or sync that fails (after a failed sync, dirty sectors count as clean without being on disk, as on Linux), flipped bits,
 //!   slowness (the simulated clock moves, or only the process that waits is told, where there are others).
 //!
@@ -291,8 +292,8 @@ impl SimDisk {
         Some((path.clone(), at))
     }
 
-    /// Flips one bit of the last frame of the redo log, and gives the file and the byte. `None`: the log has no frame.
-    pub fn flip_bit_of_last_frame(&self) -> Option<(String, u64)> {
+    /// Flips one bit of the last frame of the redo log, and gives the file and the byte. `None`: the log has no frame that begins at `claimed` or later.
+    pub fn flip_bit_of_last_frame(&self, claimed: u64) -> Option<(String, u64)> {
         let mut world = self.world.lock();
         let world = &mut *world;
         let files = world.names.iter().filter_map(|(path, node)| match node {
@@ -300,14 +301,44 @@ impl SimDisk {
             _ => None,
         });
         let last = |(path, file): (String, u64)| {
-            let (position, start, length) = frames::last(world.files[&file].bytes())?;
+            let (position, start, length) = frames::last(world.files[&file].contents())?;
             Some((position, path, file, start, length))
         };
-        let (_, path, file, start, length) = files.filter_map(last).max()?;
+        let (_, path, file, start, length) = files.filter_map(last).max().filter(|frame| frame.0 >= claimed)?;
         let at = start + world.rng.random_range(0..length);
         let bit = world.rng.random_range(0..8);
         world.files.get_mut(&file).expect("it has a name").flip(at, bit);
         Some((path, at))
+    }
+
+    /// All files with their contents, as the program sees them.
+    pub fn image(&self) -> BTreeMap<String, Vec<u8>> {
+        let world = self.world.lock();
+        let file = |(path, node): (&String, &Node)| match node {
+            Node::File(file) => Some((path.clone(), world.files[file].contents().to_vec())),
+            Node::Directory => None,
+        };
+        world.names.iter().filter_map(file).collect()
+    }
+
+    /// A file gets other contents, or is removed: somebody is at the directory while no program runs. On disk at once.
+    pub fn put(&self, path: &str, contents: Option<&[u8]>) {
+        let mut world = self.world.lock();
+        let world = &mut *world;
+        // Nothing that was not synced may undo it.
+        let pending = std::mem::take(&mut world.changes);
+        pending.into_iter().for_each(|(_, change)| change.apply(&mut world.durable_names));
+        world.durable_names.remove(path);
+        world.names.remove(path);
+        if let Some(contents) = contents {
+            let (file, mut inode) = (world.next_file, Inode::default());
+            world.next_file += 1;
+            inode.write(contents, 0);
+            inode.sync();
+            world.files.insert(file, inode);
+            world.names.insert(path.to_string(), Node::File(file));
+            world.durable_names.insert(path.to_string(), Node::File(file));
+        }
     }
 
     /// Names of all files that the program sees.

@@ -2,7 +2,7 @@
 
 use super::*;
 use rauk_cluster::replica::{Contents, Entry, EntryId, Limits};
-use rauk_log::{DatabaseId, MemoryDisk, RedoOptions, RedoReader};
+use rauk_log::{DatabaseId, Disk, MemoryDisk, RedoOptions, RedoReader, Superblocks};
 use rauk_types::{IndexId, NodeId, Position, ProcessId};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -52,9 +52,9 @@ fn acknowledge(from: u16, view: u64, received: u64) -> Happening {
 
 impl World {
     fn new() -> World {
-        let disk = MemoryDisk::new();
+        let disk: Arc<dyn Disk> = MemoryDisk::new();
         let mut reader = RedoReader::open(
-            disk,
+            &Arc::new(Superblocks::load(&disk).unwrap()),
             RedoOptions { segment_bytes: 1 << 20, ..RedoOptions::new(DatabaseId([1; 16])) },
             Lsn(0),
             Lsn(0),

@@ -15,9 +15,8 @@ use crate::error::NodeError;
 use rauk_cluster::replica::{Contents, EntryId, LogRecord, Restored};
 use rauk_kernel::RowId;
 use rauk_log::record::CommitBuilder;
-use rauk_log::{CheckpointWriter, Disk, Manifest, RedoLog, checkpoint as files};
+use rauk_log::{CheckpointWriter, Manifest, RedoLog, Superblocks, checkpoint as files};
 use rauk_types::{PartitionId, TableId, Timestamp};
-use std::sync::Arc;
 
 /// What one partition goes back to.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +50,7 @@ impl Goal {
 
 /// Makes what the partitions have now all that the directory has.
 pub(super) fn persist(
-    disk: &Arc<dyn Disk>,
+    superblocks: &Superblocks,
     log: &RedoLog,
     old: &Manifest,
     recovery: u64,
@@ -76,6 +75,8 @@ pub(super) fn persist(
         log.append(builder.payload())?;
     }
     let number = old.checkpoint + 1;
+    let disk = superblocks.disk();
+    let mut written = Vec::new();
     for (file, partition) in (0..).zip(partitions.iter_mut()) {
         let mut writer = CheckpointWriter::create(disk, old.database, number, file)?;
         for table in tables {
@@ -88,21 +89,22 @@ pub(super) fn persist(
                 failed.map_or(Ok(()), Err)?;
             }
         }
-        writer.finish()?;
+        written.push(writer.finish()?);
     }
     log.flush()?;
-    let manifest = Manifest {
+    let mut manifest = Manifest {
         checkpoint: number,
         redo_start,
         redo_durable: log.durable_lsn(),
         last_time: log.last_time(),
         recovery,
+        files: written,
         ..old.clone()
     };
-    manifest.store(disk)?;
+    manifest.store(superblocks)?;
     if let Err(error) = files::remove_others(disk, number) {
         tracing::warn!(%error, "an old checkpoint could not be removed");
     }
-    log.release_before(redo_start);
+    log.release_before(redo_start)?;
     Ok(manifest)
 }

@@ -8,7 +8,7 @@
 //! A checkpoint has rows of whole partitions only, and keeps the log from the beginning of copies that were under way. A partition whose copy did not come
 //! to its end is empty when it is opened, and gets a new one.
 //!
-//! A log whose end is damaged is cut there. The manifest says so until the cluster has been told (rule 34).
+//! A log whose end is damaged is cut there. The superblocks say so until the cluster has been told (rule 34).
 //!
 //! The directory is made for one cluster, by the number of which all its files are marked; that of another cluster, or of a database that was alone, is refused.
 
@@ -17,7 +17,7 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-use super::{Shared, broken, for_each_partition, load};
+use super::{Shared, broken, for_each_partition, load, warn_of_doubtful_end};
 use crate::database::Config;
 use crate::error::NodeError;
 use crate::runtime::Runtime;
@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use rauk_cluster::TxnTable;
 use rauk_cluster::replica::{Contents, EntryId, Restored};
 use rauk_kernel::{MemoryBudget, Partition, TxnRef};
-use rauk_log::{DatabaseId, Disk, Manifest, RedoLog, RedoOptions, RedoReader, fault};
+use rauk_log::{DatabaseId, Disk, Manifest, RedoLog, RedoOptions, RedoReader, Superblocks, fault};
 use rauk_manage::group::Recovery;
 use rauk_types::{NodeId, PartitionId, TableId, TableSchema, TxnId};
 use replay::StreamReplay;
@@ -36,6 +36,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a directory had.
 pub struct MemberParts {
+    pub superblocks: Arc<Superblocks>,
     pub manifest: Manifest,
     pub log: RedoLog,
     pub budget: Arc<MemoryBudget>,
@@ -88,7 +89,8 @@ pub fn open_member(
 ) -> Result<MemberParts, NodeError> {
     let start = runtime.now();
     let recovery = back.recovery;
-    let mut manifest = manifest(config, &disk, cluster, partitions, recovery.number)?;
+    let superblocks = Arc::new(Superblocks::load(&disk)?);
+    let manifest = manifest(config, &superblocks, cluster, partitions, recovery.number)?;
     let goes_back = manifest.recovery != recovery.number;
     let goal = |number: u16| goes_back.then(|| Goal::of(&back, number));
     let budget = Arc::new(MemoryBudget::new(config.memory_limit));
@@ -103,20 +105,15 @@ pub fn open_member(
     load::checkpoint(&disk, &manifest, runtime, &shared, progress)?;
     fault::point("node.recovery.after_checkpoint").map_err(|e| broken(&e.to_string()))?;
     let options = RedoOptions { segment_bytes: config.segment_bytes, ..RedoOptions::new(cluster) };
-    let mut reader = RedoReader::open(disk.clone(), options, manifest.redo_start, manifest.redo_durable)?;
+    let mut reader = RedoReader::open(&superblocks, options, manifest.redo_start, manifest.redo_durable)?;
     let streams: Vec<_> =
         (0..partitions).map(|number| Mutex::new(StreamReplay::new(runtime.now(), goal(number)))).collect();
     let streams = Arc::new(streams);
     replay::redo(&mut reader, runtime, &shared, &streams, progress)?;
-    if let Some(end) = reader.doubtful_end() {
-        let what = format!(
-            "the redo log ends in a damaged entry ({end}): it is cut there; if the entry was acknowledged, the other replicas have it, and this node leads only when they are back"
-        );
-        tracing::warn!("{what}");
-        progress(&what);
-        // On disk before the cut: afterwards the log ends well, and a crash must not make the cluster believe so.
-        manifest.log_cut = true;
-        manifest.store(&disk)?;
+    if reader.doubtful_end().is_some() {
+        warn_of_doubtful_end(&reader);
+        // The log notes it on disk before it cuts, and until the cluster has been told.
+        progress("if the entry was acknowledged, the other replicas have it: this node leads only when they are back");
     }
     let log = reader.into_log(manifest.last_time)?;
     fault::point("node.recovery.after_redo").map_err(|e| broken(&e.to_string()))?;
@@ -139,7 +136,8 @@ pub fn open_member(
     let still_running = || broken("a recovery job is still running");
     let shared = Arc::into_inner(shared).ok_or_else(still_running)?;
     let mut ended = std::mem::take(&mut *ended.lock());
-    let mut parts = MemberParts { manifest, log, budget, partitions: Vec::new(), passed_over: BTreeSet::new() };
+    let mut parts =
+        MemberParts { superblocks, manifest, log, budget, partitions: Vec::new(), passed_over: BTreeSet::new() };
     for (number, partition) in shared.partitions.into_iter().enumerate() {
         let end = ended.remove(&number).ok_or_else(still_running)?;
         parts.passed_over.extend(end.passed_over);
@@ -153,8 +151,8 @@ pub fn open_member(
     }
     if goes_back {
         let ids: Vec<TableId> = tables.iter().map(|t| t.id).collect();
-        let MemberParts { manifest, log, partitions, .. } = &mut parts;
-        *manifest = back::persist(&disk, log, manifest, recovery.number, partitions, &ids)?;
+        let MemberParts { superblocks, manifest, log, partitions, .. } = &mut parts;
+        *manifest = back::persist(superblocks, log, manifest, recovery.number, partitions, &ids)?;
         let held = partitions.iter().filter(|p| is_held(p, recovery)).count();
         let (number, time) = (recovery.number, recovery.cut.time.0);
         progress(&format!(
@@ -193,24 +191,25 @@ fn empty(
 /// The directory's manifest, made if there is none; refused if it is not of this cluster.
 fn manifest(
     config: &Config,
-    disk: &Arc<dyn Disk>,
+    superblocks: &Superblocks,
     cluster: DatabaseId,
     partitions: u16,
     recovery: u64,
 ) -> Result<Manifest, NodeError> {
-    let Some(manifest) = Manifest::load(disk)? else {
-        // What it has never had it need not give up.
-        let manifest = Manifest { recovery, ..Manifest::new(cluster, partitions, config.durability.name()) };
-        manifest.store(disk)?;
-        return Ok(manifest);
-    };
-    if manifest.database != cluster {
+    let found = Manifest::load(superblocks)?;
+    let database = superblocks.database().or(found.as_ref().map(|manifest| manifest.database));
+    if let Some(other) = database.filter(|database| *database != cluster) {
         return Err(NodeError::Fatal(format!(
-            "the data directory belongs to {}, and the cluster is {cluster}: start the node with a directory of this cluster, or with an empty one, \
+            "the data directory belongs to {other}, and the cluster is {cluster}: start the node with a directory of this cluster, or with an empty one, \
              which gets its rows from the other nodes",
-            manifest.database
         )));
     }
+    let Some(manifest) = found else {
+        // What it has never had it need not give up.
+        let mut manifest = Manifest { recovery, ..Manifest::new(cluster, partitions, config.durability.name()) };
+        manifest.store(superblocks)?;
+        return Ok(manifest);
+    };
     if manifest.partitions != partitions {
         return Err(NodeError::Fatal(format!(
             "the data directory has {} partitions, and the cluster {cluster} has {partitions}: it is damaged, or was made by another version; \

@@ -69,7 +69,7 @@ impl ClusterFile {
 
     pub fn store(&self) -> Result<(), String> {
         let text = serde_json::to_string_pretty(self).expect("a cluster's file can be written");
-        write_durably(&self.dir, FILE, text.as_bytes(), 0o644)
+        write_durably(&self.dir, FILE, text.as_bytes())
             .map_err(|e| format!("cannot write {} in {}: {e}", FILE, self.dir.display()))
     }
 

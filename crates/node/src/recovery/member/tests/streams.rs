@@ -12,7 +12,7 @@ use rauk_cluster::replica::{Contents, Entry, EntryId, LogRecord};
 use rauk_cluster::{Effect, Outcome, Record, TxnTable};
 use rauk_kernel::{CopyCursor, Horizon, MemoryBudget, Partition, RowId, TxnRef, TxnState};
 use rauk_log::record::CommitBuilder;
-use rauk_log::{CheckpointWriter, DatabaseId, Disk, Lsn, Manifest, MemoryDisk, RedoLog};
+use rauk_log::{CheckpointWriter, DatabaseId, Disk, Lsn, Manifest, MemoryDisk, RedoLog, Superblocks};
 use rauk_types::{
     Column, ColumnId, DataType, IndexId, IndexKind, IndexPart, IndexSchema, PartitionId, Position, TableId,
     TableSchema, Timestamp, TxnId, Value, View, row,
@@ -199,6 +199,7 @@ impl Stream {
 /// A node's disk and log, and its partitions' streams.
 pub struct World {
     pub disk: Arc<dyn Disk>,
+    superblocks: Arc<Superblocks>,
     pub log: RedoLog,
     pub streams: Vec<Stream>,
     pub rng: SmallRng,
@@ -211,9 +212,10 @@ pub struct World {
 impl World {
     pub fn new(seed: u64) -> World {
         let disk: Arc<dyn Disk> = MemoryDisk::new();
-        let log = reopen(&disk, &TABLES).unwrap().log;
+        let MemberParts { superblocks, log, .. } = reopen(&disk, &TABLES).unwrap();
         let streams = (0..PARTITIONS).map(Stream::new).collect();
-        World { disk, log, streams, rng: SmallRng::seed_from_u64(seed), next_txn: 0, checkpoint: 0, seen: [0; 4] }
+        let rng = SmallRng::seed_from_u64(seed);
+        World { disk, superblocks, log, streams, rng, next_txn: 0, checkpoint: 0, seen: [0; 4] }
     }
 
     pub fn write(&mut self, number: usize, record: &LogRecord) {
@@ -397,6 +399,7 @@ impl World {
             self.step();
         }
         self.checkpoint += 1;
+        let mut files = Vec::new();
         for number in 0..self.streams.len() {
             (0..self.rng.random_range(0..6)).for_each(|_| self.step());
             let stream = &self.streams[number];
@@ -406,17 +409,18 @@ impl World {
                     writer.put(*table, 0, time, &row).unwrap();
                 }
             }
-            writer.finish().unwrap();
+            files.push(writer.finish().unwrap());
         }
         self.log.flush().unwrap();
-        let manifest = Manifest {
+        let mut manifest = Manifest {
             checkpoint: self.checkpoint,
             redo_start,
             redo_durable: self.log.durable_lsn(),
+            files,
             ..Manifest::new(CLUSTER, PARTITIONS, "fsync")
         };
-        manifest.store(&self.disk).unwrap();
-        self.log.release_before(redo_start);
+        manifest.store(&self.superblocks).unwrap();
+        self.log.release_before(redo_start).unwrap();
     }
 
     /// What was opened is what the primaries have, once it hears what is stable.
@@ -445,7 +449,7 @@ impl World {
             // What was not whole needs a new copy.
             stream.copy = None;
         }
-        self.log = parts.log;
+        (self.superblocks, self.log) = (parts.superblocks, parts.log);
     }
 }
 
