@@ -31,7 +31,7 @@ pub use checkpoint::{CheckpointReader, CheckpointWriter, Manifest};
 pub use disk::{Disk, DiskFile};
 pub use error::LogError;
 pub use header::{DatabaseId, FORMAT_VERSION};
-pub use journal::Journal;
+pub use journal::{Journal, JournalEntry};
 pub use memory_disk::MemoryDisk;
 pub use real_disk::RealDisk;
 pub use redo::{Appended, DoubtfulEnd, Lsn, RedoLog, RedoOptions, RedoReader};

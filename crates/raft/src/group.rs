@@ -108,7 +108,6 @@ pub struct Status {
 /// What the tasks share.
 pub(crate) struct Core {
     options: Options,
-    disk: Arc<dyn Disk>,
     pub shared: Arc<Shared>,
     pub network: Arc<Network>,
     pub log: LogStore,
@@ -221,17 +220,13 @@ impl Core {
         self.options.address.as_deref()
     }
 
-    fn database(&self) -> DatabaseId {
-        database(self.options.directory)
-    }
-
     /// Runs Raft with what the directory has.
     pub async fn take_part(self: &Arc<Core>, identity: &Identity) -> Result<(), RaftError> {
         if self.raft().is_some() {
             return Ok(());
         }
         self.network.set_sender(Sender { node: identity.node, cluster: identity.cluster });
-        let machine = StateMachine::open(&self.disk, self.database(), identity.node, self.shared.clone())?;
+        let machine = StateMachine::open(self.log.claims(), identity.node, self.shared.clone())?;
         let config = Arc::new(config(&self.options, identity));
         let peers = Peers(self.network.clone());
         let raft = Raft::new(identity.node, config, peers, self.log.clone(), machine).await;
@@ -347,7 +342,6 @@ impl RaftGroup {
         let (confirms, asked) = mpsc::unbounded_channel();
         let core = Arc::new(Core {
             options,
-            disk,
             shared,
             network,
             log,

@@ -10,6 +10,7 @@
 //! | what comes in from other processes | `serve`, `message` |
 //! | what goes out | `network`, over the caller's [`Transport`] |
 //! | log and vote, the snapshot, on disk | `log_store`, `state_machine` |
+//! | how far these are synced | `claim` |
 //! | who votes, who stands for election | `membership`, `election` |
 //!
 //! All of it runs on one thread with an executor of its own; the futures that the methods give can be polled by any executor. The thread is never blocked: files are written on
@@ -18,6 +19,7 @@
 //! Times, with [`Timing::default`]: the leader is heard every 75 ms; a follower stands for election 390–500 ms after the last word, and is elected two round trips later. Votes of equal terms
 //! are ordered by node, so votes are not split.
 
+mod claim;
 mod election;
 mod error;
 pub mod group;

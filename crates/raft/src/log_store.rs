@@ -6,8 +6,11 @@
 //! The committed position goes along with the entries that follow it and is never written for its own sake: after a restart the state is at least what the snapshot and these
 //! say, and the leader tells the rest.
 //!
+//! The newest entry is on disk twice, and how far the file goes is known apart from it ([`crate::claim`]): an entry that was acknowledged and damaged since is never taken for one that was torn.
+//!
 //! A failed write ends this process' part in Raft: openraft stops at a storage error, also at a full disk, and what was not written was not acknowledged.
 
+use crate::claim::{Claim, Claims};
 use crate::types::{Entry, Identity, LogId, StorageError, Types, Vote};
 use openraft::storage::{LogFlushed, LogState, RaftLogStorage};
 use openraft::{AnyError, ErrorSubject, ErrorVerb, RaftLogReader, StorageIOError};
@@ -60,6 +63,7 @@ struct Store {
 
 struct Writer {
     journal: Journal,
+    claims: Arc<Mutex<Claims>>,
     /// Its size after the last compaction.
     compacted_bytes: u64,
     /// The committed position was written up to here.
@@ -139,7 +143,10 @@ impl Memory {
 
 impl LogStore {
     pub fn open(disk: &Arc<dyn Disk>, database: DatabaseId) -> Result<LogStore, LogError> {
-        let (journal, entries) = Journal::open(disk, PATH, database)?;
+        let mut claims = Claims::open(disk, database, &[PATH, crate::state_machine::PATH])?;
+        claims.begin()?;
+        let (journal, entries) = claims.open_log(PATH)?;
+        let claims = Arc::new(Mutex::new(claims));
         let mut memory = Memory::default();
         for entry in entries {
             for text in entry.content.split(|byte| *byte == b'\n').filter(|text| !text.is_empty()) {
@@ -154,8 +161,15 @@ impl LogStore {
         }
         let committed = memory.committed;
         let compacted_bytes = journal.bytes().min(COMPACT_BYTES);
-        let writer = Writer { journal, compacted_bytes, committed };
+        let mut writer = Writer { journal, claims, compacted_bytes, committed };
+        // The last entry may be whole without having been claimed: it counts from now on.
+        writer.claim()?;
         Ok(LogStore { shared: Arc::new(Store { journal: Mutex::new(writer), memory: RwLock::new(memory) }) })
+    }
+
+    /// How far the files are synced, for the snapshot's.
+    pub fn claims(&self) -> Arc<Mutex<Claims>> {
+        self.shared.journal.lock().claims.clone()
     }
 
     pub fn identity(&self) -> Option<Identity> {
@@ -180,6 +194,15 @@ impl LogStore {
     }
 }
 
+impl Writer {
+    /// Everything in the journal is synced.
+    fn claim(&mut self) -> Result<(), LogError> {
+        let mut claims = self.claims.lock();
+        let claim = Claim { log: self.journal.sequence(), ..claims.get() };
+        claims.set(claim)
+    }
+}
+
 impl Store {
     fn write(&self, records: Vec<Record>) -> Result<(), LogError> {
         let mut writer = self.journal.lock();
@@ -196,7 +219,8 @@ impl Store {
             line(&mut content, &record);
             sized.push((record, content.len() - before));
         }
-        writer.journal.append(&content)?;
+        let Writer { journal, claims, .. } = &mut *writer;
+        claims.lock().append(journal, &content)?;
         writer.committed = committed;
         let mut memory = self.memory.write();
         for (record, bytes) in sized {
@@ -206,7 +230,10 @@ impl Store {
         if purges && writer.journal.bytes() > COMPACT_BYTES.max(writer.compacted_bytes * 4) {
             let contents = self.memory.read().contents();
             match writer.journal.compact(&contents) {
-                Ok(()) => writer.compacted_bytes = writer.journal.bytes(),
+                Ok(()) => {
+                    writer.compacted_bytes = writer.journal.bytes();
+                    writer.claim()?;
+                }
                 // The old file is as good.
                 Err(LogError::DiskFull(why)) => tracing::warn!("the manage group's log is not made smaller: {why}"),
                 Err(error) => return Err(error),

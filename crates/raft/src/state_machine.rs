@@ -1,13 +1,14 @@
 //! The state on this process: applies what is committed, tells the watchers, answers those who wait here, and keeps one snapshot on disk.
 //!
-//! The snapshot file is a [`Journal`] of one entry, replaced as a whole: a line of JSON with Raft's description of it, then the [`Machine`] as JSON.
+//! The snapshot file is a [`Journal`] of one entry, replaced as a whole and never torn, so that one that cannot be read is refused ([`crate::claim`]): a line of JSON with Raft's description of it, then the [`Machine`] as JSON.
 
+use crate::claim::{Claim, Claims};
 use crate::machine::{Machine, Outcome};
 use crate::types::{Entry, LogId, SnapshotMeta, StorageError, StoredMembership, Types};
 use openraft::storage::{RaftStateMachine, Snapshot};
 use openraft::{AnyError, EntryPayload, RaftSnapshotBuilder, StorageIOError};
 use parking_lot::{Mutex, RwLock};
-use rauk_log::{DatabaseId, Disk, Journal, LogError};
+use rauk_log::{Journal, LogError};
 use rauk_manage::consensus::Watcher;
 use rauk_manage::group::{Answer, Group};
 use std::collections::BTreeMap;
@@ -114,12 +115,16 @@ impl Shared {
 /// The snapshot on disk, and a copy in memory for sending.
 pub struct SnapshotFile {
     journal: Mutex<Journal>,
+    claims: Arc<Mutex<Claims>>,
     current: RwLock<Option<(SnapshotMeta, Arc<Vec<u8>>)>>,
 }
 
 impl SnapshotFile {
-    fn open(disk: &Arc<dyn Disk>, database: DatabaseId) -> Result<SnapshotFile, LogError> {
-        let (journal, entries) = Journal::open(disk, PATH, database)?;
+    fn open(claims: Arc<Mutex<Claims>>) -> Result<SnapshotFile, LogError> {
+        let (journal, entries) = {
+            let claims = claims.lock();
+            claims.open_snapshot(PATH)?
+        };
         let mut current = None;
         if let Some(entry) = entries.last() {
             let damaged = |what: String| LogError::Damaged { file: PATH.to_string(), offset: 0, what };
@@ -128,7 +133,7 @@ impl SnapshotFile {
             let meta = serde_json::from_slice(&entry.content[..at]).map_err(|e| damaged(e.to_string()))?;
             current = Some((meta, Arc::new(entry.content[at + 1..].to_vec())));
         }
-        Ok(SnapshotFile { journal: Mutex::new(journal), current: RwLock::new(current) })
+        Ok(SnapshotFile { journal: Mutex::new(journal), claims, current: RwLock::new(current) })
     }
 
     /// Durable when it returns. An older one than what is there is passed over.
@@ -142,6 +147,9 @@ impl SnapshotFile {
         content.push(b'\n');
         content.extend_from_slice(&bytes);
         journal.compact(&[content])?;
+        let mut claims = self.claims.lock();
+        let claim = Claim { snapshot: journal.sequence(), ..claims.get() };
+        claims.set(claim)?;
         *self.current.write() = Some((meta.clone(), bytes));
         Ok(())
     }
@@ -166,13 +174,8 @@ pub struct StateMachine {
 
 impl StateMachine {
     /// The state of the snapshot on disk; openraft applies what follows it.
-    pub fn open(
-        disk: &Arc<dyn Disk>,
-        database: DatabaseId,
-        node: u64,
-        shared: Arc<Shared>,
-    ) -> Result<StateMachine, LogError> {
-        let file = Arc::new(SnapshotFile::open(disk, database)?);
+    pub fn open(claims: Arc<Mutex<Claims>>, node: u64, shared: Arc<Shared>) -> Result<StateMachine, LogError> {
+        let file = Arc::new(SnapshotFile::open(claims)?);
         let (mut machine, mut applied, mut membership) = (Machine::new(), None, StoredMembership::default());
         if let Some((meta, bytes)) = &*file.current.read() {
             let damaged = |what| LogError::Damaged { file: PATH.to_string(), offset: 0, what };
@@ -293,7 +296,7 @@ mod tests {
     use super::*;
     use crate::machine::{Numbered, Proposal};
     use openraft::CommittedLeaderId;
-    use rauk_log::MemoryDisk;
+    use rauk_log::{DatabaseId, Disk, MemoryDisk};
     use rauk_manage::group::GroupCommand;
 
     const ID: DatabaseId = DatabaseId([3; 16]);
@@ -308,7 +311,10 @@ mod tests {
     }
 
     fn open(disk: &Arc<dyn Disk>) -> StateMachine {
-        StateMachine::open(disk, ID, 1, Arc::new(Shared::new(vec![]))).unwrap()
+        let mut claims = Claims::open(disk, ID, &[PATH]).unwrap();
+        claims.begin().unwrap();
+        let claims = Arc::new(Mutex::new(claims));
+        StateMachine::open(claims, 1, Arc::new(Shared::new(vec![]))).unwrap()
     }
 
     fn run<T>(work: impl Future<Output = T>) -> T {

@@ -6,6 +6,7 @@ use crate::runtime::SimRuntime;
 use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
+use rauk_log::Superblocks;
 use rauk_manage::group::{GroupCommand, PartitionState};
 use rauk_node::runtime::Runtime;
 use rauk_types::{Member, PartitionId};
@@ -90,7 +91,10 @@ impl Striker {
                 }
                 world.members().into_iter().for_each(|site| world.end(site, End::Kill, lasts));
                 let site = self.site();
-                if world.disk(site).flip_bit_of_last_frame().is_some() {
+                // What is claimed to be synced must be there, else the node does not start.
+                let disk = world.disk(site);
+                let superblocks = Superblocks::load(&disk.mount()).expect("superblocks can be read");
+                if disk.flip_bit_of_last_frame(superblocks.claims().redo.0).is_some() {
                     world.counts.add("log end damaged");
                 }
             }

@@ -468,9 +468,25 @@ impl World {
         self.inner.lock().machines.get_mut(&site).expect("sites have machines").disk_fails = true;
     }
 
+    /// A disk is gone for good, and the end of the log of the only other member was torn: the operator says so.
+    fn accept_loss(&self) {
+        let known = self.consensus.group();
+        let is_gone = |member: &Member| known.nodes.get(&member.node).is_none_or(|n| n.life == group::Life::Absent);
+        let waits_in_vain = |state: &PartitionState| {
+            let members = state.in_sync.iter().copied().chain(state.doubtful.iter().map(|d| d.member));
+            let mut able = members.filter(|member| state.may_lead(*member));
+            state.primary.is_none() && !state.doubtful.is_empty() && able.all(|member| is_gone(&member))
+        };
+        if known.partitions.iter().any(waits_in_vain) {
+            self.counts.add("loss accepted");
+            self.consensus.commit(GroupCommand::AcceptLoss);
+        }
+    }
+
     /// What the operator's supervisor does, now and then: notices what has ended by itself, starts what has rested.
     pub fn supervise(&self) {
         self.note_cuts();
+        self.accept_loss();
         for site in self.sites() {
             if let Some(runtime) = self.runtime(site) {
                 if let Some(reason) = runtime.fatal_reason() {

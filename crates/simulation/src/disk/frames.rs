@@ -14,7 +14,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Position in the log, offset in the file and length of the last frame, with its header.
-pub(super) fn last(bytes: &[u8]) -> Option<(u64, u64, u64)> {
+pub fn last(bytes: &[u8]) -> Option<(u64, u64, u64)> {
     if bytes.len() < FIRST_FRAME {
         return None;
     }
@@ -41,8 +41,9 @@ mod tests {
     fn the_last_frame_is_found() {
         let disk: Arc<dyn Disk> = MemoryDisk::new();
         let options = RedoOptions::new(DatabaseId([4; 16]));
+        let superblocks = || rauk_log::Superblocks::load(&disk).unwrap();
         let read = || {
-            let mut reader = RedoReader::open(disk.clone(), options, Lsn(0), Lsn(0)).unwrap();
+            let mut reader = RedoReader::open(&Arc::new(superblocks()), options, Lsn(0), Lsn(0)).unwrap();
             let mut ends = Vec::new();
             while let Some(entry) = reader.next().unwrap() {
                 ends.push(entry.start);

@@ -109,10 +109,6 @@ impl Inode {
         self.durable_length = kept_length;
     }
 
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
     pub fn flip(&mut self, at: u64, bit: u32) {
         self.bytes[at as usize] ^= 1 << bit;
     }

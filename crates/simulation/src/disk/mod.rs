@@ -16,7 +16,7 @@
 //! were, and nothing of what was asked for behind it.
 //!
 //! A *mount* is what one life of the program holds; after a power failure or kill an older mount and its files only give errors.
-mod frames;
+pub mod frames;
 mod inode;
 
 use crate::clock::SimClock;
@@ -292,8 +292,8 @@ impl SimDisk {
         Some((path.clone(), at))
     }
 
-    /// Flips one bit of the last frame of the redo log, and gives the file and the byte. `None`: the log has no frame.
-    pub fn flip_bit_of_last_frame(&self) -> Option<(String, u64)> {
+    /// Flips one bit of the last frame of the redo log, and gives the file and the byte. `None`: the log has no frame that begins at `claimed` or later.
+    pub fn flip_bit_of_last_frame(&self, claimed: u64) -> Option<(String, u64)> {
         let mut world = self.world.lock();
         let world = &mut *world;
         let files = world.names.iter().filter_map(|(path, node)| match node {
@@ -301,10 +301,10 @@ impl SimDisk {
             _ => None,
         });
         let last = |(path, file): (String, u64)| {
-            let (position, start, length) = frames::last(world.files[&file].bytes())?;
+            let (position, start, length) = frames::last(world.files[&file].contents())?;
             Some((position, path, file, start, length))
         };
-        let (_, path, file, start, length) = files.filter_map(last).max()?;
+        let (_, path, file, start, length) = files.filter_map(last).max().filter(|frame| frame.0 >= claimed)?;
         let at = start + world.rng.random_range(0..length);
         let bit = world.rng.random_range(0..8);
         world.files.get_mut(&file).expect("it has a name").flip(at, bit);

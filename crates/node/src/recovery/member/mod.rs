@@ -114,7 +114,11 @@ pub fn open_member(
         (0..partitions).map(|number| Mutex::new(StreamReplay::new(runtime.now(), goal(number)))).collect();
     let streams = Arc::new(streams);
     replay::redo(&mut reader, runtime, &shared, &streams, progress)?;
-    warn_of_doubtful_end(&reader);
+    if reader.doubtful_end().is_some() {
+        warn_of_doubtful_end(&reader);
+        // The log notes it on disk before it cuts, and until the cluster has been told.
+        progress("if the entry was acknowledged, the other replicas have it: this node leads only when they are back");
+    }
     let log = reader.into_log(manifest.last_time)?;
     fault::point("node.recovery.after_redo").map_err(|e| broken(&e.to_string()))?;
 
