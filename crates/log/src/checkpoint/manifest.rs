@@ -7,7 +7,7 @@ use crate::error::LogError;
 use crate::fault;
 use crate::header::{DatabaseId, FileHeader, HEADER_BYTES, replace_file};
 use crate::redo::Lsn;
-use rauk_types::{TableId, Timestamp};
+use rauk_types::{ProcessId, TableId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -36,6 +36,9 @@ pub struct Manifest {
     /// Of a cluster's node: the recovery to a cut that it has carried out last.
     #[serde(default)]
     pub recovery: u64,
+    /// Of a cluster's node, where memory counts: this process was fenced, and all that it had in memory is in the log, up to `redo_durable`. True of that process alone: the next to register as this node ends it.
+    #[serde(default)]
+    pub fenced: Option<ProcessId>,
 }
 
 impl Manifest {
@@ -52,6 +55,7 @@ impl Manifest {
             durability: durability.to_string(),
             program: env!("CARGO_PKG_VERSION").to_string(),
             recovery: 0,
+            fenced: None,
         }
     }
 

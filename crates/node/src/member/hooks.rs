@@ -49,6 +49,12 @@ pub struct Safeguards {
     pub cut_kept: bool,
     /// A checkpoint is published when a cut covers it (rule 30).
     pub cut_covers: bool,
+    /// A process that follows a fenced one says so, and keeps its memory (rule 34).
+    pub memory_kept: bool,
+    /// The last memory of a partition is waited for when it is silent (rule 35): the simulator's clusters are made so.
+    pub silence: bool,
+    /// Commits wait when the last cut is old (rule 36).
+    pub cut_pace: bool,
 }
 
 impl Default for Safeguards {
@@ -67,6 +73,9 @@ impl Default for Safeguards {
             cut_durable: true,
             cut_kept: true,
             cut_covers: true,
+            memory_kept: true,
+            silence: true,
+            cut_pace: true,
         }
     }
 }

@@ -6,7 +6,8 @@ use parking_lot::{Mutex, RwLock};
 use rauk_log::{Disk, MemoryDisk};
 use rauk_manage::consensus::{BoxFuture, Consensus, ProposeError, Watcher};
 use rauk_manage::group::{
-    Answer, ClusterConfig, ClusterDurability, DEFAULT_REPLACE_AFTER, Group, GroupCommand, RoleKind,
+    Answer, ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, Group, GroupCommand,
+    RoleKind,
 };
 use rauk_node::member::hooks::Hooks;
 use rauk_node::member::network::Network;
@@ -47,6 +48,7 @@ impl World {
             replicas,
             durability: ClusterDurability::Fsync,
             replace_after: DEFAULT_REPLACE_AFTER,
+            memory_return: DEFAULT_MEMORY_RETURN,
         };
         world.propose(GroupCommand::Create { config });
         world

@@ -64,6 +64,7 @@ scenarios! {
     replicated: &["killed", "power lost", "paused", "partitioned", "cut completed"];
     replicated_blackout: &["power lost", "cut completed", "went back"];
     replicated_everything: &["killed", "power lost", "paused", "cut completed", "went back"];
+    replicated_pauses: &["paused", "expelled", "cut completed"];
 }
 
 /// Seeds that have found something, which was mended.
@@ -152,5 +153,7 @@ safeguards! {
     // With one replica of everything, the one disk that was to have the cut has not.
     a_cut_before_it_is_on_disk_is_lost_with_the_power: "cut_durable", &["the cluster does not become whole"];
     what_committed_after_the_cut_must_go: "cut_kept", &["by the ledger", "accounts with", "atomic: ", "cut: ", "bank: ", "replicas: "];
+    a_fenced_process_that_forgets_has_the_only_memory: "memory_kept", &["kept: "];
+    silence_is_not_the_end_of_a_process: "silence", &["kept: "];
     a_checkpoint_without_a_cut_is_newer_than_the_cut: "cut_covers", &["by the ledger", "accounts with", "atomic: ", "cut: ", "bank: ", "replicas: "];
 }

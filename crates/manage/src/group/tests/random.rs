@@ -125,6 +125,12 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
         }
         3 | 4 => {
             let whole = (0..5).filter(|_| !random.one_in(3)).map(PartitionId).collect();
+            if random.one_in(3) {
+                let predecessor = someone.process;
+                let kept = (0..5).filter(|_| !random.one_in(3)).map(PartitionId).collect();
+                let (node, recovery) = (someone.node, group.recovery.number);
+                return GroupCommand::Succeed { node, nonce: random.below(200), whole, recovery, predecessor, kept };
+            }
             GroupCommand::Register {
                 node: someone.node,
                 nonce: random.below(200),
@@ -167,6 +173,7 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
                 replicas: Some(random.below(6) as u8),
                 durability: None,
                 replace_after: Some(random.below(40) as u32),
+                memory_return: random.one_in(2).then(|| random.below(40) as u32),
             },
         },
     };

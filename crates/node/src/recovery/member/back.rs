@@ -97,6 +97,7 @@ pub(super) fn persist(
         redo_durable: log.durable_lsn(),
         last_time: log.last_time(),
         recovery,
+        fenced: None,
         ..old.clone()
     };
     manifest.store(disk)?;
