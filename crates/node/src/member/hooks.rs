@@ -53,8 +53,6 @@ pub struct Safeguards {
     pub memory_kept: bool,
     /// The last memory of a partition is waited for when it is silent (rule 35): the simulator's clusters are made so.
     pub silence: bool,
-    /// Commits wait when the last cut is old (rule 36).
-    pub cut_pace: bool,
 }
 
 impl Default for Safeguards {
@@ -75,7 +73,6 @@ impl Default for Safeguards {
             cut_covers: true,
             memory_kept: true,
             silence: true,
-            cut_pace: true,
         }
     }
 }

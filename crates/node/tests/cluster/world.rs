@@ -33,6 +33,10 @@ pub struct World {
 
 impl World {
     pub fn new(nodes: usize, partitions: u16, replicas: u8) -> Arc<World> {
+        World::with(nodes, partitions, replicas, ClusterDurability::Fsync)
+    }
+
+    pub fn with(nodes: usize, partitions: u16, replicas: u8, durability: ClusterDurability) -> Arc<World> {
         let world = Arc::new(World {
             group: Mutex::new(Arc::new(Group::default())),
             watchers: Mutex::default(),
@@ -46,7 +50,7 @@ impl World {
             name: "test".into(),
             partitions,
             replicas,
-            durability: ClusterDurability::Fsync,
+            durability,
             replace_after: DEFAULT_REPLACE_AFTER,
             memory_return: DEFAULT_MEMORY_RETURN,
         };
