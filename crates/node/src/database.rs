@@ -3,6 +3,7 @@
 use crate::checkpoint;
 use crate::commit::group::FlushPolicy;
 use crate::error::NodeError;
+use crate::executor::Class;
 use crate::node::Node;
 use crate::recovery;
 use crate::runtime::Runtime;
@@ -25,7 +26,7 @@ pub enum Durability {
     Fsync,
     /// Flushed every epoch (50 ms); a crash loses at most that, never half a transaction.
     Relaxed,
-    /// Of a member of a cluster: acknowledged means in the memory of all in-sync replicas; when that is lost the cluster goes back to a cut, 0.1 s or so, never half a transaction.
+    /// Of a member of a cluster: acknowledged means in the memory of all in-sync replicas; when that is lost the cluster goes back to a cut, 0.1 s or so and at most about a second of commits, never half a transaction.
     Replicated,
 }
 
@@ -346,12 +347,28 @@ impl Database {
         }
         // Even if there was no room for a checkpoint, the log has everything.
         let flushed = self.node.group.flush_all().await;
+        let noted = self.fence().await;
         if let Some(cluster) = self.node.cluster() {
             cluster.close();
         }
         self.node.group.close();
         // What is durable now must be there at the next start.
         let claimed = self.node.log.claim_all().map_err(NodeError::from);
-        result.and(flushed).and(claimed)
+        result.and(flushed).and(noted).and(claimed)
+    }
+
+    /// The end of a process of a cluster that lives and is over (its lease has ended, or it has said that it goes): with durability `replicated` all that it has in memory goes to its disk, which says so when this
+    /// returns. The process that follows it keeps that memory (rule 34). Nothing is served, sent or answered from here on.
+    pub async fn fence(&self) -> Result<(), NodeError> {
+        let Some(cluster) = self.node.cluster().filter(|cluster| cluster.group().is_replicated()) else {
+            return Ok(());
+        };
+        // Nothing is acknowledged to other processes any more: what was is in the log when whoever is under a guard has left it.
+        cluster.close();
+        for partition in 0..self.node.partition_count() {
+            self.node.on_partition(partition, Class::Background, |_| ()).await;
+        }
+        self.node.group.flush_all().await?;
+        checkpoint::note_fenced(&self.node, cluster.me().process).await
     }
 }

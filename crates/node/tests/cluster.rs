@@ -84,6 +84,74 @@ fn rows_written_on_one_node_are_read_on_all() {
     nodes.into_iter().for_each(world::Node::kill);
 }
 
+/// Durability `replicated`, rules 34 to 36: a node is silent and has the only memory of its partitions, so no cut is complete. Others commit for about a second, and no longer. It comes back with all it had.
+#[test]
+fn commits_wait_for_cuts_and_a_fenced_process_brings_its_memory_back() {
+    let world = World::with(3, 4, 1, rauk_manage::group::ClusterDurability::Replicated);
+    let mut nodes: Vec<_> = (0..3).map(|n| world.open(n)).collect();
+    world.wait_replicas(1);
+    let insert = async |db: &Database, id: i64| {
+        let table = db.table("d", "t")?;
+        let patience = TxnOptions { lock_wait_timeout: Duration::from_millis(100), ..TxnOptions::default() };
+        let mut txn = db.begin(patience);
+        txn.use_table(&table).await?;
+        txn.insert(&table, &[Value::Int(id), Value::Int(id)]).await?;
+        txn.commit().await
+    };
+    block_on(async {
+        nodes[0].db.create_database("d", Collation::DEFAULT).await.unwrap();
+        nodes[1].db.create_table(pairs("t")).await.unwrap();
+        let mut acknowledged = Vec::new();
+        for id in 0..40 {
+            // Primaries move for a while.
+            if insert(&nodes[2].db, id).await.is_ok() {
+                acknowledged.push(id);
+            }
+        }
+        assert!(acknowledged.len() > 20, "{acknowledged:?}");
+        let silent = nodes.pop().expect("three");
+        silent.db.fence().await.unwrap();
+        let id = silent.id;
+        silent.kill();
+        world.wait("it is silent", |group| group.member(id).is_none());
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        let mut next = 100;
+        let refused = loop {
+            assert!(std::time::Instant::now() < end, "commits never wait");
+            match insert(&nodes[0].db, next).await {
+                Ok(()) => acknowledged.push(next),
+                Err(NodeError::Unavailable(why)) if why.contains("commits wait") => break why,
+                Err(_) => {}
+            }
+            next += 1;
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        assert!(refused.contains("rauk.health"), "{refused}");
+        let reasons = nodes[0].db.health().1.join("; ");
+        assert!(reasons.contains("commits wait") && reasons.contains("waits for the memory of node 3"), "{reasons}");
+        assert_eq!(world.group().recovery.number, 0);
+        nodes.push(world.open(2));
+        world.wait_replicas(1);
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        while let Err(error) = insert(&nodes[0].db, 10_000 + next).await {
+            assert!(std::time::Instant::now() < end, "{error}");
+            next += 1;
+        }
+        assert_eq!(world.group().recovery.number, 0, "nothing was lost");
+        for id in acknowledged {
+            let end = std::time::Instant::now() + Duration::from_secs(20);
+            let found = loop {
+                match get(&nodes[1].db, id).await {
+                    Ok(found) => break found,
+                    Err(error) => assert!(std::time::Instant::now() < end, "{error}"),
+                }
+            };
+            assert_eq!(found, Some(id), "it was acknowledged");
+        }
+    });
+    nodes.into_iter().for_each(world::Node::kill);
+}
+
 #[test]
 fn replicas_are_changed_while_the_cluster_works() {
     let (world, nodes) = three(2);

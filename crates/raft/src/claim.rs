@@ -280,11 +280,12 @@ mod tests {
         }
         let claims = open(&copy).map_err(|e| e.to_string())?;
         let opened = claims.open_log(LOG).map_err(|e| e.to_string());
-        if opened.is_err() {
-            assert_eq!(read(&copy, LOG).unwrap().as_deref(), journal, "nothing is changed");
-        } else {
-            let next = open(&copy).unwrap().open_log(LOG).unwrap().1;
-            assert_eq!(next, opened.as_ref().unwrap().1, "the same the next time");
+        match &opened {
+            Err(_) => assert_eq!(read(&copy, LOG).unwrap().as_deref(), journal, "nothing is changed"),
+            Ok((_, entries)) => {
+                let next = open(&copy).unwrap().open_log(LOG).unwrap().1;
+                assert_eq!(&next, entries, "the same the next time");
+            }
         }
         Ok(opened?.1.into_iter().map(|entry| entry.content).collect())
     }

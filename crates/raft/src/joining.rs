@@ -233,7 +233,7 @@ mod tests {
     use crate::{Options, RaftGroup, Transport};
     use rauk_log::{Disk, MemoryDisk};
     use rauk_manage::consensus::{BoxFuture, Consensus};
-    use rauk_manage::group::{ClusterDurability, DEFAULT_REPLACE_AFTER, RoleKind};
+    use rauk_manage::group::{ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, RoleKind};
 
     struct Nobody;
 
@@ -295,6 +295,7 @@ mod tests {
             replicas: 1,
             durability,
             replace_after: DEFAULT_REPLACE_AFTER,
+            memory_return: DEFAULT_MEMORY_RETURN,
         };
         let start = || RaftGroup::start(Options::new(5), disk.clone(), Arc::new(Nobody), vec![]).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -151,6 +151,7 @@ fn encode_member(member: &Member, encoder: &mut DescriptorEncoder<'_>) -> Result
     let roles = report.partitions.iter();
     let led = roles.clone().filter(|p| p.serves).count() as u64;
     let joiners = roles.flat_map(|p| &p.followers).filter(|f| !f.in_sync).count() as u64;
+    let cut_age = member.database.member().map_or(0, |cluster| cluster.cut_age().as_millis() as u64);
     let up = group.nodes.values().filter(|n| n.life == Life::Up).count() as u64;
     gauges(
         encoder,
@@ -166,6 +167,7 @@ fn encode_member(member: &Member, encoder: &mut DescriptorEncoder<'_>) -> Result
             ("cluster_joiners", "Replicas that are brought up by primaries here", joiners),
             ("cluster_links", "Links to other nodes", links.iter().filter(|l| l.connected).count() as u64),
             ("cluster_health", "0 green, 1 yellow, 2 red", member.database.health().0 as u64),
+            ("cluster_cut_age_milliseconds", "Age of the oldest commit that no complete cut covers", cut_age),
         ],
     )?;
     let number = |p: &PartitionReport| ("partition", p.partition.0.to_string());

@@ -59,7 +59,7 @@ fn a_process_that_is_taken_for_gone_while_it_opens_starts_anew() {
     command.env("RAUK_FAULT", "member.open.registered:pause=4000");
     let process = Rauk::start_with(command).unwrap_or_else(|e| panic!("it does not start anew: {e}"));
     let said = process.said();
-    assert!(said.contains("taken this process for gone before it served; it starts anew"), "{said}");
+    assert!(said.contains("process fenced before it served"), "{said}");
     until("it serves", || process.try_connect().is_ok_and(|mut c| run(&mut c, "SELECT 1") == ["1"]));
 }
 
@@ -99,7 +99,7 @@ fn a_signal_is_not_lost_while_a_process_starts_anew() {
     process.signal("STOP");
     until("it is taken for gone", || is_down(&founder, 2));
     process.signal("CONT");
-    until("it is about to start anew", || process.said().contains("it starts anew"));
+    until("it is about to start anew", || process.said().contains("it executes itself again"));
     process.signal("TERM");
     let status = process.wait(Duration::from_secs(30));
     assert!(status.is_some_and(|status| status.success()), "the signal is lost: {status:?}");

@@ -157,6 +157,60 @@ fn all_killed_at_once_come_back_to_a_cut_and_all_stopped_in_order_lose_nothing()
     assert_eq!(lost, 0, "of {} acknowledged before a stop in order", acknowledged.len());
 }
 
+/// A process that is stopped for longer than its lease may have the only copy of what was acknowledged in its memory. None ends here: whoever goes on alone meanwhile is stopped too, before the first has everything again.
+#[test]
+fn nodes_that_are_stopped_one_after_the_other_lose_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let nodes = nodes(root.path());
+    until_healthy(&nodes[0], 3);
+    let mut connection = nodes[0].connect();
+    for sql in [
+        "CREATE DATABASE bank",
+        "CREATE TABLE bank.a (id BIGINT PRIMARY KEY, v BIGINT)",
+        "CREATE TABLE bank.l (line BIGINT PRIMARY KEY, gets BIGINT, gives BIGINT)",
+    ] {
+        connection.query_drop(sql).unwrap();
+    }
+    for id in 0..ACCOUNTS {
+        insist(&mut connection, &format!("INSERT INTO bank.a VALUES ({id}, {BALANCE})"));
+    }
+    assert_eq!(run(&mut connection, "SELECT @@rauk_memory_return_timeout"), ["30"]);
+    // A debug build on a busy machine takes its time to come back.
+    connection.query_drop("SET GLOBAL rauk_memory_return_timeout = 300").unwrap();
+
+    let is_down = |seen_from: &Node, node: usize| {
+        let status = format!("SELECT status FROM rauk.nodes WHERE node_id = {}", node + 1);
+        seen_from.process().try_connect().is_ok_and(|mut c| run(&mut c, &status) == ["down"])
+    };
+    for round in 0..3 {
+        let stop = Arc::new(AtomicBool::new(false));
+        let ports = [0, 1, 2].map(|node: usize| nodes[node].process().port);
+        let first = 10_000_000 * (round + 1);
+        let clients = [transfers(ports[2], first, &stop), transfers(ports[1], first + 1, &stop)];
+        std::thread::sleep(Duration::from_secs(1));
+        for (paused, watching) in [(0, 2), (1, 2)] {
+            nodes[paused].process().signal("STOP");
+            until("it is down", || is_down(&nodes[watching], paused));
+            // Time to go on alone.
+            std::thread::sleep(Duration::from_millis(500));
+            nodes[paused].process().signal("CONT");
+            std::thread::sleep(Duration::from_millis(400 * round));
+        }
+        until_healthy(&nodes[2], 3);
+        stop.store(true, Ordering::SeqCst);
+        let acknowledged: Vec<(u64, Instant)> = clients.into_iter().flat_map(|c| c.join().expect("it ends")).collect();
+        assert!(!acknowledged.is_empty());
+        for node in &nodes {
+            let there = check(node);
+            let lost = acknowledged.iter().filter(|(line, _)| there.binary_search(line).is_err()).count();
+            assert_eq!(lost, 0, "round {round}: of {} acknowledged transfers", acknowledged.len());
+        }
+        println!("round {round}: {} transfers", acknowledged.len());
+    }
+    let metrics = nodes[2].process().http("/metrics");
+    assert!(metrics.contains("rauk_cluster_cut_age_milliseconds"), "{metrics}");
+}
+
 /// Nobody writes while one node after another is replaced; then power fails everywhere. The last cut must be one that those have who are left.
 #[test]
 fn rows_outlive_the_nodes_that_they_were_written_on() {

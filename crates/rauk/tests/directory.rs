@@ -91,7 +91,8 @@ fn a_file_that_is_missing_or_damaged_is_refused_until_it_is_put_back() {
         bytes
     };
     let journal = data.join("catalog.journal");
-    let cases: [(&Path, &dyn Fn(&[u8]) -> Option<Vec<u8>>, &str); 6] = [
+    type Change<'a> = &'a dyn Fn(&[u8]) -> Option<Vec<u8>>;
+    let cases: [(&Path, Change, &str); 6] = [
         (&journal, &|_| None, "catalog.journal is missing"),
         (&journal, &|bytes| Some(flip(bytes)), "catalog.journal is damaged at byte"),
         (&journal, &|bytes| Some(bytes[..bytes.len() - 7].to_vec()), "catalog.journal is damaged at byte"),

@@ -7,7 +7,7 @@ use crate::fault;
 use crate::header::{DatabaseId, FileHeader, HEADER_BYTES, replace_file};
 use crate::redo::Lsn;
 use crate::superblock::Superblocks;
-use rauk_types::{TableId, Timestamp};
+use rauk_types::{ProcessId, TableId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 const KIND: &[u8; 8] = b"RAUKMANI";
@@ -44,6 +44,9 @@ pub struct Manifest {
     /// The checkpoint's files, by partition. Not there in manifests of format version 1.
     #[serde(default)]
     pub files: Vec<RowsFile>,
+    /// Of a cluster's node, where memory counts: this process was fenced, and all that it had in memory is in the log, up to `redo_durable`. True of that process alone: the next to register as this node ends it.
+    #[serde(default)]
+    pub fenced: Option<ProcessId>,
 }
 
 impl Manifest {
@@ -63,6 +66,7 @@ impl Manifest {
             starts: Vec::new(),
             generation: 0,
             files: Vec::new(),
+            fenced: None,
         }
     }
 

@@ -5,7 +5,7 @@
 //!
 //! | commands | why twice is as good as once |
 //! |---|---|
-//! | `AddNode`, `Register` | known by the directory, by the nonce: the same answer again |
+//! | `AddNode`, `Register`, `Succeed` | known by the directory, by the nonce: the same answer again |
 //! | `Strike`, `LetGo`, `Join`, `Lead`, `Relieve`, `Place` | name the version that they were made under (rule 18): void the second time |
 //! | `Down`, `Expire`, `Term`, `EndIntent`, `RemoveNode`, `ForgetNode`, `AcceptLoss`, `Create` | what is so already is not made so again |
 //! | `Cut`, `Recover` | name the versions that they were made under, the number that they are to be: void the second time |
@@ -63,7 +63,7 @@ pub enum GroupCommand {
     /// A partition of which the directory has never had anything is whole too: as long as it is the same directory, nothing was lost.
     /// With durability `replicated` memory counts, which is lost: the process keeps no place. `whole` then names the partitions that it has exactly as the cut of this `recovery` has them. Void if the cluster has gone back
     /// to a cut since the process opened its directory.
-    /// `directory`: refused if it is an older copy; if its log's damaged end was cut, the process keeps no place, and is doubtful where it was in-sync (rule 34).
+    /// `directory`: refused if it is an older copy; if its log's damaged end was cut, the process keeps no place, and is doubtful where it was in-sync (rule 37).
     Register {
         node: NodeId,
         nonce: u64,
@@ -137,6 +137,8 @@ pub enum GroupCommand {
         durability: Option<ClusterDurability>,
         #[serde(default)]
         replace_after: Option<u32>,
+        #[serde(default)]
+        memory_return: Option<u32>,
     },
     /// The first that a leader says: what leaders of older terms say of leases is void from here on, and only from here on does this one grant leases and draw timestamps.
     Term {
@@ -182,6 +184,18 @@ pub enum GroupCommand {
     /// The operator accepts that commits may be missing: partitions that wait for a member whose log was not damaged, or reaches further, go on with the doubtful member whose log reaches
     /// furthest of those that are up. Refused where no partition waits so.
     AcceptLoss,
+    /// As [`GroupCommand::Register`], where memory counts (durability `replicated`), by a process that follows a fenced one of its node: what `predecessor` had in memory is on the node's disk, wholly for the partitions in `kept`.
+    /// It keeps its predecessor's places there, if no other process of the node has registered since; else it is registered as one that has lost its memory.
+    Succeed {
+        node: NodeId,
+        nonce: u64,
+        /// As in `Register`: those that it has exactly as the cut of this `recovery` has them.
+        whole: Vec<PartitionId>,
+        recovery: u64,
+        predecessor: ProcessId,
+        kept: Vec<PartitionId>,
+        directory: DirectoryState,
+    },
 }
 
 impl GroupCommand {

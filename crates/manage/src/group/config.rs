@@ -29,6 +29,16 @@ pub struct ClusterConfig {
     /// Seconds after which a node that is down is replaced: others get its replicas.
     #[serde(default = "default_replace_after")]
     pub replace_after: u32,
+    /// Durability `replicated`: seconds for which the last process that had a partition in memory is waited for when it is silent, before the cluster goes back to a cut without it. 0: not at all.
+    #[serde(default = "default_memory_return")]
+    pub memory_return: u32,
+}
+
+/// Longer than a process is stopped by a debugger's attach, a virtual machine's move or a machine that swaps, and than a fenced process takes to come back.
+pub const DEFAULT_MEMORY_RETURN: u32 = 30;
+
+fn default_memory_return() -> u32 {
+    DEFAULT_MEMORY_RETURN
 }
 
 /// Longer than a process takes to be started again, and short enough that rows do not stand on fewer replicas than were asked for until somebody looks.
@@ -43,6 +53,7 @@ const MOST_PARTITIONS: u16 = u16::MAX - 1;
 const MOST_REPLICAS: u8 = 4;
 /// A month.
 pub const MOST_REPLACE_AFTER: u32 = 30 * 24 * 3600;
+pub const MOST_MEMORY_RETURN: u32 = MOST_REPLACE_AFTER;
 const NAME_BYTES: usize = 255;
 
 fn out_of_range(text: String) -> Answer {
@@ -65,6 +76,15 @@ fn check_replace_after(seconds: u32) -> Result<(), Answer> {
     )))
 }
 
+fn check_memory_return(seconds: u32) -> Result<(), Answer> {
+    if seconds <= MOST_MEMORY_RETURN {
+        return Ok(());
+    }
+    Err(out_of_range(format!(
+        "the last memory of a partition was to be waited for {seconds} seconds; 0 to {MOST_MEMORY_RETURN} are possible"
+    )))
+}
+
 impl ClusterConfig {
     fn check(&self) -> Result<(), Answer> {
         if !(1..=MOST_PARTITIONS).contains(&self.partitions) {
@@ -77,7 +97,8 @@ impl ClusterConfig {
             return Err(out_of_range(format!("the cluster's name is longer than {NAME_BYTES} bytes")));
         }
         check_replicas(self.replicas)?;
-        check_replace_after(self.replace_after)
+        check_replace_after(self.replace_after)?;
+        check_memory_return(self.memory_return)
     }
 }
 
@@ -98,15 +119,18 @@ impl Group {
         replicas: Option<u8>,
         durability: Option<ClusterDurability>,
         replace_after: Option<u32>,
+        memory_return: Option<u32>,
     ) -> Result<Answer, Answer> {
         replicas.map_or(Ok(()), check_replicas)?;
         replace_after.map_or(Ok(()), check_replace_after)?;
+        memory_return.map_or(Ok(()), check_memory_return)?;
         let config = self.config.as_mut().ok_or(Answer::Refused(Refused::NotMade))?;
         if durability.is_some_and(|durability| durability != config.durability) {
             return Err(out_of_range("the durability of a cluster is chosen when it is founded; to change it, found another cluster and copy the data".into()));
         }
         config.replicas = replicas.unwrap_or(config.replicas);
         config.replace_after = replace_after.unwrap_or(config.replace_after);
+        config.memory_return = memory_return.unwrap_or(config.memory_return);
         Ok(Answer::Done)
     }
 }

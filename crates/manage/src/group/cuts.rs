@@ -4,11 +4,12 @@
 //! streams on disk up to there the cut is *complete*, and the group notes it ([`super::GroupCommand::Cut`]). The command names the sum of all partitions' versions, as they were before the time was drawn. Versions only
 //! grow, so an equal sum means that nothing has changed: those who are in-sync now were so all the time, and hold the cut.
 //!
-//! A partition is *gone* when the last process that had it in memory has ended. Then the whole cluster goes back to the last complete cut ([`super::GroupCommand::Recover`]): every process with data or sessions is over,
+//! A partition has *no memory* when no process that had it in memory is up. The last of them may only be silent, and come back (rule 35): it is *lost* when their nodes have registered others that have not kept it, and the
+//! leader waits for that, or for [`super::ClusterConfig::memory_return`]. Then the whole cluster goes back to the last complete cut ([`super::GroupCommand::Recover`]): every process with data or sessions is over,
 //! nobody is in-sync anywhere, and new processes open what their disks have of the cut. The first that holds a partition so is in-sync and leads it; the others join it.
 //!
 //! # Invariants
-//! Cuts grow in time. A recovery is carried out only while a partition is gone, and names its number, so the same one is never done twice. A process that has opened under an older recovery is not registered.
+//! Cuts grow in time. A recovery is carried out only while a partition has no memory, and names its number, so the same one is never done twice. A process that has opened under an older recovery is not registered.
 //!
 //! # What is left out
 //! When to draw a cut and when to go back: the leader's. What a log holds: each node's.
@@ -60,10 +61,17 @@ impl Group {
         self.partitions.iter().fold(0, |sum, state| sum.wrapping_add(state.version))
     }
 
-    /// Whether no process has the partition in memory any more, and what was acknowledged need not be on any disk.
+    /// Whether no process that is up has the partition in memory, and what was acknowledged need not be on any disk.
     pub fn has_no_memory(&self, state: &PartitionState) -> bool {
         let over = |member: &Member| !self.is_member(*member);
         self.is_replicated() && !state.in_sync.is_empty() && state.in_sync.iter().all(over)
+    }
+
+    /// Whether, of a partition without memory, it is known that it is lost: newer processes of all its nodes have registered, and have not kept it.
+    pub fn is_memory_lost(&self, state: &PartitionState) -> bool {
+        let has_begun_anew =
+            |member: &Member| self.nodes.get(&member.node).is_none_or(|node| node.process > member.process);
+        self.has_no_memory(state) && state.in_sync.iter().all(has_begun_anew)
     }
 
     /// Whether the partition waits for a process that holds the cut that the cluster has gone back to.

@@ -1,4 +1,4 @@
-//! What a registering process says of its data directory, and members whose log ended in damage (rule 34).
+//! What a registering process says of its data directory, and members whose log ended in damage (rule 37).
 //!
 //! A log that ends in a damaged frame is cut there. The frame may have been torn before it was synced, and then nothing is missing; or it was damaged later, and held
 //! commits that were acknowledged. Nobody can tell which from that log alone. So such a member is not in-sync any more when it registers: it is *doubtful*.

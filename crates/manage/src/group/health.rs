@@ -132,8 +132,15 @@ impl Group {
                 reasons.push(format!("partition {number} goes back to the last cut and waits for {holders}: start it"));
                 continue;
             }
+            let (ended, holders) = (nodes(&state.in_sync, " and "), holders(&self.cut));
+            if self.has_no_memory(state) && !self.is_memory_lost(state) {
+                let patience = self.config.as_ref().map_or(0, |config| config.memory_return);
+                reasons.push(format!(
+                    "partition {number} waits for the memory of {ended}, silent or down: when it has not come back after {patience} s (rauk_memory_return_timeout), or comes back without what it had, the cluster goes back to its last cut, which needs {holders}"
+                ));
+                continue;
+            }
             if self.has_no_memory(state) {
-                let (ended, holders) = (nodes(&state.in_sync, " and "), holders(&self.cut));
                 reasons.push(format!(
                     "the last process that had partition {number} in memory has ended ({ended}): the cluster goes back to its last cut, which needs {holders}"
                 ));

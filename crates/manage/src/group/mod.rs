@@ -38,7 +38,10 @@ pub mod partitions;
 pub(crate) mod tests;
 
 pub use command::{Answer, CatalogAnswer, GroupCommand, OnceCommand, Origin, Refused};
-pub use config::{ClusterConfig, ClusterDurability, DEFAULT_REPLACE_AFTER, MOST_REPLACE_AFTER};
+pub use config::{
+    ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, MOST_MEMORY_RETURN,
+    MOST_REPLACE_AFTER,
+};
 pub use cuts::{Cut, Recovery};
 pub use doubt::{DirectoryState, Doubtful};
 pub use health::{Colour, Health, PartitionHealth};
@@ -136,7 +139,10 @@ impl Group {
                 self.add_node(*directory, [address, sql_address, native_address], roles)
             }
             Register { node, nonce, whole, recovery, directory } => {
-                self.register(*node, *nonce, whole, *recovery, directory)
+                self.register(*node, *nonce, whole, *recovery, directory, None)
+            }
+            Succeed { node, nonce, whole, recovery, predecessor, kept, directory } => {
+                self.register(*node, *nonce, whole, *recovery, directory, Some((*predecessor, kept)))
             }
             Down { member } => self.down(*member),
             Strike { partition, version, member } => self.strike(*partition, *version, *member),
@@ -151,7 +157,9 @@ impl Group {
             Observe { table, value } => self.observe(*table, *value),
             Intend { intent } => self.intend(intent),
             EndIntent { number } => self.end_intent(*number),
-            Configure { replicas, durability, replace_after } => self.configure(*replicas, *durability, *replace_after),
+            Configure { replicas, durability, replace_after, memory_return } => {
+                self.configure(*replicas, *durability, *replace_after, *memory_return)
+            }
             Term { number } => self.begin_term(*number),
             Expire { term, members } => self.expire(*term, members),
             Relieve { partition, version } => self.relieve(*partition, *version),

@@ -18,11 +18,15 @@
 //! was up, so there it is a joiner: the primaries bring it what it has missed, cut what it has too much, and it joins again. Where all in-sync members ended with it
 //! it has kept its place, the new process stands in it, and can lead in a new view as soon as the leader says so.
 //!
+//! With durability `replicated` what counts is memory, and the process that was cut off lives and has it. It writes all of it to its disk, notes there that it has done so, and is followed by a process that says
+//! whom it follows ([`super::GroupCommand::Succeed`]). That one is registered as if the disk were what counts; every other has lost its memory (rules 26, 34).
+//!
 //! # Invariants
 //! At most one process of a node is up: its newest. Process and node numbers are never used twice. A nonce that comes again (a proposal doubled on
 //! the way) gives the process that it gave before, also when newer ones have registered since, and changes nothing.
 
 use super::command::{Answer, Refused};
+use super::doubt::End;
 use super::{DirectoryState, Group, PartitionState};
 use rauk_types::{Member, NodeId, PartitionId, ProcessId, TxnId};
 use serde::{Deserialize, Serialize};
@@ -152,8 +156,9 @@ impl Group {
         whole: &[PartitionId],
         recovery: u64,
         directory: &DirectoryState,
+        successor: Option<(ProcessId, &[PartitionId])>,
     ) -> Result<Answer, Answer> {
-        let keeps_memory = !self.is_replicated();
+        let is_replicated = self.is_replicated();
         let state = self.nodes.get(&node).ok_or(Answer::Refused(Refused::NoSuchNode(node.0)))?;
         if let Some((_, process)) = state.starts.iter().find(|(n, _)| *n == nonce) {
             return Ok(Answer::Process(*process));
@@ -180,12 +185,20 @@ impl Group {
         }
         self.forget_process(before);
         let whole: BTreeSet<PartitionId> = whole.iter().copied().collect();
+        // Where memory counts only a successor has kept it, and only that of the process before.
+        let kept: BTreeSet<PartitionId> = match successor.filter(|(predecessor, _)| *predecessor == before) {
+            Some((_, kept)) => kept.iter().copied().collect(),
+            None if is_replicated => BTreeSet::new(),
+            None => whole.clone(),
+        };
+        // A successor's note names how far its log goes, and recovery has refused a shorter one: what is damaged is behind that.
+        let end = |id| if is_replicated { End::default() } else { directory.cut_end(id) };
         for (number, partition) in self.partitions.iter_mut().enumerate() {
             let id = PartitionId(number as u16);
             if Group::is_recovering(partition) {
                 partition.on_recovered(member, whole.contains(&id) && self.recovery.cut.is_holder(id, node));
             } else {
-                partition.on_registered(member, before, keeps_memory && whole.contains(&id), directory.cut_end(id));
+                partition.on_registered(member, before, kept.contains(&id), end(id));
             }
         }
         Ok(Answer::Process(member.process))

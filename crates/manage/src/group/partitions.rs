@@ -45,7 +45,7 @@ pub struct PartitionState {
     /// [`GroupCommand::LetGo`](super::GroupCommand::LetGo).
     #[serde(default)]
     pub leaving: Vec<Leaving>,
-    /// Were in-sync until they registered with a log whose damaged end was cut (rule 34). A new view ends it.
+    /// Were in-sync until they registered with a log whose damaged end was cut (rule 37). A new view ends it.
     #[serde(default)]
     pub doubtful: Vec<Doubtful>,
 }

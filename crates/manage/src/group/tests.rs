@@ -19,6 +19,7 @@ pub(crate) fn config(partitions: u16, replicas: u8) -> ClusterConfig {
         replicas,
         durability: ClusterDurability::Fsync,
         replace_after: DEFAULT_REPLACE_AFTER,
+        memory_return: DEFAULT_MEMORY_RETURN,
     }
 }
 
@@ -139,12 +140,21 @@ fn what_can_be_configured() {
     let mut group = Group::new();
     run(&mut group, GroupCommand::Create { config: config(4, 2) });
     assert_eq!(
-        run(&mut group, GroupCommand::Configure { replicas: Some(3), durability: None, replace_after: Some(5) }),
+        run(
+            &mut group,
+            GroupCommand::Configure {
+                replicas: Some(3),
+                durability: None,
+                replace_after: Some(5),
+                memory_return: None
+            }
+        ),
         Answer::Done
     );
     let config = group.config.clone().unwrap();
     assert_eq!((config.replicas, config.replace_after), (3, 5));
-    let never = GroupCommand::Configure { replicas: None, durability: None, replace_after: Some(0) };
+    let never =
+        GroupCommand::Configure { replicas: None, durability: None, replace_after: Some(0), memory_return: None };
     assert!(matches!(refused(nothing(&mut group, never)), Refused::OutOfRange(_)));
 }
 

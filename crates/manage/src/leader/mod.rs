@@ -43,8 +43,8 @@
 //! this leader saw it: then [`GroupCommand::LetGo`].
 //!
 //! # Going back
-//! With durability `replicated`, when the memory of a partition is gone, the leader has the cluster go back to its last complete cut (`go_back`), as soon as every partition has a holder of it who is up. A partition
-//! whose last process has ended and whose node has not come back is waited for a moment ([`RETURN`]): its disk may be the only one that has the cut.
+//! With durability `replicated`, when the memory of a partition is lost, the leader has the cluster go back to its last complete cut (`go_back`), as soon as every partition has a holder of it who is up. The end of
+//! a lease is not the end of a process: a partition whose last processes are silent, and whose nodes have not registered others, is waited for (`memory_return` of the configuration). They may live, and come back with all they have (rule 35).
 //!
 //! # Timestamps
 //! They must grow over all leaders: a time that a replaced leader gives out after its successor has given out others would be a snapshot without commits that were acknowledged before it was asked for. Two ways lead
@@ -88,8 +88,6 @@ pub const FIRST: Duration = Duration::from_secs(1);
 pub const AGAIN: Duration = Duration::from_secs(1);
 /// A leader whose calls come late one after another listens before it takes anybody for gone, but not for longer than this.
 pub const SLOW: Duration = Duration::from_secs(1);
-/// The last process that had a partition in memory is waited for so long before the cluster goes back to a cut without its node.
-pub const RETURN: Duration = Duration::from_secs(3);
 /// Between two primaries that are moved to where they are preferred, once there are tables.
 pub const MOVE_PAUSE: Duration = Duration::from_millis(500);
 
@@ -146,8 +144,8 @@ pub struct Leader {
     leaving: BTreeMap<(PartitionId, Leaving), (Duration, u64)>,
     proposed: BTreeMap<Proposal, Duration>,
     moved: Option<Duration>,
-    /// Since when partitions are gone whose last process may only have ended in order and be back at once.
-    gone: Option<Duration>,
+    /// Since when partitions have no memory: the last process that had it may only be silent, and come back.
+    gone: BTreeMap<PartitionId, Duration>,
     /// Index of the group and nodes for which there was nothing to place.
     at_rest: Option<(u64, DataNodes)>,
     timestamps: Timestamps,
@@ -174,7 +172,7 @@ impl Leader {
             leaving: BTreeMap::new(),
             proposed: BTreeMap::new(),
             moved: None,
-            gone: None,
+            gone: BTreeMap::new(),
             at_rest: None,
             timestamps: Timestamps::default(),
         }
@@ -292,7 +290,7 @@ impl Leader {
         let first = self.late.filter(|(_, last)| before < *last + LEASE).map_or(now, |(first, _)| first);
         self.late = Some((first, now));
         if self.listens(now) {
-            self.down.values_mut().chain(&mut self.gone).for_each(|since| *since += gap);
+            self.down.values_mut().chain(self.gone.values_mut()).for_each(|since| *since += gap);
         }
     }
 
@@ -377,15 +375,18 @@ impl Leader {
 
     /// Durability `replicated`: where the memory of a partition is gone, the cluster goes back to its last cut. As soon as every partition has a holder of that cut who is up; nobody else can bring it back.
     fn go_back(&mut self, now: Duration, group: &Group, out: &mut Vec<GroupCommand>) {
-        let gone = group.partitions.iter().filter(|state| group.has_no_memory(state));
-        let last: Vec<Member> = gone.flat_map(|state| state.in_sync.iter().copied()).collect();
-        if last.is_empty() {
-            self.gone = None;
-            return;
+        let without = |partition: PartitionId| group.partition(partition).filter(|state| group.has_no_memory(state));
+        self.gone.retain(|partition, _| without(*partition).is_some());
+        let numbers = (0..group.partitions.len() as u16).map(PartitionId);
+        for partition in numbers.filter(|partition| without(*partition).is_some()) {
+            self.gone.entry(partition).or_insert(now);
         }
-        let since = *self.gone.get_or_insert(now);
-        let replaced = |member: &Member| group.nodes.get(&member.node).is_none_or(|n| n.process > member.process);
-        if !last.iter().any(replaced) && now < since + RETURN {
+        let patience = group.config.as_ref().map_or(0, |config| config.memory_return);
+        let patience = Duration::from_secs(patience.into());
+        let is_lost = |(partition, since): (&PartitionId, &Duration)| {
+            now >= *since + patience || without(*partition).is_some_and(|state| group.is_memory_lost(state))
+        };
+        if !self.gone.iter().any(is_lost) {
             return;
         }
         let is_up = |node: &NodeId| group.member(*node).is_some();

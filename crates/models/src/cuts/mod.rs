@@ -1,5 +1,5 @@
-//! Cuts over the whole cluster, and going back to one: durability `replicated`, rules 26 to 30 of
-//! docs/cluster-protocols.md.
+//! Cuts over the whole cluster, going back to one, and fenced processes that keep their memory: durability
+//! `replicated`, rules 26 to 30, 34 and 35 of docs/cluster-protocols.md.
 //!
 //! # What it stands for
 //! Two partitions on up to three nodes, each with up to two replicas, and the manage group. One transaction writes
@@ -20,10 +20,15 @@
 //! any later time; opening the disk and registering are two steps, and the cluster may go back between them. What it
 //! has undone may be done again.
 //!
+//! The lease of a process may also end while the process lives (*silence*). It leaves the sets in which somebody is up;
+//! where it is the last it stays, and the partition waits for it. When it hears of that it writes all its logs to disk,
+//! then a note there that it has done so, and ends; the process that follows it says so when it registers, and takes its
+//! place. It may end instead, at any moment, or stay silent for longer than a bound, and the cluster goes back.
+//!
 //! # What is left out
 //! That somebody hears late of what the group has decided, leases, and wrong suspicions of primaries
 //! ([`crate::in_sync`]): all hear of each entry at once, a process that ends is struck in the same step, and going back
-//! ends all processes in one. Aborts and take-over ([`crate::commit_takeover`]): what is prepared everywhere commits;
+//! ends all processes in one; of several that fall silent at once one is struck. Aborts and take-over ([`crate::commit_takeover`]): what is prepared everywhere commits;
 //! what one partition has lost is prepared there once more. Reads, but that they raise `max_read`
 //! ([`crate::least_timestamp`]); so it does not show that a new view draws its time above all that was ever committed
 //! (29), which is for those who remember times. Copies and checkpoints in slices: each reads all rows at one moment.
@@ -49,7 +54,12 @@
 //!    [`Mutation::ReadUpToEntry`]), and reads its log up to the copy that has taken the place of the cut
 //!    ([`Mutation::CopyTakesCutAway`]). Survivors go back too ([`Mutation::SurvivorsGoOn`]). Who has opened its disk
 //!    before the cluster went back is not registered ([`Mutation::OutdatedRegistered`]).
-//! 5. A checkpoint is published when a cut is complete (30; [`Mutation::CheckpointNotCovered`]) that was drawn after
+//! 5. The end of a lease is not the end of a process: the cluster goes back when the last process that had a partition
+//!    in memory has ended, or its bound has passed (35; [`Mutation::SilenceIsTheEnd`]). A fenced process is followed by
+//!    one that has what it had (34; [`Mutation::FencedForgets`]), for everything is on its disk before the disk says so
+//!    ([`Mutation::FencedBeforeFlushed`]). The note counts for the process that registered last
+//!    ([`Mutation::OldClaim`]), and not when the cluster has gone back since ([`Mutation::OlderMemoryKept`]).
+//! 6. A checkpoint is published when a cut is complete (30; [`Mutation::CheckpointNotCovered`]) that was drawn after
 //!    its last row was read ([`Mutation::CheckpointUnderEarlierDraw`]).
 //!
 //! # Named traces
@@ -77,9 +87,12 @@
 //! | 0, 1 (test) | 2 | 1 | 0 | 0 | 1 | 0 | 24 497 |
 //! | 0, 1 (test) | 1 | 1 | 1 | 0 | 1 | 0 | 53 320 |
 //! | 0, 1 (test) | 1 | 1 | 0 | 0 | 2 | 0 | 42 825 |
-//! | 01, 2 (test) | 0 | 1 | 0 | 0 | 2 | 0 | 30 803 |
+//! | 01, 2 (test) | 0 | 1 | 0 | 0 | 2 | 0 | 31 176 |
 //! | 01, 1 (test) | 0 | 1 | 0 | 0 | 1 | 1 | 7 734 |
-//! | 01, 1, alone (test) | 0 | 1 | 0 | 0 | 2 | 0 | 36 463 |
+//! | 01, 1, alone (test) | 0 | 1 | 0 | 0 | 2 | 0 | 36 850 |
+//! | 01, 1, two silences (test) | 1 | 0 | 0 | 0 | 0 | 0 | 14 196 |
+//! | 0, 1, one silence (test) | 1 | 1 | 0 | 0 | 1 | 0 | 84 784 |
+//! | 0, 1, two silences with a bound (test) | 1 | 1 | 0 | 0 | 0 | 0 | 116 584 |
 //! | 01, 1 | 2 | 1 | 0 | 0 | 1 | 0 | 1 061 523 |
 //! | 01, 1 | 1 | 1 | 0 | 0 | 1 | 1 | 1 137 841 |
 //! | 01, 1 | 1 | 1 | 1 | 0 | 1 | 0 | 2 575 275 |
@@ -135,6 +148,16 @@ pub enum Mutation {
     CheckpointNotCovered,
     /// A checkpoint is published when a cut is complete that was drawn before its last row was read.
     CheckpointUnderEarlierDraw,
+    /// The cluster goes back when the lease of the last process that had a partition has ended.
+    SilenceIsTheEnd,
+    /// A process whose lease has ended begins anew with nothing in memory.
+    FencedForgets,
+    /// A fenced process says that its disk has everything before it has.
+    FencedBeforeFlushed,
+    /// What the disk says of a fenced process is believed of the processes that have registered since.
+    OldClaim,
+    /// A successor keeps what its predecessor had although the cluster has gone back since.
+    OlderMemoryKept,
 }
 
 /// The sizes of one run.
@@ -154,6 +177,10 @@ pub struct Size {
     pub crashes: u8,
     /// Living followers that are struck.
     pub strikes: u8,
+    /// Processes whose leases end and that do not.
+    pub silences: u8,
+    /// They may be silent for so long that the cluster goes back without them.
+    pub bound: bool,
 }
 
 /// The transaction that writes in both partitions, and the one that carries its time into a later commit.
@@ -187,6 +214,7 @@ pub const MISSING: &str = "nothing is missing after going back that committed by
 pub const HELD: &str = "every holder of a complete cut has it";
 pub const GROWING: &str = "cuts grow in time";
 pub const SAME: &str = "a replica that has all entries has the rows of its primary";
+pub const LOSSLESS: &str = "nothing that is committed is lost while no process ends";
 
 impl Model for Cuts {
     type State = State;
@@ -207,6 +235,7 @@ impl Model for Cuts {
             goes_back: false,
             logs: [0, 1].map(|p| Log::of(self.is_placed(p, number).then(Rows::default))),
             checkpoint: None,
+            fenced: false,
         };
         let empty = Cut { time: 0, positions: [0; PARTITIONS], holders: self.size.placed };
         vec![State {
@@ -224,8 +253,11 @@ impl Model for Cuts {
             cuts_left: self.size.cuts,
             reads_left: self.size.reads,
             checkpoints_left: self.size.checkpoints,
+            silences_left: self.size.silences,
+            ended: false,
             wrong: Wrong::default(),
             read_up_to_a_copy: false,
+            successor_has_all: false,
         }]
     }
 
@@ -254,6 +286,7 @@ impl Model for Cuts {
             Property::always(HELD, |_, s: &State| !s.wrong.not_held),
             Property::always(GROWING, |_, s: &State| !s.wrong.older_cut),
             Property::always(SAME, |_, s: &State| !s.wrong.strayed),
+            Property::always(LOSSLESS, |_, s: &State| !s.wrong.lost),
             Property::sometimes("a later time stands before a cut", |_, s: &State| {
                 let entries = s.led(0).map(|stream| stream.entries).unwrap_or_default();
                 entries.windows(2).any(|two| match (two[0].entry, two[1].entry) {
@@ -273,6 +306,9 @@ impl Model for Cuts {
                 s.recovery.time > 0 && s.commits[WIDE] > 0 && s.commits[WIDE] <= s.recovery.time
             }),
             Property::sometimes("gone back to before a copy", |_, s: &State| s.read_up_to_a_copy),
+            Property::sometimes("the only one that has a partition follows a fenced process", |_, s: &State| {
+                s.successor_has_all
+            }),
         ]
     }
 }
@@ -299,8 +335,18 @@ pub const THIRD: [u8; PARTITIONS] = [0b011, 0b100];
 pub const BOTH: [u8; PARTITIONS] = [0b011, 0b011];
 
 /// One of everything that the smallest runs need; sizes are told by how they differ from it.
-pub const ONE: Size =
-    Size { placed: SHARED, alone: false, transactions: 1, cuts: 1, checkpoints: 0, reads: 0, crashes: 1, strikes: 0 };
+pub const ONE: Size = Size {
+    placed: SHARED,
+    alone: false,
+    transactions: 1,
+    cuts: 1,
+    checkpoints: 0,
+    reads: 0,
+    crashes: 1,
+    strikes: 0,
+    silences: 0,
+    bound: false,
+};
 
 /// The sizes that the tests exhaust, or those that take minutes.
 pub fn sizes(large: bool) -> Vec<Size> {
@@ -313,6 +359,9 @@ pub fn sizes(large: bool) -> Vec<Size> {
             Size { placed: THIRD, transactions: 0, crashes: 2, ..ONE },
             Size { transactions: 0, strikes: 1, ..ONE },
             Size { alone: true, transactions: 0, crashes: 2, ..ONE },
+            Size { cuts: 0, crashes: 0, silences: 2, ..ONE },
+            Size { placed: APART, silences: 1, ..ONE },
+            Size { placed: APART, crashes: 0, silences: 2, bound: true, ..ONE },
         ];
     }
     vec![
@@ -326,5 +375,8 @@ pub fn sizes(large: bool) -> Vec<Size> {
         Size { alone: true, transactions: 0, cuts: 2, checkpoints: 1, crashes: 2, ..ONE },
         Size { alone: true, transactions: 0, cuts: 2, crashes: 3, ..ONE },
         Size { crashes: 2, ..ONE },
+        Size { crashes: 0, silences: 2, ..ONE },
+        Size { silences: 1, bound: true, ..ONE },
+        Size { cuts: 0, silences: 2, ..ONE },
     ]
 }

@@ -189,7 +189,8 @@ pub struct Partition {
     /// Named by the time that its primary drew when it began to lead, 0 for the first.
     pub view: u8,
     pub primary: Option<u8>,
-    /// One bit a node; all of them are up.
+    /// One bit a node. All of them are up; or it is one node, the last that had the partition in memory, and its process
+    /// is silent, or has ended, and no other has registered since.
     pub in_sync: u8,
     /// The last process that had it in memory has ended.
     pub gone: bool,
@@ -202,12 +203,16 @@ pub struct Partition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Life {
     Down,
+    /// Its lease has ended and it has not. It has its memory, and does nothing until it hears of that.
+    Silent,
     /// It has read its disk and does not count yet.
     Opened {
         /// The cluster has gone back since.
         outdated: bool,
         /// Partitions that are as the cut has them to which the cluster had gone back then.
         holds: u8,
+        /// Its log has everything that the process before had in memory.
+        kept: bool,
     },
     Up,
 }
@@ -229,6 +234,8 @@ pub struct Node {
     pub goes_back: bool,
     pub logs: [Log; PARTITIONS],
     pub checkpoint: Option<Checkpoint>,
+    /// Its disk says that the process that registered last was fenced, and has written there all that it had in memory.
+    pub fenced: bool,
 }
 
 /// A complete cut; at time 0 the empty cluster.
@@ -249,6 +256,7 @@ pub struct Wrong {
     pub not_held: bool,
     pub older_cut: bool,
     pub strayed: bool,
+    pub lost: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -274,9 +282,14 @@ pub struct State {
     pub cuts_left: u8,
     pub reads_left: u8,
     pub checkpoints_left: u8,
+    pub silences_left: u8,
+    /// A process has ended, or was silent for longer than the bound: what it had in memory may be lost.
+    pub ended: bool,
     pub wrong: Wrong,
     /// For what is to be seen at all: a copy stood behind the cut in the log of one that went back.
     pub read_up_to_a_copy: bool,
+    /// The same: a process that followed a fenced one has registered as the only one that has a partition.
+    pub successor_has_all: bool,
 }
 
 impl State {
@@ -284,6 +297,13 @@ impl State {
     pub fn led(&self, partition: usize) -> Option<Stream> {
         let primary = self.partitions[partition].primary?;
         self.nodes[usize::from(primary)].logs[partition].stream()
+    }
+
+    /// Whether the last process that had the partition in memory is silent, or is being followed by a successor.
+    pub fn waits_for_memory(&self, partition: usize) -> bool {
+        let in_sync = self.partitions[partition].in_sync;
+        let is_up = |node: usize| in_sync & (1 << node) != 0 && self.nodes[node].life == Life::Up;
+        in_sync != 0 && !(0..NODES).any(is_up)
     }
 
     /// How far the stream is in the memory of all in-sync replicas.

@@ -65,7 +65,15 @@ pub enum Step {
     Register {
         node: usize,
     },
+    /// A process that was silent hears that its lease has ended: it writes to disk what it has, and a new process follows it.
+    Fence {
+        node: usize,
+    },
     // Faults.
+    /// A process gets no time, or hears nobody, until its lease has ended.
+    Silence {
+        node: usize,
+    },
     /// By partition: so many records of its log are left.
     Crash {
         node: usize,
@@ -80,7 +88,7 @@ pub enum Step {
 
 impl Step {
     pub fn is_fault(&self) -> bool {
-        matches!(self, Step::Crash { .. } | Step::Strike { .. })
+        matches!(self, Step::Crash { .. } | Step::Strike { .. } | Step::Silence { .. })
     }
 }
 
@@ -106,18 +114,36 @@ pub fn candidates(model: &Cuts, state: &State, steps: &mut Vec<Step>) {
     steps.extend([true, false].map(|before| Step::Complete { before }));
     for (node, own) in state.nodes.iter().enumerate().filter(|(n, _)| model.is_used(*n)) {
         match own.life {
-            Life::Down => steps.push(Step::Open { node }),
+            Life::Down => {
+                steps.push(Step::Open { node });
+                // Its machine loses power.
+                if own.fenced && own.logs.iter().any(|log| log.durable < log.len()) {
+                    crashes(state, node, steps);
+                }
+            }
+            Life::Silent => {
+                steps.push(Step::Fence { node });
+                crashes(state, node, steps);
+            }
             Life::Opened { .. } => steps.push(Step::Register { node }),
             Life::Up => {
                 steps.extend([Step::Flush { node }, Step::BeginCheckpoint { node }, Step::PublishCheckpoint { node }]);
-                if state.crashes_left > 0 {
-                    let [first, second] = &own.logs;
-                    let lengths = |log: &Log| log.durable..=log.len();
-                    let all = lengths(first).flat_map(|a| lengths(second).map(move |b| [a, b]));
-                    steps.extend(all.map(|left| Step::Crash { node, left }));
+                if state.silences_left > 0 {
+                    steps.push(Step::Silence { node });
                 }
+                crashes(state, node, steps);
             }
         }
+    }
+}
+
+/// One for each part of its logs that may be left.
+fn crashes(state: &State, node: usize, steps: &mut Vec<Step>) {
+    if state.crashes_left > 0 {
+        let [first, second] = &state.nodes[node].logs;
+        let lengths = |log: &Log| log.durable..=log.len();
+        let all = lengths(first).flat_map(|a| lengths(second).map(move |b| [a, b]));
+        steps.extend(all.map(|left| Step::Crash { node, left }));
     }
 }
 
@@ -214,6 +240,8 @@ pub fn apply(model: &Cuts, state: &State, step: &Step) -> Option<State> {
         Step::Recover => recover(model, &mut next)?,
         Step::Open { node } => open(model, &mut next, node),
         Step::Register { node } => register(model, &mut next, node),
+        Step::Fence { node } => fence(model, &mut next, node),
+        Step::Silence { node } => silence(model, &mut next, node)?,
         Step::Crash { node, left } => crash(model, &mut next, node, left)?,
         Step::Strike { partition, node } => {
             next.strikes_left = state.strikes_left.checked_sub(1)?;
@@ -382,9 +410,15 @@ fn publish_checkpoint(model: &Cuts, state: &mut State, node: usize) -> Option<()
 
 /// The group has the cluster go back.
 fn recover(model: &Cuts, state: &mut State) -> Option<()> {
-    if !state.partitions.iter().any(|p| p.gone) {
-        return None;
+    let gone = state.partitions.iter().any(|p| p.gone);
+    if !gone {
+        let waits = (0..PARTITIONS).any(|p| state.waits_for_memory(p));
+        if !waits || !model.size.bound && !model.is(Mutation::SilenceIsTheEnd) {
+            return None;
+        }
+        state.ended |= model.size.bound;
     }
+    state.wrong.lost |= !state.ended && state.commits.iter().any(|time| *time > state.cut.time);
     state.recovery = state.cut;
     let survives = |p: &Partition| model.is(Mutation::SurvivorsGoOn) && !p.gone;
     let surviving = state.partitions.iter().filter(|p| survives(p)).fold(0, |nodes, p| nodes | p.in_sync);
@@ -395,8 +429,9 @@ fn recover(model: &Cuts, state: &mut State) -> Option<()> {
         node.goes_back = true;
         node.checkpoint = None;
         node.life = match node.life {
-            Life::Opened { holds, .. } => Life::Opened { outdated: true, holds },
+            Life::Opened { holds, kept, .. } => Life::Opened { outdated: true, holds, kept },
             Life::Up | Life::Down => Life::Down,
+            Life::Silent => Life::Silent,
         };
     }
     for partition in state.partitions.iter_mut().filter(|p| !survives(p)) {
@@ -414,6 +449,11 @@ fn recover(model: &Cuts, state: &mut State) -> Option<()> {
 /// A new process reads its disk, and makes what it has of the cut all that it has, if that is not done yet.
 fn open(model: &Cuts, state: &mut State, node: usize) {
     let mut holds = 0;
+    let fenced = state.nodes[node].fenced;
+    if fenced && model.is(Mutation::OlderMemoryKept) {
+        state.nodes[node].goes_back = false;
+    }
+    let kept = fenced && !state.nodes[node].goes_back;
     for partition in 0..PARTITIONS {
         let log = &state.nodes[node].logs[partition];
         let held = if state.nodes[node].goes_back {
@@ -440,19 +480,28 @@ fn open(model: &Cuts, state: &mut State, node: usize) {
         holds |= u8::from(held) << partition;
     }
     let own = &mut state.nodes[node];
+    // What it had in memory is no more what the disk has.
+    own.fenced &= kept;
     own.goes_back = false;
-    own.life = Life::Opened { outdated: false, holds };
+    own.life = Life::Opened { outdated: false, holds, kept };
 }
 
 /// The group takes a process in. Where nobody is in-sync, since the cluster has gone back, the first that holds the partition is.
 fn register(model: &Cuts, state: &mut State, node: usize) {
-    let Life::Opened { outdated, holds } = state.nodes[node].life else { return };
+    let Life::Opened { outdated, holds, kept } = state.nodes[node].life else { return };
     if outdated && !model.is(Mutation::OutdatedRegistered) {
         state.nodes[node].life = Life::Down;
         return;
     }
     state.nodes[node].life = Life::Up;
+    // The claim is about the process that registered last, which it is not from here on.
+    state.nodes[node].fenced &= model.is(Mutation::OldClaim);
     for (number, partition) in state.partitions.iter_mut().enumerate() {
+        if partition.in_sync & (1 << node) != 0 {
+            partition.gone = !kept;
+            partition.in_sync = if kept { 1 << node } else { 0 };
+        }
+        state.successor_has_all |= kept && partition.in_sync & (1 << node) != 0;
         let recovering = partition.in_sync == 0 && !partition.gone;
         let holder = state.recovery.holders[number] & (1 << node) != 0 || model.is(Mutation::HolderByLog);
         if recovering && holder && holds & (1 << number) != 0 {
@@ -462,20 +511,58 @@ fn register(model: &Cuts, state: &mut State, node: usize) {
     changed(model, state);
 }
 
+/// The lease of a process ends, and the process does not. It leaves the sets in which somebody is up.
+fn silence(model: &Cuts, state: &mut State, node: usize) -> Option<()> {
+    state.silences_left = state.silences_left.checked_sub(1)?;
+    let own = &mut state.nodes[node];
+    (own.life, own.checkpoint) = (Life::Silent, None);
+    for partition in state.partitions.iter_mut().filter(|p| p.in_sync & (1 << node) != 0) {
+        leave(partition, node);
+        if partition.primary == Some(node as u8) {
+            (partition.primary, partition.asked, partition.max_read) = (None, false, 0);
+        }
+    }
+    changed(model, state);
+    Some(())
+}
+
+/// Others go on without a member; the last stays, since the group does not know what has become of its memory.
+fn leave(partition: &mut Partition, node: usize) {
+    if partition.in_sync != 1 << node {
+        partition.in_sync &= !(1 << node);
+    }
+}
+
+/// The process hears of it. What it has in memory goes to disk, which says so from then on, and the process ends.
+fn fence(model: &Cuts, state: &mut State, node: usize) {
+    let own = &mut state.nodes[node];
+    if !model.is(Mutation::FencedBeforeFlushed) {
+        own.logs.iter_mut().for_each(Log::flush);
+    }
+    own.fenced = !model.is(Mutation::FencedForgets);
+    own.life = Life::Down;
+}
+
 /// A process ends. The group hears of it in the same step: it leaves the sets in which somebody is up.
 fn crash(model: &Cuts, state: &mut State, node: usize, left: [u8; PARTITIONS]) -> Option<()> {
     state.crashes_left = state.crashes_left.checked_sub(1)?;
+    let was_fenced = state.nodes[node].fenced && state.nodes[node].life == Life::Down;
     let own = &mut state.nodes[node];
     (own.life, own.checkpoint) = (Life::Down, None);
     for (log, left) in own.logs.iter_mut().zip(left) {
         log.records.truncate(usize::from(left));
     }
+    if was_fenced {
+        // The process had ended before, with all that it had on disk.
+        return Some(());
+    }
+    state.ended = true;
     for partition in &mut state.partitions {
         if partition.in_sync & (1 << node) == 0 {
             continue;
         }
-        partition.in_sync &= !(1 << node);
-        partition.gone = partition.in_sync == 0;
+        leave(partition, node);
+        partition.gone = partition.in_sync == 1 << node;
         if partition.primary == Some(node as u8) {
             (partition.primary, partition.asked, partition.max_read) = (None, false, 0);
         }

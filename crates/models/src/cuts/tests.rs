@@ -53,6 +53,11 @@ fn every_mutation_is_found() {
     found(OutdatedRegistered, SAME, alone);
     found(CheckpointNotCovered, NEWER, Size { checkpoints: 1, ..apart });
     found(CheckpointUnderEarlierDraw, NEWER, Size { checkpoints: 1, ..apart });
+    let silent = Size { cuts: 0, crashes: 0, silences: 1, ..apart };
+    found(SilenceIsTheEnd, LOSSLESS, silent);
+    found(FencedForgets, LOSSLESS, silent);
+    found(FencedBeforeFlushed, KEPT, Size { crashes: 1, ..silent });
+    found(OldClaim, KEPT, Size { crashes: 1, ..silent });
 }
 
 /// Where nobody else holds the cut, the cluster waits for ever for one that has it no more, or does not say so.
@@ -61,7 +66,13 @@ fn without_a_holder_the_cluster_is_stuck() {
     use Mutation::*;
     let apart = Size { placed: APART, transactions: 0, ..ONE };
     let alone = Size { alone: true, transactions: 0, crashes: 2, ..ONE };
-    for (mutation, size) in [(CompleteBeforeFlushed, apart), (OutdatedRegistered, apart), (CopyTakesCutAway, alone)] {
+    let silent = Size { placed: APART, cuts: 0, crashes: 0, silences: 1, bound: true, ..ONE };
+    for (mutation, size) in [
+        (CompleteBeforeFlushed, apart),
+        (OutdatedRegistered, apart),
+        (CopyTakesCutAway, alone),
+        (OlderMemoryKept, silent),
+    ] {
         let found = stuck(&without(mutation, size)).1;
         assert!(matches!(found, Some(Stuck::Blocked(_))), "{mutation:?}: {found:?}");
     }

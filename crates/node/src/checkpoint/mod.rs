@@ -23,7 +23,7 @@ use crate::table::counter::hidden_counter;
 use rauk_kernel::RowId;
 use rauk_log::checkpoint::{self as files, RowsFile};
 use rauk_log::{CheckpointWriter, LogError, Lsn, Manifest, fault};
-use rauk_types::{NodeId, TableId, Timestamp};
+use rauk_types::{NodeId, ProcessId, TableId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -53,10 +53,7 @@ impl State {
 
 /// Writes a checkpoint; waits for one that is being written. A `clean` one is the last before the end: counters are stored exactly.
 pub async fn run(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
-    while node.checkpoint.running.swap(true, Ordering::Acquire) {
-        node.runtime.sleep(Duration::from_millis(5)).await;
-    }
-    let _running = Running(node);
+    let _running = begin(node).await;
     let result = write(node, clean).await;
     match &result {
         Ok(()) => node.registry.checkpoints.fetch_add(1, Ordering::Relaxed),
@@ -70,6 +67,25 @@ pub async fn run(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
         }
     };
     result
+}
+
+/// Waits for the one that is being written; until the result is dropped there is no other.
+async fn begin(node: &Node) -> Running<'_> {
+    while node.checkpoint.running.swap(true, Ordering::Acquire) {
+        node.runtime.sleep(Duration::from_millis(5)).await;
+    }
+    Running(node)
+}
+
+/// The last word of a fenced process, whose log is on disk to its end: the directory says so from here on ([`Manifest::fenced`]).
+pub async fn note_fenced(node: &Node, process: ProcessId) -> Result<(), NodeError> {
+    let _running = begin(node).await;
+    let mut manifest = node.manifest.lock().clone();
+    manifest.fenced = Some(process);
+    manifest.redo_durable = node.log.durable_lsn();
+    store(node, &mut manifest)?;
+    *node.manifest.lock() = manifest;
+    Ok(())
 }
 
 struct Running<'a>(&'a Node);
@@ -182,6 +198,9 @@ async fn write_partition(
     for &table in tables {
         let mut next = Some(RowId(0));
         while let Some(from) = next {
+            if node.cluster().is_some_and(|cluster| cluster.is_closed()) {
+                return Err(NodeError::ShuttingDown);
+            }
             bytes.clear();
             rows.clear();
             next = node

@@ -178,7 +178,9 @@ fn partition(number: usize, old: &PartitionState, new: &PartitionState, out: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rauk_manage::group::{ClusterConfig, ClusterDurability, DEFAULT_REPLACE_AFTER, GroupCommand, RoleKind};
+    use rauk_manage::group::{
+        ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, GroupCommand, RoleKind,
+    };
     use rauk_types::{PartitionId, ProcessId};
 
     fn group() -> Group {
@@ -190,6 +192,7 @@ mod tests {
             replicas: 1,
             durability: ClusterDurability::Fsync,
             replace_after: DEFAULT_REPLACE_AFTER,
+            memory_return: DEFAULT_MEMORY_RETURN,
         };
         group.apply(1, &GroupCommand::Create { config });
         let add = GroupCommand::AddNode {

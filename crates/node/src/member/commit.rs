@@ -36,7 +36,7 @@ pub(super) const QUESTION: Duration = Duration::from_millis(200);
 /// Between looks at what is to be sent again.
 pub(super) const STEP: Duration = Duration::from_millis(20);
 /// Longest wait of a client for its outcome.
-pub(super) const WAIT: Duration = Duration::from_secs(10);
+pub(crate) const WAIT: Duration = Duration::from_secs(10);
 /// A prepared transaction is taken over after this, although its coordinator is up; at once when that is gone.
 const SILENT: Duration = Duration::from_secs(1);
 /// A decided one that has not been forgotten for so long is asked about.

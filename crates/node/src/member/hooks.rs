@@ -54,8 +54,12 @@ pub struct Safeguards {
     pub cut_kept: bool,
     /// A checkpoint is published when a cut covers it (rule 30).
     pub cut_covers: bool,
-    /// A process that had to cut the damaged end of its log says so when it registers (rule 34).
+    /// A process that had to cut the damaged end of its log says so when it registers (rule 37).
     pub doubtful_end: bool,
+    /// A process that follows a fenced one says so, and keeps its memory (rule 34).
+    pub memory_kept: bool,
+    /// The last memory of a partition is waited for when it is silent (rule 35): the simulator's clusters are made so.
+    pub silence: bool,
 }
 
 impl Default for Safeguards {
@@ -75,6 +79,8 @@ impl Default for Safeguards {
             cut_kept: true,
             cut_covers: true,
             doubtful_end: true,
+            memory_kept: true,
+            silence: true,
         }
     }
 }

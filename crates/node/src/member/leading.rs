@@ -268,6 +268,9 @@ impl Cluster {
                 }
             }
         }
+        if old.cut.time < group.cut.time {
+            self.note_cut_age();
+        }
         self.following.lock().push_back(group.clone());
         self.changed.fire();
         // A partition that changes hands is led by nobody until the former primary is known to have heard of it, and one that loses a follower acknowledges nothing until that has.

@@ -7,7 +7,7 @@
 //! | `answering` | what other nodes ask |
 //! | `leading` | heartbeats, the lease; the manage leader's work |
 //! | `replica_reads` | snapshot reads on this node's own replica |
-//! | `cutting` | cuts over the whole cluster, where memory is what counts |
+//! | `cutting`, `pacing` | cuts over the whole cluster, where memory is what counts; commits that wait for them |
 //! | `times` | snapshot times, the oldest snapshot |
 //! | `flushing` | the redo log's durability, told to slots |
 //! | [`catalog`] | tables as the group has decided; tables locked for DDL of any node |
@@ -43,6 +43,7 @@ mod leading;
 pub mod network;
 mod opening;
 pub mod overview;
+mod pacing;
 mod peers;
 mod replica_reads;
 pub mod report;
@@ -67,6 +68,7 @@ use flushing::Flushing;
 use hooks::Hooks;
 use leading::Leading;
 use network::{Network, PeerError};
+use pacing::Pacing;
 use parking_lot::{Mutex, RwLock};
 use peers::Questions;
 use rauk_cluster::replica::Contents;
@@ -135,6 +137,7 @@ pub struct Cluster {
     pub times: Times,
     flushing: Flushing,
     pub cuts: Cuts,
+    pacing: Pacing,
     statistics: statistics::Statistics,
     rooms: room::Rooms,
     pub tasks: Arc<Tasks>,
@@ -292,6 +295,10 @@ impl Cluster {
     }
 
     fn post(&self, to: Member, exchange: Exchange, signal: Signal) {
+        // What a process says after its end its disk need not have (`Database::fence`).
+        if self.is_closed() {
+            return;
+        }
         let catalog = self.group.read().catalog_index;
         let mut envelope = Envelope { cluster: self.id, from: self.me, to, catalog, exchange, signal };
         if to == self.me {

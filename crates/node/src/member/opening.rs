@@ -2,8 +2,9 @@
 //!
 //! 1. It tells the manage group who it is (its directory, addresses, roles), which gives its node number. When that command has come back, this process has the group's state as of now.
 //! 2. It recovers what its disk has: rows, streams, prepared transactions. If the cluster has gone back to a cut that this directory does not know of, it goes back too.
-//! 3. It registers: a new process number, which partitions' logs are whole (rule 21), and whether the damaged end of its log was cut (rule 34). From here on the process before it is over.
+//! 3. It registers: a new process number, which partitions' logs are whole (rule 21), and whether the damaged end of its log was cut (rule 37). From here on the process before it is over.
 //!    A directory that does not know of its node's newest start is an older copy, and is refused before it is opened.
+//!    Where memory counts the process says whether the one before was fenced and has left all its memory on this disk (rule 34).
 //!    If the cluster has gone back to a cut since 1, it begins again there.
 //! 4. Its slots begin as followers with what was recovered; what comes next the group decides.
 //! 5. It has followed all that was decided before: whoever reads the catalog from here on, accounts first of all, finds what others have.
@@ -16,6 +17,7 @@ use super::forsaken::Forsaken;
 use super::hooks::Hooks;
 use super::leading::Leading;
 use super::network::Network;
+use super::pacing::Pacing;
 use super::peers::Questions;
 use super::slot::{Beginning, Happening, Slot};
 use super::tasks::Tasks;
@@ -159,7 +161,17 @@ async fn open(
         ends: parts.partitions.iter().map(member::MemberPartition::last).collect(),
     };
     let recovery = group.recovery.number;
-    let command = GroupCommand::Register { node: number, nonce, whole, recovery, directory };
+    let predecessor = parts.manifest.fenced.filter(|_| replicated && hooks.safeguards.memory_kept);
+    let command = match predecessor {
+        None => GroupCommand::Register { node: number, nonce, whole, recovery, directory },
+        Some(predecessor) => {
+            let is_whole = |p: &&member::MemberPartition| {
+                p.restored.as_ref().is_none_or(|restored| restored.contents == Contents::Whole)
+            };
+            let kept = parts.partitions.iter().filter(is_whole).map(|p| p.partition.id()).collect();
+            GroupCommand::Succeed { node: number, nonce, whole, recovery, predecessor, kept, directory }
+        }
+    };
     let Some(process) = register(command, &*runtime, &*consensus, progress).await? else {
         return Ok(None);
     };
@@ -210,6 +222,7 @@ async fn open(
         times: Times::default(),
         flushing: Flushing::default(),
         cuts: Cuts::default(),
+        pacing: Pacing::default(),
         replicated,
         statistics: Default::default(),
         rooms: Default::default(),
@@ -356,6 +369,7 @@ async fn run_ticks(weak: Weak<Node>) {
             cluster.poke(slot.partition.0, Happening::Tick);
         }
         told_room = cluster.tell_room(&node, told_room);
+        cluster.note_cut_age();
         let now = cluster.runtime.now();
         if now.saturating_sub(last_look) >= LOOK {
             last_look = now;

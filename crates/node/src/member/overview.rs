@@ -4,7 +4,7 @@ use super::Cluster;
 use super::report::{PartitionReport, Told};
 use crate::Database;
 use crate::error::NodeError;
-use rauk_manage::group::{Answer, Colour, DEFAULT_REPLACE_AFTER, GroupCommand, Life, RoleKind};
+use rauk_manage::group::{Answer, Colour, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, GroupCommand, Life, RoleKind};
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, NodeId};
 use std::sync::Arc;
@@ -62,6 +62,13 @@ impl Database {
         if !rooms.is_empty() {
             health.colour = health.colour.max(Colour::Yellow);
             health.reasons.extend(rooms);
+        }
+        if let Some(age) = cluster.late_cut() {
+            health.colour = health.colour.max(Colour::Yellow);
+            health.reasons.push(format!(
+                "commits wait for a cut over the whole cluster: what was committed {:.1} s ago is in memory only, since a partition has no primary or a replica's disk is slow",
+                age.as_secs_f64()
+            ));
         }
         if !cluster.has_lease() {
             health.colour = Colour::Red;
@@ -163,7 +170,13 @@ impl Database {
     pub async fn set_replicas(&self, replicas: u64) -> Result<(), NodeError> {
         // What does not fit is out of the range in any case, which the group tells.
         let replicas = Some(u8::try_from(replicas).unwrap_or(u8::MAX));
-        self.change_group(GroupCommand::Configure { replicas, durability: None, replace_after: None }).await
+        self.change_group(GroupCommand::Configure {
+            replicas,
+            durability: None,
+            replace_after: None,
+            memory_return: None,
+        })
+        .await
     }
 
     /// Nodes that hold rows, or would if they were up.
@@ -182,7 +195,31 @@ impl Database {
     /// Changes that for the whole cluster; what is out of range is refused.
     pub async fn set_replace_after(&self, seconds: u64) -> Result<(), NodeError> {
         let replace_after = Some(u32::try_from(seconds).unwrap_or(u32::MAX));
-        self.change_group(GroupCommand::Configure { replicas: None, durability: None, replace_after }).await
+        self.change_group(GroupCommand::Configure {
+            replicas: None,
+            durability: None,
+            replace_after,
+            memory_return: None,
+        })
+        .await
+    }
+
+    /// Durability `replicated`: the last memory of a partition is waited for so long when it is silent, before the cluster goes back to a cut.
+    pub fn memory_return(&self) -> Duration {
+        let seconds = |cluster: &Arc<Cluster>| cluster.group().config.as_ref().map(|config| config.memory_return);
+        Duration::from_secs(self.node.cluster().and_then(seconds).unwrap_or(DEFAULT_MEMORY_RETURN).into())
+    }
+
+    /// Changes that for the whole cluster; what is out of range is refused.
+    pub async fn set_memory_return(&self, seconds: u64) -> Result<(), NodeError> {
+        let memory_return = Some(u32::try_from(seconds).unwrap_or(u32::MAX));
+        self.change_group(GroupCommand::Configure {
+            replicas: None,
+            durability: None,
+            replace_after: None,
+            memory_return,
+        })
+        .await
     }
 
     /// A node that is down does not come back: others get its replicas at once, and it is no longer shown.

@@ -87,6 +87,10 @@ impl Transaction {
         else {
             return Ok(End::Nothing);
         };
+        if self.has_writes() {
+            let patience = self.options.lock_wait_timeout.min(commit::WAIT);
+            cluster.await_pace(patience).await?;
+        }
         let here = record.touches.list().is_empty();
         let last = self.far.as_mut().filter(|_| here).and_then(|far| far.take_last());
         self.send_deferred().await?;

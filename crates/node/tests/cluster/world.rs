@@ -6,7 +6,8 @@ use parking_lot::{Mutex, RwLock};
 use rauk_log::{Disk, MemoryDisk};
 use rauk_manage::consensus::{BoxFuture, Consensus, ProposeError, Watcher};
 use rauk_manage::group::{
-    Answer, ClusterConfig, ClusterDurability, DEFAULT_REPLACE_AFTER, Group, GroupCommand, RoleKind,
+    Answer, ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, Group, GroupCommand,
+    RoleKind,
 };
 use rauk_node::member::hooks::Hooks;
 use rauk_node::member::network::Network;
@@ -37,6 +38,10 @@ pub struct World {
 
 impl World {
     pub fn new(nodes: usize, partitions: u16, replicas: u8) -> Arc<World> {
+        World::with(nodes, partitions, replicas, ClusterDurability::Fsync)
+    }
+
+    pub fn with(nodes: usize, partitions: u16, replicas: u8, durability: ClusterDurability) -> Arc<World> {
         let world = Arc::new(World {
             group: Mutex::new(Arc::new(Group::default())),
             watchers: Mutex::default(),
@@ -52,8 +57,9 @@ impl World {
             name: "test".into(),
             partitions,
             replicas,
-            durability: ClusterDurability::Fsync,
+            durability,
             replace_after: DEFAULT_REPLACE_AFTER,
+            memory_return: DEFAULT_MEMORY_RETURN,
         };
         world.propose(GroupCommand::Create { config });
         world

@@ -6,7 +6,8 @@ use rauk_log::{Disk, MemoryDisk};
 use rauk_manage::command::Command;
 use rauk_manage::consensus::{BoxFuture, Consensus, ProposeError, Watcher};
 use rauk_manage::group::{
-    Answer, CatalogAnswer, ClusterConfig, ClusterDurability, DEFAULT_REPLACE_AFTER, Group, GroupCommand, RoleKind,
+    Answer, CatalogAnswer, ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, Group,
+    GroupCommand, RoleKind,
 };
 use rauk_raft::{Description, Options, RaftError, RaftGroup, Timing, Transport};
 use rauk_types::{NodeId, TableId};
@@ -268,6 +269,7 @@ pub fn config(name: &str) -> ClusterConfig {
         replicas: 2,
         durability: ClusterDurability::Fsync,
         replace_after: DEFAULT_REPLACE_AFTER,
+        memory_return: DEFAULT_MEMORY_RETURN,
     }
 }
 

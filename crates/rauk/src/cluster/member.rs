@@ -10,7 +10,8 @@
 //!
 //! # When others have taken this process for gone
 //! A process that was stopped or cut off for longer than its lease is over for the group. It starts anew, by executing its own program with the same arguments and the ports that it has: memory is as after
-//! a crash, which recovery is made for, and the operating system's process stays the same for whoever watches it.
+//! a crash, which recovery is made for, and the operating system's process stays the same for whoever watches it. With durability `replicated` its memory may be the only copy of what was acknowledged: it is
+//! written to disk first, and the process that follows says that it has it ([`Database::fence`]).
 
 use super::directory::{Directory, MemberFile, SECRET_FILE, inspect};
 use super::settings::{DEFAULT_REPLICAS, role_names, with_port};
@@ -18,7 +19,7 @@ use super::transport::{Door, Links};
 use crate::config::Settings;
 use rauk_log::Disk;
 use rauk_manage::consensus::Consensus;
-use rauk_manage::group::{ClusterConfig, ClusterDurability, DEFAULT_REPLACE_AFTER, RoleKind};
+use rauk_manage::group::{ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, RoleKind};
 use rauk_node::member::hooks::Hooks;
 use rauk_node::member::{Identity, MemberOptions};
 use rauk_node::{Config, Database, Runtime, block_on};
@@ -269,6 +270,15 @@ impl Member {
         self.database.member().is_some_and(|cluster| cluster.expelled())
     }
 
+    /// After it was taken for gone, before it executes itself: what it has in memory goes to disk, and the process that follows keeps it. Where that fails, what follows is as after a crash.
+    pub fn fence(&self) {
+        let began = Instant::now();
+        match block_on(self.database.fence()) {
+            Ok(()) => tracing::info!(ms = began.elapsed().as_millis() as u64, "fenced process has its memory on disk"),
+            Err(error) => tracing::error!(%error, "fenced process could not write its memory to disk"),
+        }
+    }
+
     /// After the database: ends what is left.
     pub fn close(&self) {
         self.raft.shutdown();
@@ -315,7 +325,8 @@ fn found(
         _ => ClusterDurability::Fsync,
     };
     let replace_after = settings.cluster.replace_after.unwrap_or(DEFAULT_REPLACE_AFTER);
-    let config = ClusterConfig { id, name, partitions, replicas, durability, replace_after };
+    let memory_return = DEFAULT_MEMORY_RETURN;
+    let config = ClusterConfig { id, name, partitions, replicas, durability, replace_after, memory_return };
     block_on(raft.bootstrap(config, own)).map(drop).map_err(|e| e.to_string())
 }
 

@@ -56,6 +56,7 @@ pub fn of(member: &Member) -> Value {
     json!({
         "cluster": member.name, "node": member.node.0, "leader": leader, "index": group.index,
         "replicas": config.map(|c| c.replicas), "replace_after": config.map(|c| c.replace_after),
+        "memory_return": config.map(|c| c.memory_return),
         "health": colour.to_string(), "reasons": reasons, "lease": report.lease,
         "nodes": nodes.collect::<Vec<_>>(), "partitions": partitions.collect::<Vec<_>>(), "links": links.collect::<Vec<_>>(),
     })

@@ -109,7 +109,7 @@ enum NotStarted {
     /// One line that names the cause.
     Failed(String),
     /// The cluster has taken this process for gone before it served. It has these ports; what else it has ends with the program.
-    Gone { ports: Vec<(&'static str, u16)>, _member: Arc<Member> },
+    Gone { ports: Vec<(&'static str, u16)>, member: Arc<Member> },
 }
 
 impl From<String> for NotStarted {
@@ -128,8 +128,9 @@ pub fn run(settings: &Settings, ready: impl FnOnce(&Running) -> Result<(), Strin
     let running = match started {
         Ok(running) => running,
         Err(NotStarted::Failed(text)) => return Err(text),
-        Err(NotStarted::Gone { ports, _member }) => {
-            tracing::warn!("the cluster has taken this process for gone before it served; it starts anew");
+        Err(NotStarted::Gone { ports, member }) => {
+            tracing::warn!("process fenced before it served: its lease has expired; it executes itself again");
+            member.fence();
             let anew = Anew::next();
             return if stops_in(anew.pause(), &signals) { Ok(()) } else { Err(member::start_anew(anew, &ports)) };
         }
@@ -138,6 +139,9 @@ pub fn run(settings: &Settings, ready: impl FnOnce(&Running) -> Result<(), Strin
     match wait_for_end(&running, &signals) {
         Ending::Stop => running.stop(),
         Ending::Anew => {
+            if let Some(member) = &running.member {
+                member.fence();
+            }
             let anew = Anew::next();
             if stops_in(anew.pause(), &signals) { running.stop() } else { Err(running.start_anew(anew)) }
         }
@@ -209,9 +213,9 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
         Some(clients) => match Services::start(settings, &database, runtime, clients, cores) {
             Ok(services) => Some(services),
             Err(text) => {
-                let gone = member.filter(|member| hears_that_it_is_gone(member)).map(|_member| {
+                let gone = member.filter(|member| hears_that_it_is_gone(member)).map(|member| {
                     let ports = ports_of(clients_at, http_address, cluster_address);
-                    NotStarted::Gone { ports, _member }
+                    NotStarted::Gone { ports, member }
                 });
                 return Err(gone.unwrap_or(text.into()));
             }
@@ -328,7 +332,7 @@ fn wait_for_end(running: &Running, signals: &Signals) -> Ending {
             return Ending::Stop;
         }
         if running.member.as_ref().is_some_and(|member| member.is_expelled()) {
-            tracing::warn!("the cluster has taken this process for gone; it starts anew");
+            tracing::warn!("process fenced: its lease has expired; it executes itself again");
             return Ending::Anew;
         }
         std::thread::sleep(LOOK);

@@ -322,6 +322,9 @@ impl ClusterRun {
         let within = self.scenario.may_lose.map(Duration::from_secs_f64);
         let loss = Loss { backs: self.world.backs(), within };
         let went_back = !loss.backs.is_empty();
+        if self.scenario.keeps_all && went_back {
+            judge("kept", Err(format!("no process has ended, and the cluster went back: {:?}", loss.backs)));
+        }
         if went_back {
             shared.transfers.lock().doubt();
         } else {

@@ -48,6 +48,9 @@ pub struct Scenario {
     pub durability: Durability,
     /// Where memory is what counts: nothing is lost that was acknowledged so many seconds before the failure that the cluster goes back for.
     pub may_lose: Option<f64>,
+    /// Where memory is what counts: no process ends, so the cluster never goes back.
+    #[serde(default)]
+    pub keeps_all: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -196,6 +199,7 @@ pub const ALL: &[(&str, &str)] = scenarios!(
     "replicated",
     "replicated_blackout",
     "replicated_everything",
+    "replicated_pauses",
 );
 
 /// Each made to show one safeguard: switched off, a seed fails.
@@ -214,6 +218,8 @@ pub const SAFEGUARDS: &[(&str, &str)] = scenarios!(
     "safeguards/cut_kept",
     "safeguards/cut_covers",
     "safeguards/doubtful_end",
+    "safeguards/memory_kept",
+    "safeguards/silence",
 );
 
 /// All safeguards but the one with this name; `None`: there is none.
@@ -234,6 +240,8 @@ pub fn without(name: &str) -> Option<Safeguards> {
         "cut_kept" => &mut safeguards.cut_kept,
         "cut_covers" => &mut safeguards.cut_covers,
         "doubtful_end" => &mut safeguards.doubtful_end,
+        "memory_kept" => &mut safeguards.memory_kept,
+        "silence" => &mut safeguards.silence,
         _ => return None,
     };
     *safeguard = false;

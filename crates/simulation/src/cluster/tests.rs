@@ -66,6 +66,7 @@ scenarios! {
     replicated: &["killed", "power lost", "paused", "partitioned", "cut completed"];
     replicated_blackout: &["power lost", "cut completed", "went back"];
     replicated_everything: &["killed", "power lost", "paused", "cut completed", "went back"];
+    replicated_pauses: &["paused", "expelled", "cut completed"];
 }
 
 /// Seeds that have found something, which was mended.
@@ -155,5 +156,7 @@ safeguards! {
     a_cut_before_it_is_on_disk_is_lost_with_the_power: "cut_durable", &["the cluster does not become whole"];
     what_committed_after_the_cut_must_go: "cut_kept", &["by the ledger", "accounts with", "atomic: ", "cut: ", "bank: ", "replicas: "];
     a_member_whose_log_was_cut_leads_and_others_lose_what_it_lost: "doubtful_end", &["acknowledged: "];
+    a_fenced_process_that_forgets_has_the_only_memory: "memory_kept", &["kept: "];
+    silence_is_not_the_end_of_a_process: "silence", &["kept: "];
     a_checkpoint_without_a_cut_is_newer_than_the_cut: "cut_covers", &["by the ledger", "accounts with", "atomic: ", "cut: ", "bank: ", "replicas: "];
 }

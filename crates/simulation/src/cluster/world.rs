@@ -17,7 +17,8 @@ use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngCore, SeedableRng};
 use rauk_manage::group::{
-    self, ClusterConfig, ClusterDurability, DEFAULT_REPLACE_AFTER, GroupCommand, PartitionState, RoleKind,
+    self, ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, GroupCommand, PartitionState,
+    RoleKind,
 };
 use rauk_node::member::hooks::{Hooks, Observer, Safeguards};
 use rauk_node::member::{Identity, MemberOptions};
@@ -89,6 +90,8 @@ struct Machine {
 struct Life {
     runtime: SimRuntime,
     db: Option<Database>,
+    /// It has lost its lease, and writes to its disk what it has in memory: when it is through.
+    fenced: Option<Arc<Mutex<Option<Duration>>>>,
 }
 
 /// Notes a process's answers.
@@ -173,6 +176,7 @@ impl World {
                 Durability::Replicated => ClusterDurability::Replicated,
             },
             replace_after: DEFAULT_REPLACE_AFTER,
+            memory_return: if safeguards.silence { DEFAULT_MEMORY_RETURN } else { 0 },
         };
         consensus.commit(GroupCommand::Create { config });
         let config = Config {
@@ -311,7 +315,7 @@ impl World {
             let machine = inner.machines.get_mut(&site).expect("sites have machines");
             assert!(machine.life.is_none(), "{site:?} runs already");
             let runtime = self.executor.process(Some(machine.disk.clone()), drift);
-            machine.life = Some(Life { runtime: runtime.clone(), db: None });
+            machine.life = Some(Life { runtime: runtime.clone(), db: None, fenced: None });
             machine.disk_fails = machine.disk.is_limited();
             machine.rests_until = Duration::ZERO;
             let identity = Identity {
@@ -496,11 +500,12 @@ impl World {
                 let crashed = runtime.crashed().is_some();
                 let member = self.database(site).and_then(|db| db.member().cloned());
                 let expelled = runtime.is_running() && member.is_some_and(|member| member.expelled());
-                if expelled {
+                let fenced = expelled && self.fence(site, &runtime);
+                if fenced {
                     self.counts.add("expelled");
                 }
-                if crashed || expelled {
-                    let power = crashed && self.random().is_multiple_of(2);
+                if crashed || fenced {
+                    let power = self.random().is_multiple_of(2);
                     let rest = Duration::from_millis(50 + self.random() % 300);
                     self.end(site, if power { End::Power } else { End::Kill }, rest);
                 }
@@ -511,6 +516,26 @@ impl World {
                 }
             }
         }
+    }
+
+    /// What the program does before it executes itself: the process brings what it has in memory to its disk. Gives whether it has.
+    fn fence(&self, site: Site, runtime: &SimRuntime) -> bool {
+        let mut inner = self.inner.lock();
+        let life = inner.machines.get_mut(&site).and_then(|machine| machine.life.as_mut());
+        let Some((db, fenced)) = life.and_then(|life| Some((life.db.clone()?, &mut life.fenced))) else { return true };
+        if let Some(fenced) = fenced {
+            return fenced.lock().is_some_and(|at| at <= self.executor.now());
+        }
+        let done = fenced.insert(Arc::default()).clone();
+        drop(inner);
+        let own = runtime.clone();
+        runtime.spawn("fence", async move {
+            // If its disk fails, it comes back as after a crash.
+            let _ = db.fence().await;
+            // When its disk is through, which may be slow.
+            *done.lock() = Some(own.simulated_now());
+        });
+        false
     }
 
     /// Cuts, and whether the cluster has gone back to one.

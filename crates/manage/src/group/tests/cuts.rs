@@ -98,11 +98,74 @@ fn the_cluster_goes_back_when_the_last_memory_of_a_partition_is_gone() {
     assert_eq!(run(&mut group, GroupCommand::Recover { number: 2 }), Answer::Void, "nothing is gone any more");
 }
 
+fn succeed(group: &mut Group, member: Member, nonce: u64, recovery: u64) -> Answer {
+    let (node, predecessor, kept) = (member.node, member.process, all(group));
+    run(
+        group,
+        GroupCommand::Succeed {
+            node,
+            nonce,
+            whole: vec![],
+            recovery,
+            predecessor,
+            kept,
+            directory: Default::default(),
+        },
+    )
+}
+
+/// Rule 34: a process that follows a fenced one has what that one had.
+#[test]
+fn a_successor_keeps_the_places_of_its_predecessor() {
+    let (mut group, members) = replicated();
+    run(&mut group, GroupCommand::Expire { term: 0, members: vec![members[1]] });
+    assert_eq!(group.partitions[0].in_sync, [members[0]], "the other goes on without it");
+    run(&mut group, GroupCommand::Expire { term: 0, members: vec![members[0]] });
+    assert!(group.has_no_memory(&group.partitions[0]) && !group.is_memory_lost(&group.partitions[0]));
+    let why = &group.health().reasons[0];
+    assert!(why.contains("memory of node 1") && why.contains("rauk_memory_return_timeout"), "{why}");
+    // Who was struck has nothing to keep.
+    let Answer::Process(_) = succeed(&mut group, members[1], 50, 0) else { panic!("registered") };
+    assert_eq!(group.partitions[0].in_sync, [members[0]]);
+    let Answer::Process(process) = succeed(&mut group, members[0], 51, 0) else { panic!("registered") };
+    let successor = Member { process, ..members[0] };
+    assert_eq!(group.partitions[0].in_sync, [successor]);
+    assert!(!group.has_no_memory(&group.partitions[0]));
+    assert_eq!(succeed(&mut group, members[0], 51, 0), Answer::Process(process), "the same again");
+    let version = group.partitions[0].version;
+    assert_eq!(run(&mut group, GroupCommand::Lead { partition: P, version, member: successor }), Answer::Done);
+    assert_eq!(run(&mut group, GroupCommand::Recover { number: 1 }), Answer::Void, "nothing is gone");
+}
+
+/// What a directory says of a fenced process is void when another process of the node has registered since, or the cluster has gone back.
+#[test]
+fn an_old_claim_keeps_nothing() {
+    let (mut group, members) = replicated();
+    assert_eq!(cut(&mut group, 9), Answer::Done);
+    run(&mut group, GroupCommand::Expire { term: 0, members: vec![members[0], members[1]] });
+    let Answer::Process(_) = succeed(&mut group, members[0], 50, 0) else { panic!("registered") };
+    assert!(group.partitions[0].in_sync.iter().any(|m| m.node == NodeId(1) && m.process != members[0].process));
+    // That one ends, and the next reads the old note.
+    let Answer::Process(_) = succeed(&mut group, members[0], 51, 0) else { panic!("registered") };
+    assert_eq!(group.partitions[0].in_sync, [members[1]], "its memory is lost, and the other's is not");
+    assert!(!group.is_memory_lost(&group.partitions[0]));
+    assert!(matches!(register_again(&mut group, 2, 52, 0), Answer::Process(_)));
+    assert!(group.is_memory_lost(&group.partitions[0]), "newer processes of all have registered without it");
+    assert_eq!(run(&mut group, GroupCommand::Recover { number: 1 }), Answer::Done);
+    assert_eq!(succeed(&mut group, members[1], 53, 0), Answer::Void);
+    let Answer::Process(_) = succeed(&mut group, members[1], 54, 1) else { panic!("registered") };
+    assert!(group.partitions[0].in_sync.is_empty(), "it waits for a holder of the cut");
+}
+
 #[test]
 fn durability_is_chosen_when_the_cluster_is_made() {
     let (mut group, _) = replicated();
-    let change =
-        |durability| GroupCommand::Configure { replicas: Some(3), durability: Some(durability), replace_after: None };
+    let change = |durability| GroupCommand::Configure {
+        replicas: Some(3),
+        durability: Some(durability),
+        replace_after: None,
+        memory_return: None,
+    };
     let Answer::Refused(why) = run(&mut group, change(ClusterDurability::Fsync)) else { panic!("refused") };
     assert!(why.to_string().contains("when it is founded"), "{why}");
     assert_eq!(run(&mut group, change(ClusterDurability::Replicated)), Answer::Done);

@@ -1,4 +1,4 @@
-//! Members whose log ended in damage, and older copies of a directory (rule 34).
+//! Members whose log ended in damage, and older copies of a directory (rule 37).
 
 use super::*;
 use rauk_cluster::EntryId;

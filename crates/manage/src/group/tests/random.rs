@@ -136,6 +136,14 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
         }
         3 | 4 => {
             let whole = (0..5).filter(|_| !random.one_in(3)).map(PartitionId).collect();
+            if random.one_in(3) {
+                let predecessor = someone.process;
+                let kept = (0..5).filter(|_| !random.one_in(3)).map(PartitionId).collect();
+                let (node, recovery) = (someone.node, group.recovery.number);
+                let directory = directory(group, random);
+                let nonce = random.below(200);
+                return GroupCommand::Succeed { node, nonce, whole, recovery, predecessor, kept, directory };
+            }
             GroupCommand::Register {
                 node: someone.node,
                 nonce: random.below(200),
@@ -180,6 +188,7 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
                 replicas: Some(random.below(6) as u8),
                 durability: None,
                 replace_after: Some(random.below(40) as u32),
+                memory_return: random.one_in(2).then(|| random.below(40) as u32),
             },
         },
     };

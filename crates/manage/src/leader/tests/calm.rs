@@ -395,7 +395,12 @@ fn replicas_are_changed_while_it_runs() {
     for replicas in [3, 2, 4, 1] {
         run(
             &mut calm.group,
-            GroupCommand::Configure { replicas: Some(replicas), durability: None, replace_after: None },
+            GroupCommand::Configure {
+                replicas: Some(replicas),
+                durability: None,
+                replace_after: None,
+                memory_return: None,
+            },
         );
         calm.settle(secs(120));
         calm.assert_even(usize::from(replicas));
@@ -459,4 +464,57 @@ fn a_doubtful_node_leads_when_the_others_are_back() {
         let health = calm.group.health();
         assert_eq!(health.colour, Colour::Green, "{:?}", health.reasons);
     }
+}
+
+/// Rule 35: the end of a lease is not the end of a process. One node goes on without the other, and falls silent before that has come back.
+#[test]
+fn silent_memory_is_waited_for() {
+    let silent = |patience: u32| {
+        let mut calm = Calm::new(7, 2, 2);
+        calm.start_data(1..3);
+        calm.settle(Duration::from_secs(20));
+        let config = calm.group.config.as_mut().expect("it was made");
+        (config.durability, config.memory_return) = (crate::group::ClusterDurability::Replicated, patience);
+        let [other, last] = [NodeId(1), NodeId(2)];
+        calm.stop(other);
+        calm.run_for(Duration::from_secs(1));
+        let member = calm.group.member(last).expect("it is up");
+        assert!(calm.group.partitions.iter().all(|state| state.in_sync == [member]));
+        calm.stop(last);
+        calm.run_for(Duration::from_secs(1));
+        let directory = calm.group.nodes[&other].directory;
+        calm.start(directory, &[RoleKind::Data]);
+        assert!(calm.group.partitions.iter().all(|state| calm.group.has_no_memory(state)));
+        (calm, member)
+    };
+    let (mut calm, _) = silent(5);
+    calm.run_for(Duration::from_secs(3));
+    assert_eq!(calm.group.recovery.number, 0);
+    calm.run_for(Duration::from_secs(2));
+    assert_eq!(calm.group.recovery.number, 1, "it has not come back");
+    let (mut calm, _) = silent(0);
+    calm.run_for(Duration::from_millis(200));
+    assert_eq!(calm.group.recovery.number, 1, "nobody is waited for");
+    let (mut calm, last) = silent(5);
+    let directory = calm.group.nodes[&last.node].directory;
+    calm.start(directory, &[RoleKind::Data]);
+    calm.run_for(Duration::from_millis(200));
+    assert_eq!(calm.group.recovery.number, 1, "it has come back without what it had");
+    let (mut calm, last) = silent(5);
+    let kept = (0..calm.group.partitions.len() as u16).map(PartitionId).collect();
+    let (node, predecessor) = (last.node, last.process);
+    let succeed = GroupCommand::Succeed {
+        node,
+        nonce: 99,
+        whole: vec![],
+        recovery: 0,
+        predecessor,
+        kept,
+        directory: Default::default(),
+    };
+    let Answer::Process(process) = run(&mut calm.group, succeed) else { panic!("registered") };
+    calm.alive.insert(Member { node, process });
+    calm.run_for(Duration::from_secs(6));
+    assert_eq!(calm.group.recovery.number, 0, "it has come back with what it had");
+    assert!(calm.group.partitions.iter().all(|state| state.primary.is_some() && state.in_sync.len() == 2));
 }

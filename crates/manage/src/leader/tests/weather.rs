@@ -336,7 +336,12 @@ impl World {
         }
         if self.random.one_in(600) {
             let replicas = Some(1 + self.random.below(3) as u8);
-            self.propose(GroupCommand::Configure { replicas, durability: None, replace_after: None });
+            self.propose(GroupCommand::Configure {
+                replicas,
+                durability: None,
+                replace_after: None,
+                memory_return: None,
+            });
         }
         if self.random.one_in(600) {
             let role = if self.random.one_in(2) { RoleKind::Sql } else { RoleKind::Data };
@@ -547,7 +552,12 @@ impl World {
     /// Faults stop; whatever is still under way may come.
     pub(super) fn calm_down(&mut self) {
         self.stormy = false;
-        self.propose(GroupCommand::Configure { replicas: Some(2), durability: None, replace_after: None });
+        self.propose(GroupCommand::Configure {
+            replicas: Some(2),
+            durability: None,
+            replace_after: None,
+            memory_return: None,
+        });
         (0..DATA as u64).for_each(|node| self.propose(add_node(node, &[RoleKind::Data])));
         for process in &mut self.processes {
             process.copy.cut_until = 0;

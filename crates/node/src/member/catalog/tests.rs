@@ -10,8 +10,8 @@ use crate::table::entries;
 use crate::transaction::{InsertOutcome, TxnOptions};
 use rauk_log::MemoryDisk;
 use rauk_manage::group::{
-    Answer, CatalogAnswer, ClusterConfig, ClusterDurability, DEFAULT_REPLACE_AFTER, Group, GroupCommand, Intent,
-    RoleKind,
+    Answer, CatalogAnswer, ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, Group,
+    GroupCommand, Intent, RoleKind,
 };
 use rauk_manage::{CatalogStore, Command, JobId};
 use rauk_types::schema::{Column, ColumnDefault, IndexPart, IndexSchema};
@@ -104,6 +104,7 @@ fn group() -> Group {
         replicas: 1,
         durability: ClusterDurability::Fsync,
         replace_after: DEFAULT_REPLACE_AFTER,
+        memory_return: DEFAULT_MEMORY_RETURN,
     };
     assert_eq!(group.apply(1, &GroupCommand::Create { config }), Answer::Done);
     for n in 1..3u64 {

@@ -99,6 +99,7 @@ pub(super) fn persist(
         last_time: log.last_time(),
         recovery,
         files: written,
+        fenced: None,
         ..old.clone()
     };
     manifest.store(superblocks)?;

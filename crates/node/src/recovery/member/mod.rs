@@ -10,7 +10,7 @@
 //!
 //! A log that lacks entries of a partition's stream has nothing of that partition ([`MemberPartition::hole`]): it is empty when it is opened, and whether that is allowed depends on what other nodes have.
 //!
-//! A log whose end is damaged is cut there. The superblocks say so until the cluster has been told (rule 34).
+//! A log whose end is damaged is cut there. The superblocks say so until the cluster has been told (rule 37).
 //!
 //! The directory is made for one cluster, by the number of which all its files are marked; that of another cluster, or of a database that was alone, is refused.
 

@@ -42,7 +42,9 @@ mod tests {
     use super::*;
     use crate::node::tables::{columns, table};
     use rauk_manage::Command;
-    use rauk_manage::group::{ClusterConfig, ClusterDurability, DEFAULT_REPLACE_AFTER, GroupCommand};
+    use rauk_manage::group::{
+        ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, GroupCommand,
+    };
     use rauk_types::{Collation, DataType};
 
     fn schema(name: &str, version: u32) -> Arc<TableSchema> {
@@ -62,6 +64,7 @@ mod tests {
                 replicas: 1,
                 durability: ClusterDurability::Fsync,
                 replace_after: DEFAULT_REPLACE_AFTER,
+                memory_return: DEFAULT_MEMORY_RETURN,
             };
             group.apply(1, &GroupCommand::Create { config });
             let command = Command::CreateDatabase { name: name.to_string(), collation: Collation::DEFAULT };

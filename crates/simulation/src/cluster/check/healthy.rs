@@ -45,7 +45,9 @@ pub fn check(group: &Group, nodes: usize) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rauk_manage::group::{ClusterConfig, ClusterDurability, DEFAULT_REPLACE_AFTER, GroupCommand, PartitionState};
+    use rauk_manage::group::{
+        ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, GroupCommand, PartitionState,
+    };
     use rauk_types::{Member, PartitionId, ProcessId, View};
 
     /// Two data nodes that hold everything.
@@ -58,6 +60,7 @@ mod tests {
             replicas: 2,
             durability: ClusterDurability::Fsync,
             replace_after: DEFAULT_REPLACE_AFTER,
+            memory_return: DEFAULT_MEMORY_RETURN,
         };
         let mut commands = vec![GroupCommand::Create { config }];
         for node in 1..=2 {

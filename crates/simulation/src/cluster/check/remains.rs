@@ -80,6 +80,7 @@ mod tests {
             replicas: 1,
             durability: ClusterDurability::Fsync,
             replace_after: 60,
+            memory_return: 30,
         };
         apply(&mut group, GroupCommand::Create { config });
         catalog(&mut group, Command::CreateDatabase { name: DATABASE.to_string(), collation: Collation::DEFAULT });

@@ -4,7 +4,9 @@ use crate::cluster::network::Weather;
 use crate::executor::{Drift, Stopped};
 use crate::node::tables::{DATABASE, columns, table};
 use rauk_manage::Command;
-use rauk_manage::group::{CatalogAnswer, ClusterConfig, ClusterDurability, DEFAULT_REPLACE_AFTER};
+use rauk_manage::group::{
+    CatalogAnswer, ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER,
+};
 use rauk_types::{Collation, DataType, TableId};
 use std::collections::BTreeMap;
 
@@ -32,6 +34,7 @@ impl World {
             replicas: 1,
             durability: ClusterDurability::Fsync,
             replace_after: DEFAULT_REPLACE_AFTER,
+            memory_return: DEFAULT_MEMORY_RETURN,
         };
         consensus.commit(GroupCommand::Create { config });
         let database = Command::CreateDatabase { name: DATABASE.to_string(), collation: Collation::DEFAULT };

@@ -25,6 +25,7 @@ use sqlparser::ast;
 /// These belong to the whole cluster.
 const REPLICAS: &str = "rauk_replicas";
 const REPLACE_AFTER: &str = "rauk_replace_after";
+const MEMORY_RETURN: &str = "rauk_memory_return_timeout";
 
 /// A checked assignment.
 enum Assignment {
@@ -166,7 +167,7 @@ impl Session {
             Some(expression) => self.variable_value(variable, expression).await?,
         };
         if shared {
-            if scope == Scope::Persist && [REPLICAS, REPLACE_AFTER].contains(&variable.name) {
+            if scope == Scope::Persist && [REPLICAS, REPLACE_AFTER, MEMORY_RETURN].contains(&variable.name) {
                 let text = format!("{} is kept by the cluster in any case; use SET GLOBAL", variable.name);
                 return Err(MysqlError::new(codes::WRONG_VALUE_FOR_VAR, text));
             }
@@ -274,7 +275,12 @@ impl Session {
                 self.set_replicas(replicas).await?;
             }
             Assignment::Global(at, Value::UInt(seconds)) if VARIABLES[at].name == REPLACE_AFTER => {
-                self.set_replace_after(seconds).await?;
+                let set = self.engine.database.set_replace_after(seconds).await;
+                set.map_err(|error| out_of_range(REPLACE_AFTER, seconds, error))?;
+            }
+            Assignment::Global(at, Value::UInt(seconds)) if VARIABLES[at].name == MEMORY_RETURN => {
+                let set = self.engine.database.set_memory_return(seconds).await;
+                set.map_err(|error| out_of_range(MEMORY_RETURN, seconds, error))?;
             }
             Assignment::Global(at, value) => {
                 if let ("rauk_plan_cache_size", Value::UInt(plans)) = (VARIABLES[at].name, &value) {
@@ -296,31 +302,14 @@ impl Session {
 
     /// Changes how many replicas the whole cluster keeps of each partition.
     async fn set_replicas(&mut self, replicas: u64) -> Result<(), MysqlError> {
-        let wrong = |why: String| {
-            let MysqlError { code, message, .. } = errors::wrong_value(REPLICAS, &replicas.to_string());
-            MysqlError::new(code, format!("{message}: {why}"))
-        };
-        self.engine.database.set_replicas(replicas).await.map_err(|error| match error {
-            NodeError::Refused(why) => wrong(why.message),
-            other => other.into(),
-        })?;
+        let set = self.engine.database.set_replicas(replicas).await;
+        set.map_err(|error| out_of_range(REPLICAS, replicas, error))?;
         let nodes = self.engine.database.data_nodes() as u64;
         if nodes < replicas {
             let text = format!("{replicas} replicas are wanted, and there are {nodes} data nodes to hold them");
             self.push_warning(WarningLevel::Warning, codes::UNKNOWN_ERROR, text);
         }
         Ok(())
-    }
-
-    /// Changes after how many seconds the cluster replaces a node that is down.
-    async fn set_replace_after(&mut self, seconds: u64) -> Result<(), MysqlError> {
-        self.engine.database.set_replace_after(seconds).await.map_err(|error| match error {
-            NodeError::Refused(why) => {
-                let MysqlError { code, message, .. } = errors::wrong_value(REPLACE_AFTER, &seconds.to_string());
-                MysqlError::new(code, format!("{message}: {}", why.message))
-            }
-            other => other.into(),
-        })
     }
 
     /// Some variables bring others with them.
@@ -367,5 +356,16 @@ impl Session {
             self.set_variable(name, Value::from(charset));
         }
         self.set_variable("collation_connection", Value::from(collation));
+    }
+}
+
+/// What the cluster says of a setting of its own, as MySQL does of a variable.
+fn out_of_range(name: &str, value: u64, error: NodeError) -> MysqlError {
+    match error {
+        NodeError::Refused(why) => {
+            let MysqlError { code, message, .. } = errors::wrong_value(name, &value.to_string());
+            MysqlError::new(code, format!("{message}: {}", why.message))
+        }
+        other => other.into(),
     }
 }

@@ -73,6 +73,7 @@ impl GlobalVariables {
             // The cluster's: any node may have changed it.
             "rauk_replicas" => Value::UInt(self.database.replicas().into()),
             "rauk_replace_after" => Value::UInt(self.database.replace_after().as_secs()),
+            "rauk_memory_return_timeout" => Value::UInt(self.database.memory_return().as_secs()),
             _ => self.values.read()[at].clone(),
         }
     }

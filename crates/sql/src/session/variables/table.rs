@@ -240,6 +240,7 @@ pub const VARIABLES: &[Variable] = &[
     fixed("rauk_durability", Kind::Choice(&["fsync", "relaxed", "replicated"]), "fsync"),
     fixed("rauk_history_limit", u(0, u64::MAX, 1), "0"),
     global("rauk_memory_limit", u(16777216, u64::MAX, 1), "4294967296"),
+    global("rauk_memory_return_timeout", u(0, u64::MAX, 1), "30"),
     fixed("rauk_native_longest_spin", u(0, 1000000, 1), "50"),
     global("rauk_native_longest_wait", u(0, 1000000, 1), "200"),
     fixed("rauk_native_port", u(0, 65535, 1), "0"),
