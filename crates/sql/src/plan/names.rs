@@ -8,6 +8,7 @@
 
 use super::model::Source;
 use crate::expr::{self, Aggregate, BindContext, Expr, ExprKind, Resolved, Scope};
+use crate::parse::AUTO_NAME;
 use rauk_types::error::codes;
 use rauk_types::{Column, DataType, MysqlError, Value, schema::ColumnDefault};
 use sqlparser::ast;
@@ -315,12 +316,24 @@ fn ambiguous(path: &[&str], clause: Clause) -> MysqlError {
     MysqlError::new(codes::NON_UNIQ, format!("Column '{}' in {} is ambiguous", path.join("."), clause.name()))
 }
 
+/// Characters of an alias.
+const MAX_ALIAS: usize = 256;
+
 /// Error 1059 for an alias of more than 256 characters.
 pub(crate) fn check_alias(alias: &str) -> Result<(), MysqlError> {
-    if alias.chars().nth(256).is_none() {
+    if alias.chars().nth(MAX_ALIAS).is_none() {
         return Ok(());
     }
     Err(MysqlError::new(codes::TOO_LONG_IDENT, format!("Identifier name '{alias}' is too long")))
+}
+
+/// The name of a select item: its alias, or the beginning of its text.
+pub(crate) fn item_alias(alias: &ast::Ident) -> Result<String, MysqlError> {
+    if alias.quote_style == Some(AUTO_NAME) {
+        return Ok(alias.value.chars().take(MAX_ALIAS).collect());
+    }
+    check_alias(&alias.value)?;
+    Ok(alias.value.clone())
 }
 
 /// The identifiers of a name, quotes removed.

@@ -3,7 +3,7 @@
 use super::from::{From, bind_from};
 use super::join::{JoinInput, WantedOrder, plan_join};
 use super::model::{Grouping, PlanKind, SelectPlan, SortKey, Step};
-use super::names::{Alias, Clause, Names, bind_constant, check_alias, column_expression, name_parts};
+use super::names::{Alias, Clause, Names, bind_constant, column_expression, item_alias, name_parts};
 use super::{Lookup, Plan, condition, grouping, unsupported};
 use crate::expr::{AGGREGATES, Aggregate, AggregateFunction, BindContext, Expr, ExprKind};
 use rauk_kernel::{LockMode, WaitPolicy};
@@ -296,8 +296,7 @@ impl Binder<'_> {
                     self.push_expression(expr, name)?;
                 }
                 ast::SelectItem::ExprWithAlias { expr, alias } => {
-                    check_alias(&alias.value)?;
-                    self.push_expression(expr, alias.value.clone())?;
+                    self.push_expression(expr, item_alias(alias)?)?;
                 }
                 ast::SelectItem::ExprWithAliases { .. } => return Err(unsupported("several aliases of a column")),
             }

@@ -348,6 +348,8 @@ fn names_and_numbers_of_columns_have_limits() {
     let mut t = server.session();
     t.ok(&format!("SELECT 1 AS `{}`", "é".repeat(256)));
     t.code(&format!("SELECT 1 AS `{}`", "é".repeat(257)), 1059);
+    // The text of an expression without an alias is cut.
+    t.ok(&format!("SELECT {}1", "1 + ".repeat(100)));
     t.ok(&format!("SELECT {}1", "1,".repeat(4095)));
     t.code(&format!("SELECT {}1", "1,".repeat(4096)), 1117);
     t.ok("SET NAMES latin1");
