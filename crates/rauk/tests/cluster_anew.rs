@@ -99,7 +99,7 @@ fn a_signal_is_not_lost_while_a_process_starts_anew() {
     process.signal("STOP");
     until("it is taken for gone", || is_down(&founder, 2));
     process.signal("CONT");
-    until("it is about to start anew", || process.said().contains("it executes itself again"));
+    until("it is about to execute itself again", || process.said().contains("it executes itself again"));
     process.signal("TERM");
     let status = process.wait(Duration::from_secs(30));
     assert!(status.is_some_and(|status| status.success()), "the signal is lost: {status:?}");

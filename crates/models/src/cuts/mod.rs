@@ -150,7 +150,7 @@ pub enum Mutation {
     CheckpointUnderEarlierDraw,
     /// The cluster goes back when the lease of the last process that had a partition has ended.
     SilenceIsTheEnd,
-    /// A process whose lease has ended begins anew with nothing in memory.
+    /// A process whose lease has ended restarts with nothing in memory.
     FencedForgets,
     /// A fenced process says that its disk has everything before it has.
     FencedBeforeFlushed,

@@ -270,7 +270,7 @@ impl Member {
         self.database.member().is_some_and(|cluster| cluster.expelled())
     }
 
-    /// After it was taken for gone, before it executes itself: what it has in memory goes to disk, and the process that follows keeps it. Where that fails, what follows is as after a crash.
+    /// After its lease has expired, before it executes itself again: what it has in memory goes to disk, and the process that follows keeps it. Where that fails, what follows is as after a crash.
     pub fn fence(&self) {
         let began = Instant::now();
         match block_on(self.database.fence()) {

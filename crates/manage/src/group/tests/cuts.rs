@@ -124,7 +124,7 @@ fn a_successor_keeps_the_places_of_its_predecessor() {
     assert!(group.has_no_memory(&group.partitions[0]) && !group.is_memory_lost(&group.partitions[0]));
     let why = &group.health().reasons[0];
     assert!(why.contains("memory of node 1") && why.contains("rauk_memory_return_timeout"), "{why}");
-    // Who was struck has nothing to keep.
+    // A member that was removed from the in-sync set has nothing to keep.
     let Answer::Process(_) = succeed(&mut group, members[1], 50, 0) else { panic!("registered") };
     assert_eq!(group.partitions[0].in_sync, [members[0]]);
     let Answer::Process(process) = succeed(&mut group, members[0], 51, 0) else { panic!("registered") };
