@@ -22,6 +22,7 @@
 
 mod account;
 mod alter;
+pub mod ast;
 mod cursor;
 mod dispatch;
 mod dml;

@@ -1,13 +1,6 @@
-//! The statements that Rauk knows, around sqlparser's expressions, queries and column definitions.
+//! The statements that Rauk knows, around the queries, changes and definitions of [`super::ast`].
 
-use sqlparser::ast;
-
-/// `db.table`, or `table` in the current database. Names as written, quotes removed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableName {
-    pub database: Option<String>,
-    pub name: String,
-}
+use super::ast::{self, TableName};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -77,7 +70,7 @@ pub struct CreateTable {
     pub if_not_exists: bool,
     pub temporary: bool,
     pub name: TableName,
-    pub columns: Vec<ast::ColumnDef>,
+    pub columns: Vec<ast::ColumnDefinition>,
     pub constraints: Vec<ast::TableConstraint>,
     /// ENGINE, CHARSET, COLLATE, COMMENT, AUTO_INCREMENT, … as (upper-case name, value).
     pub options: Vec<(String, String)>,
@@ -86,6 +79,15 @@ pub struct CreateTable {
     pub partition_by: Option<PartitionBy>,
     /// CREATE TABLE … AS SELECT.
     pub query: Option<Box<ast::Query>>,
+    pub duplicates: DuplicateRows,
+}
+
+/// What CREATE TABLE … SELECT does with a row whose key is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DuplicateRows {
+    Error,
+    Ignore,
+    Replace,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -99,7 +101,7 @@ pub enum PartitionBy {
 #[derive(Clone, Debug, PartialEq)]
 pub enum AlterOperation {
     AddColumn {
-        column: ast::ColumnDef,
+        column: ast::ColumnDefinition,
         position: ColumnPosition,
         if_not_exists: bool,
     },
@@ -108,12 +110,12 @@ pub enum AlterOperation {
         if_exists: bool,
     },
     ModifyColumn {
-        column: ast::ColumnDef,
+        column: ast::ColumnDefinition,
         position: ColumnPosition,
     },
     ChangeColumn {
         old: String,
-        column: ast::ColumnDef,
+        column: ast::ColumnDefinition,
         position: ColumnPosition,
     },
     RenameColumn {
@@ -154,7 +156,7 @@ pub struct CreateIndex {
     pub unique: bool,
     pub hash: bool,
     pub table: TableName,
-    pub columns: Vec<ast::IndexColumn>,
+    pub columns: Vec<ast::KeyPart>,
     pub if_not_exists: bool,
 }
 
