@@ -124,7 +124,7 @@ pub enum AlterOperation {
     },
     SetDefault {
         column: String,
-        value: Option<ast::Expr>,
+        value: Option<ast::DefaultValue>,
     },
     AddConstraint(ast::TableConstraint),
     DropIndex(String),

@@ -78,7 +78,7 @@ pub struct Digits {
 pub enum ColumnOption {
     Null,
     NotNull,
-    Default(Expr),
+    Default(DefaultValue),
     OnUpdate(Expr),
     AutoIncrement,
     Unique,
@@ -91,6 +91,15 @@ pub enum ColumnOption {
     Generated { expr: Expr, stored: bool },
     Invisible,
     Srid(Expr),
+}
+
+/// Behind DEFAULT.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DefaultValue {
+    /// A literal with its sign, or the time of now.
+    Plain(Expr),
+    /// `(expression)`: columns of TEXT and BLOB have no other.
+    Expr(Expr),
 }
 
 #[derive(Clone, Debug, PartialEq)]
