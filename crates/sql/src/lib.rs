@@ -12,6 +12,7 @@
 
 pub mod exec;
 pub mod expr;
+mod logical;
 mod memory;
 pub mod parse;
 pub mod plan;

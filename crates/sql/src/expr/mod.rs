@@ -37,6 +37,7 @@ mod find;
 mod functions;
 mod interval;
 mod pattern;
+mod subquery;
 mod types;
 mod value;
 
@@ -50,6 +51,8 @@ pub use compare::compare_values;
 pub use context::Context;
 pub use convert::{as_number, temporal_decimal};
 pub use deep::Deep;
+pub use subquery::{ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
+pub(crate) use subquery::pending;
 pub use types::plain as plain_type;
 pub use value::Val;
 
@@ -153,8 +156,12 @@ pub enum ExprKind {
         table: usize,
         column: usize,
     },
-    /// A `?`, or a literal that the plan cache took out; typed at bind time.
+    /// A column of the logical tree. Lowering replaces it by where the column lies: a [`ExprKind::Column`], or in a subquery, for a column of
+    /// the queries around it, a [`ExprKind::Parameter`].
+    Reference(ColumnId),
+    /// A `?`, a literal that the plan cache took out, or in a subquery a column of the queries around it; typed at bind time.
     Parameter(usize),
+    Subquery(Box<Subquery>),
 
     Compare {
         op: CompareOp,
@@ -392,7 +399,7 @@ impl Expr {
     /// No column, aggregate, or function whose value changes within a statement: may be evaluated once before the scan (parameters are allowed).
     pub fn is_constant(&self) -> bool {
         let own = match &self.kind {
-            ExprKind::Column { .. } | ExprKind::AssignVariable { .. } => false,
+            ExprKind::Column { .. } | ExprKind::Reference(_) | ExprKind::AssignVariable { .. } => false,
             ExprKind::Function { function, .. } => !function.volatile,
             _ => true,
         };
@@ -406,6 +413,8 @@ impl Expr {
     pub fn is_immutable(&self) -> bool {
         let own = match &self.kind {
             ExprKind::Column { .. }
+            | ExprKind::Reference(_)
+            | ExprKind::Subquery(_)
             | ExprKind::AssignVariable { .. }
             | ExprKind::UserVariable(_)
             | ExprKind::SystemVariable { .. }
@@ -431,9 +440,11 @@ impl Expr {
         match &self.kind {
             ExprKind::Literal(_)
             | ExprKind::Column { .. }
+            | ExprKind::Reference(_)
             | ExprKind::Parameter(_)
             | ExprKind::UserVariable(_)
             | ExprKind::SystemVariable { .. } => {}
+            ExprKind::Subquery(subquery) => subquery.outer.iter().chain(subquery.test.left()).for_each(visit),
             ExprKind::Deep(deep) => deep.with(visit),
             ExprKind::Compare { left, right, .. }
             | ExprKind::And(left, right)
@@ -499,9 +510,14 @@ impl Expr {
         match &mut self.kind {
             ExprKind::Literal(_)
             | ExprKind::Column { .. }
+            | ExprKind::Reference(_)
             | ExprKind::Parameter(_)
             | ExprKind::UserVariable(_)
             | ExprKind::SystemVariable { .. } => {}
+            ExprKind::Subquery(subquery) => {
+                let Subquery { outer, test, .. } = &mut **subquery;
+                outer.iter_mut().chain(test.left_mut()).for_each(visit);
+            }
             ExprKind::Deep(deep) => deep.with_mut(visit),
             ExprKind::Compare { left, right, .. }
             | ExprKind::And(left, right)

@@ -14,10 +14,84 @@ use rauk_types::{DataType, KeyDef, TableSchema};
 use std::sync::Arc;
 
 pub(crate) enum PlanKind {
+    /// One query block: the fused operators of most statements.
     Select(Box<SelectPlan>),
+    /// Every other query.
+    Query(Box<QueryPlan>),
     Insert(Box<InsertPlan>),
     Update(Box<UpdatePlan>),
     Delete(Box<DeletePlan>),
+}
+
+/// What gives rows.
+pub(crate) enum QueryPlan {
+    Select(Box<SelectPlan>),
+    Set(Box<SetPlan>),
+    /// VALUES: one list of expressions a row.
+    Values(Vec<Vec<Expr>>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetOp {
+    Union,
+    Except,
+    Intersect,
+}
+
+/// UNION, EXCEPT, INTERSECT of two queries whose columns have the same types already.
+pub(crate) struct SetPlan {
+    pub op: SetOp,
+    /// ALL; else equal rows, as `types` compare, are one.
+    pub all: bool,
+    pub left: QueryPlan,
+    pub right: QueryPlan,
+    pub types: Vec<DataType>,
+}
+
+/// The queries of a statement beside its main one.
+pub(crate) struct Parts {
+    pub subqueries: Vec<SubqueryPlan>,
+    pub tables: Vec<CommonTablePlan>,
+    /// Parameters of the statement itself. Behind them lie the outer columns of its subqueries, each subquery's in a place of its own.
+    pub parameters: usize,
+    pub outer_columns: usize,
+}
+
+/// A subquery of an expression.
+pub(crate) struct SubqueryPlan {
+    pub query: QueryPlan,
+    /// Where the values of its outer columns go among the parameters.
+    pub first_outer: usize,
+    pub outer: usize,
+    /// Types of its columns: how answers of IN are compared.
+    pub types: Vec<DataType>,
+}
+
+/// A common table expression: run once an execution, when it is first read.
+pub(crate) struct CommonTablePlan {
+    pub name: String,
+    /// The part that does not read the table itself.
+    pub seed: QueryPlan,
+    pub recursive: Option<RecursivePlan>,
+    pub types: Vec<DataType>,
+}
+
+/// The part of a recursive table that is run again and again on the rows that the last round added ([`RowsOf::Working`]), until it adds none.
+pub(crate) struct RecursivePlan {
+    pub query: QueryPlan,
+    /// UNION ALL; else rows that are there already are not added.
+    pub all: bool,
+}
+
+/// Rows of a query that stand for a table of FROM; its columns are those of the schema beside it.
+#[derive(Clone)]
+pub(crate) enum RowsOf {
+    /// A derived table, run when it is first read.
+    Derived(Arc<QueryPlan>),
+    /// The common table of this number.
+    Common(usize),
+    /// In the recursive part of the common table of this number: the rows that the last round added.
+    Working(usize),
 }
 
 /// Where the rows of a table come from.
@@ -25,6 +99,8 @@ pub(crate) enum PlanKind {
 pub(crate) enum SourceTable {
     Stored(TableHandle),
     Virtual(Arc<dyn VirtualTable>),
+    /// Rows that a query of the statement gives; kept in memory while the block runs. Access is [`Access::Rows`].
+    Query(RowsOf, Arc<TableSchema>),
     /// A lone row: what an INSERT was to insert.
     Row(Arc<TableSchema>),
 }
@@ -48,14 +124,14 @@ impl Source {
         match &self.table {
             SourceTable::Stored(handle) => handle.schema(),
             SourceTable::Virtual(table) => table.schema(),
-            SourceTable::Row(schema) => schema,
+            SourceTable::Row(schema) | SourceTable::Query(_, schema) => schema,
         }
     }
 
     pub fn handle(&self) -> Option<&TableHandle> {
         match &self.table {
             SourceTable::Stored(handle) => Some(handle),
-            SourceTable::Virtual(_) | SourceTable::Row(_) => None,
+            SourceTable::Virtual(_) | SourceTable::Row(_) | SourceTable::Query(..) => None,
         }
     }
 }
@@ -148,6 +224,8 @@ pub(crate) enum Access {
     Unique(IndexAccess),
     /// Ranges of an ordered index; without conditions the whole index.
     Range(IndexAccess),
+    /// The rows of a query.
+    Rows,
     /// A virtual table, with what WHERE fixes TABLE_SCHEMA and TABLE_NAME to.
     Virtual { schema: Option<Expr>, table: Option<Expr> },
 }
@@ -167,6 +245,8 @@ pub(crate) struct Level {
     pub access: Access,
     /// All conditions that can be checked once this row is there, but those the access path guarantees.
     pub filters: Vec<Expr>,
+    /// Conditions with subqueries: checked on a copy of the row, after `filters`, since their queries are run in between.
+    pub late_filters: Vec<Expr>,
     /// Those of `filters` that read only this table: checked while a join buffer is filled.
     pub own_filters: Vec<Expr>,
     pub hash: Option<HashJoin>,
@@ -227,6 +307,8 @@ pub(crate) struct SelectPlan {
     pub first_row_only: bool,
     pub lock: Lock,
     pub outer_groups: usize,
+    /// An expression behind the first table has a subquery: rows are copied before what follows is evaluated.
+    pub late: bool,
 }
 
 /// What an INSERT writes into a column that its list leaves out.
@@ -240,7 +322,7 @@ pub(crate) enum Fill {
 pub(crate) enum InsertSource {
     /// One expression a listed column; `None` is DEFAULT.
     Rows(Vec<Vec<Option<Expr>>>),
-    Select(Box<SelectPlan>),
+    Query(Box<QueryPlan>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

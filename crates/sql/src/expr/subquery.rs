@@ -1,0 +1,74 @@
+//! Subqueries in expressions.
+//!
+//! An expression never waits, so it cannot run a query. A node of a subquery names the query by its number in the statement and says how its rows
+//! become a value. Its evaluation looks into [`Context::subqueries`](super::Context), where answers are kept by the values of the outer
+//! columns that the query reads; an uncorrelated query has one answer. When the answer is not there yet, evaluation notes what is
+//! missing ([`Missing`]) and fails with [`pending`]; the operator that asked runs the query, keeps the answer and evaluates again. What the first
+//! evaluation changed (warnings, user variables) is undone. So a branch that is not taken runs no query and raises no error of one.
+//!
+//! An answer may be an error: it is raised wherever the answer is used.
+
+use super::{CompareOp, Comparison, Expr};
+use rauk_types::{MysqlError, Value};
+
+/// A column of the logical tree: unique in its statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ColumnId(pub u32);
+
+/// A query of the statement, by its place in the list of subqueries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SubqueryId(pub u32);
+
+/// A subquery where an expression stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subquery {
+    pub id: SubqueryId,
+    /// The columns of the queries around it that it reads, each once; in the subquery's own plan they are parameters, in this order.
+    pub outer: Vec<Expr>,
+    pub test: SubqueryTest,
+}
+
+/// How the rows of a subquery become a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SubqueryTest {
+    /// The value of the only column; NULL without rows; error 1242 with several.
+    Scalar,
+    /// Whether there are rows.
+    Exists,
+    /// `left op ANY (…)` or, with `all`, `left op ALL (…)`; IN is `= ANY`, NOT IN is `<> ALL`. Several columns only with = ANY and <> ALL.
+    Quantified { left: Vec<Expr>, op: CompareOp, by: Vec<Comparison>, all: bool },
+    /// `(a, b) op (SELECT x, y …)`: the only row compared with the row at the left; error 1242 with several rows; NULL without rows.
+    Row { left: Vec<Expr>, op: CompareOp, by: Vec<Comparison> },
+}
+
+impl SubqueryTest {
+    /// The expressions at the left of the subquery.
+    pub fn left(&self) -> &[Expr] {
+        match self {
+            SubqueryTest::Scalar | SubqueryTest::Exists => &[],
+            SubqueryTest::Quantified { left, .. } | SubqueryTest::Row { left, .. } => left,
+        }
+    }
+
+    pub fn left_mut(&mut self) -> &mut [Expr] {
+        match self {
+            SubqueryTest::Scalar | SubqueryTest::Exists => &mut [],
+            SubqueryTest::Quantified { left, .. } | SubqueryTest::Row { left, .. } => left,
+        }
+    }
+}
+
+/// An answer that an evaluation needs.
+#[derive(Clone, Debug)]
+pub struct Missing {
+    pub id: SubqueryId,
+    /// The values of [`Subquery::outer`].
+    pub outer: Vec<Value>,
+    /// Their encoding, by which the answer is kept.
+    pub key: Box<[u8]>,
+}
+
+/// The error of an evaluation that needs an answer; `Context::subqueries` says which. It never reaches a client.
+pub(crate) fn pending() -> MysqlError {
+    MysqlError::new(0, "a subquery has not been run yet")
+}

@@ -1,0 +1,288 @@
+//! The logical tree: what a query means, before anything is decided about how it runs.
+//!
+//! A tree is made by binding and changed by passes. Its expressions name columns by [`ColumnId`]s, each made by exactly one node of
+//! the statement, so that an expression may be moved to wherever its columns are in reach.
+//!
+//! ```text
+//! node        gives
+//! OneRow      one row without columns: SELECT without FROM
+//! Scan        the columns of a stored or computed table
+//! Values      the columns of VALUES
+//! CommonTable the columns of one reference to a common table
+//! Filter      its input's rows that satisfy all conditions
+//! Project     columns computed from its input's; the input's columns are out of reach behind it
+//! Join        columns of both sides; of a left join those of the right side may be NULL
+//! Aggregate   one row a group: the aggregates, and the input's columns with the values of the group's first row
+//! Distinct    its input's rows, equal ones (in the named columns) once
+//! Sort        its input's rows in order
+//! Limit       some of its input's rows
+//! SetOperation  columns of its own, in the places of those of both sides
+//! ```
+//! A query is a tree with the list of the columns it gives, in order. Subqueries of expressions and common tables stand beside the tree, in the
+//! [`Statement`]; a subquery reads columns of the queries around it by their ids.
+
+mod validate;
+
+use crate::expr::{Aggregate, ColumnId, Expr};
+use crate::plan::VirtualTable;
+use rauk_node::TableHandle;
+use rauk_node::transaction::Lock;
+use rauk_types::result::ResultColumn;
+use rauk_types::{DataType, TableSchema};
+use std::sync::Arc;
+
+/// A bound statement.
+pub(crate) struct Statement {
+    pub columns: Columns,
+    pub subqueries: Vec<Subquery>,
+    pub tables: Vec<CommonTable>,
+    pub query: Query,
+    /// Parameters that the statement itself has.
+    pub parameters: usize,
+}
+
+/// All columns of a statement, by their ids.
+#[derive(Default)]
+pub(crate) struct Columns {
+    list: Vec<Column>,
+}
+
+/// What is known of a column.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub ty: DataType,
+    /// NULL rows of outer joins are not counted here: expressions that are bound above them are nullable.
+    pub nullable: bool,
+    /// What clients are told of it; its name is that by which the select list calls it.
+    pub result: ResultColumn,
+}
+
+impl Columns {
+    pub fn add(&mut self, column: Column) -> ColumnId {
+        self.list.push(column);
+        ColumnId(self.list.len() as u32 - 1)
+    }
+
+    pub fn get(&self, id: ColumnId) -> &Column {
+        &self.list[id.0 as usize]
+    }
+
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+}
+
+/// A tree and the columns that it gives, in order.
+pub(crate) struct Query {
+    pub node: Node,
+    pub columns: Vec<ColumnId>,
+}
+
+/// A query that an expression uses, at the place of its `SubqueryId`.
+pub(crate) struct Subquery {
+    pub query: Query,
+    /// Columns of the queries around it that it reads, in the order of `expr::Subquery::outer`.
+    pub outer: Vec<ColumnId>,
+}
+
+/// A common table expression that something reads.
+pub(crate) struct CommonTable {
+    pub name: String,
+    pub seed: Query,
+    pub recursive: Option<Recursive>,
+    /// Types of its columns.
+    pub types: Vec<DataType>,
+}
+
+pub(crate) struct Recursive {
+    pub query: Query,
+    /// UNION ALL.
+    pub all: bool,
+}
+
+pub(crate) enum Node {
+    OneRow,
+    Scan(Box<Scan>),
+    Values {
+        columns: Vec<ColumnId>,
+        rows: Vec<Vec<Expr>>,
+    },
+    CommonTable(Box<CommonTableScan>),
+    Filter {
+        input: Box<Node>,
+        conditions: Vec<Expr>,
+    },
+    Project {
+        input: Box<Node>,
+        items: Vec<(ColumnId, Expr)>,
+    },
+    Join(Box<Join>),
+    Aggregate(Box<AggregateNode>),
+    Distinct {
+        input: Box<Node>,
+        columns: Vec<ColumnId>,
+    },
+    Sort {
+        input: Box<Node>,
+        keys: Vec<SortKey>,
+    },
+    Limit(Box<Limit>),
+    SetOperation(Box<SetOperation>),
+}
+
+pub(crate) enum ScanTable {
+    Stored(TableHandle),
+    Virtual(Arc<dyn VirtualTable>),
+}
+
+/// A table of FROM.
+pub(crate) struct Scan {
+    pub table: ScanTable,
+    /// The name it goes by in its query.
+    pub alias: String,
+    /// One a column of the schema, hidden ones included.
+    pub columns: Vec<ColumnId>,
+    /// Indexes that hints leave, by position in the schema; `None`: all.
+    pub allowed_indexes: Option<Vec<usize>>,
+    /// FORCE INDEX: a full scan only when no allowed index can be used.
+    pub force_index: bool,
+    pub lock: Lock,
+}
+
+impl Scan {
+    pub fn schema(&self) -> &Arc<TableSchema> {
+        match &self.table {
+            ScanTable::Stored(handle) => handle.schema(),
+            ScanTable::Virtual(table) => table.schema(),
+        }
+    }
+}
+
+/// One reference to a common table.
+pub(crate) struct CommonTableScan {
+    /// Its place in [`Statement::tables`].
+    pub table: usize,
+    pub alias: String,
+    pub columns: Vec<ColumnId>,
+    /// Inside of its own recursive part: the rows that the last round added.
+    pub working: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JoinKind {
+    Inner,
+    /// A RIGHT JOIN is bound with its sides exchanged.
+    Left,
+}
+
+pub(crate) struct Join {
+    pub kind: JoinKind,
+    pub left: Node,
+    pub right: Node,
+    /// Conjuncts.
+    pub on: Vec<Expr>,
+    /// STRAIGHT_JOIN: the left side is read first.
+    pub straight: bool,
+}
+
+pub(crate) struct AggregateNode {
+    pub input: Node,
+    /// Empty: one group, even of no rows.
+    pub keys: Vec<Expr>,
+    pub aggregates: Vec<(ColumnId, Aggregate)>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct SortKey {
+    pub expr: Expr,
+    pub descending: bool,
+}
+
+pub(crate) struct Limit {
+    pub input: Node,
+    pub count: Option<Expr>,
+    pub offset: Option<Expr>,
+    /// SQL_CALC_FOUND_ROWS: rows beyond the limit are counted.
+    pub calc_found_rows: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetOp {
+    Union,
+    Except,
+    Intersect,
+}
+
+/// The columns of both sides have the types of `columns` already.
+pub(crate) struct SetOperation {
+    pub op: SetOp,
+    pub all: bool,
+    pub left: Query,
+    pub right: Query,
+    pub columns: Vec<ColumnId>,
+}
+
+impl Node {
+    /// Calls `visit` on the nodes right below.
+    pub fn for_each_input<'a>(&'a self, visit: &mut dyn FnMut(&'a Node)) {
+        match self {
+            Node::OneRow | Node::Scan(_) | Node::Values { .. } | Node::CommonTable(_) => {}
+            Node::Filter { input, .. }
+            | Node::Project { input, .. }
+            | Node::Distinct { input, .. }
+            | Node::Sort { input, .. } => visit(input),
+            Node::Join(join) => {
+                visit(&join.left);
+                visit(&join.right);
+            }
+            Node::Aggregate(aggregate) => visit(&aggregate.input),
+            Node::Limit(limit) => visit(&limit.input),
+            Node::SetOperation(operation) => {
+                visit(&operation.left.node);
+                visit(&operation.right.node);
+            }
+        }
+    }
+
+    /// Calls `visit` on the expressions of this node itself.
+    pub fn for_each_expr<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+        match self {
+            Node::OneRow | Node::Scan(_) | Node::CommonTable(_) | Node::Distinct { .. } | Node::SetOperation(_) => {}
+            Node::Values { rows, .. } => rows.iter().flatten().for_each(visit),
+            Node::Filter { conditions, .. } => conditions.iter().for_each(visit),
+            Node::Project { items, .. } => items.iter().for_each(|(_, expr)| visit(expr)),
+            Node::Join(join) => join.on.iter().for_each(visit),
+            Node::Aggregate(aggregate) => {
+                aggregate.keys.iter().for_each(&mut *visit);
+                for (_, aggregate) in &aggregate.aggregates {
+                    aggregate.arguments.iter().for_each(&mut *visit);
+                    aggregate.order_by.iter().for_each(|(expr, _)| visit(expr));
+                }
+            }
+            Node::Sort { keys, .. } => keys.iter().for_each(|key| visit(&key.expr)),
+            Node::Limit(limit) => limit.count.iter().chain(&limit.offset).for_each(visit),
+        }
+    }
+
+    /// The columns in reach above this node.
+    pub fn columns(&self, out: &mut Vec<ColumnId>) {
+        match self {
+            Node::OneRow => {}
+            Node::Scan(scan) => out.extend(&scan.columns),
+            Node::Values { columns, .. } => out.extend(columns),
+            Node::CommonTable(table) => out.extend(&table.columns),
+            Node::Filter { input, .. } | Node::Distinct { input, .. } | Node::Sort { input, .. } => input.columns(out),
+            Node::Project { items, .. } => out.extend(items.iter().map(|(id, _)| *id)),
+            Node::Join(join) => {
+                join.left.columns(out);
+                join.right.columns(out);
+            }
+            Node::Aggregate(aggregate) => {
+                out.extend(aggregate.aggregates.iter().map(|(id, _)| *id));
+                aggregate.input.columns(out);
+            }
+            Node::Limit(limit) => limit.input.columns(out),
+            Node::SetOperation(operation) => out.extend(&operation.columns),
+        }
+    }
+}
