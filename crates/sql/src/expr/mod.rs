@@ -51,12 +51,12 @@ pub use compare::compare_values;
 pub use context::Context;
 pub use convert::{as_number, temporal_decimal};
 pub use deep::Deep;
-pub use subquery::{ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
+pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
 pub(crate) use subquery::pending;
 pub use types::plain as plain_type;
 pub use value::Val;
 
-use bind::converted as bind_converted;
+use bind::{converted as bind_converted, not_yet as bind_not_yet};
 use functions::Function;
 use interval::Unit;
 use pattern::{LikePattern, RegexpPattern};
@@ -335,12 +335,16 @@ pub enum Resolved {
 pub trait Scope {
     /// `path` is `[name]`, `[table, name]` or `[database, table, name]`. Errors: 1054, 1052.
     fn resolve(&mut self, path: &[&str]) -> Result<Resolved, MysqlError>;
-    /// Registers an aggregate and gives its number; 1111 where none may stand.
-    fn aggregate(&mut self, aggregate: Aggregate) -> Result<usize, MysqlError>;
+    /// Registers an aggregate and gives the node that reads its value; 1111 where none may stand.
+    fn aggregate(&mut self, aggregate: Aggregate) -> Result<ExprKind, MysqlError>;
     /// The arguments of an aggregate follow, or have been bound.
     fn within_aggregate(&mut self, _inside: bool) {}
     /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.
     fn inserted_value(&mut self, column: &str) -> Result<Resolved, MysqlError>;
+    /// Binds a subquery. Error 1235 where none may stand.
+    fn subquery(&mut self, _query: &crate::parse::ast::Query) -> Result<BoundSubquery, MysqlError> {
+        Err(bind_not_yet("subqueries in expressions"))
+    }
     /// `DEFAULT(column)`.
     fn default_value(&mut self, column: &[&str]) -> Result<Expr, MysqlError>;
 }

@@ -8,8 +8,9 @@
 //!
 //! An answer may be an error: it is raised wherever the answer is used.
 
-use super::{CompareOp, Comparison, Expr};
-use rauk_types::{MysqlError, Value};
+use super::types::{self, Class};
+use super::{CompareOp, Comparison, Expr, ExprKind};
+use rauk_types::{DataType, MysqlError, Value};
 
 /// A column of the logical tree: unique in its statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,6 +56,32 @@ impl SubqueryTest {
             SubqueryTest::Scalar | SubqueryTest::Exists => &mut [],
             SubqueryTest::Quantified { left, .. } | SubqueryTest::Row { left, .. } => left,
         }
+    }
+}
+
+/// A subquery as the expression that uses it needs to know it while it is bound.
+pub struct BoundSubquery {
+    pub id: SubqueryId,
+    /// The columns of the queries around it that it reads, as the expression's own scope names them.
+    pub outer: Vec<Expr>,
+    /// Its columns, for their types.
+    pub columns: Vec<Expr>,
+}
+
+impl Expr {
+    /// A column of the logical tree.
+    pub fn reference(id: ColumnId, ty: DataType, nullable: bool) -> Expr {
+        let coercibility = if Class::of(&ty).is_string() { types::IMPLICIT } else { types::NUMERIC };
+        Expr { kind: ExprKind::Reference(id), ty, nullable, coercibility }
+    }
+
+    /// Calls `visit` on every column of the logical tree that the expression reads, those that its subqueries read of the queries around
+    /// them included.
+    pub fn for_each_reference(&self, visit: &mut dyn FnMut(ColumnId, &Expr)) {
+        if let ExprKind::Reference(id) = self.kind {
+            visit(id, self);
+        }
+        self.for_each_child(&mut |child| child.for_each_reference(visit));
     }
 }
 

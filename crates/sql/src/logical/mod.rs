@@ -9,6 +9,7 @@
 //! Scan        the columns of a stored or computed table
 //! Values      the columns of VALUES
 //! CommonTable the columns of one reference to a common table
+//! Derived     the columns of a query in FROM
 //! Filter      its input's rows that satisfy all conditions
 //! Project     columns computed from its input's; the input's columns are out of reach behind it
 //! Join        columns of both sides; of a left join those of the right side may be NULL
@@ -67,6 +68,10 @@ impl Columns {
         &self.list[id.0 as usize]
     }
 
+    pub fn get_mut(&mut self, id: ColumnId) -> &mut Column {
+        &mut self.list[id.0 as usize]
+    }
+
     pub fn len(&self) -> usize {
         self.list.len()
     }
@@ -108,9 +113,12 @@ pub(crate) enum Node {
         rows: Vec<Vec<Expr>>,
     },
     CommonTable(Box<CommonTableScan>),
+    Derived(Box<Derived>),
     Filter {
         input: Box<Node>,
         conditions: Vec<Expr>,
+        /// HAVING, which without grouping sees the select list only.
+        having: bool,
     },
     Project {
         input: Box<Node>,
@@ -166,6 +174,12 @@ pub(crate) struct CommonTableScan {
     pub columns: Vec<ColumnId>,
     /// Inside of its own recursive part: the rows that the last round added.
     pub working: bool,
+}
+
+/// A derived table.
+pub(crate) struct Derived {
+    pub alias: String,
+    pub query: Query,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,6 +249,7 @@ impl Node {
                 visit(&join.left);
                 visit(&join.right);
             }
+            Node::Derived(derived) => visit(&derived.query.node),
             Node::Aggregate(aggregate) => visit(&aggregate.input),
             Node::Limit(limit) => visit(&limit.input),
             Node::SetOperation(operation) => {
@@ -247,7 +262,12 @@ impl Node {
     /// Calls `visit` on the expressions of this node itself.
     pub fn for_each_expr<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         match self {
-            Node::OneRow | Node::Scan(_) | Node::CommonTable(_) | Node::Distinct { .. } | Node::SetOperation(_) => {}
+            Node::OneRow
+            | Node::Scan(_)
+            | Node::CommonTable(_)
+            | Node::Derived(_)
+            | Node::Distinct { .. }
+            | Node::SetOperation(_) => {}
             Node::Values { rows, .. } => rows.iter().flatten().for_each(visit),
             Node::Filter { conditions, .. } => conditions.iter().for_each(visit),
             Node::Project { items, .. } => items.iter().for_each(|(_, expr)| visit(expr)),
@@ -271,6 +291,7 @@ impl Node {
             Node::Scan(scan) => out.extend(&scan.columns),
             Node::Values { columns, .. } => out.extend(columns),
             Node::CommonTable(table) => out.extend(&table.columns),
+            Node::Derived(derived) => out.extend(&derived.query.columns),
             Node::Filter { input, .. } | Node::Distinct { input, .. } | Node::Sort { input, .. } => input.columns(out),
             Node::Project { items, .. } => out.extend(items.iter().map(|(id, _)| *id)),
             Node::Join(join) => {

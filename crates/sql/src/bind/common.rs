@@ -1,0 +1,220 @@
+//! Common table expressions.
+//!
+//! A common table is bound where WITH stands, once, and stands beside the tree of the statement; each reference to it has columns of its own.
+//! A recursive one is a UNION whose first members (the seed) do not name it and whose others do: these read the rows that the last round added
+//! (working rows). The seed decides names and types; every column may be NULL, as in MySQL.
+//!
+//! A common table that reads columns of the query around it is not supported yet.
+
+use super::Binder;
+use crate::expr::ColumnId;
+use crate::logical::{CommonTable, CommonTableScan, Node, Query, Recursive, SetOp};
+use crate::parse::ast;
+use crate::plan::unsupported;
+use rauk_types::error::codes;
+use rauk_types::{DataType, MysqlError};
+
+/// A name that WITH has made.
+pub(super) struct CommonName {
+    name: String,
+    /// Its place among the tables of the statement.
+    table: usize,
+    columns: Vec<(String, DataType, bool)>,
+    /// Its recursive part is being bound: references mean the working rows.
+    working: bool,
+    /// References met in the recursive part.
+    references: usize,
+}
+
+impl Binder<'_> {
+    pub(super) fn with(&mut self, with: &ast::With) -> Result<(), MysqlError> {
+        let first = self.common.len();
+        for definition in &with.tables {
+            if self.common[first..].iter().any(|known| known.name.eq_ignore_ascii_case(&definition.name)) {
+                return Err(MysqlError::new(
+                    codes::NONUNIQ_TABLE,
+                    format!("Not unique table/alias: '{}'", definition.name),
+                ));
+            }
+            let members = recursive_members(definition).filter(|_| with.recursive);
+            let (bound, outer) = self.watched(|binder| match members {
+                Some(members) => binder.recursive(definition, members),
+                None => binder.plain(definition),
+            })?;
+            if !outer.is_empty() {
+                return Err(unsupported("common tables that read columns of the query around them"));
+            }
+            self.common.push(bound);
+        }
+        Ok(())
+    }
+
+    fn plain(&mut self, definition: &ast::CommonTable) -> Result<CommonName, MysqlError> {
+        let query = self.query(&definition.query)?;
+        let columns = self.common_columns(definition, &query, false)?;
+        let types = columns.iter().map(|(_, ty, _)| *ty).collect();
+        let table = CommonTable { name: definition.name.clone(), seed: query, recursive: None, types };
+        self.tables.push(Some(table));
+        let name = definition.name.clone();
+        Ok(CommonName { name, table: self.tables.len() - 1, columns, working: false, references: 0 })
+    }
+
+    fn recursive(
+        &mut self,
+        definition: &ast::CommonTable,
+        members: Members<'_>,
+    ) -> Result<CommonName, MysqlError> {
+        if !definition.query.order_by.is_empty() || definition.query.locks.first().is_some() {
+            return Err(unsupported("ORDER BY / LIMIT over UNION in recursive Common Table Expression"));
+        }
+        if definition.query.limit.is_some() {
+            return Err(unsupported("LIMIT in recursive Common Table Expression"));
+        }
+        let known = self.common.len();
+        if let Some(with) = &definition.query.with {
+            self.with(with)?;
+        }
+        let mut seed: Option<Query> = None;
+        for (body, all) in &members.seed {
+            let next = self.member(body)?;
+            seed = Some(match seed {
+                None => next,
+                Some(before) => self.set_operation(SetOp::Union, *all, before, next)?,
+            });
+        }
+        let seed = seed.expect("a recursive table has a seed");
+        let columns = self.common_columns(definition, &seed, true)?;
+        let types: Vec<DataType> = columns.iter().map(|(_, ty, _)| *ty).collect();
+        let table = self.tables.len();
+        self.tables.push(None);
+        self.common.push(CommonName {
+            name: definition.name.clone(),
+            table,
+            columns,
+            working: true,
+            references: 0,
+        });
+        let place = self.common.len() - 1;
+        let mut recursive: Option<Query> = None;
+        let mut all = true;
+        for (body, member_all) in &members.recursive {
+            self.common[place].references = 0;
+            let next = self.member(body)?;
+            if self.common[place].references > 1 {
+                return Err(MysqlError::new(
+                    3577,
+                    format!(
+                        "In recursive query block of Recursive Common Table Expression '{}', the recursive table must be referenced only once, \
+                         and not in any subquery",
+                        definition.name
+                    ),
+                ));
+            }
+            if next.columns.len() != types.len() {
+                return Err(MysqlError::new(
+                    codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
+                    "The used SELECT statements have a different number of columns",
+                ));
+            }
+            let next = self.converted(next, &types);
+            all &= *member_all;
+            recursive = Some(match recursive {
+                None => next,
+                Some(before) => self.set_operation(SetOp::Union, true, before, next)?,
+            });
+        }
+        let recursive = recursive.map(|query| Recursive { query, all });
+        let mut name = self.common.remove(place);
+        name.working = false;
+        self.common.truncate(known);
+        self.tables[table] = Some(CommonTable { name: definition.name.clone(), seed, recursive, types });
+        Ok(name)
+    }
+
+    /// One member of the UNION of a recursive table.
+    fn member(&mut self, body: &ast::QueryBody) -> Result<Query, MysqlError> {
+        self.query(&ast::Query::plain(body.clone()))
+    }
+
+    fn common_columns(
+        &mut self,
+        definition: &ast::CommonTable,
+        query: &Query,
+        nullable: bool,
+    ) -> Result<Vec<(String, DataType, bool)>, MysqlError> {
+        let named = self.named_columns(&definition.name, &definition.columns, query)?;
+        let column = |(name, id): (String, ColumnId)| {
+            let column = self.columns.get(id);
+            (name, column.ty, nullable || column.nullable)
+        };
+        Ok(named.into_iter().map(column).collect())
+    }
+
+    /// A reference to a common table by its name, the innermost first; `None`: there is none of that name.
+    pub(super) fn common_table(
+        &mut self,
+        name: &str,
+        alias: &str,
+    ) -> Result<Option<(Node, Vec<(String, ColumnId)>)>, MysqlError> {
+        let Some(place) = self.common.iter().rposition(|known| known.name.eq_ignore_ascii_case(name)) else {
+            return Ok(None);
+        };
+        self.common[place].references += 1;
+        let CommonName { table, working, .. } = self.common[place];
+        let definition = self.common[place].columns.clone();
+        let mut columns = Vec::new();
+        for (name, ty, nullable) in definition {
+            let id = self.add_column(ty, nullable, name.clone());
+            self.columns.get_mut(id).result.table = alias.to_string();
+            columns.push((name, id));
+        }
+        let ids = columns.iter().map(|(_, id)| *id).collect();
+        let scan = CommonTableScan { table, alias: alias.to_string(), columns: ids, working };
+        Ok(Some((Node::CommonTable(Box::new(scan)), columns)))
+    }
+}
+
+/// The members of the UNION of a recursive table, each with whether ALL stands before it.
+struct Members<'q> {
+    seed: Vec<(&'q ast::QueryBody, bool)>,
+    recursive: Vec<(&'q ast::QueryBody, bool)>,
+}
+
+/// `None`: the definition does not name itself.
+fn recursive_members(definition: &ast::CommonTable) -> Option<Members<'_>> {
+    let mut all_members = Vec::new();
+    let mut at = &definition.query.body;
+    // `((a UNION b) UNION c)` leans to the left.
+    while let ast::QueryBody::SetOperation { op: ast::SetOp::Union, all, left, right } = at {
+        all_members.push((&**right, *all));
+        at = left;
+    }
+    all_members.push((at, true));
+    all_members.reverse();
+    let first = all_members.iter().position(|(body, _)| names_table(body, &definition.name))?;
+    if first == 0 {
+        return None;
+    }
+    let recursive = all_members.split_off(first);
+    Some(Members { seed: all_members, recursive })
+}
+
+/// Whether FROM of a body names a table.
+fn names_table(body: &ast::QueryBody, name: &str) -> bool {
+    fn reference(at: &ast::TableReference, name: &str) -> bool {
+        match at {
+            ast::TableReference::Table(factor) => {
+                factor.name.database.is_none() && factor.name.name.eq_ignore_ascii_case(name)
+            }
+            ast::TableReference::Derived { query, .. } => names_table(&query.body, name),
+            ast::TableReference::Join(join) => reference(&join.left, name) || reference(&join.right, name),
+        }
+    }
+    match body {
+        ast::QueryBody::Select(select) => select.from.iter().any(|table| reference(table, name)),
+        ast::QueryBody::Query(query) => names_table(&query.body, name),
+        ast::QueryBody::SetOperation { left, right, .. } => names_table(left, name) || names_table(right, name),
+        ast::QueryBody::Values(_) => false,
+        ast::QueryBody::Table(table) => table.database.is_none() && table.name.eq_ignore_ascii_case(name),
+    }
+}

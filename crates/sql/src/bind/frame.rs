@@ -1,0 +1,343 @@
+//! The names of one query block, and what a name means in each clause.
+//!
+//! WHERE and ON see the tables of FROM; the select list too, and its aggregates; GROUP BY prefers columns to aliases of the
+//! select list. In HAVING a name is a grouped column first, then an alias, then any column. ORDER BY takes a name by itself as an
+//! alias first (the select binder does that) and inside of expressions as a column first. Inside of an aggregate a column always
+//! goes before an alias. A name that the block does not know is looked for in the blocks around it, by the rules of the clause in which the
+//! subquery stands there.
+//!
+//! Column names compare without case, table names and aliases with case, as MySQL does on Linux.
+
+use super::Binder;
+use crate::expr::{Aggregate, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope};
+use crate::parse::ast;
+use crate::plan::names::{Clause, ambiguous, default_expression, literal, no_default, unknown_column};
+use rauk_types::error::codes;
+use rauk_types::{MysqlError, TableSchema, Value};
+use std::sync::Arc;
+
+/// A table of FROM, as names see it.
+pub(super) struct Table {
+    /// Of a stored or computed table; a derived one has none.
+    pub database: Option<String>,
+    pub alias: String,
+    /// Names and ids of its columns, hidden ones left out.
+    pub columns: Vec<(String, ColumnId)>,
+    /// Null rows may stand for it: the inner side of an outer join.
+    pub null_rows: bool,
+    /// For `DEFAULT(column)`.
+    pub schema: Option<Arc<TableSchema>>,
+}
+
+/// A column that a bare name or `*` finds.
+#[derive(Clone, Debug)]
+pub(super) struct Visible {
+    pub name: String,
+    pub id: ColumnId,
+}
+
+/// An item of the select list that other clauses may name.
+pub(super) struct Alias {
+    pub name: String,
+    pub expr: Expr,
+}
+
+/// Which aggregates may be made where an expression stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aggregates {
+    /// Error 1111.
+    Refused,
+    Allowed,
+}
+
+pub(super) struct Frame {
+    pub tables: Vec<Table>,
+    pub visible: Vec<Visible>,
+    pub clause: Clause,
+    /// Tables that names may mean while ON is bound; `None`: all.
+    pub in_reach: Option<Vec<usize>>,
+    pub aliases: Vec<Alias>,
+    /// Aliases may be used in the present clause.
+    pub use_aliases: bool,
+    /// HAVING: the keys of GROUP BY.
+    pub grouped: Option<Vec<Expr>>,
+    pub aggregates: Vec<(ColumnId, Aggregate)>,
+    pub allowed: Aggregates,
+    /// How many aggregates are around the name that is looked up.
+    pub aggregates_around: usize,
+    /// A derived table of this block is being bound, which does not see the block.
+    pub hidden: bool,
+}
+
+impl Frame {
+    pub fn new() -> Frame {
+        Frame {
+            tables: vec![],
+            visible: vec![],
+            clause: Clause::FieldList,
+            in_reach: None,
+            aliases: vec![],
+            use_aliases: false,
+            grouped: None,
+            aggregates: vec![],
+            allowed: Aggregates::Refused,
+            aggregates_around: 0,
+            hidden: false,
+        }
+    }
+
+    /// The column that a path names, with no regard to aliases.
+    pub fn column(&self, path: &[&str]) -> Result<Option<ColumnId>, MysqlError> {
+        let mut found = None;
+        match path {
+            [name] => {
+                for visible in &self.visible {
+                    if visible.name.eq_ignore_ascii_case(name) {
+                        if found.is_some_and(|f| f != visible.id) {
+                            return Err(ambiguous(path, self.clause));
+                        }
+                        found = Some(visible.id);
+                    }
+                }
+            }
+            [rest @ .., table, name] => {
+                for (number, source) in self.tables.iter().enumerate() {
+                    if self.in_reach.as_ref().is_some_and(|t| !t.contains(&number)) || source.alias != *table {
+                        continue;
+                    }
+                    if let [database] = rest
+                        && source.database.as_deref() != Some(*database)
+                    {
+                        continue;
+                    }
+                    for (_, id) in source.columns.iter().filter(|(column, _)| column.eq_ignore_ascii_case(name)) {
+                        if found.is_some() {
+                            return Err(ambiguous(path, self.clause));
+                        }
+                        found = Some(*id);
+                    }
+                }
+            }
+            [] => {}
+        }
+        Ok(found)
+    }
+
+    fn table_of(&self, id: ColumnId) -> Option<&Table> {
+        self.tables.iter().find(|table| table.columns.iter().any(|(_, column)| *column == id))
+    }
+
+    /// Whether a column may be of a null row.
+    pub fn null_rows(&self, id: ColumnId) -> bool {
+        self.table_of(id).is_some_and(|table| table.null_rows)
+    }
+
+    fn alias(&self, path: &[&str]) -> Result<Option<Expr>, MysqlError> {
+        let [name] = path else { return Ok(None) };
+        let mut found: Option<&Expr> = None;
+        for alias in self.aliases.iter().filter(|_| self.use_aliases) {
+            if alias.name.eq_ignore_ascii_case(name) {
+                if found.is_some_and(|f| *f != alias.expr) {
+                    return Err(ambiguous(path, self.clause));
+                }
+                found = Some(&alias.expr);
+            }
+        }
+        Ok(found.cloned())
+    }
+
+    /// The key of GROUP BY that a bare name in HAVING means: a column of that name, or what the select list calls so.
+    fn grouped_key(&self, path: &[&str], keys: &[Expr]) -> Result<Option<Expr>, MysqlError> {
+        let [name] = path else { return Ok(None) };
+        let mut found: Option<&Expr> = None;
+        for key in keys {
+            let column = match key.kind {
+                ExprKind::Reference(id) => self.name_of(id),
+                _ => None,
+            };
+            let alias = |name: &str| self.aliases.iter().any(|a| a.name.eq_ignore_ascii_case(name) && a.expr == *key);
+            // GROUP BY has taken the key for the column and not for a selected expression of its name.
+            let hidden = column.is_some_and(|column| {
+                self.aliases.iter().any(|a| a.name.eq_ignore_ascii_case(column) && a.expr != *key)
+            });
+            let matches = column.is_some_and(|column| column.eq_ignore_ascii_case(name)) || !hidden && alias(name);
+            if matches {
+                if found.is_some_and(|f| f != key) {
+                    return Err(ambiguous(path, self.clause));
+                }
+                found = Some(key);
+            }
+        }
+        Ok(found.cloned())
+    }
+
+    fn name_of(&self, id: ColumnId) -> Option<&str> {
+        let of = |columns: &'_ [(String, ColumnId)]| columns.iter().position(|(_, column)| *column == id);
+        self.tables.iter().find_map(|table| of(&table.columns).map(|at| table.columns[at].0.as_str()))
+    }
+
+    /// What a name means in this block; `None`: nothing.
+    fn resolve(&self, path: &[&str], binder: &Binder<'_>) -> Result<Option<Expr>, MysqlError> {
+        if let Some(keys) = self.grouped.as_ref().filter(|_| self.aggregates_around == 0) {
+            if let Some(expr) = self.grouped_key(path, keys)? {
+                return Ok(Some(expr));
+            }
+            if let Some(expr) = self.alias(path)? {
+                return Ok(Some(expr));
+            }
+        }
+        if let Some(id) = self.column(path)? {
+            return Ok(Some(binder.reference(id, self.null_rows(id))));
+        }
+        self.alias(path)
+    }
+}
+
+impl<'a> Binder<'a> {
+    pub(super) fn frame(&mut self) -> &mut Frame {
+        self.frames.last_mut().expect("a query block is being bound")
+    }
+
+    pub(super) fn bind(&mut self, expr: &ast::Expr) -> Result<Expr, MysqlError> {
+        let context = self.context;
+        crate::expr::bind(expr, self, context)
+    }
+
+    /// Binds an expression of `clause` in the innermost block.
+    pub(super) fn bind_in(&mut self, expr: &ast::Expr, clause: Clause) -> Result<Expr, MysqlError> {
+        self.frame().clause = clause;
+        self.bind(expr)
+    }
+
+    /// Notes that every subquery between a block and the innermost one reads these columns of the block.
+    fn note_outer(&mut self, level: usize, expr: &Expr) {
+        let mut read = Vec::new();
+        expr.for_each_reference(&mut |id, column| {
+            if !read.iter().any(|(known, _)| *known == id) {
+                read.push((id, column.clone()));
+            }
+        });
+        for subquery in self.open.iter_mut().filter(|subquery| subquery.height > level) {
+            for (id, column) in &read {
+                if !subquery.outer.iter().any(|(known, _)| known == id) {
+                    subquery.outer.push((*id, column.clone()));
+                }
+            }
+        }
+    }
+
+    /// The name, in the innermost block that knows it.
+    fn resolve_name(&mut self, path: &[&str]) -> Result<Option<Expr>, MysqlError> {
+        for level in (0..self.frames.len()).rev() {
+            let frame = &self.frames[level];
+            if frame.hidden {
+                continue;
+            }
+            if let Some(expr) = frame.resolve(path, self)? {
+                if level + 1 < self.frames.len() {
+                    self.note_outer(level, &expr);
+                }
+                return Ok(Some(expr));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The block that an aggregate belongs to: the innermost one of those whose columns it reads; without columns the innermost of all.
+    fn level_of(&self, aggregate: &Aggregate) -> usize {
+        let mut level = None;
+        let arguments = aggregate.arguments.iter().chain(aggregate.order_by.iter().map(|(expr, _)| expr));
+        for argument in arguments {
+            argument.for_each_reference(&mut |id, _| {
+                let of = self.frames.iter().rposition(|frame| frame.makes(id));
+                level = level.max(of);
+            });
+        }
+        level.unwrap_or(self.frames.len() - 1)
+    }
+}
+
+impl Frame {
+    /// Whether a column comes from a table or an aggregate of this block.
+    fn makes(&self, id: ColumnId) -> bool {
+        self.table_of(id).is_some() || self.aggregates.iter().any(|(known, _)| *known == id)
+    }
+}
+
+fn invalid_use() -> MysqlError {
+    MysqlError::new(codes::INVALID_GROUP_FUNC_USE, "Invalid use of group function")
+}
+
+impl Scope for Binder<'_> {
+    fn resolve(&mut self, path: &[&str]) -> Result<Resolved, MysqlError> {
+        let clause = self.frames.last().map_or(Clause::FieldList, |frame| frame.clause);
+        match self.resolve_name(path)? {
+            Some(expr) => Ok(Resolved::Expression(expr)),
+            None => Err(unknown_column(path, clause)),
+        }
+    }
+
+    fn aggregate(&mut self, aggregate: Aggregate) -> Result<ExprKind, MysqlError> {
+        if self.frames.is_empty() {
+            return Err(invalid_use());
+        }
+        let level = self.level_of(&aggregate);
+        let frame = &self.frames[level];
+        if frame.allowed == Aggregates::Refused {
+            return Err(invalid_use());
+        }
+        for argument in &aggregate.arguments {
+            let mut nested = false;
+            argument.for_each_reference(&mut |id, _| nested |= frame.aggregates.iter().any(|(known, _)| *known == id));
+            if nested {
+                return Err(invalid_use());
+            }
+        }
+        let known = frame.aggregates.iter().find(|(_, known)| *known == aggregate).map(|(id, _)| *id);
+        let id = match known {
+            Some(id) => id,
+            None => {
+                let id = self.add_column(aggregate.ty, true, String::new());
+                self.frames[level].aggregates.push((id, aggregate));
+                id
+            }
+        };
+        if level + 1 < self.frames.len() {
+            let expr = self.reference(id, true);
+            self.note_outer(level, &expr);
+        }
+        Ok(ExprKind::Reference(id))
+    }
+
+    fn within_aggregate(&mut self, inside: bool) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.aggregates_around = if inside { frame.aggregates_around + 1 } else { frame.aggregates_around - 1 };
+        }
+    }
+
+    fn inserted_value(&mut self, column: &str) -> Result<Resolved, MysqlError> {
+        // Outside of ON DUPLICATE KEY UPDATE, VALUES(column) is NULL.
+        let clause = self.frames.last().map_or(Clause::FieldList, |frame| frame.clause);
+        match self.resolve_name(&[column])? {
+            Some(expr) => Ok(Resolved::Expression(literal(Value::Null, expr.ty))),
+            None => Err(unknown_column(&[column], clause)),
+        }
+    }
+
+    fn default_value(&mut self, column: &[&str]) -> Result<Expr, MysqlError> {
+        let clause = self.frames.last().map_or(Clause::FieldList, |frame| frame.clause);
+        let found = self.frames.last().map(|frame| frame.column(column)).transpose()?.flatten();
+        let frame = self.frames.last();
+        let Some((table, id)) = found.and_then(|id| Some((frame?.table_of(id)?, id))) else {
+            return Err(unknown_column(column, clause));
+        };
+        let at = table.columns.iter().position(|(_, known)| *known == id);
+        let definition = table.schema.as_ref().zip(at).map(|(schema, at)| &schema.columns[at]);
+        let Some(definition) = definition else { return Err(no_default(column.last().copied().unwrap_or_default())) };
+        default_expression(definition, self.context)?.ok_or_else(|| no_default(&definition.name))
+    }
+
+    fn subquery(&mut self, query: &ast::Query) -> Result<BoundSubquery, MysqlError> {
+        Binder::subquery(self, query)
+    }
+}

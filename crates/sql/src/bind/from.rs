@@ -1,0 +1,319 @@
+//! FROM: tables with their aliases and hints, derived tables, and joins.
+//!
+//! RIGHT JOIN is a LEFT JOIN with its sides exchanged. USING and NATURAL become equalities, and hide the right-hand (of RIGHT JOIN: left-hand)
+//! column from bare names and `*`. Then `*` gives the common columns in the order of the first table (of RIGHT JOIN: the second)
+//! before the others.
+//!
+//! A derived table sees the blocks around its own block, but not the tables beside it; LATERAL, which sees those before it, is not supported yet.
+
+use super::Binder;
+use super::frame::{Table, Visible};
+use crate::expr::{self, ColumnId, CompareOp, Expr};
+use crate::logical::{Column, Derived, Join, JoinKind, Node, Query, Scan, ScanTable};
+use crate::parse::ast;
+use crate::plan::condition::split_and;
+use crate::plan::names::{Clause, check_alias, unknown_column};
+use crate::plan::{TableSource, unsupported};
+use rauk_types::error::codes;
+use rauk_types::result::ResultColumn;
+use rauk_types::{IndexKind, MysqlError, TableSchema};
+
+/// A part of FROM.
+pub(super) struct Tree {
+    pub node: Node,
+    /// Tables of the frame that are in it.
+    tables: Vec<usize>,
+    pub visible: Vec<Visible>,
+}
+
+impl Binder<'_> {
+    /// Binds FROM into the innermost frame. `straight`: tables are read as written.
+    pub(super) fn from(&mut self, from: &[ast::TableReference], straight: bool) -> Result<Node, MysqlError> {
+        let mut whole: Option<Tree> = None;
+        for reference in from {
+            let tree = self.reference_of_table(reference, straight)?;
+            whole = Some(match whole {
+                None => tree,
+                Some(left) => joined(JoinKind::Inner, left, tree, vec![], straight),
+            });
+        }
+        Ok(match whole {
+            None => Node::OneRow,
+            Some(tree) => {
+                self.frame().visible = tree.visible;
+                tree.node
+            }
+        })
+    }
+
+    fn reference_of_table(&mut self, reference: &ast::TableReference, straight: bool) -> Result<Tree, MysqlError> {
+        match reference {
+            ast::TableReference::Table(factor) => self.table(factor),
+            ast::TableReference::Derived { lateral, query, alias, columns } => {
+                if *lateral {
+                    return Err(unsupported("LATERAL"));
+                }
+                check_alias(alias)?;
+                self.frame().hidden = true;
+                let bound = self.deeper(|binder| binder.query(query));
+                self.frame().hidden = false;
+                self.derived(alias, columns, bound?)
+            }
+            ast::TableReference::Join(join) => crate::stack::grow(|| self.join(join, straight)),
+        }
+    }
+
+    fn join(&mut self, join: &ast::Join, straight: bool) -> Result<Tree, MysqlError> {
+        let left = self.reference_of_table(&join.left, straight)?;
+        let right = self.reference_of_table(&join.right, straight)?;
+        let straight = straight || join.kind == ast::JoinKind::Straight;
+        let mut on = Vec::new();
+        let visible;
+        match &join.condition {
+            ast::JoinCondition::On(condition) => {
+                visible = [left.visible.clone(), right.visible.clone()].concat();
+                let frame = self.frame();
+                frame.in_reach = Some([left.tables.clone(), right.tables.clone()].concat());
+                frame.visible = visible.clone();
+                // Null rows of this join come after its condition: what is bound here sees the columns as they are.
+                let bound = self.bind_in(condition, Clause::On)?;
+                self.frame().in_reach = None;
+                split_and(bound, &mut on);
+            }
+            ast::JoinCondition::Using(columns) => {
+                visible = self.merge_columns(&left, &right, columns, join.kind, &mut on)?;
+            }
+            ast::JoinCondition::Natural => {
+                let names: Vec<String> = left
+                    .visible
+                    .iter()
+                    .filter(|l| right.visible.iter().any(|r| r.name.eq_ignore_ascii_case(&l.name)))
+                    .map(|l| l.name.clone())
+                    .collect();
+                visible = self.merge_columns(&left, &right, &names, join.kind, &mut on)?;
+            }
+            ast::JoinCondition::None => {
+                if matches!(join.kind, ast::JoinKind::Left | ast::JoinKind::Right) {
+                    return Err(MysqlError::new(
+                        codes::PARSE_ERROR,
+                        "You have an error in your SQL syntax; an outer join needs ON or USING",
+                    ));
+                }
+                visible = [left.visible.clone(), right.visible.clone()].concat();
+            }
+        }
+        let (kind, outer, inner) = match join.kind {
+            ast::JoinKind::Inner | ast::JoinKind::Straight => (JoinKind::Inner, left, right),
+            ast::JoinKind::Left => (JoinKind::Left, left, right),
+            ast::JoinKind::Right => (JoinKind::Left, right, left),
+        };
+        if kind == JoinKind::Left {
+            for &table in &inner.tables {
+                self.frame().tables[table].null_rows = true;
+            }
+        }
+        Ok(Tree { visible, ..joined(kind, outer, inner, on, straight) })
+    }
+
+    /// Equalities for the common columns, and what is visible after them: the common columns, then the rest of the first side, then the rest of
+    /// the second. A RIGHT JOIN is a LEFT JOIN whose first side is written second. The common columns come in the order of the first
+    /// side, whatever the order in USING.
+    fn merge_columns(
+        &mut self,
+        left: &Tree,
+        right: &Tree,
+        names: &[String],
+        kind: ast::JoinKind,
+        on: &mut Vec<Expr>,
+    ) -> Result<Vec<Visible>, MysqlError> {
+        let (first, second) = if kind == ast::JoinKind::Right { (right, left) } else { (left, right) };
+        for (number, name) in names.iter().enumerate() {
+            if names[..number].iter().any(|n| n.eq_ignore_ascii_case(name)) {
+                continue;
+            }
+            let left = self.common_column(left, name)?;
+            let right = self.common_column(right, name)?;
+            let context = self.context;
+            on.push(expr::compare(CompareOp::Eq, left, right, self, context)?);
+        }
+        let common = |visible: &&Visible| names.iter().any(|n| n.eq_ignore_ascii_case(&visible.name));
+        let rest = |side: &Tree| side.visible.iter().filter(|v| !common(v)).cloned().collect::<Vec<_>>();
+        let mut visible: Vec<Visible> = first.visible.iter().filter(common).cloned().collect();
+        visible.extend(rest(first));
+        visible.extend(rest(second));
+        Ok(visible)
+    }
+
+    fn common_column(&mut self, side: &Tree, name: &str) -> Result<Expr, MysqlError> {
+        let frame = self.frame();
+        frame.clause = Clause::From;
+        frame.visible = side.visible.clone();
+        let id = frame.column(&[name])?.ok_or_else(|| unknown_column(&[name], Clause::From))?;
+        Ok(self.reference(id, self.frames.last().is_some_and(|frame| frame.null_rows(id))))
+    }
+
+    fn table(&mut self, factor: &ast::TableFactor) -> Result<Tree, MysqlError> {
+        if !factor.partitions.is_empty() {
+            return Err(unsupported("PARTITION selection"));
+        }
+        let name = &factor.name;
+        if name.database.is_none() && name.name.eq_ignore_ascii_case("dual") && factor.alias.is_none() {
+            return Ok(Tree { node: Node::OneRow, tables: vec![], visible: vec![] });
+        }
+        let alias = match &factor.alias {
+            Some(alias) => {
+                check_alias(alias)?;
+                alias.clone()
+            }
+            None => name.name.clone(),
+        };
+        if name.database.is_none()
+            && let Some((node, columns)) = self.common_table(&name.name, &alias)?
+        {
+            return self.add_table(node, Table { database: None, alias, columns, null_rows: false, schema: None });
+        }
+        let table = match self.lookup.table(name.database.as_deref(), &name.name, "SELECT")? {
+            TableSource::Stored(handle) => ScanTable::Stored(handle),
+            TableSource::Virtual(table) => ScanTable::Virtual(table),
+        };
+        let mut scan =
+            Scan { table, alias, columns: vec![], allowed_indexes: None, force_index: false, lock: None };
+        let schema = scan.schema().clone();
+        scan.columns = (0..schema.columns.len())
+            .map(|at| {
+                let definition = &schema.columns[at];
+                let result = stored_column(&schema, &scan.alias, at);
+                self.columns.add(Column { ty: definition.ty, nullable: definition.nullable, result })
+            })
+            .collect();
+        let visible = schema.visible_columns().iter().zip(&scan.columns).map(|(c, id)| (c.name.clone(), *id)).collect();
+        let table = Table {
+            database: Some(schema.database.clone()),
+            alias: scan.alias.clone(),
+            columns: visible,
+            null_rows: false,
+            schema: Some(schema),
+        };
+        self.check_unique(&table)?;
+        apply_hints(&mut scan, &factor.hints)?;
+        self.add_table(Node::Scan(Box::new(scan)), table)
+    }
+
+    /// A query as a table of the innermost frame.
+    fn derived(&mut self, alias: &str, names: &[String], query: Query) -> Result<Tree, MysqlError> {
+        let columns = self.named_columns(alias, names, &query)?;
+        let table =
+            Table { database: None, alias: alias.to_string(), columns, null_rows: false, schema: None };
+        self.check_unique(&table)?;
+        self.add_table(Node::Derived(Box::new(Derived { alias: alias.to_string(), query })), table)
+    }
+
+    /// The columns of a query under the names that a list gives them, or their own. Errors 1353, 1060.
+    pub(super) fn named_columns(
+        &mut self,
+        alias: &str,
+        names: &[String],
+        query: &Query,
+    ) -> Result<Vec<(String, ColumnId)>, MysqlError> {
+        if !names.is_empty() && names.len() != query.columns.len() {
+            return Err(MysqlError::new(
+                1353,
+                "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts",
+            ));
+        }
+        let mut columns: Vec<(String, ColumnId)> = Vec::new();
+        for (at, &id) in query.columns.iter().enumerate() {
+            let name = names.get(at).cloned().unwrap_or_else(|| self.columns.get(id).result.name.clone());
+            if columns.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name)) {
+                return Err(MysqlError::new(codes::DUP_FIELDNAME, format!("Duplicate column name '{name}'")));
+            }
+            let result = &mut self.columns.get_mut(id).result;
+            result.name.clone_from(&name);
+            result.table = alias.to_string();
+            columns.push((name, id));
+        }
+        Ok(columns)
+    }
+
+    fn check_unique(&mut self, table: &Table) -> Result<(), MysqlError> {
+        let same = |other: &Table| other.alias == table.alias && other.database == table.database;
+        if self.frame().tables.iter().any(same) {
+            return Err(MysqlError::new(codes::NONUNIQ_TABLE, format!("Not unique table/alias: '{}'", table.alias)));
+        }
+        Ok(())
+    }
+
+    fn add_table(&mut self, node: Node, table: Table) -> Result<Tree, MysqlError> {
+        let visible = table.columns.iter().map(|(name, id)| Visible { name: name.clone(), id: *id }).collect();
+        let frame = self.frame();
+        frame.tables.push(table);
+        Ok(Tree { node, tables: vec![frame.tables.len() - 1], visible })
+    }
+}
+
+fn joined(kind: JoinKind, left: Tree, right: Tree, on: Vec<Expr>, straight: bool) -> Tree {
+    let mut tables = left.tables;
+    tables.extend(right.tables);
+    let mut visible = left.visible;
+    visible.extend(right.visible);
+    let node = Node::Join(Box::new(Join { kind, left: left.node, right: right.node, on, straight }));
+    Tree { node, tables, visible }
+}
+
+/// What clients are told of a column of a table.
+fn stored_column(schema: &TableSchema, alias: &str, column: usize) -> ResultColumn {
+    let definition = &schema.columns[column];
+    let mut out = super::computed_column(definition.ty, definition.nullable, definition.name.clone());
+    out.org_name = definition.name.clone();
+    out.table = alias.to_string();
+    out.org_table = schema.name.clone();
+    out.database = schema.database.clone();
+    out.auto_increment = schema.auto_increment == Some(column);
+    for index in &schema.indexes {
+        let first = index.parts.first().is_some_and(|p| p.column == column);
+        match index.kind {
+            IndexKind::Primary => out.primary_key |= index.parts.iter().any(|p| p.column == column),
+            IndexKind::Unique if index.parts.len() == 1 => out.unique_key |= first,
+            _ => out.multiple_key |= first,
+        }
+    }
+    out
+}
+
+/// USE, FORCE and IGNORE INDEX. Error 1176.
+fn apply_hints(scan: &mut Scan, hints: &[ast::IndexHint]) -> Result<(), MysqlError> {
+    let schema = scan.schema().clone();
+    let mut used: Option<Vec<usize>> = None;
+    let mut ignored = Vec::new();
+    for hint in hints {
+        let mut named = Vec::new();
+        for name in &hint.indexes {
+            let position = schema.indexes.iter().position(|i| i.name.eq_ignore_ascii_case(name));
+            let Some(position) = position.filter(|&p| !(p == 0 && schema.hidden_key)) else {
+                return Err(MysqlError::new(
+                    codes::KEY_DOES_NOT_EXITS,
+                    format!("Key '{name}' doesn't exist in table '{}'", scan.alias),
+                ));
+            };
+            named.push(position);
+        }
+        // FOR ORDER BY and FOR GROUP BY restrict only how order is got, which an index scan may always be sorted for instead.
+        if hint.scope.is_some_and(|scope| scope != ast::IndexHintScope::Join) {
+            continue;
+        }
+        match hint.action {
+            ast::IndexHintAction::Ignore => ignored.extend(named),
+            ast::IndexHintAction::Use => used.get_or_insert_default().extend(named),
+            ast::IndexHintAction::Force => {
+                scan.force_index = true;
+                used.get_or_insert_default().extend(named);
+            }
+        }
+    }
+    if used.is_some() || !ignored.is_empty() {
+        let mut allowed = used.unwrap_or_else(|| (0..schema.indexes.len()).collect());
+        allowed.retain(|p| !ignored.contains(p));
+        scan.allowed_indexes = Some(allowed);
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! Binding of queries: from the syntax tree to the logical tree.
+//!
+//! ```text
+//! frame      the names of one query block: tables, aliases, grouped keys; what a name means in each clause; errors 1052, 1054
+//! from       FROM: tables, derived tables, joins, USING and NATURAL
+//! select     one SELECT: list, grouping, HAVING, ORDER BY, LIMIT, locking clauses
+//! query      WITH, set operations, VALUES, TABLE, and the clauses around them
+//! common     common tables, recursive ones too
+//! ```
+//! Expressions are bound by [`crate::expr`], which asks a [`Scope`](crate::expr::Scope) for every name, aggregate and subquery. The scope of a clause is
+//! the innermost [`Frame`] of a stack: a name that its block does not know is looked for in the blocks around it, and every block between
+//! notes the column as an outer one.
+//!
+//! Order of errors, as in MySQL: tables and privileges, FROM, select list, WHERE, GROUP BY, HAVING, ORDER BY.
+//!
+//! Changes (INSERT, UPDATE, DELETE) bind their own expressions in [`crate::plan`]; their queries and subqueries are bound here.
+
+mod common;
+mod frame;
+mod from;
+mod query;
+mod select;
+
+use crate::expr::{BindContext, BoundSubquery, ColumnId, Expr, SubqueryId};
+use crate::logical::{self, Column, Columns, Query, Statement};
+use crate::parse::ast;
+use crate::plan::Lookup;
+use common::CommonName;
+use frame::Frame;
+use rauk_types::MysqlError;
+use rauk_types::result::ResultColumn;
+
+/// Columns that a query gives at most (1117).
+const MAX_COLUMNS: usize = 4096;
+
+/// Queries in queries (1473), as in MySQL.
+const MAX_NESTING: usize = 63;
+
+/// ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT.
+const TOO_MANY_LEVELS: u16 = 1473;
+
+pub(crate) struct Binder<'a> {
+    lookup: &'a dyn Lookup,
+    context: &'a BindContext,
+    columns: Columns,
+    /// `None` while the query is being bound.
+    subqueries: Vec<Option<logical::Subquery>>,
+    tables: Vec<Option<logical::CommonTable>>,
+    /// Query blocks around what is being bound, the innermost last.
+    frames: Vec<Frame>,
+    /// Common tables in reach, the innermost last.
+    common: Vec<CommonName>,
+    /// Subqueries that are being bound, the innermost last.
+    open: Vec<OpenSubquery>,
+    nesting: usize,
+}
+
+/// A subquery while it is being bound.
+struct OpenSubquery {
+    /// How many blocks are around it: what it reads from them are outer columns.
+    height: usize,
+    outer: Vec<(ColumnId, Expr)>,
+}
+
+/// Binds a query that is a statement, or the source of an INSERT.
+pub(crate) fn bind_query(
+    query: &ast::Query,
+    lookup: &dyn Lookup,
+    context: &BindContext,
+) -> Result<Statement, MysqlError> {
+    let mut binder = Binder::new(lookup, context);
+    let query = binder.query(query)?;
+    binder.finish(query)
+}
+
+impl<'a> Binder<'a> {
+    pub fn new(lookup: &'a dyn Lookup, context: &'a BindContext) -> Self {
+        Binder {
+            lookup,
+            context,
+            columns: Columns::default(),
+            subqueries: vec![],
+            tables: vec![],
+            frames: vec![],
+            common: vec![],
+            open: vec![],
+            nesting: 0,
+        }
+    }
+
+    fn finish(self, query: Query) -> Result<Statement, MysqlError> {
+        let statement = Statement {
+            columns: self.columns,
+            subqueries: self.subqueries.into_iter().map(|s| s.expect("every subquery is bound")).collect(),
+            tables: self.tables.into_iter().map(|t| t.expect("every common table is bound")).collect(),
+            query,
+            parameters: self.context.parameters.len(),
+        };
+        statement.validate()?;
+        Ok(statement)
+    }
+
+    /// One level of queries deeper. Error 1473.
+    fn deeper<R>(&mut self, bind: impl FnOnce(&mut Self) -> Result<R, MysqlError>) -> Result<R, MysqlError> {
+        if self.nesting == MAX_NESTING {
+            return Err(MysqlError::new(
+                TOO_MANY_LEVELS,
+                "Too high level of nesting for select",
+            ));
+        }
+        self.nesting += 1;
+        let result = bind(self);
+        self.nesting -= 1;
+        result
+    }
+
+    /// Binds a query and gives the columns of the blocks around it that it reads.
+    fn watched<R>(
+        &mut self,
+        bind: impl FnOnce(&mut Self) -> Result<R, MysqlError>,
+    ) -> Result<(R, Vec<(ColumnId, Expr)>), MysqlError> {
+        self.open.push(OpenSubquery { height: self.frames.len(), outer: vec![] });
+        let result = self.deeper(bind);
+        let open = self.open.pop().expect("it was pushed above");
+        assert!(result.is_err() || open.height == self.frames.len(), "a query leaves the blocks around it as they are");
+        Ok((result?, open.outer))
+    }
+
+    /// Binds a subquery of an expression of the innermost block.
+    fn subquery(&mut self, query: &ast::Query) -> Result<BoundSubquery, MysqlError> {
+        let id = SubqueryId(self.subqueries.len() as u32);
+        self.subqueries.push(None);
+        let (query, outer) = self.watched(|binder| binder.query(query))?;
+        let columns = query.columns.iter().map(|&id| self.reference(id, true)).collect();
+        let ids = outer.iter().map(|(id, _)| *id).collect();
+        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids });
+        Ok(BoundSubquery { id, outer: outer.into_iter().map(|(_, expr)| expr).collect(), columns })
+    }
+
+    /// A new column that no table has.
+    fn add_column(&mut self, ty: rauk_types::DataType, nullable: bool, name: String) -> ColumnId {
+        self.columns.add(Column { ty, nullable, result: computed_column(ty, nullable, name) })
+    }
+
+    /// A column by its id. `null_rows`: the inner side of an outer join.
+    fn reference(&self, id: ColumnId, null_rows: bool) -> Expr {
+        let column = self.columns.get(id);
+        Expr::reference(id, column.ty, column.nullable || null_rows)
+    }
+}
+
+/// What clients are told of a column that is computed.
+fn computed_column(ty: rauk_types::DataType, nullable: bool, name: String) -> ResultColumn {
+    ResultColumn {
+        name,
+        org_name: String::new(),
+        table: String::new(),
+        org_table: String::new(),
+        database: String::new(),
+        ty,
+        nullable,
+        primary_key: false,
+        unique_key: false,
+        multiple_key: false,
+        auto_increment: false,
+    }
+}

@@ -1,0 +1,229 @@
+//! Queries around their bodies: WITH, set operations, VALUES, TABLE, and ORDER BY and LIMIT of what is not one block.
+
+use super::frame::{Frame, Visible};
+use super::select::{Clauses, bare_name, bind_limit, ordered, position, unknown_position};
+use super::Binder;
+use crate::expr::{ColumnId, Expr, ExprKind};
+use crate::logical::{Node, Query, SetOp, SetOperation, SortKey};
+use crate::parse::ast;
+use crate::plan::names::Clause;
+use crate::plan::unsupported;
+use crate::{expr, stack};
+use rauk_types::MysqlError;
+use rauk_types::error::codes;
+
+impl Binder<'_> {
+    pub fn query(&mut self, query: &ast::Query) -> Result<Query, MysqlError> {
+        if query.into.is_some() {
+            return Err(unsupported("SELECT ... INTO"));
+        }
+        let known = self.common.len();
+        if let Some(with) = &query.with {
+            self.with(with)?;
+        }
+        let clauses = Clauses { order_by: &query.order_by, limit: query.limit.as_ref(), locks: &query.locks };
+        let bound = stack::grow(|| self.body(&query.body, clauses));
+        self.common.truncate(known);
+        bound
+    }
+
+    fn body(&mut self, body: &ast::QueryBody, clauses: Clauses<'_>) -> Result<Query, MysqlError> {
+        match body {
+            ast::QueryBody::Select(select) => self.select(select, clauses),
+            ast::QueryBody::Query(inner) => {
+                // `(SELECT …) ORDER BY … LIMIT …`: the outer clauses stand where the inner query has none.
+                let plain = inner.order_by.is_empty() && inner.limit.is_none() && inner.with.is_none();
+                if plain && inner.locks.is_empty() && inner.into.is_none() {
+                    return stack::grow(|| self.body(&inner.body, clauses));
+                }
+                let bound = self.query(inner)?;
+                if clauses.order_by.is_empty() && clauses.limit.is_none() {
+                    return Ok(bound);
+                }
+                self.around(bound, clauses)
+            }
+            ast::QueryBody::SetOperation { op, all, left, right } => {
+                let none = Clauses { order_by: &[], limit: None, locks: &[] };
+                let left = stack::grow(|| self.body(left, none))?;
+                let right = stack::grow(|| self.body(right, none))?;
+                let op = match op {
+                    ast::SetOp::Union => SetOp::Union,
+                    ast::SetOp::Except => SetOp::Except,
+                    ast::SetOp::Intersect => SetOp::Intersect,
+                };
+                let bound = self.set_operation(op, *all, left, right)?;
+                self.around(bound, clauses)
+            }
+            ast::QueryBody::Values(rows) => {
+                let bound = self.values(rows)?;
+                self.around(bound, clauses)
+            }
+            ast::QueryBody::Table(name) => {
+                let factor =
+                    ast::TableFactor { name: name.clone(), alias: None, partitions: vec![], hints: vec![] };
+                let select = ast::Select {
+                    distinct: false,
+                    straight_join: false,
+                    calc_found_rows: false,
+                    items: vec![ast::SelectItem::Wildcard],
+                    from: vec![ast::TableReference::Table(factor)],
+                    filter: None,
+                    group_by: vec![],
+                    rollup: false,
+                    having: None,
+                    windows: vec![],
+                };
+                self.select(&select, clauses)
+            }
+        }
+    }
+
+    /// A set operation whose columns have the types that both sides agree on. Error 1222.
+    pub(super) fn set_operation(
+        &mut self,
+        op: SetOp,
+        all: bool,
+        left: Query,
+        right: Query,
+    ) -> Result<Query, MysqlError> {
+        if left.columns.len() != right.columns.len() {
+            return Err(MysqlError::new(
+                codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
+                "The used SELECT statements have a different number of columns",
+            ));
+        }
+        let name = match op {
+            SetOp::Union => "UNION",
+            SetOp::Except => "EXCEPT",
+            SetOp::Intersect => "INTERSECT",
+        };
+        let mut types = Vec::new();
+        let mut columns = Vec::new();
+        for (&l, &r) in left.columns.iter().zip(&right.columns) {
+            let sides = [self.reference(l, false), self.reference(r, false)];
+            let ty = expr::unified_type(&sides, name, self.context)?;
+            let nullable = match op {
+                SetOp::Union => sides[0].nullable || sides[1].nullable,
+                SetOp::Except | SetOp::Intersect => sides[0].nullable,
+            };
+            let name = self.columns.get(l).result.name.clone();
+            types.push(ty);
+            columns.push(self.add_column(ty, nullable, name));
+        }
+        let left = self.converted(left, &types);
+        let right = self.converted(right, &types);
+        let node = Node::SetOperation(Box::new(SetOperation { op, all, left, right, columns: columns.clone() }));
+        Ok(Query { node, columns })
+    }
+
+    /// A query whose columns have these types.
+    pub(super) fn converted(&mut self, query: Query, types: &[rauk_types::DataType]) -> Query {
+        let same = query.columns.iter().zip(types).all(|(&id, ty)| self.columns.get(id).ty == *ty);
+        if same {
+            return query;
+        }
+        let mut items = Vec::new();
+        for (&id, ty) in query.columns.iter().zip(types) {
+            let expr = expr::converted_to(self.reference(id, false), ty);
+            let name = self.columns.get(id).result.name.clone();
+            items.push((self.add_item(&expr, name), expr));
+        }
+        let columns = items.iter().map(|(id, _)| *id).collect();
+        Query { node: Node::Project { input: Box::new(query.node), items }, columns }
+    }
+
+    /// ORDER BY and LIMIT around something that is not one block: names and positions mean the columns of the result.
+    fn around(&mut self, query: Query, clauses: Clauses<'_>) -> Result<Query, MysqlError> {
+        if !clauses.locks.is_empty() {
+            return Err(unsupported("locking clauses around a set operation"));
+        }
+        let limit = bind_limit(clauses.limit, self.context)?;
+        if clauses.order_by.is_empty() {
+            return Ok(Query { node: ordered(query.node, vec![], limit, false), columns: query.columns });
+        }
+        let mut frame = Frame::new();
+        frame.visible = query
+            .columns
+            .iter()
+            .map(|&id| Visible { name: self.columns.get(id).result.name.clone(), id })
+            .collect();
+        self.frames.push(frame);
+        let keys = self.result_keys(clauses.order_by, &query.columns);
+        self.frames.pop();
+        let mut keys = keys?;
+        // Keys that are not columns are computed beside them.
+        let mut node = query.node;
+        if keys.iter().any(|key| !matches!(key.expr.kind, ExprKind::Reference(_))) {
+            let mut items: Vec<(ColumnId, Expr)> = Vec::new();
+            let mut renamed = Vec::new();
+            for &id in &query.columns {
+                let expr = self.reference(id, false);
+                let name = self.columns.get(id).result.name.clone();
+                let new = self.add_item(&expr, name);
+                items.push((new, expr));
+                renamed.push(new);
+            }
+            for key in &mut keys {
+                let id = self.add_item(&key.expr, String::new());
+                let reference = Expr::reference(id, key.expr.ty, key.expr.nullable);
+                items.push((id, std::mem::replace(&mut key.expr, reference)));
+            }
+            node = Node::Project { input: Box::new(node), items };
+            return Ok(Query { node: ordered(node, keys, limit, false), columns: renamed });
+        }
+        Ok(Query { node: ordered(node, keys, limit, false), columns: query.columns })
+    }
+
+    fn result_keys(&mut self, order_by: &[ast::OrderItem], columns: &[ColumnId]) -> Result<Vec<SortKey>, MysqlError> {
+        let mut keys = Vec::new();
+        for key in order_by {
+            let expr = match position(&key.expr) {
+                Some(number) => match number.checked_sub(1).and_then(|n| columns.get(n)) {
+                    Some(&id) => self.reference(id, false),
+                    None => return Err(unknown_position(number, Clause::OrderBy)),
+                },
+                None => match bare_name(&key.expr).and_then(|name| self.result_named(name, columns)) {
+                    Some(id) => self.reference(id, false),
+                    None => self.bind_in(&key.expr, Clause::OrderBy)?,
+                },
+            };
+            keys.push(SortKey { expr, descending: key.descending });
+        }
+        Ok(keys)
+    }
+
+    /// The first column of a result that has this name.
+    fn result_named(&self, name: &str, columns: &[ColumnId]) -> Option<ColumnId> {
+        columns.iter().copied().find(|&id| self.columns.get(id).result.name.eq_ignore_ascii_case(name))
+    }
+
+    /// VALUES ROW(…), ROW(…): columns `column_0`, `column_1`, … of the types that all rows agree on. Error 1136.
+    fn values(&mut self, rows: &[Vec<ast::Expr>]) -> Result<Query, MysqlError> {
+        self.frames.push(Frame::new());
+        let bound: Result<Vec<Vec<Expr>>, MysqlError> = rows
+            .iter()
+            .map(|row| row.iter().map(|expr| self.bind_in(expr, Clause::FieldList)).collect())
+            .collect();
+        self.frames.pop();
+        let mut bound = bound?;
+        let width = bound.first().map_or(0, Vec::len);
+        if let Some(at) = bound.iter().position(|row| row.len() != width) {
+            return Err(MysqlError::new(
+                codes::WRONG_VALUE_COUNT_ON_ROW,
+                format!("Column count doesn't match value count at row {}", at + 1),
+            ));
+        }
+        let mut columns = Vec::new();
+        for at in 0..width {
+            let parts: Vec<Expr> = bound.iter().map(|row| row[at].clone()).collect();
+            let ty = expr::unified_type(&parts, "VALUES", self.context)?;
+            let nullable = parts.iter().any(|expr| expr.nullable);
+            for row in &mut bound {
+                let value = std::mem::replace(&mut row[at], Expr::null());
+                row[at] = expr::converted_to(value, &ty);
+            }
+            columns.push(self.add_column(ty, nullable, format!("column_{at}")));
+        }
+        Ok(Query { node: Node::Values { columns: columns.clone(), rows: bound }, columns })
+    }
+}

@@ -1,0 +1,400 @@
+//! One query block: joins as nested loops, and what happens to joined rows.
+
+use super::places::{Outer, Places};
+use super::Lowering;
+use crate::expr::{AGGREGATES, Aggregate, AggregateFunction, ColumnId, Expr, ExprKind};
+use crate::logical::{AggregateNode, CommonTableScan, JoinKind, Limit, Node, Query, ScanTable};
+use crate::plan::from::Item;
+use crate::plan::grouping;
+use crate::plan::join::{JoinInput, WantedOrder, plan_join};
+use crate::plan::model::{Grouping, RowsOf, SelectPlan, SortKey, Source, SourceTable, Step};
+use crate::plan::names::column_expression;
+use crate::plan::condition;
+use rauk_node::transaction::Lock;
+use rauk_types::{DataType, MysqlError, TableSchema};
+use std::sync::Arc;
+
+/// A block taken apart, from the top.
+struct Parts {
+    limit: Option<(Option<Expr>, Option<Expr>, bool)>,
+    order: Vec<crate::logical::SortKey>,
+    distinct: bool,
+    project: Option<Vec<(ColumnId, Expr)>>,
+    having: Vec<Expr>,
+    aggregate: Option<(Vec<Expr>, Vec<(ColumnId, Aggregate)>)>,
+    /// WHERE.
+    conditions: Vec<Expr>,
+    joins: Node,
+}
+
+fn take_apart(mut node: Node) -> Parts {
+    let mut parts = Parts {
+        limit: None,
+        order: vec![],
+        distinct: false,
+        project: None,
+        having: vec![],
+        aggregate: None,
+        conditions: vec![],
+        joins: Node::OneRow,
+    };
+    if let Node::Limit(limit) = node {
+        let Limit { input, count, offset, calc_found_rows } = *limit;
+        parts.limit = Some((count, offset, calc_found_rows));
+        node = input;
+    }
+    if let Node::Sort { input, keys } = node {
+        parts.order = keys;
+        node = *input;
+    }
+    if let Node::Distinct { input, .. } = node {
+        parts.distinct = true;
+        node = *input;
+    }
+    if let Node::Project { input, items } = node {
+        parts.project = Some(items);
+        node = *input;
+        if let Node::Filter { input, conditions, having: true } = node {
+            parts.having = conditions;
+            node = *input;
+        }
+        if let Node::Aggregate(aggregate) = node {
+            let AggregateNode { input, keys, aggregates } = *aggregate;
+            parts.aggregate = Some((keys, aggregates));
+            node = input;
+        }
+        while let Node::Filter { input, conditions, having: false } = node {
+            parts.conditions.splice(0..0, conditions);
+            node = *input;
+        }
+    }
+    parts.joins = node;
+    parts
+}
+
+/// FROM of a block.
+struct Joins<'a> {
+    sources: Vec<Source>,
+    locks: Vec<Lock>,
+    places: Places<'a>,
+    keep_order: bool,
+}
+
+impl Lowering<'_> {
+    pub(super) fn block(&mut self, node: Node, given: &[ColumnId], outer: &Outer) -> Result<SelectPlan, MysqlError> {
+        let parts = take_apart(node);
+        let mut joins =
+            Joins { sources: vec![], locks: vec![], places: Places::new(outer), keep_order: false };
+        let mut from_conditions = Vec::new();
+        let items = self.flatten(parts.joins, &mut joins, &mut from_conditions, outer)?;
+        let Joins { sources, locks, mut places, keep_order } = joins;
+
+        // The order of conditions is that in which they were written: FROM, then WHERE.
+        let mut conditions = places.place_all(from_conditions)?;
+        conditions.extend(places.place_all(parts.conditions)?);
+        for condition in &mut conditions {
+            condition::find_zero_dates(condition, &sources);
+        }
+        let items = place_items(items, &places, &sources)?;
+
+        let grouped = parts.aggregate.is_some();
+        let (keys, aggregates) = parts.aggregate.unwrap_or_default();
+        let keys = places.place_all(keys)?;
+        let mut placed_aggregates = Vec::with_capacity(aggregates.len());
+        for (number, (id, aggregate)) in aggregates.into_iter().enumerate() {
+            let arguments = places.place_all(aggregate.arguments)?;
+            let order_by = aggregate
+                .order_by
+                .into_iter()
+                .map(|(expr, descending)| Ok((places.place(expr)?, descending)))
+                .collect::<Result<_, MysqlError>>()?;
+            placed_aggregates.push(Aggregate { arguments, order_by, ..aggregate });
+            places.add_aggregate(id, number);
+        }
+        let aggregates = placed_aggregates;
+        for (id, expr) in parts.project.into_iter().flatten() {
+            let placed = places.place(expr)?;
+            places.add_item(id, placed);
+        }
+        let select = given.iter().map(|&id| self.given(id, &places)).collect::<Result<Vec<Expr>, _>>()?;
+        let mut having = places.place_all(parts.having)?.into_iter().reduce(and);
+        if let Some(having) = &mut having {
+            condition::find_zero_dates(having, &sources);
+        }
+        let mut order = Vec::with_capacity(parts.order.len());
+        for key in parts.order {
+            order.push(SortKey { expr: places.place(key.expr)?, descending: key.descending });
+        }
+        let (limit, offset, calc_found_rows) = parts.limit.unwrap_or((None, None, false));
+
+        if grouped && self.context.sql_mode.only_full_group_by {
+            let checked = grouping::Checked {
+                sources: &sources,
+                items: &items,
+                conditions: &conditions,
+                keys: &keys,
+                select: &select,
+                having: having.as_ref(),
+                order: &order,
+            };
+            grouping::check(&checked)?;
+        }
+        if parts.distinct && self.context.sql_mode.only_full_group_by {
+            grouping::check_distinct(&sources, &select, &order)?;
+        }
+        if !grouped && having.is_some() {
+            grouping::check_having(&sources, &select, having.as_ref())?;
+        }
+        order.retain(|k| !k.expr.is_constant());
+
+        let first_row = if grouped { index_end(&keys, &aggregates, &sources) } else { None };
+        if let Some((column, _)) = first_row
+            && sources[0].schema().columns[column].nullable
+        {
+            // NULLs count for neither, and stand first in the index.
+            let column = column_expression(&sources, 0, column);
+            let kind = ExprKind::IsNull { expr: Box::new(column), negated: true };
+            conditions.push(Expr { kind, ty: DataType::BIGINT, nullable: false, coercibility: 5 });
+        }
+        let wanted = match &first_row {
+            Some(column) => Some(WantedOrder { table: 0, order: vec![*column], limit: Some(1.0) }),
+            None if grouped => None,
+            None => wanted_order(&order, limit.as_ref(), offset.as_ref()),
+        };
+        let wants = wanted.is_some();
+        let lock = locks.iter().copied().flatten().next();
+        let joined = plan_join(JoinInput {
+            sources: &sources,
+            items,
+            conditions,
+            keep_order,
+            wanted,
+            locks: &locks,
+            database: self.database,
+        });
+        let ordered = wants && joined.ordered;
+        if ordered && first_row.is_none() {
+            order.clear();
+        }
+        let grouping = grouped.then(|| {
+            let mut carried = Vec::new();
+            let late = select.iter().chain(having.iter()).chain(order.iter().map(|k| &k.expr));
+            late.for_each(|e| {
+                e.for_each_column(&mut |table, column| {
+                    if table != AGGREGATES && !carried.contains(&(table, column)) {
+                        carried.push((table, column));
+                    }
+                });
+            });
+            Grouping { keys, aggregates, carried }
+        });
+        let mut plan = SelectPlan {
+            sources,
+            steps: joined.steps,
+            once: joined.once,
+            grouping,
+            having,
+            items: select,
+            distinct: parts.distinct,
+            order,
+            limit,
+            offset,
+            calc_found_rows,
+            first_row_only: ordered && first_row.is_some(),
+            lock,
+            outer_groups: joined.outer_groups,
+            late: false,
+        };
+        plan.late = has_subquery(&plan);
+        Ok(plan)
+    }
+
+    /// A column that the block gives: one of its projection, or without one a column of a table.
+    fn given(&self, id: ColumnId, places: &Places<'_>) -> Result<Expr, MysqlError> {
+        match places.item(id) {
+            Some(item) => Ok(item.clone()),
+            None => {
+                let column = self.columns.get(id);
+                places.place(Expr::reference(id, column.ty, column.nullable))
+            }
+        }
+    }
+
+    /// Adds the tables of a part of FROM; gives its structure, with conditions of outer joins not placed yet.
+    fn flatten(
+        &mut self,
+        node: Node,
+        joins: &mut Joins<'_>,
+        conditions: &mut Vec<Expr>,
+        outer: &Outer,
+    ) -> Result<Vec<Item>, MysqlError> {
+        crate::stack::grow(|| {
+            let node = match node {
+                Node::OneRow => return Ok(vec![]),
+                Node::Join(join) => {
+                    joins.keep_order |= join.straight;
+                    let mut items = self.flatten(join.left, joins, conditions, outer)?;
+                    match join.kind {
+                        JoinKind::Inner => {
+                            items.extend(self.flatten(join.right, joins, conditions, outer)?);
+                            conditions.extend(join.on);
+                        }
+                        JoinKind::Left => {
+                            let first = joins.sources.len();
+                            let mut on = Vec::new();
+                            let inner = self.flatten(join.right, joins, &mut on, outer)?;
+                            on.extend(join.on);
+                            for source in &mut joins.sources[first..] {
+                                source.null_rows = true;
+                            }
+                            items.push(Item::Outer { items: inner, on });
+                        }
+                    }
+                    return Ok(items);
+                }
+                other => other,
+            };
+            let (source, columns, lock) = self.source(node, outer)?;
+            let table = joins.sources.len();
+            joins.places.add_table(table, &columns);
+            joins.sources.push(source);
+            joins.locks.push(lock);
+            Ok(vec![Item::Table(table)])
+        })
+    }
+
+    fn source(&mut self, node: Node, outer: &Outer) -> Result<(Source, Vec<ColumnId>, Lock), MysqlError> {
+        let plain = |table, alias| Source { table, alias, null_rows: false, allowed_indexes: None, force_index: false };
+        match node {
+            Node::Scan(scan) => {
+                let table = match scan.table {
+                    ScanTable::Stored(handle) => {
+                        self.stored.push((handle.clone(), false));
+                        SourceTable::Stored(handle)
+                    }
+                    ScanTable::Virtual(table) => SourceTable::Virtual(table),
+                };
+                let source = Source {
+                    allowed_indexes: scan.allowed_indexes,
+                    force_index: scan.force_index,
+                    ..plain(table, scan.alias)
+                };
+                Ok((source, scan.columns, scan.lock))
+            }
+            Node::CommonTable(table) => {
+                let CommonTableScan { table: number, alias, columns, working } = *table;
+                let schema = self.schema(&alias, &columns);
+                let rows = if working { RowsOf::Working(number) } else { RowsOf::Common(number) };
+                Ok((plain(SourceTable::Query(rows, schema), alias), columns, None))
+            }
+            Node::Derived(derived) => self.derived(derived.alias, derived.query, outer),
+            node => {
+                let mut columns = Vec::new();
+                node.columns(&mut columns);
+                self.derived(String::new(), Query { node, columns }, outer)
+            }
+        }
+    }
+
+    fn derived(
+        &mut self,
+        alias: String,
+        query: Query,
+        outer: &Outer,
+    ) -> Result<(Source, Vec<ColumnId>, Lock), MysqlError> {
+        let columns = query.columns.clone();
+        let schema = self.schema(&alias, &columns);
+        let plan = self.query(query, outer)?;
+        let table = SourceTable::Query(RowsOf::Derived(Arc::new(plan)), schema);
+        let source = Source { table, alias, null_rows: false, allowed_indexes: None, force_index: false };
+        Ok((source, columns, None))
+    }
+
+    /// The columns of a query in the form of a table's.
+    fn schema(&self, alias: &str, columns: &[ColumnId]) -> Arc<TableSchema> {
+        let columns = columns.iter().map(|&id| {
+            let column = self.columns.get(id);
+            (column.result.name.as_str(), column.ty, column.nullable)
+        });
+        Arc::new(TableSchema::of_query(alias, columns))
+    }
+}
+
+/// Places the conditions of outer joins.
+fn place_items(items: Vec<Item>, places: &Places<'_>, sources: &[Source]) -> Result<Vec<Item>, MysqlError> {
+    items
+        .into_iter()
+        .map(|item| match item {
+            Item::Table(table) => Ok(Item::Table(table)),
+            Item::Outer { items, on } => {
+                let mut on = places.place_all(on)?;
+                for condition in &mut on {
+                    condition::find_zero_dates(condition, sources);
+                }
+                Ok(Item::Outer { items: place_items(items, places, sources)?, on })
+            }
+        })
+        .collect()
+}
+
+fn and(left: Expr, right: Expr) -> Expr {
+    let nullable = left.nullable || right.nullable;
+    Expr { kind: ExprKind::And(Box::new(left), Box::new(right)), ty: DataType::BIGINT, nullable, coercibility: 5 }
+}
+
+/// ORDER BY of plain columns of one table, which an index of it may serve.
+fn wanted_order(order: &[SortKey], limit: Option<&Expr>, offset: Option<&Expr>) -> Option<WantedOrder> {
+    let mut wanted: Option<WantedOrder> = None;
+    for key in order {
+        let ExprKind::Column { table, column } = key.expr.kind else { return None };
+        let wanted = wanted.get_or_insert(WantedOrder { table, order: vec![], limit: None });
+        if wanted.table != table {
+            return None;
+        }
+        wanted.order.push((column, key.descending));
+    }
+    // A limit that only comes with the execution is thought to be small.
+    let rows = |e: &Expr| match &e.kind {
+        ExprKind::Literal(value) => value.as_ref().as_integer().map_or(10.0, |v| v as f64),
+        _ => 10.0,
+    };
+    let mut wanted = wanted?;
+    wanted.limit = limit.map(|l| rows(l) + offset.map_or(0.0, rows));
+    Some(wanted)
+}
+
+/// A lone MIN or MAX of a column of the only table: the column, and whether the index is wanted backwards.
+fn index_end(keys: &[Expr], aggregates: &[Aggregate], sources: &[Source]) -> Option<(usize, bool)> {
+    let [aggregate] = aggregates else { return None };
+    if !keys.is_empty() || sources.len() != 1 {
+        return None;
+    }
+    let descending = match aggregate.function {
+        AggregateFunction::Min => false,
+        AggregateFunction::Max => true,
+        _ => return None,
+    };
+    match aggregate.arguments.as_slice() {
+        [Expr { kind: ExprKind::Column { column, .. }, .. }] => Some((*column, descending)),
+        _ => None,
+    }
+}
+
+/// Whether anything in a plan has a subquery.
+fn has_subquery(plan: &SelectPlan) -> bool {
+    let any = |list: &[Expr]| list.iter().any(Expr::has_subquery);
+    let step = |step: &Step| match step {
+        Step::Scan(level) => {
+            any(&level.filters) || !level.late_filters.is_empty() || level.access.has_subquery()
+        }
+        Step::Enter { .. } => false,
+        Step::Leave { filters, .. } => any(filters),
+    };
+    let aggregate = |a: &Aggregate| any(&a.arguments) || a.order_by.iter().any(|(expr, _)| expr.has_subquery());
+    plan.steps.iter().any(step)
+        || any(&plan.once)
+        || plan.grouping.as_ref().is_some_and(|g| any(&g.keys) || g.aggregates.iter().any(aggregate))
+        || plan.having.iter().any(Expr::has_subquery)
+        || any(&plan.items)
+        || plan.order.iter().any(|key| key.expr.has_subquery())
+}

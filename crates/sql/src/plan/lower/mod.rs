@@ -1,0 +1,121 @@
+//! Lowering: from the logical tree to plans that run.
+//!
+//! ```text
+//! block    one query block → the fused steps of a [`SelectPlan`]
+//! places   columns by their ids → where they lie
+//! ```
+//! A chain of Limit, Sort, Distinct, Project, Filter, Aggregate over joins becomes one block, which keeps no row that it need not keep. What stands where a
+//! block expects a table and is none becomes a query of its own, whose rows the block reads from memory.
+//!
+//! Columns of the queries around a subquery are parameters of it: they lie behind the statement's own, each subquery's in a place of its own.
+
+mod block;
+mod places;
+
+use super::Lookup;
+use super::model::{CommonTablePlan, Parts, QueryPlan, RecursivePlan, SetOp, SetPlan, SubqueryPlan};
+use crate::expr::{BindContext, ColumnId};
+use crate::logical::{self, Columns, CommonTable, Node, Query, Statement};
+use places::{Outer, Places};
+use rauk_node::{Database, TableHandle};
+use rauk_types::result::ResultColumn;
+use rauk_types::{DataType, MysqlError};
+use std::sync::Arc;
+
+pub(crate) struct Lowered {
+    pub query: QueryPlan,
+    /// The columns that the query gives.
+    pub columns: Vec<ResultColumn>,
+    /// Every stored table that it reads.
+    pub tables: Vec<(TableHandle, bool)>,
+    /// `None`: it has neither subqueries nor common tables.
+    pub parts: Option<Arc<Parts>>,
+}
+
+/// Lowers a query.
+pub(crate) fn lower(
+    statement: Statement,
+    lookup: &dyn Lookup,
+    context: &BindContext,
+) -> Result<Lowered, MysqlError> {
+    let Statement { columns, subqueries, tables, query, parameters } = statement;
+    let mut lowering = Lowering { columns: &columns, database: lookup.database(), context, stored: vec![] };
+    let result = query.columns.iter().map(|&id| columns.get(id).result.clone()).collect();
+    let query = lowering.query(query, &Outer::default())?;
+    let parts = lowering.parts(subqueries, tables, parameters)?;
+    Ok(Lowered { query, columns: result, tables: lowering.stored, parts })
+}
+
+struct Lowering<'a> {
+    columns: &'a Columns,
+    database: &'a Database,
+    context: &'a BindContext,
+    stored: Vec<(TableHandle, bool)>,
+}
+
+impl Lowering<'_> {
+    fn parts(
+        &mut self,
+        subqueries: Vec<logical::Subquery>,
+        tables: Vec<CommonTable>,
+        parameters: usize,
+    ) -> Result<Option<Arc<Parts>>, MysqlError> {
+        if subqueries.is_empty() && tables.is_empty() {
+            return Ok(None);
+        }
+        let mut next = parameters;
+        let mut lowered = Vec::with_capacity(subqueries.len());
+        for logical::Subquery { query, outer } in subqueries {
+            let (first_outer, count) = (next, outer.len());
+            next += count;
+            let types = self.types(&query.columns);
+            let query = self.query(query, &Outer::new(&outer, first_outer))?;
+            lowered.push(SubqueryPlan { query, first_outer, outer: count, types });
+        }
+        let tables = tables.into_iter().map(|table| self.common_table(table)).collect::<Result<_, _>>()?;
+        let outer_columns = next - parameters;
+        Ok(Some(Arc::new(Parts { subqueries: lowered, tables, parameters, outer_columns })))
+    }
+
+    fn common_table(&mut self, table: CommonTable) -> Result<CommonTablePlan, MysqlError> {
+        let CommonTable { name, seed, recursive, types } = table;
+        let seed = self.query(seed, &Outer::default())?;
+        let recursive = recursive
+            .map(|recursive| {
+                let query = self.query(recursive.query, &Outer::default())?;
+                Ok::<_, MysqlError>(RecursivePlan { query, all: recursive.all })
+            })
+            .transpose()?;
+        Ok(CommonTablePlan { name, seed, recursive, types })
+    }
+
+    fn types(&self, columns: &[ColumnId]) -> Vec<DataType> {
+        columns.iter().map(|&id| self.columns.get(id).ty).collect()
+    }
+
+    /// A query with the outer columns that it may read.
+    fn query(&mut self, query: Query, outer: &Outer) -> Result<QueryPlan, MysqlError> {
+        crate::stack::grow(|| match query.node {
+            Node::SetOperation(operation) if operation.columns == query.columns => {
+                let op = match operation.op {
+                    logical::SetOp::Union => SetOp::Union,
+                    logical::SetOp::Except => SetOp::Except,
+                    logical::SetOp::Intersect => SetOp::Intersect,
+                };
+                let types = self.types(&operation.columns);
+                let left = self.query(operation.left, outer)?;
+                let right = self.query(operation.right, outer)?;
+                Ok(QueryPlan::Set(Box::new(SetPlan { op, all: operation.all, left, right, types })))
+            }
+            Node::Values { columns, rows } if columns == query.columns => {
+                let places = Places::new(outer);
+                let row = |row: Vec<_>| row.into_iter().map(|expr| places.place(expr)).collect::<Result<_, _>>();
+                Ok(QueryPlan::Values(rows.into_iter().map(row).collect::<Result<_, _>>()?))
+            }
+            node => {
+                let block = self.block(node, &query.columns, outer)?;
+                Ok(QueryPlan::Select(Box::new(block)))
+            }
+        })
+    }
+}
