@@ -89,6 +89,7 @@ pub(crate) async fn build(
     let table = match &source.table {
         SourceTable::Stored(table) => table,
         SourceTable::Row(_) => unreachable!("a lone row is never scanned"),
+        SourceTable::Query(..) => unreachable!("no query is planned into FROM yet"),
         SourceTable::Virtual(table) => {
             let Access::Virtual { schema, table: name } = &level.access else {
                 unreachable!("virtual tables have their own access")

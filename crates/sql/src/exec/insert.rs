@@ -13,7 +13,7 @@ use super::output::Target;
 use super::row::{Rows, owned};
 use super::select::run_select;
 use crate::expr::{Context, Expr, NoColumns, convert_for_column};
-use crate::plan::model::{Fill, InsertPlan, InsertSource, OnDuplicate, SetColumn};
+use crate::plan::model::{Fill, InsertPlan, InsertSource, OnDuplicate, QueryPlan, SetColumn};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::transaction::UpdateOutcome;
 use rauk_node::{InsertOutcome, NodeError, Transaction};
@@ -33,10 +33,11 @@ pub(crate) async fn run_insert(
 ) -> Result<Completion, MysqlError> {
     let selected = match &plan.source {
         InsertSource::Rows(_) => None,
-        InsertSource::Select(select) => {
+        InsertSource::Query(query, types) => {
             let mut rows = Vec::new();
+            let QueryPlan::Select(select) = &**query else { unreachable!("no other query is planned yet") };
             run_select(select, txn, context, Target::Rows(&mut rows)).await?;
-            Some((rows, select.items.iter().map(|i| i.ty).collect::<Vec<DataType>>()))
+            Some((rows, types))
         }
     };
     let total = match (&plan.source, &selected) {
@@ -61,7 +62,7 @@ pub(crate) async fn run_insert(
     match (&plan.source, selected) {
         (_, Some((rows, types))) => {
             for row in rows {
-                result = insert.selected_row(row, &types).await;
+                result = insert.selected_row(row, types).await;
                 if result.is_err() {
                     break;
                 }
@@ -75,7 +76,7 @@ pub(crate) async fn run_insert(
                 }
             }
         }
-        (InsertSource::Select(_), None) => unreachable!("its rows have been read"),
+        (InsertSource::Query(..), None) => unreachable!("its rows have been read"),
     }
     let Insert { context, generated, last_explicit, affected, duplicates, .. } = insert;
     result?;
@@ -84,7 +85,7 @@ pub(crate) async fn run_insert(
     if generated.is_some() {
         context.new_last_insert_id = generated;
     }
-    let several = total > 1 || matches!(plan.source, InsertSource::Select(_));
+    let several = total > 1 || matches!(plan.source, InsertSource::Query(..));
     let info = if several {
         format!("Records: {total}  Duplicates: {duplicates}  Warnings: {}", context.warning_count)
     } else {

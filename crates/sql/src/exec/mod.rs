@@ -51,7 +51,7 @@ pub async fn execute(
     }
     let strict = context.strict_statement;
     context.strict_statement = match &plan.kind {
-        PlanKind::Select(_) => false,
+        PlanKind::Select(_) | PlanKind::Query(_) => false,
         PlanKind::Insert(insert) => context.sql_mode.strict && !insert.ignore,
         PlanKind::Update(update) => context.sql_mode.strict && !update.ignore,
         PlanKind::Delete(_) => context.sql_mode.strict,
@@ -70,6 +70,7 @@ pub async fn execute(
                 Err(error) => Err(error),
             }
         }
+        PlanKind::Query(_) => unreachable!("no such query is planned yet"),
         PlanKind::Insert(insert) => insert::run_insert(insert, transaction, context).await,
         PlanKind::Update(update) => change::run_update(update, transaction, context).await,
         PlanKind::Delete(delete) => change::run_delete(delete, transaction, context).await,

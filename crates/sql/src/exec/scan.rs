@@ -91,7 +91,9 @@ pub(crate) fn open(
                 .collect();
             Ok(if scans.is_empty() { Opened::Nothing } else { Opened::Scans(scans) })
         }
-        Access::Virtual { .. } => unreachable!("virtual tables are read from a buffer"),
+        Access::Virtual { .. } | Access::Rows => {
+            unreachable!("rows of virtual tables and queries are read from a buffer")
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! What a client wrote is printed from sqlparser's tree, with MySQL's parentheses and backquotes ([`readable`]). A bound expression has no
 //! names any more: its columns print as `#table.column`.
 
-use super::{ArithmeticOp, BitOp, CompareOp, Expr, ExprKind};
+use super::{ArithmeticOp, BitOp, CompareOp, Expr, ExprKind, Subquery, SubqueryTest};
 use rauk_types::format::append_text;
 use rauk_types::{DataType, Value};
 use sqlparser::ast;
@@ -115,7 +115,9 @@ impl fmt::Display for Expr {
             ExprKind::Literal(value) => literal(value, &self.ty, f),
             ExprKind::Column { table: super::AGGREGATES, column } => write!(f, "#aggregate.{column}"),
             ExprKind::Column { table, column } => write!(f, "#{table}.{column}"),
+            ExprKind::Reference(column) => write!(f, "#{}", column.0),
             ExprKind::Parameter(index) => write!(f, "?{index}"),
+            ExprKind::Subquery(subquery) => subquery_text(subquery, f),
             ExprKind::Compare { op, left, right, .. } => write!(f, "({left} {op} {right})"),
             ExprKind::And(left, right) => write!(f, "({left} and {right})"),
             ExprKind::Or(left, right) => write!(f, "({left} or {right})"),
@@ -192,6 +194,36 @@ impl fmt::Display for Expr {
             ExprKind::SystemVariable { name, .. } => write!(f, "@@{name}"),
         }
     }
+}
+
+fn subquery_text(subquery: &Subquery, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let left = |left: &[Expr], f: &mut fmt::Formatter<'_>| match left {
+        [one] => write!(f, "{one}"),
+        several => {
+            f.write_str("(")?;
+            separated(several.iter(), f)?;
+            f.write_str(")")
+        }
+    };
+    let number = subquery.id.0 + 2;
+    f.write_str("(")?;
+    match &subquery.test {
+        SubqueryTest::Scalar => {}
+        SubqueryTest::Exists => f.write_str("exists ")?,
+        SubqueryTest::Quantified { left: row, op, all, .. } => {
+            left(row, f)?;
+            match (op, all) {
+                (CompareOp::Eq, false) => f.write_str(" in ")?,
+                (CompareOp::Ne, true) => f.write_str(" not in ")?,
+                (op, all) => write!(f, " {op} {} ", if *all { "all" } else { "any" })?,
+            }
+        }
+        SubqueryTest::Row { left: row, op, .. } => {
+            left(row, f)?;
+            write!(f, " {op} ")?;
+        }
+    }
+    write!(f, "(select #{number}))")
 }
 
 fn separated<'e>(items: impl Iterator<Item = &'e Expr>, f: &mut fmt::Formatter<'_>) -> fmt::Result {

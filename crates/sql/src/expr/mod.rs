@@ -51,8 +51,8 @@ pub use compare::compare_values;
 pub use context::Context;
 pub use convert::{as_number, temporal_decimal};
 pub use deep::Deep;
-pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
 pub(crate) use subquery::pending;
+pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
 pub use types::plain as plain_type;
 pub use value::Val;
 

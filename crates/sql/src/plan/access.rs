@@ -54,6 +54,8 @@ const INDEX_ROW: f64 = 3.5;
 const SCAN_START: f64 = 10.0;
 /// Keys that conditions on several parts may multiply to.
 const MAX_POINTS: usize = 1 << 16;
+/// Rows that a query of FROM is believed to give.
+const QUERY_ROWS: f64 = 100.0;
 /// What a condition without an index is thought to leave.
 const FILTER_SELECTIVITY: f64 = 0.3;
 
@@ -73,6 +75,7 @@ pub(crate) fn choose(
     let schema = source.schema().clone();
     let table = match &source.table {
         SourceTable::Virtual(_) | SourceTable::Row(_) => return virtual_table(&schema, sargs, conditions),
+        SourceTable::Query(..) => return query_rows(conditions),
         SourceTable::Stored(handle) => handle,
     };
     let total = database.estimate_rows(table.schema().id, None).max(1) as f64;
@@ -140,6 +143,20 @@ fn virtual_table(schema: &TableSchema, sargs: &[&Sarg], conditions: usize) -> Ch
         rows,
         kept: (rows * FILTER_SELECTIVITY.powi(conditions.min(8) as i32)).max(1.0),
         cost: rows + SCAN_START,
+        covers: vec![],
+        possible: vec![],
+        ordered: false,
+    }
+}
+
+/// Rows of a query: nothing is known of them.
+fn query_rows(conditions: usize) -> Chosen {
+    let rows = QUERY_ROWS;
+    Chosen {
+        access: Access::Rows,
+        rows,
+        kept: (rows * FILTER_SELECTIVITY.powi(conditions.min(8) as i32)).max(1.0),
+        cost: rows,
         covers: vec![],
         possible: vec![],
         ordered: false,

@@ -53,7 +53,7 @@ pub(super) fn plan_update(
         ignore,
         key_defs: schema.indexes.iter().map(|i| schema.key_def(i)).collect(),
     };
-    Ok(Plan { columns: vec![], tables: vec![(handle, true)], kind: PlanKind::Update(Box::new(plan)) })
+    Ok(Plan { columns: vec![], tables: vec![(handle, true)], parts: None, kind: PlanKind::Update(Box::new(plan)) })
 }
 
 pub(super) fn plan_delete(
@@ -82,7 +82,7 @@ pub(super) fn plan_delete(
         order: found.order,
         limit: found.limit,
     };
-    Ok(Plan { columns: vec![], tables: vec![(handle, true)], kind: PlanKind::Delete(Box::new(plan)) })
+    Ok(Plan { columns: vec![], tables: vec![(handle, true)], parts: None, kind: PlanKind::Delete(Box::new(plan)) })
 }
 
 fn target(from: &From, verb: &str) -> Result<TableHandle, MysqlError> {

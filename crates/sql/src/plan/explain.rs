@@ -4,7 +4,7 @@
 //! EXPLAIN of a prepared statement shows what its parameters would do.
 
 use super::Plan;
-use super::model::{Access, IndexAccess, KeyValue, Level, PlanKind, SelectPlan, Source, SourceTable, Step};
+use super::model::{Access, IndexAccess, KeyValue, Level, PlanKind, QueryPlan, SelectPlan, Source, SourceTable, Step};
 use crate::exec::{Distribution, Joined, distribution};
 use crate::expr::{Context, Expr, ExprKind, NoColumns};
 use rauk_types::schema::BUCKETS;
@@ -15,6 +15,7 @@ const COLUMNS: usize = 12;
 pub(super) fn rows(plan: &Plan, context: &mut Context) -> Result<Vec<Vec<Value>>, MysqlError> {
     match &plan.kind {
         PlanKind::Select(select) => select_rows(select, "SIMPLE", context),
+        PlanKind::Query(query) => query_rows(query, context),
         PlanKind::Update(update) => {
             change_row("UPDATE", &update.sources, &update.level, !update.order.is_empty(), context)
         }
@@ -29,8 +30,8 @@ pub(super) fn rows(plan: &Plan, context: &mut Context) -> Result<Vec<Vec<Value>>
             first[2] = text(&insert.table.schema().name);
             first[4] = text("ALL");
             let mut rows = vec![first];
-            if let super::model::InsertSource::Select(select) = &insert.source {
-                rows.extend(select_rows(select, "SIMPLE", context)?);
+            if let super::model::InsertSource::Query(query, _) = &insert.source {
+                rows.extend(query_rows(query, context)?);
             }
             Ok(rows)
         }
@@ -39,6 +40,18 @@ pub(super) fn rows(plan: &Plan, context: &mut Context) -> Result<Vec<Vec<Value>>
 
 fn text(text: &str) -> Value {
     Value::Str(text.to_string())
+}
+
+fn query_rows(query: &QueryPlan, context: &mut Context) -> Result<Vec<Vec<Value>>, MysqlError> {
+    match query {
+        QueryPlan::Select(select) => select_rows(select, "SIMPLE", context),
+        QueryPlan::Values(_) => Ok(vec![message("SIMPLE", "No tables used")]),
+        QueryPlan::Set(set) => {
+            let mut rows = query_rows(&set.left, context)?;
+            rows.extend(query_rows(&set.right, context)?);
+            Ok(rows)
+        }
+    }
 }
 
 /// A row that says why there is nothing to read.
@@ -110,7 +123,7 @@ fn level_row(
     row[2] = text(&source.alias);
     row[3] = match &source.table {
         SourceTable::Stored(_) => partitions(level, context)?,
-        SourceTable::Virtual(_) | SourceTable::Row(_) => Value::Null,
+        SourceTable::Virtual(_) | SourceTable::Row(_) | SourceTable::Query(..) => Value::Null,
     };
     row[4] = text(access_type(&level.access));
     let visible: Vec<&str> = level.possible.iter().map(|&i| schema.indexes[i].name.as_str()).collect();
@@ -150,7 +163,7 @@ fn level_row(
 fn index_of(access: &Access) -> Option<&IndexAccess> {
     match access {
         Access::Primary(access) | Access::Unique(access) | Access::Range(access) => Some(access),
-        Access::Full { .. } | Access::Virtual { .. } => None,
+        Access::Full { .. } | Access::Virtual { .. } | Access::Rows => None,
     }
 }
 
@@ -162,7 +175,7 @@ fn access_type(access: &Access) -> &'static str {
         })
     };
     match access {
-        Access::Full { .. } | Access::Virtual { .. } => "ALL",
+        Access::Full { .. } | Access::Virtual { .. } | Access::Rows => "ALL",
         Access::Primary(a) | Access::Unique(a) if a.condition.points() > 1 || a.condition.tuples.is_some() => "range",
         Access::Primary(a) | Access::Unique(a) => {
             if values(a) {
@@ -250,7 +263,7 @@ fn partitions(level: &Level, context: &mut Context) -> Result<Value, MysqlError>
     let key = match &level.access {
         Access::Full { distribution } => distribution.as_ref(),
         Access::Primary(a) | Access::Unique(a) | Access::Range(a) => a.distribution.as_ref(),
-        Access::Virtual { .. } => None,
+        Access::Virtual { .. } | Access::Rows => None,
     };
     let count = level.partitions;
     let zone = context.time_zone.clone();

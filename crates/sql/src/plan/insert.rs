@@ -3,7 +3,7 @@
 //! Expressions of VALUES see the columns of the row as far as it is filled (`INSERT INTO t (a, b) VALUES (1, a + 1)`); those of ON DUPLICATE KEY
 //! UPDATE see the row in the way as table 0 and the row that was to be inserted as table 1, by `VALUES(column)` or through the row alias.
 
-use super::model::{Fill, InsertPlan, InsertSource, OnDuplicate, PlanKind, SetColumn, Source, SourceTable};
+use super::model::{Fill, InsertPlan, InsertSource, OnDuplicate, PlanKind, QueryPlan, SetColumn, Source, SourceTable};
 use super::names::{Clause, Names, Visible, default_expression, literal, name_parts, unknown_column, visible_column};
 use super::{Lookup, Plan, TableSource, from, select, unsupported};
 use crate::expr::{BindContext, Expr};
@@ -92,7 +92,10 @@ pub(super) fn plan_insert(
                         return Err(wrong_count(1));
                     }
                     tables.extend(bound.tables);
-                    InsertSource::Select(Box::new(bound.plan))
+                    {
+                        let types = bound.plan.items.iter().map(|item| item.ty).collect();
+                        InsertSource::Query(Box::new(QueryPlan::Select(Box::new(bound.plan))), types)
+                    }
                 }
             },
         }
@@ -132,7 +135,7 @@ pub(super) fn plan_insert(
         reads_row,
         table: handle,
     };
-    Ok(Plan { columns: vec![], tables, kind: PlanKind::Insert(Box::new(plan)) })
+    Ok(Plan { columns: vec![], tables, parts: None, kind: PlanKind::Insert(Box::new(plan)) })
 }
 
 /// The stored table that a statement changes.

@@ -330,8 +330,12 @@ impl Builder<'_> {
     }
 
     fn level(&mut self, table: usize, chosen: Chosen, pool: &mut Pool) {
-        let scanned = matches!(chosen.access, Access::Full { .. } | Access::Virtual { .. });
-        let buffered = scanned && !self.steps.is_empty() && self.lock.is_none();
+        let buffered = !self.steps.is_empty()
+            && match chosen.access {
+                Access::Rows => true,
+                Access::Full { .. } | Access::Virtual { .. } => self.lock.is_none(),
+                _ => false,
+            };
         let hash = if buffered { self.hash_join(table, pool, &self.placed) } else { None };
         self.placed.push(table);
         let mut taken = pool.take(&self.placed);
@@ -346,6 +350,7 @@ impl Builder<'_> {
             rows: chosen.rows.round().max(1.0) as u64,
             access: chosen.access,
             own_filters,
+            late_filters: vec![],
             filters,
             hash,
             buffered,

@@ -79,6 +79,8 @@ pub struct Plan {
     pub columns: Vec<ResultColumn>,
     /// Every stored table that it uses, with whether it is written: the executor calls `use_table` on each.
     pub tables: Vec<(TableHandle, bool)>,
+    /// Its other queries; `None` for most statements.
+    pub(crate) parts: Option<Arc<model::Parts>>,
     pub(crate) kind: PlanKind,
 }
 
@@ -99,10 +101,40 @@ impl Plan {
         explain::rows(self, context)
     }
 
+    /// Calls `visit` on every block of the statement.
+    pub(crate) fn for_each_block<'a>(&'a self, visit: &mut dyn FnMut(&'a model::SelectPlan)) {
+        match &self.kind {
+            PlanKind::Select(select) => select.for_each_block(visit),
+            PlanKind::Query(query) => query.for_each_block(visit),
+            PlanKind::Insert(insert) => {
+                if let model::InsertSource::Query(query, _) = &insert.source {
+                    query.for_each_block(visit);
+                }
+            }
+            PlanKind::Update(_) | PlanKind::Delete(_) => {}
+        }
+        if let Some(parts) = &self.parts {
+            for table in &parts.tables {
+                table.seed.for_each_block(visit);
+                if let Some(recursive) = &table.recursive {
+                    recursive.query.for_each_block(visit);
+                }
+            }
+            parts.subqueries.iter().for_each(|subquery| subquery.query.for_each_block(visit));
+        }
+    }
+
     /// Whether it changes nothing and takes no locks of its own: a SELECT without FOR UPDATE or FOR SHARE.
     pub fn is_read_only(&self) -> bool {
         match &self.kind {
-            PlanKind::Select(select) => select.lock.is_none(),
+            PlanKind::Select(select) if self.parts.is_none() => select.lock.is_none(),
+            PlanKind::Select(_) | PlanKind::Query(_) => {
+                let mut locks = false;
+                self.for_each_block(&mut |block| {
+                    locks |= block.steps.iter().any(|s| matches!(s, model::Step::Scan(level) if level.lock.is_some()));
+                });
+                !locks
+            }
             _ => false,
         }
     }

@@ -31,6 +31,20 @@ pub(crate) enum QueryPlan {
     Values(Vec<Vec<Expr>>),
 }
 
+impl QueryPlan {
+    /// Calls `visit` on every block, those of its derived tables included.
+    pub fn for_each_block<'a>(&'a self, visit: &mut dyn FnMut(&'a SelectPlan)) {
+        match self {
+            QueryPlan::Select(select) => select.for_each_block(visit),
+            QueryPlan::Set(set) => {
+                set.left.for_each_block(visit);
+                set.right.for_each_block(visit);
+            }
+            QueryPlan::Values(_) => {}
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SetOp {
     Union,
@@ -311,6 +325,18 @@ pub(crate) struct SelectPlan {
     pub late: bool,
 }
 
+impl SelectPlan {
+    /// Calls `visit` on this block and on those of its derived tables.
+    pub fn for_each_block<'a>(&'a self, visit: &mut dyn FnMut(&'a SelectPlan)) {
+        visit(self);
+        for source in &self.sources {
+            if let SourceTable::Query(RowsOf::Derived(query), _) = &source.table {
+                query.for_each_block(visit);
+            }
+        }
+    }
+}
+
 /// What an INSERT writes into a column that its list leaves out.
 pub(crate) enum Fill {
     Value(Expr),
@@ -322,7 +348,8 @@ pub(crate) enum Fill {
 pub(crate) enum InsertSource {
     /// One expression a listed column; `None` is DEFAULT.
     Rows(Vec<Vec<Option<Expr>>>),
-    Query(Box<QueryPlan>),
+    /// With the types of its columns.
+    Query(Box<QueryPlan>, Vec<DataType>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

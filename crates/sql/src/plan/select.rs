@@ -26,7 +26,7 @@ pub(crate) struct BoundQuery {
 
 pub(super) fn plan_query(query: &ast::Query, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
     let bound = bind_query(query, lookup, context)?;
-    Ok(Plan { columns: bound.columns, tables: bound.tables, kind: PlanKind::Select(Box::new(bound.plan)) })
+    Ok(Plan { columns: bound.columns, tables: bound.tables, parts: None, kind: PlanKind::Select(Box::new(bound.plan)) })
 }
 
 pub(crate) fn bind_query(
@@ -203,6 +203,7 @@ fn bind_select(
         first_row_only: ordered && first_row.is_some(),
         lock,
         outer_groups: joined.outer_groups,
+        late: false,
     };
     Ok(BoundQuery { plan, columns, tables })
 }
