@@ -2,10 +2,10 @@
 
 use super::Table;
 use crate::expr::{self, Aggregate, BindContext, Columns, Context, Expr, Resolved, Scope};
+use crate::parse::ast;
 use rauk_types::error::codes;
 use rauk_types::result::ResultColumn;
 use rauk_types::{MysqlError, Value, ValueRef};
-use sqlparser::ast;
 
 struct Names<'a>(&'a [ResultColumn]);
 
