@@ -1,7 +1,7 @@
 //! Typed expressions: the one meaning of every operator and function.
 //!
 //! ```text
-//! bind       sqlparser's tree → [`Expr`]: names resolved, types and collations derived, comparisons decided, constants folded
+//! bind       syntax tree → [`Expr`]: names resolved, types and collations derived, comparisons decided, constants folded
 //! types      MySQL's rules for result types and collations
 //! eval       the evaluator; compare, arithmetic, pattern, cast, interval: what its nodes do
 //! convert    values between types with MySQL's truncation warnings
@@ -50,15 +50,15 @@ pub use compare::compare_values;
 pub use context::Context;
 pub use convert::{as_number, temporal_decimal};
 pub use deep::Deep;
+pub(crate) use display::readable;
 pub use types::plain as plain_type;
 pub use value::Val;
 
+use crate::parse::ast::{self, Unit};
 use bind::converted as bind_converted;
 use functions::Function;
-use interval::Unit;
 use pattern::{LikePattern, RegexpPattern};
 use rauk_types::{Collation, DataType, MysqlError, Value, ValueRef};
-use sqlparser::ast;
 
 /// The pseudo table whose "columns" are the aggregates of the present group.
 pub const AGGREGATES: usize = usize::MAX;

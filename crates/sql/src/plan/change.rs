@@ -1,38 +1,40 @@
 //! UPDATE and DELETE of one table: a locking scan, and what happens to the rows it finds.
 
 use super::from::{From, bind_from};
-use super::insert::{assigned_column, is_default};
+use super::insert::named_column;
 use super::join::{JoinInput, WantedOrder, plan_join};
 use super::model::{DeletePlan, Level, PlanKind, SetColumn, SortKey, Step, UpdatePlan};
 use super::names::{Clause, Names, default_expression};
-use super::select::bind_row_count;
+use super::select::{WITH, bind_row_count};
 use super::{Lookup, Plan, condition, unsupported};
 use crate::expr::{BindContext, Expr, ExprKind};
+use crate::parse::ast::{self, TableReference};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::TableHandle;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
-use sqlparser::ast;
 
 pub(super) fn plan_update(
     update: &ast::Update,
     lookup: &dyn Lookup,
     context: &BindContext,
 ) -> Result<Plan, MysqlError> {
-    if !update.table.joins.is_empty() || update.from.is_some() {
+    if update.with.is_some() {
+        return Err(unsupported(WITH));
+    }
+    if !is_single(&update.tables) {
         return Err(unsupported("UPDATE of several tables"));
     }
-    if update.returning.is_some() {
-        return Err(unsupported("UPDATE … RETURNING"));
+    if update.ignore {
+        return Err(unsupported("UPDATE IGNORE"));
     }
-    let ignore = matches!(update.or, Some(ast::SqliteOnConflict::Ignore));
-    let from = bind_from(std::slice::from_ref(&update.table), lookup, context, "UPDATE")?;
+    let from = bind_from(&update.tables, lookup, context, "UPDATE")?;
     let handle = target(&from, "UPDATE")?;
     let source = &from.sources[0];
     let mut set: Vec<SetColumn> = Vec::new();
     for assignment in &update.assignments {
-        let column = assigned_column(assignment, source, Clause::FieldList)?;
-        let value = if is_default(&assignment.value) {
+        let column = named_column(&assignment.column, source, Clause::FieldList)?;
+        let value = if assignment.value == ast::Expr::Default {
             default_expression(&source.schema().columns[column], context)?
         } else {
             Some(Names::new(&from.sources, &from.visible, Clause::FieldList, context).bind(&assignment.value)?)
@@ -40,8 +42,7 @@ pub(super) fn plan_update(
         set.push(SetColumn { column, value });
     }
     let schema = source.schema().clone();
-    let found =
-        bind_changed(from, update.selection.as_ref(), &update.order_by, update.limit.as_ref(), lookup, context)?;
+    let found = bind_changed(from, update.filter.as_ref(), &update.order_by, update.limit.as_ref(), lookup, context)?;
     let plan = UpdatePlan {
         database: lookup.database().clone(),
         sources: found.sources,
@@ -50,7 +51,7 @@ pub(super) fn plan_update(
         set,
         order: found.order,
         limit: found.limit,
-        ignore,
+        ignore: update.ignore,
         key_defs: schema.indexes.iter().map(|i| schema.key_def(i)).collect(),
     };
     Ok(Plan { columns: vec![], tables: vec![(handle, true)], kind: PlanKind::Update(Box::new(plan)) })
@@ -61,20 +62,21 @@ pub(super) fn plan_delete(
     lookup: &dyn Lookup,
     context: &BindContext,
 ) -> Result<Plan, MysqlError> {
-    let tables = match &delete.from {
-        ast::FromTable::WithFromKeyword(tables) | ast::FromTable::WithoutKeyword(tables) => tables,
-    };
-    let plain = tables.len() == 1 && tables[0].joins.is_empty();
-    if !delete.tables.is_empty() || delete.using.is_some() || !plain {
-        return Err(unsupported("DELETE of several tables"));
+    if delete.with.is_some() {
+        return Err(unsupported(WITH));
     }
-    if delete.returning.is_some() {
+    if !delete.targets.is_empty() || !is_single(&delete.from) {
+        return Err(unsupported("DELETE from several tables"));
+    }
+    if delete.ignore {
+        return Err(unsupported("DELETE IGNORE"));
+    }
+    if !delete.returning.is_empty() {
         return Err(unsupported("DELETE … RETURNING"));
     }
-    let from = bind_from(tables, lookup, context, "DELETE")?;
+    let from = bind_from(&delete.from, lookup, context, "DELETE")?;
     let handle = target(&from, "DELETE")?;
-    let found =
-        bind_changed(from, delete.selection.as_ref(), &delete.order_by, delete.limit.as_ref(), lookup, context)?;
+    let found = bind_changed(from, delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref(), lookup, context)?;
     let plan = DeletePlan {
         sources: found.sources,
         level: found.level,
@@ -83,6 +85,11 @@ pub(super) fn plan_delete(
         limit: found.limit,
     };
     Ok(Plan { columns: vec![], tables: vec![(handle, true)], kind: PlanKind::Delete(Box::new(plan)) })
+}
+
+/// Whether a statement names one table to change, and no join or derived table.
+fn is_single(tables: &[TableReference]) -> bool {
+    matches!(tables, [TableReference::Table(_)])
 }
 
 fn target(from: &From, verb: &str) -> Result<TableHandle, MysqlError> {
@@ -107,22 +114,22 @@ struct Changed {
 
 fn bind_changed(
     from: From,
-    selection: Option<&ast::Expr>,
-    order_by: &[ast::OrderByExpr],
+    filter: Option<&ast::Expr>,
+    order_by: &[ast::OrderItem],
     limit: Option<&ast::Expr>,
     lookup: &dyn Lookup,
     context: &BindContext,
 ) -> Result<Changed, MysqlError> {
     let mut conditions = Vec::new();
-    if selection.is_some()
+    if filter.is_some()
         && let Some(source) = from.sources.first()
     {
         // A condition reads.
         let schema = source.schema();
         lookup.table(Some(&schema.database), &schema.name, "SELECT")?;
     }
-    if let Some(selection) = selection {
-        let mut bound = Names::new(&from.sources, &from.visible, Clause::Where, context).bind(selection)?;
+    if let Some(filter) = filter {
+        let mut bound = Names::new(&from.sources, &from.visible, Clause::Where, context).bind(filter)?;
         condition::find_zero_dates(&mut bound, &from.sources);
         condition::split_and(bound, &mut conditions);
     }
@@ -130,7 +137,7 @@ fn bind_changed(
     for key in order_by {
         let expr = Names::new(&from.sources, &from.visible, Clause::OrderBy, context).bind(&key.expr)?;
         if !expr.is_constant() {
-            order.push(SortKey { expr, descending: key.options.asc == Some(false) });
+            order.push(SortKey { expr, descending: key.descending });
         }
     }
     let limit = limit.map(|l| bind_row_count(l, context)).transpose()?;

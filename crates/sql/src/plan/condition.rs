@@ -9,8 +9,8 @@
 use super::model::Source;
 use super::names::{Clause, Names, literal};
 use crate::expr::{AGGREGATES, BindContext, CompareOp, Comparison, Expr, ExprKind};
+use crate::parse::ast::{self, BinaryOp, ColumnName};
 use rauk_types::{Collation, DataType, DateTime, MysqlError, TypeKind, Value};
-use sqlparser::ast;
 
 /// A condition on one column (several for tuples) of one table.
 #[derive(Clone, Debug)]
@@ -111,17 +111,16 @@ pub(crate) fn column_equality(
     right: (usize, usize),
     context: &BindContext,
 ) -> Result<Expr, MysqlError> {
-    let path = |(table, column): (usize, usize)| {
+    let named = |(table, column): (usize, usize)| {
         let source = &sources[table];
         let schema = source.schema();
-        Box::new(ast::Expr::CompoundIdentifier(
-            [&schema.database, &source.alias, &schema.columns[column].name]
-                .into_iter()
-                .map(|name| ast::Ident::new(name.clone()))
-                .collect(),
-        ))
+        ast::Expr::Column(ColumnName {
+            database: Some(schema.database.clone()),
+            table: Some(source.alias.clone()),
+            name: schema.columns[column].name.clone(),
+        })
     };
-    let equality = ast::Expr::BinaryOp { left: path(left), op: ast::BinaryOperator::Eq, right: path(right) };
+    let equality = ast::Expr::binary(BinaryOp::Equal, named(left), named(right));
     Names::new(sources, &[], Clause::On, context).bind(&equality)
 }
 

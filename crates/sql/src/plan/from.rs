@@ -6,12 +6,13 @@
 //! order of the first table (of RIGHT JOIN: the second) before the others.
 
 use super::model::{Source, SourceTable};
-use super::names::{Clause, Names, Visible, check_alias, name_parts, unknown_column};
+use super::names::{Clause, Names, Visible, check_alias, unknown_column};
 use super::{Lookup, TableSource, condition, unsupported};
 use crate::expr::{BindContext, Expr};
+use crate::parse::ast::{self, IndexHintAction, IndexHintScope, JoinCondition, JoinKind, TableFactor, TableReference};
+use crate::stack;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
-use sqlparser::ast;
 
 /// A table, or the inner side of an outer join.
 #[derive(Clone, Debug)]
@@ -49,208 +50,159 @@ struct Tree {
 
 /// Binds FROM. `privilege` is what is asked of every table.
 pub(crate) fn bind_from(
-    from: &[ast::TableWithJoins],
+    from: &[TableReference],
     lookup: &dyn Lookup,
     context: &BindContext,
     privilege: &str,
 ) -> Result<From, MysqlError> {
-    let mut out = From::default();
-    for joins in from {
-        let tree = bind_joins(joins, &mut out, lookup, context, privilege)?;
-        out.items.extend(tree.items);
-        out.conditions.extend(tree.conditions);
-        out.visible.extend(tree.visible);
+    let mut binder = Binder { out: From::default(), lookup, context, privilege };
+    for reference in from {
+        let tree = binder.reference(reference)?;
+        binder.out.items.extend(tree.items);
+        binder.out.conditions.extend(tree.conditions);
+        binder.out.visible.extend(tree.visible);
     }
-    Ok(out)
+    Ok(binder.out)
 }
 
-fn bind_joins(
-    joins: &ast::TableWithJoins,
-    out: &mut From,
-    lookup: &dyn Lookup,
-    context: &BindContext,
-    privilege: &str,
-) -> Result<Tree, MysqlError> {
-    let mut left = bind_factor(&joins.relation, out, lookup, context, privilege)?;
-    for join in &joins.joins {
-        let right = bind_factor(&join.relation, out, lookup, context, privilege)?;
-        left = bind_join(left, right, &join.join_operator, out, context)?;
-    }
-    Ok(left)
+struct Binder<'a> {
+    out: From,
+    lookup: &'a dyn Lookup,
+    context: &'a BindContext,
+    privilege: &'a str,
 }
 
-#[derive(PartialEq)]
-enum Kind {
-    Inner,
-    Left,
-    Right,
-}
-
-fn bind_join(
-    left: Tree,
-    right: Tree,
-    operator: &ast::JoinOperator,
-    out: &mut From,
-    context: &BindContext,
-) -> Result<Tree, MysqlError> {
-    use ast::JoinOperator as J;
-    let (kind, constraint) = match operator {
-        J::Join(c) | J::Inner(c) | J::CrossJoin(c) => (Kind::Inner, c),
-        J::StraightJoin(c) => {
-            out.keep_order = true;
-            (Kind::Inner, c)
+impl Binder<'_> {
+    fn reference(&mut self, reference: &TableReference) -> Result<Tree, MysqlError> {
+        // Joins lean to the left: hundreds of them stand on the way to the first table.
+        let mut joins = Vec::new();
+        let mut first = reference;
+        while let TableReference::Join(join) = first {
+            joins.push(join);
+            first = &join.left;
         }
-        J::Left(c) | J::LeftOuter(c) => (Kind::Left, c),
-        J::Right(c) | J::RightOuter(c) => (Kind::Right, c),
-        J::FullOuter(_) => return Err(unsupported("FULL OUTER JOIN")),
-        _ => return Err(unsupported("this kind of JOIN")),
-    };
-    let mut on = Vec::new();
-    let visible;
-    match constraint {
-        ast::JoinConstraint::On(condition) => {
-            visible = [left.visible.clone(), right.visible.clone()].concat();
-            let mut tables = Vec::new();
-            left.items.iter().chain(&right.items).for_each(|i| i.tables(&mut tables));
-            // Null rows of this join come after its condition: what is bound here sees the columns as they are.
-            let mut names = Names::new(&out.sources, &visible, Clause::On, context);
-            names.tables = Some(&tables);
-            let mut bound = names.bind(condition)?;
-            condition::find_zero_dates(&mut bound, &out.sources);
-            condition::split_and(bound, &mut on);
-        }
-        ast::JoinConstraint::Using(columns) => {
-            let mut names = Vec::new();
-            for column in columns {
-                names.push(name_parts(column)?.last().copied().unwrap_or_default().to_string());
-            }
-            visible = merge_columns(&left, &right, &names, &kind, &mut on, out, context)?;
-        }
-        ast::JoinConstraint::Natural => {
-            let names: Vec<String> = left
-                .visible
-                .iter()
-                .filter(|l| right.visible.iter().any(|r| r.name.eq_ignore_ascii_case(&l.name)))
-                .map(|l| l.name.clone())
-                .collect();
-            visible = merge_columns(&left, &right, &names, &kind, &mut on, out, context)?;
-        }
-        ast::JoinConstraint::None => {
-            if kind != Kind::Inner {
-                return Err(MysqlError::new(
-                    codes::PARSE_ERROR,
-                    "You have an error in your SQL syntax; an outer join needs ON or USING",
-                ));
-            }
-            visible = [left.visible.clone(), right.visible.clone()].concat();
-        }
-    }
-    let (outer, inner) = match kind {
-        Kind::Inner => {
-            let mut tree =
-                Tree { items: left.items, conditions: [left.conditions, right.conditions, on].concat(), visible };
-            tree.items.extend(right.items);
-            return Ok(tree);
-        }
-        Kind::Left => (left, right),
-        Kind::Right => (right, left),
-    };
-    let mut nulls = Vec::new();
-    inner.items.iter().for_each(|i| i.tables(&mut nulls));
-    for table in nulls {
-        out.sources[table].null_rows = true;
-    }
-    let mut items = outer.items;
-    items.push(Item::Outer { items: inner.items, on: [inner.conditions, on].concat() });
-    Ok(Tree { items, conditions: outer.conditions, visible })
-}
-
-/// Equalities for the common columns, and what is visible after them: the common columns, then the rest of the first side, then the rest of the
-/// second. A RIGHT JOIN is a LEFT JOIN whose first side is written second. The common columns come in the order of the first side, whatever
-/// the order in USING.
-fn merge_columns(
-    left: &Tree,
-    right: &Tree,
-    names: &[String],
-    kind: &Kind,
-    on: &mut Vec<Expr>,
-    out: &From,
-    context: &BindContext,
-) -> Result<Vec<Visible>, MysqlError> {
-    let (first, second) = if *kind == Kind::Right { (right, left) } else { (left, right) };
-    for (number, name) in names.iter().enumerate() {
-        if names[..number].iter().any(|n| n.eq_ignore_ascii_case(name)) {
-            continue;
-        }
-        let column = |side: &Tree| {
-            let scope = Names::new(&out.sources, &side.visible, Clause::From, context);
-            scope.column(&[name])?.ok_or_else(|| unknown_column(&[name], Clause::From))
+        let mut left = match first {
+            TableReference::Table(table) => self.table(table)?,
+            _ => return Err(unsupported("subqueries in FROM (derived tables)")),
         };
-        on.push(condition::column_equality(&out.sources, column(left)?, column(right)?, context)?);
+        while let Some(join) = joins.pop() {
+            let right = stack::grow(|| self.reference(&join.right))?;
+            left = self.join(left, right, join.kind, &join.condition)?;
+        }
+        Ok(left)
     }
-    let common = |visible: &&Visible| names.iter().any(|n| n.eq_ignore_ascii_case(&visible.name));
-    let rest = |side: &Tree| side.visible.iter().filter(|v| !common(v)).cloned().collect::<Vec<_>>();
-    let mut visible: Vec<Visible> = first.visible.iter().filter(common).cloned().collect();
-    visible.extend(rest(first));
-    visible.extend(rest(second));
-    Ok(visible)
-}
 
-fn bind_factor(
-    factor: &ast::TableFactor,
-    out: &mut From,
-    lookup: &dyn Lookup,
-    context: &BindContext,
-    privilege: &str,
-) -> Result<Tree, MysqlError> {
-    match factor {
-        ast::TableFactor::Table { name, alias, args, partitions, index_hints, .. } => {
-            if args.is_some() {
-                return Err(unsupported("table functions"));
+    fn join(&mut self, left: Tree, right: Tree, kind: JoinKind, condition: &JoinCondition) -> Result<Tree, MysqlError> {
+        self.out.keep_order |= kind == JoinKind::Straight;
+        let mut on = Vec::new();
+        let visible;
+        match condition {
+            JoinCondition::On(condition) => {
+                visible = [left.visible.clone(), right.visible.clone()].concat();
+                let mut tables = Vec::new();
+                left.items.iter().chain(&right.items).for_each(|i| i.tables(&mut tables));
+                // Null rows of this join come after its condition: what is bound here sees the columns as they are.
+                let mut names = Names::new(&self.out.sources, &visible, Clause::On, self.context);
+                names.tables = Some(&tables);
+                let mut bound = names.bind(condition)?;
+                condition::find_zero_dates(&mut bound, &self.out.sources);
+                condition::split_and(bound, &mut on);
             }
-            if !partitions.is_empty() {
-                return Err(unsupported("PARTITION selection"));
+            JoinCondition::Using(columns) => {
+                visible = self.merge_columns(&left, &right, columns, kind, &mut on)?;
             }
-            let parts = name_parts(name)?;
-            let (database, table) = match parts.as_slice() {
-                [table] => (None, *table),
-                [database, table] => (Some(*database), *table),
-                _ => return Err(MysqlError::new(codes::WRONG_TABLE_NAME, format!("Incorrect table name '{name}'"))),
-            };
-            if database.is_none() && table.eq_ignore_ascii_case("dual") && alias.is_none() {
-                return Ok(Tree { items: vec![], conditions: vec![], visible: vec![] });
+            JoinCondition::Natural => {
+                let names: Vec<String> = left
+                    .visible
+                    .iter()
+                    .filter(|l| right.visible.iter().any(|r| r.name.eq_ignore_ascii_case(&l.name)))
+                    .map(|l| l.name.clone())
+                    .collect();
+                visible = self.merge_columns(&left, &right, &names, kind, &mut on)?;
             }
-            let source = match lookup.table(database, table, privilege)? {
-                TableSource::Stored(handle) => SourceTable::Stored(handle),
-                TableSource::Virtual(table) => SourceTable::Virtual(table),
-            };
-            let alias = match alias {
-                Some(alias) => {
-                    check_alias(&alias.name.value)?;
-                    alias.name.value.clone()
+            JoinCondition::None => {
+                if matches!(kind, JoinKind::Left | JoinKind::Right) {
+                    return Err(MysqlError::new(
+                        codes::PARSE_ERROR,
+                        "You have an error in your SQL syntax; an outer join needs ON or USING",
+                    ));
                 }
-                None => table.to_string(),
+                visible = [left.visible.clone(), right.visible.clone()].concat();
+            }
+        }
+        let (outer, inner) = match kind {
+            JoinKind::Inner | JoinKind::Straight => {
+                let mut tree =
+                    Tree { items: left.items, conditions: [left.conditions, right.conditions, on].concat(), visible };
+                tree.items.extend(right.items);
+                return Ok(tree);
+            }
+            JoinKind::Left => (left, right),
+            JoinKind::Right => (right, left),
+        };
+        let mut nulls = Vec::new();
+        inner.items.iter().for_each(|i| i.tables(&mut nulls));
+        for table in nulls {
+            self.out.sources[table].null_rows = true;
+        }
+        let mut items = outer.items;
+        items.push(Item::Outer { items: inner.items, on: [inner.conditions, on].concat() });
+        Ok(Tree { items, conditions: outer.conditions, visible })
+    }
+
+    /// Equalities for the common columns, and what is visible after them: the common columns, then the rest of the first side, then the rest of the
+    /// second. A RIGHT JOIN is a LEFT JOIN whose first side is written second. The common columns come in the order of the first side, whatever
+    /// the order in USING.
+    fn merge_columns(
+        &self,
+        left: &Tree,
+        right: &Tree,
+        names: &[String],
+        kind: JoinKind,
+        on: &mut Vec<Expr>,
+    ) -> Result<Vec<Visible>, MysqlError> {
+        let (first, second) = if kind == JoinKind::Right { (right, left) } else { (left, right) };
+        for (number, name) in names.iter().enumerate() {
+            if names[..number].iter().any(|n| n.eq_ignore_ascii_case(name)) {
+                continue;
+            }
+            let column = |side: &Tree| {
+                let scope = Names::new(&self.out.sources, &side.visible, Clause::From, self.context);
+                scope.column(&[name])?.ok_or_else(|| unknown_column(&[name], Clause::From))
             };
-            let mut source =
-                Source { table: source, alias, null_rows: false, allowed_indexes: None, force_index: false };
-            let same_database = |other: &Source| other.schema().database == source.schema().database;
-            if out.sources.iter().any(|s| s.alias == source.alias && same_database(s)) {
-                return Err(MysqlError::new(
-                    codes::NONUNIQ_TABLE,
-                    format!("Not unique table/alias: '{}'", source.alias),
-                ));
-            }
-            apply_hints(&mut source, index_hints)?;
-            Ok(tree_of(source, out))
+            on.push(condition::column_equality(&self.out.sources, column(left)?, column(right)?, self.context)?);
         }
-        ast::TableFactor::NestedJoin { table_with_joins, alias } => {
-            if alias.is_some() {
-                return Err(unsupported("an alias of a join"));
-            }
-            bind_joins(table_with_joins, out, lookup, context, privilege)
+        let common = |visible: &&Visible| names.iter().any(|n| n.eq_ignore_ascii_case(&visible.name));
+        let rest = |side: &Tree| side.visible.iter().filter(|v| !common(v)).cloned().collect::<Vec<_>>();
+        let mut visible: Vec<Visible> = first.visible.iter().filter(common).cloned().collect();
+        visible.extend(rest(first));
+        visible.extend(rest(second));
+        Ok(visible)
+    }
+
+    fn table(&mut self, table: &TableFactor) -> Result<Tree, MysqlError> {
+        if !table.partitions.is_empty() {
+            return Err(unsupported("PARTITION selection"));
         }
-        ast::TableFactor::Derived { .. } => Err(unsupported("subqueries in FROM (derived tables)")),
-        _ => Err(unsupported("table functions")),
+        let (database, name) = (table.name.database.as_deref(), table.name.name.as_str());
+        if database.is_none() && name.eq_ignore_ascii_case("dual") && table.alias.is_none() {
+            return Ok(Tree { items: vec![], conditions: vec![], visible: vec![] });
+        }
+        let source = match self.lookup.table(database, name, self.privilege)? {
+            TableSource::Stored(handle) => SourceTable::Stored(handle),
+            TableSource::Virtual(table) => SourceTable::Virtual(table),
+        };
+        if let Some(alias) = &table.alias {
+            check_alias(alias)?;
+        }
+        let alias = table.alias.as_deref().unwrap_or(name).to_string();
+        let mut source = Source { table: source, alias, null_rows: false, allowed_indexes: None, force_index: false };
+        let same_database = |other: &Source| other.schema().database == source.schema().database;
+        if self.out.sources.iter().any(|s| s.alias == source.alias && same_database(s)) {
+            return Err(MysqlError::new(codes::NONUNIQ_TABLE, format!("Not unique table/alias: '{}'", source.alias)));
+        }
+        apply_hints(&mut source, &table.hints)?;
+        Ok(tree_of(source, &mut self.out))
     }
 }
 
@@ -276,30 +228,30 @@ pub(crate) fn single(source: Source) -> From {
     out
 }
 
-fn apply_hints(source: &mut Source, hints: &[ast::TableIndexHints]) -> Result<(), MysqlError> {
+fn apply_hints(source: &mut Source, hints: &[ast::IndexHint]) -> Result<(), MysqlError> {
     let schema = source.schema().clone();
     let mut used: Option<Vec<usize>> = None;
     let mut ignored = Vec::new();
     for hint in hints {
         let mut named = Vec::new();
-        for name in &hint.index_names {
-            let position = schema.indexes.iter().position(|i| i.name.eq_ignore_ascii_case(&name.value));
+        for name in &hint.indexes {
+            let position = schema.indexes.iter().position(|i| i.name.eq_ignore_ascii_case(name));
             let Some(position) = position.filter(|&p| !(p == 0 && schema.hidden_key)) else {
                 return Err(MysqlError::new(
                     codes::KEY_DOES_NOT_EXITS,
-                    format!("Key '{}' doesn't exist in table '{}'", name.value, source.alias),
+                    format!("Key '{name}' doesn't exist in table '{}'", source.alias),
                 ));
             };
             named.push(position);
         }
         // FOR ORDER BY and FOR GROUP BY restrict only how order is got, which an index scan may always be sorted for instead.
-        if hint.for_clause.is_some_and(|c| c != ast::TableIndexHintForClause::Join) {
+        if hint.scope.is_some_and(|scope| scope != IndexHintScope::Join) {
             continue;
         }
-        match hint.hint_type {
-            ast::TableIndexHintType::Ignore => ignored.extend(named),
-            ast::TableIndexHintType::Use => used.get_or_insert_default().extend(named),
-            ast::TableIndexHintType::Force => {
+        match hint.action {
+            IndexHintAction::Ignore => ignored.extend(named),
+            IndexHintAction::Use => used.get_or_insert_default().extend(named),
+            IndexHintAction::Force => {
                 source.force_index = true;
                 used.get_or_insert_default().extend(named);
             }

@@ -4,13 +4,13 @@
 //! UPDATE see the row in the way as table 0 and the row that was to be inserted as table 1, by `VALUES(column)` or through the row alias.
 
 use super::model::{Fill, InsertPlan, InsertSource, OnDuplicate, PlanKind, SetColumn, Source, SourceTable};
-use super::names::{Clause, Names, Visible, default_expression, literal, name_parts, unknown_column, visible_column};
+use super::names::{Clause, Names, Visible, default_expression, literal, unknown_column, visible_column};
 use super::{Lookup, Plan, TableSource, from, select, unsupported};
 use crate::expr::{BindContext, Expr};
+use crate::parse::ast::{self, Assignment, ColumnName, RowAlias, TableName};
 use rauk_node::TableHandle;
 use rauk_types::error::codes;
 use rauk_types::{DataType, MysqlError, TypeKind, Value};
-use sqlparser::ast;
 use std::sync::Arc;
 
 pub(super) fn plan_insert(
@@ -18,26 +18,21 @@ pub(super) fn plan_insert(
     lookup: &dyn Lookup,
     context: &BindContext,
 ) -> Result<Plan, MysqlError> {
-    if insert.or.is_some() || insert.returning.is_some() || insert.overwrite {
-        return Err(unsupported("INSERT with RETURNING or OR"));
+    if !insert.returning.is_empty() {
+        return Err(unsupported("INSERT … RETURNING"));
     }
-    if insert.partitioned.is_some() {
+    if !insert.partitions.is_empty() {
         return Err(unsupported("PARTITION selection"));
     }
-    let ast::TableObject::TableName(name) = &insert.table else {
-        return Err(unsupported("INSERT into a function"));
-    };
+    let name = &insert.table;
     let handle = target_table(name, lookup, "INSERT")?;
-    if insert.replace_into {
+    if insert.replace {
         target_table(name, lookup, "DELETE")?;
     }
     let schema = handle.schema().clone();
     let source = Source {
         table: SourceTable::Stored(handle.clone()),
-        alias: match &insert.table_alias {
-            Some(alias) => alias.alias.value.clone(),
-            None => schema.name.clone(),
-        },
+        alias: schema.name.clone(),
         null_rows: false,
         allowed_indexes: None,
         force_index: false,
@@ -47,54 +42,50 @@ pub(super) fn plan_insert(
     let mut columns = Vec::new();
     let mut tables = vec![(handle.clone(), true)];
     let mut reads_row = false;
-    let rows = if !insert.assignments.is_empty() {
-        let target = from::single(source.clone());
-        let mut row = Vec::new();
-        for assignment in &insert.assignments {
-            columns.push(assigned_column(assignment, &source, Clause::FieldList)?);
-            row.push(bind_value(&assignment.value, &target, context, &mut reads_row)?);
-        }
-        InsertSource::Rows(vec![row])
-    } else {
-        for column in &insert.columns {
+    // `()` names no column, and so do all those do who write no list: values are for all of them.
+    let named = insert.columns.as_deref().unwrap_or_default();
+    if !matches!(insert.source, ast::InsertSource::Set(_)) {
+        for column in named {
             columns.push(named_column(column, &source, Clause::FieldList)?);
         }
-        if insert.columns.is_empty() {
+        if named.is_empty() {
             columns.extend(0..schema.visible_columns().len());
         }
-        match insert.source.as_deref() {
-            None => InsertSource::Rows(vec![vec![]]),
-            Some(query) => match &*query.body {
-                ast::SetExpr::Values(values) if query.with.is_none() => {
-                    let target = from::single(source.clone());
-                    let mut rows = Vec::with_capacity(values.rows.len());
-                    for (number, row) in values.rows.iter().enumerate() {
-                        let row: &[ast::Expr] = &row.content;
-                        if row.is_empty() && insert.columns.is_empty() {
-                            // `VALUES ()`: every column its default.
-                            rows.push(vec![None; columns.len()]);
-                            continue;
-                        }
-                        if row.len() != columns.len() {
-                            return Err(wrong_count(number + 1));
-                        }
-                        rows.push(
-                            row.iter()
-                                .map(|e| bind_value(e, &target, context, &mut reads_row))
-                                .collect::<Result<Vec<_>, _>>()?,
-                        );
-                    }
-                    InsertSource::Rows(rows)
+    }
+    let rows = match &insert.source {
+        ast::InsertSource::Set(assignments) => {
+            let target = from::single(source.clone());
+            let mut row = Vec::with_capacity(assignments.len());
+            for assignment in assignments {
+                columns.push(named_column(&assignment.column, &source, Clause::FieldList)?);
+                row.push(bind_value(&assignment.value, &target, context, &mut reads_row)?);
+            }
+            InsertSource::Rows(vec![row])
+        }
+        ast::InsertSource::Values(values) => {
+            let target = from::single(source.clone());
+            let mut rows = Vec::with_capacity(values.len());
+            for (number, row) in values.iter().enumerate() {
+                if row.is_empty() && named.is_empty() {
+                    // `VALUES ()`: every column its default.
+                    rows.push(vec![None; columns.len()]);
+                    continue;
                 }
-                _ => {
-                    let bound = select::bind_query(query, lookup, context)?;
-                    if bound.columns.len() != columns.len() {
-                        return Err(wrong_count(1));
-                    }
-                    tables.extend(bound.tables);
-                    InsertSource::Select(Box::new(bound.plan))
+                if row.len() != columns.len() {
+                    return Err(wrong_count(number + 1));
                 }
-            },
+                let bound = row.iter().map(|e| bind_value(e, &target, context, &mut reads_row));
+                rows.push(bound.collect::<Result<Vec<_>, _>>()?);
+            }
+            InsertSource::Rows(rows)
+        }
+        ast::InsertSource::Query(query) => {
+            let bound = select::bind_query(query, lookup, context)?;
+            if bound.columns.len() != columns.len() {
+                return Err(wrong_count(1));
+            }
+            tables.extend(bound.tables);
+            InsertSource::Select(Box::new(bound.plan))
         }
     };
     let mut seen = Vec::new();
@@ -108,16 +99,17 @@ pub(super) fn plan_insert(
         seen.push(column);
     }
 
-    let (on_duplicate, update) = match &insert.on {
-        Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) => {
-            target_table(name, lookup, "UPDATE")?;
-            let alias = insert.insert_alias.as_ref();
-            (OnDuplicate::Update, bind_on_duplicate(assignments, alias, &source, &columns, context)?)
-        }
-        Some(_) => return Err(unsupported("ON CONFLICT")),
-        None if insert.replace_into => (OnDuplicate::Replace, vec![]),
-        None if insert.ignore => (OnDuplicate::Skip, vec![]),
-        None => (OnDuplicate::Error, vec![]),
+    let mut update = vec![];
+    let on_duplicate = if !insert.on_duplicate.is_empty() {
+        target_table(name, lookup, "UPDATE")?;
+        update = bind_on_duplicate(&insert.on_duplicate, insert.row_alias.as_ref(), &source, &columns, context)?;
+        OnDuplicate::Update
+    } else if insert.replace {
+        OnDuplicate::Replace
+    } else if insert.ignore {
+        OnDuplicate::Skip
+    } else {
+        OnDuplicate::Error
     };
     let fill = fills(&handle, context)?;
     let plan = InsertPlan {
@@ -136,22 +128,12 @@ pub(super) fn plan_insert(
 }
 
 /// The stored table that a statement changes.
-pub(super) fn target_table(
-    name: &ast::ObjectName,
-    lookup: &dyn Lookup,
-    privilege: &str,
-) -> Result<TableHandle, MysqlError> {
-    let parts = name_parts(name)?;
-    let (database, table) = match parts.as_slice() {
-        [table] => (None, *table),
-        [database, table] => (Some(*database), *table),
-        _ => return Err(MysqlError::new(codes::WRONG_TABLE_NAME, format!("Incorrect table name '{name}'"))),
-    };
-    match lookup.table(database, table, privilege)? {
+fn target_table(name: &TableName, lookup: &dyn Lookup, privilege: &str) -> Result<TableHandle, MysqlError> {
+    match lookup.table(name.database.as_deref(), &name.name, privilege)? {
         TableSource::Stored(handle) => Ok(handle),
         TableSource::Virtual(_) => Err(MysqlError::new(
             codes::TABLEACCESS_DENIED,
-            format!("{privilege} command denied to user for table '{table}'"),
+            format!("{privilege} command denied to user for table '{}'", name.name),
         )),
     }
 }
@@ -160,35 +142,12 @@ fn wrong_count(row: usize) -> MysqlError {
     MysqlError::new(codes::WRONG_VALUE_COUNT_ON_ROW, format!("Column count doesn't match value count at row {row}"))
 }
 
-/// The column that an assignment sets.
-pub(super) fn assigned_column(
-    assignment: &ast::Assignment,
-    source: &Source,
-    clause: Clause,
-) -> Result<usize, MysqlError> {
-    match &assignment.target {
-        ast::AssignmentTarget::ColumnName(name) => named_column(name, source, clause),
-        ast::AssignmentTarget::Tuple(_) => Err(unsupported("assignment to a tuple")),
-    }
-}
-
-fn named_column(name: &ast::ObjectName, source: &Source, clause: Clause) -> Result<usize, MysqlError> {
-    let path = name_parts(name)?;
-    let fits = match path.as_slice() {
-        [_] => true,
-        [table, _] => *table == source.alias,
-        [database, table, _] => *table == source.alias && *database == source.schema().database,
-        _ => false,
-    };
-    path.last()
-        .filter(|_| fits)
-        .and_then(|column| visible_column(source, column))
-        .ok_or_else(|| unknown_column(&path, clause))
-}
-
-/// Whether an expression is the bare word DEFAULT.
-pub(super) fn is_default(expr: &ast::Expr) -> bool {
-    matches!(expr, ast::Expr::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("DEFAULT"))
+/// The column of the table that is changed.
+pub(super) fn named_column(name: &ColumnName, source: &Source, clause: Clause) -> Result<usize, MysqlError> {
+    let table = name.table.as_ref().is_none_or(|table| *table == source.alias);
+    let database = name.database.as_ref().is_none_or(|database| *database == source.schema().database);
+    let column = if table && database { visible_column(source, &name.name) } else { None };
+    column.ok_or_else(|| unknown_column(&name.path(), clause))
 }
 
 fn bind_value(
@@ -197,11 +156,11 @@ fn bind_value(
     context: &BindContext,
     reads_row: &mut bool,
 ) -> Result<Option<Expr>, MysqlError> {
-    if is_default(expr) {
+    if *expr == ast::Expr::Default {
         return Ok(None);
     }
     let bound = Names::new(&target.sources, &target.visible, Clause::FieldList, context).bind(expr)?;
-    if matches!(expr, ast::Expr::Value(_)) {
+    if matches!(expr, ast::Expr::Literal(_) | ast::Expr::Parameter(_)) {
         return Ok(Some(bound));
     }
     bound.for_each_column(&mut |_, _| *reads_row = true);
@@ -229,8 +188,8 @@ fn fills(handle: &TableHandle, context: &BindContext) -> Result<Vec<Fill>, Mysql
 }
 
 fn bind_on_duplicate(
-    assignments: &[ast::Assignment],
-    alias: Option<&ast::InsertAliases>,
+    assignments: &[Assignment],
+    alias: Option<&RowAlias>,
     source: &Source,
     columns: &[usize],
     context: &BindContext,
@@ -242,7 +201,7 @@ fn bind_on_duplicate(
         None => source.clone(),
         Some(alias) => {
             let mut schema = (**source.schema()).clone();
-            let renamed = alias.col_aliases.as_deref().unwrap_or_default();
+            let renamed = &alias.columns;
             if !renamed.is_empty() {
                 if renamed.len() != columns.len() {
                     return Err(MysqlError::new(
@@ -255,13 +214,13 @@ fn bind_on_duplicate(
                     column.name = String::from("\u{1}");
                 }
                 for (name, &column) in renamed.iter().zip(columns) {
-                    schema.columns[column].name = name.value.clone();
-                    visible.push(Visible { name: name.value.clone(), table: 1, column });
+                    schema.columns[column].name = name.clone();
+                    visible.push(Visible { name: name.clone(), table: 1, column });
                 }
             }
             Source {
                 table: SourceTable::Row(Arc::new(schema)),
-                alias: name_parts(&alias.row_alias)?.last().copied().unwrap_or_default().to_string(),
+                alias: alias.name.clone(),
                 // Values of the row to be inserted may be NULL before they are checked.
                 null_rows: true,
                 allowed_indexes: None,
@@ -274,8 +233,8 @@ fn bind_on_duplicate(
     }
     let mut out = Vec::new();
     for assignment in assignments {
-        let column = assigned_column(assignment, source, Clause::FieldList)?;
-        let value = if is_default(&assignment.value) {
+        let column = named_column(&assignment.column, source, Clause::FieldList)?;
+        let value = if assignment.value == ast::Expr::Default {
             default_expression(&source.schema().columns[column], context)?
         } else {
             let mut names = Names::new(&sources, &visible, Clause::FieldList, context);

@@ -16,8 +16,8 @@
 //! Planning is synchronous and does no I/O. Nothing is left to resolve at run time except the values of parameters: a plan is immutable and shared by
 //! the plan cache, and every execution brings its parameters in the [`Context`](crate::expr::Context).
 //!
-//! What this version leaves out, each with error 1235: derived tables, subqueries, UNION, common table expressions, window functions, WITH ROLLUP,
-//! UPDATE and DELETE of several tables.
+//! What the syntax tree can hold and this version leaves out, each with error 1235: derived tables, subqueries, UNION, common table expressions,
+//! window functions, WITH ROLLUP, INTO, RETURNING, PARTITION (…), UPDATE and DELETE of several tables or with IGNORE.
 
 mod access;
 mod change;

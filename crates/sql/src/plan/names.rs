@@ -8,10 +8,9 @@
 
 use super::model::Source;
 use crate::expr::{self, Aggregate, BindContext, Expr, ExprKind, Resolved, Scope};
-use crate::parse::AUTO_NAME;
+use crate::parse::ast::{self, ItemName};
 use rauk_types::error::codes;
 use rauk_types::{Column, DataType, MysqlError, Value, schema::ColumnDefault};
-use sqlparser::ast;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clause {
@@ -280,28 +279,8 @@ pub(crate) fn default_expression(column: &Column, context: &BindContext) -> Resu
 
 /// `CURRENT_TIMESTAMP(digits)`.
 pub(crate) fn now_expression(digits: u8, context: &BindContext) -> Result<Expr, MysqlError> {
-    let mut arguments = vec![];
-    if digits > 0 {
-        arguments.push(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::value(ast::Value::Number(
-            digits.to_string(),
-            false,
-        )))));
-    }
-    let function = ast::Expr::Function(ast::Function {
-        name: ast::ObjectName::from(vec![ast::Ident::new("CURRENT_TIMESTAMP")]),
-        uses_odbc_syntax: false,
-        parameters: ast::FunctionArguments::None,
-        args: ast::FunctionArguments::List(ast::FunctionArgumentList {
-            duplicate_treatment: None,
-            args: arguments,
-            clauses: vec![],
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: vec![],
-    });
-    bind_constant(&function, Clause::FieldList, context)
+    let arguments = if digits > 0 { vec![ast::Expr::number(digits.to_string())] } else { vec![] };
+    bind_constant(&ast::Expr::call("CURRENT_TIMESTAMP", arguments), Clause::FieldList, context)
 }
 
 pub(crate) fn no_default(column: &str) -> MysqlError {
@@ -328,21 +307,12 @@ pub(crate) fn check_alias(alias: &str) -> Result<(), MysqlError> {
 }
 
 /// The name of a select item: its alias, or the beginning of its text.
-pub(crate) fn item_alias(alias: &ast::Ident) -> Result<String, MysqlError> {
-    if alias.quote_style == Some(AUTO_NAME) {
-        return Ok(alias.value.chars().take(MAX_ALIAS).collect());
+pub(crate) fn item_name(name: &ItemName) -> Result<String, MysqlError> {
+    match name {
+        ItemName::Alias(alias) => {
+            check_alias(alias)?;
+            Ok(alias.clone())
+        }
+        ItemName::Text(text) => Ok(text.chars().take(MAX_ALIAS).collect()),
     }
-    check_alias(&alias.value)?;
-    Ok(alias.value.clone())
-}
-
-/// The identifiers of a name, quotes removed.
-pub(crate) fn name_parts(name: &ast::ObjectName) -> Result<Vec<&str>, MysqlError> {
-    name.0
-        .iter()
-        .map(|part| match part {
-            ast::ObjectNamePart::Identifier(ident) => Ok(ident.value.as_str()),
-            ast::ObjectNamePart::Function(_) => Err(super::unsupported("a function as a name")),
-        })
-        .collect()
 }

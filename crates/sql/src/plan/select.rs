@@ -3,16 +3,19 @@
 use super::from::{From, bind_from};
 use super::join::{JoinInput, WantedOrder, plan_join};
 use super::model::{Grouping, PlanKind, SelectPlan, SortKey, Step};
-use super::names::{Alias, Clause, Names, bind_constant, column_expression, item_alias, name_parts};
+use super::names::{Alias, Clause, Names, bind_constant, column_expression, item_name};
 use super::{Lookup, Plan, condition, grouping, unsupported};
+use crate::expr::readable;
 use crate::expr::{AGGREGATES, Aggregate, AggregateFunction, BindContext, Expr, ExprKind};
+use crate::parse::ast::{
+    self, ColumnName, Limit, Literal, LockClause, LockStrength, LockWait, OrderItem, QueryBody, SetOp,
+};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::TableHandle;
 use rauk_node::transaction::Lock;
 use rauk_types::error::codes;
 use rauk_types::result::ResultColumn;
 use rauk_types::{DataType, IndexKind, MysqlError, Value};
-use sqlparser::ast;
 
 /// Columns that a query gives at most (1117).
 const MAX_COLUMNS: usize = 4096;
@@ -29,37 +32,56 @@ pub(super) fn plan_query(query: &ast::Query, lookup: &dyn Lookup, context: &Bind
     Ok(Plan { columns: bound.columns, tables: bound.tables, kind: PlanKind::Select(Box::new(bound.plan)) })
 }
 
+pub(super) const WITH: &str = "WITH (common table expressions)";
+
+/// The clauses around a SELECT, from whichever parentheses they stand behind.
+#[derive(Default)]
+struct Clauses<'a> {
+    order_by: &'a [OrderItem],
+    limit: Option<&'a Limit>,
+    locks: Vec<&'a LockClause>,
+}
+
 pub(crate) fn bind_query(
     query: &ast::Query,
     lookup: &dyn Lookup,
     context: &BindContext,
 ) -> Result<BoundQuery, MysqlError> {
-    if query.with.is_some() {
-        return Err(unsupported("WITH (common table expressions)"));
-    }
-    if query.fetch.is_some() || query.for_clause.is_some() || !query.pipe_operators.is_empty() {
-        return Err(unsupported("FETCH, FOR XML and pipes"));
-    }
-    match &*query.body {
-        ast::SetExpr::Select(select) => bind_select(select, query, lookup, context),
-        ast::SetExpr::Query(inner) => {
-            // `(SELECT …) ORDER BY … LIMIT …`: the outer clauses stand where the inner query has none.
-            let plain = inner.order_by.is_none() && inner.limit_clause.is_none();
-            if !plain && (query.order_by.is_some() || query.limit_clause.is_some()) {
+    let mut clauses = Clauses::default();
+    let mut query = query;
+    loop {
+        if query.with.is_some() {
+            return Err(unsupported(WITH));
+        }
+        match &query.into {
+            None => {}
+            Some(ast::Into::Variables(_)) => return Err(unsupported("SELECT ... INTO variable")),
+            Some(ast::Into::OutFile(_) | ast::Into::DumpFile(_)) => {
+                return Err(unsupported("SELECT ... INTO OUTFILE"));
+            }
+        }
+        // `(SELECT …) ORDER BY … LIMIT …`: the outer clauses stand where the inner query has none.
+        if !query.order_by.is_empty() || query.limit.is_some() {
+            if !clauses.order_by.is_empty() || clauses.limit.is_some() {
                 return Err(unsupported("ORDER BY and LIMIT around a query that has its own"));
             }
-            let mut merged = (**inner).clone();
-            if plain {
-                merged.order_by = query.order_by.clone();
-                merged.limit_clause = query.limit_clause.clone();
-            }
-            merged.locks.extend(query.locks.iter().cloned());
-            bind_query(&merged, lookup, context)
+            clauses.order_by = &query.order_by;
+            clauses.limit = query.limit.as_ref();
         }
-        ast::SetExpr::SetOperation { op, .. } => Err(unsupported(&op.to_string())),
-        ast::SetExpr::Values(_) => Err(unsupported("VALUES as a query")),
-        ast::SetExpr::Table(_) => Err(unsupported("TABLE as a query")),
-        _ => Err(unsupported("this kind of query")),
+        clauses.locks.extend(&query.locks);
+        match &query.body {
+            QueryBody::Select(select) => return bind_select(select, &clauses, lookup, context),
+            QueryBody::Query(inner) => query = inner,
+            QueryBody::SetOperation { op, .. } => {
+                return Err(unsupported(match op {
+                    SetOp::Union => "UNION",
+                    SetOp::Except => "EXCEPT",
+                    SetOp::Intersect => "INTERSECT",
+                }));
+            }
+            QueryBody::Values(_) => return Err(unsupported("VALUES as a query")),
+            QueryBody::Table(_) => return Err(unsupported("TABLE as a query")),
+        }
     }
 }
 
@@ -74,15 +96,16 @@ struct Binder<'a> {
 
 fn bind_select(
     select: &ast::Select,
-    query: &ast::Query,
+    clauses: &Clauses<'_>,
     lookup: &dyn Lookup,
     context: &BindContext,
 ) -> Result<BoundQuery, MysqlError> {
-    refuse(select)?;
+    if !select.windows.is_empty() {
+        return Err(unsupported("window functions"));
+    }
     let mut from = bind_from(&select.from, lookup, context, "SELECT")?;
-    let modifiers = select.select_modifiers.clone().unwrap_or_default();
-    from.keep_order |= modifiers.straight_join;
-    let (lock, locked_tables) = bind_locks(&query.locks, &from)?;
+    from.keep_order |= select.straight_join;
+    let (lock, locked_tables) = bind_locks(&clauses.locks, &from)?;
     if lock.is_some_and(|(mode, _)| mode == LockMode::Exclusive) {
         let locked = |table: &usize| locked_tables.as_ref().is_none_or(|tables| tables.contains(table));
         for table in (0..from.sources.len()).filter(locked) {
@@ -93,26 +116,24 @@ fn bind_select(
     }
 
     let mut binder = Binder { from, context, aggregates: vec![], items: vec![], columns: vec![], aliases: vec![] };
-    binder.select_list(&select.projection)?;
+    binder.select_list(&select.items)?;
     let mut conditions = std::mem::take(&mut binder.from.conditions);
-    if let Some(selection) = &select.selection {
-        let mut bound =
-            Names::new(&binder.from.sources, &binder.from.visible, Clause::Where, context).bind(selection)?;
+    if let Some(filter) = &select.filter {
+        let mut bound = Names::new(&binder.from.sources, &binder.from.visible, Clause::Where, context).bind(filter)?;
         condition::find_zero_dates(&mut bound, &binder.from.sources);
         condition::split_and(bound, &mut conditions);
+    }
+    if select.rollup {
+        return Err(unsupported("WITH ROLLUP"));
     }
     let keys = binder.group_by(&select.group_by)?;
     let mut having = select.having.as_ref().map(|h| binder.bind_late(h, Clause::Having, Some(&keys))).transpose()?;
     if let Some(having) = &mut having {
         condition::find_zero_dates(having, &binder.from.sources);
     }
-    let mut order = binder.order_by(query.order_by.as_ref())?;
-    let (limit, offset) = bind_limit(query.limit_clause.as_ref(), context)?;
-    let distinct = match &select.distinct {
-        None | Some(ast::Distinct::All) => false,
-        Some(ast::Distinct::Distinct) => true,
-        Some(ast::Distinct::On(_)) => return Err(unsupported("DISTINCT ON")),
-    };
+    let mut order = binder.order_by(clauses.order_by)?;
+    let (limit, offset) = bind_limit(clauses.limit, context)?;
+    let distinct = select.distinct;
 
     let Binder { from, aggregates, items, columns, .. } = binder;
     let grouped = !keys.is_empty() || !aggregates.is_empty();
@@ -199,7 +220,7 @@ fn bind_select(
         order,
         limit,
         offset,
-        calc_found_rows: modifiers.sql_calc_found_rows,
+        calc_found_rows: select.calc_found_rows,
         first_row_only: ordered && first_row.is_some(),
         lock,
         outer_groups: joined.outer_groups,
@@ -207,48 +228,27 @@ fn bind_select(
     Ok(BoundQuery { plan, columns, tables })
 }
 
-fn refuse(select: &ast::Select) -> Result<(), MysqlError> {
-    if select.into.is_some() {
-        return Err(unsupported("SELECT … INTO"));
-    }
-    if !select.named_window.is_empty() || select.qualify.is_some() {
-        return Err(unsupported("window functions"));
-    }
-    if select.top.is_some()
-        || !select.lateral_views.is_empty()
-        || select.prewhere.is_some()
-        || !select.cluster_by.is_empty()
-        || !select.distribute_by.is_empty()
-        || !select.sort_by.is_empty()
-        || !select.connect_by.is_empty()
-        || select.flavor != ast::SelectFlavor::Standard
-    {
-        return Err(MysqlError::new(codes::PARSE_ERROR, "You have an error in your SQL syntax"));
-    }
-    Ok(())
-}
-
 /// The lock of FOR UPDATE and FOR SHARE, and the tables of OF.
-fn bind_locks(locks: &[ast::LockClause], from: &From) -> Result<(Lock, Option<Vec<usize>>), MysqlError> {
+fn bind_locks(locks: &[&LockClause], from: &From) -> Result<(Lock, Option<Vec<usize>>), MysqlError> {
     let mut lock: Lock = None;
     let mut tables: Option<Vec<usize>> = None;
     for clause in locks {
-        let mode = match clause.lock_type {
-            ast::LockType::Share => LockMode::Shared,
-            ast::LockType::Update => LockMode::Exclusive,
+        let mode = match clause.strength {
+            LockStrength::Share => LockMode::Shared,
+            LockStrength::Update => LockMode::Exclusive,
         };
-        let wait = match clause.nonblock {
-            None => WaitPolicy::Wait,
-            Some(ast::NonBlock::Nowait) => WaitPolicy::NoWait,
-            Some(ast::NonBlock::SkipLocked) => WaitPolicy::SkipLocked,
+        let wait = match clause.wait {
+            LockWait::Wait => WaitPolicy::Wait,
+            LockWait::NoWait => WaitPolicy::NoWait,
+            LockWait::SkipLocked => WaitPolicy::SkipLocked,
         };
         if lock.is_some_and(|known| known != (mode, wait)) {
             return Err(unsupported("several different locking clauses"));
         }
         lock = Some((mode, wait));
-        if let Some(of) = &clause.of {
-            let name = name_parts(of)?.last().copied().unwrap_or_default();
-            let Some(table) = from.sources.iter().position(|s| s.alias == name) else {
+        for name in &clause.of {
+            let name = &name.name;
+            let Some(table) = from.sources.iter().position(|s| s.alias == *name) else {
                 return Err(MysqlError::new(3568, format!("Unresolved table name `{name}` in locking clause.")));
             };
             tables.get_or_insert_default().push(table);
@@ -258,10 +258,10 @@ fn bind_locks(locks: &[ast::LockClause], from: &From) -> Result<(Lock, Option<Ve
 }
 
 impl Binder<'_> {
-    fn select_list(&mut self, projection: &[ast::SelectItem]) -> Result<(), MysqlError> {
-        for item in projection {
+    fn select_list(&mut self, items: &[ast::SelectItem]) -> Result<(), MysqlError> {
+        for item in items {
             match item {
-                ast::SelectItem::Wildcard(_) => {
+                ast::SelectItem::Wildcard => {
                     if self.from.sources.is_empty() {
                         return Err(MysqlError::new(codes::NO_TABLES_USED, "No tables used"));
                     }
@@ -269,36 +269,19 @@ impl Binder<'_> {
                         self.push_column(visible.table, visible.column)?;
                     }
                 }
-                ast::SelectItem::QualifiedWildcard(kind, _) => {
-                    let ast::SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
-                        return Err(unsupported("this form of *"));
-                    };
-                    let parts = name_parts(name)?;
-                    let (database, table) = match parts.as_slice() {
-                        [table] => (None, *table),
-                        [database, table] => (Some(*database), *table),
-                        _ => (None, ""),
-                    };
-                    let found = self
-                        .from
-                        .sources
-                        .iter()
-                        .position(|s| s.alias == table && database.is_none_or(|d| s.schema().database == d));
+                ast::SelectItem::TableWildcard(ast::TableName { database, name }) => {
+                    let same_database = |schema: &str| database.as_ref().is_none_or(|d| schema == d);
+                    let found =
+                        self.from.sources.iter().position(|s| s.alias == *name && same_database(&s.schema().database));
                     let Some(number) = found else {
-                        return Err(MysqlError::new(codes::BAD_TABLE, format!("Unknown table '{}'", parts.join("."))));
+                        let path = database.iter().chain([name]).map(String::as_str).collect::<Vec<_>>().join(".");
+                        return Err(MysqlError::new(codes::BAD_TABLE, format!("Unknown table '{path}'")));
                     };
                     for column in 0..self.from.sources[number].schema().visible_columns().len() {
                         self.push_column(number, column)?;
                     }
                 }
-                ast::SelectItem::UnnamedExpr(expr) => {
-                    let name = item_name(expr);
-                    self.push_expression(expr, name)?;
-                }
-                ast::SelectItem::ExprWithAlias { expr, alias } => {
-                    self.push_expression(expr, item_alias(alias)?)?;
-                }
-                ast::SelectItem::ExprWithAliases { .. } => return Err(unsupported("several aliases of a column")),
+                ast::SelectItem::Expr { expr, name } => self.push_expression(expr, item_name(name)?)?,
             }
         }
         Ok(())
@@ -327,15 +310,9 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn group_by(&mut self, group_by: &ast::GroupByExpr) -> Result<Vec<Expr>, MysqlError> {
-        let ast::GroupByExpr::Expressions(expressions, modifiers) = group_by else {
-            return Err(unsupported("GROUP BY ALL"));
-        };
-        if !modifiers.is_empty() {
-            return Err(unsupported("WITH ROLLUP"));
-        }
+    fn group_by(&mut self, group_by: &[ast::Expr]) -> Result<Vec<Expr>, MysqlError> {
         let mut keys: Vec<Expr> = Vec::new();
-        for expr in expressions {
+        for expr in group_by {
             let (bound, name) = match position(expr) {
                 Some(number) => {
                     let Some(item) = number.checked_sub(1).and_then(|n| self.items.get(n)) else {
@@ -346,7 +323,7 @@ impl Binder<'_> {
                 None => {
                     let mut names = Names::new(&self.from.sources, &self.from.visible, Clause::GroupBy, self.context);
                     names.aliases = &self.aliases;
-                    (names.bind(expr)?, item_name(expr))
+                    (names.bind(expr)?, written_name(expr))
                 }
             };
             let mut aggregated = false;
@@ -370,14 +347,9 @@ impl Binder<'_> {
         names.bind(expr)
     }
 
-    fn order_by(&mut self, order_by: Option<&ast::OrderBy>) -> Result<Vec<SortKey>, MysqlError> {
-        let Some(order_by) = order_by else { return Ok(vec![]) };
-        let ast::OrderByKind::Expressions(expressions) = &order_by.kind else {
-            return Err(unsupported("ORDER BY ALL"));
-        };
+    fn order_by(&mut self, order_by: &[OrderItem]) -> Result<Vec<SortKey>, MysqlError> {
         let mut keys = Vec::new();
-        for key in expressions {
-            let descending = key.options.asc == Some(false);
+        for key in order_by {
             let expr = match position(&key.expr) {
                 Some(number) => {
                     let Some(item) = number.checked_sub(1).and_then(|n| self.items.get(n)) else {
@@ -387,8 +359,8 @@ impl Binder<'_> {
                 }
                 None => match &key.expr {
                     // A lone name is an alias of the select list before it is a column.
-                    ast::Expr::Identifier(ident) => {
-                        let alias = self.aliases.iter().find(|a| a.name.eq_ignore_ascii_case(&ident.value));
+                    ast::Expr::Column(ColumnName { table: None, name, .. }) => {
+                        let alias = self.aliases.iter().find(|a| a.name.eq_ignore_ascii_case(name));
                         match alias {
                             Some(alias) => alias.expr.clone(),
                             None => self.bind_late(&key.expr, Clause::OrderBy, None)?,
@@ -397,7 +369,7 @@ impl Binder<'_> {
                     _ => self.bind_late(&key.expr, Clause::OrderBy, None)?,
                 },
             };
-            keys.push(SortKey { expr, descending });
+            keys.push(SortKey { expr, descending: key.descending });
         }
         Ok(keys)
     }
@@ -410,10 +382,7 @@ fn unknown_position(number: usize, clause: Clause) -> MysqlError {
 /// `GROUP BY 2`, `ORDER BY 2`.
 fn position(expr: &ast::Expr) -> Option<usize> {
     match expr {
-        ast::Expr::Value(value) => match &value.value {
-            ast::Value::Number(text, _) => text.to_string().parse().ok(),
-            _ => None,
-        },
+        ast::Expr::Literal(Literal::Number(digits)) => digits.parse().ok(),
         _ => None,
     }
 }
@@ -456,23 +425,11 @@ fn index_end(keys: &[Expr], aggregates: &[Aggregate], from: &From) -> Option<(us
     }
 }
 
-/// LIMIT and OFFSET: literals or parameters.
-fn bind_limit(
-    clause: Option<&ast::LimitClause>,
-    context: &BindContext,
-) -> Result<(Option<Expr>, Option<Expr>), MysqlError> {
-    let (limit, offset) = match clause {
-        None => (None, None),
-        Some(ast::LimitClause::LimitOffset { limit, offset, limit_by }) => {
-            if !limit_by.is_empty() {
-                return Err(unsupported("LIMIT BY"));
-            }
-            (limit.as_ref(), offset.as_ref().map(|o| &o.value))
-        }
-        Some(ast::LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit), Some(offset)),
-    };
-    let bind = |e: &ast::Expr| bind_row_count(e, context);
-    Ok((limit.map(bind).transpose()?, offset.map(bind).transpose()?))
+/// LIMIT and OFFSET.
+fn bind_limit(limit: Option<&Limit>, context: &BindContext) -> Result<(Option<Expr>, Option<Expr>), MysqlError> {
+    let Some(Limit { count, offset }) = limit else { return Ok((None, None)) };
+    let offset = offset.as_ref().map(|offset| bind_row_count(offset, context)).transpose()?;
+    Ok((Some(bind_row_count(count, context)?), offset))
 }
 
 /// A number of rows: a literal or a parameter.
@@ -487,25 +444,19 @@ pub(crate) fn bind_row_count(expr: &ast::Expr, context: &BindContext) -> Result<
         return Err(MysqlError::new(
             codes::PARSE_ERROR,
             format!(
-                "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '{expr}' at line 1"
+                "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '{}' at line 1",
+                readable(expr)
             ),
         ));
     }
     Ok(bound)
 }
 
-/// The name of an unnamed item: a column's name, a string's content, else the text.
-fn item_name(expr: &ast::Expr) -> String {
+/// What errors call a key of GROUP BY.
+fn written_name(expr: &ast::Expr) -> String {
     match expr {
-        ast::Expr::Identifier(ident) => ident.value.clone(),
-        ast::Expr::CompoundIdentifier(path) => path.last().map(|i| i.value.clone()).unwrap_or_default(),
-        ast::Expr::Value(value) => match &value.value {
-            ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text) => text.clone(),
-            ast::Value::Null => "NULL".to_string(),
-            other => other.to_string(),
-        },
-        ast::Expr::Nested(inner) if matches!(**inner, ast::Expr::Identifier(_)) => item_name(inner),
-        other => other.to_string(),
+        ast::Expr::Column(column) => column.name.clone(),
+        expr => readable(expr),
     }
 }
 
