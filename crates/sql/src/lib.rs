@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! memory    what statements may use beside the stored rows
-//! parse     text → Statement (sqlparser's syntax tree, lexed and parsed as MySQL does); normal form for the plan cache
+//! parse     text → Statement (a syntax tree of MySQL's statements) → text; normal form for the plan cache
 //! expr      typed expressions: types, coercions, collations, functions, evaluation. One meaning for each, wherever it runs
 //! plan      Statement → bound, typed plan: names resolved, access paths chosen, partitions pruned
 //! exec      the row executor: key lookups, index ranges, small joins, grouping, sorting; INSERT, UPDATE, DELETE
@@ -10,6 +10,7 @@
 //! ```
 //! Each folder uses only those above it in this list.
 
+mod bind;
 pub mod exec;
 pub mod expr;
 mod logical;

@@ -3,7 +3,7 @@
 //! Three things recurse over what a client wrote, each in its own way:
 //!
 //! * The parser and the binder recurse once a level and ask for stack at each ([`grow`]); the parser bounds the levels.
-//! * sqlparser's tree is dropped, cloned and printed by code that is not ours and cannot ask. Whoever owns a tall tree does these under
+//! * The syntax tree is dropped, cloned and compared by derived code, which cannot ask. Whoever owns a tall tree does these under
 //!   [`with_room`] or [`Roomy`], which make room for all levels at once. The room is address space; memory is used as far as the stack gets.
 //! * Bound expressions are evaluated, visited, dropped and cloned anywhere, also on the thread of whoever holds a partition. They have a mark
 //!   every few levels ([`crate::expr::Deep`]), and the mark asks. Ordinary expressions have no mark and pay nothing.
@@ -18,7 +18,7 @@ const RED_ZONE: usize = 384 << 10;
 const PIECE: usize = 4 << 20;
 /// Trees up to this height need no care.
 pub const SHALLOW: usize = 100;
-/// For a level of sqlparser's tree: the largest of dropping, cloning and printing it, in a build without optimisation.
+/// For a level of the syntax tree: the largest of dropping, cloning and printing it, in a build without optimisation.
 const LEVEL: usize = 8 << 10;
 
 /// Runs `work` on more stack when little is left.

@@ -10,7 +10,7 @@ use super::Binder;
 use crate::expr::ColumnId;
 use crate::logical::{CommonTable, CommonTableScan, Node, Query, Recursive, SetOp};
 use crate::parse::ast;
-use crate::plan::unsupported;
+use super::lookup::unsupported;
 use rauk_types::error::codes;
 use rauk_types::{DataType, MysqlError};
 

@@ -9,9 +9,9 @@
 //! Column names compare without case, table names and aliases with case, as MySQL does on Linux.
 
 use super::Binder;
-use crate::expr::{Aggregate, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope};
+use crate::expr::{Aggregate, AggregateFunction, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope};
 use crate::parse::ast;
-use crate::plan::names::{Clause, ambiguous, default_expression, literal, no_default, unknown_column};
+use super::names::{Clause, ambiguous, default_expression, literal, no_default, unknown_column};
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, TableSchema, Value};
 use std::sync::Arc;
@@ -65,6 +65,8 @@ pub(super) struct Frame {
     pub allowed: Aggregates,
     /// How many aggregates are around the name that is looked up.
     pub aggregates_around: usize,
+    /// ON DUPLICATE KEY UPDATE: what `VALUES(column)` reads.
+    pub inserted: Option<Vec<(String, ColumnId)>>,
     /// A derived table of this block is being bound, which does not see the block.
     pub hidden: bool,
 }
@@ -82,6 +84,7 @@ impl Frame {
             aggregates: vec![],
             allowed: Aggregates::Refused,
             aggregates_around: 0,
+            inserted: None,
             hidden: false,
         }
     }
@@ -297,7 +300,8 @@ impl Scope for Binder<'_> {
         let id = match known {
             Some(id) => id,
             None => {
-                let id = self.add_column(aggregate.ty, true, String::new());
+                let nullable = aggregate.function != AggregateFunction::Count;
+                let id = self.add_column(aggregate.ty, nullable, String::new());
                 self.frames[level].aggregates.push((id, aggregate));
                 id
             }
@@ -316,10 +320,17 @@ impl Scope for Binder<'_> {
     }
 
     fn inserted_value(&mut self, column: &str) -> Result<Resolved, MysqlError> {
-        // Outside of ON DUPLICATE KEY UPDATE, VALUES(column) is NULL.
         let clause = self.frames.last().map_or(Clause::FieldList, |frame| frame.clause);
-        match self.resolve_name(&[column])? {
-            Some(expr) => Ok(Resolved::Expression(literal(Value::Null, expr.ty))),
+        let inserted = self.frames.last().and_then(|frame| frame.inserted.as_ref());
+        let Some(inserted) = inserted else {
+            // Outside of ON DUPLICATE KEY UPDATE, VALUES(column) is NULL.
+            return match self.resolve_name(&[column])? {
+                Some(expr) => Ok(Resolved::Expression(literal(Value::Null, expr.ty))),
+                None => Err(unknown_column(&[column], clause)),
+            };
+        };
+        match inserted.iter().find(|(name, _)| name.eq_ignore_ascii_case(column)) {
+            Some(&(_, id)) => Ok(Resolved::Expression(self.reference(id, true))),
             None => Err(unknown_column(&[column], clause)),
         }
     }

@@ -11,9 +11,8 @@ use super::frame::{Table, Visible};
 use crate::expr::{self, ColumnId, CompareOp, Expr};
 use crate::logical::{Column, Derived, Join, JoinKind, Node, Query, Scan, ScanTable};
 use crate::parse::ast;
-use crate::plan::condition::split_and;
-use crate::plan::names::{Clause, check_alias, unknown_column};
-use crate::plan::{TableSource, unsupported};
+use super::lookup::{TableSource, unsupported};
+use super::names::{Clause, check_alias, unknown_column};
 use rauk_types::error::codes;
 use rauk_types::result::ResultColumn;
 use rauk_types::{IndexKind, MysqlError, TableSchema};
@@ -78,7 +77,7 @@ impl Binder<'_> {
                 // Null rows of this join come after its condition: what is bound here sees the columns as they are.
                 let bound = self.bind_in(condition, Clause::On)?;
                 self.frame().in_reach = None;
-                split_and(bound, &mut on);
+                on = bound.conjuncts();
             }
             ast::JoinCondition::Using(columns) => {
                 visible = self.merge_columns(&left, &right, columns, join.kind, &mut on)?;
@@ -172,7 +171,23 @@ impl Binder<'_> {
         {
             return self.add_table(node, Table { database: None, alias, columns, null_rows: false, schema: None });
         }
-        let table = match self.lookup.table(name.database.as_deref(), &name.name, "SELECT")? {
+        let (node, visible) = self.named_table(factor, "SELECT")?;
+        Ok(Tree { node, tables: vec![self.frame().tables.len() - 1], visible })
+    }
+
+    /// A stored or computed table of the innermost frame.
+    pub(super) fn named_table(
+        &mut self,
+        factor: &ast::TableFactor,
+        privilege: &str,
+    ) -> Result<(Node, Vec<Visible>), MysqlError> {
+        let name = &factor.name;
+        let alias = factor.alias.as_ref().unwrap_or(&name.name).clone();
+        check_alias(&alias)?;
+        if !factor.partitions.is_empty() {
+            return Err(unsupported("PARTITION selection"));
+        }
+        let table = match self.lookup.table(name.database.as_deref(), &name.name, privilege)? {
             TableSource::Stored(handle) => ScanTable::Stored(handle),
             TableSource::Virtual(table) => ScanTable::Virtual(table),
         };
@@ -196,7 +211,8 @@ impl Binder<'_> {
         };
         self.check_unique(&table)?;
         apply_hints(&mut scan, &factor.hints)?;
-        self.add_table(Node::Scan(Box::new(scan)), table)
+        let Tree { node, visible, .. } = self.add_table(Node::Scan(Box::new(scan)), table)?;
+        Ok((node, visible))
     }
 
     /// A query as a table of the innermost frame.

@@ -6,6 +6,9 @@
 //! select     one SELECT: list, grouping, HAVING, ORDER BY, LIMIT, locking clauses
 //! query      WITH, set operations, VALUES, TABLE, and the clauses around them
 //! common     common tables, recursive ones too
+//! change     UPDATE, DELETE             insert  INSERT, REPLACE
+//! names      clauses and errors of names; expressions without names
+//! lookup     where tables come from: what binding asks of the session
 //! ```
 //! Expressions are bound by [`crate::expr`], which asks a [`Scope`](crate::expr::Scope) for every name, aggregate and subquery. The scope of a clause is
 //! the innermost [`Frame`] of a stack: a name that its block does not know is looked for in the blocks around it, and every block between
@@ -13,22 +16,30 @@
 //!
 //! Order of errors, as in MySQL: tables and privileges, FROM, select list, WHERE, GROUP BY, HAVING, ORDER BY.
 //!
-//! Changes (INSERT, UPDATE, DELETE) bind their own expressions in [`crate::plan`]; their queries and subqueries are bound here.
+//! What the syntax tree can hold and this version leaves out is refused here with error 1235: LATERAL, window functions, WITH ROLLUP, INTO, RETURNING,
+//! PARTITION (…), UPDATE and DELETE of several tables or with IGNORE.
 
+mod change;
 mod common;
 mod frame;
 mod from;
+mod insert;
+mod lookup;
+pub(crate) mod names;
 mod query;
 mod select;
 
 use crate::expr::{BindContext, BoundSubquery, ColumnId, Expr, SubqueryId};
-use crate::logical::{self, Column, Columns, Query, Statement};
+use crate::logical::{self, Body, Column, Columns, Query, Statement};
 use crate::parse::ast;
-use crate::plan::Lookup;
+use crate::parse::Statement as Parsed;
 use common::CommonName;
 use frame::Frame;
 use rauk_types::MysqlError;
 use rauk_types::result::ResultColumn;
+
+pub use lookup::{Lookup, TableSource, VirtualTable};
+pub(crate) use lookup::unsupported;
 
 /// Columns that a query gives at most (1117).
 const MAX_COLUMNS: usize = 4096;
@@ -62,15 +73,21 @@ struct OpenSubquery {
     outer: Vec<(ColumnId, Expr)>,
 }
 
-/// Binds a query that is a statement, or the source of an INSERT.
-pub(crate) fn bind_query(
-    query: &ast::Query,
+/// Binds a statement. Everything but SELECT, INSERT, REPLACE, UPDATE and DELETE is the session's, and a mistake of the caller here (1235).
+pub(crate) fn bind(
+    statement: &Parsed,
     lookup: &dyn Lookup,
     context: &BindContext,
 ) -> Result<Statement, MysqlError> {
     let mut binder = Binder::new(lookup, context);
-    let query = binder.query(query)?;
-    binder.finish(query)
+    let body = match statement {
+        Parsed::Query(query) => Body::Query(binder.query(query)?),
+        Parsed::Insert(insert) => Body::Write(binder.insert(insert)?),
+        Parsed::Update(update) => Body::Write(binder.update(update)?),
+        Parsed::Delete(delete) => Body::Write(binder.delete(delete)?),
+        _ => return Err(unsupported("this statement in a query plan")),
+    };
+    binder.finish(body)
 }
 
 impl<'a> Binder<'a> {
@@ -88,12 +105,12 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn finish(self, query: Query) -> Result<Statement, MysqlError> {
+    fn finish(self, body: Body) -> Result<Statement, MysqlError> {
         let statement = Statement {
             columns: self.columns,
             subqueries: self.subqueries.into_iter().map(|s| s.expect("every subquery is bound")).collect(),
             tables: self.tables.into_iter().map(|t| t.expect("every common table is bound")).collect(),
-            query,
+            body,
             parameters: self.context.parameters.len(),
         };
         statement.validate()?;

@@ -8,10 +8,8 @@ use super::{Binder, MAX_COLUMNS, computed_column};
 use crate::expr::{BindContext, ColumnId, Expr, ExprKind};
 use crate::logical::{AggregateNode, Column, Limit, Node, Query, SortKey};
 use crate::parse::ast;
-use crate::plan::condition::split_and;
-use crate::plan::names::{Clause, check_alias};
-use crate::plan::select::bind_row_count;
-use crate::plan::unsupported;
+use super::lookup::unsupported;
+use super::names::{Clause, bind_row_count, check_alias};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::transaction::Lock;
 use rauk_types::MysqlError;
@@ -324,9 +322,7 @@ impl Items {
 
 /// `node` with a condition above it.
 fn filtered(node: Node, condition: Expr, having: bool) -> Node {
-    let mut conditions = Vec::new();
-    split_and(condition, &mut conditions);
-    Node::Filter { input: Box::new(node), conditions, having }
+    Node::Filter { input: Box::new(node), conditions: condition.conjuncts(), having }
 }
 
 /// `node` with ORDER BY and LIMIT above it.
@@ -379,6 +375,6 @@ pub(super) fn bind_limit(
 fn item_name(expr: &ast::Expr) -> String {
     match expr {
         ast::Expr::Column(name) => name.name.clone(),
-        other => other.to_string(),
+        other => crate::expr::readable(other),
     }
 }

@@ -1,80 +1,21 @@
 //! Expressions as people read them: EXPLAIN, and the texts of error 1690.
 //!
-//! What a client wrote is printed from sqlparser's tree, with MySQL's parentheses and backquotes ([`readable`]). A bound expression has no
+//! What a client wrote is printed from the syntax tree, with MySQL's parentheses and backquotes ([`readable`]). A bound expression has no
 //! names any more: its columns print as `#table.column`.
 
 use super::{ArithmeticOp, BitOp, CompareOp, Expr, ExprKind, Subquery, SubqueryTest};
+use crate::parse::ast;
+use crate::parse::print::Bounded;
 use rauk_types::format::append_text;
 use rauk_types::{DataType, Value};
-use sqlparser::ast;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 /// Levels of an expression that are printed.
 const SHOWN: usize = 32;
 
 /// MySQL's print of an expression: `(`a` + 1)`. What lies deep in it is printed as `...`.
 pub fn readable(expr: &ast::Expr) -> String {
-    print(expr, SHOWN)
-}
-
-fn print(expr: &ast::Expr, levels: usize) -> String {
-    let Some(below) = levels.checked_sub(1) else { return "...".into() };
-    let readable = |expr: &ast::Expr| print(expr, below);
-    use ast::Expr as E;
-    match expr {
-        E::Identifier(name) if name.quote_style.is_none() && name.value.starts_with('@') => name.value.clone(),
-        E::Identifier(name) => format!("`{}`", name.value),
-        E::CompoundIdentifier(path) => path.iter().map(|p| format!("`{}`", p.value)).collect::<Vec<_>>().join("."),
-        E::Nested(inner) => readable(inner),
-        E::BinaryOp { left, op, right } => {
-            let op = match op {
-                ast::BinaryOperator::PGBitwiseShiftLeft => "<<".to_string(),
-                ast::BinaryOperator::PGBitwiseShiftRight => ">>".to_string(),
-                op => op.to_string().to_ascii_lowercase(),
-            };
-            format!("({} {op} {})", readable(left), readable(right))
-        }
-        E::UnaryOp { op: ast::UnaryOperator::Minus, expr } => match &**expr {
-            E::Value(_) => format!("-{}", readable(expr)),
-            _ => format!("-({})", readable(expr).trim_matches(['(', ')'])),
-        },
-        E::UnaryOp { op, expr } => format!("{op}{}", readable(expr)),
-        E::Value(value) => match &value.value {
-            ast::Value::Placeholder(_) => "?".to_string(),
-            other => other.to_string(),
-        },
-        E::Function(call) => {
-            let arguments = match &call.args {
-                ast::FunctionArguments::List(list) => list
-                    .args
-                    .iter()
-                    .map(|a| match a {
-                        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => readable(e),
-                        other => other.to_string(),
-                    })
-                    .collect::<Vec<_>>()
-                    .join(","),
-                _ => String::new(),
-            };
-            format!("{}({arguments})", call.name.to_string().to_ascii_lowercase())
-        }
-        other => cut(other),
-    }
-}
-
-/// The beginning of a print.
-fn cut(expr: &ast::Expr) -> String {
-    /// Refuses what goes beyond.
-    struct Cut(String);
-    impl fmt::Write for Cut {
-        fn write_str(&mut self, text: &str) -> fmt::Result {
-            self.0.push_str(text);
-            if self.0.len() > 1024 { Err(fmt::Error) } else { Ok(()) }
-        }
-    }
-    let mut out = Cut(String::new());
-    let _ = write!(out, "{expr}");
-    out.0
+    Bounded(expr, SHOWN).to_string()
 }
 
 fn literal(value: &Value, ty: &DataType, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,89 +6,12 @@
 use super::convert::{self, Result, to_decimal, to_integer};
 use super::types::{Class, text_type};
 use super::{Context, Expr};
+use crate::parse::ast::Unit;
 use rauk_types::datetime::{self, MICROS_PER_DAY, MICROS_PER_SECOND};
 use rauk_types::error::codes;
 use rauk_types::{Collation, DataType, DateTime, Time, TypeKind, Value, ValueRef};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    Microsecond,
-    Second,
-    Minute,
-    Hour,
-    Day,
-    Week,
-    Month,
-    Quarter,
-    Year,
-    SecondMicrosecond,
-    MinuteMicrosecond,
-    MinuteSecond,
-    HourMicrosecond,
-    HourSecond,
-    HourMinute,
-    DayMicrosecond,
-    DaySecond,
-    DayMinute,
-    DayHour,
-    YearMonth,
-}
-
 impl Unit {
-    /// By its upper-case name.
-    pub fn from_name(name: &str) -> Option<Unit> {
-        use Unit::*;
-        Some(match name {
-            "MICROSECOND" => Microsecond,
-            "SECOND" => Second,
-            "MINUTE" => Minute,
-            "HOUR" => Hour,
-            "DAY" => Day,
-            "WEEK" => Week,
-            "MONTH" => Month,
-            "QUARTER" => Quarter,
-            "YEAR" => Year,
-            "SECOND_MICROSECOND" => SecondMicrosecond,
-            "MINUTE_MICROSECOND" => MinuteMicrosecond,
-            "MINUTE_SECOND" => MinuteSecond,
-            "HOUR_MICROSECOND" => HourMicrosecond,
-            "HOUR_SECOND" => HourSecond,
-            "HOUR_MINUTE" => HourMinute,
-            "DAY_MICROSECOND" => DayMicrosecond,
-            "DAY_SECOND" => DaySecond,
-            "DAY_MINUTE" => DayMinute,
-            "DAY_HOUR" => DayHour,
-            "YEAR_MONTH" => YearMonth,
-            _ => return None,
-        })
-    }
-
-    pub fn name(self) -> &'static str {
-        use Unit::*;
-        match self {
-            Microsecond => "MICROSECOND",
-            Second => "SECOND",
-            Minute => "MINUTE",
-            Hour => "HOUR",
-            Day => "DAY",
-            Week => "WEEK",
-            Month => "MONTH",
-            Quarter => "QUARTER",
-            Year => "YEAR",
-            SecondMicrosecond => "SECOND_MICROSECOND",
-            MinuteMicrosecond => "MINUTE_MICROSECOND",
-            MinuteSecond => "MINUTE_SECOND",
-            HourMicrosecond => "HOUR_MICROSECOND",
-            HourSecond => "HOUR_SECOND",
-            HourMinute => "HOUR_MINUTE",
-            DayMicrosecond => "DAY_MICROSECOND",
-            DaySecond => "DAY_SECOND",
-            DayMinute => "DAY_MINUTE",
-            DayHour => "DAY_HOUR",
-            YearMonth => "YEAR_MONTH",
-        }
-    }
-
     /// Amounts are text of several parts.
     pub fn is_composite(self) -> bool {
         self.parts().is_some()

@@ -1,7 +1,7 @@
 //! Typed expressions: the one meaning of every operator and function.
 //!
 //! ```text
-//! bind       sqlparser's tree → [`Expr`]: names resolved, types and collations derived, comparisons decided, constants folded
+//! bind       syntax tree → [`Expr`]: names resolved, types and collations derived, comparisons decided, constants folded
 //! types      MySQL's rules for result types and collations
 //! eval       the evaluator; compare, arithmetic, pattern, cast, interval: what its nodes do
 //! convert    values between types with MySQL's truncation warnings
@@ -51,17 +51,17 @@ pub use compare::compare_values;
 pub use context::Context;
 pub use convert::{as_number, temporal_decimal};
 pub use deep::Deep;
+pub(crate) use display::readable;
 pub(crate) use subquery::pending;
 pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
 pub use types::plain as plain_type;
 pub use value::Val;
 
+use crate::parse::ast::{self, Unit};
 use bind::{converted as bind_converted, not_yet as bind_not_yet};
 use functions::Function;
-use interval::Unit;
 use pattern::{LikePattern, RegexpPattern};
 use rauk_types::{Collation, DataType, MysqlError, Value, ValueRef};
-use sqlparser::ast;
 
 /// The pseudo table whose "columns" are the aggregates of the present group.
 pub const AGGREGATES: usize = usize::MAX;
@@ -370,6 +370,28 @@ pub struct BindContext {
 /// Binds an expression. Errors: those of [`Scope`], 1305 and 1582 for calls, 1267 for collations, 1235 for what Rauk has not, 1241 for rows.
 pub fn bind(expr: &ast::Expr, scope: &mut dyn Scope, context: &BindContext) -> Result<Expr, MysqlError> {
     bind::Binder::new(scope, context).bind(expr)
+}
+
+/// `left op right` for two bound expressions.
+pub(crate) fn compare(
+    op: CompareOp,
+    left: Expr,
+    right: Expr,
+    scope: &mut dyn Scope,
+    context: &BindContext,
+) -> Result<Expr, MysqlError> {
+    bind::Binder::new(scope, context).compare(op, left, right)
+}
+
+/// The type that the columns of a set operation agree on.
+pub(crate) fn unified_type(items: &[Expr], operation: &str, context: &BindContext) -> Result<DataType, MysqlError> {
+    Ok(types::unify(items, operation, context.collation)?.0)
+}
+
+/// The expression as a value of this type.
+pub(crate) fn converted_to(expr: Expr, ty: &DataType) -> Expr {
+    let converted = bind_converted(expr, ty);
+    Expr { ty: *ty, ..converted }
 }
 
 impl Expr {

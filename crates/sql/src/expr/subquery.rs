@@ -75,6 +75,23 @@ impl Expr {
         Expr { kind: ExprKind::Reference(id), ty, nullable, coercibility }
     }
 
+    /// Whether a subquery is in it.
+    pub fn has_subquery(&self) -> bool {
+        let mut found = matches!(self.kind, ExprKind::Subquery(_));
+        self.for_each_child(&mut |child| found = found || child.has_subquery());
+        found
+    }
+
+    /// Whether a subquery in it reads columns of the block where the expression stands.
+    pub fn reads_around(&self) -> bool {
+        let mut found = false;
+        if let ExprKind::Subquery(subquery) = &self.kind {
+            subquery.outer.iter().for_each(|outer| outer.for_each_column(&mut |_, _| found = true));
+        }
+        self.for_each_child(&mut |child| found = found || child.reads_around());
+        found
+    }
+
     /// Calls `visit` on every column of the logical tree that the expression reads, those that its subqueries read of the queries around
     /// them included.
     pub fn for_each_reference(&self, visit: &mut dyn FnMut(ColumnId, &Expr)) {

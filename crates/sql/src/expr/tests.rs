@@ -44,7 +44,7 @@ impl super::Scope for &Table {
         Ok(Resolved::Column { table: 0, column, ty: *ty, nullable: *nullable })
     }
 
-    fn aggregate(&mut self, _: Aggregate) -> Result<usize, MysqlError> {
+    fn aggregate(&mut self, _: Aggregate) -> Result<ExprKind, MysqlError> {
         Err(MysqlError::new(1111, "Invalid use of group function"))
     }
 

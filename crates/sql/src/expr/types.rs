@@ -7,9 +7,9 @@
 //! and among equals `_bin`; else error 1267 names both.
 
 use super::Expr;
+use crate::parse::ast::CastType;
 use rauk_types::error::codes;
 use rauk_types::{Collation, DataType, MysqlError, TypeKind};
-use sqlparser::ast;
 
 /// Coercibilities, as COERCIBILITY() gives them.
 pub const EXPLICIT: u8 = 0;
@@ -337,11 +337,8 @@ fn types_coercibility<'e>(items: impl Iterator<Item = &'e Expr>) -> u8 {
     items.map(|e| e.coercibility).min().unwrap_or(IGNORABLE)
 }
 
-fn length_of(length: &Option<ast::CharacterLength>) -> Option<u32> {
-    match length {
-        Some(ast::CharacterLength::IntegerLength { length, .. }) => Some((*length).min(u32::MAX.into()) as u32),
-        _ => None,
-    }
+fn length_of(length: Option<u64>) -> u32 {
+    length.map_or(u32::MAX, |l| l.min(u32::MAX.into()) as u32)
 }
 
 fn fraction(digits: Option<u64>, name: impl Fn() -> String) -> Result<u8, MysqlError> {
@@ -355,23 +352,25 @@ fn fraction(digits: Option<u64>, name: impl Fn() -> String) -> Result<u8, MysqlE
     Ok(digits as u8)
 }
 
-/// The type that CAST and CONVERT name. A length of `u32::MAX` stands for none given.
-pub fn cast_type(ty: &ast::DataType, connection: Collation, text: impl Fn() -> String) -> Result<DataType, MysqlError> {
-    use ast::DataType as T;
-    Ok(match ty {
-        T::Signed | T::SignedInteger => DataType::BIGINT,
-        T::Unsigned | T::UnsignedInteger => DataType::BIGINT_UNSIGNED,
-        T::Char(length) => DataType::varchar(length_of(length).unwrap_or(u32::MAX), connection),
-        T::Binary(length) => DataType::varbinary(length.map_or(u32::MAX, |l| l.min(u32::MAX.into()) as u32)),
-        T::Date => DataType::new(TypeKind::Date),
-        T::Datetime(digits) => DataType { scale: fraction(*digits, &text)?, ..DataType::new(TypeKind::DateTime) },
-        T::Time(digits, _) => DataType { scale: fraction(*digits, &text)?, ..DataType::new(TypeKind::Time) },
-        T::Decimal(info) => {
-            let (precision, scale) = match *info {
-                ast::ExactNumberInfo::None => (10, 0),
-                ast::ExactNumberInfo::Precision(p) => (if p == 0 { 10 } else { p }, 0),
-                ast::ExactNumberInfo::PrecisionAndScale(p, s) => (if p == 0 { 10 } else { p }, s.max(0) as u64),
-            };
+/// The type that CAST and CONVERT name; errors show `text`. A length of `u32::MAX` stands for none given.
+pub fn cast_type(target: &CastType, connection: Collation, text: impl Fn() -> String) -> Result<DataType, MysqlError> {
+    Ok(match target {
+        CastType::Signed => DataType::BIGINT,
+        CastType::Unsigned => DataType::BIGINT_UNSIGNED,
+        CastType::Char { length, charset: Some(charset) } if charset.eq_ignore_ascii_case("binary") => {
+            binary_type(*length)
+        }
+        // All text is utf8mb4 here, whatever character set was named.
+        CastType::Char { length, .. } => DataType::varchar(length_of(*length), connection),
+        CastType::Binary(length) => binary_type(*length),
+        CastType::Date => DataType::new(TypeKind::Date),
+        CastType::DateTime(digits) => {
+            DataType { scale: fraction(*digits, &text)?, ..DataType::new(TypeKind::DateTime) }
+        }
+        CastType::Time(digits) => DataType { scale: fraction(*digits, &text)?, ..DataType::new(TypeKind::Time) },
+        CastType::Decimal { precision, scale } => {
+            let precision = precision.filter(|p| *p > 0).unwrap_or(10);
+            let scale = scale.unwrap_or(0);
             if scale > MAX_SCALE.into() {
                 return Err(MysqlError::new(
                     codes::TOO_BIG_SCALE,
@@ -392,17 +391,21 @@ pub fn cast_type(ty: &ast::DataType, connection: Collation, text: impl Fn() -> S
             }
             DataType::decimal(precision as u8, scale as u8)
         }
-        T::Double(_) => DataType::DOUBLE,
-        T::Float(info) => match info {
-            ast::ExactNumberInfo::Precision(p) if *p > 24 => DataType::DOUBLE,
-            _ => DataType::new(TypeKind::Float),
-        },
-        T::JSON => DataType::new(TypeKind::Json),
-        other => {
+        CastType::Double => DataType::DOUBLE,
+        CastType::Float(Some(precision)) if *precision > 24 => DataType::DOUBLE,
+        CastType::Float(_) => DataType::new(TypeKind::Float),
+        CastType::Json => DataType::new(TypeKind::Json),
+        CastType::Year => {
             return Err(MysqlError::new(
                 codes::NOT_SUPPORTED_YET,
-                format!("This version of MySQL doesn't yet support 'CAST ... AS {other}'"),
+                "This version of MySQL doesn't yet support 'CAST ... AS YEAR'",
             ));
         }
     })
+}
+
+/// BINARY(n) pads, BINARY does not.
+fn binary_type(length: Option<u64>) -> DataType {
+    let kind = if length.is_some() { TypeKind::Binary } else { TypeKind::VarBinary };
+    DataType { kind, ..DataType::varbinary(length_of(length)) }
 }

@@ -23,23 +23,32 @@
 //! [`Statement`]; a subquery reads columns of the queries around it by their ids.
 
 mod validate;
+mod write;
 
 use crate::expr::{Aggregate, ColumnId, Expr};
-use crate::plan::VirtualTable;
+use crate::bind::VirtualTable;
 use rauk_node::TableHandle;
 use rauk_node::transaction::Lock;
 use rauk_types::result::ResultColumn;
 use rauk_types::{DataType, TableSchema};
 use std::sync::Arc;
 
+pub(crate) use write::{Delete, Fill, Insert, InsertSource, OnDuplicate, SetColumn, Target, Update, Write};
+
 /// A bound statement.
 pub(crate) struct Statement {
     pub columns: Columns,
     pub subqueries: Vec<Subquery>,
     pub tables: Vec<CommonTable>,
-    pub query: Query,
+    pub body: Body,
     /// Parameters that the statement itself has.
     pub parameters: usize,
+}
+
+/// What the statement does.
+pub(crate) enum Body {
+    Query(Query),
+    Write(Write),
 }
 
 /// All columns of a statement, by their ids.

@@ -7,7 +7,7 @@
 //!
 //! A failure is our own mistake: the statement ends with an internal error, and nothing is run.
 
-use super::{Node, Query, Statement};
+use super::{Body, InsertSource, Node, Query, Statement, Write};
 use crate::expr::{ColumnId, Expr, ExprKind};
 use rauk_types::MysqlError;
 use rustc_hash::FxHashSet;
@@ -20,7 +20,9 @@ fn broken(rule: impl Into<String>) -> MysqlError {
 impl Statement {
     pub fn validate(&self) -> Result<(), MysqlError> {
         let mut made = FxHashSet::default();
-        self.query_made(&self.query, &mut made)?;
+        if let Some(query) = self.main_query() {
+            self.query_made(query, &mut made)?;
+        }
         for subquery in &self.subqueries {
             self.query_made(&subquery.query, &mut made)?;
         }
@@ -30,7 +32,19 @@ impl Statement {
                 self.query_made(&recursive.query, &mut made)?;
             }
         }
-        self.query(&self.query, &[])?;
+        if let Some(query) = self.main_query() {
+            self.query(query, &[])?;
+        }
+        if let Body::Write(write) = &self.body {
+            let reach = write.columns().into_iter().collect();
+            let mut result = Ok(());
+            write.for_each_expr(&mut |expr| {
+                if result.is_ok() {
+                    result = self.expr(expr, &reach);
+                }
+            });
+            result?;
+        }
         for subquery in &self.subqueries {
             self.query(&subquery.query, &subquery.outer)?;
         }
@@ -41,6 +55,18 @@ impl Statement {
             }
         }
         Ok(())
+    }
+
+    /// The query that is the statement, or that gives the rows of an INSERT.
+    pub fn main_query(&self) -> Option<&Query> {
+        match &self.body {
+            Body::Query(query) => Some(query),
+            Body::Write(Write::Insert(insert)) => match &insert.source {
+                InsertSource::Query(query) => Some(query),
+                InsertSource::Rows(_) => None,
+            },
+            Body::Write(_) => None,
+        }
     }
 
     fn query_made(&self, query: &Query, made: &mut FxHashSet<ColumnId>) -> Result<(), MysqlError> {

@@ -7,10 +7,10 @@
 //! An OR of equalities on the same columns is a list of values, or of tuples; so is a row IN, which is bound into such an OR.
 
 use super::model::Source;
-use super::names::{Clause, Names, literal};
+use crate::bind::names::literal;
 use crate::expr::{AGGREGATES, BindContext, CompareOp, Comparison, Expr, ExprKind};
+use crate::parse::ast::{self, BinaryOp, ColumnName};
 use rauk_types::{Collation, DataType, DateTime, MysqlError, TypeKind, Value};
-use sqlparser::ast;
 
 /// A condition on one column (several for tuples) of one table.
 #[derive(Clone, Debug)]
@@ -79,17 +79,6 @@ fn is_whole_date(expr: &Expr, sources: &[Source]) -> bool {
     !definition.nullable && matches!(definition.ty.kind, TypeKind::Date | TypeKind::DateTime)
 }
 
-/// Takes AND apart.
-pub(crate) fn split_and(expr: Expr, out: &mut Vec<Expr>) {
-    match expr.kind {
-        ExprKind::And(left, right) => {
-            split_and(*left, out);
-            split_and(*right, out);
-        }
-        _ => out.push(expr),
-    }
-}
-
 fn leaves<'a>(expr: &'a Expr, of_or: bool, out: &mut Vec<&'a Expr>) {
     match &expr.kind {
         ExprKind::And(left, right) if !of_or => {
@@ -102,27 +91,6 @@ fn leaves<'a>(expr: &'a Expr, of_or: bool, out: &mut Vec<&'a Expr>) {
         }
         _ => out.push(expr),
     }
-}
-
-/// `a = b` for two columns, as USING and NATURAL mean it.
-pub(crate) fn column_equality(
-    sources: &[Source],
-    left: (usize, usize),
-    right: (usize, usize),
-    context: &BindContext,
-) -> Result<Expr, MysqlError> {
-    let path = |(table, column): (usize, usize)| {
-        let source = &sources[table];
-        let schema = source.schema();
-        Box::new(ast::Expr::CompoundIdentifier(
-            [&schema.database, &source.alias, &schema.columns[column].name]
-                .into_iter()
-                .map(|name| ast::Ident::new(name.clone()))
-                .collect(),
-        ))
-    };
-    let equality = ast::Expr::BinaryOp { left: path(left), op: ast::BinaryOperator::Eq, right: path(right) };
-    Names::new(sources, &[], Clause::On, context).bind(&equality)
 }
 
 /// Tables, aggregates left out, that an expression reads.

@@ -5,8 +5,9 @@
 //! Expressions that are grouped as a whole count as one.
 
 use super::condition::{self, Sarg, Test};
-use super::from::Item;
+use super::join::Item;
 use super::model::{SortKey, Source};
+use crate::bind::names::{Clause, unknown_column};
 use crate::expr::{AGGREGATES, Expr, ExprKind};
 use rauk_types::error::codes;
 use rauk_types::{IndexKind, MysqlError};
@@ -34,7 +35,7 @@ pub(crate) fn check(query: &Checked<'_>) -> Result<(), MysqlError> {
     {
         // HAVING sees only what is grouped or selected.
         let name = &query.sources[table].schema().columns[column].name;
-        return Err(super::names::unknown_column(&[name], super::names::Clause::Having));
+        return Err(unknown_column(&[name], Clause::Having));
     }
     for (number, key) in query.order.iter().enumerate() {
         if query.select.contains(&key.expr) {
@@ -186,7 +187,7 @@ pub(crate) fn check_having(sources: &[Source], select: &[Expr], having: Option<&
         && let Some((table, column)) = loose_column(having, select, &selected)
     {
         let name = &sources[table].schema().columns[column].name;
-        return Err(super::names::unknown_column(&[name], super::names::Clause::Having));
+        return Err(unknown_column(&[name], Clause::Having));
     }
     Ok(())
 }

@@ -9,13 +9,28 @@
 
 use super::access::{Chosen, Wanted, choose, sort_cost};
 use super::condition::{self, Sarg, tables_of};
-use super::from::Item;
 use super::model::{Access, HashJoin, Level, Source, Step};
 use crate::expr::Expr;
 use rauk_node::Database;
 use rauk_node::transaction::Lock;
 
 const MAX_EXHAUSTIVE: usize = 6;
+
+/// A table, or the inner side of an outer join.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    Table(usize),
+    Outer { items: Vec<Item>, on: Vec<Expr> },
+}
+
+impl Item {
+    pub fn tables(&self, out: &mut Vec<usize>) {
+        match self {
+            Item::Table(table) => out.push(*table),
+            Item::Outer { items, .. } => items.iter().for_each(|i| i.tables(out)),
+        }
+    }
+}
 
 pub(crate) struct JoinPlan {
     pub steps: Vec<Step>,
@@ -40,12 +55,13 @@ pub(crate) struct JoinInput<'a> {
     pub conditions: Vec<Expr>,
     pub keep_order: bool,
     pub wanted: Option<WantedOrder>,
-    pub lock: Lock,
+    /// How each table's rows are locked.
+    pub locks: &'a [Lock],
     pub database: &'a Database,
 }
 
 pub(crate) fn plan_join(input: JoinInput<'_>) -> JoinPlan {
-    let JoinInput { sources, mut items, mut conditions, keep_order, wanted, lock, database } = input;
+    let JoinInput { sources, mut items, mut conditions, keep_order, wanted, locks, database } = input;
     simplify_outer(&mut items, &mut conditions);
     let mut once = Vec::new();
     conditions.retain(|c| {
@@ -60,7 +76,7 @@ pub(crate) fn plan_join(input: JoinInput<'_>) -> JoinPlan {
         database,
         keep_order,
         wanted,
-        lock,
+        locks,
         placed: vec![],
         steps: vec![],
         groups: 0,
@@ -182,7 +198,7 @@ struct Builder<'a> {
     database: &'a Database,
     keep_order: bool,
     wanted: Option<WantedOrder>,
-    lock: Lock,
+    locks: &'a [Lock],
     placed: Vec<usize>,
     steps: Vec<Step>,
     groups: usize,
@@ -333,7 +349,7 @@ impl Builder<'_> {
         let buffered = !self.steps.is_empty()
             && match chosen.access {
                 Access::Rows => true,
-                Access::Full { .. } | Access::Virtual { .. } => self.lock.is_none(),
+                Access::Full { .. } | Access::Virtual { .. } => self.locks[table].is_none(),
                 _ => false,
             };
         let hash = if buffered { self.hash_join(table, pool, &self.placed) } else { None };
@@ -354,7 +370,7 @@ impl Builder<'_> {
             filters,
             hash,
             buffered,
-            lock: self.lock,
+            lock: self.locks[table],
             possible: chosen.possible,
             partitions: self.database.partition_count(),
         })));

@@ -2,76 +2,33 @@
 //!
 //! ```text
 //! model      what a plan is made of
-//! names      what a name means in each clause; errors 1052, 1054
-//! from       FROM: tables, aliases, join structure, USING and NATURAL
+//! lower      logical tree → plan: blocks, sources, changes
 //! condition  conjuncts, and what an index can use of them
 //! access     the access path of one table: candidates and their cost
 //! join       the order of tables and the steps of nested loops
-//! select     SELECT: list, grouping, ordering, limit
 //! grouping   ONLY_FULL_GROUP_BY
-//! insert     INSERT and REPLACE
-//! change     UPDATE and DELETE
 //! explain    rows of EXPLAIN
 //! ```
 //! Planning is synchronous and does no I/O. Nothing is left to resolve at run time except the values of parameters: a plan is immutable and shared by
 //! the plan cache, and every execution brings its parameters in the [`Context`](crate::expr::Context).
-//!
-//! What this version leaves out, each with error 1235: derived tables, subqueries, UNION, common table expressions, window functions, WITH ROLLUP,
-//! UPDATE and DELETE of several tables.
 
 mod access;
-mod change;
 mod condition;
 mod explain;
-mod from;
 mod grouping;
-mod insert;
 mod join;
+mod lower;
 pub(crate) mod model;
-mod names;
-mod select;
 
 use crate::expr::BindContext;
 use crate::parse::Statement;
-use rauk_node::runtime::BoxFuture;
-use rauk_node::{Database, TableHandle};
-use rauk_types::error::codes;
+use crate::bind::Lookup;
+use rauk_node::TableHandle;
 use rauk_types::result::ResultColumn;
-use rauk_types::{MysqlError, TableSchema, Value};
+use rauk_types::{MysqlError, Value};
 use std::sync::Arc;
 
 pub(crate) use model::PlanKind;
-
-/// A table that is computed when read (information_schema, `rauk.*`).
-pub trait VirtualTable: Send + Sync {
-    /// Only names, types and nullability are used.
-    fn schema(&self) -> &Arc<TableSchema>;
-    /// All rows. `schema_hint`/`table_hint`: constants that WHERE compares TABLE_SCHEMA and TABLE_NAME with.
-    fn rows(&self, schema_hint: Option<&str>, table_hint: Option<&str>) -> Result<Vec<Vec<Value>>, MysqlError>;
-    /// The same for who can wait: tables that ask other nodes do so without holding a thread.
-    fn gather(
-        &self,
-        schema_hint: Option<&str>,
-        table_hint: Option<&str>,
-    ) -> BoxFuture<Result<Vec<Vec<Value>>, MysqlError>> {
-        let rows = self.rows(schema_hint, table_hint);
-        Box::pin(async move { rows })
-    }
-}
-
-pub enum TableSource {
-    Stored(TableHandle),
-    Virtual(Arc<dyn VirtualTable>),
-}
-
-/// Finds tables and checks privileges: the session implements it.
-pub trait Lookup {
-    /// `privilege`: SELECT, INSERT, UPDATE, DELETE. Errors: 1046, 1146, 1142, 1109.
-    fn table(&self, database: Option<&str>, name: &str, privilege: &str) -> Result<TableSource, MysqlError>;
-    /// Whether the rows of a table may be locked by FOR UPDATE, which takes more than SELECT. Error: 1142.
-    fn may_lock_rows(&self, table: &TableHandle) -> Result<(), MysqlError>;
-    fn database(&self) -> &Database;
-}
 
 /// A plan for SELECT, INSERT, REPLACE, UPDATE or DELETE. Immutable and shared by the plan cache; parameters come with each execution.
 pub struct Plan {
@@ -84,15 +41,10 @@ pub struct Plan {
     pub(crate) kind: PlanKind,
 }
 
-/// Binds a statement. Everything but SELECT, INSERT, REPLACE, UPDATE and DELETE is the session's, and a mistake of the caller here (1235).
+/// Binds a statement and plans it. Errors: those of binding.
 pub fn plan(statement: &Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
-    match statement {
-        Statement::Query(query) => select::plan_query(query, lookup, context),
-        Statement::Insert(insert) => insert::plan_insert(insert, lookup, context),
-        Statement::Update(update) => change::plan_update(update, lookup, context),
-        Statement::Delete(delete) => change::plan_delete(delete, lookup, context),
-        _ => Err(unsupported("this statement in a query plan")),
-    }
+    let bound = crate::bind::bind(statement, lookup, context)?;
+    lower::lower(bound, lookup, context)
 }
 
 impl Plan {
@@ -138,9 +90,4 @@ impl Plan {
             _ => false,
         }
     }
-}
-
-/// Error 1235, in MySQL's words.
-pub(crate) fn unsupported(feature: &str) -> MysqlError {
-    MysqlError::new(codes::NOT_SUPPORTED_YET, format!("This version of MySQL doesn't yet support '{feature}'"))
 }

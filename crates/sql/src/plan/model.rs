@@ -7,7 +7,8 @@
 //! Expressions name a column by the number of its table in FROM and its position in the schema the plan was made with; the executor's
 //! `use_table` refuses a plan whose definitions are stale, so a position never means another column.
 
-use super::VirtualTable;
+use crate::bind::VirtualTable;
+pub(crate) use crate::logical::{Fill, OnDuplicate, SetColumn, SetOp};
 use crate::expr::{Aggregate, Expr};
 use rauk_node::{Database, TableHandle, transaction::Lock};
 use rauk_types::{DataType, KeyDef, TableSchema};
@@ -43,13 +44,6 @@ impl QueryPlan {
             QueryPlan::Values(_) => {}
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SetOp {
-    Union,
-    Except,
-    Intersect,
 }
 
 /// UNION, EXCEPT, INTERSECT of two queries whose columns have the same types already.
@@ -337,14 +331,6 @@ impl SelectPlan {
     }
 }
 
-/// What an INSERT writes into a column that its list leaves out.
-pub(crate) enum Fill {
-    Value(Expr),
-    /// NOT NULL without a default (1364, or the type's zero outside of strict mode).
-    Missing,
-    AutoIncrement,
-}
-
 pub(crate) enum InsertSource {
     /// One expression a listed column; `None` is DEFAULT.
     Rows(Vec<Vec<Option<Expr>>>),
@@ -352,19 +338,8 @@ pub(crate) enum InsertSource {
     Query(Box<QueryPlan>, Vec<DataType>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnDuplicate {
-    Error,
-    /// IGNORE: a warning instead.
-    Skip,
-    Update,
-    Replace,
-}
-
-/// The table number of the row that was to be inserted (`VALUES(column)`, or the row alias) in expressions of an INSERT. The row in the way, and in
-/// VALUES the row as far as it has been filled, is table 0.
-pub(crate) const INSERTED: usize = 1;
-
+/// Expressions of VALUES read the row as far as it is filled as table 0; those of ON DUPLICATE KEY UPDATE read the row in the way as table 0 and the row
+/// that was to be inserted as table 1.
 pub(crate) struct InsertPlan {
     /// For AUTO_INCREMENT numbers.
     pub database: Database,
@@ -381,13 +356,6 @@ pub(crate) struct InsertPlan {
     pub key_defs: Vec<KeyDef>,
     /// Whether VALUES expressions read columns: the row is then filled with defaults before they are evaluated.
     pub reads_row: bool,
-}
-
-/// `column = expression`.
-pub(crate) struct SetColumn {
-    pub column: usize,
-    /// `None`: DEFAULT of a column without one (1364).
-    pub value: Option<Expr>,
 }
 
 pub(crate) struct UpdatePlan {

@@ -13,13 +13,13 @@ use super::transactions::{OpenTransaction, ends_transaction, is_stale};
 use super::users::Privileges;
 use crate::exec;
 use crate::expr::out_of_time;
+use crate::parse::ast::{Expr, Limit, QueryBody};
 use crate::parse::{self, Statement};
 use crate::plan::{self, Plan};
 use crate::stack;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink};
 use rauk_types::{DataType, MysqlError, Value};
-use sqlparser::ast;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub enum DataKind {
 impl DataKind {
     fn of(statement: &Statement) -> DataKind {
         match statement {
-            Statement::Insert(insert) if insert.replace_into => DataKind::Replace,
+            Statement::Insert(insert) if insert.replace => DataKind::Replace,
             Statement::Insert(_) => DataKind::Insert,
             Statement::Update(_) => DataKind::Update,
             Statement::Delete(_) => DataKind::Delete,
@@ -242,17 +242,12 @@ impl Session {
     /// sql_select_limit: a LIMIT for a SELECT that has none.
     fn with_select_limit(&self, statement: &Statement) -> Option<Statement> {
         let Statement::Query(query) = statement else { return None };
-        let limited = query.limit_clause.is_some() || !matches!(*query.body, ast::SetExpr::Select(_));
+        let limited = query.limit.is_some() || !matches!(query.body, QueryBody::Select(_));
         if limited || self.may_cache() {
             return None;
         }
-        let number = ast::Value::Number(self.settings.select_limit.to_string(), false);
         let mut query = query.clone();
-        query.limit_clause = Some(ast::LimitClause::LimitOffset {
-            limit: Some(ast::Expr::Value(number.into())),
-            offset: None,
-            limit_by: Vec::new(),
-        });
+        query.limit = Some(Limit { count: Expr::number(self.settings.select_limit.to_string()), offset: None });
         Some(Statement::Query(query))
     }
 

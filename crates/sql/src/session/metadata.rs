@@ -7,27 +7,23 @@ use super::collect::Collector;
 use super::data::Source;
 use super::session::Session;
 use crate::parse::Statement;
+use crate::parse::ast::{Expr, Literal, Query, QueryBody};
 use rauk_types::result::{Completion, ResultSink};
 use rauk_types::{MysqlError, Value};
-use sqlparser::ast;
 use std::future::Future;
 use std::pin::Pin;
 
 type Resolving<'a> = Pin<Box<dyn Future<Output = Result<bool, MysqlError>> + Send + 'a>>;
 
-fn literal(value: ast::Value) -> ast::Expr {
-    ast::Expr::Value(value.into())
-}
-
 /// A value as the tree has it; `None`: a kind that no virtual table has as a key.
-fn literal_of(value: Value) -> Option<ast::Expr> {
-    Some(literal(match value {
-        Value::Null => ast::Value::Null,
-        Value::Int(v) => ast::Value::Number(v.to_string(), false),
-        Value::UInt(v) => ast::Value::Number(v.to_string(), false),
-        Value::Str(v) => ast::Value::SingleQuotedString(v),
+fn literal_of(value: Value) -> Option<Expr> {
+    Some(match value {
+        Value::Null => Expr::Literal(Literal::Null),
+        Value::Int(v) => Expr::number(v.to_string()),
+        Value::UInt(v) => Expr::number(v.to_string()),
+        Value::Str(v) => Expr::text(v),
         _ => return None,
-    }))
+    })
 }
 
 impl Session {
@@ -38,30 +34,29 @@ impl Session {
         Ok(self.resolve_query(&mut query).await?.then_some(Statement::Query(query)))
     }
 
-    fn resolve_query<'a>(&'a mut self, query: &'a mut ast::Query) -> Resolving<'a> {
+    fn resolve_query<'a>(&'a mut self, query: &'a mut Query) -> Resolving<'a> {
         Box::pin(async move {
-            let ast::SetExpr::Select(select) = query.body.as_mut() else { return Ok(false) };
-            match &mut select.selection {
+            let QueryBody::Select(select) = &mut query.body else { return Ok(false) };
+            match &mut select.filter {
                 Some(condition) => self.resolve_condition(condition).await,
                 None => Ok(false),
             }
         })
     }
 
-    fn resolve_condition<'a>(&'a mut self, condition: &'a mut ast::Expr) -> Resolving<'a> {
+    fn resolve_condition<'a>(&'a mut self, condition: &'a mut Expr) -> Resolving<'a> {
         Box::pin(async move {
             match condition {
-                ast::Expr::Nested(inner) => self.resolve_condition(inner).await,
-                ast::Expr::UnaryOp { expr, .. } => self.resolve_condition(expr).await,
-                ast::Expr::BinaryOp { left, right, .. } => {
+                Expr::Unary { operand, .. } => self.resolve_condition(operand).await,
+                Expr::Binary { left, right, .. } => {
                     let first = self.resolve_condition(left).await?;
                     Ok(self.resolve_condition(right).await? || first)
                 }
-                ast::Expr::InSubquery { expr, subquery, negated } => {
-                    let Some(values) = self.metadata_values(subquery).await? else { return Ok(false) };
+                Expr::InQuery { operand, query, negated } => {
+                    let Some(values) = self.metadata_values(query).await? else { return Ok(false) };
                     *condition = match values.is_empty() {
-                        true => literal(ast::Value::Boolean(*negated)),
-                        false => ast::Expr::InList { expr: expr.clone(), list: values, negated: *negated },
+                        true => Expr::Literal(Literal::Boolean(*negated)),
+                        false => Expr::InList { operand: operand.clone(), list: values, negated: *negated },
                     };
                     Ok(true)
                 }
@@ -71,7 +66,7 @@ impl Session {
     }
 
     /// The values of a query of one column over virtual tables alone.
-    async fn metadata_values(&mut self, query: &mut ast::Query) -> Result<Option<Vec<ast::Expr>>, MysqlError> {
+    async fn metadata_values(&mut self, query: &mut Query) -> Result<Option<Vec<Expr>>, MysqlError> {
         self.resolve_query(query).await?;
         let statement = Statement::Query(Box::new(query.clone()));
         let (plan, own) = self.plan(&statement, self.parameter_types.clone())?;

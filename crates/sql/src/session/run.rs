@@ -8,14 +8,14 @@ use super::users::Privileges;
 use super::variables::store;
 use crate::expr;
 use crate::expr::context::WarningLevel;
-use crate::parse::statement::{Show, TableName};
+use crate::parse::ast::{Arguments, Expr, ItemName, Literal, QueryBody, SelectItem, TableName};
+use crate::parse::statement::Show;
 use crate::parse::{self, Statement};
 use crate::stack::{self, Roomy};
 use futures::future::Either;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink, ServerStatus, SessionChange};
 use rauk_types::{DataType, MysqlError, NodeId, Value};
-use sqlparser::ast;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
@@ -27,22 +27,38 @@ const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);
 const TRACKED: [&str; 5] =
     ["time_zone", "autocommit", "character_set_client", "character_set_results", "character_set_connection"];
 
-/// The call of SLEEP, and its column's name, of a statement that does nothing else.
-fn sleep_call(statement: &Statement) -> Option<(&ast::Expr, String)> {
-    let Statement::Query(query) = statement else { return None };
-    let ast::SetExpr::Select(select) = query.body.as_ref() else { return None };
-    if !select.from.is_empty() || select.selection.is_some() || select.projection.len() != 1 {
-        return None;
-    }
-    let (expression, name) = match &select.projection[0] {
-        ast::SelectItem::UnnamedExpr(e) => (e, e.to_string()),
-        ast::SelectItem::ExprWithAlias { expr, alias } => (expr, alias.value.clone()),
-        _ => return None,
-    };
-    match expression {
-        ast::Expr::Function(call) if call.name.to_string().eq_ignore_ascii_case("sleep") => Some((expression, name)),
+/// What SLEEP is given, where an expression is a call of it.
+fn sleep_argument(expression: &Expr) -> Option<&Expr> {
+    let Expr::Call(call) = expression else { return None };
+    let is_sleep = call.name.eq_ignore_ascii_case("sleep") && call.database.is_none() && call.over.is_none();
+    match &call.arguments {
+        Arguments::List { distinct: false, items } if is_sleep && items.len() == 1 => items.first(),
         _ => None,
     }
+}
+
+/// The argument of SLEEP, and its column's name, of a SELECT that does nothing else: its one row comes whatever is asked of its order.
+fn sleep_call(statement: &Statement) -> Option<(&Expr, &str)> {
+    let Statement::Query(query) = statement else { return None };
+    let QueryBody::Select(select) = &query.body else { return None };
+    let [SelectItem::Expr { expr, name: ItemName::Alias(name) | ItemName::Text(name) }] = select.items.as_slice()
+    else {
+        return None;
+    };
+    let one_row = match &query.limit {
+        None => true,
+        Some(limit) => {
+            limit.offset.is_none() && matches!(&limit.count, Expr::Literal(Literal::Number(count)) if count != "0")
+        }
+    };
+    let alone = query.with.is_none()
+        && query.into.is_none()
+        && select.from.is_empty()
+        && select.filter.is_none()
+        && select.group_by.is_empty()
+        && select.having.is_none()
+        && select.windows.is_empty();
+    if alone && one_row { Some((sleep_argument(expr)?, name)) } else { None }
 }
 
 pub(crate) fn is_sleep(statement: &Statement) -> bool {
@@ -265,7 +281,8 @@ impl Session {
             }
             Statement::Do(expressions) => {
                 for expression in expressions {
-                    if let Some(seconds) = self.sleep_seconds(expression)? {
+                    if let Some(argument) = sleep_argument(expression) {
+                        let seconds = self.sleep_seconds(argument)?;
                         self.sleep(seconds).await?;
                     } else {
                         self.evaluate(expression)?;
@@ -348,29 +365,21 @@ impl Session {
     }
 
     /// The value of an expression without columns.
-    pub(crate) fn evaluate(&mut self, expression: &ast::Expr) -> Result<(Value, DataType), MysqlError> {
+    pub(crate) fn evaluate(&mut self, expression: &Expr) -> Result<(Value, DataType), MysqlError> {
         let bind_context = self.bind_context(self.parameter_types.clone());
         super::ddl::columns::evaluate(expression, &bind_context, &mut self.context)
     }
 
     // SLEEP: evaluation never waits, so SLEEP as the whole of a SELECT's list, or of DO, waits here, without a thread.
 
-    /// The argument of a call of SLEEP.
-    fn sleep_seconds(&mut self, expression: &ast::Expr) -> Result<Option<f64>, MysqlError> {
-        let ast::Expr::Function(call) = expression else { return Ok(None) };
-        if !call.name.to_string().eq_ignore_ascii_case("sleep") {
-            return Ok(None);
-        }
-        let ast::FunctionArguments::List(list) = &call.args else { return Ok(None) };
-        let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(argument))] = list.args.as_slice() else {
-            return Ok(None);
-        };
+    /// The value of SLEEP's argument.
+    fn sleep_seconds(&mut self, argument: &Expr) -> Result<f64, MysqlError> {
         let (value, ty) = self.evaluate(argument)?;
         let mut text = Vec::new();
         rauk_types::format::append_text(expr::as_number(value.as_ref(), &ty), &ty, &mut text);
         let seconds = std::str::from_utf8(&text).ok().and_then(|t| t.trim().parse::<f64>().ok());
         match seconds.filter(|s| *s >= 0.0) {
-            Some(seconds) => Ok(Some(seconds)),
+            Some(seconds) => Ok(seconds),
             None => Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to sleep.")),
         }
     }
@@ -395,19 +404,18 @@ impl Session {
         types: &[DataType],
         sink: &mut dyn ResultSink,
     ) -> Option<Result<Done, MysqlError>> {
-        let (expression, name) = sleep_call(statement)?;
+        let (argument, name) = sleep_call(statement)?;
         self.parameter_types = types.to_vec();
-        let seconds = self.sleep_seconds(expression);
+        let seconds = self.sleep_seconds(argument);
         self.parameter_types = Vec::new();
         let seconds = match seconds {
-            Ok(Some(seconds)) => seconds,
-            Ok(None) => return None,
+            Ok(seconds) => seconds,
             Err(error) => return Some(Err(error)),
         };
         self.process.counters.add(Counter::Select, 1);
         Some(match self.sleep(seconds).await {
             Ok(interrupted) => {
-                let column = super::show::integer_column(&name);
+                let column = super::show::integer_column(name);
                 sink.columns(&[column]);
                 sink.row(&[Value::Int(i64::from(interrupted)).as_ref()]);
                 Ok(Done::rows())
@@ -416,7 +424,7 @@ impl Session {
         })
     }
 
-    fn kill(&mut self, query_only: bool, id: &ast::Expr) -> Result<(), MysqlError> {
+    fn kill(&mut self, query_only: bool, id: &Expr) -> Result<(), MysqlError> {
         let (value, _) = self.evaluate(id)?;
         let id = value.as_ref().as_integer().unwrap_or(0);
         let unknown = || MysqlError::new(codes::NO_SUCH_THREAD, format!("Unknown thread id: {id}"));

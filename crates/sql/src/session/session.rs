@@ -14,7 +14,7 @@ use super::variables::{SessionVariables, Settings};
 use crate::expr::context::{Warning, WarningLevel};
 use crate::expr::{BindContext, Budget, Context};
 use crate::memory::Memory;
-use crate::parse::statement::TableName;
+use crate::parse::ast::TableName;
 use crate::parse::{self, Mode, Normal, Parsed, Tree};
 use rauk_node::TableHandle;
 use rauk_types::result::{ResultColumn, ResultSink, ServerStatus};

@@ -1,17 +1,14 @@
 //! Calls: functions of the registry, aggregates, and what has nodes of its own (CASE, IF, COALESCE, CAST, dates plus intervals).
 
 use super::operators::{as_number, boolean};
-use super::{Binder, literal, not_yet};
+use super::{Binder, literal, not_yet, syntax};
 use crate::expr::convert::Result;
 use crate::expr::functions::{self, Typing};
-use crate::expr::interval::Unit;
 use crate::expr::types::{self, Class, decimal_digits, numeric, text_type, unify};
-use crate::expr::{
-    AGGREGATES, Aggregate, AggregateFunction, CaseBranch, CompareOp, Comparison, Expr, ExprKind, Resolved, cast,
-};
+use crate::expr::{AGGREGATES, Aggregate, AggregateFunction, CaseBranch, CompareOp, Comparison, Expr, ExprKind, cast};
+use crate::parse::ast::{self, Arguments, Call, CastType, Introducer, Literal, TrimSide, UnaryOp, Unit};
 use rauk_types::error::codes;
 use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value};
-use sqlparser::ast;
 
 /// group_concat_max_len.
 const GROUP_CONCAT_LENGTH: u32 = 1024;
@@ -47,15 +44,15 @@ impl Binder<'_> {
     pub fn case(
         &mut self,
         operand: Option<&ast::Expr>,
-        conditions: &[ast::CaseWhen],
+        written: &[(ast::Expr, ast::Expr)],
         otherwise: Option<&ast::Expr>,
     ) -> Result<Expr> {
         let mut operand = operand.map(|e| self.bind(e)).transpose()?;
         // A hexadecimal literal is a number beside numbers and bytes beside texts: each WHEN compares on its own.
         let literal = if operand.as_ref().is_some_and(|o| types::is_hex(&o.ty)) { operand.take() } else { None };
-        let mut branches = Vec::with_capacity(conditions.len());
-        for condition in conditions {
-            let mut when = self.bind(&condition.condition)?;
+        let mut branches = Vec::with_capacity(written.len());
+        for (when, then) in written {
+            let mut when = self.bind(when)?;
             let by = match (&operand, &literal) {
                 (Some(operand), _) => {
                     let by = self.comparison(operand, &when, "case")?;
@@ -70,7 +67,7 @@ impl Binder<'_> {
                 }
                 (None, None) => Comparison::Integer,
             };
-            branches.push(CaseBranch { when, by, then: self.bind(&condition.result)? });
+            branches.push(CaseBranch { when, by, then: self.bind(then)? });
         }
         let otherwise = otherwise.map(|e| self.bind(e)).transpose()?;
         self.case_of(operand, branches, otherwise, "case")
@@ -104,14 +101,10 @@ impl Binder<'_> {
         Ok(Expr { kind: ExprKind::Coalesce(items), ty, nullable, coercibility })
     }
 
-    pub fn cast(&mut self, expr: &ast::Expr, data_type: &ast::DataType, text: impl Fn() -> String) -> Result<Expr> {
+    pub fn cast(&mut self, expr: &ast::Expr, target: &CastType, text: impl Fn() -> String) -> Result<Expr> {
         let expr = self.bind(expr)?;
-        let mut ty = types::cast_type(data_type, self.text_connection(), text)?;
+        let ty = types::cast_type(target, self.text_connection(), text)?;
         let expr = if ty.is_numeric() { as_number(expr) } else { expr };
-        // BINARY(n) pads, BINARY does not.
-        if let ast::DataType::Binary(Some(_)) = data_type {
-            ty = DataType { kind: TypeKind::Binary, ..ty };
-        }
         Ok(self.cast_to(expr, ty))
     }
 
@@ -198,79 +191,61 @@ impl Binder<'_> {
         Err(MysqlError::new(COLLATION_CHARSET_MISMATCH, message))
     }
 
-    pub fn extract(&mut self, field: &ast::DateTimeField, expr: &ast::Expr) -> Result<Expr> {
-        let name = match field {
-            ast::DateTimeField::Custom(name) => name.value.clone(),
-            other => other.to_string(),
-        };
-        let unit = self.text_literal(name);
-        let value = self.bind(expr)?;
+    pub fn extract(&mut self, unit: Unit, operand: &ast::Expr) -> Result<Expr> {
+        let unit = self.text_literal(unit.name().to_string());
+        let value = self.bind(operand)?;
         self.call("EXTRACT", vec![unit, value])
     }
 
-    pub fn trim(
-        &mut self,
-        side: Option<ast::TrimWhereField>,
-        what: Option<&ast::Expr>,
-        expr: &ast::Expr,
-    ) -> Result<Expr> {
-        let mut arguments = vec![self.bind(expr)?];
+    pub fn timestamp_diff(&mut self, unit: Unit, from: &ast::Expr, to: &ast::Expr) -> Result<Expr> {
+        let unit = self.text_literal(unit.name().to_string());
+        let arguments = vec![unit, self.bind(from)?, self.bind(to)?];
+        self.call("TIMESTAMPDIFF", arguments)
+    }
+
+    pub fn trim(&mut self, side: TrimSide, what: Option<&ast::Expr>, operand: &ast::Expr) -> Result<Expr> {
+        let mut arguments = vec![self.bind(operand)?];
         if let Some(what) = what {
             arguments.push(self.bind(what)?);
         }
         let name = match side {
-            None | Some(ast::TrimWhereField::Both) => "TRIM",
-            Some(ast::TrimWhereField::Leading) => "LTRIM",
-            Some(ast::TrimWhereField::Trailing) => "RTRIM",
+            TrimSide::Both => "TRIM",
+            TrimSide::Leading => "LTRIM",
+            TrimSide::Trailing => "RTRIM",
         };
         self.call(name, arguments)
     }
 
-    pub fn function(&mut self, call: &ast::Function) -> Result<Expr> {
-        let parts: Vec<&str> = call.name.0.iter().filter_map(|p| p.as_ident()).map(|i| i.value.as_str()).collect();
-        let [written] = parts[..] else {
+    pub fn function(&mut self, call: &Call) -> Result<Expr> {
+        let written = &call.name;
+        if let Some(database) = &call.database {
             return Err(MysqlError::new(
                 codes::SP_DOES_NOT_EXIST,
-                format!("FUNCTION {} does not exist", parts.join(".")),
+                format!("FUNCTION {database}.{written} does not exist"),
             ));
-        };
-        let name = written.to_ascii_uppercase();
-        if call.over.is_some() {
+        }
+        if call.over.is_some() || call.nulls.is_some() || call.from_last {
             return Err(not_yet("window functions"));
         }
-        let empty = ast::FunctionArgumentList { duplicate_treatment: None, args: vec![], clauses: vec![] };
-        let list = match &call.args {
-            ast::FunctionArguments::List(list) => list,
-            ast::FunctionArguments::None => &empty,
-            ast::FunctionArguments::Subquery(_) => return Err(not_yet("subqueries in expressions")),
-        };
-        if let Some(aggregate) = aggregate_function(&name) {
+        let name = written.to_ascii_uppercase();
+        if let Some(function) = aggregate_function(&name) {
             self.scope.within_aggregate(true);
-            let bound = self.aggregate(aggregate, list, &name);
+            let bound = self.aggregate(function, call, &name);
             self.scope.within_aggregate(false);
             return bound;
         }
-        let plain = list.duplicate_treatment.is_none() && list.clauses.is_empty();
-        let mut arguments = Vec::with_capacity(list.args.len());
-        for argument in &list.args {
-            match argument {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) if plain => arguments.push(expr),
-                _ => return Err(wrong_count(written)),
-            }
-        }
+        let arguments = match &call.arguments {
+            Arguments::List { distinct: false, items } if call.order_by.is_empty() && call.separator.is_none() => items,
+            _ => return Err(wrong_count(written)),
+        };
         match (name.as_str(), arguments.as_slice()) {
-            ("VALUES", [column]) => return self.inserted(column),
             ("NAME_CONST", [name, value]) if !is_written_out(name) || !is_written_out(value) => {
                 return Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to NAME_CONST"));
             }
-            ("DEFAULT", [column]) => return self.column_default(column),
-            ("DATE_ADD" | "ADDDATE", [date, ast::Expr::Interval(interval)]) => {
-                let date = self.bind(date)?;
-                return self.date_add(date, interval, false);
-            }
-            ("DATE_SUB" | "SUBDATE", [date, ast::Expr::Interval(interval)]) => {
-                let date = self.bind(date)?;
-                return self.date_add(date, interval, true);
+            ("DATE_ADD" | "ADDDATE" | "DATE_SUB" | "SUBDATE", [date, ast::Expr::Interval { amount, unit }]) => {
+                let (date, amount) = (self.bind(date)?, self.bind(amount)?);
+                let subtract = matches!(name.as_str(), "DATE_SUB" | "SUBDATE");
+                return Ok(self.date_add(date, amount, *unit, subtract));
             }
             _ => {}
         }
@@ -279,25 +254,6 @@ impl Binder<'_> {
             bound.push(self.bind(argument)?);
         }
         self.call_written(&name, written, bound)
-    }
-
-    fn inserted(&mut self, column: &ast::Expr) -> Result<Expr> {
-        let name = match column {
-            ast::Expr::Identifier(name) => &name.value,
-            ast::Expr::CompoundIdentifier(path) => &path[path.len() - 1].value,
-            _ => return Err(wrong_count("VALUES")),
-        };
-        let resolved: Resolved = self.scope.inserted_value(name)?;
-        Ok(self.resolved(resolved))
-    }
-
-    fn column_default(&mut self, column: &ast::Expr) -> Result<Expr> {
-        let path: Vec<&str> = match column {
-            ast::Expr::Identifier(name) => vec![&name.value],
-            ast::Expr::CompoundIdentifier(path) => path.iter().map(|p| p.value.as_str()).collect(),
-            _ => return Err(wrong_count("DEFAULT")),
-        };
-        self.scope.default_value(&path)
     }
 
     pub fn call(&mut self, name: &str, arguments: Vec<Expr>) -> Result<Expr> {
@@ -352,18 +308,7 @@ impl Binder<'_> {
                 expect(2..=2)?;
                 let amount = arguments.pop().unwrap_or_else(Expr::null);
                 let date = arguments.pop().unwrap_or_else(Expr::null);
-                return Ok(self.date_add_amount(date, amount, Unit::Day, name == "SUBDATE"));
-            }
-            "TIMESTAMPADD" => {
-                expect(3..=3)?;
-                let date = arguments.pop().unwrap_or_else(Expr::null);
-                let amount = arguments.pop().unwrap_or_else(Expr::null);
-                let unit = match &arguments[0].kind {
-                    ExprKind::Literal(Value::Str(name)) => Unit::from_name(name),
-                    _ => None,
-                };
-                let unit = unit.ok_or_else(|| wrong_count(written))?;
-                return Ok(self.date_add_amount(date, amount, unit, false));
+                return Ok(self.date_add(date, amount, Unit::Day, name == "SUBDATE"));
             }
             "REGEXP_LIKE" if count == 2 => {
                 let pattern = arguments.pop().unwrap_or_else(Expr::null);
@@ -417,71 +362,46 @@ impl Binder<'_> {
 
     // Aggregates
 
-    fn aggregate(&mut self, function: AggregateFunction, list: &ast::FunctionArgumentList, name: &str) -> Result<Expr> {
-        let distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
-        let mut arguments = Vec::with_capacity(list.args.len());
-        let mut star = false;
-        for argument in &list.args {
-            match argument {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
-                    let numeric = matches!(function, AggregateFunction::Sum | AggregateFunction::Avg);
-                    let bound = self.bind(expr)?;
-                    arguments.push(if numeric { as_number(bound) } else { bound });
+    fn aggregate(&mut self, function: AggregateFunction, call: &Call, name: &str) -> Result<Expr> {
+        let concatenates = function == AggregateFunction::GroupConcat;
+        let (distinct, items) = match &call.arguments {
+            Arguments::Star if function == AggregateFunction::Count => (false, &[][..]),
+            Arguments::List { distinct, items } => {
+                let many = concatenates || function == AggregateFunction::Count && *distinct;
+                if !(items.len() == 1 || many && !items.is_empty()) {
+                    return Err(syntax(name));
                 }
-                _ => star = true,
+                (*distinct, items.as_slice())
             }
-        }
-        let many =
-            matches!(function, AggregateFunction::GroupConcat) || function == AggregateFunction::Count && distinct;
-        let fits = if star {
-            function == AggregateFunction::Count && arguments.is_empty() && !distinct
-        } else {
-            arguments.len() == 1 || many && !arguments.is_empty()
+            Arguments::Star => return Err(syntax(name)),
         };
-        if !fits {
-            return Err(MysqlError::new(
-                codes::PARSE_ERROR,
-                format!(
-                    "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right \
-                     syntax to use near '{name}' at line 1"
-                ),
-            ));
+        if !concatenates && (call.separator.is_some() || !call.order_by.is_empty()) {
+            return Err(syntax(name));
         }
-        let mut separator = None;
-        let mut order_by = Vec::new();
-        for clause in &list.clauses {
-            match clause {
-                ast::FunctionArgumentClause::Separator(value) => {
-                    if let ast::Value::SingleQuotedString(text) = &value.value {
-                        separator = Some(text.clone());
-                    }
-                }
-                ast::FunctionArgumentClause::OrderBy(orders) => {
-                    for order in orders {
-                        // A number is the position of an argument.
-                        let key = match self.bind(&order.expr)? {
-                            Expr { kind: ExprKind::Literal(Value::Int(position)), .. } => usize::try_from(position)
-                                .ok()
-                                .and_then(|p| arguments.get(p.checked_sub(1)?))
-                                .cloned()
-                                .ok_or_else(|| {
-                                    MysqlError::new(
-                                        codes::BAD_FIELD,
-                                        format!("Unknown column '{position}' in 'order clause'"),
-                                    )
-                                })?,
-                            key => key,
-                        };
-                        order_by.push((key, order.options.asc == Some(false)));
-                    }
-                }
-                _ => return Err(not_yet(&format!("this clause of {name}"))),
-            }
+        let mut arguments = Vec::with_capacity(items.len());
+        for item in items {
+            let numeric = matches!(function, AggregateFunction::Sum | AggregateFunction::Avg);
+            let bound = self.bind(item)?;
+            arguments.push(if numeric { as_number(bound) } else { bound });
         }
+        let mut order_by = Vec::with_capacity(call.order_by.len());
+        for order in &call.order_by {
+            // A number is the position of an argument.
+            let key = match self.bind(&order.expr)? {
+                Expr { kind: ExprKind::Literal(Value::Int(position)), .. } => {
+                    usize::try_from(position).ok().and_then(|p| arguments.get(p.checked_sub(1)?)).cloned().ok_or_else(
+                        || MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{position}' in 'order clause'")),
+                    )?
+                }
+                key => key,
+            };
+            order_by.push((key, order.descending));
+        }
+        let separator = call.separator.clone();
         let (ty, coercibility) = self.aggregate_type(function, &arguments)?;
         let nullable = function != AggregateFunction::Count;
-        let number = self.scope.aggregate(Aggregate { function, distinct, arguments, ty, separator, order_by })?;
-        Ok(Expr { kind: ExprKind::Column { table: AGGREGATES, column: number }, ty, nullable, coercibility })
+        let kind = self.scope.aggregate(Aggregate { function, distinct, arguments, ty, separator, order_by })?;
+        Ok(Expr { kind, ty, nullable, coercibility })
     }
 
     fn aggregate_type(&self, function: AggregateFunction, arguments: &[Expr]) -> Result<(DataType, u8)> {
@@ -516,10 +436,10 @@ impl Binder<'_> {
 /// Whether NAME_CONST takes it: a literal, with a sign or a collation at most.
 fn is_written_out(expr: &ast::Expr) -> bool {
     match expr {
-        ast::Expr::Value(value) => !matches!(value.value, ast::Value::Placeholder(_)),
-        ast::Expr::TypedString(_) | ast::Expr::Prefixed { .. } => true,
-        ast::Expr::Nested(inner) | ast::Expr::Collate { expr: inner, .. } => is_written_out(inner),
-        ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus | ast::UnaryOperator::Plus, expr } => is_written_out(expr),
+        ast::Expr::Literal(_) => true,
+        ast::Expr::Collate { operand, .. } | ast::Expr::Unary { op: UnaryOp::Minus | UnaryOp::Plus, operand } => {
+            is_written_out(operand)
+        }
         _ => false,
     }
 }
@@ -527,11 +447,16 @@ fn is_written_out(expr: &ast::Expr) -> bool {
 /// The character set that an introducer or CONVERT … USING gives a text.
 fn written_charset(expr: &ast::Expr) -> Option<String> {
     let name = match expr {
-        ast::Expr::Nested(inner) | ast::Expr::Collate { expr: inner, .. } => return written_charset(inner),
-        ast::Expr::Prefixed { prefix, .. } => prefix.value.trim_start_matches('_').to_ascii_lowercase(),
-        ast::Expr::Convert { charset: Some(charset), .. } => charset.to_string().to_ascii_lowercase(),
+        ast::Expr::Collate { operand, .. } => return written_charset(operand),
+        ast::Expr::Literal(
+            Literal::Text { introducer: Some(Introducer::Charset(charset)), .. }
+            | Literal::Hex { introducer: Some(Introducer::Charset(charset)), .. }
+            | Literal::Bits { introducer: Some(Introducer::Charset(charset)), .. },
+        ) => charset,
+        ast::Expr::ConvertUsing { charset, .. } => charset,
         _ => return None,
     };
+    let name = name.to_ascii_lowercase();
     Some(if name == "utf8" { "utf8mb3".to_string() } else { name })
 }
 

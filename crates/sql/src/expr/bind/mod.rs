@@ -1,27 +1,30 @@
-//! Binding: from sqlparser's tree to [`Expr`].
+//! Binding: from the syntax tree to [`Expr`].
 //!
 //! ```text
 //! mod         names, literals, and which part of the grammar is whose
 //! operators   arithmetic, comparisons, predicates; how two sides compare
 //! calls       functions, aggregates, CASE and what is written like a call
+//! subquery    values, rows, EXISTS, IN, ANY and ALL of queries
 //! fold        constants are computed once
 //! ```
 
 mod calls;
 mod fold;
 mod operators;
+mod subquery;
 
 pub(super) use calls::converted;
 pub(super) use operators::WRONG_VALUE;
 
 use super::convert::Result;
+use super::display::readable;
 use super::types::{self, Class, text_type};
 use super::{BindContext, Deep, Expr, ExprKind, Resolved, Scope};
-use crate::parse;
+use crate::parse::ast::{self, Introducer, IsTest, Literal};
+use crate::parse::statement;
 use crate::stack;
 use rauk_types::error::codes;
-use rauk_types::{Collation, DataType, Decimal, MysqlError, TypeKind, Value};
-use sqlparser::ast;
+use rauk_types::{Collation, DataType, Decimal, MysqlError, TypeKind, Value, datetime};
 
 pub(super) struct Binder<'b> {
     pub scope: &'b mut dyn Scope,
@@ -39,6 +42,17 @@ fn is_leaf(expr: &Expr) -> bool {
 
 pub(super) fn not_yet(feature: &str) -> MysqlError {
     MysqlError::new(codes::NOT_SUPPORTED_YET, format!("This version of MySQL doesn't yet support '{feature}'"))
+}
+
+/// What may not stand where it stands, though the grammar of expressions has it.
+fn syntax(near: &str) -> MysqlError {
+    MysqlError::new(
+        codes::PARSE_ERROR,
+        format!(
+            "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right \
+             syntax to use near '{near}' at line 1"
+        ),
+    )
 }
 
 pub(super) fn one_column() -> MysqlError {
@@ -120,73 +134,64 @@ impl<'b> Binder<'b> {
     fn bind_node(&mut self, expr: &ast::Expr) -> Result<Expr> {
         use ast::Expr as E;
         let bound = match expr {
-            E::Identifier(name) => self.identifier(name)?,
-            E::CompoundIdentifier(path) => {
-                let path: Vec<&str> = path.iter().map(|p| p.value.as_str()).collect();
-                let resolved = self.scope.resolve(&path)?;
+            E::Literal(literal) => self.literal(literal)?,
+            E::Column(name) => {
+                let resolved = self.scope.resolve(&name.path())?;
                 self.resolved(resolved)
             }
-            E::Value(value) => self.value(&value.value)?,
-            E::Nested(inner) => self.bind(inner)?,
-            E::Prefixed { prefix, value } => self.introduced(&prefix.value, value)?,
-            E::TypedString(typed) => self.typed_string(typed)?,
-            E::UnaryOp { op, expr: operand } => self.unary(*op, operand, expr)?,
-            E::BinaryOp { left, op, right } => self.binary(left, op, right, expr)?,
-            E::IsNull(e) => self.is_null(e, false)?,
-            E::IsNotNull(e) => self.is_null(e, true)?,
-            E::IsUnknown(e) => self.is_null(e, false)?,
-            E::IsNotUnknown(e) => self.is_null(e, true)?,
-            E::IsTrue(e) => self.is_truth(e, true, false)?,
-            E::IsNotTrue(e) => self.is_truth(e, true, true)?,
-            E::IsFalse(e) => self.is_truth(e, false, false)?,
-            E::IsNotFalse(e) => self.is_truth(e, false, true)?,
-            E::Between { expr, negated, low, high } => self.between(expr, *negated, low, high)?,
-            E::InList { expr, list, negated } => self.in_list(expr, list, *negated)?,
-            E::Like { negated, expr, pattern, escape_char, .. } => {
-                self.like(expr, pattern, escape_char.as_ref(), *negated)?
+            E::Parameter(index) => self.parameter(*index),
+            E::UserVariable(name) => self.user_variable(name),
+            E::AssignVariable { name, value } => self.assign_variable(name, value)?,
+            E::SystemVariable { scope, name } => self.system_variable(*scope, name),
+            E::DefaultOf(column) => self.scope.default_value(&column.path())?,
+            E::InsertedValue(column) => {
+                let resolved = self.scope.inserted_value(&column.name)?;
+                self.resolved(resolved)
             }
-            E::RLike { negated, expr, pattern, .. } => self.regexp(expr, pattern, *negated)?,
-            E::Case { operand, conditions, else_result, .. } => {
-                self.case(operand.as_deref(), conditions, else_result.as_deref())?
+            E::Unary { op, operand } => self.unary(*op, operand, expr)?,
+            E::Binary { op, left, right } => self.binary(*op, left, right, expr)?,
+            E::Is { operand, test, negated } => match test {
+                IsTest::Null | IsTest::Unknown => self.is_null(operand, *negated)?,
+                IsTest::True => self.is_truth(operand, true, *negated)?,
+                IsTest::False => self.is_truth(operand, false, *negated)?,
+            },
+            E::Between { operand, low, high, negated } => self.between(operand, *negated, low, high)?,
+            E::InList { operand, list, negated } => self.in_list(operand, list, *negated)?,
+            E::Like { operand, pattern, escape, negated } => {
+                self.like(operand, pattern, escape.as_deref(), *negated)?
             }
-            E::Cast { expr: inner, data_type, .. } => self.cast(inner, data_type, || expr.to_string())?,
-            E::Convert { expr: inner, data_type: Some(data_type), .. } => {
-                self.cast(inner, data_type, || expr.to_string())?
+            E::Regexp { operand, pattern, negated } => self.regexp(operand, pattern, *negated)?,
+            E::Case { operand, branches, otherwise } => {
+                self.case(operand.as_deref(), branches, otherwise.as_deref())?
             }
-            E::Convert { expr, charset: Some(charset), .. } => self.convert_using(expr, &charset.to_string())?,
-            E::Collate { expr, collation } => self.collate(expr, &collation.to_string())?,
-            E::Extract { field, expr, .. } => self.extract(field, expr)?,
-            E::Trim { trim_where, trim_what, expr, .. } => self.trim(*trim_where, trim_what.as_deref(), expr)?,
-            E::Function(call) => self.function(call)?,
-            E::Tuple(_) => return Err(one_column()),
-            E::Interval(_) => {
-                return Err(MysqlError::new(
-                    codes::PARSE_ERROR,
-                    "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right \
-                     syntax to use near 'INTERVAL' at line 1",
-                ));
+            E::Cast { operand, target } => {
+                let text = || format!("CAST({} AS {})", readable(operand), target.to_string().to_ascii_uppercase());
+                self.cast(operand, target, text)?
             }
-            E::Subquery(_) | E::Exists { .. } | E::InSubquery { .. } | E::AnyOp { .. } | E::AllOp { .. } => {
-                return Err(not_yet("subqueries in expressions"));
+            E::ConvertUsing { operand, charset } => self.convert_using(operand, charset)?,
+            E::Collate { operand, collation } => self.collate(operand, collation)?,
+            E::Extract { unit, operand } => self.extract(*unit, operand)?,
+            E::Trim { side, what, operand } => self.trim(*side, what.as_deref(), operand)?,
+            E::TimestampAdd { unit, amount, date } => {
+                let (amount, date) = (self.bind(amount)?, self.bind(date)?);
+                self.date_add(date, amount, *unit, false)
             }
-            E::MatchAgainst { .. } => return Err(not_yet("MATCH ... AGAINST")),
-            E::MemberOf(_) => return Err(not_yet("MEMBER OF")),
-            other => return Err(not_yet(&other.to_string())),
+            E::TimestampDiff { unit, from, to } => self.timestamp_diff(*unit, from, to)?,
+            E::Call(call) => self.function(call)?,
+            E::Row(_) => return Err(one_column()),
+            E::Default => return Err(syntax("DEFAULT")),
+            E::Interval { .. } => return Err(syntax("INTERVAL")),
+            E::Subquery(query) => self.subquery_value(query)?,
+            E::Exists(query) => self.exists(query)?,
+            E::InQuery { operand, query, negated } => self.in_query(operand, query, *negated)?,
+            E::Quantified { left, op, quantifier, query } => {
+                self.any_or_all(left, comparison_op(*op)?, *quantifier, query)?
+            }
+            E::Match { .. } => return Err(not_yet("MATCH ... AGAINST")),
+            E::MemberOf { .. } => return Err(not_yet("MEMBER OF")),
+            E::JsonPath { .. } => return Err(not_yet("JSON functions")),
         };
         Ok(fold::fold(bound, self.context))
-    }
-
-    fn identifier(&mut self, name: &ast::Ident) -> Result<Expr> {
-        if name.quote_style.is_none() {
-            if name.value.starts_with("@@") {
-                return self.system_variable(&name.value);
-            }
-            if let Some(variable) = name.value.strip_prefix('@') {
-                return Ok(self.user_variable(variable));
-            }
-        }
-        let resolved = self.scope.resolve(&[&name.value])?;
-        Ok(self.resolved(resolved))
     }
 
     pub fn resolved(&self, resolved: Resolved) -> Expr {
@@ -211,17 +216,24 @@ impl<'b> Binder<'b> {
         }
     }
 
-    fn system_variable(&self, text: &str) -> Result<Expr> {
-        let (scope, name) = parse::system_variable(text);
+    fn assign_variable(&mut self, name: &str, value: &ast::Expr) -> Result<Expr> {
+        let mut value = self.boxed(value)?;
+        value.ty = types::plain(value.ty);
+        let (ty, nullable, coercibility) = (value.ty, value.nullable, value.coercibility);
+        let name = name.to_ascii_lowercase().into();
+        Ok(Expr { kind: ExprKind::AssignVariable { name, value }, ty, nullable, coercibility })
+    }
+
+    fn system_variable(&self, scope: statement::Scope, name: &str) -> Expr {
         let name = name.to_ascii_lowercase();
         let known = self.context.variable_type.and_then(|type_of| type_of(&name));
         let ty = known.unwrap_or_else(|| text_type(1024, Collation::Utf8mb4GeneralCi));
-        Ok(Expr {
+        Expr {
             kind: ExprKind::SystemVariable { scope, name: name.into() },
             ty,
             nullable: true,
             coercibility: types::SYSTEM,
-        })
+        }
     }
 
     pub fn text_literal(&self, text: String) -> Expr {
@@ -236,22 +248,21 @@ impl<'b> Binder<'b> {
         }
     }
 
-    fn value(&mut self, value: &ast::Value) -> Result<Expr> {
-        use ast::Value as V;
-        Ok(match value {
-            V::Number(text, _) => number(text)?,
-            V::SingleQuotedString(text) | V::DoubleQuotedString(text) | V::NationalStringLiteral(text) => {
-                self.text_literal(text.clone())
+    fn literal(&self, written: &Literal) -> Result<Expr> {
+        Ok(match written {
+            Literal::Null => Expr::null(),
+            Literal::Boolean(truth) => literal(Value::Int((*truth).into()), types::BOOLEAN, types::NUMERIC),
+            Literal::Number(digits) => number(digits)?,
+            Literal::Text { value, introducer: Some(Introducer::Charset(charset)) } if charset == "binary" => {
+                binary_literal(value.clone().into_bytes())
             }
-            V::HexStringLiteral(digits) => hex_literal(hex_bytes(digits)),
-            V::SingleQuotedByteStringLiteral(digits) => hex_literal(bit_bytes(digits)),
-            V::Boolean(truth) => literal(Value::Int((*truth).into()), types::BOOLEAN, types::NUMERIC),
-            V::Null => Expr::null(),
-            V::Placeholder(name) => {
-                let index = parse::parameter_index(name).unwrap_or(0);
-                self.parameter(index)
-            }
-            other => return Err(not_yet(&other.to_string())),
+            // All text is utf8mb4 here, whatever character set was named.
+            Literal::Text { value, .. } => self.text_literal(value.clone()),
+            Literal::Hex { digits, introducer } => self.introduced(introducer.as_ref(), hex_bytes(digits))?,
+            Literal::Bits { digits, introducer } => self.introduced(introducer.as_ref(), bit_bytes(digits))?,
+            Literal::Date(text) => self.date(text)?,
+            Literal::Time(text) => time(text)?,
+            Literal::Timestamp(text) => self.timestamp(text)?,
         })
     }
 
@@ -266,26 +277,17 @@ impl<'b> Binder<'b> {
         Expr { kind: ExprKind::Parameter(index), ty, nullable: true, coercibility }
     }
 
-    /// `_utf8mb4'x'`, `_binary'x'`, `_latin1 x'41'`.
-    fn introduced(&mut self, charset: &str, value: &ast::Expr) -> Result<Expr> {
-        let mut bound = self.bind(value)?;
-        let binary = charset.eq_ignore_ascii_case("_binary");
-        let ExprKind::Literal(content) = bound.kind else {
-            return Err(not_yet("character set introducers of expressions"));
+    /// `x'41'`, `_binary x'41'`, `_latin1 x'41'`: bytes in a character set.
+    fn introduced(&self, introducer: Option<&Introducer>, bytes: Vec<u8>) -> Result<Expr> {
+        let charset = match introducer {
+            None => return Ok(hex_literal(bytes)),
+            Some(Introducer::National) => "utf8mb3",
+            Some(Introducer::Charset(charset)) => charset,
         };
-        let bytes = match content {
-            Value::Str(text) if !binary => {
-                bound.kind = ExprKind::Literal(Value::Str(text));
-                return Ok(bound);
-            }
-            Value::Str(text) => text.into_bytes(),
-            Value::Bytes(bytes) => bytes,
-            other => return Ok(Expr { kind: ExprKind::Literal(other), ..bound }),
-        };
-        if binary {
+        if charset == "binary" {
             return Ok(binary_literal(bytes));
         }
-        if charset.eq_ignore_ascii_case("_latin1") {
+        if charset == "latin1" {
             return Ok(self.text_literal(bytes.iter().map(|b| char::from(*b)).collect()));
         }
         match String::from_utf8(bytes) {
@@ -298,36 +300,52 @@ impl<'b> Binder<'b> {
         }
     }
 
-    /// `DATE '2024-01-01'` and the like: error 1525 when it is none.
-    fn typed_string(&mut self, typed: &ast::TypedString) -> Result<Expr> {
-        let ast::Value::SingleQuotedString(text) = &typed.value.value else { return Err(not_yet("typed literals")) };
-        let flags = self.context.sql_mode.date_flags(true);
-        let wrong = |kind: &str| MysqlError::new(operators::WRONG_VALUE, format!("Incorrect {kind} value: '{text}'"));
-        let parsed = rauk_types::datetime::parse_date_time(text.as_bytes(), flags);
-        Ok(match &typed.data_type {
-            ast::DataType::Date => match parsed {
-                Ok(p) if p.date_only && !p.truncated => {
-                    literal(Value::Date(p.value.date()), DataType::new(TypeKind::Date), types::NUMERIC)
-                }
-                _ => return Err(wrong("DATE")),
-            },
-            ast::DataType::Timestamp(..) => match parsed {
-                Ok(p) if !p.truncated && p.offset.is_none() => {
-                    let ty = DataType { scale: p.fraction_digits, ..DataType::new(TypeKind::DateTime) };
-                    let value = p.to_precision(6, false).ok_or_else(|| wrong("DATETIME"))?;
-                    literal(Value::DateTime(value), ty, types::NUMERIC)
-                }
-                _ => return Err(wrong("DATETIME")),
-            },
-            _ => match rauk_types::datetime::parse_time(text.as_bytes()) {
-                Ok(p) if !p.truncated && !p.out_of_range => {
-                    let ty = DataType { scale: p.fraction_digits, ..DataType::new(TypeKind::Time) };
-                    literal(Value::Time(p.to_precision(6, false)), ty, types::NUMERIC)
-                }
-                _ => return Err(wrong("TIME")),
-            },
-        })
+    /// `DATE '2024-01-01'`: error 1525 when it is none.
+    fn date(&self, text: &str) -> Result<Expr> {
+        match datetime::parse_date_time(text.as_bytes(), self.context.sql_mode.date_flags(true)) {
+            Ok(p) if p.date_only && !p.truncated => {
+                Ok(literal(Value::Date(p.value.date()), DataType::new(TypeKind::Date), types::NUMERIC))
+            }
+            _ => Err(operators::wrong_value("DATE", text)),
+        }
     }
+
+    /// `TIMESTAMP '2024-01-01 00:00:00'`: a DATETIME.
+    fn timestamp(&self, text: &str) -> Result<Expr> {
+        let wrong = || operators::wrong_value("DATETIME", text);
+        match datetime::parse_date_time(text.as_bytes(), self.context.sql_mode.date_flags(true)) {
+            Ok(p) if !p.truncated && p.offset.is_none() => {
+                let ty = DataType { scale: p.fraction_digits, ..DataType::new(TypeKind::DateTime) };
+                let value = p.to_precision(6, false).ok_or_else(wrong)?;
+                Ok(literal(Value::DateTime(value), ty, types::NUMERIC))
+            }
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// `TIME '12:00:00'`.
+fn time(text: &str) -> Result<Expr> {
+    match datetime::parse_time(text.as_bytes()) {
+        Ok(p) if !p.truncated && !p.out_of_range => {
+            let ty = DataType { scale: p.fraction_digits, ..DataType::new(TypeKind::Time) };
+            Ok(literal(Value::Time(p.to_precision(6, false)), ty, types::NUMERIC))
+        }
+        _ => Err(operators::wrong_value("TIME", text)),
+    }
+}
+
+/// The comparison before ANY and ALL.
+fn comparison_op(op: ast::BinaryOp) -> Result<CompareOp> {
+    Ok(match op {
+        ast::BinaryOp::Equal => CompareOp::Eq,
+        ast::BinaryOp::NotEqual => CompareOp::Ne,
+        ast::BinaryOp::Less => CompareOp::Lt,
+        ast::BinaryOp::LessOrEqual => CompareOp::Le,
+        ast::BinaryOp::Greater => CompareOp::Gt,
+        ast::BinaryOp::GreaterOrEqual => CompareOp::Ge,
+        op => return Err(syntax(op.symbol())),
+    })
 }
 
 fn hex_literal(bytes: Vec<u8>) -> Expr {

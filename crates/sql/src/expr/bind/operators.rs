@@ -7,23 +7,28 @@
 //! a number beside text → doubles (integers exactly)                  NULL → as the other side
 //! ```
 
-use super::{Binder, literal, not_yet, one_column};
+use super::{Binder, literal, one_column};
 use crate::expr::convert::{Result, hex_number};
 use crate::expr::display::readable;
 use crate::expr::functions::clock;
-use crate::expr::interval::{self, Unit};
+use crate::expr::interval;
 use crate::expr::pattern::{LikePattern, RegexpPattern};
 use crate::expr::types::{self, BOOLEAN, Class, aggregate_collations};
 use crate::expr::{ArithmeticOp, BitOp, CompareOp, Comparison, Deep, Expr, ExprKind, Like, Regexp, SortedList};
+use crate::parse::ast::{self, BinaryOp, UnaryOp, Unit};
 use crate::stack;
 use rauk_types::error::codes;
 use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value, datetime};
-use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 
 /// ER_WRONG_VALUE.
 pub const WRONG_VALUE: u16 = 1525;
 /// IN lists of at least so many literals are sorted.
 const SORTED_LENGTH: usize = 8;
+
+/// A text that is no date or time.
+pub fn wrong_value(kind: &str, text: &str) -> MysqlError {
+    MysqlError::new(WRONG_VALUE, format!("Incorrect {kind} value: '{text}'"))
+}
 
 pub fn boolean(kind: ExprKind, nullable: bool) -> Expr {
     Expr { kind, ty: BOOLEAN, nullable, coercibility: types::NUMERIC }
@@ -42,10 +47,10 @@ pub fn as_number(expr: Expr) -> Expr {
 impl Binder<'_> {
     // Arithmetic
 
-    pub fn unary(&mut self, op: UnaryOperator, operand: &ast::Expr, whole: &ast::Expr) -> Result<Expr> {
+    pub fn unary(&mut self, op: UnaryOp, operand: &ast::Expr, whole: &ast::Expr) -> Result<Expr> {
         match op {
-            UnaryOperator::Plus => self.bind(operand),
-            UnaryOperator::Minus => {
+            UnaryOp::Plus => self.bind(operand),
+            UnaryOp::Minus => {
                 let expr = as_number(self.bind(operand)?);
                 // -9223372036854775808 is a BIGINT, though 9223372036854775808 alone is not.
                 if let ExprKind::Literal(Value::UInt(value)) = expr.kind
@@ -71,102 +76,85 @@ impl Binder<'_> {
                 let kind = ExprKind::Negate { expr: Box::new(expr), text: readable(whole).into() };
                 Ok(Expr { kind, ty, nullable, coercibility: types::NUMERIC })
             }
-            UnaryOperator::Not | UnaryOperator::BangNot => {
+            UnaryOp::Not => {
                 let expr = self.boxed(operand)?;
                 let nullable = expr.nullable;
                 Ok(boolean(ExprKind::Not(expr), nullable))
             }
-            UnaryOperator::BitwiseNot => {
+            UnaryOp::BitNot => {
                 let expr = Box::new(as_number(self.bind(operand)?));
                 let nullable = expr.nullable;
                 let kind = ExprKind::BitNot(expr);
                 Ok(Expr { kind, ty: DataType::BIGINT_UNSIGNED, nullable, coercibility: types::NUMERIC })
             }
-            other => Err(not_yet(&other.to_string())),
         }
     }
 
-    pub fn binary(
-        &mut self,
-        left: &ast::Expr,
-        op: &BinaryOperator,
-        right: &ast::Expr,
-        whole: &ast::Expr,
-    ) -> Result<Expr> {
-        use BinaryOperator as B;
-        let compare = match op {
-            B::Eq => Some(CompareOp::Eq),
-            B::Spaceship => Some(CompareOp::NullSafeEq),
-            B::NotEq => Some(CompareOp::Ne),
-            B::Lt => Some(CompareOp::Lt),
-            B::LtEq => Some(CompareOp::Le),
-            B::Gt => Some(CompareOp::Gt),
-            B::GtEq => Some(CompareOp::Ge),
-            _ => None,
-        };
-        if let Some(op) = compare {
-            return self.compare_sides(op, left, right);
-        }
-        let arithmetic = match op {
-            B::Plus => Some(ArithmeticOp::Add),
-            B::Minus => Some(ArithmeticOp::Subtract),
-            B::Multiply => Some(ArithmeticOp::Multiply),
-            B::Divide => Some(ArithmeticOp::Divide),
-            B::MyIntegerDivide => Some(ArithmeticOp::IntegerDivide),
-            B::Modulo => Some(ArithmeticOp::Modulo),
-            _ => None,
-        };
-        if let Some(op) = arithmetic {
-            if let (ArithmeticOp::Add | ArithmeticOp::Subtract, ast::Expr::Interval(interval)) = (op, right) {
-                let date = self.bind(left)?;
-                return self.date_add(date, interval, op == ArithmeticOp::Subtract);
-            }
-            let left = self.bind(left)?;
-            let right = self.bind(right)?;
-            return Ok(self.arithmetic(op, left, right, || readable(whole)));
-        }
-        let bits = match op {
-            B::BitwiseAnd => Some(BitOp::And),
-            B::BitwiseOr => Some(BitOp::Or),
-            B::BitwiseXor => Some(BitOp::Xor),
-            B::PGBitwiseShiftLeft => Some(BitOp::ShiftLeft),
-            B::PGBitwiseShiftRight => Some(BitOp::ShiftRight),
-            _ => None,
-        };
-        if let Some(op) = bits {
-            let left = Box::new(as_number(self.bind(left)?));
-            let right = Box::new(as_number(self.bind(right)?));
-            let nullable = left.nullable || right.nullable;
-            let kind = ExprKind::Bit { op, left, right };
-            return Ok(Expr { kind, ty: DataType::BIGINT_UNSIGNED, nullable, coercibility: types::NUMERIC });
-        }
+    pub fn binary(&mut self, op: BinaryOp, left: &ast::Expr, right: &ast::Expr, whole: &ast::Expr) -> Result<Expr> {
         match op {
-            B::And | B::Or | B::Xor => {
-                let left = self.boxed(left)?;
-                let right = self.boxed(right)?;
-                let nullable = left.nullable || right.nullable;
-                let kind = match op {
-                    B::And => ExprKind::And(left, right),
-                    B::Or => ExprKind::Or(left, right),
-                    _ => ExprKind::Xor(left, right),
-                };
-                Ok(boolean(kind, nullable))
-            }
-            B::StringConcat => {
+            BinaryOp::Equal => self.compare_sides(CompareOp::Eq, left, right),
+            BinaryOp::NullSafeEqual => self.compare_sides(CompareOp::NullSafeEq, left, right),
+            BinaryOp::NotEqual => self.compare_sides(CompareOp::Ne, left, right),
+            BinaryOp::Less => self.compare_sides(CompareOp::Lt, left, right),
+            BinaryOp::LessOrEqual => self.compare_sides(CompareOp::Le, left, right),
+            BinaryOp::Greater => self.compare_sides(CompareOp::Gt, left, right),
+            BinaryOp::GreaterOrEqual => self.compare_sides(CompareOp::Ge, left, right),
+            BinaryOp::Or => self.logical(ExprKind::Or, left, right),
+            BinaryOp::Xor => self.logical(ExprKind::Xor, left, right),
+            BinaryOp::And => self.logical(ExprKind::And, left, right),
+            BinaryOp::BitOr => self.bits(BitOp::Or, left, right),
+            BinaryOp::BitAnd => self.bits(BitOp::And, left, right),
+            BinaryOp::BitXor => self.bits(BitOp::Xor, left, right),
+            BinaryOp::ShiftLeft => self.bits(BitOp::ShiftLeft, left, right),
+            BinaryOp::ShiftRight => self.bits(BitOp::ShiftRight, left, right),
+            BinaryOp::Add => self.calculation(ArithmeticOp::Add, left, right, whole),
+            BinaryOp::Subtract => self.calculation(ArithmeticOp::Subtract, left, right, whole),
+            BinaryOp::Multiply => self.calculation(ArithmeticOp::Multiply, left, right, whole),
+            BinaryOp::Divide => self.calculation(ArithmeticOp::Divide, left, right, whole),
+            BinaryOp::IntegerDivide => self.calculation(ArithmeticOp::IntegerDivide, left, right, whole),
+            BinaryOp::Modulo => self.calculation(ArithmeticOp::Modulo, left, right, whole),
+            BinaryOp::Concat => {
                 let arguments = vec![self.bind(left)?, self.bind(right)?];
                 self.call("CONCAT", arguments)
             }
-            B::Assignment => {
-                let ast::Expr::Identifier(name) = left else { return Err(not_yet(":=")) };
-                let mut value = self.boxed(right)?;
-                value.ty = types::plain(value.ty);
-                let (ty, nullable, coercibility) = (value.ty, value.nullable, value.coercibility);
-                let name = name.value.trim_start_matches('@').to_ascii_lowercase().into();
-                Ok(Expr { kind: ExprKind::AssignVariable { name, value }, ty, nullable, coercibility })
-            }
-            B::Arrow | B::LongArrow => Err(not_yet("JSON functions")),
-            other => Err(not_yet(&other.to_string())),
         }
+    }
+
+    fn logical(
+        &mut self,
+        kind: fn(Box<Expr>, Box<Expr>) -> ExprKind,
+        left: &ast::Expr,
+        right: &ast::Expr,
+    ) -> Result<Expr> {
+        let left = self.boxed(left)?;
+        let right = self.boxed(right)?;
+        let nullable = left.nullable || right.nullable;
+        Ok(boolean(kind(left, right), nullable))
+    }
+
+    fn bits(&mut self, op: BitOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        let left = Box::new(as_number(self.bind(left)?));
+        let right = Box::new(as_number(self.bind(right)?));
+        let nullable = left.nullable || right.nullable;
+        let kind = ExprKind::Bit { op, left, right };
+        Ok(Expr { kind, ty: DataType::BIGINT_UNSIGNED, nullable, coercibility: types::NUMERIC })
+    }
+
+    /// Numbers, or a date with an interval. `INTERVAL 1 DAY + date` has come as `date + INTERVAL 1 DAY`.
+    fn calculation(
+        &mut self,
+        op: ArithmeticOp,
+        left: &ast::Expr,
+        right: &ast::Expr,
+        whole: &ast::Expr,
+    ) -> Result<Expr> {
+        let left = self.bind(left)?;
+        if let (ArithmeticOp::Add | ArithmeticOp::Subtract, ast::Expr::Interval { amount, unit }) = (op, right) {
+            let amount = self.bind(amount)?;
+            return Ok(self.date_add(left, amount, *unit, op == ArithmeticOp::Subtract));
+        }
+        let right = self.bind(right)?;
+        Ok(self.arithmetic(op, left, right, || readable(whole)))
     }
 
     pub fn arithmetic(&self, op: ArithmeticOp, left: Expr, right: Expr, text: impl FnOnce() -> String) -> Expr {
@@ -182,17 +170,8 @@ impl Binder<'_> {
         Expr { kind, ty, nullable, coercibility: types::NUMERIC }
     }
 
-    pub fn date_add(&mut self, date: Expr, interval: &ast::Interval, subtract: bool) -> Result<Expr> {
-        let unit = match &interval.leading_field {
-            Some(ast::DateTimeField::Custom(name)) => Unit::from_name(&name.value),
-            _ => None,
-        };
-        let Some(unit) = unit else { return Err(not_yet("this unit of INTERVAL")) };
-        let amount = self.bind(&interval.value)?;
-        Ok(self.date_add_amount(date, amount, unit, subtract))
-    }
-
-    pub fn date_add_amount(&self, date: Expr, amount: Expr, unit: Unit, subtract: bool) -> Expr {
+    /// `date + INTERVAL amount unit`.
+    pub fn date_add(&self, date: Expr, amount: Expr, unit: Unit, subtract: bool) -> Expr {
         let amount = if unit.is_composite() { amount } else { as_number(amount) };
         let ty = interval::result_type(&date, &amount, unit, self.context.collation);
         let coercibility = if ty.is_text() { types::COERCIBLE } else { types::NUMERIC };
@@ -203,9 +182,9 @@ impl Binder<'_> {
     // Comparisons
 
     fn compare_sides(&mut self, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
-        match (unnested(left), unnested(right)) {
-            (ast::Expr::Tuple(left), ast::Expr::Tuple(right)) => self.compare_rows(op, left, right),
-            (ast::Expr::Tuple(_), _) | (_, ast::Expr::Tuple(_)) => Err(one_column()),
+        match (left, right) {
+            (ast::Expr::Row(left), ast::Expr::Row(right)) => self.compare_rows(op, left, right),
+            (ast::Expr::Row(_), _) | (_, ast::Expr::Row(_)) => Err(one_column()),
             _ => {
                 let left = self.bind(left)?;
                 let right = self.bind(right)?;
@@ -299,7 +278,7 @@ impl Binder<'_> {
     }
 
     pub fn between(&mut self, expr: &ast::Expr, negated: bool, low: &ast::Expr, high: &ast::Expr) -> Result<Expr> {
-        if let ast::Expr::Tuple(_) = unnested(expr) {
+        if let ast::Expr::Row(_) = expr {
             return Err(one_column());
         }
         let mut expr = self.bind(expr)?;
@@ -337,7 +316,7 @@ impl Binder<'_> {
     }
 
     pub fn in_list(&mut self, expr: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr> {
-        if let ast::Expr::Tuple(columns) = unnested(expr) {
+        if let ast::Expr::Row(columns) = expr {
             return self.row_in_list(columns, list, negated);
         }
         let mut expr = self.bind(expr)?;
@@ -368,7 +347,7 @@ impl Binder<'_> {
     fn row_in_list(&mut self, columns: &[ast::Expr], list: &[ast::Expr], negated: bool) -> Result<Expr> {
         let mut rows = Vec::with_capacity(list.len());
         for item in list {
-            let ast::Expr::Tuple(values) = unnested(item) else {
+            let ast::Expr::Row(values) = item else {
                 return Err(MysqlError::new(
                     codes::OPERAND_COLUMNS,
                     format!("Operand should contain {} column(s)", columns.len()),
@@ -400,17 +379,15 @@ impl Binder<'_> {
         &mut self,
         expr: &ast::Expr,
         pattern: &ast::Expr,
-        escape: Option<&ast::ValueWithSpan>,
+        escape: Option<&ast::Expr>,
         negated: bool,
     ) -> Result<Expr> {
         let expr = self.bind(expr)?;
         let pattern = self.bind(pattern)?;
-        let escape = match escape.map(|e| &e.value) {
+        let escape = match escape {
             None if self.context.sql_mode.no_backslash_escapes => None,
             None => Some('\\'),
-            Some(ast::Value::SingleQuotedString(text)) if text.chars().count() <= 1 => text.chars().next(),
-            Some(ast::Value::Null) => Some('\\'),
-            Some(_) => return Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to ESCAPE")),
+            Some(escape) => self.escape(escape)?,
         };
         let strings = [&expr, &pattern].into_iter().filter(|e| Class::of(&e.ty).is_string());
         let (collation, _) = aggregate_collations(strings, "like", self.context.collation)?;
@@ -426,6 +403,15 @@ impl Binder<'_> {
         Ok(boolean(ExprKind::Like(Box::new(like)), nullable))
     }
 
+    /// The character of ESCAPE: a text of one, or none with an empty text. Error 1210 for anything else.
+    fn escape(&mut self, escape: &ast::Expr) -> Result<Option<char>> {
+        match self.bind(escape)?.kind {
+            ExprKind::Literal(Value::Str(text)) if text.chars().nth(1).is_none() => Ok(text.chars().next()),
+            ExprKind::Literal(Value::Null) => Ok(Some('\\')),
+            _ => Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to ESCAPE")),
+        }
+    }
+
     pub fn regexp(&mut self, expr: &ast::Expr, pattern: &ast::Expr, negated: bool) -> Result<Expr> {
         let expr = self.bind(expr)?;
         let pattern = self.bind(pattern)?;
@@ -439,13 +425,6 @@ impl Binder<'_> {
         let nullable = expr.nullable || pattern.nullable;
         let regexp = Regexp { expr, pattern, negated, case_insensitive, compiled };
         Ok(boolean(ExprKind::Regexp(Box::new(regexp)), nullable))
-    }
-}
-
-pub fn unnested(expr: &ast::Expr) -> &ast::Expr {
-    match expr {
-        ast::Expr::Nested(inner) => unnested(inner),
-        expr => expr,
     }
 }
 
@@ -510,7 +489,7 @@ pub(super) fn adapted(expr: Expr, by: Comparison, other: &DataType) -> Result<Ex
                         TypeKind::Timestamp => "TIMESTAMP",
                         _ => "DATETIME",
                     };
-                    Err(MysqlError::new(WRONG_VALUE, format!("Incorrect {kind} value: '{text}'")))
+                    Err(wrong_value(kind, text))
                 }
             }
         }

@@ -3,8 +3,9 @@
 use super::{Call, Derived, Function, Typing, rules};
 use crate::expr::Context;
 use crate::expr::convert::Result;
-use crate::expr::interval::{self, Unit};
+use crate::expr::interval;
 use crate::expr::types::{Class, text_type};
+use crate::parse::ast::Unit;
 use rauk_types::datetime::{MICROS_PER_DAY, MICROS_PER_SECOND, WeekMode};
 use rauk_types::error::codes;
 use rauk_types::{DataType, Date, DateTime, Decimal, Time, TypeKind, Value, ValueRef};

@@ -4,11 +4,9 @@ use super::places::{Outer, Places};
 use super::Lowering;
 use crate::expr::{AGGREGATES, Aggregate, AggregateFunction, ColumnId, Expr, ExprKind};
 use crate::logical::{AggregateNode, CommonTableScan, JoinKind, Limit, Node, Query, ScanTable};
-use crate::plan::from::Item;
 use crate::plan::grouping;
-use crate::plan::join::{JoinInput, WantedOrder, plan_join};
+use crate::plan::join::{Item, JoinInput, WantedOrder, plan_join};
 use crate::plan::model::{Grouping, RowsOf, SelectPlan, SortKey, Source, SourceTable, Step};
-use crate::plan::names::column_expression;
 use crate::plan::condition;
 use rauk_node::transaction::Lock;
 use rauk_types::{DataType, MysqlError, TableSchema};
@@ -263,7 +261,7 @@ impl Lowering<'_> {
         })
     }
 
-    fn source(&mut self, node: Node, outer: &Outer) -> Result<(Source, Vec<ColumnId>, Lock), MysqlError> {
+    pub(super) fn source(&mut self, node: Node, outer: &Outer) -> Result<(Source, Vec<ColumnId>, Lock), MysqlError> {
         let plain = |table, alias| Source { table, alias, null_rows: false, allowed_indexes: None, force_index: false };
         match node {
             Node::Scan(scan) => {
@@ -397,4 +395,15 @@ fn has_subquery(plan: &SelectPlan) -> bool {
         || plan.having.iter().any(Expr::has_subquery)
         || any(&plan.items)
         || plan.order.iter().any(|key| key.expr.has_subquery())
+}
+
+/// A column of a table of the block.
+fn column_expression(sources: &[Source], table: usize, column: usize) -> Expr {
+    let definition = &sources[table].schema().columns[column];
+    Expr {
+        kind: ExprKind::Column { table, column },
+        ty: definition.ty,
+        nullable: definition.nullable || sources[table].null_rows,
+        coercibility: 2,
+    }
 }

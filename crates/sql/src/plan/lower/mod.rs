@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! block    one query block → the fused steps of a [`SelectPlan`]
+//! write    INSERT, UPDATE, DELETE
 //! places   columns by their ids → where they lie
 //! ```
 //! A chain of Limit, Sort, Distinct, Project, Filter, Aggregate over joins becomes one block, which keeps no row that it need not keep. What stands where a
@@ -11,39 +12,35 @@
 
 mod block;
 mod places;
+mod write;
 
-use super::Lookup;
-use super::model::{CommonTablePlan, Parts, QueryPlan, RecursivePlan, SetOp, SetPlan, SubqueryPlan};
+use super::Plan;
+use super::model::{CommonTablePlan, Parts, PlanKind, QueryPlan, RecursivePlan, SetPlan, SubqueryPlan};
+use crate::bind::Lookup;
 use crate::expr::{BindContext, ColumnId};
-use crate::logical::{self, Columns, CommonTable, Node, Query, Statement};
+use crate::logical::{self, Body, Columns, CommonTable, Node, Query, Statement};
 use places::{Outer, Places};
 use rauk_node::{Database, TableHandle};
-use rauk_types::result::ResultColumn;
 use rauk_types::{DataType, MysqlError};
 use std::sync::Arc;
 
-pub(crate) struct Lowered {
-    pub query: QueryPlan,
-    /// The columns that the query gives.
-    pub columns: Vec<ResultColumn>,
-    /// Every stored table that it reads.
-    pub tables: Vec<(TableHandle, bool)>,
-    /// `None`: it has neither subqueries nor common tables.
-    pub parts: Option<Arc<Parts>>,
-}
-
-/// Lowers a query.
-pub(crate) fn lower(
-    statement: Statement,
-    lookup: &dyn Lookup,
-    context: &BindContext,
-) -> Result<Lowered, MysqlError> {
-    let Statement { columns, subqueries, tables, query, parameters } = statement;
+/// Lowers a statement.
+pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
+    let Statement { columns, subqueries, tables, body, parameters } = statement;
     let mut lowering = Lowering { columns: &columns, database: lookup.database(), context, stored: vec![] };
-    let result = query.columns.iter().map(|&id| columns.get(id).result.clone()).collect();
-    let query = lowering.query(query, &Outer::default())?;
+    let mut result = Vec::new();
+    let kind = match body {
+        Body::Query(query) => {
+            result.extend(query.columns.iter().map(|&id| columns.get(id).result.clone()));
+            match lowering.query(query, &Outer::default())? {
+                QueryPlan::Select(block) => PlanKind::Select(block),
+                query => PlanKind::Query(Box::new(query)),
+            }
+        }
+        Body::Write(write) => lowering.write(write)?,
+    };
     let parts = lowering.parts(subqueries, tables, parameters)?;
-    Ok(Lowered { query, columns: result, tables: lowering.stored, parts })
+    Ok(Plan { columns: result, tables: lowering.stored, parts, kind })
 }
 
 struct Lowering<'a> {
@@ -97,15 +94,10 @@ impl Lowering<'_> {
     fn query(&mut self, query: Query, outer: &Outer) -> Result<QueryPlan, MysqlError> {
         crate::stack::grow(|| match query.node {
             Node::SetOperation(operation) if operation.columns == query.columns => {
-                let op = match operation.op {
-                    logical::SetOp::Union => SetOp::Union,
-                    logical::SetOp::Except => SetOp::Except,
-                    logical::SetOp::Intersect => SetOp::Intersect,
-                };
                 let types = self.types(&operation.columns);
                 let left = self.query(operation.left, outer)?;
                 let right = self.query(operation.right, outer)?;
-                Ok(QueryPlan::Set(Box::new(SetPlan { op, all: operation.all, left, right, types })))
+                Ok(QueryPlan::Set(Box::new(SetPlan { op: operation.op, all: operation.all, left, right, types })))
             }
             Node::Values { columns, rows } if columns == query.columns => {
                 let places = Places::new(outer);

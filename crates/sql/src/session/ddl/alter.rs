@@ -14,7 +14,8 @@ use super::keys;
 use super::options;
 use super::table::TableDraft;
 use crate::expr::{self, Context};
-use crate::parse::statement::{AlterOperation, ColumnPosition, TableName};
+use crate::parse::ast::TableName;
+use crate::parse::statement::{AlterOperation, ColumnPosition};
 use crate::session::session::Session;
 use crate::session::users::Privileges;
 use crate::session::{charset, errors, system};
@@ -138,7 +139,7 @@ impl Session {
         operation: &AlterOperation,
     ) -> Result<(), MysqlError> {
         let (old, definition) = match operation {
-            AlterOperation::ModifyColumn { column, .. } => (&column.name.value, Some(column)),
+            AlterOperation::ModifyColumn { column, .. } => (&column.name, Some(column)),
             AlterOperation::ChangeColumn { old, column, .. } => (old, Some(column)),
             AlterOperation::RenameColumn { old, .. } => (old, None),
             AlterOperation::SetDefault { column, .. } => (column, None),
@@ -193,8 +194,8 @@ impl Session {
             |column: &str| MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{column}' in '{table}'"));
         match operation {
             AlterOperation::AddColumn { column, position, if_not_exists } => {
-                if *if_not_exists && draft.column(&column.name.value).is_some() {
-                    let message = format!("Duplicate column name '{}'", column.name.value);
+                if *if_not_exists && draft.column(&column.name).is_some() {
+                    let message = format!("Duplicate column name '{}'", column.name);
                     self.note(codes::DUP_FIELDNAME, message);
                     return Ok(());
                 }
@@ -205,7 +206,7 @@ impl Session {
             | AlterOperation::ChangeColumn { column, position, .. }
                 if *position != ColumnPosition::Last =>
             {
-                let at = draft.column(&column.name.value).ok_or_else(|| unknown(&column.name.value))?;
+                let at = draft.column(&column.name).ok_or_else(|| unknown(&column.name))?;
                 let moved = draft.columns.remove(at);
                 insert_at(draft, moved, position, at, &unknown)
             }

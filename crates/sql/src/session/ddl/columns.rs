@@ -5,10 +5,10 @@
 
 use super::types::{self, TypeAttributes};
 use crate::expr::{self, BindContext, Columns, Context, Resolved, Scope as NameScope};
+use crate::parse::ast::{Arguments, ColumnDefinition, ColumnOption, DefaultValue, Expr, Literal};
 use crate::session::errors;
 use rauk_types::error::codes;
 use rauk_types::{Collation, Column, ColumnDefault, ColumnId, DataType, MysqlError, TypeKind, Value, ValueRef};
-use sqlparser::ast;
 
 /// A column on its way into a table.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl NameScope for NoNames {
         let name = path.join(".");
         Err(MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{name}' in 'field list'")))
     }
-    fn aggregate(&mut self, _: expr::Aggregate) -> Result<usize, MysqlError> {
+    fn aggregate(&mut self, _: expr::Aggregate) -> Result<ExprKind, MysqlError> {
         Err(MysqlError::new(codes::INVALID_GROUP_FUNC_USE, "Invalid use of group function"))
     }
     fn inserted_value(&mut self, column: &str) -> Result<Resolved, MysqlError> {
@@ -68,11 +68,7 @@ impl Columns for NoNames {
 }
 
 /// The value and type of an expression without names.
-pub fn evaluate(
-    e: &ast::Expr,
-    bind_context: &BindContext,
-    context: &mut Context,
-) -> Result<(Value, DataType), MysqlError> {
+pub fn evaluate(e: &Expr, bind_context: &BindContext, context: &mut Context) -> Result<(Value, DataType), MysqlError> {
     let bound = expr::bind(e, &mut NoNames, bind_context)?;
     Ok((bound.eval(&NoNames, context)?, bound.ty))
 }
@@ -82,51 +78,42 @@ fn invalid_default(name: &str) -> MysqlError {
 }
 
 /// `CURRENT_TIMESTAMP`, `NOW(3)`, `LOCALTIME`, …: the digits that are asked for.
-pub fn current_timestamp(e: &ast::Expr) -> Option<u8> {
+pub fn current_timestamp(e: &Expr) -> Option<u8> {
+    let Expr::Call(call) = e else { return None };
     let is_now = |name: &str| {
         ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"].iter().any(|n| n.eq_ignore_ascii_case(name))
     };
-    match e {
-        ast::Expr::Identifier(name) if name.quote_style.is_none() && is_now(&name.value) => Some(0),
-        ast::Expr::Function(call) if is_now(&call.name.to_string()) => match &call.args {
-            ast::FunctionArguments::None => Some(0),
-            ast::FunctionArguments::List(list) => match list.args.as_slice() {
-                [] => Some(0),
-                [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(digits))] => digits.to_string().parse().ok(),
-                _ => None,
-            },
-            ast::FunctionArguments::Subquery(_) => None,
-        },
-        ast::Expr::Nested(inner) => current_timestamp(inner),
+    let Arguments::List { distinct: false, items } = &call.arguments else { return None };
+    if call.database.is_some() || !is_now(&call.name) {
+        return None;
+    }
+    match items.as_slice() {
+        [] => Some(0),
+        [Expr::Literal(Literal::Number(digits))] => digits.parse().ok(),
         _ => None,
     }
 }
 
 /// Reads one column definition. `inherited` is the table's collation.
 pub fn draft(
-    definition: &ast::ColumnDef,
+    definition: &ColumnDefinition,
     inherited: Collation,
     context: &mut Context,
 ) -> Result<ColumnDraft, MysqlError> {
-    let name = definition.name.value.clone();
+    let name = definition.name.clone();
     super::check_identifier(&name)?;
     if name.is_empty() || name.ends_with(' ') {
         return Err(MysqlError::new(1166, format!("Incorrect column name '{name}'")));
     }
     let mut attributes = TypeAttributes { inherited, strict: context.sql_mode.strict, ..TypeAttributes::default() };
-    let (charset_text, collation_text);
-    let find =
-        |wanted: fn(&ast::ColumnOption) -> Option<String>| definition.options.iter().find_map(|o| wanted(&o.option));
-    charset_text = find(|o| match o {
-        ast::ColumnOption::CharacterSet(name) => Some(plain_name(name)),
+    attributes.charset = definition.options.iter().find_map(|option| match option {
+        ColumnOption::Charset(name) => Some(name.as_str()),
         _ => None,
     });
-    collation_text = find(|o| match o {
-        ast::ColumnOption::Collation(name) => Some(plain_name(name)),
+    attributes.collation = definition.options.iter().find_map(|option| match option {
+        ColumnOption::Collation(name) => Some(name.as_str()),
         _ => None,
     });
-    attributes.charset = charset_text.as_deref();
-    attributes.collation = collation_text.as_deref();
 
     let mut nullable = None;
     let mut default = None;
@@ -135,30 +122,29 @@ pub fn draft(
     let mut comment = String::new();
     let mut key = None;
     for option in &definition.options {
-        match &option.option {
-            ast::ColumnOption::Null => nullable = Some(true),
-            ast::ColumnOption::NotNull => nullable = Some(false),
-            ast::ColumnOption::Default(value) => default = Some(value),
-            ast::ColumnOption::PrimaryKey(_) => key = Some(InlineKey::Primary),
+        match option {
+            ColumnOption::Null => nullable = Some(true),
+            ColumnOption::NotNull => nullable = Some(false),
+            ColumnOption::Default(value) => default = Some(value),
+            ColumnOption::PrimaryKey => key = Some(InlineKey::Primary),
             // PRIMARY KEY UNIQUE is the primary key.
-            ast::ColumnOption::Unique(_) => key = key.or(Some(InlineKey::Unique)),
-            ast::ColumnOption::Comment(text) => comment = text.clone(),
-            ast::ColumnOption::OnUpdate(value) => on_update = Some(value),
-            ast::ColumnOption::CharacterSet(_) | ast::ColumnOption::Collation(_) => {}
-            ast::ColumnOption::DialectSpecific(_) => auto_increment = true,
-            ast::ColumnOption::ForeignKey(_) => {
-                // MySQL reads REFERENCES beside a column and ignores it.
-            }
-            ast::ColumnOption::Check(_) => return Err(errors::not_supported("CHECK constraints")),
-            ast::ColumnOption::Generated { .. } => return Err(errors::not_supported("generated columns")),
-            ast::ColumnOption::Invisible => return Err(errors::not_supported("INVISIBLE columns")),
-            other => return Err(errors::not_supported(&other.to_string())),
+            ColumnOption::Unique => key = key.or(Some(InlineKey::Unique)),
+            ColumnOption::Comment(text) => comment = text.clone(),
+            ColumnOption::OnUpdate(value) => on_update = Some(value),
+            ColumnOption::Charset(_) | ColumnOption::Collation(_) => {}
+            ColumnOption::AutoIncrement => auto_increment = true,
+            // MySQL reads REFERENCES beside a column and ignores it.
+            ColumnOption::References(_) => {}
+            ColumnOption::Check(_) => return Err(errors::not_supported("CHECK constraints")),
+            ColumnOption::Generated { .. } => return Err(errors::not_supported("generated columns")),
+            ColumnOption::Invisible => return Err(errors::not_supported("INVISIBLE columns")),
+            ColumnOption::Srid(_) => return Err(errors::not_supported("SRID of a column")),
         }
     }
     if comment.chars().count() > 1024 {
         return Err(MysqlError::new(1629, format!("Comment for field '{name}' is too long (max = 1024)")));
     }
-    let ty = types::convert(&definition.data_type, &name, &attributes)?;
+    let ty = types::convert(&definition.column_type, &name, &attributes)?;
     let mut draft = ColumnDraft {
         id: None,
         name,
@@ -198,16 +184,16 @@ pub fn draft(
     Ok(draft)
 }
 
-fn plain_name(name: &ast::ObjectName) -> String {
-    name.to_string().trim_matches(|c| matches!(c, '`' | '\'' | '"')).to_string()
-}
-
 /// DEFAULT's value for a column, converted to its type. Errors: 1067, 1101, 1235 for expressions that change from row to row.
 pub fn default_value(
-    value: &ast::Expr,
+    value: &DefaultValue,
     column: &ColumnDraft,
     context: &mut Context,
 ) -> Result<DefaultDraft, MysqlError> {
+    let (value, is_expression) = match value {
+        DefaultValue::Plain(value) => (value, false),
+        DefaultValue::Expr(value) => (value, true),
+    };
     if let Some(digits) = current_timestamp(value) {
         let fits = matches!(column.ty.kind, TypeKind::DateTime | TypeKind::Timestamp);
         if !fits || digits != column.ty.scale {
@@ -215,7 +201,6 @@ pub fn default_value(
         }
         return Ok(DefaultDraft::Now);
     }
-    let is_expression = matches!(value, ast::Expr::Nested(_));
     let bind_context =
         BindContext { collation: context.collation, sql_mode: context.sql_mode, ..BindContext::default() };
     let bound = expr::bind(value, &mut NoNames, &bind_context).map_err(|e| match e.code {

@@ -6,7 +6,8 @@ use super::options;
 use super::table::{self, TableDraft};
 use crate::expr;
 use crate::expr::context::WarningLevel;
-use crate::parse::statement::{CreateIndex, CreateTable, Statement};
+use crate::parse::ast::{ColumnName, Insert, InsertSource, Query, TableName};
+use crate::parse::statement::{CreateIndex, CreateTable, DuplicateRows, Statement};
 use crate::plan;
 use crate::session::errors;
 use crate::session::session::Session;
@@ -15,7 +16,6 @@ use crate::session::{charset, system};
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultColumn};
 use rauk_types::{Collation, DataType, IndexKind, MysqlError, TableSchema, TypeKind};
-use sqlparser::ast;
 
 impl Session {
     pub(crate) async fn create_database(
@@ -114,7 +114,7 @@ impl Session {
                 self.start_auto_increment(&database, &name, options.auto_increment).await?;
                 Ok(Completion::default())
             }
-            Some(query) => self.create_table_as(draft, query, options.auto_increment).await,
+            Some(query) => self.create_table_as(draft, query, statement.duplicates, options.auto_increment).await,
         }
     }
 
@@ -159,7 +159,8 @@ impl Session {
     async fn create_table_as(
         &mut self,
         mut draft: TableDraft,
-        query: &ast::Query,
+        query: &Query,
+        duplicates: DuplicateRows,
         auto_increment: Option<u64>,
     ) -> Result<Completion, MysqlError> {
         let select = Statement::Query(Box::new(query.clone()));
@@ -179,13 +180,18 @@ impl Session {
         self.engine.database.create_table(schema).await?;
         let filled = async {
             self.start_auto_increment(&database, &name, auto_increment).await?;
-            let quoted: Vec<String> = names.iter().map(|n| quote(n)).collect();
-            let text = format!("INSERT INTO {}.{} ({}) VALUES (1)", quote(&database), quote(&name), quoted.join(","));
-            let Statement::Insert(mut insert) = self.parse_one(&text)?.into_statement() else {
-                unreachable!("an INSERT parses as an INSERT")
+            let insert = Insert {
+                replace: duplicates == DuplicateRows::Replace,
+                ignore: duplicates == DuplicateRows::Ignore,
+                table: TableName { database: Some(database.clone()), name: name.clone() },
+                partitions: Vec::new(),
+                columns: Some(names.into_iter().map(ColumnName::bare).collect()),
+                source: InsertSource::Query(Box::new(query.clone())),
+                row_alias: None,
+                on_duplicate: Vec::new(),
+                returning: Vec::new(),
             };
-            insert.source = Some(Box::new(query.clone()));
-            self.run_insert(&Statement::Insert(insert)).await
+            self.run_insert(&Statement::Insert(Box::new(insert))).await
         };
         match filled.await {
             Ok(completion) => Ok(completion),
@@ -258,9 +264,4 @@ fn of_result(column: &ResultColumn) -> columns::ColumnDraft {
         initial: None,
         key: None,
     }
-}
-
-/// A name in backquotes.
-pub fn quote(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
 }

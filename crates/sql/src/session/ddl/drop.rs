@@ -2,7 +2,7 @@
 
 use super::keys;
 use super::table::{self, TableDraft};
-use crate::parse::statement::TableName;
+use crate::parse::ast::TableName;
 use crate::session::errors;
 use crate::session::session::Session;
 use crate::session::system;

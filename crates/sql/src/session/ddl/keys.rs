@@ -3,11 +3,11 @@
 //! Errors: 1059, 1060, 1061, 1068, 1069, 1070, 1071, 1072, 1089, 1170, 1171, 1280, 1391, 3152.
 
 use super::columns::ColumnDraft;
+use crate::parse::ast::{IndexAlgorithm, KeyDefinition, KeyPart, TableConstraint};
 use crate::session::errors;
 use rauk_types::error::codes;
 use rauk_types::schema::{MAX_INDEXES, MAX_KEY_BYTES, MAX_KEY_PARTS};
 use rauk_types::{IndexId, IndexKind, IndexPart, IndexSchema, MysqlError, TableId, TypeKind};
-use sqlparser::ast;
 
 /// A key on its way into a table; its columns are still names.
 #[derive(Clone, Debug)]
@@ -45,93 +45,45 @@ impl IndexDraft {
 }
 
 /// Reads `column`, `column(10)`, `column DESC`.
-pub fn parts(columns: &[ast::IndexColumn]) -> Result<Vec<PartDraft>, MysqlError> {
-    columns
-        .iter()
-        .map(|c| {
-            let descending = c.column.options.asc == Some(false);
-            let expression = || errors::not_supported("indexes on expressions");
-            let (column, prefix) = match &c.column.expr {
-                ast::Expr::Identifier(name) => (name.value.clone(), None),
-                ast::Expr::Function(call) => {
-                    let [ast::ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else {
-                        return Err(expression());
-                    };
-                    let ast::FunctionArguments::List(list) = &call.args else { return Err(expression()) };
-                    let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(length))] = list.args.as_slice() else {
-                        return Err(expression());
-                    };
-                    let length: u64 = length.to_string().parse().map_err(|_| expression())?;
-                    (name.value.clone(), Some(length))
-                }
-                _ => return Err(expression()),
-            };
-            if prefix == Some(0) {
-                return Err(MysqlError::new(1391, format!("Key part '{column}' length cannot be 0")));
-            }
-            Ok(PartDraft { column, prefix, descending })
-        })
-        .collect()
+pub fn parts(parts: &[KeyPart]) -> Result<Vec<PartDraft>, MysqlError> {
+    let draft = |part: &KeyPart| match part {
+        KeyPart::Column { name, prefix: Some(0), .. } => {
+            Err(MysqlError::new(1391, format!("Key part '{name}' length cannot be 0")))
+        }
+        KeyPart::Column { name, prefix, descending } => {
+            Ok(PartDraft { column: name.clone(), prefix: *prefix, descending: *descending })
+        }
+        KeyPart::Expr { .. } => Err(errors::not_supported("indexes on expressions")),
+    };
+    parts.iter().map(draft).collect()
 }
 
-fn is_hash(ty: &Option<ast::IndexType>, options: &[ast::IndexOption]) -> bool {
-    let hash = |t: &ast::IndexType| matches!(t, ast::IndexType::Hash);
-    ty.as_ref().is_some_and(hash) || options.iter().any(|o| matches!(o, ast::IndexOption::Using(t) if hash(t)))
-}
-
-fn comment(options: &[ast::IndexOption]) -> String {
-    options
-        .iter()
-        .find_map(|o| match o {
-            ast::IndexOption::Comment(text) => Some(text.clone()),
-            _ => None,
-        })
-        .unwrap_or_default()
+fn read(key: &KeyDefinition, name: Option<&str>, kind: IndexKind) -> Result<IndexDraft, MysqlError> {
+    Ok(IndexDraft {
+        id: None,
+        entry_table: None,
+        name: name.map(str::to_string),
+        kind,
+        parts: parts(&key.parts)?,
+        // A key that is not unique is ordered in any case, as in InnoDB.
+        hash_only: key.algorithm == Some(IndexAlgorithm::Hash) && kind != IndexKind::Ordered,
+        comment: key.comment.clone().unwrap_or_default(),
+    })
 }
 
 /// Reads a table constraint. Error 1235 for foreign keys, CHECK, full-text and spatial keys.
-pub fn draft(constraint: &ast::TableConstraint) -> Result<IndexDraft, MysqlError> {
-    let name = |name: &Option<ast::Ident>| name.as_ref().map(|n| n.value.clone());
-    Ok(match constraint {
-        ast::TableConstraint::PrimaryKey(key) => IndexDraft {
-            id: None,
-            entry_table: None,
-            name: Some("PRIMARY".to_string()),
-            kind: IndexKind::Primary,
-            parts: parts(&key.columns)?,
-            hash_only: is_hash(&key.index_type, &key.index_options),
-            comment: comment(&key.index_options),
-        },
-        ast::TableConstraint::Unique(key) => IndexDraft {
-            id: None,
-            entry_table: None,
-            name: name(&key.index_name).or_else(|| name(&key.name)),
-            kind: IndexKind::Unique,
-            parts: parts(&key.columns)?,
-            hash_only: is_hash(&key.index_type, &key.index_options),
-            comment: comment(&key.index_options),
-        },
-        ast::TableConstraint::Index(key) => IndexDraft {
-            id: None,
-            entry_table: None,
-            name: name(&key.name),
-            kind: IndexKind::Ordered,
-            parts: parts(&key.columns)?,
-            // A key that is not unique is ordered in any case, as in InnoDB.
-            hash_only: false,
-            comment: comment(&key.index_options),
-        },
-        ast::TableConstraint::ForeignKey(_) => {
-            return Err(errors::not_supported(
-                "FOREIGN KEY constraints (Rauk would not enforce them; foreign_key_checks=0 does not change that. Leave the constraint out)",
-            ));
-        }
-        ast::TableConstraint::Check(_) => return Err(errors::not_supported("CHECK constraints")),
-        ast::TableConstraint::FulltextOrSpatial(key) => {
-            return Err(errors::not_supported(if key.fulltext { "FULLTEXT indexes" } else { "SPATIAL indexes" }));
-        }
-        other => return Err(errors::not_supported(&other.to_string())),
-    })
+pub fn draft(constraint: &TableConstraint) -> Result<IndexDraft, MysqlError> {
+    match constraint {
+        TableConstraint::PrimaryKey(key) => read(key, Some("PRIMARY"), IndexKind::Primary),
+        TableConstraint::Unique(key) => read(key, key.name.as_deref().or(key.symbol.as_deref()), IndexKind::Unique),
+        TableConstraint::Index(key) => read(key, key.name.as_deref(), IndexKind::Ordered),
+        TableConstraint::ForeignKey { .. } => Err(errors::not_supported(
+            "FOREIGN KEY constraints (Rauk would not enforce them; foreign_key_checks=0 does not change that. Leave the constraint out)",
+        )),
+        TableConstraint::Check(_) => Err(errors::not_supported("CHECK constraints")),
+        TableConstraint::FullText(_) => Err(errors::not_supported("FULLTEXT indexes")),
+        TableConstraint::Spatial(_) => Err(errors::not_supported("SPATIAL indexes")),
+    }
 }
 
 /// Gives names to keys that have none, and checks those that have.

@@ -2,11 +2,11 @@
 //!
 //! Errors: 1074 (length), 1425, 1426, 1427 (precision and scale), 1439 (display width), 1063, 1115, 1273, 1235 for types that Rauk does not have.
 
+use crate::parse::ast::{ColumnType, Digits, IntegerSize};
 use crate::session::charset;
 use crate::session::errors;
 use rauk_types::error::codes;
 use rauk_types::{Collation, DataType, MysqlError, TypeKind};
-use sqlparser::ast::{BinaryLength, CharacterLength, DataType as Declared, ExactNumberInfo};
 
 /// Bytes of the longest utf8mb4 character.
 const MAX_CHAR_BYTES: u64 = 4;
@@ -23,62 +23,35 @@ pub struct TypeAttributes<'a> {
 }
 
 /// The type that a column definition declares.
-pub fn convert(declared: &Declared, column: &str, attributes: &TypeAttributes<'_>) -> Result<DataType, MysqlError> {
-    let integer = |kind: TypeKind, width: Option<u64>, unsigned: bool| integer_type(kind, width, unsigned, column);
+pub fn convert(declared: &ColumnType, column: &str, attributes: &TypeAttributes<'_>) -> Result<DataType, MysqlError> {
     let ty = match declared {
-        Declared::TinyInt(w) => integer(TypeKind::TinyInt, *w, false)?,
-        Declared::TinyIntUnsigned(w) => integer(TypeKind::TinyInt, *w, true)?,
-        Declared::SmallInt(w) | Declared::Int2(w) => integer(TypeKind::SmallInt, *w, false)?,
-        Declared::SmallIntUnsigned(w) | Declared::Int2Unsigned(w) => integer(TypeKind::SmallInt, *w, true)?,
-        Declared::MediumInt(w) => integer(TypeKind::MediumInt, *w, false)?,
-        Declared::MediumIntUnsigned(w) => integer(TypeKind::MediumInt, *w, true)?,
-        Declared::Int(w) | Declared::Integer(w) | Declared::Int4(w) => integer(TypeKind::Int, *w, false)?,
-        Declared::IntUnsigned(w) | Declared::IntegerUnsigned(w) | Declared::Int4Unsigned(w) => {
-            integer(TypeKind::Int, *w, true)?
-        }
-        Declared::BigInt(w) | Declared::Int8(w) => integer(TypeKind::BigInt, *w, false)?,
-        Declared::BigIntUnsigned(w) | Declared::Int8Unsigned(w) => integer(TypeKind::BigInt, *w, true)?,
-        Declared::Bool | Declared::Boolean => DataType { length: 1, ..DataType::new(TypeKind::TinyInt) },
-        Declared::Decimal(i) | Declared::Numeric(i) | Declared::Dec(i) => decimal(i, false, column)?,
-        Declared::DecimalUnsigned(i) | Declared::DecUnsigned(i) => decimal(i, true, column)?,
-        Declared::Float(i) => float(i, false, column)?,
-        Declared::FloatUnsigned(i) => float(i, true, column)?,
-        Declared::Double(i) => double(i, false, column)?,
-        Declared::DoubleUnsigned(i) => double(i, true, column)?,
-        Declared::Char(l) | Declared::Character(l) => character(TypeKind::Char, length_of(l), column, attributes)?,
-        Declared::Varchar(l) | Declared::CharVarying(l) | Declared::CharacterVarying(l) | Declared::Nvarchar(l) => {
-            character(TypeKind::VarChar, length_of(l), column, attributes)?
-        }
-        Declared::TinyText => character(TypeKind::TinyText, None, column, attributes)?,
-        Declared::Text => character(TypeKind::Text, None, column, attributes)?,
-        Declared::MediumText => character(TypeKind::MediumText, None, column, attributes)?,
-        Declared::LongText => character(TypeKind::LongText, None, column, attributes)?,
-        Declared::Binary(l) => binary(TypeKind::Binary, *l, column)?,
-        Declared::Varbinary(l) => {
-            let length = match l {
-                Some(BinaryLength::IntegerLength { length }) => Some(*length),
-                _ => None,
-            };
-            binary(TypeKind::VarBinary, length, column)?
-        }
-        Declared::TinyBlob => DataType::new(TypeKind::TinyBlob),
-        Declared::Blob(None) => DataType::new(TypeKind::Blob),
-        Declared::Blob(Some(bytes)) => DataType::new(sized_blob(*bytes, column)?),
-        Declared::MediumBlob => DataType::new(TypeKind::MediumBlob),
-        Declared::LongBlob => DataType::new(TypeKind::LongBlob),
-        Declared::Date => DataType::new(TypeKind::Date),
-        Declared::Time(digits, _) => temporal(TypeKind::Time, *digits, column)?,
-        Declared::Datetime(digits) => temporal(TypeKind::DateTime, *digits, column)?,
-        Declared::Timestamp(digits, _) => temporal(TypeKind::Timestamp, *digits, column)?,
-        Declared::JSON => DataType::new(TypeKind::Json),
-        Declared::Enum(..) => return Err(errors::not_supported("ENUM columns")),
-        Declared::Set(_) => return Err(errors::not_supported("SET columns")),
-        Declared::Bit(_) => return Err(errors::not_supported("BIT columns")),
-        Declared::GeometricType(_) => return Err(errors::not_supported("spatial columns")),
-        Declared::Custom(name, _) => {
-            return Err(errors::not_supported(&format!("{} columns", name.to_string().to_ascii_uppercase())));
-        }
-        other => return Err(errors::not_supported(&format!("{other} columns"))),
+        ColumnType::Integer { size, width, unsigned } => integer_type(*size, *width, *unsigned, column)?,
+        ColumnType::Boolean => DataType { length: 1, ..DataType::new(TypeKind::TinyInt) },
+        ColumnType::Decimal { digits, unsigned } => decimal(*digits, *unsigned, column)?,
+        ColumnType::Float { digits, unsigned } => float(*digits, *unsigned, column)?,
+        ColumnType::Double { digits, unsigned } => double(*digits, *unsigned, column)?,
+        ColumnType::Char(length) => character(TypeKind::Char, *length, column, attributes)?,
+        ColumnType::VarChar(length) => character(TypeKind::VarChar, *length, column, attributes)?,
+        ColumnType::TinyText => character(TypeKind::TinyText, None, column, attributes)?,
+        ColumnType::Text => character(TypeKind::Text, None, column, attributes)?,
+        ColumnType::MediumText => character(TypeKind::MediumText, None, column, attributes)?,
+        ColumnType::LongText => character(TypeKind::LongText, None, column, attributes)?,
+        ColumnType::Binary(length) => binary(TypeKind::Binary, *length, column)?,
+        ColumnType::VarBinary(length) => binary(TypeKind::VarBinary, *length, column)?,
+        ColumnType::TinyBlob => DataType::new(TypeKind::TinyBlob),
+        ColumnType::Blob => DataType::new(TypeKind::Blob),
+        ColumnType::MediumBlob => DataType::new(TypeKind::MediumBlob),
+        ColumnType::LongBlob => DataType::new(TypeKind::LongBlob),
+        ColumnType::Date => DataType::new(TypeKind::Date),
+        ColumnType::Time(digits) => temporal(TypeKind::Time, *digits, column)?,
+        ColumnType::DateTime(digits) => temporal(TypeKind::DateTime, *digits, column)?,
+        ColumnType::Timestamp(digits) => temporal(TypeKind::Timestamp, *digits, column)?,
+        ColumnType::Json => DataType::new(TypeKind::Json),
+        ColumnType::Enum(_) => return Err(errors::not_supported("ENUM columns")),
+        ColumnType::Set(_) => return Err(errors::not_supported("SET columns")),
+        ColumnType::Bit(_) => return Err(errors::not_supported("BIT columns")),
+        ColumnType::Year(_) => return Err(errors::not_supported("YEAR columns")),
+        ColumnType::Other(name) => return Err(errors::not_supported(&format!("{name} columns"))),
     };
     let character_type = ty.is_text() && ty.kind != TypeKind::Json || ty.is_bytes();
     if !character_type && attributes.charset.is_some() {
@@ -90,7 +63,14 @@ pub fn convert(declared: &Declared, column: &str, attributes: &TypeAttributes<'_
     Ok(ty)
 }
 
-fn integer_type(kind: TypeKind, width: Option<u64>, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
+fn integer_type(size: IntegerSize, width: Option<u64>, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
+    let kind = match size {
+        IntegerSize::Tiny => TypeKind::TinyInt,
+        IntegerSize::Small => TypeKind::SmallInt,
+        IntegerSize::Medium => TypeKind::MediumInt,
+        IntegerSize::Int => TypeKind::Int,
+        IntegerSize::Big => TypeKind::BigInt,
+    };
     if width.is_some_and(|w| w > 255) {
         let message = format!("Display width out of range for column '{column}' (max = 255)");
         return Err(MysqlError::new(1439, message));
@@ -107,57 +87,55 @@ fn too_big_precision(given: u64, column: &str, max: u64) -> MysqlError {
     )
 }
 
-fn check_scale(precision: u64, scale: i64, max_precision: u64, column: &str) -> Result<(), MysqlError> {
-    if !(0..=30).contains(&scale) {
+fn check_scale(precision: u64, scale: u64, max_precision: u64, column: &str) -> Result<(), MysqlError> {
+    if scale > 30 {
         let message = format!("Too big scale {scale} specified for column '{column}'. Maximum is 30.");
         return Err(MysqlError::new(codes::TOO_BIG_SCALE, message));
     }
     if precision > max_precision {
         return Err(too_big_precision(precision, column, max_precision));
     }
-    if scale as u64 > precision {
+    if scale > precision {
         let message = format!("For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{column}').");
         return Err(MysqlError::new(codes::M_BIGGER_THAN_D, message));
     }
     Ok(())
 }
 
-fn decimal(info: &ExactNumberInfo, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
-    let (precision, scale) = match *info {
-        ExactNumberInfo::None => (10, 0),
-        // DECIMAL(0) is DECIMAL(10).
-        ExactNumberInfo::Precision(p) => (if p == 0 { 10 } else { p }, 0),
-        ExactNumberInfo::PrecisionAndScale(p, s) => (if p == 0 && s == 0 { 10 } else { p }, s),
+fn decimal(digits: Digits, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
+    let scale = digits.scale.unwrap_or(0);
+    // DECIMAL(0) is DECIMAL(10).
+    let precision = match digits.precision {
+        None => 10,
+        Some(0) if scale == 0 => 10,
+        Some(precision) => precision,
     };
     check_scale(precision, scale, 65, column)?;
     Ok(DataType { unsigned, ..DataType::decimal(precision as u8, scale as u8) })
 }
 
-fn float(info: &ExactNumberInfo, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
-    match *info {
-        ExactNumberInfo::None => Ok(DataType { unsigned, ..DataType::new(TypeKind::Float) }),
-        ExactNumberInfo::Precision(0..=24) => Ok(DataType { unsigned, ..DataType::new(TypeKind::Float) }),
-        ExactNumberInfo::Precision(25..=53) => Ok(DataType { unsigned, ..DataType::DOUBLE }),
-        ExactNumberInfo::Precision(_) => {
-            Err(MysqlError::new(1063, format!("Incorrect column specifier for column '{column}'")))
-        }
-        ExactNumberInfo::PrecisionAndScale(p, s) => fixed(TypeKind::Float, p, s, unsigned, column),
+fn float(digits: Digits, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
+    match (digits.precision, digits.scale) {
+        (Some(precision), Some(scale)) => fixed(TypeKind::Float, precision, scale, unsigned, column),
+        (None | Some(0..=24), _) => Ok(DataType { unsigned, ..DataType::new(TypeKind::Float) }),
+        (Some(25..=53), None) => Ok(DataType { unsigned, ..DataType::DOUBLE }),
+        (Some(_), None) => Err(MysqlError::new(1063, format!("Incorrect column specifier for column '{column}'"))),
     }
 }
 
-fn double(info: &ExactNumberInfo, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
-    match *info {
-        ExactNumberInfo::None => Ok(DataType { unsigned, ..DataType::DOUBLE }),
-        ExactNumberInfo::Precision(_) => Err(MysqlError::new(
+fn double(digits: Digits, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
+    match (digits.precision, digits.scale) {
+        (Some(precision), Some(scale)) => fixed(TypeKind::Double, precision, scale, unsigned, column),
+        (Some(_), None) => Err(MysqlError::new(
             codes::PARSE_ERROR,
             format!("You have an error in your SQL syntax; DOUBLE of column '{column}' takes both M and D, or neither"),
         )),
-        ExactNumberInfo::PrecisionAndScale(p, s) => fixed(TypeKind::Double, p, s, unsigned, column),
+        (None, _) => Ok(DataType { unsigned, ..DataType::DOUBLE }),
     }
 }
 
 /// FLOAT(M,D) and DOUBLE(M,D): `precision` keeps M for SHOW CREATE TABLE.
-fn fixed(kind: TypeKind, precision: u64, scale: i64, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
+fn fixed(kind: TypeKind, precision: u64, scale: u64, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
     if precision > 255 {
         return Err(MysqlError::new(1439, format!("Display width out of range for column '{column}' (max = 255)")));
     }
@@ -171,13 +149,6 @@ fn temporal(kind: TypeKind, digits: Option<u64>, column: &str) -> Result<DataTyp
         return Err(too_big_precision(digits, column, 6));
     }
     Ok(DataType { scale: digits as u8, ..DataType::new(kind) })
-}
-
-fn length_of(length: &Option<CharacterLength>) -> Option<u64> {
-    match length {
-        Some(CharacterLength::IntegerLength { length, .. }) => Some(*length),
-        _ => None,
-    }
 }
 
 fn too_long(column: &str, max: u64) -> MysqlError {
@@ -210,16 +181,6 @@ fn sized_text(characters: u64, column: &str) -> Result<TypeKind, MysqlError> {
         256..=65_535 => Ok(TypeKind::Text),
         65_536..=16_777_215 => Ok(TypeKind::MediumText),
         16_777_216..=0xFFFF_FFFF => Ok(TypeKind::LongText),
-        _ => Err(MysqlError::new(1439, format!("Display width out of range for column '{column}' (max = 4294967295)"))),
-    }
-}
-
-fn sized_blob(bytes: u64, column: &str) -> Result<TypeKind, MysqlError> {
-    match bytes {
-        0..=255 => Ok(TypeKind::TinyBlob),
-        256..=65_535 => Ok(TypeKind::Blob),
-        65_536..=16_777_215 => Ok(TypeKind::MediumBlob),
-        16_777_216..=0xFFFF_FFFF => Ok(TypeKind::LongBlob),
         _ => Err(MysqlError::new(1439, format!("Display width out of range for column '{column}' (max = 4294967295)"))),
     }
 }

@@ -2,10 +2,10 @@
 
 use super::Table;
 use crate::expr::{self, Aggregate, BindContext, Columns, Context, Expr, Resolved, Scope};
+use crate::parse::ast;
 use rauk_types::error::codes;
 use rauk_types::result::ResultColumn;
 use rauk_types::{MysqlError, Value, ValueRef};
-use sqlparser::ast;
 
 struct Names<'a>(&'a [ResultColumn]);
 
@@ -19,7 +19,7 @@ impl Scope for Names<'_> {
         Ok(Resolved::Column { table: 0, column: at, ty: self.0[at].ty, nullable: self.0[at].nullable })
     }
 
-    fn aggregate(&mut self, _: Aggregate) -> Result<usize, MysqlError> {
+    fn aggregate(&mut self, _: Aggregate) -> Result<ExprKind, MysqlError> {
         Err(MysqlError::new(codes::INVALID_GROUP_FUNC_USE, "Invalid use of group function"))
     }
 

@@ -1,7 +1,8 @@
 //! SHOW DATABASES, TABLES, TABLE STATUS, COLUMNS, INDEX, CREATE DATABASE; DESCRIBE.
 
 use super::{Table, columns, integer_column, long_text_column, text_column, unsigned_column};
-use crate::parse::statement::{Show, ShowFilter, TableName};
+use crate::parse::ast::TableName;
+use crate::parse::statement::{Show, ShowFilter};
 use crate::session::ddl::types::column_type;
 use crate::session::run::Done;
 use crate::session::session::Session;

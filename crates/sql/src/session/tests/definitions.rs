@@ -218,6 +218,21 @@ fn alter_rewrites_what_it_must() {
 }
 
 #[test]
+fn a_default_in_parentheses_is_an_expression() {
+    let server = server();
+    let mut t = server.session();
+    t.code("CREATE TABLE t (a TEXT DEFAULT 'x')", 1101);
+    t.ok("CREATE TABLE t (a TEXT DEFAULT ('x'), b INT DEFAULT (1 + 2), c INT DEFAULT -3, at DATETIME DEFAULT (NOW()))");
+    t.code("ALTER TABLE t ALTER a SET DEFAULT 'y'", 1101);
+    t.ok("ALTER TABLE t ALTER a SET DEFAULT ('y')");
+    t.ok("INSERT INTO t () VALUES ()");
+    t.expect("SELECT a, b, c, at IS NULL FROM t", &["y|3|-3|0"]);
+    t.code("CREATE TABLE u (a INT, b INT DEFAULT (a))", 1235);
+    t.code("CREATE TABLE u (a INT, b INT DEFAULT a)", 1064);
+    t.code("CREATE TABLE u (a DATETIME(3) DEFAULT (NOW()))", 1067);
+}
+
+#[test]
 fn create_like_and_as_select() {
     let server = server();
     let mut t = server.session();
@@ -230,6 +245,14 @@ fn create_like_and_as_select() {
     t.expect("SELECT * FROM s ORDER BY id", &["1|x|2", "2|y|4"]);
     t.code("CREATE TABLE d (id INT PRIMARY KEY) AS SELECT 1 AS id FROM t", 1062);
     t.expect("SHOW TABLES", &["l", "s", "t"]);
+    // The rows of a query that have a key in common: one stays, and with REPLACE it is the last one.
+    t.expect("CREATE TABLE i (n INT PRIMARY KEY) IGNORE SELECT LENGTH(a) AS n, id FROM t", &["OK 1"]);
+    t.expect("SELECT n FROM i", &["1"]);
+    t.ok("CREATE TABLE r (n INT PRIMARY KEY) REPLACE AS SELECT LENGTH(a) AS n, id FROM t");
+    t.expect("SELECT n FROM r", &["1"]);
+    t.code("CREATE TABLE d (n INT PRIMARY KEY) IGNORE", 1064);
+    t.code("CREATE TABLE d (n INT PRIMARY KEY) REPLACE", 1064);
+    t.expect("SHOW TABLES", &["i", "l", "r", "s", "t"]);
     t.ok("CREATE TABLE a (x INT) AUTO_INCREMENT=100");
     t.ok("CREATE TABLE b (x INT AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT=100");
     t.ok("INSERT INTO b VALUES ()");

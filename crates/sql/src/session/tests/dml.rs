@@ -139,11 +139,46 @@ fn select_limit_and_safe_updates() {
 }
 
 #[test]
+fn changes_that_are_not_there_yet_are_refused() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
+    t.ok("CREATE TABLE u (id INT PRIMARY KEY, n INT)");
+    t.ok("INSERT INTO t VALUES (1, 1)");
+    t.ok("INSERT INTO u VALUES (1, 2)");
+    for sql in [
+        "UPDATE t, u SET t.n = u.n WHERE t.id = u.id",
+        "UPDATE t JOIN u USING (id) SET t.n = u.n",
+        "UPDATE IGNORE t SET n = 2",
+        "DELETE IGNORE FROM t",
+        "DELETE t FROM t JOIN u ON t.id = u.id",
+        "DELETE FROM t, u USING t JOIN u ON t.id = u.id",
+        "DELETE FROM t USING t, u",
+        "DELETE FROM t RETURNING id",
+        "INSERT INTO t VALUES (2, 2) RETURNING id",
+        "WITH c AS (SELECT 1) UPDATE t SET n = 2",
+        "WITH c AS (SELECT 1) DELETE FROM t",
+    ] {
+        t.code(sql, 1235);
+    }
+    t.expect("SELECT * FROM t", &["1|1"]);
+    t.expect("SELECT * FROM u", &["1|2"]);
+}
+
+#[test]
 fn sleeping_and_killing() {
     let server = server();
     let mut t = server.session();
     t.expect("SELECT SLEEP(0.01)", &["0"]);
     t.ok("DO SLEEP(0)");
+    assert_eq!(t.names("SELECT sleep( 0 )"), ["sleep( 0 )"]);
+    assert_eq!(t.names("SELECT SLEEP(0) AS s LIMIT 1"), ["s"]);
+    // It waits where it is the whole of a statement, which gives its row.
+    for sql in ["SELECT SLEEP(0) LIMIT 0", "SELECT SLEEP(0) INTO @x", "SELECT SLEEP(0), 1", "SELECT SLEEP(0) HAVING 0"]
+    {
+        t.code(sql, 1235);
+    }
+    t.code("SELECT SLEEP()", 1582);
     let mut other = server.session();
     let id = other.session.process.id;
     let sleeper = std::thread::spawn(move || other.run("SELECT SLEEP(100)"));

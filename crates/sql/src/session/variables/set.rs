@@ -9,6 +9,7 @@ use super::store;
 use super::table::VARIABLES;
 use crate::expr::context::WarningLevel;
 use crate::parse::Statement;
+use crate::parse::ast;
 use crate::parse::statement::{IsolationLevel, Scope, SetItem};
 use crate::session::collect::Collector;
 use crate::session::data::Source;
@@ -20,7 +21,6 @@ use rauk_node::{Isolation, NodeError};
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink};
 use rauk_types::{MysqlError, Value};
-use sqlparser::ast;
 
 /// These belong to the whole cluster.
 const REPLICAS: &str = "rauk_replicas";
@@ -207,7 +207,7 @@ impl Session {
     /// A bare word is a word (`SET autocommit = ON`); all else is an expression.
     async fn variable_value(&mut self, variable: &Variable, expression: &ast::Expr) -> Result<Value, MysqlError> {
         let given = match expression {
-            ast::Expr::Identifier(word) if !word.value.starts_with('@') => Value::Str(word.value.clone()),
+            ast::Expr::Column(word) if word.table.is_none() => Value::Str(word.name.clone()),
             _ => match self.value_of(expression).await? {
                 Value::Bytes(bytes) => Value::Str(String::from_utf8_lossy(&bytes).into_owned()),
                 other => other,

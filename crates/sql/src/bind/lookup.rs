@@ -1,0 +1,43 @@
+//! Where tables come from: what binding asks of the session.
+
+use rauk_node::runtime::BoxFuture;
+use rauk_node::{Database, TableHandle};
+use rauk_types::error::codes;
+use rauk_types::{MysqlError, TableSchema, Value};
+use std::sync::Arc;
+
+/// A table that is computed when read (information_schema, `rauk.*`).
+pub trait VirtualTable: Send + Sync {
+    /// Only names, types and nullability are used.
+    fn schema(&self) -> &Arc<TableSchema>;
+    /// All rows. `schema_hint`/`table_hint`: constants that WHERE compares TABLE_SCHEMA and TABLE_NAME with.
+    fn rows(&self, schema_hint: Option<&str>, table_hint: Option<&str>) -> Result<Vec<Vec<Value>>, MysqlError>;
+    /// The same for who can wait: tables that ask other nodes do so without holding a thread.
+    fn gather(
+        &self,
+        schema_hint: Option<&str>,
+        table_hint: Option<&str>,
+    ) -> BoxFuture<Result<Vec<Vec<Value>>, MysqlError>> {
+        let rows = self.rows(schema_hint, table_hint);
+        Box::pin(async move { rows })
+    }
+}
+
+pub enum TableSource {
+    Stored(TableHandle),
+    Virtual(Arc<dyn VirtualTable>),
+}
+
+/// Finds tables and checks privileges: the session implements it.
+pub trait Lookup {
+    /// `privilege`: SELECT, INSERT, UPDATE, DELETE. Errors: 1046, 1146, 1142, 1109.
+    fn table(&self, database: Option<&str>, name: &str, privilege: &str) -> Result<TableSource, MysqlError>;
+    /// Whether the rows of a table may be locked by FOR UPDATE, which takes more than SELECT. Error: 1142.
+    fn may_lock_rows(&self, table: &TableHandle) -> Result<(), MysqlError>;
+    fn database(&self) -> &Database;
+}
+
+/// Error 1235, in MySQL's words.
+pub(crate) fn unsupported(feature: &str) -> MysqlError {
+    MysqlError::new(codes::NOT_SUPPORTED_YET, format!("This version of MySQL doesn't yet support '{feature}'"))
+}
