@@ -49,7 +49,7 @@ impl Parser<'_> {
         }
         if self.accept_kw("OVER") {
             call.over = Some(if self.kind() == Kind::LParen {
-                Window::Spec(self.window_spec()?)
+                Window::Spec(Box::new(self.window_spec()?))
             } else {
                 Window::Named(self.name()?)
             });

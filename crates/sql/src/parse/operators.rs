@@ -46,7 +46,7 @@ const PRIMARY: u8 = 255;
 
 /// What stands in parentheses where both may.
 pub(super) enum QueryOrExprs {
-    Query(Query),
+    Query(Box<Query>),
     /// At least one.
     Exprs(Vec<Expr>),
 }
@@ -100,16 +100,16 @@ impl Parser<'_> {
             return self.comma_separated(Self::expr).map(QueryOrExprs::Exprs);
         }
         if self.kind() != Kind::LParen {
-            return self.nested(Self::subquery).map(QueryOrExprs::Query);
+            return self.nested(Self::subquery).map(|query| QueryOrExprs::Query(Box::new(query)));
         }
         self.advance();
         let inner = self.nested(Self::query_or_exprs)?;
         self.expect(Kind::RParen)?;
         let first = match inner {
             QueryOrExprs::Query(query) if self.goes_on_as_query() => {
-                return self.subquery_from(query).map(QueryOrExprs::Query);
+                return self.subquery_from(*query).map(|query| QueryOrExprs::Query(Box::new(query)));
             }
-            QueryOrExprs::Query(query) => Expr::Subquery(Box::new(query)),
+            QueryOrExprs::Query(query) => Expr::Subquery(query),
             QueryOrExprs::Exprs(items) => row_or_single(items),
         };
         self.count_operand()?;
@@ -288,7 +288,7 @@ impl Parser<'_> {
         if self.accept_kw("IN") {
             let content = self.parenthesized(Self::query_or_exprs)?;
             return Ok(match content {
-                QueryOrExprs::Query(query) => Expr::InQuery { operand, query: Box::new(query), negated },
+                QueryOrExprs::Query(query) => Expr::InQuery { operand, query, negated },
                 QueryOrExprs::Exprs(list) => Expr::InList { operand, list, negated },
             });
         }

@@ -51,7 +51,7 @@ impl Parser<'_> {
             Kind::LParen => {
                 let content = self.parenthesized(Self::query_or_exprs)?;
                 Ok(match content {
-                    QueryOrExprs::Query(query) => Expr::Subquery(Box::new(query)),
+                    QueryOrExprs::Query(query) => Expr::Subquery(query),
                     QueryOrExprs::Exprs(items) => row_or_single(items),
                 })
             }

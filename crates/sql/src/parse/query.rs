@@ -102,9 +102,9 @@ impl Parser<'_> {
         let first = take_into(first, &mut into);
         let body = self.set_operations(first, 0, &mut into)?;
         let mut query = Query { with, order_by: self.order_by()?, limit: self.limit()?, ..Query::plain(body) };
-        self.into_clause(&mut into)?;
+        self.read_into(&mut into)?;
         query.locks = self.locks()?;
-        self.into_clause(&mut into)?;
+        self.read_into(&mut into)?;
         query.into = into;
         self.taller(QUERY_LEVELS)?;
         Ok(query.without_parentheses())
@@ -196,7 +196,7 @@ impl Parser<'_> {
         }
         let items = self.comma_separated(Self::select_item)?;
         let mut into = None;
-        self.into_clause(&mut into)?;
+        self.read_into(&mut into)?;
         let from = if self.accept_kw("FROM") {
             if self.accept_kw("DUAL") { vec![] } else { self.comma_separated(Self::table_reference)? }
         } else {
@@ -371,7 +371,7 @@ impl Parser<'_> {
     }
 
     /// INTO, if it stands here; a second one is error 1064.
-    fn into_clause(&mut self, into: &mut Option<Into>) -> Result<()> {
+    fn read_into(&mut self, into: &mut Option<Into>) -> Result<()> {
         if !self.is_kw("INTO") {
             return Ok(());
         }

@@ -257,7 +257,7 @@ pub enum IndexHintScope {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Window {
     Named(String),
-    Spec(WindowSpec),
+    Spec(Box<WindowSpec>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
