@@ -40,6 +40,8 @@ mod tree;
 mod types;
 
 #[cfg(test)]
+mod shape_tests;
+#[cfg(test)]
 mod tests;
 
 pub use cursor::{MAX_DEPTH, MAX_HEIGHT, MAX_PARAMETERS};
