@@ -414,9 +414,53 @@ fn what_is_not_there_yet_is_named() {
         ("SELECT * FROM (SELECT 1) x", "derived"),
         ("WITH x AS (SELECT 1) SELECT * FROM x", "WITH"),
         ("SELECT city, COUNT(*) FROM p GROUP BY city WITH ROLLUP", "ROLLUP"),
+        ("(SELECT 1) EXCEPT SELECT 2", "EXCEPT"),
+        ("SELECT 1 INTERSECT ALL SELECT 2", "INTERSECT"),
+        ("(SELECT id FROM p ORDER BY id LIMIT 2) LIMIT 1", "ORDER BY and LIMIT around a query"),
+        ("SELECT p.* FROM p JOIN LATERAL (SELECT 1) x", "derived"),
+        ("SELECT * FROM p JOIN (p AS q, (SELECT 1) x)", "derived"),
+        ("SELECT COUNT(*) FROM p WINDOW w AS ()", "window"),
+        ("SELECT SUM(age) OVER (PARTITION BY city) FROM p", "window"),
+        ("SELECT id FROM p LIMIT 1 INTO @x", "INTO"),
+        ("(SELECT id FROM p LIMIT 1 INTO DUMPFILE 'x')", "INTO"),
+        ("VALUES ROW(1), ROW(2)", "VALUES"),
+        ("TABLE p", "TABLE"),
+        ("SELECT * FROM p PARTITION (p0)", "PARTITION"),
+        ("UPDATE p PARTITION (p0) SET age = 1", "PARTITION"),
+        ("DELETE FROM p PARTITION (p0)", "PARTITION"),
+        ("INSERT INTO p PARTITION (p0) VALUES (9, 'x', 1, 'y')", "PARTITION"),
+        ("INSERT INTO p VALUES (9, 'x', 1, 'y') RETURNING id", "RETURNING"),
+        ("DELETE FROM p RETURNING id", "RETURNING"),
+        ("UPDATE IGNORE p SET age = 1", "UPDATE IGNORE"),
+        ("DELETE IGNORE FROM p", "DELETE IGNORE"),
+        ("UPDATE p, p AS q SET p.age = 1", "UPDATE of several tables"),
+        ("UPDATE (SELECT 1) x SET age = 1", "UPDATE of several tables"),
+        ("DELETE p FROM p", "DELETE from several tables"),
+        ("WITH x AS (SELECT 1) DELETE FROM p", "WITH"),
+        ("WITH x AS (SELECT 1) UPDATE p SET age = 1", "WITH"),
     ] {
         let error = s.error(sql);
-        assert!(error.starts_with("1235 This version of MySQL doesn't yet support") && error.contains(name), "{error}");
+        assert!(
+            error.starts_with("1235 This version of MySQL doesn't yet support") && error.contains(name),
+            "{sql}: {error}"
+        );
+    }
+    assert_eq!(s.rows("SELECT COUNT(*), SUM(age) FROM p"), "5|126");
+}
+
+/// Joins are trees; parentheses move tables to the right of one.
+#[test]
+fn joins_lean_to_both_sides() {
+    let mut s = people();
+    for from in [
+        "p a JOIN p b ON b.id = a.id + 1 JOIN p c ON c.id = b.id + 1",
+        "p a JOIN (p b JOIN p c ON c.id = b.id + 1) ON b.id = a.id + 1",
+        "p a JOIN (p b, p c) ON b.id = a.id + 1 AND c.id = b.id + 1",
+        "((p a JOIN p b ON b.id = a.id + 1) JOIN ((p c)) ON c.id = b.id + 1)",
+        "p c RIGHT JOIN (p a JOIN p b ON b.id = a.id + 1) ON c.id = b.id + 1 JOIN p d ON d.id = c.id",
+    ] {
+        let rows = s.rows(&format!("SELECT a.id, b.id, c.id FROM {from} ORDER BY 1"));
+        assert_eq!(rows, "1|2|3\n2|3|4\n3|4|5", "{from}");
     }
 }
 

@@ -330,9 +330,53 @@ fn messages_of_expressions() {
         ("JSON_EXTRACT(js, '$.a')", "This version of MySQL doesn't yet support 'JSON_EXTRACT'"),
         ("js->'$.a'", "This version of MySQL doesn't yet support 'JSON functions'"),
         ("id IN (SELECT 1)", "This version of MySQL doesn't yet support 'subqueries in expressions'"),
+        ("id = ANY (SELECT 1)", "This version of MySQL doesn't yet support 'subqueries in expressions'"),
+        ("NOT EXISTS (SELECT 1)", "This version of MySQL doesn't yet support 'subqueries in expressions'"),
+        ("MATCH (s) AGAINST ('x')", "This version of MySQL doesn't yet support 'MATCH ... AGAINST'"),
+        ("1 MEMBER OF (js)", "This version of MySQL doesn't yet support 'MEMBER OF'"),
+        ("RANK() OVER (ORDER BY id)", "This version of MySQL doesn't yet support 'window functions'"),
+        ("CAST(id AS YEAR)", "This version of MySQL doesn't yet support 'CAST ... AS YEAR'"),
+        ("test.nosuch(1)", "FUNCTION test.nosuch does not exist"),
+        ("ABS(DISTINCT 1)", "Incorrect parameter count in the call to native function 'ABS'"),
         ("CAST(1 AS DECIMAL(70))", "Too-big precision 70 specified for 'CAST(1 AS DECIMAL(70))'. Maximum is 65."),
     ] {
         assert_eq!(evaluated(sql, &mut context()).expect_err(sql).message, message, "{sql}");
+    }
+}
+
+/// What the grammar of expressions has, but not in this place.
+#[test]
+fn misplaced_parts_are_errors_of_syntax() {
+    for (sql, near) in [
+        ("id + DEFAULT", "DEFAULT"),
+        ("ABS(INTERVAL 1 DAY)", "INTERVAL"),
+        ("SUM(id SEPARATOR ',')", "SUM"),
+        ("MAX(id ORDER BY id)", "MAX"),
+        ("SUM(*)", "SUM"),
+        ("COUNT(id, n)", "COUNT"),
+    ] {
+        let error = bound(sql, &BindContext::default()).expect_err(sql);
+        assert!(error.code == 1064 && error.message.contains(&format!("near '{near}")), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn escape_is_a_constant_of_one_character_at_most() {
+    for (sql, expected) in [
+        ("'a%' LIKE 'a|%' ESCAPE '|'", "1"),
+        ("'ab' LIKE 'a|%' ESCAPE '|'", "0"),
+        ("'a%' LIKE 'a|%' ESCAPE _utf8mb4'|'", "1"),
+        ("'a%' LIKE 'a|%' ESCAPE CONCAT('|', '')", "1"),
+        ("'a%' LIKE 'aä%' ESCAPE 'ä'", "1"),
+        // None at all, and the usual one.
+        ("'a|b' LIKE 'a|%' ESCAPE ''", "1"),
+        (r"'a%' LIKE 'a\\%' ESCAPE NULL", "1"),
+    ] {
+        assert_eq!(shown(sql), expected, "{sql}");
+    }
+    for escape in ["'ab'", "1", "s", "?", "UPPER(s)", "x'7C'"] {
+        let error = bound(&format!("s LIKE 'a' ESCAPE {escape}"), &BindContext::default()).expect_err(escape);
+        assert_eq!((error.code, error.message.as_str()), (1210, "Incorrect arguments to ESCAPE"), "{escape}");
     }
 }
 

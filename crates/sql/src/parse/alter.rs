@@ -1,9 +1,9 @@
 //! ALTER TABLE.
 
+use super::ast::ColumnDefinition;
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
 use super::statement::{AlterOperation, ColumnPosition, Statement};
-use sqlparser::ast::ColumnDef;
 
 impl Parser<'_> {
     /// Behind `ALTER TABLE`.
@@ -147,7 +147,7 @@ impl Parser<'_> {
             }
             "ORDER" => {
                 self.expect_kw("BY")?;
-                self.comma_separated(Self::order_by_expr)?;
+                self.comma_separated(Self::order_item)?;
                 AlterOperation::Nothing
             }
             _ => {
@@ -169,7 +169,7 @@ impl Parser<'_> {
         self.accept_kw("COLUMN");
         let if_not_exists = self.accept_kws(&["IF", "NOT", "EXISTS"]);
         if self.kind() == Kind::LParen {
-            let columns: Vec<Option<ColumnDef>> = self.parenthesized(|p| {
+            let columns: Vec<Option<ColumnDefinition>> = self.parenthesized(|p| {
                 p.comma_separated(|p| match p.table_constraint()? {
                     Some(constraint) => {
                         operations.push(AlterOperation::AddConstraint(constraint));

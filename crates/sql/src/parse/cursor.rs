@@ -7,14 +7,14 @@
 //! Nesting is bounded ([`MAX_DEPTH`], [`MAX_HEIGHT`]), and recursion takes stack where it needs more ([`crate::stack`]), so that no text can overflow
 //! a thread's stack, neither here nor in what walks the tree later. Tokens and nodes count against the statement's [`Memory`].
 
+use super::ast::{Expr, TableName};
 use super::lexer::{Kind, Lexer, Mode, Token, unescape, unquote_name};
 use super::reserved::is_reserved;
-use super::statement::{Statement, TableName, UserName};
+use super::statement::{Statement, UserName};
 use crate::memory::Memory;
 use crate::stack;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
-use sqlparser::ast::{Ident, ObjectName};
 use std::cell::Cell;
 
 pub(super) type Result<T> = std::result::Result<T, MysqlError>;
@@ -26,7 +26,7 @@ pub const MAX_HEIGHT: usize = 10_000;
 /// Levels that a query in a query counts for: its tree has several of its own.
 pub(super) const QUERY_LEVELS: usize = 8;
 /// What an operand takes in the tree, with the operator beside it.
-const OPERAND_BYTES: usize = 2 * size_of::<sqlparser::ast::Expr>() + 32;
+const OPERAND_BYTES: usize = 2 * size_of::<Expr>() + 32;
 /// How many `?` a statement may have.
 pub const MAX_PARAMETERS: usize = 65_535;
 
@@ -47,6 +47,12 @@ pub(super) struct Parser<'a> {
     memory: Memory,
     /// `?` met so far.
     pub parameters: usize,
+    /// Queries around this place.
+    pub selects: usize,
+    /// Commas met between tables in parentheses.
+    pub tables_in_parentheses: usize,
+    /// RETURNING may follow, so it is no alias.
+    pub may_return: bool,
 }
 
 /// MySQL's text of error 1064 for a failure at byte `offset`.
@@ -66,6 +72,11 @@ pub(super) fn syntax_error(sql: &str, offset: usize) -> MysqlError {
     )
 }
 
+/// Error 1235 for what MySQL's grammar has and Rauk cannot put into a tree.
+pub(super) fn not_yet(feature: &str) -> MysqlError {
+    MysqlError::new(codes::NOT_SUPPORTED_YET, format!("This version of MySQL doesn't yet support '{feature}'"))
+}
+
 pub(super) fn too_deep() -> MysqlError {
     MysqlError::new(
         STACK_OVERRUN,
@@ -74,6 +85,11 @@ pub(super) fn too_deep() -> MysqlError {
              split it"
         ),
     )
+}
+
+fn is_joining(word: &str) -> bool {
+    const WORDS: [&str; 5] = ["JOIN", "UNION", "EXCEPT", "INTERSECT", "STRAIGHT_JOIN"];
+    matches!(word.len(), 4 | 5 | 6 | 9 | 13) && WORDS.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
 impl<'a> Parser<'a> {
@@ -104,15 +120,22 @@ impl<'a> Parser<'a> {
             parentheses_end: Cell::new(0),
             memory: memory.clone(),
             parameters: 0,
+            selects: 0,
+            tables_in_parentheses: 0,
+            may_return: false,
         })
     }
 
-    /// A height that no expression of the text exceeds, unless the parser refuses it: tokens that are not separated by a comma, those around
-    /// parentheses included.
+    /// A height that no tree of the text exceeds by much, unless the parser refuses it: tokens that are not separated by a comma, those around
+    /// parentheses included, and every word that joins queries or tables, since commas stand between those.
     pub fn possible_height(&self) -> usize {
-        let (mut open, mut here, mut highest) = (Vec::new(), 0usize, 0);
+        let (mut open, mut here, mut highest, mut joined) = (Vec::new(), 0usize, 0, 0);
         for token in &self.tokens {
             match token.kind {
+                Kind::Word if is_joining(self.text(*token)) => {
+                    here += 1;
+                    joined += 1;
+                }
                 Kind::LParen => {
                     if open.len() > MAX_DEPTH {
                         return MAX_HEIGHT;
@@ -127,7 +150,7 @@ impl<'a> Parser<'a> {
             }
             highest = highest.max(here);
         }
-        highest.min(MAX_HEIGHT)
+        (highest + joined).min(MAX_HEIGHT)
     }
 
     /// The height that [`Parser::taller`] has counted since, zero again from now on.
@@ -383,16 +406,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    pub fn ident(&mut self) -> Result<Ident> {
-        let quoted = self.kind() == Kind::Quoted;
-        self.name().map(|name| if quoted { Ident::with_quote('`', name) } else { Ident::new(name) })
-    }
-
-    pub fn ident_after_dot(&mut self) -> Result<Ident> {
-        let quoted = self.kind() == Kind::Quoted;
-        self.any_word().map(|name| if quoted { Ident::with_quote('`', name) } else { Ident::new(name) })
-    }
-
     /// `[database.]name`
     pub fn table_name(&mut self) -> Result<TableName> {
         // `.name` is the current database's (ODBC).
@@ -403,14 +416,6 @@ impl<'a> Parser<'a> {
         } else {
             Ok(TableName { database: None, name })
         }
-    }
-
-    pub fn object_name(&mut self) -> Result<ObjectName> {
-        let mut parts = vec![self.ident()?];
-        while self.accept(Kind::Dot) {
-            parts.push(self.ident_after_dot()?);
-        }
-        Ok(ObjectName::from(parts))
     }
 
     /// The value of a string token, adjacent strings joined.

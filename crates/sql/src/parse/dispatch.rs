@@ -77,38 +77,14 @@ impl Parser<'_> {
         if self.is_any_kw(&["INSERT", "REPLACE"]) {
             return self.insert();
         }
+        let with = self.with_clause()?;
         if self.is_kw("UPDATE") {
-            return self.update();
+            return self.update(with);
         }
         if self.is_kw("DELETE") {
-            return self.delete();
+            return self.delete(with);
         }
-        if self.is_kw("WITH") && self.is_with_change() {
-            return self.unsupported("WITH in UPDATE and DELETE");
-        }
-        self.query().map(Statement::Query)
-    }
-
-    /// `WITH … UPDATE` or `WITH … DELETE`: the first such word outside parentheses decides.
-    fn is_with_change(&self) -> bool {
-        let mut depth = 0;
-        for ahead in 0.. {
-            match self.kind_at(ahead) {
-                Kind::LParen => depth += 1,
-                Kind::RParen => depth -= 1,
-                Kind::End => return false,
-                Kind::Word if depth == 0 => {
-                    if self.is_kw_at(ahead, "SELECT") {
-                        return false;
-                    }
-                    if self.is_kw_at(ahead, "UPDATE") || self.is_kw_at(ahead, "DELETE") {
-                        return true;
-                    }
-                }
-                _ => {}
-            }
-        }
-        false
+        self.query_with(with).map(|query| Statement::Query(Box::new(query)))
     }
 
     // Transactions

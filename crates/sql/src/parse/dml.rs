@@ -1,178 +1,153 @@
 //! INSERT, REPLACE, UPDATE, DELETE.
 //!
-//! LOW_PRIORITY, HIGH_PRIORITY, DELAYED and QUICK are accepted and mean nothing here, as in InnoDB. UPDATE and DELETE of several tables
-//! become [`Statement::Unsupported`].
+//! LOW_PRIORITY, HIGH_PRIORITY, DELAYED and QUICK are accepted and mean nothing here, as in InnoDB. RETURNING is MariaDB's; where it may
+//! follow, the word is no alias. Which forms cannot be executed yet is decided by the planner: here all of them become trees.
 
+use super::ast::{
+    Assignment, Delete, Insert, InsertSource, Query, QueryBody, RowAlias, SelectItem, TableFactor, TableName,
+    TableReference, Update, With,
+};
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
-use super::query::query_of;
 use super::statement::Statement;
-use sqlparser::ast::helpers::attached_token::AttachedToken;
-use sqlparser::ast::{
-    Assignment, AssignmentTarget, Delete, FromTable, Ident, Insert, InsertAliases, ObjectName, OnInsert, SetExpr,
-    TableFactor, TableObject, TableWithJoins, Update,
-};
 
 impl Parser<'_> {
     pub fn insert(&mut self) -> Result<Statement> {
-        let replace_into = match self.accept_any_kw(&["INSERT", "REPLACE"]) {
+        let replace = match self.accept_any_kw(&["INSERT", "REPLACE"]) {
             Some(word) => word == "REPLACE",
             None => return self.fail(),
         };
+        self.may_return = true;
         let _ = self.accept_any_kw(&["LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY"]);
-        let ignore = !replace_into && self.accept_kw("IGNORE");
-        let into = self.accept_kw("INTO");
-        let table = self.object_name()?;
-        if self.accept_kw("PARTITION") {
-            self.skip_parentheses()?;
-        }
-        let mut columns = Vec::new();
-        let mut assignments = Vec::new();
-        let mut source = None;
-        let has_columns = self.kind() == Kind::LParen && !self.is_query_start();
-        if has_columns {
-            columns = self.parenthesized(|p| {
-                if p.kind() == Kind::RParen { Ok(vec![]) } else { p.comma_separated(Self::object_name) }
-            })?;
-        }
-        if !has_columns && self.accept_kw("SET") {
-            assignments = self.comma_separated(Self::assignment)?;
-        } else if (self.is_kw("VALUES") || self.is_kw("VALUE"))
-            && !(self.is_kw_at(1, "ROW") && has_columns && self.is_kw("VALUE"))
-        {
-            self.advance();
-            source = Some(Box::new(query_of(SetExpr::Values(self.insert_values()?))));
+        let ignore = !replace && self.accept_kw("IGNORE");
+        self.accept_kw("INTO");
+        let table = self.table_name()?;
+        let partitions = self.partitions()?;
+        let columns = if self.kind() == Kind::LParen && !self.is_query_start() {
+            Some(self.parenthesized(|p| {
+                if p.kind() == Kind::RParen { Ok(vec![]) } else { p.comma_separated(Self::column_name) }
+            })?)
+        } else {
+            None
+        };
+        let source = if columns.is_none() && self.accept_kw("SET") {
+            InsertSource::Set(self.comma_separated(Self::assignment)?)
+        } else if self.is_any_kw(&["VALUES", "VALUE"]) {
+            self.insert_values()?
         } else if self.is_query_start() {
-            source = Some(self.query()?);
+            InsertSource::Query(Box::new(self.subquery()?))
         } else {
             return self.fail();
-        }
-        let insert_alias = if self.accept_kw("AS") {
-            let row_alias = ObjectName::from(vec![self.ident()?]);
-            let col_aliases = if self.kind() == Kind::LParen {
-                Some(self.parenthesized(|p| p.comma_separated(Self::ident))?)
-            } else {
-                None
-            };
-            Some(InsertAliases { row_alias, col_aliases })
+        };
+        let row_alias = if !matches!(source, InsertSource::Query(_)) && self.accept_kw("AS") {
+            let name = self.name()?;
+            let columns = if self.kind() == Kind::LParen { self.column_list()? } else { vec![] };
+            Some(RowAlias { name, columns })
         } else {
             None
         };
-        let on = if !replace_into && self.accept_kws(&["ON", "DUPLICATE", "KEY", "UPDATE"]) {
-            Some(OnInsert::DuplicateKeyUpdate(self.comma_separated(Self::assignment)?))
+        let on_duplicate = if !replace && self.accept_kws(&["ON", "DUPLICATE", "KEY", "UPDATE"]) {
+            self.comma_separated(Self::assignment)?
         } else {
-            None
+            vec![]
         };
+        let returning = self.returning()?;
         Ok(Statement::Insert(Box::new(Insert {
-            insert_token: AttachedToken::empty(),
-            optimizer_hints: vec![],
-            or: None,
+            replace,
             ignore,
-            into,
-            table: TableObject::TableName(table),
-            table_alias: None,
+            table,
+            partitions,
             columns,
-            overwrite: false,
             source,
-            assignments,
-            partitioned: None,
-            after_columns: vec![],
-            has_table_keyword: false,
-            on,
-            returning: None,
-            output: None,
-            replace_into,
-            priority: None,
-            insert_alias,
-            settings: None,
-            format_clause: None,
-            multi_table_insert_type: None,
-            multi_table_into_clauses: vec![],
-            multi_table_when_clauses: vec![],
-            multi_table_else_clause: None,
+            row_alias,
+            on_duplicate,
+            returning,
         })))
+    }
+
+    /// `VALUES (…), (), …`; `VALUES ROW(…), …` too, which may also begin a query.
+    fn insert_values(&mut self) -> Result<InsertSource> {
+        let explicit = self.is_kw("VALUES") && self.is_kw_at(1, "ROW");
+        self.advance();
+        let row = |p: &mut Self| {
+            p.parenthesized(|p| if p.kind() == Kind::RParen { Ok(vec![]) } else { p.comma_separated(Self::expr) })
+        };
+        if !explicit {
+            return self.comma_separated(row).map(InsertSource::Values);
+        }
+        let rows = self.explicit_rows(row)?;
+        if !self.goes_on_as_query() {
+            return Ok(InsertSource::Values(rows));
+        }
+        let query = Query::plain(QueryBody::Values(rows));
+        self.subquery_from(query).map(|query| InsertSource::Query(Box::new(query)))
+    }
+
+    fn returning(&mut self) -> Result<Vec<SelectItem>> {
+        if self.accept_kw("RETURNING") { self.comma_separated(Self::select_item) } else { Ok(vec![]) }
     }
 
     /// `column = expression`; `:=` is allowed too.
     fn assignment(&mut self) -> Result<Assignment> {
-        let target = AssignmentTarget::ColumnName(self.object_name()?);
+        let column = self.column_name()?;
         if !self.accept(Kind::Eq) && !self.accept(Kind::Assign) {
             return self.fail();
         }
-        Ok(Assignment { target, value: self.expr()? })
+        Ok(Assignment { column, value: self.expr()? })
     }
 
-    pub fn update(&mut self) -> Result<Statement> {
+    /// Behind WITH, if there was one.
+    pub fn update(&mut self, with: Option<With>) -> Result<Statement> {
         self.expect_kw("UPDATE")?;
         self.accept_kw("LOW_PRIORITY");
         let ignore = self.accept_kw("IGNORE");
-        let mut tables = self.comma_separated(Self::table_with_joins)?;
+        let tables = self.comma_separated(Self::table_reference)?;
         self.expect_kw("SET")?;
         let assignments = self.comma_separated(Self::assignment)?;
-        let selection = if self.accept_kw("WHERE") { Some(self.expr()?) } else { None };
-        let (order_by, limit) = self.order_and_limit()?;
-        if tables.len() > 1 || !is_single(&tables[0]) {
-            return Ok(Statement::Unsupported("UPDATE of several tables".into()));
-        }
-        if ignore {
-            return Ok(Statement::Unsupported("UPDATE IGNORE".into()));
-        }
-        Ok(Statement::Update(Box::new(Update {
-            update_token: AttachedToken::empty(),
-            optimizer_hints: vec![],
-            table: tables.remove(0),
-            assignments,
-            from: None,
-            selection,
-            returning: None,
-            output: None,
-            or: None,
-            order_by,
-            limit,
-        })))
+        let filter = self.where_clause()?;
+        let order_by = self.order_by()?;
+        let limit = self.limit_count()?;
+        Ok(Statement::Update(Box::new(Update { with, ignore, tables, assignments, filter, order_by, limit })))
     }
 
-    pub fn delete(&mut self) -> Result<Statement> {
+    /// Behind WITH, if there was one.
+    pub fn delete(&mut self, with: Option<With>) -> Result<Statement> {
         self.expect_kw("DELETE")?;
-        while self.accept_any_kw(&["LOW_PRIORITY", "QUICK", "IGNORE"]).is_some() {}
-        let several = Ok(Statement::Unsupported("DELETE from several tables".into()));
-        if !self.accept_kw("FROM") {
-            // `DELETE a, b FROM …`
-            self.comma_separated(Self::delete_target)?;
-            self.expect_kw("FROM")?;
-            self.comma_separated(Self::table_with_joins)?;
-            if self.accept_kw("WHERE") {
-                self.expr()?;
+        self.may_return = true;
+        let mut ignore = false;
+        while let Some(word) = self.accept_any_kw(&["LOW_PRIORITY", "QUICK", "IGNORE"]) {
+            ignore |= word == "IGNORE";
+        }
+        let mut delete = Delete {
+            with,
+            ignore,
+            targets: vec![],
+            from: vec![],
+            filter: None,
+            order_by: vec![],
+            limit: None,
+            returning: vec![],
+        };
+        let from_first = self.accept_kw("FROM");
+        if !from_first || self.is_multi_table_delete() {
+            delete.targets = self.comma_separated(Self::delete_target)?;
+            self.expect_kw(if from_first { "USING" } else { "FROM" })?;
+            delete.from = self.comma_separated(Self::table_reference)?;
+            delete.filter = self.where_clause()?;
+        } else {
+            let name = self.table_name()?;
+            let mut partitions = self.partitions()?;
+            let alias = self.table_alias()?;
+            if partitions.is_empty() {
+                partitions = self.partitions()?;
             }
-            return several;
+            delete.from.push(TableReference::Table(TableFactor { name, alias, partitions, hints: vec![] }));
+            delete.filter = self.where_clause()?;
+            delete.order_by = self.order_by()?;
+            delete.limit = self.limit_count()?;
         }
-        if self.is_multi_table_delete() {
-            self.comma_separated(Self::delete_target)?;
-            self.expect_kw("USING")?;
-            self.comma_separated(Self::table_with_joins)?;
-            if self.accept_kw("WHERE") {
-                self.expr()?;
-            }
-            return several;
-        }
-        let table = self.table_with_joins()?;
-        if !is_single(&table) {
-            return self.fail();
-        }
-        let selection = if self.accept_kw("WHERE") { Some(self.expr()?) } else { None };
-        let (order_by, limit) = self.order_and_limit()?;
-        Ok(Statement::Delete(Box::new(Delete {
-            delete_token: AttachedToken::empty(),
-            optimizer_hints: vec![],
-            tables: vec![],
-            from: FromTable::WithFromKeyword(vec![table]),
-            using: None,
-            selection,
-            returning: None,
-            output: None,
-            order_by,
-            limit,
-        })))
+        delete.returning = self.returning()?;
+        Ok(Statement::Delete(Box::new(delete)))
     }
 
     /// `a, b USING …` or `a.* …` behind FROM.
@@ -189,18 +164,18 @@ impl Parser<'_> {
         }
     }
 
-    fn delete_target(&mut self) -> Result<Vec<Ident>> {
-        let mut parts = vec![self.ident()?];
+    /// `table`, `database.table`, either with `.*` behind it.
+    fn delete_target(&mut self) -> Result<TableName> {
+        let mut target = TableName { database: None, name: self.name()? };
         while self.accept(Kind::Dot) {
             if self.accept(Kind::Star) {
                 break;
             }
-            parts.push(self.ident_after_dot()?);
+            if target.database.is_some() {
+                return self.fail();
+            }
+            target.database = Some(std::mem::replace(&mut target.name, self.any_word()?));
         }
-        Ok(parts)
+        Ok(target)
     }
-}
-
-fn is_single(table: &TableWithJoins) -> bool {
-    table.joins.is_empty() && matches!(table.relation, TableFactor::Table { .. })
 }

@@ -3,32 +3,32 @@
 //! ```text
 //! lexer       text → tokens: kinds and byte ranges
 //! cursor      the parser's place among the tokens, names, errors, the bound on nesting
-//! expression  operators by MySQL's precedence, calls, literals      types   column types and those of CAST
-//! query       SELECT            dml  INSERT, UPDATE, DELETE         table, alter  definitions
+//! operators   expressions by MySQL's precedence
+//! primary     what stands between operators: literals, names, variables, CASE     calls  functions, windows
+//! query       SELECT, set operations, WITH      from  tables and joins
+//! dml         INSERT, UPDATE, DELETE            types, table, alter  definitions
 //! set, show, account, dispatch  the other statements
+//! ast, statement   the tree that they make      tree  a statement with its height
+//! print       tree → text, in MySQL's canonical form
 //! split       one text of several statements → their texts
-//! tree        a statement with its height
 //! normalize   statement → normal form with `?` for literals, for the plan cache
 //! ```
-//! The tree is sqlparser's ([`sqlparser::ast`]), which DataFusion plans from too; the parser is not: sqlparser's own reads a third
-//! of MySQL's statements not at all and a dozen operators wrongly, and once those were overridden nothing of it was left
-//! in use but the cursor, with neither MySQL's error positions nor a bound that holds for all that walks the tree.
-//!
-//! What a reader of the tree must know:
-//! * `?` is a placeholder named `?0`, `?1`, …: [`parameter_index`];
-//! * `@x` and `@@x` are identifiers without quotes whose name begins with `@`;
-//! * an unnamed select item that is no plain column has its text as alias, with quote style [`AUTO_NAME`];
-//! * DEFAULT without parentheses is an identifier of that name without quotes.
+//! The parser reads all of MySQL's queries and changes. What Rauk cannot execute yet is refused where the tree is bound and planned, which
+//! knows what it is; only whole statements that Rauk has not are [`Statement::Unsupported`].
 
 mod account;
 mod alter;
 pub mod ast;
+mod calls;
 mod cursor;
 mod dispatch;
 mod dml;
-mod expression;
+mod from;
 mod lexer;
 mod normalize;
+mod operators;
+mod primary;
+pub mod print;
 mod query;
 mod reserved;
 mod set;
@@ -40,14 +40,15 @@ mod tree;
 mod types;
 
 #[cfg(test)]
+mod shape_tests;
+#[cfg(test)]
 mod tests;
 
 pub use cursor::{MAX_DEPTH, MAX_HEIGHT, MAX_PARAMETERS};
 pub use lexer::{Mode, VERSION};
 pub use normalize::{Normal, normalize};
-pub use query::AUTO_NAME;
+pub use query::MAX_SELECTS;
 pub use reserved::is_reserved;
-pub use set::system_variable;
 pub use split::split;
 pub use statement::Statement;
 pub use tree::Tree;
@@ -94,15 +95,10 @@ pub fn parse_within(sql: &str, mode: Mode, memory: &Memory) -> Result<Parsed, My
 }
 
 /// Parses an expression alone, as a column default or a test has it.
-pub fn parse_expression(sql: &str, mode: Mode) -> Result<sqlparser::ast::Expr, MysqlError> {
+pub fn parse_expression(sql: &str, mode: Mode) -> Result<ast::Expr, MysqlError> {
     let mut parser = Parser::new(sql, mode, &Memory::default())?;
     let expr = parser.expr()?;
     if parser.kind() == lexer::Kind::End { Ok(expr) } else { parser.fail() }
-}
-
-/// The position of a `?`, from the name of its placeholder.
-pub fn parameter_index(placeholder: &str) -> Option<usize> {
-    placeholder.strip_prefix('?')?.parse().ok()
 }
 
 /// Parses anything, in every mode, and drops the result: the entry for fuzzing.

@@ -223,6 +223,7 @@ fn decimal(text: &str) -> (Value, DataType) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parse::ast::Expr;
     use crate::parse::{Parsed, parse};
     use proptest::prelude::*;
 
@@ -324,17 +325,16 @@ mod tests {
     /// The literals put back in place of `?`, in the tree.
     fn restored(parsed: Parsed, parameters: &[Value]) -> String {
         let mut text = format!("{:?}", parsed.statement);
-        for (i, value) in parameters.iter().enumerate().rev() {
-            let printed = match value {
-                Value::Str(s) => format!("SingleQuotedString({s:?})"),
-                Value::Double(v) => format!("Number(\"{v:e}\", false)"),
+        for (i, value) in parameters.iter().enumerate() {
+            let expr = match value {
+                Value::Str(s) => Expr::text(s.as_str()),
                 other => {
                     let mut out = Vec::new();
                     rauk_types::format::append_text(other.as_ref(), &DataType::varbinary(0), &mut out);
-                    format!("Number({:?}, false)", String::from_utf8_lossy(&out))
+                    Expr::number(String::from_utf8(out).unwrap())
                 }
             };
-            text = text.replace(&format!("Placeholder(\"?{i}\")"), &printed);
+            text = text.replace(&format!("Parameter({i})"), &format!("{expr:?}"));
         }
         text
     }

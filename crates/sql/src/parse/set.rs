@@ -1,23 +1,9 @@
 //! The SET family: variables, user variables, NAMES, TRANSACTION, PASSWORD.
 
+use super::ast::{ColumnName, Expr};
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
 use super::statement::{IsolationLevel, Scope, SetItem, Statement};
-use sqlparser::ast::{Expr, Ident};
-
-/// Splits the text of a `@@scope.name` token (with the at signs) into scope and name.
-pub fn system_variable(text: &str) -> (Scope, String) {
-    let path = text.trim_start_matches('@').replace('`', "");
-    match path.split_once('.') {
-        Some((scope, name)) => match scope.to_ascii_lowercase().as_str() {
-            "global" => (Scope::Global, name.to_string()),
-            "session" | "local" => (Scope::Session, name.to_string()),
-            "persist" | "persist_only" => (Scope::Persist, name.to_string()),
-            _ => (Scope::Default, path),
-        },
-        None => (Scope::Default, path),
-    }
-}
 
 impl Parser<'_> {
     pub fn set(&mut self) -> Result<Statement> {
@@ -53,8 +39,7 @@ impl Parser<'_> {
                 return Ok(SetItem::UserVariable { name, value: self.expr()? });
             }
             Kind::SystemVariable => {
-                let token = self.advance();
-                let (scope, name) = system_variable(self.text(token));
+                let (scope, name) = self.system_variable()?;
                 self.assign()?;
                 return Ok(SetItem::Variable { scope, name, value: self.variable_value()? });
             }
@@ -102,7 +87,7 @@ impl Parser<'_> {
         if self.is_any_kw(&["ON", "ALL", "BINARY", "ROW", "SYSTEM"])
             && matches!(self.kind_at(1), Kind::Comma | Kind::End | Kind::Semicolon)
         {
-            return self.any_word().map(|word| Some(Expr::Identifier(Ident::new(word))));
+            return self.any_word().map(|word| Some(Expr::Column(ColumnName::bare(word))));
         }
         self.expr().map(Some)
     }

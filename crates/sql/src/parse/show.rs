@@ -1,8 +1,9 @@
 //! The SHOW family and DESCRIBE.
 
+use super::ast::TableName;
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
-use super::statement::{Scope, Show, ShowFilter, Statement, TableName};
+use super::statement::{Scope, Show, ShowFilter, Statement};
 
 impl Parser<'_> {
     fn filter(&mut self) -> Result<ShowFilter> {

@@ -1,35 +1,12 @@
 //! CREATE TABLE, CREATE INDEX, and the column and key definitions that ALTER TABLE shares with them.
 
+use super::ast::{
+    Check, ColumnDefinition, ColumnOption, DefaultValue, Expr, IndexAlgorithm, KeyDefinition, KeyPart, MatchKind,
+    References, ReferentialAction, TableConstraint, TableName, UnaryOp,
+};
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
-use super::statement::{CreateIndex, CreateTable, PartitionBy, Statement, TableName};
-use sqlparser::ast::*;
-use sqlparser::tokenizer::Token;
-
-/// A UNIQUE without anything else.
-pub(super) fn unique_option() -> UniqueConstraint {
-    UniqueConstraint {
-        name: None,
-        index_name: None,
-        index_type_display: KeyOrIndexDisplay::Key,
-        index_type: None,
-        columns: vec![],
-        index_options: vec![],
-        characteristics: None,
-        nulls_distinct: NullsDistinctOption::None,
-    }
-}
-
-fn primary_option() -> PrimaryKeyConstraint {
-    PrimaryKeyConstraint {
-        name: None,
-        index_name: None,
-        index_type: None,
-        columns: vec![],
-        index_options: vec![],
-        characteristics: None,
-    }
-}
+use super::statement::{CreateIndex, CreateTable, DuplicateRows, PartitionBy, Statement};
 
 impl Parser<'_> {
     /// Behind `CREATE [TEMPORARY] TABLE`.
@@ -46,6 +23,7 @@ impl Parser<'_> {
             like: None,
             partition_by: None,
             query: None,
+            duplicates: DuplicateRows::Error,
         };
         if self.accept_kw("LIKE") {
             table.like = Some(self.table_name()?);
@@ -77,11 +55,16 @@ impl Parser<'_> {
         if self.accept_kws(&["PARTITION", "BY"]) {
             table.partition_by = Some(self.partition_by()?);
         }
-        let _ = self.accept_any_kw(&["IGNORE", "REPLACE"]);
+        let duplicates = self.accept_any_kw(&["IGNORE", "REPLACE"]);
         let explicit = self.accept_kw("AS");
         if self.is_query_start() {
-            table.query = Some(self.query()?);
-        } else if explicit || (table.columns.is_empty() && !self.at_end()) {
+            table.duplicates = match duplicates {
+                Some("IGNORE") => DuplicateRows::Ignore,
+                Some(_) => DuplicateRows::Replace,
+                None => DuplicateRows::Error,
+            };
+            table.query = Some(Box::new(self.subquery()?));
+        } else if explicit || duplicates.is_some() || (table.columns.is_empty() && !self.at_end()) {
             return self.fail();
         }
         Ok(Statement::CreateTable(Box::new(table)))
@@ -89,34 +72,23 @@ impl Parser<'_> {
 
     // Columns
 
-    pub fn column_definition(&mut self) -> Result<ColumnDef> {
-        let name = self.ident()?;
-        self.column_body(name)
-    }
-
-    /// Type and options behind a column's name.
-    pub fn column_body(&mut self, name: Ident) -> Result<ColumnDef> {
-        let column_type = self.column_type()?;
-        let mut options: Vec<ColumnOptionDef> =
-            column_type.options.into_iter().map(|option| ColumnOptionDef { name: None, option }).collect();
+    pub fn column_definition(&mut self) -> Result<ColumnDefinition> {
+        let name = self.name()?;
+        let (column_type, mut options) = self.column_type()?;
         loop {
-            let constraint = if self.is_kw("CONSTRAINT") {
-                self.advance();
-                if self.is_kw("CHECK") { None } else { Some(self.ident()?) }
-            } else {
-                None
-            };
-            match self.column_option()? {
-                Some(option) => options.push(ColumnOptionDef { name: constraint, option }),
-                None if constraint.is_some() => return self.fail(),
-                None => break,
+            if self.accept_kw("CONSTRAINT") {
+                let name = if self.is_kw("CHECK") { None } else { Some(self.name()?) };
+                self.expect_kw("CHECK")?;
+                options.push(ColumnOption::Check(self.check(name)?));
+            } else if !self.column_option(&mut options)? {
+                return Ok(ColumnDefinition { name, column_type, options });
             }
         }
-        Ok(ColumnDef { name, data_type: column_type.data_type, options })
     }
 
-    fn column_option(&mut self) -> Result<Option<ColumnOption>> {
-        Ok(Some(if self.accept_kws(&["NOT", "NULL"]) {
+    /// Reads one option, if one stands here.
+    fn column_option(&mut self, options: &mut Vec<ColumnOption>) -> Result<bool> {
+        let option = if self.accept_kws(&["NOT", "NULL"]) {
             ColumnOption::NotNull
         } else if self.accept_kw("NULL") {
             ColumnOption::Null
@@ -124,70 +96,65 @@ impl Parser<'_> {
             ColumnOption::Default(self.default_value()?)
         } else if self.accept_kws(&["ON", "UPDATE"]) {
             ColumnOption::OnUpdate(self.expr()?)
-        } else if self.accept_kw("AUTO_INCREMENT") || self.accept_kws(&["SERIAL", "DEFAULT", "VALUE"]) {
-            ColumnOption::DialectSpecific(vec![Token::make_keyword("AUTO_INCREMENT")])
+        } else if self.accept_kw("AUTO_INCREMENT") {
+            ColumnOption::AutoIncrement
+        } else if self.accept_kws(&["SERIAL", "DEFAULT", "VALUE"]) {
+            options.extend([ColumnOption::NotNull, ColumnOption::AutoIncrement]);
+            ColumnOption::Unique
         } else if self.accept_kw("UNIQUE") {
             self.accept_kw("KEY");
-            ColumnOption::Unique(unique_option())
+            ColumnOption::Unique
         } else if self.accept_kw("PRIMARY") {
             self.accept_kw("KEY");
-            ColumnOption::PrimaryKey(primary_option())
+            ColumnOption::PrimaryKey
         } else if self.accept_kw("KEY") {
-            ColumnOption::PrimaryKey(primary_option())
+            ColumnOption::PrimaryKey
         } else if self.accept_kw("COMMENT") {
             ColumnOption::Comment(self.string()?)
         } else if self.accept_kw("COLLATE") {
-            ColumnOption::Collation(ObjectName::from(vec![Ident::new(self.charset_name()?)]))
+            ColumnOption::Collation(self.charset_name()?)
         } else if self.accept_kws(&["CHARACTER", "SET"]) || self.accept_kw("CHARSET") {
-            ColumnOption::CharacterSet(ObjectName::from(vec![Ident::new(self.charset_name()?)]))
+            ColumnOption::Charset(self.charset_name()?)
         } else if self.accept_kw("REFERENCES") {
-            ColumnOption::ForeignKey(self.references(None, None, vec![])?)
+            ColumnOption::References(self.references()?)
         } else if self.accept_kw("CHECK") {
             ColumnOption::Check(self.check(None)?)
         } else if self.accept_kws(&["GENERATED", "ALWAYS", "AS"]) || self.accept_kw("AS") {
             let expr = self.parenthesized(Self::expr)?;
-            let mode = match self.accept_any_kw(&["VIRTUAL", "STORED", "PERSISTENT"]) {
-                None => None,
-                Some("VIRTUAL") => Some(GeneratedExpressionMode::Virtual),
-                Some(_) => Some(GeneratedExpressionMode::Stored),
-            };
-            ColumnOption::Generated {
-                generated_as: GeneratedAs::Always,
-                sequence_options: None,
-                generation_expr: Some(expr),
-                generation_expr_mode: mode,
-                generated_keyword: true,
-            }
+            let stored =
+                matches!(self.accept_any_kw(&["VIRTUAL", "STORED", "PERSISTENT"]), Some("STORED" | "PERSISTENT"));
+            ColumnOption::Generated { expr, stored }
         } else if self.accept_kw("INVISIBLE") {
             ColumnOption::Invisible
         } else if let Some(word) = self.accept_any_kw(&["VISIBLE", "COLUMN_FORMAT", "STORAGE"]) {
             if word != "VISIBLE" {
                 self.any_word()?;
             }
-            return self.column_option();
+            return Ok(true);
         } else if self.accept_kw("SRID") {
-            ColumnOption::Srid(Box::new(self.expr()?))
+            ColumnOption::Srid(self.expr()?)
         } else {
-            return Ok(None);
-        }))
+            return Ok(false);
+        };
+        options.push(option);
+        Ok(true)
     }
 
     /// A literal with its sign, CURRENT_TIMESTAMP, or an expression in parentheses.
-    pub fn default_value(&mut self) -> Result<Expr> {
+    pub fn default_value(&mut self) -> Result<DefaultValue> {
+        if self.kind() == Kind::LParen {
+            return self.operand().map(DefaultValue::Expr);
+        }
         // `DEFAULT 1 NOT NULL` must not read NOT as an operator: a signed primary is all there is.
-        let sign = match self.kind() {
-            Kind::Minus => Some(UnaryOperator::Minus),
-            Kind::Plus => Some(UnaryOperator::Plus),
+        let op = match self.kind() {
+            Kind::Minus => Some(UnaryOp::Minus),
+            Kind::Plus => Some(UnaryOp::Plus),
             _ => None,
         };
-        if sign.is_some() {
-            self.advance();
-        }
-        let expr = self.operand()?;
-        Ok(match sign {
-            Some(op) => Expr::UnaryOp { op, expr: Box::new(expr) },
-            None => expr,
-        })
+        let Some(op) = op else { return self.operand().map(DefaultValue::Plain) };
+        self.advance();
+        let operand = Box::new(self.operand()?);
+        Ok(DefaultValue::Plain(Expr::Unary { op, operand }))
     }
 
     // Keys and constraints
@@ -195,196 +162,146 @@ impl Parser<'_> {
     /// A key or constraint definition, if one stands here.
     pub fn table_constraint(&mut self) -> Result<Option<TableConstraint>> {
         let named = self.accept_kw("CONSTRAINT");
-        let name = if named && !self.is_any_kw(&["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"]) {
-            Some(self.ident()?)
+        let symbol = if named && !self.is_any_kw(&["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"]) {
+            Some(self.name()?)
         } else {
             None
         };
         if self.accept_kw("PRIMARY") {
             self.expect_kw("KEY")?;
-            let index_name = if self.is_name() && !self.is_kw("USING") { Some(self.ident()?) } else { None };
-            let index_type = self.index_type()?;
-            let columns = self.index_columns()?;
-            let (later, index_options) = self.index_options()?;
-            return Ok(Some(TableConstraint::PrimaryKey(PrimaryKeyConstraint {
-                name,
-                index_name,
-                index_type: later.or(index_type),
-                columns,
-                index_options,
-                characteristics: None,
-            })));
+            let name = if self.is_name() && !self.is_kw("USING") { Some(self.name()?) } else { None };
+            return Ok(Some(TableConstraint::PrimaryKey(self.key_body(symbol, name)?)));
         }
         if self.accept_kw("UNIQUE") {
             let _ = self.accept_any_kw(&["KEY", "INDEX"]);
-            let (index_name, index_type, columns, index_options) = self.index_body()?;
-            return Ok(Some(TableConstraint::Unique(UniqueConstraint {
-                name,
-                index_name,
-                index_type,
-                columns,
-                index_options,
-                ..unique_option()
-            })));
+            return Ok(Some(TableConstraint::Unique(self.key(symbol)?)));
         }
         if self.accept_kw("FOREIGN") {
             self.expect_kw("KEY")?;
             self.accept_kws(&["IF", "NOT", "EXISTS"]);
-            let index_name = if self.is_name() { Some(self.ident()?) } else { None };
-            let columns = self.parenthesized(|p| p.comma_separated(Self::ident))?;
+            let index = if self.is_name() { Some(self.name()?) } else { None };
+            let columns = self.column_list()?;
             self.expect_kw("REFERENCES")?;
-            return Ok(Some(TableConstraint::ForeignKey(self.references(name, index_name, columns)?)));
+            let references = self.references()?;
+            return Ok(Some(TableConstraint::ForeignKey { symbol, index, columns, references }));
         }
         if self.accept_kw("CHECK") {
-            return Ok(Some(TableConstraint::Check(self.check(name)?)));
+            return Ok(Some(TableConstraint::Check(self.check(symbol)?)));
         }
         if named {
             return self.fail();
         }
         if let Some(word) = self.accept_any_kw(&["FULLTEXT", "SPATIAL"]) {
             let _ = self.accept_any_kw(&["KEY", "INDEX"]);
-            let (opt_index_name, _, columns, _) = self.index_body()?;
-            return Ok(Some(TableConstraint::FulltextOrSpatial(FullTextOrSpatialConstraint {
-                fulltext: word == "FULLTEXT",
-                index_type_display: KeyOrIndexDisplay::Key,
-                opt_index_name,
-                columns,
-            })));
+            let key = self.key(None)?;
+            return Ok(Some(if word == "FULLTEXT" {
+                TableConstraint::FullText(key)
+            } else {
+                TableConstraint::Spatial(key)
+            }));
         }
-        if let Some(word) = self.accept_any_kw(&["KEY", "INDEX"]) {
-            let (name, index_type, columns, index_options) = self.index_body()?;
-            return Ok(Some(TableConstraint::Index(IndexConstraint {
-                display_as_key: word == "KEY",
-                name,
-                index_type,
-                columns,
-                index_options,
-            })));
+        if self.accept_any_kw(&["KEY", "INDEX"]).is_some() {
+            return Ok(Some(TableConstraint::Index(self.key(None)?)));
         }
         Ok(None)
     }
 
-    #[allow(clippy::type_complexity)]
-    fn index_body(&mut self) -> Result<(Option<Ident>, Option<IndexType>, Vec<IndexColumn>, Vec<IndexOption>)> {
+    /// Behind KEY: name and body.
+    fn key(&mut self, symbol: Option<String>) -> Result<KeyDefinition> {
         self.accept_kws(&["IF", "NOT", "EXISTS"]);
-        let name = if self.is_name() { Some(self.ident()?) } else { None };
-        let index_type = self.index_type()?;
-        let columns = self.index_columns()?;
-        let (later, options) = self.index_options()?;
-        Ok((name, later.or(index_type), columns, options))
+        let name = if self.is_name() { Some(self.name()?) } else { None };
+        self.key_body(symbol, name)
     }
 
-    fn index_type(&mut self) -> Result<Option<IndexType>> {
+    /// `[USING …] (parts) [options]`
+    fn key_body(&mut self, symbol: Option<String>, name: Option<String>) -> Result<KeyDefinition> {
+        let before = self.index_algorithm()?;
+        let parts = self.key_parts()?;
+        let (behind, comment) = self.index_options()?;
+        Ok(KeyDefinition { symbol, name, algorithm: behind.or(before), parts, comment })
+    }
+
+    fn index_algorithm(&mut self) -> Result<Option<IndexAlgorithm>> {
         if self.accept_any_kw(&["USING", "TYPE"]).is_none() {
             return Ok(None);
         }
         match self.accept_any_kw(&["BTREE", "HASH", "RTREE"]) {
-            Some("HASH") => Ok(Some(IndexType::Hash)),
-            Some("BTREE") => Ok(Some(IndexType::BTree)),
-            Some(_) => Ok(Some(IndexType::Custom(Ident::new("RTREE")))),
+            Some("HASH") => Ok(Some(IndexAlgorithm::Hash)),
+            Some("BTREE") => Ok(Some(IndexAlgorithm::BTree)),
+            Some(_) => Ok(Some(IndexAlgorithm::RTree)),
             None => self.fail(),
         }
     }
 
-    /// `(a, b(10) DESC, (expression))`. A prefix is a call `b(10)`, as sqlparser has it.
-    pub fn index_columns(&mut self) -> Result<Vec<IndexColumn>> {
-        self.parenthesized(|p| {
-            p.comma_separated(|p| {
-                let expr = if p.kind() == Kind::LParen {
-                    p.expr()?
-                } else {
-                    let name = p.ident()?;
-                    if p.kind() == Kind::LParen {
-                        let length = p.parenthesized(Self::integer)?;
-                        let length = super::expression::value(Value::Number(length.to_string(), false));
-                        match super::expression::call("", vec![length]) {
-                            Expr::Function(call) => {
-                                Expr::Function(Function { name: ObjectName::from(vec![name]), ..call })
-                            }
-                            other => other,
-                        }
-                    } else {
-                        Expr::Identifier(name)
-                    }
-                };
-                let asc = p.accept_any_kw(&["ASC", "DESC"]).map(|w| w == "ASC");
-                let options = OrderByOptions { asc, nulls_first: None };
-                Ok(IndexColumn { column: OrderByExpr { expr, options, with_fill: None }, operator_class: None })
-            })
-        })
+    /// `(a, b(10) DESC, (expression))`
+    fn key_parts(&mut self) -> Result<Vec<KeyPart>> {
+        self.parenthesized(|p| p.comma_separated(Self::key_part))
     }
 
-    fn index_options(&mut self) -> Result<(Option<IndexType>, Vec<IndexOption>)> {
-        let mut index_type = None;
-        let mut options = Vec::new();
+    fn key_part(&mut self) -> Result<KeyPart> {
+        if self.kind() == Kind::LParen {
+            let expr = self.parenthesized(Self::expr)?;
+            return Ok(KeyPart::Expr { expr, descending: self.descending() });
+        }
+        let name = self.name()?;
+        let prefix = if self.kind() == Kind::LParen { Some(self.parenthesized(Self::integer)?) } else { None };
+        Ok(KeyPart::Column { name, prefix, descending: self.descending() })
+    }
+
+    fn descending(&mut self) -> bool {
+        self.accept_any_kw(&["ASC", "DESC"]) == Some("DESC")
+    }
+
+    /// Algorithm and comment; the other options say nothing here.
+    fn index_options(&mut self) -> Result<(Option<IndexAlgorithm>, Option<String>)> {
+        let (mut algorithm, mut comment) = (None, None);
         loop {
             if self.is_any_kw(&["USING", "TYPE"]) {
-                index_type = self.index_type()?;
+                algorithm = self.index_algorithm()?;
             } else if self.accept_kw("COMMENT") {
-                options.push(IndexOption::Comment(self.string()?));
+                comment = Some(self.string()?);
             } else if self.accept_kw("KEY_BLOCK_SIZE") {
                 self.accept(Kind::Eq);
                 self.integer()?;
             } else if self.accept_kws(&["WITH", "PARSER"]) {
                 self.any_word()?;
             } else if self.accept_any_kw(&["VISIBLE", "INVISIBLE"]).is_none() {
-                return Ok((index_type, options));
+                return Ok((algorithm, comment));
             }
         }
     }
 
-    fn check(&mut self, name: Option<Ident>) -> Result<CheckConstraint> {
-        let expr = Box::new(self.parenthesized(Self::expr)?);
-        let enforced = if self.accept_kws(&["NOT", "ENFORCED"]) {
-            Some(false)
-        } else if self.accept_kw("ENFORCED") {
-            Some(true)
-        } else {
-            None
-        };
-        Ok(CheckConstraint { name, expr, enforced })
+    /// Behind CHECK.
+    fn check(&mut self, name: Option<String>) -> Result<Check> {
+        let expr = self.parenthesized(Self::expr)?;
+        let enforced = !self.accept_kws(&["NOT", "ENFORCED"]);
+        if enforced {
+            self.accept_kw("ENFORCED");
+        }
+        Ok(Check { name, expr, enforced })
     }
 
     /// Behind REFERENCES.
-    fn references(
-        &mut self,
-        name: Option<Ident>,
-        index_name: Option<Ident>,
-        columns: Vec<Ident>,
-    ) -> Result<ForeignKeyConstraint> {
-        let foreign_table = self.object_name()?;
-        let referred_columns =
-            if self.kind() == Kind::LParen { self.parenthesized(|p| p.comma_separated(Self::ident))? } else { vec![] };
+    fn references(&mut self) -> Result<References> {
+        let table = self.table_name()?;
+        let columns = if self.kind() == Kind::LParen { self.column_list()? } else { vec![] };
         let (mut match_kind, mut on_delete, mut on_update) = (None, None, None);
         loop {
             if self.accept_kw("MATCH") {
                 match_kind = Some(match self.accept_any_kw(&["FULL", "PARTIAL", "SIMPLE"]) {
-                    Some("FULL") => ConstraintReferenceMatchKind::Full,
-                    Some("PARTIAL") => ConstraintReferenceMatchKind::Partial,
-                    Some(_) => ConstraintReferenceMatchKind::Simple,
+                    Some("FULL") => MatchKind::Full,
+                    Some("PARTIAL") => MatchKind::Partial,
+                    Some(_) => MatchKind::Simple,
                     None => return self.fail(),
                 });
             } else if self.accept_kws(&["ON", "DELETE"]) {
                 on_delete = Some(self.referential_action()?);
-            } else if self.is_kw("ON") && self.is_kw_at(1, "UPDATE") {
-                self.advance();
-                self.advance();
+            } else if self.accept_kws(&["ON", "UPDATE"]) {
                 on_update = Some(self.referential_action()?);
             } else {
-                break;
+                return Ok(References { table, columns, match_kind, on_delete, on_update });
             }
         }
-        Ok(ForeignKeyConstraint {
-            name,
-            index_name,
-            columns,
-            foreign_table,
-            referred_columns,
-            on_delete,
-            on_update,
-            match_kind,
-            characteristics: None,
-        })
     }
 
     fn referential_action(&mut self) -> Result<ReferentialAction> {
@@ -516,13 +433,13 @@ impl Parser<'_> {
     pub fn create_index(&mut self, unique: bool) -> Result<Statement> {
         let if_not_exists = self.accept_kws(&["IF", "NOT", "EXISTS"]);
         let name = self.name()?;
-        let index_type = self.index_type()?;
+        let before = self.index_algorithm()?;
         self.expect_kw("ON")?;
         let table = self.table_name()?;
-        let columns = self.index_columns()?;
-        let (later, _) = self.index_options()?;
+        let columns = self.key_parts()?;
+        let (behind, _) = self.index_options()?;
         self.algorithm_and_lock()?;
-        let hash = later.or(index_type) == Some(IndexType::Hash);
+        let hash = behind.or(before) == Some(IndexAlgorithm::Hash);
         Ok(Statement::CreateIndex(Box::new(CreateIndex { name, unique, hash, table, columns, if_not_exists })))
     }
 

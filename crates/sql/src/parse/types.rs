@@ -1,39 +1,26 @@
 //! Column types and the types of CAST.
 //!
-//! They become sqlparser's [`DataType`], with its UNSIGNED variants; ZEROFILL implies UNSIGNED and is otherwise ignored, as MySQL 8
-//! advises. A character set or BINARY behind a type becomes column options. Types that Rauk has not (ENUM, SET, BIT, YEAR, spatial ones)
-//! are parsed, so that the error can name them.
+//! Synonyms are merged: INTEGER is INT, NUMERIC is DECIMAL, TEXT(n) is the smallest TEXT that holds n characters. ZEROFILL implies UNSIGNED
+//! and is otherwise ignored, as MySQL 8 advises. A character set or BINARY behind a type becomes column options, and SERIAL brings its own.
+//! Types that Rauk has not (ENUM, SET, BIT, YEAR, spatial ones) are parsed, so that the error can name them.
 
+use super::ast::{CastType, ColumnOption, ColumnType, Digits, IntegerSize};
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
-use sqlparser::ast::*;
-
-/// A column type and the options that were written as part of it.
-pub(super) struct ColumnType {
-    pub data_type: DataType,
-    pub options: Vec<ColumnOption>,
-}
 
 impl Parser<'_> {
     fn length(&mut self) -> Result<Option<u64>> {
         if self.kind() == Kind::LParen { self.parenthesized(Self::integer).map(Some) } else { Ok(None) }
     }
 
-    fn character_length(&mut self) -> Result<Option<CharacterLength>> {
-        Ok(self.length()?.map(|length| CharacterLength::IntegerLength { length, unit: None }))
-    }
-
-    fn digits(&mut self) -> Result<ExactNumberInfo> {
+    fn digits(&mut self) -> Result<Digits> {
         if self.kind() != Kind::LParen {
-            return Ok(ExactNumberInfo::None);
+            return Ok(Digits::default());
         }
         self.parenthesized(|p| {
-            let precision = p.integer()?;
-            if p.accept(Kind::Comma) {
-                Ok(ExactNumberInfo::PrecisionAndScale(precision, p.integer()? as i64))
-            } else {
-                Ok(ExactNumberInfo::Precision(precision))
-            }
+            let precision = Some(p.integer()?);
+            let scale = if p.accept(Kind::Comma) { Some(p.integer()?) } else { None };
+            Ok(Digits { precision, scale })
         })
     }
 
@@ -49,24 +36,28 @@ impl Parser<'_> {
     /// CHARACTER SET x, CHARSET x, COLLATE x, ASCII, UNICODE, BINARY behind a character type.
     fn charset_options(&mut self) -> Result<Vec<ColumnOption>> {
         let mut options = Vec::new();
-        let name = |s: String| ObjectName::from(vec![Ident::new(s)]);
         loop {
             if self.accept_kws(&["CHARACTER", "SET"]) || self.accept_kw("CHARSET") || self.accept_kws(&["CHAR", "SET"])
             {
-                options.push(ColumnOption::CharacterSet(name(self.charset_name()?)));
+                options.push(ColumnOption::Charset(self.charset_name()?));
             } else if self.accept_kw("ASCII") {
-                options.push(ColumnOption::CharacterSet(name("latin1".into())));
+                options.push(ColumnOption::Charset("latin1".into()));
             } else if self.accept_kw("UNICODE") {
-                options.push(ColumnOption::CharacterSet(name("ucs2".into())));
+                options.push(ColumnOption::Charset("ucs2".into()));
             } else if self.accept_kw("BINARY") {
-                options.push(ColumnOption::Collation(name("utf8mb4_bin".into())));
+                options.push(ColumnOption::Collation("utf8mb4_bin".into()));
             } else {
                 return Ok(options);
             }
         }
     }
 
-    pub fn column_type(&mut self) -> Result<ColumnType> {
+    fn integer_type(&mut self, size: IntegerSize) -> Result<ColumnType> {
+        Ok(ColumnType::Integer { size, width: self.length()?, unsigned: self.unsigned() })
+    }
+
+    /// A column type and the options that were written as part of it.
+    pub fn column_type(&mut self) -> Result<(ColumnType, Vec<ColumnOption>)> {
         let token = self.peek();
         if token.kind != Kind::Word {
             return self.fail();
@@ -74,154 +65,124 @@ impl Parser<'_> {
         let word = self.text(token).to_ascii_uppercase();
         self.advance();
         let mut options = Vec::new();
-        let data_type = match word.as_str() {
-            "TINYINT" | "INT1" => {
-                let length = self.length()?;
-                if self.unsigned() { DataType::TinyIntUnsigned(length) } else { DataType::TinyInt(length) }
-            }
-            "SMALLINT" | "INT2" => {
-                let length = self.length()?;
-                if self.unsigned() { DataType::SmallIntUnsigned(length) } else { DataType::SmallInt(length) }
-            }
-            "MEDIUMINT" | "INT3" | "MIDDLEINT" => {
-                let length = self.length()?;
-                if self.unsigned() { DataType::MediumIntUnsigned(length) } else { DataType::MediumInt(length) }
-            }
-            "INT" | "INTEGER" | "INT4" => {
-                let length = self.length()?;
-                if self.unsigned() { DataType::IntUnsigned(length) } else { DataType::Int(length) }
-            }
-            "BIGINT" | "INT8" => {
-                let length = self.length()?;
-                if self.unsigned() { DataType::BigIntUnsigned(length) } else { DataType::BigInt(length) }
-            }
+        let column_type = match word.as_str() {
+            "TINYINT" | "INT1" => self.integer_type(IntegerSize::Tiny)?,
+            "SMALLINT" | "INT2" => self.integer_type(IntegerSize::Small)?,
+            "MEDIUMINT" | "INT3" | "MIDDLEINT" => self.integer_type(IntegerSize::Medium)?,
+            "INT" | "INTEGER" | "INT4" => self.integer_type(IntegerSize::Int)?,
+            "BIGINT" | "INT8" => self.integer_type(IntegerSize::Big)?,
             "SERIAL" => {
-                options.extend([
-                    ColumnOption::NotNull,
-                    ColumnOption::DialectSpecific(vec![sqlparser::tokenizer::Token::make_keyword("AUTO_INCREMENT")]),
-                    ColumnOption::Unique(super::table::unique_option()),
-                ]);
-                DataType::BigIntUnsigned(None)
+                options.extend([ColumnOption::NotNull, ColumnOption::AutoIncrement, ColumnOption::Unique]);
+                ColumnType::Integer { size: IntegerSize::Big, width: None, unsigned: true }
             }
-            "BOOL" | "BOOLEAN" => DataType::Boolean,
+            "BOOL" | "BOOLEAN" => ColumnType::Boolean,
             "DECIMAL" | "NUMERIC" | "DEC" | "FIXED" => {
-                let digits = self.digits()?;
-                if self.unsigned() { DataType::DecimalUnsigned(digits) } else { DataType::Decimal(digits) }
+                ColumnType::Decimal { digits: self.digits()?, unsigned: self.unsigned() }
             }
-            "FLOAT" | "FLOAT4" => {
-                let digits = self.digits()?;
-                if self.unsigned() { DataType::FloatUnsigned(digits) } else { DataType::Float(digits) }
-            }
+            "FLOAT" | "FLOAT4" => ColumnType::Float { digits: self.digits()?, unsigned: self.unsigned() },
             "DOUBLE" | "REAL" | "FLOAT8" => {
                 self.accept_kw("PRECISION");
-                let digits = self.digits()?;
-                if self.unsigned() { DataType::DoubleUnsigned(digits) } else { DataType::Double(digits) }
+                ColumnType::Double { digits: self.digits()?, unsigned: self.unsigned() }
             }
-            "CHAR" | "CHARACTER" | "NCHAR" => {
-                let varying = self.accept_kw("VARYING");
-                let length = self.character_length()?;
-                options = self.charset_options()?;
-                if varying { DataType::Varchar(length) } else { DataType::Char(length) }
-            }
-            "VARCHAR" | "VARCHARACTER" | "NVARCHAR" => {
-                let length = self.character_length()?;
-                options = self.charset_options()?;
-                DataType::Varchar(length)
-            }
-            "NATIONAL" => {
-                let varying = match self.accept_any_kw(&["CHAR", "CHARACTER", "VARCHAR"]) {
-                    Some("VARCHAR") => true,
-                    Some(_) => self.accept_kw("VARYING"),
-                    None => return self.fail(),
+            "CHAR" | "CHARACTER" | "NCHAR" | "VARCHAR" | "VARCHARACTER" | "NVARCHAR" | "NATIONAL" => {
+                let varying = match word.as_str() {
+                    "VARCHAR" | "VARCHARACTER" | "NVARCHAR" => true,
+                    "NATIONAL" => match self.accept_any_kw(&["CHAR", "CHARACTER", "VARCHAR"]) {
+                        Some("VARCHAR") => true,
+                        Some(_) => self.accept_kw("VARYING"),
+                        None => return self.fail(),
+                    },
+                    _ => self.accept_kw("VARYING"),
                 };
-                let length = self.character_length()?;
+                let length = self.length()?;
                 options = self.charset_options()?;
-                if varying { DataType::Varchar(length) } else { DataType::Char(length) }
+                if varying { ColumnType::VarChar(length) } else { ColumnType::Char(length) }
             }
             "TINYTEXT" | "TEXT" | "MEDIUMTEXT" | "LONGTEXT" | "LONG" => {
                 let long_binary = word == "LONG" && self.accept_kw("VARBINARY");
                 if word == "LONG" && !long_binary {
                     self.accept_kw("VARCHAR");
                 }
-                // TEXT(n) picks the smallest kind that holds n characters.
                 let length = if word == "TEXT" { self.length()? } else { None };
                 options = self.charset_options()?;
                 match (word.as_str(), length) {
-                    _ if long_binary => DataType::MediumBlob,
-                    ("TINYTEXT", _) => DataType::TinyText,
-                    ("TEXT", Some(n)) if n * 4 <= 255 => DataType::TinyText,
-                    ("TEXT", Some(n)) if n.saturating_mul(4) > 16_777_215 => DataType::LongText,
-                    ("TEXT", Some(n)) if n * 4 > 65_535 => DataType::MediumText,
-                    ("TEXT", _) => DataType::Text,
-                    ("LONGTEXT", _) => DataType::LongText,
-                    _ => DataType::MediumText,
+                    _ if long_binary => ColumnType::MediumBlob,
+                    ("TINYTEXT", _) => ColumnType::TinyText,
+                    ("TEXT", Some(characters)) => match characters.saturating_mul(4) {
+                        0..=255 => ColumnType::TinyText,
+                        256..=65_535 => ColumnType::Text,
+                        65_536..=16_777_215 => ColumnType::MediumText,
+                        _ => ColumnType::LongText,
+                    },
+                    ("TEXT", None) => ColumnType::Text,
+                    ("LONGTEXT", _) => ColumnType::LongText,
+                    _ => ColumnType::MediumText,
                 }
             }
-            "BINARY" => DataType::Binary(self.length()?),
-            "VARBINARY" => DataType::Varbinary(self.length()?.map(|length| BinaryLength::IntegerLength { length })),
-            "TINYBLOB" => DataType::TinyBlob,
+            "BINARY" => ColumnType::Binary(self.length()?),
+            "VARBINARY" => ColumnType::VarBinary(self.length()?),
+            "TINYBLOB" => ColumnType::TinyBlob,
             "BLOB" => match self.length()? {
-                Some(n) if n <= 255 => DataType::TinyBlob,
-                Some(n) if n > 16_777_215 => DataType::LongBlob,
-                Some(n) if n > 65_535 => DataType::MediumBlob,
-                _ => DataType::Blob(None),
+                Some(n) if n <= 255 => ColumnType::TinyBlob,
+                Some(n) if n > 16_777_215 => ColumnType::LongBlob,
+                Some(n) if n > 65_535 => ColumnType::MediumBlob,
+                _ => ColumnType::Blob,
             },
-            "MEDIUMBLOB" => DataType::MediumBlob,
-            "LONGBLOB" => DataType::LongBlob,
-            "DATE" => DataType::Date,
-            "TIME" => DataType::Time(self.length()?, TimezoneInfo::None),
-            "DATETIME" => DataType::Datetime(self.length()?),
-            "TIMESTAMP" => DataType::Timestamp(self.length()?, TimezoneInfo::None),
-            "JSON" => DataType::JSON,
-            "BIT" => DataType::Bit(self.length()?),
-            "ENUM" => {
+            "MEDIUMBLOB" => ColumnType::MediumBlob,
+            "LONGBLOB" => ColumnType::LongBlob,
+            "DATE" => ColumnType::Date,
+            "TIME" => ColumnType::Time(self.length()?),
+            "DATETIME" => ColumnType::DateTime(self.length()?),
+            "TIMESTAMP" => ColumnType::Timestamp(self.length()?),
+            "YEAR" => ColumnType::Year(self.length()?),
+            "JSON" => ColumnType::Json,
+            "BIT" => ColumnType::Bit(self.length()?),
+            "ENUM" | "SET" => {
                 let members = self.parenthesized(|p| p.comma_separated(Self::string))?;
                 options = self.charset_options()?;
-                DataType::Enum(members.into_iter().map(EnumMember::Name).collect(), None)
+                if word == "ENUM" { ColumnType::Enum(members) } else { ColumnType::Set(members) }
             }
-            "SET" => {
-                let members = self.parenthesized(|p| p.comma_separated(Self::string))?;
-                options = self.charset_options()?;
-                DataType::Set(members)
-            }
-            "YEAR" | "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "MULTIPOINT" | "MULTILINESTRING"
-            | "MULTIPOLYGON" | "GEOMETRYCOLLECTION" | "VECTOR" | "UUID" | "INET6" | "INET4" => {
-                let arguments = self.length()?.map(|n| n.to_string()).into_iter().collect();
-                DataType::Custom(ObjectName::from(vec![Ident::new(word)]), arguments)
+            "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "MULTIPOINT" | "MULTILINESTRING" | "MULTIPOLYGON"
+            | "GEOMETRYCOLLECTION" | "VECTOR" | "UUID" | "INET6" | "INET4" => {
+                self.length()?;
+                ColumnType::Other(word)
             }
             _ => return self.fail_at(token),
         };
-        Ok(ColumnType { data_type, options })
+        Ok((column_type, options))
     }
 
-    /// The types that CAST and CONVERT know. A character set makes no difference but for `binary`.
-    pub fn cast_type(&mut self) -> Result<DataType> {
+    /// The types that CAST and CONVERT know. The character set `binary` makes CHAR a BINARY.
+    pub fn cast_type(&mut self) -> Result<CastType> {
         let token = self.peek();
         if let Some(word) = self.accept_any_kw(&["SIGNED", "UNSIGNED"]) {
             let _ = self.accept_any_kw(&["INTEGER", "INT"]);
-            return Ok(if word == "SIGNED" { DataType::Signed } else { DataType::Unsigned });
+            return Ok(if word == "SIGNED" { CastType::Signed } else { CastType::Unsigned });
         }
-        let result = self.column_type()?;
-        let binary = result.options.iter().any(|o| match o {
-            ColumnOption::CharacterSet(name) => name.to_string().eq_ignore_ascii_case("binary"),
-            _ => false,
+        let (column_type, options) = self.column_type()?;
+        let charset = options.into_iter().find_map(|option| match option {
+            ColumnOption::Charset(name) => Some(name),
+            _ => None,
         });
-        match result.data_type {
-            DataType::Char(length) if binary => Ok(DataType::Binary(length.map(|l| match l {
-                CharacterLength::IntegerLength { length, .. } => length,
-                CharacterLength::Max => u64::from(u32::MAX),
-            }))),
-            data_type @ (DataType::Char(_)
-            | DataType::Binary(_)
-            | DataType::Date
-            | DataType::Datetime(_)
-            | DataType::Time(..)
-            | DataType::Decimal(_)
-            | DataType::Double(_)
-            | DataType::Float(_)
-            | DataType::JSON) => Ok(data_type),
-            DataType::Custom(name, arguments) if name.to_string() == "YEAR" => Ok(DataType::Custom(name, arguments)),
-            _ => self.fail_at(token),
-        }
+        Ok(match column_type {
+            ColumnType::Char(length) if charset.as_ref().is_some_and(|c| c.eq_ignore_ascii_case("binary")) => {
+                CastType::Binary(length)
+            }
+            ColumnType::Char(length) => CastType::Char { length, charset },
+            ColumnType::Binary(length) => CastType::Binary(length),
+            ColumnType::Date => CastType::Date,
+            ColumnType::DateTime(digits) => CastType::DateTime(digits),
+            ColumnType::Time(digits) => CastType::Time(digits),
+            ColumnType::Decimal { digits: Digits { precision, scale }, unsigned: false } => {
+                CastType::Decimal { precision, scale }
+            }
+            ColumnType::Float { digits: Digits { precision, scale: None }, unsigned: false } => {
+                CastType::Float(precision)
+            }
+            ColumnType::Double { digits: Digits { precision: None, .. }, unsigned: false } => CastType::Double,
+            ColumnType::Json => CastType::Json,
+            ColumnType::Year(None) => CastType::Year,
+            _ => return self.fail_at(token),
+        })
     }
 }

@@ -19,12 +19,33 @@ impl Query {
     pub fn plain(body: QueryBody) -> Query {
         Query { with: None, body, order_by: vec![], limit: None, locks: vec![], into: None }
     }
+
+    /// Whether no clauses are around the body.
+    pub fn is_plain(&self) -> bool {
+        self.with.is_none()
+            && self.order_by.is_empty()
+            && self.limit.is_none()
+            && self.locks.is_empty()
+            && self.into.is_none()
+    }
+
+    /// The query in the outermost parentheses, when nothing is around them.
+    pub fn without_parentheses(self) -> Query {
+        match self {
+            Query { body: QueryBody::Query(inner), with: None, order_by, limit: None, locks, into: None }
+                if order_by.is_empty() && locks.is_empty() =>
+            {
+                *inner
+            }
+            query => query,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueryBody {
     Select(Box<Select>),
-    /// A query in parentheses: its clauses are its own.
+    /// A query in parentheses that has clauses of its own; without any, it is its body.
     Query(Box<Query>),
     SetOperation {
         op: SetOp,
@@ -37,6 +58,16 @@ pub enum QueryBody {
     Values(Vec<Vec<Expr>>),
     /// `TABLE name`.
     Table(TableName),
+}
+
+impl QueryBody {
+    /// What is in the parentheses, when it has no clauses of its own.
+    pub fn without_parentheses(self) -> QueryBody {
+        match self {
+            QueryBody::Query(query) if query.is_plain() => query.body,
+            body => body,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,7 +257,7 @@ pub enum IndexHintScope {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Window {
     Named(String),
-    Spec(WindowSpec),
+    Spec(Box<WindowSpec>),
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -228,7 +228,7 @@ fn a_default_in_parentheses_is_an_expression() {
     t.ok("INSERT INTO t () VALUES ()");
     t.expect("SELECT a, b, c, at IS NULL FROM t", &["y|3|-3|0"]);
     t.code("CREATE TABLE u (a INT, b INT DEFAULT (a))", 1235);
-    t.code("CREATE TABLE u (a INT, b INT DEFAULT a)", 1064);
+    t.code("CREATE TABLE u (a INT, b INT DEFAULT a)", 1067);
     t.code("CREATE TABLE u (a DATETIME(3) DEFAULT (NOW()))", 1067);
 }
 
