@@ -19,7 +19,7 @@ pub(super) use operators::WRONG_VALUE;
 use super::convert::Result;
 use super::display::readable;
 use super::types::{self, Class, text_type};
-use super::{BindContext, Deep, Expr, ExprKind, Resolved, Scope};
+use super::{BindContext, CompareOp, Deep, Expr, ExprKind, Resolved, Scope};
 use crate::parse::ast::{self, Introducer, IsTest, Literal};
 use crate::parse::statement;
 use crate::stack;

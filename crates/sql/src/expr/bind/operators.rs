@@ -184,6 +184,8 @@ impl Binder<'_> {
     fn compare_sides(&mut self, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
         match (left, right) {
             (ast::Expr::Row(left), ast::Expr::Row(right)) => self.compare_rows(op, left, right),
+            (ast::Expr::Row(left), ast::Expr::Subquery(query)) => self.compare_with_row(op, left, query),
+            (ast::Expr::Subquery(query), ast::Expr::Row(right)) => self.compare_with_row(op.flipped(), right, query),
             (ast::Expr::Row(_), _) | (_, ast::Expr::Row(_)) => Err(one_column()),
             _ => {
                 let left = self.bind(left)?;
