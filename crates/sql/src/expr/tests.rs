@@ -337,6 +337,9 @@ fn messages_of_expressions() {
         ("RANK() OVER (ORDER BY id)", "This version of MySQL doesn't yet support 'window functions'"),
         ("CAST(id AS YEAR)", "This version of MySQL doesn't yet support 'CAST ... AS YEAR'"),
         ("test.nosuch(1)", "FUNCTION test.nosuch does not exist"),
+        ("`EXTRACT`('DAY', dt)", "FUNCTION EXTRACT does not exist"),
+        ("`trim`(s, 'x')", "FUNCTION trim does not exist"),
+        ("ltrim(s, 'x')", "Incorrect parameter count in the call to native function 'ltrim'"),
         ("ABS(DISTINCT 1)", "Incorrect parameter count in the call to native function 'ABS'"),
         ("CAST(1 AS DECIMAL(70))", "Too-big precision 70 specified for 'CAST(1 AS DECIMAL(70))'. Maximum is 65."),
     ] {

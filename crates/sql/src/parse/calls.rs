@@ -93,7 +93,10 @@ impl Parser<'_> {
         let distance = match self.kind() {
             _ if unbounded => None,
             Kind::Integer | Kind::Decimal | Kind::Float | Kind::Placeholder => Some(self.primary()?),
-            Kind::Word if self.is_kw("INTERVAL") => Some(self.interval()?),
+            Kind::Word if self.is_kw("INTERVAL") => match self.interval_or_call()? {
+                Expr::Call(_) => return self.fail(),
+                interval => Some(interval),
+            },
             _ => return self.fail(),
         };
         match (self.accept_any_kw(&["PRECEDING", "FOLLOWING"]), distance) {

@@ -112,9 +112,7 @@ impl Parser<'_> {
             QueryOrExprs::Query(query) => Expr::Subquery(query),
             QueryOrExprs::Exprs(items) => row_or_single(items),
         };
-        self.count_operand()?;
-        self.taller(1)?;
-        let mut items = vec![self.climb(first, PRIMARY, 0)?];
+        let mut items = vec![self.operators_behind(first, 0)?];
         while self.accept(Kind::Comma) {
             items.push(self.expr()?);
         }
@@ -182,6 +180,13 @@ impl Parser<'_> {
         })
     }
 
+    /// The operators that bind more tightly than `weakest` behind an operand that has been read already.
+    pub fn operators_behind(&mut self, operand: Expr, weakest: u8) -> Result<Expr> {
+        self.count_operand()?;
+        self.taller(1)?;
+        self.climb(operand, PRIMARY, weakest)
+    }
+
     /// The operators behind `left`, which was built from one of `strength`.
     fn climb(&mut self, mut left: Expr, mut strength: u8, weakest: u8) -> Result<Expr> {
         loop {
@@ -203,8 +208,11 @@ impl Parser<'_> {
             COLLATE => self.postfix(left),
             _ => {
                 let op = self.arithmetic_operator();
-                let right = if strength == ADD && self.is_kw("INTERVAL") && !self.is_interval_function() {
-                    self.interval()?
+                let right = if strength == ADD && self.is_kw("INTERVAL") {
+                    match self.interval_or_call()? {
+                        interval @ Expr::Interval { .. } => interval,
+                        call => self.operators_behind(call, strength)?,
+                    }
                 } else {
                     self.operators(strength)?
                 };

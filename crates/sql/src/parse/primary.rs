@@ -144,11 +144,6 @@ impl Parser<'_> {
                 let query = self.nested(|p| p.parenthesized(Self::subquery))?;
                 return Ok(Expr::Exists(Box::new(query)));
             }
-            "INTERVAL" if self.is_interval_function() => {
-                self.advance();
-                let arguments = self.parenthesized(|p| p.comma_separated(Self::expr))?;
-                return Ok(Expr::call("INTERVAL", arguments));
-            }
             "INTERVAL" => return self.interval_first(),
             "ROW" if next == Kind::LParen => {
                 self.advance();
@@ -266,34 +261,28 @@ impl Parser<'_> {
         Ok(Expr::Match { columns, against, mode })
     }
 
-    /// `INTERVAL(n, a, b)`, the function: a comma stands on the first level of the parentheses.
-    pub fn is_interval_function(&self) -> bool {
-        if self.kind_at(1) != Kind::LParen {
-            return false;
-        }
-        let mut depth = 0;
-        for ahead in 1.. {
-            match self.kind_at(ahead) {
-                Kind::LParen => depth += 1,
-                Kind::RParen if depth == 1 => return false,
-                Kind::RParen => depth -= 1,
-                Kind::Comma if depth == 1 => return true,
-                Kind::End => return false,
-                _ => {}
-            }
-        }
-        false
-    }
-
-    pub fn interval(&mut self) -> Result<Expr> {
+    /// `INTERVAL amount unit`, or `INTERVAL(n, a, b)`, the function: which it is shows when the parentheses have been read.
+    pub fn interval_or_call(&mut self) -> Result<Expr> {
         self.expect_kw("INTERVAL")?;
-        let amount = self.boxed_expr()?;
-        Ok(Expr::Interval { amount, unit: self.unit()? })
+        let amount = if self.kind() == Kind::LParen {
+            let first = match self.nested(|p| p.parenthesized(Self::query_or_exprs))? {
+                QueryOrExprs::Exprs(items) if items.len() > 1 => return Ok(Expr::call("INTERVAL", items)),
+                QueryOrExprs::Exprs(items) => row_or_single(items),
+                QueryOrExprs::Query(query) => Expr::Subquery(query),
+            };
+            self.operators_behind(first, 0)?
+        } else {
+            self.expr()?
+        };
+        Ok(Expr::Interval { amount: Box::new(amount), unit: self.unit()? })
     }
 
-    /// `INTERVAL 1 DAY` as an argument, or `INTERVAL 1 DAY + date`.
+    /// `INTERVAL 1 DAY` as an argument, or `INTERVAL 1 DAY + date`; the function.
     fn interval_first(&mut self) -> Result<Expr> {
-        let interval = self.interval()?;
+        let interval = self.interval_or_call()?;
+        if matches!(interval, Expr::Call(_)) {
+            return Ok(interval);
+        }
         if self.accept(Kind::Plus) {
             let date = self.operators(ADD)?;
             return Ok(Expr::binary(super::ast::BinaryOp::Add, date, interval));

@@ -27,6 +27,8 @@ pub const MAX_SELECTS: usize = 63;
 
 /// ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT.
 const TOO_MANY_SELECTS: u16 = 1473;
+/// ER_MULTIPLE_INTO_CLAUSES.
+const MULTIPLE_INTO: u16 = 3953;
 /// ER_MISPLACED_INTO.
 const MISPLACED_INTO: u16 = 3954;
 
@@ -370,13 +372,13 @@ impl Parser<'_> {
         }
     }
 
-    /// INTO, if it stands here; a second one is error 1064.
+    /// INTO, if it stands here; a second one is error 3953.
     fn read_into(&mut self, into: &mut Option<Into>) -> Result<()> {
         if !self.is_kw("INTO") {
             return Ok(());
         }
         if into.is_some() {
-            return self.fail();
+            return Err(MysqlError::new(MULTIPLE_INTO, "Multiple INTO clauses in one query block."));
         }
         self.advance();
         *into = Some(if self.accept_kw("DUMPFILE") {

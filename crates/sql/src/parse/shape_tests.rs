@@ -160,7 +160,7 @@ fn into_stands_in_every_place_once() {
     );
     assert_eq!(file.into, Some(Into::OutFile("x".into())));
     assert_eq!(query("SELECT 1 INTO DUMPFILE 'x'").into, Some(Into::DumpFile("x".into())));
-    assert_eq!(near("SELECT 1 INTO @a FROM t INTO @b"), "INTO @b");
+    assert_eq!(code("SELECT 1 INTO @a FROM t INTO @b"), 3953);
     assert_eq!(near("SELECT 1 FROM t INTO"), "");
     for sql in [
         "SELECT (SELECT 1 INTO @a)",
@@ -285,6 +285,7 @@ fn windows_have_names_and_frames() {
     assert_eq!((select.windows[1].1.partition_by.len(), select.windows[1].1.order_by[0].descending), (2, true));
     assert_eq!(near("SELECT SUM(a) OVER (ROWS -1 PRECEDING)"), "-1 PRECEDING)");
     assert_eq!(near("SELECT SUM(a) OVER (ROWS a PRECEDING)"), "a PRECEDING)");
+    assert_eq!(near("SELECT SUM(a) OVER (ROWS INTERVAL(1, 2) PRECEDING)"), "PRECEDING)");
     assert_eq!(near("SELECT LAG(a) NULLS OVER w"), "OVER w");
     assert_eq!(code("SELECT SUM(a) OVER (ORDER BY a GROUPS 1 PRECEDING)"), 1235);
     assert_eq!(code("SELECT SUM(a) OVER (ROWS CURRENT ROW EXCLUDE TIES)"), 1235);
@@ -443,4 +444,8 @@ fn types_that_were_read_wrongly() {
         ]
     );
     assert_eq!(near("CREATE TABLE t (a INT CONSTRAINT c NOT NULL)"), "NOT NULL)");
+    // The time of now ends ON UPDATE: what follows is another option.
+    let now = ColumnOption::OnUpdate(Expr::call("NOW", vec![]));
+    assert_eq!(column("DATETIME ON UPDATE NOW() NOT NULL").options, [now.clone(), ColumnOption::NotNull]);
+    assert_eq!(column("DATETIME ON UPDATE NOW() COLLATE c").options, [now, ColumnOption::Collation("c".into())]);
 }

@@ -95,7 +95,8 @@ impl Parser<'_> {
         } else if self.accept_kw("DEFAULT") {
             ColumnOption::Default(self.default_value()?)
         } else if self.accept_kws(&["ON", "UPDATE"]) {
-            ColumnOption::OnUpdate(self.expr()?)
+            // What follows it is another option: `ON UPDATE NOW() COLLATE …`.
+            ColumnOption::OnUpdate(self.operand()?)
         } else if self.accept_kw("AUTO_INCREMENT") {
             ColumnOption::AutoIncrement
         } else if self.accept_kws(&["SERIAL", "DEFAULT", "VALUE"]) {
@@ -132,7 +133,7 @@ impl Parser<'_> {
             }
             return Ok(true);
         } else if self.accept_kw("SRID") {
-            ColumnOption::Srid(self.expr()?)
+            ColumnOption::Srid(self.operand()?)
         } else {
             return Ok(false);
         };

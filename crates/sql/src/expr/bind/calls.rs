@@ -20,6 +20,10 @@ fn wrong_count(name: &str) -> MysqlError {
     )
 }
 
+fn unknown_function(name: &str) -> MysqlError {
+    MysqlError::new(codes::SP_DOES_NOT_EXIST, format!("FUNCTION {name} does not exist"))
+}
+
 /// The expression as a value of type `ty`, when it is of another class.
 pub fn converted(expr: Expr, ty: &DataType) -> Expr {
     let (from, to) = (Class::of(&expr.ty), Class::of(ty));
@@ -219,10 +223,7 @@ impl Binder<'_> {
     pub fn function(&mut self, call: &Call) -> Result<Expr> {
         let written = &call.name;
         if let Some(database) = &call.database {
-            return Err(MysqlError::new(
-                codes::SP_DOES_NOT_EXIST,
-                format!("FUNCTION {database}.{written} does not exist"),
-            ));
+            return Err(unknown_function(&format!("{database}.{written}")));
         }
         if call.over.is_some() || call.nulls.is_some() || call.from_last {
             return Err(not_yet("window functions"));
@@ -242,6 +243,9 @@ impl Binder<'_> {
             ("NAME_CONST", [name, value]) if !is_written_out(name) || !is_written_out(value) => {
                 return Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to NAME_CONST"));
             }
+            // These are nodes where they are written in their grammar. A quoted name finds nothing, and a second argument says a side.
+            ("EXTRACT" | "TIMESTAMPDIFF" | "TRIM", _) => return Err(unknown_function(written)),
+            ("LTRIM" | "RTRIM", [_, _]) => return Err(wrong_count(written)),
             ("DATE_ADD" | "ADDDATE" | "DATE_SUB" | "SUBDATE", [date, ast::Expr::Interval { amount, unit }]) => {
                 let (date, amount) = (self.bind(date)?, self.bind(amount)?);
                 let subtract = matches!(name.as_str(), "DATE_SUB" | "SUBDATE");
@@ -330,7 +334,7 @@ impl Binder<'_> {
             if functions::is_not_yet(name) {
                 return Err(not_yet(name));
             }
-            return Err(MysqlError::new(codes::SP_DOES_NOT_EXIST, format!("FUNCTION {written} does not exist")));
+            return Err(unknown_function(written));
         };
         expect(function.min.into()..=if function.max == u8::MAX { usize::MAX } else { function.max.into() })?;
         if function.max == u8::MAX && function.step == 2 && count % 2 == 1 {
