@@ -30,7 +30,7 @@ mod query;
 mod select;
 
 use crate::expr::{BindContext, BoundSubquery, ColumnId, Expr, SubqueryId};
-use crate::logical::{self, Body, Column, Columns, Query, Statement};
+use crate::logical::{self, Body, Column, Columns, Statement};
 use crate::parse::ast;
 use crate::parse::Statement as Parsed;
 use common::CommonName;

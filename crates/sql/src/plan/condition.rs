@@ -8,9 +8,8 @@
 
 use super::model::Source;
 use crate::bind::names::literal;
-use crate::expr::{AGGREGATES, BindContext, CompareOp, Comparison, Expr, ExprKind};
-use crate::parse::ast::{self, BinaryOp, ColumnName};
-use rauk_types::{Collation, DataType, DateTime, MysqlError, TypeKind, Value};
+use crate::expr::{AGGREGATES, CompareOp, Comparison, Expr, ExprKind};
+use rauk_types::{Collation, DataType, DateTime, TypeKind, Value};
 
 /// A condition on one column (several for tuples) of one table.
 #[derive(Clone, Debug)]
@@ -307,7 +306,8 @@ fn usable(target: &Expr, value: &Expr, by: Comparison) -> Option<bool> {
 /// An equality between two expressions that a hash join can use: both sides, and the type in which equal values have equal keys.
 pub(crate) fn equality(condition: &Expr) -> Option<(&Expr, &Expr, DataType)> {
     let ExprKind::Compare { op: CompareOp::Eq, by, left, right } = &condition.kind else { return None };
-    if !is_deterministic(left) || !is_deterministic(right) {
+    // The rows of a join buffer are compared where no query can be run.
+    if !is_deterministic(left) || !is_deterministic(right) || condition.has_subquery() {
         return None;
     }
     let both = |test: fn(&DataType) -> bool| test(&left.ty) && test(&right.ty);

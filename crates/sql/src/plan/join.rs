@@ -357,16 +357,17 @@ impl Builder<'_> {
         let mut taken = pool.take(&self.placed);
         let used_where = !taken.is_empty();
         taken.retain(|(number, _)| !chosen.covers.contains(number));
-        let filters: Vec<Expr> = taken.into_iter().map(|(_, c)| c).collect();
+        let conditions = taken.into_iter().map(|(_, condition)| condition);
+        let (late_filters, filters): (Vec<Expr>, Vec<Expr>) = conditions.partition(Expr::has_subquery);
         let own_filters = filters.iter().filter(|f| tables_of(f) == [table]).cloned().collect();
         self.steps.push(Step::Scan(Box::new(Level {
             table,
-            used_where: used_where && !filters.is_empty(),
+            used_where: used_where && !(filters.is_empty() && late_filters.is_empty()),
             filtered: (chosen.kept / chosen.rows.max(1.0) * 100.0).clamp(0.0, 100.0),
             rows: chosen.rows.round().max(1.0) as u64,
             access: chosen.access,
             own_filters,
-            late_filters: vec![],
+            late_filters,
             filters,
             hash,
             buffered,

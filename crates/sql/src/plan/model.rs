@@ -238,6 +238,51 @@ pub(crate) enum Access {
     Virtual { schema: Option<Expr>, table: Option<Expr> },
 }
 
+impl KeyValue {
+    fn expr(&self) -> Option<&Expr> {
+        match self {
+            KeyValue::Value(expr) | KeyValue::NullSafe(expr) => Some(expr),
+            KeyValue::Null => None,
+        }
+    }
+}
+
+impl KeyCondition {
+    fn for_each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
+        self.equal.iter().flat_map(|part| &part.values).filter_map(KeyValue::expr).for_each(&mut *visit);
+        self.tuples.iter().flatten().flatten().filter_map(KeyValue::expr).for_each(&mut *visit);
+        if let Some(range) = &self.range {
+            range.low.iter().chain(&range.high).for_each(|(expr, _)| visit(expr));
+            range.like.iter().for_each(|(expr, _)| visit(expr));
+        }
+    }
+}
+
+impl Access {
+    /// Calls `visit` on every expression that makes its keys.
+    pub fn for_each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
+        let distribution = match self {
+            Access::Full { distribution } => distribution.as_ref(),
+            Access::Primary(access) | Access::Unique(access) | Access::Range(access) => {
+                access.condition.for_each_expr(visit);
+                access.distribution.as_ref()
+            }
+            Access::Rows => None,
+            Access::Virtual { schema, table } => {
+                schema.iter().chain(table).for_each(&mut *visit);
+                None
+            }
+        };
+        distribution.iter().flat_map(|key| &key.values).for_each(visit);
+    }
+
+    pub fn has_subquery(&self) -> bool {
+        let mut found = false;
+        self.for_each_expr(&mut |expr| found = found || expr.has_subquery());
+        found
+    }
+}
+
 /// Equality of columns of this level with what comes from the levels before it, where no index serves.
 #[derive(Clone, Debug)]
 pub(crate) struct HashJoin {

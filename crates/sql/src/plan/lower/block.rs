@@ -9,7 +9,7 @@ use crate::plan::join::{Item, JoinInput, WantedOrder, plan_join};
 use crate::plan::model::{Grouping, RowsOf, SelectPlan, SortKey, Source, SourceTable, Step};
 use crate::plan::condition;
 use rauk_node::transaction::Lock;
-use rauk_types::{DataType, MysqlError, TableSchema};
+use rauk_types::{Collation, ColumnDefault, DataType, MysqlError, TableId, TableSchema, Value};
 use std::sync::Arc;
 
 /// A block taken apart, from the top.
@@ -310,11 +310,40 @@ impl Lowering<'_> {
 
     /// The columns of a query in the form of a table's.
     fn schema(&self, alias: &str, columns: &[ColumnId]) -> Arc<TableSchema> {
-        let columns = columns.iter().map(|&id| {
-            let column = self.columns.get(id);
-            (column.result.name.as_str(), column.ty, column.nullable)
-        });
-        Arc::new(TableSchema::of_query(alias, columns))
+        let columns = columns
+            .iter()
+            .enumerate()
+            .map(|(at, &id)| {
+                let column = self.columns.get(id);
+                rauk_types::Column {
+                    id: rauk_types::ColumnId(at as u16),
+                    name: column.result.name.clone(),
+                    ty: column.ty,
+                    nullable: column.nullable,
+                    default: ColumnDefault::None,
+                    on_update_now: false,
+                    comment: String::new(),
+                    initial: Value::Null,
+                }
+            })
+            .collect();
+        Arc::new(TableSchema {
+            id: TableId(0),
+            version: 1,
+            database: String::new(),
+            name: alias.to_string(),
+            columns,
+            indexes: vec![],
+            distribution: vec![],
+            hidden_key: false,
+            auto_increment: None,
+            collation: Collation::DEFAULT,
+            comment: String::new(),
+            explicit_partitioning: false,
+            fully_replicated: false,
+            entry_of: None,
+            layouts: vec![],
+        })
     }
 }
 

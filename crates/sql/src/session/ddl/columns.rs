@@ -4,7 +4,7 @@
 //! although nobody said so).
 
 use super::types::{self, TypeAttributes};
-use crate::expr::{self, BindContext, Columns, Context, Resolved, Scope as NameScope};
+use crate::expr::{self, BindContext, Columns, Context, ExprKind, Resolved, Scope as NameScope};
 use crate::parse::ast::{Arguments, ColumnDefinition, ColumnOption, DefaultValue, Expr, Literal};
 use crate::session::errors;
 use rauk_types::error::codes;

@@ -1,7 +1,7 @@
 //! WHERE behind a SHOW: an expression over the columns of its rows.
 
 use super::Table;
-use crate::expr::{self, Aggregate, BindContext, Columns, Context, Expr, Resolved, Scope};
+use crate::expr::{self, Aggregate, BindContext, Columns, Context, Expr, ExprKind, Resolved, Scope};
 use crate::parse::ast;
 use rauk_types::error::codes;
 use rauk_types::result::ResultColumn;
