@@ -40,6 +40,7 @@ use rauk_types::result::ResultColumn;
 use rauk_types::{MysqlError, TableSchema, Value};
 use std::sync::Arc;
 
+pub(crate) use condition::key_class;
 pub(crate) use model::PlanKind;
 
 /// A table that is computed when read (information_schema, `rauk.*`).
