@@ -10,7 +10,7 @@
 //! ```
 //! Each folder uses only those above it in this list.
 
-mod bind;
+pub mod bind;
 pub mod exec;
 pub mod expr;
 mod logical;

@@ -2,21 +2,24 @@
 //!
 //! When a table does not fit the statement's memory, the join goes back to reading it once for each outer row: slow, but it ends.
 
+use super::answer::{turn, with_answers};
+use super::query::rows_of;
 use super::row::{Joined, Part, owned};
 use super::scan::passes;
-use super::sort::append_key;
-use crate::expr::{Columns, Context, Expr, NoColumns};
+use super::sort::append_class_key;
+use crate::expr::{Columns, Context, Expr, NoColumns, SharedRows};
 use crate::memory::{Memory, values_bytes};
 use crate::plan::model::{Access, Level, Source, SourceTable};
 use rauk_kernel::Verdict;
 use rauk_node::{ScanCursor, ScanSpec, Transaction};
-use rauk_types::{DataType, Decimal, MysqlError, RowView, Value, ValueRef};
+use rauk_types::{DataType, MysqlError, RowView, Value};
 use rustc_hash::FxHashMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 #[derive(Default)]
 pub(crate) struct Buffer {
-    rows: Vec<Vec<Value>>,
+    rows: SharedRows,
     /// Rows by the key of the join's equalities.
     by_key: Option<FxHashMap<Box<[u8]>, Vec<u32>>>,
     pub too_large: bool,
@@ -67,18 +70,19 @@ impl Buffer {
             let Some(key) = key else { return Ok(()) };
             self.by_key.get_or_insert_default().entry(key.into_boxed_slice()).or_default().push(number);
         }
-        self.rows.push(values);
+        Arc::get_mut(&mut self.rows).expect("rows are shared when all are there").push(values);
         Ok(())
     }
 }
 
-/// Reads a table into memory: the rows that its own conditions leave.
+/// Reads a table into memory: the rows that its own conditions leave. Of a query, `wanted` rows are enough.
 pub(crate) async fn build(
     level: &Level,
     source: &Source,
     txn: &mut Transaction,
     context: &mut Context,
     memory: Memory,
+    wanted: Option<u64>,
 ) -> Result<Buffer, MysqlError> {
     let zone = context.time_zone.clone();
     let root = Joined::root(&zone);
@@ -89,7 +93,10 @@ pub(crate) async fn build(
     let table = match &source.table {
         SourceTable::Stored(table) => table,
         SourceTable::Row(_) => unreachable!("a lone row is never scanned"),
-        SourceTable::Query(..) => unreachable!("no query is planned into FROM yet"),
+        SourceTable::Query(of, _) => {
+            buffer.rows = rows_of(of, wanted, txn, context).await?;
+            return query_buffer(buffer, level, txn, context, &memory).await;
+        }
         SourceTable::Virtual(table) => {
             let Access::Virtual { schema, table: name } = &level.access else {
                 unreachable!("virtual tables have their own access")
@@ -157,6 +164,34 @@ pub(crate) async fn build(
     }
 }
 
+/// Finds the rows of a query by their keys. Without keys they are looped over as they are, since all conditions are checked there as well.
+async fn query_buffer(
+    mut buffer: Buffer,
+    level: &Level,
+    txn: &mut Transaction,
+    context: &mut Context,
+    memory: &Memory,
+) -> Result<Buffer, MysqlError> {
+    let Some(mut by_key) = buffer.by_key.take() else { return Ok(buffer) };
+    let zone = context.time_zone.clone();
+    let root = Joined::root(&zone);
+    for (number, values) in buffer.rows.iter().enumerate() {
+        turn(1, txn, context).await?;
+        let joined = root.with(level.table, Part::Values(values));
+        let key = with_answers(txn, context, |context| match passes(&level.own_filters, &joined, context)? {
+            true => own_key(level, &joined, context),
+            false => Ok(None),
+        })
+        .await?;
+        // A NULL joins nothing.
+        let Some(key) = key else { continue };
+        memory.take(key.len() + 40)?;
+        by_key.entry(key.into_boxed_slice()).or_insert_with(Vec::new).push(number as u32);
+    }
+    buffer.by_key = Some(by_key);
+    Ok(buffer)
+}
+
 fn own_key(level: &Level, row: &Joined<'_>, context: &mut Context) -> Result<Option<Vec<u8>>, MysqlError> {
     let Some(hash) = &level.hash else { return Ok(None) };
     let mut key = Vec::new();
@@ -176,21 +211,7 @@ fn join_key(
         if value.is_null() {
             return Ok(false);
         }
-        append_key(in_class(value.as_ref(), class), class, false, out);
+        append_class_key(value.as_ref(), class, out);
     }
     Ok(true)
-}
-
-/// Brings both sides of an equality into one type, so that equal values have equal keys.
-fn in_class<'a>(value: ValueRef<'a>, class: &DataType) -> ValueRef<'a> {
-    use rauk_types::TypeKind;
-    match (class.kind, value) {
-        (TypeKind::Decimal, ValueRef::Int(v)) => ValueRef::Decimal(Decimal::from(v)),
-        (TypeKind::Decimal, ValueRef::UInt(v)) => ValueRef::Decimal(Decimal::from(v)),
-        (TypeKind::Double, ValueRef::Int(v)) => ValueRef::Double(v as f64),
-        (TypeKind::Double, ValueRef::UInt(v)) => ValueRef::Double(v as f64),
-        (TypeKind::Double, ValueRef::Decimal(v)) => ValueRef::Double(v.to_f64()),
-        (TypeKind::DateTime, ValueRef::Date(v)) => ValueRef::DateTime(v.at_midnight()),
-        (_, value) => value,
-    }
 }

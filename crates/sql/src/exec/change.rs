@@ -7,6 +7,7 @@
 //!
 //! An UPDATE of the AUTO_INCREMENT column raises the counter when all rows are changed.
 
+use super::answer::{run_uncorrelated, with_answers};
 use super::insert::{assign, check_keys, duplicate, set_on_update};
 use super::output::{row_count, with_value};
 use super::row::{Joined, Part, Rows, owned};
@@ -52,7 +53,8 @@ pub(crate) async fn run_update(
                     new[set.column] = super::insert::type_zero(&column.ty);
                     continue;
                 };
-                let value = expr.eval(&Rows { rows: [&new, &[]], zone: &zone }, context)?;
+                let row = Rows { rows: [&new, &[]], zone: &zone };
+                let value = with_answers(txn, context, |context| expr.eval(&row, context)).await?;
                 new[set.column] = assign(value, &expr.ty, column, matched, plan.ignore, context)?;
             }
             if new == old {
@@ -145,6 +147,11 @@ fn stored(sources: &[Source]) -> &TableHandle {
     sources[0].handle().unwrap_or_else(|| unreachable!("the planner refuses to change virtual tables"))
 }
 
+/// Whether a row is one of those to be changed. Answers of subqueries are there.
+fn matches(level: &Level, row: &Joined<'_>, context: &mut Context) -> Result<bool, MysqlError> {
+    Ok(passes(&level.filters, row, context)? && passes(&level.late_filters, row, context)?)
+}
+
 /// The rows that a statement changes, as stored.
 struct Found<'a> {
     level: &'a Level,
@@ -192,11 +199,13 @@ impl<'a> Found<'a> {
         let zone = context.time_zone.clone();
         let root = Joined::root(&zone);
         let left = limit.map(|l| row_count(l, context)).transpose()?.unwrap_or(u64::MAX);
-        let opened = if left == 0 || !passes(once, &root, context)? {
+        let opened = if left == 0 || !with_answers(txn, context, |context| passes(once, &root, context)).await? {
             Opened::Nothing
         } else {
+            // Conditions are checked where nothing can wait.
+            run_uncorrelated(level.filters.iter().chain(&level.late_filters), txn, context).await?;
             let hint = limit.filter(|_| order.is_empty()).map(|_| left);
-            open(level, &sources[0], &root, context, hint)?
+            with_answers(txn, context, |context| open(level, &sources[0], &root, context, hint)).await?
         };
         let table = stored(sources);
         let mut found = Found { level, table, opened, at: 0, cursor: None, left, sorted: None };
@@ -216,9 +225,12 @@ impl<'a> Found<'a> {
                     {
                         let row = root.with(0, Part::Values(&values));
                         for sort in order {
-                            with_value(&sort.expr, &row, context, |value| {
-                                append_key(value, &sort.expr.ty, sort.descending, &mut key);
-                            })?;
+                            with_answers(txn, context, |context| {
+                                with_value(&sort.expr, &row, context, |value| {
+                                    append_key(value, &sort.expr.ty, sort.descending, &mut key);
+                                })
+                            })
+                            .await?;
                         }
                     }
                     whole += values_bytes(&values);
@@ -261,7 +273,7 @@ impl<'a> Found<'a> {
                         None => Ok(None),
                         Some(view) => {
                             let row = root.with(level.table, Part::Stored(view));
-                            Ok(passes(&level.filters, &row, context)?.then(|| owned(&view, columns)))
+                            Ok(matches(level, &row, context)?.then(|| owned(&view, columns)))
                         }
                     };
                     let row: Result<_, MysqlError> = get(txn, table, *unique, key, level.lock, visit).await?;
@@ -280,7 +292,7 @@ impl<'a> Found<'a> {
                     let mut failed = None;
                     let mut filter = |view: &RowView<'_>| {
                         let row = root.with(level.table, Part::Stored(*view));
-                        match passes(&level.filters, &row, context) {
+                        match matches(level, &row, context) {
                             Ok(passes) => passes,
                             Err(error) => {
                                 failed.get_or_insert(error);

@@ -8,12 +8,13 @@
 //! A statement's own writes are invisible to its reads, so that INSERT … SELECT from the same table ends; the row in the way is the exception: REPLACE and
 //! ON DUPLICATE KEY UPDATE of several rows meet rows that they made themselves.
 
+use super::answer::with_answers;
 use super::change::changed_number;
 use super::output::Target;
+use super::query::run_query;
 use super::row::{Rows, owned};
-use super::select::run_select;
 use crate::expr::{Context, Expr, NoColumns, convert_for_column};
-use crate::plan::model::{Fill, InsertPlan, InsertSource, OnDuplicate, QueryPlan, SetColumn};
+use crate::plan::model::{Fill, InsertPlan, InsertSource, OnDuplicate, SetColumn};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::transaction::UpdateOutcome;
 use rauk_node::{InsertOutcome, NodeError, Transaction};
@@ -35,8 +36,7 @@ pub(crate) async fn run_insert(
         InsertSource::Rows(_) => None,
         InsertSource::Query(query, types) => {
             let mut rows = Vec::new();
-            let QueryPlan::Select(select) = &**query else { unreachable!("no other query is planned yet") };
-            run_select(select, txn, context, Target::Rows(&mut rows)).await?;
+            run_query(query, txn, context, Target::Rows(&mut rows)).await?;
             Some((rows, types))
         }
     };
@@ -140,9 +140,10 @@ impl Insert<'_> {
                 None => self.filled(column, &plan.fill[column], true)?,
                 Some(expr) => {
                     let value = if plan.reads_row {
-                        expr.eval(&Rows { rows: [&values, &[]], zone: &zone }, self.context)?
+                        let row = Rows { rows: [&values, &[]], zone: &zone };
+                        with_answers(self.txn, self.context, |context| expr.eval(&row, context)).await?
                     } else {
-                        expr.eval(&NoColumns, self.context)?
+                        with_answers(self.txn, self.context, |context| expr.eval(&NoColumns, context)).await?
                     };
                     self.converted(value, &expr.ty, column)?
                 }
@@ -289,7 +290,8 @@ impl Insert<'_> {
             let value = match &set.value {
                 None => self.filled(set.column, &Fill::Missing, true)?,
                 Some(expr) => {
-                    let value = expr.eval(&Rows { rows: [&new, &inserted], zone: &zone }, self.context)?;
+                    let row = Rows { rows: [&new, &inserted], zone: &zone };
+                    let value = with_answers(self.txn, self.context, |context| expr.eval(&row, context)).await?;
                     assign(value, &expr.ty, definition, self.number, self.plan.ignore, self.context)?
                 }
             };

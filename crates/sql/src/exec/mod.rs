@@ -5,6 +5,8 @@
 //! scan       what a level reads in this execution
 //! keys       conditions to keys and ranges
 //! row        rows as expressions see them
+//! query      UNION and its like, derived and common tables
+//! answer     subqueries of expressions
 //! buffer     inner tables kept in memory: hash and block joins
 //! output     grouping, HAVING, projection, DISTINCT, sorting, LIMIT
 //! group      aggregates
@@ -14,12 +16,14 @@
 //! ```
 //! Filters run on rows in place, while the partition is held; a row is copied only when something has to wait beside it.
 
+mod answer;
 mod buffer;
 mod change;
 mod group;
 mod insert;
 mod keys;
 mod output;
+mod query;
 mod row;
 mod scan;
 mod select;
@@ -27,13 +31,17 @@ mod sort;
 
 pub(crate) use keys::{Distribution, distribution};
 pub(crate) use row::Joined;
+pub(crate) use sort::append_class_key;
 
-use crate::expr::Context;
+use crate::expr::{Context, is_pending};
 use crate::plan::{Plan, PlanKind};
 use output::Target;
 use rauk_node::Transaction;
-use rauk_types::MysqlError;
 use rauk_types::result::{Completion, ResultSink};
+use rauk_types::{MysqlError, Value};
+
+/// ER_INTERNAL_ERROR.
+const INTERNAL_ERROR: u16 = 1815;
 
 /// Runs a plan as one statement of `transaction` (the caller has called `begin_statement`, and ends or undoes the statement). Rows of a SELECT go to `sink`
 /// with `columns` before them; `complete` is the caller's, with the completion given back. Large results are flushed on the way, after
@@ -49,6 +57,34 @@ pub async fn execute(
     for (table, _) in &plan.tables {
         transaction.use_table(table).await?;
     }
+    if let Some(parts) = &plan.parts {
+        let own = context.parameters.len();
+        assert!(own <= parts.parameters, "{own} parameters are more than the {} of the plan", parts.parameters);
+        context.parameters.resize(parts.parameters + parts.outer_columns, Value::Null);
+        context.subqueries.begin(parts);
+        let result = execute_kind(plan, transaction, context, sink).await.map_err(|error| match is_pending(&error) {
+            // What is evaluated where nothing can wait has no subqueries, or the plan says that it is late.
+            true => MysqlError::new(INTERNAL_ERROR, "Internal error: nobody ran a subquery"),
+            false => error,
+        });
+        context.subqueries.end();
+        context.parameters.truncate(own);
+        return result;
+    }
+    execute_kind(plan, transaction, context, sink).await
+}
+
+async fn execute_kind(
+    plan: &Plan,
+    transaction: &mut Transaction,
+    context: &mut Context,
+    sink: &mut dyn ResultSink,
+) -> Result<Completion, MysqlError> {
+    let several = plan.parts.is_some() || matches!(plan.kind, PlanKind::Query(_));
+    // All of its queries see one state.
+    if several && !plan.tables.is_empty() {
+        select::take_snapshot(transaction).await?;
+    }
     let strict = context.strict_statement;
     context.strict_statement = match &plan.kind {
         PlanKind::Select(_) | PlanKind::Query(_) => false,
@@ -59,22 +95,27 @@ pub async fn execute(
     let result = match &plan.kind {
         PlanKind::Select(select) => {
             sink.columns(&plan.columns);
-            match select::run_select(select, transaction, context, Target::Sink(sink)).await {
-                Ok(rows) => {
-                    context.found_rows = rows;
-                    Ok(Completion {
-                        warnings: context.warning_count.min(u16::MAX.into()) as u16,
-                        ..Completion::default()
-                    })
-                }
-                Err(error) => Err(error),
-            }
+            let target = Target::Sink { sink, last: !several };
+            let ran = select::run_select(select, transaction, context, target).await;
+            ran.map(|ran| read(ran, context))
         }
-        PlanKind::Query(_) => unreachable!("no such query is planned yet"),
+        PlanKind::Query(query) => {
+            sink.columns(&plan.columns);
+            // The last part of a UNION reads the last rows of the statement, when nothing else has to be read for it.
+            let target = Target::Sink { sink, last: plan.parts.is_none() };
+            let ran = query::run_query(query, transaction, context, target).await;
+            ran.map(|ran| read(ran, context))
+        }
         PlanKind::Insert(insert) => insert::run_insert(insert, transaction, context).await,
         PlanKind::Update(update) => change::run_update(update, transaction, context).await,
         PlanKind::Delete(delete) => change::run_delete(delete, transaction, context).await,
     };
     context.strict_statement = strict;
     result
+}
+
+/// The end of a statement that gives rows.
+fn read(ran: select::Ran, context: &mut Context) -> Completion {
+    context.found_rows = ran.rows;
+    Completion { warnings: context.warning_count.min(u16::MAX.into()) as u16, ..Completion::default() }
 }

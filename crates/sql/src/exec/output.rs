@@ -3,6 +3,7 @@
 //! The plain case (no grouping, DISTINCT or sorting) writes a row straight from where its columns lie. Everything that is kept counts
 //! against the statement's [`Memory`].
 
+use super::answer::{Late, with_answers};
 use super::group::Grouper;
 use super::scan::{YIELD_ROWS, is_interrupted, yield_now};
 use super::sort::{Sorter, append_key};
@@ -20,9 +21,92 @@ use smallvec::SmallVec;
 const FLUSH_BYTES: usize = 256 << 10;
 
 pub(crate) enum Target<'a> {
-    Sink(&'a mut dyn ResultSink),
+    /// To the client. `last`: the statement reads nothing after this query.
+    Sink { sink: &'a mut dyn ResultSink, last: bool },
     /// For INSERT … SELECT.
     Rows(&'a mut Vec<Vec<Value>>),
+    /// One after another; `false`: no more are wanted.
+    Each(Each<'a>),
+    /// Rows that pass the test go on.
+    Sieve(Sieve<'a>, Box<Target<'a>>),
+}
+
+pub(crate) type Each<'a> = &'a mut (dyn FnMut(Vec<Value>) -> Result<bool, MysqlError> + Send + 'a);
+pub(crate) type Sieve<'a> = &'a mut (dyn FnMut(&[Value]) -> Result<bool, MysqlError> + Send + 'a);
+
+impl Target<'_> {
+    /// The same for the next query that gives rows to it.
+    pub fn again(&mut self) -> Target<'_> {
+        match self {
+            Target::Sink { sink, last } => Target::Sink { sink: &mut **sink, last: *last },
+            Target::Rows(rows) => Target::Rows(rows),
+            Target::Each(each) => Target::Each(&mut **each),
+            Target::Sieve(sieve, inner) => Target::Sieve(&mut **sieve, Box::new(inner.again())),
+        }
+    }
+
+    /// The same for a query that is not the last of its statement.
+    pub fn before_others(&mut self) -> Target<'_> {
+        match self {
+            Target::Sink { sink, .. } => Target::Sink { sink: &mut **sink, last: false },
+            Target::Sieve(sieve, inner) => Target::Sieve(&mut **sieve, Box::new(inner.before_others())),
+            other => other.again(),
+        }
+    }
+
+    /// The client's sink, when it is where rows go in the end.
+    fn sink(&mut self) -> Option<&mut dyn ResultSink> {
+        match self {
+            Target::Sink { sink, .. } => Some(&mut **sink),
+            Target::Sieve(_, inner) => inner.sink(),
+            Target::Rows(_) | Target::Each(_) => None,
+        }
+    }
+
+    fn streams(&self) -> bool {
+        match self {
+            Target::Sink { .. } => true,
+            Target::Sieve(_, inner) => inner.streams(),
+            Target::Rows(_) | Target::Each(_) => false,
+        }
+    }
+
+    /// Takes a row; `false`: no more are wanted. With `memory` what is kept of it is counted; without, it has been counted before.
+    pub fn take(&mut self, values: Vec<Value>, memory: Option<&Memory>) -> Result<bool, MysqlError> {
+        match self {
+            Target::Sink { sink, .. } => {
+                let values: SmallVec<[ValueRef<'_>; 16]> = values.iter().map(Value::as_ref).collect();
+                sink.row(&values);
+                Ok(true)
+            }
+            Target::Rows(rows) => {
+                if let Some(memory) = memory {
+                    memory.take(values_bytes(&values) + 24)?;
+                }
+                rows.push(values);
+                Ok(true)
+            }
+            Target::Each(each) => each(values),
+            Target::Sieve(sieve, inner) => {
+                if sieve(&values)? {
+                    inner.take(values, memory)
+                } else {
+                    Ok(true)
+                }
+            }
+        }
+    }
+
+    /// Sends what has gathered, after making sure that it is durable.
+    pub async fn flush_if_large(&mut self, txn: &mut Transaction) -> Result<(), MysqlError> {
+        if let Some(sink) = self.sink()
+            && sink.buffered() >= FLUSH_BYTES
+        {
+            txn.wait_observed().await?;
+            sink.flush().await?;
+        }
+        Ok(())
+    }
 }
 
 pub(crate) struct Output<'a> {
@@ -41,14 +125,26 @@ pub(crate) struct Output<'a> {
     /// DISTINCT and ORDER BY have the same keys, so that one encoding serves both.
     distinct_is_order: bool,
     done: bool,
+    /// The target wants no more.
+    refused: bool,
+    /// What waits for subqueries; `None` where nothing does.
+    late: Option<Box<LateExprs<'a>>>,
+}
+
+/// The expressions of a block that are evaluated before grouping, and for each row that it gives.
+struct LateExprs<'a> {
+    grouping: Late<'a>,
+    output: Late<'a>,
 }
 
 impl<'a> Output<'a> {
     pub fn new(plan: &'a SelectPlan, target: Target<'a>, context: &mut Context) -> Result<Self, MysqlError> {
         let limit = plan.limit.as_ref().map(|l| row_count(l, context)).transpose()?.unwrap_or(u64::MAX);
         let offset = plan.offset.as_ref().map(|o| row_count(o, context)).transpose()?.unwrap_or(0);
-        let keeps =
-            plan.grouping.is_some() || plan.distinct || !plan.order.is_empty() || matches!(target, Target::Rows(_));
+        let keeps = plan.grouping.is_some()
+            || plan.distinct
+            || !plan.order.is_empty()
+            || matches!(target, Target::Rows(_) | Target::Sieve(..));
         let memory = keeps.then(|| context.budget.memory.clone());
         let sorter = match &memory {
             Some(memory) if !plan.order.is_empty() => {
@@ -63,7 +159,10 @@ impl<'a> Output<'a> {
             }
             _ => None,
         };
+        let late = || Box::new(LateExprs { grouping: Late::of_grouping(plan), output: Late::of_output(plan) });
         Ok(Output {
+            late: plan.late.then(late),
+            refused: false,
             done: limit == 0 && !plan.calc_found_rows,
             plan,
             target,
@@ -88,7 +187,7 @@ impl<'a> Output<'a> {
 
     /// Rows go to the client as they come.
     pub fn streams(&self) -> bool {
-        self.grouper.is_none() && self.sorter.is_none() && matches!(self.target, Target::Sink(_))
+        self.grouper.is_none() && self.sorter.is_none() && self.target.streams()
     }
 
     /// How many rows end the statement, when the first ones that come do.
@@ -105,6 +204,11 @@ impl<'a> Output<'a> {
         if self.plan.calc_found_rows { self.arrived } else { self.delivered }
     }
 
+    /// Whether the target wants no more rows.
+    pub fn was_refused(&self) -> bool {
+        self.refused
+    }
+
     /// Takes a joined row.
     pub fn push(&mut self, row: &dyn Columns, context: &mut Context) -> Result<(), MysqlError> {
         match &mut self.grouper {
@@ -118,14 +222,52 @@ impl<'a> Output<'a> {
         }
     }
 
+    /// Takes a joined row; what its expressions wait for is run before.
+    pub async fn push_late(
+        &mut self,
+        row: &(dyn Columns + Sync),
+        txn: &mut Transaction,
+        context: &mut Context,
+    ) -> Result<(), MysqlError> {
+        if self.grouper.is_none() {
+            return self.emit_late(row, txn, context).await;
+        }
+        if let Some(late) = &mut self.late {
+            late.grouping.settle(row, txn, context).await?;
+        }
+        self.push(row, context)
+    }
+
+    async fn emit_late(
+        &mut self,
+        row: &(dyn Columns + Sync),
+        txn: &mut Transaction,
+        context: &mut Context,
+    ) -> Result<(), MysqlError> {
+        let Some(late) = &mut self.late else { return self.emit(row, context) };
+        if let Some(having) = &self.plan.having
+            && !with_answers(txn, context, |context| having.eval_bool(row, context)).await?
+        {
+            return Ok(());
+        }
+        late.output.settle(row, txn, context).await?;
+        self.give(row, context)
+    }
+
     /// Takes a joined row or a group.
     fn emit(&mut self, row: &dyn Columns, context: &mut Context) -> Result<(), MysqlError> {
-        let plan = self.plan;
-        if let Some(having) = &plan.having
+        if let Some(having) = &self.plan.having
             && !having.eval_bool(row, context)?
         {
             return Ok(());
         }
+        self.give(row, context)
+    }
+
+    /// Takes a row that HAVING lets pass.
+    #[inline]
+    fn give(&mut self, row: &dyn Columns, context: &mut Context) -> Result<(), MysqlError> {
+        let plan = self.plan;
         if let Some(distinct) = &mut self.distinct {
             self.key.clear();
             for item in &plan.items {
@@ -164,21 +306,21 @@ impl<'a> Output<'a> {
             self.done = true;
         }
         match &mut self.target {
-            Target::Rows(rows) => {
+            Target::Sink { sink, .. } => write_row(plan, row, context, *sink)?,
+            target => {
                 let values = project(plan, row, context)?;
-                if let Some(memory) = &self.memory {
-                    memory.take(values_bytes(&values) + 24)?;
+                if !target.take(values, self.memory.as_ref())? {
+                    self.refused = true;
+                    self.done = true;
                 }
-                rows.push(values);
             }
-            Target::Sink(sink) => write_row(plan, row, context, *sink)?,
         }
         Ok(())
     }
 
     /// Ends the result: groups and sorted rows are delivered now. All tables have been read.
     pub async fn finish(&mut self, txn: &mut Transaction, context: &mut Context) -> Result<(), MysqlError> {
-        if matches!(self.target, Target::Sink(_)) {
+        if matches!(self.target, Target::Sink { last: true, .. }) {
             txn.end_reading();
         }
         if let Some(grouper) = self.grouper.take() {
@@ -190,7 +332,12 @@ impl<'a> Output<'a> {
                 if self.done {
                     break;
                 }
-                self.emit(&groups.row(index), context)?;
+                let row = groups.row(index);
+                if self.late.is_some() {
+                    self.emit_late(&row, txn, context).await?;
+                } else {
+                    self.emit(&row, context)?;
+                }
                 self.flush_if_large(txn).await?;
             }
         }
@@ -204,12 +351,9 @@ impl<'a> Output<'a> {
                     break;
                 }
                 self.delivered += 1;
-                match &mut self.target {
-                    Target::Rows(rows) => rows.push(row.payload),
-                    Target::Sink(sink) => {
-                        let values: SmallVec<[ValueRef<'_>; 16]> = row.payload.iter().map(Value::as_ref).collect();
-                        sink.row(&values);
-                    }
+                if !self.target.take(row.payload, None)? {
+                    self.refused = true;
+                    break;
                 }
                 self.flush_if_large(txn).await?;
             }
@@ -219,13 +363,7 @@ impl<'a> Output<'a> {
 
     /// Sends what has gathered, after making sure that it is durable.
     pub async fn flush_if_large(&mut self, txn: &mut Transaction) -> Result<(), MysqlError> {
-        if let Target::Sink(sink) = &mut self.target
-            && sink.buffered() >= FLUSH_BYTES
-        {
-            txn.wait_observed().await?;
-            sink.flush().await?;
-        }
-        Ok(())
+        self.target.flush_if_large(txn).await
     }
 }
 

@@ -4,11 +4,12 @@
 //! is held, so a lookup by key goes from the row's bytes into the result buffer. Results that only grow in memory (groups, sorts, counts) visit
 //! the last table without copying anything; results that are sent take batches, so that they can be flushed in between.
 
+use super::answer::with_answers;
 use super::buffer::{Buffer, build};
 use super::output::{Output, Target};
 use super::row::{Joined, Part, owned};
 use super::scan::{BATCH, Opened, YIELD_ROWS, get, give_way, is_interrupted, open, passes, yield_now};
-use crate::expr::Context;
+use crate::expr::{Context, Expr};
 use crate::plan::model::{Access, Level, SelectPlan, Step};
 use rauk_kernel::Verdict;
 use rauk_node::{Isolation, ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction};
@@ -31,25 +32,46 @@ pub(crate) struct Run<'a> {
     tail: usize,
     rows: usize,
     limit_hint: Option<u64>,
+    /// Queries may have to be run between rows, so every row is copied, and nothing is evaluated under the guard of a partition but `filters`.
+    late: bool,
+    /// The statement has other queries.
+    others: bool,
 }
 
-/// Runs a SELECT into `target`; gives the number of rows before LIMIT where that was asked for, else of those delivered.
+/// What became of a query.
+#[derive(Default)]
+pub(crate) struct Ran {
+    /// Rows before LIMIT where that was asked for, else those delivered.
+    pub rows: u64,
+    /// Whoever takes the rows wants no more.
+    pub refused: bool,
+}
+
+/// Runs a SELECT into `target`.
 pub(crate) async fn run_select<'a>(
     plan: &'a SelectPlan,
     txn: &'a mut Transaction,
     context: &'a mut Context,
     target: Target<'a>,
-) -> Result<u64, MysqlError> {
+) -> Result<Ran, MysqlError> {
     let zone = context.time_zone.clone();
     let root = Joined::root(&zone);
     let output = Output::new(plan, target, context)?;
     let scans = plan.steps.iter().filter(|s| matches!(s, Step::Scan(_))).count();
-    let tail = plan.steps.iter().rposition(|s| matches!(s, Step::Scan(_))).map_or(0, |at| at + 1);
+    let others = context.subqueries.is_active();
+    let late = others
+        && (plan.late || plan.steps.iter().any(|s| matches!(s, Step::Scan(level) if !level.late_filters.is_empty())));
+    let tail = match late {
+        true => usize::MAX,
+        false => plan.steps.iter().rposition(|s| matches!(s, Step::Scan(_))).map_or(0, |at| at + 1),
+    };
     let limit_hint = match scans {
         1 if plan.first_row_only => Some(1),
         1 => output.rows_wanted(),
         _ => None,
     };
+    // Many short runs take as long as one.
+    let rows = if others { context.subqueries.rows } else { 0 };
     let mut run = Run {
         plan,
         txn,
@@ -58,23 +80,31 @@ pub(crate) async fn run_select<'a>(
         buffers: smallvec![None; plan.steps.len()],
         matched: smallvec![false; plan.outer_groups],
         tail,
-        rows: 0,
+        rows,
         limit_hint,
+        late,
+        others,
     };
     // Several reads of one statement see one state.
     if scans > 1 && plan.lock.is_none() {
         run.snapshot().await?;
     }
-    let possible = passes(&plan.once, &root, run.context)?;
+    let possible = match others {
+        true => with_answers(run.txn, run.context, |context| passes(&plan.once, &root, context)).await?,
+        false => passes(&plan.once, &root, run.context)?,
+    };
     if possible && !run.output.is_done() {
         match plan.steps.first() {
             Some(Step::Scan(level)) => run.scan(0, level, &root).await?,
             _ => step(&mut run, 0, &root).await?,
         }
     }
-    let Run { txn, context, mut output, .. } = run;
+    let Run { txn, context, mut output, rows, .. } = run;
+    if others {
+        context.subqueries.rows = rows;
+    }
     output.finish(txn, context).await?;
-    Ok(output.found_rows())
+    Ok(Ran { rows: output.found_rows(), refused: output.was_refused() })
 }
 
 /// Runs the steps from `at` on for one joined row.
@@ -86,10 +116,11 @@ fn step<'r, 'a: 'r>(
     Box::pin(async move {
         let plan = run.plan;
         match plan.steps.get(at) {
+            None if run.late => run.output.push_late(row, run.txn, run.context).await,
             None => run.output.push(row, run.context),
             Some(Step::Leave { group, filters }) => {
                 run.matched[*group] = true;
-                if passes(filters, row, run.context)? {
+                if run.passes(filters, row).await? {
                     step(run, at + 1, row).await?;
                 }
                 Ok(())
@@ -102,7 +133,7 @@ fn step<'r, 'a: 'r>(
                     let Step::Leave { filters, .. } = &plan.steps[*leave] else {
                         unreachable!("a group ends with its Leave")
                     };
-                    if passes(filters, &nulls, run.context)? {
+                    if run.passes(filters, &nulls).await? {
                         step(run, leave + 1, &nulls).await?;
                     }
                 }
@@ -132,16 +163,27 @@ fn tail(
     output.push(row, context)
 }
 
+/// All reads of the statement from here on see one state.
+pub(crate) async fn take_snapshot(txn: &mut Transaction) -> Result<(), MysqlError> {
+    // SERIALIZABLE reads lock what they read and need none.
+    let options = txn.options();
+    if options.autocommit || options.isolation != Isolation::Serializable {
+        txn.take_snapshot().await?;
+    }
+    Ok(())
+}
+
 impl Run<'_> {
     /// Loops over one table.
     async fn scan(&mut self, at: usize, level: &Level, row: &Joined<'_>) -> Result<(), MysqlError> {
         let source = &self.plan.sources[level.table];
-        if level.buffered || matches!(level.access, Access::Virtual { .. }) {
+        if level.buffered || matches!(level.access, Access::Virtual { .. } | Access::Rows) {
             let buffer = match &self.buffers[at] {
                 Some(buffer) => buffer.clone(),
                 None => {
                     let memory = self.output.memory(self.context);
-                    let buffer = Arc::new(build(level, source, self.txn, self.context, memory).await?);
+                    let hint = self.limit_hint.filter(|_| level.filters.is_empty() && level.late_filters.is_empty());
+                    let buffer = Arc::new(build(level, source, self.txn, self.context, memory, hint).await?);
                     self.buffers[at] = Some(buffer.clone());
                     buffer
                 }
@@ -151,7 +193,12 @@ impl Run<'_> {
             }
         }
         let Some(table) = source.handle() else { unreachable!("virtual tables are buffered") };
-        match open(level, source, row, self.context, self.limit_hint)? {
+        let hint = self.limit_hint;
+        let opened = match self.others {
+            true => with_answers(self.txn, self.context, |context| open(level, source, row, context, hint)).await?,
+            false => open(level, source, row, self.context, hint)?,
+        };
+        match opened {
             Opened::Nothing => Ok(()),
             Opened::Keys { unique, keys } => {
                 if keys.len() > 1 && level.lock.is_none() {
@@ -220,9 +267,19 @@ impl Run<'_> {
         let found: Result<_, MysqlError> = get(txn, table, unique, key, level.lock, visit).await?;
         if let Some(values) = found? {
             let joined = row.with(level.table, Part::Values(&values));
-            step(self, at + 1, &joined).await?;
+            if self.passes(&level.late_filters, &joined).await? {
+                step(self, at + 1, &joined).await?;
+            }
         }
         Ok(())
+    }
+
+    /// Whether all conditions hold, those with subqueries included.
+    async fn passes(&mut self, filters: &[Expr], row: &Joined<'_>) -> Result<bool, MysqlError> {
+        match self.others && !filters.is_empty() {
+            true => with_answers(self.txn, self.context, |context| passes(filters, row, context)).await,
+            false => passes(filters, row, self.context),
+        }
     }
 
     /// The last table of a result that stays in memory: no row is copied.
@@ -297,7 +354,7 @@ impl Run<'_> {
                 if at + 1 == self.tail {
                     let Run { plan, context, output, matched, .. } = &mut *self;
                     tail(plan, at + 1, &joined, matched, output, context)?;
-                } else {
+                } else if self.passes(&level.late_filters, &joined).await? {
                     step(self, at + 1, &joined).await?;
                 }
                 if self.output.is_done() {
@@ -317,7 +374,10 @@ impl Run<'_> {
         buffer: &Buffer,
         row: &Joined<'_>,
     ) -> Result<(), MysqlError> {
-        let mut candidates = buffer.candidates(level, row, self.context)?;
+        let mut candidates = match self.others {
+            true => with_answers(self.txn, self.context, |context| buffer.candidates(level, row, context)).await?,
+            false => buffer.candidates(level, row, self.context)?,
+        };
         while let Some(values) = candidates.next(buffer) {
             let joined = row.with(level.table, Part::Values(values));
             self.turn(1).await?;
@@ -327,7 +387,7 @@ impl Run<'_> {
             if at + 1 == self.tail {
                 let Run { plan, context, output, matched, .. } = &mut *self;
                 tail(plan, at + 1, &joined, matched, output, context)?;
-            } else {
+            } else if self.passes(&level.late_filters, &joined).await? {
                 step(self, at + 1, &joined).await?;
             }
             if self.output.is_done() {
@@ -338,12 +398,7 @@ impl Run<'_> {
     }
 
     async fn snapshot(&mut self) -> Result<(), MysqlError> {
-        // SERIALIZABLE reads lock what they read and need none.
-        let options = self.txn.options();
-        if options.autocommit || options.isolation != Isolation::Serializable {
-            self.txn.take_snapshot().await?;
-        }
-        Ok(())
+        take_snapshot(self.txn).await
     }
 
     /// Counts work, flushes what has gathered, and lets others run now and then.

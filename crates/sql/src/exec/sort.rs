@@ -64,6 +64,24 @@ pub(crate) fn append_key(value: ValueRef<'_>, ty: &DataType, descending: bool, o
     }
 }
 
+/// Appends the key of one side of an equality whose sides are encoded as `class`.
+pub(crate) fn append_class_key(value: ValueRef<'_>, class: &DataType, out: &mut Vec<u8>) {
+    append_key(in_class(value, class), class, false, out);
+}
+
+/// Brings both sides of an equality into one type, so that equal values have equal keys.
+pub(crate) fn in_class<'a>(value: ValueRef<'a>, class: &DataType) -> ValueRef<'a> {
+    match (class.kind, value) {
+        (TypeKind::Decimal, ValueRef::Int(v)) => ValueRef::Decimal(Decimal::from(v)),
+        (TypeKind::Decimal, ValueRef::UInt(v)) => ValueRef::Decimal(Decimal::from(v)),
+        (TypeKind::Double, ValueRef::Int(v)) => ValueRef::Double(v as f64),
+        (TypeKind::Double, ValueRef::UInt(v)) => ValueRef::Double(v as f64),
+        (TypeKind::Double, ValueRef::Decimal(v)) => ValueRef::Double(v.to_f64()),
+        (TypeKind::DateTime, ValueRef::Date(v)) => ValueRef::DateTime(v.at_midnight()),
+        (_, value) => value,
+    }
+}
+
 fn integer(negative: bool, bits: u64, out: &mut Vec<u8>) {
     out.push(u8::from(!negative));
     out.extend_from_slice(&bits.to_be_bytes());

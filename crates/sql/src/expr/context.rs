@@ -102,6 +102,8 @@ pub struct Context {
     pub strict_statement: bool,
     pub variables: Arc<dyn SystemVariables>,
     pub budget: super::Budget,
+    /// The other queries of the running statement.
+    pub subqueries: super::answers::Subqueries,
     /// State of RAND() with and without seed, UUID() and the like.
     pub random_state: u64,
 }
@@ -153,6 +155,7 @@ impl Context {
             strict_statement: false,
             variables,
             budget: super::Budget::default(),
+            subqueries: Default::default(),
             random_state: 0,
         }
     }
@@ -164,6 +167,7 @@ impl Context {
         let now = self.user_variable_bytes.saturating_sub(old) + bytes(&name, &value);
         self.budget.memory.check(now)?;
         self.user_variable_bytes = now;
+        self.subqueries.changes_variable(&name, self.user_variables.get(&name));
         self.user_variables.insert(name, value);
         Ok(())
     }

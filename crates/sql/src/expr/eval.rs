@@ -7,7 +7,8 @@
 use super::budget::run;
 use super::convert::{self, Result};
 use super::{
-    Beside, BitOp, Columns, CompareOp, Comparison, Context, Expr, ExprKind, SortedList, Val, arithmetic, cast, interval,
+    Beside, BitOp, Columns, CompareOp, Comparison, Context, Expr, ExprKind, SortedList, SubqueryTest, Val, arithmetic,
+    cast, interval,
 };
 use crate::memory::LARGE;
 use rauk_types::{DateTime, Value, ValueRef};
@@ -76,6 +77,9 @@ impl Expr {
                 Ok(left.zip(right).map(|(l, r)| l != r))
             }
             ExprKind::Deep(deep) => deep.with(|expr| expr.truth(env, context)),
+            ExprKind::Subquery(subquery) if !matches!(subquery.test, SubqueryTest::Scalar) => {
+                subquery.truth(env, context)
+            }
             ExprKind::Not(expr) => Ok(not(expr.truth(env, context)?, true)),
             ExprKind::IsNull { expr, negated } => Ok(Some(expr.value(env, context)?.is_null() != *negated)),
             ExprKind::IsTruth { expr, truth, negated } => {
@@ -263,6 +267,8 @@ impl Expr {
             }
             ExprKind::Collate(expr) => expr.value(env, context)?,
             ExprKind::Deep(deep) => deep.with(|expr| expr.value(env, context))?,
+            ExprKind::Subquery(subquery) => subquery.value(env, context)?,
+            ExprKind::Reference(column) => unreachable!("lowering left a reference to column {}", column.0),
             ExprKind::DateAdd { date, amount, unit, subtract } => {
                 let date_value = date.value(env, context)?;
                 let amount_value = amount.value(env, context)?;
@@ -338,7 +344,7 @@ fn local_time(micros: i64, context: &Context) -> ValueRef<'static> {
 
 /// Compares with NULLs.
 #[inline]
-fn compare(
+pub(crate) fn compare(
     op: CompareOp,
     by: Comparison,
     left: ValueRef<'_>,

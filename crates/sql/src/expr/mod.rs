@@ -3,6 +3,7 @@
 //! ```text
 //! bind       syntax tree → [`Expr`]: names resolved, types and collations derived, comparisons decided, constants folded
 //! types      MySQL's rules for result types and collations
+//! subquery   queries in expressions; answers: what is known of their rows
 //! eval       the evaluator; compare, arithmetic, pattern, cast, interval: what its nodes do
 //! convert    values between types with MySQL's truncation warnings
 //! column     values into columns: the errors and warnings of INSERT and UPDATE
@@ -20,8 +21,9 @@
 //!
 //! Row comparisons are gone after binding: `(a, b) = (1, 2)` is `a = 1 AND b = 2`, `(a, b) < (1, 2)` is `a < 1 OR (a = 1 AND b < 2)`.
 //!
-//! Left out: subqueries (the planner refuses or rewrites them before), window functions, full-text search, JSON functions but JSON_VALID.
+//! Left out: window functions, full-text search, JSON functions but JSON_VALID.
 
+mod answers;
 mod arithmetic;
 mod bind;
 mod budget;
@@ -44,6 +46,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use answers::{Answer, RowSet, SharedRows, Want};
 pub use budget::{Beside, Budget, GiveWay};
 pub(crate) use budget::{out_of_time, run};
 pub use column::convert_for_column;
@@ -52,8 +55,8 @@ pub use context::Context;
 pub use convert::{as_number, temporal_decimal};
 pub use deep::Deep;
 pub(crate) use display::readable;
-pub(crate) use subquery::pending;
 pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
+pub(crate) use subquery::{is_pending, pending};
 pub use types::plain as plain_type;
 pub use value::Val;
 

@@ -110,6 +110,13 @@ pub struct Missing {
     pub outer: Vec<Value>,
     /// Their encoding, by which the answer is kept.
     pub key: Box<[u8]>,
+    /// What is to become of the rows.
+    pub want: super::answers::Want,
+}
+
+/// Whether an error says that an answer is missing.
+pub(crate) fn is_pending(error: &MysqlError) -> bool {
+    error.code == 0
 }
 
 /// The error of an evaluation that needs an answer; `Context::subqueries` says which. It never reaches a client.

@@ -310,20 +310,24 @@ pub(crate) fn equality(condition: &Expr) -> Option<(&Expr, &Expr, DataType)> {
     if !is_deterministic(left) || !is_deterministic(right) || condition.has_subquery() {
         return None;
     }
-    let both = |test: fn(&DataType) -> bool| test(&left.ty) && test(&right.ty);
-    let class = match by {
+    Some((left, right, key_class(*by, &left.ty, &right.ty)?))
+}
+
+/// The type in which values of two types have equal keys when `by` calls them equal; `None`: there is none.
+pub(crate) fn key_class(by: Comparison, left: &DataType, right: &DataType) -> Option<DataType> {
+    let both = |test: fn(&DataType) -> bool| test(left) && test(right);
+    Some(match by {
         Comparison::Integer => DataType::BIGINT,
         Comparison::Decimal => DataType::decimal(65, 30),
         Comparison::Double if both(DataType::is_numeric) => DataType::DOUBLE,
-        Comparison::Text(collation) if both(DataType::is_text) => DataType::varchar(0, *collation),
+        Comparison::Text(collation) if both(DataType::is_text) => DataType::varchar(0, collation),
         Comparison::Bytes => DataType::varbinary(0),
         Comparison::DateTime if both(|t| t.is_temporal() && t.kind != TypeKind::Time) => {
             DataType::new(TypeKind::DateTime)
         }
         Comparison::Time if both(|t| t.kind == TypeKind::Time) => DataType::new(TypeKind::Time),
         _ => return None,
-    };
-    Some((left, right, class))
+    })
 }
 
 /// Appends the tables for whose null rows a condition is never true.

@@ -6,7 +6,7 @@
 use super::Plan;
 use super::model::{Access, IndexAccess, KeyValue, Level, PlanKind, QueryPlan, SelectPlan, Source, SourceTable, Step};
 use crate::exec::{Distribution, Joined, distribution};
-use crate::expr::{Context, Expr, ExprKind, NoColumns};
+use crate::expr::{Context, Expr, ExprKind, NoColumns, is_pending};
 use rauk_types::schema::BUCKETS;
 use rauk_types::{DataType, MysqlError, TableSchema, TypeKind, Value, key};
 
@@ -100,8 +100,12 @@ fn change_row(
 
 fn impossible(once: &[Expr], context: &mut Context) -> Result<bool, MysqlError> {
     for condition in once {
-        if !condition.eval_bool(&NoColumns, context)? {
-            return Ok(true);
+        match condition.eval_bool(&NoColumns, context) {
+            Ok(true) => {}
+            Ok(false) => return Ok(true),
+            // A subquery decides it.
+            Err(error) if is_pending(&error) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(false)
@@ -270,10 +274,13 @@ fn partitions(level: &Level, context: &mut Context) -> Result<Value, MysqlError>
     let known = match key {
         // Values of other tables are not known here.
         Some(key) if key.values.iter().all(Expr::is_constant) => {
-            match distribution(Some(key), &Joined::root(&zone), context)? {
-                Distribution::Key(encoded) => Some(key::bucket(key::hash(&encoded))),
-                Distribution::Nothing => return Ok(Value::Null),
-                Distribution::Unknown => None,
+            match distribution(Some(key), &Joined::root(&zone), context) {
+                Ok(Distribution::Key(encoded)) => Some(key::bucket(key::hash(&encoded))),
+                Ok(Distribution::Nothing) => return Ok(Value::Null),
+                Ok(Distribution::Unknown) => None,
+                // A subquery gives the value.
+                Err(error) if is_pending(&error) => None,
+                Err(error) => return Err(error),
             }
         }
         _ => None,

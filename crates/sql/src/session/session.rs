@@ -108,6 +108,7 @@ impl Session {
                 engine.runtime.clone(),
                 (engine.beside, engine.give_way),
             ),
+            subqueries: Default::default(),
             random_state: engine.runtime.random(),
         };
         let database = client.database.clone();

@@ -1,0 +1,404 @@
+//! Running the queries that expressions wait for.
+//!
+//! [`with_answers`] evaluates, and as long as an answer is missing undoes what the evaluation has changed, runs the query and evaluates again. Where
+//! several expressions are evaluated one after another and something is kept in between (grouping, output), [`Late`] evaluates those with subqueries
+//! before, for the answers only, so that the evaluation that counts finds them all; when all subqueries of a block are uncorrelated, that
+//! ends with the first row. A subquery is run inside of the statement's transaction and sees its snapshot.
+//!
+//! What a query has taken of the statement's memory is free when it ends, but for what is kept between queries ([`Mark`]).
+
+use super::output::Target;
+use super::query::run_query;
+use super::scan::{YIELD_ROWS, is_interrupted, yield_now};
+use super::sort::{append_class_key, in_class};
+use crate::expr::{
+    Answer, Columns, CompareOp, Comparison, Context, Expr, ExprKind, Missing, RowSet, Subquery, SubqueryId, Want,
+    compare_values, is_pending,
+};
+use crate::memory::{Memory, values_bytes};
+use crate::plan::key_class;
+use crate::plan::model::{SelectPlan, SubqueryPlan};
+use rauk_node::{NodeError, Transaction};
+use rauk_types::error::ErrorClass;
+use rauk_types::error::codes;
+use rauk_types::{DataType, MysqlError, Value};
+use rustc_hash::FxHashSet;
+use std::cmp::Ordering;
+
+/// Work of starting a query, in rows.
+const QUERY_ROWS: usize = 32;
+
+/// Evaluates; queries that it waits for are run.
+pub(crate) async fn with_answers<R>(
+    txn: &mut Transaction,
+    context: &mut Context,
+    mut evaluate: impl FnMut(&mut Context) -> Result<R, MysqlError>,
+) -> Result<R, MysqlError> {
+    if !context.subqueries.is_active() {
+        return evaluate(context);
+    }
+    loop {
+        let effects = Effects::begin(context);
+        match evaluate(context) {
+            Err(error) if is_pending(&error) => effects.undo(context),
+            other => {
+                context.subqueries.end_undo();
+                return other;
+            }
+        }
+        let missing = context.subqueries.missing.take();
+        run_missing(missing.expect("an evaluation that waits says for what"), txn, context).await?;
+    }
+}
+
+/// What an evaluation changes, as it was before.
+struct Effects {
+    warnings: usize,
+    warning_count: u64,
+    new_last_insert_id: Option<u64>,
+    random_state: u64,
+    user_variable_bytes: usize,
+    memory: usize,
+}
+
+impl Effects {
+    fn begin(context: &mut Context) -> Effects {
+        context.subqueries.begin_undo();
+        Effects {
+            warnings: context.warnings.len(),
+            warning_count: context.warning_count,
+            new_last_insert_id: context.new_last_insert_id,
+            random_state: context.random_state,
+            user_variable_bytes: context.user_variable_bytes,
+            memory: context.budget.memory.used(),
+        }
+    }
+
+    fn undo(self, context: &mut Context) {
+        context.warnings.truncate(self.warnings);
+        context.warning_count = self.warning_count;
+        context.new_last_insert_id = self.new_last_insert_id;
+        context.random_state = self.random_state;
+        for (name, old) in context.subqueries.end_undo().into_iter().rev() {
+            match old {
+                Some(value) => context.user_variables.insert(name, value),
+                None => context.user_variables.remove(&name),
+            };
+        }
+        context.user_variable_bytes = self.user_variable_bytes;
+        // Values that waited for others when it ended.
+        let memory = &context.budget.memory;
+        memory.give(memory.used().saturating_sub(self.memory));
+    }
+}
+
+/// The statement's memory when a query begins.
+pub(crate) struct Mark {
+    used: usize,
+    kept: usize,
+}
+
+impl Mark {
+    pub fn set(context: &Context) -> Mark {
+        Mark { used: context.budget.memory.used(), kept: context.subqueries.kept }
+    }
+
+    /// The query is over: what it took is free, but for what is kept.
+    pub fn release(self, context: &Context) {
+        let memory = &context.budget.memory;
+        let stays = (self.used + context.subqueries.kept).saturating_sub(self.kept);
+        memory.give(memory.used().saturating_sub(stays));
+    }
+}
+
+/// Counts work that is done in many short queries, and lets others run now and then; 1317, 3024.
+pub(crate) async fn turn(rows: usize, txn: &Transaction, context: &mut Context) -> Result<(), MysqlError> {
+    context.subqueries.rows += rows;
+    if context.subqueries.rows >= YIELD_ROWS {
+        context.subqueries.rows = 0;
+        if is_interrupted(txn) {
+            return Err(NodeError::Interrupted.into());
+        }
+        yield_now(context).await;
+    }
+    Ok(())
+}
+
+/// Runs a subquery and keeps its answer.
+async fn run_missing(missing: Missing, txn: &mut Transaction, context: &mut Context) -> Result<(), MysqlError> {
+    let Missing { id, outer, key, want } = missing;
+    turn(QUERY_ROWS, txn, context).await?;
+    let parts = context.subqueries.parts.clone().expect("a statement that waits for a subquery has it");
+    let plan = &parts.subqueries[id.0 as usize];
+    assert_eq!(outer.len(), plan.outer, "as many outer values as columns");
+    for (place, value) in context.parameters[plan.first_outer..].iter_mut().zip(outer) {
+        *place = value;
+    }
+    let mark = Mark::set(context);
+    let answer = match answer(plan, want, txn, context).await {
+        Ok(answer) => answer,
+        Err(error) if ends_statement(&error) => return Err(error),
+        Err(error) => {
+            assert!(!is_pending(&error), "a query waits for its own subqueries");
+            Answer::Error(error)
+        }
+    };
+    mark.release(context);
+    let memory = context.budget.memory.clone();
+    context.subqueries.keep(id, key, answer, &memory)
+}
+
+/// Errors that are not those of values.
+fn ends_statement(error: &MysqlError) -> bool {
+    const QUERY_TIMEOUT: u16 = 3024;
+    error.class() == ErrorClass::Temporary
+        || matches!(error.code, codes::QUERY_INTERRUPTED | QUERY_TIMEOUT | codes::OUT_OF_SORTMEMORY)
+}
+
+async fn answer(
+    plan: &SubqueryPlan,
+    want: Want,
+    txn: &mut Transaction,
+    context: &mut Context,
+) -> Result<Answer, MysqlError> {
+    match want {
+        Want::Exists => {
+            let mut exists = false;
+            let mut each = |_: Vec<Value>| {
+                exists = true;
+                Ok(false)
+            };
+            run_query(&plan.query, txn, context, Target::Each(&mut each)).await?;
+            Ok(Answer::Exists(exists))
+        }
+        Want::Row(columns) => {
+            assert_eq!(columns, plan.types.len(), "both sides have as many columns");
+            let mut row = None;
+            let mut several = false;
+            let mut each = |values: Vec<Value>| {
+                several = row.is_some();
+                row.get_or_insert(values);
+                Ok(!several)
+            };
+            run_query(&plan.query, txn, context, Target::Each(&mut each)).await?;
+            if several {
+                return Err(MysqlError::new(codes::SUBQUERY_NO_1_ROW, "Subquery returns more than 1 row"));
+            }
+            Ok(Answer::Row(row.unwrap_or_else(|| vec![Value::Null; columns])))
+        }
+        Want::Rows { left, op, by, all } => {
+            let mut gather = Gather::new(&left, (op, all), &by, &plan.types, context.budget.memory.clone());
+            let mut each = |values: Vec<Value>| gather.push(values).map(|()| true);
+            run_query(&plan.query, txn, context, Target::Each(&mut each)).await?;
+            Ok(Answer::Rows(gather.set))
+        }
+    }
+}
+
+/// Brings rows into what a quantified comparison needs.
+struct Gather {
+    set: RowSet,
+    /// Of one column that is compared by order: its class; the rows are the least, the greatest and one NULL.
+    extremes: Option<DataType>,
+    has_null: bool,
+    memory: Memory,
+}
+
+impl Gather {
+    fn new(
+        left: &[DataType],
+        (op, all): (CompareOp, bool),
+        by: &[Comparison],
+        right: &[DataType],
+        memory: Memory,
+    ) -> Gather {
+        assert!(left.len() == right.len() && by.len() == left.len(), "both sides have as many columns");
+        let classes: Option<Vec<DataType>> =
+            by.iter().zip(left).zip(right).map(|((by, left), right)| key_class(*by, left, right)).collect();
+        let (keys, extremes) = match classes {
+            Some(classes) if matches!((op, all), (CompareOp::Eq, false) | (CompareOp::Ne, true)) => {
+                (Some((classes, FxHashSet::default())), None)
+            }
+            Some(classes) if classes.len() == 1 && op != CompareOp::NullSafeEq => (None, Some(classes[0])),
+            _ => (None, None),
+        };
+        Gather { set: RowSet { keys, empty: true, ..RowSet::default() }, extremes, has_null: false, memory }
+    }
+
+    fn push(&mut self, values: Vec<Value>) -> Result<(), MysqlError> {
+        self.set.empty = false;
+        let null = values.iter().any(Value::is_null);
+        if values.len() == 1 && null {
+            if !std::mem::replace(&mut self.has_null, true) {
+                self.set.rows.push(values);
+            }
+            return Ok(());
+        }
+        if let Some((classes, keys)) = &mut self.set.keys {
+            if !null {
+                let mut key = Vec::new();
+                for (value, class) in values.iter().zip(classes.iter()) {
+                    append_class_key(value.as_ref(), class, &mut key);
+                }
+                if keys.contains(key.as_slice()) {
+                    return Ok(());
+                }
+                self.memory.take(key.len() + 40)?;
+                keys.insert(key.into_boxed_slice());
+                // Of several values on the left some may be NULL.
+                if values.len() > 1 {
+                    self.memory.take(values_bytes(&values) + 48)?;
+                    self.set.whole.push(values);
+                }
+                return Ok(());
+            }
+        } else if let Some(class) = &self.extremes {
+            let order = |a: &[Value], b: &[Value]| {
+                compare_values(in_class(a[0].as_ref(), class), in_class(b[0].as_ref(), class), class)
+            };
+            // The rows are the least and the greatest, then the NULL; or fewer.
+            let known = self.set.rows.iter().take_while(|row| !row[0].is_null()).count();
+            match known {
+                0 => self.set.rows.insert(0, values),
+                _ if order(&values, &self.set.rows[0]) == Ordering::Less => {
+                    if known == 1 {
+                        self.set.rows.insert(0, values);
+                    } else {
+                        self.set.rows[0] = values;
+                    }
+                }
+                _ if order(&values, &self.set.rows[known - 1]) == Ordering::Greater => {
+                    if known == 1 {
+                        self.set.rows.insert(1, values);
+                    } else {
+                        self.set.rows[1] = values;
+                    }
+                }
+                _ => {}
+            }
+            return Ok(());
+        }
+        self.memory.take(values_bytes(&values) + 48)?;
+        self.set.rows.push(values);
+        Ok(())
+    }
+}
+
+/// Runs the uncorrelated subqueries of expressions that are evaluated where nothing can wait.
+pub(crate) async fn run_uncorrelated<'e>(
+    exprs: impl IntoIterator<Item = &'e Expr>,
+    txn: &mut Transaction,
+    context: &mut Context,
+) -> Result<(), MysqlError> {
+    if !context.subqueries.is_active() {
+        return Ok(());
+    }
+    let mut wanted = Vec::new();
+    for expr in exprs {
+        for_each_subquery(expr, &mut |subquery| wanted.extend(subquery.uncorrelated()));
+    }
+    for missing in wanted {
+        if !context.subqueries.has_answer(missing.id, &missing.key) {
+            run_missing(missing, txn, context).await?;
+        }
+    }
+    Ok(())
+}
+
+fn for_each_subquery(expr: &Expr, visit: &mut dyn FnMut(&Subquery)) {
+    if let ExprKind::Subquery(subquery) = &expr.kind {
+        visit(subquery);
+    }
+    expr.for_each_child(&mut |child| for_each_subquery(child, visit));
+}
+
+fn is_volatile(expr: &Expr) -> bool {
+    let mut volatile = match &expr.kind {
+        ExprKind::Function { function, .. } => function.volatile,
+        ExprKind::AssignVariable { .. } => true,
+        _ => false,
+    };
+    expr.for_each_child(&mut |child| volatile = volatile || is_volatile(child));
+    volatile
+}
+
+/// Expressions of a block that are evaluated together, as far as they wait for subqueries.
+#[derive(Default)]
+pub(crate) struct Late<'a> {
+    exprs: Vec<&'a Expr>,
+    /// The subqueries, when all of them are uncorrelated.
+    uncorrelated: Option<Vec<SubqueryId>>,
+    settled: bool,
+}
+
+impl<'a> Late<'a> {
+    fn new(all: Vec<&'a Expr>) -> Late<'a> {
+        let mut ids = Vec::new();
+        let mut correlated = false;
+        let mut with_subqueries = Vec::new();
+        for expr in &all {
+            let before = ids.len();
+            for_each_subquery(expr, &mut |subquery| {
+                ids.push(subquery.id);
+                correlated |= !subquery.outer.is_empty();
+            });
+            if ids.len() > before {
+                with_subqueries.push(*expr);
+            }
+        }
+        // What the others change decides what is evaluated.
+        let exprs = if !ids.is_empty() && all.iter().any(|e| is_volatile(e)) { all } else { with_subqueries };
+        Late { settled: exprs.is_empty(), exprs, uncorrelated: (!correlated).then_some(ids) }
+    }
+
+    /// What a block evaluates for each joined row before it groups.
+    pub fn of_grouping(plan: &'a SelectPlan) -> Late<'a> {
+        let Some(grouping) = &plan.grouping else { return Late { settled: true, ..Late::default() } };
+        let mut all: Vec<&Expr> = grouping.keys.iter().collect();
+        for aggregate in &grouping.aggregates {
+            all.extend(&aggregate.arguments);
+            all.extend(aggregate.order_by.iter().map(|(expr, _)| expr));
+        }
+        Late::new(all)
+    }
+
+    /// What a block evaluates for each row that it gives, but HAVING.
+    pub fn of_output(plan: &'a SelectPlan) -> Late<'a> {
+        Late::new(plan.items.iter().chain(plan.order.iter().map(|key| &key.expr)).collect())
+    }
+
+    /// Runs what the expressions wait for on `row`. Their errors come when they are evaluated for good.
+    pub async fn settle(
+        &mut self,
+        row: &(dyn Columns + Sync),
+        txn: &mut Transaction,
+        context: &mut Context,
+    ) -> Result<(), MysqlError> {
+        if self.settled {
+            return Ok(());
+        }
+        loop {
+            let effects = Effects::begin(context);
+            let mut waits = false;
+            for expr in &self.exprs {
+                match expr.eval(row, context) {
+                    Err(error) if is_pending(&error) => {
+                        waits = true;
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+            effects.undo(context);
+            if !waits {
+                break;
+            }
+            let missing = context.subqueries.missing.take();
+            run_missing(missing.expect("an evaluation that waits says for what"), txn, context).await?;
+        }
+        if let Some(ids) = &self.uncorrelated {
+            self.settled = ids.iter().all(|id| context.subqueries.has_answer(*id, &[]));
+        }
+        Ok(())
+    }
+}

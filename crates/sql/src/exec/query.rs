@@ -1,0 +1,331 @@
+//! Queries of several blocks, and the rows of queries that stand for tables.
+//!
+//! UNION ALL hands on the rows of one side after the other. The other set operations know rows by the sort keys of their values, so equal is what
+//! GROUP BY calls equal: by the collation, and NULL equals NULL. A chain of UNIONs has one set of keys for all its parts. EXCEPT and INTERSECT read
+//! their right side first and count its rows by key; then rows of the left side go on as they come: with ALL as often as the counts allow, else
+//! once.
+//!
+//! A common table is run when it is first read, and its rows serve all who read it. A recursive one begins with the rows of its seed; each
+//! round runs its recursive part on the rows that the round before added, until a round adds none, or until there were more than
+//! `cte_max_recursion_depth` (3636).
+//!
+//! Rows and keys that are held count against the statement's memory; nothing is spilled.
+
+use super::answer::{Mark, turn, with_answers};
+use super::output::Target;
+use super::scan::is_interrupted;
+use super::select::{Ran, run_select};
+use super::sort::append_key;
+use crate::expr::{Context, Expr, NoColumns, SharedRows};
+use crate::memory::{Memory, values_bytes};
+use crate::parse::statement::Scope;
+use crate::plan::model::{CommonTablePlan, QueryPlan, RowsOf, SetOp, SetPlan};
+use rauk_node::{NodeError, Transaction};
+use rauk_types::{DataType, MysqlError, Value};
+use rustc_hash::FxHashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// ER_CTE_MAX_RECURSION_DEPTH.
+const RECURSION_DEPTH: u16 = 3636;
+/// What a key takes in a table of keys beside its bytes.
+const KEY_BYTES: usize = 48;
+/// Work of a round of a recursive table, in rows.
+const ROUND_ROWS: usize = 32;
+
+pub(crate) type Running<'r, R> = Pin<Box<dyn Future<Output = Result<R, MysqlError>> + Send + 'r>>;
+
+/// Runs a query into `target`.
+pub(crate) fn run_query<'r>(
+    query: &'r QueryPlan,
+    txn: &'r mut Transaction,
+    context: &'r mut Context,
+    target: Target<'r>,
+) -> Running<'r, Ran> {
+    match query {
+        QueryPlan::Select(select) => Box::pin(run_select(select, txn, context, target)),
+        QueryPlan::Set(set) => Box::pin(run_set(set, txn, context, target)),
+        QueryPlan::Values(rows) => Box::pin(run_values(rows, txn, context, target)),
+    }
+}
+
+async fn run_values(
+    rows: &[Vec<Expr>],
+    txn: &mut Transaction,
+    context: &mut Context,
+    mut target: Target<'_>,
+) -> Result<Ran, MysqlError> {
+    let memory = context.budget.memory.clone();
+    let mut ran = Ran::default();
+    for row in rows {
+        turn(1, txn, context).await?;
+        let values = with_answers(txn, context, |context| {
+            row.iter().map(|expr| expr.eval(&NoColumns, context)).collect::<Result<Vec<_>, _>>()
+        })
+        .await?;
+        ran.rows += 1;
+        if !target.take(values, Some(&memory))? {
+            ran.refused = true;
+            break;
+        }
+        target.flush_if_large(txn).await?;
+    }
+    Ok(ran)
+}
+
+/// How often rows were there, by their keys.
+struct Counts<'a> {
+    by_key: FxHashMap<Box<[u8]>, u64>,
+    types: &'a [DataType],
+    memory: Memory,
+    /// What of it the keys take.
+    bytes: usize,
+    key: Vec<u8>,
+}
+
+impl<'a> Counts<'a> {
+    fn new(types: &'a [DataType], context: &Context) -> Self {
+        Counts { by_key: FxHashMap::default(), types, memory: context.budget.memory.clone(), bytes: 0, key: Vec::new() }
+    }
+
+    /// Makes the key of a row.
+    fn look(&mut self, values: &[Value]) {
+        assert_eq!(values.len(), self.types.len(), "both sides have the columns of the result");
+        self.key.clear();
+        for (value, ty) in values.iter().zip(self.types) {
+            append_key(value.as_ref(), ty, false, &mut self.key);
+        }
+    }
+
+    /// Counts a row; `true`: it is the first of its key.
+    fn add(&mut self, values: &[Value]) -> Result<bool, MysqlError> {
+        self.look(values);
+        if let Some(count) = self.by_key.get_mut(self.key.as_slice()) {
+            *count += 1;
+            return Ok(false);
+        }
+        let bytes = self.key.len() + KEY_BYTES;
+        self.memory.take(bytes)?;
+        self.bytes += bytes;
+        self.by_key.insert(self.key.as_slice().into(), 1);
+        Ok(true)
+    }
+
+    /// Takes one of a key's rows away; `false`: there is none.
+    fn take_one(&mut self, values: &[Value]) -> bool {
+        self.look(values);
+        match self.by_key.get_mut(self.key.as_slice()) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes all of a key's rows away; `false`: there was none.
+    fn take_all(&mut self, values: &[Value]) -> bool {
+        self.look(values);
+        self.by_key.get_mut(self.key.as_slice()).is_some_and(|count| std::mem::take(count) > 0)
+    }
+}
+
+impl Drop for Counts<'_> {
+    fn drop(&mut self) {
+        self.memory.give(self.bytes);
+    }
+}
+
+/// The queries whose rows make up a chain of UNIONs, in order.
+fn parts_of_union(set: &SetPlan) -> Vec<&QueryPlan> {
+    let mut parts = Vec::new();
+    let mut pending = vec![&set.right, &set.left];
+    while let Some(query) = pending.pop() {
+        match query {
+            // Under UNION DISTINCT it makes no difference what its parts do with equal rows.
+            QueryPlan::Set(inner) if inner.op == SetOp::Union && (inner.all || !set.all) => {
+                pending.push(&inner.right);
+                pending.push(&inner.left);
+            }
+            other => parts.push(other),
+        }
+    }
+    parts
+}
+
+async fn run_set(
+    set: &SetPlan,
+    txn: &mut Transaction,
+    context: &mut Context,
+    mut target: Target<'_>,
+) -> Result<Ran, MysqlError> {
+    let mut ran = Ran::default();
+    if set.op == SetOp::Union && set.all {
+        let parts = parts_of_union(set);
+        for (number, part) in parts.iter().enumerate() {
+            let last = number + 1 == parts.len();
+            let target = if last { target.again() } else { target.before_others() };
+            let part = run_query(part, txn, context, target).await?;
+            ran.rows += part.rows;
+            ran.refused = part.refused;
+            if ran.refused {
+                break;
+            }
+        }
+        return Ok(ran);
+    }
+    let mut counts = Counts::new(&set.types, context);
+    let mut rows = 0;
+    if set.op == SetOp::Union {
+        let mut sieve = |values: &[Value]| {
+            let first = counts.add(values)?;
+            rows += u64::from(first);
+            Ok(first)
+        };
+        let parts = parts_of_union(set);
+        for (number, part) in parts.iter().enumerate() {
+            let last = number + 1 == parts.len();
+            let target = if last { target.again() } else { target.before_others() };
+            let part = run_query(part, txn, context, Target::Sieve(&mut sieve, Box::new(target))).await?;
+            ran.refused = part.refused;
+            if ran.refused {
+                break;
+            }
+        }
+        return Ok(Ran { rows, ..ran });
+    }
+    let mut count = |values: Vec<Value>| counts.add(&values).map(|_| true);
+    run_query(&set.right, txn, context, Target::Each(&mut count)).await?;
+    let mut sieve = |values: &[Value]| {
+        let passes = match (set.op, set.all) {
+            (SetOp::Intersect, true) => counts.take_one(values),
+            (SetOp::Intersect, false) => counts.take_all(values),
+            (SetOp::Except, true) => !counts.take_one(values),
+            // A row that went on is not wanted again.
+            (SetOp::Except, false) => counts.add(values)?,
+            (SetOp::Union, _) => unreachable!("a UNION has been run"),
+        };
+        rows += u64::from(passes);
+        Ok(passes)
+    };
+    let left = run_query(&set.left, txn, context, Target::Sieve(&mut sieve, Box::new(target.again()))).await?;
+    Ok(Ran { rows, refused: left.refused })
+}
+
+/// The rows that stand for a table. With `wanted` no more than so many are needed.
+pub(crate) fn rows_of<'r>(
+    rows: &'r RowsOf,
+    wanted: Option<u64>,
+    txn: &'r mut Transaction,
+    context: &'r mut Context,
+) -> Running<'r, SharedRows> {
+    Box::pin(async move {
+        match rows {
+            RowsOf::Derived(query) => {
+                let mut rows = Vec::new();
+                match wanted {
+                    None => run_query(query, txn, context, Target::Rows(&mut rows)).await?,
+                    Some(wanted) => {
+                        let memory = context.budget.memory.clone();
+                        let mut each = |values: Vec<Value>| {
+                            memory.take(values_bytes(&values) + 24)?;
+                            rows.push(values);
+                            Ok((rows.len() as u64) < wanted)
+                        };
+                        run_query(query, txn, context, Target::Each(&mut each)).await?
+                    }
+                };
+                Ok(Arc::new(rows))
+            }
+            RowsOf::Working(number) => {
+                let rows = context.subqueries.working[*number].clone();
+                Ok(rows.expect("a recursive part runs in a round of its table"))
+            }
+            RowsOf::Common(number) => {
+                if let Some(rows) = &context.subqueries.tables[*number] {
+                    return Ok(rows.clone());
+                }
+                let parts = context.subqueries.parts.clone().expect("a statement has the tables that it reads");
+                let rows = run_table(&parts.tables[*number], *number, txn, context).await?;
+                context.subqueries.tables[*number] = Some(rows.clone());
+                Ok(rows)
+            }
+        }
+    })
+}
+
+/// Runs a query of a common table; gives the rows that are to be kept.
+async fn run_part(
+    query: &QueryPlan,
+    mut known: Option<&mut Counts<'_>>,
+    txn: &mut Transaction,
+    context: &mut Context,
+) -> Result<SharedRows, MysqlError> {
+    let mark = Mark::set(context);
+    let memory = context.budget.memory.clone();
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    let before = known.as_ref().map_or(0, |known| known.bytes);
+    let mut each = |values: Vec<Value>| {
+        if let Some(known) = &mut known
+            && !known.add(&values)?
+        {
+            return Ok(true);
+        }
+        let taken = values_bytes(&values) + 24;
+        memory.take(taken)?;
+        bytes += taken;
+        rows.push(values);
+        Ok(true)
+    };
+    run_query(query, txn, context, Target::Each(&mut each)).await?;
+    let keys = known.map_or(0, |known| known.bytes) - before;
+    context.subqueries.kept += bytes + keys;
+    mark.release(context);
+    Ok(Arc::new(rows))
+}
+
+async fn run_table(
+    table: &CommonTablePlan,
+    number: usize,
+    txn: &mut Transaction,
+    context: &mut Context,
+) -> Result<SharedRows, MysqlError> {
+    let Some(recursive) = &table.recursive else { return run_part(&table.seed, None, txn, context).await };
+    let most = match context.variables.get(Scope::Default, "cte_max_recursion_depth")? {
+        Value::UInt(most) => most,
+        Value::Int(most) => most.max(0) as u64,
+        other => unreachable!("cte_max_recursion_depth is {other:?}"),
+    };
+    let mut known = (!recursive.all).then(|| Counts::new(&table.types, context));
+    let mut rounds = Vec::new();
+    let mut added = run_part(&table.seed, known.as_mut(), txn, context).await?;
+    while !added.is_empty() {
+        rounds.push(added.clone());
+        let round = rounds.len() as u64;
+        if round > most {
+            return Err(MysqlError::new(
+                RECURSION_DEPTH,
+                format!(
+                    "Recursive query aborted after {round} iterations. \
+                     Try increasing @@cte_max_recursion_depth to a larger value."
+                ),
+            ));
+        }
+        if is_interrupted(txn) {
+            return Err(NodeError::Interrupted.into());
+        }
+        context.budget.work(ROUND_ROWS * 256)?;
+        turn(ROUND_ROWS, txn, context).await?;
+        context.subqueries.working[number] = Some(added);
+        added = run_part(&recursive.query, known.as_mut(), txn, context).await?;
+    }
+    context.subqueries.working[number] = None;
+    // The keys are free again.
+    context.subqueries.kept -= known.map_or(0, |known| known.bytes);
+    let mut rows = Vec::with_capacity(rounds.iter().map(|rows| rows.len()).sum());
+    for round in rounds {
+        rows.extend(Arc::try_unwrap(round).unwrap_or_else(|shared| shared.to_vec()));
+    }
+    Ok(Arc::new(rows))
+}
