@@ -2,7 +2,7 @@
 //! is found in one pass whose buffers are used again. `cargo test -p rauk-sql --release --test expression_cost -- --nocapture` prints times.
 
 use rauk_sql::expr::context::SystemVariables;
-use rauk_sql::expr::{Aggregate, BindContext, Columns, Context, Expr, Resolved, Scope, bind};
+use rauk_sql::expr::{ExprKind, Aggregate, BindContext, Columns, Context, Expr, Resolved, Scope, bind};
 use rauk_sql::parse::{self, Mode, Normal, normalize};
 use rauk_types::{Collation, DataType, Date, Decimal, MysqlError, TypeKind, Value, ValueRef};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -64,7 +64,7 @@ impl Scope for Names {
         let column = COLUMNS.iter().position(|c| c.0 == path[0]).expect("a column");
         Ok(Resolved::Column { table: 0, column, ty: COLUMNS[column].1, nullable: false })
     }
-    fn aggregate(&mut self, _: Aggregate) -> Result<usize, MysqlError> {
+    fn aggregate(&mut self, _: Aggregate) -> Result<ExprKind, MysqlError> {
         unreachable!("no aggregates here")
     }
     fn inserted_value(&mut self, _: &str) -> Result<Resolved, MysqlError> {

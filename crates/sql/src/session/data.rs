@@ -423,18 +423,9 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Done, MysqlError> {
         let statement = source.statement.ok_or_else(|| errors::not_supported("an empty statement"))?;
-        let mut resolved = None;
         let alone = self.is_alone();
         for attempt in 0.. {
-            let statement = resolved.as_ref().unwrap_or(statement);
-            let plan = match self.plan(statement, source.types.to_vec()) {
-                Ok((plan, _)) => plan,
-                Err(error) if error.code == codes::NOT_SUPPORTED_YET && resolved.is_none() => {
-                    resolved = Some(self.resolve_metadata(statement).await?.ok_or(error)?);
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
+            let (plan, _) = self.plan(statement, source.types.to_vec())?;
             self.process.counters.add(plan.kind.counter(), u64::from(attempt == 0));
             match self.run_plan(&plan, sink).await {
                 Err(error) if is_stale(&error) && attempt < MAX_REPLANS && sink.withdraw() => {}

@@ -27,7 +27,6 @@ pub(crate) mod ddl;
 pub mod engine;
 pub(crate) mod errors;
 pub(crate) mod lookup;
-pub(crate) mod metadata;
 pub(crate) mod pattern;
 pub mod plan_cache;
 pub(crate) mod prepared;

@@ -23,7 +23,7 @@ fn no_function_makes_a_value_larger_than_a_packet() {
     );
     t.expect(&format!("SELECT LENGTH({})", nested("HEX(", "'a'", ")", 20)), &["1048576"]);
     let columns = format!("SELECT LENGTH({}) FROM (SELECT 1) x", nested("HEX(", "@a", ")", 40));
-    t.code(&columns, 1235);
+    t.expect(&columns, &["NULL"]);
     t.ok("SET @a = 'xyz'");
     t.expect(&format!("SELECT {}", nested("TO_BASE64(", "@a", ")", 100)), &["NULL"]);
     t.expect(&format!("SELECT LENGTH({}) < 1048577", nested("QUOTE(", "@a", ")", 60)), &["1"]);

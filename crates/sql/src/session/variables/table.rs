@@ -65,7 +65,6 @@ pub const VARIABLES: &[Variable] = &[
     global("connect_timeout", u(2, 31536000, 1), "10"),
     fixed("core_file", Kind::Bool, "OFF"),
     both("cte_max_recursion_depth", u(0, u32::MAX as u64, 1), "1000"),
-    both("cte_max_recursion_depth", u(0, 4294967295, 1), "1000"),
     fixed("datadir", Kind::Text, ""),
     fixed("default_authentication_plugin", Kind::Choice(&["mysql_native_password", "sha256_password", "caching_sha2_password"]), "caching_sha2_password"),
     both("default_collation_for_utf8mb4", Kind::Collation, "utf8mb4_0900_ai_ci"),
