@@ -129,6 +129,10 @@ const fn word_table() -> [bool; 256] {
 /// Bytes of names without quotes: letters, digits, `_`, `$`, everything beyond ASCII.
 static WORD: [bool; 256] = word_table();
 
+pub fn is_word_byte(byte: u8) -> bool {
+    WORD[byte as usize]
+}
+
 impl<'a> Lexer<'a> {
     pub fn new(sql: &'a str, mode: Mode) -> Self {
         Lexer {

@@ -37,7 +37,7 @@ pub struct ColumnName {
 }
 
 impl ColumnName {
-    pub fn bare(name: impl Into<String>) -> ColumnName {
+    pub fn bare(name: impl std::convert::Into<String>) -> ColumnName {
         ColumnName { database: None, table: None, name: name.into() }
     }
 
