@@ -31,7 +31,7 @@ const OPERAND_BYTES: usize = 2 * size_of::<Expr>() + 32;
 pub const MAX_PARAMETERS: usize = 65_535;
 
 /// ER_STACK_OVERRUN_NEED_MORE.
-const STACK_OVERRUN: u16 = 1436;
+pub(super) const STACK_OVERRUN: u16 = 1436;
 
 pub(super) struct Parser<'a> {
     pub sql: &'a str,

@@ -101,7 +101,7 @@ pub fn parse_expression(sql: &str, mode: Mode) -> Result<ast::Expr, MysqlError> 
     if parser.kind() == lexer::Kind::End { Ok(expr) } else { parser.fail() }
 }
 
-/// Parses anything, in every mode, and drops the result: the entry for fuzzing.
+/// Parses anything, in every mode, and what was printed from it again: the entry for fuzzing.
 pub fn fuzz_parse(data: &[u8]) {
     let Ok(sql) = std::str::from_utf8(data) else { return };
     for mode in [
@@ -109,8 +109,32 @@ pub fn fuzz_parse(data: &[u8]) {
         Mode { ansi_quotes: true, no_backslash_escapes: true, pipes_as_concat: true, high_not_precedence: true },
     ] {
         for text in split(sql, mode) {
-            let _ = parse(text, mode);
+            if let Ok(parsed) = parse(text, mode) {
+                check_printed(&parsed.statement, mode);
+            }
         }
         let _ = parse(sql, mode);
+    }
+}
+
+/// Asserts that the text of a query or a change is one too, which prints the same. Its parentheses may be too many.
+fn check_printed(statement: &Tree, mode: Mode) {
+    let text = printed(statement, mode);
+    if text.is_empty() {
+        return;
+    }
+    match parse(&text, mode) {
+        Ok(again) => assert_eq!(printed(&again.statement, mode), text),
+        Err(error) => assert_eq!(error.code, cursor::STACK_OVERRUN, "{text}: {error}"),
+    }
+}
+
+fn printed(statement: &Tree, mode: Mode) -> String {
+    match &**statement {
+        Statement::Query(query) => print::for_mode(&**query, mode).to_string(),
+        Statement::Insert(insert) => print::for_mode(&**insert, mode).to_string(),
+        Statement::Update(update) => print::for_mode(&**update, mode).to_string(),
+        Statement::Delete(delete) => print::for_mode(&**delete, mode).to_string(),
+        _ => String::new(),
     }
 }

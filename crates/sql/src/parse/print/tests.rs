@@ -398,6 +398,24 @@ fn bounded_text() {
     assert!((1020..=1027).contains(&long.len()), "{}", long.len());
 }
 
+/// What clients send prints as a text that prints as itself.
+#[test]
+fn statements_of_every_kind() {
+    let mut printed = 0;
+    for sql in include_str!("../corpus.sql").split(";;\n").map(str::trim).filter(|sql| !sql.is_empty()) {
+        let parsed = parse(sql, Mode::default()).unwrap();
+        if let Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) =
+            &*parsed.statement
+        {
+            let text = statement(sql);
+            assert_eq!(statement(&text), text, "{sql}");
+            assert_eq!(parse(&text, Mode::default()).unwrap().parameters, parsed.parameters, "{sql}");
+            printed += 1;
+        }
+    }
+    assert!(printed > 40, "{printed}");
+}
+
 /// Trees as high as the parser allows, on a stack as small as a worker's.
 #[test]
 fn high_trees() {
@@ -417,7 +435,8 @@ fn high_trees() {
                 });
             }
             let operand = || Box::new(Expr::number("1"));
-            let layers: [fn(Box<Expr>, Box<Expr>) -> Expr; 3] = [
+            type Layer = fn(Box<Expr>, Box<Expr>) -> Expr;
+            let layers: [Layer; 3] = [
                 |inner, _| Expr::Unary { op: UnaryOp::Minus, operand: inner },
                 |inner, beside| Expr::Binary { op: BinaryOp::Add, left: inner, right: beside },
                 |inner, beside| Expr::Binary { op: BinaryOp::And, left: beside, right: inner },
