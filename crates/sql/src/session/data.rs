@@ -291,7 +291,11 @@ impl Session {
     }
 
     /// Runs a plan as one statement.
-    async fn run_plan(&mut self, plan: &CachedPlan, sink: &mut dyn ResultSink) -> Result<Completion, MysqlError> {
+    pub(super) async fn run_plan(
+        &mut self,
+        plan: &CachedPlan,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Completion, MysqlError> {
         self.check_safe_update(plan)?;
         let changes = plan.kind != DataKind::Select;
         let own = self.open.is_none();
