@@ -2,7 +2,7 @@
 //! is found in one pass whose buffers are used again. `cargo test -p rauk-sql --release --test expression_cost -- --nocapture` prints times.
 
 use rauk_sql::expr::context::SystemVariables;
-use rauk_sql::expr::{ExprKind, Aggregate, BindContext, Columns, Context, Expr, Resolved, Scope, bind};
+use rauk_sql::expr::{Aggregate, BindContext, Columns, Context, Expr, ExprKind, Resolved, Scope, bind};
 use rauk_sql::parse::{self, Mode, Normal, normalize};
 use rauk_types::{Collation, DataType, Date, Decimal, MysqlError, TypeKind, Value, ValueRef};
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -48,11 +48,8 @@ impl Binder<'_> {
             };
             set.push(SetColumn { column, value });
         }
-        let chosen = Chosen {
-            filter: update.filter.as_ref(),
-            order_by: &update.order_by,
-            limit: update.limit.as_ref(),
-        };
+        let chosen =
+            Chosen { filter: update.filter.as_ref(), order_by: &update.order_by, limit: update.limit.as_ref() };
         let target = self.target(scan, chosen)?;
         Ok(Write::Update(Box::new(Update { target, set })))
     }
@@ -71,11 +68,8 @@ impl Binder<'_> {
             return Err(unsupported("DELETE … RETURNING"));
         }
         self.frames.push(Frame::new());
-        let chosen = Chosen {
-            filter: delete.filter.as_ref(),
-            order_by: &delete.order_by,
-            limit: delete.limit.as_ref(),
-        };
+        let chosen =
+            Chosen { filter: delete.filter.as_ref(), order_by: &delete.order_by, limit: delete.limit.as_ref() };
         let target = self.changed_table(table, "DELETE").and_then(|scan| self.target(scan, chosen));
         self.frames.pop();
         Ok(Write::Delete(Box::new(Delete { target: target? })))

@@ -7,10 +7,10 @@
 //! A common table that reads columns of the query around it is not supported yet.
 
 use super::Binder;
+use super::lookup::unsupported;
 use crate::expr::ColumnId;
 use crate::logical::{CommonTable, CommonTableScan, Node, Query, Recursive, SetOp};
 use crate::parse::ast;
-use super::lookup::unsupported;
 use rauk_types::error::codes;
 use rauk_types::{DataType, MysqlError};
 
@@ -59,11 +59,7 @@ impl Binder<'_> {
         Ok(CommonName { name, table: self.tables.len() - 1, columns, working: false, references: 0 })
     }
 
-    fn recursive(
-        &mut self,
-        definition: &ast::CommonTable,
-        members: Members<'_>,
-    ) -> Result<CommonName, MysqlError> {
+    fn recursive(&mut self, definition: &ast::CommonTable, members: Members<'_>) -> Result<CommonName, MysqlError> {
         if !definition.query.order_by.is_empty() || definition.query.locks.first().is_some() {
             return Err(unsupported("ORDER BY / LIMIT over UNION in recursive Common Table Expression"));
         }
@@ -87,13 +83,7 @@ impl Binder<'_> {
         let types: Vec<DataType> = columns.iter().map(|(_, ty, _)| *ty).collect();
         let table = self.tables.len();
         self.tables.push(None);
-        self.common.push(CommonName {
-            name: definition.name.clone(),
-            table,
-            columns,
-            working: true,
-            references: 0,
-        });
+        self.common.push(CommonName { name: definition.name.clone(), table, columns, working: true, references: 0 });
         let place = self.common.len() - 1;
         let mut recursive: Option<Query> = None;
         let mut all = true;

@@ -9,9 +9,9 @@
 //! Column names compare without case, table names and aliases with case, as MySQL does on Linux.
 
 use super::Binder;
+use super::names::{Clause, ambiguous, default_expression, literal, no_default, unknown_column};
 use crate::expr::{Aggregate, AggregateFunction, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope};
 use crate::parse::ast;
-use super::names::{Clause, ambiguous, default_expression, literal, no_default, unknown_column};
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, TableSchema, Value};
 use std::sync::Arc;
@@ -307,6 +307,12 @@ impl Scope for Binder<'_> {
             }
         };
         if level + 1 < self.frames.len() {
+            // The columns that it reads are read where it is computed, not in the subqueries between.
+            if let Some(known) = self.before_arguments.last() {
+                for (subquery, known) in self.open.iter_mut().zip(known).filter(|(s, _)| s.height > level) {
+                    subquery.outer.truncate(*known);
+                }
+            }
             let expr = self.reference(id, true);
             self.note_outer(level, &expr);
         }
@@ -314,6 +320,11 @@ impl Scope for Binder<'_> {
     }
 
     fn within_aggregate(&mut self, inside: bool) {
+        if inside {
+            self.before_arguments.push(self.open.iter().map(|subquery| subquery.outer.len()).collect());
+        } else {
+            self.before_arguments.pop();
+        }
         if let Some(frame) = self.frames.last_mut() {
             frame.aggregates_around = if inside { frame.aggregates_around + 1 } else { frame.aggregates_around - 1 };
         }

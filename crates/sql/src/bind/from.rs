@@ -8,11 +8,11 @@
 
 use super::Binder;
 use super::frame::{Table, Visible};
+use super::lookup::{TableSource, unsupported};
+use super::names::{Clause, check_alias, unknown_column};
 use crate::expr::{self, ColumnId, CompareOp, Expr};
 use crate::logical::{Column, Derived, Join, JoinKind, Node, Query, Scan, ScanTable};
 use crate::parse::ast;
-use super::lookup::{TableSource, unsupported};
-use super::names::{Clause, check_alias, unknown_column};
 use rauk_types::error::codes;
 use rauk_types::result::ResultColumn;
 use rauk_types::{IndexKind, MysqlError, TableSchema};
@@ -191,8 +191,7 @@ impl Binder<'_> {
             TableSource::Stored(handle) => ScanTable::Stored(handle),
             TableSource::Virtual(table) => ScanTable::Virtual(table),
         };
-        let mut scan =
-            Scan { table, alias, columns: vec![], allowed_indexes: None, force_index: false, lock: None };
+        let mut scan = Scan { table, alias, columns: vec![], allowed_indexes: None, force_index: false, lock: None };
         let schema = scan.schema().clone();
         scan.columns = (0..schema.columns.len())
             .map(|at| {
@@ -218,8 +217,7 @@ impl Binder<'_> {
     /// A query as a table of the innermost frame.
     fn derived(&mut self, alias: &str, names: &[String], query: Query) -> Result<Tree, MysqlError> {
         let columns = self.named_columns(alias, names, &query)?;
-        let table =
-            Table { database: None, alias: alias.to_string(), columns, null_rows: false, schema: None };
+        let table = Table { database: None, alias: alias.to_string(), columns, null_rows: false, schema: None };
         self.check_unique(&table)?;
         self.add_table(Node::Derived(Box::new(Derived { alias: alias.to_string(), query })), table)
     }

@@ -31,15 +31,15 @@ mod select;
 
 use crate::expr::{BindContext, BoundSubquery, ColumnId, Expr, SubqueryId};
 use crate::logical::{self, Body, Column, Columns, Statement};
-use crate::parse::ast;
 use crate::parse::Statement as Parsed;
+use crate::parse::ast;
 use common::CommonName;
 use frame::Frame;
 use rauk_types::MysqlError;
 use rauk_types::result::ResultColumn;
 
-pub use lookup::{Lookup, TableSource, VirtualTable};
 pub(crate) use lookup::unsupported;
+pub use lookup::{Lookup, TableSource, VirtualTable};
 
 /// Columns that a query gives at most (1117).
 const MAX_COLUMNS: usize = 4096;
@@ -63,6 +63,8 @@ pub(crate) struct Binder<'a> {
     common: Vec<CommonName>,
     /// Subqueries that are being bound, the innermost last.
     open: Vec<OpenSubquery>,
+    /// For each aggregate whose arguments are being bound: how many outer columns each open subquery had before them.
+    before_arguments: Vec<Vec<usize>>,
     nesting: usize,
 }
 
@@ -74,11 +76,7 @@ struct OpenSubquery {
 }
 
 /// Binds a statement. Everything but SELECT, INSERT, REPLACE, UPDATE and DELETE is the session's, and a mistake of the caller here (1235).
-pub(crate) fn bind(
-    statement: &Parsed,
-    lookup: &dyn Lookup,
-    context: &BindContext,
-) -> Result<Statement, MysqlError> {
+pub(crate) fn bind(statement: &Parsed, lookup: &dyn Lookup, context: &BindContext) -> Result<Statement, MysqlError> {
     let mut binder = Binder::new(lookup, context);
     let body = match statement {
         Parsed::Query(query) => Body::Query(binder.query(query)?),
@@ -101,6 +99,7 @@ impl<'a> Binder<'a> {
             frames: vec![],
             common: vec![],
             open: vec![],
+            before_arguments: vec![],
             nesting: 0,
         }
     }
@@ -120,10 +119,7 @@ impl<'a> Binder<'a> {
     /// One level of queries deeper. Error 1473.
     fn deeper<R>(&mut self, bind: impl FnOnce(&mut Self) -> Result<R, MysqlError>) -> Result<R, MysqlError> {
         if self.nesting == MAX_NESTING {
-            return Err(MysqlError::new(
-                TOO_MANY_LEVELS,
-                "Too high level of nesting for select",
-            ));
+            return Err(MysqlError::new(TOO_MANY_LEVELS, "Too high level of nesting for select"));
         }
         self.nesting += 1;
         let result = bind(self);

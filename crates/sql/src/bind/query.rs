@@ -1,13 +1,13 @@
 //! Queries around their bodies: WITH, set operations, VALUES, TABLE, and ORDER BY and LIMIT of what is not one block.
 
-use super::frame::{Frame, Visible};
-use super::select::{Clauses, bare_name, bind_limit, ordered, position, unknown_position};
 use super::Binder;
+use super::frame::{Frame, Visible};
+use super::lookup::unsupported;
+use super::names::Clause;
+use super::select::{Clauses, bare_name, bind_limit, ordered, position, unknown_position};
 use crate::expr::{ColumnId, Expr, ExprKind};
 use crate::logical::{Node, Query, SetOp, SetOperation, SortKey};
 use crate::parse::ast;
-use super::lookup::unsupported;
-use super::names::Clause;
 use crate::{expr, stack};
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
@@ -59,8 +59,7 @@ impl Binder<'_> {
                 self.around(bound, clauses)
             }
             ast::QueryBody::Table(name) => {
-                let factor =
-                    ast::TableFactor { name: name.clone(), alias: None, partitions: vec![], hints: vec![] };
+                let factor = ast::TableFactor { name: name.clone(), alias: None, partitions: vec![], hints: vec![] };
                 let select = ast::Select {
                     distinct: false,
                     straight_join: false,
@@ -142,11 +141,8 @@ impl Binder<'_> {
             return Ok(Query { node: ordered(query.node, vec![], limit, false), columns: query.columns });
         }
         let mut frame = Frame::new();
-        frame.visible = query
-            .columns
-            .iter()
-            .map(|&id| Visible { name: self.columns.get(id).result.name.clone(), id })
-            .collect();
+        frame.visible =
+            query.columns.iter().map(|&id| Visible { name: self.columns.get(id).result.name.clone(), id }).collect();
         self.frames.push(frame);
         let keys = self.result_keys(clauses.order_by, &query.columns);
         self.frames.pop();
@@ -200,10 +196,8 @@ impl Binder<'_> {
     /// VALUES ROW(…), ROW(…): columns `column_0`, `column_1`, … of the types that all rows agree on. Error 1136.
     fn values(&mut self, rows: &[Vec<ast::Expr>]) -> Result<Query, MysqlError> {
         self.frames.push(Frame::new());
-        let bound: Result<Vec<Vec<Expr>>, MysqlError> = rows
-            .iter()
-            .map(|row| row.iter().map(|expr| self.bind_in(expr, Clause::FieldList)).collect())
-            .collect();
+        let bound: Result<Vec<Vec<Expr>>, MysqlError> =
+            rows.iter().map(|row| row.iter().map(|expr| self.bind_in(expr, Clause::FieldList)).collect()).collect();
         self.frames.pop();
         let mut bound = bound?;
         let width = bound.first().map_or(0, Vec::len);

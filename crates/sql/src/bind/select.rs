@@ -4,12 +4,12 @@
 //! the select list is a column of Project that the query does not give.
 
 use super::frame::{Aggregates, Alias, Frame, Visible};
+use super::lookup::unsupported;
+use super::names::{Clause, bind_row_count, check_alias};
 use super::{Binder, MAX_COLUMNS, computed_column};
 use crate::expr::{BindContext, ColumnId, Expr, ExprKind};
 use crate::logical::{AggregateNode, Column, Limit, Node, Query, SortKey};
 use crate::parse::ast;
-use super::lookup::unsupported;
-use super::names::{Clause, bind_row_count, check_alias};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::transaction::Lock;
 use rauk_types::MysqlError;
@@ -100,7 +100,8 @@ impl Binder<'_> {
                     };
                     let found = self.frame().tables.iter().find(matches);
                     let Some(table) = found else {
-                        let path: Vec<&str> = name.database.as_deref().into_iter().chain([name.name.as_str()]).collect();
+                        let path: Vec<&str> =
+                            name.database.as_deref().into_iter().chain([name.name.as_str()]).collect();
                         return Err(MysqlError::new(codes::BAD_TABLE, format!("Unknown table '{}'", path.join("."))));
                     };
                     let ids: Vec<ColumnId> = table.columns.iter().map(|(_, id)| *id).collect();

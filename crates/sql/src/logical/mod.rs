@@ -25,8 +25,8 @@
 mod validate;
 mod write;
 
-use crate::expr::{Aggregate, ColumnId, Expr};
 use crate::bind::VirtualTable;
+use crate::expr::{Aggregate, ColumnId, Expr};
 use rauk_node::TableHandle;
 use rauk_node::transaction::Lock;
 use rauk_types::result::ResultColumn;

@@ -20,9 +20,9 @@ mod join;
 mod lower;
 pub(crate) mod model;
 
+use crate::bind::Lookup;
 use crate::expr::BindContext;
 use crate::parse::Statement;
-use crate::bind::Lookup;
 use rauk_node::TableHandle;
 use rauk_types::result::ResultColumn;
 use rauk_types::{MysqlError, Value};

@@ -8,8 +8,8 @@
 //! `use_table` refuses a plan whose definitions are stale, so a position never means another column.
 
 use crate::bind::VirtualTable;
-pub(crate) use crate::logical::{Fill, OnDuplicate, SetColumn, SetOp};
 use crate::expr::{Aggregate, Expr};
+pub(crate) use crate::logical::{Fill, OnDuplicate, SetColumn, SetOp};
 use rauk_node::{Database, TableHandle, transaction::Lock};
 use rauk_types::{DataType, KeyDef, TableSchema};
 use std::sync::Arc;

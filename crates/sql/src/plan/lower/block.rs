@@ -1,13 +1,13 @@
 //! One query block: joins as nested loops, and what happens to joined rows.
 
-use super::places::{Outer, Places};
 use super::Lowering;
+use super::places::{Outer, Places};
 use crate::expr::{AGGREGATES, Aggregate, AggregateFunction, ColumnId, Expr, ExprKind};
 use crate::logical::{AggregateNode, CommonTableScan, JoinKind, Limit, Node, Query, ScanTable};
+use crate::plan::condition;
 use crate::plan::grouping;
 use crate::plan::join::{Item, JoinInput, WantedOrder, plan_join};
 use crate::plan::model::{Grouping, RowsOf, SelectPlan, SortKey, Source, SourceTable, Step};
-use crate::plan::condition;
 use rauk_node::transaction::Lock;
 use rauk_types::{Collation, ColumnDefault, DataType, MysqlError, TableId, TableSchema, Value};
 use std::sync::Arc;
@@ -81,8 +81,7 @@ struct Joins<'a> {
 impl Lowering<'_> {
     pub(super) fn block(&mut self, node: Node, given: &[ColumnId], outer: &Outer) -> Result<SelectPlan, MysqlError> {
         let parts = take_apart(node);
-        let mut joins =
-            Joins { sources: vec![], locks: vec![], places: Places::new(outer), keep_order: false };
+        let mut joins = Joins { sources: vec![], locks: vec![], places: Places::new(outer), keep_order: false };
         let mut from_conditions = Vec::new();
         let items = self.flatten(parts.joins, &mut joins, &mut from_conditions, outer)?;
         let Joins { sources, locks, mut places, keep_order } = joins;
@@ -411,9 +410,7 @@ fn index_end(keys: &[Expr], aggregates: &[Aggregate], sources: &[Source]) -> Opt
 fn has_subquery(plan: &SelectPlan) -> bool {
     let any = |list: &[Expr]| list.iter().any(Expr::has_subquery);
     let step = |step: &Step| match step {
-        Step::Scan(level) => {
-            any(&level.filters) || !level.late_filters.is_empty() || level.access.has_subquery()
-        }
+        Step::Scan(level) => any(&level.filters) || !level.late_filters.is_empty() || level.access.has_subquery(),
         Step::Enter { .. } => false,
         Step::Leave { filters, .. } => any(filters),
     };

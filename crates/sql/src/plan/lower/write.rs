@@ -2,6 +2,7 @@
 
 use super::Lowering;
 use super::places::{Outer, Places};
+use crate::bind::unsupported;
 use crate::expr::{Expr, ExprKind};
 use crate::logical::{self, Node, Scan, Target, Write};
 use crate::plan::condition;
@@ -9,7 +10,6 @@ use crate::plan::join::{Item, JoinInput, WantedOrder, plan_join};
 use crate::plan::model::{
     DeletePlan, Fill, InsertPlan, InsertSource, Level, PlanKind, SetColumn, SortKey, Source, Step, UpdatePlan,
 };
-use crate::bind::unsupported;
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_types::MysqlError;
 use rauk_types::error::codes;

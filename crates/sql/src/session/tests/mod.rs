@@ -6,7 +6,6 @@ mod definitions;
 mod dml;
 mod limits;
 mod plans;
-mod queries;
 mod shows;
 mod transactions;
 mod users;
