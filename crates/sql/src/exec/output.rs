@@ -2,6 +2,11 @@
 //!
 //! The plain case (no grouping, DISTINCT or sorting) writes a row straight from where its columns lie. Everything that is kept counts
 //! against the statement's [`Memory`].
+//!
+//! *A client that does not read* keeps the statement waiting, and with it the metadata locks of a read that is not part
+//! of a longer transaction. When a DDL waits for one of them, the statement *reads ahead*: it goes on into the buffer,
+//! as far as its memory limit allows, and gives the locks back when it has read all rows. Where its result does not fit,
+//! it waits for the client, which has to take something every [`STALLED`]; else the statement ends with error 1317.
 
 use super::group::Grouper;
 use super::scan::{YIELD_ROWS, is_interrupted, yield_now};
@@ -9,15 +14,22 @@ use super::sort::{Sorter, append_key};
 use crate::expr::{Columns, Context, Expr, ExprKind, NoColumns, run};
 use crate::memory::{LARGE, Memory, heap_bytes, values_bytes};
 use crate::plan::model::SelectPlan;
+use futures::FutureExt;
+use futures::future::{Either, select};
 use rauk_node::Transaction;
 use rauk_types::error::codes;
 use rauk_types::result::ResultSink;
 use rauk_types::{MysqlError, Value, ValueRef};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
+use std::pin::pin;
+use std::time::Duration;
 
 /// Results are flushed when so many bytes wait.
 const FLUSH_BYTES: usize = 256 << 10;
+
+/// A client that takes nothing for so long while its unread rows keep a DDL waiting loses its statement.
+const STALLED: Duration = Duration::from_secs(5);
 
 pub(crate) enum Target<'a> {
     Sink(&'a mut dyn ResultSink),
@@ -38,6 +50,8 @@ pub(crate) struct Output<'a> {
     arrived: u64,
     delivered: u64,
     key: Vec<u8>,
+    /// Bytes beyond [`FLUSH_BYTES`] that are counted, since they were read ahead of the client.
+    ahead: usize,
     /// DISTINCT and ORDER BY have the same keys, so that one encoding serves both.
     distinct_is_order: bool,
     done: bool,
@@ -76,6 +90,7 @@ impl<'a> Output<'a> {
             arrived: 0,
             delivered: 0,
             key: Vec::new(),
+            ahead: 0,
             distinct_is_order: plan.order.len() == plan.items.len()
                 && plan.order.iter().zip(&plan.items).all(|(key, item)| !key.descending && key.expr == *item),
         })
@@ -191,7 +206,7 @@ impl<'a> Output<'a> {
                     break;
                 }
                 self.emit(&groups.row(index), context)?;
-                self.flush_if_large(txn).await?;
+                self.flush_if_large(txn, context).await?;
             }
         }
         if let Some(sorter) = self.sorter.take() {
@@ -211,21 +226,76 @@ impl<'a> Output<'a> {
                         sink.row(&values);
                     }
                 }
-                self.flush_if_large(txn).await?;
+                self.flush_if_large(txn, context).await?;
             }
         }
         Ok(())
     }
 
     /// Sends what has gathered, after making sure that it is durable.
-    pub async fn flush_if_large(&mut self, txn: &mut Transaction) -> Result<(), MysqlError> {
+    pub async fn flush_if_large(&mut self, txn: &mut Transaction, context: &Context) -> Result<(), MysqlError> {
         if let Target::Sink(sink) = &mut self.target
-            && sink.buffered() >= FLUSH_BYTES
+            && sink.buffered() >= FLUSH_BYTES + self.ahead
         {
             txn.wait_observed().await?;
-            sink.flush().await?;
+            let memory = &context.budget.memory;
+            if send_or_read_ahead(*sink, txn, memory, self.ahead > 0).await? {
+                memory.give(std::mem::take(&mut self.ahead));
+            } else {
+                self.ahead += FLUSH_BYTES;
+            }
         }
         Ok(())
+    }
+}
+
+/// Sends all that has gathered (`true`), or takes memory for [`FLUSH_BYTES`] more, since a DDL waits and the client
+/// does not read. Whoever is `ahead` already does not wait to learn that again. Errors: 1317, and those of the sink.
+async fn send_or_read_ahead(
+    sink: &mut dyn ResultSink,
+    txn: &Transaction,
+    memory: &Memory,
+    ahead: bool,
+) -> Result<bool, MysqlError> {
+    if ahead {
+        if let Some(sent) = sink.flush().now_or_never() {
+            return sent.map(|()| true);
+        }
+    } else {
+        match select(sink.flush(), pin!(txn.is_wanted_back())).await {
+            Either::Left((sent, _)) => return sent.map(|()| true),
+            Either::Right((wanted, _)) => wanted?,
+        }
+    }
+    match memory.take(FLUSH_BYTES) {
+        Ok(()) => return Ok(false),
+        Err(error) if error.code == codes::OUT_OF_SORTMEMORY => {}
+        Err(error) => return Err(error),
+    }
+    loop {
+        let before = sink.buffered();
+        match select(sink.flush(), pin!(txn.pause(STALLED))).await {
+            Either::Left((sent, _)) => return sent.map(|()| true),
+            Either::Right((paused, _)) => paused?,
+        }
+        if sink.buffered() < before {
+            continue;
+        }
+        // Does the DDL still wait?
+        match select(sink.flush(), pin!(txn.is_wanted_back())).await {
+            Either::Left((sent, _)) => return sent.map(|()| true),
+            Either::Right((wanted, _)) => wanted?,
+        }
+        if sink.buffered() == before {
+            return Err(MysqlError::new(
+                codes::QUERY_INTERRUPTED,
+                format!(
+                    "Query execution was interrupted: a change of the table's definition waits for this statement, \
+                     whose client has read nothing for {} seconds",
+                    STALLED.as_secs()
+                ),
+            ));
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::expr::{BindContext, Budget, Context};
 use crate::memory::Memory;
 use crate::parse::statement::TableName;
 use crate::parse::{self, Mode, Normal, Parsed, Tree};
-use rauk_node::TableHandle;
+use rauk_node::{DdlWait, TableHandle};
 use rauk_types::result::{ResultColumn, ResultSink, ServerStatus};
 use rauk_types::{DataType, MysqlError, Value};
 use rustc_hash::FxHashMap;
@@ -274,6 +274,11 @@ impl Session {
                 self.account = account;
             }
         }
+    }
+
+    /// How long DDL waits for the users of its tables: until lock_wait_timeout (1205) or KILL (1317).
+    pub(crate) fn ddl_wait(&self) -> DdlWait<'_> {
+        DdlWait { limit: self.settings.metadata_wait, interrupt: Some(&self.process.interrupt) }
     }
 
     /// After SET: the plain fields from the variables.
