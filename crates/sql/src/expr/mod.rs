@@ -44,7 +44,7 @@ mod value;
 mod tests;
 
 pub use budget::{Beside, Budget, GiveWay};
-pub(crate) use budget::{out_of_time, run};
+pub(crate) use budget::{interrupted, out_of_time, run};
 pub use column::convert_for_column;
 pub use compare::compare_values;
 pub use context::Context;

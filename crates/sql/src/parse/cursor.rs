@@ -30,6 +30,9 @@ const OPERAND_BYTES: usize = 2 * size_of::<sqlparser::ast::Expr>() + 32;
 /// How many `?` a statement may have.
 pub const MAX_PARAMETERS: usize = 65_535;
 
+/// Tokens between two looks at KILL: they take well below a millisecond.
+pub(super) const LOOK: usize = 4096;
+
 /// ER_STACK_OVERRUN_NEED_MORE.
 const STACK_OVERRUN: u16 = 1436;
 
@@ -77,7 +80,7 @@ pub(super) fn too_deep() -> MysqlError {
 }
 
 impl<'a> Parser<'a> {
-    /// Error 1038: the tokens take more memory than there may be.
+    /// Errors: 1038, the tokens take more memory than there may be; 1317 and 3024.
     pub fn new(sql: &'a str, mode: Mode, memory: &Memory) -> Result<Self> {
         let mut lexer = Lexer::new(sql, mode);
         let expected = sql.len() / 6 + 4;
@@ -86,6 +89,9 @@ impl<'a> Parser<'a> {
         loop {
             if tokens.len() == tokens.capacity() {
                 memory.take(tokens.capacity() * size_of::<Token>())?;
+            }
+            if tokens.len() % LOOK == LOOK - 1 {
+                memory.look()?;
             }
             let token = lexer.next_token();
             tokens.push(token);

@@ -201,6 +201,9 @@ impl Session {
         let collation = self.settings.collation;
         let types: Vec<DataType> = parameters.iter().map(|v| type_of(v, collation)).collect();
         self.context.parameters = parameters;
+        if matches!(*prepared.statement, Statement::Query(_)) {
+            self.limit_time();
+        }
         let data = matches!(
             *prepared.statement,
             Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)

@@ -12,8 +12,8 @@ use super::transactions::{NextTransaction, OpenTransaction};
 use super::users::{AccountRecord, Privileges};
 use super::variables::{SessionVariables, Settings};
 use crate::expr::context::{Warning, WarningLevel};
-use crate::expr::{BindContext, Budget, Context};
-use crate::memory::Memory;
+use crate::expr::{BindContext, Budget, Context, interrupted};
+use crate::memory::{Memory, Watch};
 use crate::parse::statement::TableName;
 use crate::parse::{self, Mode, Normal, Parsed, Tree};
 use rauk_node::{DdlWait, TableHandle};
@@ -103,9 +103,11 @@ impl Session {
             strict_statement: false,
             variables: variables.clone(),
             budget: Budget::new(
-                Memory::new(engine.memory.clone(), settings.memory_limit),
-                process.interrupt.clone(),
-                engine.runtime.clone(),
+                Memory::new(
+                    engine.memory.clone(),
+                    settings.memory_limit,
+                    Watch::new(process.interrupt.clone(), engine.runtime.clone()),
+                ),
                 (engine.beside, engine.give_way),
             ),
             random_state: engine.runtime.random(),
@@ -256,7 +258,7 @@ impl Session {
     /// A command of the client begins.
     pub(crate) fn begin_command(&mut self, sql: &str) -> Result<(), MysqlError> {
         if self.process.is_killed() {
-            return Err(killed_error());
+            return Err(interrupted());
         }
         self.process.interrupt.clear();
         self.process.begin(sql, self.engine.now_micros());
@@ -450,9 +452,4 @@ impl Session {
         let command = "SELECT with locking clause";
         Err(errors::table_denied(command, &self.account.user, &self.process.host, table))
     }
-}
-
-/// Error 1317.
-pub(crate) fn killed_error() -> MysqlError {
-    MysqlError::new(rauk_types::error::codes::QUERY_INTERRUPTED, "Query execution was interrupted")
 }

@@ -223,6 +223,38 @@ fn a_long_evaluation_ends_when_it_is_killed_or_out_of_time() {
     t.expect("SELECT 1", &["1"]);
 }
 
+/// KILL and max_execution_time reach a statement that is split off, parsed or bound. Of 20 000 operands none takes
+/// long to evaluate, and evaluation does not look so soon.
+#[test]
+fn a_long_text_ends_when_it_is_killed_or_out_of_time() {
+    let server = server();
+    let mut t = server.session();
+    let ands = vec!["1"; 20_000].join(" AND ");
+    t.expect(&format!("SELECT {ands}"), &["1"]);
+    t.ok("SET max_execution_time = 1");
+    t.code(&format!("SELECT {ands}"), 3024);
+    t.code(&format!("SELECT 1 WHERE 1 IN ({ands})"), 3024);
+    t.expect("SELECT SLEEP(1000)", &["1"]);
+    // Only SELECT has such a limit.
+    t.ok(&format!("DO {ands}"));
+    t.ok("SET max_execution_time = 0");
+    for sql in [format!("DO {ands}"), format!("SELECT {ands}"), format!("SET @a = ({ands})")] {
+        let interrupt = t.session.interrupter();
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    interrupt();
+                    std::thread::yield_now();
+                }
+            });
+            t.code(&sql, 1317);
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+    t.expect("SELECT 1", &["1"]);
+}
+
 #[test]
 fn the_lock_wait_timeout_counts_inside_a_transaction() {
     let server = server();
