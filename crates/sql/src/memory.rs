@@ -218,6 +218,14 @@ impl Memory {
         self.account.used.fetch_sub(bytes, Relaxed);
     }
 
+    /// As [`Memory::give`], for an account that lives longer than a statement: the pool gets back what is not used.
+    pub(crate) fn give_back(&self, bytes: usize) {
+        let used = self.account.used.fetch_sub(bytes, Relaxed) - bytes;
+        let needed = used.saturating_sub(OWN).next_multiple_of(STEP);
+        let reserved = self.account.reserved.fetch_min(needed, Relaxed);
+        self.account.pool.used.fetch_sub(reserved.saturating_sub(needed), Relaxed);
+    }
+
     /// Bytes that are taken now.
     pub fn used(&self) -> usize {
         self.account.used.load(Relaxed)

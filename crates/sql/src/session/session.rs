@@ -43,6 +43,8 @@ pub struct Session {
     pub(crate) next: NextTransaction,
     pub(crate) prepared: FxHashMap<u32, Arc<PreparedStatement>>,
     pub(crate) last_prepared: u32,
+    /// What the prepared statements hold.
+    pub(crate) prepared_memory: Memory,
     /// PREPARE name FROM …, by name in lower case.
     pub(crate) named: FxHashMap<String, Arc<PreparedStatement>>,
     pub(crate) errors: u64,
@@ -112,6 +114,7 @@ impl Session {
             ),
             random_state: engine.runtime.random(),
         };
+        let prepared_memory = Memory::new(engine.memory.clone(), settings.memory_limit, Watch::default());
         let database = client.database.clone();
         let mut session = Session {
             engine,
@@ -126,6 +129,7 @@ impl Session {
             next: NextTransaction::default(),
             prepared: FxHashMap::default(),
             last_prepared: 0,
+            prepared_memory,
             named: FxHashMap::default(),
             errors: 0,
             parameter_types: Vec::new(),

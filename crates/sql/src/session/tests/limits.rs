@@ -101,6 +101,57 @@ fn a_statement_has_a_memory_limit_and_the_next_one_has_it_whole() {
     u.expect(&ands(1_000), &["1"]);
 }
 
+/// Trees and plans of prepared statements count as long as these exist, and their number counts for all sessions.
+#[test]
+fn prepared_statements_count_until_they_are_closed() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("SET rauk_query_memory_limit = 8000000");
+    t.ok(&format!("SET @long = 'SELECT {}'", vec!["1"; 1_000].join(" AND ")));
+    let mut made = 0;
+    let error = loop {
+        match t.run(&format!("PREPARE s{made} FROM @long")) {
+            ok if ok == "OK 0" => made += 1,
+            error => break error,
+        }
+        assert!(made < 100, "a hundred of them take more than 8 MB");
+    };
+    assert!(error.starts_with("ERROR 1038") && error.contains("rauk_query_memory_limit (8000000 bytes)"), "{error}");
+    assert!(made > 2, "{made}");
+    t.expect("EXECUTE s0", &["1"]);
+    t.ok("DEALLOCATE PREPARE s1");
+    t.ok("PREPARE s1 FROM @long");
+    // One of the same name takes the place of the first.
+    t.ok("PREPARE s1 FROM @long");
+    drop(t);
+    let (mut t, mut u) = (server.session(), server.session());
+    t.ok("SET GLOBAL max_prepared_stmt_count = 2");
+    t.ok("PREPARE a FROM 'SELECT 1'");
+    let prepared = t.prepare("SELECT ?");
+    u.code("PREPARE a FROM 'SELECT 1'", 1461);
+    t.session.close_statement(prepared.id);
+    u.ok("PREPARE a FROM 'SELECT 1'");
+    u.code("PREPARE b FROM 'SELECT 1'", 1461);
+    drop(t);
+    u.ok("PREPARE b FROM 'SELECT 1'");
+}
+
+#[test]
+fn the_largest_and_least_texts_of_groups_count() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, s VARCHAR(10000))");
+    let rows = vec!["(REPEAT('x', 10000))"; 1000].join(",");
+    t.ok(&format!("INSERT INTO t (s) VALUES {rows}"));
+    t.ok("SET rauk_query_memory_limit = 5000000");
+    for sql in ["SELECT id, MAX(s) FROM t GROUP BY id", "SELECT id, MIN(CONCAT(s, 'y')) FROM t GROUP BY id"] {
+        let shown = t.run(sql);
+        assert!(shown.starts_with("ERROR 1038"), "{sql}: {shown:.80}");
+    }
+    // One group has one text, however many rows come.
+    t.expect("SELECT LENGTH(MAX(s)), LENGTH(MIN(CONCAT(s, id))) FROM t", &["10000|10001"]);
+}
+
 #[test]
 fn many_groups_fit() {
     let server = server();
