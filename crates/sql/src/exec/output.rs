@@ -10,9 +10,9 @@
 
 use super::group::Grouper;
 use super::scan::{YIELD_ROWS, is_interrupted, yield_now};
-use super::sort::{Sorter, append_key};
+use super::sort::{Sorted, Sorter, append_key, put_values, values_of};
 use crate::expr::{Columns, Context, Expr, ExprKind, NoColumns, run};
-use crate::memory::{LARGE, Memory, heap_bytes, values_bytes};
+use crate::memory::{LARGE, Memory, heap_bytes};
 use crate::plan::model::SelectPlan;
 use futures::FutureExt;
 use futures::future::{Either, select};
@@ -34,7 +34,7 @@ const STALLED: Duration = Duration::from_secs(5);
 pub(crate) enum Target<'a> {
     Sink(&'a mut dyn ResultSink),
     /// For INSERT … SELECT.
-    Rows(&'a mut Vec<Vec<Value>>),
+    Rows(&'a mut Sorted),
 }
 
 pub(crate) struct Output<'a> {
@@ -42,7 +42,11 @@ pub(crate) struct Output<'a> {
     target: Target<'a>,
     grouper: Option<Grouper<'a>>,
     distinct: Option<FxHashSet<Box<[u8]>>>,
-    sorter: Option<Sorter<Vec<Value>>>,
+    sorter: Option<Sorter>,
+    /// Rows for INSERT … SELECT that need no order.
+    kept: Option<Sorter>,
+    /// A row's values for either, encoded.
+    payload: Vec<u8>,
     memory: Option<Memory>,
     offset: u64,
     limit: u64,
@@ -71,6 +75,10 @@ impl<'a> Output<'a> {
             }
             _ => None,
         };
+        let kept = match (&memory, &target) {
+            (Some(memory), Target::Rows(_)) if sorter.is_none() => Some(Sorter::new(usize::MAX, memory.clone())),
+            _ => None,
+        };
         let grouper = match (&plan.grouping, &memory) {
             (Some(grouping), Some(memory)) => {
                 Some(Grouper::new(grouping, plan.first_row_only, memory.clone(), context))
@@ -84,6 +92,8 @@ impl<'a> Output<'a> {
             grouper,
             distinct: plan.distinct.then(FxHashSet::default),
             sorter,
+            kept,
+            payload: Vec::new(),
             memory,
             offset,
             limit,
@@ -165,8 +175,9 @@ impl<'a> Output<'a> {
                 }
             }
             if sorter.wants(&self.key) {
-                let values = project(plan, row, context)?;
-                sorter.push(&self.key, values)?;
+                let held = encode(plan, row, context, &mut self.payload)?;
+                sorter.push(&self.key, &self.payload)?;
+                context.budget.memory.give(held);
             }
             return Ok(());
         }
@@ -178,17 +189,15 @@ impl<'a> Output<'a> {
         if self.delivered >= self.limit && !plan.calc_found_rows {
             self.done = true;
         }
-        match &mut self.target {
-            Target::Rows(rows) => {
-                let values = project(plan, row, context)?;
-                if let Some(memory) = &self.memory {
-                    memory.take(values_bytes(&values) + 24)?;
-                }
-                rows.push(values);
-            }
-            Target::Sink(sink) => write_row(plan, row, context, *sink)?,
+        if let Some(kept) = &mut self.kept {
+            let held = encode(plan, row, context, &mut self.payload)?;
+            kept.push(&[], &self.payload)?;
+            context.budget.memory.give(held);
         }
-        Ok(())
+        match &mut self.target {
+            Target::Rows(_) => Ok(()),
+            Target::Sink(sink) => write_row(plan, row, context, *sink),
+        }
     }
 
     /// Ends the result: groups and sorted rows are delivered now. All tables have been read.
@@ -211,23 +220,25 @@ impl<'a> Output<'a> {
         }
         if let Some(sorter) = self.sorter.take() {
             let runner = context.budget.runner_of_rows(sorter.len());
-            let sorted = run(runner, || sorter.finish());
-            let offset = usize::try_from(self.offset).unwrap_or(usize::MAX);
-            for (index, row) in sorted.into_iter().skip(offset).enumerate() {
+            let mut sorted = run(runner, || sorter.finish())?;
+            sorted.limit(self.offset, self.limit);
+            self.delivered = sorted.len() as u64;
+            if let Target::Rows(rows) = &mut self.target {
+                **rows = sorted;
+                return Ok(());
+            }
+            for index in 0.. {
                 turn(index, txn, context).await?;
-                if self.delivered >= self.limit {
-                    break;
-                }
-                self.delivered += 1;
-                match &mut self.target {
-                    Target::Rows(rows) => rows.push(row.payload),
-                    Target::Sink(sink) => {
-                        let values: SmallVec<[ValueRef<'_>; 16]> = row.payload.iter().map(Value::as_ref).collect();
-                        sink.row(&values);
-                    }
+                let Some(row) = sorted.next() else { break };
+                if let Target::Sink(sink) = &mut self.target {
+                    let values: SmallVec<[ValueRef<'_>; 16]> = values_of(row).collect();
+                    sink.row(&values);
                 }
                 self.flush_if_large(txn, context).await?;
             }
+        }
+        if let (Target::Rows(rows), Some(kept)) = (&mut self.target, self.kept.take()) {
+            **rows = kept.unsorted();
         }
         Ok(())
     }
@@ -325,19 +336,20 @@ pub(crate) fn with_value(
     Ok(())
 }
 
-fn project(plan: &SelectPlan, row: &dyn Columns, context: &mut Context) -> Result<Vec<Value>, MysqlError> {
+/// Writes the values of a row into `out`, instead of what was there. Gives the bytes that are to be given back when the
+/// row is kept, and counts there.
+fn encode(plan: &SelectPlan, row: &dyn Columns, context: &mut Context, out: &mut Vec<u8>) -> Result<usize, MysqlError> {
+    out.clear();
     let mut held = 0;
-    let values = plan
-        .items
-        .iter()
-        .map(|item| match item.kind {
-            ExprKind::Column { table, column } => Ok(row.column(table, column).to_owned()),
-            _ => computed(item, row, context, &mut held),
-        })
-        .collect();
-    // What is kept of them counts where it is kept.
-    context.budget.memory.give(held);
-    values
+    for item in &plan.items {
+        let before = out.len();
+        with_value(item, row, context, |value| put_values([value], out))?;
+        if out.len() - before >= LARGE {
+            context.budget.memory.take(out.len() - before)?;
+            held += out.len() - before;
+        }
+    }
+    Ok(held)
 }
 
 fn write_row(
