@@ -18,7 +18,8 @@
 //! **Comparisons** are decided when binding ([`Comparison`]): integers, decimals, doubles, text by a collation, bytes, dates. The evaluator borrows
 //! both sides ([`Val`]) and copies nothing, so that `id = ?` or `name < 'x'` costs no allocation.
 //!
-//! Row comparisons are gone after binding: `(a, b) = (1, 2)` is `a = 1 AND b = 2`, `(a, b) < (1, 2)` is `a < 1 OR (a = 1 AND b < 2)`.
+//! Row comparisons are gone after binding: `(a, b) = (1, 2)` is `a = 1 AND b = 2`, `(a, b) < (1, 2)` is `a < 1 OR (a = 1 AND b < 2)`. What would
+//! be copied so is simple ([`Expr::is_simple`]); other expressions are never copied, or nesting would double them at each level.
 //!
 //! Left out: subqueries (the planner refuses or rewrites them before), window functions, full-text search, JSON functions but JSON_VALID.
 
@@ -111,6 +112,14 @@ impl CompareOp {
     }
 }
 
+/// Two parts of rows that are compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowPart {
+    pub by: Comparison,
+    pub left: Expr,
+    pub right: Expr,
+}
+
 /// As what two values are compared; decided by their types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
@@ -161,6 +170,11 @@ pub enum ExprKind {
         by: Comparison,
         left: Box<Expr>,
         right: Box<Expr>,
+    },
+    /// Rows in an order: of the first parts that differ, or of NULL. Only of what is not simple ([`Expr::is_simple`]).
+    RowOrder {
+        op: CompareOp,
+        parts: Vec<RowPart>,
     },
     And(Box<Expr>, Box<Expr>),
     Or(Box<Expr>, Box<Expr>),
@@ -223,6 +237,12 @@ pub enum ExprKind {
     },
     /// The first that is not NULL; IFNULL too.
     Coalesce(Vec<Expr>),
+    /// NULLIF of something that is not simple, which is a CASE otherwise.
+    NullIf {
+        by: Comparison,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
     /// Converts to the type of this expression, as CAST does.
     Cast(Box<Expr>),
     /// COLLATE: the value itself under another collation.
@@ -418,6 +438,27 @@ impl Expr {
         immutable
     }
 
+    /// Has few nodes: what the binder may copy.
+    pub(crate) fn is_simple(&self) -> bool {
+        const MOST: usize = 8;
+        fn count(expr: &Expr, nodes: &mut usize) {
+            *nodes += 1;
+            if *nodes <= MOST {
+                expr.for_each_child(&mut |child| count(child, nodes));
+            }
+        }
+        let mut nodes = 0;
+        count(self, &mut nodes);
+        nodes <= MOST
+    }
+
+    /// How many nodes it has.
+    pub(crate) fn nodes(&self) -> usize {
+        let mut nodes = 1;
+        self.for_each_child(&mut |child| nodes += child.nodes());
+        nodes
+    }
+
     /// Calls `visit` on every column that the expression reads.
     pub fn for_each_column(&self, visit: &mut dyn FnMut(usize, usize)) {
         if let ExprKind::Column { table, column } = self.kind {
@@ -440,10 +481,15 @@ impl Expr {
             | ExprKind::Or(left, right)
             | ExprKind::Xor(left, right)
             | ExprKind::Arithmetic { left, right, .. }
+            | ExprKind::NullIf { left, right, .. }
             | ExprKind::Bit { left, right, .. } => {
                 visit(left);
                 visit(right);
             }
+            ExprKind::RowOrder { parts, .. } => parts.iter().for_each(|part| {
+                visit(&part.left);
+                visit(&part.right);
+            }),
             ExprKind::Not(expr)
             | ExprKind::IsNull { expr, .. }
             | ExprKind::IsTruth { expr, .. }
@@ -508,10 +554,15 @@ impl Expr {
             | ExprKind::Or(left, right)
             | ExprKind::Xor(left, right)
             | ExprKind::Arithmetic { left, right, .. }
+            | ExprKind::NullIf { left, right, .. }
             | ExprKind::Bit { left, right, .. } => {
                 visit(left);
                 visit(right);
             }
+            ExprKind::RowOrder { parts, .. } => parts.iter_mut().for_each(|part| {
+                visit(&mut part.left);
+                visit(&mut part.right);
+            }),
             ExprKind::Not(expr)
             | ExprKind::IsNull { expr, .. }
             | ExprKind::IsTruth { expr, .. }

@@ -288,7 +288,7 @@ impl Binder<'_> {
             _ => return Err(wrong_count("VALUES")),
         };
         let resolved: Resolved = self.scope.inserted_value(name)?;
-        Ok(self.resolved(resolved))
+        self.resolved(resolved)
     }
 
     fn column_default(&mut self, column: &ast::Expr) -> Result<Expr> {
@@ -331,6 +331,15 @@ impl Binder<'_> {
                 expect(2..=2)?;
                 let right = arguments.pop().unwrap_or_else(Expr::null);
                 let left = arguments.pop().unwrap_or_else(Expr::null);
+                if !left.is_simple() {
+                    let (ty, coercibility) = unify([&Expr::null(), &left], "nullif", self.context.collation)?;
+                    let left_type = (left.ty, left.coercibility);
+                    let equal = self.compare(CompareOp::Eq, left, right)?;
+                    let ExprKind::Compare { by, left, right, .. } = equal.kind else { unreachable!("made so") };
+                    let kind = ExprKind::NullIf { by, left, right };
+                    let value = Expr { kind, ty: left_type.0, nullable: true, coercibility: left_type.1 };
+                    return Ok(Expr { nullable: true, coercibility, ..converted(value, &ty) });
+                }
                 let when = self.compare(CompareOp::Eq, left.clone(), right)?;
                 let branch = CaseBranch { when, by: Comparison::Integer, then: Expr::null() };
                 let mut result = self.case_of(None, vec![branch], Some(left), "nullif")?;

@@ -124,7 +124,7 @@ impl<'b> Binder<'b> {
             E::CompoundIdentifier(path) => {
                 let path: Vec<&str> = path.iter().map(|p| p.value.as_str()).collect();
                 let resolved = self.scope.resolve(&path)?;
-                self.resolved(resolved)
+                self.resolved(resolved)?
             }
             E::Value(value) => self.value(&value.value)?,
             E::Nested(inner) => self.bind(inner)?,
@@ -186,17 +186,21 @@ impl<'b> Binder<'b> {
             }
         }
         let resolved = self.scope.resolve(&[&name.value])?;
-        Ok(self.resolved(resolved))
+        self.resolved(resolved)
     }
 
-    pub fn resolved(&self, resolved: Resolved) -> Expr {
-        match resolved {
+    pub fn resolved(&self, resolved: Resolved) -> Result<Expr> {
+        Ok(match resolved {
             Resolved::Column { table, column, ty, nullable } => {
                 let coercibility = if Class::of(&ty).is_string() { types::IMPLICIT } else { types::NUMERIC };
                 Expr { kind: ExprKind::Column { table, column }, ty, nullable, coercibility }
             }
-            Resolved::Expression(expr) => expr,
-        }
+            Resolved::Expression(expr) => {
+                // A copy for each name that stands for it.
+                self.context.memory.take(expr.nodes() * size_of::<Expr>())?;
+                expr
+            }
+        })
     }
 
     /// A user variable has the type of the value that it has now; without a value it is text.

@@ -224,6 +224,50 @@ fn thousands_of_levels() {
     });
 }
 
+/// What stands for several others in a bound statement is not copied at each level, or the copies count.
+#[test]
+fn nesting_does_not_double_what_is_bound() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)");
+    t.ok("INSERT INTO t VALUES (1, 1), (2, 2)");
+    t.ok("SET rauk_query_memory_limit = 20000000");
+    let began = Instant::now();
+    for expression in [
+        nested("NULLIF(", "id", ", 7)", 200),
+        nested("((", "id", ", v) < (3, 3)) + id - 1", 200),
+        nested("((1, (", "id", ", 2)) <= (1, (2, v))) + id - 1", 200),
+    ] {
+        t.expect(&format!("SELECT {expression} IS NOT NULL FROM t WHERE id = 2"), &["1"]);
+    }
+    // Each name is a copy of what it stands for.
+    let sum = vec!["id"; 1_000].join(" + ");
+    let names = |n: usize| format!("SELECT {sum} x FROM t HAVING {}", vec!["x"; n].join(" AND "));
+    assert_eq!(t.run(&names(3)).lines().count(), 2);
+    t.code(&names(2_000), 1038);
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+
+    // What both forms of an order say.
+    for row in ["id, v", "id + 0 + 0 + 0 + 0 + 0 + 0 + 0 + 0, v"] {
+        for (op, other, expected) in [
+            ("<", "2, 1", "1,0"),
+            ("<", "2, 3", "1,1"),
+            ("<=", "2, 2", "1,1"),
+            (">", "1, 1", "0,1"),
+            (">=", "1, 1", "1,1"),
+            (">", "1, NULL", "NULL,1"),
+            ("<", "NULL, 5", "NULL,NULL"),
+        ] {
+            let sql = format!("SELECT GROUP_CONCAT(IFNULL(({row}) {op} ({other}), 'NULL') ORDER BY id) FROM t");
+            t.expect(&sql, &[expected]);
+        }
+    }
+    for value in ["id", "id + 0 + 0 + 0 + 0 + 0 + 0 + 0 + 0"] {
+        t.expect(&format!("SELECT NULLIF({value}, 2) FROM t ORDER BY id"), &["1", "NULL"]);
+        t.expect(&format!("SELECT NULLIF({value}, NULL), NULLIF({value}, '2') FROM t ORDER BY id"), &["1|1", "2|NULL"]);
+    }
+}
+
 /// Megabytes are sought in megabytes; trying every place would take minutes.
 #[test]
 fn searches_take_linear_time() {
