@@ -159,8 +159,8 @@ fn the_http_port_is_on_loopback_unless_told() {
     }
 }
 
-/// A client that does not read its result holds up nobody: no DDL, since its rows are read ahead as far as memory allows,
-/// and else for seconds; and no statement that comes after a DDL.
+/// A client that does not read its result holds up no statement that comes after a DDL. It holds up the DDL for seconds
+/// at most, since its rows are read ahead as far as memory allows.
 #[test]
 fn a_result_that_is_not_read_holds_up_nobody_else() {
     let directory = data();

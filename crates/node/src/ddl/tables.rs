@@ -75,7 +75,8 @@ impl Database {
     }
 }
 
-// Each call waits for transactions that use the table (at most `wait`, then 1205; 1317 when it is killed meanwhile), is durable when it returns, and after a crash is wholly there or not at all.
+// Each call waits for transactions that use the table: at most `wait`, then 1205; 1317 when it is killed meanwhile. It
+// is durable when it returns, and after a crash it is wholly there or not at all.
 impl Database {
     pub async fn create_database(&self, name: &str, collation: Collation) -> Result<(), NodeError> {
         self.node.check_running()?;

@@ -2,8 +2,8 @@
 //!
 //! A sort key is bytes whose order is the order of the values: NULL first, text by its collation, descending parts inverted. Equal bytes are
 //! equal values, so grouping and DISTINCT use the same keys. With a limit only the best rows are kept, so that ORDER BY … LIMIT 10 of a
-//! large table needs the memory of a few rows. Rows with equal keys keep the order they came in. What is sorted are encoded values, or whatever
-//! leads to them: bytes.
+//! large table needs the memory of a few rows. Rows with equal keys keep the order they came in. What is sorted are
+//! bytes: encoded values, or whatever leads to them.
 
 use crate::memory::Memory;
 use rauk_types::{DataType, Decimal, KeyPart, MysqlError, TypeKind, ValueRef};

@@ -18,8 +18,9 @@
 //! **Comparisons** are decided when binding ([`Comparison`]): integers, decimals, doubles, text by a collation, bytes, dates. The evaluator borrows
 //! both sides ([`Val`]) and copies nothing, so that `id = ?` or `name < 'x'` costs no allocation.
 //!
-//! Row comparisons are gone after binding: `(a, b) = (1, 2)` is `a = 1 AND b = 2`, `(a, b) < (1, 2)` is `a < 1 OR (a = 1 AND b < 2)`. What would
-//! be copied so is simple ([`Expr::is_simple`]); other expressions are never copied, or nesting would double them at each level.
+//! Row comparisons are gone after binding: `(a, b) = (1, 2)` is `a = 1 AND b = 2`, `(a, b) < (1, 2)` is `a < 1 OR (a = 1
+//! AND b < 2)`. What would be copied so is simple ([`Expr::is_simple`]). Other expressions are not copied: nesting would
+//! double them at each level.
 //!
 //! Left out: subqueries (the planner refuses or rewrites them before), window functions, full-text search, JSON functions but JSON_VALID.
 

@@ -1,7 +1,7 @@
 //! Prepared statements, of the binary protocol and of SQL (`PREPARE … FROM`).
 //!
-//! A prepared statement keeps its tree and the last plan that served it. Both count as long as the statement exists ([`Place`]): a session's
-//! prepared statements together against rauk_query_memory_limit, those of all sessions against
+//! A prepared statement keeps its tree and the last plan that served it. Both count as long as the statement exists
+//! ([`Place`]): a session's prepared statements together against rauk_query_memory_limit, those of all sessions against
 //! rauk_total_query_memory_limit (1038), and their number against max_prepared_stmt_count (1461).
 //! A plan is for parameter *types*; a client that sends other types, or
 //! whose session has other settings, gets another plan.
