@@ -105,12 +105,14 @@ fn decimal(value: &Decimal, out: &mut Vec<u8>) {
 /// Bytes of a piece of [`Arena`]. Longer records have a piece of their own.
 const PIECE: usize = 256 << 10;
 /// Entries that are sorted in one go, between two looks at KILL: some milliseconds.
-const RUN: usize = 16 << 10;
+const RUN: usize = 32 << 10;
+/// Bytes of a key that its entry has: those of a number are all.
+const PREFIX: usize = 16;
 
 /// Rows that wait to be sorted.
 ///
 /// A row is a *record*, its key and then its payload, in pieces of memory that never move, and an *entry* that says
-/// where it lies. So a row takes its bytes and some thirty more, whatever its columns are, and sorting moves entries.
+/// where it lies. So a row takes its bytes and some forty more, whatever its columns are, and sorting moves entries.
 pub(crate) struct Sorter {
     arena: Arena,
     entries: Vec<Entry>,
@@ -122,8 +124,8 @@ pub(crate) struct Sorter {
 /// Where a row lies. Later rows lie behind earlier ones.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// The key's first bytes: they decide most comparisons.
-    prefix: u64,
+    /// The key's first [`PREFIX`] bytes: they decide most comparisons.
+    prefix: u128,
     piece: u32,
     start: u32,
     key_length: u32,
@@ -151,15 +153,15 @@ impl Arena {
 
     fn add(&mut self, key: &[u8], payload: &[u8]) -> Result<Entry, MysqlError> {
         let length = key.len() + payload.len();
-        let mut prefix = [0; 8];
-        let known = key.len().min(8);
+        let mut prefix = [0; PREFIX];
+        let known = key.len().min(PREFIX);
         prefix[..known].copy_from_slice(&key[..known]);
         let piece = self.place(length)?;
         let start = piece.len() as u32;
         piece.extend_from_slice(key);
         piece.extend_from_slice(payload);
         Ok(Entry {
-            prefix: u64::from_be_bytes(prefix),
+            prefix: u128::from_be_bytes(prefix),
             piece: self.pieces.len() as u32 - 1,
             start,
             key_length: key.len() as u32,
@@ -175,8 +177,31 @@ impl Arena {
     /// By key; equal ones as they came.
     fn order(&self, a: &Entry, b: &Entry) -> Ordering {
         (a.prefix.cmp(&b.prefix))
-            .then_with(|| self.record(a).0.cmp(self.record(b).0))
+            .then_with(|| match a.key_length.max(b.key_length) as usize {
+                // The shorter one is the beginning of the other.
+                0..=PREFIX => a.key_length.cmp(&b.key_length),
+                _ => self.record(a).0.cmp(self.record(b).0),
+            })
             .then_with(|| (a.piece, a.start).cmp(&(b.piece, b.start)))
+    }
+
+    /// Appends two sorted runs as one; what is left came before what is right.
+    fn merge(&self, mut left: &[Entry], mut right: &[Entry], out: &mut Vec<Entry>) -> Result<(), MysqlError> {
+        while let ([a, left_rest @ ..], [b, right_rest @ ..]) = (left, right) {
+            if out.len().is_multiple_of(RUN) {
+                self.memory.look()?;
+            }
+            if self.order(b, a) == Ordering::Less {
+                out.push(*b);
+                right = right_rest;
+            } else {
+                out.push(*a);
+                left = left_rest;
+            }
+        }
+        out.extend_from_slice(left);
+        out.extend_from_slice(right);
+        Ok(())
     }
 
     /// The memory of all pieces.
@@ -248,8 +273,7 @@ impl Sorter {
             let mut merged = Vec::with_capacity(self.entries.len());
             for pair in self.entries.chunks(width * 2) {
                 let (left, right) = pair.split_at(width.min(pair.len()));
-                let both = merge(left, right, |a, b| arena.order(a, b));
-                arena.memory.while_it_may(both, |both| merged.extend(both))?;
+                arena.merge(left, right, &mut merged)?;
             }
             arena.memory.give(self.entries.capacity() * size_of::<Entry>());
             self.entries = merged;
@@ -263,24 +287,6 @@ impl Sorter {
     pub fn unsorted(self) -> Sorted {
         Sorted { left: 0..self.entries.len(), arena: self.arena, entries: self.entries }
     }
-}
-
-/// Two sorted runs as one.
-fn merge<'e>(
-    mut left: &'e [Entry],
-    mut right: &'e [Entry],
-    order: impl Fn(&Entry, &Entry) -> Ordering + 'e,
-) -> impl Iterator<Item = Entry> + 'e {
-    std::iter::from_fn(move || {
-        let from = match (left.first(), right.first()) {
-            (Some(a), Some(b)) if order(a, b) == Ordering::Greater => &mut right,
-            (Some(_), _) => &mut left,
-            (None, _) => &mut right,
-        };
-        let (first, rest) = from.split_first()?;
-        *from = rest;
-        Some(*first)
-    })
 }
 
 /// Rows in their order. Their memory counts until the statement ends.
