@@ -39,6 +39,7 @@ pub use commit::group::FlushPolicy;
 pub use database::{Config, Database, Durability, TableHandle};
 pub use ddl::{Convert, Look, TableName};
 pub use error::NodeError;
+pub use locks::metadata::DdlWait;
 pub use rauk_manage::SettingChange;
 pub use runtime::Runtime;
 pub use runtime::threads::{Threads, block_on};

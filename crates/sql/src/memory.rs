@@ -10,11 +10,20 @@
 //!
 //! Only what grows with a statement's text or data is counted, by the sizes of the structures that hold it, not by asking the allocator.
 //! Values below [`LARGE`] on their way through an expression are not counted: their number is bounded by the nodes of the tree, which are.
+//!
+//! Whatever takes long also takes memory, or can call [`Memory::look`] now and then. So the account knows when its
+//! statement has to end ([`Watch`]): KILL (1317) and max_execution_time (3024) reach the parser and the binder through
+//! it. [`Memory::take`] looks once for each [`STEP`] bytes that a statement grows by, so that small statements never do.
 
+use crate::expr::{interrupted, out_of_time};
+use rauk_node::Runtime;
+use rauk_node::transaction::Interrupt;
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, Value};
+use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 pub(crate) const VARIABLE: &str = "rauk_query_memory_limit";
 pub(crate) const TOTAL_VARIABLE: &str = "rauk_total_query_memory_limit";
@@ -44,12 +53,58 @@ impl Pool {
     }
 }
 
-#[derive(Debug, Default)]
+/// When a session's statement has to end before it is done.
+pub(crate) struct Watch {
+    interrupt: Arc<Interrupt>,
+    runtime: Option<Arc<dyn Runtime>>,
+    /// When max_execution_time is over, in microseconds of the runtime's clock; [`NEVER`] without such a time.
+    deadline: AtomicU64,
+}
+
+const NEVER: u64 = u64::MAX;
+
+impl Default for Watch {
+    /// Nothing ends it: for tools and tests.
+    fn default() -> Self {
+        Watch { interrupt: Arc::default(), runtime: None, deadline: AtomicU64::new(NEVER) }
+    }
+}
+
+impl Watch {
+    pub fn new(interrupt: Arc<Interrupt>, runtime: Arc<dyn Runtime>) -> Self {
+        Watch { interrupt, runtime: Some(runtime), deadline: AtomicU64::new(NEVER) }
+    }
+
+    /// Errors: 1317, 3024.
+    fn look(&self) -> Result<(), MysqlError> {
+        if self.interrupt.is_killed() {
+            return Err(interrupted());
+        }
+        match (self.deadline.load(Relaxed), &self.runtime) {
+            (NEVER, _) | (_, None) => Ok(()),
+            (deadline, Some(runtime)) if micros(runtime.now()) < deadline => Ok(()),
+            _ => Err(out_of_time()),
+        }
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(NEVER)
+}
+
+#[derive(Default)]
 struct Account {
     used: AtomicUsize,
     /// What of the pool it has.
     reserved: AtomicUsize,
     pool: Arc<Pool>,
+    watch: Watch,
+}
+
+impl std::fmt::Debug for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Account").field("used", &self.used).field("reserved", &self.reserved).finish_non_exhaustive()
+    }
 }
 
 impl Drop for Account {
@@ -73,8 +128,8 @@ impl Default for Memory {
 }
 
 impl Memory {
-    pub(crate) fn new(pool: Arc<Pool>, limit: usize) -> Self {
-        let account = Account { used: AtomicUsize::new(0), reserved: AtomicUsize::new(0), pool };
+    pub(crate) fn new(pool: Arc<Pool>, limit: usize, watch: Watch) -> Self {
+        let account = Account { used: AtomicUsize::new(0), reserved: AtomicUsize::new(0), pool, watch };
         Memory { account: Arc::new(account), limit }
     }
 
@@ -87,6 +142,34 @@ impl Memory {
         self.limit = limit;
     }
 
+    /// When the running statement is out of time, by the runtime's clock.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        match self.account.watch.deadline.load(Relaxed) {
+            NEVER => None,
+            deadline => Some(Duration::from_micros(deadline)),
+        }
+    }
+
+    pub(crate) fn set_deadline(&self, deadline: Option<Duration>) {
+        self.account.watch.deadline.store(deadline.map_or(NEVER, micros), Relaxed);
+    }
+
+    /// Whether the statement may go on; it reads the clock where there is a deadline. Errors: 1317, 3024.
+    pub(crate) fn look(&self) -> Result<(), MysqlError> {
+        self.account.watch.look()
+    }
+
+    /// Does `work` with `items`, which end early when the statement has to end: then the result is its error instead.
+    pub(crate) fn while_it_may<I: Iterator, R>(
+        &self,
+        items: I,
+        work: impl FnOnce(Watched<'_, I>) -> R,
+    ) -> Result<R, MysqlError> {
+        let stopped = Cell::new(None);
+        let result = work(Watched { items, memory: self, since_look: 0, stopped: &stopped });
+        stopped.take().map_or(Ok(result), Err)
+    }
+
     /// The statement is over: all of it is free again.
     pub(crate) fn release(&self) {
         if self.account.used.load(Relaxed) != 0 {
@@ -97,7 +180,8 @@ impl Memory {
         }
     }
 
-    /// Counts memory that is about to be allocated. Error 1038: it is more than there may be; nothing was counted.
+    /// Counts memory that is about to be allocated. Errors: 1038, it is more than there may be; now and then 1317 and
+    /// 3024. Nothing was counted then.
     pub fn take(&self, bytes: usize) -> Result<(), MysqlError> {
         let used = self.account.used.fetch_add(bytes, Relaxed).saturating_add(bytes);
         if used > self.limit {
@@ -117,6 +201,7 @@ impl Memory {
 
     #[cold]
     fn reserve(&self, used: usize) -> Result<(), MysqlError> {
+        self.look()?;
         let wanted = (used - OWN).next_multiple_of(STEP);
         let more = wanted.saturating_sub(self.account.reserved.fetch_max(wanted, Relaxed));
         let pool = &self.account.pool;
@@ -133,9 +218,45 @@ impl Memory {
         self.account.used.fetch_sub(bytes, Relaxed);
     }
 
+    /// As [`Memory::give`], for an account that lives longer than a statement: the pool gets back what is not used.
+    pub(crate) fn give_back(&self, bytes: usize) {
+        let used = self.account.used.fetch_sub(bytes, Relaxed) - bytes;
+        let needed = used.saturating_sub(OWN).next_multiple_of(STEP);
+        let reserved = self.account.reserved.fetch_min(needed, Relaxed);
+        self.account.pool.used.fetch_sub(reserved.saturating_sub(needed), Relaxed);
+    }
+
     /// Bytes that are taken now.
     pub fn used(&self) -> usize {
         self.account.used.load(Relaxed)
+    }
+}
+
+/// Items of [`Memory::while_it_may`] between two looks: they take below a millisecond.
+const LOOK_ITEMS: usize = 16 << 10;
+
+/// Items that are gone through while the statement may go on.
+pub(crate) struct Watched<'a, I> {
+    items: I,
+    memory: &'a Memory,
+    since_look: usize,
+    stopped: &'a Cell<Option<MysqlError>>,
+}
+
+impl<I: Iterator> Iterator for Watched<'_, I> {
+    type Item = I::Item;
+
+    #[inline]
+    fn next(&mut self) -> Option<I::Item> {
+        self.since_look += 1;
+        if self.since_look >= LOOK_ITEMS {
+            self.since_look = 0;
+            if let Err(error) = self.memory.look() {
+                self.stopped.set(Some(error));
+                return None;
+            }
+        }
+        self.items.next()
     }
 }
 
@@ -171,7 +292,8 @@ mod tests {
     fn a_statement_has_its_limit_and_all_statements_have_theirs() {
         let pool = Arc::new(Pool::default());
         pool.set_limit(3 << 20);
-        let (a, b) = (Memory::new(pool.clone(), 3 << 20), Memory::new(pool.clone(), 8 << 20));
+        let memory = |limit| Memory::new(pool.clone(), limit, Watch::default());
+        let (a, b) = (memory(3 << 20), memory(8 << 20));
         a.take(3 << 20).unwrap();
         let error = a.take(1).unwrap_err();
         assert!(error.code == 1038 && error.message.contains("rauk_query_memory_limit (3145728 bytes)"), "{error}");
@@ -181,12 +303,39 @@ mod tests {
         assert!(error.message.contains("rauk_total_query_memory_limit (3145728 bytes)"), "{error}");
         assert_eq!(b.used(), 2 << 20);
         // One that needs little has it.
-        Memory::new(pool.clone(), 8 << 20).take(1 << 20).unwrap();
+        memory(8 << 20).take(1 << 20).unwrap();
         a.release();
         b.take(1 << 20).unwrap();
         drop(b);
         a.take(2 << 20).unwrap();
         drop(a);
         assert_eq!(pool.used.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn what_grows_hears_of_kill_and_of_the_deadline() {
+        let interrupt = Arc::new(Interrupt::default());
+        let runtime = rauk_node::Threads::start().unwrap();
+        let watch = Watch::new(interrupt.clone(), runtime.clone());
+        let memory = Memory::new(Arc::default(), 1 << 30, watch);
+        memory.take(OWN).unwrap();
+        interrupt.kill();
+        let error = memory.take(1).unwrap_err();
+        assert_eq!((error.code, memory.used()), (1317, OWN));
+        interrupt.clear();
+        memory.take(1).unwrap();
+        // What is reserved already is taken without a look.
+        interrupt.kill();
+        memory.take(STEP / 2).unwrap();
+        assert_eq!(memory.take(STEP).unwrap_err().code, 1317);
+        interrupt.clear();
+        memory.set_deadline(Some(runtime.now()));
+        assert_eq!(memory.take(STEP).unwrap_err().code, 3024);
+        memory.set_deadline(None);
+        memory.take(STEP).unwrap();
+        // What takes no memory looks by itself.
+        assert_eq!(memory.while_it_may(0..100_000, |items| items.count()).unwrap(), 100_000);
+        interrupt.kill();
+        assert_eq!(memory.while_it_may(0u64.., |items| items.count()).map_err(|e| e.code), Err(1317));
     }
 }

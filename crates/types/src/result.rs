@@ -74,5 +74,7 @@ pub trait ResultSink: Send {
     fn complete(&mut self, completion: &Completion);
     /// Bytes that wait to be sent.
     fn buffered(&self) -> usize;
+    /// Sends them, waiting for the client. A flush may be dropped: rows may be added, and the next one goes on where
+    /// it was.
     fn flush(&mut self) -> FlushFuture<'_>;
 }

@@ -39,6 +39,10 @@ pub struct Link {
     /// Column types of the present result, kept for its memory.
     pub types: Vec<DataType>,
     write_timeout: Duration,
+    /// Compressed bytes that are not sent yet, or not all of them.
+    deflated: Vec<u8>,
+    /// How many bytes of `deflated`, or of the writer, the stream has taken.
+    written: usize,
     /// A write failed: nothing more can be sent.
     broken: bool,
     /// Bytes handed to the stream since the last [`Link::take_sent`].
@@ -57,29 +61,41 @@ pub struct Channel {
 
 impl Link {
     /// Sends everything that was written. Fails when the client does not take it for as long as the write timeout.
+    /// It may be dropped while it waits: more may be written, and the next call goes on where it was.
     pub async fn send(&mut self) -> Result<(), MysqlError> {
-        if self.writer.is_empty() {
-            return Ok(());
-        }
-        if self.broken {
-            self.writer.clear();
-            return Err(write_error());
-        }
-        let deflated;
-        let bytes = match &mut self.compressed {
-            None => self.writer.bytes(),
-            Some(sequence) => {
-                let mut out = pool::take_write();
-                compression::deflate(self.writer.bytes(), sequence, &mut out);
-                deflated = out;
-                &deflated[..]
+        while !self.writer.is_empty() || !self.deflated.is_empty() {
+            if let Some(sequence) = &mut self.compressed
+                && self.deflated.is_empty()
+            {
+                self.deflated = pool::take_write();
+                compression::deflate(self.writer.bytes(), sequence, &mut self.deflated);
+                self.writer.clear();
             }
-        };
-        let outcome = write_all(&mut self.stream, bytes, self.write_timeout).await;
-        self.sent += bytes.len() as u64;
-        self.writer.clear();
-        self.broken = outcome.is_err();
-        outcome
+            let bytes = if self.deflated.is_empty() { self.writer.bytes() } else { &self.deflated };
+            let outcome = match self.broken {
+                true => Err(write_error()),
+                false => write_all(&mut self.stream, bytes, &mut self.written, self.write_timeout).await,
+            };
+            self.sent += self.written as u64;
+            self.written = 0;
+            if self.deflated.is_empty() {
+                self.writer.clear();
+            } else {
+                self.deflated.clear();
+                pool::give_write(std::mem::take(&mut self.deflated));
+            }
+            if outcome.is_err() {
+                self.writer.clear();
+                self.broken = true;
+                return outcome;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that were written and that the stream has not taken.
+    pub fn unsent(&self) -> usize {
+        self.writer.len() + self.deflated.len() - self.written
     }
 
     pub fn is_broken(&self) -> bool {
@@ -91,14 +107,19 @@ impl Link {
     }
 }
 
-async fn write_all(stream: &mut Stream, bytes: &[u8], timeout: Duration) -> Result<(), MysqlError> {
-    let mut written = 0;
+/// Sends `bytes` from `written` on, which goes with what the stream has taken.
+async fn write_all(
+    stream: &mut Stream,
+    bytes: &[u8],
+    written: &mut usize,
+    timeout: Duration,
+) -> Result<(), MysqlError> {
     // Only a client that is slow to read costs a timer.
     let mut timer = None;
     poll_fn(|cx| {
         loop {
-            let step = if written < bytes.len() {
-                stream.poll_write(cx, &bytes[written..])
+            let step = if *written < bytes.len() {
+                stream.poll_write(cx, &bytes[*written..])
             } else {
                 stream.poll_flush(cx).map_ok(|()| usize::MAX)
             };
@@ -106,7 +127,7 @@ async fn write_all(stream: &mut Stream, bytes: &[u8], timeout: Duration) -> Resu
                 Poll::Ready(Ok(usize::MAX)) => return Poll::Ready(Ok(())),
                 Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(write_error())),
                 Poll::Ready(Ok(n)) => {
-                    written += n;
+                    *written += n;
                     timer = None;
                 }
                 Poll::Pending => {
@@ -138,6 +159,8 @@ impl Channel {
                 compressed: None,
                 types: Vec::new(),
                 write_timeout,
+                deflated: Vec::new(),
+                written: 0,
                 broken: false,
                 sent: 0,
             },
@@ -251,5 +274,60 @@ impl Channel {
             }
         })
         .await;
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::connection::stream::Socket;
+    use std::pin::pin;
+    use std::task::Waker;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::UnixStream;
+
+    /// A send that is dropped while the client does not read goes on later where it was, compressed or not.
+    #[tokio::test]
+    async fn a_send_that_was_dropped_goes_on_where_it_was() {
+        for compressed in [false, true] {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let mut channel = Channel::new(Stream::Plain(Socket::from(ours)), 1 << 24, Duration::from_secs(60));
+            if compressed {
+                channel.compress().unwrap();
+            }
+            let link = &mut channel.link;
+            let mut expected = Vec::new();
+            for round in 0..3u32 {
+                // What deflate cannot make small: xorshift.
+                let mut state = 0x9E37_79B9_7F4A_7C15_u64 + u64::from(round);
+                let random = std::iter::repeat_with(|| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    (state >> 32) as u8
+                });
+                let payload: Vec<u8> = random.take(500_000).collect();
+                link.writer.packet(&payload);
+                let before = link.writer.len();
+                expected.extend_from_slice(&link.writer.bytes()[before - payload.len() - 4..]);
+                let pending = pin!(link.send()).poll(&mut Context::from_waker(Waker::noop())).is_pending();
+                assert!(pending, "nobody reads");
+                assert!(link.unsent() > 0 && !link.is_broken());
+            }
+            let reader = tokio::spawn(async move {
+                let mut all = Vec::new();
+                theirs.read_to_end(&mut all).await.map(|_| all)
+            });
+            link.send().await.unwrap();
+            assert_eq!(link.unsent(), 0);
+            drop(channel);
+            let mut received = reader.await.unwrap().unwrap();
+            if compressed {
+                let (mut inflater, mut plain) = (Inflater::default(), Vec::new());
+                inflater.feed(&received, |bytes| plain.extend_from_slice(bytes)).unwrap();
+                received = plain;
+            }
+            assert!(received == expected, "compressed: {compressed}");
+        }
     }
 }

@@ -179,7 +179,7 @@ impl ResultSink for Sink<'_> {
     }
 
     fn buffered(&self) -> usize {
-        self.link.writer.len()
+        self.link.unsent()
     }
 
     fn flush(&mut self) -> FlushFuture<'_> {

@@ -10,6 +10,7 @@ use super::cluster::{self, Place};
 use crate::database::{Database, TableHandle};
 use crate::error::NodeError;
 use crate::executor::Class;
+use crate::locks::metadata::DdlWait;
 use crate::node::Node;
 use crate::table::{TableInfo, entries};
 use crate::transaction::InsertOutcome;
@@ -19,7 +20,6 @@ use rauk_log::fault;
 use rauk_manage::JobStep;
 use rauk_types::{IndexId, IndexKind, MysqlError, RowLayout, TableId, TableSchema, Value};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Rows put into a new ordered index in one hold of a partition.
 const INDEX_SLICE: usize = 64;
@@ -33,7 +33,13 @@ pub type Look<'a> = dyn FnMut(&[Value]) + Send + 'a;
 impl Database {
     /// Changes a definition: the caller gives the wanted columns (kept ones with their ids) and indexes (kept ones with their ids and index tables);
     /// new indexes are built, dropped ones go, rows are not copied. Duplicates met by a new unique index: `Refused` with 1062.
-    pub async fn alter_table(&self, old: &TableHandle, new: TableSchema, wait: Duration) -> Result<(), NodeError> {
+    pub async fn alter_table(
+        &self,
+        old: &TableHandle,
+        new: TableSchema,
+        wait: impl Into<DdlWait<'_>>,
+    ) -> Result<(), NodeError> {
+        let wait = wait.into();
         let node = &self.node;
         if let Some(cluster) = node.cluster() {
             return cluster::alter_table(Place { node, cluster }, old.info(), new, wait).await;
@@ -56,12 +62,14 @@ impl Database {
         }
         for index in new.indexes.iter().filter(|i| i.is_ordered()) {
             if !old.schema.index(index.id).is_some_and(|i| i.is_ordered()) {
-                build_ordered(node, &new, index.id).await?;
+                wait.unless_killed(build_ordered(node, &new, index.id)).await?;
             }
         }
         if !fresh.is_empty() {
             let uniques: Vec<_> = info.uniques.iter().filter(|u| fresh.contains(&u.id)).collect();
-            build::fill_uniques(node, &info, &info.schema, &uniques, &mut Patience::default()).await?;
+            let mut patience = Patience::default();
+            let filled = build::fill_uniques(node, &info, &info.schema, &uniques, &mut patience);
+            wait.unless_killed(filled).await?;
         }
         building.switch(dropped.clone(), made, vec![new.clone()]).await?;
         node.alter_in_partitions(&new);
@@ -84,7 +92,7 @@ impl Database {
         &self,
         old: &TableHandle,
         new: TableSchema,
-        wait: Duration,
+        wait: impl Into<DdlWait<'_>>,
         convert: &mut Convert<'_>,
     ) -> Result<u64, NodeError> {
         self.rewrite_seen_table(old, new, wait, None, convert).await
@@ -96,10 +104,11 @@ impl Database {
         &self,
         old: &TableHandle,
         new: TableSchema,
-        wait: Duration,
+        wait: impl Into<DdlWait<'_>>,
         look: Option<&mut Look<'_>>,
         convert: &mut Convert<'_>,
     ) -> Result<u64, NodeError> {
+        let wait = wait.into();
         let node = &self.node;
         if let Some(cluster) = node.cluster() {
             return cluster::rewrite_table(Place { node, cluster }, old.info(), new, wait, look, convert).await;
@@ -120,9 +129,10 @@ impl Database {
         node.tables.publish_hidden(info.clone());
 
         if let Some(look) = look {
-            look_at_rows(node, old, look).await?;
+            wait.unless_killed(look_at_rows(node, old, look)).await?;
         }
-        let copied = copy_rows(node, old, &info, convert, &mut Patience::default()).await?;
+        let mut patience = Patience::default();
+        let copied = wait.unless_killed(copy_rows(node, old, &info, convert, &mut patience)).await?;
         // The new table's counter is in the log before the switch makes it the table's.
         let given = old.shared.auto_increment.peek() - 1;
         info.shared.auto_increment.observe(given.max(copied.highest), &node.log)?;

@@ -20,7 +20,7 @@ pub use alter::{Convert, Look};
 pub use tables::TableName;
 
 use crate::error::NodeError;
-use crate::locks::metadata::{LOOK, Turns};
+use crate::locks::metadata::{DdlWait, LOOK, Turns};
 use crate::node::Node;
 use crate::table::{TableInfo, TableShared};
 use rauk_manage::{Applied, Command, StoreError};
@@ -96,7 +96,15 @@ struct Exclusive {
 impl Exclusive {
     /// Locks all of them in the order of their ids, in turns with new users ([`Turns`]), and makes sure that these are
     /// still the newest definitions: `StaleSchema` else.
-    async fn lock(node: &Node, mut tables: Vec<Arc<TableInfo>>, wait: Duration) -> Result<Exclusive, NodeError> {
+    async fn lock(node: &Node, tables: Vec<Arc<TableInfo>>, wait: DdlWait<'_>) -> Result<Exclusive, NodeError> {
+        wait.unless_killed(Exclusive::lock_in_turns(node, tables, wait.limit)).await
+    }
+
+    async fn lock_in_turns(
+        node: &Node,
+        mut tables: Vec<Arc<TableInfo>>,
+        wait: Duration,
+    ) -> Result<Exclusive, NodeError> {
         node.check_running()?;
         tables.sort_by_key(|t| t.schema.id);
         tables.dedup_by_key(|t| t.schema.id);

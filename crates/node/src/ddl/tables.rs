@@ -4,6 +4,7 @@ use super::Exclusive;
 use super::cluster::{self, Place};
 use crate::database::Database;
 use crate::error::NodeError;
+use crate::locks::metadata::DdlWait;
 use crate::member::Cluster;
 use crate::node::Node;
 use crate::table::{TableInfo, entries};
@@ -12,7 +13,6 @@ use rauk_types::error::codes;
 use rauk_types::{Collation, IndexKind, MysqlError, RowLayout, TableId, TableSchema};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A table's database and name.
 pub type TableName = (String, String);
@@ -52,7 +52,7 @@ impl Node {
     }
 
     /// The named tables, alone; looks again when one was changed while it was waited for.
-    async fn lock_by_name(self: &Arc<Self>, names: &[TableName], wait: Duration) -> Result<Exclusive, NodeError> {
+    async fn lock_by_name(self: &Arc<Self>, names: &[TableName], wait: DdlWait<'_>) -> Result<Exclusive, NodeError> {
         loop {
             let tables: Result<Vec<_>, _> = names.iter().map(|n| self.find_table(n)).collect();
             match Exclusive::lock(self, tables?, wait).await {
@@ -75,7 +75,8 @@ impl Database {
     }
 }
 
-// Each call waits for transactions that use the table (at most `wait`, then 1205), is durable when it returns, and after a crash is wholly there or not at all.
+// Each call waits for transactions that use the table: at most `wait`, then 1205; 1317 when it is killed meanwhile. It
+// is durable when it returns, and after a crash it is wholly there or not at all.
 impl Database {
     pub async fn create_database(&self, name: &str, collation: Collation) -> Result<(), NodeError> {
         self.node.check_running()?;
@@ -87,7 +88,8 @@ impl Database {
     }
 
     /// Drops its tables as well; gives how many.
-    pub async fn drop_database(&self, name: &str, wait: Duration) -> Result<u64, NodeError> {
+    pub async fn drop_database(&self, name: &str, wait: impl Into<DdlWait<'_>>) -> Result<u64, NodeError> {
+        let wait = wait.into();
         if let Some(cluster) = self.node.cluster() {
             return cluster::drop_database(self.place(cluster), name, wait).await;
         }
@@ -139,7 +141,8 @@ impl Database {
         Ok(())
     }
 
-    pub async fn drop_table(&self, database: &str, name: &str, wait: Duration) -> Result<(), NodeError> {
+    pub async fn drop_table(&self, database: &str, name: &str, wait: impl Into<DdlWait<'_>>) -> Result<(), NodeError> {
+        let wait = wait.into();
         let node = &self.node;
         let unknown = |error| match error {
             NodeError::NoSuchTable { .. } => {
@@ -160,7 +163,13 @@ impl Database {
     }
 
     /// Replaces the table by an empty one with a new id; AUTO_INCREMENT starts again.
-    pub async fn truncate_table(&self, database: &str, name: &str, wait: Duration) -> Result<(), NodeError> {
+    pub async fn truncate_table(
+        &self,
+        database: &str,
+        name: &str,
+        wait: impl Into<DdlWait<'_>>,
+    ) -> Result<(), NodeError> {
+        let wait = wait.into();
         if let Some(cluster) = self.node.cluster() {
             return cluster::truncate_table(self.place(cluster), (database.into(), name.into()), wait).await;
         }
@@ -187,7 +196,12 @@ impl Database {
     }
 
     /// Renames all or none, in one step, from left to right. Each pair is ((database, name), (database, name)).
-    pub async fn rename_tables(&self, pairs: &[(TableName, TableName)], wait: Duration) -> Result<(), NodeError> {
+    pub async fn rename_tables(
+        &self,
+        pairs: &[(TableName, TableName)],
+        wait: impl Into<DdlWait<'_>>,
+    ) -> Result<(), NodeError> {
+        let wait = wait.into();
         if let Some(cluster) = self.node.cluster() {
             return cluster::rename_tables(self.place(cluster), pairs, wait).await;
         }

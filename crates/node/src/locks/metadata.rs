@@ -16,7 +16,7 @@ use crate::runtime::Runtime;
 use crate::transaction::Interrupt;
 use futures::future::{Either, select};
 use parking_lot::Mutex;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Poll, Waker};
@@ -29,6 +29,30 @@ const DDL: u64 = 1 << 63;
 pub struct Turns {
     window: Duration,
     longest: Duration,
+}
+
+/// How long a DDL waits for its tables (then 1205), and what ends it before that: KILL (1317).
+#[derive(Clone, Copy)]
+pub struct DdlWait<'a> {
+    pub limit: Duration,
+    pub interrupt: Option<&'a Interrupt>,
+}
+
+impl From<Duration> for DdlWait<'_> {
+    fn from(limit: Duration) -> Self {
+        DdlWait { limit, interrupt: None }
+    }
+}
+
+impl DdlWait<'_> {
+    /// Does `work` unless the statement is killed; then what was done of it is dropped. For waits, and for what a DDL
+    /// builds before it changes anything: the change itself must not be given up in the middle.
+    pub async fn unless_killed<T>(self, work: impl Future<Output = Result<T, NodeError>>) -> Result<T, NodeError> {
+        match self.interrupt {
+            Some(interrupt) => interrupt.unless_killed(work).await,
+            None => work.await,
+        }
+    }
 }
 
 /// A pause is so many times as long as the window before it.
@@ -70,6 +94,11 @@ impl MetadataLock {
         }
         self.unshare();
         false
+    }
+
+    /// Whether a DDL holds the table, or awaits it in a window of its own ([`Turns`]).
+    pub fn is_awaited(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & DDL != 0
     }
 
     /// Adds a user on behalf of one that is there already: a DDL that waits for that one waits for both.
@@ -226,5 +255,26 @@ mod tests {
         assert!(!lock.try_exclude());
         lock.unshare();
         assert!(lock.try_exclude() && !lock.try_exclude() && !lock.try_share());
+    }
+
+    #[test]
+    fn a_ddl_that_is_killed_while_it_waits_lets_users_in() {
+        let runtime = Threads::start().unwrap();
+        let lock = Arc::new(MetadataLock::default());
+        assert!(lock.try_share());
+        let killed = Arc::new(Interrupt::default());
+        let ddl = {
+            let (lock, runtime, killed) = (lock.clone(), runtime.clone(), killed.clone());
+            std::thread::spawn(move || {
+                let wait = DdlWait { limit: LONG, interrupt: Some(&killed) };
+                block_on(wait.unless_killed(lock.exclude(&*runtime, LONG)))
+            })
+        };
+        while !lock.is_awaited() {
+            std::thread::yield_now();
+        }
+        killed.kill();
+        assert_eq!(ddl.join().unwrap(), Err(NodeError::Interrupted));
+        assert!(!lock.is_awaited() && lock.try_share());
     }
 }

@@ -14,6 +14,7 @@ use super::{Transaction, Used};
 use crate::commit::group::Target;
 use crate::error::NodeError;
 use crate::executor::Class;
+use crate::locks::metadata::LOOK;
 use crate::member::commit;
 use crate::node::Node;
 use rauk_kernel::{Partition, TxnRef, TxnState, Write};
@@ -23,6 +24,7 @@ use rauk_types::{RowView, Timestamp, TxnId, key};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 thread_local! {
     /// The record being built and a scratch buffer, kept from commit to commit.
@@ -246,6 +248,30 @@ impl Transaction {
             self.release_snapshot();
             self.release_tables();
         }
+    }
+
+    /// For a statement that waits for its client: resolves when a DDL waits for a table that this transaction would
+    /// give back once it has read it ([`Transaction::end_reading`]), or never. Error 1317 when the statement is killed.
+    pub async fn is_wanted_back(&self) -> Result<(), NodeError> {
+        let only_reads = self.options.autocommit && self.txn.is_none();
+        let wanted = async {
+            loop {
+                self.node.runtime.sleep(LOOK).await;
+                if only_reads && self.tables.iter().any(|t| t.shared && t.info.shared.lock.is_awaited()) {
+                    return Ok(());
+                }
+            }
+        };
+        self.options.interrupt.unless_killed(wanted).await
+    }
+
+    /// Waits for `time`, or until the statement is killed: 1317.
+    pub async fn pause(&self, time: Duration) -> Result<(), NodeError> {
+        let paused = async {
+            self.node.runtime.sleep(time).await;
+            Ok(())
+        };
+        self.options.interrupt.unless_killed(paused).await
     }
 
     fn release_tables(&mut self) {

@@ -1,8 +1,12 @@
 //! KILL QUERY: a flag that statements look at, and the waker of the one that waits.
 
+use crate::error::NodeError;
+use futures::future::{Either, select};
 use parking_lot::Mutex;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 /// KILL QUERY for one session: a flag, and the waiting task to wake.
 #[derive(Debug, Default)]
@@ -28,6 +32,15 @@ impl Interrupt {
 
     pub fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Relaxed)
+    }
+
+    /// Does `work`, which is dropped when the statement is killed: 1317.
+    pub async fn unless_killed<T>(&self, work: impl Future<Output = Result<T, NodeError>>) -> Result<T, NodeError> {
+        let killed = poll_fn(|cx| if self.poll(cx.waker()) { Poll::Ready(()) } else { Poll::Pending });
+        match select(killed, pin!(work)).await {
+            Either::Left(_) => Err(NodeError::Interrupted),
+            Either::Right((result, _)) => result,
+        }
     }
 
     /// Whether it was killed; if not, `waker` is woken when it is.

@@ -12,14 +12,14 @@ use super::insert::{assign, check_keys, duplicate, set_on_update};
 use super::output::{row_count, with_value};
 use super::row::{Joined, Part, Rows, owned};
 use super::scan::{BATCH, Lock, Opened, get, give_way, is_interrupted, open, passes, yield_now};
-use super::sort::{Payload, SortedRow, Sorter, append_key};
+use super::sort::{Sorted, Sorter, append_key, put_values, values_of};
 use crate::expr::{Context, Expr, run};
 use crate::memory::values_bytes;
 use crate::plan::model::{DeletePlan, Level, SortKey, Source, UpdatePlan};
 use rauk_node::transaction::UpdateOutcome;
 use rauk_node::{NodeError, ScanBatch, ScanCursor, TableHandle, Transaction};
 use rauk_types::result::Completion;
-use rauk_types::{MysqlError, RowView, TableSchema, Value};
+use rauk_types::{MysqlError, RowView, TableSchema, Value, ValueRef};
 
 pub(crate) async fn run_update(
     plan: &UpdatePlan,
@@ -124,7 +124,7 @@ pub(super) fn changed_number(schema: &TableSchema, old: &[Value], new: &[Value])
 
 /// The next rows of those that were sorted.
 async fn again(
-    sorted: &mut std::vec::IntoIter<SortedRow<Matched>>,
+    sorted: &mut Sorted,
     table: &TableHandle,
     lock: Lock,
     txn: &mut Transaction,
@@ -134,10 +134,13 @@ async fn again(
     }
     let columns = table.schema().columns.len();
     let mut rows = Vec::with_capacity(BATCH);
-    for row in sorted.take(BATCH) {
-        rows.extend(match row.payload {
-            Matched::Row(values) => Some(values),
-            Matched::Key(key) => get(txn, table, None, &key, lock, |view| view.map(|v| owned(&v, columns))).await?,
+    while rows.len() < BATCH
+        && let Some(payload) = sorted.next()
+    {
+        rows.extend(match payload.split_first() {
+            Some((&WHOLE, values)) => Some(values_of(values).map(ValueRef::to_owned).collect()),
+            Some((_, key)) => get(txn, table, None, key, lock, |view| view.map(|v| owned(&v, columns))).await?,
+            None => unreachable!("it says what it is"),
         });
     }
     Ok(rows)
@@ -163,28 +166,15 @@ struct Found<'a> {
     /// Rows that may still be taken.
     left: u64,
     /// Already sorted: taken from here.
-    sorted: Option<std::vec::IntoIter<SortedRow<Matched>>>,
+    sorted: Option<Sorted>,
 }
 
 /// Bytes of rows that are kept as they are.
 const KEPT_WHOLE: usize = 16 << 20;
 
-/// A row that waits for its turn.
-enum Matched {
-    Row(Vec<Value>),
-    /// Its primary key.
-    Key(Box<[u8]>),
-}
-
-impl Payload for Matched {
-    fn bytes(&self) -> usize {
-        size_of::<Matched>()
-            + match self {
-                Matched::Row(values) => values_bytes(values),
-                Matched::Key(key) => key.len() + 16,
-            }
-    }
-}
+// What follows in the payload of a row that waits for its turn: its values, or its primary key.
+const WHOLE: u8 = 0;
+const BY_KEY: u8 = 1;
 
 impl<'a> Found<'a> {
     async fn open(
@@ -213,7 +203,7 @@ impl<'a> Found<'a> {
             let memory = context.budget.memory.clone();
             let mut sorter = Sorter::new(usize::try_from(left).unwrap_or(usize::MAX), memory);
             let primary = table.schema().key_def(&table.schema().indexes[0]);
-            let mut whole = 0;
+            let (mut whole, mut payload) = (0, Vec::new());
             found.left = u64::MAX;
             loop {
                 let rows = found.next(txn, context).await?;
@@ -234,18 +224,19 @@ impl<'a> Found<'a> {
                         }
                     }
                     whole += values_bytes(&values);
-                    let matched = if whole <= KEPT_WHOLE {
-                        Matched::Row(values)
+                    payload.clear();
+                    if whole <= KEPT_WHOLE {
+                        payload.push(WHOLE);
+                        put_values(values.iter().map(Value::as_ref), &mut payload);
                     } else {
-                        let mut key = Vec::new();
-                        primary.encode_values(&values, &mut key);
-                        Matched::Key(key.into_boxed_slice())
-                    };
-                    sorter.push(&key, matched)?;
+                        payload.push(BY_KEY);
+                        primary.encode_values(&values, &mut payload);
+                    }
+                    sorter.push(&key, &payload)?;
                 }
             }
             let runner = context.budget.runner_of_rows(sorter.len());
-            found.sorted = Some(run(runner, || sorter.finish()).into_iter());
+            found.sorted = Some(run(runner, || sorter.finish())?);
         }
         Ok(found)
     }

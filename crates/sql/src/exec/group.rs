@@ -9,7 +9,7 @@ use super::output::with_value;
 use super::row::GroupRow;
 use super::sort::append_key;
 use crate::expr::{self, Aggregate, AggregateFunction, Columns, Context};
-use crate::memory::{Memory, values_bytes};
+use crate::memory::{Memory, heap_bytes, values_bytes};
 use crate::parse::statement::Scope;
 use crate::plan::model::Grouping;
 use hashbrown::HashTable;
@@ -188,6 +188,16 @@ enum Inner {
     },
 }
 
+impl Inner {
+    /// Bytes that it holds and that change from row to row: the text of MIN or MAX.
+    fn bytes(&self) -> usize {
+        match self {
+            Inner::Extreme { best, key } => best.as_ref().map_or(0, heap_bytes) + key.capacity(),
+            _ => 0,
+        }
+    }
+}
+
 impl State {
     fn new(aggregate: &Aggregate) -> Self {
         let inner = match aggregate.function {
@@ -274,11 +284,19 @@ impl State {
             }
             _ => {
                 let Some(argument) = aggregate.arguments.first() else { return Ok(()) };
+                let before = inner.bytes();
                 let mut result = Ok(());
                 with_value(argument, row, context, |value| {
                     result = push_value(inner, value, &argument.ty, aggregate.function);
                 })?;
-                result
+                result?;
+                match inner.bytes() {
+                    after if after > before => memory.take(after - before),
+                    after => {
+                        memory.give(before - after);
+                        Ok(())
+                    }
+                }
             }
         }
     }

@@ -13,6 +13,7 @@ use super::change::changed_number;
 use super::output::Target;
 use super::query::run_query;
 use super::row::{Rows, owned};
+use super::sort::{KeptRows, values_of};
 use crate::expr::{Context, Expr, NoColumns, convert_for_column};
 use crate::plan::model::{Fill, InsertPlan, InsertSource, OnDuplicate, SetColumn};
 use rauk_kernel::{LockMode, WaitPolicy};
@@ -22,7 +23,7 @@ use rauk_types::error::codes;
 use rauk_types::format::append_text;
 use rauk_types::result::Completion;
 use rauk_types::schema::{MAX_KEY_BYTES, MAX_LOB_BYTES};
-use rauk_types::{DataType, IndexId, KeyDef, MysqlError, TableSchema, TypeKind, Value};
+use rauk_types::{DataType, IndexId, KeyDef, MysqlError, TableSchema, TypeKind, Value, ValueRef};
 
 /// Longest encoded weights of a byte of text: what makes checking a key's length worth while.
 const WORST_KEY_GROWTH: usize = 20;
@@ -35,7 +36,7 @@ pub(crate) async fn run_insert(
     let selected = match &plan.source {
         InsertSource::Rows(_) => None,
         InsertSource::Query(query, types) => {
-            let mut rows = Vec::new();
+            let mut rows = KeptRows::new(context.budget.memory.clone());
             run_query(query, txn, context, Target::Rows(&mut rows)).await?;
             Some((rows, types))
         }
@@ -60,8 +61,9 @@ pub(crate) async fn run_insert(
     };
     let mut result = Ok(());
     match (&plan.source, selected) {
-        (_, Some((rows, types))) => {
-            for row in rows {
+        (_, Some((mut rows, types))) => {
+            while let Some(row) = rows.next() {
+                let row = values_of(row).map(ValueRef::to_owned).collect();
                 result = insert.selected_row(row, types).await;
                 if result.is_err() {
                     break;

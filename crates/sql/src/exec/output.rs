@@ -2,29 +2,41 @@
 //!
 //! The plain case (no grouping, DISTINCT or sorting) writes a row straight from where its columns lie. Everything that is kept counts
 //! against the statement's [`Memory`].
+//!
+//! *A client that does not read* keeps the statement waiting, and with it the metadata locks of a read that is not part
+//! of a longer transaction. When a DDL waits for one of them, the statement *reads ahead*: it goes on into the buffer,
+//! as far as its memory limit allows, and gives the locks back when it has read all rows. Where its result does not fit,
+//! it waits for the client, which has to take something every [`STALLED`]; else the statement ends with error 1317.
 
 use super::answer::{Late, with_answers};
 use super::group::Grouper;
 use super::scan::{YIELD_ROWS, is_interrupted, yield_now};
-use super::sort::{Sorter, append_key};
+use super::sort::{KeptRows, Sorter, append_key, put_values, values_of};
 use crate::expr::{Columns, Context, Expr, ExprKind, NoColumns, run};
-use crate::memory::{LARGE, Memory, heap_bytes, values_bytes};
+use crate::memory::{LARGE, Memory, heap_bytes};
 use crate::plan::model::SelectPlan;
+use futures::FutureExt;
+use futures::future::{Either, select};
 use rauk_node::Transaction;
 use rauk_types::error::codes;
 use rauk_types::result::ResultSink;
 use rauk_types::{MysqlError, Value, ValueRef};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
+use std::pin::pin;
+use std::time::Duration;
 
 /// Results are flushed when so many bytes wait.
 const FLUSH_BYTES: usize = 256 << 10;
+
+/// A client that takes nothing for so long while its unread rows keep a DDL waiting loses its statement.
+const STALLED: Duration = Duration::from_secs(5);
 
 pub(crate) enum Target<'a> {
     /// To the client. `last`: the statement reads nothing after this query.
     Sink { sink: &'a mut dyn ResultSink, last: bool },
     /// For INSERT … SELECT.
-    Rows(&'a mut Vec<Vec<Value>>),
+    Rows(&'a mut KeptRows),
     /// One after another; `false`: no more are wanted.
     Each(Each<'a>),
     /// Rows that pass the test go on.
@@ -71,8 +83,8 @@ impl Target<'_> {
         }
     }
 
-    /// Takes a row; `false`: no more are wanted. With `memory` what is kept of it is counted; without, it has been counted before.
-    pub fn take(&mut self, values: Vec<Value>, memory: Option<&Memory>) -> Result<bool, MysqlError> {
+    /// Takes a row; `false`: no more are wanted. Whoever keeps it counts it.
+    pub fn take(&mut self, values: Vec<Value>) -> Result<bool, MysqlError> {
         match self {
             Target::Sink { sink, .. } => {
                 let values: SmallVec<[ValueRef<'_>; 16]> = values.iter().map(Value::as_ref).collect();
@@ -80,16 +92,13 @@ impl Target<'_> {
                 Ok(true)
             }
             Target::Rows(rows) => {
-                if let Some(memory) = memory {
-                    memory.take(values_bytes(&values) + 24)?;
-                }
-                rows.push(values);
+                rows.push_values(&values)?;
                 Ok(true)
             }
             Target::Each(each) => each(values),
             Target::Sieve(sieve, inner) => {
                 if sieve(&values)? {
-                    inner.take(values, memory)
+                    inner.take(values)
                 } else {
                     Ok(true)
                 }
@@ -98,12 +107,19 @@ impl Target<'_> {
     }
 
     /// Sends what has gathered, after making sure that it is durable.
-    pub async fn flush_if_large(&mut self, txn: &mut Transaction) -> Result<(), MysqlError> {
+    pub async fn flush_if_large(&mut self, txn: &mut Transaction, context: &mut Context) -> Result<(), MysqlError> {
+        let ahead = context.budget.ahead;
         if let Some(sink) = self.sink()
-            && sink.buffered() >= FLUSH_BYTES
+            && sink.buffered() >= FLUSH_BYTES + ahead
         {
             txn.wait_observed().await?;
-            sink.flush().await?;
+            let memory = &context.budget.memory;
+            if send_or_read_ahead(sink, txn, memory, ahead > 0).await? {
+                memory.give(ahead);
+                context.budget.ahead = 0;
+            } else {
+                context.budget.ahead += FLUSH_BYTES;
+            }
         }
         Ok(())
     }
@@ -114,7 +130,9 @@ pub(crate) struct Output<'a> {
     target: Target<'a>,
     grouper: Option<Grouper<'a>>,
     distinct: Option<FxHashSet<Box<[u8]>>>,
-    sorter: Option<Sorter<Vec<Value>>>,
+    sorter: Option<Sorter>,
+    /// A row's values for either, encoded.
+    payload: Vec<u8>,
     memory: Option<Memory>,
     offset: u64,
     limit: u64,
@@ -169,6 +187,7 @@ impl<'a> Output<'a> {
             grouper,
             distinct: plan.distinct.then(FxHashSet::default),
             sorter,
+            payload: Vec::new(),
             memory,
             offset,
             limit,
@@ -292,8 +311,9 @@ impl<'a> Output<'a> {
                 }
             }
             if sorter.wants(&self.key) {
-                let values = project(plan, row, context)?;
-                sorter.push(&self.key, values)?;
+                let held = encode(plan, row, context, &mut self.payload)?;
+                sorter.push(&self.key, &self.payload)?;
+                context.budget.memory.give(held);
             }
             return Ok(());
         }
@@ -307,9 +327,14 @@ impl<'a> Output<'a> {
         }
         match &mut self.target {
             Target::Sink { sink, .. } => write_row(plan, row, context, *sink)?,
+            Target::Rows(rows) => {
+                let held = encode(plan, row, context, &mut self.payload)?;
+                rows.push(&self.payload)?;
+                context.budget.memory.give(held);
+            }
             target => {
                 let values = project(plan, row, context)?;
-                if !target.take(values, self.memory.as_ref())? {
+                if !target.take(values)? {
                     self.refused = true;
                     self.done = true;
                 }
@@ -338,32 +363,87 @@ impl<'a> Output<'a> {
                 } else {
                     self.emit(&row, context)?;
                 }
-                self.flush_if_large(txn).await?;
+                self.target.flush_if_large(txn, context).await?;
             }
         }
         if let Some(sorter) = self.sorter.take() {
             let runner = context.budget.runner_of_rows(sorter.len());
-            let sorted = run(runner, || sorter.finish());
-            let offset = usize::try_from(self.offset).unwrap_or(usize::MAX);
-            for (index, row) in sorted.into_iter().skip(offset).enumerate() {
+            let mut sorted = run(runner, || sorter.finish())?;
+            sorted.limit(self.offset, self.limit);
+            self.delivered = sorted.len() as u64;
+            if let Target::Rows(rows) = &mut self.target {
+                rows.append(sorted);
+                return Ok(());
+            }
+            for index in 0.. {
                 turn(index, txn, context).await?;
-                if self.delivered >= self.limit {
-                    break;
-                }
-                self.delivered += 1;
-                if !self.target.take(row.payload, None)? {
+                let Some(row) = sorted.next() else { break };
+                if let Target::Sink { sink, .. } = &mut self.target {
+                    let values: SmallVec<[ValueRef<'_>; 16]> = values_of(row).collect();
+                    sink.row(&values);
+                } else if !self.target.take(values_of(row).map(ValueRef::to_owned).collect())? {
                     self.refused = true;
                     break;
                 }
-                self.flush_if_large(txn).await?;
+                self.target.flush_if_large(txn, context).await?;
             }
         }
         Ok(())
     }
 
     /// Sends what has gathered, after making sure that it is durable.
-    pub async fn flush_if_large(&mut self, txn: &mut Transaction) -> Result<(), MysqlError> {
-        self.target.flush_if_large(txn).await
+    pub async fn flush_if_large(&mut self, txn: &mut Transaction, context: &mut Context) -> Result<(), MysqlError> {
+        self.target.flush_if_large(txn, context).await
+    }
+}
+
+/// Sends all that has gathered (`true`), or takes memory for [`FLUSH_BYTES`] more, since a DDL waits and the client
+/// does not read. Whoever is `ahead` already does not wait to learn that again. Errors: 1317, and those of the sink.
+async fn send_or_read_ahead(
+    sink: &mut dyn ResultSink,
+    txn: &Transaction,
+    memory: &Memory,
+    ahead: bool,
+) -> Result<bool, MysqlError> {
+    if ahead {
+        if let Some(sent) = sink.flush().now_or_never() {
+            return sent.map(|()| true);
+        }
+    } else {
+        match select(sink.flush(), pin!(txn.is_wanted_back())).await {
+            Either::Left((sent, _)) => return sent.map(|()| true),
+            Either::Right((wanted, _)) => wanted?,
+        }
+    }
+    match memory.take(FLUSH_BYTES) {
+        Ok(()) => return Ok(false),
+        Err(error) if error.code == codes::OUT_OF_SORTMEMORY => {}
+        Err(error) => return Err(error),
+    }
+    loop {
+        let before = sink.buffered();
+        match select(sink.flush(), pin!(txn.pause(STALLED))).await {
+            Either::Left((sent, _)) => return sent.map(|()| true),
+            Either::Right((paused, _)) => paused?,
+        }
+        if sink.buffered() < before {
+            continue;
+        }
+        // Does the DDL still wait?
+        match select(sink.flush(), pin!(txn.is_wanted_back())).await {
+            Either::Left((sent, _)) => return sent.map(|()| true),
+            Either::Right((wanted, _)) => wanted?,
+        }
+        if sink.buffered() == before {
+            return Err(MysqlError::new(
+                codes::QUERY_INTERRUPTED,
+                format!(
+                    "Query execution was interrupted: a change of the table's definition waits for this statement, \
+                     whose client has read nothing for {} seconds",
+                    STALLED.as_secs()
+                ),
+            ));
+        }
     }
 }
 
@@ -391,6 +471,22 @@ pub(crate) fn with_value(
         _ => expr.eval_ref(row, context, then)?,
     }
     Ok(())
+}
+
+/// Writes the values of a row into `out`, instead of what was there. Gives the bytes that are to be given back when the
+/// row is kept, and counts there.
+fn encode(plan: &SelectPlan, row: &dyn Columns, context: &mut Context, out: &mut Vec<u8>) -> Result<usize, MysqlError> {
+    out.clear();
+    let mut held = 0;
+    for item in &plan.items {
+        let before = out.len();
+        with_value(item, row, context, |value| put_values([value], out))?;
+        if out.len() - before >= LARGE {
+            context.budget.memory.take(out.len() - before)?;
+            held += out.len() - before;
+        }
+    }
+    Ok(held)
 }
 
 fn project(plan: &SelectPlan, row: &dyn Columns, context: &mut Context) -> Result<Vec<Value>, MysqlError> {

@@ -56,7 +56,6 @@ async fn run_values(
     context: &mut Context,
     mut target: Target<'_>,
 ) -> Result<Ran, MysqlError> {
-    let memory = context.budget.memory.clone();
     let mut ran = Ran::default();
     for row in rows {
         turn(1, txn, context).await?;
@@ -65,11 +64,11 @@ async fn run_values(
         })
         .await?;
         ran.rows += 1;
-        if !target.take(values, Some(&memory))? {
+        if !target.take(values)? {
             ran.refused = true;
             break;
         }
-        target.flush_if_large(txn).await?;
+        target.flush_if_large(txn, context).await?;
     }
     Ok(ran)
 }
@@ -224,18 +223,13 @@ pub(crate) fn rows_of<'r>(
         match rows {
             RowsOf::Derived(query) => {
                 let mut rows = Vec::new();
-                match wanted {
-                    None => run_query(query, txn, context, Target::Rows(&mut rows)).await?,
-                    Some(wanted) => {
-                        let memory = context.budget.memory.clone();
-                        let mut each = |values: Vec<Value>| {
-                            memory.take(values_bytes(&values) + 24)?;
-                            rows.push(values);
-                            Ok((rows.len() as u64) < wanted)
-                        };
-                        run_query(query, txn, context, Target::Each(&mut each)).await?
-                    }
+                let memory = context.budget.memory.clone();
+                let mut each = |values: Vec<Value>| {
+                    memory.take(values_bytes(&values) + 24)?;
+                    rows.push(values);
+                    Ok(wanted.is_none_or(|wanted| (rows.len() as u64) < wanted))
                 };
+                run_query(query, txn, context, Target::Each(&mut each)).await?;
                 Ok(Arc::new(rows))
             }
             RowsOf::Working(number) => {

@@ -404,7 +404,7 @@ impl Run<'_> {
     /// Counts work, flushes what has gathered, and lets others run now and then.
     async fn turn(&mut self, rows: usize) -> Result<(), MysqlError> {
         self.rows += rows + self.context.budget.take_work();
-        self.output.flush_if_large(self.txn).await?;
+        self.output.flush_if_large(self.txn, self.context).await?;
         if self.rows >= YIELD_ROWS {
             self.rows = 0;
             if is_interrupted(self.txn) {

@@ -6,12 +6,8 @@
 //! nobody waits for it. The executor takes the work into account when it decides to give way to others ([`Budget::take_work`]).
 
 use crate::memory::{LARGE, Memory};
-use rauk_node::Runtime;
-use rauk_node::transaction::Interrupt;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
-use std::sync::Arc;
-use std::time::Duration;
 
 /// Bytes of work between two looks: a millisecond at most.
 const LOOK: usize = 1 << 20;
@@ -34,13 +30,12 @@ pub type GiveWay = fn(&mut std::task::Context<'_>);
 
 /// The limits of the running statement.
 pub struct Budget {
+    /// It also knows when the statement has to end ([`Memory::look`]).
     pub memory: Memory,
-    pub interrupt: Arc<Interrupt>,
-    /// When max_execution_time is over, by the runtime's clock.
-    pub deadline: Option<Duration>,
-    runtime: Option<Arc<dyn Runtime>>,
     beside: Beside,
     pub(crate) give_way: GiveWay,
+    /// Bytes of the result that were read ahead of a client that does not read.
+    pub(crate) ahead: usize,
     /// Bytes since the last look, and since other tasks had their turn.
     since_look: usize,
     since_turn: usize,
@@ -51,11 +46,9 @@ impl Default for Budget {
     fn default() -> Self {
         Budget {
             memory: Memory::default(),
-            interrupt: Arc::default(),
-            deadline: None,
-            runtime: None,
             beside: |work| work(),
             give_way: |context| context.waker().wake_by_ref(),
+            ahead: 0,
             since_look: 0,
             since_turn: 0,
         }
@@ -63,14 +56,9 @@ impl Default for Budget {
 }
 
 impl Budget {
-    pub fn new(
-        memory: Memory,
-        interrupt: Arc<Interrupt>,
-        runtime: Arc<dyn Runtime>,
-        threads: (Beside, GiveWay),
-    ) -> Self {
+    pub fn new(memory: Memory, threads: (Beside, GiveWay)) -> Self {
         let (beside, give_way) = threads;
-        Budget { memory, interrupt, runtime: Some(runtime), beside, give_way, ..Budget::default() }
+        Budget { memory, beside, give_way, ..Budget::default() }
     }
 
     /// Counts `bytes` that are read or written. Errors: 1317, 3024.
@@ -84,15 +72,7 @@ impl Budget {
     fn look(&mut self) -> Result<(), MysqlError> {
         self.since_turn = self.since_turn.saturating_add(self.since_look);
         self.since_look = 0;
-        if self.interrupt.is_killed() {
-            return Err(MysqlError::new(codes::QUERY_INTERRUPTED, "Query execution was interrupted"));
-        }
-        if let (Some(deadline), Some(runtime)) = (self.deadline, &self.runtime)
-            && runtime.now() >= deadline
-        {
-            return Err(out_of_time());
-        }
-        Ok(())
+        self.memory.look()
     }
 
     /// Whether others should have their turn.
@@ -127,7 +107,7 @@ impl Budget {
     pub(crate) fn begin(&mut self, limit: usize) {
         self.memory.release();
         self.memory.set_limit(limit);
-        self.deadline = None;
+        self.memory.set_deadline(None);
         self.since_look = 0;
         self.since_turn = 0;
     }
@@ -138,6 +118,11 @@ pub(crate) fn run<R>(runner: Beside, work: impl FnOnce() -> R) -> R {
     let (mut work, mut result) = (Some(work), None);
     runner(&mut || result = work.take().map(|work| work()));
     result.expect("the runner has run it")
+}
+
+/// Error 1317.
+pub(crate) fn interrupted() -> MysqlError {
+    MysqlError::new(codes::QUERY_INTERRUPTED, "Query execution was interrupted")
 }
 
 /// Error 3024.

@@ -60,6 +60,14 @@ impl fmt::Display for Expr {
             ExprKind::Parameter(index) => write!(f, "?{index}"),
             ExprKind::Subquery(subquery) => subquery_text(subquery, f),
             ExprKind::Compare { op, left, right, .. } => write!(f, "({left} {op} {right})"),
+            ExprKind::RowOrder { op, parts } => {
+                f.write_str("((")?;
+                separated(parts.iter().map(|part| &part.left), f)?;
+                write!(f, ") {op} (")?;
+                separated(parts.iter().map(|part| &part.right), f)?;
+                f.write_str("))")
+            }
+            ExprKind::NullIf { left, right, .. } => write!(f, "nullif({left},{right})"),
             ExprKind::And(left, right) => write!(f, "({left} and {right})"),
             ExprKind::Or(left, right) => write!(f, "({left} or {right})"),
             ExprKind::Xor(left, right) => write!(f, "({left} xor {right})"),

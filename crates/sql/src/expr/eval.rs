@@ -13,6 +13,7 @@ use super::{
 use crate::memory::LARGE;
 use rauk_types::{DateTime, Value, ValueRef};
 use smallvec::SmallVec;
+use std::cmp::Ordering;
 
 /// What a walk reads and does not change.
 pub(crate) struct Env<'a> {
@@ -48,6 +49,27 @@ impl Expr {
                     context.budget.memory.give(held);
                 }
                 compare(*op, *by, left.as_ref(), right.as_ref(), context)
+            }
+            ExprKind::RowOrder { op, parts } => {
+                for part in parts {
+                    let left = part.left.value(env, context)?;
+                    if left.is_null() {
+                        return Ok(None);
+                    }
+                    let held = hold(&left, context)?;
+                    let right = part.right.value(env, context)?;
+                    if held > 0 {
+                        context.budget.memory.give(held);
+                    }
+                    if right.is_null() {
+                        return Ok(None);
+                    }
+                    match part.by.compare(left.as_ref(), right.as_ref(), context)? {
+                        Ordering::Equal => {}
+                        order => return Ok(Some(op.holds(order))),
+                    }
+                }
+                Ok(Some(op.holds(Ordering::Equal)))
             }
             ExprKind::And(left, right) => {
                 let left = left.truth(env, context)?;
@@ -257,6 +279,18 @@ impl Expr {
                     }
                 }
                 Val::NULL
+            }
+            ExprKind::NullIf { by, left, right } => {
+                let value = left.value(env, context)?;
+                let held = hold(&value, context)?;
+                let other = if value.is_null() { Val::NULL } else { right.value(env, context)? };
+                if held > 0 {
+                    context.budget.memory.give(held);
+                }
+                match compare(CompareOp::Eq, *by, value.as_ref(), other.as_ref(), context)? {
+                    Some(true) => Val::NULL,
+                    _ => value,
+                }
             }
             ExprKind::Cast(expr) => {
                 let value = expr.value(env, context)?;

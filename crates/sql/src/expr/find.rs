@@ -127,19 +127,22 @@ fn find(text: &[Unit], segment: &Segment, context: &mut Context) -> Result<Optio
     // Where the run lies in the segment.
     let before = segment.windows(run.len()).position(|window| std::ptr::eq(window, run)).unwrap_or(0);
     let after = segment.len() - before - run.len();
-    let needle = Needle::new(run.iter().copied().flatten());
-    for at in needle.places(text[before..text.len() - after].iter().copied()) {
-        if run.len() == segment.len() {
-            return Ok(Some(at));
+    let memory = context.budget.memory.clone();
+    let needle = memory.while_it_may(run.iter().copied().flatten(), |run| Needle::new(run))?;
+    memory.while_it_may(text[before..text.len() - after].iter().copied(), |text_of_runs| {
+        for at in needle.places(text_of_runs) {
+            if run.len() == segment.len() {
+                return Ok(Some(at));
+            }
+            let same =
+                text[at..].iter().zip(segment).take_while(|(unit, wanted)| wanted.is_none_or(|w| w == **unit)).count();
+            if same == segment.len() {
+                return Ok(Some(at));
+            }
+            context.budget.work(same * size_of::<Unit>())?;
         }
-        let same =
-            text[at..].iter().zip(segment).take_while(|(unit, wanted)| wanted.is_none_or(|w| w == **unit)).count();
-        if same == segment.len() {
-            return Ok(Some(at));
-        }
-        context.budget.work(same * size_of::<Unit>())?;
-    }
-    Ok(None)
+        Ok(None)
+    })?
 }
 
 #[cfg(test)]

@@ -19,7 +19,9 @@
 //! **Comparisons** are decided when binding ([`Comparison`]): integers, decimals, doubles, text by a collation, bytes, dates. The evaluator borrows
 //! both sides ([`Val`]) and copies nothing, so that `id = ?` or `name < 'x'` costs no allocation.
 //!
-//! Row comparisons are gone after binding: `(a, b) = (1, 2)` is `a = 1 AND b = 2`, `(a, b) < (1, 2)` is `a < 1 OR (a = 1 AND b < 2)`.
+//! Row comparisons are gone after binding: `(a, b) = (1, 2)` is `a = 1 AND b = 2`, `(a, b) < (1, 2)` is `a < 1 OR (a = 1
+//! AND b < 2)`. What would be copied so is simple ([`Expr::is_simple`]). Other expressions are not copied: nesting would
+//! double them at each level.
 //!
 //! Left out: window functions, full-text search, JSON functions but JSON_VALID.
 
@@ -48,7 +50,7 @@ mod tests;
 
 pub(crate) use answers::{Answer, RowSet, SharedRows, Want};
 pub use budget::{Beside, Budget, GiveWay};
-pub(crate) use budget::{out_of_time, run};
+pub(crate) use budget::{interrupted, out_of_time, run};
 pub use column::convert_for_column;
 pub use compare::compare_values;
 pub use context::Context;
@@ -117,6 +119,14 @@ impl CompareOp {
     }
 }
 
+/// Two parts of rows that are compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowPart {
+    pub by: Comparison,
+    pub left: Expr,
+    pub right: Expr,
+}
+
 /// As what two values are compared; decided by their types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
@@ -171,6 +181,11 @@ pub enum ExprKind {
         by: Comparison,
         left: Box<Expr>,
         right: Box<Expr>,
+    },
+    /// Rows in an order: of the first parts that differ, or of NULL. Only of what is not simple ([`Expr::is_simple`]).
+    RowOrder {
+        op: CompareOp,
+        parts: Vec<RowPart>,
     },
     And(Box<Expr>, Box<Expr>),
     Or(Box<Expr>, Box<Expr>),
@@ -233,6 +248,12 @@ pub enum ExprKind {
     },
     /// The first that is not NULL; IFNULL too.
     Coalesce(Vec<Expr>),
+    /// NULLIF of something that is not simple, which is a CASE otherwise.
+    NullIf {
+        by: Comparison,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
     /// Converts to the type of this expression, as CAST does.
     Cast(Box<Expr>),
     /// COLLATE: the value itself under another collation.
@@ -456,6 +477,27 @@ impl Expr {
         immutable
     }
 
+    /// Has few nodes: what the binder may copy.
+    pub(crate) fn is_simple(&self) -> bool {
+        const MOST: usize = 8;
+        fn count(expr: &Expr, nodes: &mut usize) {
+            *nodes += 1;
+            if *nodes <= MOST {
+                expr.for_each_child(&mut |child| count(child, nodes));
+            }
+        }
+        let mut nodes = 0;
+        count(self, &mut nodes);
+        nodes <= MOST
+    }
+
+    /// How many nodes it has.
+    pub(crate) fn nodes(&self) -> usize {
+        let mut nodes = 1;
+        self.for_each_child(&mut |child| nodes += child.nodes());
+        nodes
+    }
+
     /// Calls `visit` on every column that the expression reads.
     pub fn for_each_column(&self, visit: &mut dyn FnMut(usize, usize)) {
         if let ExprKind::Column { table, column } = self.kind {
@@ -480,10 +522,15 @@ impl Expr {
             | ExprKind::Or(left, right)
             | ExprKind::Xor(left, right)
             | ExprKind::Arithmetic { left, right, .. }
+            | ExprKind::NullIf { left, right, .. }
             | ExprKind::Bit { left, right, .. } => {
                 visit(left);
                 visit(right);
             }
+            ExprKind::RowOrder { parts, .. } => parts.iter().for_each(|part| {
+                visit(&part.left);
+                visit(&part.right);
+            }),
             ExprKind::Not(expr)
             | ExprKind::IsNull { expr, .. }
             | ExprKind::IsTruth { expr, .. }
@@ -553,10 +600,15 @@ impl Expr {
             | ExprKind::Or(left, right)
             | ExprKind::Xor(left, right)
             | ExprKind::Arithmetic { left, right, .. }
+            | ExprKind::NullIf { left, right, .. }
             | ExprKind::Bit { left, right, .. } => {
                 visit(left);
                 visit(right);
             }
+            ExprKind::RowOrder { parts, .. } => parts.iter_mut().for_each(|part| {
+                visit(&mut part.left);
+                visit(&mut part.right);
+            }),
             ExprKind::Not(expr)
             | ExprKind::IsNull { expr, .. }
             | ExprKind::IsTruth { expr, .. }

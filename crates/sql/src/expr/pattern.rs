@@ -200,7 +200,7 @@ impl Like {
         let most = text.size_hint().1.unwrap_or(0) * size_of::<Unit>() + pattern.pieces.len() * (8 + NEEDLE_BYTES + 16);
         context.budget.memory.take(most)?;
         let mut units = Units::new(self.collation);
-        let text = text.map(|c| units.unit(c)).collect();
+        let text = context.budget.memory.while_it_may(text, |text| text.map(|c| units.unit(c)).collect())?;
         let matches = pattern.search(text, &mut units, context);
         context.budget.memory.give(most);
         matches

@@ -30,6 +30,9 @@ const OPERAND_BYTES: usize = 2 * size_of::<Expr>() + 32;
 /// How many `?` a statement may have.
 pub const MAX_PARAMETERS: usize = 65_535;
 
+/// Tokens between two looks at KILL: they take well below a millisecond.
+pub(super) const LOOK: usize = 4096;
+
 /// ER_STACK_OVERRUN_NEED_MORE.
 pub(super) const STACK_OVERRUN: u16 = 1436;
 
@@ -93,7 +96,7 @@ fn is_joining(word: &str) -> bool {
 }
 
 impl<'a> Parser<'a> {
-    /// Error 1038: the tokens take more memory than there may be.
+    /// Errors: 1038, the tokens take more memory than there may be; 1317 and 3024.
     pub fn new(sql: &'a str, mode: Mode, memory: &Memory) -> Result<Self> {
         let mut lexer = Lexer::new(sql, mode);
         let expected = sql.len() / 6 + 4;
@@ -102,6 +105,9 @@ impl<'a> Parser<'a> {
         loop {
             if tokens.len() == tokens.capacity() {
                 memory.take(tokens.capacity() * size_of::<Token>())?;
+            }
+            if tokens.len() % LOOK == LOOK - 1 {
+                memory.look()?;
             }
             let token = lexer.next_token();
             tokens.push(token);

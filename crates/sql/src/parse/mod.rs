@@ -94,6 +94,14 @@ pub fn parse_within(sql: &str, mode: Mode, memory: &Memory) -> Result<Parsed, My
     })
 }
 
+/// Whether a text is a query, by its first word. It reads no further.
+pub fn is_query(sql: &str, mode: Mode) -> bool {
+    let mut lexer = lexer::Lexer::new(sql, mode);
+    let first = std::iter::from_fn(|| Some(lexer.next_token())).find(|token| token.kind != lexer::Kind::LParen);
+    let words = ["SELECT", "WITH", "VALUES", "TABLE"];
+    first.is_some_and(|token| words.iter().any(|word| token.text(sql).eq_ignore_ascii_case(word)))
+}
+
 /// Parses an expression alone, as a column default or a test has it.
 pub fn parse_expression(sql: &str, mode: Mode) -> Result<ast::Expr, MysqlError> {
     let mut parser = Parser::new(sql, mode, &Memory::default())?;
@@ -108,7 +116,7 @@ pub fn fuzz_parse(data: &[u8]) {
         Mode::default(),
         Mode { ansi_quotes: true, no_backslash_escapes: true, pipes_as_concat: true, high_not_precedence: true },
     ] {
-        for text in split(sql, mode) {
+        for text in split(sql, mode, || true) {
             if let Ok(parsed) = parse(text, mode) {
                 check_printed(&parsed.statement, mode);
             }

@@ -21,7 +21,6 @@ use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink};
 use rauk_types::{DataType, MysqlError, Value};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// How often a statement is planned again because definitions changed under it.
 const MAX_REPLANS: usize = 8;
@@ -387,14 +386,11 @@ impl Session {
         open: &mut OpenTransaction,
         sink: &mut dyn ResultSink,
     ) -> Result<Completion, MysqlError> {
-        let limit = self.settings.max_execution_time;
-        if limit == 0 || kind != DataKind::Select {
+        let Some(end) = (if kind == DataKind::Select { self.limit_time() } else { None }) else {
             return exec::execute(plan, &mut open.transaction, &mut self.context, sink).await;
-        }
-        let limit = Duration::from_millis(limit);
+        };
         // The timer ends waits, the deadline evaluation, which does not wait.
-        self.context.budget.deadline = Some(self.engine.runtime.now() + limit);
-        let timer = self.engine.runtime.sleep(limit);
+        let timer = self.engine.runtime.sleep(end.saturating_sub(self.engine.runtime.now()));
         let execution = Box::pin(exec::execute(plan, &mut open.transaction, &mut self.context, sink));
         match futures::future::select(execution, timer).await {
             futures::future::Either::Left((result, _)) => result,

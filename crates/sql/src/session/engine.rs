@@ -16,6 +16,7 @@ use rauk_types::error::codes;
 use rauk_types::{MysqlError, Value};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 pub const VERSION: &str = "8.0.36-rauk-0.1.0";
@@ -101,6 +102,8 @@ pub struct Engine {
     pub(crate) give_way: GiveWay,
     /// Of all statements.
     pub(crate) memory: Arc<Pool>,
+    /// Prepared statements of all sessions.
+    pub(crate) prepared: Arc<AtomicU64>,
     started: Duration,
 }
 
@@ -149,6 +152,7 @@ impl Engine {
             beside: options.beside,
             give_way: options.give_way,
             memory,
+            prepared: Arc::default(),
             started,
         }))
     }

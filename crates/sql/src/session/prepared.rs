@@ -1,6 +1,9 @@
 //! Prepared statements, of the binary protocol and of SQL (`PREPARE … FROM`).
 //!
-//! A prepared statement keeps its tree and the last plan that served it. A plan is for parameter *types*; a client that sends other types, or
+//! A prepared statement keeps its tree and the last plan that served it. Both count as long as the statement exists
+//! ([`Place`]): a session's prepared statements together against rauk_query_memory_limit, those of all sessions against
+//! rauk_total_query_memory_limit (1038), and their number against max_prepared_stmt_count (1461).
+//! A plan is for parameter *types*; a client that sends other types, or
 //! whose session has other settings, gets another plan.
 
 use super::data::Source;
@@ -9,6 +12,7 @@ use super::run::Done;
 use super::session::Session;
 use super::status::Counter;
 use crate::expr::context::SqlMode;
+use crate::memory::Memory;
 use crate::parse::statement::{PrepareSource, Show};
 use crate::parse::{Statement, Tree};
 use crate::stack::{self, Roomy};
@@ -17,6 +21,7 @@ use rauk_types::error::codes;
 use rauk_types::result::{ResultColumn, ResultSink};
 use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What a client gets for COM_STMT_PREPARE.
 #[derive(Clone, Debug)]
@@ -32,6 +37,40 @@ pub(crate) struct PreparedStatement {
     pub statement: Tree,
     pub parameters: usize,
     last: Mutex<Option<LastPlan>>,
+    _place: Place,
+}
+
+/// What a prepared statement counts for, until it is dropped.
+struct Place {
+    memory: Memory,
+    bytes: usize,
+    /// Prepared statements of all sessions.
+    number: Arc<AtomicU64>,
+}
+
+impl Place {
+    /// Errors: 1461, 1038.
+    fn take(number: &Arc<AtomicU64>, most: u64) -> Result<Place, MysqlError> {
+        let place = Place { memory: Memory::default(), bytes: 0, number: number.clone() };
+        if number.fetch_add(1, Relaxed) < most {
+            return Ok(place);
+        }
+        let message = format!("Can't create more than max_prepared_stmt_count statements (current value: {most})");
+        Err(MysqlError::new(codes::MAX_PREPARED_STMT_COUNT_REACHED, message))
+    }
+
+    fn holds(&mut self, memory: &Memory, bytes: usize) -> Result<(), MysqlError> {
+        memory.take(bytes)?;
+        (self.memory, self.bytes) = (memory.clone(), bytes);
+        Ok(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.memory.give_back(self.bytes);
+        self.number.fetch_sub(1, Relaxed);
+    }
 }
 
 /// The last plan, and what it was made for.
@@ -83,8 +122,11 @@ fn unknown_handler(name: &str, command: &str) -> MysqlError {
 }
 
 impl Session {
-    /// Statements that MySQL cannot prepare either: 1295.
-    fn parse_prepared(&self, sql: &str) -> Result<PreparedStatement, MysqlError> {
+    /// Statements that MySQL cannot prepare either: 1295. Gives the columns of the result, too.
+    fn make_prepared(&mut self, sql: &str) -> Result<(PreparedStatement, Vec<ResultColumn>), MysqlError> {
+        let most = self.engine.variables.unsigned("max_prepared_stmt_count");
+        let mut place = Place::take(&self.engine.prepared, most)?;
+        let before = self.context.budget.memory.used();
         let parsed = self.parse(sql)?;
         let refused = matches!(
             *parsed.statement,
@@ -103,12 +145,14 @@ impl Session {
         if let Statement::Unsupported(what) = &*parsed.statement {
             return Err(super::errors::not_supported(what));
         }
-        Ok(PreparedStatement {
-            text: sql.to_string(),
-            statement: parsed.statement,
-            parameters: parsed.parameters,
-            last: Mutex::new(None),
-        })
+        let (statement, parameters) = (parsed.statement, parsed.parameters);
+        let columns = self.columns_of_statement(&statement, parameters)?;
+        // What parsing and planning have taken says what the tree and a plan hold.
+        let grown = self.context.budget.memory.used().saturating_sub(before);
+        self.prepared_memory.set_limit(self.settings.memory_limit);
+        place.holds(&self.prepared_memory, size_of::<PreparedStatement>() + sql.len() + grown)?;
+        let text = sql.to_string();
+        Ok((PreparedStatement { text, statement, parameters, last: Mutex::new(None), _place: place }, columns))
     }
 
     pub async fn prepare(&mut self, sql: &str) -> Result<Prepared, MysqlError> {
@@ -126,13 +170,7 @@ impl Session {
         self.clear_warnings();
         self.context.budget.begin(self.settings.memory_limit);
         self.process.counters.add(Counter::StatementPrepare, 1);
-        let limit = self.engine.variables.unsigned("max_prepared_stmt_count");
-        if self.prepared.len() as u64 >= limit {
-            let message = format!("Can't create more than max_prepared_stmt_count statements (current value: {limit})");
-            return Err(MysqlError::new(1461, message));
-        }
-        let statement = self.parse_prepared(sql)?;
-        let columns = self.columns_of_statement(&statement)?;
+        let (statement, columns) = self.make_prepared(sql)?;
         self.last_prepared = self.last_prepared.wrapping_add(1).max(1);
         while self.prepared.contains_key(&self.last_prepared) {
             self.last_prepared = self.last_prepared.wrapping_add(1).max(1);
@@ -144,11 +182,11 @@ impl Session {
     }
 
     /// The columns of the result, as far as they are known before parameters have types; also finds names that do not exist.
-    fn columns_of_statement(&mut self, prepared: &PreparedStatement) -> Result<Vec<ResultColumn>, MysqlError> {
-        match &*prepared.statement {
+    fn columns_of_statement(&mut self, tree: &Tree, parameters: usize) -> Result<Vec<ResultColumn>, MysqlError> {
+        match &**tree {
             statement @ (Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)) => {
-                let plan = || self.plan(statement, vec![DataType::BIGINT; prepared.parameters]);
-                let (plan, _) = stack::with_room(prepared.statement.height, plan)?;
+                let plan = || self.plan(statement, vec![DataType::BIGINT; parameters]);
+                let (plan, _) = stack::with_room(tree.height, plan)?;
                 Ok(plan.plan.columns.clone())
             }
             Statement::Show(show) => self.show_columns(show),
@@ -201,6 +239,9 @@ impl Session {
         let collation = self.settings.collation;
         let types: Vec<DataType> = parameters.iter().map(|v| type_of(v, collation)).collect();
         self.context.parameters = parameters;
+        if matches!(*prepared.statement, Statement::Query(_)) {
+            self.limit_time();
+        }
         let data = matches!(
             *prepared.statement,
             Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
@@ -256,8 +297,7 @@ impl Session {
                 other => format!("{other:?}"),
             },
         };
-        let prepared = self.parse_prepared(&text)?;
-        self.columns_of_statement(&prepared)?;
+        let (prepared, _) = self.make_prepared(&text)?;
         self.named.insert(name.to_lowercase(), Arc::new(prepared));
         Ok(())
     }

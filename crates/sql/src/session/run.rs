@@ -2,7 +2,7 @@
 
 use super::data::Source;
 use super::errors;
-use super::session::{Session, killed_error};
+use super::session::{LONG_TEXT, Session};
 use super::status::Counter;
 use super::users::Privileges;
 use super::variables::store;
@@ -88,7 +88,9 @@ impl Done {
 impl Session {
     pub(crate) async fn run_text(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<(), MysqlError> {
         if self.client.multi_statements && sql.contains(';') {
-            let parts: Vec<&str> = parse::split(sql, self.mode()).collect();
+            let interrupt = &self.process.interrupt;
+            let split = || parse::split(sql, self.mode(), || !interrupt.is_killed()).collect();
+            let parts: Vec<&str> = if sql.len() >= LONG_TEXT { self.context.budget.beside(split) } else { split() };
             if let [first @ .., last] = parts.as_slice() {
                 for part in first {
                     self.run_one(part, true, sink).await?;
@@ -101,6 +103,9 @@ impl Session {
 
     async fn run_one(&mut self, sql: &str, more: bool, sink: &mut dyn ResultSink) -> Result<(), MysqlError> {
         self.start_statement();
+        if self.settings.max_execution_time > 0 && parse::is_query(sql, self.mode()) {
+            self.limit_time();
+        }
         let result = self.run_statement(sql, sink).await;
         self.finish_statement(result, more, sink)
     }
@@ -114,6 +119,15 @@ impl Session {
         self.context.budget.begin(self.settings.memory_limit);
         self.process.counters.add(Counter::Questions, 1);
         self.process.counters.add(Counter::Queries, 1);
+    }
+
+    /// max_execution_time counts from the beginning of a SELECT, parsing and planning included. Gives when it ends.
+    pub(crate) fn limit_time(&self) -> Option<Duration> {
+        let (limit, memory) = (self.settings.max_execution_time, &self.context.budget.memory);
+        if limit > 0 && memory.deadline().is_none() {
+            memory.set_deadline(Some(self.engine.runtime.now() + Duration::from_millis(limit)));
+        }
+        memory.deadline()
     }
 
     /// Writes the completion, or notes the error.
@@ -384,9 +398,12 @@ impl Session {
         }
     }
 
-    /// Waits; `true` when KILL ended it.
+    /// Waits; `true` when KILL or max_execution_time ended it.
     pub(crate) async fn sleep(&mut self, seconds: f64) -> Result<bool, MysqlError> {
-        let duration = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).min(MAX_SLEEP);
+        let mut duration = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).min(MAX_SLEEP);
+        let left = self.context.budget.memory.deadline().map(|end| end.saturating_sub(self.engine.runtime.now()));
+        let cut = left.is_some_and(|left| left < duration);
+        duration = duration.min(left.unwrap_or(duration));
         let timer = self.engine.runtime.sleep(duration);
         let interrupt = &self.process.interrupt;
         let killed = futures::future::poll_fn(|context| match interrupt.poll(context.waker()) {
@@ -394,7 +411,7 @@ impl Session {
             false => Poll::Pending,
         });
         let interrupted = matches!(futures::future::select(timer, killed).await, Either::Right(_));
-        if self.process.is_killed() { Err(killed_error()) } else { Ok(interrupted) }
+        if self.process.is_killed() { Err(expr::interrupted()) } else { Ok(interrupted || cut) }
     }
 
     /// `SELECT SLEEP(n)` alone; `None`: another statement.
@@ -441,7 +458,7 @@ impl Session {
             target.kill_connection();
         }
         if target.id == self.process.id {
-            return Err(killed_error());
+            return Err(expr::interrupted());
         }
         Ok(())
     }

@@ -12,11 +12,11 @@ use super::transactions::{NextTransaction, OpenTransaction};
 use super::users::{AccountRecord, Privileges};
 use super::variables::{SessionVariables, Settings};
 use crate::expr::context::{Warning, WarningLevel};
-use crate::expr::{BindContext, Budget, Context};
-use crate::memory::Memory;
+use crate::expr::{BindContext, Budget, Context, interrupted};
+use crate::memory::{Memory, Watch};
 use crate::parse::ast::TableName;
 use crate::parse::{self, Mode, Normal, Parsed, Tree};
-use rauk_node::TableHandle;
+use rauk_node::{DdlWait, TableHandle};
 use rauk_types::result::{ResultColumn, ResultSink, ServerStatus};
 use rauk_types::{DataType, MysqlError, Value};
 use rustc_hash::FxHashMap;
@@ -43,6 +43,8 @@ pub struct Session {
     pub(crate) next: NextTransaction,
     pub(crate) prepared: FxHashMap<u32, Arc<PreparedStatement>>,
     pub(crate) last_prepared: u32,
+    /// What the prepared statements hold.
+    pub(crate) prepared_memory: Memory,
     /// PREPARE name FROM …, by name in lower case.
     pub(crate) named: FxHashMap<String, Arc<PreparedStatement>>,
     pub(crate) errors: u64,
@@ -103,14 +105,17 @@ impl Session {
             strict_statement: false,
             variables: variables.clone(),
             budget: Budget::new(
-                Memory::new(engine.memory.clone(), settings.memory_limit),
-                process.interrupt.clone(),
-                engine.runtime.clone(),
+                Memory::new(
+                    engine.memory.clone(),
+                    settings.memory_limit,
+                    Watch::new(process.interrupt.clone(), engine.runtime.clone()),
+                ),
                 (engine.beside, engine.give_way),
             ),
             subqueries: Default::default(),
             random_state: engine.runtime.random(),
         };
+        let prepared_memory = Memory::new(engine.memory.clone(), settings.memory_limit, Watch::default());
         let database = client.database.clone();
         let mut session = Session {
             engine,
@@ -125,6 +130,7 @@ impl Session {
             next: NextTransaction::default(),
             prepared: FxHashMap::default(),
             last_prepared: 0,
+            prepared_memory,
             named: FxHashMap::default(),
             errors: 0,
             parameter_types: Vec::new(),
@@ -257,7 +263,7 @@ impl Session {
     /// A command of the client begins.
     pub(crate) fn begin_command(&mut self, sql: &str) -> Result<(), MysqlError> {
         if self.process.is_killed() {
-            return Err(killed_error());
+            return Err(interrupted());
         }
         self.process.interrupt.clear();
         self.process.begin(sql, self.engine.now_micros());
@@ -275,6 +281,11 @@ impl Session {
                 self.account = account;
             }
         }
+    }
+
+    /// How long DDL waits for the users of its tables: until lock_wait_timeout (1205) or KILL (1317).
+    pub(crate) fn ddl_wait(&self) -> DdlWait<'_> {
+        DdlWait { limit: self.settings.metadata_wait, interrupt: Some(&self.process.interrupt) }
     }
 
     /// After SET: the plain fields from the variables.
@@ -446,9 +457,4 @@ impl Session {
         let command = "SELECT with locking clause";
         Err(errors::table_denied(command, &self.account.user, &self.process.host, table))
     }
-}
-
-/// Error 1317.
-pub(crate) fn killed_error() -> MysqlError {
-    MysqlError::new(rauk_types::error::codes::QUERY_INTERRUPTED, "Query execution was interrupted")
 }

@@ -8,6 +8,7 @@ use super::{Held, Place, describe};
 use crate::ddl::alter::{Convert, Look, Plan, between, copy_rows, look_at_rows, next_version};
 use crate::ddl::build::{self, Patience};
 use crate::error::NodeError;
+use crate::locks::metadata::DdlWait;
 use crate::member::catalog::intents::Own;
 use crate::member::nothing_seen;
 use crate::member::signal::Signal;
@@ -27,7 +28,7 @@ pub async fn alter_table(
     place: Place<'_>,
     old: &Arc<TableInfo>,
     new: TableSchema,
-    wait: Duration,
+    wait: DdlWait<'_>,
 ) -> Result<(), NodeError> {
     let what = describe("ALTER TABLE", &[(new.database.clone(), new.name.clone())]);
     let held = place.lock(vec![old.clone()], what.clone(), wait).await?;
@@ -48,7 +49,7 @@ pub async fn alter_table(
             (plan.made.clone(), definition.into_iter().collect(), plan)
         })
         .await?;
-        match fill_indexes(&job, &plan, ordered, &mut again.patience).await {
+        match wait.unless_killed(fill_indexes(&job, &plan, ordered, &mut again.patience)).await {
             Ok(()) => return job.switch(plan.dropped, plan.made, vec![plan.new]).await,
             Err(error) => job.give_up(error, &mut again).await?,
         }
@@ -76,7 +77,7 @@ pub async fn rewrite_table(
     place: Place<'_>,
     old: &Arc<TableInfo>,
     new: TableSchema,
-    wait: Duration,
+    wait: DdlWait<'_>,
     mut look: Option<&mut Look<'_>>,
     convert: &mut Convert<'_>,
 ) -> Result<u64, NodeError> {
@@ -90,7 +91,8 @@ pub async fn rewrite_table(
             (schemas.clone(), vec![], schemas)
         })
         .await?;
-        match fill_table(&job, &schemas, look.as_deref_mut(), convert, &mut again.patience).await {
+        let filled = fill_table(&job, &schemas, look.as_deref_mut(), convert, &mut again.patience);
+        match wait.unless_killed(filled).await {
             Ok(rows) => {
                 let dropped = old.family().map(|s| s.id).collect();
                 job.switch(dropped, schemas, vec![]).await?;

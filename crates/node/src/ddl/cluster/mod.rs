@@ -26,7 +26,7 @@ pub(super) use tables::{
 
 use super::TableName;
 use crate::error::NodeError;
-use crate::locks::metadata::Turns;
+use crate::locks::metadata::{DdlWait, Turns};
 use crate::member::Cluster;
 use crate::member::catalog::intents::Own;
 use crate::member::network::PeerError;
@@ -149,7 +149,16 @@ impl<'a> Place<'a> {
     }
 
     /// The tables alone on all processes, after at most `wait`, then 1205. `StaleSchema`: one of them is not the newest definition any more.
-    async fn lock(self, mut tables: Vec<Arc<TableInfo>>, what: String, wait: Duration) -> Result<Held<'a>, NodeError> {
+    async fn lock(self, tables: Vec<Arc<TableInfo>>, what: String, wait: DdlWait<'_>) -> Result<Held<'a>, NodeError> {
+        wait.unless_killed(self.lock_in_turns(tables, what, wait.limit)).await
+    }
+
+    async fn lock_in_turns(
+        self,
+        mut tables: Vec<Arc<TableInfo>>,
+        what: String,
+        wait: Duration,
+    ) -> Result<Held<'a>, NodeError> {
         self.node.check_running()?;
         tables.sort_by_key(|t| t.schema.id);
         tables.dedup_by_key(|t| t.schema.id);
@@ -216,12 +225,12 @@ impl<'a> Place<'a> {
     }
 
     /// The named tables, alone; looks again when one was changed while it was waited for.
-    async fn lock_by_name(self, names: &[TableName], what: &str, wait: Duration) -> Result<Held<'a>, NodeError> {
-        let end = self.node.runtime.now() + wait;
+    async fn lock_by_name(self, names: &[TableName], what: &str, wait: DdlWait<'_>) -> Result<Held<'a>, NodeError> {
+        let end = self.node.runtime.now() + wait.limit;
         loop {
             let tables: Result<Vec<_>, _> = names.iter().map(|n| self.node.find_table(n)).collect();
             let left = end.saturating_sub(self.node.runtime.now());
-            match self.lock(tables?, what.to_string(), left).await {
+            match self.lock(tables?, what.to_string(), DdlWait { limit: left, ..wait }).await {
                 Err(NodeError::StaleSchema) if left.is_zero() => return Err(NodeError::LockTimeout),
                 Err(NodeError::StaleSchema) => {}
                 other => return other,

@@ -4,10 +4,10 @@ use super::{Place, Unchanged, describe};
 use crate::ddl::TableName;
 use crate::ddl::tables::{rename_sources, renamed_tables};
 use crate::error::NodeError;
+use crate::locks::metadata::DdlWait;
 use crate::node::Node;
 use rauk_manage::{CatalogError, Command};
 use rauk_types::{Collation, TableSchema};
-use std::time::Duration;
 
 pub async fn create_database(place: Place<'_>, name: &str, collation: Collation) -> Result<(), NodeError> {
     place.change(Command::CreateDatabase { name: name.to_string(), collation }, None).await?;
@@ -15,8 +15,8 @@ pub async fn create_database(place: Place<'_>, name: &str, collation: Collation)
 }
 
 /// Gives how many tables it had.
-pub async fn drop_database(place: Place<'_>, name: &str, wait: Duration) -> Result<u64, NodeError> {
-    let end = place.node.runtime.now() + wait;
+pub async fn drop_database(place: Place<'_>, name: &str, wait: DdlWait<'_>) -> Result<u64, NodeError> {
+    let end = place.node.runtime.now() + wait.limit;
     loop {
         let left = end.saturating_sub(place.node.runtime.now());
         let names: Vec<TableName> = {
@@ -27,12 +27,13 @@ pub async fn drop_database(place: Place<'_>, name: &str, wait: Duration) -> Resu
             }
             catalog.tables_of(name).map(|t| (t.database.clone(), t.name.clone())).collect()
         };
-        let held = match place.lock_by_name(&names, &format!("DROP DATABASE {name}"), left).await {
-            // Somebody else dropped or renamed one meanwhile.
-            Err(NodeError::NoSuchTable { .. }) if !left.is_zero() => continue,
-            Err(NodeError::NoSuchTable { .. }) => return Err(NodeError::LockTimeout),
-            held => held?,
-        };
+        let held =
+            match place.lock_by_name(&names, &format!("DROP DATABASE {name}"), DdlWait { limit: left, ..wait }).await {
+                // Somebody else dropped or renamed one meanwhile.
+                Err(NodeError::NoSuchTable { .. }) if !left.is_zero() => continue,
+                Err(NodeError::NoSuchTable { .. }) => return Err(NodeError::LockTimeout),
+                held => held?,
+            };
         let tables = held.tables.iter().map(|t| t.schema.id).collect();
         match held.change(Command::DropDatabaseOf { name: name.to_string(), tables }).await {
             Ok(_) => return Ok(held.tables.len() as u64),
@@ -50,7 +51,7 @@ pub async fn create_table(place: Place<'_>, schema: TableSchema) -> Result<(), N
     Ok(())
 }
 
-pub async fn drop_table(place: Place<'_>, table: TableName, wait: Duration) -> Result<(), NodeError> {
+pub async fn drop_table(place: Place<'_>, table: TableName, wait: DdlWait<'_>) -> Result<(), NodeError> {
     let names = [table];
     let held = place.lock_by_name(&names, &describe("DROP TABLE", &names), wait).await?;
     let tables = held.tables.iter().map(|t| t.schema.id).collect();
@@ -58,7 +59,7 @@ pub async fn drop_table(place: Place<'_>, table: TableName, wait: Duration) -> R
     Ok(())
 }
 
-pub async fn truncate_table(place: Place<'_>, table: TableName, wait: Duration) -> Result<(), NodeError> {
+pub async fn truncate_table(place: Place<'_>, table: TableName, wait: DdlWait<'_>) -> Result<(), NodeError> {
     let names = [table];
     let held = place.lock_by_name(&names, &describe("TRUNCATE TABLE", &names), wait).await?;
     let old = &held.tables[0];
@@ -73,7 +74,7 @@ pub async fn truncate_table(place: Place<'_>, table: TableName, wait: Duration) 
 pub async fn rename_tables(
     place: Place<'_>,
     pairs: &[(TableName, TableName)],
-    wait: Duration,
+    wait: DdlWait<'_>,
 ) -> Result<(), NodeError> {
     let sources = rename_sources(pairs);
     let held = place.lock_by_name(&sources, &describe("RENAME TABLE", &sources), wait).await?;

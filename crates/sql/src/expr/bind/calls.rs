@@ -5,7 +5,7 @@ use super::{Binder, literal, not_yet, syntax};
 use crate::expr::convert::Result;
 use crate::expr::functions::{self, Typing};
 use crate::expr::types::{self, Class, decimal_digits, numeric, text_type, unify};
-use crate::expr::{AGGREGATES, Aggregate, AggregateFunction, CaseBranch, CompareOp, Comparison, Expr, ExprKind, cast};
+use crate::expr::{Aggregate, AggregateFunction, CaseBranch, CompareOp, Comparison, Expr, ExprKind, cast};
 use crate::parse::ast::{self, Arguments, Call, CastType, Introducer, Literal, TrimSide, UnaryOp, Unit};
 use rauk_types::error::codes;
 use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value};
@@ -291,6 +291,15 @@ impl Binder<'_> {
                 expect(2..=2)?;
                 let right = arguments.pop().unwrap_or_else(Expr::null);
                 let left = arguments.pop().unwrap_or_else(Expr::null);
+                if !left.is_simple() {
+                    let (ty, coercibility) = unify([&Expr::null(), &left], "nullif", self.context.collation)?;
+                    let left_type = (left.ty, left.coercibility);
+                    let equal = self.compare(CompareOp::Eq, left, right)?;
+                    let ExprKind::Compare { by, left, right, .. } = equal.kind else { unreachable!("made so") };
+                    let kind = ExprKind::NullIf { by, left, right };
+                    let value = Expr { kind, ty: left_type.0, nullable: true, coercibility: left_type.1 };
+                    return Ok(Expr { nullable: true, coercibility, ..converted(value, &ty) });
+                }
                 let when = self.compare(CompareOp::Eq, left.clone(), right)?;
                 let branch = CaseBranch { when, by: Comparison::Integer, then: Expr::null() };
                 let mut result = self.case_of(None, vec![branch], Some(left), "nullif")?;

@@ -137,7 +137,7 @@ impl<'b> Binder<'b> {
             E::Literal(literal) => self.literal(literal)?,
             E::Column(name) => {
                 let resolved = self.scope.resolve(&name.path())?;
-                self.resolved(resolved)
+                self.resolved(resolved)?
             }
             E::Parameter(index) => self.parameter(*index),
             E::UserVariable(name) => self.user_variable(name),
@@ -146,7 +146,7 @@ impl<'b> Binder<'b> {
             E::DefaultOf(column) => self.scope.default_value(&column.path())?,
             E::InsertedValue(column) => {
                 let resolved = self.scope.inserted_value(&column.name)?;
-                self.resolved(resolved)
+                self.resolved(resolved)?
             }
             E::Unary { op, operand } => self.unary(*op, operand, expr)?,
             E::Binary { op, left, right } => self.binary(*op, left, right, expr)?,
@@ -194,14 +194,18 @@ impl<'b> Binder<'b> {
         Ok(fold::fold(bound, self.context))
     }
 
-    pub fn resolved(&self, resolved: Resolved) -> Expr {
-        match resolved {
+    pub fn resolved(&self, resolved: Resolved) -> Result<Expr> {
+        Ok(match resolved {
             Resolved::Column { table, column, ty, nullable } => {
                 let coercibility = if Class::of(&ty).is_string() { types::IMPLICIT } else { types::NUMERIC };
                 Expr { kind: ExprKind::Column { table, column }, ty, nullable, coercibility }
             }
-            Resolved::Expression(expr) => expr,
-        }
+            Resolved::Expression(expr) => {
+                // A copy for each name that stands for it.
+                self.context.memory.take(expr.nodes() * size_of::<Expr>())?;
+                expr
+            }
+        })
     }
 
     /// A user variable has the type of the value that it has now; without a value it is text.

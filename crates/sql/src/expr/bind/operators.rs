@@ -14,7 +14,9 @@ use crate::expr::functions::clock;
 use crate::expr::interval;
 use crate::expr::pattern::{LikePattern, RegexpPattern};
 use crate::expr::types::{self, BOOLEAN, Class, aggregate_collations};
-use crate::expr::{ArithmeticOp, BitOp, CompareOp, Comparison, Deep, Expr, ExprKind, Like, Regexp, SortedList};
+use crate::expr::{
+    ArithmeticOp, BitOp, CompareOp, Comparison, Deep, Expr, ExprKind, Like, Regexp, RowPart, SortedList,
+};
 use crate::parse::ast::{self, BinaryOp, UnaryOp, Unit};
 use crate::stack;
 use rauk_types::error::codes;
@@ -211,10 +213,6 @@ impl Binder<'_> {
                 format!("Operand should contain {} column(s)", left.len()),
             ));
         }
-        let join = |kind: fn(Box<Expr>, Box<Expr>) -> ExprKind, a: Expr, b: Expr| {
-            let nullable = a.nullable || b.nullable;
-            boolean(kind(Box::new(a), Box::new(b)), nullable)
-        };
         match op {
             CompareOp::Eq | CompareOp::NullSafeEq | CompareOp::Ne => {
                 let each = if op == CompareOp::Ne { CompareOp::Eq } else { op };
@@ -230,27 +228,68 @@ impl Binder<'_> {
                 Ok(boolean(ExprKind::Not(Box::new(all)), nullable))
             }
             _ => {
-                let strict = match op {
-                    CompareOp::Le => CompareOp::Lt,
-                    CompareOp::Ge => CompareOp::Gt,
-                    op => op,
-                };
-                let (Some((first_left, rest_left)), Some((first_right, rest_right))) =
-                    (left.split_first(), right.split_first())
-                else {
-                    return Err(one_column());
-                };
-                if rest_left.is_empty() {
-                    return self.compare_sides(op, first_left, first_right);
-                }
-                let decided = self.compare_sides(strict, first_left, first_right)?;
-                let equal = self.compare_sides(CompareOp::Eq, first_left, first_right)?;
-                let rest = stack::grow(|| self.compare_rows(op, rest_left, rest_right))?;
-                let rest = if rest_left.len().is_multiple_of(Deep::LEVELS / 2) { Deep::mark(rest) } else { rest };
-                let tied = join(ExprKind::And, equal, rest);
-                Ok(join(ExprKind::Or, decided, tied))
+                let mut parts = Vec::new();
+                self.pair_parts(left, right, &mut parts)?;
+                self.ordered_rows(op, parts)
             }
         }
+    }
+
+    /// The parts of two rows, those of rows in them included, each bound once.
+    fn pair_parts(&mut self, left: &[ast::Expr], right: &[ast::Expr], out: &mut Vec<(Expr, Expr)>) -> Result<()> {
+        if left.len() != right.len() {
+            return Err(MysqlError::new(
+                codes::OPERAND_COLUMNS,
+                format!("Operand should contain {} column(s)", left.len()),
+            ));
+        }
+        for (left, right) in left.iter().zip(right) {
+            match (left, right) {
+                (ast::Expr::Row(left), ast::Expr::Row(right)) => {
+                    stack::grow(|| self.pair_parts(left, right, out))?;
+                }
+                (ast::Expr::Row(_), _) | (_, ast::Expr::Row(_)) => return Err(one_column()),
+                _ => out.push((self.bind(left)?, self.bind(right)?)),
+            }
+        }
+        Ok(())
+    }
+
+    /// `(a, b) < (1, 2)` is `a < 1 OR (a = 1 AND b < 2)`, which an index can use. That says all parts but the last
+    /// twice: if one of them is more than simple, the rows are compared as they are.
+    fn ordered_rows(&self, op: CompareOp, mut parts: Vec<(Expr, Expr)>) -> Result<Expr> {
+        let last = parts.pop().ok_or_else(one_column)?;
+        if !parts.iter().all(|(left, right)| left.is_simple() && right.is_simple()) {
+            parts.push(last);
+            let mut nullable = false;
+            let mut compared = Vec::with_capacity(parts.len());
+            for (left, right) in parts {
+                let equal = self.compare(CompareOp::Eq, left, right)?;
+                nullable |= equal.nullable;
+                let ExprKind::Compare { by, left, right, .. } = equal.kind else { unreachable!("made so") };
+                compared.push(RowPart { by, left: *left, right: *right });
+            }
+            return Ok(boolean(ExprKind::RowOrder { op, parts: compared }, nullable));
+        }
+        let strict = match op {
+            CompareOp::Le => CompareOp::Lt,
+            CompareOp::Ge => CompareOp::Gt,
+            op => op,
+        };
+        let join = |kind: fn(Box<Expr>, Box<Expr>) -> ExprKind, a: Expr, b: Expr| {
+            let nullable = a.nullable || b.nullable;
+            boolean(kind(Box::new(a), Box::new(b)), nullable)
+        };
+        let mut rest = self.compare(op, last.0, last.1)?;
+        for (level, (left, right)) in parts.into_iter().rev().enumerate() {
+            let decided = self.compare(strict, left.clone(), right.clone())?;
+            let equal = self.compare(CompareOp::Eq, left, right)?;
+            if (level + 1) % (Deep::LEVELS / 2) == 0 {
+                rest = Deep::mark(rest);
+            }
+            rest = join(ExprKind::Or, decided, join(ExprKind::And, equal, rest));
+        }
+        Ok(rest)
     }
 
     /// As what two sides compare.

@@ -23,8 +23,8 @@ pub const FUNCTIONS: &[Function] = &[
         let digits = bytes.len().div_ceil(3) * 4;
         Ok(if c.fits(digits + digits / 76, x) { Value::Str(to_base64(&bytes)) } else { Value::Null })
     }),
-    Function::new("FROM_BASE64", 1, 1, from_base64_type, |c, _| {
-        Ok(from_base64(&c.bytes(0)).map_or(Value::Null, Value::Bytes))
+    Function::new("FROM_BASE64", 1, 1, from_base64_type, |c, x| {
+        Ok(from_base64(&c.bytes(0), x)?.map_or(Value::Null, Value::Bytes))
     }),
     Function::new("MD5", 1, 1, |t| Ok(t.connection_text(32)), |c, _| Ok(hex_text(&md5::Md5::digest(&*c.bytes(0))))),
     Function::new("SHA1", 1, 1, |t| Ok(t.connection_text(40)), |c, _| Ok(hex_text(&sha1::Sha1::digest(&*c.bytes(0))))),
@@ -34,6 +34,9 @@ pub const FUNCTIONS: &[Function] = &[
         Ok(Value::Int(convert::to_bits(c.number(0), x)?.count_ones().into()))
     }),
 ];
+
+/// Bytes that are printed between two looks at KILL.
+const HEX_PIECE: usize = 64 << 10;
 
 fn upper_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
@@ -63,7 +66,14 @@ fn hex(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         if Class::of(c.argument_type(0)).is_number() && !matches!(value, ValueRef::Str(_) | ValueRef::Bytes(_)) {
             format!("{:X}", convert::to_bits(value, context)?)
         } else {
-            upper_hex(&c.bytes(0))
+            let bytes = c.bytes(0);
+            let mut out = String::with_capacity(bytes.len() * 2);
+            let pieces = bytes.chunks(HEX_PIECE);
+            for piece in pieces {
+                context.budget.work(piece.len())?;
+                out.push_str(&upper_hex(piece));
+            }
+            out
         },
     ))
 }
@@ -199,15 +209,22 @@ fn from_base64_type(t: Typing<'_>) -> Result<Derived> {
     Ok(Derived::new(text_type(t.length(0) * 3 / 4 + 1, Collation::Binary)).nullable())
 }
 
-fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
-    let text: Vec<u8> = text.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
+fn from_base64(text: &[u8], context: &mut Context) -> Result<Option<Vec<u8>>> {
+    let memory = &context.budget.memory;
+    let characters = text.iter().copied().filter(|b| !b.is_ascii_whitespace());
+    let text: Vec<u8> = memory.while_it_may(characters, |characters| characters.collect())?;
     if !text.len().is_multiple_of(4) {
-        return None;
+        return Ok(None);
     }
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    for (i, group) in text.chunks(4).enumerate() {
+    memory.while_it_may(text.chunks(4), |groups| decode_base64(groups, text.len()))
+}
+
+/// The bytes of groups of four, which are `length` characters together.
+fn decode_base64<'a>(groups: impl Iterator<Item = &'a [u8]>, length: usize) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(length / 4 * 3);
+    for (i, group) in groups.enumerate() {
         let padding = group.iter().rev().take_while(|b| **b == b'=').count();
-        if padding > 2 || padding > 0 && (i + 1) * 4 != text.len() {
+        if padding > 2 || padding > 0 && (i + 1) * 4 != length {
             return None;
         }
         let mut bits = 0u32;

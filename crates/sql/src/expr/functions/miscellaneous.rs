@@ -143,6 +143,9 @@ fn bin_to_uuid(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
 
 /// `a.b.c.d`; fewer parts leave out the middle ones.
 fn inet_aton(text: &str) -> Option<u64> {
+    if text.len() > "255.255.255.255".len() {
+        return None;
+    }
     let parts: Vec<u64> = text
         .split('.')
         .map(|p| if p.len() <= 3 && !p.is_empty() { p.parse().ok().filter(|v| *v < 256) } else { None })

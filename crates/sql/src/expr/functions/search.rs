@@ -8,14 +8,14 @@ use crate::expr::Context;
 use crate::expr::convert::{self, Result};
 use crate::expr::find::{NEEDLE_BYTES, Needle, Units};
 use crate::expr::types::{self, Class};
-use crate::memory::LARGE;
+use crate::memory::{LARGE, Memory};
 use memchr::memmem::{self, Finder};
 use rauk_types::{Collation, Value};
 use std::cmp::Ordering;
 
 pub const FUNCTIONS: &[Function] = &[
     Function::new("INSTR", 2, 2, rules::compared, |c, x| {
-        hold_needle(c, 1, x, || locate(&c.bytes(0), &c.bytes(1), 0, collation(c, 0, 1), binary(c, 0, 1)))
+        hold_needle(c, 1, x, |memory| locate(&c.bytes(0), &c.bytes(1), 0, collation(c, 0, 1), memory))
     }),
     Function::new("LOCATE", 2, 3, rules::compared, locate_from),
     Function::new("REPLACE", 3, 3, replace_type, replace),
@@ -37,49 +37,51 @@ fn collation(c: &Call<'_, '_>, a: usize, b: usize) -> Collation {
     types::aggregate_collations(strings, "", Collation::DEFAULT).map_or(Collation::DEFAULT, |c| c.0)
 }
 
-fn binary(c: &Call<'_, '_>, a: usize, b: usize) -> bool {
-    collation(c, a, b) == Collation::Binary
-}
-
 /// Character position (from 1) of `needle` at or behind character `from` (from 0); 0: not there.
-fn locate(haystack: &[u8], needle: &[u8], from: usize, collation: Collation, binary: bool) -> i64 {
+fn locate(haystack: &[u8], needle: &[u8], from: usize, collation: Collation, memory: &Memory) -> Result<i64> {
+    let binary = collation == Collation::Binary;
     let total = char_count(haystack, binary);
     let length = char_count(needle, binary);
     if from > total {
-        return 0;
+        return Ok(0);
     }
     if needle.is_empty() {
-        return from as i64 + 1;
+        return Ok(from as i64 + 1);
     }
     if from.saturating_add(length) > total {
-        return 0;
+        return Ok(0);
     }
     let begin = char_offset(haystack, from, binary);
     let rest = &haystack[begin..];
     let found = match (std::str::from_utf8(rest), std::str::from_utf8(needle)) {
         (Ok(rest), Ok(needle)) if !binary && !collation.is_binary() => {
             let mut units = Units::new(collation);
-            let needle = Needle::new(needle.chars().map(|c| units.unit(c)));
-            needle.places(rest.chars().map(|c| units.unit(c))).next()
+            let needle = memory.while_it_may(needle.chars(), |n| Needle::new(n.map(|c| units.unit(c))))?;
+            memory.while_it_may(rest.chars(), |rest| needle.places(rest.map(|c| units.unit(c))).next())?
         }
         // A character's bytes are found where a character begins.
         _ => memmem::find(rest, needle).map(|at| char_count(&rest[..at], binary)),
     };
-    found.map_or(0, |at| (from + at) as i64 + 1)
+    Ok(found.map_or(0, |at| (from + at) as i64 + 1))
 }
 
 fn locate_from(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let from = if c.has(2) { c.int(2, context)? } else { 1 };
     let Some(from) = usize::try_from(from).ok().and_then(|f| f.checked_sub(1)) else { return Ok(Value::Int(0)) };
-    hold_needle(c, 0, context, || locate(&c.bytes(1), &c.bytes(0), from, collation(c, 0, 1), binary(c, 0, 1)))
+    hold_needle(c, 0, context, |memory| locate(&c.bytes(1), &c.bytes(0), from, collation(c, 0, 1), memory))
 }
 
 /// Counts what preparing a long sought text takes, while it is sought.
-fn hold_needle(c: &Call<'_, '_>, needle: usize, context: &mut Context, seek: impl FnOnce() -> i64) -> Result<Value> {
+fn hold_needle(
+    c: &Call<'_, '_>,
+    needle: usize,
+    context: &mut Context,
+    seek: impl FnOnce(&Memory) -> Result<i64>,
+) -> Result<Value> {
     let bytes = c.values[needle].bytes();
     let held = if bytes >= LARGE { bytes * NEEDLE_BYTES } else { 0 };
     context.budget.memory.take(held)?;
-    let found = seek();
+    let found = seek(&context.budget.memory)?;
     context.budget.memory.give(held);
     Ok(Value::Int(found))
 }
@@ -97,7 +99,8 @@ fn replace(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         return Ok(c.string(whole.into_owned()));
     }
     let finder = Finder::new(&from);
-    let found = finder.find_iter(&whole).count();
+    let memory = context.budget.memory.clone();
+    let found = memory.while_it_may(finder.find_iter(&whole), |places| places.count())?;
     if found == 0 {
         return Ok(c.string(whole.into_owned()));
     }
@@ -107,11 +110,13 @@ fn replace(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     }
     let mut out = Vec::with_capacity(rest + found * to.len());
     let mut done = 0;
-    for at in finder.find_iter(&whole) {
-        out.extend_from_slice(&whole[done..at]);
-        out.extend_from_slice(&to);
-        done = at + from.len();
-    }
+    memory.while_it_may(finder.find_iter(&whole), |places| {
+        for at in places {
+            out.extend_from_slice(&whole[done..at]);
+            out.extend_from_slice(&to);
+            done = at + from.len();
+        }
+    })?;
     out.extend_from_slice(&whole[done..]);
     Ok(c.string(out))
 }
@@ -128,11 +133,14 @@ fn substring_index(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     }
     let finder = Finder::new(&delimiter);
     let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+    let memory = &context.budget.memory;
+    let nth = |n: usize| memory.while_it_may(finder.find_iter(&whole), |mut places| places.nth(n));
     let part = if count > 0 {
-        finder.find_iter(&whole).nth(wanted - 1).map_or(&whole[..], |end| &whole[..end])
+        nth(wanted - 1)?.map_or(&whole[..], |end| &whole[..end])
     } else {
         // Counted from the end, of those that are found from the beginning.
-        match finder.find_iter(&whole).count().checked_sub(wanted).and_then(|n| finder.find_iter(&whole).nth(n)) {
+        let found = memory.while_it_may(finder.find_iter(&whole), |places| places.count())?;
+        match found.checked_sub(wanted).map(nth).transpose()?.flatten() {
             Some(at) => &whole[at + delimiter.len()..],
             None => &whole[..],
         }

@@ -18,8 +18,8 @@ pub const FUNCTIONS: &[Function] = &[
         let binary = c.argument_type(0).is_bytes();
         Ok(Value::Int(char_count(&c.bytes(0), binary) as i64))
     }),
-    Function::new("UPPER", 1, 1, rules::same_text, |c, _| Ok(change_case(c, char::to_uppercase))),
-    Function::new("LOWER", 1, 1, rules::same_text, |c, _| Ok(change_case(c, char::to_lowercase))),
+    Function::new("UPPER", 1, 1, rules::same_text, |c, x| change_case(c, x, char::to_uppercase)),
+    Function::new("LOWER", 1, 1, rules::same_text, |c, x| change_case(c, x, char::to_lowercase)),
     Function::new("SUBSTRING", 2, 3, rules::same_text, substring),
     Function::new("LEFT", 2, 2, left_type, left),
     Function::new("RIGHT", 2, 2, left_type, right),
@@ -96,20 +96,26 @@ fn concat_ws(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
 }
 
 /// Characters whose other case is one character; the others stay (`ß`).
-fn change_case<I: Iterator<Item = char>>(c: &Call<'_, '_>, convert: fn(char) -> I) -> Value {
+fn change_case<I: Iterator<Item = char>>(
+    c: &Call<'_, '_>,
+    context: &mut Context,
+    convert: fn(char) -> I,
+) -> Result<Value> {
     if c.is_binary() {
-        return c.string(c.bytes(0).into_owned());
+        return Ok(c.string(c.bytes(0).into_owned()));
     }
     let text = c.text(0);
     let mut out = String::with_capacity(text.len());
-    for original in text.chars() {
-        let mut other = convert(original);
-        match (other.next(), other.next()) {
-            (Some(single), None) => out.push(single),
-            _ => out.push(original),
+    context.budget.memory.while_it_may(text.chars(), |characters| {
+        for original in characters {
+            let mut other = convert(original);
+            match (other.next(), other.next()) {
+                (Some(single), None) => out.push(single),
+                _ => out.push(original),
+            }
         }
-    }
-    Value::Str(out)
+    })?;
+    Ok(Value::Str(out))
 }
 
 fn substring(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
@@ -289,14 +295,16 @@ fn quote(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         return Ok(Value::Null);
     }
     let mut out = vec![b'\''];
-    for byte in bytes.iter() {
-        match byte {
-            b'\'' | b'\\' => out.extend([b'\\', *byte]),
-            0 => out.extend(b"\\0"),
-            0x1A => out.extend(b"\\Z"),
-            byte => out.push(*byte),
+    context.budget.memory.while_it_may(bytes.iter(), |bytes| {
+        for byte in bytes {
+            match byte {
+                b'\'' | b'\\' => out.extend([b'\\', *byte]),
+                0 => out.extend(b"\\0"),
+                0x1A => out.extend(b"\\Z"),
+                byte => out.push(*byte),
+            }
         }
-    }
+    })?;
     out.push(b'\'');
     Ok(c.string(out))
 }

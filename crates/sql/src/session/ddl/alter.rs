@@ -19,7 +19,7 @@ use crate::parse::statement::{AlterOperation, ColumnPosition};
 use crate::session::session::Session;
 use crate::session::users::Privileges;
 use crate::session::{charset, errors, system};
-use rauk_node::{Look, TableHandle};
+use rauk_node::{DdlWait, Look, TableHandle};
 use rauk_types::error::codes;
 use rauk_types::format::parse_int_prefix;
 use rauk_types::result::Completion;
@@ -95,7 +95,7 @@ impl Session {
         let completion = self.change_table(&table, draft).await?;
         self.start_auto_increment(&database, &name, auto_increment).await?;
         if let Some(to) = rename {
-            self.engine.database.rename_tables(&[((database, name), to)], self.settings.metadata_wait).await?;
+            self.engine.database.rename_tables(&[((database, name), to)], self.ddl_wait()).await?;
         }
         Ok(completion)
     }
@@ -303,7 +303,7 @@ impl Session {
         renumber_changed_indexes(&old, &mut new);
         let info = "Records: 0  Duplicates: 0  Warnings: 0".to_string();
         if !needs_rewrite(&old, &new) {
-            self.engine.database.alter_table(table, new, self.settings.metadata_wait).await?;
+            self.engine.database.alter_table(table, new, self.ddl_wait()).await?;
             return Ok(Completion { info, ..Completion::default() });
         }
         let copies = is_copy(&old, &new);
@@ -562,7 +562,7 @@ impl Session {
             }
         });
         let look = look.as_mut().map(|look| look as &mut Look<'_>);
-        let wait = self.settings.metadata_wait;
+        let wait = DdlWait { limit: self.settings.metadata_wait, interrupt: Some(&self.process.interrupt) };
         let result = database.rewrite_seen_table(table, new, wait, look, &mut convert).await;
         self.context.strict_statement = before;
         Ok(result?)

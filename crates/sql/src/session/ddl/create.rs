@@ -196,7 +196,7 @@ impl Session {
         match filled.await {
             Ok(completion) => Ok(completion),
             Err(error) => {
-                self.engine.database.drop_table(&database, &name, self.settings.metadata_wait).await?;
+                self.engine.database.drop_table(&database, &name, self.ddl_wait()).await?;
                 Err(error)
             }
         }

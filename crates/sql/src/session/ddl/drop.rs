@@ -29,7 +29,7 @@ impl Session {
             }
             return Err(MysqlError::new(codes::DB_DROP_EXISTS, message));
         }
-        let tables = self.engine.database.drop_database(name, self.settings.metadata_wait).await?;
+        let tables = self.engine.database.drop_database(name, self.ddl_wait()).await?;
         if self.context.current_database.as_deref() == Some(name) {
             self.set_current_database(None);
         }
@@ -69,7 +69,7 @@ impl Session {
         }
         for (database, name) in &names {
             if !temporary && self.table_exists(database, name) {
-                self.engine.database.drop_table(database, name, self.settings.metadata_wait).await?;
+                self.engine.database.drop_table(database, name, self.ddl_wait()).await?;
             }
         }
         Ok(Completion::default())
@@ -81,7 +81,7 @@ impl Session {
         self.require_table("DROP", &database, &name, Privileges::DROP)?;
         self.commit_implicitly().await?;
         self.stored_table(&database, &name)?;
-        self.engine.database.truncate_table(&database, &name, self.settings.metadata_wait).await?;
+        self.engine.database.truncate_table(&database, &name, self.ddl_wait()).await?;
         Ok(Completion::default())
     }
 
@@ -117,7 +117,7 @@ impl Session {
             freed.push(from.clone());
             taken.push(to.clone());
         }
-        self.engine.database.rename_tables(&changes, self.settings.metadata_wait).await?;
+        self.engine.database.rename_tables(&changes, self.ddl_wait()).await?;
         Ok(Completion::default())
     }
 

@@ -101,6 +101,57 @@ fn a_statement_has_a_memory_limit_and_the_next_one_has_it_whole() {
     u.expect(&ands(1_000), &["1"]);
 }
 
+/// Trees and plans of prepared statements count as long as these exist, and their number counts for all sessions.
+#[test]
+fn prepared_statements_count_until_they_are_closed() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("SET rauk_query_memory_limit = 8000000");
+    t.ok(&format!("SET @long = 'SELECT {}'", vec!["1"; 1_000].join(" AND ")));
+    let mut made = 0;
+    let error = loop {
+        match t.run(&format!("PREPARE s{made} FROM @long")) {
+            ok if ok == "OK 0" => made += 1,
+            error => break error,
+        }
+        assert!(made < 100, "a hundred of them take more than 8 MB");
+    };
+    assert!(error.starts_with("ERROR 1038") && error.contains("rauk_query_memory_limit (8000000 bytes)"), "{error}");
+    assert!(made > 2, "{made}");
+    t.expect("EXECUTE s0", &["1"]);
+    t.ok("DEALLOCATE PREPARE s1");
+    t.ok("PREPARE s1 FROM @long");
+    // One of the same name takes the place of the first.
+    t.ok("PREPARE s1 FROM @long");
+    drop(t);
+    let (mut t, mut u) = (server.session(), server.session());
+    t.ok("SET GLOBAL max_prepared_stmt_count = 2");
+    t.ok("PREPARE a FROM 'SELECT 1'");
+    let prepared = t.prepare("SELECT ?");
+    u.code("PREPARE a FROM 'SELECT 1'", 1461);
+    t.session.close_statement(prepared.id);
+    u.ok("PREPARE a FROM 'SELECT 1'");
+    u.code("PREPARE b FROM 'SELECT 1'", 1461);
+    drop(t);
+    u.ok("PREPARE b FROM 'SELECT 1'");
+}
+
+#[test]
+fn the_largest_and_least_texts_of_groups_count() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, s VARCHAR(10000))");
+    let rows = vec!["(REPEAT('x', 10000))"; 1000].join(",");
+    t.ok(&format!("INSERT INTO t (s) VALUES {rows}"));
+    t.ok("SET rauk_query_memory_limit = 5000000");
+    for sql in ["SELECT id, MAX(s) FROM t GROUP BY id", "SELECT id, MIN(CONCAT(s, 'y')) FROM t GROUP BY id"] {
+        let shown = t.run(sql);
+        assert!(shown.starts_with("ERROR 1038"), "{sql}: {shown:.80}");
+    }
+    // One group has one text, however many rows come.
+    t.expect("SELECT LENGTH(MAX(s)), LENGTH(MIN(CONCAT(s, id))) FROM t", &["10000|10001"]);
+}
+
 #[test]
 fn many_groups_fit() {
     let server = server();
@@ -173,6 +224,50 @@ fn thousands_of_levels() {
     });
 }
 
+/// What stands for several others in a bound statement is not copied at each level, or the copies count.
+#[test]
+fn nesting_does_not_double_what_is_bound() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, v INT)");
+    t.ok("INSERT INTO t VALUES (1, 1), (2, 2)");
+    t.ok("SET rauk_query_memory_limit = 20000000");
+    let began = Instant::now();
+    for expression in [
+        nested("NULLIF(", "id", ", 7)", 200),
+        nested("((", "id", ", v) < (3, 3)) + id - 1", 200),
+        nested("((1, (", "id", ", 2)) <= (1, (2, v))) + id - 1", 200),
+    ] {
+        t.expect(&format!("SELECT {expression} IS NOT NULL FROM t WHERE id = 2"), &["1"]);
+    }
+    // Each name is a copy of what it stands for.
+    let sum = vec!["id"; 1_000].join(" + ");
+    let names = |n: usize| format!("SELECT {sum} x FROM t HAVING {}", vec!["x"; n].join(" AND "));
+    assert_eq!(t.run(&names(3)).lines().count(), 2);
+    t.code(&names(2_000), 1038);
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+
+    // What both forms of an order say.
+    for row in ["id, v", "id + 0 + 0 + 0 + 0 + 0 + 0 + 0 + 0, v"] {
+        for (op, other, expected) in [
+            ("<", "2, 1", "1,0"),
+            ("<", "2, 3", "1,1"),
+            ("<=", "2, 2", "1,1"),
+            (">", "1, 1", "0,1"),
+            (">=", "1, 1", "1,1"),
+            (">", "1, NULL", "NULL,1"),
+            ("<", "NULL, 5", "NULL,NULL"),
+        ] {
+            let sql = format!("SELECT GROUP_CONCAT(IFNULL(({row}) {op} ({other}), 'NULL') ORDER BY id) FROM t");
+            t.expect(&sql, &[expected]);
+        }
+    }
+    for value in ["id", "id + 0 + 0 + 0 + 0 + 0 + 0 + 0 + 0"] {
+        t.expect(&format!("SELECT NULLIF({value}, 2) FROM t ORDER BY id"), &["1", "NULL"]);
+        t.expect(&format!("SELECT NULLIF({value}, NULL), NULLIF({value}, '2') FROM t ORDER BY id"), &["1|1", "2|NULL"]);
+    }
+}
+
 /// Megabytes are sought in megabytes; trying every place would take minutes.
 #[test]
 fn searches_take_linear_time() {
@@ -220,6 +315,38 @@ fn a_long_evaluation_ends_when_it_is_killed_or_out_of_time() {
     // A pattern with `_` may take long as well.
     t.code("SELECT REPEAT('a', 3000000) LIKE CONCAT('%', REPEAT('aa_', 500000), 'b%')", 3024);
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    t.expect("SELECT 1", &["1"]);
+}
+
+/// KILL and max_execution_time reach a statement that is split off, parsed or bound. Of 20 000 operands none takes
+/// long to evaluate, and evaluation does not look so soon.
+#[test]
+fn a_long_text_ends_when_it_is_killed_or_out_of_time() {
+    let server = server();
+    let mut t = server.session();
+    let ands = vec!["1"; 20_000].join(" AND ");
+    t.expect(&format!("SELECT {ands}"), &["1"]);
+    t.ok("SET max_execution_time = 1");
+    t.code(&format!("SELECT {ands}"), 3024);
+    t.code(&format!("SELECT 1 WHERE 1 IN ({ands})"), 3024);
+    t.expect("SELECT SLEEP(1000)", &["1"]);
+    // Only SELECT has such a limit.
+    t.ok(&format!("DO {ands}"));
+    t.ok("SET max_execution_time = 0");
+    for sql in [format!("DO {ands}"), format!("SELECT {ands}"), format!("SET @a = ({ands})")] {
+        let interrupt = t.session.interrupter();
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    interrupt();
+                    std::thread::yield_now();
+                }
+            });
+            t.code(&sql, 1317);
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
     t.expect("SELECT 1", &["1"]);
 }
 

@@ -132,3 +132,30 @@ fn reset_forgets() {
     t.expect("SELECT COUNT(*) FROM t", &["0"]);
     assert!(t.prepared(prepared.id, &[]).starts_with("ERROR 1243"));
 }
+
+/// An old name and its new one are one variable: whichever is set, both show it, everywhere.
+#[test]
+fn old_names_share_their_values() {
+    let server = server();
+    let mut t = server.session();
+    for (set, value) in [
+        ("SET SESSION tx_isolation = 'SERIALIZABLE'", "SERIALIZABLE"),
+        ("SET SESSION transaction_isolation = 'READ-COMMITTED'", "READ-COMMITTED"),
+        ("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "REPEATABLE-READ"),
+    ] {
+        t.ok(set);
+        t.expect("SELECT @@tx_isolation, @@transaction_isolation", &[&format!("{value}|{value}")]);
+        t.expect("SHOW VARIABLES LIKE '%x\\_isolation'", &[&format!("tx_isolation|{value}")]);
+        t.expect("SHOW VARIABLES LIKE 'transaction\\_isolation'", &[&format!("transaction_isolation|{value}")]);
+    }
+    t.ok("SET GLOBAL tx_isolation = 'SERIALIZABLE'");
+    t.expect("SELECT @@global.transaction_isolation, @@global.tx_isolation", &["SERIALIZABLE|SERIALIZABLE"]);
+    t.expect("SHOW GLOBAL VARIABLES LIKE 'tx\\_isolation'", &["tx_isolation|SERIALIZABLE"]);
+    let mut u = server.session();
+    u.expect("SELECT @@tx_isolation, @@transaction_isolation", &["SERIALIZABLE|SERIALIZABLE"]);
+    t.ok("SET PERSIST tx_isolation = 'READ-COMMITTED'");
+    t.ok("SET PERSIST transaction_isolation = 'REPEATABLE-READ'");
+    t.expect("SELECT @@global.tx_isolation", &["REPEATABLE-READ"]);
+    t.ok("SET SESSION tx_read_only = 1");
+    t.expect("SELECT @@tx_read_only, @@transaction_read_only", &["1|1"]);
+}

@@ -7,7 +7,8 @@
 //! Of several that meet, one gets through each time, so all do after some tries. Whoever has had bad luck for very long gets a temporary error.
 
 use super::store::{AccountRecord, Users};
-use crate::session::session::{Session, killed_error};
+use crate::expr::interrupted;
+use crate::session::session::Session;
 use rauk_node::{NodeError, SettingChange};
 use rauk_types::MysqlError;
 use std::collections::BTreeMap;
@@ -92,7 +93,7 @@ impl Session {
         let longest = 1_u64 << (tries - 1).min(PAUSE_BITS);
         let pause = self.engine.runtime.random() % longest;
         match self.sleep(pause as f64 / 1_000.0).await? {
-            true => Err(killed_error()),
+            true => Err(interrupted()),
             false => Ok(()),
         }
     }
