@@ -357,7 +357,8 @@ mod tests {
         });
     }
 
-    /// A snapshot of more bytes than an entry takes is stored in parts, read again whole, and refused when a part is gone.
+    /// A snapshot of more bytes than an entry takes is stored in parts, read again whole, and refused when a part is
+    /// gone.
     #[test]
     fn a_snapshot_is_larger_than_an_entry_of_its_file() {
         run(async {

@@ -272,8 +272,8 @@ fn a_full_disk_ends_one_node_only() {
     assert_eq!(run(&mut nodes[2].connect(), "SELECT COUNT(*) FROM d.t"), [(rows + 1).to_string()]);
 }
 
-/// A transaction's changes in one partition travel as one message. What does not fit is refused before anything of it is sent,
-/// and what just fits is on both nodes.
+/// A transaction's changes in one partition travel as one message. What does not fit is refused before anything of it
+/// is sent, and what just fits is on both nodes.
 #[test]
 fn a_transaction_that_no_message_carries_is_refused() {
     let root = tempfile::tempdir().unwrap();

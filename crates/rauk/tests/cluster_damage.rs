@@ -1,6 +1,6 @@
-//! Real nodes whose files are damaged, shortened, missing or older than they were while their processes are down: nothing
-//! that was acknowledged is lost, what cannot be used is refused with its place and the way out, and the others go on.
-//! Where the only whole replica is lost for good, the operator accepts the loss.
+//! Real nodes whose files are damaged, shortened, missing or older than they were while their processes are down:
+//! nothing that was acknowledged is lost, what cannot be used is refused with its place and the way out, and the others
+//! go on. Where the only whole replica is lost for good, the operator accepts the loss.
 
 mod common;
 
@@ -30,8 +30,8 @@ fn restart_all(nodes: &mut [Node]) {
     });
 }
 
-/// Flips a bit in the middle of the last frame of a node's redo log; `false`: that is known to be synced already, and such
-/// damage is refused.
+/// Flips a bit in the middle of the last frame of a node's redo log; `false`: that is known to be synced already, and
+/// such damage is refused.
 fn damage_log(dir: &Path) -> bool {
     let files = std::fs::read_dir(dir.join("redo")).unwrap().map(|entry| entry.unwrap().path());
     let last = |path: PathBuf| {
@@ -180,8 +180,9 @@ fn error_of(connection: &mut Conn, sql: &str) -> (u16, String) {
     }
 }
 
-/// The end of one node's log is damaged, and the other node of some partitions is lost for good: these have no primary until
-/// the operator says that the loss is accepted. Nobody else may say so, and on a healthy cluster there is nothing to accept.
+/// The end of one node's log is damaged, and the other node of some partitions is lost for good: these have no primary
+/// until the operator says that the loss is accepted. Nobody else may say so, and on a healthy cluster there is nothing
+/// to accept.
 #[test]
 fn the_operator_accepts_a_loss() {
     let root = tempfile::tempdir().unwrap();

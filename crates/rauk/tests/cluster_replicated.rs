@@ -1,5 +1,5 @@
-//! A cluster of real processes with durability `replicated`: all killed at once, it comes back to a cut; stopped in order,
-//! it loses nothing.
+//! A cluster of real processes with durability `replicated`: all killed at once, it comes back to a cut; stopped in
+//! order, it loses nothing.
 
 mod common;
 
@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 const ACCOUNTS: u64 = 12;
 const BALANCE: i64 = 1000;
-/// What was acknowledged so long before everything was killed is there. Cuts are drawn every 50 ms, on a machine that has
-/// time for them.
+/// What was acknowledged so long before everything was killed is there. Cuts are drawn every 50 ms, on a machine that
+/// has time for them.
 const OLD: Duration = Duration::from_secs(4);
 
 fn nodes(root: &Path) -> Vec<Node> {
@@ -166,8 +166,8 @@ fn all_killed_at_once_come_back_to_a_cut_and_all_stopped_in_order_lose_nothing()
     assert_eq!(lost, 0, "of {} acknowledged before a stop in order", acknowledged.len());
 }
 
-/// A process that is stopped for longer than its lease may have the only copy of what was acknowledged in its memory. None
-/// ends here: the node that goes on meanwhile is stopped too, before the first has everything again.
+/// A process that is stopped for longer than its lease may have the only copy of what was acknowledged in its memory.
+/// None ends here: the node that goes on meanwhile is stopped too, before the first has everything again.
 #[test]
 fn nodes_that_are_stopped_one_after_the_other_lose_nothing() {
     let root = tempfile::tempdir().unwrap();
@@ -211,8 +211,8 @@ fn nodes_that_are_stopped_one_after_the_other_lose_nothing() {
     assert!(metrics.contains("rauk_cluster_cut_age_milliseconds"), "{metrics}");
 }
 
-/// Nobody writes while one node after another is replaced; then power fails everywhere. The last cut must be one that the
-/// nodes that are left hold.
+/// Nobody writes while one node after another is replaced; then power fails everywhere. The last cut must be one that
+/// the nodes that are left hold.
 #[test]
 fn rows_outlive_the_nodes_that_they_were_written_on() {
     let root = tempfile::tempdir().unwrap();

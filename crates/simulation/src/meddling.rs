@@ -1,5 +1,5 @@
-//! Somebody is at a directory while no program runs: one file is damaged, missing, shortened or an older copy, or the whole
-//! directory is an older copy.
+//! Somebody is at a directory while no program runs: one file is damaged, missing, shortened or an older copy, or the
+//! whole directory is an older copy.
 //!
 //! What a start must do then: give everything that was acknowledged, or be refused with the file, the place and the
 //! way out; and a refused start changes nothing, so that the file can be put back.
@@ -83,7 +83,8 @@ impl Meddling {
     }
 
     /// Whether the redo log now ends, without a sign of it, before what may have been acknowledged and has not been
-    /// claimed yet: for some ten milliseconds only the log itself knows how long it is. `claimed`: the superblocks' claim.
+    /// claimed yet: for some ten milliseconds only the log itself knows how long it is. `claimed`: the superblocks'
+    /// claim.
     pub fn hides_an_end(&self, claimed: u64) -> bool {
         let end = |image: &Image| frames::last(image.get(&self.path)?).map(|(at, _, length)| at + length);
         self.kind == Kind::Older && self.path.starts_with("redo/") && end(&self.bad) >= Some(claimed)

@@ -14,8 +14,8 @@ pub trait Observer: Send + Sync {
         let _ = (partition, snapshot);
     }
 
-    /// Asked before each thing that a step of a partition wants done outside of the guard (messages, flushes, the end of
-    /// the process): whether this thread is interrupted here, and another one does the rest later.
+    /// Asked before each thing that a step of a partition wants done outside of the guard (messages, flushes, the end
+    /// of the process): whether this thread is interrupted here, and another one does the rest later.
     fn leaves_actions(&self) -> bool {
         false
     }

@@ -298,8 +298,8 @@ async fn introduce(
     }
 }
 
-/// A directory that does not know of its node's newest start is an older copy of it, or has lost its manifest: what it has
-/// must not count as what the node had.
+/// A directory that does not know of its node's newest start is an older copy of it, or has lost its manifest: what it
+/// has must not count as what the node had.
 fn refuse_older_copy(node: NodeId, group: &Group, superblocks: &Superblocks) -> Result<(), NodeError> {
     let Some(newest) = group.nodes.get(&node).and_then(|state| state.recorded) else { return Ok(()) };
     let knows = Manifest::load(superblocks)?.is_some_and(|manifest| manifest.starts.contains(&newest));

@@ -219,8 +219,8 @@ impl Striker {
         }
     }
 
-    /// Whether all that one directory has is elsewhere too. What is damaged everywhere is lost: all others must have what
-    /// this one has, with the ends of their logs read since they were damaged.
+    /// Whether all that one directory has is elsewhere too. What is damaged everywhere is lost: all others must have
+    /// what this one has, with the ends of their logs read since they were damaged.
     fn all_is_twice(&self) -> bool {
         let world = &self.world;
         let is_alone = |state: &PartitionState| state.in_sync.len() < 2;
@@ -237,8 +237,8 @@ impl Striker {
         }
     }
 
-    /// All processes that hold some partition stop, but no majority of the voters: so no cut is complete, while the others
-    /// go on. When that has lasted, power fails everywhere.
+    /// All processes that hold some partition stop, but no majority of the voters: so no cut is complete, while the
+    /// others go on. When that has lasted, power fails everywhere.
     async fn end_cuts(&mut self, lasts: Duration) {
         let (world, group) = (self.world.clone(), self.world.consensus.group());
         let site = |member: &Member| {

@@ -1,10 +1,11 @@
 //! Promise, with durability `replicated`: *what a loss of all memory takes is bounded* (rule 36 of
 //! docs/cluster-protocols.md). However long cuts have failed, and however long ago that began: of what one process has
-//! acknowledged and the cluster has lost, the first and the last are not further apart than a commit may be without a cut.
+//! acknowledged and the cluster has lost, the first and the last are not further apart than a commit may be without a
+//! cut.
 //!
 //! [`super::cut`] asks how long before a failure something was acknowledged. Here nobody has to know when cuts began to
-//! fail: a process that goes on acknowledging without a cut shows it by itself. Each process knows of its own commits, and
-//! ends when the cluster goes back; so its losses are those of one failure.
+//! fail: a process that goes on acknowledging without a cut shows it by itself. Each process knows of its own commits,
+//! and ends when the cluster goes back; so its losses are those of one failure.
 use super::Verdict;
 use super::acknowledged::chain;
 use crate::cluster::record::{Bands, Value};

@@ -2,8 +2,8 @@
 //!
 //! A start on such a directory either opens it, and then the checkers judge what the cluster has, or it is refused. A
 //! refusal must name the file and the way out, and must have changed nothing: then the directory is put back as it was,
-//! and the next start must open it. A process that ends while it opens leaves the question to the next one, unless it has
-//! written something: then it had accepted what it found.
+//! and the next start must open it. A process that ends while it opens leaves the question to the next one, unless it
+//! has written something: then it had accepted what it found.
 use super::World;
 use crate::cluster::network::Site;
 use crate::disk::SimDisk;
