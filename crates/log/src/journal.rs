@@ -254,9 +254,12 @@ impl Journal {
         Ok(sequence)
     }
 
-    /// Replaces all entries by these, atomically. Sequence numbers go on.
+    /// Replaces all entries by these, atomically. Sequence numbers go on. An entry that is too large changes nothing.
     pub fn compact(&mut self, contents: &[Vec<u8>]) -> Result<(), LogError> {
         self.usable()?;
+        if let Some(content) = contents.iter().find(|content| content.len() > MAX_ENTRY_BYTES) {
+            return Err(LogError::RecordTooLarge { bytes: content.len(), limit: MAX_ENTRY_BYTES });
+        }
         let mut bytes = file_header(self.database, self.sequence).to_vec();
         let mut sequence = self.sequence;
         for content in contents {

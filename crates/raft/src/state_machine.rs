@@ -1,6 +1,9 @@
 //! The state on this process: applies what is committed, tells the watchers, answers those who wait here, and keeps one snapshot on disk.
 //!
-//! The snapshot file is a [`Journal`] of one entry, replaced as a whole and never torn, so that one that cannot be read is refused ([`crate::claim`]): a line of JSON with Raft's description of it, then the [`Machine`] as JSON.
+//! The snapshot file is a [`Journal`], replaced as a whole and never torn, so that one that cannot be read is refused
+//! ([`crate::claim`]): a line of JSON with Raft's description of it, then the [`Machine`] as JSON. The text is cut into
+//! entries of at most [`PART_BYTES`], since a journal bounds its entries and nothing bounds the state. Entries that are
+//! missing at the end leave JSON that does not parse, so a part of a snapshot is never taken for one.
 
 use crate::claim::{Claim, Claims};
 use crate::machine::{Machine, Outcome};
@@ -17,6 +20,8 @@ use std::sync::{Arc, Weak};
 use tokio::sync::{Notify, oneshot};
 
 pub const PATH: &str = "manage/raft.snapshot";
+/// What one entry of the snapshot file holds.
+const PART_BYTES: usize = 64 << 20;
 
 /// The state as the rest of the process sees it.
 pub struct Shared {
@@ -117,6 +122,8 @@ pub struct SnapshotFile {
     journal: Mutex<Journal>,
     claims: Arc<Mutex<Claims>>,
     current: RwLock<Option<(SnapshotMeta, Arc<Vec<u8>>)>>,
+    /// [`PART_BYTES`]; less in tests.
+    part_bytes: usize,
 }
 
 impl SnapshotFile {
@@ -126,14 +133,16 @@ impl SnapshotFile {
             claims.open_snapshot(PATH)?
         };
         let mut current = None;
-        if let Some(entry) = entries.last() {
+        if !entries.is_empty() {
+            let content = entries.into_iter().map(|entry| entry.content).collect::<Vec<_>>().concat();
             let damaged = |what: String| LogError::Damaged { file: PATH.to_string(), offset: 0, what };
-            let at = entry.content.iter().position(|byte| *byte == b'\n');
+            let at = content.iter().position(|byte| *byte == b'\n');
             let at = at.ok_or_else(|| damaged("the description is not there".into()))?;
-            let meta = serde_json::from_slice(&entry.content[..at]).map_err(|e| damaged(e.to_string()))?;
-            current = Some((meta, Arc::new(entry.content[at + 1..].to_vec())));
+            let meta = serde_json::from_slice(&content[..at]).map_err(|e| damaged(e.to_string()))?;
+            current = Some((meta, Arc::new(content[at + 1..].to_vec())));
         }
-        Ok(SnapshotFile { journal: Mutex::new(journal), claims, current: RwLock::new(current) })
+        let (journal, current) = (Mutex::new(journal), RwLock::new(current));
+        Ok(SnapshotFile { journal, claims, current, part_bytes: PART_BYTES })
     }
 
     /// Durable when it returns. An older one than what is there is passed over.
@@ -146,7 +155,9 @@ impl SnapshotFile {
         let mut content = serde_json::to_vec(meta).expect("a description can always be written as JSON");
         content.push(b'\n');
         content.extend_from_slice(&bytes);
-        journal.compact(&[content])?;
+        let parts: Vec<Vec<u8>> = content.chunks(self.part_bytes).map(<[u8]>::to_vec).collect();
+        drop(content);
+        journal.compact(&parts)?;
         let mut claims = self.claims.lock();
         let claim = Claim { snapshot: journal.sequence(), ..claims.get() };
         claims.set(claim)?;
@@ -343,6 +354,41 @@ mod tests {
                 assert_eq!(second.shared.group().term, 0);
                 assert_eq!(second.shared.group().index, 2);
             }
+        });
+    }
+
+    /// A snapshot of more bytes than an entry takes is stored in parts, read again whole, and refused when a part is
+    /// gone.
+    #[test]
+    fn a_snapshot_is_larger_than_an_entry_of_its_file() {
+        run(async {
+            let disk: Arc<dyn Disk> = MemoryDisk::new();
+            let mut machine = open(&disk);
+            Arc::get_mut(&mut machine.file).unwrap().part_bytes = 50;
+            machine.apply(vec![entry(0, EntryPayload::Normal(Proposal::OpenSession))]).await.unwrap();
+            machine.apply(vec![entry(1, command(0, 7))]).await.unwrap();
+            let newest = machine.get_snapshot_builder().await.build_snapshot().await.unwrap();
+            let parts = machine.file.journal.lock().sequence();
+            assert!(parts > 3, "{parts} parts");
+            drop(machine);
+            let mut again = open(&disk);
+            let found = again.get_current_snapshot().await.unwrap().unwrap();
+            assert_eq!((found.meta, found.snapshot), (newest.meta, newest.snapshot));
+            assert_eq!(again.shared.group().term, 7);
+            // The next one takes its place whole.
+            again.apply(vec![entry(2, command(0, 8))]).await.unwrap();
+            again.get_snapshot_builder().await.build_snapshot().await.unwrap();
+            assert_eq!(open(&disk).shared.group().term, 8);
+            // Without its last part it is not taken for whole, claimed or not.
+            let mut claims = Claims::open(&disk, ID, &[PATH]).unwrap();
+            claims.begin().unwrap();
+            let (mut journal, entries) = claims.open_snapshot(PATH).unwrap();
+            let mut contents: Vec<Vec<u8>> = entries.into_iter().map(|entry| entry.content).collect();
+            let last = contents.pop().unwrap();
+            contents.extend([last[..last.len() / 2].to_vec()]);
+            journal.compact(&contents).unwrap();
+            let refused = StateMachine::open(Arc::new(Mutex::new(claims)), 1, Arc::new(Shared::new(vec![])));
+            assert!(refused.err().expect("a part is gone").to_string().contains(PATH));
         });
     }
 

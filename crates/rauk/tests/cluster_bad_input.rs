@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::cluster::{Node, PATIENCE, all_in_one, member_command, refused, until, until_healthy};
+use common::cluster::{Node, PATIENCE, all_in_one, insist, member_command, refused, until, until_healthy};
 use common::{Rauk, rauk_command, run};
+use mysql::TxOpts;
 use mysql::prelude::Queryable;
 use rauk_transporter::{Identity, Options, PeerHandler, Peers, Secret, Security, TransportError};
 use rauk_wire::hello::{Refusal, Role};
@@ -269,4 +270,51 @@ fn a_full_disk_ends_one_node_only() {
     nodes[2].restart();
     until_healthy(&nodes[0], 3);
     assert_eq!(run(&mut nodes[2].connect(), "SELECT COUNT(*) FROM d.t"), [(rows + 1).to_string()]);
+}
+
+/// A transaction's changes in one partition travel as one message. What does not fit is refused before anything of it
+/// is sent, and what just fits is on both nodes.
+#[test]
+fn a_transaction_that_no_message_carries_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let secret = root.path().join("secret");
+    let secret =
+        ["--cluster-secret-file", secret.to_str().unwrap(), "--memory-limit", "1GiB", "--redo-segment", "64MiB"];
+    let founding = [&secret[..], &["--replicas", "2", "--partitions", "1"]].concat();
+    let first = Node::start(&root.path().join("n1"), &founding);
+    let second = Node::start(&root.path().join("n2"), &[&secret[..], &["--join", &first.address()]].concat());
+    until_healthy(&first, 2);
+    let mut connection = first.connect();
+    insist(&mut connection, "CREATE DATABASE d");
+    insist(&mut connection, "CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB)");
+    let insert = |rows: u32| -> Result<(), mysql::Error> {
+        let mut connection = first.connect();
+        let mut txn = connection.start_transaction(TxOpts::default())?;
+        for id in 1..=rows {
+            txn.query_drop(format!("INSERT INTO d.t VALUES ({id}, REPEAT('x', 9000000))"))?;
+        }
+        txn.commit()
+    };
+    // A machine with much to do may take the partition away from its primary meanwhile: 1213, and once more.
+    let ends = |rows: u32| {
+        let mut end = None;
+        until("the transaction has an end", || match insert(rows) {
+            Ok(()) => true,
+            Err(mysql::Error::MySqlError(error)) => {
+                let ended = error.code != 1213;
+                end = Some((error.code, error.message)).filter(|_| ended);
+                ended
+            }
+            Err(error) => panic!("{error}"),
+        });
+        end
+    };
+    // 72 MB; the limit is 63 MiB, 66.1 MB.
+    let (code, text) = ends(8).expect("it is too large");
+    assert!(code == 1114 && text.contains("66060288"), "{code} {text}");
+    assert_eq!(run(&mut connection, "SELECT COUNT(*) FROM d.t"), ["0"]);
+    // 63 MB.
+    assert_eq!(ends(7), None);
+    until_healthy(&second, 2);
+    assert_eq!(run(&mut second.connect(), "SELECT COUNT(*), SUM(LENGTH(b)) FROM d.t"), ["7 | 63000000"]);
 }

@@ -1,10 +1,12 @@
-//! Real nodes whose files are damaged, shortened or older than they were while their processes are down: nothing that was acknowledged is lost, what cannot be used is refused with its place and the way out, and the
-//! others go on.
+//! Real nodes whose files are damaged, shortened, missing or older than they were while their processes are down:
+//! nothing that was acknowledged is lost, what cannot be used is refused with its place and the way out, and the others
+//! go on. Where the only whole replica is lost for good, the operator accepts the loss.
 
 mod common;
 
-use common::cluster::{Node, all_in_one, insist, until_healthy};
-use common::run;
+use common::cluster::{Node, all_in_one, health, insist, insist_on, until, until_healthy};
+use common::{connect_to, run};
+use mysql::Conn;
 use mysql::prelude::Queryable;
 use rauk_log::{Disk, RealDisk, Superblocks};
 use rauk_simulation::disk::frames;
@@ -28,7 +30,8 @@ fn restart_all(nodes: &mut [Node]) {
     });
 }
 
-/// Flips a bit in the middle of the last frame of a node's redo log; `false`: that is known to be synced already, and such damage is refused.
+/// Flips a bit in the middle of the last frame of a node's redo log; `false`: that is known to be synced already, and
+/// such damage is refused.
 fn damage_log(dir: &Path) -> bool {
     let files = std::fs::read_dir(dir.join("redo")).unwrap().map(|entry| entry.unwrap().path());
     let last = |path: PathBuf| {
@@ -160,4 +163,131 @@ fn an_older_copy_of_a_directory_is_refused_and_the_others_go_on() {
     nodes[2].restart();
     until_healthy(&nodes[0], 3);
     assert_eq!(run(&mut nodes[2].connect(), "SELECT COUNT(*) FROM d.t"), ["20"]);
+}
+
+/// As an account without any privilege.
+fn connect_as_stranger(node: &Node) -> Option<Conn> {
+    let options = mysql::OptsBuilder::new().ip_or_hostname(Some("127.0.0.1")).tcp_port(node.process().port);
+    Conn::new(options.user(Some("stranger")).prefer_socket(false)).ok()
+}
+
+const ACCEPT: &str = "ALTER CLUSTER ACCEPT LOSS";
+
+fn error_of(connection: &mut Conn, sql: &str) -> (u16, String) {
+    match connection.query_drop(sql) {
+        Err(mysql::Error::MySqlError(error)) => (error.code, error.message),
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+/// The end of one node's log is damaged, and the other node of some partitions is lost for good: these have no primary
+/// until the operator says that the loss is accepted. Nobody else may say so, and on a healthy cluster there is nothing
+/// to accept.
+#[test]
+fn the_operator_accepts_a_loss() {
+    let root = tempfile::tempdir().unwrap();
+    let mut nodes = all_in_one(root.path(), 3, "2");
+    table(&nodes);
+    insist(&mut nodes[0].connect(), "CREATE USER 'stranger'@'%'");
+    let (code, text) = error_of(&mut nodes[2].connect(), ACCEPT);
+    assert!(code == 1105 && text.contains("there is nothing to accept"), "{code} {text}");
+    let mut rows = 0;
+    // Where the machine is slow the last frame may be known to be synced before all have ended: once more.
+    let shows = (0..30).any(|_| {
+        insert(&nodes[1], rows + 1, 20);
+        rows += 20;
+        nodes.iter_mut().for_each(Node::kill);
+        let shows = damage_log(&nodes[0].dir);
+        if !shows {
+            restart_all(&mut nodes);
+            until_healthy(&nodes[0], 3);
+        }
+        shows
+    });
+    assert!(shows, "the end of the log was always known to be synced");
+    // Two of three are the majority of the voters.
+    let (damaged, others) = nodes.split_at_mut(1);
+    std::thread::scope(|scope| {
+        scope.spawn(|| damaged[0].restart());
+        scope.spawn(|| others[1].restart());
+    });
+    let reasons =
+        || run(&mut connect_to(nodes[2].process().port).unwrap(), "SELECT reason FROM rauk.health").join("; ");
+    until("the operator is told what to do", || reasons().contains(ACCEPT));
+    let told = reasons();
+    assert!(told.contains("waits for node 2") && told.contains("the log of node 1 ended in a damaged entry"), "{told}");
+    assert_eq!(health(&nodes[2]).as_deref(), Some("red"));
+    let mut stranger = None;
+    until("the account is let in", || {
+        stranger = connect_as_stranger(&nodes[2]);
+        stranger.is_some()
+    });
+    let (code, text) = error_of(&mut stranger.expect("it is in"), ACCEPT);
+    assert!(code == 1227 && text.contains("SUPER"), "{code} {text}");
+    assert!(reasons().contains(ACCEPT), "what was refused has changed nothing");
+
+    insist_on(&nodes[2], &[ACCEPT]);
+    until("all partitions are led", || health(&nodes[2]).is_some_and(|health| health != "red"));
+    insert(&nodes[2], rows + 1, 20);
+    let count = |node: &Node| run(&mut node.connect(), "SELECT COUNT(*) FROM d.t")[0].parse::<u64>().unwrap();
+    let left = count(&nodes[2]);
+    // One frame has what was flushed at once: rows of one client, which waited for each.
+    assert!(left + 1 >= rows + 20 && left <= rows + 20, "{left} of {} rows", rows + 20);
+    let (code, text) = error_of(&mut nodes[2].connect(), ACCEPT);
+    assert!(code == 1105 && text.contains("there is nothing to accept"), "{code} {text}");
+    // Whoever comes back gets what the others went on with.
+    nodes[1].restart();
+    until_healthy(&nodes[0], 3);
+    for node in &nodes {
+        assert_eq!(count(node), left);
+    }
+}
+
+/// Moves everything else of a directory to another one.
+fn keep_only(kept: &[&str], dir: &Path, aside: &Path) {
+    std::fs::create_dir(aside).unwrap();
+    for name in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()) {
+        if !kept.iter().any(|kept| name == *kept) {
+            std::fs::rename(dir.join(&name), aside.join(&name)).unwrap();
+        }
+    }
+}
+
+/// Moves it back, over what a start has made meanwhile.
+fn put_back(dir: &Path, aside: &Path) {
+    for name in std::fs::read_dir(aside).unwrap().map(|entry| entry.unwrap().file_name()) {
+        let place = dir.join(&name);
+        match place.is_dir() {
+            true => std::fs::remove_dir_all(&place).unwrap(),
+            false => drop(std::fs::remove_file(&place)),
+        }
+        std::fs::rename(aside.join(&name), place).unwrap();
+    }
+}
+
+/// `member.json` alone, or with the part of the control plane, is not the node that the cluster knows.
+#[test]
+fn a_member_without_its_data_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let mut nodes = all_in_one(root.path(), 3, "2");
+    table(&nodes);
+    let mut rows = 0;
+    for (kept, words) in [
+        (&["member.json", "cluster.secret", "manage"][..], ["has lost its files", "an empty one"]),
+        (&["member.json", "cluster.secret"], ["its part of the manage group", "an empty directory"]),
+    ] {
+        nodes[2].kill();
+        let (dir, aside) = (nodes[2].dir.clone(), root.path().join(format!("aside{}", kept.len())));
+        keep_only(kept, &dir, &aside);
+        for _ in 0..2 {
+            let why = nodes[2].refused_restart(&[]);
+            assert!(words.iter().all(|word| why.contains(word)), "{kept:?}: {why}");
+        }
+        rows += 10;
+        insert(&nodes[0], rows - 9, 10);
+        put_back(&dir, &aside);
+        nodes[2].restart();
+        until_healthy(&nodes[0], 3);
+        assert_eq!(run(&mut nodes[2].connect(), "SELECT COUNT(*) FROM d.t"), [rows.to_string()]);
+    }
 }

@@ -1,5 +1,6 @@
 //! `rauk cluster …` and `rauk status`, as an operator types them.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -41,6 +42,16 @@ fn nodes(dir: &Path) -> serde_json::Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// The directory of a cluster, its secret, and the logs of its nodes.
+fn only_the_owner_may_read(dir: &Path) {
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(dir), 0o700);
+    for entry in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+        assert_eq!(mode(&entry), if entry.is_dir() { 0o700 } else { 0o600 }, "{}", entry.display());
+    }
+    assert_eq!(mode(&dir.join("node1.log")), 0o600);
+}
+
 #[test]
 fn a_cluster_on_this_host() {
     let root = tempfile::tempdir().unwrap();
@@ -79,6 +90,7 @@ fn a_cluster_on_this_host() {
     assert!(status.starts_with("green: everything is as configured"), "{status}");
     assert!(status.contains("manage,data") && status.contains("2 of 2"), "{status}");
 
+    only_the_owner_may_read(&path);
     // Data nodes serve no clients, and say so by having no port.
     assert_eq!(nodes(&path)["nodes"][0]["ports"]["mysql"], 0);
     let killed = good(&["cluster", "kill", "2", "--dir", dir]);
@@ -103,9 +115,14 @@ fn a_cluster_on_this_host() {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         assert!(stat.is_empty() || stat.contains(") Z "), "process {pid} is still there: {stat}");
     }
+    // A version before made these as the umask has it.
+    for (name, mode) in [("", 0o755), ("node1.log", 0o644)] {
+        std::fs::set_permissions(path.join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    }
     // It comes up as it was, with its data and its ports.
     let up = good(&["cluster", "up", "--dir", dir]);
     assert!(up.contains("as it was laid out") && up.contains("3 nodes are up"), "{up}");
+    only_the_owner_may_read(&path);
     assert!(sql("SELECT COUNT(*) AS n FROM d.t").contains("| 3"));
 }
 

@@ -1,4 +1,5 @@
-//! A cluster of real processes with durability `replicated`: all killed at once, it comes back to a cut; stopped in order, it loses nothing.
+//! A cluster of real processes with durability `replicated`: all killed at once, it comes back to a cut; stopped in
+//! order, it loses nothing.
 
 mod common;
 
@@ -14,7 +15,8 @@ use std::time::{Duration, Instant};
 
 const ACCOUNTS: u64 = 12;
 const BALANCE: i64 = 1000;
-/// What was acknowledged so long before everything was killed is there. Cuts are drawn every 50 ms, on a machine that has time for them.
+/// What was acknowledged so long before everything was killed is there. Cuts are drawn every 50 ms, on a machine that
+/// has time for them.
 const OLD: Duration = Duration::from_secs(4);
 
 fn nodes(root: &Path) -> Vec<Node> {
@@ -30,7 +32,24 @@ fn nodes(root: &Path) -> Vec<Node> {
     nodes
 }
 
-/// Moves money between accounts, with a line in a ledger each time, until told to stop. Gives the lines that were acknowledged, and when.
+/// Accounts with their first balances, and an empty ledger; gives the connection that made them.
+fn bank(node: &Node) -> Conn {
+    let mut connection = node.connect();
+    for sql in [
+        "CREATE DATABASE bank",
+        "CREATE TABLE bank.a (id BIGINT PRIMARY KEY, v BIGINT)",
+        "CREATE TABLE bank.l (line BIGINT PRIMARY KEY, gets BIGINT, gives BIGINT)",
+    ] {
+        connection.query_drop(sql).unwrap();
+    }
+    for id in 0..ACCOUNTS {
+        insist(&mut connection, &format!("INSERT INTO bank.a VALUES ({id}, {BALANCE})"));
+    }
+    connection
+}
+
+/// Moves money between accounts, with a line in a ledger each time, until told to stop. Gives the lines that were
+/// acknowledged, and when.
 fn transfers(port: u16, first: u64, stop: &Arc<AtomicBool>) -> JoinHandle<Vec<(u64, Instant)>> {
     let stop = stop.clone();
     std::thread::spawn(move || {
@@ -104,17 +123,7 @@ fn all_killed_at_once_come_back_to_a_cut_and_all_stopped_in_order_lose_nothing()
     let root = tempfile::tempdir().unwrap();
     let mut nodes = nodes(root.path());
     until_healthy(&nodes[0], 3);
-    let mut connection = nodes[0].connect();
-    for sql in [
-        "CREATE DATABASE bank",
-        "CREATE TABLE bank.a (id BIGINT PRIMARY KEY, v BIGINT)",
-        "CREATE TABLE bank.l (line BIGINT PRIMARY KEY, gets BIGINT, gives BIGINT)",
-    ] {
-        connection.query_drop(sql).unwrap();
-    }
-    for id in 0..ACCOUNTS {
-        insist(&mut connection, &format!("INSERT INTO bank.a VALUES ({id}, {BALANCE})"));
-    }
+    let mut connection = bank(&nodes[0]);
     let shown = run(&mut connection, "SHOW VARIABLES LIKE 'rauk_durability'");
     assert_eq!(shown, ["rauk_durability | replicated"]);
 
@@ -157,23 +166,14 @@ fn all_killed_at_once_come_back_to_a_cut_and_all_stopped_in_order_lose_nothing()
     assert_eq!(lost, 0, "of {} acknowledged before a stop in order", acknowledged.len());
 }
 
-/// A process that is stopped for longer than its lease may have the only copy of what was acknowledged in its memory. None ends here: whoever goes on alone meanwhile is stopped too, before the first has everything again.
+/// A process that is stopped for longer than its lease may have the only copy of what was acknowledged in its memory.
+/// None ends here: the node that goes on meanwhile is stopped too, before the first has everything again.
 #[test]
 fn nodes_that_are_stopped_one_after_the_other_lose_nothing() {
     let root = tempfile::tempdir().unwrap();
     let nodes = nodes(root.path());
     until_healthy(&nodes[0], 3);
-    let mut connection = nodes[0].connect();
-    for sql in [
-        "CREATE DATABASE bank",
-        "CREATE TABLE bank.a (id BIGINT PRIMARY KEY, v BIGINT)",
-        "CREATE TABLE bank.l (line BIGINT PRIMARY KEY, gets BIGINT, gives BIGINT)",
-    ] {
-        connection.query_drop(sql).unwrap();
-    }
-    for id in 0..ACCOUNTS {
-        insist(&mut connection, &format!("INSERT INTO bank.a VALUES ({id}, {BALANCE})"));
-    }
+    let mut connection = bank(&nodes[0]);
     assert_eq!(run(&mut connection, "SELECT @@rauk_memory_return_timeout"), ["30"]);
     // A debug build on a busy machine takes its time to come back.
     connection.query_drop("SET GLOBAL rauk_memory_return_timeout = 300").unwrap();
@@ -211,7 +211,8 @@ fn nodes_that_are_stopped_one_after_the_other_lose_nothing() {
     assert!(metrics.contains("rauk_cluster_cut_age_milliseconds"), "{metrics}");
 }
 
-/// Nobody writes while one node after another is replaced; then power fails everywhere. The last cut must be one that those have who are left.
+/// Nobody writes while one node after another is replaced; then power fails everywhere. The last cut must be one that
+/// the nodes that are left hold.
 #[test]
 fn rows_outlive_the_nodes_that_they_were_written_on() {
     let root = tempfile::tempdir().unwrap();

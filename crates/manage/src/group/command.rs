@@ -269,6 +269,6 @@ pub enum Refused {
         "this data directory is an older copy of node {0}'s, or has lost its files: the node has registered since, and the directory does not know of that; start the node with the newest directory, or with an empty one, which gets its rows from the other nodes (then forget node {0})"
     )]
     OlderDirectory(u16),
-    #[error("no partition waits for a member whose log was not damaged: there is nothing to accept")]
+    #[error("there is nothing to accept: no partition waits because the log of a member was damaged")]
     NothingDoubtful,
 }

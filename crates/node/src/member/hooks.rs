@@ -1,6 +1,6 @@
 //! What tests of a cluster may look at and switch off. Production has the default: everything on, nobody watching.
 
-use rauk_types::{Timestamp, View};
+use rauk_types::{PartitionId, Timestamp, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +14,15 @@ pub trait Observer: Send + Sync {
         let _ = (partition, snapshot);
     }
 
-    /// Asked after each thing that a step of a partition wants done outside of the guard (messages, flushes): whether this thread is interrupted here, and another one does the rest later.
+    /// Asked before each thing that a step of a partition wants done outside of the guard (messages, flushes, the end
+    /// of the process): whether this thread is interrupted here, and another one does the rest later.
     fn leaves_actions(&self) -> bool {
         false
+    }
+
+    /// The redo log that is being opened lacks entries of the partition's stream.
+    fn hole(&self, partition: PartitionId) {
+        let _ = partition;
     }
 
     /// The rows of a partition that others hold are to be forgotten here.
@@ -60,6 +66,14 @@ pub struct Safeguards {
     pub memory_kept: bool,
     /// The last memory of a partition is waited for when it is silent (rule 35): the simulator's clusters are made so.
     pub silence: bool,
+    /// A start is refused when a file lacks what the superblocks claim.
+    pub claims: bool,
+    /// A directory that does not know of its node's newest start is refused (rule 38).
+    pub starts: bool,
+    /// A partition whose record could not be logged logs and acknowledges nothing more (rule 39).
+    pub failed_slot: bool,
+    /// Commits wait while cuts fall behind (rule 36).
+    pub pacing: bool,
 }
 
 impl Default for Safeguards {
@@ -81,6 +95,10 @@ impl Default for Safeguards {
             doubtful_end: true,
             memory_kept: true,
             silence: true,
+            claims: true,
+            starts: true,
+            failed_slot: true,
+            pacing: true,
         }
     }
 }

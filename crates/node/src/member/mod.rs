@@ -578,17 +578,18 @@ impl Cluster {
                 return;
             }
             let mut left = actions.into_iter();
-            while let Some((partition, action)) = left.next() {
-                self.act(partition, action);
+            while let Some(next) = left.next() {
                 if let Some(observer) = &self.hooks.observer
                     && observer.leaves_actions()
                 {
                     let mut outgoing = self.outgoing.lock();
                     let later = std::mem::take(&mut *outgoing);
-                    outgoing.extend(left.chain(later));
+                    outgoing.extend(std::iter::once(next).chain(left).chain(later));
                     self.courier.fire();
                     return;
                 }
+                let (partition, action) = next;
+                self.act(partition, action);
             }
         }
     }

@@ -119,7 +119,11 @@ async fn open(
     let Some(cluster) = group.config.clone() else {
         return Err(NodeError::Unavailable("the cluster has not been made yet".into()));
     };
-    refuse_older_copy(number, &group, &disk)?;
+    let superblocks = Superblocks::load(&disk)?;
+    let superblocks = Arc::new(if hooks.safeguards.claims { superblocks } else { superblocks.ignoring_claims() });
+    if hooks.safeguards.starts {
+        refuse_older_copy(number, &group, &superblocks)?;
+    }
     let id = DatabaseId(cluster.id);
     let replicated = group.is_replicated();
     // Those that a DDL job is building too: their rows are in the log as well.
@@ -128,16 +132,19 @@ async fn open(
     let config = Config { durability, ..config };
     let back = member::Back { node: number, recovery: &group.recovery, keeps_later: !hooks.safeguards.cut_kept };
     let mut parts =
-        member::open_member(&config, disk.clone(), &*runtime, id, cluster.partitions + 1, &tables, back, progress)?;
+        member::open_member(&config, superblocks, &*runtime, id, cluster.partitions + 1, &tables, back, progress)?;
     if let Some(table) = parts.passed_over.iter().find(|t| **t >= group.catalog.next_table_id()) {
         return Err(NodeError::Fatal(format!(
             "the redo log has rows of table {}, which the cluster has never made: this directory belongs to another state of the cluster; restore the manage nodes, or start this node with an empty directory",
             table.0
         )));
     }
-    let holes =
-        parts.partitions.iter().zip(&group.partitions).filter_map(|(p, state)| Some((p.hole.as_deref()?, state)));
-    for (hole, state) in holes {
+    let holes = parts.partitions.iter().zip(&group.partitions);
+    let holes = holes.filter_map(|(p, state)| Some((p.partition.id(), p.hole.as_deref()?, state)));
+    for (partition, hole, state) in holes {
+        if let Some(observer) = &hooks.observer {
+            observer.hole(partition);
+        }
         may_give_up(number, hole, state, replicated)?;
         progress(&format!("{hole}: what is here of the partition is given up, and copied from another node"));
     }
@@ -156,7 +163,7 @@ async fn open(
     remember_start(&mut parts.manifest, nonce);
     parts.manifest.store(&parts.superblocks)?;
     let directory = DirectoryState {
-        starts: Some(parts.manifest.starts.clone()),
+        starts: hooks.safeguards.starts.then(|| parts.manifest.starts.clone()),
         cut: parts.superblocks.doubt().is_some() && hooks.safeguards.doubtful_end,
         ends: parts.partitions.iter().map(member::MemberPartition::last).collect(),
     };
@@ -291,10 +298,11 @@ async fn introduce(
     }
 }
 
-/// A directory that does not know of its node's newest start is an older copy of it, or has lost its manifest: what it has must not count as what the node had.
-fn refuse_older_copy(node: NodeId, group: &Group, disk: &Arc<dyn Disk>) -> Result<(), NodeError> {
+/// A directory that does not know of its node's newest start is an older copy of it, or has lost its manifest: what it
+/// has must not count as what the node had.
+fn refuse_older_copy(node: NodeId, group: &Group, superblocks: &Superblocks) -> Result<(), NodeError> {
     let Some(newest) = group.nodes.get(&node).and_then(|state| state.recorded) else { return Ok(()) };
-    let knows = Manifest::load(&Superblocks::load(disk)?)?.is_some_and(|manifest| manifest.starts.contains(&newest));
+    let knows = Manifest::load(superblocks)?.is_some_and(|manifest| manifest.starts.contains(&newest));
     if knows { Ok(()) } else { Err(NodeError::Fatal(Refused::OlderDirectory(node.0).to_string())) }
 }
 

@@ -419,7 +419,7 @@ impl Slot {
     /// and the report that the later record is on disk would acknowledge this one too.
     pub(super) fn fail(&self, s: &mut State, cx: &mut Context<'_>, what: &str) {
         self.stop_serving();
-        if !std::mem::replace(&mut s.failed, true) {
+        if !std::mem::replace(&mut s.failed, cx.safeguards.failed_slot) {
             cx.actions.push(Action::Fatal(format!("partition {}: {what}", self.partition.0)));
         }
     }

@@ -4,11 +4,12 @@
 //! known; what a crash in between leaves can be begun again. A directory without it that holds data was made by a node that is alone, and neither kind is ever used as the other.
 
 use super::settings::role_names;
-use rauk_log::real_disk::FILE_MODE;
+use rauk_log::real_disk::{DIRECTORY_MODE, FILE_MODE};
 use rauk_log::superblock;
 use rauk_manage::group::RoleKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -128,6 +129,11 @@ impl MemberFile {
 }
 
 /// Reads what the directory is; it may not be there yet. A `member.json` that cannot be read is refused: it says who holds which rows.
+/// Whether a file of this name says that a directory is one of ours.
+pub fn is_ours(name: &OsStr) -> bool {
+    name == FILE || ALONE.iter().any(|ours| name == *ours)
+}
+
 pub fn inspect(directory: &Path) -> Result<Directory, String> {
     let path = directory.join(FILE);
     match fs::read_to_string(&path) {
@@ -157,6 +163,28 @@ pub fn write_durably(directory: &Path, name: &str, bytes: &[u8]) -> std::io::Res
     file.sync_all()?;
     fs::rename(&part, directory.join(name))?;
     File::open(directory)?.sync_all()
+}
+
+/// A directory that only its owner may enter, made if it is not there. Those above it are made as the umask has it.
+pub fn make_private(directory: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    if let Some(above) = directory.parent() {
+        fs::create_dir_all(above)?;
+    }
+    match fs::DirBuilder::new().mode(DIRECTORY_MODE).create(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && directory.is_dir() => {
+            fs::set_permissions(directory, fs::Permissions::from_mode(DIRECTORY_MODE))
+        }
+        made => made,
+    }
+}
+
+/// A file to write on behind what it has, which only its owner may read. One that others could read is closed to them.
+pub fn append_private(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    let file = fs::OpenOptions::new().create(true).append(true).mode(FILE_MODE).open(path)?;
+    file.set_permissions(fs::Permissions::from_mode(FILE_MODE))?;
+    Ok(file)
 }
 
 pub fn hexadecimal(bytes: &[u8]) -> String {

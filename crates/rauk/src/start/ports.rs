@@ -1,5 +1,8 @@
 //! Listening, and directories that are somebody else's.
 
+use crate::cluster::directory;
+use rauk_log::real_disk::LOCK_FILE;
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
 
@@ -28,19 +31,21 @@ pub fn bind(host: IpAddr, host_name: &str, port: u16, name: &str) -> Result<TcpL
 }
 
 /// A directory that holds something else is left alone.
-pub fn check_directory(directory: &Path) -> Result<(), String> {
-    let entries = match std::fs::read_dir(directory) {
+pub fn check_directory(path: &Path) -> Result<(), String> {
+    let entries = match std::fs::read_dir(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(format!("cannot use data directory {}: {error}", directory.display())),
+        Err(error) => return Err(format!("cannot use data directory {}: {error}", path.display())),
         Ok(entries) => entries,
     };
     let names: Vec<_> = entries.filter_map(|e| e.ok()).map(|e| e.file_name()).collect();
-    if names.is_empty() || names.iter().any(|n| n == rauk_log::real_disk::LOCK_FILE) {
+    // A copy may lack the lock file: what else is missing is said by whoever opens it.
+    let is_ours = |name: &OsString| name == LOCK_FILE || directory::is_ours(name);
+    if names.is_empty() || names.iter().any(is_ours) {
         return Ok(());
     }
     Err(format!(
         "{} is not a Rauk data directory and not empty (it holds {}); choose another with --data-dir",
-        directory.display(),
+        path.display(),
         names[0].to_string_lossy()
     ))
 }
@@ -57,5 +62,10 @@ mod tests {
         std::fs::write(directory.path().join("letters.txt"), "x").unwrap();
         let error = check_directory(directory.path()).unwrap_err();
         assert!(error.contains("letters.txt") && error.contains("--data-dir"), "{error}");
+        for ours in [LOCK_FILE, directory::FILE, "superblock.1"] {
+            let directory = tempfile::tempdir().unwrap();
+            std::fs::write(directory.path().join(ours), "x").unwrap();
+            assert_eq!(check_directory(directory.path()), Ok(()), "{ours}");
+        }
     }
 }

@@ -83,10 +83,7 @@ impl Striker {
             }
             FaultKind::Blackout => world.members().into_iter().for_each(|site| world.end(site, End::Power, lasts)),
             FaultKind::DamagedEnd => {
-                // What is damaged everywhere is lost: all others must have what this one has, with the ends of their logs read since they were damaged.
-                let well = world.members().into_iter().all(|site| world.database(site).is_some());
-                let alone = |state: &PartitionState| state.in_sync.len() < 2;
-                if !well || world.consensus.group().partitions.iter().any(alone) {
+                if !self.all_is_twice() {
                     return;
                 }
                 world.members().into_iter().for_each(|site| world.end(site, End::Kill, lasts));
@@ -98,6 +95,8 @@ impl Striker {
                     world.counts.add("log end damaged");
                 }
             }
+            FaultKind::FileDamaged => self.damage_file(lasts).await,
+            FaultKind::OlderDirectory => self.put_older_directory_back(lasts),
             FaultKind::Pause => {
                 if let Some(process) = world.runtime(self.site()) {
                     world.counts.add("paused");
@@ -105,6 +104,7 @@ impl Striker {
                     self.undo_after(lasts, move |_| process.resume());
                 }
             }
+            FaultKind::CutsEndInBlackout => self.end_cuts(lasts).await,
             FaultKind::Cut => {
                 let (from, to) = (self.site(), self.site());
                 if from != to {
@@ -216,6 +216,76 @@ impl Striker {
                 }
             }
             FaultKind::Rolling => self.roll(lasts).await,
+        }
+    }
+
+    /// Whether all that one directory has is elsewhere too. What is damaged everywhere is lost: all others must have
+    /// what this one has, with the ends of their logs read since they were damaged.
+    fn all_is_twice(&self) -> bool {
+        let world = &self.world;
+        let is_alone = |state: &PartitionState| state.in_sync.len() < 2;
+        world.members().into_iter().all(|site| world.database(site).is_some() && world.is_undamaged(site))
+            && !world.consensus.group().partitions.iter().any(is_alone)
+    }
+
+    /// One process ends, or all do.
+    fn end_some(&mut self, site: Site, rest: Duration) {
+        let how = if self.rng.random_bool(0.5) { End::Kill } else { End::Power };
+        match self.rng.random_bool(0.5) {
+            true => self.world.end(site, how, rest),
+            false => self.world.members().into_iter().for_each(|site| self.world.end(site, how, rest)),
+        }
+    }
+
+    /// All processes that hold some partition stop, but no majority of the voters: so no cut is complete, while the
+    /// others go on. When that has lasted, power fails everywhere.
+    async fn end_cuts(&mut self, lasts: Duration) {
+        let (world, group) = (self.world.clone(), self.world.consensus.group());
+        let site = |member: &Member| {
+            let address = &group.nodes.get(&member.node)?.address;
+            world.members().into_iter().find(|site| site.address() == *address)
+        };
+        let held: Vec<Vec<Site>> =
+            group.partitions.iter().map(|state| state.in_sync.iter().filter_map(site).collect()).collect();
+        let voters = world.members().into_iter().filter(|site| world.is_manage(*site)).count();
+        let may_stop = |sites: &&Vec<Site>| {
+            let stopped = sites.iter().filter(|site| world.is_manage(**site)).count();
+            !sites.is_empty() && (voters - stopped) * 2 > voters
+        };
+        let Some(sites) = held.iter().filter(may_stop).collect::<Vec<_>>().choose(&mut self.rng).copied() else {
+            return;
+        };
+        world.counts.add("cuts ended");
+        let stopped: Vec<SimRuntime> = sites.iter().filter_map(|site| world.runtime(*site)).collect();
+        stopped.iter().for_each(SimRuntime::pause);
+        self.sleep(lasts.as_secs_f64()).await;
+        if world.executor.now() < self.until {
+            let rest = Duration::from_millis(self.rng.random_range(50..500));
+            world.members().into_iter().for_each(|site| world.end(site, End::Power, rest));
+        }
+        stopped.iter().for_each(SimRuntime::resume);
+    }
+
+    /// One file of a directory is damaged, missing, shortened or older.
+    async fn damage_file(&mut self, rest: Duration) {
+        let site = self.site();
+        let older = self.world.disk(site).image();
+        let age = self.rng.random_range(0.05..1.0);
+        self.sleep(age).await;
+        if self.world.executor.now() < self.until && self.all_is_twice() {
+            self.end_some(site, rest);
+            self.world.damage_file(site, &mut self.rng, &older);
+        }
+    }
+
+    /// A directory is copied, or put back to what it was before the newest start of its node.
+    fn put_older_directory_back(&mut self, rest: Duration) {
+        let site = self.site();
+        if self.world.has_older_directory(site) && self.all_is_twice() {
+            self.end_some(site, rest);
+            self.world.put_older_directory_back(site);
+        } else {
+            self.world.copy_directory(site);
         }
     }
 

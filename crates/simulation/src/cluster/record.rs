@@ -28,6 +28,8 @@ pub struct Write {
     pub found: Value,
     pub fate: Fate,
     pub acknowledged: Option<u64>,
+    /// Number of the process whose client it is.
+    pub by: u32,
 }
 
 /// One snapshot, or one look under locks.
@@ -68,11 +70,11 @@ impl Bands {
         self.times[event as usize - 1]
     }
 
-    /// A write that is to happen: what it will write.
-    pub fn begin(&mut self, band: u32, found: Value) -> Value {
+    /// A write that is to happen on a process: what it will write.
+    pub fn begin(&mut self, band: u32, found: Value, by: u32) -> Value {
         self.next += 1;
         let value = Value(self.next);
-        self.writes.insert(value, Write { band, found, fate: Fate::Aborted, acknowledged: None });
+        self.writes.insert(value, Write { band, found, fate: Fate::Aborted, acknowledged: None, by });
         value
     }
 
@@ -116,7 +118,7 @@ pub mod tests {
     pub fn record(writes: &[(u64, u64, Fate)]) -> Bands {
         let mut record = Bands::default();
         for (value, found, fate) in writes {
-            let write = Write { band: 0, found: Value(*found), fate: *fate, acknowledged: None };
+            let write = Write { band: 0, found: Value(*found), fate: *fate, acknowledged: None, by: 1 };
             record.writes.insert(Value(*value), write);
         }
         record

@@ -5,7 +5,7 @@ use super::network::{Site, Weather};
 use super::record::Value;
 use super::scenario::{Durability, Scenario};
 use super::workload::{self, ballast, bands, cells, schemas};
-use super::world::{End, MEMORY, World};
+use super::world::{End, HOLE, MEMORY, World};
 use crate::executor::{Drift, Stopped};
 use crate::node::client::{collect, everything};
 use crate::node::tables::{DATABASE, values};
@@ -307,6 +307,8 @@ impl ClusterRun {
                 panic!("{when}: {what}: {wrong}");
             }
         };
+        let holes = self.world.counts.all().get(HOLE).copied().unwrap_or_default();
+        judge("holes", if holes == 0 { Ok(()) } else { Err(format!("{holes} logs lacked entries of a stream")) });
         self.check_contents(&judge);
         self.check_definitions(&judge);
         self.check_indexes(&judge);
@@ -343,6 +345,7 @@ impl ClusterRun {
                 judge("atomic", check::atomic::check(&record));
                 if went_back {
                     judge("cut", check::cut::check_bands(&record, &last, &loss));
+                    judge("paced", check::paced::check(&record, &last));
                 } else {
                     judge("acknowledged", check::acknowledged::check(&record, &last));
                     judge("answered", check::answered::check(&record, &last));

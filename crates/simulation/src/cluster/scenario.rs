@@ -39,6 +39,9 @@ pub struct Scenario {
     /// Rows that are there from the beginning and that nobody changes: copies have more slices.
     #[serde(default)]
     pub ballast: u32,
+    /// The redo log's segments are small, and none is used again within a run: a disk without room shows soon.
+    #[serde(default)]
+    pub small_log: bool,
     #[serde(default)]
     pub faults: Vec<Fault>,
     /// In the end, power fails everywhere at once, and everything is checked again.
@@ -138,8 +141,14 @@ pub enum FaultKind {
     Blackout,
     /// All processes end at once, and a bit of the last frame of one site's log is flipped.
     DamagedEnd,
+    /// A process ends, or all do, and one file of a directory is damaged, missing, shortened or older than it was.
+    FileDamaged,
+    /// A process ends, or all do, and a directory is put back to what it was before the node's newest start.
+    OlderDirectory,
     /// As SIGSTOP.
     Pause,
+    /// All processes that hold some partition stop, so that no cut is complete, and then power fails everywhere.
+    CutsEndInBlackout,
     /// One direction of one link.
     Cut,
     /// A primary and a replica that follows it do not hear each other, or one does not hear the other; both reach the manage leader.
@@ -195,11 +204,13 @@ pub const ALL: &[(&str, &str)] = scenarios!(
     "schemas",
     "losses",
     "damaged_end",
+    "damaged_files",
     "everything",
     "replicated",
     "replicated_blackout",
     "replicated_everything",
     "replicated_pauses",
+    "replicated_without_cuts",
 );
 
 /// Each made to show one safeguard: switched off, a seed fails.
@@ -220,6 +231,10 @@ pub const SAFEGUARDS: &[(&str, &str)] = scenarios!(
     "safeguards/doubtful_end",
     "safeguards/memory_kept",
     "safeguards/silence",
+    "safeguards/claims",
+    "safeguards/starts",
+    "safeguards/pacing",
+    "safeguards/failed_slot",
 );
 
 /// All safeguards but the one with this name; `None`: there is none.
@@ -242,6 +257,10 @@ pub fn without(name: &str) -> Option<Safeguards> {
         "doubtful_end" => &mut safeguards.doubtful_end,
         "memory_kept" => &mut safeguards.memory_kept,
         "silence" => &mut safeguards.silence,
+        "claims" => &mut safeguards.claims,
+        "starts" => &mut safeguards.starts,
+        "failed_slot" => &mut safeguards.failed_slot,
+        "pacing" => &mut safeguards.pacing,
         _ => return None,
     };
     *safeguard = false;

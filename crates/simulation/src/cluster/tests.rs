@@ -62,11 +62,13 @@ scenarios! {
     memory: &["memory short", "memory full", "replica struck"];
     losses: &["wiped"];
     damaged_end: &["log end damaged"];
+    damaged_files: &["damaged file refused", "older directory refused", "damage accepted"];
     everything: &["killed", "power lost", "paused", "cut", "partitioned"];
     replicated: &["killed", "power lost", "paused", "partitioned", "cut completed"];
     replicated_blackout: &["power lost", "cut completed", "went back"];
     replicated_everything: &["killed", "power lost", "paused", "cut completed", "went back"];
     replicated_pauses: &["paused", "expelled", "cut completed"];
+    replicated_without_cuts: &["cuts ended", "power lost", "went back", "cut completed"];
 }
 
 /// Seeds that have found something, which was mended.
@@ -158,5 +160,9 @@ safeguards! {
     a_member_whose_log_was_cut_leads_and_others_lose_what_it_lost: "doubtful_end", &["acknowledged: "];
     a_fenced_process_that_forgets_has_the_only_memory: "memory_kept", &["kept: "];
     silence_is_not_the_end_of_a_process: "silence", &["kept: "];
+    without_claims_a_file_that_lacks_its_end_is_taken_for_whole: "claims", &["acknowledged: "];
+    commits_that_do_not_wait_for_cuts_are_lost_by_the_second: "pacing", &["paced: "];
+    a_record_behind_one_that_found_no_room_leaves_a_hole: "failed_slot", &["holes: "];
+    an_older_directory_takes_its_nodes_place: "starts", &["acknowledged: "];
     a_checkpoint_without_a_cut_is_newer_than_the_cut: "cut_covers", &["by the ledger", "accounts with", "atomic: ", "cut: ", "bank: ", "replicas: "];
 }

@@ -2,6 +2,8 @@
 //!
 //! A *machine* is a site of the network with a disk that stays; a *life* is one process on it: the node, its clients, its side of the consensus. [`World::start`] begins a life, [`World::end`]
 //! ends it; a supervisor starts what has ended by itself, as an operator's would. A life ends by itself when its node says so (`fatal`), its disk stops, or the cluster has given up on it.
+mod damage;
+
 use super::check::cut::Back;
 use super::consensus::SimConsensus;
 use super::network::{Endpoint, SimNetwork, Site};
@@ -11,6 +13,7 @@ use super::workload::{self, Kind, Shared};
 use crate::clock::SimClock;
 use crate::disk::SimDisk;
 use crate::executor::{Drift, Executor};
+use crate::meddling::Meddling;
 use crate::node::client::{Client, Counts};
 use crate::runtime::SimRuntime;
 use parking_lot::Mutex;
@@ -31,6 +34,9 @@ use std::time::Duration;
 
 /// The slowest sync of a slow disk.
 const SLOWEST: Duration = Duration::from_millis(60);
+
+/// Counted when a log is opened that lacks entries of a partition's stream.
+pub const HOLE: &str = "hole in a log";
 
 /// The memory limit of each node.
 pub const MEMORY: u64 = 256 << 20;
@@ -85,6 +91,13 @@ struct Machine {
     rests_until: Duration,
     /// Its disk has been made to fail in this life: then the node may stop itself.
     disk_fails: bool,
+    /// Processes that were started here, and which of them was the last to open.
+    starts: u64,
+    opened: u64,
+    /// An older directory of it.
+    copy: Option<damage::Copy>,
+    /// What somebody has done to its directory, until a start has judged it.
+    damaged: Option<Meddling>,
 }
 
 struct Life {
@@ -109,6 +122,10 @@ const FORSAKE_AFTER: Duration = Duration::from_millis(300);
 impl Observer for Watch {
     fn leaves_actions(&self) -> bool {
         self.interrupted > 0.0 && (self.runtime.random() as f64 / u64::MAX as f64) < self.interrupted
+    }
+
+    fn hole(&self, _: PartitionId) {
+        self.counts.add(HOLE);
     }
 
     fn forsaken(&self, _: u16) {
@@ -161,6 +178,10 @@ impl World {
                     life: None,
                     rests_until: Duration::from_secs_f64(nodes.join_at.map_or(0.0, |_| f64::from(u32::MAX))),
                     disk_fails: false,
+                    starts: 0,
+                    opened: 0,
+                    copy: None,
+                    damaged: None,
                 };
                 machines.insert(site, machine);
             }
@@ -187,6 +208,11 @@ impl World {
             checkpoint_redo_bytes: [60 << 10, 1 << 20][rng.random_range(0..2)],
             flush: [FlushPolicy::Adaptive, FlushPolicy::Committer, FlushPolicy::Thread][rng.random_range(0..3)],
             ..Config::default()
+        };
+        let config = if scenario.small_log {
+            Config { segment_bytes: 16 << 10, checkpoint_redo_bytes: 64 << 20, ..config }
+        } else {
+            config
         };
         let inner = Inner {
             rng,
@@ -318,6 +344,7 @@ impl World {
             machine.life = Some(Life { runtime: runtime.clone(), db: None, fenced: None });
             machine.disk_fails = machine.disk.is_limited();
             machine.rests_until = Duration::ZERO;
+            machine.starts += 1;
             let identity = Identity {
                 directory: machine.directory,
                 address: site.address(),
@@ -356,6 +383,7 @@ impl World {
 
     fn opened(&self, site: Site, runtime: &SimRuntime, endpoint: &Endpoint, db: Database, process: &Mutex<ProcessId>) {
         self.counts.add("node opened");
+        self.opened_damaged(site);
         *process.lock() = db.member().expect("it was opened as a member").me().process;
         let receiver = db.clone();
         endpoint.receive(Box::new(move |message| receiver.receive(message)));
@@ -375,6 +403,9 @@ impl World {
 
     fn not_opened(&self, site: Site, runtime: &SimRuntime, error: &NodeError) {
         self.counts.add("node not opened");
+        if self.refused_damaged(site, error) {
+            return self.disk(site).stop();
+        }
         let excused = self.inner.lock().machines[&site].disk_fails || runtime.crashed().is_some();
         let temporary = matches!(error.class(), ErrorClass::Temporary | ErrorClass::UnknownOutcome);
         assert!(excused || temporary, "{site:?} does not open: {error}");
@@ -430,6 +461,7 @@ impl World {
         self.consensus.stop(site);
         drop(life);
         let disk = self.disk(site);
+        self.ended_damaged(site, &disk);
         match how {
             End::Kill => disk.kill(),
             End::Power => disk.power_failure(),
@@ -463,6 +495,7 @@ impl World {
         disk.set_slow_most(SLOWEST);
         let machine = inner.machines.get_mut(&site).expect("sites have machines");
         machine.disk = disk;
+        (machine.copy, machine.damaged) = (None, None);
         machine.directory = directory;
         true
     }

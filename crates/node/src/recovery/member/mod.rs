@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 use rauk_cluster::TxnTable;
 use rauk_cluster::replica::{Contents, EntryId, Restored};
 use rauk_kernel::{MemoryBudget, Partition, TxnRef};
-use rauk_log::{DatabaseId, Disk, Manifest, RedoLog, RedoOptions, RedoReader, Superblocks, fault};
+use rauk_log::{DatabaseId, Manifest, RedoLog, RedoOptions, RedoReader, Superblocks, fault};
 use rauk_manage::group::Recovery;
 use rauk_types::{NodeId, PartitionId, TableId, TableSchema, TxnId};
 use replay::StreamReplay;
@@ -78,12 +78,14 @@ impl MemberPartition {
     }
 }
 
-/// Opens or makes the directory of a node of `cluster`, which has so many partitions in all. `tables`: those of a catalog that is as new as the log. Their indexes
-/// are filled when this returns. `back`: the cluster's last recovery; a directory that has not carried it out goes back to its cut ([`back`]). `progress` gets a line now and then while that takes long.
+/// Opens or makes the directory of a node of `cluster`, which has so many partitions in all; its superblocks have been
+/// loaded just now. `tables`: those of a catalog that is as new as the log. Their indexes are filled when this returns.
+/// `back`: the cluster's last recovery; a directory that has not carried it out goes back to its cut ([`back`]).
+/// `progress` gets a line now and then while that takes long.
 #[allow(clippy::too_many_arguments)] // the parts of a node
 pub fn open_member(
     config: &Config,
-    disk: Arc<dyn Disk>,
+    superblocks: Arc<Superblocks>,
     runtime: &dyn Runtime,
     cluster: DatabaseId,
     partitions: u16,
@@ -93,7 +95,6 @@ pub fn open_member(
 ) -> Result<MemberParts, NodeError> {
     let start = runtime.now();
     let recovery = back.recovery;
-    let superblocks = Arc::new(Superblocks::load(&disk)?);
     let manifest = manifest(config, &superblocks, cluster, partitions, recovery.number)?;
     let goes_back = manifest.recovery != recovery.number;
     let goal = |number: u16| goes_back.then(|| Goal::of(&back, number));
@@ -106,7 +107,7 @@ pub fn open_member(
         rows: AtomicU64::new(0),
         failed: Mutex::new(None),
     });
-    load::checkpoint(&disk, &manifest, runtime, &shared, progress)?;
+    load::checkpoint(superblocks.disk(), &manifest, runtime, &shared, progress)?;
     fault::point("node.recovery.after_checkpoint").map_err(|e| broken(&e.to_string()))?;
     let options = RedoOptions { segment_bytes: config.segment_bytes, ..RedoOptions::new(cluster) };
     let mut reader = RedoReader::open(&superblocks, options, manifest.redo_start, manifest.redo_durable)?;

@@ -6,12 +6,12 @@
 use super::file::{ClusterFile, FILE, NodeEntry, Ports, SECRET_FILE};
 use super::process::{Process, Signal};
 use super::show;
+use crate::cluster::directory::{append_private, make_private};
 use crate::config::KEYS;
 use crate::out;
 use crate::start::Ready;
 use clap::ArgMatches;
 use rauk_transporter::Secret;
-use std::fs::OpenOptions;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -101,6 +101,8 @@ pub fn run(wish: &Wish, dir: &Path) -> Result<(), String> {
     let mut cluster = match dir.join(FILE).exists() {
         true => {
             let cluster = ClusterFile::load(dir)?;
+            // One that an older version made may be open to other accounts.
+            make_private(&cluster.dir).map_err(|e| format!("cannot use {}: {e}", cluster.dir.display()))?;
             out::line(format_args!("starts the cluster in {} as it was laid out", cluster.dir.display()))?;
             cluster
         }
@@ -137,16 +139,20 @@ pub fn run(wish: &Wish, dir: &Path) -> Result<(), String> {
 fn lay_out(wish: &Wish, dir: &Path) -> Result<ClusterFile, String> {
     let layout = wish.layout()?;
     let cannot = |e: std::io::Error| format!("cannot use {}: {e}", dir.display());
-    std::fs::create_dir_all(dir).map_err(cannot)?;
-    let dir = dir.canonicalize().map_err(cannot)?;
-    if let Some(entry) = std::fs::read_dir(&dir).map_err(cannot)?.next() {
-        let name = entry.map_err(cannot)?.file_name();
+    let holds = |dir: &Path| match dir.exists() {
+        true => std::fs::read_dir(dir)?.next().transpose(),
+        false => Ok(None),
+    };
+    if let Some(entry) = holds(dir).map_err(cannot)? {
+        let name = entry.file_name();
         return Err(format!(
             "{} is not empty (it holds {}); choose another with --dir",
             dir.display(),
             name.to_string_lossy()
         ));
     }
+    make_private(dir).map_err(cannot)?;
+    let dir = dir.canonicalize().map_err(cannot)?;
     Secret::from_file_or_new(&dir.join(SECRET_FILE)).map_err(|e| e.to_string())?;
     let data_nodes = layout.iter().filter(|roles| roles.contains("data")).count() as u16;
     let entry = |(number, roles): (u16, &String)| NodeEntry {
@@ -175,8 +181,7 @@ fn command(cluster: &ClusterFile, entry: &NodeEntry) -> Result<Command, String> 
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("RAUK_")) {
         command.env_remove(name);
     }
-    let log = OpenOptions::new().create(true).append(true).open(&entry.log);
-    let log = log.map_err(|e| format!("cannot write {}: {e}", entry.log.display()))?;
+    let log = append_private(&entry.log).map_err(|e| format!("cannot write {}: {e}", entry.log.display()))?;
     let again = log.try_clone().map_err(|e| e.to_string())?;
     command.arg("start").arg("--data-dir").arg(&entry.data_dir).args(["--roles", &entry.roles]);
     command.args(["--redo-segment", "16MiB", "--partitions", &cluster.partitions.to_string()]);

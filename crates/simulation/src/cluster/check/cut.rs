@@ -150,7 +150,7 @@ mod tests {
         let mut bands = Bands::new(&clock);
         let mut found = Value::NONE;
         for at in [5_000, 9_500] {
-            let value = bands.begin(0, found);
+            let value = bands.begin(0, found, 1);
             clock.advance_to(ms(at));
             bands.ended(value, Fate::Committed);
             found = value;

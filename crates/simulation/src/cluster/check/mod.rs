@@ -5,6 +5,7 @@
 //! | [`acknowledged`] | no acknowledged write is lost, no rolled-back one appears |
 //! | [`atomic`] | every snapshot shows a transaction's writes wholly or not at all |
 //! | [`cut`] | where memory is what counts: the cluster goes back to a cut, and little is lost |
+//! | [`paced`] | where memory is what counts: what a loss of all memory takes is bounded |
 //! | [`answered`] | what an answered read has seen is not taken back |
 //! | [`recent`] | who begins after an acknowledgement sees what was acknowledged |
 //! | [`lists`] | snapshot isolation and serializability, by the dependency graph of list-append transactions |
@@ -32,6 +33,7 @@ pub mod leases;
 pub mod lineage;
 pub mod linearizable;
 pub mod lists;
+pub mod paced;
 pub mod primaries;
 pub mod recent;
 pub mod released;

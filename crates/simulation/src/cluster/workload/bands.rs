@@ -112,7 +112,7 @@ async fn change(client: &mut Client, shared: &Shared, txn: &mut Transaction) -> 
         client.pause().await;
     }
     let slots: Vec<Value> = rows.iter().map(|row| Value(integer(&row[2]) as u64)).collect();
-    let value = shared.bands.lock().begin(band, slots[0]);
+    let value = shared.bands.lock().begin(band, slots[0], client.runtime.number());
     for old in &rows {
         txn.begin_statement();
         let new = [old[0].clone(), old[1].clone(), Sql::Int(value.0 as i64)];

@@ -28,7 +28,7 @@ fn a_directory_belongs_to_one_cluster() {
     drop(reopen(&disk, &TABLES).unwrap());
     let runtime = Threads::with_fatal(|reason| panic!("{reason}")).unwrap();
     let open = |cluster, partitions| {
-        text(open_member(&config(), disk.clone(), &*runtime, cluster, partitions, &[], nowhere(), &|_| {}))
+        text(open_member(&config(), loaded(&disk), &*runtime, cluster, partitions, &[], nowhere(), &|_| {}))
     };
     let other = open(DatabaseId([9; 16]), PARTITIONS);
     assert!(other.contains(&"07".repeat(16)) && other.contains(&"09".repeat(16)), "{other}");
@@ -185,8 +185,8 @@ fn a_copy_does_not_take_the_cut_away() {
         // The second time it opens what the first one has left.
         for _ in 0..2 {
             let back = Back { node: NodeId(1), recovery: &recovery, keeps_later: false };
-            let (disk, config) = (world.disk.clone(), config());
-            let parts = open_member(&config, disk, &*runtime, CLUSTER, PARTITIONS, &tables, back, &|_| {}).unwrap();
+            let (found, config) = (loaded(&world.disk), config());
+            let parts = open_member(&config, found, &*runtime, CLUSTER, PARTITIONS, &tables, back, &|_| {}).unwrap();
             let found = &parts.partitions[0];
             assert!(is_held(found, &recovery), "{:?}", found.restored);
             found.partition.validate();
