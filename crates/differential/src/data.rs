@@ -27,7 +27,7 @@ pub fn value(dice: &mut Dice, column: &Column, variants: bool) -> String {
     }
     match (column.class(), column.kind.sql) {
         (Class::Integer, sql) => integer(dice, sql),
-        (Class::Decimal, "DECIMAL(30,10)") if dice.chance(0.2) => "12345678901234567890.1234567891".into(),
+        (Class::Decimal, "DECIMAL(30,10)") if dice.chance(0.2) => "1234567890.1234567891".into(),
         (Class::Text, _) => text(dice, variants),
         (Class::DateTime, "TIMESTAMP") => {
             // Its range begins behind 1970-01-01 00:00:00.

@@ -127,13 +127,13 @@ pub const KINDS: &[Kind] = &[
         },
     },
     Kind {
-        // FIELD passes over a NULL: FIELD(1, NULL, 1) is 2. MariaDB drops the NULL rows of an outer join all the same.
-        name: "FIELD above an outer join",
+        // FIELD passes over a NULL, and INTERVAL of NULL is -1. MariaDB drops the NULL rows of an outer join all the same.
+        name: "FIELD and INTERVAL above an outer join",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/string-functions.html#function_field",
         holds: |e| {
             matches!(e.category, Category::Rows | Category::Affected | Category::Contents)
                 && e.features.has(Feature::OuterJoin)
-                && e.text.contains("FIELD(")
+                && (e.text.contains("FIELD(") || e.text.contains("INTERVAL("))
         },
     },
     Kind {
@@ -194,6 +194,12 @@ pub const KINDS: &[Kind] = &[
         name: "collations inside of rows",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/charset-collation-coercibility.html",
         holds: |e| e.category == Category::Code(0, 1267) && e.has_form(ROW_COMPARISONS),
+    },
+    Kind {
+        // Without groups, HAVING may name a column of the select list in MySQL.
+        name: "HAVING without groups",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/select.html",
+        holds: |e| e.category == Category::Code(1463, 0),
     },
     Kind {
         // MariaDB does not find a group key by its qualified name when another key has the same column name.

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// A server that does not answer a statement for so long counts as lost.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// A machine has a bounded number of asynchronous requests, which several servers at once use up.
+const NO_AIO: &str = "--innodb-use-native-aio=0";
+
 pub struct MariaDb {
     socket: PathBuf,
     child: Child,
@@ -32,17 +35,18 @@ impl MariaDb {
         let data = directory.path().join("data");
         let installed = Command::new("mariadb-install-db")
             .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--user=root"])
+            .arg(NO_AIO)
             .arg(format!("--datadir={}", data.display()))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
+            .output()
             .map_err(missing("mariadb-install-db"))?;
-        if !installed.success() {
-            return Err(Error::Start { what: "mariadb-install-db", cause: installed.to_string() });
+        if !installed.status.success() {
+            let said = [installed.stdout, installed.stderr].concat();
+            let cause = format!("{}: {}", installed.status, String::from_utf8_lossy(&said));
+            return Err(Error::Start { what: "mariadb-install-db", cause });
         }
         let socket = directory.path().join("m.sock");
         let child = Command::new("mariadbd")
-            .args(["--no-defaults", "--user=root", "--skip-networking", "--skip-log-bin"])
+            .args(["--no-defaults", "--user=root", "--skip-networking", "--skip-log-bin", NO_AIO])
             .args(["--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--innodb-buffer-pool-size=64M"])
             .args(["--character-set-server=utf8mb4", "--collation-server=utf8mb4_unicode_ci", "--explicit-defaults-for-timestamp=ON"])
             .arg("--sql-mode=ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION")
