@@ -109,10 +109,9 @@ pub const KINDS: &[Kind] = &[
         name: "digits of a quotient behind its scale",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/arithmetic-functions.html",
         holds: |e| {
-            e.category == Category::Rows
+            matches!(e.category, Category::Rows | Category::Contents)
                 && (e.text.contains(" / ") || e.text.contains("AVG("))
-                && e.features.has(Feature::Group)
-                && e.same_rows_by(three_digits)
+                && e.same_rows_by(two_digits)
         },
     },
     Kind {
@@ -157,6 +156,12 @@ pub const KINDS: &[Kind] = &[
             Category::Warnings => e.text.starts_with("INSERT IGNORE") && e.text.contains("), ("),
             _ => false,
         },
+    },
+    Kind {
+        // The new values of the row collide with another row. MariaDB says nothing where the key is a unique HASH key.
+        name: "ON DUPLICATE KEY UPDATE that collides again",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/insert-on-duplicate.html",
+        holds: |e| e.category == Category::Code(0, 1062) && e.features.has(Feature::OnDuplicate),
     },
     Kind {
         // A row that ON DUPLICATE KEY UPDATE sets to what it was is not counted, also where a column without a value is
@@ -278,9 +283,11 @@ impl Evidence<'_> {
         pairs.filter(|(a, b)| a != b)
     }
 
-    /// The same rows when values are shown in this way.
+    /// The same rows, and the same tables after a change, when values are shown in this way.
     fn same_rows_by(&self, shown: fn(&[u8]) -> Vec<u8>) -> bool {
-        compare::same_rows_by(&self.answers.reference, &self.answers.rauk, |cell| cell.as_ref().map(|c| shown(c)))
+        let same = |a: &Outcome, b: &Outcome| compare::same_rows_by(a, b, |cell| cell.as_ref().map(|c| shown(c)));
+        let contents = self.answers.contents.iter();
+        same(&self.answers.reference, &self.answers.rauk) && contents.into_iter().all(|(_, a, b)| same(a, b))
     }
 
     fn has_null_in_rauk(&self) -> bool {
@@ -324,8 +331,8 @@ fn without_zeros(cell: &[u8]) -> Vec<u8> {
     }
 }
 
-fn three_digits(cell: &[u8]) -> Vec<u8> {
-    number(cell).map_or(cell.to_vec(), |number| format!("{number:.3}").into_bytes())
+fn two_digits(cell: &[u8]) -> Vec<u8> {
+    number(cell).map_or(cell.to_vec(), |number| format!("{number:.2}").into_bytes())
 }
 
 #[cfg(test)]

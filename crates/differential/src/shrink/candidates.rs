@@ -28,11 +28,22 @@ pub fn of(statement: &Statement) -> Vec<Statement> {
             if !is_changed {
                 break;
             }
-            found.push(copy);
+            if keeps_order(statement, &copy) {
+                found.push(copy);
+            }
             ways += 1;
         }
     }
     found
+}
+
+/// The rows of INSERT … SELECT still come in their order: it decides which of two that collide is first.
+fn keeps_order(before: &Statement, after: &Statement) -> bool {
+    let order = |statement: &Statement| match statement {
+        Statement::Insert { source: Source::Query(query), .. } => query.order.len(),
+        _ => 0,
+    };
+    order(before) == order(after)
 }
 
 /// Makes the `way`-th change; `false` if there is none of this number.
