@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use rauk_differential::campaign::{self, Plan};
-use rauk_differential::run::Pair;
+use rauk_differential::run::{Pair, servers};
 use rauk_differential::tree::feature::Features;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -76,6 +76,7 @@ fn plan(arguments: &Arguments) -> Result<Plan, String> {
 
 fn run(arguments: &Arguments) -> Result<bool, String> {
     let plan = plan(arguments)?;
+    servers::end_with_this_process().map_err(|e| e.to_string())?;
     let beside = || std::env::current_exe().ok().map(|program| program.with_file_name("rauk"));
     let program = arguments.rauk.clone().or_else(beside).ok_or("where is rauk? --rauk PATH")?;
     let pair = if arguments.against_itself { Pair::start_twins() } else { Pair::start(&program) };

@@ -18,6 +18,8 @@ use std::path::Path;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    #[error("cannot wait for signals: {0}")]
+    Signals(String),
     #[error("cannot make a temporary directory: {0}")]
     Directory(#[source] std::io::Error),
     #[error("cannot start {what}: {cause}")]

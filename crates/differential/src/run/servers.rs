@@ -5,9 +5,11 @@
 
 use super::Error;
 use mysql::{Conn, Opts, OptsBuilder};
+use nix::sys::signal::{SigSet, Signal};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// A server that does not answer a statement for so long counts as lost.
@@ -16,10 +18,73 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// A machine has a bounded number of asynchronous requests, which several servers at once use up.
 const NO_AIO: &str = "--innodb-use-native-aio=0";
 
+/// Directories and the processes in them. A process is in the list as long as nobody has waited for it, so that its
+/// number cannot be another's. Directories are made and processes started under the lock: none is forgotten.
+static RUNNING: Mutex<Vec<(Option<u32>, PathBuf)>> = Mutex::new(Vec::new());
+
+/// From now on SIGINT and SIGTERM end what this process has started, remove its directories, and end the process. To be
+/// called before other threads start: they inherit that the signals wait.
+pub fn end_with_this_process() -> Result<(), Error> {
+    let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
+    signals.thread_block().map_err(|e| Error::Signals(e.to_string()))?;
+    std::thread::spawn(move || {
+        if signals.wait().is_err() {
+            return;
+        }
+        // Held until the end: nothing is started or waited for any more.
+        let running = RUNNING.lock();
+        for (pid, directory) in running.iter().flat_map(|running| running.iter()) {
+            if let Some(pid) = pid {
+                let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+            }
+            // A program that is going may still write.
+            let is_gone = || std::fs::remove_dir_all(directory).is_ok() || !directory.exists();
+            (0..50).any(|_| {
+                is_gone() || {
+                    std::thread::sleep(Duration::from_millis(20));
+                    false
+                }
+            });
+        }
+        std::process::exit(130);
+    });
+    Ok(())
+}
+
+/// A server that is killed, and its directory removed, when this is dropped.
+struct Process {
+    child: Child,
+    directory: tempfile::TempDir,
+}
+
+impl Process {
+    fn directory() -> Result<tempfile::TempDir, Error> {
+        let mut running = RUNNING.lock().expect("nobody panics with it");
+        let directory = tempfile::tempdir().map_err(Error::Directory)?;
+        running.push((None, directory.path().to_path_buf()));
+        Ok(directory)
+    }
+
+    fn spawn(command: &mut Command, directory: tempfile::TempDir) -> std::io::Result<Process> {
+        let mut running = RUNNING.lock().expect("nobody panics with it");
+        let child = command.spawn()?;
+        running.push((Some(child.id()), directory.path().to_path_buf()));
+        Ok(Process { child, directory })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let mut running = RUNNING.lock().expect("nobody panics with it");
+        running.retain(|(_, directory)| directory != self.directory.path());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 pub struct MariaDb {
     socket: PathBuf,
-    child: Child,
-    _directory: tempfile::TempDir,
+    _process: Process,
 }
 
 fn missing(what: &'static str) -> impl Fn(std::io::Error) -> Error {
@@ -31,7 +96,7 @@ fn missing(what: &'static str) -> impl Fn(std::io::Error) -> Error {
 
 impl MariaDb {
     pub fn start() -> Result<MariaDb, Error> {
-        let directory = tempfile::tempdir().map_err(Error::Directory)?;
+        let directory = Process::directory()?;
         let data = directory.path().join("data");
         // A MariaDB that starts removes what it finds of temporary tables: of others too, were the directory shared.
         let temporary = directory.path().join("tmp");
@@ -49,7 +114,8 @@ impl MariaDb {
             return Err(Error::Start { what: "mariadb-install-db", cause });
         }
         let socket = directory.path().join("m.sock");
-        let child = Command::new("mariadbd")
+        let mut command = Command::new("mariadbd");
+        command
             .args(["--no-defaults", "--user=root", "--skip-networking", "--skip-log-bin", NO_AIO])
             .args(["--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--innodb-buffer-pool-size=64M"])
             .args(["--character-set-server=utf8mb4", "--collation-server=utf8mb4_unicode_ci", "--explicit-defaults-for-timestamp=ON"])
@@ -59,10 +125,9 @@ impl MariaDb {
             .arg(&temporary)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .stdin(Stdio::null())
-            .spawn()
-            .map_err(missing("mariadbd"))?;
-        let server = MariaDb { socket, child, _directory: directory };
+            .stdin(Stdio::null());
+        let process = Process::spawn(&mut command, directory).map_err(missing("mariadbd"))?;
+        let server = MariaDb { socket, _process: process };
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             match server.connect() {
@@ -82,23 +147,15 @@ impl MariaDb {
     }
 }
 
-impl Drop for MariaDb {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 pub struct Rauk {
     program: PathBuf,
     port: u16,
-    child: Child,
-    _directory: tempfile::TempDir,
+    _process: Process,
 }
 
 impl Rauk {
     pub fn start(program: &Path) -> Result<Rauk, Error> {
-        let directory = tempfile::tempdir().map_err(Error::Directory)?;
+        let directory = Process::directory()?;
         let mut command = Command::new(program);
         // Nothing of the caller's environment may configure the server.
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("RAUK_")) {
@@ -108,12 +165,10 @@ impl Rauk {
         command.args(["--mysql-port", "0", "--http-port", "0", "--native-port", "0", "--durability", "relaxed"]);
         command.args(["--memory-limit", "1GiB", "--log-level", "warn"]);
         let failed = |cause: String| Error::Start { what: "rauk", cause: format!("{}: {cause}", program.display()) };
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|e| failed(format!("{e}; build it: cargo build -p rauk")))?;
-        let mut lines = BufReader::new(child.stdout.take().expect("standard output is piped")).lines();
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let process = Process::spawn(&mut command, directory);
+        let mut process = process.map_err(|e| failed(format!("{e}; build it: cargo build -p rauk")))?;
+        let mut lines = BufReader::new(process.child.stdout.take().expect("standard output is piped")).lines();
         let port = loop {
             match lines.next() {
                 Some(Ok(line)) => {
@@ -122,15 +177,13 @@ impl Rauk {
                     }
                 }
                 _ => {
-                    let _ = child.kill();
-                    let _ = child.wait();
                     return Err(failed("it ended before it was ready; its own message is above".into()));
                 }
             }
         };
         // The pipe must not fill.
         std::thread::spawn(move || lines.for_each(drop));
-        Ok(Rauk { program: program.to_path_buf(), port, child, _directory: directory })
+        Ok(Rauk { program: program.to_path_buf(), port, _process: process })
     }
 
     /// Another process on an empty directory, in the place of one that has ended or hangs.
@@ -143,13 +196,6 @@ impl Rauk {
         let options = OptsBuilder::new().ip_or_hostname(Some("127.0.0.1")).tcp_port(self.port).user(Some("root"));
         let options = options.prefer_socket(false).tcp_nodelay(true);
         Conn::new(Opts::from(options.read_timeout(Some(PATIENCE)).write_timeout(Some(PATIENCE))))
-    }
-}
-
-impl Drop for Rauk {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
