@@ -8,10 +8,10 @@
 
 mod common;
 
-use common::mariadb::MariaDb;
 use common::{Rauk, text};
 use mysql::prelude::Queryable;
 use mysql::{Conn, Value};
+use rauk_differential::run::servers::MariaDb;
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Runner};
 use std::path::{Path, PathBuf};
 
@@ -116,13 +116,13 @@ fn golden_files_hold_on_both_servers() {
     files.sort();
     let data = tempfile::tempdir().expect("a temporary directory");
     let rauk = Rauk::start(data.path());
-    let mariadb = MariaDb::start();
+    let mariadb = MariaDb::start().unwrap_or_else(|error| panic!("{error}"));
     let mut failures = Vec::new();
     let mut statements = 0;
     for (i, file) in files.iter().enumerate() {
         let database = format!("golden{i}");
         let name = file.file_name().expect("a name").to_string_lossy().into_owned();
-        match run_file(&|| mariadb.connect(), "mariadb", file, &database) {
+        match run_file(&|| mariadb.connect().expect("MariaDB answers"), "mariadb", file, &database) {
             Ok(count) => statements += count,
             Err(error) => failures.push(format!("{name}: {error}")),
         }

@@ -2,7 +2,6 @@
 #![allow(dead_code)]
 
 pub mod cluster;
-pub mod mariadb;
 pub mod namespace;
 #[path = "../../src/bench/cluster/relay.rs"]
 pub mod relay;

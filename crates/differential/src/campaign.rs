@@ -1,0 +1,260 @@
+//! A run: seeds, their statements, what came of each.
+//!
+//! A seed is a schema and some numbers of statements. Statement n of a seed is drawn from the seed and n alone; what it
+//! meets in the tables is what the changes before it left, which the same seed repeats. A difference that is not of a
+//! known kind is shrunk and becomes a [`Finding`].
+
+use crate::compare::{self, Category};
+use crate::dice::Dice;
+use crate::golden;
+use crate::known::{self, Kind};
+use crate::metamorphic::{self, CHECKS, Check};
+use crate::run::outcome::Outcome;
+use crate::run::{Answers, Error, NOT_SUPPORTED_YET, Pair};
+use crate::schema::Schema;
+use crate::shrink::{self, Setup};
+use crate::summary::Summary;
+use crate::tree::Statement;
+use crate::tree::feature::Features;
+use crate::{generate, tree};
+use std::time::{Duration, Instant};
+
+pub struct Plan {
+    pub first_seed: u64,
+    pub seeds: u64,
+    pub statements: u64,
+    /// No further seed is begun after this time.
+    pub limit: Option<Duration>,
+    pub features: Features,
+    /// The run ends with so many findings.
+    pub findings: usize,
+    /// Only the statement of this number is judged; the changes before it run.
+    pub only: Option<u64>,
+    /// Every statement is printed before it runs.
+    pub verbose: bool,
+}
+
+pub struct Finding {
+    pub seed: u64,
+    pub number: Option<u64>,
+    pub category: Category,
+    /// The shrunk statement.
+    pub statement: String,
+    pub reference: String,
+    pub rauk: String,
+    /// A golden file.
+    pub script: String,
+}
+
+/// What came of one statement.
+pub enum Verdict {
+    Same,
+    /// Rauk's message of error 1235.
+    NotSupported(String),
+    /// MariaDB has no such statement; Rauk answered.
+    Alone,
+    Known(&'static Kind),
+    Different(Category),
+}
+
+/// What the reference says when it is not one: syntax, not supported, ROLLUP with ORDER BY, took too long.
+pub const REFERENCE_LACKS: &[u16] = &[1064, 1221, 1235, 1969];
+
+pub fn run(plan: &Plan, pair: &mut Pair, mut tell: impl FnMut(&Finding)) -> Result<Summary, Error> {
+    let begin = Instant::now();
+    let mut summary = Summary::default();
+    for seed in plan.first_seed..plan.first_seed + plan.seeds {
+        if plan.limit.is_some_and(|limit| begin.elapsed() > limit) || summary.findings.len() >= plan.findings {
+            break;
+        }
+        run_seed(plan, seed, pair, &mut summary, &mut tell)?;
+        summary.seeds += 1;
+    }
+    summary.time = begin.elapsed();
+    Ok(summary)
+}
+
+fn run_seed(
+    plan: &Plan,
+    seed: u64,
+    pair: &mut Pair,
+    summary: &mut Summary,
+    tell: &mut dyn FnMut(&Finding),
+) -> Result<(), Error> {
+    let mut schema = Schema::random(seed);
+    let original = schema.clone();
+    if let Some((sql, answers)) = pair.fill(&mut schema)? {
+        if answers.rauk.error_code() == Some(NOT_SUPPORTED_YET) {
+            summary.schemas_not_supported += 1;
+            return Ok(());
+        }
+        let category = compare::codes(&answers.reference, &answers.rauk).unwrap_or(Category::Contents);
+        let setup = Setup { schema: original, history: Vec::new() };
+        let tables: Vec<String> = setup.schema.tables.iter().map(crate::schema::Table::create).collect();
+        let finding = Finding {
+            seed,
+            number: None,
+            category,
+            statement: sql,
+            reference: answers.reference.shown(),
+            rauk: answers.rauk.shown(),
+            script: tables.join(";\n"),
+        };
+        tell(&finding);
+        summary.findings.push(finding);
+        return Ok(());
+    }
+    let mut setup = Setup { schema, history: Vec::new() };
+    for number in 0..plan.statements {
+        if summary.findings.len() >= plan.findings {
+            break;
+        }
+        let statement = generate::statement(&setup.schema, seed, number, plan.features);
+        let mut dice = Dice::new(seed, number + (1 << 40));
+        let keep = dice.chance(0.3);
+        let check = dice.chance(if setup.schema.alone { 0.8 } else { 0.25 }).then(|| *dice.pick(CHECKS));
+        if plan.only.is_some_and(|only| number > only) {
+            break;
+        }
+        let is_judged = plan.only.is_none_or(|only| number == only);
+        if plan.verbose && is_judged {
+            eprintln!("{seed}:{number} {statement}");
+        }
+        let alone = is_alone(&setup.schema, &statement);
+        let answers = pair.run(&statement, alone, keep)?;
+        let verdict = judge(&statement, alone, &answers);
+        let is_change = !matches!(statement, Statement::Query(_) | Statement::View(_));
+        if is_change && keep && matches!(verdict, Verdict::Same) && answers.rauk.error_code().is_none() {
+            setup.history.push(statement.clone());
+        }
+        if !is_judged {
+            continue;
+        }
+        summary.count(&statement, &verdict, &answers);
+        let mut found = match verdict {
+            Verdict::Different(category) => Some((category, None)),
+            _ => None,
+        };
+        if found.is_none()
+            && let Some(check) = check
+            && matches!(answers.rauk, Outcome::Rows { .. })
+            && let Some(outcome) = metamorphic::run(check, &setup.schema, &statement, &mut |sql| pair.ask(sql))
+        {
+            *summary.checks.entry(check.name()).or_default() += 1;
+            found = outcome.map(|category| (category, Some(check)));
+        }
+        if let Some((category, check)) = found {
+            if summary.is_repeated(category, &answers.rauk) {
+                continue;
+            }
+            let finding = shrunk(pair, seed, number, category, check, &setup, statement)?;
+            if summary.is_new(&finding) {
+                tell(&finding);
+                summary.findings.push(finding);
+            }
+            // What shrinking left in the database is not this seed's.
+            let mut schema = setup.schema.clone();
+            pair.fill(&mut schema)?;
+            for change in &setup.history {
+                pair.run(change, setup.schema.alone, true)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// MariaDB takes no part.
+fn is_alone(schema: &Schema, statement: &Statement) -> bool {
+    schema.alone || Features::of(statement).iter().any(|feature| !tree::feature::Feature::is_in_reference(feature))
+}
+
+pub fn judge(statement: &Statement, alone: bool, answers: &Answers) -> Verdict {
+    if let Outcome::Error { code: NOT_SUPPORTED_YET, message } = &answers.rauk {
+        return Verdict::NotSupported(message.clone());
+    }
+    if matches!(answers.rauk, Outcome::Lost(_)) {
+        return Verdict::Different(Category::Lost);
+    }
+    let lacks = answers.reference.error_code().is_some_and(|code| REFERENCE_LACKS.contains(&code));
+    if alone || lacks || matches!(answers.reference, Outcome::Lost(_)) {
+        return Verdict::Alone;
+    }
+    match answers.difference(statement) {
+        None => Verdict::Same,
+        Some(category) => match known::find(statement, category, answers) {
+            Some(kind) => Verdict::Known(kind),
+            None => Verdict::Different(category),
+        },
+    }
+}
+
+/// Does the case differ in this way, in the database as it is? Gives the answers if so.
+fn differs(
+    pair: &mut Pair,
+    schema: &Schema,
+    statement: &Statement,
+    category: Category,
+    check: Option<Check>,
+) -> Option<Answers> {
+    let alone = is_alone(schema, statement);
+    let answers = pair.run(statement, alone, false).ok()?;
+    let holds = match check {
+        Some(check) => metamorphic::run(check, schema, statement, &mut |sql| pair.ask(sql)).flatten() == Some(category),
+        None => matches!(judge(statement, alone, &answers), Verdict::Different(c) if c == category),
+    };
+    holds.then_some(answers)
+}
+
+fn shrunk(
+    pair: &mut Pair,
+    seed: u64,
+    number: u64,
+    category: Category,
+    check: Option<Check>,
+    setup: &Setup,
+    statement: Statement,
+) -> Result<Finding, Error> {
+    let mut in_place = |candidate: &Statement| differs(pair, &setup.schema, candidate, category, check).is_some();
+    let mut small = statement;
+    // A lost server has lost the tables too: nothing is tried in its place.
+    if category != Category::Lost {
+        small = shrink::statement(small, &mut in_place);
+    }
+    let mut setup = setup.clone();
+    let again = |pair: &mut Pair, setup: &Setup, statement: &Statement| -> Option<Answers> {
+        let mut schema = setup.schema.clone();
+        if pair.fill(&mut schema).ok()?.is_some() {
+            return None;
+        }
+        for change in &setup.history {
+            pair.run(change, schema.alone, true).ok()?;
+        }
+        differs(pair, &schema, statement, category, check)
+    };
+    if again(pair, &setup, &small).is_some() {
+        setup = shrink::setup(setup, &mut |candidate| again(pair, candidate, &small).is_some());
+        // With fewer rows and columns more of the statement may go.
+        if category != Category::Lost && again(pair, &setup, &small).is_some() {
+            let schema = setup.schema.clone();
+            small =
+                shrink::statement(small, &mut |candidate| differs(pair, &schema, candidate, category, check).is_some());
+        }
+    }
+    let answers = again(pair, &setup, &small);
+    let gone = Answers {
+        reference: Outcome::Lost("the case does not repeat in an empty database".into()),
+        rauk: Outcome::Lost("the case does not repeat in an empty database".into()),
+        contents: Vec::new(),
+    };
+    let answers = answers.unwrap_or(gone);
+    let mut reference = answers.reference.shown();
+    let mut rauk = answers.rauk.shown();
+    for (table, one, other) in &answers.contents {
+        if category == Category::Contents {
+            reference += &format!("\n      {table}: {}", one.shown());
+            rauk += &format!("\n      {table}: {}", other.shown());
+        }
+    }
+    let script = golden::script(&setup, &small, &answers);
+    Ok(Finding { seed, number: Some(number), category, statement: small.to_string(), reference, rauk, script })
+}

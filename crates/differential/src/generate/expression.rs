@@ -1,0 +1,333 @@
+//! Expressions of a wanted class.
+
+use super::forms::{AGGREGATES, BITS, CHOICES, COMPARISONS, FORMS, STATISTICS};
+use super::{Generator, Scope};
+use crate::data;
+use crate::tree::feature::Feature;
+use crate::tree::{Class, Expr, OrderKey};
+
+/// Classes that a condition may compare.
+const COMPARED: &[Class] = &[
+    Class::Integer,
+    Class::Integer,
+    Class::Text,
+    Class::Decimal,
+    Class::Double,
+    Class::Date,
+    Class::DateTime,
+    Class::Time,
+    Class::Binary,
+];
+
+/// Pairs of different classes whose comparison has one meaning.
+const MIXED: &[(Class, Class)] = &[
+    (Class::Integer, Class::Decimal),
+    (Class::Integer, Class::Double),
+    (Class::Decimal, Class::Double),
+    (Class::Date, Class::DateTime),
+    (Class::Integer, Class::Text),
+];
+
+impl Generator<'_> {
+    /// An expression; `depth` bounds its height.
+    pub(super) fn expression(&mut self, class: Class, depth: u32) -> Expr {
+        if class == Class::Boolean {
+            return self.condition(depth);
+        }
+        if depth == 0 || class == Class::Json || self.dice.chance(0.4) {
+            return self.leaf(class);
+        }
+        if self.may_nest() && self.allows(Feature::ScalarSubquery) && self.dice.chance(0.2) {
+            return self.scalar_subquery(class);
+        }
+        if self.dice.chance(0.2) {
+            let (form, conditions) = *self.dice.pick(CHOICES);
+            let arguments = conditions
+                .iter()
+                .map(|c| self.expression(if *c { Class::Boolean } else { class }, depth - 1))
+                .collect();
+            return Expr::form(form, class, arguments);
+        }
+        let form = self.dice.weighted(FORMS, |form| if form.result == class { form.weight } else { 0 });
+        let Some(form) = form else { return self.leaf(class) };
+        let arguments = form.arguments.iter().map(|class| self.expression(*class, depth - 1)).collect();
+        Expr::form(form.form, class, arguments)
+    }
+
+    /// A column, a group key, an aggregate or a literal.
+    pub(super) fn leaf(&mut self, class: Class) -> Expr {
+        if let Some(scope) = self.scopes.last()
+            && scope.keys.is_some()
+            && !scope.in_aggregate
+        {
+            return self.grouped_leaf(class);
+        }
+        if self.dice.chance(0.78)
+            && let Some(column) = self.column(class)
+        {
+            return column;
+        }
+        if self.dice.chance(0.04) {
+            return Expr::literal("NULL", class);
+        }
+        Expr::literal(data::literal(&mut self.dice, class, self.schema.variants), class)
+    }
+
+    /// A column of the class, of this query or, where that is allowed, of one around it.
+    pub(super) fn column(&mut self, class: Class) -> Option<Expr> {
+        let innermost = self.scopes.last()?;
+        let is_inner_only = innermost.in_aggregate;
+        let of = |scope: &Scope| -> Vec<Expr> {
+            scope.columns.iter().filter(|column| column.class == class).map(|column| column.expr()).collect()
+        };
+        let outer: Vec<Expr> = match self.scopes.split_last() {
+            Some((_, outer)) if self.allows(Feature::Correlated) && !is_inner_only => {
+                outer.iter().filter(|scope| scope.keys.is_none() && !scope.in_aggregate).flat_map(of).collect()
+            }
+            _ => Vec::new(),
+        };
+        let inner = of(innermost);
+        let from = if !outer.is_empty() && (inner.is_empty() || self.dice.chance(0.35)) { outer } else { inner };
+        if from.is_empty() { None } else { Some(self.dice.pick(&from).clone()) }
+    }
+
+    fn grouped_leaf(&mut self, class: Class) -> Expr {
+        let keys = self.scopes.last().and_then(|scope| scope.keys.clone()).unwrap_or_default();
+        let keys: Vec<Expr> = keys.into_iter().filter(|key| key.class() == class).collect();
+        if !keys.is_empty() && self.dice.chance(0.5) {
+            let key = self.dice.pick(&keys).clone();
+            if self.allows(Feature::AnyValue) && self.dice.chance(0.5) {
+                return Expr::form("ANY_VALUE({0})", class, vec![key]);
+            }
+            return key;
+        }
+        if self.dice.chance(0.1) {
+            return Expr::literal(data::literal(&mut self.dice, class, self.schema.variants), class);
+        }
+        self.aggregate(class)
+    }
+
+    /// An aggregate of the class, or a literal if there is none.
+    pub(super) fn aggregate(&mut self, class: Class) -> Expr {
+        let wide = [
+            (Feature::Statistics, Class::Double, STATISTICS),
+            (Feature::BitAggregate, Class::Integer, BITS),
+            (Feature::JsonAggregate, Class::Integer, &["JSON_LENGTH(JSON_ARRAYAGG({0}))"]),
+        ];
+        for (feature, result, forms) in wide {
+            if class == result && self.allows(feature) && self.dice.chance(0.6) {
+                let form = *self.dice.pick(forms);
+                let argument = self.aggregated(Class::Integer);
+                return Expr::form(form, class, vec![argument]);
+            }
+        }
+        let fits = |(result, ..): &(Option<Class>, &str, Option<Class>)| result.is_none_or(|r| r == class);
+        let chosen = self.dice.weighted(AGGREGATES, |a| u32::from(fits(a) && class != Class::Json));
+        let Some((result, form, argument)) = chosen.copied() else {
+            return Expr::literal(data::literal(&mut self.dice, class, self.schema.variants), class);
+        };
+        if form == "COUNT(*)" {
+            return Expr::form(form, Class::Integer, Vec::new());
+        }
+        let wanted = match (result, argument) {
+            (None, _) => class,
+            (_, Some(argument)) => argument,
+            (Some(_), None) => *self.dice.pick(COMPARED),
+        };
+        let argument = self.aggregated(wanted);
+        Expr::form(form, class, vec![argument])
+    }
+
+    fn aggregated(&mut self, class: Class) -> Expr {
+        let before = std::mem::replace(&mut self.scope().in_aggregate, true);
+        let depth = u32::from(self.dice.chance(0.4));
+        let argument = self.expression(class, depth);
+        self.scope().in_aggregate = before;
+        argument
+    }
+
+    /// A subquery may stand here.
+    pub(super) fn may_nest(&self) -> bool {
+        self.nesting < 3 && self.tables_left > 0 && !self.scopes.last().is_some_and(|scope| scope.in_aggregate)
+    }
+
+    /// A condition. Its leaves are comparisons.
+    pub(super) fn condition(&mut self, depth: u32) -> Expr {
+        if depth > 0 && self.dice.chance(0.35) {
+            let form =
+                *self.dice.pick(&["({0} AND {1})", "({0} AND {1})", "({0} OR {1})", "({0} XOR {1})", "(NOT {0})"]);
+            let count = if form.contains("{1}") { 2 } else { 1 };
+            let arguments = (0..count).map(|_| self.condition(depth - 1)).collect();
+            return Expr::form(form, Class::Boolean, arguments);
+        }
+        if self.may_nest()
+            && self.dice.chance(0.35)
+            && let Some(condition) = self.subquery_condition()
+        {
+            return condition;
+        }
+        let depth = depth.saturating_sub(1);
+        match self.dice.below(20) {
+            0..=1 => {
+                let class = self.comparable();
+                let form = *self.dice.pick(&["({0} IS NULL)", "({0} IS NOT NULL)"]);
+                Expr::form(form, Class::Boolean, vec![self.expression(class, depth)])
+            }
+            2 => {
+                let form =
+                    *self.dice.pick(&["({0} IS TRUE)", "({0} IS NOT TRUE)", "({0} IS FALSE)", "({0} IS UNKNOWN)"]);
+                Expr::form(form, Class::Boolean, vec![self.condition(depth)])
+            }
+            3..=4 => {
+                let pattern = *self.dice.pick(&["'a%'", "'%b%'", "'_b'", "'%'", "''", "'a\\_b'", "'1%'"]);
+                let form = *self.dice.pick(&["({0} LIKE {1})", "({0} NOT LIKE {1})"]);
+                let arguments = vec![self.expression(Class::Text, depth), Expr::literal(pattern, Class::Text)];
+                Expr::form(form, Class::Boolean, arguments)
+            }
+            5 if self.dice.chance(0.4) => {
+                let pattern = *self.dice.pick(&["'^a'", "'b$'", "'[0-9]'", "'a.?b'"]);
+                let arguments = vec![self.expression(Class::Text, depth), Expr::literal(pattern, Class::Text)];
+                Expr::form("({0} REGEXP {1})", Class::Boolean, arguments)
+            }
+            6 => {
+                let (one, other) = (self.comparable(), self.comparable());
+                let form = *self.dice.pick(&[
+                    "(({0}, {1}) = ({2}, {3}))",
+                    "(({0}, {1}) IN (({2}, {3}), ({4}, {5})))",
+                    "(({0}, {1}) < ({2}, {3}))",
+                ]);
+                let count = if form.contains("{4}") { 6 } else { 4 };
+                let arguments = (0..count).map(|i| self.expression(if i % 2 == 0 { one } else { other }, 0)).collect();
+                Expr::form(form, Class::Boolean, arguments)
+            }
+            7 if self.dice.chance(0.6) => {
+                let (one, other) = *self.dice.pick(MIXED);
+                let form = COMPARISONS[self.dice.below(9)];
+                let arguments = vec![self.expression(one, depth), self.expression(other, depth)];
+                Expr::form(form, Class::Boolean, arguments)
+            }
+            _ => {
+                let class = self.comparable();
+                self.comparison(class, depth)
+            }
+        }
+    }
+
+    pub(super) fn comparison(&mut self, class: Class, depth: u32) -> Expr {
+        let form = *self.dice.pick(COMPARISONS);
+        let count = (0..4).filter(|i| form.contains(&format!("{{{i}}}"))).count();
+        let mut arguments = vec![self.expression(class, depth)];
+        for _ in 1..count {
+            // Comparisons with literals are what indexes serve.
+            let argument = if self.dice.chance(0.4) {
+                Expr::literal(data::literal(&mut self.dice, class, self.schema.variants), class)
+            } else {
+                self.expression(class, depth.min(1))
+            };
+            arguments.push(argument);
+        }
+        Expr::form(form, Class::Boolean, arguments)
+    }
+
+    /// A class that the query has columns of, for most of the time.
+    pub(super) fn comparable(&mut self) -> Class {
+        let class = self.scopes.last().filter(|scope| !scope.columns.is_empty()).map(|scope| {
+            let at = self.dice.below(scope.columns.len());
+            scope.columns[at].class
+        });
+        match class {
+            Some(class) if class != Class::Json && self.dice.chance(0.85) => class,
+            _ => *self.dice.pick(COMPARED),
+        }
+    }
+
+    /// A window function of the class, if there is one.
+    pub(super) fn window(&mut self, class: Class) -> Option<Expr> {
+        /// Its result depends on the order of rows that tie.
+        const ORDERED: bool = true;
+        let mut choices: Vec<(&'static str, Option<Class>, bool)> = vec![
+            ("MIN({0})", Some(class), !ORDERED),
+            ("MAX({0})", Some(class), !ORDERED),
+            ("LAG({0})", Some(class), ORDERED),
+            ("LEAD({0}, 2)", Some(class), ORDERED),
+            ("FIRST_VALUE({0})", Some(class), ORDERED),
+            ("LAST_VALUE({0})", Some(class), ORDERED),
+            ("NTH_VALUE({0}, 2)", Some(class), ORDERED),
+        ];
+        match class {
+            Class::Integer => choices.extend([
+                ("ROW_NUMBER()", None, ORDERED),
+                ("RANK()", None, !ORDERED),
+                ("DENSE_RANK()", None, !ORDERED),
+                ("NTILE(3)", None, ORDERED),
+                ("COUNT(*)", None, !ORDERED),
+                ("COUNT({0})", Some(Class::Text), !ORDERED),
+            ]),
+            Class::Decimal => choices.extend([
+                ("SUM({0})", Some(Class::Integer), !ORDERED),
+                ("SUM({0})", Some(Class::Decimal), !ORDERED),
+                ("AVG({0})", Some(Class::Integer), !ORDERED),
+            ]),
+            Class::Double => choices.extend([("PERCENT_RANK()", None, !ORDERED), ("CUME_DIST()", None, !ORDERED)]),
+            Class::Json | Class::Boolean => return None,
+            _ => {}
+        }
+        let (form, argument, is_ordered) = *self.dice.pick(&choices);
+        let arguments: Vec<Expr> = argument.map(|class| self.aggregated(class)).into_iter().collect();
+        let function = Expr::form(form, class, arguments);
+        let mut partition = Vec::new();
+        if self.dice.chance(0.5) {
+            let class = self.comparable();
+            partition.extend(self.column(class));
+        }
+        let is_ranking = ["RANK()", "DENSE_RANK()", "PERCENT_RANK()", "CUME_DIST()"].contains(&form);
+        let mut order = if is_ordered { self.total_order() } else { Vec::new() };
+        if !is_ordered && (is_ranking || self.dice.chance(0.4)) {
+            let class = self.comparable();
+            if let Some(expr) = self.column(class) {
+                order.push(OrderKey { expr, descending: self.dice.chance(0.3) });
+            }
+        }
+        let takes_frame =
+            !form.ends_with("()") && !form.starts_with("L") && !form.starts_with("NTILE") || form == "COUNT(*)";
+        let frames = [
+            "",
+            "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
+            "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+            "ROWS UNBOUNDED PRECEDING",
+            "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+            "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+            "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+        ];
+        let mut frame = "";
+        if takes_frame && !order.is_empty() && self.dice.chance(0.6) {
+            frame = *self.dice.pick::<&str>(&frames);
+            if frame.starts_with("ROWS") {
+                order = self.total_order();
+            }
+        }
+        Some(Expr::Window { function: Box::new(function), partition, order, frame: frame.into() })
+    }
+
+    /// Over all columns of the query's tables: rows that tie are the same.
+    pub(super) fn total_order(&mut self) -> Vec<OrderKey> {
+        let columns: Vec<Expr> = self.scope().columns.iter().map(|column| column.expr()).collect();
+        let mut keys: Vec<OrderKey> =
+            columns.into_iter().map(|column| OrderKey { expr: by_bytes(column), descending: false }).collect();
+        if keys.is_empty() {
+            return keys;
+        }
+        let first = self.dice.below(keys.len());
+        keys.swap(0, first);
+        keys[0].descending = self.dice.chance(0.3);
+        keys
+    }
+}
+
+/// An expression for an order in which only what is the same ties.
+pub fn by_bytes(expr: Expr) -> Expr {
+    match expr.class() {
+        Class::Text | Class::Binary | Class::Json => Expr::form("HEX({0})", Class::Text, vec![expr]),
+        _ => expr,
+    }
+}

@@ -1,0 +1,349 @@
+//! Differences that are known: MariaDB is not MySQL 8 there, or SQL leaves the answer open.
+//!
+//! Each kind is a predicate over the statement and both answers, as narrow as it can be, with the page of a manual that
+//! says why. There are at most forty: a list that grows beyond is a judge that looks away.
+
+use crate::compare::{self, Category};
+use crate::run::Answers;
+use crate::run::outcome::{Family, Outcome};
+use crate::tree::feature::{Feature, Features};
+use crate::tree::visit::{Node, walk};
+use crate::tree::{Expr, Statement};
+
+pub struct Kind {
+    pub name: &'static str,
+    pub manual: &'static str,
+    pub holds: fn(&Evidence<'_>) -> bool,
+}
+
+/// What a predicate looks at.
+pub struct Evidence<'a> {
+    pub statement: &'a Statement,
+    pub text: &'a str,
+    pub features: Features,
+    pub category: Category,
+    pub answers: &'a Answers,
+}
+
+pub const MOST: usize = 40;
+
+pub const KINDS: &[Kind] = &[
+    Kind {
+        // Which of several texts that are equal by their collation a group, a DISTINCT, a UNION or MIN shows, is open.
+        name: "one of several equal texts",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-handling.html",
+        holds: |e| {
+            e.category == Category::Rows
+                && e.is_merged()
+                && compare::same_folded_rows(&e.answers.reference, &e.answers.rauk)
+        },
+    },
+    Kind {
+        // Whether a row whose expression fails is met, depends on the order in which conditions and tables are taken.
+        name: "an error of a row that a plan may not meet",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/where-optimization.html",
+        holds: |e| match e.category {
+            Category::Code(0, code) | Category::Code(code, 0) => RUNTIME_ERRORS.contains(&code) && e.reads_tables(),
+            Category::Code(one, other) => {
+                RUNTIME_ERRORS.contains(&one) && RUNTIME_ERRORS.contains(&other) && e.reads_tables()
+            }
+            _ => false,
+        },
+    },
+    Kind {
+        // RETURNING is MariaDB's: to MySQL 8, and to Rauk as long as it follows it there, it is a mistake of syntax.
+        name: "RETURNING is not MySQL's",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/insert.html",
+        holds: |e| matches!(e.category, Category::Code(_, 1064)) && e.features.has(Feature::Returning),
+    },
+    Kind {
+        // MySQL 8 keeps a mix of signed and unsigned numbers, and ROUND of a number, an integer where MariaDB makes it
+        // a DECIMAL; JSON is a type in MySQL and a LONGTEXT in MariaDB; the type of an expression over a literal NULL
+        // is not told by either manual.
+        name: "types of columns",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/flow-control-functions.html",
+        holds: |e| {
+            let has_null = e.has_literal("NULL");
+            let is_known = |reference, rauk| {
+                has_null || rauk == Family::Other || reference == Family::Decimal && rauk == Family::Integer
+            };
+            e.category == Category::Types && e.differing().all(|(reference, rauk)| is_known(reference, rauk))
+        },
+    },
+    Kind {
+        // MariaDB's JSON is a CHECK constraint, whose error IGNORE turns into a warning; MySQL's error 3140 stays one.
+        name: "JSON that is not valid",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/json.html",
+        holds: |e| matches!(e.category, Category::Code(4025, _) | Category::Code(_, 3140)),
+    },
+    Kind {
+        // A column that only ON DUPLICATE KEY UPDATE names is not given a value by the INSERT; MariaDB takes it for one
+        // that is.
+        name: "a value given by ON DUPLICATE KEY UPDATE",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/data-type-defaults.html",
+        holds: |e| matches!(e.category, Category::Code(_, 1364)) && e.features.has(Feature::OnDuplicate),
+    },
+    Kind {
+        // Several rows or columns are wrong; or MySQL's strict mode makes a warning of a function an error, and MariaDB
+        // goes on to the next one.
+        name: "which of several errors of data comes first",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/sql-mode.html#sql-mode-strict",
+        holds: |e| match e.category {
+            Category::Code(one, other) => DATA_ERRORS.contains(&one) && DATA_ERRORS.contains(&other),
+            _ => false,
+        },
+    },
+    Kind {
+        // In MySQL 8 the scale of ROUND and TRUNCATE is not larger than that of their argument.
+        name: "scale of ROUND and TRUNCATE",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/mathematical-functions.html#function_round",
+        holds: |e| {
+            e.category == Category::Rows
+                && (e.text.contains("ROUND(") || e.text.contains("TRUNCATE("))
+                && e.same_rows_by(without_zeros)
+        },
+    },
+    Kind {
+        // A quotient has digits behind its scale, until it is stored in a temporary table; whether it is, the plan
+        // decides.
+        name: "digits of a quotient behind its scale",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/arithmetic-functions.html",
+        holds: |e| {
+            matches!(e.category, Category::Rows | Category::Contents)
+                && (e.text.contains(" / ") || e.text.contains("AVG("))
+                && e.same_rows_by(two_digits)
+        },
+    },
+    Kind {
+        // A comparison of rows with a NULL: MariaDB says 0 for (NULL, 1) = (2, 1), and drops rows of an outer join for
+        // which (1, 1) < (12, NULL) is true. Both are its own: a partition by such a predicate is checked on Rauk
+        // alone.
+        name: "rows compared with NULL",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html",
+        holds: |e| {
+            matches!(e.category, Category::Rows | Category::Affected | Category::Contents)
+                && e.has_form(ROW_COMPARISONS)
+        },
+    },
+    Kind {
+        // FIELD passes over a NULL, and INTERVAL of NULL is -1. MariaDB drops the NULL rows of an outer join all the same.
+        name: "FIELD and INTERVAL above an outer join",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/string-functions.html#function_field",
+        holds: |e| {
+            matches!(e.category, Category::Rows | Category::Affected | Category::Contents)
+                && e.features.has(Feature::OuterJoin)
+                && (e.text.contains("FIELD(") || e.text.contains("INTERVAL("))
+        },
+    },
+    Kind {
+        // The sign of a DECIMAL zero.
+        name: "minus zero",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/precision-math-decimal-characteristics.html",
+        holds: |e| e.category == Category::Rows && e.same_rows_by(unsigned_zero),
+    },
+    Kind {
+        // Whether a function gives a zero date or NULL under NO_ZERO_DATE.
+        name: "zero dates in functions",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/sql-mode.html",
+        holds: |e| e.category == Category::Rows && e.shows("0000-00-00"),
+    },
+    Kind {
+        // MySQL 8 looks for columns without a value and a default row by row: no row, no error; two rows, two warnings.
+        name: "columns without a value and a default, by row",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/data-type-defaults.html",
+        holds: |e| match e.category {
+            Category::Code(1364, 0) => e.features.has(Feature::InsertSelect),
+            Category::Warnings => e.text.starts_with("INSERT IGNORE") && e.text.contains("), ("),
+            _ => false,
+        },
+    },
+    Kind {
+        // The new values of the row collide with another row. MariaDB says nothing where the key is a unique HASH key.
+        name: "ON DUPLICATE KEY UPDATE that collides again",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/insert-on-duplicate.html",
+        holds: |e| e.category == Category::Code(0, 1062) && e.features.has(Feature::OnDuplicate),
+    },
+    Kind {
+        // A row that ON DUPLICATE KEY UPDATE sets to what it was is not counted, also where a column without a value is
+        // NULL before and behind.
+        name: "a duplicate that stays as it was",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/insert-on-duplicate.html",
+        holds: |e| e.category == Category::Affected && e.features.has(Feature::OnDuplicate),
+    },
+    Kind {
+        // MySQL 8 rounds digits of a second that do not fit, MariaDB cuts them.
+        name: "fractions of a second are rounded",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/fractional-seconds.html",
+        holds: |e| {
+            // The generator's one literal with too many digits.
+            let is_stored = e.category == Category::Contents && e.text.contains("1.005");
+            let casts = [" AS TIME)", " AS DATETIME)", "TIME("];
+            is_stored || e.category == Category::Rows && casts.iter().any(|text| e.text.contains(text))
+        },
+    },
+    Kind {
+        // NULL into a TIMESTAMP that is NOT NULL is the current time in MariaDB; in MySQL 8 it is an error.
+        name: "NULL for a TIMESTAMP",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/timestamp-initialization.html",
+        holds: |e| e.category == Category::Code(0, 1048) && e.has_literal("NULL"),
+    },
+    Kind {
+        // The result is whole seconds in MySQL; MariaDB has the digits of a second too.
+        name: "TIME_TO_SEC is whole",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/date-and-time-functions.html#function_time-to-sec",
+        holds: |e| {
+            matches!(e.category, Category::Rows | Category::Types | Category::Contents)
+                && e.text.contains("TIME_TO_SEC(")
+        },
+    },
+    Kind {
+        // REPLACE with a NULL is NULL, also where there is nothing to replace.
+        name: "REPLACE with NULL",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/string-functions.html#function_replace",
+        holds: |e| e.category == Category::Rows && e.text.contains("REPLACE(") && e.has_null_in_rauk(),
+    },
+    Kind {
+        // Whether two texts inside of rows that IN compares must agree on a collation.
+        name: "collations inside of rows",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/charset-collation-coercibility.html",
+        holds: |e| e.category == Category::Code(0, 1267) && e.has_form(ROW_COMPARISONS),
+    },
+    Kind {
+        // Without groups, HAVING may name a column of the select list in MySQL.
+        name: "HAVING without groups",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/select.html",
+        holds: |e| e.category == Category::Code(1463, 0),
+    },
+    Kind {
+        // MariaDB does not find a group key by its qualified name when another key has the same column name.
+        name: "group keys of the same name in HAVING",
+        manual: "https://mariadb.com/kb/en/group-by/",
+        holds: |e| e.category == Category::Code(1054, 0) && e.text.contains(" HAVING "),
+    },
+];
+
+const ROW_COMPARISONS: &[&str] =
+    &["(({0}, {1}) = ({2}, {3}))", "(({0}, {1}) IN (({2}, {3}), ({4}, {5})))", "(({0}, {1}) < ({2}, {3}))"];
+
+/// Of what is stored, and of what is computed for it.
+const DATA_ERRORS: &[u16] = &[1048, 1062, 1264, 1265, 1292, 1364, 1365, 1366, 1406, 1441, 1690, 1242];
+
+/// Out of range (1916 is MariaDB's own), division, wrong value, more than one row of a subquery.
+const RUNTIME_ERRORS: &[u16] = &[1690, 1916, 1365, 1264, 1292, 1242, 1441];
+
+/// The kind that a difference is of.
+pub fn find(statement: &Statement, category: Category, answers: &Answers) -> Option<&'static Kind> {
+    let text = statement.to_string();
+    let evidence = Evidence { statement, text: &text, features: Features::of(statement), category, answers };
+    KINDS.iter().find(|kind| (kind.holds)(&evidence))
+}
+
+impl Evidence<'_> {
+    /// Rows are merged: a group, a DISTINCT, a set operation, MIN or MAX.
+    fn is_merged(&self) -> bool {
+        let merging = [
+            Feature::Group,
+            Feature::Rollup,
+            Feature::Distinct,
+            Feature::Union,
+            Feature::Intersect,
+            Feature::Except,
+            Feature::Recursive,
+        ];
+        merging.iter().any(|feature| self.features.has(*feature)) || self.has_form(&["MIN({0})", "MAX({0})"])
+    }
+
+    fn has_form(&self, forms: &[&str]) -> bool {
+        let mut found = false;
+        walk(self.statement, &mut |node| {
+            if let Node::Expr(Expr::Form { form, .. }) = node {
+                found |= forms.contains(form);
+            }
+        });
+        found
+    }
+
+    fn has_literal(&self, wanted: &str) -> bool {
+        let mut found = false;
+        walk(self.statement, &mut |node| {
+            if let Node::Expr(Expr::Literal { text, .. }) = node {
+                found |= text == wanted;
+            }
+        });
+        found
+    }
+
+    /// Families of the columns that differ.
+    fn differing(&self) -> impl Iterator<Item = (Family, Family)> {
+        let families = |outcome: &Outcome| match outcome {
+            Outcome::Rows { columns, .. } => columns.iter().map(|c| c.family).collect::<Vec<_>>(),
+            _ => Vec::new(),
+        };
+        let pairs = families(&self.answers.reference).into_iter().zip(families(&self.answers.rauk));
+        pairs.filter(|(a, b)| a != b)
+    }
+
+    /// The same rows, and the same tables after a change, when values are shown in this way.
+    fn same_rows_by(&self, shown: fn(&[u8]) -> Vec<u8>) -> bool {
+        let same = |a: &Outcome, b: &Outcome| compare::same_rows_by(a, b, |cell| cell.as_ref().map(|c| shown(c)));
+        let contents = self.answers.contents.iter();
+        same(&self.answers.reference, &self.answers.rauk) && contents.into_iter().all(|(_, a, b)| same(a, b))
+    }
+
+    fn has_null_in_rauk(&self) -> bool {
+        self.answers.rauk.rows().unwrap_or_default().iter().flatten().any(Option::is_none)
+    }
+
+    /// A value of Rauk's answer has this text in it.
+    fn shows(&self, text: &str) -> bool {
+        let rows = self.answers.rauk.rows().unwrap_or_default();
+        rows.iter().flatten().flatten().any(|cell| String::from_utf8_lossy(cell).contains(text))
+    }
+
+    fn reads_tables(&self) -> bool {
+        let mut found = !matches!(self.statement, Statement::Query(_) | Statement::View(_));
+        walk(self.statement, &mut |node| found |= matches!(node, Node::From(_)));
+        found
+    }
+}
+
+/// `0.00` for `-0.00`.
+fn unsigned_zero(cell: &[u8]) -> Vec<u8> {
+    match cell.strip_prefix(b"-") {
+        Some(rest) if !rest.is_empty() && rest.iter().all(|c| matches!(c, b'0' | b'.')) => rest.to_vec(),
+        _ => cell.to_vec(),
+    }
+}
+
+fn number(cell: &[u8]) -> Option<f64> {
+    std::str::from_utf8(cell).ok()?.parse().ok()
+}
+
+/// `7` for `7.00`.
+fn without_zeros(cell: &[u8]) -> Vec<u8> {
+    match number(cell) {
+        Some(0.0) => b"0".to_vec(),
+        Some(_) if cell.contains(&b'.') => {
+            let text = String::from_utf8_lossy(cell);
+            text.trim_end_matches('0').trim_end_matches('.').as_bytes().to_vec()
+        }
+        _ => cell.to_vec(),
+    }
+}
+
+fn two_digits(cell: &[u8]) -> Vec<u8> {
+    number(cell).map_or(cell.to_vec(), |number| format!("{number:.2}").into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_short_and_each_kind_has_a_manual() {
+        assert!(KINDS.len() <= MOST, "{} kinds", KINDS.len());
+        for kind in KINDS {
+            assert!(kind.manual.starts_with("https://"), "{}", kind.name);
+        }
+    }
+}

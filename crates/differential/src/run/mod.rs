@@ -1,0 +1,290 @@
+//! Statements on the two servers.
+//!
+//! A [`Pair`] holds the processes and a session with each. [`Pair::fill`] makes a schema's tables in an empty database
+//! on both. A change runs inside of a transaction, after which the tables that it names are read; mostly it is rolled
+//! back, so that both servers keep the same rows even where they differ.
+
+pub mod outcome;
+pub mod servers;
+
+use crate::compare::{self, Category};
+use crate::schema::Schema;
+use crate::tree::print::VIEW;
+use crate::tree::{From, Statement};
+use mysql::Conn;
+use outcome::Outcome;
+use servers::{MariaDb, Rauk};
+use std::path::Path;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot wait for signals: {0}")]
+    Signals(String),
+    #[error("cannot make a temporary directory: {0}")]
+    Directory(#[source] std::io::Error),
+    #[error("cannot start {what}: {cause}")]
+    Start { what: &'static str, cause: String },
+    #[error("cannot connect to {server}: {cause}")]
+    Connect { server: &'static str, cause: mysql::Error },
+    #[error("cannot make an empty database: {sql}: {outcome}")]
+    Database { sql: String, outcome: String },
+}
+
+/// What both servers said to one statement.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    pub reference: Outcome,
+    pub rauk: Outcome,
+    /// Of a change: its tables afterwards, on each server.
+    pub contents: Vec<(String, Outcome, Outcome)>,
+}
+
+impl Answers {
+    /// What is compared first and differs.
+    pub fn difference(&self, statement: &Statement) -> Option<Category> {
+        compare::outcomes(statement, &self.reference, &self.rauk).or_else(|| {
+            let differs = |(_, reference, rauk): &(String, Outcome, Outcome)| !compare::same_rows(reference, rauk);
+            self.contents.iter().any(differs).then_some(Category::Contents)
+        })
+    }
+}
+
+struct Session {
+    connection: Option<Conn>,
+    database: &'static str,
+    /// The statements that a new connection begins with.
+    settings: &'static [&'static str],
+}
+
+impl Session {
+    fn new(database: &'static str, settings: &'static [&'static str]) -> Session {
+        Session { connection: None, database, settings }
+    }
+
+    fn run(&mut self, sql: &str) -> Outcome {
+        let Some(connection) = &mut self.connection else { return Outcome::Lost("no connection".into()) };
+        let outcome = Outcome::of(connection, sql);
+        if matches!(outcome, Outcome::Lost(_)) {
+            self.connection = None;
+        }
+        outcome
+    }
+}
+
+const REFERENCE_SETTINGS: &[&str] = &[
+    "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci",
+    "SET time_zone = '+00:00'",
+    "SET group_concat_max_len = 100000",
+    "SET max_statement_time = 20",
+];
+const RAUK_SETTINGS: &[&str] = &[
+    "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci",
+    "SET time_zone = '+00:00'",
+    "SET group_concat_max_len = 100000",
+    "SET max_execution_time = 60000",
+];
+
+/// A MariaDB that plans in other ways, to judge the generator: what differs from itself has no single right answer.
+const TWIN_SETTINGS: &[&str] = &[
+    "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci",
+    "SET time_zone = '+00:00'",
+    "SET group_concat_max_len = 100000",
+    "SET max_statement_time = 20",
+    "SET optimizer_switch = 'materialization=off,semijoin=off,derived_merge=off,condition_pushdown_for_derived=off,split_materialized=off,index_merge=off'",
+    "SET join_cache_level = 0",
+];
+
+pub struct Pair {
+    mariadb: MariaDb,
+    /// `None` where MariaDB is compared with itself.
+    rauk: Option<Rauk>,
+    reference: Session,
+    tested: Session,
+}
+
+impl Pair {
+    /// `program` is Rauk's binary.
+    pub fn start(program: &Path) -> Result<Pair, Error> {
+        Self::of(Some(Rauk::start(program)?))
+    }
+
+    /// MariaDB in the place of Rauk too.
+    pub fn start_twins() -> Result<Pair, Error> {
+        Self::of(None)
+    }
+
+    fn of(rauk: Option<Rauk>) -> Result<Pair, Error> {
+        let settings = if rauk.is_some() { RAUK_SETTINGS } else { TWIN_SETTINGS };
+        let mut pair = Pair {
+            mariadb: MariaDb::start()?,
+            rauk,
+            reference: Session::new("differential", REFERENCE_SETTINGS),
+            tested: Session::new("differential_tested", settings),
+        };
+        pair.connect()?;
+        Ok(pair)
+    }
+
+    /// Connections where there are none. A Rauk that takes no connection is started anew, on an empty directory.
+    fn connect(&mut self) -> Result<(), Error> {
+        if self.reference.connection.is_none() {
+            let connection = self.mariadb.connect();
+            let connection = connection.map_err(|cause| Error::Connect { server: "MariaDB", cause })?;
+            self.reference.connection = Some(connection);
+            self.reference.settings.iter().for_each(|sql| drop(self.reference.run(sql)));
+        }
+        if self.tested.connection.is_none() {
+            let connection = match &mut self.rauk {
+                None => self.mariadb.connect(),
+                Some(rauk) => match rauk.connect() {
+                    Ok(connection) => Ok(connection),
+                    Err(_) => {
+                        rauk.restart()?;
+                        rauk.connect()
+                    }
+                },
+            };
+            let connection = connection.map_err(|cause| Error::Connect { server: "the tested server", cause })?;
+            self.tested.connection = Some(connection);
+            self.tested.settings.iter().for_each(|sql| drop(self.tested.run(sql)));
+        }
+        Ok(())
+    }
+
+    /// An empty database with the schema's tables and rows. A row that both servers refuse is taken out of the schema.
+    /// Gives the first difference.
+    pub fn fill(&mut self, schema: &mut Schema) -> Result<Option<(String, Answers)>, Error> {
+        self.connect()?;
+        for session in [&mut self.reference, &mut self.tested] {
+            let name = session.database;
+            let statements = [
+                format!("DROP DATABASE IF EXISTS {name}"),
+                format!("CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"),
+                format!("USE {name}"),
+            ];
+            for sql in statements {
+                let outcome = session.run(&sql);
+                if !matches!(outcome, Outcome::Done { .. }) {
+                    return Err(Error::Database { sql, outcome: outcome.shown() });
+                }
+            }
+        }
+        for table in &mut schema.tables {
+            let create = table.create();
+            let answers = self.raw(&create, schema.alone);
+            if compare::codes(&answers.reference, &answers.rauk).is_some() {
+                return Ok(Some((create, answers)));
+            }
+            let rows = std::mem::take(&mut table.rows);
+            for row in rows {
+                let insert = table.insert(std::slice::from_ref(&row)).expect("there is a row");
+                let answers = self.raw(&insert, schema.alone);
+                if compare::codes(&answers.reference, &answers.rauk).is_some() {
+                    return Ok(Some((insert, answers)));
+                }
+                if answers.rauk.error_code().is_none() {
+                    table.rows.push(row);
+                }
+            }
+            let select = format!("SELECT * FROM {}", table.name);
+            let answers = self.raw(&select, schema.alone);
+            if !compare::same_rows(&answers.reference, &answers.rauk) {
+                return Ok(Some((select, answers)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// On both servers; where the reference takes no part, its answer is Rauk's.
+    fn raw(&mut self, sql: &str, alone: bool) -> Answers {
+        let rauk = self.tested.run(sql);
+        let reference = if alone { rauk.clone() } else { self.reference.run(sql) };
+        Answers { reference, rauk, contents: Vec::new() }
+    }
+
+    /// A query, on Rauk alone.
+    pub fn ask(&mut self, sql: &str) -> Outcome {
+        self.tested.run(sql)
+    }
+
+    /// A statement on Rauk, and on the reference unless Rauk does not support it. A change is kept if `keep`, and both
+    /// servers agree.
+    pub fn run(&mut self, statement: &Statement, alone: bool, keep: bool) -> Result<Answers, Error> {
+        self.connect()?;
+        let answers = match statement {
+            Statement::Query(query) => {
+                let sql = query.to_string();
+                let rauk = self.tested.run(&sql);
+                let is_one_sided = alone || rauk.error_code() == Some(NOT_SUPPORTED_YET);
+                let reference = if is_one_sided { rauk.clone() } else { self.reference.run(&sql) };
+                Answers { reference, rauk, contents: Vec::new() }
+            }
+            Statement::View(_) => {
+                let sql = statement.to_string();
+                let rauk = through_view(&mut self.tested, &sql);
+                let is_one_sided = alone || rauk.error_code() == Some(NOT_SUPPORTED_YET);
+                let reference = if is_one_sided { rauk.clone() } else { through_view(&mut self.reference, &sql) };
+                Answers { reference, rauk, contents: Vec::new() }
+            }
+            _ => self.change(statement, alone, keep),
+        };
+        Ok(answers)
+    }
+
+    fn change(&mut self, statement: &Statement, alone: bool, keep: bool) -> Answers {
+        let sql = statement.to_string();
+        self.tested.run("BEGIN");
+        let rauk = self.tested.run(&sql);
+        if alone || rauk.error_code() == Some(NOT_SUPPORTED_YET) {
+            self.tested.run("ROLLBACK");
+            return Answers { reference: rauk.clone(), rauk, contents: Vec::new() };
+        }
+        self.reference.run("BEGIN");
+        let reference = self.reference.run(&sql);
+        let mut contents = Vec::new();
+        if rauk.error_code().is_none() && reference.error_code().is_none() {
+            for table in changed_tables(statement) {
+                let select = format!("SELECT * FROM {table}");
+                contents.push((table, self.reference.run(&select), self.tested.run(&select)));
+            }
+        }
+        let answers = Answers { reference, rauk, contents };
+        let end = if keep && answers.difference(statement).is_none() { "COMMIT" } else { "ROLLBACK" };
+        self.tested.run(end);
+        self.reference.run(end);
+        answers
+    }
+}
+
+/// MySQL's code for what it knows and does not do.
+pub const NOT_SUPPORTED_YET: u16 = 1235;
+
+fn through_view(session: &mut Session, create: &str) -> Outcome {
+    let created = session.run(create);
+    if !matches!(created, Outcome::Done { .. }) {
+        return created;
+    }
+    let outcome = session.run(&format!("SELECT * FROM {VIEW}"));
+    session.run(&format!("DROP VIEW {VIEW}"));
+    outcome
+}
+
+fn changed_tables(statement: &Statement) -> Vec<String> {
+    fn of(from: &From, tables: &mut Vec<String>) {
+        match from {
+            From::Table { name, .. } if !tables.contains(name) => tables.push(name.clone()),
+            From::Table { .. } | From::Derived { .. } => {}
+            From::Join { left, right, .. } => {
+                of(left, tables);
+                of(right, tables);
+            }
+        }
+    }
+    let mut tables = Vec::new();
+    match statement {
+        Statement::Insert { table, .. } => tables.push(table.clone()),
+        Statement::Update { from, .. } | Statement::Delete { from, .. } => of(from, &mut tables),
+        Statement::Query(_) | Statement::View(_) => {}
+    }
+    tables
+}

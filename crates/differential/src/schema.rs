@@ -1,0 +1,283 @@
+//! Random tables: all column types that Rauk has, collations, NULLs, defaults, and keys of all shapes.
+//!
+//! A schema is data, so that the shrinker can take columns, keys and rows away and print what is left. A seed decides
+//! two things for all of its statements: *variants* (text that differs only by case, accent or trailing spaces; most
+//! seeds have none, since then which of two equal texts a GROUP BY shows does not matter), and *alone* (tables in
+//! `utf8mb4_0900_ai_ci`, which MariaDB 10.11 lacks; such a seed is judged on Rauk alone).
+
+use crate::data;
+use crate::dice::Dice;
+use crate::tree::Class;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schema {
+    pub tables: Vec<Table>,
+    pub variants: bool,
+    pub alone: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    pub name: String,
+    pub columns: Vec<Column>,
+    pub keys: Vec<Key>,
+    /// Literals; a row that a server refuses is taken out when the tables are filled.
+    pub rows: Vec<Vec<String>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    pub name: String,
+    pub kind: &'static Kind,
+    pub nullable: bool,
+    /// Empty for the default of the database.
+    pub collation: &'static str,
+    pub default: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Key {
+    pub primary: bool,
+    pub unique: bool,
+    pub hash: bool,
+    pub name: String,
+    pub parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    pub column: String,
+    pub prefix: Option<u32>,
+    pub descending: bool,
+}
+
+/// A column type.
+#[derive(Debug, PartialEq)]
+pub struct Kind {
+    pub sql: &'static str,
+    pub class: Class,
+    weight: u32,
+    /// Keys on it need a length.
+    pub long: bool,
+}
+
+const fn kind(sql: &'static str, class: Class, weight: u32) -> Kind {
+    Kind { sql, class, weight, long: false }
+}
+
+pub const KINDS: &[Kind] = &[
+    kind("INT", Class::Integer, 30),
+    kind("BIGINT", Class::Integer, 8),
+    kind("SMALLINT", Class::Integer, 5),
+    kind("TINYINT", Class::Integer, 4),
+    kind("MEDIUMINT", Class::Integer, 2),
+    kind("INT UNSIGNED", Class::Integer, 4),
+    kind("TINYINT UNSIGNED", Class::Integer, 2),
+    kind("BIGINT UNSIGNED", Class::Integer, 2),
+    kind("BOOL", Class::Integer, 2),
+    kind("DECIMAL(10,2)", Class::Decimal, 8),
+    kind("DECIMAL(5,0)", Class::Decimal, 2),
+    kind("DECIMAL(30,10)", Class::Decimal, 2),
+    kind("DOUBLE", Class::Double, 5),
+    kind("FLOAT", Class::Double, 2),
+    kind("VARCHAR(20)", Class::Text, 18),
+    kind("CHAR(6)", Class::Text, 6),
+    Kind { sql: "TEXT", class: Class::Text, weight: 4, long: true },
+    kind("VARBINARY(10)", Class::Binary, 3),
+    kind("BINARY(4)", Class::Binary, 2),
+    Kind { sql: "BLOB", class: Class::Binary, weight: 1, long: true },
+    kind("DATE", Class::Date, 7),
+    kind("DATETIME", Class::DateTime, 5),
+    kind("DATETIME(3)", Class::DateTime, 1),
+    kind("DATETIME(6)", Class::DateTime, 1),
+    kind("TIMESTAMP", Class::DateTime, 2),
+    kind("TIME", Class::Time, 3),
+    kind("TIME(2)", Class::Time, 1),
+    kind("JSON", Class::Json, 1),
+];
+
+/// Of text columns; the empty one is the database's `utf8mb4_unicode_ci`.
+const COLLATIONS: &[(&str, u32)] =
+    &[("", 85), ("utf8mb4_bin", 6), ("utf8mb4_general_ci", 5), ("utf8mb4_unicode_ci", 4)];
+
+impl Schema {
+    pub fn random(seed: u64) -> Schema {
+        let mut dice = Dice::new(seed, 0);
+        let variants = dice.chance(0.3);
+        let alone = dice.chance(0.1);
+        let count = dice.between(2, 4);
+        let tables = (1..=count).map(|n| Table::random(&mut dice, format!("t{n}"), variants, alone)).collect();
+        Schema { tables, variants, alone }
+    }
+
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.iter().find(|table| table.name == name)
+    }
+}
+
+impl Table {
+    fn random(dice: &mut Dice, name: String, variants: bool, alone: bool) -> Table {
+        let count = dice.between(2, 6) as usize;
+        let mut columns: Vec<Column> =
+            (0..count).map(|i| Column::random(dice, char::from(b'a' + i as u8).to_string(), alone)).collect();
+        if dice.chance(0.6) {
+            columns[0].kind = &KINDS[0];
+            columns[0].collation = "";
+            columns[0].nullable = false;
+            columns[0].default = None;
+        }
+        let keys = keys(dice, &mut columns);
+        let rows = match dice.below(20) {
+            0 => 0,
+            1..=2 => dice.between(1, 2),
+            3..=16 => dice.between(3, 14),
+            _ => dice.between(20, 45),
+        };
+        let row = |dice: &mut Dice, n: i64| {
+            let value = |(i, column): (usize, &Column)| match i {
+                // Numbers in a row make most rows acceptable to a primary key.
+                0 if column.kind.sql == "INT" && dice.chance(0.9) => n.to_string(),
+                _ => data::value(dice, column, variants),
+            };
+            columns.iter().enumerate().map(value).collect()
+        };
+        let rows = (1..=rows).map(|n| row(dice, n)).collect();
+        Table { name, columns, keys, rows }
+    }
+
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// The column is in a primary or unique key.
+    pub fn is_unique_part(&self, column: &str) -> bool {
+        self.keys.iter().any(|key| (key.primary || key.unique) && key.parts.iter().any(|part| part.column == column))
+    }
+
+    pub fn primary(&self) -> Option<&Key> {
+        self.keys.iter().find(|key| key.primary)
+    }
+
+    pub fn create(&self) -> String {
+        let mut lines: Vec<String> = self.columns.iter().map(Column::definition).collect();
+        lines.extend(self.keys.iter().map(Key::definition));
+        format!("CREATE TABLE {} ({})", self.name, lines.join(", "))
+    }
+
+    /// One statement for these rows; nothing if there are none.
+    pub fn insert(&self, rows: &[Vec<String>]) -> Option<String> {
+        let rows: Vec<String> = rows.iter().map(|row| format!("({})", row.join(", "))).collect();
+        (!rows.is_empty()).then(|| format!("INSERT INTO {} VALUES {}", self.name, rows.join(", ")))
+    }
+}
+
+impl Column {
+    fn random(dice: &mut Dice, name: String, alone: bool) -> Column {
+        let kind = dice.weighted(KINDS, |kind| kind.weight).expect("kinds weigh something");
+        let collation = match kind.class {
+            Class::Text if alone && dice.chance(0.8) => "utf8mb4_0900_ai_ci",
+            Class::Text => dice.weighted(COLLATIONS, |(_, weight)| *weight).expect("collations weigh something").0,
+            _ => "",
+        };
+        let nullable = dice.chance(0.75);
+        let default = match kind.class {
+            Class::Integer if dice.chance(0.15) => Some("5".to_string()),
+            Class::Text if !kind.long && dice.chance(0.15) => Some("'ab'".to_string()),
+            _ => None,
+        };
+        Column { name, kind, nullable, collation, default }
+    }
+
+    pub fn class(&self) -> Class {
+        self.kind.class
+    }
+
+    fn definition(&self) -> String {
+        let mut text = format!("{} {}", self.name, self.kind.sql);
+        if !self.collation.is_empty() {
+            text += &format!(" COLLATE {}", self.collation);
+        }
+        text += if self.nullable { " NULL" } else { " NOT NULL" };
+        if let Some(default) = &self.default {
+            text += &format!(" DEFAULT {default}");
+        }
+        text
+    }
+
+    fn part(&self, dice: &mut Dice, primary: bool) -> Part {
+        let is_long = self.kind.long;
+        let may_prefix = matches!(self.kind.sql, "VARCHAR(20)" | "CHAR(6)" | "VARBINARY(10)") && !primary;
+        let prefix = (is_long || may_prefix && dice.chance(0.2)).then(|| dice.between(1, 4) as u32);
+        Part { column: self.name.clone(), prefix, descending: dice.chance(0.1) }
+    }
+}
+
+impl Key {
+    fn definition(&self) -> String {
+        let part = |part: &Part| {
+            let prefix = part.prefix.map_or(String::new(), |n| format!("({n})"));
+            format!("{}{prefix}{}", part.column, if part.descending { " DESC" } else { "" })
+        };
+        let parts: Vec<String> = self.parts.iter().map(part).collect();
+        let hash = if self.hash { " USING HASH" } else { "" };
+        match (self.primary, self.unique) {
+            (true, _) => format!("PRIMARY KEY ({})", parts.join(", ")),
+            (_, true) => format!("UNIQUE KEY {} ({}){hash}", self.name, parts.join(", ")),
+            _ => format!("KEY {} ({}){hash}", self.name, parts.join(", ")),
+        }
+    }
+}
+
+/// A primary key for most tables, up to three others.
+fn keys(dice: &mut Dice, columns: &mut [Column]) -> Vec<Key> {
+    let mut keys = Vec::new();
+    let key =
+        |parts: Vec<Part>, n: usize| Key { primary: false, unique: false, hash: false, name: format!("k{n}"), parts };
+    if dice.chance(0.85) {
+        let second = dice.chance(0.2).then(|| dice.below(columns.len())).filter(|i| *i != 0);
+        let chosen: Vec<usize> = [Some(0), second].into_iter().flatten().collect();
+        let fits = |i: &usize| !columns[*i].kind.long && columns[*i].class() != Class::Json;
+        if chosen.iter().all(fits) {
+            let parts = chosen.iter().map(|i| columns[*i].part(dice, true)).collect();
+            for i in chosen {
+                columns[i].nullable = false;
+            }
+            keys.push(Key { primary: true, ..key(parts, 0) });
+        }
+    }
+    for n in 1..=dice.below(4) {
+        let mut parts: Vec<Part> = Vec::new();
+        for _ in 0..=dice.below(3) {
+            let column = dice.pick(columns);
+            if column.class() != Class::Json && parts.iter().all(|part| part.column != column.name) {
+                parts.push(column.part(dice, false));
+            }
+        }
+        if !parts.is_empty() {
+            let unique = dice.chance(0.35);
+            // A unique HASH key of a prefix is of whole values in MariaDB.
+            let hash = dice.chance(0.1) && !parts.iter().any(|part| part.prefix.is_some());
+            keys.push(Key { unique, hash, ..key(parts, n) });
+        }
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_tables_and_all_types_are_met() {
+        let mut met = std::collections::BTreeSet::new();
+        for seed in 0..200 {
+            let schema = Schema::random(seed);
+            assert_eq!(schema, Schema::random(seed));
+            for table in &schema.tables {
+                met.extend(table.columns.iter().map(|column| column.kind.sql));
+                assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
+            }
+        }
+        assert_eq!(met.len(), KINDS.len());
+    }
+}
