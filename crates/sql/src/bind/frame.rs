@@ -10,7 +10,7 @@
 
 use super::Binder;
 use super::names::{Clause, ambiguous, default_expression, literal, no_default, unknown_column};
-use crate::expr::{Aggregate, AggregateFunction, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope};
+use crate::expr::{Aggregate, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope};
 use crate::parse::ast;
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, TableSchema, Value};
@@ -300,7 +300,7 @@ impl Scope for Binder<'_> {
         let id = match known {
             Some(id) => id,
             None => {
-                let nullable = aggregate.function != AggregateFunction::Count;
+                let nullable = aggregate.function.is_nullable();
                 let id = self.add_column(aggregate.ty, nullable, String::new());
                 self.frames[level].aggregates.push((id, aggregate));
                 id

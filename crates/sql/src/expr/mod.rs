@@ -52,9 +52,10 @@ pub(crate) use budget::{out_of_time, run};
 pub use column::convert_for_column;
 pub use compare::compare_values;
 pub use context::Context;
-pub use convert::{as_number, temporal_decimal};
+pub use convert::{as_number, temporal_decimal, to_bits};
 pub use deep::Deep;
 pub(crate) use display::readable;
+pub(crate) use functions::ANY_VALUE;
 pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
 pub(crate) use subquery::{is_pending, pending};
 pub use types::plain as plain_type;
@@ -320,6 +321,20 @@ pub enum AggregateFunction {
     Max,
     Avg,
     GroupConcat,
+    BitAnd,
+    BitOr,
+    BitXor,
+    VarPop,
+    VarSamp,
+    StddevPop,
+    StddevSamp,
+}
+
+impl AggregateFunction {
+    /// Whether it may be NULL.
+    pub fn is_nullable(self) -> bool {
+        !matches!(self, Self::Count | Self::BitAnd | Self::BitOr | Self::BitXor)
+    }
 }
 
 /// What a name means where the expression stands.

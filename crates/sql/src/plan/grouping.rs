@@ -8,7 +8,7 @@ use super::condition::{self, Sarg, Test};
 use super::join::Item;
 use super::model::{SortKey, Source};
 use crate::bind::names::{Clause, unknown_column};
-use crate::expr::{AGGREGATES, Expr, ExprKind};
+use crate::expr::{AGGREGATES, ANY_VALUE, Expr, ExprKind};
 use rauk_types::error::codes;
 use rauk_types::{IndexKind, MysqlError};
 
@@ -79,6 +79,9 @@ fn loose_column(expr: &Expr, keys: &[Expr], determined: &[(usize, usize)]) -> Op
     }
     if let ExprKind::Column { table, column } = expr.kind {
         return (table != AGGREGATES && !determined.contains(&(table, column))).then_some((table, column));
+    }
+    if matches!(&expr.kind, ExprKind::Function { function, .. } if function.name == ANY_VALUE) {
+        return None;
     }
     let mut found = None;
     expr.for_each_child(&mut |child| {
