@@ -355,6 +355,10 @@ pub trait Scope {
     fn resolve(&mut self, path: &[&str]) -> Result<Resolved, MysqlError>;
     /// Registers an aggregate and gives the node that reads its value; 1111 where none may stand.
     fn aggregate(&mut self, aggregate: Aggregate) -> Result<ExprKind, MysqlError>;
+    /// A call of GROUPING(): the node that reads its value; 1111 where none may stand.
+    fn grouping(&mut self, _arguments: Vec<Expr>) -> Result<ExprKind, MysqlError> {
+        Err(MysqlError::new(rauk_types::error::codes::INVALID_GROUP_FUNC_USE, "Invalid use of group function"))
+    }
     /// The arguments of an aggregate follow, or have been bound.
     fn within_aggregate(&mut self, _inside: bool) {}
     /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.

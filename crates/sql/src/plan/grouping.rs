@@ -17,13 +17,15 @@ pub(crate) struct Checked<'a> {
     pub items: &'a [Item],
     pub conditions: &'a [Expr],
     pub keys: &'a [Expr],
+    /// Nothing but the keys has one value in a super-aggregate row.
+    pub rollup: bool,
     pub select: &'a [Expr],
     pub having: Option<&'a Expr>,
     pub order: &'a [SortKey],
 }
 
 pub(crate) fn check(query: &Checked<'_>) -> Result<(), MysqlError> {
-    let determined = determined_columns(query);
+    let determined = if query.rollup { vec![] } else { determined_columns(query) };
     let plain = |expr: &Expr| loose_column(expr, query.keys, &determined);
     for (number, item) in query.select.iter().enumerate() {
         if let Some(column) = plain(item) {

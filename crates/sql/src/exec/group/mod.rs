@@ -3,6 +3,11 @@
 //! Groups are found by the memcomparable key of the grouped values and come out in key order, whatever order the rows had. A group keeps the
 //! columns that later expressions read from its first row. Without GROUP BY there is exactly one group, even of no rows.
 //!
+//! WITH ROLLUP makes groups of super-aggregate rows beside the others: for a key (a, b) one of all rows with that a, and one of all rows. A group knows
+//! the one above it, so a row is looked up once and goes to its group and to all above. The key of a super-aggregate is the beginning that
+//! its rows share and a byte that no value begins with, higher than all of these: it comes behind the groups it sums up. No rows at all give the
+//! row of the total, as in MySQL 8.
+//!
 //! ```text
 //! state    one aggregate of one group; DISTINCT
 //! number   sums, averages, variances, bits
@@ -37,14 +42,24 @@ pub(crate) struct Grouper<'a> {
     by_key: HashTable<u32>,
     memory: Memory,
     key: Vec<u8>,
+    /// Of ROLLUP: where each key ends in `key`, and the keys themselves.
+    ends: Vec<usize>,
+    keys: Vec<Value>,
     concat_limit: usize,
 }
+
+/// Ends the key of a super-aggregate. Values begin with 0 (NULL) and 1.
+const BEHIND_ALL: u8 = 0xFF;
 
 struct Group {
     key: Box<[u8]>,
     states: Vec<State>,
-    /// The carried columns of the first row.
+    /// The carried columns of the first row; of ROLLUP its keys too.
     values: Vec<Value>,
+    /// How many keys its rows share: all of them but in a super-aggregate.
+    shared: u32,
+    /// The super-aggregate that it is a part of.
+    above: Option<u32>,
 }
 
 impl Group {
@@ -70,6 +85,8 @@ impl<'a> Grouper<'a> {
             by_key: HashTable::new(),
             memory,
             key: Vec::new(),
+            ends: Vec::new(),
+            keys: Vec::new(),
             concat_limit,
         }
     }
@@ -77,47 +94,86 @@ impl<'a> Grouper<'a> {
     /// Takes a row; `true`: no more are needed.
     pub fn push(&mut self, row: &dyn Columns, context: &mut Context) -> Result<bool, MysqlError> {
         let grouping = self.grouping;
+        let rolls = grouping.rollup.is_some();
         let number = if grouping.keys.is_empty() {
             if self.groups.is_empty() {
-                let group = self.new_group(Some(row))?;
+                let group = self.new_group(Some(row), 0);
                 self.groups.push(group);
             }
             0
         } else {
             self.key.clear();
+            self.ends.clear();
+            self.keys.clear();
             for key in &grouping.keys {
-                with_value(key, row, context, |value| append_key(value, &key.ty, false, &mut self.key))?;
+                let (bytes, keys) = (&mut self.key, &mut self.keys);
+                with_value(key, row, context, |value| {
+                    append_key(value, &key.ty, false, bytes);
+                    if rolls {
+                        keys.push(value.to_owned());
+                    }
+                })?;
+                self.ends.push(self.key.len());
             }
-            let hash = |key: &[u8]| FxBuildHasher.hash_one(key);
-            let groups = &self.groups;
-            match self.by_key.find(hash(&self.key), |&number| *groups[number as usize].key == *self.key) {
-                Some(&number) => number as usize,
-                None => {
-                    let group = self.new_group(Some(row))?;
-                    self.memory.take(group.bytes())?;
-                    let number = self.groups.len();
-                    let place = hash(&group.key);
-                    self.groups.push(group);
-                    let groups = &self.groups;
-                    self.by_key.insert_unique(place, number as u32, |&number| hash(&groups[number as usize].key));
-                    number
-                }
+            let (number, new) = self.find(row, grouping.keys.len())?;
+            if rolls && new {
+                self.add_above(number, row)?;
             }
+            number
         };
-        let group = &mut self.groups[number];
-        for (state, aggregate) in group.states.iter_mut().zip(&grouping.aggregates) {
-            state.push(aggregate, row, context, &self.memory)?;
+        let mut at = Some(number as u32);
+        while let Some(number) = at {
+            let group = &mut self.groups[number as usize];
+            for (state, aggregate) in group.states.iter_mut().zip(&grouping.aggregates) {
+                state.push(aggregate, row, context, &self.memory)?;
+            }
+            at = group.above;
         }
-        Ok(self.first_row_only && group.states[0].is_found())
+        Ok(self.first_row_only && self.groups[number].states[0].is_found())
     }
 
-    fn new_group(&self, row: Option<&dyn Columns>) -> Result<Group, MysqlError> {
+    /// The group with the present key, and whether it is new.
+    fn find(&mut self, row: &dyn Columns, shared: usize) -> Result<(usize, bool), MysqlError> {
+        let hash = |key: &[u8]| FxBuildHasher.hash_one(key);
+        let groups = &self.groups;
+        let found = self.by_key.find(hash(&self.key), |&number| *groups[number as usize].key == *self.key);
+        if let Some(&number) = found {
+            return Ok((number as usize, false));
+        }
+        let group = self.new_group(Some(row), shared);
+        self.memory.take(group.bytes())?;
+        let number = self.groups.len();
+        let place = hash(&group.key);
+        self.groups.push(group);
+        let groups = &self.groups;
+        self.by_key.insert_unique(place, number as u32, |&number| hash(&groups[number as usize].key));
+        Ok((number, true))
+    }
+
+    /// Finds or makes the super-aggregates above a new group, up to the first that was there.
+    fn add_above(&mut self, group: usize, row: &dyn Columns) -> Result<(), MysqlError> {
+        let mut below = group;
+        for shared in (0..self.grouping.keys.len()).rev() {
+            self.key.truncate(if shared == 0 { 0 } else { self.ends[shared - 1] });
+            self.key.push(BEHIND_ALL);
+            let (number, new) = self.find(row, shared)?;
+            self.groups[below].above = Some(number as u32);
+            if !new {
+                break;
+            }
+            below = number;
+        }
+        Ok(())
+    }
+
+    fn new_group(&self, row: Option<&dyn Columns>, shared: usize) -> Group {
         let states = self.grouping.aggregates.iter().map(State::new).collect();
-        let values = match row {
+        let mut values: Vec<Value> = match row {
             Some(row) => self.grouping.carried.iter().map(|&(t, c)| row.column(t, c).to_owned()).collect(),
             None => Vec::new(),
         };
-        Ok(Group { key: self.key.as_slice().into(), states, values })
+        values.extend_from_slice(&self.keys);
+        Group { key: self.key.as_slice().into(), states, values, shared: shared as u32, above: None }
     }
 
     pub fn len(&self) -> usize {
@@ -126,20 +182,32 @@ impl<'a> Grouper<'a> {
 
     /// All groups, in key order.
     pub fn finish(mut self, context: &mut Context) -> Result<Groups<'a>, MysqlError> {
-        if self.groups.is_empty() && self.grouping.keys.is_empty() {
-            let group = self.new_group(None)?;
+        let grouping = self.grouping;
+        if self.groups.is_empty() && (grouping.keys.is_empty() || grouping.rollup.is_some()) {
+            let group = self.new_group(None, 0);
             self.groups.push(group);
         }
         self.groups.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         let mut rows = Vec::with_capacity(self.groups.len());
         for group in self.groups {
             let mut aggregates = Vec::with_capacity(group.states.len());
-            for (state, aggregate) in group.states.into_iter().zip(&self.grouping.aggregates) {
+            let shared = group.shared as usize;
+            for (state, aggregate) in group.states.into_iter().zip(&grouping.aggregates) {
                 aggregates.push(state.finish(aggregate, self.concat_limit, &self.memory, context)?);
             }
-            rows.push((aggregates, group.values));
+            let mut values = group.values;
+            if let Some(rollup) = &grouping.rollup {
+                let keys = values.split_off(grouping.carried.len().min(values.len()));
+                aggregates.extend(keys.into_iter().take(shared));
+                aggregates.resize(grouping.aggregates.len() + grouping.keys.len(), Value::Null);
+                for positions in &rollup.groupings {
+                    let bits = positions.iter().fold(0, |bits, &key| bits << 1 | i64::from(key >= shared));
+                    aggregates.push(Value::Int(bits));
+                }
+            }
+            rows.push((aggregates, values));
         }
-        Ok(Groups { carried: &self.grouping.carried, rows })
+        Ok(Groups { carried: &grouping.carried, rows })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::aggregates::aggregate_function;
 use super::operators::{as_number, boolean};
-use super::{Binder, literal, not_yet};
+use super::{Binder, literal, not_yet, syntax};
 use crate::expr::convert::Result;
 use crate::expr::functions::{self, Typing};
 use crate::expr::types::{self, Class, text_type, unify};
@@ -254,6 +254,13 @@ impl Binder<'_> {
         let mut bound = Vec::with_capacity(arguments.len());
         for argument in arguments {
             bound.push(self.bind(argument)?);
+        }
+        if name == "GROUPING" {
+            if bound.is_empty() {
+                return Err(syntax(")"));
+            }
+            let kind = self.scope.grouping(bound)?;
+            return Ok(Expr { kind, ty: DataType::BIGINT, nullable: false, coercibility: types::NUMERIC });
         }
         self.call_written(&name, written, bound)
     }

@@ -360,7 +360,6 @@ pub(crate) fn is_not_yet(name: &str) -> bool {
         "MASTER_POS_WAIT",
         "SOURCE_POS_WAIT",
         "WAIT_FOR_EXECUTED_GTID_SET",
-        "GROUPING",
         "EXTRACTVALUE",
         "UPDATEXML",
         "WEIGHT_STRING",
