@@ -328,6 +328,8 @@ pub enum AggregateFunction {
     VarSamp,
     StddevPop,
     StddevSamp,
+    JsonArrayAgg,
+    JsonObjectAgg,
 }
 
 impl AggregateFunction {

@@ -13,10 +13,12 @@
 //! number   sums, averages, variances, bits
 //! extreme  MIN and MAX
 //! concat   GROUP_CONCAT
+//! json     JSON_ARRAYAGG and JSON_OBJECTAGG
 //! ```
 
 mod concat;
 mod extreme;
+mod json;
 mod number;
 mod state;
 

@@ -4,6 +4,7 @@
 
 use super::concat::Concat;
 use super::extreme::Extreme;
+use super::json::Json;
 use super::number::{Bits, Sum, Variance, number};
 use crate::exec::output::with_value;
 use crate::exec::sort::append_key;
@@ -25,6 +26,7 @@ enum Inner {
     Bits(Bits),
     Extreme(Extreme),
     Concat(Concat),
+    Json(Json),
 }
 
 impl State {
@@ -37,6 +39,7 @@ impl State {
             }
             AggregateFunction::Min | AggregateFunction::Max => Inner::Extreme(Extreme::default()),
             AggregateFunction::GroupConcat => Inner::Concat(Concat::default()),
+            AggregateFunction::JsonArrayAgg | AggregateFunction::JsonObjectAgg => Inner::Json(Json::new(function)),
             AggregateFunction::BitAnd | AggregateFunction::BitOr | AggregateFunction::BitXor => {
                 Inner::Bits(Bits::new(function, &aggregate.ty))
             }
@@ -77,6 +80,7 @@ impl State {
                 Ok(())
             }
             Inner::Concat(concat) => concat.push(aggregate, row, context, memory),
+            Inner::Json(json) => json.push(aggregate, row, context, memory),
             Inner::Bits(bits) => push_bits(bits, aggregate, row, context),
             Inner::Sum(sum) => {
                 let Some(argument) = aggregate.arguments.first() else { return Ok(()) };
@@ -155,6 +159,7 @@ impl State {
             Inner::Sum(sum) => sum.finish(&aggregate.ty, function)?,
             Inner::Extreme(extreme) => extreme.finish(),
             Inner::Concat(concat) => concat.finish(aggregate, concat_limit, memory, context)?,
+            Inner::Json(json) => json.finish(memory, context)?,
             Inner::Bits(bits) => bits.finish(&aggregate.ty, function),
             Inner::Variance(variance) => variance.finish(
                 matches!(function, AggregateFunction::VarSamp | AggregateFunction::StddevSamp),

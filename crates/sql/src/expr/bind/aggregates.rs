@@ -4,7 +4,7 @@
 //! `ANY_VALUE` is an ordinary function: it only keeps ONLY_FULL_GROUP_BY from judging its argument.
 
 use super::operators::as_number;
-use super::{Binder, syntax};
+use super::{Binder, not_yet, syntax};
 use crate::expr::convert::Result;
 use crate::expr::types::{self, Class, decimal_digits, numeric, text_type};
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind, cast};
@@ -29,6 +29,8 @@ pub(super) fn aggregate_function(name: &str) -> Option<AggregateFunction> {
         "MAX" => AggregateFunction::Max,
         "AVG" => AggregateFunction::Avg,
         "GROUP_CONCAT" => AggregateFunction::GroupConcat,
+        "JSON_ARRAYAGG" => AggregateFunction::JsonArrayAgg,
+        "JSON_OBJECTAGG" => AggregateFunction::JsonObjectAgg,
         "BIT_AND" => AggregateFunction::BitAnd,
         "BIT_OR" => AggregateFunction::BitOr,
         "BIT_XOR" => AggregateFunction::BitXor,
@@ -53,7 +55,8 @@ impl Binder<'_> {
             Arguments::Star if function == AggregateFunction::Count => (false, &[][..]),
             Arguments::List { distinct, items } => {
                 let many = concatenates || function == AggregateFunction::Count && *distinct;
-                if !(items.len() == 1 || many && !items.is_empty()) {
+                let wanted = if function == AggregateFunction::JsonObjectAgg { 2 } else { 1 };
+                if !(items.len() == wanted || many && !items.is_empty()) {
                     return Err(syntax(name));
                 }
                 (*distinct, items.as_slice())
@@ -68,8 +71,8 @@ impl Binder<'_> {
         }
         let mut arguments = Vec::with_capacity(items.len());
         for item in items {
-            use AggregateFunction::{Count, GroupConcat, Max, Min};
-            let numeric = !matches!(function, Count | Min | Max | GroupConcat);
+            use AggregateFunction::{Count, GroupConcat, JsonArrayAgg, JsonObjectAgg, Max, Min};
+            let numeric = !matches!(function, Count | Min | Max | GroupConcat | JsonArrayAgg | JsonObjectAgg);
             let bound = self.bind(item)?;
             arguments.push(if numeric { as_number(bound) } else { bound });
         }
@@ -122,6 +125,13 @@ impl Binder<'_> {
                 }
                 _ => (DataType { length: 21, ..DataType::BIGINT_UNSIGNED }, types::NUMERIC),
             },
+            AggregateFunction::JsonArrayAgg | AggregateFunction::JsonObjectAgg => {
+                // MySQL writes them in Base64 with the type of the column.
+                if arguments.iter().any(|argument| argument.ty.is_bytes()) {
+                    return Err(not_yet("binary strings in JSON documents"));
+                }
+                (DataType::new(TypeKind::Json), types::IMPLICIT)
+            }
             AggregateFunction::GroupConcat => {
                 let strings = arguments.iter().filter(|e| Class::of(&e.ty).is_string());
                 let (collation, coercibility) =
