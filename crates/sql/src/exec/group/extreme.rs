@@ -1,7 +1,8 @@
-//! MIN and MAX: numbers compare as they are, everything else by its memcomparable key.
+//! MIN and MAX: numbers compare as they are, everything else by its memcomparable key. A text and its key count against the statement's memory.
 
 use crate::exec::sort::append_key;
-use rauk_types::{DataType, Value, ValueRef};
+use crate::memory::{Memory, heap_bytes};
+use rauk_types::{DataType, MysqlError, Value, ValueRef};
 
 #[derive(Default)]
 pub(super) struct Extreme {
@@ -17,7 +18,7 @@ impl Extreme {
 
     /// `less`: MIN.
     #[inline]
-    pub fn push(&mut self, value: ValueRef<'_>, ty: &DataType, less: bool) {
+    pub fn push(&mut self, value: ValueRef<'_>, ty: &DataType, less: bool, memory: &Memory) -> Result<(), MysqlError> {
         let better = match (self.best.as_ref().map(Value::as_ref), value) {
             (None, _) => true,
             (Some(ValueRef::Int(known)), ValueRef::Int(v)) => is_better(v, known, less),
@@ -37,8 +38,16 @@ impl Extreme {
             }
         };
         if better {
+            if matches!(value, ValueRef::Str(_) | ValueRef::Bytes(_)) {
+                let known = self.best.as_ref().map_or(0, heap_bytes);
+                let length = value.as_bytes().map_or(0, <[u8]>::len);
+                // The key comes with the second value, and is about as long.
+                memory.take(length * 2)?;
+                memory.give(known * 2);
+            }
             self.best = Some(value.to_owned());
         }
+        Ok(())
     }
 
     pub fn finish(self) -> Value {

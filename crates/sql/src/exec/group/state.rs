@@ -102,11 +102,13 @@ impl State {
             }
             Inner::Extreme(extreme) => {
                 let Some(argument) = aggregate.arguments.first() else { return Ok(()) };
+                let mut result = Ok(());
                 with_value(argument, row, context, |value| {
                     if !value.is_null() {
-                        extreme.push(value, &argument.ty, function == AggregateFunction::Min);
+                        result = extreme.push(value, &argument.ty, function == AggregateFunction::Min, memory);
                     }
-                })
+                })?;
+                result
             }
         }
     }
