@@ -23,6 +23,7 @@
 //! A query is a tree with the list of the columns it gives, in order. Subqueries of expressions and common tables stand beside the tree, in the
 //! [`Statement`]; a subquery reads columns of the queries around it by their ids.
 
+mod print;
 mod validate;
 mod write;
 
