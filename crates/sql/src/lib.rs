@@ -15,6 +15,7 @@ pub mod exec;
 pub mod expr;
 mod logical;
 mod memory;
+mod optimize;
 pub mod parse;
 pub mod plan;
 pub mod session;

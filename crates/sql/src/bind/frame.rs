@@ -10,7 +10,7 @@
 
 use super::Binder;
 use super::names::{Clause, ambiguous, default_expression, literal, no_default, unknown_column};
-use crate::expr::{Aggregate, AggregateFunction, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope};
+use crate::expr::{Aggregate, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope};
 use crate::parse::ast;
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, TableSchema, Value};
@@ -62,6 +62,10 @@ pub(super) struct Frame {
     /// HAVING: the keys of GROUP BY.
     pub grouped: Option<Vec<Expr>>,
     pub aggregates: Vec<(ColumnId, Aggregate)>,
+    /// GROUP BY … WITH ROLLUP.
+    pub rollup: bool,
+    /// Calls of GROUPING with their arguments.
+    pub groupings: Vec<(ColumnId, Vec<Expr>)>,
     pub allowed: Aggregates,
     /// How many aggregates are around the name that is looked up.
     pub aggregates_around: usize,
@@ -82,6 +86,8 @@ impl Frame {
             use_aliases: false,
             grouped: None,
             aggregates: vec![],
+            rollup: false,
+            groupings: vec![],
             allowed: Aggregates::Refused,
             aggregates_around: 0,
             inserted: None,
@@ -261,13 +267,23 @@ impl<'a> Binder<'a> {
 }
 
 impl Frame {
+    /// Whether an expression reads what this block's grouping makes.
+    pub fn reads_grouped(&self, expr: &Expr) -> bool {
+        let mut reads = false;
+        expr.for_each_reference(&mut |id, _| {
+            reads |= self.aggregates.iter().any(|(known, _)| *known == id);
+            reads |= self.groupings.iter().any(|(known, _)| *known == id);
+        });
+        reads
+    }
+
     /// Whether a column comes from a table or an aggregate of this block.
     fn makes(&self, id: ColumnId) -> bool {
         self.table_of(id).is_some() || self.aggregates.iter().any(|(known, _)| *known == id)
     }
 }
 
-fn invalid_use() -> MysqlError {
+pub(super) fn invalid_use() -> MysqlError {
     MysqlError::new(codes::INVALID_GROUP_FUNC_USE, "Invalid use of group function")
 }
 
@@ -289,18 +305,14 @@ impl Scope for Binder<'_> {
         if frame.allowed == Aggregates::Refused {
             return Err(invalid_use());
         }
-        for argument in &aggregate.arguments {
-            let mut nested = false;
-            argument.for_each_reference(&mut |id, _| nested |= frame.aggregates.iter().any(|(known, _)| *known == id));
-            if nested {
-                return Err(invalid_use());
-            }
+        if aggregate.arguments.iter().any(|argument| frame.reads_grouped(argument)) {
+            return Err(invalid_use());
         }
         let known = frame.aggregates.iter().find(|(_, known)| *known == aggregate).map(|(id, _)| *id);
         let id = match known {
             Some(id) => id,
             None => {
-                let nullable = aggregate.function != AggregateFunction::Count;
+                let nullable = aggregate.function.is_nullable();
                 let id = self.add_column(aggregate.ty, nullable, String::new());
                 self.frames[level].aggregates.push((id, aggregate));
                 id
@@ -317,6 +329,10 @@ impl Scope for Binder<'_> {
             self.note_outer(level, &expr);
         }
         Ok(ExprKind::Reference(id))
+    }
+
+    fn grouping(&mut self, arguments: Vec<Expr>) -> Result<ExprKind, MysqlError> {
+        self.grouping_call(arguments)
     }
 
     fn within_aggregate(&mut self, inside: bool) {

@@ -4,6 +4,7 @@
 //! frame      the names of one query block: tables, aliases, grouped keys; what a name means in each clause; errors 1052, 1054
 //! from       FROM: tables, derived tables, joins, USING and NATURAL
 //! select     one SELECT: list, grouping, HAVING, ORDER BY, LIMIT, locking clauses
+//! rollup     WITH ROLLUP and GROUPING()
 //! query      WITH, set operations, VALUES, TABLE, and the clauses around them
 //! common     common tables, recursive ones too
 //! change     UPDATE, DELETE             insert  INSERT, REPLACE
@@ -16,7 +17,7 @@
 //!
 //! Order of errors, as in MySQL: tables and privileges, FROM, select list, WHERE, GROUP BY, HAVING, ORDER BY.
 //!
-//! What the syntax tree can hold and this version leaves out is refused here with error 1235: LATERAL, window functions, WITH ROLLUP, INTO, RETURNING,
+//! What the syntax tree can hold and this version leaves out is refused here with error 1235: LATERAL, window functions, INTO, RETURNING,
 //! PARTITION (…), UPDATE and DELETE of several tables or with IGNORE.
 
 mod change;
@@ -27,6 +28,7 @@ mod insert;
 mod lookup;
 pub(crate) mod names;
 mod query;
+mod rollup;
 mod select;
 
 use crate::expr::{BindContext, BoundSubquery, ColumnId, Expr, SubqueryId};

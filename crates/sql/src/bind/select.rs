@@ -6,6 +6,7 @@
 use super::frame::{Aggregates, Alias, Frame, Visible};
 use super::lookup::unsupported;
 use super::names::{Clause, bind_row_count, check_alias};
+use super::rollup::raise;
 use super::{Binder, MAX_COLUMNS, computed_column};
 use crate::expr::{BindContext, ColumnId, Expr, ExprKind};
 use crate::logical::{AggregateNode, Column, Limit, Node, Query, SortKey};
@@ -31,10 +32,7 @@ impl Binder<'_> {
         if !select.windows.is_empty() {
             return Err(unsupported("window functions"));
         }
-        if select.rollup {
-            return Err(unsupported("WITH ROLLUP"));
-        }
-        self.frames.push(Frame::new());
+        self.frames.push(Frame { rollup: select.rollup, ..Frame::new() });
         let bound = self.block(select, clauses);
         self.frames.pop();
         bound
@@ -53,7 +51,7 @@ impl Binder<'_> {
             let bound = self.bind_in(filter, Clause::Where)?;
             node = filtered(node, bound, false);
         }
-        let keys = self.group_by(&select.group_by, &items)?;
+        let keys = self.group_by(&select.group_by, select.rollup, &items)?;
         self.frame().aliases = items.aliases();
         self.frame().use_aliases = true;
         self.frame().allowed = Aggregates::Allowed;
@@ -63,12 +61,26 @@ impl Binder<'_> {
             having = Some(self.bind_in(condition, Clause::Having)?);
             self.frame().grouped = None;
         }
-        let order = self.order_by(clauses.order_by, &items)?;
+        let mut order = self.order_by(clauses.order_by, &items)?;
         let limit = bind_limit(clauses.limit, self.context)?;
+        let rollup = if select.rollup { Some(self.rollup(&keys)?) } else { None };
+        if let Some(rollup) = &rollup {
+            let above = having.iter_mut().chain(order.iter_mut().map(|key| &mut key.expr));
+            above.for_each(|expr| {
+                raise(expr, &keys, &rollup.keys);
+            });
+            for (id, item) in &mut items.list {
+                if raise(item, &keys, &rollup.keys) {
+                    let column = self.columns.get_mut(*id);
+                    column.nullable = item.nullable;
+                    column.result.nullable = item.nullable;
+                }
+            }
+        }
 
         let aggregates = std::mem::take(&mut self.frame().aggregates);
         if !keys.is_empty() || !aggregates.is_empty() {
-            node = Node::Aggregate(Box::new(AggregateNode { input: node, keys, aggregates }));
+            node = Node::Aggregate(Box::new(AggregateNode { input: node, keys, aggregates, rollup }));
         }
         if let Some(having) = having {
             node = filtered(node, having, true);
@@ -154,7 +166,8 @@ impl Binder<'_> {
         self.columns.add(Column { ty: expr.ty, nullable: expr.nullable, result })
     }
 
-    fn group_by(&mut self, group_by: &[ast::Expr], items: &Items) -> Result<Vec<Expr>, MysqlError> {
+    /// The keys. An equal one adds nothing, but a level of ROLLUP.
+    fn group_by(&mut self, group_by: &[ast::Expr], rollup: bool, items: &Items) -> Result<Vec<Expr>, MysqlError> {
         if group_by.is_empty() {
             return Ok(vec![]);
         }
@@ -173,13 +186,10 @@ impl Binder<'_> {
                 }
                 None => (self.bind_in(expr, Clause::GroupBy)?, item_name(expr)),
             };
-            let aggregates = &self.frame().aggregates;
-            let mut aggregated = false;
-            bound.for_each_reference(&mut |id, _| aggregated |= aggregates.iter().any(|(known, _)| *known == id));
-            if aggregated {
+            if self.frame().reads_grouped(&bound) {
                 return Err(MysqlError::new(codes::WRONG_GROUP_FIELD, format!("Can't group on '{name}'")));
             }
-            if !keys.contains(&bound) {
+            if rollup || !keys.contains(&bound) {
                 keys.push(bound);
             }
         }

@@ -54,9 +54,10 @@ pub(crate) use budget::{interrupted, out_of_time, run};
 pub use column::convert_for_column;
 pub use compare::compare_values;
 pub use context::Context;
-pub use convert::{as_number, temporal_decimal};
+pub use convert::{as_number, temporal_decimal, to_bits};
 pub use deep::Deep;
 pub(crate) use display::readable;
+pub(crate) use functions::ANY_VALUE;
 pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
 pub(crate) use subquery::{is_pending, pending};
 pub use types::plain as plain_type;
@@ -341,6 +342,22 @@ pub enum AggregateFunction {
     Max,
     Avg,
     GroupConcat,
+    BitAnd,
+    BitOr,
+    BitXor,
+    VarPop,
+    VarSamp,
+    StddevPop,
+    StddevSamp,
+    JsonArrayAgg,
+    JsonObjectAgg,
+}
+
+impl AggregateFunction {
+    /// Whether it may be NULL.
+    pub fn is_nullable(self) -> bool {
+        !matches!(self, Self::Count | Self::BitAnd | Self::BitOr | Self::BitXor)
+    }
 }
 
 /// What a name means where the expression stands.
@@ -361,6 +378,10 @@ pub trait Scope {
     fn resolve(&mut self, path: &[&str]) -> Result<Resolved, MysqlError>;
     /// Registers an aggregate and gives the node that reads its value; 1111 where none may stand.
     fn aggregate(&mut self, aggregate: Aggregate) -> Result<ExprKind, MysqlError>;
+    /// A call of GROUPING(): the node that reads its value; 1111 where none may stand.
+    fn grouping(&mut self, _arguments: Vec<Expr>) -> Result<ExprKind, MysqlError> {
+        Err(MysqlError::new(rauk_types::error::codes::INVALID_GROUP_FUNC_USE, "Invalid use of group function"))
+    }
     /// The arguments of an aggregate follow, or have been bound.
     fn within_aggregate(&mut self, _inside: bool) {}
     /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.

@@ -13,7 +13,8 @@
 //! Filter      its input's rows that satisfy all conditions
 //! Project     columns computed from its input's; the input's columns are out of reach behind it
 //! Join        columns of both sides; of a left join those of the right side may be NULL
-//! Aggregate   one row a group: the aggregates, and the input's columns with the values of the group's first row
+//! Aggregate   one row a group: the aggregates, and the input's columns with the values of the group's first row; with ROLLUP
+//!             super-aggregate rows too, the keys as columns of its own, and the values of GROUPING()
 //! Distinct    its input's rows, equal ones (in the named columns) once
 //! Sort        its input's rows in order
 //! Limit       some of its input's rows
@@ -22,6 +23,7 @@
 //! A query is a tree with the list of the columns it gives, in order. Subqueries of expressions and common tables stand beside the tree, in the
 //! [`Statement`]; a subquery reads columns of the queries around it by their ids.
 
+mod print;
 mod validate;
 mod write;
 
@@ -213,6 +215,24 @@ pub(crate) struct AggregateNode {
     /// Empty: one group, even of no rows.
     pub keys: Vec<Expr>,
     pub aggregates: Vec<(ColumnId, Aggregate)>,
+    pub rollup: Option<Rollup>,
+}
+
+/// WITH ROLLUP: behind the groups that share the first keys comes a super-aggregate row of all of them, in which the other keys are NULL.
+pub(crate) struct Rollup {
+    /// The keys as they are above the grouping, one a key.
+    pub keys: Vec<ColumnId>,
+    /// Calls of GROUPING(): their values, and the keys they ask for, by position.
+    pub groupings: Vec<(ColumnId, Vec<usize>)>,
+}
+
+impl AggregateNode {
+    /// The columns that this node makes.
+    pub fn own_columns(&self) -> impl Iterator<Item = ColumnId> {
+        let rollup = self.rollup.iter();
+        let rolled = rollup.flat_map(|r| r.keys.iter().copied().chain(r.groupings.iter().map(|(id, _)| *id)));
+        self.aggregates.iter().map(|(id, _)| *id).chain(rolled)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -308,7 +328,7 @@ impl Node {
                 join.right.columns(out);
             }
             Node::Aggregate(aggregate) => {
-                out.extend(aggregate.aggregates.iter().map(|(id, _)| *id));
+                out.extend(aggregate.own_columns());
                 aggregate.input.columns(out);
             }
             Node::Limit(limit) => limit.input.columns(out),

@@ -77,7 +77,7 @@ impl Statement {
                 Node::Values { columns, .. } => own.extend(columns),
                 Node::CommonTable(table) => own.extend(&table.columns),
                 Node::Project { items, .. } => own.extend(items.iter().map(|(id, _)| *id)),
-                Node::Aggregate(aggregate) => own.extend(aggregate.aggregates.iter().map(|(id, _)| *id)),
+                Node::Aggregate(aggregate) => own.extend(aggregate.own_columns()),
                 Node::SetOperation(operation) => own.extend(&operation.columns),
                 _ => {}
             }

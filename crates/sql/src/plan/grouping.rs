@@ -8,7 +8,7 @@ use super::condition::{self, Sarg, Test};
 use super::join::Item;
 use super::model::{SortKey, Source};
 use crate::bind::names::{Clause, unknown_column};
-use crate::expr::{AGGREGATES, Expr, ExprKind};
+use crate::expr::{AGGREGATES, ANY_VALUE, Expr, ExprKind};
 use rauk_types::error::codes;
 use rauk_types::{IndexKind, MysqlError};
 
@@ -17,13 +17,15 @@ pub(crate) struct Checked<'a> {
     pub items: &'a [Item],
     pub conditions: &'a [Expr],
     pub keys: &'a [Expr],
+    /// Nothing but the keys has one value in a super-aggregate row.
+    pub rollup: bool,
     pub select: &'a [Expr],
     pub having: Option<&'a Expr>,
     pub order: &'a [SortKey],
 }
 
 pub(crate) fn check(query: &Checked<'_>) -> Result<(), MysqlError> {
-    let determined = determined_columns(query);
+    let determined = if query.rollup { vec![] } else { determined_columns(query) };
     let plain = |expr: &Expr| loose_column(expr, query.keys, &determined);
     for (number, item) in query.select.iter().enumerate() {
         if let Some(column) = plain(item) {
@@ -79,6 +81,9 @@ fn loose_column(expr: &Expr, keys: &[Expr], determined: &[(usize, usize)]) -> Op
     }
     if let ExprKind::Column { table, column } = expr.kind {
         return (table != AGGREGATES && !determined.contains(&(table, column))).then_some((table, column));
+    }
+    if matches!(&expr.kind, ExprKind::Function { function, .. } if function.name == ANY_VALUE) {
+        return None;
     }
     let mut found = None;
     expr.for_each_child(&mut |child| {

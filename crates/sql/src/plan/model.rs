@@ -340,6 +340,13 @@ pub(crate) struct Grouping {
     pub aggregates: Vec<Aggregate>,
     /// Columns that expressions after grouping read: kept from each group's first row.
     pub carried: Vec<(usize, usize)>,
+    /// WITH ROLLUP. The keys as they are above the grouping follow the aggregates, then come the values of GROUPING().
+    pub rollup: Option<Rollup>,
+}
+
+pub(crate) struct Rollup {
+    /// The keys that each call of GROUPING() asks for, the one of the lowest bit last.
+    pub groupings: Vec<Vec<usize>>,
 }
 
 pub(crate) struct SelectPlan {

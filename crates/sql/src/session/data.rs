@@ -238,6 +238,16 @@ impl Session {
         Ok((Arc::new(CachedPlan { plan, needs, kind: DataKind::of(statement), unlimited_change }), own))
     }
 
+    /// The logical tree of a statement, as it would be planned.
+    pub(crate) fn tree(&self, statement: &Statement, types: Vec<DataType>) -> Result<String, MysqlError> {
+        let limited = self.with_select_limit(statement);
+        let statement = limited.as_ref().unwrap_or(statement);
+        let lookup = self.lookup();
+        let tree = plan::tree(statement, &lookup, &self.bind_context(types));
+        lookup.finish();
+        tree
+    }
+
     /// sql_select_limit: a LIMIT for a SELECT that has none.
     fn with_select_limit(&self, statement: &Statement) -> Option<Statement> {
         let Statement::Query(query) = statement else { return None };
@@ -279,7 +289,8 @@ impl Session {
             return Ok(());
         }
         let rows = plan.plan.explain(&mut self.context)?;
-        let scans = rows.iter().any(|row| matches!(&row[4], Value::Str(ty) if ty == "ALL" || ty == "index"));
+        // The first row is that of the table that is changed.
+        let scans = rows.first().is_some_and(|row| matches!(&row[4], Value::Str(ty) if ty == "ALL" || ty == "index"));
         if scans {
             return Err(MysqlError::new(
                 1175,

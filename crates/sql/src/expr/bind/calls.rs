@@ -1,17 +1,15 @@
-//! Calls: functions of the registry, aggregates, and what has nodes of its own (CASE, IF, COALESCE, CAST, dates plus intervals).
+//! Calls: functions of the registry, and what has nodes of its own (CASE, IF, COALESCE, CAST, dates plus intervals).
 
+use super::aggregates::aggregate_function;
 use super::operators::{as_number, boolean};
 use super::{Binder, literal, not_yet, syntax};
 use crate::expr::convert::Result;
 use crate::expr::functions::{self, Typing};
-use crate::expr::types::{self, Class, decimal_digits, numeric, text_type, unify};
-use crate::expr::{Aggregate, AggregateFunction, CaseBranch, CompareOp, Comparison, Expr, ExprKind, cast};
+use crate::expr::types::{self, Class, text_type, unify};
+use crate::expr::{CaseBranch, CompareOp, Comparison, Expr, ExprKind, cast};
 use crate::parse::ast::{self, Arguments, Call, CastType, Introducer, Literal, TrimSide, UnaryOp, Unit};
 use rauk_types::error::codes;
 use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value};
-
-/// group_concat_max_len.
-const GROUP_CONCAT_LENGTH: u32 = 1024;
 
 fn wrong_count(name: &str) -> MysqlError {
     MysqlError::new(
@@ -257,6 +255,13 @@ impl Binder<'_> {
         for argument in arguments {
             bound.push(self.bind(argument)?);
         }
+        if name == "GROUPING" {
+            if bound.is_empty() {
+                return Err(syntax(")"));
+            }
+            let kind = self.scope.grouping(bound)?;
+            return Ok(Expr { kind, ty: DataType::BIGINT, nullable: false, coercibility: types::NUMERIC });
+        }
         self.call_written(&name, written, bound)
     }
 
@@ -372,78 +377,6 @@ impl Binder<'_> {
             _ => literal(Value::from(collation.name()), text_type(64, Collation::Utf8mb4GeneralCi), types::COERCIBLE),
         }
     }
-
-    // Aggregates
-
-    fn aggregate(&mut self, function: AggregateFunction, call: &Call, name: &str) -> Result<Expr> {
-        let concatenates = function == AggregateFunction::GroupConcat;
-        let (distinct, items) = match &call.arguments {
-            Arguments::Star if function == AggregateFunction::Count => (false, &[][..]),
-            Arguments::List { distinct, items } => {
-                let many = concatenates || function == AggregateFunction::Count && *distinct;
-                if !(items.len() == 1 || many && !items.is_empty()) {
-                    return Err(syntax(name));
-                }
-                (*distinct, items.as_slice())
-            }
-            Arguments::Star => return Err(syntax(name)),
-        };
-        if !concatenates && (call.separator.is_some() || !call.order_by.is_empty()) {
-            return Err(syntax(name));
-        }
-        let mut arguments = Vec::with_capacity(items.len());
-        for item in items {
-            let numeric = matches!(function, AggregateFunction::Sum | AggregateFunction::Avg);
-            let bound = self.bind(item)?;
-            arguments.push(if numeric { as_number(bound) } else { bound });
-        }
-        let mut order_by = Vec::with_capacity(call.order_by.len());
-        for order in &call.order_by {
-            // A number is the position of an argument.
-            let key = match self.bind(&order.expr)? {
-                Expr { kind: ExprKind::Literal(Value::Int(position)), .. } => {
-                    usize::try_from(position).ok().and_then(|p| arguments.get(p.checked_sub(1)?)).cloned().ok_or_else(
-                        || MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{position}' in 'order clause'")),
-                    )?
-                }
-                key => key,
-            };
-            order_by.push((key, order.descending));
-        }
-        let separator = call.separator.clone();
-        let (ty, coercibility) = self.aggregate_type(function, &arguments)?;
-        let nullable = function != AggregateFunction::Count;
-        let kind = self.scope.aggregate(Aggregate { function, distinct, arguments, ty, separator, order_by })?;
-        Ok(Expr { kind, ty, nullable, coercibility })
-    }
-
-    fn aggregate_type(&self, function: AggregateFunction, arguments: &[Expr]) -> Result<(DataType, u8)> {
-        let first = arguments.first();
-        let exact = |extra: u8, digits: u8| {
-            let ty = numeric(&first.map_or(DataType::BIGINT, |e| e.ty));
-            if ty.kind == TypeKind::Double {
-                return DataType::DOUBLE;
-            }
-            let (precision, scale) = decimal_digits(&ty);
-            let scale = (scale + digits).min(rauk_types::decimal::MAX_SCALE);
-            DataType::decimal(precision.saturating_add(extra).min(rauk_types::decimal::MAX_PRECISION), scale)
-        };
-        Ok(match function {
-            AggregateFunction::Count => (DataType { length: 21, ..DataType::BIGINT }, types::NUMERIC),
-            AggregateFunction::Sum => (exact(22, 0), types::NUMERIC),
-            AggregateFunction::Avg => (exact(types::DIVISION_DIGITS, types::DIVISION_DIGITS), types::NUMERIC),
-            AggregateFunction::Min | AggregateFunction::Max => match first {
-                Some(e) => (types::plain(e.ty), e.coercibility),
-                None => (DataType::BIGINT, types::NUMERIC),
-            },
-            AggregateFunction::GroupConcat => {
-                let strings = arguments.iter().filter(|e| Class::of(&e.ty).is_string());
-                let (collation, coercibility) =
-                    types::result_collation(strings, "group_concat", self.context.collation)?;
-                (text_type(GROUP_CONCAT_LENGTH.into(), collation), coercibility)
-            }
-        })
-    }
 }
 
 /// Whether NAME_CONST takes it: a literal, with a sign or a collation at most.
@@ -486,16 +419,4 @@ fn charset_collation(charset: &str) -> Option<Collation> {
         }
         _ => Collation::from_name(&format!("{name}_general_ci")),
     }
-}
-
-fn aggregate_function(name: &str) -> Option<AggregateFunction> {
-    Some(match name {
-        "COUNT" => AggregateFunction::Count,
-        "SUM" => AggregateFunction::Sum,
-        "MIN" => AggregateFunction::Min,
-        "MAX" => AggregateFunction::Max,
-        "AVG" => AggregateFunction::Avg,
-        "GROUP_CONCAT" => AggregateFunction::GroupConcat,
-        _ => return None,
-    })
 }

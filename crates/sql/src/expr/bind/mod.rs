@@ -3,11 +3,13 @@
 //! ```text
 //! mod         names, literals, and which part of the grammar is whose
 //! operators   arithmetic, comparisons, predicates; how two sides compare
-//! calls       functions, aggregates, CASE and what is written like a call
+//! calls       functions, CASE and what is written like a call
+//! aggregates  COUNT, SUM and their kin
 //! subquery    values, rows, EXISTS, IN, ANY and ALL of queries
 //! fold        constants are computed once
 //! ```
 
+mod aggregates;
 mod calls;
 mod fold;
 mod operators;

@@ -31,8 +31,17 @@ pub const FUNCTIONS: &[Function] = &[
         Ok(Value::Int((text && serde_json::from_str::<serde::de::IgnoredAny>(&c.text(0)).is_ok()).into()))
     }),
     Function::new("INTERVAL", 2, u8::MAX, rules::integer, interval).with_null(),
+    Function::new(ANY_VALUE, 1, 1, any_value_type, |c, _| Ok(c.value(0).to_owned())).with_null(),
     Function::new("NAME_CONST", 2, 2, name_const_type, |c, _| Ok(c.value(1).to_owned())).with_null(),
 ];
+
+/// The function whose argument ONLY_FULL_GROUP_BY does not judge.
+pub(crate) const ANY_VALUE: &str = "ANY_VALUE";
+
+fn any_value_type(t: Typing<'_>) -> Result<Derived> {
+    let argument = &t.arguments[0];
+    Ok(Derived { ty: types::plain(argument.ty), nullable: argument.nullable, coercibility: argument.coercibility })
+}
 
 /// One type for all of them; numbers beside texts make it a comparison of texts, as MySQL 8 does.
 fn extreme_type(t: Typing<'_>) -> Result<Derived> {

@@ -19,6 +19,8 @@ mod numeric;
 mod search;
 mod string;
 
+pub(crate) use miscellaneous::ANY_VALUE;
+
 use super::cast::string_value;
 use super::convert::{self, Result};
 use super::types::{self, Class, aggregate_collations, result_collation, text_length, text_type};
@@ -358,18 +360,6 @@ pub(crate) fn is_not_yet(name: &str) -> bool {
         "MASTER_POS_WAIT",
         "SOURCE_POS_WAIT",
         "WAIT_FOR_EXECUTED_GTID_SET",
-        "BIT_AND",
-        "BIT_OR",
-        "BIT_XOR",
-        "STD",
-        "STDDEV",
-        "STDDEV_POP",
-        "STDDEV_SAMP",
-        "VARIANCE",
-        "VAR_POP",
-        "VAR_SAMP",
-        "ANY_VALUE",
-        "GROUPING",
         "EXTRACTVALUE",
         "UPDATEXML",
         "WEIGHT_STRING",

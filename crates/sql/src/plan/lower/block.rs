@@ -7,7 +7,7 @@ use crate::logical::{AggregateNode, CommonTableScan, JoinKind, Limit, Node, Quer
 use crate::plan::condition;
 use crate::plan::grouping;
 use crate::plan::join::{Item, JoinInput, WantedOrder, plan_join};
-use crate::plan::model::{Grouping, RowsOf, SelectPlan, SortKey, Source, SourceTable, Step};
+use crate::plan::model::{Grouping, Rollup, RowsOf, SelectPlan, SortKey, Source, SourceTable, Step};
 use rauk_node::transaction::Lock;
 use rauk_types::{Collation, ColumnDefault, DataType, MysqlError, TableId, TableSchema, Value};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ struct Parts {
     distinct: bool,
     project: Option<Vec<(ColumnId, Expr)>>,
     having: Vec<Expr>,
-    aggregate: Option<(Vec<Expr>, Vec<(ColumnId, Aggregate)>)>,
+    aggregate: Option<(Vec<Expr>, Vec<(ColumnId, Aggregate)>, Option<crate::logical::Rollup>)>,
     /// WHERE.
     conditions: Vec<Expr>,
     joins: Node,
@@ -57,8 +57,8 @@ fn take_apart(mut node: Node) -> Parts {
             node = *input;
         }
         if let Node::Aggregate(aggregate) = node {
-            let AggregateNode { input, keys, aggregates } = *aggregate;
-            parts.aggregate = Some((keys, aggregates));
+            let AggregateNode { input, keys, aggregates, rollup } = *aggregate;
+            parts.aggregate = Some((keys, aggregates, rollup));
             node = input;
         }
         while let Node::Filter { input, conditions, having: false } = node {
@@ -95,7 +95,7 @@ impl Lowering<'_> {
         let items = place_items(items, &places, &sources)?;
 
         let grouped = parts.aggregate.is_some();
-        let (keys, aggregates) = parts.aggregate.unwrap_or_default();
+        let (keys, aggregates, rollup) = parts.aggregate.unwrap_or_default();
         let keys = places.place_all(keys)?;
         let mut placed_aggregates = Vec::with_capacity(aggregates.len());
         for (number, (id, aggregate)) in aggregates.into_iter().enumerate() {
@@ -109,6 +109,18 @@ impl Lowering<'_> {
             places.add_aggregate(id, number);
         }
         let aggregates = placed_aggregates;
+        let rollup = rollup.map(|rollup| {
+            let first = aggregates.len() + rollup.keys.len();
+            for (number, id) in rollup.keys.into_iter().enumerate() {
+                places.add_aggregate(id, aggregates.len() + number);
+            }
+            let mut groupings = Vec::with_capacity(rollup.groupings.len());
+            for (number, (id, positions)) in rollup.groupings.into_iter().enumerate() {
+                places.add_aggregate(id, first + number);
+                groupings.push(positions);
+            }
+            Rollup { groupings }
+        });
         for (id, expr) in parts.project.into_iter().flatten() {
             let placed = places.place(expr)?;
             places.add_item(id, placed);
@@ -130,6 +142,7 @@ impl Lowering<'_> {
                 items: &items,
                 conditions: &conditions,
                 keys: &keys,
+                rollup: rollup.is_some(),
                 select: &select,
                 having: having.as_ref(),
                 order: &order,
@@ -183,7 +196,7 @@ impl Lowering<'_> {
                     }
                 });
             });
-            Grouping { keys, aggregates, carried }
+            Grouping { keys, aggregates, carried, rollup }
         });
         let mut plan = SelectPlan {
             sources,

@@ -1,4 +1,4 @@
-//! EXPLAIN in MySQL's traditional form.
+//! EXPLAIN in MySQL's traditional form, and FORMAT=TREE: the logical tree that is planned, in a text of our own.
 
 use super::{Table, column, send, text_column, unsigned_column};
 use crate::parse::Statement;
@@ -6,7 +6,7 @@ use crate::session::errors;
 use crate::session::run::Done;
 use crate::session::session::Session;
 use rauk_types::result::ResultSink;
-use rauk_types::{DataType, MysqlError};
+use rauk_types::{DataType, MysqlError, Value};
 
 impl Session {
     pub(crate) fn explain(
@@ -19,8 +19,16 @@ impl Session {
         if analyze {
             return Err(errors::not_supported("EXPLAIN ANALYZE"));
         }
-        if let Some(format) = format.filter(|f| !f.eq_ignore_ascii_case("TRADITIONAL")) {
-            return Err(errors::not_supported(&format!("EXPLAIN FORMAT={format}")));
+        match format {
+            Some(format) if format.eq_ignore_ascii_case("TREE") => {
+                let tree = self.tree(statement, self.parameter_types.clone())?;
+                send(&[text_column("EXPLAIN", 65_535)], &[vec![Value::Str(tree)]], sink);
+                return Ok(Done::rows());
+            }
+            Some(format) if !format.eq_ignore_ascii_case("TRADITIONAL") => {
+                return Err(errors::not_supported(&format!("EXPLAIN FORMAT={format}")));
+            }
+            _ => {}
         }
         let (plan, _) = self.plan(statement, self.parameter_types.clone())?;
         let rows = plan.plan.explain(&mut self.context)?;

@@ -78,6 +78,11 @@ fn a_statement_has_a_memory_limit_and_the_next_one_has_it_whole() {
     }
     refused(&mut t, "SELECT * FROM t ORDER BY v");
     refused(&mut t, "SELECT id, MAX(s), GROUP_CONCAT(s) FROM t GROUP BY id");
+    refused(&mut t, "SELECT id, MIN(s) FROM t GROUP BY id");
+    t.expect("SELECT MIN(LEFT(s, 2)), LENGTH(MAX(s)) FROM t", &["00|10000"]);
+    refused(&mut t, "SELECT JSON_ARRAYAGG(s) FROM t");
+    refused(&mut t, "SELECT JSON_OBJECTAGG(id, s) FROM t");
+    refused(&mut t, "SELECT v, GROUP_CONCAT(LEFT(s, 2500)), COUNT(*) FROM t GROUP BY s, v, id WITH ROLLUP");
     refused(&mut t, "SELECT GROUP_CONCAT(v SEPARATOR 'x'), GROUP_CONCAT(s) FROM t");
     t.expect("SELECT COUNT(*) FROM t", &["3000"]);
     // Of rows that can be read again only the keys are kept.

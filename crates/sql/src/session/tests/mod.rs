@@ -4,10 +4,12 @@ mod clients;
 mod cost;
 mod definitions;
 mod dml;
+mod explain;
 mod limits;
 mod plans;
 mod shows;
 mod transactions;
+mod trees;
 mod users;
 mod variables;
 

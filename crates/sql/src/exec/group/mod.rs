@@ -1,0 +1,230 @@
+//! GROUP BY and aggregates.
+//!
+//! Groups are found by the memcomparable key of the grouped values and come out in key order, whatever order the rows had. A group keeps the
+//! columns that later expressions read from its first row. Without GROUP BY there is exactly one group, even of no rows.
+//!
+//! WITH ROLLUP makes groups of super-aggregate rows beside the others: for a key (a, b) one of all rows with that a, and one of all rows. A group knows
+//! the one above it, so a row is looked up once and goes to its group and to all above. The key of a super-aggregate is the beginning that
+//! its rows share and a byte that no value begins with, higher than all of these: it comes behind the groups it sums up. No rows at all give the
+//! row of the total, as in MySQL 8.
+//!
+//! ```text
+//! state    one aggregate of one group; DISTINCT
+//! number   sums, averages, variances, bits
+//! extreme  MIN and MAX
+//! concat   GROUP_CONCAT
+//! json     JSON_ARRAYAGG and JSON_OBJECTAGG
+//! ```
+
+mod concat;
+mod extreme;
+mod json;
+mod number;
+mod state;
+
+use super::output::with_value;
+use super::row::GroupRow;
+use super::sort::append_key;
+use crate::expr::{Columns, Context};
+use crate::memory::{Memory, values_bytes};
+use crate::parse::statement::Scope;
+use crate::plan::model::Grouping;
+use hashbrown::HashTable;
+use rauk_types::{MysqlError, Value};
+use rustc_hash::FxBuildHasher;
+use state::State;
+use std::hash::BuildHasher;
+
+pub(crate) struct Grouper<'a> {
+    grouping: &'a Grouping,
+    /// A lone MIN or MAX in index order: the first value is the answer.
+    first_row_only: bool,
+    groups: Vec<Group>,
+    /// Their numbers, by their keys.
+    by_key: HashTable<u32>,
+    memory: Memory,
+    key: Vec<u8>,
+    /// Of ROLLUP: where each key ends in `key`, and the keys themselves.
+    ends: Vec<usize>,
+    keys: Vec<Value>,
+    concat_limit: usize,
+}
+
+/// Ends the key of a super-aggregate. Values begin with 0 (NULL) and 1.
+const BEHIND_ALL: u8 = 0xFF;
+
+struct Group {
+    key: Box<[u8]>,
+    states: Vec<State>,
+    /// The carried columns of the first row; of ROLLUP its keys too.
+    values: Vec<Value>,
+    /// How many keys its rows share: all of them but in a super-aggregate.
+    shared: u32,
+    /// The super-aggregate that it is a part of.
+    above: Option<u32>,
+}
+
+impl Group {
+    /// What it takes, its place in the tables included.
+    fn bytes(&self) -> usize {
+        // Tables have up to twice as many places as entries.
+        size_of::<Group>() * 2 + self.key.len() + size_of_val(&*self.states) + values_bytes(&self.values) + 16
+    }
+}
+
+impl<'a> Grouper<'a> {
+    pub fn new(grouping: &'a Grouping, first_row_only: bool, memory: Memory, context: &Context) -> Self {
+        let concat_limit = match context.variables.get(Scope::Default, "group_concat_max_len") {
+            Ok(Value::Int(v)) => v.max(4) as usize,
+            Ok(Value::UInt(v)) => v as usize,
+            _ => 1024,
+        };
+        let concat_limit = concat_limit.min(context.max_allowed_packet);
+        Grouper {
+            grouping,
+            first_row_only,
+            groups: Vec::new(),
+            by_key: HashTable::new(),
+            memory,
+            key: Vec::new(),
+            ends: Vec::new(),
+            keys: Vec::new(),
+            concat_limit,
+        }
+    }
+
+    /// Takes a row; `true`: no more are needed.
+    pub fn push(&mut self, row: &dyn Columns, context: &mut Context) -> Result<bool, MysqlError> {
+        let grouping = self.grouping;
+        let rolls = grouping.rollup.is_some();
+        let number = if grouping.keys.is_empty() {
+            if self.groups.is_empty() {
+                let group = self.new_group(Some(row), 0);
+                self.groups.push(group);
+            }
+            0
+        } else {
+            self.key.clear();
+            self.ends.clear();
+            self.keys.clear();
+            for key in &grouping.keys {
+                let (bytes, keys) = (&mut self.key, &mut self.keys);
+                with_value(key, row, context, |value| {
+                    append_key(value, &key.ty, false, bytes);
+                    if rolls {
+                        keys.push(value.to_owned());
+                    }
+                })?;
+                self.ends.push(self.key.len());
+            }
+            let (number, new) = self.find(row, grouping.keys.len())?;
+            if rolls && new {
+                self.add_above(number, row)?;
+            }
+            number
+        };
+        let mut at = Some(number as u32);
+        while let Some(number) = at {
+            let group = &mut self.groups[number as usize];
+            for (state, aggregate) in group.states.iter_mut().zip(&grouping.aggregates) {
+                state.push(aggregate, row, context, &self.memory)?;
+            }
+            at = group.above;
+        }
+        Ok(self.first_row_only && self.groups[number].states[0].is_found())
+    }
+
+    /// The group with the present key, and whether it is new.
+    fn find(&mut self, row: &dyn Columns, shared: usize) -> Result<(usize, bool), MysqlError> {
+        let hash = |key: &[u8]| FxBuildHasher.hash_one(key);
+        let groups = &self.groups;
+        let found = self.by_key.find(hash(&self.key), |&number| *groups[number as usize].key == *self.key);
+        if let Some(&number) = found {
+            return Ok((number as usize, false));
+        }
+        let group = self.new_group(Some(row), shared);
+        self.memory.take(group.bytes())?;
+        let number = self.groups.len();
+        let place = hash(&group.key);
+        self.groups.push(group);
+        let groups = &self.groups;
+        self.by_key.insert_unique(place, number as u32, |&number| hash(&groups[number as usize].key));
+        Ok((number, true))
+    }
+
+    /// Finds or makes the super-aggregates above a new group, up to the first that was there.
+    fn add_above(&mut self, group: usize, row: &dyn Columns) -> Result<(), MysqlError> {
+        let mut below = group;
+        for shared in (0..self.grouping.keys.len()).rev() {
+            self.key.truncate(if shared == 0 { 0 } else { self.ends[shared - 1] });
+            self.key.push(BEHIND_ALL);
+            let (number, new) = self.find(row, shared)?;
+            self.groups[below].above = Some(number as u32);
+            if !new {
+                break;
+            }
+            below = number;
+        }
+        Ok(())
+    }
+
+    fn new_group(&self, row: Option<&dyn Columns>, shared: usize) -> Group {
+        let states = self.grouping.aggregates.iter().map(State::new).collect();
+        let mut values: Vec<Value> = match row {
+            Some(row) => self.grouping.carried.iter().map(|&(t, c)| row.column(t, c).to_owned()).collect(),
+            None => Vec::new(),
+        };
+        values.extend_from_slice(&self.keys);
+        Group { key: self.key.as_slice().into(), states, values, shared: shared as u32, above: None }
+    }
+
+    pub fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// All groups, in key order.
+    pub fn finish(mut self, context: &mut Context) -> Result<Groups<'a>, MysqlError> {
+        let grouping = self.grouping;
+        if self.groups.is_empty() && (grouping.keys.is_empty() || grouping.rollup.is_some()) {
+            let group = self.new_group(None, 0);
+            self.groups.push(group);
+        }
+        self.groups.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        let mut rows = Vec::with_capacity(self.groups.len());
+        for group in self.groups {
+            let mut aggregates = Vec::with_capacity(group.states.len());
+            let shared = group.shared as usize;
+            for (state, aggregate) in group.states.into_iter().zip(&grouping.aggregates) {
+                aggregates.push(state.finish(aggregate, self.concat_limit, &self.memory, context)?);
+            }
+            let mut values = group.values;
+            if let Some(rollup) = &grouping.rollup {
+                let keys = values.split_off(grouping.carried.len().min(values.len()));
+                aggregates.extend(keys.into_iter().take(shared));
+                aggregates.resize(grouping.aggregates.len() + grouping.keys.len(), Value::Null);
+                for positions in &rollup.groupings {
+                    let bits = positions.iter().fold(0, |bits, &key| bits << 1 | i64::from(key >= shared));
+                    aggregates.push(Value::Int(bits));
+                }
+            }
+            rows.push((aggregates, values));
+        }
+        Ok(Groups { carried: &grouping.carried, rows })
+    }
+}
+
+pub(crate) struct Groups<'a> {
+    carried: &'a [(usize, usize)],
+    rows: Vec<(Vec<Value>, Vec<Value>)>,
+}
+
+impl Groups<'_> {
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn row(&self, index: usize) -> GroupRow<'_> {
+        let (aggregates, values) = &self.rows[index];
+        GroupRow { aggregates, carried: self.carried, values }
+    }
+}

@@ -1,0 +1,210 @@
+//! Sums, averages, variances and bits.
+//!
+//! SUM and AVG of exact numbers, dates and times are exact (integers in 128 bits, then DECIMAL); of everything else they are DOUBLE, as the plan's
+//! types say. The variance is Welford's recurrence over doubles, in the order of the rows, with the same operations as MySQL's, so that the last
+//! digit is the same too.
+//!
+//! BIT_AND, BIT_OR and BIT_XOR of binary strings give binary strings of the same length; of everything else they give 64 bits. Without a value they
+//! give the value that changes nothing: ones for BIT_AND, zeros for the others.
+
+use crate::expr::{self, AggregateFunction};
+use rauk_types::error::codes;
+use rauk_types::format::parse_double_prefix;
+use rauk_types::{DataType, Decimal, MysqlError, Value, ValueRef};
+
+/// ER_INVALID_BITWISE_OPERANDS_SIZE.
+const BITWISE_OPERANDS_SIZE: u16 = 3513;
+
+/// SUM and AVG.
+pub(super) enum Sum {
+    /// Exact integers; becomes `Exact` when a value is no integer.
+    Integer {
+        sum: i128,
+        count: u64,
+    },
+    Exact {
+        sum: Decimal,
+        count: u64,
+    },
+    Double {
+        sum: f64,
+        count: u64,
+    },
+}
+
+impl Sum {
+    /// `result`: the aggregate's type.
+    pub fn new(argument: Option<&DataType>, result: &DataType) -> Sum {
+        if result.kind != rauk_types::TypeKind::Decimal {
+            Sum::Double { sum: 0.0, count: 0 }
+        } else if argument.is_some_and(DataType::is_integer) {
+            Sum::Integer { sum: 0, count: 0 }
+        } else {
+            Sum::Exact { sum: Decimal::ZERO, count: 0 }
+        }
+    }
+
+    #[inline]
+    pub fn push(&mut self, value: ValueRef<'_>, function: AggregateFunction) -> Result<(), MysqlError> {
+        match self {
+            Sum::Integer { sum, count } => match value.as_integer() {
+                Some(v) => {
+                    // 2^63 rows of 2^64 fit.
+                    *sum += v;
+                    *count += 1;
+                }
+                None => {
+                    let (known, rows) = (Decimal::new(*sum, 0), *count);
+                    *self = Sum::Exact { sum: known, count: rows };
+                    return self.push(value, function);
+                }
+            },
+            Sum::Exact { sum, count } => {
+                let term = match value {
+                    ValueRef::Decimal(v) => v,
+                    ValueRef::Int(v) => Decimal::from(v),
+                    ValueRef::UInt(v) => Decimal::from(v),
+                    other => match expr::temporal_decimal(other) {
+                        Some(number) => number,
+                        None => Decimal::from_f64(number(other)).unwrap_or(Decimal::ZERO),
+                    },
+                };
+                *sum = sum.checked_add(&term).map_err(|_| out_of_range(function))?;
+                *count += 1;
+            }
+            Sum::Double { sum, count } => {
+                *sum += number(value);
+                *count += 1;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn finish(self, result: &DataType, function: AggregateFunction) -> Result<Value, MysqlError> {
+        let average = function == AggregateFunction::Avg;
+        let exact = |sum: Decimal, count: u64| -> Result<Value, MysqlError> {
+            if count == 0 {
+                return Ok(Value::Null);
+            }
+            let value = if average {
+                // With guard digits, as every division inside an expression; they go when the value leaves it.
+                sum.checked_div_guarded(&Decimal::from(count), 4)
+            } else {
+                sum.rescale(result.scale)
+            };
+            value.map(Value::Decimal).map_err(|_| out_of_range(function))
+        };
+        match self {
+            Sum::Integer { sum, count } => exact(Decimal::new(sum, 0), count),
+            Sum::Exact { sum, count } => exact(sum, count),
+            Sum::Double { count: 0, .. } => Ok(Value::Null),
+            Sum::Double { sum, count } => Ok(Value::Double(if average { sum / count as f64 } else { sum })),
+        }
+    }
+}
+
+/// STD, VARIANCE and their kin.
+#[derive(Default)]
+pub(super) struct Variance {
+    count: u64,
+    mean: f64,
+    /// The squares of the distances from the mean.
+    squares: f64,
+}
+
+impl Variance {
+    pub fn push(&mut self, value: ValueRef<'_>) {
+        let value = number(value);
+        self.count += 1;
+        if self.count == 1 {
+            self.mean = value;
+            return;
+        }
+        let before = self.mean;
+        self.mean = before + (value - before) / self.count as f64;
+        self.squares += (value - before) * (value - self.mean);
+    }
+
+    pub fn finish(self, sample: bool, root: bool) -> Value {
+        if self.count <= u64::from(sample) {
+            return Value::Null;
+        }
+        let divisor = self.count - u64::from(sample);
+        let variance = if self.count == 1 { 0.0 } else { self.squares / divisor as f64 };
+        Value::Double(if root { variance.sqrt() } else { variance })
+    }
+}
+
+/// BIT_AND, BIT_OR, BIT_XOR.
+pub(super) enum Bits {
+    Integer(u64),
+    /// `None`: no value yet.
+    Bytes(Option<Vec<u8>>),
+}
+
+impl Bits {
+    pub fn new(function: AggregateFunction, result: &DataType) -> Bits {
+        if result.is_bytes() { Bits::Bytes(None) } else { Bits::Integer(neutral(function)) }
+    }
+
+    pub fn push_integer(&mut self, bits: u64, function: AggregateFunction) {
+        let Bits::Integer(known) = self else { unreachable!("binary strings have bytes") };
+        *known = match function {
+            AggregateFunction::BitAnd => *known & bits,
+            AggregateFunction::BitOr => *known | bits,
+            _ => *known ^ bits,
+        };
+    }
+
+    /// Error 3513: the strings have several lengths.
+    pub fn push_bytes(&mut self, bytes: &[u8], function: AggregateFunction) -> Result<(), MysqlError> {
+        let Bits::Bytes(known) = self else { unreachable!("numbers have bits") };
+        let Some(known) = known else {
+            *known = Some(bytes.to_vec());
+            return Ok(());
+        };
+        if known.len() != bytes.len() {
+            let message = "Binary operands of bitwise operators must be of equal length";
+            return Err(MysqlError::new(BITWISE_OPERANDS_SIZE, message));
+        }
+        for (known, byte) in known.iter_mut().zip(bytes) {
+            match function {
+                AggregateFunction::BitAnd => *known &= byte,
+                AggregateFunction::BitOr => *known |= byte,
+                _ => *known ^= byte,
+            }
+        }
+        Ok(())
+    }
+
+    pub fn finish(self, result: &DataType, function: AggregateFunction) -> Value {
+        match self {
+            Bits::Integer(bits) => Value::UInt(bits),
+            Bits::Bytes(Some(bytes)) => Value::Bytes(bytes),
+            Bits::Bytes(None) => Value::Bytes(vec![neutral(function) as u8; result.length as usize]),
+        }
+    }
+}
+
+fn neutral(function: AggregateFunction) -> u64 {
+    if function == AggregateFunction::BitAnd { u64::MAX } else { 0 }
+}
+
+/// A value as aggregates take it where they work with doubles.
+pub(super) fn number(value: ValueRef<'_>) -> f64 {
+    match value {
+        ValueRef::Null => 0.0,
+        ValueRef::Int(v) => v as f64,
+        ValueRef::UInt(v) => v as f64,
+        ValueRef::Double(v) => v,
+        ValueRef::Decimal(v) => v.to_f64(),
+        ValueRef::Str(v) => parse_double_prefix(v.as_bytes()).value,
+        ValueRef::Bytes(v) => parse_double_prefix(v).value,
+        temporal => expr::temporal_decimal(temporal).map_or(0.0, |v| v.to_f64()),
+    }
+}
+
+fn out_of_range(function: AggregateFunction) -> MysqlError {
+    let name = if function == AggregateFunction::Avg { "avg" } else { "sum" };
+    MysqlError::new(codes::DATA_OUT_OF_RANGE, format!("DECIMAL value is out of range in '{name}'"))
+}

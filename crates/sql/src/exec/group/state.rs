@@ -1,0 +1,196 @@
+//! One aggregate of one group: takes rows, gives a value.
+//!
+//! DISTINCT keeps the keys of the arguments that were seen; a row with a NULL among them counts for no aggregate with DISTINCT.
+
+use super::concat::Concat;
+use super::extreme::Extreme;
+use super::json::Json;
+use super::number::{Bits, Sum, Variance, number};
+use crate::exec::output::with_value;
+use crate::exec::sort::append_key;
+use crate::expr::{self, Aggregate, AggregateFunction, Columns, Context};
+use crate::memory::Memory;
+use rauk_types::{DataType, MysqlError, Value, ValueRef};
+use rustc_hash::FxHashSet;
+
+pub(super) struct State {
+    inner: Inner,
+    /// Of DISTINCT: keys that were seen.
+    seen: Option<FxHashSet<Box<[u8]>>>,
+}
+
+enum Inner {
+    Count(u64),
+    Sum(Sum),
+    Variance(Variance),
+    Bits(Bits),
+    Extreme(Extreme),
+    Concat(Concat),
+    Json(Json),
+}
+
+impl State {
+    pub fn new(aggregate: &Aggregate) -> State {
+        let function = aggregate.function;
+        let inner = match function {
+            AggregateFunction::Count => Inner::Count(0),
+            AggregateFunction::Sum | AggregateFunction::Avg => {
+                Inner::Sum(Sum::new(aggregate.arguments.first().map(|a| &a.ty), &aggregate.ty))
+            }
+            AggregateFunction::Min | AggregateFunction::Max => Inner::Extreme(Extreme::default()),
+            AggregateFunction::GroupConcat => Inner::Concat(Concat::default()),
+            AggregateFunction::JsonArrayAgg | AggregateFunction::JsonObjectAgg => Inner::Json(Json::new(function)),
+            AggregateFunction::BitAnd | AggregateFunction::BitOr | AggregateFunction::BitXor => {
+                Inner::Bits(Bits::new(function, &aggregate.ty))
+            }
+            AggregateFunction::VarPop
+            | AggregateFunction::VarSamp
+            | AggregateFunction::StddevPop
+            | AggregateFunction::StddevSamp => Inner::Variance(Variance::default()),
+        };
+        State { inner, seen: aggregate.distinct.then(FxHashSet::default) }
+    }
+
+    /// MIN or MAX has a value.
+    pub fn is_found(&self) -> bool {
+        matches!(&self.inner, Inner::Extreme(extreme) if extreme.is_known())
+    }
+
+    pub fn push(
+        &mut self,
+        aggregate: &Aggregate,
+        row: &dyn Columns,
+        context: &mut Context,
+        memory: &Memory,
+    ) -> Result<(), MysqlError> {
+        if self.seen.is_some() && !self.is_new(aggregate, row, context, memory)? {
+            return Ok(());
+        }
+        let function = aggregate.function;
+        match &mut self.inner {
+            Inner::Count(count) => {
+                for argument in &aggregate.arguments {
+                    let mut null = false;
+                    with_value(argument, row, context, |value| null = value.is_null())?;
+                    if null {
+                        return Ok(());
+                    }
+                }
+                *count += 1;
+                Ok(())
+            }
+            Inner::Concat(concat) => concat.push(aggregate, row, context, memory),
+            Inner::Json(json) => json.push(aggregate, row, context, memory),
+            Inner::Bits(bits) => push_bits(bits, aggregate, row, context),
+            Inner::Sum(sum) => {
+                let Some(argument) = aggregate.arguments.first() else { return Ok(()) };
+                let mut result = Ok(());
+                with_value(argument, row, context, |value| {
+                    if !value.is_null() {
+                        result = sum.push(value, function);
+                    }
+                })?;
+                result
+            }
+            Inner::Variance(variance) => {
+                let Some(argument) = aggregate.arguments.first() else { return Ok(()) };
+                with_value(argument, row, context, |value| {
+                    if !value.is_null() {
+                        variance.push(value);
+                    }
+                })
+            }
+            Inner::Extreme(extreme) => {
+                let Some(argument) = aggregate.arguments.first() else { return Ok(()) };
+                let mut result = Ok(());
+                with_value(argument, row, context, |value| {
+                    if !value.is_null() {
+                        result = extreme.push(value, &argument.ty, function == AggregateFunction::Min, memory);
+                    }
+                })?;
+                result
+            }
+        }
+    }
+
+    /// Whether DISTINCT sees the row's arguments for the first time, none of them NULL.
+    fn is_new(
+        &mut self,
+        aggregate: &Aggregate,
+        row: &dyn Columns,
+        context: &mut Context,
+        memory: &Memory,
+    ) -> Result<bool, MysqlError> {
+        let Some(seen) = &mut self.seen else { return Ok(true) };
+        let added = matches!(self.inner, Inner::Sum(Sum::Double { .. }));
+        let mut key = Vec::new();
+        for argument in &aggregate.arguments {
+            let mut null = false;
+            with_value(argument, row, context, |value| {
+                null = value.is_null();
+                // What is added as a number is distinct as a number: '1', '1.0' and '01' are one.
+                if added && !null {
+                    append_key(ValueRef::Double(number(value)), &DataType::DOUBLE, false, &mut key);
+                } else {
+                    append_key(value, &argument.ty, false, &mut key);
+                }
+            })?;
+            if null {
+                return Ok(false);
+            }
+        }
+        if seen.contains(key.as_slice()) {
+            return Ok(false);
+        }
+        memory.take(key.len() + 40)?;
+        seen.insert(key.into_boxed_slice());
+        Ok(true)
+    }
+
+    pub fn finish(
+        self,
+        aggregate: &Aggregate,
+        concat_limit: usize,
+        memory: &Memory,
+        context: &mut Context,
+    ) -> Result<Value, MysqlError> {
+        let function = aggregate.function;
+        Ok(match self.inner {
+            Inner::Count(count) if aggregate.ty.unsigned => Value::UInt(count),
+            Inner::Count(count) => Value::Int(count as i64),
+            Inner::Sum(sum) => sum.finish(&aggregate.ty, function)?,
+            Inner::Extreme(extreme) => extreme.finish(),
+            Inner::Concat(concat) => concat.finish(aggregate, concat_limit, memory, context)?,
+            Inner::Json(json) => json.finish(memory, context)?,
+            Inner::Bits(bits) => bits.finish(&aggregate.ty, function),
+            Inner::Variance(variance) => variance.finish(
+                matches!(function, AggregateFunction::VarSamp | AggregateFunction::StddevSamp),
+                matches!(function, AggregateFunction::StddevPop | AggregateFunction::StddevSamp),
+            ),
+        })
+    }
+}
+
+fn push_bits(
+    bits: &mut Bits,
+    aggregate: &Aggregate,
+    row: &dyn Columns,
+    context: &mut Context,
+) -> Result<(), MysqlError> {
+    let Some(argument) = aggregate.arguments.first() else { return Ok(()) };
+    let function = aggregate.function;
+    let mut result = Ok(());
+    // What is no integer yet: converting it may warn.
+    let mut other = None;
+    with_value(argument, row, context, |value| match (value, &mut *bits) {
+        (ValueRef::Null, _) => {}
+        (value, Bits::Bytes(_)) => result = bits.push_bytes(value.as_bytes().unwrap_or_default(), function),
+        (ValueRef::Int(value), _) => bits.push_integer(value as u64, function),
+        (ValueRef::UInt(value), _) => bits.push_integer(value, function),
+        (value, _) => other = Some(value.to_owned()),
+    })?;
+    if let Some(value) = other {
+        bits.push_integer(expr::to_bits(value.as_ref(), context)?, function);
+    }
+    result
+}

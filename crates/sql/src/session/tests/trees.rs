@@ -1,0 +1,283 @@
+//! The logical tree after the passes over it, as EXPLAIN FORMAT=TREE prints it, and what the statements answer.
+
+use super::{Test, server};
+
+/// The tree of a statement, and its rows.
+#[track_caller]
+fn check(t: &mut Test, sql: &str, tree: &[&str], rows: &[&str]) {
+    let got = t.run(&format!("EXPLAIN FORMAT=TREE {sql}"));
+    assert_eq!(got.trim_end().lines().collect::<Vec<_>>(), tree, "{sql}");
+    let text = t.run(sql);
+    let mut got: Vec<&str> = text.lines().collect();
+    got.sort_unstable();
+    let mut rows = rows.to_vec();
+    rows.sort_unstable();
+    assert_eq!(got, rows, "{sql}");
+}
+
+fn tables(t: &mut Test) {
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(10))");
+    t.ok("CREATE TABLE u (id INT PRIMARY KEY, a INT)");
+    t.ok("INSERT INTO t VALUES (1, 1, 'x'), (2, 2, 'X'), (3, NULL, 'z'), (4, 2, 'y')");
+    t.ok("INSERT INTO u VALUES (1, 10), (2, 20), (3, NULL)");
+}
+
+#[test]
+fn each_pass_changes_the_tree() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    let sql = "WITH c AS (SELECT id, a FROM t ORDER BY b), g AS (SELECT a, COUNT(*) AS n FROM c GROUP BY a) \
+               SELECT g.n FROM g JOIN u ON u.id = g.a WHERE g.a > 1";
+    let statement = t.session.parse_one(sql).unwrap();
+    let lookup = t.session.lookup();
+    let text = crate::plan::passes(&statement, &lookup, &t.session.bind_context(vec![])).unwrap();
+    lookup.finish();
+    assert_eq!(
+        text.lines().collect::<Vec<_>>(),
+        [
+            "bind",
+            "Project n#12 as n#15",
+            "  Filter (a#11 > 1)",
+            "    Join on (id#13 = a#11)",
+            "      Rows of common table 1 g: a#11, n#12",
+            "      Scan u: id#13, a#14",
+            "Common table 0 c",
+            "  Give id#3, a#4",
+            "    Sort #5",
+            "      Project id#0 as id#3, a#1 as a#4, b#2 as #5",
+            "        Scan t: id#0, a#1, b#2",
+            "Common table 1 g",
+            "  Project a#7 as a#8, #9 as n#10",
+            "    Aggregate Count(*) as #9 by a#7",
+            "      Rows of common table 0 c: id#6, a#7",
+            "common",
+            "Project n#10 as n#15",
+            "  Filter (a#8 > 1)",
+            "    Join on (id#13 = a#8)",
+            "      Derived g",
+            "        Project a#4 as a#8, #9 as n#10",
+            "          Aggregate Count(*) as #9 by a#4",
+            "            Derived c",
+            "              Give id#3, a#4",
+            "                Sort #5",
+            "                  Project id#0 as id#3, a#1 as a#4, b#2 as #5",
+            "                    Scan t: id#0, a#1, b#2",
+            "      Scan u: id#13, a#14",
+            "sorts",
+            "Project n#10 as n#15",
+            "  Filter (a#8 > 1)",
+            "    Join on (id#13 = a#8)",
+            "      Derived g",
+            "        Project a#4 as a#8, #9 as n#10",
+            "          Aggregate Count(*) as #9 by a#4",
+            "            Derived c",
+            "              Give id#3, a#4",
+            "                Project id#0 as id#3, a#1 as a#4, b#2 as #5",
+            "                  Scan t: id#0, a#1, b#2",
+            "      Scan u: id#13, a#14",
+            "merge",
+            "Project n#10 as n#15",
+            "  Filter (a#8 > 1)",
+            "    Join on (id#13 = a#8)",
+            "      Derived g",
+            "        Project a#1 as a#8, #9 as n#10",
+            "          Aggregate Count(*) as #9 by a#1",
+            "            Scan t: id#0, a#1, b#2",
+            "      Scan u: id#13, a#14",
+            "push",
+            "Project n#10 as n#15",
+            "  Join on (id#13 = a#8)",
+            "    Derived g",
+            "      Project a#1 as a#8, #9 as n#10",
+            "        Aggregate Count(*) as #9 by a#1",
+            "          Filter (a#1 > 1)",
+            "            Scan t: id#0, a#1, b#2",
+            "    Scan u: id#13, a#14",
+        ]
+    );
+    t.expect(sql, &["2"]);
+}
+
+#[test]
+fn plain_derived_tables_are_merged() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    check(
+        &mut t,
+        "SELECT d.x + 1 FROM (SELECT a + 2 AS x, id FROM t WHERE b = 'x') d WHERE d.id > 1",
+        &[
+            "Project ((a#1 + 2) + 1) as d.x + 1#5",
+            "  Filter (id#0 > 1)",
+            "    Filter (b#2 = 'x')",
+            "      Scan t: id#0, a#1, b#2",
+        ],
+        &["5"],
+    );
+    check(
+        &mut t,
+        "WITH c AS (SELECT a, id FROM t), e AS (SELECT a FROM c WHERE id > 1) SELECT x.a, y.a FROM e x JOIN u y ON x.a = y.id",
+        &[
+            "Project a#1 as a#11, a#10 as a#12",
+            "  Join on (id#0 > 1) and (a#1 = id#9)",
+            "    Scan t: id#0, a#1, b#2",
+            "    Scan u y: id#9, a#10",
+        ],
+        &["2|20", "2|20"],
+    );
+    // The order of rows that are counted is of no use.
+    check(
+        &mut t,
+        "SELECT COUNT(*) FROM (SELECT id FROM t ORDER BY b) d",
+        &["Project #5 as COUNT(*)#6", "  Aggregate Count(*) as #5", "    Scan t: id#0, a#1, b#2"],
+        &["4"],
+    );
+    // A subquery reads the column itself.
+    check(
+        &mut t,
+        "SELECT d.y FROM (SELECT a + 1 AS x, id AS y FROM t) d WHERE EXISTS (SELECT 1 FROM u WHERE u.id = d.y)",
+        &[
+            "Project id#0 as y#5",
+            "  Filter (exists (select #2))",
+            "    Scan t: id#0, a#1, b#2",
+            "Subquery #2 reads id#0",
+            "  Project 1 as 1#8",
+            "    Filter (id#6 = id#0)",
+            "      Scan u: id#6, a#7",
+        ],
+        &["1", "2", "3"],
+    );
+    // Plain columns only, where null rows stand for them.
+    check(
+        &mut t,
+        "SELECT u.a, d.x FROM u LEFT JOIN (SELECT a AS x, id AS y FROM t WHERE b = 'x') d ON d.y = u.id",
+        &[
+            "Project a#1 as a#7, a#3 as x#8",
+            "  Left join on (b#4 = 'x') and (id#2 = id#0)",
+            "    Scan u: id#0, a#1",
+            "    Scan t: id#2, a#3, b#4",
+        ],
+        &["10|1", "20|2", "NULL|NULL"],
+    );
+}
+
+#[test]
+fn derived_tables_that_would_change_an_answer_stay() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    for (sql, rows) in [
+        ("SELECT r = r FROM (SELECT RAND() AS r FROM t WHERE id = 1) d", vec!["1"]),
+        ("SELECT d.a FROM (SELECT a FROM t WHERE id = 1 FOR UPDATE) d", vec!["1"]),
+        (
+            "SELECT d.x FROM (SELECT a + 1 AS x, id FROM t) d WHERE EXISTS (SELECT 1 FROM u WHERE u.id = d.x)",
+            vec!["2", "3", "3"],
+        ),
+        ("SELECT DISTINCT d.x FROM (SELECT a + 1 AS x FROM t) d", vec!["2", "3", "NULL"]),
+        ("SELECT x, n FROM (SELECT a + 1 AS x, b AS n FROM t) d WHERE x = 2 GROUP BY n", vec!["2|x"]),
+        ("SELECT x FROM (SELECT 1 AS x) d", vec!["1"]),
+        ("SELECT x FROM (SELECT DISTINCT a AS x FROM t) d", vec!["1", "2", "NULL"]),
+        ("SELECT id FROM (SELECT id FROM t ORDER BY b, id) d", vec!["1", "2", "4", "3"]),
+        (
+            "SELECT u.id, x FROM u LEFT JOIN (SELECT 1 AS x, id FROM t WHERE id > 2) d ON d.id = u.id",
+            vec!["1|NULL", "2|NULL", "3|1"],
+        ),
+    ] {
+        let tree = t.run(&format!("EXPLAIN FORMAT=TREE {sql}"));
+        assert!(tree.contains("Derived d"), "{sql}\n{tree}");
+        let text = t.run(sql);
+        let mut got: Vec<&str> = text.lines().collect();
+        if !sql.contains("ORDER BY") {
+            got.sort_unstable();
+        }
+        assert_eq!(got, rows, "{sql}");
+    }
+}
+
+#[test]
+fn conditions_move_into_derived_tables() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    // On keys below the grouping, on counts not.
+    check(
+        &mut t,
+        "SELECT * FROM (SELECT a, COUNT(*) n FROM t GROUP BY a) d WHERE d.a > 1 AND d.n > 1",
+        &[
+            "Project a#3 as a#6, n#5 as n#7",
+            "  Filter (n#5 > 1)",
+            "    Derived d",
+            "      Project a#1 as a#3, #4 as n#5",
+            "        Aggregate Count(*) as #4 by a#1",
+            "          Filter (a#1 > 1)",
+            "            Scan t: id#0, a#1, b#2",
+        ],
+        &["2|2"],
+    );
+    check(
+        &mut t,
+        "SELECT * FROM (SELECT id FROM t UNION SELECT a FROM u) d WHERE d.id > 2",
+        &[
+            "Project id#7 as id#8",
+            "  Derived d",
+            "    Union id#7",
+            "      Project id#0 as id#3",
+            "        Filter (id#0 > 2)",
+            "          Scan t: id#0, a#1, b#2",
+            "      Project a#5 as a#6",
+            "        Filter (a#5 > 2)",
+            "          Scan u: id#4, a#5",
+        ],
+        &["3", "4", "10", "20"],
+    );
+    // LIMIT counts rows.
+    check(
+        &mut t,
+        "SELECT * FROM (SELECT id FROM t LIMIT 2) d WHERE d.id > 1",
+        &[
+            "Project id#3 as id#4",
+            "  Filter (id#3 > 1)",
+            "    Derived d",
+            "      Limit 2",
+            "        Project id#0 as id#3",
+            "          Scan t: id#0, a#1, b#2",
+        ],
+        &["2"],
+    );
+    // The union keeps one of x and X; which of them is decided before the bytes are looked at.
+    check(
+        &mut t,
+        "SELECT * FROM (SELECT b FROM t UNION SELECT 'abc') d WHERE d.b = 'x' AND BINARY d.b = 'x'",
+        &[
+            "Project b#5 as b#7",
+            "  Filter (cast(b#5 as VarBinary) = 'x')",
+            "    Derived d",
+            "      Union b#5",
+            "        Project b#2 as b#3",
+            "          Filter (b#2 = 'x')",
+            "            Scan t: id#0, a#1, b#2",
+            "        Project 'abc' as abc#6",
+            "          Filter ('abc' = 'x')",
+            "            One row",
+        ],
+        &["x"],
+    );
+    // Null rows stand for the right side.
+    check(
+        &mut t,
+        "SELECT u.id FROM u LEFT JOIN (SELECT DISTINCT a FROM t) d ON d.a = u.id AND d.a < 2 WHERE d.a IS NULL",
+        &[
+            "Project id#0 as id#6",
+            "  Filter (a#5 is null)",
+            "    Left join on (a#5 = id#0)",
+            "      Scan u: id#0, a#1",
+            "      Derived d",
+            "        Distinct a#5",
+            "          Project a#3 as a#5",
+            "            Filter (a#3 < 2)",
+            "              Scan t: id#2, a#3, b#4",
+        ],
+        &["2", "3"],
+    );
+}
