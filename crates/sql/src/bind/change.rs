@@ -87,6 +87,7 @@ impl Binder<'_> {
                 format!("{privilege} command denied to user for table '{}'", scan.alias),
             ));
         }
+        self.target = Some((scan.schema().id, scan.alias.clone()));
         self.frame().visible = visible;
         self.frame().allowed = Aggregates::Refused;
         Ok(*scan)

@@ -2,14 +2,15 @@
 //!
 //! A common table is bound where WITH stands, once, and stands beside the tree of the statement; each reference to it has columns of its own.
 //! A recursive one is a UNION whose first members (the seed) do not name it and whose others do: these read the rows that the last round added
-//! (working rows). The seed decides names and types; every column may be NULL, as in MySQL.
+//! (working rows). The seed decides names and types; every column may be NULL, as in MySQL. A recursive part names the table once, in its own FROM
+//! and not on the inner side of an outer join (3576, 3577), and neither groups nor sorts (3575, 1235).
 //!
 //! A common table that reads columns of the query around it is not supported yet.
 
 use super::Binder;
 use super::lookup::unsupported;
 use crate::expr::ColumnId;
-use crate::logical::{CommonTable, CommonTableScan, Node, Query, Recursive, SetOp};
+use crate::logical::{CommonTable, CommonTableScan, JoinKind, Node, Query, Recursive, SetOp};
 use crate::parse::ast;
 use rauk_types::error::codes;
 use rauk_types::{DataType, MysqlError};
@@ -20,15 +21,34 @@ pub(super) struct CommonName {
     /// Its place among the tables of the statement.
     table: usize,
     columns: Vec<(String, DataType, bool)>,
-    /// Its recursive part is being bound: references mean the working rows.
-    working: bool,
+    stage: Stage,
     /// References met in the recursive part.
     references: usize,
+    /// Queries around its definition.
+    nesting: usize,
+}
+
+/// What a reference to a common table means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Its rows.
+    Bound,
+    /// Its recursive part is being bound: the working rows.
+    Working,
+    /// Under RECURSIVE its definition names it where nothing recursive may stand. Errors 3573, 3574, 3577.
+    Refused { union: bool },
 }
 
 impl Binder<'_> {
     pub(super) fn with(&mut self, with: &ast::With) -> Result<(), MysqlError> {
         let first = self.common.len();
+        self.materialized += 1;
+        let bound = self.definitions(with, first);
+        self.materialized -= 1;
+        bound
+    }
+
+    fn definitions(&mut self, with: &ast::With, first: usize) -> Result<(), MysqlError> {
         for definition in &with.tables {
             if self.common[first..].iter().any(|known| known.name.eq_ignore_ascii_case(&definition.name)) {
                 return Err(MysqlError::new(
@@ -39,6 +59,7 @@ impl Binder<'_> {
             let members = recursive_members(definition).filter(|_| with.recursive);
             let (bound, outer) = self.watched(|binder| match members {
                 Some(members) => binder.recursive(definition, members),
+                None if with.recursive => binder.not_recursive(definition),
                 None => binder.plain(definition),
             })?;
             if !outer.is_empty() {
@@ -49,6 +70,25 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// Under RECURSIVE, a definition whose FROM does not name it.
+    fn not_recursive(&mut self, definition: &ast::CommonTable) -> Result<CommonName, MysqlError> {
+        let union = matches!(definition.query.body, ast::QueryBody::SetOperation { .. });
+        let place = self.common.len();
+        self.common.push(CommonName {
+            name: definition.name.clone(),
+            table: usize::MAX,
+            columns: vec![],
+            stage: Stage::Refused { union },
+            references: 0,
+            nesting: self.nesting,
+        });
+        let bound = self.plain(definition);
+        if place < self.common.len() {
+            self.common.remove(place);
+        }
+        bound
+    }
+
     fn plain(&mut self, definition: &ast::CommonTable) -> Result<CommonName, MysqlError> {
         let query = self.query(&definition.query)?;
         let columns = self.common_columns(definition, &query, false)?;
@@ -56,7 +96,8 @@ impl Binder<'_> {
         let table = CommonTable { name: definition.name.clone(), seed: query, recursive: None, types };
         self.tables.push(Some(table));
         let name = definition.name.clone();
-        Ok(CommonName { name, table: self.tables.len() - 1, columns, working: false, references: 0 })
+        let (table, nesting) = (self.tables.len() - 1, self.nesting);
+        Ok(CommonName { name, table, columns, stage: Stage::Bound, references: 0, nesting })
     }
 
     fn recursive(&mut self, definition: &ast::CommonTable, members: Members<'_>) -> Result<CommonName, MysqlError> {
@@ -83,7 +124,14 @@ impl Binder<'_> {
         let types: Vec<DataType> = columns.iter().map(|(_, ty, _)| *ty).collect();
         let table = self.tables.len();
         self.tables.push(None);
-        self.common.push(CommonName { name: definition.name.clone(), table, columns, working: true, references: 0 });
+        self.common.push(CommonName {
+            name: definition.name.clone(),
+            table,
+            columns,
+            stage: Stage::Working,
+            references: 0,
+            nesting: self.nesting,
+        });
         let place = self.common.len() - 1;
         let mut recursive: Option<Query> = None;
         let mut all = true;
@@ -91,15 +139,9 @@ impl Binder<'_> {
             self.common[place].references = 0;
             let next = self.member(body)?;
             if self.common[place].references > 1 {
-                return Err(MysqlError::new(
-                    3577,
-                    format!(
-                        "In recursive query block of Recursive Common Table Expression '{}', the recursive table must be referenced only once, \
-                         and not in any subquery",
-                        definition.name
-                    ),
-                ));
+                return Err(more_than_one_reference(&definition.name));
             }
+            check_recursive(&next.node, table, &definition.name)?;
             if next.columns.len() != types.len() {
                 return Err(MysqlError::new(
                     codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
@@ -115,7 +157,7 @@ impl Binder<'_> {
         }
         let recursive = recursive.map(|query| Recursive { query, all });
         let mut name = self.common.remove(place);
-        name.working = false;
+        name.stage = Stage::Bound;
         self.common.truncate(known);
         self.tables[table] = Some(CommonTable { name: definition.name.clone(), seed, recursive, types });
         Ok(name)
@@ -150,7 +192,15 @@ impl Binder<'_> {
             return Ok(None);
         };
         self.common[place].references += 1;
-        let CommonName { table, working, .. } = self.common[place];
+        let CommonName { table, stage, nesting, .. } = self.common[place];
+        let working = match stage {
+            Stage::Bound => false,
+            Stage::Working if self.nesting > nesting => return Err(more_than_one_reference(name)),
+            Stage::Working => true,
+            Stage::Refused { union: false } => return Err(needs_union(name)),
+            Stage::Refused { union: true } if self.nesting > nesting => return Err(more_than_one_reference(name)),
+            Stage::Refused { union: true } => return Err(needs_seed_first(name)),
+        };
         let definition = self.common[place].columns.clone();
         let mut columns = Vec::new();
         for (name, ty, nullable) in definition {
@@ -161,6 +211,70 @@ impl Binder<'_> {
         let ids = columns.iter().map(|(_, id)| *id).collect();
         let scan = CommonTableScan { table, alias: alias.to_string(), columns: ids, working };
         Ok(Some((Node::CommonTable(Box::new(scan)), columns)))
+    }
+}
+
+fn needs_union(name: &str) -> MysqlError {
+    MysqlError::new(3573, format!("Recursive Common Table Expression '{name}' should contain a UNION"))
+}
+
+fn needs_seed_first(name: &str) -> MysqlError {
+    MysqlError::new(
+        3574,
+        format!(
+            "Recursive Common Table Expression '{name}' should have one or more non-recursive query blocks followed by one or more recursive ones"
+        ),
+    )
+}
+
+fn more_than_one_reference(name: &str) -> MysqlError {
+    MysqlError::new(
+        3577,
+        format!(
+            "In recursive query block of Recursive Common Table Expression '{name}', the recursive table must be referenced only once, \
+             and not in any subquery"
+        ),
+    )
+}
+
+/// Refuses what a recursive part may not do: grouping (3575), sorting and the like, and null rows for working rows (3576).
+fn check_recursive(mut node: &Node, table: usize, name: &str) -> Result<(), MysqlError> {
+    loop {
+        node = match node {
+            Node::Sort { .. } | Node::Distinct { .. } | Node::Limit(_) => {
+                return Err(unsupported(
+                    "ORDER BY / LIMIT / SELECT DISTINCT in recursive query block of Common Table Expression",
+                ));
+            }
+            Node::Aggregate(_) => {
+                return Err(MysqlError::new(
+                    3575,
+                    format!(
+                        "Recursive Common Table Expression '{name}' can contain neither aggregation nor window functions in recursive query block"
+                    ),
+                ));
+            }
+            Node::Project { input, .. } | Node::Filter { input, .. } => input,
+            joins => return check_joins(joins, table, name, false),
+        }
+    }
+}
+
+fn check_joins(node: &Node, table: usize, name: &str, null_rows: bool) -> Result<(), MysqlError> {
+    match node {
+        Node::CommonTable(scan) if null_rows && scan.working && scan.table == table => Err(MysqlError::new(
+            3576,
+            format!(
+                "In recursive query block of Recursive Common Table Expression '{name}', the recursive table must neither be in the right \
+                 argument of a LEFT JOIN, nor be forced to be non-first with join order hints"
+            ),
+        )),
+        Node::Join(join) => {
+            crate::stack::grow(|| check_joins(&join.left, table, name, null_rows))?;
+            let null_rows = null_rows || join.kind == JoinKind::Left;
+            crate::stack::grow(|| check_joins(&join.right, table, name, null_rows))
+        }
+        _ => Ok(()),
     }
 }
 

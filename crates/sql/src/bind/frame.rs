@@ -141,10 +141,12 @@ impl Frame {
         self.table_of(id).is_some_and(|table| table.null_rows)
     }
 
-    fn alias(&self, path: &[&str]) -> Result<Option<Expr>, MysqlError> {
+    /// `within`: the name stands in a subquery of the block, which sees the items of the select list that were bound before it.
+    fn alias(&self, path: &[&str], within: bool) -> Result<Option<Expr>, MysqlError> {
         let [name] = path else { return Ok(None) };
         let mut found: Option<&Expr> = None;
-        for alias in self.aliases.iter().filter(|_| self.use_aliases) {
+        let in_reach = self.use_aliases || within && self.clause == Clause::FieldList;
+        for alias in self.aliases.iter().filter(|_| in_reach) {
             if alias.name.eq_ignore_ascii_case(name) {
                 if found.is_some_and(|f| *f != alias.expr) {
                     return Err(ambiguous(path, self.clause));
@@ -185,20 +187,20 @@ impl Frame {
         self.tables.iter().find_map(|table| of(&table.columns).map(|at| table.columns[at].0.as_str()))
     }
 
-    /// What a name means in this block; `None`: nothing.
-    fn resolve(&self, path: &[&str], binder: &Binder<'_>) -> Result<Option<Expr>, MysqlError> {
+    /// What a name means in this block; `None`: nothing. `within`: the name stands in a subquery.
+    fn resolve(&self, path: &[&str], within: bool, binder: &Binder<'_>) -> Result<Option<Expr>, MysqlError> {
         if let Some(keys) = self.grouped.as_ref().filter(|_| self.aggregates_around == 0) {
             if let Some(expr) = self.grouped_key(path, keys)? {
                 return Ok(Some(expr));
             }
-            if let Some(expr) = self.alias(path)? {
+            if let Some(expr) = self.alias(path, within)? {
                 return Ok(Some(expr));
             }
         }
         if let Some(id) = self.column(path)? {
             return Ok(Some(binder.reference(id, self.null_rows(id))));
         }
-        self.alias(path)
+        self.alias(path, within)
     }
 }
 
@@ -242,7 +244,7 @@ impl<'a> Binder<'a> {
             if frame.hidden {
                 continue;
             }
-            if let Some(expr) = frame.resolve(path, self)? {
+            if let Some(expr) = frame.resolve(path, level + 1 < self.frames.len(), self)? {
                 if level + 1 < self.frames.len() {
                     self.note_outer(level, &expr);
                 }
@@ -252,7 +254,8 @@ impl<'a> Binder<'a> {
         Ok(None)
     }
 
-    /// The block that an aggregate belongs to: the innermost one of those whose columns it reads; without columns the innermost of all.
+    /// The block that an aggregate belongs to: the innermost one of those whose columns it reads, if it may have aggregates where the
+    /// subquery stands; without columns the innermost of all.
     fn level_of(&self, aggregate: &Aggregate) -> usize {
         let mut level = None;
         let arguments = aggregate.arguments.iter().chain(aggregate.order_by.iter().map(|(expr, _)| expr));
@@ -262,7 +265,14 @@ impl<'a> Binder<'a> {
                 level = level.max(of);
             });
         }
-        level.unwrap_or(self.frames.len() - 1)
+        let innermost = self.frames.len() - 1;
+        let level = level.unwrap_or(innermost);
+        let allowed = |level: &usize| {
+            let frame = &self.frames[*level];
+            !frame.hidden && frame.allowed == Aggregates::Allowed
+        };
+        // WHERE has no aggregates: those of its subqueries belong to a block between, or to that in which they stand.
+        if allowed(&level) { level } else { (level + 1..innermost).rev().find(allowed).unwrap_or(innermost) }
     }
 }
 

@@ -13,6 +13,7 @@ use super::names::{Clause, check_alias, unknown_column};
 use crate::expr::{self, ColumnId, CompareOp, Expr};
 use crate::logical::{Column, Derived, Join, JoinKind, Node, Query, Scan, ScanTable};
 use crate::parse::ast;
+use rauk_node::TableHandle;
 use rauk_types::error::codes;
 use rauk_types::result::ResultColumn;
 use rauk_types::{IndexKind, MysqlError, TableSchema};
@@ -54,7 +55,9 @@ impl Binder<'_> {
                 }
                 check_alias(alias)?;
                 self.frame().hidden = true;
+                self.materialized += 1;
                 let bound = self.deeper(|binder| binder.query(query));
+                self.materialized -= 1;
                 self.frame().hidden = false;
                 self.derived(alias, columns, bound?)
             }
@@ -188,7 +191,10 @@ impl Binder<'_> {
             return Err(unsupported("PARTITION selection"));
         }
         let table = match self.lookup.table(name.database.as_deref(), &name.name, privilege)? {
-            TableSource::Stored(handle) => ScanTable::Stored(handle),
+            TableSource::Stored(handle) => {
+                self.check_target(&handle)?;
+                ScanTable::Stored(handle)
+            }
             TableSource::Virtual(table) => ScanTable::Virtual(table),
         };
         let mut scan = Scan { table, alias, columns: vec![], allowed_indexes: None, force_index: false, lock: None };
@@ -247,6 +253,17 @@ impl Binder<'_> {
             columns.push((name, id));
         }
         Ok(columns)
+    }
+
+    /// Error 1093: a subquery reads the table that the statement changes.
+    fn check_target(&self, table: &TableHandle) -> Result<(), MysqlError> {
+        match &self.target {
+            Some((id, alias)) if *id == table.schema().id && self.materialized == 0 => Err(MysqlError::new(
+                codes::UPDATE_TABLE_USED,
+                format!("You can't specify target table '{alias}' for update in FROM clause"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn check_unique(&mut self, table: &Table) -> Result<(), MysqlError> {

@@ -52,6 +52,7 @@ impl Binder<'_> {
                 InsertSource::Query(query)
             }
             rows => {
+                self.target = Some((schema.id, schema.name.clone()));
                 self.frames.push(Frame::new());
                 self.add_row(&table, &schema.name, &existing);
                 let bound = self.rows(rows, &table, named.is_empty(), &mut columns);

@@ -37,8 +37,8 @@ use crate::parse::Statement as Parsed;
 use crate::parse::ast;
 use common::CommonName;
 use frame::Frame;
-use rauk_types::MysqlError;
 use rauk_types::result::ResultColumn;
+use rauk_types::{MysqlError, TableId};
 
 pub(crate) use lookup::unsupported;
 pub use lookup::{Lookup, TableSource, VirtualTable};
@@ -68,6 +68,10 @@ pub(crate) struct Binder<'a> {
     /// For each aggregate whose arguments are being bound: how many outer columns each open subquery had before them.
     before_arguments: Vec<Vec<usize>>,
     nesting: usize,
+    /// The table that the statement changes, which its subqueries may not read (1093).
+    target: Option<(TableId, String)>,
+    /// Derived and common tables around what is being bound: their rows are there before the first change.
+    materialized: usize,
 }
 
 /// A subquery while it is being bound.
@@ -103,6 +107,8 @@ impl<'a> Binder<'a> {
             open: vec![],
             before_arguments: vec![],
             nesting: 0,
+            target: None,
+            materialized: 0,
         }
     }
 

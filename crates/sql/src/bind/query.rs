@@ -40,7 +40,7 @@ impl Binder<'_> {
                 if clauses.order_by.is_empty() && clauses.limit.is_none() {
                     return Ok(bound);
                 }
-                self.around(bound, clauses)
+                self.around(bound, clauses, false)
             }
             ast::QueryBody::SetOperation { op, all, left, right } => {
                 let none = Clauses { order_by: &[], limit: None, locks: &[] };
@@ -52,11 +52,11 @@ impl Binder<'_> {
                     ast::SetOp::Intersect => SetOp::Intersect,
                 };
                 let bound = self.set_operation(op, *all, left, right)?;
-                self.around(bound, clauses)
+                self.around(bound, clauses, calculates_found_rows(body))
             }
             ast::QueryBody::Values(rows) => {
                 let bound = self.values(rows)?;
-                self.around(bound, clauses)
+                self.around(bound, clauses, false)
             }
             ast::QueryBody::Table(name) => {
                 let factor = ast::TableFactor { name: name.clone(), alias: None, partitions: vec![], hints: vec![] };
@@ -99,7 +99,10 @@ impl Binder<'_> {
         let mut types = Vec::new();
         let mut columns = Vec::new();
         for (&l, &r) in left.columns.iter().zip(&right.columns) {
-            let sides = [self.reference(l, false), self.reference(r, false)];
+            let mut sides = [self.reference(l, false), self.reference(r, false)];
+            for (side, (query, id)) in sides.iter_mut().zip([(&left, l), (&right, r)]) {
+                side.coercibility = coercibility(&query.node, id).unwrap_or(side.coercibility);
+            }
             let ty = expr::unified_type(&sides, name, self.context)?;
             let nullable = match op {
                 SetOp::Union => sides[0].nullable || sides[1].nullable,
@@ -132,13 +135,13 @@ impl Binder<'_> {
     }
 
     /// ORDER BY and LIMIT around something that is not one block: names and positions mean the columns of the result.
-    fn around(&mut self, query: Query, clauses: Clauses<'_>) -> Result<Query, MysqlError> {
+    fn around(&mut self, query: Query, clauses: Clauses<'_>, calc_found_rows: bool) -> Result<Query, MysqlError> {
         if !clauses.locks.is_empty() {
             return Err(unsupported("locking clauses around a set operation"));
         }
         let limit = bind_limit(clauses.limit, self.context)?;
         if clauses.order_by.is_empty() {
-            return Ok(Query { node: ordered(query.node, vec![], limit, false), columns: query.columns });
+            return Ok(Query { node: ordered(query.node, vec![], limit, calc_found_rows), columns: query.columns });
         }
         let mut frame = Frame::new();
         frame.visible =
@@ -165,9 +168,9 @@ impl Binder<'_> {
                 items.push((id, std::mem::replace(&mut key.expr, reference)));
             }
             node = Node::Project { input: Box::new(node), items };
-            return Ok(Query { node: ordered(node, keys, limit, false), columns: renamed });
+            return Ok(Query { node: ordered(node, keys, limit, calc_found_rows), columns: renamed });
         }
-        Ok(Query { node: ordered(node, keys, limit, false), columns: query.columns })
+        Ok(Query { node: ordered(node, keys, limit, calc_found_rows), columns: query.columns })
     }
 
     fn result_keys(&mut self, order_by: &[ast::OrderItem], columns: &[ColumnId]) -> Result<Vec<SortKey>, MysqlError> {
@@ -178,6 +181,11 @@ impl Binder<'_> {
                     Some(&id) => self.reference(id, false),
                     None => return Err(unknown_position(number, Clause::OrderBy)),
                 },
+                None if let ast::Expr::Column(ast::ColumnName { table: Some(table), .. }) = &key.expr => {
+                    let message =
+                        format!("Table '{table}' from one of the SELECTs cannot be used in global ORDER clause");
+                    return Err(MysqlError::new(codes::TABLENAME_NOT_ALLOWED_HERE, message));
+                }
                 None => match bare_name(&key.expr).and_then(|name| self.result_named(name, columns)) {
                     Some(id) => self.reference(id, false),
                     None => self.bind_in(&key.expr, Clause::OrderBy)?,
@@ -219,5 +227,31 @@ impl Binder<'_> {
             columns.push(self.add_column(ty, nullable, format!("column_{at}")));
         }
         Ok(Query { node: Node::Values { columns: columns.clone(), rows: bound }, columns })
+    }
+}
+
+/// Whether the first block of a set operation says SQL_CALC_FOUND_ROWS, which counts the rows of the whole.
+fn calculates_found_rows(mut body: &ast::QueryBody) -> bool {
+    loop {
+        match body {
+            ast::QueryBody::SetOperation { left, .. } => body = left,
+            ast::QueryBody::Query(query) => body = &query.body,
+            ast::QueryBody::Select(select) => return select.calc_found_rows,
+            ast::QueryBody::Values(_) | ast::QueryBody::Table(_) => return false,
+        }
+    }
+}
+
+/// How strongly the collation of a column of a block holds: that of the expression which it shows.
+fn coercibility(mut node: &Node, id: ColumnId) -> Option<u8> {
+    loop {
+        node = match node {
+            Node::Limit(limit) => &limit.input,
+            Node::Sort { input, .. } | Node::Distinct { input, .. } => input,
+            Node::Project { items, .. } => {
+                return items.iter().find(|(item, _)| *item == id).map(|(_, expr)| expr.coercibility);
+            }
+            _ => return None,
+        }
     }
 }

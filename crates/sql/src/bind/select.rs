@@ -52,7 +52,6 @@ impl Binder<'_> {
             node = filtered(node, bound, false);
         }
         let keys = self.group_by(&select.group_by, select.rollup, &items)?;
-        self.frame().aliases = items.aliases();
         self.frame().use_aliases = true;
         self.frame().allowed = Aggregates::Allowed;
         let mut having = None;
@@ -149,6 +148,7 @@ impl Binder<'_> {
             return Err(MysqlError::new(codes::TOO_MANY_FIELDS, "Too many columns"));
         }
         let id = self.add_item(&expr, name.clone());
+        self.frame().aliases.push(Alias { name: name.clone(), expr: expr.clone() });
         items.names.push(name);
         items.list.push((id, expr));
         Ok(())
@@ -172,7 +172,6 @@ impl Binder<'_> {
             return Ok(vec![]);
         }
         let frame = self.frame();
-        frame.aliases = items.aliases();
         frame.use_aliases = true;
         frame.allowed = Aggregates::Refused;
         let mut keys: Vec<Expr> = Vec::new();
@@ -301,11 +300,6 @@ struct Items {
 impl Items {
     fn ids(&self) -> Vec<ColumnId> {
         self.list.iter().map(|(id, _)| *id).collect()
-    }
-
-    fn aliases(&self) -> Vec<Alias> {
-        let alias = |(name, (_, expr)): (&String, &(ColumnId, Expr))| Alias { name: name.clone(), expr: expr.clone() };
-        self.names.iter().zip(&self.list).map(alias).collect()
     }
 
     fn named(&self, name: &str) -> Option<&Expr> {

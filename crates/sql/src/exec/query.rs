@@ -20,12 +20,14 @@ use crate::expr::{Context, Expr, NoColumns, SharedRows};
 use crate::memory::{Memory, values_bytes};
 use crate::parse::statement::Scope;
 use crate::plan::model::{CommonTablePlan, QueryPlan, RowsOf, SetOp, SetPlan};
+use crate::stack;
 use rauk_node::{NodeError, Transaction};
 use rauk_types::{DataType, MysqlError, Value};
 use rustc_hash::FxHashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 /// ER_CTE_MAX_RECURSION_DEPTH.
 const RECURSION_DEPTH: u16 = 3636;
@@ -34,7 +36,16 @@ const KEY_BYTES: usize = 48;
 /// Work of a round of a recursive table, in rows.
 const ROUND_ROWS: usize = 32;
 
-pub(crate) type Running<'r, R> = Pin<Box<dyn Future<Output = Result<R, MysqlError>> + Send + 'r>>;
+/// A query that runs. Queries in queries are polled one inside of the other: each level asks for stack.
+pub(crate) struct Running<'r, R>(Pin<Box<dyn Future<Output = Result<R, MysqlError>> + Send + 'r>>);
+
+impl<R> Future for Running<'_, R> {
+    type Output = Result<R, MysqlError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Self::Output> {
+        stack::grow(|| self.0.as_mut().poll(context))
+    }
+}
 
 /// Runs a query into `target`.
 pub(crate) fn run_query<'r>(
@@ -44,9 +55,9 @@ pub(crate) fn run_query<'r>(
     target: Target<'r>,
 ) -> Running<'r, Ran> {
     match query {
-        QueryPlan::Select(select) => Box::pin(run_select(select, txn, context, target)),
-        QueryPlan::Set(set) => Box::pin(run_set(set, txn, context, target)),
-        QueryPlan::Values(rows) => Box::pin(run_values(rows, txn, context, target)),
+        QueryPlan::Select(select) => Running(Box::pin(run_select(select, txn, context, target))),
+        QueryPlan::Set(set) => Running(Box::pin(run_set(set, txn, context, target))),
+        QueryPlan::Values(rows) => Running(Box::pin(run_values(rows, txn, context, target))),
     }
 }
 
@@ -219,7 +230,7 @@ pub(crate) fn rows_of<'r>(
     txn: &'r mut Transaction,
     context: &'r mut Context,
 ) -> Running<'r, SharedRows> {
-    Box::pin(async move {
+    Running(Box::pin(async move {
         match rows {
             RowsOf::Derived(query) => {
                 let mut rows = Vec::new();
@@ -246,7 +257,7 @@ pub(crate) fn rows_of<'r>(
                 Ok(rows)
             }
         }
-    })
+    }))
 }
 
 /// Runs a query of a common table; gives the rows that are to be kept.

@@ -222,11 +222,11 @@ impl Block {
             }
             let reads = self.reads.get(id).copied().unwrap_or(0);
             let size = size(expr);
-            !null_rows
-                && !self.in_subqueries.contains(id)
-                && !self.compares_items
-                && !(self.grouped && self.in_conditions.contains(id))
-                && (size <= SMALL || reads <= 1 && size <= MEDIUM)
+            let stays = null_rows
+                || self.in_subqueries.contains(id)
+                || self.compares_items
+                || self.grouped && self.in_conditions.contains(id);
+            !stays && (size <= SMALL || reads <= 1 && size <= MEDIUM)
         })
     }
 }

@@ -4,7 +4,7 @@
 //! lists; so the names of result columns stay what they were. A literal is taken only where its value cannot change the meaning or the shape of the plan:
 //! as an operand of a comparison or arithmetic, in an IN list, in VALUES and SET, in LIMIT. It stays
 //!
-//! * in a select list (names), behind GROUP BY and ORDER BY (positions);
+//! * in a select list (names), in the subqueries of one too unless AS follows them, and behind GROUP BY and ORDER BY (positions);
 //! * among the arguments of a function (`ROUND(x, 2)`, `CAST(x AS DECIMAL(10,2))`: their types follow from it);
 //! * behind any word but a few (INTERVAL 1, DATE '…', LIKE '…', ESCAPE, introducers), and behind `->`.
 //!
@@ -33,6 +33,10 @@ const MAX_LIST: u32 = 100;
 struct Frame {
     /// Literals may be taken here.
     open: bool,
+    /// A name is made of the text: the items of a select list.
+    items: bool,
+    /// Inside of such an item: nothing opens again.
+    named: bool,
     /// Arguments of a function: nothing inside opens again.
     function: bool,
     /// IN ( … )
@@ -93,7 +97,7 @@ pub fn normalize(sql: &str, mode: Mode, out: &mut Normal) -> bool {
     out.text.reserve(sql.len());
     let selects = is_one_of(first.text(sql), &["SELECT"]);
     let mut frames: SmallVec<[Frame; 16]> = SmallVec::new();
-    frames.push(Frame { open: !selects, function: false, list: false, literals: 0 });
+    frames.push(Frame { open: !selects, items: selects, named: false, function: false, list: false, literals: 0 });
     // Copied up to here.
     let mut copied = first.start as usize;
     let mut previous = first;
@@ -127,19 +131,22 @@ pub fn normalize(sql: &str, mode: Mode, out: &mut Normal) -> bool {
                     frame.function || previous.kind == Kind::Quoted || word.is_some_and(|w| !is_one_of(w, NOT_CALLS));
                 let list = word.is_some_and(|w| is_one_of(w, &["IN"]));
                 let open = frame.open && !function;
-                frames.push(Frame { open, function, list, literals: 0 });
+                let named = frame.named || frame.items && !function && !has_alias(&lexer, sql);
+                frames.push(Frame { open, items: false, named, function, list, literals: 0 });
             }
             Kind::RParen => {
                 frames.pop();
             }
             // Behind a dot it is a column, whatever it is called.
-            Kind::Word if previous.kind != Kind::Dot && !frame.function => {
+            Kind::Word if previous.kind != Kind::Dot && !frame.function && !frame.named => {
                 let word = token.text(sql);
                 match word.len() {
-                    6 if word.eq_ignore_ascii_case("SELECT") => frame.open = false,
-                    5 if word.eq_ignore_ascii_case("GROUP") || word.eq_ignore_ascii_case("ORDER") => frame.open = false,
+                    6 if word.eq_ignore_ascii_case("SELECT") => (frame.open, frame.items) = (false, true),
+                    5 if word.eq_ignore_ascii_case("GROUP") || word.eq_ignore_ascii_case("ORDER") => {
+                        (frame.open, frame.items) = (false, false)
+                    }
                     4..=6 if is_one_of(word, &["FROM", "WHERE", "HAVING", "LIMIT", "VALUES", "UPDATE"]) => {
-                        frame.open = true
+                        (frame.open, frame.items) = (true, false)
                     }
                     _ => {}
                 }
@@ -179,6 +186,22 @@ pub fn normalize(sql: &str, mode: Mode, out: &mut Normal) -> bool {
         out.text.push_str(sql[copied..previous.end as usize].trim_end());
     }
     true
+}
+
+/// Whether AS follows the parenthesis that has just been opened: the name of the item is not its text then.
+fn has_alias(lexer: &Lexer<'_>, sql: &str) -> bool {
+    let mut ahead = lexer.clone();
+    let mut depth = 1;
+    while depth > 0 {
+        match ahead.next_token().kind {
+            Kind::LParen => depth += 1,
+            Kind::RParen => depth -= 1,
+            Kind::End => return false,
+            _ => {}
+        }
+    }
+    let next = ahead.next_token();
+    next.kind == Kind::Word && is_one_of(next.text(sql), &["AS"])
 }
 
 /// Takes a literal out; `false` for a number beyond DOUBLE, which binding refuses.
@@ -261,6 +284,11 @@ mod tests {
             ("REPLACE t SET a = 1, b = 'x'", "REPLACE t SET a = ?, b = ?"),
             ("UPDATE t SET a = a + 1 WHERE b = 2", "UPDATE t SET a = a + ? WHERE b = ?"),
             ("DELETE FROM t WHERE a = 1 LIMIT 2", "DELETE FROM t WHERE a = ? LIMIT ?"),
+            ("SELECT (SELECT a FROM t WHERE b = 1) AS x, (2)", "SELECT (SELECT a FROM t WHERE b = ?) AS x, (2)"),
+            (
+                "SELECT a FROM (SELECT b, (SELECT 1 FROM u WHERE c = 2) FROM t WHERE d = 3) x WHERE a = (SELECT 4 LIMIT 5)",
+                "SELECT a FROM (SELECT b, (SELECT 1 FROM u WHERE c = 2) FROM t WHERE d = ?) x WHERE a = (SELECT 4 LIMIT ?)",
+            ),
             ("SELECT a FROM t WHERE (b = 1 OR (c = 2))", "SELECT a FROM t WHERE (b = ? OR (c = ?))"),
             ("SELECT a FROM t WHERE (a, b) IN ((1, 2), (3, 4))", "SELECT a FROM t WHERE (a, b) IN ((?, ?), (?, ?))"),
         ];
@@ -287,6 +315,7 @@ mod tests {
             "SELECT a FROM t WHERE EXTRACT(YEAR FROM d) = c",
             "SELECT a FROM t WHERE j->'$.a' = c",
             "SELECT a, (SELECT 1) FROM t ORDER BY FIELD(id, 3, 1, 2)",
+            "SELECT a, (SELECT b FROM u WHERE c = 1 LIMIT 2) + 3, EXISTS (SELECT 4 FROM u WHERE d > 5) FROM t",
             "SELECT a FROM t WHERE CASE b WHEN c THEN 'x' ELSE 'y' END = d",
         ] {
             let (text, parameters) = normal(sql).unwrap_or_else(|| panic!("{sql}"));

@@ -155,7 +155,8 @@ impl Lowering<'_> {
         if !grouped && having.is_some() {
             grouping::check_having(&sources, &select, having.as_ref())?;
         }
-        order.retain(|k| !k.expr.is_constant());
+        // A subquery is asked even where it cannot order rows: it may have too many (1242).
+        order.retain(|k| !k.expr.is_constant() || k.expr.has_subquery());
 
         let first_row = if grouped { index_end(&keys, &aggregates, &sources) } else { None };
         if let Some((column, _)) = first_row

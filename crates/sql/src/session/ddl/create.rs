@@ -170,6 +170,10 @@ impl Session {
         };
         let mut names = Vec::with_capacity(columns.len());
         for column in &columns {
+            if names.iter().any(|known: &String| known.eq_ignore_ascii_case(&column.name)) {
+                let message = format!("Duplicate column name '{}'", column.name);
+                return Err(MysqlError::new(codes::DUP_FIELDNAME, message));
+            }
             names.push(column.name.clone());
             if draft.column(&column.name).is_none() {
                 draft.columns.push(of_result(column));

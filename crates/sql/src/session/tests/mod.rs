@@ -7,6 +7,7 @@ mod dml;
 mod explain;
 mod limits;
 mod plans;
+mod queries;
 mod shows;
 mod transactions;
 mod trees;
