@@ -80,6 +80,49 @@ fn dependencies_point_downward() {
     }
 }
 
+/// The folders and files of `sql`, lowest first.
+const SQL_FOLDERS: &[&str] =
+    &["memory", "stack", "parse", "expr", "lookup", "logical", "bind", "optimize", "physical", "exec", "session"];
+
+/// Uses that point upward and are to go: bounds on nesting are numbers of the parser and of expressions; the answers of
+/// subqueries stand in the context of expressions; EXPLAIN encodes keys to name partitions.
+const SQL_UPWARD: &[(&str, &str)] =
+    &[("stack", "parse"), ("stack", "expr"), ("expr", "physical"), ("expr", "exec"), ("physical", "exec")];
+
+#[test]
+fn folders_of_sql_point_downward() {
+    let source = root().join("crates/sql/src");
+    let place = |name: &str| SQL_FOLDERS.iter().position(|folder| *folder == name);
+    let mut upward = BTreeSet::new();
+    for file in sources(&source) {
+        let path = file.strip_prefix(&source).expect("below it");
+        let first = path.iter().next().expect("a name").to_string_lossy().into_owned();
+        let folder = first.trim_end_matches(".rs");
+        if folder == "lib" || path.iter().any(|part| part == "tests" || part == "tests.rs") {
+            continue;
+        }
+        let own = place(folder).unwrap_or_else(|| panic!("{folder} of sql has no place"));
+        let text = fs::read_to_string(&file).expect("readable");
+        let product = text.split("#[cfg(test)]").next().expect("a first part");
+        for (number, used) in SQL_FOLDERS.iter().enumerate().filter(|(number, _)| *number > own) {
+            let names = product.match_indices(&format!("crate::{used}")).any(|(at, found)| {
+                !product[at + found.len()..].starts_with(|next: char| next.is_alphanumeric() || next == '_')
+            });
+            if names {
+                assert!(
+                    SQL_UPWARD.contains(&(folder, used)),
+                    "{} uses {}, which is not below {folder}",
+                    file.display(),
+                    SQL_FOLDERS[number]
+                );
+                upward.insert((folder.to_string(), *used));
+            }
+        }
+    }
+    let known = SQL_UPWARD.iter().map(|(folder, used)| (folder.to_string(), *used)).collect();
+    assert_eq!(upward, known, "an exception that is not needed any more is to go");
+}
+
 #[test]
 fn the_partition_core_stays_pure() {
     let manifests = manifests();

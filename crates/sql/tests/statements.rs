@@ -479,7 +479,7 @@ struct Computed {
     hints: std::sync::Mutex<Vec<(Option<String>, Option<String>)>>,
 }
 
-impl rauk_sql::bind::VirtualTable for Computed {
+impl rauk_sql::lookup::VirtualTable for Computed {
     fn schema(&self) -> &std::sync::Arc<rauk_types::TableSchema> {
         &self.schema
     }

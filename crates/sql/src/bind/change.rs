@@ -2,11 +2,12 @@
 //!
 //! Several tables, IGNORE, WITH and RETURNING are not supported yet.
 
+use super::Binder;
 use super::frame::{Aggregates, Frame};
 use super::names::{Clause, bind_row_count, default_expression, unknown_column};
-use super::{Binder, unsupported};
 use crate::expr::{ColumnId, Expr};
 use crate::logical::{Delete, Node, Scan, ScanTable, SetColumn, SortKey, Target, Update, Write};
+use crate::lookup::unsupported;
 use crate::parse::ast::{self, TableReference};
 use rauk_types::MysqlError;
 use rauk_types::error::codes;

@@ -8,9 +8,9 @@
 //! A common table that reads columns of the query around it is not supported yet.
 
 use super::Binder;
-use super::lookup::unsupported;
 use crate::expr::ColumnId;
 use crate::logical::{CommonTable, CommonTableScan, JoinKind, Node, Query, Recursive, SetOp};
+use crate::lookup::unsupported;
 use crate::parse::ast;
 use rauk_types::error::codes;
 use rauk_types::{DataType, MysqlError};
@@ -101,7 +101,7 @@ impl Binder<'_> {
     }
 
     fn recursive(&mut self, definition: &ast::CommonTable, members: Members<'_>) -> Result<CommonName, MysqlError> {
-        if !definition.query.order_by.is_empty() || definition.query.locks.first().is_some() {
+        if !definition.query.order_by.is_empty() || !definition.query.locks.is_empty() {
             return Err(unsupported("ORDER BY / LIMIT over UNION in recursive Common Table Expression"));
         }
         if definition.query.limit.is_some() {
@@ -183,11 +183,7 @@ impl Binder<'_> {
     }
 
     /// A reference to a common table by its name, the innermost first; `None`: there is none of that name.
-    pub(super) fn common_table(
-        &mut self,
-        name: &str,
-        alias: &str,
-    ) -> Result<Option<(Node, Vec<(String, ColumnId)>)>, MysqlError> {
+    pub(super) fn common_table(&mut self, name: &str, alias: &str) -> Result<Option<Reference>, MysqlError> {
         let Some(place) = self.common.iter().rposition(|known| known.name.eq_ignore_ascii_case(name)) else {
             return Ok(None);
         };
@@ -277,6 +273,9 @@ fn check_joins(node: &Node, table: usize, name: &str, null_rows: bool) -> Result
         _ => Ok(()),
     }
 }
+
+/// The rows of a common table in FROM, and its columns there.
+type Reference = (Node, Vec<(String, ColumnId)>);
 
 /// The members of the UNION of a recursive table, each with whether ALL stands before it.
 struct Members<'q> {

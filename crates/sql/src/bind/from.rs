@@ -8,10 +8,10 @@
 
 use super::Binder;
 use super::frame::{Table, Visible};
-use super::lookup::{TableSource, unsupported};
 use super::names::{Clause, check_alias, unknown_column};
 use crate::expr::{self, ColumnId, CompareOp, Expr};
 use crate::logical::{Column, Derived, Join, JoinKind, Node, Query, Scan, ScanTable};
+use crate::lookup::{TableSource, unsupported};
 use crate::parse::ast;
 use rauk_node::TableHandle;
 use rauk_types::error::codes;

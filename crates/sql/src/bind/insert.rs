@@ -3,13 +3,13 @@
 //! Expressions of VALUES see the columns of the row as far as it is filled (`INSERT INTO t (a, b) VALUES (1, a + 1)`); those of ON DUPLICATE KEY
 //! UPDATE see the row in the way, and the row that was to be inserted by `VALUES(column)` or through the row alias.
 
+use super::Binder;
 use super::change::reads;
 use super::frame::{Frame, Table, Visible};
-use super::lookup::TableSource;
 use super::names::{Clause, default_expression, literal, unknown_column};
-use super::{Binder, unsupported};
 use crate::expr::{ColumnId, Expr};
 use crate::logical::{Column, Fill, Insert, InsertSource, OnDuplicate, SetColumn, Write};
+use crate::lookup::{TableSource, unsupported};
 use crate::parse::ast::{self, ColumnName, RowAlias, TableName};
 use rauk_node::TableHandle;
 use rauk_types::error::codes;

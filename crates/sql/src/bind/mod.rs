@@ -9,7 +9,6 @@
 //! common     common tables, recursive ones too
 //! change     UPDATE, DELETE             insert  INSERT, REPLACE
 //! names      clauses and errors of names; expressions without names
-//! lookup     where tables come from: what binding asks of the session
 //! ```
 //! Expressions are bound by [`crate::expr`], which asks a [`Scope`](crate::expr::Scope) for every name, aggregate and subquery. The scope of a clause is
 //! the innermost [`Frame`] of a stack: a name that its block does not know is looked for in the blocks around it, and every block between
@@ -25,7 +24,6 @@ mod common;
 mod frame;
 mod from;
 mod insert;
-mod lookup;
 pub(crate) mod names;
 mod query;
 mod rollup;
@@ -33,15 +31,13 @@ mod select;
 
 use crate::expr::{BindContext, BoundSubquery, ColumnId, Expr, SubqueryId};
 use crate::logical::{self, Body, Column, Columns, Statement};
+use crate::lookup::{Lookup, unsupported};
 use crate::parse::Statement as Parsed;
 use crate::parse::ast;
 use common::CommonName;
 use frame::Frame;
 use rauk_types::result::ResultColumn;
 use rauk_types::{MysqlError, TableId};
-
-pub(crate) use lookup::unsupported;
-pub use lookup::{Lookup, TableSource, VirtualTable};
 
 /// Columns that a query gives at most (1117).
 const MAX_COLUMNS: usize = 4096;

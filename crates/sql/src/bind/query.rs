@@ -2,11 +2,11 @@
 
 use super::Binder;
 use super::frame::{Frame, Visible};
-use super::lookup::unsupported;
 use super::names::Clause;
 use super::select::{Clauses, bare_name, bind_limit, ordered, position, unknown_position};
 use crate::expr::{ColumnId, Expr, ExprKind};
 use crate::logical::{Node, Query, SetOp, SetOperation, SortKey};
+use crate::lookup::unsupported;
 use crate::parse::ast;
 use crate::{expr, stack};
 use rauk_types::MysqlError;

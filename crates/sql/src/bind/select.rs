@@ -4,12 +4,12 @@
 //! the select list is a column of Project that the query does not give.
 
 use super::frame::{Aggregates, Alias, Frame, Visible};
-use super::lookup::unsupported;
 use super::names::{Clause, bind_row_count, check_alias};
 use super::rollup::raise;
 use super::{Binder, MAX_COLUMNS, computed_column};
 use crate::expr::{BindContext, ColumnId, Expr, ExprKind};
 use crate::logical::{AggregateNode, Column, Limit, Node, Query, SortKey};
+use crate::lookup::unsupported;
 use crate::parse::ast;
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::transaction::Lock;

@@ -16,8 +16,8 @@ use crate::expr::{
     compare_values, is_pending,
 };
 use crate::memory::{Memory, values_bytes};
-use crate::plan::key_class;
-use crate::plan::model::{SelectPlan, SubqueryPlan};
+use crate::physical::key_class;
+use crate::physical::model::{SelectPlan, SubqueryPlan};
 use rauk_node::{NodeError, Transaction};
 use rauk_types::error::ErrorClass;
 use rauk_types::error::codes;

@@ -9,7 +9,7 @@ use super::scan::passes;
 use super::sort::append_class_key;
 use crate::expr::{Columns, Context, Expr, NoColumns, SharedRows};
 use crate::memory::{Memory, values_bytes};
-use crate::plan::model::{Access, Level, Source, SourceTable};
+use crate::physical::model::{Access, Level, Source, SourceTable};
 use rauk_kernel::Verdict;
 use rauk_node::{ScanCursor, ScanSpec, Transaction};
 use rauk_types::{DataType, MysqlError, RowView, Value};
@@ -92,7 +92,6 @@ pub(crate) async fn build(
     }
     let table = match &source.table {
         SourceTable::Stored(table) => table,
-        SourceTable::Row(_) => unreachable!("a lone row is never scanned"),
         SourceTable::Query(of, _) => {
             buffer.rows = rows_of(of, wanted, txn, context).await?;
             return query_buffer(buffer, level, txn, context, &memory).await;

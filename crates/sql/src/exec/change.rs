@@ -15,7 +15,7 @@ use super::scan::{BATCH, Lock, Opened, get, give_way, is_interrupted, open, pass
 use super::sort::{Sorted, Sorter, append_key, put_values, values_of};
 use crate::expr::{Context, Expr, run};
 use crate::memory::values_bytes;
-use crate::plan::model::{DeletePlan, Level, SortKey, Source, UpdatePlan};
+use crate::physical::model::{DeletePlan, Level, SortKey, Source, UpdatePlan};
 use rauk_node::transaction::UpdateOutcome;
 use rauk_node::{NodeError, ScanBatch, ScanCursor, TableHandle, Transaction};
 use rauk_types::result::Completion;

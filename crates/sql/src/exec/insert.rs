@@ -15,7 +15,7 @@ use super::query::run_query;
 use super::row::{Rows, owned};
 use super::sort::{KeptRows, values_of};
 use crate::expr::{Context, Expr, NoColumns, convert_for_column};
-use crate::plan::model::{Fill, InsertPlan, InsertSource, OnDuplicate, SetColumn};
+use crate::physical::model::{Fill, InsertPlan, InsertSource, OnDuplicate, SetColumn};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::transaction::UpdateOutcome;
 use rauk_node::{InsertOutcome, NodeError, Transaction};

@@ -8,7 +8,7 @@
 
 use super::row::Joined;
 use crate::expr::{Context, Expr};
-use crate::plan::model::{DistributionKey, IndexAccess, KeyValue, RangePart};
+use crate::physical::model::{DistributionKey, IndexAccess, KeyValue, RangePart};
 use jiff::tz::TimeZone;
 use rauk_types::datetime::{DateFlags, parse_date_time, parse_time};
 use rauk_types::format::parse_double_prefix;

@@ -34,7 +34,7 @@ pub(crate) use row::Joined;
 pub(crate) use sort::append_class_key;
 
 use crate::expr::{Context, is_pending};
-use crate::plan::{Plan, PlanKind};
+use crate::physical::{Plan, PlanKind};
 use output::Target;
 use rauk_node::Transaction;
 use rauk_types::result::{Completion, ResultSink};

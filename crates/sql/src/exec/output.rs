@@ -14,7 +14,7 @@ use super::scan::{YIELD_ROWS, is_interrupted, yield_now};
 use super::sort::{KeptRows, Sorter, append_key, put_values, values_of};
 use crate::expr::{Columns, Context, Expr, ExprKind, NoColumns, run};
 use crate::memory::{LARGE, Memory, heap_bytes};
-use crate::plan::model::SelectPlan;
+use crate::physical::model::SelectPlan;
 use futures::FutureExt;
 use futures::future::{Either, select};
 use rauk_node::Transaction;

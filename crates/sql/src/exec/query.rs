@@ -19,7 +19,7 @@ use super::sort::append_key;
 use crate::expr::{Context, Expr, NoColumns, SharedRows};
 use crate::memory::{Memory, values_bytes};
 use crate::parse::statement::Scope;
-use crate::plan::model::{CommonTablePlan, QueryPlan, RowsOf, SetOp, SetPlan};
+use crate::physical::model::{CommonTablePlan, QueryPlan, RowsOf, SetOp, SetPlan};
 use crate::stack;
 use rauk_node::{NodeError, Transaction};
 use rauk_types::{DataType, MysqlError, Value};

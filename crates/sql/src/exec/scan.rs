@@ -3,7 +3,7 @@
 use super::keys::{self, Distribution, KeyRange, Points, SingleKey};
 use super::row::Joined;
 use crate::expr::{Context, Expr};
-use crate::plan::model::{Access, IndexAccess, Level, Source};
+use crate::physical::model::{Access, IndexAccess, Level, Source};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::{ScanSpec, TableHandle};
 use rauk_types::MysqlError;

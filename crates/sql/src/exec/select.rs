@@ -10,7 +10,7 @@ use super::output::{Output, Target};
 use super::row::{Joined, Part, owned};
 use super::scan::{BATCH, Opened, YIELD_ROWS, get, give_way, is_interrupted, open, passes, yield_now};
 use crate::expr::{Context, Expr};
-use crate::plan::model::{Access, Level, SelectPlan, Step};
+use crate::physical::model::{Access, Level, SelectPlan, Step};
 use rauk_kernel::Verdict;
 use rauk_node::{Isolation, ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction};
 use rauk_types::{MysqlError, RowView};

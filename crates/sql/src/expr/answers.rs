@@ -14,7 +14,7 @@ use super::eval::{Env, compare};
 use super::{CompareOp, Comparison, Expr, Missing, Subquery, SubqueryId, SubqueryTest, Val, pending};
 use crate::exec::append_class_key;
 use crate::memory::values_bytes;
-use crate::plan::model::Parts;
+use crate::physical::model::Parts;
 use rauk_types::{DataType, MysqlError, Value, ValueRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -57,11 +57,14 @@ pub(crate) enum Answer {
     Rows(RowSet),
 }
 
+/// Keys of rows, and the types by which both sides are encoded.
+pub(crate) type Keys = (Vec<DataType>, FxHashSet<Box<[u8]>>);
+
 /// The rows of a quantified comparison.
 #[derive(Default)]
 pub(crate) struct RowSet {
     /// Of IN: the types by which both sides are encoded, and the keys of the rows without NULLs.
-    pub keys: Option<(Vec<DataType>, FxHashSet<Box<[u8]>>)>,
+    pub keys: Option<Keys>,
     /// Rows that are compared one by one: with `keys` those that have a NULL.
     pub rows: Vec<Vec<Value>>,
     /// Rows of several columns that a key decides, unless the left side has a NULL.
@@ -153,11 +156,6 @@ impl Subqueries {
         memory.give(bytes);
         self.kept -= bytes;
         self.answers[number].clear();
-    }
-
-    #[cfg(test)]
-    pub(crate) fn answers(&self, id: SubqueryId) -> usize {
-        self.answers[id.0 as usize].len()
     }
 
     /// From here on, changes of user variables can be undone.

@@ -27,8 +27,8 @@ mod print;
 mod validate;
 mod write;
 
-use crate::bind::VirtualTable;
 use crate::expr::{Aggregate, ColumnId, Expr};
+use crate::lookup::VirtualTable;
 use rauk_node::TableHandle;
 use rauk_node::transaction::Lock;
 use rauk_types::result::ResultColumn;

@@ -15,7 +15,7 @@ use crate::exec;
 use crate::expr::out_of_time;
 use crate::parse::ast::{Expr, Limit, QueryBody};
 use crate::parse::{self, Statement};
-use crate::plan::{self, Plan};
+use crate::physical::{self, Plan};
 use crate::stack;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink};
@@ -225,7 +225,7 @@ impl Session {
         let statement = limited.as_ref().unwrap_or(statement);
         let lookup = self.lookup();
         let context = self.bind_context(types);
-        let plan = || plan::plan(statement, &lookup, &context);
+        let plan = || physical::plan(statement, &lookup, &context);
         // What the parser has counted says how long planning takes.
         let budget = &self.context.budget;
         let plan = if budget.memory.used() >= LONG_TREE { budget.beside(plan) } else { plan() }?;
@@ -243,7 +243,7 @@ impl Session {
         let limited = self.with_select_limit(statement);
         let statement = limited.as_ref().unwrap_or(statement);
         let lookup = self.lookup();
-        let tree = plan::tree(statement, &lookup, &self.bind_context(types));
+        let tree = physical::tree(statement, &lookup, &self.bind_context(types));
         lookup.finish();
         tree
     }

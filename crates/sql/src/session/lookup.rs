@@ -7,7 +7,7 @@ use super::session::Session;
 use super::system;
 use super::users::{AccountRecord, Privileges};
 use super::variables::SessionVariables;
-use crate::bind::{Lookup, TableSource};
+use crate::lookup::{Lookup, TableSource};
 use rauk_node::{Database, NodeError, TableHandle};
 use rauk_types::MysqlError;
 use std::cell::{Cell, RefCell};

@@ -9,7 +9,7 @@
 //! one. Plans that read virtual tables are never cached: those see what their session may see.
 
 use crate::expr::context::SqlMode;
-use crate::plan::Plan;
+use crate::physical::Plan;
 use crate::session::data::DataKind;
 use crate::session::users::Privileges;
 use hashbrown::HashTable;

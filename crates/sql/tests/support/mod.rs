@@ -4,13 +4,13 @@
 use rauk_log::MemoryDisk;
 use rauk_node::{Config, Database, Isolation, TableHandle, Threads, Transaction, TxnOptions, block_on};
 use rauk_sql::Memory;
-use rauk_sql::bind::{Lookup, TableSource, VirtualTable};
 use rauk_sql::exec::execute;
 use rauk_sql::expr::context::SystemVariables;
 use rauk_sql::expr::{BindContext, Context};
+use rauk_sql::lookup::{Lookup, TableSource, VirtualTable};
 use rauk_sql::parse::statement::Scope;
 use rauk_sql::parse::{Statement, parse};
-use rauk_sql::plan::{Plan, plan};
+use rauk_sql::physical::{Plan, plan};
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
 use rauk_types::result::{Completion, FlushFuture, ResultColumn, ResultSink};

@@ -28,7 +28,7 @@ use super::sort::append_key;
 use crate::expr::{Columns, Context};
 use crate::memory::{Memory, values_bytes};
 use crate::parse::statement::Scope;
-use crate::plan::model::Grouping;
+use crate::physical::model::Grouping;
 use hashbrown::HashTable;
 use rauk_types::{MysqlError, Value};
 use rustc_hash::FxBuildHasher;

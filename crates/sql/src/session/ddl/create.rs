@@ -8,7 +8,7 @@ use crate::expr;
 use crate::expr::context::WarningLevel;
 use crate::parse::ast::{ColumnName, Insert, InsertSource, Query, TableName};
 use crate::parse::statement::{CreateIndex, CreateTable, DuplicateRows, Statement};
-use crate::plan;
+use crate::physical;
 use crate::session::errors;
 use crate::session::session::Session;
 use crate::session::users::Privileges;
@@ -166,7 +166,7 @@ impl Session {
         let select = Statement::Query(Box::new(query.clone()));
         let columns = {
             let lookup = self.lookup();
-            plan::plan(&select, &lookup, &self.bind_context(Vec::new()))?.columns
+            physical::plan(&select, &lookup, &self.bind_context(Vec::new()))?.columns
         };
         let mut names = Vec::with_capacity(columns.len());
         for column in &columns {

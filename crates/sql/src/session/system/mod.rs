@@ -16,7 +16,7 @@ mod server;
 use super::errors;
 use super::lookup::Viewer;
 use super::users::AccountRecord;
-use crate::bind::VirtualTable;
+use crate::lookup::VirtualTable;
 use rauk_node::runtime::BoxFuture;
 use rauk_types::{
     Collation, Column, ColumnDefault, ColumnId, DataType, MysqlError, TableId, TableSchema, TypeKind, Value,

@@ -287,7 +287,7 @@ fn plans_of_one_shape_serve_other_literals_but_not_other_names() {
     numbers(&mut t, "a", 10);
     for n in 3..6 {
         let item = format!("(SELECT v FROM a WHERE n = {n})");
-        assert_eq!(t.names(&format!("SELECT {item}")), [item.clone()]);
+        assert_eq!(t.names(&format!("SELECT {item}")), std::slice::from_ref(&item));
         assert_eq!(t.names(&format!("SELECT {item} AS x")), ["x"]);
         t.expect(&format!("SELECT {item} AS x, (SELECT COUNT(*) FROM a WHERE v < {n}) AS y"), &[&format!("{n}|{n}")]);
         t.expect(

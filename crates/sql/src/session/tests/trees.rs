@@ -31,7 +31,7 @@ fn each_pass_changes_the_tree() {
                SELECT g.n FROM g JOIN u ON u.id = g.a WHERE g.a > 1";
     let statement = t.session.parse_one(sql).unwrap();
     let lookup = t.session.lookup();
-    let text = crate::plan::passes(&statement, &lookup, &t.session.bind_context(vec![])).unwrap();
+    let text = crate::physical::passes(&statement, &lookup, &t.session.bind_context(vec![])).unwrap();
     lookup.finish();
     assert_eq!(
         text.lines().collect::<Vec<_>>(),

@@ -16,9 +16,9 @@ mod write;
 
 use super::Plan;
 use super::model::{CommonTablePlan, Parts, PlanKind, QueryPlan, RecursivePlan, SetPlan, SubqueryPlan};
-use crate::bind::Lookup;
 use crate::expr::{BindContext, ColumnId};
 use crate::logical::{self, Body, Columns, CommonTable, Node, Query, Statement};
+use crate::lookup::Lookup;
 use places::{Outer, Places};
 use rauk_node::{Database, TableHandle};
 use rauk_types::{DataType, MysqlError};
@@ -75,7 +75,7 @@ impl Lowering<'_> {
     }
 
     fn common_table(&mut self, table: CommonTable) -> Result<CommonTablePlan, MysqlError> {
-        let CommonTable { name, seed, recursive, types } = table;
+        let CommonTable { seed, recursive, types, .. } = table;
         let seed = self.query(seed, &Outer::default())?;
         let recursive = recursive
             .map(|recursive| {
@@ -83,7 +83,7 @@ impl Lowering<'_> {
                 Ok::<_, MysqlError>(RecursivePlan { query, all: recursive.all })
             })
             .transpose()?;
-        Ok(CommonTablePlan { name, seed, recursive, types })
+        Ok(CommonTablePlan { seed, recursive, types })
     }
 
     fn types(&self, columns: &[ColumnId]) -> Vec<DataType> {

@@ -2,12 +2,12 @@
 
 use super::Lowering;
 use super::places::{Outer, Places};
-use crate::bind::unsupported;
 use crate::expr::{Expr, ExprKind};
 use crate::logical::{self, Node, Scan, Target, Write};
-use crate::plan::condition;
-use crate::plan::join::{Item, JoinInput, WantedOrder, plan_join};
-use crate::plan::model::{
+use crate::lookup::unsupported;
+use crate::physical::condition;
+use crate::physical::join::{Item, JoinInput, WantedOrder, plan_join};
+use crate::physical::model::{
     DeletePlan, Fill, InsertPlan, InsertSource, Level, PlanKind, SetColumn, SortKey, Source, Step, UpdatePlan,
 };
 use rauk_kernel::{LockMode, WaitPolicy};

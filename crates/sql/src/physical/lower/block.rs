@@ -4,13 +4,16 @@ use super::Lowering;
 use super::places::{Outer, Places};
 use crate::expr::{AGGREGATES, Aggregate, AggregateFunction, ColumnId, Expr, ExprKind};
 use crate::logical::{AggregateNode, CommonTableScan, JoinKind, Limit, Node, Query, ScanTable};
-use crate::plan::condition;
-use crate::plan::grouping;
-use crate::plan::join::{Item, JoinInput, WantedOrder, plan_join};
-use crate::plan::model::{Grouping, Rollup, RowsOf, SelectPlan, SortKey, Source, SourceTable, Step};
+use crate::physical::condition;
+use crate::physical::grouping;
+use crate::physical::join::{Item, JoinInput, WantedOrder, plan_join};
+use crate::physical::model::{Grouping, Rollup, RowsOf, SelectPlan, SortKey, Source, SourceTable, Step};
 use rauk_node::transaction::Lock;
 use rauk_types::{Collation, ColumnDefault, DataType, MysqlError, TableId, TableSchema, Value};
 use std::sync::Arc;
+
+/// GROUP BY: keys, aggregates, and what ROLLUP makes of the keys.
+type Grouped = (Vec<Expr>, Vec<(ColumnId, Aggregate)>, Option<crate::logical::Rollup>);
 
 /// A block taken apart, from the top.
 struct Parts {
@@ -19,7 +22,7 @@ struct Parts {
     distinct: bool,
     project: Option<Vec<(ColumnId, Expr)>>,
     having: Vec<Expr>,
-    aggregate: Option<(Vec<Expr>, Vec<(ColumnId, Aggregate)>, Option<crate::logical::Rollup>)>,
+    aggregate: Option<Grouped>,
     /// WHERE.
     conditions: Vec<Expr>,
     joins: Node,

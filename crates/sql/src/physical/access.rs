@@ -74,7 +74,7 @@ pub(crate) fn choose(
 ) -> Chosen {
     let schema = source.schema().clone();
     let table = match &source.table {
-        SourceTable::Virtual(_) | SourceTable::Row(_) => return virtual_table(&schema, sargs, conditions),
+        SourceTable::Virtual(_) => return virtual_table(&schema, sargs, conditions),
         SourceTable::Query(..) => return query_rows(conditions),
         SourceTable::Stored(handle) => handle,
     };

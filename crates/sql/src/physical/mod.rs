@@ -20,8 +20,8 @@ mod join;
 mod lower;
 pub(crate) mod model;
 
-use crate::bind::Lookup;
 use crate::expr::BindContext;
+use crate::lookup::Lookup;
 use crate::parse::Statement;
 use rauk_node::TableHandle;
 use rauk_types::result::ResultColumn;

@@ -446,7 +446,7 @@ impl<'p> Explain<'p, '_> {
         row[2] = text(&source.alias);
         row[3] = match &source.table {
             SourceTable::Stored(_) => self.partitions(level)?,
-            SourceTable::Virtual(_) | SourceTable::Row(_) | SourceTable::Query(..) => Value::Null,
+            SourceTable::Virtual(_) | SourceTable::Query(..) => Value::Null,
         };
         let access_type = self.access_type(&level.access);
         row[4] = text(access_type);

@@ -7,9 +7,9 @@
 //! Expressions name a column by the number of its table in FROM and its position in the schema the plan was made with; the executor's
 //! `use_table` refuses a plan whose definitions are stale, so a position never means another column.
 
-use crate::bind::VirtualTable;
 use crate::expr::{Aggregate, Expr};
 pub(crate) use crate::logical::{Fill, OnDuplicate, SetColumn, SetOp};
+use crate::lookup::VirtualTable;
 use rauk_node::{Database, TableHandle, transaction::Lock};
 use rauk_types::{DataType, KeyDef, TableSchema};
 use std::sync::Arc;
@@ -77,7 +77,6 @@ pub(crate) struct SubqueryPlan {
 
 /// A common table expression: run once an execution, when it is first read.
 pub(crate) struct CommonTablePlan {
-    pub name: String,
     /// The part that does not read the table itself.
     pub seed: QueryPlan,
     pub recursive: Option<RecursivePlan>,
@@ -109,8 +108,6 @@ pub(crate) enum SourceTable {
     Virtual(Arc<dyn VirtualTable>),
     /// Rows that a query of the statement gives; kept in memory while the block runs. Access is [`Access::Rows`].
     Query(RowsOf, Arc<TableSchema>),
-    /// A lone row: what an INSERT was to insert.
-    Row(Arc<TableSchema>),
 }
 
 /// A table of FROM.
@@ -132,14 +129,14 @@ impl Source {
         match &self.table {
             SourceTable::Stored(handle) => handle.schema(),
             SourceTable::Virtual(table) => table.schema(),
-            SourceTable::Row(schema) | SourceTable::Query(_, schema) => schema,
+            SourceTable::Query(_, schema) => schema,
         }
     }
 
     pub fn handle(&self) -> Option<&TableHandle> {
         match &self.table {
             SourceTable::Stored(handle) => Some(handle),
-            SourceTable::Virtual(_) | SourceTable::Row(_) | SourceTable::Query(..) => None,
+            SourceTable::Virtual(_) | SourceTable::Query(..) => None,
         }
     }
 }
