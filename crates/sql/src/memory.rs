@@ -15,7 +15,6 @@
 //! statement has to end ([`Watch`]): KILL (1317) and max_execution_time (3024) reach the parser and the binder through
 //! it. [`Memory::take`] looks once for each [`STEP`] bytes that a statement grows by, so that small statements never do.
 
-use crate::expr::{interrupted, out_of_time};
 use rauk_node::Runtime;
 use rauk_node::transaction::Interrupt;
 use rauk_types::error::codes;
@@ -282,6 +281,19 @@ pub(crate) fn heap_bytes(value: &Value) -> usize {
 /// Bytes that values take in memory.
 pub(crate) fn values_bytes(values: &[Value]) -> usize {
     std::mem::size_of_val(values) + values.iter().map(heap_bytes).sum::<usize>()
+}
+
+/// ER_QUERY_TIMEOUT.
+const QUERY_TIMEOUT: u16 = 3024;
+
+/// Error 1317.
+pub(crate) fn interrupted() -> MysqlError {
+    MysqlError::new(codes::QUERY_INTERRUPTED, "Query execution was interrupted")
+}
+
+/// Error 3024.
+pub(crate) fn out_of_time() -> MysqlError {
+    MysqlError::new(QUERY_TIMEOUT, "Query execution was interrupted, maximum statement execution time exceeded")
 }
 
 #[cfg(test)]

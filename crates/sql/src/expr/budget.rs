@@ -7,7 +7,6 @@
 
 use crate::memory::{LARGE, Memory};
 use rauk_types::MysqlError;
-use rauk_types::error::codes;
 
 /// Bytes of work between two looks: a millisecond at most.
 const LOOK: usize = 1 << 20;
@@ -18,9 +17,6 @@ const LONG_CALL: usize = 1 << 20;
 
 /// Rows that take some ten milliseconds to sort.
 const MANY_ROWS: usize = 16 << 10;
-
-/// ER_QUERY_TIMEOUT.
-const QUERY_TIMEOUT: u16 = 3024;
 
 /// Runs what takes long, while another thread takes over the tasks of this one.
 pub type Beside = fn(&mut dyn FnMut());
@@ -118,14 +114,4 @@ pub(crate) fn run<R>(runner: Beside, work: impl FnOnce() -> R) -> R {
     let (mut work, mut result) = (Some(work), None);
     runner(&mut || result = work.take().map(|work| work()));
     result.expect("the runner has run it")
-}
-
-/// Error 1317.
-pub(crate) fn interrupted() -> MysqlError {
-    MysqlError::new(codes::QUERY_INTERRUPTED, "Query execution was interrupted")
-}
-
-/// Error 3024.
-pub(crate) fn out_of_time() -> MysqlError {
-    MysqlError::new(QUERY_TIMEOUT, "Query execution was interrupted, maximum statement execution time exceeded")
 }

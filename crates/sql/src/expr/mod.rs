@@ -49,8 +49,8 @@ mod value;
 mod tests;
 
 pub(crate) use answers::{Answer, RowSet, SharedRows, Want};
+pub(crate) use budget::run;
 pub use budget::{Beside, Budget, GiveWay};
-pub(crate) use budget::{interrupted, out_of_time, run};
 pub use column::convert_for_column;
 pub use compare::compare_values;
 pub use context::Context;

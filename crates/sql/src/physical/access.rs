@@ -216,6 +216,8 @@ fn match_index(index: &IndexSchema, sargs: &[&Sarg], total: f64) -> Option<Match
 fn match_parts(index: &IndexSchema, sargs: &[&Sarg], total: f64) -> Option<Match> {
     let mut out = Match { condition: KeyCondition::default(), covers: vec![], single: vec![], selectivity: 1.0 };
     let mut points = 1usize;
+    // A value without an exact key is a range of keys, and then the parts behind it narrow nothing.
+    let mut exact = true;
     for part in &index.parts {
         let of_part = || sargs.iter().filter(|s| s.column == part.column);
         // One value first, then few, then a list.
@@ -239,7 +241,8 @@ fn match_parts(index: &IndexSchema, sargs: &[&Sarg], total: f64) -> Option<Match
             let of_one = if out.single.is_empty() { 1.0 / total.sqrt() } else { 0.1 };
             out.selectivity *= (of_one * values.len() as f64).min(1.0);
             out.single.push(values.len() == 1);
-            if sarg.exact && part.prefix.is_none() {
+            exact &= sarg.exact && part.prefix.is_none();
+            if exact {
                 out.covers.push(sarg.conjunct);
             }
             out.condition.equal.push(EqualPart { values });
@@ -260,7 +263,7 @@ fn match_parts(index: &IndexSchema, sargs: &[&Sarg], total: f64) -> Option<Match
             }
             range.not_null = true;
             // LIKE is narrowed by its prefix only.
-            if sarg.exact && part.prefix.is_none() && !matches!(sarg.test, Test::Like(..)) {
+            if exact && sarg.exact && part.prefix.is_none() && !matches!(sarg.test, Test::Like(..)) {
                 out.covers.push(sarg.conjunct);
             }
         }

@@ -12,7 +12,7 @@ use super::status::Counter;
 use super::transactions::{OpenTransaction, ends_transaction, is_stale};
 use super::users::Privileges;
 use crate::exec;
-use crate::expr::out_of_time;
+use crate::memory::out_of_time;
 use crate::parse::ast::{Expr, Limit, QueryBody};
 use crate::parse::{self, Statement};
 use crate::physical::{self, Plan};

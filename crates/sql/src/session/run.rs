@@ -6,12 +6,12 @@ use super::session::{LONG_TEXT, Session};
 use super::status::Counter;
 use super::users::Privileges;
 use super::variables::store;
-use crate::expr;
 use crate::expr::context::WarningLevel;
 use crate::parse::ast::{Arguments, Expr, ItemName, Literal, QueryBody, SelectItem, TableName};
 use crate::parse::statement::Show;
 use crate::parse::{self, Statement};
 use crate::stack::{self, Roomy};
+use crate::{expr, memory};
 use futures::future::Either;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink, ServerStatus, SessionChange};
@@ -411,7 +411,7 @@ impl Session {
             false => Poll::Pending,
         });
         let interrupted = matches!(futures::future::select(timer, killed).await, Either::Right(_));
-        if self.process.is_killed() { Err(expr::interrupted()) } else { Ok(interrupted || cut) }
+        if self.process.is_killed() { Err(memory::interrupted()) } else { Ok(interrupted || cut) }
     }
 
     /// `SELECT SLEEP(n)` alone; `None`: another statement.
@@ -458,7 +458,7 @@ impl Session {
             target.kill_connection();
         }
         if target.id == self.process.id {
-            return Err(expr::interrupted());
+            return Err(memory::interrupted());
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 //! Of several that meet, one gets through each time, so all do after some tries. Whoever has had bad luck for very long gets a temporary error.
 
 use super::store::{AccountRecord, Users};
-use crate::expr::interrupted;
+use crate::memory::interrupted;
 use crate::session::session::Session;
 use rauk_node::{NodeError, SettingChange};
 use rauk_types::MysqlError;
