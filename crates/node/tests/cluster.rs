@@ -110,8 +110,13 @@ fn commits_wait_for_cuts_and_a_fenced_process_brings_its_memory_back() {
         }
         assert!(acknowledged.len() > 20, "{acknowledged:?}");
         let silent = nodes.pop().expect("three");
-        silent.db.fence().await.unwrap();
         let id = silent.id;
+        // It has the only memory of a partition: primaries are spread when the nodes have been up for a while.
+        world.wait("it leads", |group| {
+            let partitions = group.partitions.len() - 1;
+            group.partitions[..partitions].iter().any(|p| p.primary.is_some_and(|m| m.node == id))
+        });
+        silent.db.fence().await.unwrap();
         silent.kill();
         world.wait("it is silent", |group| group.member(id).is_none());
         let end = std::time::Instant::now() + Duration::from_secs(20);

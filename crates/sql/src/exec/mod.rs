@@ -54,6 +54,8 @@ pub async fn execute(
     context: &mut Context,
     sink: &mut dyn ResultSink,
 ) -> Result<Completion, MysqlError> {
+    // What the last statement read ahead of its client was counted until its end.
+    context.budget.ahead = 0;
     for (table, _) in &plan.tables {
         transaction.use_table(table).await?;
     }

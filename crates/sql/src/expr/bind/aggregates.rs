@@ -8,9 +8,9 @@ use super::{Binder, not_yet, syntax};
 use crate::expr::convert::Result;
 use crate::expr::types::{self, Class, decimal_digits, numeric, text_type};
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind, cast};
-use crate::parse::ast::{Arguments, Call};
+use crate::parse::ast::{self, Arguments, Call};
 use rauk_types::error::codes;
-use rauk_types::{DataType, MysqlError, TypeKind, Value};
+use rauk_types::{DataType, MysqlError, TypeKind};
 
 /// group_concat_max_len.
 const GROUP_CONCAT_LENGTH: u32 = 1024;
@@ -79,13 +79,14 @@ impl Binder<'_> {
         let mut order_by = Vec::with_capacity(call.order_by.len());
         for order in &call.order_by {
             // A number is the position of an argument.
-            let key = match self.bind(&order.expr)? {
-                Expr { kind: ExprKind::Literal(Value::Int(position)), .. } => {
-                    usize::try_from(position).ok().and_then(|p| arguments.get(p.checked_sub(1)?)).cloned().ok_or_else(
-                        || MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{position}' in 'order clause'")),
-                    )?
+            let key = match &order.expr {
+                ast::Expr::Literal(ast::Literal::Number(position)) if position.bytes().all(|b| b.is_ascii_digit()) => {
+                    let argument = position.parse::<usize>().ok().and_then(|p| arguments.get(p.checked_sub(1)?));
+                    argument.cloned().ok_or_else(|| {
+                        MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{position}' in 'order clause'"))
+                    })?
                 }
-                key => key,
+                expr => self.bind(expr)?,
             };
             order_by.push((key, order.descending));
         }
