@@ -88,7 +88,7 @@ pub(crate) fn plan_join(input: JoinInput<'_>) -> JoinPlan {
     if !rest.is_empty() {
         // Conditions that read nothing yet change from row to row, like RAND(): with the last row, or once where there is no table.
         match builder.steps.last_mut() {
-            Some(Step::Scan(level)) => level.filters.extend(rest),
+            Some(Step::Scan(level)) => level.check(rest),
             Some(Step::Leave { filters, .. }) => filters.extend(rest),
             Some(Step::Enter { .. }) => unreachable!("a group has a table"),
             None => once.extend(rest),
@@ -237,7 +237,7 @@ impl Builder<'_> {
             let rest = inner_pool.take_all();
             if !rest.is_empty() {
                 match self.steps.last_mut() {
-                    Some(Step::Scan(level)) => level.filters.extend(rest),
+                    Some(Step::Scan(level)) => level.check(rest),
                     Some(Step::Leave { filters, .. }) => filters.extend(rest),
                     _ => unreachable!("a group has a table"),
                 }
@@ -375,6 +375,15 @@ impl Builder<'_> {
             possible: chosen.possible,
             partitions: self.database.partition_count(),
         })));
+    }
+}
+
+impl Level {
+    /// Adds conditions that are checked on each row.
+    fn check(&mut self, conditions: Vec<Expr>) {
+        let (late, filters): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(Expr::has_subquery);
+        self.late_filters.extend(late);
+        self.filters.extend(filters);
     }
 }
 
