@@ -111,10 +111,11 @@ fn commits_wait_for_cuts_and_a_fenced_process_brings_its_memory_back() {
         assert!(acknowledged.len() > 20, "{acknowledged:?}");
         let silent = nodes.pop().expect("three");
         let id = silent.id;
-        // It has the only memory of a partition: primaries are spread when the nodes have been up for a while.
+        // It has the only memory of a partition, and none is on its way to another node.
         world.wait("it leads", |group| {
-            let partitions = group.partitions.len() - 1;
-            group.partitions[..partitions].iter().any(|p| p.primary.is_some_and(|m| m.node == id))
+            let partitions = &group.partitions[..group.partitions.len() - 1];
+            let settled = |p: &rauk_manage::group::PartitionState| p.primary.is_some_and(|m| p.placed == [m.node]);
+            partitions.iter().all(settled) && partitions.iter().any(|p| p.placed == [id])
         });
         silent.db.fence().await.unwrap();
         silent.kill();
