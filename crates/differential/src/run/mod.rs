@@ -125,7 +125,7 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Connections where there are none. A Rauk that takes no connection is started anew, on an empty directory.
+    /// Connections where there are none. A Rauk that takes no connection is started again on an empty directory.
     fn connect(&mut self) -> Result<(), Error> {
         if self.reference.connection.is_none() {
             let connection = self.mariadb.connect();

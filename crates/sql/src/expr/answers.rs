@@ -5,7 +5,7 @@
 //! the form that its comparison needs: for IN a set of keys, in which equal values have equal keys; for the other operators the least and the
 //! greatest value, since no other one decides; where values of the two sides have no common key, all rows, compared one by one.
 //!
-//! What is kept counts against the statement's memory. A subquery that has more than [`MOST_ANSWERS`] of them loses them all and begins anew; the
+//! What is kept counts against the statement's memory. A subquery that has more than [`MOST_ANSWERS`] of them loses them all and starts again; the
 //! one that is wanted at the moment is put in after that, so evaluation always goes on.
 
 use super::context::Context;
