@@ -167,7 +167,7 @@ impl<'a> Binder<'a> {
 }
 
 /// What clients are told of a column that is computed.
-fn computed_column(ty: rauk_types::DataType, nullable: bool, name: String) -> ResultColumn {
+pub(crate) fn computed_column(ty: rauk_types::DataType, nullable: bool, name: String) -> ResultColumn {
     ResultColumn {
         name,
         org_name: String::new(),

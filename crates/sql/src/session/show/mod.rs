@@ -12,6 +12,7 @@ mod tables;
 use super::errors;
 use super::run::Done;
 use super::session::Session;
+use crate::bind::computed_column;
 use crate::parse::statement::{Scope, Show, ShowFilter};
 use rauk_types::result::{ResultColumn, ResultSink};
 use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value, ValueRef};
@@ -23,19 +24,7 @@ pub(crate) struct Table {
 }
 
 fn column(name: &str, ty: DataType, nullable: bool) -> ResultColumn {
-    ResultColumn {
-        name: name.to_string(),
-        org_name: name.to_string(),
-        table: String::new(),
-        org_table: String::new(),
-        database: String::new(),
-        ty,
-        nullable,
-        primary_key: false,
-        unique_key: false,
-        multiple_key: false,
-        auto_increment: false,
-    }
+    ResultColumn { org_name: name.to_string(), ..computed_column(ty, nullable, name.to_string()) }
 }
 
 /// Text of so many characters, without case; may be NULL.
