@@ -20,11 +20,14 @@ fn a_client_that_never_reads_its_large_answers() {
     never_reads(2, 10_000, 1, 0);
 }
 
+/// Clients that never read, one after the other: what is kept for one is given back when it has gone, so memory grows by one of them.
+/// The memory itself may stay with the allocator, which is why the size of the process after the last is no measure.
+const CLIENTS: usize = 4;
+
 /// `reads` in each request, by the index with this number; `least` requests are taken before the server stops reading.
 fn never_reads(seed: u64, reads: u64, index: u16, least: usize) {
     let server = Server::start();
-    let mut deaf = server.connect();
-    let table = deaf.open("shop", "orders");
+    let table = server.connect().open("shop", "orders");
     server.assert_serves();
     let shape = Shape { index: IndexId(index), ..Operation::new(&table, OpKind::Read, &[]).shape() };
     let mut builder = BatchBuilder::new(Vec::new(), &BatchOptions::default(), &[shape]);
@@ -36,7 +39,21 @@ fn never_reads(seed: u64, reads: u64, index: u16, least: usize) {
         };
     }
     let payload = builder.finish();
-    let before = server.memory_kib();
+    let (before, descriptors) = (server.memory_kib(), server.descriptors());
+    for client in 1..=CLIENTS {
+        let (sent, peak) = one_never_reads(&server, &table, &payload);
+        let grown = peak.saturating_sub(before) >> 10;
+        assert!(grown < 160, "{grown} MiB more after {client} clients that do not read, the last with {sent} requests");
+        assert!(sent >= least, "{sent} requests were taken before the server stopped reading");
+        settles("connections", Duration::from_secs(20), || server.descriptors() <= descriptors);
+    }
+    server.assert_serves();
+}
+
+/// One client sends requests and never reads; another is served meanwhile. Returns the requests taken and the process's largest size in KiB.
+fn one_never_reads(server: &Server, table: &rauk_types::TableSchema, payload: &[u8]) -> (usize, u64) {
+    let mut deaf = server.connect();
+    deaf.open("shop", "orders");
     let (stop, sent) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (mut slowest, mut served, mut peak) = (Duration::ZERO, 0, 0);
     std::thread::scope(|scope| {
@@ -44,7 +61,7 @@ fn never_reads(seed: u64, reads: u64, index: u16, least: usize) {
             // Gives up when the server does not take more for a while: it need not.
             deaf.stream.set_write_timeout(Some(Duration::from_millis(500))).expect("a socket");
             for request in 1..=100_000 {
-                let frame = deaf.frame(Kind::Batch, request, 0, &payload);
+                let frame = deaf.frame(Kind::Batch, request, 0, payload);
                 if stop.load(Ordering::Relaxed) || deaf.send(&frame).is_err() {
                     break;
                 }
@@ -53,9 +70,9 @@ fn never_reads(seed: u64, reads: u64, index: u16, least: usize) {
         });
         let mut other = server.connect();
         let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(8) {
+        while start.elapsed() < Duration::from_secs(3) {
             let asked = Instant::now();
-            assert!(matches!(other.read_row(&table, 5), Answered::Row(_)), "others are served meanwhile");
+            assert!(matches!(other.read_row(table, 5), Answered::Row(_)), "others are served meanwhile");
             slowest = slowest.max(asked.elapsed());
             served += 1;
             peak = peak.max(server.memory_kib());
@@ -63,19 +80,13 @@ fn never_reads(seed: u64, reads: u64, index: u16, least: usize) {
         }
         stop.store(true, Ordering::Relaxed);
     });
-    let grown = peak.saturating_sub(before) >> 10;
     let sent = sent.into_inner();
-    eprintln!("{sent} requests taken, {grown} MiB more; {served} others served, the slowest in {slowest:?}");
-    assert!(grown < 160, "{grown} MiB more after {sent} requests whose answers nobody reads");
-    assert!(sent >= least, "{sent} requests were taken before the server stopped reading");
+    eprintln!("{sent} requests taken, {} MiB at most; {served} others served, the slowest in {slowest:?}", peak >> 10);
     assert!(
         slowest < Duration::from_secs(2) && served > 100,
         "{served} requests of another client, the slowest {slowest:?}"
     );
-    drop(deaf);
-    // What was kept for it is given back.
-    settles("memory", Duration::from_secs(20), || server.memory_kib().saturating_sub(before) < 64 << 10);
-    server.assert_serves();
+    (sent, peak)
 }
 
 fn customer_key(table: &rauk_types::TableSchema, customer: &str) -> Vec<u8> {
