@@ -194,11 +194,13 @@ impl Session {
         if !diagnostic {
             self.clear_warnings();
         }
-        if parsed.statement.height <= stack::SHALLOW {
-            return self.dispatch(&parsed.statement, sink).await;
-        }
         let (statement, height) = (&parsed.statement, parsed.statement.height);
-        Roomy { height, future: Box::pin(self.dispatch(statement, sink)) }.await
+        // Boxed: the future of a statement whose plan is known has no room for all other statements, since it is copied at its start.
+        let future = Box::pin(self.dispatch(statement, sink));
+        if height <= stack::SHALLOW {
+            return future.await;
+        }
+        Roomy { height, future }.await
     }
 
     /// Runs any statement.
@@ -528,5 +530,13 @@ impl Session {
         let columns = ["Table", "Op", "Msg_type", "Msg_text"].map(|name| super::show::text_column(name, 128));
         super::show::send(&columns, &rows, sink);
         Ok(Done::rows())
+    }
+}
+
+#[cfg(test)]
+impl Session {
+    /// Bytes of the future that runs a text.
+    pub(crate) fn text_future_bytes(&mut self, sink: &mut dyn ResultSink) -> usize {
+        size_of_val(&self.run_text("", sink))
     }
 }
