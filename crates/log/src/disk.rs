@@ -18,6 +18,13 @@ pub trait Disk: Send + Sync {
     /// Replaces `to`. Durable only after `sync_dir` of the directory.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     fn sync_dir(&self, path: &str) -> io::Result<()>;
+    /// Does two pieces of work with files at the same time; both are over when it returns. The simulator draws the order of their operations.
+    fn together<'a>(&self, first: Box<dyn FnOnce() + Send + 'a>, second: Box<dyn FnOnce() + Send + 'a>) {
+        std::thread::scope(|scope| {
+            scope.spawn(second);
+            first();
+        });
+    }
 }
 
 pub trait DiskFile: Send + Sync {

@@ -129,11 +129,20 @@ impl Claims {
     /// Makes what is not there: before the files that it is about, which must not be without it.
     pub fn begin(&mut self) -> Result<(), LogError> {
         let open = || {
+            // A machine that loses power must not lose the directory with all that was acknowledged in it.
+            self.disk.create_dir_all("manage")?;
+            self.disk.sync_dir("")?;
             let files: io::Result<Vec<_>> = PATHS.iter().map(|path| self.disk.open(path, true)).collect();
             self.disk.sync_dir("manage")?;
             files
         };
         self.files = open().map_err(failed)?;
+        if self.generation > 0 {
+            // What was read may never have been synced: its process ended before, or the sync failed. The other slot stays until this one is.
+            let bytes = encode(self.database, self.generation, self.claim, self.entry.as_deref());
+            let file = &self.files[(self.generation % 2) as usize];
+            file.write_all_at(&bytes, 0).and_then(|()| file.sync_data()).map_err(failed)?;
+        }
         // Both parts, so that each is there.
         while self.generation < 2 {
             self.write(self.claim, None)?;
@@ -167,13 +176,19 @@ impl Claims {
     /// Appends to the log, and keeps a second copy of the entry; both are on disk when it returns.
     pub fn append(&mut self, journal: &mut Journal, content: &[u8]) -> Result<(), LogError> {
         let claim = Claim { log: journal.sequence() + 1, ..self.claim };
-        let (copied, appended) = std::thread::scope(|scope| {
-            let copying = scope.spawn(|| self.write(claim, Some(content)));
-            let appended = journal.append(content);
-            (copying.join().expect("writing a copy does not panic"), appended)
-        });
+        let (mut appended, mut copied) = (Ok(0), Ok(()));
+        let disk = self.disk.clone();
+        disk.together(
+            Box::new(|| appended = journal.append(content)),
+            Box::new(|| copied = self.write(claim, Some(content))),
+        );
         appended?;
         copied
+    }
+
+    /// As if nothing were claimed and there were no copy: what the simulator must find.
+    pub fn ignore(&mut self) {
+        (self.claim, self.entry) = (Claim::default(), None);
     }
 
     /// Opens the log as far as it is claimed.
@@ -185,19 +200,21 @@ impl Claims {
         self.open_journal(path, self.claim.snapshot, true)
     }
 
-    fn open_journal(
-        &self,
-        path: &str,
-        claimed: u64,
-        is_snapshot: bool,
-    ) -> Result<(Journal, Vec<JournalEntry>), LogError> {
+    /// What a start finds in the snapshot's file. Changes nothing.
+    pub fn read_snapshot(&self, path: &str) -> Result<Vec<JournalEntry>, LogError> {
+        let read = self.read_journal(path, self.claim.snapshot, true)?;
+        Ok(read.map_or_else(Vec::new, |read| read.entries))
+    }
+
+    /// Reads a journal and compares it with its claim. `None`: it is not there, and need not be.
+    fn read_journal(&self, path: &str, claimed: u64, is_snapshot: bool) -> Result<Option<Read<'_>>, LogError> {
         let copy: Arc<dyn Disk> = MemoryDisk::new();
         let Some(bytes) = read(&self.disk, path)? else {
             // Nobody has heard of the first entry before the file was synced.
             if claimed > 0 {
                 return Err(refusal(path, 0, &format!("the file is missing, and had entries up to {claimed}")));
             }
-            return Journal::open(&self.disk, path, self.database);
+            return Ok(None);
         };
         // Opening cuts a bad end, so it is tried with a copy first.
         let error = |e| LogError::Io { file: path.into(), what: "cannot read", error: e };
@@ -210,24 +227,50 @@ impl Claims {
         let (sequence, end) = (journal.sequence(), journal.bytes());
         let lacks_all = is_snapshot && entries.is_empty() && sequence > 0;
         let claimed = if lacks_all { claimed.max(sequence + 1) } else { claimed };
-        let entry = self.entry.as_ref().filter(|_| !is_snapshot && sequence + 1 == claimed);
-        if sequence < claimed && entry.is_none() {
+        let copied = self.entry.as_ref().filter(|_| !is_snapshot && sequence + 1 == claimed);
+        if sequence < claimed && copied.is_none() {
             let what = format!(
                 "entry {} cannot be read or is missing, and this node has acknowledged entries up to {claimed}",
                 sequence + 1
             );
             return Err(refusal(path, end, &what));
         }
+        Ok(Some(Read { entries, end, length: bytes.len() as u64, copied }))
+    }
+
+    fn open_journal(
+        &self,
+        path: &str,
+        claimed: u64,
+        is_snapshot: bool,
+    ) -> Result<(Journal, Vec<JournalEntry>), LogError> {
+        let read = self.read_journal(path, claimed, is_snapshot)?;
         let (mut journal, mut entries) = Journal::open(&self.disk, path, self.database)?;
-        if let Some(content) = entry {
-            tracing::warn!("{path}: its last entry (byte {end}) was torn or damaged, and is restored from its copy");
-            let sequence = journal.append(content)?;
-            entries.push(JournalEntry { sequence, content: content.clone() });
-        } else if end < bytes.len() as u64 {
-            tracing::warn!("{path} is cut at byte {end}: what begins there was torn before it was acknowledged");
+        match read {
+            Some(Read { copied: Some(content), end, .. }) => {
+                tracing::warn!(
+                    "{path}: its last entry (byte {end}) was torn or damaged, and is restored from its copy"
+                );
+                let sequence = journal.append(content)?;
+                entries.push(JournalEntry { sequence, content: content.clone() });
+            }
+            Some(Read { end, length, .. }) if end < length => {
+                tracing::warn!("{path} is cut at byte {end}: what begins there was torn before it was acknowledged");
+            }
+            _ => {}
         }
         Ok((journal, entries))
     }
+}
+
+/// A journal that was read and not changed.
+struct Read<'a> {
+    entries: Vec<JournalEntry>,
+    /// Bytes of whole entries and what comes before.
+    end: u64,
+    length: u64,
+    /// The claimed entry that it lacks, from its copy.
+    copied: Option<&'a Vec<u8>>,
 }
 
 #[cfg(test)]

@@ -334,8 +334,6 @@ impl RaftGroup {
         transport: Arc<dyn Transport>,
         watchers: Vec<Arc<dyn Watcher>>,
     ) -> Result<Arc<RaftGroup>, RaftError> {
-        let io = |error| RaftError::Log(rauk_log::LogError::Io { file: "manage".into(), what: "cannot make", error });
-        disk.create_dir_all("manage").map_err(io)?;
         let log = LogStore::open(&disk, database(options.directory))?;
         let shared = Arc::new(Shared::new(watchers));
         let network = Arc::new(Network::new(transport, shared.clone()));

@@ -11,6 +11,7 @@
 //! | what goes out | `network`, over the caller's [`Transport`] |
 //! | log and vote, the snapshot, on disk | `log_store`, `state_machine` |
 //! | how far these are synced | `claim` |
+//! | these files without Raft, for the simulator | [`files`] |
 //! | who votes, who stands for election | `membership`, `election` |
 //!
 //! All of it runs on one thread with an executor of its own; the futures that the methods give can be polled by any executor. The thread is never blocked: files are written on
@@ -22,6 +23,7 @@
 mod claim;
 mod election;
 mod error;
+pub mod files;
 pub mod group;
 mod joining;
 mod log_store;

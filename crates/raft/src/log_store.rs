@@ -11,6 +11,7 @@
 //! A failed write ends this process' part in Raft: openraft stops at a storage error, also at a full disk, and what was not written was not acknowledged.
 
 use crate::claim::{Claim, Claims};
+use crate::state_machine;
 use crate::types::{Entry, Identity, LogId, StorageError, Types, Vote};
 use openraft::storage::{LogFlushed, LogState, RaftLogStorage};
 use openraft::{AnyError, ErrorSubject, ErrorVerb, RaftLogReader, StorageIOError};
@@ -30,7 +31,7 @@ const MESSAGE_BYTES: usize = 1 << 20;
 
 /// Variants are added at the end, never reused.
 #[derive(Serialize, Deserialize)]
-enum Record {
+pub(crate) enum Record {
     Identity(Identity),
     Vote(Vote),
     Entry(Entry),
@@ -64,6 +65,8 @@ struct Store {
 struct Writer {
     journal: Journal,
     claims: Arc<Mutex<Claims>>,
+    /// A file below this is not made smaller: [`COMPACT_BYTES`]; less in the simulator.
+    least_bytes: u64,
     /// Its size after the last compaction.
     compacted_bytes: u64,
     /// The committed position was written up to here.
@@ -143,7 +146,13 @@ impl Memory {
 
 impl LogStore {
     pub fn open(disk: &Arc<dyn Disk>, database: DatabaseId) -> Result<LogStore, LogError> {
-        let mut claims = Claims::open(disk, database, &[PATH, crate::state_machine::PATH])?;
+        let claims = Claims::open(disk, database, &[PATH, state_machine::PATH])?;
+        LogStore::open_with(claims, COMPACT_BYTES)
+    }
+
+    /// `least_bytes`: a file below is not made smaller.
+    pub(crate) fn open_with(mut claims: Claims, least_bytes: u64) -> Result<LogStore, LogError> {
+        state_machine::check(&claims)?;
         claims.begin()?;
         let (journal, entries) = claims.open_log(PATH)?;
         let claims = Arc::new(Mutex::new(claims));
@@ -160,8 +169,8 @@ impl LogStore {
             }
         }
         let committed = memory.committed;
-        let compacted_bytes = journal.bytes().min(COMPACT_BYTES);
-        let mut writer = Writer { journal, claims, compacted_bytes, committed };
+        let compacted_bytes = journal.bytes().min(least_bytes);
+        let mut writer = Writer { journal, claims, least_bytes, compacted_bytes, committed };
         // The last entry may be whole without having been claimed: it counts from now on.
         writer.claim()?;
         Ok(LogStore { shared: Arc::new(Store { journal: Mutex::new(writer), memory: RwLock::new(memory) }) })
@@ -179,6 +188,23 @@ impl LogStore {
     /// The last entry, which may be in a snapshot only.
     pub fn last(&self) -> Option<LogId> {
         self.shared.memory.read().last()
+    }
+
+    pub(crate) fn vote(&self) -> Option<Vote> {
+        self.shared.memory.read().vote
+    }
+
+    pub(crate) fn purged(&self) -> Option<LogId> {
+        self.shared.memory.read().purged
+    }
+
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        self.shared.memory.read().entries.iter().map(|(entry, _)| entry.clone()).collect()
+    }
+
+    /// Durable when it returns, on this thread.
+    pub(crate) fn write_here(&self, records: Vec<Record>) -> Result<(), LogError> {
+        self.shared.write(records)
     }
 
     /// Durable when it returns.
@@ -227,7 +253,7 @@ impl Store {
             memory.take(record, bytes).map_err(|what| LogError::Failed(format!("{PATH}: {what}")))?;
         }
         drop(memory);
-        if purges && writer.journal.bytes() > COMPACT_BYTES.max(writer.compacted_bytes * 4) {
+        if purges && writer.journal.bytes() > writer.least_bytes.max(writer.compacted_bytes * 4) {
             let contents = self.memory.read().contents();
             match writer.journal.compact(&contents) {
                 Ok(()) => {

@@ -11,7 +11,7 @@ use crate::types::{Entry, LogId, SnapshotMeta, StorageError, StoredMembership, T
 use openraft::storage::{RaftStateMachine, Snapshot};
 use openraft::{AnyError, EntryPayload, RaftSnapshotBuilder, StorageIOError};
 use parking_lot::{Mutex, RwLock};
-use rauk_log::{Journal, LogError};
+use rauk_log::{Journal, JournalEntry, LogError};
 use rauk_manage::consensus::Watcher;
 use rauk_manage::group::{Answer, Group};
 use std::collections::BTreeMap;
@@ -117,36 +117,62 @@ impl Shared {
     }
 }
 
+fn damaged(what: String) -> LogError {
+    LogError::Damaged { file: PATH.to_string(), offset: 0, what }
+}
+
+/// Raft's description and the state as text, from the entries of the file. `None`: there is no snapshot yet.
+fn parse(entries: Vec<JournalEntry>) -> Result<Option<(SnapshotMeta, Vec<u8>)>, LogError> {
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    let content = entries.into_iter().map(|entry| entry.content).collect::<Vec<_>>().concat();
+    let at = content.iter().position(|byte| *byte == b'\n');
+    let at = at.ok_or_else(|| damaged("the description is not there".into()))?;
+    let meta = serde_json::from_slice(&content[..at]).map_err(|e| damaged(e.to_string()))?;
+    Ok(Some((meta, content[at + 1..].to_vec())))
+}
+
+/// Whether the file can be read. Changes nothing: a start asks before it changes the log, so that one that is refused has changed nothing.
+pub fn check(claims: &Claims) -> Result<(), LogError> {
+    match parse(claims.read_snapshot(PATH)?)? {
+        Some((_, state)) => Machine::from_bytes(&state).map(drop).map_err(damaged),
+        None => Ok(()),
+    }
+}
+
 /// The snapshot on disk, and a copy in memory for sending.
 pub struct SnapshotFile {
     journal: Mutex<Journal>,
     claims: Arc<Mutex<Claims>>,
     current: RwLock<Option<(SnapshotMeta, Arc<Vec<u8>>)>>,
-    /// [`PART_BYTES`]; less in tests.
+    /// [`PART_BYTES`]; less in tests and in the simulator.
     part_bytes: usize,
 }
 
 impl SnapshotFile {
-    fn open(claims: Arc<Mutex<Claims>>) -> Result<SnapshotFile, LogError> {
+    /// What it says, and the state.
+    pub(crate) fn machine(&self) -> Result<Option<(SnapshotMeta, Machine)>, LogError> {
+        let Some((meta, bytes)) = &*self.current.read() else { return Ok(None) };
+        Ok(Some((meta.clone(), Machine::from_bytes(bytes).map_err(damaged)?)))
+    }
+
+    pub(crate) fn open(claims: Arc<Mutex<Claims>>, part_bytes: usize) -> Result<SnapshotFile, LogError> {
         let (journal, entries) = {
-            let claims = claims.lock();
-            claims.open_snapshot(PATH)?
+            let mut claims = claims.lock();
+            let (journal, entries) = claims.open_snapshot(PATH)?;
+            // It may have been replaced without having been claimed. What is here counts from now on: the log is cut behind it.
+            let claim = Claim { snapshot: journal.sequence(), ..claims.get() };
+            claims.set(claim)?;
+            (journal, entries)
         };
-        let mut current = None;
-        if !entries.is_empty() {
-            let content = entries.into_iter().map(|entry| entry.content).collect::<Vec<_>>().concat();
-            let damaged = |what: String| LogError::Damaged { file: PATH.to_string(), offset: 0, what };
-            let at = content.iter().position(|byte| *byte == b'\n');
-            let at = at.ok_or_else(|| damaged("the description is not there".into()))?;
-            let meta = serde_json::from_slice(&content[..at]).map_err(|e| damaged(e.to_string()))?;
-            current = Some((meta, Arc::new(content[at + 1..].to_vec())));
-        }
+        let current = parse(entries)?.map(|(meta, state)| (meta, Arc::new(state)));
         let (journal, current) = (Mutex::new(journal), RwLock::new(current));
-        Ok(SnapshotFile { journal, claims, current, part_bytes: PART_BYTES })
+        Ok(SnapshotFile { journal, claims, current, part_bytes })
     }
 
     /// Durable when it returns. An older one than what is there is passed over.
-    fn replace(&self, meta: &SnapshotMeta, bytes: Arc<Vec<u8>>) -> Result<(), LogError> {
+    pub(crate) fn replace(&self, meta: &SnapshotMeta, bytes: Arc<Vec<u8>>) -> Result<(), LogError> {
         let mut journal = self.journal.lock();
         let present = self.current.read().as_ref().and_then(|(meta, _)| meta.last_log_id);
         if present > meta.last_log_id {
@@ -186,12 +212,10 @@ pub struct StateMachine {
 impl StateMachine {
     /// The state of the snapshot on disk; openraft applies what follows it.
     pub fn open(claims: Arc<Mutex<Claims>>, node: u64, shared: Arc<Shared>) -> Result<StateMachine, LogError> {
-        let file = Arc::new(SnapshotFile::open(claims)?);
+        let file = Arc::new(SnapshotFile::open(claims, PART_BYTES)?);
         let (mut machine, mut applied, mut membership) = (Machine::new(), None, StoredMembership::default());
-        if let Some((meta, bytes)) = &*file.current.read() {
-            let damaged = |what| LogError::Damaged { file: PATH.to_string(), offset: 0, what };
-            machine = Machine::from_bytes(bytes).map_err(damaged)?;
-            (applied, membership) = (meta.last_log_id, meta.last_membership.clone());
+        if let Some((meta, state)) = file.machine()? {
+            (machine, applied, membership) = (state, meta.last_log_id, meta.last_membership);
             shared.publish(machine.group());
         }
         Ok(StateMachine { node, shared, machine, applied, membership, file })

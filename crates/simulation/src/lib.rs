@@ -3,7 +3,7 @@
 //! Everything runs in one thread and draws from one seeded generator, so a failure is repeated by its seed: `cargo run -p rauk-simulation -- --seed S --seeds 1`.
 //!
 //! [`disk::SimDisk`] loses, tears, fills, fails and flips; [`crash`] decides when a life of the program ends; [`log_run`] and [`journal_run`] put the log and
-//! the catalog's journal alone through it, [`node`] a whole node with its clients.
+//! the catalog's journal alone through it, [`raft_run`] the files of the manage group's consensus, [`node`] a whole node with its clients.
 
 pub mod clock;
 pub mod cluster;
@@ -14,5 +14,6 @@ pub mod journal_run;
 pub mod log_run;
 pub mod meddling;
 pub mod node;
+pub mod raft_run;
 pub mod runtime;
 pub mod trace;

@@ -8,6 +8,7 @@ use rauk_simulation::cluster::scenario::{self, Scenario};
 use rauk_simulation::journal_run::JournalRun;
 use rauk_simulation::log_run::LogRun;
 use rauk_simulation::node::NodeRun;
+use rauk_simulation::raft_run::RaftRun;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -18,8 +19,8 @@ use std::time::{Duration, Instant};
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-const USAGE: &str = "usage: rauk-simulation [--only log|journal|node|cluster] [--scenario NAME] [--without SAFEGUARD] [--seeds N] [--from S] [--minutes M] [--failures N]
-  --only      one kind of simulation: the log, the catalog's journal, a whole node, a whole cluster
+const USAGE: &str = "usage: rauk-simulation [--only log|journal|raft|node|cluster] [--scenario NAME] [--without SAFEGUARD] [--seeds N] [--from S] [--minutes M] [--failures N]
+  --only      one kind of simulation: the log, the catalog's journal, the files of Raft, a whole node, a whole cluster
   --scenario  of the cluster: one of crates/simulation/scenarios, or a file (*.toml); without it, each takes its share of the seeds
   --without   switches a safeguard of the cluster off, to see that a seed fails: lease, view, incarnation, prepare_everywhere,
               sync_before_acknowledge, abort_fence, max_read, dedupe, leaving, cut_decided, cut_durable, cut_kept, cut_covers,
@@ -40,6 +41,9 @@ const ALONE: &[Simulation] = &[
     }),
     ("journal", |seed| {
         JournalRun::new(seed).run(12);
+    }),
+    ("raft", |seed| {
+        RaftRun::new(seed).run(12);
     }),
     ("node", |seed| {
         NodeRun::new(seed).run(5);

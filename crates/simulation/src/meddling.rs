@@ -95,7 +95,12 @@ impl Meddling {
         // A flipped bit may turn a header into one of another version or database.
         let refusals = match self.kind {
             Kind::OlderDirectory => ["older copy"].as_slice(),
-            _ => &["; put the file back from a copy", "has format version", "belongs to another database"],
+            _ => &[
+                "; put the file back from a copy",
+                "put the newest copy of the whole data directory back",
+                "has format version",
+                "belongs to another database",
+            ],
         };
         let is_refusal = refusals.iter().any(|part| text.contains(part));
         assert!(is_refusal, "{} {:?} is refused by {text}", self.path, self.kind);

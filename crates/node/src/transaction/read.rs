@@ -262,6 +262,49 @@ impl Transaction {
         self.read_plain(&unique.entries, partition, place.key(), view, read).await
     }
 
+    /// After a locking read by a whole key has failed because the row changed after the snapshot ([`NodeError::Changed`]): whether `wants` wants a form that a row has
+    /// under this key, the one of the snapshot or the newest one that is committed. If not, there is no conflict, as in a scan: at this moment the statement has nothing to do with the row.
+    pub async fn wants_changed(
+        &mut self,
+        table: &TableHandle,
+        index: IndexId,
+        key: &[u8],
+        wants: &mut (dyn FnMut(RowView<'_>) -> bool + Send),
+    ) -> Result<bool, NodeError> {
+        let info = table.info().clone();
+        let snapshot = self.newest_view(u32::MAX).conflict_after.map(ReadAt::Snapshot);
+        for at in snapshot.into_iter().chain([ReadAt::Newest]) {
+            let view = View { own_before: u32::MAX, at, conflict_after: None };
+            let (base, unique) = match info.unique(index) {
+                None if index == IndexId::PRIMARY => (key.to_vec(), None),
+                None => return Err(NodeError::StaleSchema),
+                Some(unique) => {
+                    let place = entries::locate(&unique.entries, key);
+                    let partition = self.node.partition_of(place.bucket);
+                    match self.read_entry(unique, &place, partition, view).await? {
+                        Some(base) => (base, Some(unique)),
+                        None => continue,
+                    }
+                }
+            };
+            let base = Key::of(&base);
+            let partition = self.node.partition_of(info.route.bucket_of_key(base.bytes, base.hash));
+            let wanted = |row: Option<RowView<'_>>| match (row, unique) {
+                (Some(row), Some(unique)) if !unique.key.matches(&row, key) => {
+                    // It has another key since the entry was read. What has this one now is not known: that is a conflict.
+                    at == ReadAt::Newest
+                }
+                (Some(row), _) => wants(row),
+                // As before; of the primary key it is an answer.
+                (None, unique) => unique.is_some() && at == ReadAt::Newest,
+            };
+            if self.read_plain(&info, partition, base, view, wanted).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// A locking read found no entry: fails when the transaction's snapshot has one, so that the row that it led to has
     /// gone or has another key now.
     async fn check_entry_of_snapshot(

@@ -18,6 +18,7 @@
 //! A *mount* is what one life of the program holds; after a power failure or kill an older mount and its files only give errors.
 pub mod frames;
 mod inode;
+mod turns;
 
 use crate::clock::SimClock;
 use inode::Inode;
@@ -428,6 +429,7 @@ impl World {
 impl Mount {
     /// Runs one operation. If the disk stops within it, it may have happened, but the caller is told of an error.
     fn run<T>(&self, operation: impl FnOnce(&mut World) -> io::Result<T>) -> io::Result<T> {
+        turns::before_operation(|| self.world.lock().rng.random_bool(0.5));
         let mut world = self.world.lock();
         let stopped = || error(io::ErrorKind::Other, "stopped");
         if world.stopped || world.generation != self.generation {
@@ -527,6 +529,10 @@ impl Disk for Mount {
             world.settle(now);
             Ok(())
         })
+    }
+
+    fn together<'a>(&self, first: Box<dyn FnOnce() + Send + 'a>, second: Box<dyn FnOnce() + Send + 'a>) {
+        turns::together(first, second);
     }
 }
 

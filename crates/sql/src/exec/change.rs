@@ -11,7 +11,7 @@ use super::answer::{run_uncorrelated, with_answers};
 use super::insert::{assign, check_keys, duplicate, set_on_update};
 use super::output::{row_count, with_value};
 use super::row::{Joined, Part, Rows, owned};
-use super::scan::{BATCH, Lock, Opened, get, give_way, is_interrupted, open, passes, yield_now};
+use super::scan::{BATCH, Lock, Opened, get, get_if, give_way, is_interrupted, open, passes, yield_now};
 use super::sort::{Sorted, Sorter, append_key, put_values, values_of};
 use crate::expr::{Context, Expr, run};
 use crate::memory::values_bytes;
@@ -260,15 +260,12 @@ impl<'a> Found<'a> {
                 Opened::Keys { unique, keys } => {
                     let Some(key) = keys.get(self.at) else { break };
                     self.at += 1;
-                    let visit = |view: Option<RowView<'_>>| match view {
-                        None => Ok(None),
-                        Some(view) => {
-                            let row = root.with(level.table, Part::Stored(view));
-                            Ok(matches(level, &row, context)?.then(|| owned(&view, columns)))
-                        }
+                    let meets = |view: &RowView<'_>, context: &mut Context| {
+                        matches(level, &root.with(level.table, Part::Stored(*view)), context)
                     };
-                    let row: Result<_, MysqlError> = get(txn, table, *unique, key, level.lock, visit).await?;
-                    out.extend(row?);
+                    let visit = |view: RowView<'_>, _: &mut Context| Ok(Some(owned(&view, columns)));
+                    let row = get_if(txn, table, *unique, key, level.lock, context, meets, visit).await?;
+                    out.extend(row);
                 }
                 Opened::Scans(scans) => {
                     let cursor = match &mut self.cursor {

@@ -5,8 +5,8 @@ use super::row::Joined;
 use crate::expr::{Context, Expr};
 use crate::physical::model::{Access, IndexAccess, Level, Source};
 use rauk_kernel::{LockMode, WaitPolicy};
-use rauk_node::{ScanSpec, TableHandle};
-use rauk_types::MysqlError;
+use rauk_node::{NodeError, ScanSpec, TableHandle};
+use rauk_types::{IndexId, MysqlError};
 use smallvec::SmallVec;
 use std::ops::Bound;
 
@@ -149,6 +149,43 @@ pub(crate) async fn get<R: Send>(
             let index = table.schema().indexes[position].id;
             txn.get_unique(table, index, key, lock, visit).await
         }
+    }
+}
+
+/// Reads a row that the statement wants to lock, if it meets the conditions. A row that has changed after the snapshot is a
+/// conflict (1020) only if it meets them in the form that the snapshot has, or as it is now: as in a scan.
+#[expect(clippy::too_many_arguments, reason = "a read and its conditions")]
+pub(crate) async fn get_if<R: Send + Default>(
+    txn: &mut rauk_node::Transaction,
+    table: &TableHandle,
+    unique: Option<usize>,
+    key: &[u8],
+    lock: Lock,
+    context: &mut Context,
+    meets: impl Fn(&rauk_types::RowView<'_>, &mut Context) -> Result<bool, MysqlError> + Send + Sync,
+    visit: impl FnOnce(rauk_types::RowView<'_>, &mut Context) -> Result<R, MysqlError> + Send,
+) -> Result<R, MysqlError> {
+    let read = get(txn, table, unique, key, lock, |view| match view {
+        Some(view) if meets(&view, context)? => visit(view, context),
+        _ => Ok(R::default()),
+    });
+    match read.await {
+        Err(NodeError::Changed { table: name }) => {
+            let mut failed = None;
+            let mut wants = |view: rauk_types::RowView<'_>| {
+                meets(&view, context).unwrap_or_else(|error| {
+                    failed = Some(error);
+                    true
+                })
+            };
+            let index = unique.map_or(IndexId::PRIMARY, |position| table.schema().indexes[position].id);
+            // In a box: it is rare, and others' calls are not the larger for it.
+            match Box::pin(txn.wants_changed(table, index, key, &mut wants)).await? {
+                true => Err(failed.unwrap_or_else(|| NodeError::Changed { table: name }.into())),
+                false => Ok(R::default()),
+            }
+        }
+        other => other?,
     }
 }
 

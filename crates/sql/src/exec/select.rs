@@ -8,7 +8,7 @@ use super::answer::with_answers;
 use super::buffer::{Buffer, build};
 use super::output::{Output, Target};
 use super::row::{Joined, Part, owned};
-use super::scan::{BATCH, Opened, YIELD_ROWS, get, give_way, is_interrupted, open, passes, yield_now};
+use super::scan::{BATCH, Opened, YIELD_ROWS, get_if, give_way, is_interrupted, open, passes, yield_now};
 use crate::expr::{Context, Expr};
 use crate::physical::model::{Access, Level, SelectPlan, Step};
 use rauk_kernel::Verdict;
@@ -245,27 +245,19 @@ impl Run<'_> {
     ) -> Result<(), MysqlError> {
         let last = at + 1 == self.tail;
         let Run { plan, txn, context, output, matched, .. } = &mut *self;
+        let meets = |view: &RowView<'_>, context: &mut Context| {
+            passes(&level.filters, &row.with(level.table, Part::Stored(*view)), context)
+        };
         if last {
-            let visit = |view: Option<RowView<'_>>| -> Result<(), MysqlError> {
-                let Some(view) = view else { return Ok(()) };
-                let joined = row.with(level.table, Part::Stored(view));
-                if passes(&level.filters, &joined, context)? {
-                    tail(plan, at + 1, &joined, matched, output, context)?;
-                }
-                Ok(())
+            let visit = |view: RowView<'_>, context: &mut Context| {
+                tail(plan, at + 1, &row.with(level.table, Part::Stored(view)), matched, output, context).map(drop)
             };
-            return get(txn, table, unique, key, level.lock, visit).await?;
+            return get_if(txn, table, unique, key, level.lock, context, meets, visit).await;
         }
         let columns = table.schema().columns.len();
-        let visit = |view: Option<RowView<'_>>| match view {
-            None => Ok(None),
-            Some(view) => {
-                let joined = row.with(level.table, Part::Stored(view));
-                Ok(passes(&level.filters, &joined, context)?.then(|| owned(&view, columns)))
-            }
-        };
-        let found: Result<_, MysqlError> = get(txn, table, unique, key, level.lock, visit).await?;
-        if let Some(values) = found? {
+        let visit = |view: RowView<'_>, _: &mut Context| Ok(Some(owned(&view, columns)));
+        let found = get_if(txn, table, unique, key, level.lock, context, meets, visit).await?;
+        if let Some(values) = found {
             let joined = row.with(level.table, Part::Values(&values));
             if self.passes(&level.late_filters, &joined).await? {
                 step(self, at + 1, &joined).await?;

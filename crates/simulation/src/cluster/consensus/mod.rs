@@ -2,7 +2,7 @@
 //!
 //! There is one list of committed commands ([`model`]); every process applies them late, in order, in a task of its own. What a real Raft may do to its users happens here: elections
 //! take 0.2–0.6 s, a leader that was replaced goes on believing to lead until it asks a majority or some time has passed, proposals time out and are committed or not, now or later,
-//! a process that starts again knows less than it did. Messages are not simulated: whether sites can talk is asked of the network when they would. (openraft itself is tested in crate `raft`.)
+//! a process that starts again knows less than it did. Messages are not simulated: whether sites can talk is asked of the network when they would. (openraft itself is tested in crate `raft`, its files by [`crate::raft_run`].)
 mod model;
 
 #[cfg(test)]
