@@ -5,10 +5,12 @@
 
 use super::Binder;
 use super::change::reads;
-use super::frame::{Frame, Table, Visible};
+use super::frame::{Aggregates, Frame, Table, Visible};
+use super::from::stored_column;
 use super::names::{Clause, default_expression, literal, unknown_column};
-use crate::expr::{ColumnId, Expr};
-use crate::logical::{Column, Fill, Insert, InsertSource, OnDuplicate, SetColumn, Write};
+use super::select::{Clauses, Items};
+use crate::expr::{ColumnId, Expr, ExprKind};
+use crate::logical::{Column, Fill, Insert, InsertSource, Node, OnDuplicate, Query, SetColumn, Write};
 use crate::lookup::{TableSource, unsupported};
 use crate::parse::ast::{self, ColumnName, RowAlias, TableName};
 use rauk_node::TableHandle;
@@ -17,9 +19,6 @@ use rauk_types::{DataType, MysqlError, TypeKind, Value};
 
 impl Binder<'_> {
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<Write, MysqlError> {
-        if !insert.returning.is_empty() {
-            return Err(unsupported("INSERT … RETURNING"));
-        }
         if !insert.partitions.is_empty() {
             return Err(unsupported("PARTITION selection"));
         }
@@ -43,16 +42,18 @@ impl Binder<'_> {
             }
         }
         let mut reads_row = false;
-        let source = match &insert.source {
+        let mut of_select = None;
+        let mut source = match &insert.source {
             ast::InsertSource::Query(query) => {
-                let query = self.query(query)?;
+                let (query, frame) = self.source_query(query, !insert.on_duplicate.is_empty())?;
+                of_select = frame;
                 if query.columns.len() != columns.len() {
                     return Err(wrong_count(1));
                 }
                 InsertSource::Query(query)
             }
             rows => {
-                self.target = Some((schema.id, schema.name.clone()));
+                self.targets.push((schema.id, schema.name.clone()));
                 self.frames.push(Frame::new());
                 self.add_row(&table, &schema.name, &existing);
                 let bound = self.rows(rows, &table, named.is_empty(), &mut columns);
@@ -75,13 +76,18 @@ impl Binder<'_> {
             seen.push(column);
         }
         let mut update = vec![];
+        let mut inputs = vec![];
         let on_duplicate = if !insert.on_duplicate.is_empty() {
             self.target_table(&insert.table, "UPDATE")?;
-            self.frames.push(Frame::new());
+            self.frames.push(of_select.unwrap_or_else(Frame::new));
             self.add_row(&table, &schema.name, &existing);
             let bound = self.on_duplicate(insert, &table, &columns, &inserted);
+            update = bound.inspect_err(|_| drop(self.frames.pop()))?;
+            if let InsertSource::Query(query) = &mut source {
+                let own = [existing.as_slice(), inserted.as_slice()].concat();
+                inputs = self.read_of_select(&mut update, &own, query);
+            }
             self.frames.pop();
-            update = bound?;
             OnDuplicate::Update
         } else if insert.replace {
             OnDuplicate::Replace
@@ -90,17 +96,111 @@ impl Binder<'_> {
         } else {
             OnDuplicate::Error
         };
+        let mut returning = vec![];
+        if !insert.returning.is_empty() {
+            self.target_table(&insert.table, "SELECT")?;
+            self.targets.push((schema.id, schema.name.clone()));
+            self.frames.push(Frame::new());
+            self.add_row(&table, &schema.name, &existing);
+            let bound = self.returning(&insert.returning);
+            self.frames.pop();
+            returning = bound?;
+        }
         let fill = self.fills(&table)?;
-        let ignore = insert.ignore;
-        let bound =
-            Insert { table, existing, inserted, columns, source, fill, on_duplicate, ignore, update, reads_row };
-        Ok(Write::Insert(Box::new(bound)))
+        Ok(Write::Insert(Box::new(Insert {
+            table,
+            existing,
+            inserted,
+            columns,
+            source,
+            fill,
+            on_duplicate,
+            ignore: insert.ignore,
+            update,
+            reads_row,
+            inputs,
+            returning,
+        })))
+    }
+
+    /// The query of INSERT … SELECT. `keeps`: with the names of its block, where ON DUPLICATE KEY UPDATE may read its columns: it is one block that
+    /// gives a row for each joined row.
+    fn source_query(&mut self, query: &ast::Query, keeps: bool) -> Result<(Query, Option<Frame>), MysqlError> {
+        let mut at = query;
+        while let ast::QueryBody::Query(inner) = &at.body
+            && at.is_plain()
+        {
+            at = inner;
+        }
+        let ast::QueryBody::Select(select) = &at.body else { return Ok((self.query(query)?, None)) };
+        let each = select.group_by.is_empty() && !select.distinct && select.windows.is_empty();
+        if !keeps || !each || at.into.is_some() {
+            return Ok((self.query(query)?, None));
+        }
+        let known = self.common.len();
+        if let Some(with) = &at.with {
+            self.with(with)?;
+        }
+        self.frames.push(Frame::new());
+        let clauses = Clauses { order_by: &at.order_by, limit: at.limit.as_ref(), locks: &at.locks };
+        let bound = self.block(select, clauses);
+        let frame = self.frames.pop().expect("it was pushed above");
+        self.common.truncate(known);
+        let query = bound?;
+        // Of a group there is no one row.
+        let one_row = project_of(&query.node).is_some_and(|(input, _)| !is_grouped(input));
+        let names = Frame { tables: frame.tables, visible: frame.visible, ..Frame::new() };
+        Ok((query, one_row.then_some(names)))
+    }
+
+    /// Makes the query give the columns that assignments read of its tables; gives their ids.
+    fn read_of_select(&mut self, update: &mut [SetColumn], own: &[ColumnId], query: &mut Query) -> Vec<ColumnId> {
+        let mut inputs: Vec<(ColumnId, ColumnId)> = Vec::new();
+        let mut items = Vec::new();
+        for value in update.iter_mut().filter_map(|set| set.value.as_mut()) {
+            let old = std::mem::replace(value, Expr::null());
+            *value = old.map(&mut |expr| {
+                let ExprKind::Reference(id) = expr.kind else { return expr };
+                if own.contains(&id) {
+                    return expr;
+                }
+                let item = match inputs.iter().find(|(known, _)| *known == id) {
+                    Some((_, item)) => *item,
+                    None => {
+                        let null_rows = self.frame().null_rows(id);
+                        let read = self.reference(id, null_rows);
+                        let name = self.columns.get(id).result.name.clone();
+                        let item = self.add_item(&read, name);
+                        items.push((item, read));
+                        inputs.push((id, item));
+                        item
+                    }
+                };
+                Expr { kind: ExprKind::Reference(item), ..expr }
+            });
+        }
+        if !items.is_empty() {
+            let list = project_of_mut(&mut query.node).expect("only names of a block that projects are in reach");
+            query.columns.extend(items.iter().map(|(id, _)| *id));
+            list.extend(items);
+        }
+        inputs.into_iter().map(|(_, item)| item).collect()
+    }
+
+    /// RETURNING, in the innermost block. Its columns become those of the statement.
+    pub(super) fn returning(&mut self, list: &[ast::SelectItem]) -> Result<Vec<Expr>, MysqlError> {
+        let mut items = Items::default();
+        self.frame().allowed = Aggregates::Refused;
+        self.select_list(list, &mut items)?;
+        self.returned = items.list.iter().map(|(id, _)| self.columns.get(*id).result.clone()).collect();
+        Ok(items.list.into_iter().map(|(_, expr)| expr).collect())
     }
 
     /// The stored table that a statement changes.
     fn target_table(&self, name: &TableName, privilege: &str) -> Result<TableHandle, MysqlError> {
         match self.lookup.table(name.database.as_deref(), &name.name, privilege)? {
             TableSource::Stored(handle) => Ok(handle),
+            TableSource::View(_) => Err(unsupported("INSERT into a view")),
             TableSource::Virtual(_) => Err(MysqlError::new(
                 codes::TABLEACCESS_DENIED,
                 format!("{privilege} command denied to user for table '{}'", name.name),
@@ -113,7 +213,7 @@ impl Binder<'_> {
         let schema = table.schema();
         let add = |at: usize| {
             let definition = &schema.columns[at];
-            let result = super::computed_column(definition.ty, definition.nullable, definition.name.clone());
+            let result = stored_column(&schema, &schema.name, at);
             self.columns.add(Column { ty: definition.ty, nullable: nullable || definition.nullable, result })
         };
         (0..schema.columns.len()).map(add).collect()
@@ -129,6 +229,7 @@ impl Binder<'_> {
         self.frame().tables.push(Table {
             database: Some(schema.database.clone()),
             alias: alias.to_string(),
+            is_aliased: true,
             columns,
             null_rows: false,
             schema: Some(schema),
@@ -249,12 +350,43 @@ impl Binder<'_> {
         self.frame().tables.push(Table {
             database: Some(schema.database.clone()),
             alias: alias.name.clone(),
+            is_aliased: true,
             columns: named,
             null_rows: true,
             schema: None,
         });
         Ok(())
     }
+}
+
+/// The projection of a block, and what is below it.
+fn project_of(mut node: &Node) -> Option<(&Node, &[(ColumnId, Expr)])> {
+    loop {
+        node = match node {
+            Node::Limit(limit) => &limit.input,
+            Node::Sort { input, .. } => input,
+            Node::Project { input, items } => return Some((input, items)),
+            _ => return None,
+        }
+    }
+}
+
+fn project_of_mut(mut node: &mut Node) -> Option<&mut Vec<(ColumnId, Expr)>> {
+    loop {
+        node = match node {
+            Node::Limit(limit) => &mut limit.input,
+            Node::Sort { input, .. } => input,
+            Node::Project { items, .. } => return Some(items),
+            _ => return None,
+        }
+    }
+}
+
+fn is_grouped(mut node: &Node) -> bool {
+    while let Node::Filter { input, .. } = node {
+        node = input;
+    }
+    matches!(node, Node::Aggregate(_))
 }
 
 fn wrong_count(row: usize) -> MysqlError {
