@@ -9,9 +9,10 @@
 
 use super::Binder;
 use super::frame::{Aggregates, Frame, Table};
-use super::through::{lifted, no_delete, several, supported};
 use super::names::{Clause, bind_row_count, default_expression, unknown_column};
 use super::select::ordered;
+use super::through::{lifted, no_delete, several, supported};
+use super::view::is_mergeable;
 use crate::expr::{ColumnId, Expr, ExprKind};
 use crate::logical::{
     Change, ChangeTarget, Delete, Node, Query, RowCheck, Scan, ScanTable, SetColumn, SortKey, Target, Update, Write,
@@ -56,6 +57,12 @@ impl Binder<'_> {
         self.behind_with(delete.with.as_ref(), |binder| match (delete.from.as_slice(), delete.targets.as_slice()) {
             ([TableReference::Table(table)], []) if binder.names_view(table) => binder.delete_view(delete, table),
             ([TableReference::Table(table)], []) => binder.delete_one(delete, table),
+            // `DELETE t FROM t`.
+            ([TableReference::Table(table)], [name])
+                if is_named(table, name) && delete.returning.is_empty() && !binder.names_view(table) =>
+            {
+                binder.delete_one(delete, table)
+            }
             _ => binder.delete_several(delete),
         })
     }
@@ -383,7 +390,11 @@ impl Binder<'_> {
     /// Null rows of an outer join would not make an expression of an opened view NULL.
     fn check_null_rows(&self) -> Result<(), MysqlError> {
         let computes = |table: &Table| table.columns.iter().any(|(_, id)| self.computed.contains_key(id));
-        match self.frames.last().is_some_and(|frame| frame.tables.iter().any(|table| table.null_rows && computes(table))) {
+        match self
+            .frames
+            .last()
+            .is_some_and(|frame| frame.tables.iter().any(|table| table.null_rows && computes(table)))
+        {
             true => Err(unsupported("UPDATE of an outer join with a view that computes columns")),
             false => Ok(()),
         }
@@ -485,8 +496,13 @@ impl Binder<'_> {
     ) -> Write {
         let Target { scan, conditions, order, limit, ignore } = target;
         let ScanTable::Stored(table) = &scan.table else { unreachable!("changed_table refuses other tables") };
-        let changed =
-            vec![Changed { table: table.clone(), alias: scan.alias.clone(), columns: scan.columns.clone(), set, check }];
+        let changed = vec![Changed {
+            table: table.clone(),
+            alias: scan.alias.clone(),
+            columns: scan.columns.clone(),
+            set,
+            check,
+        }];
         let node = Node::Filter { input: Box::new(Node::Scan(Box::new(scan))), conditions, having: false };
         self.change(node, order, limit, changed, update, ignore, returning)
     }
@@ -571,6 +587,16 @@ impl Given {
     }
 }
 
+/// Whether a name by itself surely means a table.
+fn is_named(table: &ast::TableFactor, name: &ast::TableName) -> bool {
+    let alias = match &table.alias {
+        Some(alias) => alias,
+        None if table.name.database.is_none() => &table.name.name,
+        None => return false,
+    };
+    name.database.is_none() && name.name == *alias
+}
+
 fn position(columns: &[ColumnId], id: ColumnId) -> usize {
     columns.iter().position(|column| *column == id).expect("the column is one of the table's")
 }
@@ -619,6 +645,17 @@ pub(super) fn target_used(alias: &str) -> MysqlError {
         codes::UPDATE_TABLE_USED,
         format!("You can't specify target table '{alias}' for update in FROM clause"),
     )
+}
+
+/// Whether a derived table of a subquery is merged into it, so that the subquery reads the tables of the derived one (1093). One that computes
+/// columns may be grouped: it is taken for one that is kept.
+pub(super) fn is_merged(query: &ast::Query) -> bool {
+    let ast::QueryBody::Select(select) = &query.body else { return false };
+    let plain = |item: &ast::SelectItem| match item {
+        ast::SelectItem::Wildcard | ast::SelectItem::TableWildcard(_) => true,
+        ast::SelectItem::Expr { expr, .. } => matches!(expr, ast::Expr::Column(_)),
+    };
+    is_mergeable(query) && select.items.iter().all(plain)
 }
 
 /// Whether an expression reads one of these columns.

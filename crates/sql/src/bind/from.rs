@@ -7,7 +7,7 @@
 //! A derived table sees the blocks around its own block, but not the tables beside it; LATERAL, which sees those before it, is not supported yet.
 
 use super::Binder;
-use super::change::target_used;
+use super::change::{is_merged, target_used};
 use super::frame::{Table, Visible};
 use super::names::{Clause, check_alias, unknown_column};
 use crate::expr::{self, ColumnId, CompareOp, Expr};
@@ -56,9 +56,10 @@ impl Binder<'_> {
                 }
                 check_alias(alias)?;
                 self.frame().hidden = true;
-                self.materialized += 1;
+                let kept = usize::from(!is_merged(query));
+                self.materialized += kept;
                 let bound = self.deeper(|binder| binder.query(query));
-                self.materialized -= 1;
+                self.materialized -= kept;
                 self.frame().hidden = false;
                 self.derived(alias, columns, bound?)
             }
@@ -237,10 +238,19 @@ impl Binder<'_> {
     /// A query as a table of the innermost frame.
     fn derived(&mut self, alias: &str, names: &[String], query: Query) -> Result<Tree, MysqlError> {
         let columns = self.named_columns(alias, names, &query)?;
-        let table =
-            Table { database: None, alias: alias.to_string(), is_aliased: true, columns, null_rows: false, schema: None };
+        let table = Table {
+            database: None,
+            alias: alias.to_string(),
+            is_aliased: true,
+            columns,
+            null_rows: false,
+            schema: None,
+        };
         self.check_unique(&table)?;
-        self.add_table(Node::Derived(Box::new(Derived { alias: alias.to_string(), query, view: None, lock: None })), table)
+        self.add_table(
+            Node::Derived(Box::new(Derived { alias: alias.to_string(), query, view: None, lock: None })),
+            table,
+        )
     }
 
     /// The columns of a query under the names that a list gives them, or their own. Errors 1353, 1060.

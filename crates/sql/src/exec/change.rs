@@ -8,6 +8,7 @@
 //! An UPDATE of the AUTO_INCREMENT column raises the counter when all rows are changed.
 
 use super::answer::{run_uncorrelated, with_answers};
+use super::check::satisfies;
 use super::insert::{assign, check_keys, duplicate, set_on_update};
 use super::output::{row_count, with_value};
 use super::returning::return_row;
@@ -17,8 +18,10 @@ use super::sort::{Sorted, Sorter, append_key, put_values, values_of};
 use crate::expr::{Context, Expr, run};
 use crate::memory::values_bytes;
 use crate::physical::model::{DeletePlan, Level, SetColumn, SortKey, Source, UpdatePlan};
+use jiff::tz::TimeZone;
 use rauk_node::transaction::UpdateOutcome;
 use rauk_node::{NodeError, ScanBatch, ScanCursor, TableHandle, Transaction};
+use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultColumn, ResultSink};
 use rauk_types::{KeyDef, MysqlError, RowView, TableSchema, Value, ValueRef};
 
@@ -29,6 +32,8 @@ pub(crate) async fn run_update(
 ) -> Result<Completion, MysqlError> {
     let table = stored(&plan.sources);
     let schema = table.schema().clone();
+    let zone = context.time_zone.clone();
+    let assignments = Assignments { set: &plan.set, schema: &schema, ignore: plan.ignore, zone: &zone };
     let (mut matched, mut changed) = (0u64, 0u64);
     let mut highest = None;
     let mut found =
@@ -42,11 +47,14 @@ pub(crate) async fn run_update(
             matched += 1;
             give_way(txn, context).await?;
             let mut new = old.clone();
-            assign_all(&plan.set, &schema, &mut new, &[], matched, plan.ignore, txn, context).await?;
+            assignments.apply(&mut new, &[], matched, txn, context).await?;
             if new == old {
                 continue;
             }
             set_on_update(&schema, &plan.set, &mut new, context);
+            if !satisfies(plan.check.as_ref(), &new, &[], plan.ignore, context)? {
+                continue;
+            }
             check_keys(&schema, &plan.key_defs, &new)?;
             if write_row(table, &plan.key_defs, &old, &new, plan.ignore, txn, context).await? {
                 changed += 1;
@@ -67,35 +75,41 @@ pub(crate) async fn run_update(
     })
 }
 
-/// Makes a row what assignments make of it, from left to right: each sees what those before it have set. `inputs`: what they read of other tables.
-#[allow(clippy::too_many_arguments)]
-pub(super) async fn assign_all(
-    set: &[SetColumn],
-    schema: &TableSchema,
-    row: &mut [Value],
-    inputs: &[Value],
-    number: u64,
-    ignore: bool,
-    txn: &mut Transaction,
-    context: &mut Context,
-) -> Result<(), MysqlError> {
-    let zone = context.time_zone.clone();
-    for set in set {
-        let column = &schema.columns[set.column];
-        let Some(expr) = &set.value else {
-            let message = format!("Field '{}' doesn't have a default value", column.name);
-            if context.strict_statement {
-                return Err(MysqlError::new(rauk_types::error::codes::NO_DEFAULT_FOR_FIELD, message));
-            }
-            context.warn(rauk_types::error::codes::NO_DEFAULT_FOR_FIELD, message);
-            row[set.column] = super::insert::type_zero(&column.ty);
-            continue;
-        };
-        let read = Rows { rows: [row, inputs, &[]], zone: &zone };
-        let value = with_answers(txn, context, |context| expr.eval(&read, context)).await?;
-        row[set.column] = assign(value, &expr.ty, column, number, ignore, context)?;
+/// The assignments of an UPDATE to one table.
+pub(super) struct Assignments<'a> {
+    pub set: &'a [SetColumn],
+    pub schema: &'a TableSchema,
+    pub ignore: bool,
+    pub zone: &'a TimeZone,
+}
+
+impl Assignments<'_> {
+    /// Makes a row what they make of it, from left to right: each sees what those before it have set. `inputs`: what they read of other tables.
+    pub async fn apply(
+        &self,
+        row: &mut [Value],
+        inputs: &[Value],
+        number: u64,
+        txn: &mut Transaction,
+        context: &mut Context,
+    ) -> Result<(), MysqlError> {
+        for set in self.set {
+            let column = &self.schema.columns[set.column];
+            let Some(expr) = &set.value else {
+                let message = format!("Field '{}' doesn't have a default value", column.name);
+                if context.strict_statement {
+                    return Err(MysqlError::new(codes::NO_DEFAULT_FOR_FIELD, message));
+                }
+                context.warn(codes::NO_DEFAULT_FOR_FIELD, message);
+                row[set.column] = super::insert::type_zero(&column.ty);
+                continue;
+            };
+            let read = Rows { rows: [row, inputs, &[]], zone: self.zone };
+            let value = with_answers(txn, context, |context| expr.eval(&read, context)).await?;
+            row[set.column] = assign(value, &expr.ty, column, number, self.ignore, context)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Writes a changed row; `false`: it is gone, or with IGNORE has the key of another one.

@@ -8,6 +8,7 @@
 //! A statement's own writes are invisible to its reads, so that INSERT … SELECT from the same table ends; the row in the way is the exception: REPLACE and
 //! ON DUPLICATE KEY UPDATE of several rows meet rows that they made themselves.
 
+use super::check::satisfies;
 use super::answer::with_answers;
 use super::change::changed_number;
 use super::output::Target;
@@ -232,6 +233,10 @@ impl Insert<'_> {
         }
         super::scan::give_way(self.txn, self.context).await?;
         let number = self.number_row(&mut values).await?;
+        if !satisfies(self.plan.check.as_ref(), &values, &[], self.plan.ignore, self.context)? {
+            self.give_back(number);
+            return Ok(());
+        }
         check_keys(self.schema, &self.plan.key_defs, &values)?;
         loop {
             let outcome = self.txn.insert(&self.plan.table, &values).await?;
@@ -326,8 +331,8 @@ impl Insert<'_> {
         };
         // The row's number is what the client hears, changed or not.
         self.last_explicit = id(&new).unwrap_or(self.last_explicit);
-        if new == old {
-            return self.returned(&new).await;
+        if new == old || !satisfies(self.plan.check.as_ref(), &new, &inputs, self.plan.ignore, self.context)? {
+            return self.returned(&old).await;
         }
         set_on_update(schema, &self.plan.update, &mut new, self.context);
         check_keys(schema, &self.plan.key_defs, &new)?;

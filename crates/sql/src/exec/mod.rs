@@ -13,6 +13,7 @@
 //! window     window functions
 //! sort       sort keys and the sorter
 //! insert     INSERT, REPLACE
+//! check      WITH CHECK OPTION of views
 //! change     UPDATE, DELETE of rows that a locking scan finds
 //! targets    UPDATE, DELETE of rows that a block gives: several tables
 //! returning  RETURNING
@@ -22,6 +23,7 @@
 mod answer;
 mod buffer;
 mod change;
+mod check;
 mod group;
 mod insert;
 mod keys;

@@ -20,7 +20,8 @@
 //! Rows that wait count against the statement's memory (1038).
 
 use super::answer::turn;
-use super::change::{assign_all, changed_number, write_row};
+use super::change::{Assignments, changed_number, write_row};
+use super::check::satisfies;
 use super::insert::{check_keys, set_on_update};
 use super::output::Target;
 use super::returning::return_row;
@@ -257,17 +258,22 @@ async fn update_rows(
     context: &mut Context,
 ) -> Result<Option<u64>, MysqlError> {
     let schema = target.table.schema();
+    let zone = context.time_zone.clone();
+    let assignments = Assignments { set: &target.set, schema, ignore: plan.ignore, zone: &zone };
     let mut highest = None;
     while let Some((_, payload)) = rows.next_record() {
         turn(1, txn, context).await?;
         counts.matched += 1;
         let (old, inputs) = row_of(target, payload);
         let mut new = old.clone();
-        assign_all(&target.set, schema, &mut new, &inputs, counts.matched, plan.ignore, txn, context).await?;
+        assignments.apply(&mut new, &inputs, counts.matched, txn, context).await?;
         if new == old {
             continue;
         }
         set_on_update(schema, &target.set, &mut new, context);
+        if !satisfies(target.check.as_ref(), &new, &inputs, plan.ignore, context)? {
+            continue;
+        }
         check_keys(schema, &target.key_defs, &new)?;
         if write_row(&target.table, &target.key_defs, &old, &new, plan.ignore, txn, context).await? {
             counts.changed += 1;
@@ -298,13 +304,15 @@ async fn update_aliases(
     let memory = context.budget.memory.clone();
     let mut by_key: FxHashMap<Box<[u8]>, usize> = FxHashMap::default();
     let mut merged: Vec<Merged> = Vec::new();
+    let zone = context.time_zone.clone();
     for (target, mut rows) in lists {
+        let assignments = Assignments { set: &target.set, schema, ignore: plan.ignore, zone: &zone };
         while let Some((key, payload)) = rows.next_record() {
             turn(1, txn, context).await?;
             counts.matched += 1;
             let (old, inputs) = row_of(target, payload);
             let mut own = old.clone();
-            assign_all(&target.set, schema, &mut own, &inputs, counts.matched, plan.ignore, txn, context).await?;
+            assignments.apply(&mut own, &inputs, counts.matched, txn, context).await?;
             let at = match by_key.get(key) {
                 Some(&at) => at,
                 None => {
@@ -322,6 +330,8 @@ async fn update_aliases(
             }
             if changes {
                 set_on_update(schema, &target.set, &mut row.new, context);
+                // What another alias makes of the row is not undone, so here IGNORE does not help.
+                satisfies(target.check.as_ref(), &row.new, &inputs, false, context)?;
                 row.changes += 1;
             }
         }

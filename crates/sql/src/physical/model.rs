@@ -8,7 +8,7 @@
 //! `use_table` refuses a plan whose definitions are stale, so a position never means another column.
 
 use crate::expr::{Aggregate, Expr, WindowCall, WindowFrame};
-pub(crate) use crate::logical::{Fill, OnDuplicate, SetColumn, SetOp};
+pub(crate) use crate::logical::{Fill, OnDuplicate, RowCheck, SetColumn, SetOp};
 use crate::lookup::VirtualTable;
 use rauk_node::{Database, TableHandle, transaction::Lock};
 use rauk_types::{DataType, KeyDef, TableSchema};
@@ -469,6 +469,8 @@ pub(crate) struct InsertPlan {
     pub reads_row: bool,
     /// RETURNING: reads the row as it is stored in the end, as table 0.
     pub returning: Vec<Expr>,
+    /// Reads the row as table 0.
+    pub check: Option<RowCheck>,
 }
 
 pub(crate) struct UpdatePlan {
@@ -482,6 +484,8 @@ pub(crate) struct UpdatePlan {
     pub limit: Option<Expr>,
     pub ignore: bool,
     pub key_defs: Vec<KeyDef>,
+    /// Reads the row as table 0.
+    pub check: Option<RowCheck>,
 }
 
 pub(crate) struct DeletePlan {
@@ -522,6 +526,8 @@ pub(crate) struct ChangeTarget {
     pub group: usize,
     /// The block may give a row more than once.
     pub repeats: bool,
+    /// Reads what assignments read.
+    pub check: Option<RowCheck>,
 }
 
 impl Level {

@@ -3,7 +3,7 @@
 use super::Lowering;
 use super::places::{Outer, Places};
 use crate::expr::{ColumnId, Expr, ExprKind};
-use crate::logical::{self, Node, Scan, Target, Write};
+use crate::logical::{self, Node, RowCheck, Scan, Target, Write};
 use crate::physical::condition;
 use crate::physical::join::{Item, JoinInput, WantedOrder, plan_join};
 use crate::physical::model::{
@@ -28,12 +28,13 @@ impl Lowering<'_> {
         match write {
             Write::Insert(insert) => self.insert(*insert),
             Write::Update(update) => {
-                let logical::Update { target, set } = *update;
+                let logical::Update { target, set, check } = *update;
                 let ignore = target.ignore;
                 let outer = Outer::default();
                 let mut places = Places::new(&outer);
                 places.add_table(0, &target.scan.columns);
                 let set = place_set(set, &places)?;
+                let check = place_check(check, &places)?;
                 let schema = target.scan.schema().clone();
                 let changed = self.changed(target, &places)?;
                 Ok(PlanKind::Update(Box::new(UpdatePlan {
@@ -46,6 +47,7 @@ impl Lowering<'_> {
                     limit: changed.limit,
                     ignore,
                     key_defs: schema.indexes.iter().map(|i| schema.key_def(i)).collect(),
+                    check,
                 })))
             }
             Write::Delete(delete) => {
@@ -79,7 +81,7 @@ impl Lowering<'_> {
         let place = |id: &ColumnId| given.iter().position(|column| column == id).expect("the block gives what is read");
         let mut placed = Places::new(&outer);
         let mut lowered: Vec<ChangeTarget> = Vec::with_capacity(targets.len());
-        for logical::ChangeTarget { table, columns, inputs, set, .. } in targets {
+        for logical::ChangeTarget { table, columns, inputs, set, check, .. } in targets {
             let schema = table.schema().clone();
             let first = place(&columns[0]);
             assert!(
@@ -106,6 +108,7 @@ impl Lowering<'_> {
                 first,
                 inputs: inputs.iter().map(place).collect(),
                 set: place_set(set, &places)?,
+                check: place_check(check, &places)?,
                 key_defs: schema.indexes.iter().map(|i| schema.key_def(i)).collect(),
                 group: group.unwrap_or(lowered.len()),
                 repeats,
@@ -155,6 +158,7 @@ impl Lowering<'_> {
             key_defs: schema.indexes.iter().map(|i| schema.key_def(i)).collect(),
             reads_row: insert.reads_row,
             returning: places.place_all(insert.returning)?,
+            check: place_check(insert.check, &places)?,
             table: insert.table,
         })))
     }
@@ -214,6 +218,11 @@ impl Lowering<'_> {
         };
         Ok(Changed { sources, level: *level, once: joined.once, order, limit })
     }
+}
+
+fn place_check(check: Option<RowCheck>, places: &Places<'_>) -> Result<Option<RowCheck>, MysqlError> {
+    let Some(RowCheck { view, conditions }) = check else { return Ok(None) };
+    Ok(Some(RowCheck { view, conditions: places.place_all(conditions)? }))
 }
 
 fn place_set(set: Vec<SetColumn>, places: &Places<'_>) -> Result<Vec<SetColumn>, MysqlError> {

@@ -14,6 +14,7 @@ mod transactions;
 mod trees;
 mod users;
 mod variables;
+mod windows;
 mod views;
 
 use super::collect::Collector;
