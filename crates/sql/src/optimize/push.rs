@@ -210,11 +210,7 @@ fn put_below_project(node: &mut Node, condition: Expr) {
         Node::Filter { input, having: true, .. } => put_below_project(input, condition),
         Node::Aggregate(aggregate) => put_below_project(&mut aggregate.input, condition),
         Node::Filter { conditions, having: false, .. } => conditions.push(condition),
-        Node::Sort { .. }
-        | Node::Distinct { .. }
-        | Node::SetOperation(_)
-        | Node::Window(_)
-        | Node::Project { .. } => {
+        Node::Sort { .. } | Node::Distinct { .. } | Node::SetOperation(_) | Node::Window(_) | Node::Project { .. } => {
             put(node, condition)
         }
         node => {
