@@ -5,7 +5,8 @@
 
 use crate::command::{Command, Job, JobId, JobStep};
 use crate::error::CatalogError;
-use rauk_types::{Collation, TableId, TableSchema};
+use crate::views::Views;
+use rauk_types::{Collation, TableId, TableSchema, ViewSchema};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,13 +32,16 @@ pub struct Applied {
 pub struct Catalog {
     databases: BTreeMap<String, Database>,
     tables: BTreeMap<TableId, Arc<TableSchema>>,
-    /// Base tables by database and name. Made again from `tables` when a snapshot is read.
+    /// Base tables by database and name; views are in `views`. Made again from `tables` when a snapshot is read.
     #[serde(skip)]
     names: BTreeMap<(String, String), TableId>,
     next_table: u32,
     next_job: u64,
     jobs: BTreeMap<JobId, Job>,
     settings: BTreeMap<String, String>,
+    /// Snapshots of older programs have none.
+    #[serde(default)]
+    views: Views,
 }
 
 impl Default for Catalog {
@@ -50,6 +54,7 @@ impl Default for Catalog {
             next_job: 1,
             jobs: BTreeMap::new(),
             settings: BTreeMap::new(),
+            views: Views::default(),
         }
     }
 }
@@ -87,6 +92,15 @@ impl Catalog {
             .range((database.to_owned(), String::new())..)
             .take_while(move |((d, _), _)| d == database)
             .map(|(_, id)| &self.tables[id])
+    }
+
+    pub fn view(&self, database: &str, name: &str) -> Option<&Arc<ViewSchema>> {
+        self.views.get(database, name)
+    }
+
+    /// Views of a database, sorted by name.
+    pub fn views_of<'a>(&'a self, database: &'a str) -> impl Iterator<Item = &'a Arc<ViewSchema>> {
+        self.views.of(database)
     }
 
     /// The lowest table id that was never used.
@@ -240,6 +254,39 @@ impl Catalog {
                     self.set(&change.key, &change.to);
                 }
             }
+            Command::CreateView { view, replace } => {
+                let name = view.full_name();
+                if !self.databases.contains_key(&view.database) {
+                    return Err(CatalogError::UnknownDatabase(name.0));
+                }
+                let replaces = *replace && self.view(&name.0, &name.1).is_some();
+                if !replaces && self.is_named(&name) {
+                    return Err(CatalogError::TableExists { database: name.0, name: name.1 });
+                }
+                self.views.insert(view.clone());
+            }
+            Command::DropViews { views } => {
+                // On a copy, as with `Switch`.
+                let mut after = self.views.clone();
+                for (database, name) in views {
+                    take_view(&mut after, database, name)?;
+                }
+                self.views = after;
+            }
+            Command::Rename { tables, views } => {
+                let mut after = self.clone();
+                let mut moved = Vec::new();
+                for ((database, name), to) in views {
+                    moved.push((take_view(&mut after.views, database, name)?, to));
+                }
+                after.check_replaced(tables)?;
+                after.replace(tables);
+                for (view, to) in moved {
+                    let view = ViewSchema { database: to.0.clone(), name: to.1.clone(), ..(*view).clone() };
+                    after.apply(&Command::CreateView { view: Arc::new(view), replace: false })?;
+                }
+                *self = after;
+            }
         }
         Ok(applied)
     }
@@ -296,7 +343,7 @@ impl Catalog {
             }
             if table.entry_of.is_none() {
                 let name = name_of(table);
-                if self.names.contains_key(&name) || !names.insert(name) {
+                if self.is_named(&name) || !names.insert(name) {
                     return Err(CatalogError::TableExists {
                         database: table.database.clone(),
                         name: table.name.clone(),
@@ -320,7 +367,7 @@ impl Catalog {
             if table.entry_of.is_none() {
                 let name = name_of(table);
                 let taken = self.names.get(&name).is_some_and(|id| !leaving.contains(id));
-                if taken || !names.insert(name) {
+                if taken || self.view(&name.0, &name.1).is_some() || !names.insert(name) {
                     return Err(CatalogError::TableExists {
                         database: table.database.clone(),
                         name: table.name.clone(),
@@ -329,6 +376,11 @@ impl Catalog {
             }
         }
         Ok(())
+    }
+
+    /// Whether a base table or a view has the name.
+    fn is_named(&self, name: &(String, String)) -> bool {
+        self.names.contains_key(name) || self.view(&name.0, &name.1).is_some()
     }
 
     fn check_present(&self, tables: &[TableId]) -> Result<(), CatalogError> {
@@ -365,10 +417,11 @@ impl Catalog {
         }
     }
 
-    /// Removes all tables of a database.
+    /// Removes all tables and views of a database.
     fn remove_of(&mut self, database: &str, applied: &mut Applied) {
         let gone: Vec<TableId> = self.tables.values().filter(|t| t.database == database).map(|t| t.id).collect();
         self.remove(&gone, applied);
+        self.views.remove_database(database);
     }
 
     /// Removes tables, and with a base table its index tables.
@@ -387,6 +440,11 @@ impl Catalog {
             applied.dropped.push(id);
         }
     }
+}
+
+fn take_view(views: &mut Views, database: &str, name: &str) -> Result<Arc<ViewSchema>, CatalogError> {
+    let missing = || CatalogError::NoSuchTable { database: database.to_owned(), name: name.to_owned() };
+    views.remove(database, name).ok_or_else(missing)
 }
 
 fn name_of(table: &TableSchema) -> (String, String) {

@@ -1,6 +1,6 @@
 //! What can be done to the catalog. These are written to disk: variants and fields are added at the end, never reused.
 
-use rauk_types::{Collation, ProcessId, TableId, TableSchema};
+use rauk_types::{Collation, ProcessId, TableId, TableSchema, ViewSchema};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -121,4 +121,21 @@ pub enum Command {
     ChangeSettings {
         changes: Vec<SettingChange>,
     },
+    /// A view. With `replace` a view of its name goes; a table of its name never does.
+    CreateView {
+        view: Arc<ViewSchema>,
+        replace: bool,
+    },
+    /// Views by database and name. All or none.
+    DropViews {
+        views: Vec<ObjectName>,
+    },
+    /// In one step: new definitions of tables under other names, and views under other names, each from and to. All or none.
+    Rename {
+        tables: Vec<Arc<TableSchema>>,
+        views: Vec<(ObjectName, ObjectName)>,
+    },
 }
+
+/// Database and name.
+pub type ObjectName = (String, String);

@@ -15,6 +15,7 @@ pub mod error;
 pub mod group;
 pub mod leader;
 pub mod store;
+pub mod views;
 
 pub use catalog::{Applied, Catalog, Database};
 pub use command::{Command, Job, JobId, JobStep, SettingChange};

@@ -251,14 +251,6 @@ impl Database {
         self.change_by(Command::FirstSettings { settings: settings.to_vec() }).await
     }
 
-    async fn change_by(&self, command: Command) -> Result<(), NodeError> {
-        self.node.check_running()?;
-        match self.node.cluster() {
-            Some(_) => self.change_cluster_settings(command).await,
-            None => self.node.change_catalog(&command).map(drop),
-        }
-    }
-
     /// Moves whenever the catalog changes, settings included, by whatever node of a cluster.
     pub fn catalog_version(&self) -> u32 {
         self.node.catalog_changes.load(Ordering::Acquire)

@@ -106,6 +106,33 @@ async fn fill(db: &Database, table: &str, ids: std::ops::Range<i64>) {
 }
 
 #[test]
+fn a_view_that_one_node_creates_all_have() {
+    let (_turn, _world, nodes) = three();
+    block_on(async {
+        nodes[0].db.create_view(view("v", "select 1"), false).await.unwrap();
+        for node in &nodes {
+            assert_eq!(node.db.view("d", "v").unwrap().query, "select 1");
+            assert_eq!(code(node.db.create_view(view("v", "select 2"), false).await.unwrap_err()), 1050);
+            assert_eq!(code(node.db.create_table(accounts("v")).await.unwrap_err()), 1050);
+        }
+        let versions: Vec<u32> = nodes.iter().map(|node| node.db.catalog_version()).collect();
+        nodes[1].db.create_view(view("v", "select 2"), true).await.unwrap();
+        nodes[2].db.rename_tables(&[(name("v"), name("w"))], WAIT).await.unwrap();
+        for (node, version) in nodes.iter().zip(versions) {
+            assert!(node.db.view("d", "v").is_none());
+            assert_eq!(node.db.view("d", "w").unwrap().query, "select 2");
+            assert_ne!(node.db.catalog_version(), version);
+        }
+        nodes[0].db.drop_views(vec![name("w")]).await.unwrap();
+        for node in &nodes {
+            assert!(node.db.views("d").is_empty());
+            assert_eq!(code(node.db.drop_views(vec![name("w")]).await.unwrap_err()), 1146);
+        }
+    });
+    end(nodes);
+}
+
+#[test]
 fn what_one_node_changes_all_have() {
     let (_turn, world, nodes) = three();
     block_on(async {

@@ -142,6 +142,48 @@ fn hidden_keys_go_on_after_a_crash() {
 }
 
 #[test]
+fn views_are_there_again() {
+    block_on(async {
+        let disk: Arc<dyn Disk> = MemoryDisk::new();
+        let (db, t) = create(&disk).await;
+        fill(&db, &t, 0..10).await;
+        let name = |n: &str| ("d".to_string(), n.to_string());
+        db.create_view(view("v", "select 1"), false).await.unwrap();
+        db.create_view(view("w", "select 2"), false).await.unwrap();
+        db.create_view(view("v", "select 3"), true).await.unwrap();
+        // A table and a view exchange their names.
+        let before = db.catalog_version();
+        let pairs = [(name("t"), name("tmp")), (name("v"), name("t")), (name("tmp"), name("v"))];
+        db.rename_tables(&pairs, WAIT).await.unwrap();
+        assert_ne!(db.catalog_version(), before, "plans that know the old names are made again");
+        let mut db = db;
+        for _ in 0..2 {
+            assert_eq!(db.view("d", "t").unwrap().query, "select 3");
+            assert_eq!(db.views("d").iter().map(|v| &*v.name).collect::<Vec<_>>(), ["t", "w"]);
+            assert!(db.view("d", "v").is_none() && db.table("d", "t").is_err());
+            assert_eq!(contents(&db, &db.table("d", "v").unwrap()).await.len(), 10);
+            db = {
+                drop(db);
+                open_on(disk.clone(), config())
+            };
+        }
+        db.drop_views(vec![name("t")]).await.unwrap();
+        assert!(db.drop_views(vec![name("w"), name("t")]).await.is_err());
+        let db = {
+            drop(db);
+            open_on(disk.clone(), config())
+        };
+        assert_eq!(db.views("d").len(), 1);
+        assert_eq!(db.drop_database("d", WAIT).await.unwrap(), 2);
+        let db = {
+            drop(db);
+            open_on(disk.clone(), config())
+        };
+        assert!(db.views("d").is_empty());
+    });
+}
+
+#[test]
 fn definitions_and_settings_are_there_again() {
     block_on(async {
         let disk: Arc<dyn Disk> = MemoryDisk::new();

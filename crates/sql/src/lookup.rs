@@ -3,7 +3,7 @@
 use rauk_node::runtime::BoxFuture;
 use rauk_node::{Database, TableHandle};
 use rauk_types::error::codes;
-use rauk_types::{MysqlError, TableSchema, Value};
+use rauk_types::{MysqlError, TableSchema, Value, ViewSchema};
 use std::sync::Arc;
 
 /// A table that is computed when read (information_schema, `rauk.*`).
@@ -26,14 +26,17 @@ pub trait VirtualTable: Send + Sync {
 pub enum TableSource {
     Stored(TableHandle),
     Virtual(Arc<dyn VirtualTable>),
+    View(Arc<ViewSchema>),
 }
 
 /// Finds tables and checks privileges: the session implements it.
 pub trait Lookup {
     /// `privilege`: SELECT, INSERT, UPDATE, DELETE. Errors: 1046, 1146, 1142, 1109.
     fn table(&self, database: Option<&str>, name: &str, privilege: &str) -> Result<TableSource, MysqlError>;
-    /// Whether the rows of a table may be locked by FOR UPDATE, which takes more than SELECT. Error: 1142.
-    fn may_lock_rows(&self, table: &TableHandle) -> Result<(), MysqlError>;
+    /// Whether the rows of a table or view may be locked by FOR UPDATE, which takes more than SELECT. Error: 1142.
+    fn may_lock_rows(&self, database: &str, name: &str) -> Result<(), MysqlError>;
+    /// Finds what the query of a view names: in the view's database, with the privileges that its SQL SECURITY says. Errors: 1449, 1045.
+    fn within(&self, view: &ViewSchema) -> Result<Box<dyn Lookup>, MysqlError>;
     fn database(&self) -> &Database;
 }
 

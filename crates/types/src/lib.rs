@@ -18,6 +18,7 @@ pub mod result;
 pub mod row;
 pub mod schema;
 pub mod value;
+pub mod view;
 
 pub use collation::Collation;
 pub use data_type::{DataType, TypeKind};
@@ -29,3 +30,4 @@ pub use key::{KeyDef, KeyPart};
 pub use row::{RowLayout, RowView};
 pub use schema::{Column, ColumnDefault, IndexKind, IndexPart, IndexSchema, TableSchema};
 pub use value::{Value, ValueRef};
+pub use view::{ViewAlgorithm, ViewCheck, ViewSchema, ViewSecurity};

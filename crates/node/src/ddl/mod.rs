@@ -15,6 +15,7 @@ mod alter;
 mod build;
 mod cluster;
 mod tables;
+mod views;
 
 pub use alter::{Convert, Look};
 pub use tables::TableName;

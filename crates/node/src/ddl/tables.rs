@@ -68,10 +68,13 @@ impl Database {
         Place { node: &self.node, cluster }
     }
 
-    /// Settings of a cluster.
-    pub(crate) async fn change_cluster_settings(&self, command: Command) -> Result<(), NodeError> {
-        let cluster = self.node.cluster().expect("asked for in a cluster");
-        cluster::change_settings(self.place(cluster), command).await
+    /// Changes what is of no table: settings, views.
+    pub(crate) async fn change_by(&self, command: Command) -> Result<(), NodeError> {
+        self.node.check_running()?;
+        match self.node.cluster() {
+            Some(cluster) => cluster::change_catalog(self.place(cluster), command).await,
+            None => self.node.change_catalog(&command).map(drop),
+        }
     }
 }
 
@@ -87,7 +90,7 @@ impl Database {
         Ok(())
     }
 
-    /// Drops its tables as well; gives how many.
+    /// Drops its tables and views as well; gives how many of both.
     pub async fn drop_database(&self, name: &str, wait: impl Into<DdlWait<'_>>) -> Result<u64, NodeError> {
         let wait = wait.into();
         if let Some(cluster) = self.node.cluster() {
@@ -109,12 +112,13 @@ impl Database {
                 if !present.iter().eq(held.tables.iter().map(|t| &t.schema.id)) {
                     continue;
                 }
+                let views = catalog.catalog().views_of(name).count();
                 let result = catalog.execute(&Command::DropDatabase { name: name.to_string() });
                 drop(catalog);
                 node.settled(result)?;
+                held.tables.iter().for_each(|t| node.forget_table(t));
+                return Ok((held.tables.len() + views) as u64);
             }
-            held.tables.iter().for_each(|t| node.forget_table(t));
-            return Ok(held.tables.len() as u64);
         }
     }
 
@@ -195,7 +199,7 @@ impl Database {
         Ok(())
     }
 
-    /// Renames all or none, in one step, from left to right. Each pair is ((database, name), (database, name)).
+    /// Renames tables and views, all or none, in one step, from left to right. Each pair is ((database, name), (database, name)).
     pub async fn rename_tables(
         &self,
         pairs: &[(TableName, TableName)],
@@ -206,12 +210,11 @@ impl Database {
             return cluster::rename_tables(self.place(cluster), pairs, wait).await;
         }
         let node = &self.node;
-        let sources = rename_sources(pairs);
+        let sources = rename_sources(node, pairs);
         let held = node.lock_by_name(&sources, wait).await?;
-        let renamed = renamed_tables(node, &held.tables, pairs)?;
-        let tables = renamed.iter().flat_map(|t| t.family().cloned()).collect();
-        node.change_catalog(&Command::ReplaceDefinitions { tables })?;
-        renamed.iter().for_each(|t| node.publish_altered(t));
+        let renamed = renamed_objects(node, &held.tables, pairs)?;
+        node.change_catalog(&renamed.command())?;
+        renamed.tables.iter().for_each(|t| node.publish_altered(t));
         Ok(())
     }
 }
@@ -228,12 +231,13 @@ impl Node {
     }
 }
 
-/// The tables that a RENAME takes away from their names: names that only exist in between (a → tmp, b → a, tmp → b) are no tables to lock.
-pub(super) fn rename_sources(pairs: &[(TableName, TableName)]) -> Vec<TableName> {
+/// The tables that a RENAME takes away from their names, to be locked. Names that only exist in between (a → tmp, b → a, tmp → b) are no tables, nor are views.
+pub(super) fn rename_sources(node: &Node, pairs: &[(TableName, TableName)]) -> Vec<TableName> {
     let mut made: Vec<&TableName> = Vec::new();
     let mut sources = Vec::new();
+    let is_view = |(database, name): &TableName| node.catalog.lock().catalog().view(database, name).is_some();
     for (from, to) in pairs {
-        if !made.contains(&from) {
+        if !made.contains(&from) && !is_view(from) {
             sources.push(from.clone());
         }
         made.push(to);
@@ -241,32 +245,60 @@ pub(super) fn rename_sources(pairs: &[(TableName, TableName)]) -> Vec<TableName>
     sources
 }
 
-/// New versions of the tables, which are held alone, under their new names.
-pub(super) fn renamed_tables(
+/// What a RENAME makes.
+pub(super) struct Renamed {
+    /// New versions under their new names.
+    pub tables: Vec<Arc<TableInfo>>,
+    /// Old and new names.
+    pub views: Vec<(TableName, TableName)>,
+}
+
+/// What a name stands for while a RENAME is looked at.
+enum Object {
+    Table(Arc<TableInfo>),
+    /// A view, with the name that it has in the catalog.
+    View(TableName),
+}
+
+/// What becomes of the tables, which are held alone, and of the views.
+pub(super) fn renamed_objects(
     node: &Node,
     tables: &[Arc<TableInfo>],
     pairs: &[(TableName, TableName)],
-) -> Result<Vec<Arc<TableInfo>>, NodeError> {
-    let mut now: BTreeMap<TableName, Arc<TableInfo>> = BTreeMap::new();
+) -> Result<Renamed, NodeError> {
+    let mut now: BTreeMap<TableName, Object> = BTreeMap::new();
     let mut gone: Vec<TableName> = Vec::new();
     for table in tables {
-        now.insert((table.schema.database.clone(), table.schema.name.clone()), table.clone());
+        now.insert((table.schema.database.clone(), table.schema.name.clone()), Object::Table(table.clone()));
     }
+    let catalog = node.catalog.lock();
+    let catalog = catalog.catalog();
     for (from, to) in pairs {
-        let Some(table) = now.remove(from) else {
-            return Err(NodeError::NoSuchTable { database: from.0.clone(), table: from.1.clone() });
+        let is_view = |name: &TableName| catalog.view(&name.0, &name.1).is_some();
+        let object = match now.remove(from) {
+            Some(object) => object,
+            None if !gone.contains(from) && is_view(from) => Object::View(from.clone()),
+            None => return Err(NodeError::NoSuchTable { database: from.0.clone(), table: from.1.clone() }),
         };
         gone.push(from.clone());
-        let taken = now.contains_key(to) || !gone.contains(to) && node.tables.by_name(&to.0, &to.1).is_some();
+        let exists = is_view(to) || node.tables.by_name(&to.0, &to.1).is_some();
+        let taken = now.contains_key(to) || !gone.contains(to) && exists;
         if taken && from != to {
             return Err(CatalogError::TableExists { database: to.0.clone(), name: to.1.clone() }.into());
         }
-        if node.catalog.lock().catalog().database(&to.0).is_none() {
+        if catalog.database(&to.0).is_none() {
             return Err(CatalogError::UnknownDatabase(to.0.clone()).into());
         }
-        now.insert(to.clone(), table);
+        now.insert(to.clone(), object);
     }
-    Ok(now.into_iter().map(|((database, name), t)| renamed(&t, database, name)).collect())
+    let mut all = Renamed { tables: Vec::new(), views: Vec::new() };
+    for (to, object) in now {
+        match object {
+            Object::Table(table) => all.tables.push(renamed(&table, to.0, to.1)),
+            Object::View(from) => all.views.push((from, to)),
+        }
+    }
+    Ok(all)
 }
 
 /// The table and its index tables under another name.

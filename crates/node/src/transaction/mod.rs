@@ -122,6 +122,9 @@ pub struct Transaction {
     writes: u64,
     /// The key that the last `Duplicate` named: the next locking read of it sees own writes of this statement as well.
     duplicate: Option<(TableId, Vec<u8>)>,
+    /// The present statement changes rows by what it reads: at SERIALIZABLE its plain reads lock also when it is the
+    /// whole transaction.
+    reads_to_change: bool,
     /// Work done since the task last gave way to others of its thread.
     work: u32,
     /// Why it was rolled back before its end.
@@ -161,6 +164,7 @@ impl Transaction {
             defers: false,
             writes: 0,
             duplicate: None,
+            reads_to_change: false,
             work: 0,
             failed: None,
         }
@@ -175,9 +179,31 @@ impl Transaction {
         self.write_number += 1;
         self.statement = self.write_number;
         self.duplicate = None;
+        self.reads_to_change = false;
         if self.options.isolation == Isolation::ReadCommitted {
             self.release_snapshot();
         }
+    }
+
+    /// The present statement changes rows by what it reads of others. At SERIALIZABLE its plain reads lock from here on,
+    /// also when the statement is the whole transaction.
+    pub fn read_to_change(&mut self) {
+        self.reads_to_change = true;
+    }
+
+    /// Whether plain reads lock what they read, and so see the newest rows.
+    pub fn locks_plain_reads(&self) -> bool {
+        self.options.isolation == Isolation::Serializable && (!self.options.autocommit || self.reads_to_change)
+    }
+
+    /// Whether plain reads see a snapshot that is drawn already.
+    pub fn has_snapshot(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
+    /// Gives up the snapshot: for a statement that drew it itself and begins again.
+    pub fn give_up_snapshot(&mut self) {
+        self.release_snapshot();
     }
 
     /// Begins the next step of a statement: what it wrote before becomes visible to it, its snapshot stays. [`Transaction::rollback_statement`] undoes the step only.
@@ -308,8 +334,8 @@ impl Transaction {
 
     /// Whether a plain read must lock what it reads.
     pub(crate) fn effective_lock(&self, lock: Lock) -> Lock {
-        match (lock, self.options.isolation) {
-            (None, Isolation::Serializable) if !self.options.autocommit => Some((LockMode::Shared, WaitPolicy::Wait)),
+        match lock {
+            None if self.locks_plain_reads() => Some((LockMode::Shared, WaitPolicy::Wait)),
             _ => lock,
         }
     }

@@ -250,3 +250,20 @@ pub fn first_column(rows: &[Vec<Value>]) -> Vec<i64> {
     };
     rows.iter().map(number).collect()
 }
+
+/// A view `SELECT <query>` in database `d`.
+#[allow(dead_code)]
+pub fn view(name: &str, query: &str) -> rauk_types::ViewSchema {
+    rauk_types::ViewSchema {
+        database: "d".into(),
+        name: name.into(),
+        query: query.into(),
+        columns: vec!["1".into()],
+        algorithm: rauk_types::ViewAlgorithm::Undefined,
+        definer: ("root".into(), "localhost".into()),
+        security: rauk_types::ViewSecurity::Definer,
+        check: rauk_types::ViewCheck::None,
+        charset: "utf8mb4".into(),
+        collation: rauk_types::Collation::DEFAULT,
+    }
+}

@@ -8,6 +8,7 @@
 //! A common table that reads columns of the query around it is not supported yet.
 
 use super::Binder;
+use super::select::Clauses;
 use crate::expr::ColumnId;
 use crate::logical::{CommonTable, CommonTableScan, JoinKind, Node, Query, Recursive, SetOp};
 use crate::lookup::unsupported;
@@ -165,7 +166,7 @@ impl Binder<'_> {
 
     /// One member of the UNION of a recursive table.
     fn member(&mut self, body: &ast::QueryBody) -> Result<Query, MysqlError> {
-        self.query(&ast::Query::plain(body.clone()))
+        self.body(body, Clauses { order_by: &[], limit: None, locks: &[] })
     }
 
     fn common_columns(
@@ -180,6 +181,11 @@ impl Binder<'_> {
             (name, column.ty, nullable || column.nullable)
         };
         Ok(named.into_iter().map(column).collect())
+    }
+
+    /// Whether a name by itself means a common table.
+    pub(super) fn is_common_table(&self, name: &str) -> bool {
+        self.common.iter().any(|known| known.name.eq_ignore_ascii_case(name))
     }
 
     /// A reference to a common table by its name, the innermost first; `None`: there is none of that name.
@@ -242,7 +248,7 @@ fn check_recursive(mut node: &Node, table: usize, name: &str) -> Result<(), Mysq
                     "ORDER BY / LIMIT / SELECT DISTINCT in recursive query block of Common Table Expression",
                 ));
             }
-            Node::Aggregate(_) => {
+            Node::Aggregate(_) | Node::Window(_) => {
                 return Err(MysqlError::new(
                     3575,
                     format!(

@@ -10,7 +10,8 @@
 
 use super::Binder;
 use super::names::{Clause, ambiguous, default_expression, literal, no_default, unknown_column};
-use crate::expr::{Aggregate, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope};
+use super::windows::PendingCall;
+use crate::expr::{Aggregate, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope, WindowCall};
 use crate::parse::ast;
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, TableSchema, Value};
@@ -21,6 +22,8 @@ pub(super) struct Table {
     /// Of a stored or computed table; a derived one has none.
     pub database: Option<String>,
     pub alias: String,
+    /// Its own name does not mean it: it has an alias, or no other name.
+    pub is_aliased: bool,
     /// Names and ids of its columns, hidden ones left out.
     pub columns: Vec<(String, ColumnId)>,
     /// Null rows may stand for it: the inner side of an outer join.
@@ -69,6 +72,14 @@ pub(super) struct Frame {
     pub allowed: Aggregates,
     /// How many aggregates are around the name that is looked up.
     pub aggregates_around: usize,
+    /// Calls of window functions.
+    pub windows: Vec<PendingCall>,
+    /// Window functions may stand in the present clause.
+    pub takes_windows: bool,
+    /// The window whose keys are being bound, as errors call it.
+    pub in_window: Option<String>,
+    /// How many calls of window functions are around what is bound.
+    pub windows_around: usize,
     /// ON DUPLICATE KEY UPDATE: what `VALUES(column)` reads.
     pub inserted: Option<Vec<(String, ColumnId)>>,
     /// A derived table of this block is being bound, which does not see the block.
@@ -90,6 +101,10 @@ impl Frame {
             groupings: vec![],
             allowed: Aggregates::Refused,
             aggregates_around: 0,
+            windows: vec![],
+            takes_windows: false,
+            in_window: None,
+            windows_around: 0,
             inserted: None,
             hidden: false,
         }
@@ -245,9 +260,14 @@ impl<'a> Binder<'a> {
                 continue;
             }
             if let Some(expr) = frame.resolve(path, level + 1 < self.frames.len(), self)? {
-                if level + 1 < self.frames.len() {
+                let inner = level + 1 < self.frames.len();
+                if frame.reads_windows(&expr) && (inner || frame.clause != Clause::OrderBy) {
+                    return Err(windowed_alias(path));
+                }
+                if inner {
                     self.note_outer(level, &expr);
                 }
+                self.note_name(path, level, &expr);
                 return Ok(Some(expr));
             }
         }
@@ -287,10 +307,27 @@ impl Frame {
         reads
     }
 
+    /// Whether an expression reads the value of a window function of this block.
+    pub fn reads_windows(&self, expr: &Expr) -> bool {
+        let mut reads = false;
+        if !self.windows.is_empty() {
+            expr.for_each_reference(&mut |id, _| reads |= self.windows.iter().any(|window| window.id == id));
+        }
+        reads
+    }
+
     /// Whether a column comes from a table or an aggregate of this block.
     fn makes(&self, id: ColumnId) -> bool {
         self.table_of(id).is_some() || self.aggregates.iter().any(|(known, _)| *known == id)
     }
+}
+
+/// ER_WINDOW_INVALID_WINDOW_FUNC_ALIAS_USE. The last quote is MySQL's.
+fn windowed_alias(path: &[&str]) -> MysqlError {
+    let alias = path.last().copied().unwrap_or_default();
+    let message =
+        format!("You cannot use the alias '{alias}' of an expression containing a window function in this context.'");
+    MysqlError::new(3594, message)
 }
 
 pub(super) fn invalid_use() -> MysqlError {
@@ -343,6 +380,20 @@ impl Scope for Binder<'_> {
 
     fn grouping(&mut self, arguments: Vec<Expr>) -> Result<ExprKind, MysqlError> {
         self.grouping_call(arguments)
+    }
+
+    fn enter_window(&mut self, name: &str) -> Result<(), MysqlError> {
+        self.check_window_place(name)?;
+        self.frame().windows_around += 1;
+        Ok(())
+    }
+
+    fn leave_window(&mut self) {
+        self.frame().windows_around -= 1;
+    }
+
+    fn window(&mut self, call: WindowCall, over: &ast::Window) -> Result<ExprKind, MysqlError> {
+        Ok(self.register_window(call, over))
     }
 
     fn within_aggregate(&mut self, inside: bool) {

@@ -1,4 +1,4 @@
-//! FROM: tables with their aliases and hints, derived tables, and joins.
+//! FROM: tables with their aliases and hints, views, derived tables, and joins.
 //!
 //! RIGHT JOIN is a LEFT JOIN with its sides exchanged. USING and NATURAL become equalities, and hide the right-hand (of RIGHT JOIN: left-hand)
 //! column from bare names and `*`. Then `*` gives the common columns in the order of the first table (of RIGHT JOIN: the second)
@@ -7,6 +7,7 @@
 //! A derived table sees the blocks around its own block, but not the tables beside it; LATERAL, which sees those before it, is not supported yet.
 
 use super::Binder;
+use super::change::{is_merged, target_used};
 use super::frame::{Table, Visible};
 use super::names::{Clause, check_alias, unknown_column};
 use crate::expr::{self, ColumnId, CompareOp, Expr};
@@ -55,9 +56,10 @@ impl Binder<'_> {
                 }
                 check_alias(alias)?;
                 self.frame().hidden = true;
-                self.materialized += 1;
+                let kept = usize::from(!is_merged(query));
+                self.materialized += kept;
                 let bound = self.deeper(|binder| binder.query(query));
-                self.materialized -= 1;
+                self.materialized -= kept;
                 self.frame().hidden = false;
                 self.derived(alias, columns, bound?)
             }
@@ -172,7 +174,8 @@ impl Binder<'_> {
         if name.database.is_none()
             && let Some((node, columns)) = self.common_table(&name.name, &alias)?
         {
-            return self.add_table(node, Table { database: None, alias, columns, null_rows: false, schema: None });
+            let table = Table { database: None, alias, is_aliased: true, columns, null_rows: false, schema: None };
+            return self.add_table(node, table);
         }
         let (node, visible) = self.named_table(factor, "SELECT")?;
         Ok(Tree { node, tables: vec![self.frame().tables.len() - 1], visible })
@@ -196,6 +199,16 @@ impl Binder<'_> {
                 ScanTable::Stored(handle)
             }
             TableSource::Virtual(table) => ScanTable::Virtual(table),
+            TableSource::View(view) => {
+                if let Some(hint) = factor.hints.iter().flat_map(|hint| &hint.indexes).next() {
+                    return Err(missing_key(hint, &alias));
+                }
+                self.note_table(name, &view.database);
+                let (node, table) = self.view(&alias, factor.alias.is_some(), view)?;
+                self.check_unique(&table)?;
+                let Tree { node, visible, .. } = self.add_table(node, table)?;
+                return Ok((node, visible));
+            }
         };
         let mut scan = Scan { table, alias, columns: vec![], allowed_indexes: None, force_index: false, lock: None };
         let schema = scan.schema().clone();
@@ -207,9 +220,11 @@ impl Binder<'_> {
             })
             .collect();
         let visible = schema.visible_columns().iter().zip(&scan.columns).map(|(c, id)| (c.name.clone(), *id)).collect();
+        self.note_table(name, &schema.database);
         let table = Table {
             database: Some(schema.database.clone()),
             alias: scan.alias.clone(),
+            is_aliased: factor.alias.is_some(),
             columns: visible,
             null_rows: false,
             schema: Some(schema),
@@ -223,9 +238,19 @@ impl Binder<'_> {
     /// A query as a table of the innermost frame.
     fn derived(&mut self, alias: &str, names: &[String], query: Query) -> Result<Tree, MysqlError> {
         let columns = self.named_columns(alias, names, &query)?;
-        let table = Table { database: None, alias: alias.to_string(), columns, null_rows: false, schema: None };
+        let table = Table {
+            database: None,
+            alias: alias.to_string(),
+            is_aliased: true,
+            columns,
+            null_rows: false,
+            schema: None,
+        };
         self.check_unique(&table)?;
-        self.add_table(Node::Derived(Box::new(Derived { alias: alias.to_string(), query })), table)
+        self.add_table(
+            Node::Derived(Box::new(Derived { alias: alias.to_string(), query, view: None, lock: None })),
+            table,
+        )
     }
 
     /// The columns of a query under the names that a list gives them, or their own. Errors 1353, 1060.
@@ -256,13 +281,17 @@ impl Binder<'_> {
     }
 
     /// Error 1093: a subquery reads the table that the statement changes.
-    fn check_target(&self, table: &TableHandle) -> Result<(), MysqlError> {
-        match &self.target {
-            Some((id, alias)) if *id == table.schema().id && self.materialized == 0 => Err(MysqlError::new(
-                codes::UPDATE_TABLE_USED,
-                format!("You can't specify target table '{alias}' for update in FROM clause"),
-            )),
-            _ => Ok(()),
+    fn check_target(&mut self, table: &TableHandle) -> Result<(), MysqlError> {
+        if self.materialized > 0 {
+            return Ok(());
+        }
+        let id = table.schema().id;
+        if !self.open.is_empty() {
+            self.read.push(id);
+        }
+        match self.targets.iter().find(|(target, _)| *target == id) {
+            Some((_, alias)) => Err(self.prevented_by_view(alias).unwrap_or_else(|| target_used(alias))),
+            None => Ok(()),
         }
     }
 
@@ -292,7 +321,7 @@ fn joined(kind: JoinKind, left: Tree, right: Tree, on: Vec<Expr>, straight: bool
 }
 
 /// What clients are told of a column of a table.
-fn stored_column(schema: &TableSchema, alias: &str, column: usize) -> ResultColumn {
+pub(super) fn stored_column(schema: &TableSchema, alias: &str, column: usize) -> ResultColumn {
     let definition = &schema.columns[column];
     let mut out = super::computed_column(definition.ty, definition.nullable, definition.name.clone());
     out.org_name = definition.name.clone();
@@ -311,6 +340,10 @@ fn stored_column(schema: &TableSchema, alias: &str, column: usize) -> ResultColu
     out
 }
 
+fn missing_key(key: &str, table: &str) -> MysqlError {
+    MysqlError::new(codes::KEY_DOES_NOT_EXITS, format!("Key '{key}' doesn't exist in table '{table}'"))
+}
+
 /// USE, FORCE and IGNORE INDEX. Error 1176.
 fn apply_hints(scan: &mut Scan, hints: &[ast::IndexHint]) -> Result<(), MysqlError> {
     let schema = scan.schema().clone();
@@ -321,10 +354,7 @@ fn apply_hints(scan: &mut Scan, hints: &[ast::IndexHint]) -> Result<(), MysqlErr
         for name in &hint.indexes {
             let position = schema.indexes.iter().position(|i| i.name.eq_ignore_ascii_case(name));
             let Some(position) = position.filter(|&p| !(p == 0 && schema.hidden_key)) else {
-                return Err(MysqlError::new(
-                    codes::KEY_DOES_NOT_EXITS,
-                    format!("Key '{name}' doesn't exist in table '{}'", scan.alias),
-                ));
+                return Err(missing_key(name, &scan.alias));
             };
             named.push(position);
         }

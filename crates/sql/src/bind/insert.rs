@@ -5,10 +5,13 @@
 
 use super::Binder;
 use super::change::reads;
-use super::frame::{Frame, Table, Visible};
+use super::frame::{Aggregates, Frame, Table, Visible};
+use super::from::stored_column;
 use super::names::{Clause, default_expression, literal, unknown_column};
-use crate::expr::{ColumnId, Expr};
-use crate::logical::{Column, Fill, Insert, InsertSource, OnDuplicate, SetColumn, Write};
+use super::select::{Clauses, Items};
+use super::through::{Below, supported};
+use crate::expr::{ColumnId, Expr, ExprKind};
+use crate::logical::{Column, Fill, Insert, InsertSource, Node, OnDuplicate, Query, RowCheck, SetColumn, Write};
 use crate::lookup::{TableSource, unsupported};
 use crate::parse::ast::{self, ColumnName, RowAlias, TableName};
 use rauk_node::TableHandle;
@@ -17,45 +20,45 @@ use rauk_types::{DataType, MysqlError, TypeKind, Value};
 
 impl Binder<'_> {
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<Write, MysqlError> {
-        if !insert.returning.is_empty() {
-            return Err(unsupported("INSERT … RETURNING"));
-        }
         if !insert.partitions.is_empty() {
             return Err(unsupported("PARTITION selection"));
         }
-        let table = self.target_table(&insert.table, "INSERT")?;
+        let named = insert.columns.as_deref().unwrap_or_default();
+        let into = self.target_table(insert)?;
         if insert.replace {
-            self.target_table(&insert.table, "DELETE")?;
+            self.may_change(&insert.table, &into, "DELETE")?;
         }
+        let table = into.table.clone();
         let schema = table.schema().clone();
         let existing = self.row_columns(&table, false);
         let inserted = self.row_columns(&table, true);
 
         let mut columns = Vec::new();
         // `()` names no column, and so does a statement without a list: values are for all of them.
-        let named = insert.columns.as_deref().unwrap_or_default();
         if !matches!(insert.source, ast::InsertSource::Set(_)) {
             for column in named {
-                columns.push(named_column(column, &table)?);
+                columns.push(into.position(column)?);
             }
             if named.is_empty() {
-                columns.extend(0..schema.visible_columns().len());
+                columns.extend(into.columns.iter().map(|(_, column)| *column));
             }
         }
         let mut reads_row = false;
-        let source = match &insert.source {
+        let mut of_select = None;
+        let mut source = match &insert.source {
             ast::InsertSource::Query(query) => {
-                let query = self.query(query)?;
+                let (query, frame) = self.source_query(query, !insert.on_duplicate.is_empty())?;
+                of_select = frame;
                 if query.columns.len() != columns.len() {
                     return Err(wrong_count(1));
                 }
                 InsertSource::Query(query)
             }
             rows => {
-                self.target = Some((schema.id, schema.name.clone()));
+                self.targets.push((schema.id, schema.name.clone()));
                 self.frames.push(Frame::new());
-                self.add_row(&table, &schema.name, &existing);
-                let bound = self.rows(rows, &table, named.is_empty(), &mut columns);
+                self.add_row(&into, &existing);
+                let bound = self.rows(rows, &into, named.is_empty(), &mut columns);
                 self.frames.pop();
                 let bound = bound?;
                 for value in bound.iter().flatten().flatten() {
@@ -75,13 +78,18 @@ impl Binder<'_> {
             seen.push(column);
         }
         let mut update = vec![];
+        let mut inputs = vec![];
         let on_duplicate = if !insert.on_duplicate.is_empty() {
-            self.target_table(&insert.table, "UPDATE")?;
-            self.frames.push(Frame::new());
-            self.add_row(&table, &schema.name, &existing);
-            let bound = self.on_duplicate(insert, &table, &columns, &inserted);
+            self.may_change(&insert.table, &into, "UPDATE")?;
+            self.frames.push(of_select.unwrap_or_else(Frame::new));
+            self.add_row(&into, &existing);
+            let bound = self.on_duplicate(insert, &into, &columns, &inserted);
+            update = bound.inspect_err(|_| drop(self.frames.pop()))?;
+            if let InsertSource::Query(query) = &mut source {
+                let own = [existing.as_slice(), inserted.as_slice()].concat();
+                inputs = self.read_of_select(&mut update, &own, query);
+            }
             self.frames.pop();
-            update = bound?;
             OnDuplicate::Update
         } else if insert.replace {
             OnDuplicate::Replace
@@ -90,22 +98,158 @@ impl Binder<'_> {
         } else {
             OnDuplicate::Error
         };
+        let mut returning = vec![];
+        if !insert.returning.is_empty() {
+            self.lookup.table(insert.table.database.as_deref(), &insert.table.name, "SELECT")?;
+            self.targets.push((schema.id, schema.name.clone()));
+            self.frames.push(Frame::new());
+            self.add_row(&into, &existing);
+            let bound = self.returning(&insert.returning);
+            self.frames.pop();
+            returning = bound?;
+        }
         let fill = self.fills(&table)?;
-        let ignore = insert.ignore;
-        let bound =
-            Insert { table, existing, inserted, columns, source, fill, on_duplicate, ignore, update, reads_row };
-        Ok(Write::Insert(Box::new(bound)))
+        if into.below.is_some() && !insert.ignore {
+            self.check_defaults(&insert.table, &fill, &columns)?;
+        }
+        let check = into.check.map(|check| check.reading(&into.below, &existing)).transpose()?;
+        Ok(Write::Insert(Box::new(Insert {
+            table,
+            existing,
+            inserted,
+            columns,
+            source,
+            fill,
+            on_duplicate,
+            ignore: insert.ignore,
+            update,
+            reads_row,
+            inputs,
+            returning,
+            check,
+        })))
     }
 
-    /// The stored table that a statement changes.
-    fn target_table(&self, name: &TableName, privilege: &str) -> Result<TableHandle, MysqlError> {
-        match self.lookup.table(name.database.as_deref(), &name.name, privilege)? {
-            TableSource::Stored(handle) => Ok(handle),
+    /// The query of INSERT … SELECT. `keeps`: with the names of its block, where ON DUPLICATE KEY UPDATE may read its columns: it is one block that
+    /// gives a row for each joined row.
+    fn source_query(&mut self, query: &ast::Query, keeps: bool) -> Result<(Query, Option<Frame>), MysqlError> {
+        let mut at = query;
+        while let ast::QueryBody::Query(inner) = &at.body
+            && at.is_plain()
+        {
+            at = inner;
+        }
+        let ast::QueryBody::Select(select) = &at.body else { return Ok((self.query(query)?, None)) };
+        let each = select.group_by.is_empty() && !select.distinct && select.windows.is_empty();
+        if !keeps || !each || at.into.is_some() {
+            return Ok((self.query(query)?, None));
+        }
+        let known = self.common.len();
+        if let Some(with) = &at.with {
+            self.with(with)?;
+        }
+        self.frames.push(Frame::new());
+        let clauses = Clauses { order_by: &at.order_by, limit: at.limit.as_ref(), locks: &at.locks };
+        let bound = self.block(select, clauses);
+        let frame = self.frames.pop().expect("it was pushed above");
+        self.common.truncate(known);
+        let query = bound?;
+        // Of a group there is no one row.
+        let one_row = project_of(&query.node).is_some_and(|(input, _)| !is_grouped(input));
+        let names = Frame { tables: frame.tables, visible: frame.visible, ..Frame::new() };
+        Ok((query, one_row.then_some(names)))
+    }
+
+    /// Makes the query give the columns that assignments read of its tables; gives their ids.
+    fn read_of_select(&mut self, update: &mut [SetColumn], own: &[ColumnId], query: &mut Query) -> Vec<ColumnId> {
+        let mut inputs: Vec<(ColumnId, ColumnId)> = Vec::new();
+        let mut items = Vec::new();
+        for value in update.iter_mut().filter_map(|set| set.value.as_mut()) {
+            let old = std::mem::replace(value, Expr::null());
+            *value = old.map(&mut |expr| {
+                let ExprKind::Reference(id) = expr.kind else { return expr };
+                if own.contains(&id) {
+                    return expr;
+                }
+                let item = match inputs.iter().find(|(known, _)| *known == id) {
+                    Some((_, item)) => *item,
+                    None => {
+                        let null_rows = self.frame().null_rows(id);
+                        let read = self.reference(id, null_rows);
+                        let name = self.columns.get(id).result.name.clone();
+                        let item = self.add_item(&read, name);
+                        items.push((item, read));
+                        inputs.push((id, item));
+                        item
+                    }
+                };
+                Expr { kind: ExprKind::Reference(item), ..expr }
+            });
+        }
+        if !items.is_empty() {
+            let list = project_of_mut(&mut query.node).expect("only names of a block that projects are in reach");
+            query.columns.extend(items.iter().map(|(id, _)| *id));
+            list.extend(items);
+        }
+        inputs.into_iter().map(|(_, item)| item).collect()
+    }
+
+    /// RETURNING, in the innermost block. Its columns become those of the statement.
+    pub(super) fn returning(&mut self, list: &[ast::SelectItem]) -> Result<Vec<Expr>, MysqlError> {
+        let mut items = Items::default();
+        self.frame().allowed = Aggregates::Refused;
+        self.select_list(list, &mut items)?;
+        self.returned = items.list.iter().map(|(id, _)| self.columns.get(*id).result.clone()).collect();
+        Ok(items.list.into_iter().map(|(_, expr)| expr).collect())
+    }
+
+    /// Where the rows go: a stored table, or the table below a view.
+    fn target_table(&mut self, insert: &ast::Insert) -> Result<Receiver, MysqlError> {
+        let name = &insert.table;
+        match self.lookup.table(name.database.as_deref(), &name.name, "INSERT")? {
+            TableSource::Stored(table) => {
+                let schema = table.schema();
+                let columns = schema.visible_columns().iter().enumerate().map(|(at, c)| (c.name.clone(), at)).collect();
+                let (database, alias) = (schema.database.clone(), schema.name.clone());
+                Ok(Receiver { database, alias, columns, below: None, check: None, table })
+            }
+            TableSource::View(view) => {
+                let named: Option<Vec<String>> = match &insert.source {
+                    ast::InsertSource::Set(set) => Some(set.iter().map(|set| set.column.name.clone()).collect()),
+                    _ => insert.columns.as_ref().map(|list| list.iter().map(|column| column.name.clone()).collect()),
+                };
+                let through = self.insert_target(&view, named.as_deref())?;
+                self.may_change_below(&through.below, "INSERT")?;
+                let check = supported(through.check.as_ref())?;
+                let (database, alias) = (view.database.clone(), view.name.clone());
+                let table = through.below.table.clone();
+                Ok(Receiver { database, alias, columns: through.columns, below: Some(through.below), check, table })
+            }
             TableSource::Virtual(_) => Err(MysqlError::new(
                 codes::TABLEACCESS_DENIED,
-                format!("{privilege} command denied to user for table '{}'", name.name),
+                format!("INSERT command denied to user for table '{}'", name.name),
             )),
         }
+    }
+
+    /// Whether the statement may change rows of its table otherwise too. Errors: 1142, 1356.
+    fn may_change(&self, name: &TableName, into: &Receiver, privilege: &str) -> Result<(), MysqlError> {
+        match &into.below {
+            Some(below) => self.may_change_below(below, privilege),
+            None => self.lookup.table(name.database.as_deref(), &name.name, privilege).map(drop),
+        }
+    }
+
+    /// Error 1423: a column of the table below a view that needs a value and gets none.
+    fn check_defaults(&self, name: &TableName, fill: &[Fill], columns: &[usize]) -> Result<(), MysqlError> {
+        let missing = fill.iter().enumerate().any(|(at, fill)| matches!(fill, Fill::Missing) && !columns.contains(&at));
+        if !missing || !self.context.sql_mode.strict {
+            return Ok(());
+        }
+        let database = name.database.as_ref().map_or(String::new(), |database| format!("{database}."));
+        let message =
+            format!("Field of view '{database}{}' underlying table doesn't have a default value", name.name);
+        Err(MysqlError::new(codes::NO_DEFAULT_FOR_VIEW_FIELD, message))
     }
 
     /// Columns for a row of the table. Values of a row to be inserted may be NULL before they are checked.
@@ -113,32 +257,31 @@ impl Binder<'_> {
         let schema = table.schema();
         let add = |at: usize| {
             let definition = &schema.columns[at];
-            let result = super::computed_column(definition.ty, definition.nullable, definition.name.clone());
+            let result = stored_column(&schema, &schema.name, at);
             self.columns.add(Column { ty: definition.ty, nullable: nullable || definition.nullable, result })
         };
         (0..schema.columns.len()).map(add).collect()
     }
 
     /// A row of the table as a table of the innermost frame.
-    fn add_row(&mut self, table: &TableHandle, alias: &str, ids: &[ColumnId]) {
-        let schema = table.schema().clone();
-        let columns: Vec<(String, ColumnId)> =
-            schema.visible_columns().iter().zip(ids).map(|(c, id)| (c.name.clone(), *id)).collect();
+    fn add_row(&mut self, into: &Receiver, ids: &[ColumnId]) {
+        let columns = into.named(ids);
         let visible = columns.iter().map(|(name, id)| Visible { name: name.clone(), id: *id });
         self.frame().visible.extend(visible);
         self.frame().tables.push(Table {
-            database: Some(schema.database.clone()),
-            alias: alias.to_string(),
+            database: Some(into.database.clone()),
+            alias: into.alias.clone(),
+            is_aliased: true,
             columns,
             null_rows: false,
-            schema: Some(schema),
+            schema: into.below.is_none().then(|| into.table.schema().clone()),
         });
     }
 
     fn rows(
         &mut self,
         source: &ast::InsertSource,
-        table: &TableHandle,
+        table: &Receiver,
         all_columns: bool,
         columns: &mut Vec<usize>,
     ) -> Result<Vec<Vec<Option<Expr>>>, MysqlError> {
@@ -146,7 +289,7 @@ impl Binder<'_> {
             ast::InsertSource::Set(assignments) => {
                 let mut row = Vec::with_capacity(assignments.len());
                 for assignment in assignments {
-                    columns.push(named_column(&assignment.column, table)?);
+                    columns.push(table.position(&assignment.column)?);
                     row.push(self.row_value(&assignment.value)?);
                 }
                 Ok(vec![row])
@@ -200,19 +343,18 @@ impl Binder<'_> {
     fn on_duplicate(
         &mut self,
         insert: &ast::Insert,
-        table: &TableHandle,
+        into: &Receiver,
         columns: &[usize],
         inserted: &[ColumnId],
     ) -> Result<Vec<SetColumn>, MysqlError> {
-        let schema = table.schema().clone();
+        let schema = into.table.schema().clone();
         if let Some(alias) = &insert.row_alias {
-            self.add_row_alias(alias, table, columns, inserted)?;
+            self.add_row_alias(alias, into, columns, inserted)?;
         }
-        let visible = schema.visible_columns();
-        self.frame().inserted = Some(visible.iter().zip(inserted).map(|(c, id)| (c.name.clone(), *id)).collect());
+        self.frame().inserted = Some(into.named(inserted));
         let mut out = Vec::new();
         for assignment in &insert.on_duplicate {
-            let column = named_column(&assignment.column, table)?;
+            let column = into.position(&assignment.column)?;
             let value = match &assignment.value {
                 ast::Expr::Default => default_expression(&schema.columns[column], self.context)?,
                 value => Some(self.bind_in(value, Clause::FieldList)?),
@@ -226,13 +368,12 @@ impl Binder<'_> {
     fn add_row_alias(
         &mut self,
         alias: &RowAlias,
-        table: &TableHandle,
+        into: &Receiver,
         columns: &[usize],
         inserted: &[ColumnId],
     ) -> Result<(), MysqlError> {
-        let schema = table.schema().clone();
         let named: Vec<(String, ColumnId)> = if alias.columns.is_empty() {
-            schema.visible_columns().iter().zip(inserted).map(|(c, id)| (c.name.clone(), *id)).collect()
+            into.named(inserted)
         } else {
             if alias.columns.len() != columns.len() {
                 return Err(MysqlError::new(
@@ -247,8 +388,9 @@ impl Binder<'_> {
             renamed
         };
         self.frame().tables.push(Table {
-            database: Some(schema.database.clone()),
+            database: Some(into.database.clone()),
             alias: alias.name.clone(),
+            is_aliased: true,
             columns: named,
             null_rows: true,
             schema: None,
@@ -257,16 +399,88 @@ impl Binder<'_> {
     }
 }
 
+/// The projection of a block, and what is below it.
+fn project_of(mut node: &Node) -> Option<(&Node, &[(ColumnId, Expr)])> {
+    loop {
+        node = match node {
+            Node::Limit(limit) => &limit.input,
+            Node::Sort { input, .. } => input,
+            Node::Project { input, items } => return Some((input, items)),
+            _ => return None,
+        }
+    }
+}
+
+fn project_of_mut(mut node: &mut Node) -> Option<&mut Vec<(ColumnId, Expr)>> {
+    loop {
+        node = match node {
+            Node::Limit(limit) => &mut limit.input,
+            Node::Sort { input, .. } => input,
+            Node::Project { items, .. } => return Some(items),
+            _ => return None,
+        }
+    }
+}
+
+fn is_grouped(mut node: &Node) -> bool {
+    while let Node::Filter { input, .. } = node {
+        node = input;
+    }
+    matches!(node, Node::Aggregate(_))
+}
+
 fn wrong_count(row: usize) -> MysqlError {
     MysqlError::new(codes::WRONG_VALUE_COUNT_ON_ROW, format!("Column count doesn't match value count at row {row}"))
 }
 
-/// The position of a column of the table that is changed.
-fn named_column(name: &ColumnName, table: &TableHandle) -> Result<usize, MysqlError> {
-    let schema = table.schema();
-    let own = name.table.as_ref().is_none_or(|table| *table == schema.name);
-    let database = name.database.as_ref().is_none_or(|database| *database == schema.database);
-    let position = |name: &str| schema.visible_columns().iter().position(|c| c.name.eq_ignore_ascii_case(name));
-    let column = if own && database { position(&name.name) } else { None };
-    column.ok_or_else(|| unknown_column(&name.path(), Clause::FieldList))
+/// Where an INSERT puts its rows.
+struct Receiver {
+    table: TableHandle,
+    /// Of the table or the view that the statement names.
+    database: String,
+    alias: String,
+    /// Names that the statement may use, and the positions that they mean in the schema.
+    columns: Vec<(String, usize)>,
+    /// What is between a view and the table.
+    below: Option<Below>,
+    check: Option<RowCheck>,
+}
+
+impl Receiver {
+    /// The position of a column of the table that is changed.
+    fn position(&self, name: &ColumnName) -> Result<usize, MysqlError> {
+        let own = name.table.as_ref().is_none_or(|table| *table == self.alias);
+        let database = name.database.as_ref().is_none_or(|database| *database == self.database);
+        let found = self.columns.iter().find(|(known, _)| own && database && known.eq_ignore_ascii_case(&name.name));
+        found.map(|(_, at)| *at).ok_or_else(|| unknown_column(&name.path(), Clause::FieldList))
+    }
+
+    /// The names with the columns of a row.
+    fn named(&self, ids: &[ColumnId]) -> Vec<(String, ColumnId)> {
+        self.columns.iter().map(|(name, at)| (name.clone(), ids[*at])).collect()
+    }
+}
+
+impl RowCheck {
+    /// The check of a row that has these columns. A view of several tables is checked when its rows are updated only: a new row has no other table's columns.
+    fn reading(self, below: &Option<Below>, row: &[ColumnId]) -> Result<RowCheck, MysqlError> {
+        let columns = below.as_ref().map_or(&[] as &[ColumnId], |below| &below.columns);
+        let mut foreign = false;
+        let read = |expr: Expr| match expr.kind {
+            ExprKind::Reference(id) => match columns.iter().position(|column| *column == id) {
+                Some(at) => Expr { kind: ExprKind::Reference(row[at]), ..expr },
+                None => {
+                    foreign = true;
+                    expr
+                }
+            },
+            _ => expr,
+        };
+        let mut read = read;
+        let conditions = self.conditions.into_iter().map(|condition| condition.map(&mut read)).collect();
+        if foreign {
+            return Err(unsupported("INSERT into a join view WITH CHECK OPTION"));
+        }
+        Ok(RowCheck { conditions, ..self })
+    }
 }

@@ -5,8 +5,10 @@
 //! from       FROM: tables, derived tables, joins, USING and NATURAL
 //! select     one SELECT: list, grouping, HAVING, ORDER BY, LIMIT, locking clauses
 //! rollup     WITH ROLLUP and GROUPING()
+//! windows    WINDOW, OVER, and the node that computes window functions
 //! query      WITH, set operations, VALUES, TABLE, and the clauses around them
 //! common     common tables, recursive ones too
+//! view       views, defined and in FROM     through  changes through views
 //! change     UPDATE, DELETE             insert  INSERT, REPLACE
 //! names      clauses and errors of names; expressions without names
 //! ```
@@ -16,7 +18,7 @@
 //!
 //! Order of errors, as in MySQL: tables and privileges, FROM, select list, WHERE, GROUP BY, HAVING, ORDER BY.
 //!
-//! What the syntax tree can hold and this version leaves out is refused here with error 1235: LATERAL, window functions, INTO, RETURNING,
+//! What the syntax tree can hold and this version leaves out is refused here with error 1235: LATERAL, INTO, RETURNING,
 //! PARTITION (…), UPDATE and DELETE of several tables or with IGNORE.
 
 mod change;
@@ -28,16 +30,21 @@ pub(crate) mod names;
 mod query;
 mod rollup;
 mod select;
+mod through;
+pub(crate) mod view;
+mod windows;
 
 use crate::expr::{BindContext, BoundSubquery, ColumnId, Expr, SubqueryId};
 use crate::logical::{self, Body, Column, Columns, Statement};
 use crate::lookup::{Lookup, unsupported};
 use crate::parse::Statement as Parsed;
 use crate::parse::ast;
+use crate::parse::print::FullNames;
 use common::CommonName;
 use frame::Frame;
 use rauk_types::result::ResultColumn;
 use rauk_types::{MysqlError, TableId};
+use rustc_hash::FxHashMap;
 
 /// Columns that a query gives at most (1117).
 const MAX_COLUMNS: usize = 4096;
@@ -64,10 +71,24 @@ pub(crate) struct Binder<'a> {
     /// For each aggregate whose arguments are being bound: how many outer columns each open subquery had before them.
     before_arguments: Vec<Vec<usize>>,
     nesting: usize,
-    /// The table that the statement changes, which its subqueries may not read (1093).
-    target: Option<(TableId, String)>,
+    /// Tables that the statement changes, which its subqueries may not read (1093).
+    targets: Vec<(TableId, String)>,
+    /// Tables that subqueries read, those of derived and common tables left out.
+    read: Vec<TableId>,
+    /// The columns of RETURNING.
+    returned: Vec<ResultColumn>,
     /// Derived and common tables around what is being bound: their rows are there before the first change.
     materialized: usize,
+    /// Views around what is being bound, the outermost first.
+    views: Vec<view::Around>,
+    /// CREATE VIEW: what names mean.
+    names: Option<FullNames>,
+    /// The height of the block whose views are opened; 0: none.
+    opens_views: usize,
+    /// Views that the statement changes through.
+    opened: Vec<through::Opened>,
+    /// What columns of opened views are that are no columns of tables.
+    computed: FxHashMap<ColumnId, Expr>,
 }
 
 /// A subquery while it is being bound.
@@ -103,8 +124,15 @@ impl<'a> Binder<'a> {
             open: vec![],
             before_arguments: vec![],
             nesting: 0,
-            target: None,
+            targets: vec![],
+            read: vec![],
+            returned: vec![],
             materialized: 0,
+            views: vec![],
+            names: None,
+            opens_views: 0,
+            opened: vec![],
+            computed: FxHashMap::default(),
         }
     }
 
@@ -114,6 +142,7 @@ impl<'a> Binder<'a> {
             subqueries: self.subqueries.into_iter().map(|s| s.expect("every subquery is bound")).collect(),
             tables: self.tables.into_iter().map(|t| t.expect("every common table is bound")).collect(),
             body,
+            returned: self.returned,
             parameters: self.context.parameters.len(),
         };
         statement.validate()?;
@@ -161,6 +190,9 @@ impl<'a> Binder<'a> {
 
     /// A column by its id. `null_rows`: the inner side of an outer join.
     fn reference(&self, id: ColumnId, null_rows: bool) -> Expr {
+        if let Some(computed) = self.computed.get(&id) {
+            return computed.clone();
+        }
         let column = self.columns.get(id);
         Expr::reference(id, column.ty, column.nullable || null_rows)
     }

@@ -14,6 +14,9 @@ pub(crate) enum Clause {
     GroupBy,
     Having,
     OrderBy,
+    WindowPartition,
+    WindowOrder,
+    WindowFrame,
 }
 
 impl Clause {
@@ -27,6 +30,9 @@ impl Clause {
             Clause::GroupBy => "group statement",
             Clause::Having => "having clause",
             Clause::OrderBy => "order clause",
+            Clause::WindowPartition => "window partition by",
+            Clause::WindowOrder => "window order by",
+            Clause::WindowFrame => "window frame bound",
         }
     }
 }

@@ -27,7 +27,7 @@ impl Binder<'_> {
         bound
     }
 
-    fn body(&mut self, body: &ast::QueryBody, clauses: Clauses<'_>) -> Result<Query, MysqlError> {
+    pub(super) fn body(&mut self, body: &ast::QueryBody, clauses: Clauses<'_>) -> Result<Query, MysqlError> {
         match body {
             ast::QueryBody::Select(select) => self.select(select, clauses),
             ast::QueryBody::Query(inner) => {
@@ -72,7 +72,9 @@ impl Binder<'_> {
                     having: None,
                     windows: vec![],
                 };
-                self.select(&select, clauses)
+                let bound = self.select(&select, clauses);
+                self.note_whole_table(name, &select);
+                bound
             }
         }
     }

@@ -3,13 +3,13 @@
 //! The tree of a block, from the top: Limit, Sort, Distinct, Project, Filter (HAVING), Aggregate, Filter (WHERE), joins. A key of ORDER BY that is not in
 //! the select list is a column of Project that the query does not give.
 
-use super::frame::{Aggregates, Alias, Frame, Visible};
+use super::frame::{Aggregates, Alias, Frame};
 use super::names::{Clause, bind_row_count, check_alias};
 use super::rollup::raise;
+use super::windows::BoundCall;
 use super::{Binder, MAX_COLUMNS, computed_column};
 use crate::expr::{BindContext, ColumnId, Expr, ExprKind};
-use crate::logical::{AggregateNode, Column, Limit, Node, Query, SortKey};
-use crate::lookup::unsupported;
+use crate::logical::{AggregateNode, Column, Limit, Node, Query, ScanTable, SortKey};
 use crate::parse::ast;
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::transaction::Lock;
@@ -29,22 +29,21 @@ pub(super) struct Clauses<'q> {
 
 impl Binder<'_> {
     pub(super) fn select(&mut self, select: &ast::Select, clauses: Clauses<'_>) -> Result<Query, MysqlError> {
-        if !select.windows.is_empty() {
-            return Err(unsupported("window functions"));
-        }
         self.frames.push(Frame { rollup: select.rollup, ..Frame::new() });
         let bound = self.block(select, clauses);
         self.frames.pop();
         bound
     }
 
-    fn block(&mut self, select: &ast::Select, clauses: Clauses<'_>) -> Result<Query, MysqlError> {
+    pub(super) fn block(&mut self, select: &ast::Select, clauses: Clauses<'_>) -> Result<Query, MysqlError> {
         let mut node = self.from(&select.from, select.straight_join)?;
         self.locks(clauses.locks, &mut node)?;
 
         self.frame().allowed = Aggregates::Allowed;
+        self.frame().takes_windows = true;
         let mut items = Items::default();
         self.select_list(&select.items, &mut items)?;
+        self.frame().takes_windows = false;
 
         if let Some(filter) = &select.filter {
             self.frame().allowed = Aggregates::Refused;
@@ -60,12 +59,14 @@ impl Binder<'_> {
             having = Some(self.bind_in(condition, Clause::Having)?);
             self.frame().grouped = None;
         }
+        self.frame().takes_windows = true;
         let mut order = self.order_by(clauses.order_by, &items)?;
+        let mut windows = self.windows(&select.windows)?;
         let limit = bind_limit(clauses.limit, self.context)?;
         let rollup = if select.rollup { Some(self.rollup(&keys)?) } else { None };
         if let Some(rollup) = &rollup {
             let above = having.iter_mut().chain(order.iter_mut().map(|key| &mut key.expr));
-            above.for_each(|expr| {
+            above.chain(windows.iter_mut().flat_map(BoundCall::for_each_expr_mut)).for_each(|expr| {
                 raise(expr, &keys, &rollup.keys);
             });
             for (id, item) in &mut items.list {
@@ -85,6 +86,9 @@ impl Binder<'_> {
             node = filtered(node, having, true);
         }
         let columns = items.ids();
+        if !windows.is_empty() {
+            node = self.window_node(node, windows, &mut items.list, &mut order);
+        }
         let keys = items.sort_keys(order, self);
         node = Node::Project { input: Box::new(node), items: items.list };
         if select.distinct {
@@ -93,14 +97,16 @@ impl Binder<'_> {
         Ok(Query { node: ordered(node, keys, limit, select.calc_found_rows), columns })
     }
 
-    fn select_list(&mut self, list: &[ast::SelectItem], items: &mut Items) -> Result<(), MysqlError> {
+    pub(super) fn select_list(&mut self, list: &[ast::SelectItem], items: &mut Items) -> Result<(), MysqlError> {
         for item in list {
             match item {
                 ast::SelectItem::Wildcard => {
                     if self.frame().tables.is_empty() {
                         return Err(MysqlError::new(codes::NO_TABLES_USED, "No tables used"));
                     }
-                    for Visible { id, .. } in self.frame().visible.clone() {
+                    let ids: Vec<ColumnId> = self.frame().visible.iter().map(|visible| visible.id).collect();
+                    self.note_star(item, &ids);
+                    for id in ids {
                         self.push_column(id, items)?;
                     }
                 }
@@ -116,6 +122,7 @@ impl Binder<'_> {
                         return Err(MysqlError::new(codes::BAD_TABLE, format!("Unknown table '{}'", path.join("."))));
                     };
                     let ids: Vec<ColumnId> = table.columns.iter().map(|(_, id)| *id).collect();
+                    self.note_star(item, &ids);
                     for id in ids {
                         self.push_column(id, items)?;
                     }
@@ -185,7 +192,7 @@ impl Binder<'_> {
                 }
                 None => (self.bind_in(expr, Clause::GroupBy)?, item_name(expr)),
             };
-            if self.frame().reads_grouped(&bound) {
+            if self.frame().reads_grouped(&bound) || self.frame().reads_windows(&bound) {
                 return Err(MysqlError::new(codes::WRONG_GROUP_FIELD, format!("Can't group on '{name}'")));
             }
             if rollup || !keys.contains(&bound) {
@@ -260,40 +267,48 @@ impl Binder<'_> {
             .into_iter()
             .filter_map(|(table, lock)| Some((self.frames.last()?.tables[table].columns.first()?.1, lock)))
             .collect();
+        let lock_of = |columns: &[ColumnId]| locked.iter().find(|(id, _)| columns.contains(id)).and_then(|(_, lock)| *lock);
         let lookup = self.lookup;
-        lock_scans(node, &mut |scan| {
-            let found = locked.iter().find(|(id, _)| scan.columns.contains(id));
-            let Some((_, lock)) = found else { return Ok(()) };
-            scan.lock = *lock;
-            match &scan.table {
-                crate::logical::ScanTable::Stored(handle) if lock.is_some_and(|(m, _)| m == LockMode::Exclusive) => {
-                    lookup.may_lock_rows(handle)
+        let allowed = |lock: Lock, database: &str, name: &str| match lock {
+            Some((LockMode::Exclusive, _)) => lookup.may_lock_rows(database, name),
+            _ => Ok(()),
+        };
+        for_each_leaf(node, &mut |leaf| match leaf {
+            Node::Scan(scan) => {
+                scan.lock = lock_of(&scan.columns);
+                match &scan.table {
+                    ScanTable::Stored(table) => allowed(scan.lock, &table.schema().database, &table.schema().name),
+                    ScanTable::Virtual(_) => Ok(()),
                 }
-                _ => Ok(()),
             }
+            Node::Derived(derived) => {
+                let Some(view) = &derived.view else { return Ok(()) };
+                derived.lock = lock_of(&derived.query.columns);
+                allowed(derived.lock, &view.database, &view.name)
+            }
+            _ => Ok(()),
         })
     }
 }
 
-/// Calls `visit` on the tables of a block, those of its derived tables left out.
-fn lock_scans(
+/// Calls `visit` on the tables of a block.
+fn for_each_leaf(
     node: &mut Node,
-    visit: &mut dyn FnMut(&mut crate::logical::Scan) -> Result<(), MysqlError>,
+    visit: &mut dyn FnMut(&mut Node) -> Result<(), MysqlError>,
 ) -> Result<(), MysqlError> {
     match node {
-        Node::Scan(scan) => visit(scan),
         Node::Join(join) => {
-            lock_scans(&mut join.left, visit)?;
-            lock_scans(&mut join.right, visit)
+            for_each_leaf(&mut join.left, visit)?;
+            for_each_leaf(&mut join.right, visit)
         }
-        _ => Ok(()),
+        leaf => visit(leaf),
     }
 }
 
 /// The select list as it is bound.
 #[derive(Default)]
-struct Items {
-    list: Vec<(ColumnId, Expr)>,
+pub(super) struct Items {
+    pub list: Vec<(ColumnId, Expr)>,
     names: Vec<String>,
 }
 

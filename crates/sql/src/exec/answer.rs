@@ -137,6 +137,11 @@ async fn run_missing(missing: Missing, txn: &mut Transaction, context: &mut Cont
     let mark = Mark::set(context);
     let answer = match answer(plan, want, txn, context).await {
         Ok(answer) => answer,
+        // IGNORE: as if it had given no row.
+        Err(error) if error.code == codes::SUBQUERY_NO_1_ROW && context.ignores_errors => {
+            context.warn(error.code, error.message);
+            Answer::Row(vec![Value::Null; plan.types.len()])
+        }
         Err(error) if ends_statement(&error) => return Err(error),
         Err(error) => {
             assert!(!is_pending(&error), "a query waits for its own subqueries");

@@ -5,7 +5,7 @@
 use super::answer::{turn, with_answers};
 use super::query::rows_of;
 use super::row::{Joined, Part, owned};
-use super::scan::passes;
+use super::scan::{lock_of, passes};
 use super::sort::append_class_key;
 use crate::expr::{Columns, Context, Expr, NoColumns, SharedRows};
 use crate::memory::{Memory, values_bytes};
@@ -126,7 +126,7 @@ pub(crate) async fn build(
         high: Bound::Unbounded,
         reverse: false,
         ordered: false,
-        lock: None,
+        lock: lock_of(level, context),
         distribution: None,
         partition: None,
         limit_hint: None,

@@ -1,4 +1,4 @@
-//! UPDATE and DELETE.
+//! UPDATE and DELETE of one table whose rows a locking scan finds.
 //!
 //! Rows are found by a locking scan, a batch at a time, and changed between batches: the scan sees the newest version of each row, checks the whole
 //! condition on it, and does not meet what the statement itself has written, so no row is changed twice. With an ORDER BY that no index serves, all
@@ -8,18 +8,22 @@
 //! An UPDATE of the AUTO_INCREMENT column raises the counter when all rows are changed.
 
 use super::answer::{run_uncorrelated, with_answers};
+use super::check::satisfies;
 use super::insert::{assign, check_keys, duplicate, set_on_update};
 use super::output::{row_count, with_value};
+use super::returning::return_row;
 use super::row::{Joined, Part, Rows, owned};
 use super::scan::{BATCH, Lock, Opened, get, get_if, give_way, is_interrupted, open, passes, yield_now};
 use super::sort::{Sorted, Sorter, append_key, put_values, values_of};
 use crate::expr::{Context, Expr, run};
 use crate::memory::values_bytes;
-use crate::physical::model::{DeletePlan, Level, SortKey, Source, UpdatePlan};
+use crate::physical::model::{DeletePlan, Level, SetColumn, SortKey, Source, UpdatePlan};
+use jiff::tz::TimeZone;
 use rauk_node::transaction::UpdateOutcome;
 use rauk_node::{NodeError, ScanBatch, ScanCursor, TableHandle, Transaction};
-use rauk_types::result::Completion;
-use rauk_types::{MysqlError, RowView, TableSchema, Value, ValueRef};
+use rauk_types::error::codes;
+use rauk_types::result::{Completion, ResultColumn, ResultSink};
+use rauk_types::{KeyDef, MysqlError, RowView, TableSchema, Value, ValueRef};
 
 pub(crate) async fn run_update(
     plan: &UpdatePlan,
@@ -29,6 +33,7 @@ pub(crate) async fn run_update(
     let table = stored(&plan.sources);
     let schema = table.schema().clone();
     let zone = context.time_zone.clone();
+    let assignments = Assignments { set: &plan.set, schema: &schema, ignore: plan.ignore, zone: &zone };
     let (mut matched, mut changed) = (0u64, 0u64);
     let mut highest = None;
     let mut found =
@@ -42,39 +47,18 @@ pub(crate) async fn run_update(
             matched += 1;
             give_way(txn, context).await?;
             let mut new = old.clone();
-            for set in &plan.set {
-                let column = &schema.columns[set.column];
-                let Some(expr) = &set.value else {
-                    let message = format!("Field '{}' doesn't have a default value", column.name);
-                    if context.strict_statement {
-                        return Err(MysqlError::new(rauk_types::error::codes::NO_DEFAULT_FOR_FIELD, message));
-                    }
-                    context.warn(rauk_types::error::codes::NO_DEFAULT_FOR_FIELD, message);
-                    new[set.column] = super::insert::type_zero(&column.ty);
-                    continue;
-                };
-                let row = Rows { rows: [&new, &[]], zone: &zone };
-                let value = with_answers(txn, context, |context| expr.eval(&row, context)).await?;
-                new[set.column] = assign(value, &expr.ty, column, matched, plan.ignore, context)?;
-            }
+            assignments.apply(&mut new, &[], matched, txn, context).await?;
             if new == old {
                 continue;
             }
             set_on_update(&schema, &plan.set, &mut new, context);
+            if !satisfies(plan.check.as_ref(), &new, &[], plan.ignore, context)? {
+                continue;
+            }
             check_keys(&schema, &plan.key_defs, &new)?;
-            match txn.update(table, &old, &new).await? {
-                UpdateOutcome::Updated => {
-                    changed += 1;
-                    highest = highest.max(changed_number(&schema, &old, &new));
-                }
-                UpdateOutcome::Missing => {}
-                UpdateOutcome::Duplicate { index, .. } => {
-                    let error = duplicate(&schema, &plan.key_defs, index, &new, context);
-                    if !plan.ignore {
-                        return Err(error);
-                    }
-                    context.warn(error.code, error.message);
-                }
+            if write_row(table, &plan.key_defs, &old, &new, plan.ignore, txn, context).await? {
+                changed += 1;
+                highest = highest.max(changed_number(&schema, &old, &new));
             }
         }
         yield_now(context).await;
@@ -82,6 +66,7 @@ pub(crate) async fn run_update(
     if let Some(number) = highest {
         plan.database.raise_auto_increment(schema.id, number).await?;
     }
+    context.matched_rows = matched;
     Ok(Completion {
         affected_rows: changed,
         warnings: context.warning_count.min(u16::MAX.into()) as u16,
@@ -90,12 +75,78 @@ pub(crate) async fn run_update(
     })
 }
 
-pub(crate) async fn run_delete(
-    plan: &DeletePlan,
+/// The assignments of an UPDATE to one table.
+pub(super) struct Assignments<'a> {
+    pub set: &'a [SetColumn],
+    pub schema: &'a TableSchema,
+    pub ignore: bool,
+    pub zone: &'a TimeZone,
+}
+
+impl Assignments<'_> {
+    /// Makes a row what they make of it, from left to right: each sees what those before it have set. `inputs`: what they read of other tables.
+    pub async fn apply(
+        &self,
+        row: &mut [Value],
+        inputs: &[Value],
+        number: u64,
+        txn: &mut Transaction,
+        context: &mut Context,
+    ) -> Result<(), MysqlError> {
+        for set in self.set {
+            let column = &self.schema.columns[set.column];
+            let Some(expr) = &set.value else {
+                let message = format!("Field '{}' doesn't have a default value", column.name);
+                if context.strict_statement {
+                    return Err(MysqlError::new(codes::NO_DEFAULT_FOR_FIELD, message));
+                }
+                context.warn(codes::NO_DEFAULT_FOR_FIELD, message);
+                row[set.column] = super::insert::type_zero(&column.ty);
+                continue;
+            };
+            let read = Rows { rows: [row, inputs, &[]], zone: self.zone };
+            let value = with_answers(txn, context, |context| expr.eval(&read, context)).await?;
+            row[set.column] = assign(value, &expr.ty, column, number, self.ignore, context)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a changed row; `false`: it is gone, or with IGNORE has the key of another one.
+pub(super) async fn write_row(
+    table: &TableHandle,
+    key_defs: &[KeyDef],
+    old: &[Value],
+    new: &[Value],
+    ignore: bool,
     txn: &mut Transaction,
     context: &mut Context,
+) -> Result<bool, MysqlError> {
+    match txn.update(table, old, new).await? {
+        UpdateOutcome::Updated => Ok(true),
+        UpdateOutcome::Missing => Ok(false),
+        UpdateOutcome::Duplicate { index, .. } => {
+            let error = duplicate(table.schema(), key_defs, index, new, context);
+            if !ignore {
+                return Err(error);
+            }
+            context.warn(error.code, error.message);
+            Ok(false)
+        }
+    }
+}
+
+pub(crate) async fn run_delete(
+    plan: &DeletePlan,
+    columns: &[ResultColumn],
+    txn: &mut Transaction,
+    context: &mut Context,
+    sink: &mut dyn ResultSink,
 ) -> Result<Completion, MysqlError> {
     let table = stored(&plan.sources);
+    if !plan.returning.is_empty() {
+        sink.columns(columns);
+    }
     let mut deleted = 0u64;
     let mut found =
         Found::open(&plan.level, &plan.sources, &plan.once, &plan.order, plan.limit.as_ref(), txn, context).await?;
@@ -105,7 +156,10 @@ pub(crate) async fn run_delete(
             break;
         }
         for row in rows {
-            deleted += u64::from(txn.delete(table, &row).await?);
+            if txn.delete(table, &row).await? {
+                deleted += 1;
+                return_row(&plan.returning, &row, txn, context, sink).await?;
+            }
         }
         yield_now(context).await;
     }

@@ -8,10 +8,12 @@
 //! A statement's own writes are invisible to its reads, so that INSERT … SELECT from the same table ends; the row in the way is the exception: REPLACE and
 //! ON DUPLICATE KEY UPDATE of several rows meet rows that they made themselves.
 
+use super::check::satisfies;
 use super::answer::with_answers;
 use super::change::changed_number;
 use super::output::Target;
 use super::query::run_query;
+use super::returning::return_row;
 use super::row::{Rows, owned};
 use super::sort::{KeptRows, values_of};
 use crate::expr::{Context, Expr, NoColumns, convert_for_column};
@@ -21,7 +23,7 @@ use rauk_node::transaction::UpdateOutcome;
 use rauk_node::{InsertOutcome, NodeError, Transaction};
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
-use rauk_types::result::Completion;
+use rauk_types::result::{Completion, ResultColumn, ResultSink};
 use rauk_types::schema::{MAX_KEY_BYTES, MAX_LOB_BYTES};
 use rauk_types::{DataType, IndexId, KeyDef, MysqlError, TableSchema, TypeKind, Value, ValueRef};
 
@@ -30,9 +32,14 @@ const WORST_KEY_GROWTH: usize = 20;
 
 pub(crate) async fn run_insert(
     plan: &InsertPlan,
+    columns: &[ResultColumn],
     txn: &mut Transaction,
     context: &mut Context,
+    sink: &mut dyn ResultSink,
 ) -> Result<Completion, MysqlError> {
+    if !plan.returning.is_empty() {
+        sink.columns(columns);
+    }
     let selected = match &plan.source {
         InsertSource::Rows(_) => None,
         InsertSource::Query(query, types) => {
@@ -51,6 +58,7 @@ pub(crate) async fn run_insert(
         schema: plan.table.schema(),
         txn,
         context,
+        sink,
         total: total as u64,
         number: 0,
         reserved: None,
@@ -107,6 +115,8 @@ struct Insert<'a> {
     schema: &'a TableSchema,
     txn: &'a mut Transaction,
     context: &'a mut Context,
+    /// Where rows of RETURNING go.
+    sink: &'a mut dyn ResultSink,
     total: u64,
     /// Of the row in work, from 1.
     number: u64,
@@ -142,7 +152,7 @@ impl Insert<'_> {
                 None => self.filled(column, &plan.fill[column], true)?,
                 Some(expr) => {
                     let value = if plan.reads_row {
-                        let row = Rows { rows: [&values, &[]], zone: &zone };
+                        let row = Rows { rows: [&values, &[], &[]], zone: &zone };
                         with_answers(self.txn, self.context, |context| expr.eval(&row, context)).await?
                     } else {
                         with_answers(self.txn, self.context, |context| expr.eval(&NoColumns, context)).await?
@@ -151,10 +161,10 @@ impl Insert<'_> {
                 }
             };
         }
-        self.store(values).await
+        self.store(values, vec![]).await
     }
 
-    async fn selected_row(&mut self, row: Vec<Value>, types: &[DataType]) -> Result<(), MysqlError> {
+    async fn selected_row(&mut self, mut row: Vec<Value>, types: &[DataType]) -> Result<(), MysqlError> {
         self.number += 1;
         let plan = self.plan;
         let mut values = vec![Value::Null; self.schema.columns.len()];
@@ -163,10 +173,12 @@ impl Insert<'_> {
                 values[column] = self.filled(column, fill, true)?;
             }
         }
+        // What ON DUPLICATE KEY UPDATE reads of the tables of SELECT stands behind the columns that are inserted.
+        let inputs = row.split_off(plan.columns.len());
         for ((&column, value), ty) in plan.columns.iter().zip(row).zip(types) {
             values[column] = self.converted(value, ty, column)?;
         }
-        self.store(values).await
+        self.store(values, inputs).await
     }
 
     /// What a column gets that has no value. `counts`: it stays so, and a missing default is an error.
@@ -212,7 +224,7 @@ impl Insert<'_> {
         Ok(stored)
     }
 
-    async fn store(&mut self, mut values: Vec<Value>) -> Result<(), MysqlError> {
+    async fn store(&mut self, mut values: Vec<Value>, inputs: Vec<Value>) -> Result<(), MysqlError> {
         if self.number.is_multiple_of(1024) {
             if super::scan::is_interrupted(self.txn) {
                 return Err(NodeError::Interrupted.into());
@@ -221,6 +233,10 @@ impl Insert<'_> {
         }
         super::scan::give_way(self.txn, self.context).await?;
         let number = self.number_row(&mut values).await?;
+        if !satisfies(self.plan.check.as_ref(), &values, &[], self.plan.ignore, self.context)? {
+            self.give_back(number);
+            return Ok(());
+        }
         check_keys(self.schema, &self.plan.key_defs, &values)?;
         loop {
             let outcome = self.txn.insert(&self.plan.table, &values).await?;
@@ -238,7 +254,7 @@ impl Insert<'_> {
                         }
                         Number::None => {}
                     }
-                    return Ok(());
+                    return self.returned(&values).await;
                 }
                 InsertOutcome::Duplicate { index, existing } => (index, existing),
             };
@@ -256,7 +272,7 @@ impl Insert<'_> {
                 OnDuplicate::Update => {
                     let Some(old) = self.existing(&existing).await? else { continue };
                     self.give_back(number);
-                    return self.update_existing(old, values).await;
+                    return self.update_existing(old, values, inputs).await;
                 }
                 OnDuplicate::Replace => {
                     let Some(old) = self.existing(&existing).await? else { continue };
@@ -265,7 +281,7 @@ impl Insert<'_> {
                     if old == values && last_unique.is_some_and(|i| i.id == index) {
                         // MySQL updates the row in place, and nothing changes.
                         self.affected += 1;
-                        return Ok(());
+                        return self.returned(&values).await;
                     }
                     if self.txn.delete(&self.plan.table, &old).await? {
                         self.affected += 1;
@@ -283,7 +299,17 @@ impl Insert<'_> {
         Ok(self.txn.get(&self.plan.table, key, lock, |view| view.map(|v| owned(&v, columns))).await?)
     }
 
-    async fn update_existing(&mut self, old: Vec<Value>, inserted: Vec<Value>) -> Result<(), MysqlError> {
+    /// Gives the row of RETURNING.
+    async fn returned(&mut self, row: &[Value]) -> Result<(), MysqlError> {
+        return_row(&self.plan.returning, row, self.txn, self.context, self.sink).await
+    }
+
+    async fn update_existing(
+        &mut self,
+        old: Vec<Value>,
+        inserted: Vec<Value>,
+        inputs: Vec<Value>,
+    ) -> Result<(), MysqlError> {
         let schema = self.schema;
         let zone = self.context.time_zone.clone();
         let mut new = old.clone();
@@ -292,7 +318,7 @@ impl Insert<'_> {
             let value = match &set.value {
                 None => self.filled(set.column, &Fill::Missing, true)?,
                 Some(expr) => {
-                    let row = Rows { rows: [&new, &inserted], zone: &zone };
+                    let row = Rows { rows: [&new, &inserted, &inputs], zone: &zone };
                     let value = with_answers(self.txn, self.context, |context| expr.eval(&row, context)).await?;
                     assign(value, &expr.ty, definition, self.number, self.plan.ignore, self.context)?
                 }
@@ -305,8 +331,8 @@ impl Insert<'_> {
         };
         // The row's number is what the client hears, changed or not.
         self.last_explicit = id(&new).unwrap_or(self.last_explicit);
-        if new == old {
-            return Ok(());
+        if new == old || !satisfies(self.plan.check.as_ref(), &new, &inputs, self.plan.ignore, self.context)? {
+            return self.returned(&old).await;
         }
         set_on_update(schema, &self.plan.update, &mut new, self.context);
         check_keys(schema, &self.plan.key_defs, &new)?;
@@ -318,7 +344,7 @@ impl Insert<'_> {
                     self.pass_number(number);
                     self.plan.database.raise_auto_increment(schema.id, number).await?;
                 }
-                Ok(())
+                self.returned(&new).await
             }
             UpdateOutcome::Missing => Ok(()),
             UpdateOutcome::Duplicate { index, .. } => {

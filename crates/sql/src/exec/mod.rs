@@ -10,30 +10,42 @@
 //! buffer     inner tables kept in memory: hash and block joins
 //! output     grouping, HAVING, projection, DISTINCT, sorting, LIMIT
 //! group      aggregates
+//! window     window functions
 //! sort       sort keys and the sorter
 //! insert     INSERT, REPLACE
-//! change     UPDATE, DELETE
+//! check      WITH CHECK OPTION of views
+//! change     UPDATE, DELETE of rows that a locking scan finds
+//! targets    UPDATE, DELETE of rows that a block gives: several tables
+//! returning  RETURNING
 //! ```
 //! Filters run on rows in place, while the partition is held; a row is copied only when something has to wait beside it.
 
 mod answer;
 mod buffer;
 mod change;
+mod check;
 mod group;
 mod insert;
 mod keys;
 mod output;
 mod query;
+mod returning;
 mod row;
 mod scan;
 mod select;
 mod sort;
+mod targets;
+mod window;
+
+pub(crate) use insert::type_zero;
 
 pub(crate) use keys::{Distribution, distribution};
+pub(crate) use returning::Held;
 pub(crate) use row::Joined;
 pub(crate) use sort::append_class_key;
 
 use crate::expr::{Context, is_pending};
+use crate::physical::model::InsertSource;
 use crate::physical::{Plan, PlanKind};
 use output::Target;
 use rauk_node::Transaction;
@@ -83,17 +95,23 @@ async fn execute_kind(
     sink: &mut dyn ResultSink,
 ) -> Result<Completion, MysqlError> {
     let several = plan.parts.is_some() || matches!(plan.kind, PlanKind::Query(_));
-    // All of its queries see one state.
-    if several && !plan.tables.is_empty() {
+    if reads_to_change(plan) {
+        transaction.read_to_change();
+    }
+    // All of its queries see one state. A change draws its snapshot itself, perhaps several times.
+    if several && !plan.tables.is_empty() && !matches!(plan.kind, PlanKind::Change(_)) {
         select::take_snapshot(transaction).await?;
     }
-    let strict = context.strict_statement;
-    context.strict_statement = match &plan.kind {
-        PlanKind::Select(_) | PlanKind::Query(_) => false,
-        PlanKind::Insert(insert) => context.sql_mode.strict && !insert.ignore,
-        PlanKind::Update(update) => context.sql_mode.strict && !update.ignore,
-        PlanKind::Delete(_) => context.sql_mode.strict,
+    let ignore = match &plan.kind {
+        PlanKind::Select(_) | PlanKind::Query(_) => None,
+        PlanKind::Insert(insert) => Some(insert.ignore),
+        PlanKind::Update(update) => Some(update.ignore),
+        PlanKind::Delete(delete) => Some(delete.ignore),
+        PlanKind::Change(change) => Some(change.ignore),
     };
+    let strict = context.strict_statement;
+    context.strict_statement = ignore == Some(false) && context.sql_mode.strict;
+    context.ignores_errors = ignore == Some(true);
     let result = match &plan.kind {
         PlanKind::Select(select) => {
             sink.columns(&plan.columns);
@@ -108,12 +126,27 @@ async fn execute_kind(
             let ran = query::run_query(query, transaction, context, target).await;
             ran.map(|ran| read(ran, context))
         }
-        PlanKind::Insert(insert) => insert::run_insert(insert, transaction, context).await,
+        PlanKind::Insert(insert) => insert::run_insert(insert, &plan.columns, transaction, context, sink).await,
         PlanKind::Update(update) => change::run_update(update, transaction, context).await,
-        PlanKind::Delete(delete) => change::run_delete(delete, transaction, context).await,
+        PlanKind::Delete(delete) => change::run_delete(delete, &plan.columns, transaction, context, sink).await,
+        PlanKind::Change(change) => {
+            let parts = plan.parts.as_ref();
+            targets::run_change(change, parts, &plan.columns, transaction, context, sink).await
+        }
     };
     context.strict_statement = strict;
+    context.ignores_errors = false;
     result
+}
+
+/// Whether it writes by what it reads elsewhere than in the rows that it changes.
+fn reads_to_change(plan: &Plan) -> bool {
+    match &plan.kind {
+        PlanKind::Select(_) | PlanKind::Query(_) => false,
+        PlanKind::Change(_) => true,
+        PlanKind::Insert(insert) => plan.parts.is_some() || matches!(insert.source, InsertSource::Query(..)),
+        PlanKind::Update(_) | PlanKind::Delete(_) => plan.parts.is_some(),
+    }
 }
 
 /// The end of a statement that gives rows.

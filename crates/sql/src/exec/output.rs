@@ -480,7 +480,10 @@ fn encode(plan: &SelectPlan, row: &dyn Columns, context: &mut Context, out: &mut
     let mut held = 0;
     for item in &plan.items {
         let before = out.len();
-        with_value(item, row, context, |value| put_values([value], out))?;
+        match item.kind {
+            ExprKind::Column { table, column } if plan.stored => put_values([row.stored(table, column)], out),
+            _ => with_value(item, row, context, |value| put_values([value], out))?,
+        }
         if out.len() - before >= LARGE {
             context.budget.memory.take(out.len() - before)?;
             held += out.len() - before;
@@ -495,6 +498,7 @@ fn project(plan: &SelectPlan, row: &dyn Columns, context: &mut Context) -> Resul
         .items
         .iter()
         .map(|item| match item.kind {
+            ExprKind::Column { table, column } if plan.stored => Ok(row.stored(table, column).to_owned()),
             ExprKind::Column { table, column } => Ok(row.column(table, column).to_owned()),
             _ => computed(item, row, context, &mut held),
         })

@@ -16,10 +16,11 @@ use super::output::Target;
 use super::scan::is_interrupted;
 use super::select::{Ran, run_select};
 use super::sort::append_key;
+use super::window::WindowRows;
 use crate::expr::{Context, Expr, NoColumns, SharedRows};
 use crate::memory::{Memory, values_bytes};
 use crate::parse::statement::Scope;
-use crate::physical::model::{CommonTablePlan, QueryPlan, RowsOf, SetOp, SetPlan};
+use crate::physical::model::{CommonTablePlan, QueryPlan, RowsOf, SetOp, SetPlan, WindowPlan};
 use crate::stack;
 use rauk_node::{NodeError, Transaction};
 use rauk_types::{DataType, MysqlError, Value};
@@ -58,7 +59,28 @@ pub(crate) fn run_query<'r>(
         QueryPlan::Select(select) => Running(Box::pin(run_select(select, txn, context, target))),
         QueryPlan::Set(set) => Running(Box::pin(run_set(set, txn, context, target))),
         QueryPlan::Values(rows) => Running(Box::pin(run_values(rows, txn, context, target))),
+        QueryPlan::Window(window) => Running(Box::pin(run_windows(window, txn, context, target))),
     }
+}
+
+async fn run_windows(
+    plan: &WindowPlan,
+    txn: &mut Transaction,
+    context: &mut Context,
+    mut target: Target<'_>,
+) -> Result<Ran, MysqlError> {
+    let mut ran = Ran::default();
+    let mut rows = WindowRows::open(plan, txn, context).await?;
+    let mut row = Vec::new();
+    while rows.next(&mut row, txn, context).await? {
+        ran.rows += 1;
+        if !target.take(std::mem::take(&mut row))? {
+            ran.refused = true;
+            break;
+        }
+        target.flush_if_large(txn, context).await?;
+    }
+    Ok(ran)
 }
 
 async fn run_values(

@@ -39,11 +39,16 @@ impl<'a> Joined<'a> {
 impl Columns for Joined<'_> {
     #[inline]
     fn column(&self, table: usize, column: usize) -> ValueRef<'_> {
+        local(self.stored(table, column), self.zone)
+    }
+
+    #[inline]
+    fn stored(&self, table: usize, column: usize) -> ValueRef<'_> {
         let mut at = self;
         loop {
             match &at.part {
-                Part::Stored(view) if at.table == table => return local(view.get(column), self.zone),
-                Part::Values(values) if at.table == table => return local(values[column].as_ref(), self.zone),
+                Part::Stored(view) if at.table == table => return view.get(column),
+                Part::Values(values) if at.table == table => return values[column].as_ref(),
                 Part::Nulls(tables) if tables.contains(&table) => return ValueRef::Null,
                 _ => {}
             }
@@ -87,9 +92,9 @@ impl Columns for GroupRow<'_> {
     }
 }
 
-/// Up to two rows of values, as INSERT has them.
+/// Up to three rows of values, as INSERT has them.
 pub(crate) struct Rows<'a> {
-    pub rows: [&'a [Value]; 2],
+    pub rows: [&'a [Value]; 3],
     pub zone: &'a TimeZone,
 }
 

@@ -32,6 +32,15 @@ pub(crate) enum Opened {
 /// An encoded key; most are short.
 pub(crate) type Key = SmallVec<[u8; 40]>;
 
+/// How the rows of a level are locked in this execution.
+#[inline]
+pub(crate) fn lock_of(level: &Level, context: &Context) -> Lock {
+    match level.changed && context.locks_changed_tables {
+        true => Some((LockMode::Exclusive, WaitPolicy::Wait)),
+        false => level.lock,
+    }
+}
+
 /// Finds out what to read for `row`, the rows of the levels before.
 pub(crate) fn open(
     level: &Level,
@@ -40,6 +49,7 @@ pub(crate) fn open(
     context: &mut Context,
     limit_hint: Option<u64>,
 ) -> Result<Opened, MysqlError> {
+    let lock = lock_of(level, context);
     let everything = |distribution: Option<Vec<u8>>| {
         Opened::Scans(SmallVec::from_elem(
             ScanSpec {
@@ -48,7 +58,7 @@ pub(crate) fn open(
                 high: Bound::Unbounded,
                 reverse: false,
                 ordered: false,
-                lock: level.lock,
+                lock,
                 distribution,
                 partition: None,
                 limit_hint,
@@ -83,7 +93,7 @@ pub(crate) fn open(
                     high: high.map_or(Bound::Unbounded, Bound::Excluded),
                     reverse: access.reverse,
                     ordered: access.ordered,
-                    lock: level.lock,
+                    lock,
                     distribution: distribution.clone(),
                     partition: None,
                     limit_hint,

@@ -8,11 +8,12 @@ use super::answer::with_answers;
 use super::buffer::{Buffer, build};
 use super::output::{Output, Target};
 use super::row::{Joined, Part, owned};
-use super::scan::{BATCH, Opened, YIELD_ROWS, get_if, give_way, is_interrupted, open, passes, yield_now};
+use super::scan::{BATCH, Opened, YIELD_ROWS, get_if, give_way, is_interrupted, lock_of, open, passes, yield_now};
+use super::window::WindowRows;
 use crate::expr::{Context, Expr};
-use crate::physical::model::{Access, Level, SelectPlan, Step};
+use crate::physical::model::{Access, Level, SelectPlan, Step, WindowPlan};
 use rauk_kernel::Verdict;
-use rauk_node::{Isolation, ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction};
+use rauk_node::{ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction};
 use rauk_types::{MysqlError, RowView};
 use smallvec::{SmallVec, smallvec};
 use std::future::Future;
@@ -165,9 +166,8 @@ fn tail(
 
 /// All reads of the statement from here on see one state.
 pub(crate) async fn take_snapshot(txn: &mut Transaction) -> Result<(), MysqlError> {
-    // SERIALIZABLE reads lock what they read and need none.
-    let options = txn.options();
-    if options.autocommit || options.isolation != Isolation::Serializable {
+    // Reads that lock what they read need none.
+    if !txn.locks_plain_reads() {
         txn.take_snapshot().await?;
     }
     Ok(())
@@ -177,6 +177,9 @@ impl Run<'_> {
     /// Loops over one table.
     async fn scan(&mut self, at: usize, level: &Level, row: &Joined<'_>) -> Result<(), MysqlError> {
         let source = &self.plan.sources[level.table];
+        if let Some(windows) = self.plan.windows().filter(|_| level.hash.is_none()) {
+            return self.loop_windows(at, level, windows, row).await;
+        }
         if level.buffered || matches!(level.access, Access::Virtual { .. } | Access::Rows) {
             let buffer = match &self.buffers[at] {
                 Some(buffer) => buffer.clone(),
@@ -194,6 +197,7 @@ impl Run<'_> {
         }
         let Some(table) = source.handle() else { unreachable!("virtual tables are buffered") };
         let hint = self.limit_hint;
+        let lock = lock_of(level, self.context);
         let opened = match self.others {
             true => with_answers(self.txn, self.context, |context| open(level, source, row, context, hint)).await?,
             false => open(level, source, row, self.context, hint)?,
@@ -201,7 +205,7 @@ impl Run<'_> {
         match opened {
             Opened::Nothing => Ok(()),
             Opened::Keys { unique, keys } => {
-                if keys.len() > 1 && level.lock.is_none() {
+                if keys.len() > 1 && lock.is_none() {
                     self.snapshot().await?;
                 }
                 for key in &keys {
@@ -214,7 +218,7 @@ impl Run<'_> {
                 Ok(())
             }
             Opened::Scans(scans) => {
-                if scans.len() > 1 && level.lock.is_none() {
+                if scans.len() > 1 && lock.is_none() {
                     self.snapshot().await?;
                 }
                 let visit = at + 1 == self.tail && !self.output.streams();
@@ -244,6 +248,7 @@ impl Run<'_> {
         row: &Joined<'_>,
     ) -> Result<(), MysqlError> {
         let last = at + 1 == self.tail;
+        let lock = lock_of(level, self.context);
         let Run { plan, txn, context, output, matched, .. } = &mut *self;
         let meets = |view: &RowView<'_>, context: &mut Context| {
             passes(&level.filters, &row.with(level.table, Part::Stored(*view)), context)
@@ -252,11 +257,11 @@ impl Run<'_> {
             let visit = |view: RowView<'_>, context: &mut Context| {
                 tail(plan, at + 1, &row.with(level.table, Part::Stored(view)), matched, output, context).map(drop)
             };
-            return get_if(txn, table, unique, key, level.lock, context, meets, visit).await;
+            return get_if(txn, table, unique, key, lock, context, meets, visit).await;
         }
         let columns = table.schema().columns.len();
         let visit = |view: RowView<'_>, _: &mut Context| Ok(Some(owned(&view, columns)));
-        let found = get_if(txn, table, unique, key, level.lock, context, meets, visit).await?;
+        let found = get_if(txn, table, unique, key, lock, context, meets, visit).await?;
         if let Some(values) = found {
             let joined = row.with(level.table, Part::Values(&values));
             if self.passes(&level.late_filters, &joined).await? {
@@ -380,6 +385,35 @@ impl Run<'_> {
                 let Run { plan, context, output, matched, .. } = &mut *self;
                 tail(plan, at + 1, &joined, matched, output, context)?;
             } else if self.passes(&level.late_filters, &joined).await? {
+                step(self, at + 1, &joined).await?;
+            }
+            if self.output.is_done() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of window functions, each as it is computed.
+    async fn loop_windows(
+        &mut self,
+        at: usize,
+        level: &Level,
+        windows: &WindowPlan,
+        row: &Joined<'_>,
+    ) -> Result<(), MysqlError> {
+        let mut rows = WindowRows::open(windows, self.txn, self.context).await?;
+        let mut values = Vec::new();
+        while rows.next(&mut values, self.txn, self.context).await? {
+            let joined = row.with(level.table, Part::Values(&values));
+            self.turn(1).await?;
+            if !self.passes(&level.filters, &joined).await? || !self.passes(&level.late_filters, &joined).await? {
+                continue;
+            }
+            if at + 1 == self.tail {
+                let Run { plan, context, output, matched, .. } = &mut *self;
+                tail(plan, at + 1, &joined, matched, output, context)?;
+            } else {
                 step(self, at + 1, &joined).await?;
             }
             if self.output.is_done() {

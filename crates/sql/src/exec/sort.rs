@@ -328,6 +328,28 @@ impl Sorted {
         self.left = start..start.saturating_add(clamped(count)).min(self.left.end);
     }
 
+    /// The key and the payload of a row, by its place among all.
+    pub fn record(&self, index: usize) -> (&[u8], &[u8]) {
+        self.arena.record(&self.entries[index])
+    }
+
+    /// Gives the memory back before the statement ends.
+    pub fn release(self) {
+        let Sorted { arena, entries, .. } = self;
+        arena.memory.give(arena.bytes() + entries.capacity() * size_of::<Entry>());
+    }
+
+    /// The key and the payload of the next row.
+    pub fn next_record(&mut self) -> Option<(&[u8], &[u8])> {
+        let entry = &self.entries[self.left.next()?];
+        Some(self.arena.record(entry))
+    }
+
+    /// All rows are to come again.
+    pub fn rewind(&mut self) {
+        self.left = 0..self.entries.len();
+    }
+
     /// The payload of the next row.
     pub fn next(&mut self) -> Option<&[u8]> {
         let entry = &self.entries[self.left.next()?];
@@ -355,9 +377,17 @@ impl KeptRows {
     }
 
     pub fn push_values(&mut self, values: &[rauk_types::Value]) -> Result<(), MysqlError> {
+        self.push_all(values.iter().map(rauk_types::Value::as_ref))
+    }
+
+    pub fn push_refs(&mut self, values: &[ValueRef<'_>]) -> Result<(), MysqlError> {
+        self.push_all(values.iter().copied())
+    }
+
+    fn push_all<'v>(&mut self, values: impl Iterator<Item = ValueRef<'v>>) -> Result<(), MysqlError> {
         let mut payload = std::mem::take(&mut self.payload);
         payload.clear();
-        put_values(values.iter().map(rauk_types::Value::as_ref), &mut payload);
+        put_values(values, &mut payload);
         let result = self.push(&payload);
         self.payload = payload;
         result

@@ -100,6 +100,12 @@ pub struct Context {
     pub max_allowed_packet: usize,
     /// True inside INSERT/UPDATE/DELETE of strict mode: conversions that lose data are errors, not warnings.
     pub strict_statement: bool,
+    /// The tables that the running UPDATE or DELETE changes are read with exclusive locks.
+    pub locks_changed_tables: bool,
+    /// IGNORE: errors of values become warnings.
+    pub ignores_errors: bool,
+    /// Rows that the conditions of the last UPDATE were true for.
+    pub matched_rows: u64,
     pub variables: Arc<dyn SystemVariables>,
     pub budget: super::Budget,
     /// The other queries of the running statement.
@@ -153,6 +159,9 @@ impl Context {
             max_error_count: 1024,
             max_allowed_packet: 64 << 20,
             strict_statement: false,
+            locks_changed_tables: false,
+            ignores_errors: false,
+            matched_rows: 0,
             variables,
             budget: super::Budget::default(),
             subqueries: Default::default(),

@@ -4,6 +4,7 @@
 //! bind       syntax tree → [`Expr`]: names resolved, types and collations derived, comparisons decided, constants folded
 //! types      MySQL's rules for result types and collations
 //! subquery   queries in expressions; answers: what is known of their rows
+//! window     window functions, and what their calls say
 //! eval       the evaluator; compare, arithmetic, pattern, cast, interval: what its nodes do
 //! convert    values between types with MySQL's truncation warnings
 //! column     values into columns: the errors and warnings of INSERT and UPDATE
@@ -23,7 +24,7 @@
 //! AND b < 2)`. What would be copied so is simple ([`Expr::is_simple`]). Other expressions are not copied: nesting would
 //! double them at each level.
 //!
-//! Left out: window functions, full-text search, JSON functions but JSON_VALID.
+//! Left out: full-text search, JSON functions but JSON_VALID.
 
 mod answers;
 mod arithmetic;
@@ -44,6 +45,7 @@ mod pattern;
 mod subquery;
 mod types;
 mod value;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -62,6 +64,7 @@ pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, Subqu
 pub(crate) use subquery::{is_pending, pending};
 pub use types::plain as plain_type;
 pub use value::Val;
+pub use window::{Distance, FrameBound, WindowCall, WindowFrame, WindowFunction};
 
 use crate::parse::ast::{self, Unit};
 use bind::{converted as bind_converted, not_yet as bind_not_yet};
@@ -75,6 +78,11 @@ pub const AGGREGATES: usize = usize::MAX;
 /// Where an expression finds column values: table by its number in FROM, column by position in its schema.
 pub trait Columns {
     fn column(&self, table: usize, column: usize) -> ValueRef<'_>;
+
+    /// The same as it is stored: a TIMESTAMP not in local time.
+    fn stored(&self, table: usize, column: usize) -> ValueRef<'_> {
+        self.column(table, column)
+    }
 }
 
 /// No columns at all: for constants.
@@ -382,6 +390,16 @@ pub trait Scope {
     fn grouping(&mut self, _arguments: Vec<Expr>) -> Result<ExprKind, MysqlError> {
         Err(MysqlError::new(rauk_types::error::codes::INVALID_GROUP_FUNC_USE, "Invalid use of group function"))
     }
+    /// The arguments of a call of the window function `name` (upper case) follow. Error 3593 where none may stand.
+    fn enter_window(&mut self, name: &str) -> Result<(), MysqlError> {
+        Err(window_refused(name))
+    }
+    /// The arguments of that call have been bound.
+    fn leave_window(&mut self) {}
+    /// Registers a call of a window function and gives the node that reads its value.
+    fn window(&mut self, _call: WindowCall, _over: &ast::Window) -> Result<ExprKind, MysqlError> {
+        unreachable!("a scope that lets windows in registers them")
+    }
     /// The arguments of an aggregate follow, or have been bound.
     fn within_aggregate(&mut self, _inside: bool) {}
     /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.
@@ -392,6 +410,12 @@ pub trait Scope {
     }
     /// `DEFAULT(column)`.
     fn default_value(&mut self, column: &[&str]) -> Result<Expr, MysqlError>;
+}
+
+/// ER_WINDOW_INVALID_WINDOW_FUNC_USE; `name` in upper case. The last quote is MySQL's.
+pub(crate) fn window_refused(name: &str) -> MysqlError {
+    let name = name.to_ascii_lowercase();
+    MysqlError::new(3593, format!("You cannot use the window function '{name}' in this context.'"))
 }
 
 /// What binding needs to know besides names.
@@ -426,6 +450,18 @@ pub(crate) fn compare(
     context: &BindContext,
 ) -> Result<Expr, MysqlError> {
     bind::Binder::new(scope, context).compare(op, left, right)
+}
+
+/// `date ± INTERVAL amount unit` of bound expressions.
+pub(crate) fn date_add(
+    date: Expr,
+    amount: Expr,
+    unit: Unit,
+    subtract: bool,
+    scope: &mut dyn Scope,
+    context: &BindContext,
+) -> Expr {
+    bind::Binder::new(scope, context).date_add(date, amount, unit, subtract)
 }
 
 /// The type that the columns of a set operation agree on.
@@ -496,6 +532,25 @@ impl Expr {
         let mut immutable = own;
         self.for_each_child(&mut |child| immutable = immutable && child.is_immutable());
         immutable
+    }
+
+    /// Whether MySQL takes an integer expression for a boolean.
+    pub(crate) fn is_predicate(&self) -> bool {
+        match &self.kind {
+            ExprKind::Literal(_) => self.ty == DataType { length: 1, ..DataType::BIGINT },
+            ExprKind::Compare { .. }
+            | ExprKind::And(..)
+            | ExprKind::Or(..)
+            | ExprKind::Xor(..)
+            | ExprKind::Not(_)
+            | ExprKind::IsNull { .. }
+            | ExprKind::IsTruth { .. }
+            | ExprKind::Between { .. }
+            | ExprKind::InList { .. }
+            | ExprKind::Like(_)
+            | ExprKind::Regexp(_) => true,
+            _ => false,
+        }
     }
 
     /// Has few nodes: what the binder may copy.

@@ -334,7 +334,7 @@ fn messages_of_expressions() {
         ("NOT EXISTS (SELECT 1)", "This version of MySQL doesn't yet support 'subqueries in expressions'"),
         ("MATCH (s) AGAINST ('x')", "This version of MySQL doesn't yet support 'MATCH ... AGAINST'"),
         ("1 MEMBER OF (js)", "This version of MySQL doesn't yet support 'MEMBER OF'"),
-        ("RANK() OVER (ORDER BY id)", "This version of MySQL doesn't yet support 'window functions'"),
+        ("RANK() OVER (ORDER BY id)", "You cannot use the window function 'rank' in this context.'"),
         ("CAST(id AS YEAR)", "This version of MySQL doesn't yet support 'CAST ... AS YEAR'"),
         ("test.nosuch(1)", "FUNCTION test.nosuch does not exist"),
         ("`EXTRACT`('DAY', dt)", "FUNCTION EXTRACT does not exist"),

@@ -15,6 +15,7 @@
 //! Join        columns of both sides; of a left join those of the right side may be NULL
 //! Aggregate   one row a group: the aggregates, and the input's columns with the values of the group's first row; with ROLLUP
 //!             super-aggregate rows too, the keys as columns of its own, and the values of GROUPING()
+//! Window      its input's columns, and one for each call of a window function
 //! Distinct    its input's rows, equal ones (in the named columns) once
 //! Sort        its input's rows in order
 //! Limit       some of its input's rows
@@ -25,6 +26,7 @@
 
 mod print;
 mod validate;
+mod window;
 mod write;
 
 use crate::expr::{Aggregate, ColumnId, Expr};
@@ -32,10 +34,13 @@ use crate::lookup::VirtualTable;
 use rauk_node::TableHandle;
 use rauk_node::transaction::Lock;
 use rauk_types::result::ResultColumn;
-use rauk_types::{DataType, TableSchema};
+use rauk_types::{DataType, TableSchema, ViewSchema};
 use std::sync::Arc;
 
-pub(crate) use write::{Delete, Fill, Insert, InsertSource, OnDuplicate, SetColumn, Target, Update, Write};
+pub(crate) use window::{WindowNode, WindowStage};
+pub(crate) use write::{
+    Change, ChangeTarget, Delete, Fill, Insert, InsertSource, OnDuplicate, RowCheck, SetColumn, Target, Update, Write,
+};
 
 /// A bound statement.
 pub(crate) struct Statement {
@@ -43,6 +48,8 @@ pub(crate) struct Statement {
     pub subqueries: Vec<Subquery>,
     pub tables: Vec<CommonTable>,
     pub body: Body,
+    /// What RETURNING tells clients of its columns.
+    pub returned: Vec<ResultColumn>,
     /// Parameters that the statement itself has.
     pub parameters: usize,
 }
@@ -137,6 +144,7 @@ pub(crate) enum Node {
     },
     Join(Box<Join>),
     Aggregate(Box<AggregateNode>),
+    Window(Box<WindowNode>),
     Distinct {
         input: Box<Node>,
         columns: Vec<ColumnId>,
@@ -187,10 +195,13 @@ pub(crate) struct CommonTableScan {
     pub working: bool,
 }
 
-/// A derived table.
+/// A derived table or a view.
 pub(crate) struct Derived {
     pub alias: String,
     pub query: Query,
+    pub view: Option<Arc<ViewSchema>>,
+    /// Of a view, what a locking clause of the block around it asks of its rows; the merge pass gives it to the view's tables.
+    pub lock: Lock,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,6 +277,14 @@ pub(crate) struct SetOperation {
 }
 
 impl Node {
+    /// Calls `visit` on every table of the tree, those of subqueries left out.
+    pub fn for_each_scan<'a>(&'a self, visit: &mut dyn FnMut(&'a Scan)) {
+        match self {
+            Node::Scan(scan) => visit(scan),
+            node => node.for_each_input(&mut |input| crate::stack::grow(|| input.for_each_scan(visit))),
+        }
+    }
+
     /// Calls `visit` on the nodes right below.
     pub fn for_each_input<'a>(&'a self, visit: &mut dyn FnMut(&'a Node)) {
         match self {
@@ -280,6 +299,7 @@ impl Node {
             }
             Node::Derived(derived) => visit(&derived.query.node),
             Node::Aggregate(aggregate) => visit(&aggregate.input),
+            Node::Window(window) => visit(&window.input.node),
             Node::Limit(limit) => visit(&limit.input),
             Node::SetOperation(operation) => {
                 visit(&operation.left.node);
@@ -308,6 +328,7 @@ impl Node {
                     aggregate.order_by.iter().for_each(|(expr, _)| visit(expr));
                 }
             }
+            Node::Window(window) => window.for_each_expr(visit),
             Node::Sort { keys, .. } => keys.iter().for_each(|key| visit(&key.expr)),
             Node::Limit(limit) => limit.count.iter().chain(&limit.offset).for_each(visit),
         }
@@ -330,6 +351,10 @@ impl Node {
             Node::Aggregate(aggregate) => {
                 out.extend(aggregate.own_columns());
                 aggregate.input.columns(out);
+            }
+            Node::Window(window) => {
+                out.extend(&window.input.columns);
+                out.extend(window.own_columns());
             }
             Node::Limit(limit) => limit.input.columns(out),
             Node::SetOperation(operation) => out.extend(&operation.columns),

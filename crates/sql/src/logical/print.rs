@@ -3,8 +3,8 @@
 //! A column is `name#id`, or `#id` when it has no name. A subquery stands behind the tree, under the number by which expressions name it
 //! (`select #2`), with the columns that it reads of the queries around it; so do common tables and what a statement writes.
 
-use super::{Body, InsertSource, JoinKind, Node, Query, Scan, SetOp, SortKey, Statement, Target, Write};
-use crate::expr::{AggregateFunction, ColumnId, Expr};
+use super::{Body, InsertSource, JoinKind, Node, Query, Scan, SetOp, SortKey, Statement, Target, WindowNode, Write};
+use crate::expr::{AggregateFunction, ColumnId, Distance, Expr, FrameBound, WindowFrame, WindowFunction};
 use std::fmt::Write as _;
 
 impl Statement {
@@ -102,6 +102,7 @@ impl Printer<'_> {
             self.line(depth, &text);
             match node {
                 Node::Derived(derived) => self.query(&derived.query, depth + 1),
+                Node::Window(window) => self.query(&window.input, depth + 1),
                 Node::SetOperation(operation) => {
                     self.query(&operation.left, depth + 1);
                     self.query(&operation.right, depth + 1);
@@ -158,6 +159,7 @@ impl Printer<'_> {
                 }
                 text
             }
+            Node::Window(window) => self.window(window),
             Node::Distinct { columns, .. } => format!("Distinct {}", self.columns(columns)),
             Node::Sort { keys, .. } => format!("Sort {}", self.keys(keys)),
             Node::Limit(limit) => {
@@ -175,6 +177,47 @@ impl Printer<'_> {
                 format!("{name}{all} {}", self.columns(&operation.columns))
             }
         }
+    }
+
+    fn window(&self, window: &WindowNode) -> String {
+        let mut text = String::new();
+        for stage in &window.stages {
+            text.push_str(if text.is_empty() { "Window" } else { "; then" });
+            for (number, (id, call, frame)) in stage.calls.iter().enumerate() {
+                let name = match call.function {
+                    WindowFunction::Aggregate(function) => format!("{function:?}"),
+                    function => format!("{function:?}"),
+                };
+                let comma = if number > 0 { "," } else { "" };
+                let frame = if call.function.uses_frame() { self.frame(frame) } else { String::new() };
+                write!(text, "{comma} {name}({}){frame} as #{}", self.exprs(&call.arguments, ", "), id.0)
+                    .expect("a string takes all text");
+            }
+            if !stage.partition.is_empty() {
+                text.push_str(&format!(" partition by {}", self.exprs(&stage.partition, ", ")));
+            }
+            if !stage.order.is_empty() {
+                text.push_str(&format!(" order by {}", self.keys(&stage.order)));
+            }
+        }
+        text
+    }
+
+    fn frame(&self, frame: &WindowFrame) -> String {
+        let bound = |bound: &FrameBound, unbounded: &str| match bound {
+            FrameBound::Unbounded => unbounded.to_string(),
+            FrameBound::CurrentRow => "current row".to_string(),
+            FrameBound::Distance { by, preceding } => {
+                let distance = match by {
+                    Distance::Number(number) => self.expr(number),
+                    Distance::Interval { moved, .. } => self.expr(moved),
+                };
+                format!("{distance} {}", if *preceding { "preceding" } else { "following" })
+            }
+        };
+        let unit = if frame.range { "range" } else { "rows" };
+        let (start, end) = (bound(&frame.start, "start"), bound(&frame.end, "end"));
+        format!(" {unit} from {start} to {end}")
     }
 
     fn scan(&self, scan: &Scan) -> String {
@@ -196,6 +239,12 @@ impl Printer<'_> {
             }
             Write::Update(update) => self.target("Update", &update.target),
             Write::Delete(delete) => self.target("Delete", &delete.target),
+            Write::Change(change) => {
+                let names: Vec<&str> = change.targets.iter().map(|target| target.alias.as_str()).collect();
+                let verb = if change.update { "Update" } else { "Delete" };
+                self.line(0, &format!("{verb} {}", names.join(", ")));
+                self.query(&change.rows, 1);
+            }
         }
     }
 

@@ -7,7 +7,7 @@
 //!
 //! A failure is our own mistake: the statement ends with an internal error, and nothing is run.
 
-use super::{Body, InsertSource, Node, Query, Statement, Write};
+use super::{Body, Node, Query, Statement};
 use crate::expr::{ColumnId, Expr, ExprKind};
 use rauk_types::MysqlError;
 use rustc_hash::FxHashSet;
@@ -57,15 +57,11 @@ impl Statement {
         Ok(())
     }
 
-    /// The query that is the statement, or that gives the rows of an INSERT.
+    /// The query that is the statement, that gives the rows of an INSERT, or those that are changed.
     pub fn main_query(&self) -> Option<&Query> {
         match &self.body {
             Body::Query(query) => Some(query),
-            Body::Write(Write::Insert(insert)) => match &insert.source {
-                InsertSource::Query(query) => Some(query),
-                InsertSource::Rows(_) => None,
-            },
-            Body::Write(_) => None,
+            Body::Write(write) => write.query(),
         }
     }
 
@@ -78,6 +74,7 @@ impl Statement {
                 Node::CommonTable(table) => own.extend(&table.columns),
                 Node::Project { items, .. } => own.extend(items.iter().map(|(id, _)| *id)),
                 Node::Aggregate(aggregate) => own.extend(aggregate.own_columns()),
+                Node::Window(window) => own.extend(window.own_columns()),
                 Node::SetOperation(operation) => own.extend(&operation.columns),
                 _ => {}
             }

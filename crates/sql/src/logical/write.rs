@@ -1,4 +1,7 @@
-//! Statements that change rows of one table.
+//! Statements that change rows.
+//!
+//! An UPDATE or DELETE of one table whose condition needs no other rows is [`Update`] or [`Delete`]: a scan that locks, and what happens to its rows.
+//! Every other one is a [`Change`]: a query gives the rows to be changed, and they are locked and changed when it has ended.
 
 use super::{Query, Scan, SortKey};
 use crate::expr::{ColumnId, Expr};
@@ -8,6 +11,39 @@ pub(crate) enum Write {
     Insert(Box<Insert>),
     Update(Box<Update>),
     Delete(Box<Delete>),
+    Change(Box<Change>),
+}
+
+/// UPDATE or DELETE of the rows that a query gives: of several tables, or of rows that correlated subqueries choose.
+pub(crate) struct Change {
+    /// UPDATE; else DELETE.
+    pub update: bool,
+    pub ignore: bool,
+    /// Gives all columns of each changed table, and then the other columns that assignments read.
+    pub rows: Query,
+    pub targets: Vec<ChangeTarget>,
+    /// RETURNING, of the only target.
+    pub returning: Vec<Expr>,
+}
+
+/// A table that a [`Change`] changes, under one of its aliases.
+pub(crate) struct ChangeTarget {
+    pub table: TableHandle,
+    pub alias: String,
+    /// Columns of `rows`, one a column of the schema.
+    pub columns: Vec<ColumnId>,
+    /// Columns of `rows`: the others that its assignments read.
+    pub inputs: Vec<ColumnId>,
+    pub set: Vec<SetColumn>,
+    pub check: Option<RowCheck>,
+}
+
+/// WITH CHECK OPTION: what a row must be that is written through a view.
+#[derive(Clone)]
+pub(crate) struct RowCheck {
+    /// Database and name of the view.
+    pub view: String,
+    pub conditions: Vec<Expr>,
 }
 
 /// What an INSERT writes into a column that its list leaves out.
@@ -58,6 +94,12 @@ pub(crate) struct Insert {
     pub update: Vec<SetColumn>,
     /// Whether VALUES expressions read columns: the row is then filled with defaults before they are evaluated.
     pub reads_row: bool,
+    /// What ON DUPLICATE KEY UPDATE reads of the tables of SELECT: columns of the query behind those that are inserted.
+    pub inputs: Vec<ColumnId>,
+    /// RETURNING: reads `existing`.
+    pub returning: Vec<Expr>,
+    /// Reads `existing`.
+    pub check: Option<RowCheck>,
 }
 
 /// The rows of one table that a statement changes.
@@ -67,15 +109,19 @@ pub(crate) struct Target {
     pub conditions: Vec<Expr>,
     pub order: Vec<SortKey>,
     pub limit: Option<Expr>,
+    pub ignore: bool,
 }
 
 pub(crate) struct Update {
     pub target: Target,
     pub set: Vec<SetColumn>,
+    pub check: Option<RowCheck>,
 }
 
 pub(crate) struct Delete {
     pub target: Target,
+    /// RETURNING.
+    pub returning: Vec<Expr>,
 }
 
 impl Write {
@@ -96,22 +142,61 @@ impl Write {
                         visit(expr);
                     }
                 }
-                insert.update.iter().filter_map(|set| set.value.as_ref()).for_each(visit);
+                insert.update.iter().filter_map(|set| set.value.as_ref()).for_each(&mut *visit);
+                insert.returning.iter().for_each(&mut *visit);
+                insert.check.iter().flat_map(|check| &check.conditions).for_each(visit);
             }
             Write::Update(update) => {
                 target(&update.target, visit);
-                update.set.iter().filter_map(|set| set.value.as_ref()).for_each(visit);
+                update.set.iter().filter_map(|set| set.value.as_ref()).for_each(&mut *visit);
+                update.check.iter().flat_map(|check| &check.conditions).for_each(visit);
             }
-            Write::Delete(delete) => target(&delete.target, visit),
+            Write::Delete(delete) => {
+                target(&delete.target, visit);
+                delete.returning.iter().for_each(visit);
+            }
+            Write::Change(change) => {
+                let set = change.targets.iter().flat_map(|target| &target.set);
+                set.filter_map(|set| set.value.as_ref()).for_each(&mut *visit);
+                let checks = change.targets.iter().filter_map(|target| target.check.as_ref());
+                checks.flat_map(|check| &check.conditions).for_each(&mut *visit);
+                change.returning.iter().for_each(visit);
+            }
         }
     }
 
     /// The columns in reach of those expressions.
     pub fn columns(&self) -> Vec<ColumnId> {
         match self {
-            Write::Insert(insert) => insert.existing.iter().chain(&insert.inserted).copied().collect(),
+            Write::Insert(insert) => {
+                insert.existing.iter().chain(&insert.inserted).chain(&insert.inputs).copied().collect()
+            }
             Write::Update(update) => update.target.scan.columns.clone(),
             Write::Delete(delete) => delete.target.scan.columns.clone(),
+            Write::Change(change) => change.rows.columns.clone(),
+        }
+    }
+
+    /// The query that gives the rows of an INSERT, or those that are changed.
+    pub fn query(&self) -> Option<&Query> {
+        match self {
+            Write::Insert(insert) => match &insert.source {
+                InsertSource::Query(query) => Some(query),
+                InsertSource::Rows(_) => None,
+            },
+            Write::Change(change) => Some(&change.rows),
+            Write::Update(_) | Write::Delete(_) => None,
+        }
+    }
+
+    pub fn query_mut(&mut self) -> Option<&mut Query> {
+        match self {
+            Write::Insert(insert) => match &mut insert.source {
+                InsertSource::Query(query) => Some(query),
+                InsertSource::Rows(_) => None,
+            },
+            Write::Change(change) => Some(&mut change.rows),
+            Write::Update(_) | Write::Delete(_) => None,
         }
     }
 }

@@ -90,10 +90,13 @@ fn replace(
                 renamed.insert(old, Expr::reference(new, column.ty, column.nullable));
                 statement.columns.get_mut(new).result.table.clone_from(alias);
             }
-            *node = Node::Derived(Box::new(Derived { alias: alias.clone(), query: seed }));
+            *node = Node::Derived(Box::new(Derived { alias: alias.clone(), query: seed, view: None, lock: None }));
         }
         Node::Derived(derived) => {
             crate::stack::grow(|| in_query(&mut derived.query, statement, number, seed));
+        }
+        Node::Window(window) => {
+            crate::stack::grow(|| in_query(&mut window.input, statement, number, seed));
         }
         Node::SetOperation(operation) => crate::stack::grow(|| {
             in_query(&mut operation.left, statement, number, seed);

@@ -12,9 +12,10 @@
 //! Inner queries are merged first, so that chains of derived tables collapse. A projection of a projection, as a set operation makes them to convert its
 //! columns, becomes one.
 
-use super::walk::{Substitution, for_each_inner_query, for_each_query, is_movable, size, substitute, substituted};
+use super::walk::{Substitution, for_each_inner_query, for_each_input, for_each_query, is_movable, size, substitute, substituted};
 use crate::expr::{ColumnId, Expr, ExprKind};
 use crate::logical::{Derived, JoinKind, Node, Query, Statement};
+use rauk_node::transaction::Lock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Nodes of an expression that may stand in several places.
@@ -159,7 +160,7 @@ impl Block {
                 }
             });
         });
-        if !matches!(node, Node::Derived(_) | Node::SetOperation(_)) {
+        if !matches!(node, Node::Derived(_) | Node::SetOperation(_) | Node::Window(_)) {
             node.for_each_input(&mut |input| crate::stack::grow(|| self.note(input, having)));
         }
     }
@@ -190,10 +191,14 @@ impl Block {
         })
     }
 
-    fn merge_derived(&mut self, derived: Derived, null_rows: bool, lifted: &mut Vec<Expr>) -> Node {
+    fn merge_derived(&mut self, mut derived: Derived, null_rows: bool, lifted: &mut Vec<Expr>) -> Node {
+        let lock = derived.lock.take();
         let tables = match plain(&derived.query) {
             Some(tables) if self.tables + tables - 1 <= MAX_TABLES && self.fits(&derived.query, null_rows) => tables,
-            _ => return Node::Derived(Box::new(derived)),
+            _ => {
+                lock_tables(&mut derived.query.node, lock);
+                return Node::Derived(Box::new(derived));
+            }
         };
         self.tables += tables - 1;
         let Node::Project { input, items } = derived.query.node else { unreachable!("it is a plain block") };
@@ -205,6 +210,7 @@ impl Block {
             node = *input;
         }
         lifted.extend(conditions);
+        lock_tables(&mut node, lock);
         node
     }
 
@@ -228,6 +234,16 @@ impl Block {
                 || self.grouped && self.in_conditions.contains(id);
             !stays && (size <= SMALL || reads <= 1 && size <= MEDIUM)
         })
+    }
+}
+
+/// Gives the lock that is asked of a view to the tables of its block, and of those of views that it reads.
+fn lock_tables(node: &mut Node, lock: Lock) {
+    match node {
+        _ if lock.is_none() => {}
+        Node::Scan(scan) => scan.lock = lock,
+        Node::Derived(derived) if derived.view.is_none() => {}
+        node => for_each_input(node, &mut |input| crate::stack::grow(|| lock_tables(input, lock))),
     }
 }
 

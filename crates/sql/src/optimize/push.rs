@@ -6,6 +6,7 @@
 //! * through a set operation: into both sides;
 //! * through grouping: only when all its columns are keys; through DISTINCT: always. Values that are equal there and differ for the condition (by
 //!   their collation) are one row only as long as the condition comes later, so text must be compared as it was grouped;
+//! * through windows: only when all its columns are keys of the partitions of all of them, compared as they are there;
 //! * not through LIMIT, which counts rows.
 //!
 //! The rows of the right side of an outer join are null rows for WHERE: only its ON may move there.
@@ -64,7 +65,7 @@ fn in_block(node: &mut Node, keep: bool) {
             in_block(&mut join.left, keep);
             in_block(&mut join.right, keep);
         }),
-        Node::Derived(_) | Node::SetOperation(_) => {}
+        Node::Derived(_) | Node::SetOperation(_) | Node::Window(_) => {}
         node => super::walk::for_each_input(node, &mut |input| in_block(input, keep)),
     }
 }
@@ -144,6 +145,11 @@ fn takes(node: &Node, condition: &Expr) -> bool {
     crate::stack::grow(|| match node {
         Node::Sort { input, .. } => takes(input, condition),
         Node::Distinct { input, .. } => respects_equality(condition) && takes(input, condition),
+        Node::Window(window) => {
+            let read = columns_of(condition);
+            let partitioned = read.iter().all(|id| window.is_partitioned_by(*id));
+            partitioned && respects_equality(condition) && takes(&window.input.node, condition)
+        }
         Node::SetOperation(operation) => {
             let side = |side: &Query| {
                 takes(&side.node, &substituted(condition.clone(), &by_side(&operation.columns, side, condition)))
@@ -187,6 +193,7 @@ fn below_project(node: &Node, condition: &Expr) -> bool {
 fn put(node: &mut Node, condition: Expr) {
     crate::stack::grow(|| match node {
         Node::Sort { input, .. } | Node::Distinct { input, .. } => put(input, condition),
+        Node::Window(window) => put(&mut window.input.node, condition),
         Node::SetOperation(operation) => {
             let left = substituted(condition.clone(), &by_side(&operation.columns, &operation.left, &condition));
             let right = by_side(&operation.columns, &operation.right, &condition);
@@ -203,7 +210,7 @@ fn put_below_project(node: &mut Node, condition: Expr) {
         Node::Filter { input, having: true, .. } => put_below_project(input, condition),
         Node::Aggregate(aggregate) => put_below_project(&mut aggregate.input, condition),
         Node::Filter { conditions, having: false, .. } => conditions.push(condition),
-        Node::Sort { .. } | Node::Distinct { .. } | Node::SetOperation(_) | Node::Project { .. } => {
+        Node::Sort { .. } | Node::Distinct { .. } | Node::SetOperation(_) | Node::Window(_) | Node::Project { .. } => {
             put(node, condition)
         }
         node => {

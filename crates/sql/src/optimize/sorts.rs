@@ -35,7 +35,7 @@ fn below_project(node: &Node) -> Option<&Node> {
 fn has_effects(node: &Node) -> bool {
     let mut found = false;
     node.for_each_expr(&mut |expr| found = found || (!is_movable(expr) && !expr.has_subquery()));
-    if !matches!(node, Node::Derived(_) | Node::SetOperation(_)) {
+    if !matches!(node, Node::Derived(_) | Node::SetOperation(_) | Node::Window(_)) {
         node.for_each_input(&mut |input| found = found || crate::stack::grow(|| has_effects(input)));
     }
     found
@@ -49,6 +49,7 @@ fn in_node(node: &mut Node, kept: bool) {
                 drop_sort(&mut derived.query);
             }
         }
+        Node::Window(_) => {}
         Node::SetOperation(operation) => {
             drop_sort(&mut operation.left);
             drop_sort(&mut operation.right);

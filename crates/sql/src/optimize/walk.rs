@@ -1,7 +1,7 @@
 //! Queries, nodes and expressions of a statement, to change them.
 
 use crate::expr::{ColumnId, Expr, ExprKind};
-use crate::logical::{Body, InsertSource, Node, Query, Statement, Write};
+use crate::logical::{Body, Node, Query, Statement};
 use rustc_hash::FxHashMap;
 
 /// Calls `change` on every query that stands by itself: the main one, subqueries and the parts of common tables. While it is changed, an
@@ -30,11 +30,7 @@ pub fn empty() -> Query {
 fn main_query(statement: &mut Statement) -> Option<&mut Query> {
     match &mut statement.body {
         Body::Query(query) => Some(query),
-        Body::Write(Write::Insert(insert)) => match &mut insert.source {
-            InsertSource::Query(query) => Some(query),
-            InsertSource::Rows(_) => None,
-        },
-        Body::Write(_) => None,
+        Body::Write(write) => write.query_mut(),
     }
 }
 
@@ -52,6 +48,7 @@ pub fn for_each_input(node: &mut Node, visit: &mut dyn FnMut(&mut Node)) {
         }
         Node::Derived(derived) => visit(&mut derived.query.node),
         Node::Aggregate(aggregate) => visit(&mut aggregate.input),
+        Node::Window(window) => visit(&mut window.input.node),
         Node::Limit(limit) => visit(&mut limit.input),
         Node::SetOperation(operation) => {
             visit(&mut operation.left.node);
@@ -60,10 +57,11 @@ pub fn for_each_input(node: &mut Node, visit: &mut dyn FnMut(&mut Node)) {
     }
 }
 
-/// Calls `visit` on the queries right below: derived tables, and the sides of set operations.
+/// Calls `visit` on the queries right below: derived tables, the input of windows, and the sides of set operations.
 pub fn for_each_inner_query(node: &mut Node, visit: &mut dyn FnMut(&mut Query)) {
     match node {
         Node::Derived(derived) => visit(&mut derived.query),
+        Node::Window(window) => visit(&mut window.input),
         Node::SetOperation(operation) => {
             visit(&mut operation.left);
             visit(&mut operation.right);
@@ -92,6 +90,7 @@ pub fn for_each_expr(node: &mut Node, visit: &mut dyn FnMut(&mut Expr)) {
                 aggregate.order_by.iter_mut().for_each(|(expr, _)| visit(expr));
             }
         }
+        Node::Window(window) => window.for_each_expr_mut(visit),
         Node::Sort { keys, .. } => keys.iter_mut().for_each(|key| visit(&mut key.expr)),
         Node::Limit(limit) => limit.count.iter_mut().chain(&mut limit.offset).for_each(visit),
     }
@@ -147,7 +146,7 @@ fn substitute_in_block(node: &mut Node, by: &Substitution, deep: bool) {
     for_each_expr(node, &mut |expr| substitute_in_place(expr, by));
     match node {
         Node::Distinct { columns, .. } => columns.iter_mut().for_each(|id| *id = renamed(*id, by)),
-        Node::Derived(_) | Node::SetOperation(_) if !deep => return,
+        Node::Derived(_) | Node::SetOperation(_) | Node::Window(_) if !deep => return,
         _ => {}
     }
     for_each_input(node, &mut |input| crate::stack::grow(|| substitute_in_block(input, by, deep)));

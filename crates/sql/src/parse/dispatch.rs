@@ -5,7 +5,7 @@
 
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
-use super::statement::{PrepareSource, Statement};
+use super::statement::{PrepareSource, Statement, ViewChange};
 
 impl Parser<'_> {
     pub fn statement(&mut self) -> Result<Statement> {
@@ -163,8 +163,11 @@ impl Parser<'_> {
     fn create(&mut self) -> Result<Statement> {
         self.expect_kw("CREATE")?;
         let replace = self.accept_kws(&["OR", "REPLACE"]);
+        if self.is_view() {
+            return self.view(if replace { ViewChange::CreateOrReplace } else { ViewChange::Create });
+        }
         if self.is_kw("DEFINER") || self.is_kw("ALGORITHM") || self.is_kw("SQL") {
-            let kind = self.find_kw(&["VIEW", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"]).unwrap_or("DEFINER");
+            let kind = self.find_kw(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"]).unwrap_or("DEFINER");
             return self.unsupported(&format!("CREATE {kind}"));
         }
         let temporary = self.accept_kw("TEMPORARY");
@@ -175,7 +178,7 @@ impl Parser<'_> {
             return self.create_table(temporary);
         }
         if temporary || replace {
-            return match self.accept_any_kw(&["VIEW", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"]) {
+            return match self.accept_any_kw(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"]) {
                 Some(kind) if replace => self.unsupported(&format!("CREATE {kind}")),
                 _ => self.fail(),
             };
@@ -200,7 +203,6 @@ impl Parser<'_> {
             return self.unsupported(&format!("CREATE {word} INDEX"));
         }
         if let Some(word) = self.accept_any_kw(&[
-            "VIEW",
             "PROCEDURE",
             "FUNCTION",
             "AGGREGATE",
@@ -224,7 +226,7 @@ impl Parser<'_> {
     }
 
     /// The first of `keywords` that stands anywhere in the rest of the statement.
-    fn find_kw(&self, keywords: &[&'static str]) -> Option<&'static str> {
+    pub fn find_kw(&self, keywords: &[&'static str]) -> Option<&'static str> {
         for ahead in 0.. {
             if self.kind_at(ahead) == Kind::End {
                 return None;
@@ -283,8 +285,10 @@ impl Parser<'_> {
         if self.accept_kws(&["LOGFILE", "GROUP"]) {
             return self.unsupported("ALTER LOGFILE GROUP");
         }
+        if self.is_view() {
+            return self.view(ViewChange::Alter);
+        }
         match self.accept_any_kw(&[
-            "VIEW",
             "PROCEDURE",
             "FUNCTION",
             "EVENT",
@@ -292,13 +296,11 @@ impl Parser<'_> {
             "TABLESPACE",
             "INSTANCE",
             "RESOURCE",
-            "ALGORITHM",
             "DEFINER",
-            "SQL",
             "UNDO",
             "SEQUENCE",
         ]) {
-            Some("ALGORITHM" | "DEFINER" | "SQL") => self.unsupported("ALTER VIEW"),
+            Some("DEFINER") => self.unsupported("ALTER EVENT"),
             Some(word) => self.unsupported(&format!("ALTER {word}")),
             None => self.fail(),
         }
@@ -332,8 +334,10 @@ impl Parser<'_> {
         if self.accept_kws(&["LOGFILE", "GROUP"]) {
             return self.unsupported("DROP LOGFILE GROUP");
         }
+        if self.accept_kw("VIEW") {
+            return self.drop_views();
+        }
         match self.accept_any_kw(&[
-            "VIEW",
             "PROCEDURE",
             "FUNCTION",
             "TRIGGER",

@@ -6,7 +6,7 @@
 //! operators   expressions by MySQL's precedence
 //! primary     what stands between operators: literals, names, variables, CASE     calls  functions, windows
 //! query       SELECT, set operations, WITH      from  tables and joins
-//! dml         INSERT, UPDATE, DELETE            types, table, alter  definitions
+//! dml         INSERT, UPDATE, DELETE            types, table, alter, view  definitions
 //! set, show, account, dispatch  the other statements
 //! ast, statement   the tree that they make      tree  a statement with its height
 //! print       tree → text, in MySQL's canonical form
@@ -38,6 +38,7 @@ pub mod statement;
 mod table;
 mod tree;
 mod types;
+pub(crate) mod view;
 
 #[cfg(test)]
 mod shape_tests;

@@ -4,7 +4,7 @@
 //! lists; so the names of result columns stay what they were. A literal is taken only where its value cannot change the meaning or the shape of the plan:
 //! as an operand of a comparison or arithmetic, in an IN list, in VALUES and SET, in LIMIT. It stays
 //!
-//! * in a select list (names), in the subqueries of one too unless AS follows them, and behind GROUP BY and ORDER BY (positions);
+//! * in a select list and in that of RETURNING (names), in the subqueries of one too unless AS follows them, and behind GROUP BY and ORDER BY (positions);
 //! * among the arguments of a function (`ROUND(x, 2)`, `CAST(x AS DECIMAL(10,2))`: their types follow from it);
 //! * behind any word but a few (INTERVAL 1, DATE '…', LIKE '…', ESCAPE, introducers), and behind `->`.
 //!
@@ -142,6 +142,9 @@ pub fn normalize(sql: &str, mode: Mode, out: &mut Normal) -> bool {
                 let word = token.text(sql);
                 match word.len() {
                     6 if word.eq_ignore_ascii_case("SELECT") => (frame.open, frame.items) = (false, true),
+                    9 if !selects && word.eq_ignore_ascii_case("RETURNING") => {
+                        (frame.open, frame.items) = (false, true)
+                    }
                     5 if word.eq_ignore_ascii_case("GROUP") || word.eq_ignore_ascii_case("ORDER") => {
                         (frame.open, frame.items) = (false, false)
                     }
@@ -284,6 +287,8 @@ mod tests {
             ("REPLACE t SET a = 1, b = 'x'", "REPLACE t SET a = ?, b = ?"),
             ("UPDATE t SET a = a + 1 WHERE b = 2", "UPDATE t SET a = a + ? WHERE b = ?"),
             ("DELETE FROM t WHERE a = 1 LIMIT 2", "DELETE FROM t WHERE a = ? LIMIT ?"),
+            ("DELETE FROM t WHERE a = 1 RETURNING b + 1", "DELETE FROM t WHERE a = ? RETURNING b + 1"),
+            ("INSERT INTO t VALUES (1) RETURNING a, 'x'", "INSERT INTO t VALUES (?) RETURNING a, 'x'"),
             ("SELECT (SELECT a FROM t WHERE b = 1) AS x, (2)", "SELECT (SELECT a FROM t WHERE b = ?) AS x, (2)"),
             (
                 "SELECT a FROM (SELECT b, (SELECT 1 FROM u WHERE c = 2) FROM t WHERE d = 3) x WHERE a = (SELECT 4 LIMIT 5)",

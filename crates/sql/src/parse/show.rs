@@ -162,8 +162,11 @@ impl Parser<'_> {
             let if_not_exists = self.accept_kws(&["IF", "NOT", "EXISTS"]);
             return Ok(Statement::Show(Show::CreateDatabase { name: self.name()?, if_not_exists }));
         }
-        if self.accept_any_kw(&["TABLE", "VIEW"]).is_some() {
+        if self.accept_kw("TABLE") {
             return Ok(Statement::Show(Show::CreateTable(self.table_name()?)));
+        }
+        if self.accept_kw("VIEW") {
+            return Ok(Statement::Show(Show::CreateView(self.table_name()?)));
         }
         if self.accept_kw("USER") {
             return Ok(Statement::Show(Show::CreateUser(self.user_name()?)));

@@ -1,6 +1,7 @@
 //! The statements that Rauk knows, around the queries, changes and definitions of [`super::ast`].
 
 use super::ast::{self, TableName};
+use rauk_types::{ViewAlgorithm, ViewCheck, ViewSecurity};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -160,6 +161,29 @@ pub struct CreateIndex {
     pub if_not_exists: bool,
 }
 
+/// Which statement defines a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewChange {
+    Create,
+    CreateOrReplace,
+    Alter,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateView {
+    pub change: ViewChange,
+    /// `None`, here and below: as the present view has it, in ALTER, or the default.
+    pub algorithm: Option<ViewAlgorithm>,
+    /// An empty name is CURRENT_USER.
+    pub definer: Option<UserName>,
+    pub security: Option<ViewSecurity>,
+    pub name: TableName,
+    /// Empty: the columns are called as the query calls them.
+    pub columns: Vec<String>,
+    pub query: ast::Query,
+    pub check: ViewCheck,
+}
+
 /// `LIKE 'pattern'` or `WHERE expression` behind a SHOW.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShowFilter {
@@ -189,6 +213,7 @@ pub enum Show {
         filter: ShowFilter,
     },
     CreateTable(TableName),
+    CreateView(TableName),
     CreateDatabase {
         name: String,
         if_not_exists: bool,
@@ -282,6 +307,12 @@ pub enum Statement {
         tables: Vec<TableName>,
         if_exists: bool,
         temporary: bool,
+    },
+    /// ALTER VIEW too.
+    CreateView(Box<CreateView>),
+    DropView {
+        views: Vec<TableName>,
+        if_exists: bool,
     },
     TruncateTable(TableName),
     RenameTable(Vec<(TableName, TableName)>),

@@ -11,7 +11,7 @@
 use super::Plan;
 use super::model::{
     Access, CommonTablePlan, IndexAccess, InsertSource, KeyValue, Level, OnDuplicate, Parts, PlanKind, QueryPlan,
-    RowsOf, SelectPlan, SetOp, SetPlan, Source, SourceTable, Step,
+    RowsOf, SelectPlan, SetOp, SetPlan, Source, SourceTable, Step, WindowPlan,
 };
 use crate::exec::{Distribution, Joined, distribution};
 use crate::expr::{AGGREGATES, Context, Expr, ExprKind, NoColumns};
@@ -42,10 +42,38 @@ pub(super) fn rows(plan: &Plan, context: &mut Context) -> Result<Rows, MysqlErro
         }
         PlanKind::Delete(delete) => {
             let mut found = BTreeSet::new();
-            for key in &delete.order {
-                explain.find_subqueries(&key.expr, &delete.sources, &mut found);
+            for expr in delete.order.iter().map(|key| &key.expr).chain(&delete.returning) {
+                explain.find_subqueries(expr, &delete.sources, &mut found);
             }
             explain.change("DELETE", &delete.sources, &delete.level, &delete.once, !delete.order.is_empty(), found)
+        }
+        PlanKind::Change(change) => {
+            let mut found = BTreeSet::new();
+            for value in change.targets.iter().flat_map(|target| &target.set).filter_map(|set| set.value.as_ref()) {
+                explain.find_subqueries(value, &[], &mut found);
+            }
+            for item in &change.returning {
+                explain.find_subqueries(item, &[], &mut found);
+            }
+            let role = if found.is_empty() { Role::Main } else { Role::Primary };
+            let mut rows = explain.block(&change.rows, role)?.1;
+            // The rows of the block's tables come first.
+            let levels = change.rows.steps.iter().filter_map(|step| match step {
+                Step::Scan(level) => Some(level),
+                _ => None,
+            });
+            let kind = if change.update { "UPDATE" } else { "DELETE" };
+            if rows[0][2].is_null() {
+                rows[0][1] = text(kind);
+            } else {
+                for (row, level) in rows.iter_mut().zip(levels) {
+                    if level.changed {
+                        row[1] = text(kind);
+                    }
+                }
+            }
+            rows.extend(explain.subqueries(found)?);
+            Ok(rows)
         }
         PlanKind::Insert(insert) => {
             let name = if insert.on_duplicate == OnDuplicate::Replace { "REPLACE" } else { "INSERT" };
@@ -63,7 +91,7 @@ pub(super) fn rows(plan: &Plan, context: &mut Context) -> Result<Rows, MysqlErro
                     }
                 }
             }
-            for value in insert.update.iter().filter_map(|set| set.value.as_ref()) {
+            for value in insert.update.iter().filter_map(|set| set.value.as_ref()).chain(&insert.returning) {
                 explain.find_subqueries(value, &[], &mut found);
             }
             rows.extend(explain.subqueries(found)?);
@@ -208,7 +236,42 @@ impl<'p> Explain<'p, '_> {
                 Ok((id, self.with_message(id, role, "No tables used", below)))
             }
             QueryPlan::Set(set) => self.set(set, role, false),
+            QueryPlan::Window(windows) => self.query(&windows.input, role),
         })
+    }
+
+    /// A block with window functions: the rows of what is below them, whose first table says what is sorted and kept.
+    fn windows(
+        &mut self,
+        plan: &'p SelectPlan,
+        windows: &'p WindowPlan,
+        role: Role,
+    ) -> Result<(i64, Rows), MysqlError> {
+        let (id, mut rows) = self.query(&windows.input, role)?;
+        let mut found = BTreeSet::new();
+        for expr in plan.items.iter().chain(plan.order.iter().map(|key| &key.expr)).chain(plan.limit.iter()) {
+            self.find_subqueries(expr, &plan.sources, &mut found);
+        }
+        let below = self.subqueries(found)?;
+        let first = &mut rows[0];
+        if !below.is_empty() {
+            first[1] = text(role.first().name());
+        }
+        if !first[2].is_null() {
+            let mut extra = match &first[11] {
+                Value::Str(text) => text.split("; ").map(str::to_string).collect(),
+                _ => vec![],
+            };
+            let sorts = !plan.order.is_empty() || windows.stages.iter().any(|stage| stage.sorts);
+            for (applies, note) in [(true, "Using temporary"), (sorts, "Using filesort")] {
+                if applies && !extra.iter().any(|known| known == note) {
+                    extra.push(note.to_string());
+                }
+            }
+            first[11] = text(&extra.join("; "));
+        }
+        rows.extend(below);
+        Ok((id, rows))
     }
 
     fn set(&mut self, set: &'p SetPlan, role: Role, sorts: bool) -> Result<(i64, Rows), MysqlError> {
@@ -244,6 +307,9 @@ impl<'p> Explain<'p, '_> {
     }
 
     fn block(&mut self, plan: &'p SelectPlan, role: Role) -> Result<(i64, Rows), MysqlError> {
+        if let Some(windows) = plan.windows() {
+            return self.windows(plan, windows, role);
+        }
         if let Some(query) = inside(plan) {
             let sorts = !plan.order.is_empty();
             if let QueryPlan::Set(set) = query {
@@ -508,7 +574,7 @@ impl<'p> Explain<'p, '_> {
             }
             Access::Range(a) => {
                 let condition = &a.condition;
-                if condition.equal.is_empty() && condition.range.is_none() && condition.tuples.is_none() {
+                if condition.is_empty() {
                     "index"
                 } else if condition.range.is_none() && condition.tuples.is_none() && condition.points() == 1 {
                     "ref"

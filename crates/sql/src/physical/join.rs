@@ -372,6 +372,7 @@ impl Builder<'_> {
             hash,
             buffered,
             lock: self.locks[table],
+            changed: false,
             possible: chosen.possible,
             partitions: self.database.partition_count(),
         })));

@@ -33,7 +33,7 @@ pub(crate) use model::PlanKind;
 
 /// A plan for SELECT, INSERT, REPLACE, UPDATE or DELETE. Immutable and shared by the plan cache; parameters come with each execution.
 pub struct Plan {
-    /// Of a SELECT; empty otherwise.
+    /// Of a SELECT, or of RETURNING; empty otherwise.
     pub columns: Vec<ResultColumn>,
     /// Every stored table that it uses, with whether it is written: the executor calls `use_table` on each.
     pub tables: Vec<(TableHandle, bool)>,
@@ -88,6 +88,7 @@ impl Plan {
                     query.for_each_block(visit);
                 }
             }
+            PlanKind::Change(change) => change.rows.for_each_block(visit),
             PlanKind::Update(_) | PlanKind::Delete(_) => {}
         }
         if let Some(parts) = &self.parts {
@@ -101,10 +102,24 @@ impl Plan {
         }
     }
 
+    /// Whether it is an UPDATE or DELETE without LIMIT that looks at every row of a table which it changes: what
+    /// sql_safe_updates refuses (1175).
+    pub(crate) fn changes_without_key(&self) -> bool {
+        match &self.kind {
+            PlanKind::Update(update) => update.limit.is_none() && update.level.looks_at_all(),
+            PlanKind::Delete(delete) => delete.limit.is_none() && delete.level.looks_at_all(),
+            PlanKind::Change(change) => {
+                let scans = |step: &model::Step| matches!(step, model::Step::Scan(level) if level.changed && level.looks_at_all());
+                change.rows.limit.is_none() && change.rows.steps.iter().any(scans)
+            }
+            PlanKind::Select(_) | PlanKind::Query(_) | PlanKind::Insert(_) => false,
+        }
+    }
+
     /// Whether it changes nothing and takes no locks of its own: a SELECT without FOR UPDATE or FOR SHARE.
     pub fn is_read_only(&self) -> bool {
         match &self.kind {
-            PlanKind::Select(select) if self.parts.is_none() => select.lock.is_none(),
+            PlanKind::Select(select) if self.parts.is_none() && !select.reads_queries() => select.lock.is_none(),
             PlanKind::Select(_) | PlanKind::Query(_) => {
                 let mut locks = false;
                 self.for_each_block(&mut |block| {

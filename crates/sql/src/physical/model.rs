@@ -7,8 +7,8 @@
 //! Expressions name a column by the number of its table in FROM and its position in the schema the plan was made with; the executor's
 //! `use_table` refuses a plan whose definitions are stale, so a position never means another column.
 
-use crate::expr::{Aggregate, Expr};
-pub(crate) use crate::logical::{Fill, OnDuplicate, SetColumn, SetOp};
+use crate::expr::{Aggregate, Expr, WindowCall, WindowFrame};
+pub(crate) use crate::logical::{Fill, OnDuplicate, RowCheck, SetColumn, SetOp};
 use crate::lookup::VirtualTable;
 use rauk_node::{Database, TableHandle, transaction::Lock};
 use rauk_types::{DataType, KeyDef, TableSchema};
@@ -22,6 +22,7 @@ pub(crate) enum PlanKind {
     Insert(Box<InsertPlan>),
     Update(Box<UpdatePlan>),
     Delete(Box<DeletePlan>),
+    Change(Box<ChangePlan>),
 }
 
 /// What gives rows.
@@ -30,6 +31,7 @@ pub(crate) enum QueryPlan {
     Set(Box<SetPlan>),
     /// VALUES: one list of expressions a row.
     Values(Vec<Vec<Expr>>),
+    Window(Box<WindowPlan>),
 }
 
 impl QueryPlan {
@@ -42,8 +44,43 @@ impl QueryPlan {
                 set.right.for_each_block(visit);
             }
             QueryPlan::Values(_) => {}
+            QueryPlan::Window(window) => window.input.for_each_block(visit),
         }
     }
+}
+
+/// Window functions: the rows of a query, each with the values of the functions behind its columns. Expressions read a row as table 0.
+pub(crate) struct WindowPlan {
+    pub input: QueryPlan,
+    /// Columns of the input.
+    pub width: usize,
+    /// In the order in which they run.
+    pub stages: Vec<Stage>,
+}
+
+/// Window functions of one partition and order.
+pub(crate) struct Stage {
+    /// The keys of the partition, then those of the order.
+    pub keys: Vec<Key>,
+    /// How many of the keys are the partition's.
+    pub partitions: usize,
+    pub calls: Vec<StageCall>,
+    /// Else rows come in this order already.
+    pub sorts: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct Key {
+    pub column: usize,
+    pub ty: DataType,
+    pub descending: bool,
+}
+
+pub(crate) struct StageCall {
+    pub call: WindowCall,
+    pub frame: WindowFrame,
+    /// The column of its value.
+    pub output: usize,
 }
 
 /// UNION, EXCEPT, INTERSECT of two queries whose columns have the same types already.
@@ -180,6 +217,11 @@ pub(crate) struct KeyCondition {
 }
 
 impl KeyCondition {
+    /// Whether it keeps every key.
+    pub fn is_empty(&self) -> bool {
+        self.equal.is_empty() && self.range.is_none() && self.tuples.is_none()
+    }
+
     /// How many leading parts are fixed.
     pub fn fixed_parts(&self) -> usize {
         match &self.tuples {
@@ -303,6 +345,8 @@ pub(crate) struct Level {
     /// Keep this table's rows in memory between iterations (inner tables without an index).
     pub buffered: bool,
     pub lock: Lock,
+    /// The statement changes rows of this table: where its reads lock, they lock exclusively.
+    pub changed: bool,
     /// For EXPLAIN: estimated rows an iteration, part of them that the filters keep (percent).
     pub rows: u64,
     pub filtered: f64,
@@ -366,9 +410,27 @@ pub(crate) struct SelectPlan {
     pub outer_groups: usize,
     /// An expression behind the first table has a subquery: rows are copied before what follows is evaluated.
     pub late: bool,
+    /// Columns are given as they are stored: a TIMESTAMP not in local time.
+    pub stored: bool,
 }
 
 impl SelectPlan {
+    /// Whether rows of a query stand for one of its tables.
+    pub fn reads_queries(&self) -> bool {
+        self.sources.iter().any(|source| matches!(source.table, SourceTable::Query(..)))
+    }
+
+    /// The windows whose rows it reads.
+    pub fn windows(&self) -> Option<&WindowPlan> {
+        let [Source { table: SourceTable::Query(RowsOf::Derived(query), _), .. }] = self.sources.as_slice() else {
+            return None;
+        };
+        match &**query {
+            QueryPlan::Window(window) => Some(window),
+            _ => None,
+        }
+    }
+
     /// Calls `visit` on this block and on those of its derived tables.
     pub fn for_each_block<'a>(&'a self, visit: &mut dyn FnMut(&'a SelectPlan)) {
         visit(self);
@@ -387,8 +449,8 @@ pub(crate) enum InsertSource {
     Query(Box<QueryPlan>, Vec<DataType>),
 }
 
-/// Expressions of VALUES read the row as far as it is filled as table 0; those of ON DUPLICATE KEY UPDATE read the row in the way as table 0 and the row
-/// that was to be inserted as table 1.
+/// Expressions of VALUES read the row as far as it is filled as table 0; those of ON DUPLICATE KEY UPDATE read the row in the way as table 0, the row
+/// that was to be inserted as table 1, and as table 2 what the query gives behind the columns that are inserted.
 pub(crate) struct InsertPlan {
     /// For AUTO_INCREMENT numbers.
     pub database: Database,
@@ -405,6 +467,10 @@ pub(crate) struct InsertPlan {
     pub key_defs: Vec<KeyDef>,
     /// Whether VALUES expressions read columns: the row is then filled with defaults before they are evaluated.
     pub reads_row: bool,
+    /// RETURNING: reads the row as it is stored in the end, as table 0.
+    pub returning: Vec<Expr>,
+    /// Reads the row as table 0.
+    pub check: Option<RowCheck>,
 }
 
 pub(crate) struct UpdatePlan {
@@ -418,6 +484,8 @@ pub(crate) struct UpdatePlan {
     pub limit: Option<Expr>,
     pub ignore: bool,
     pub key_defs: Vec<KeyDef>,
+    /// Reads the row as table 0.
+    pub check: Option<RowCheck>,
 }
 
 pub(crate) struct DeletePlan {
@@ -426,4 +494,49 @@ pub(crate) struct DeletePlan {
     pub once: Vec<Expr>,
     pub order: Vec<SortKey>,
     pub limit: Option<Expr>,
+    pub ignore: bool,
+    /// RETURNING: reads the row as table 0.
+    pub returning: Vec<Expr>,
+}
+
+/// UPDATE or DELETE of the rows that a block gives.
+pub(crate) struct ChangePlan {
+    /// For AUTO_INCREMENT numbers.
+    pub database: Database,
+    pub update: bool,
+    pub ignore: bool,
+    pub rows: SelectPlan,
+    /// In the order in which they are changed.
+    pub targets: Vec<ChangeTarget>,
+    /// RETURNING of the only target: reads its row as table 0.
+    pub returning: Vec<Expr>,
+}
+
+/// A table under one of the aliases by which it is changed.
+pub(crate) struct ChangeTarget {
+    pub table: TableHandle,
+    /// Where the columns of its rows begin among those that the block gives.
+    pub first: usize,
+    /// What its assignments read besides, among the columns that the block gives.
+    pub inputs: Vec<usize>,
+    /// They read their own row as table 0 and the inputs as table 1.
+    pub set: Vec<SetColumn>,
+    pub key_defs: Vec<KeyDef>,
+    /// The first target of the same table.
+    pub group: usize,
+    /// The block may give a row more than once.
+    pub repeats: bool,
+    /// Reads what assignments read.
+    pub check: Option<RowCheck>,
+}
+
+impl Level {
+    /// Whether it looks at every row of its table.
+    pub fn looks_at_all(&self) -> bool {
+        match &self.access {
+            Access::Full { .. } | Access::Rows | Access::Virtual { .. } => true,
+            Access::Primary(_) | Access::Unique(_) => false,
+            Access::Range(access) => access.condition.is_empty(),
+        }
+    }
 }

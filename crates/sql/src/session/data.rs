@@ -5,6 +5,7 @@
 //! undoes the transaction. A plan that meets a newer definition than it was made for is made again and run again, unseen by the client.
 
 use super::errors;
+use super::lookup::denied;
 use super::plan_cache::{CachedPlan, Key};
 use super::run::{Done, is_sleep};
 use super::session::Session;
@@ -19,7 +20,7 @@ use crate::physical::{self, Plan};
 use crate::stack;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink};
-use rauk_types::{DataType, MysqlError, Value};
+use rauk_types::{DataType, MysqlError};
 use std::sync::Arc;
 
 /// How often a statement is planned again because definitions changed under it.
@@ -131,8 +132,7 @@ impl Session {
 
     /// The plan of a normal form; `None`: a statement that is run without one.
     fn plan_of_normal(&mut self, source: &Source<'_>) -> Result<Option<Arc<CachedPlan>>, MysqlError> {
-        if let Some(plan) = self.engine.plans.get(&self.key(source)) {
-            self.process.counters.add(Counter::PlanCacheHits, 1);
+        if let Some(plan) = self.cached_plan(source) {
             return Ok(Some(plan));
         }
         let statement = self.parse_one(source.text)?;
@@ -141,6 +141,17 @@ impl Session {
         }
         let source = Source { statement: Some(&statement), ..*source };
         stack::with_room(statement.height, || Ok(Some(self.make_plan(&source)?.0)))
+    }
+
+    /// A plan of the cache; one that is outdated leaves it.
+    fn cached_plan(&mut self, source: &Source<'_>) -> Option<Arc<CachedPlan>> {
+        let plan = self.engine.plans.get(&self.key(source))?;
+        if plan.is_outdated(&self.engine.database) {
+            self.engine.plans.remove(&self.key(source));
+            return None;
+        }
+        self.process.counters.add(Counter::PlanCacheHits, 1);
+        Some(plan)
     }
 
     /// Runs a statement, and gives the plan that served it when it may be used again.
@@ -153,11 +164,11 @@ impl Session {
         let alone = self.is_alone();
         for attempt in 0.. {
             let (plan, reusable) = match known.take() {
-                Some(plan) => {
+                Some(plan) if !plan.is_outdated(&self.engine.database) => {
                     self.check_needs(&plan)?;
                     (plan, true)
                 }
-                None => self.find_plan(&source)?,
+                _ => self.find_plan(&source)?,
             };
             self.process.counters.add(plan.kind.counter(), u64::from(attempt == 0));
             match self.run_plan(&plan, sink).await {
@@ -189,9 +200,8 @@ impl Session {
     /// A plan from the cache, or a new one; `true`: it may be used again.
     fn find_plan(&mut self, source: &Source<'_>) -> Result<(Arc<CachedPlan>, bool), MysqlError> {
         if self.may_cache()
-            && let Some(plan) = self.engine.plans.get(&self.key(source))
+            && let Some(plan) = self.cached_plan(source)
         {
-            self.process.counters.add(Counter::PlanCacheHits, 1);
             self.check_needs(&plan)?;
             return Ok((plan, true));
         }
@@ -223,19 +233,17 @@ impl Session {
     ) -> Result<(Arc<CachedPlan>, bool), MysqlError> {
         let limited = self.with_select_limit(statement);
         let statement = limited.as_ref().unwrap_or(statement);
+        let catalog = self.engine.database.catalog_version();
         let lookup = self.lookup();
         let context = self.bind_context(types);
         let plan = || physical::plan(statement, &lookup, &context);
         // What the parser has counted says how long planning takes.
         let budget = &self.context.budget;
         let plan = if budget.memory.used() >= LONG_TREE { budget.beside(plan) } else { plan() }?;
-        let (needs, own) = lookup.finish();
-        let unlimited_change = match statement {
-            Statement::Update(update) => update.limit.is_none(),
-            Statement::Delete(delete) => delete.limit.is_none(),
-            _ => false,
-        };
-        Ok((Arc::new(CachedPlan { plan, needs, kind: DataKind::of(statement), unlimited_change }), own))
+        let used = lookup.finish(catalog);
+        let kind = DataKind::of(statement);
+        let plan = CachedPlan { plan, needs: used.needs, kind, catalog: used.catalog };
+        Ok((Arc::new(plan), used.virtual_table))
     }
 
     /// The logical tree of a statement, as it would be planned.
@@ -243,9 +251,7 @@ impl Session {
         let limited = self.with_select_limit(statement);
         let statement = limited.as_ref().unwrap_or(statement);
         let lookup = self.lookup();
-        let tree = physical::tree(statement, &lookup, &self.bind_context(types));
-        lookup.finish();
-        tree
+        physical::tree(statement, &lookup, &self.bind_context(types))
     }
 
     /// sql_select_limit: a LIMIT for a SELECT that has none.
@@ -265,8 +271,8 @@ impl Session {
         for (database, table) in &plan.needs.row_locks {
             self.require_row_locks(database, table)?;
         }
-        for (database, table, privileges) in &plan.needs.privileges {
-            if self.account.global.contains(*privileges) {
+        for need in &plan.needs.privileges {
+            if self.account.global.contains(need.privileges) {
                 continue;
             }
             for (privilege, command) in [
@@ -275,8 +281,9 @@ impl Session {
                 (Privileges::UPDATE, "UPDATE"),
                 (Privileges::DELETE, "DELETE"),
             ] {
-                if privileges.contains(privilege) {
-                    self.require_table(command, database, table, privilege)?;
+                if need.privileges.contains(privilege) {
+                    let granted = self.require_table(command, &need.database, &need.name, privilege);
+                    granted.map_err(|error| denied(need, error))?;
                 }
             }
         }
@@ -284,20 +291,14 @@ impl Session {
     }
 
     /// sql_safe_updates: error 1175 for an UPDATE or DELETE that would look at every row and has no LIMIT.
-    fn check_safe_update(&mut self, plan: &CachedPlan) -> Result<(), MysqlError> {
-        if !self.settings.safe_updates || !plan.unlimited_change {
+    fn check_safe_update(&self, plan: &CachedPlan) -> Result<(), MysqlError> {
+        if !self.settings.safe_updates || !plan.plan.changes_without_key() {
             return Ok(());
         }
-        let rows = plan.plan.explain(&mut self.context)?;
-        // The first row is that of the table that is changed.
-        let scans = rows.first().is_some_and(|row| matches!(&row[4], Value::Str(ty) if ty == "ALL" || ty == "index"));
-        if scans {
-            return Err(MysqlError::new(
-                1175,
-                "You are using safe update mode and you tried to update a table without a WHERE that uses a KEY column.",
-            ));
-        }
-        Ok(())
+        Err(MysqlError::new(
+            1175,
+            "You are using safe update mode and you tried to update a table without a WHERE that uses a KEY column.",
+        ))
     }
 
     /// Runs a plan as one statement.
@@ -332,11 +333,23 @@ impl Session {
         self.context.new_last_insert_id = None;
         open.transaction.set_lock_wait_timeout(self.settings.lock_wait_timeout);
         open.transaction.begin_statement();
-        let result = self.execute_plan(&plan.plan, plan.kind, &mut open, sink).await;
-        let result = result.map(|completion| self.with_insert_id(completion, plan.kind));
+        // Rows of RETURNING wait until they are written for good.
+        let mut held = (changes && !plan.plan.columns.is_empty())
+            .then(|| Box::new(exec::Held::new(self.context.budget.memory.clone())));
+        let mut result = match &mut held {
+            None => self.execute_plan(&plan.plan, plan.kind, &mut open, sink).await,
+            Some(held) => {
+                let result = self.execute_plan(&plan.plan, plan.kind, &mut open, &mut **held).await;
+                result.and_then(|completion| held.check().map(|()| completion))
+            }
+        };
+        result = result.map(|completion| self.with_insert_id(completion, plan.kind));
         match result {
             Ok(completion) if autocommit => {
                 open.transaction.commit().await?;
+                if let Some(held) = held {
+                    held.send(&plan.plan.columns, sink).await?;
+                }
                 Ok(completion)
             }
             Ok(completion) => {
@@ -346,6 +359,9 @@ impl Session {
                     self.open = Some(open);
                 }
                 observed?;
+                if let Some(held) = held {
+                    held.send(&plan.plan.columns, sink).await?;
+                }
                 Ok(completion)
             }
             Err(error) => {
@@ -380,11 +396,7 @@ impl Session {
             }
         }
         if self.client.found_rows && kind == DataKind::Update {
-            // The executor says how many rows matched in its message, as MySQL does.
-            let matched = completion.info.strip_prefix("Rows matched: ").and_then(|rest| rest.split(' ').next());
-            if let Some(matched) = matched.and_then(|number| number.parse().ok()) {
-                completion.affected_rows = matched;
-            }
+            completion.affected_rows = self.context.matched_rows;
         }
         completion
     }

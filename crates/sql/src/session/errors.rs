@@ -66,6 +66,17 @@ pub fn table_denied(command: &str, user: &str, host: &str, table: &str) -> Mysql
     )
 }
 
+/// 1449.
+pub fn no_such_definer(user: &str, host: &str) -> MysqlError {
+    let message = format!("The user specified as a definer ('{user}'@'{host}') does not exist");
+    MysqlError::new(codes::NO_SUCH_USER, message)
+}
+
+/// 1347; `kind`: `VIEW` or `BASE TABLE`.
+pub fn wrong_object(database: &str, name: &str, kind: &str) -> MysqlError {
+    MysqlError::new(codes::WRONG_OBJECT, format!("'{database}.{name}' is not {kind}"))
+}
+
 pub fn too_long_identifier(name: &str) -> MysqlError {
     MysqlError::new(codes::TOO_LONG_IDENT, format!("Identifier name '{name}' is too long"))
 }

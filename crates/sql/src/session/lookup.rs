@@ -1,16 +1,24 @@
-//! Tables for the planner: stored ones and virtual ones, with the privileges that using them takes.
+//! Tables for the planner: stored ones, virtual ones and views, with the privileges that using them takes.
+//!
+//! A statement's own names are looked up with the session's account, and each privilege is noted, so that a cached plan can be checked for another user.
+//! Names in a view's query are looked up with the account that its SQL SECURITY says: the definer's, or whoever's the names around the view are looked up with.
+//! What a definer may do is not noted: a plan that has used a view is good for one version of the catalog, in which
+//! accounts are too ([`Used::catalog`]).
 
 use super::engine::Engine;
 use super::errors;
-use super::plan_cache::Needs;
+use super::plan_cache::{Need, Needs};
 use super::session::Session;
 use super::system;
 use super::users::{AccountRecord, Privileges};
 use super::variables::SessionVariables;
+use crate::bind::view::invalid;
 use crate::lookup::{Lookup, TableSource};
 use rauk_node::{Database, NodeError, TableHandle};
-use rauk_types::MysqlError;
+use rauk_types::error::codes;
+use rauk_types::{MysqlError, ViewSchema, ViewSecurity};
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Whose eyes a virtual table is read with.
@@ -23,28 +31,88 @@ pub struct Viewer {
 }
 
 /// Implements [`Lookup`] for one planning, and notes what the plan will need on each use.
-pub struct SessionLookup<'a> {
-    session: &'a Session,
-    needs: RefCell<Needs>,
-    virtual_used: Cell<bool>,
+pub struct SessionLookup {
+    viewer: Viewer,
+    /// The client's host in errors.
+    host: String,
+    database: Option<String>,
+    /// The outermost view around the names; `None`: they are the statement's own.
+    view: Option<(String, String)>,
+    /// The account is the session's.
+    is_own: bool,
+    notes: Rc<Notes>,
 }
 
-impl<'a> SessionLookup<'a> {
-    pub fn new(session: &'a Session) -> Self {
-        SessionLookup { session, needs: RefCell::default(), virtual_used: Cell::new(false) }
+#[derive(Default)]
+struct Notes {
+    needs: RefCell<Needs>,
+    virtual_used: Cell<bool>,
+    view_used: Cell<bool>,
+}
+
+/// What a planning has used.
+pub struct Used {
+    pub needs: Needs,
+    /// A virtual table: such plans belong to one session.
+    pub virtual_table: bool,
+    /// The version of the catalog for which the plan is good; `None`: any, as long as its tables are what they were.
+    pub catalog: Option<u32>,
+}
+
+impl SessionLookup {
+    pub fn new(session: &Session) -> Self {
+        SessionLookup {
+            viewer: session.viewer(),
+            host: session.process.host.clone(),
+            database: session.context.current_database.clone(),
+            view: None,
+            is_own: true,
+            notes: Rc::default(),
+        }
     }
 
-    /// What must be granted; and whether a virtual table was used (such plans belong to one session).
-    pub fn finish(self) -> (Needs, bool) {
-        (self.needs.into_inner(), self.virtual_used.get())
+    /// For what a virtual table shows of views.
+    pub(crate) fn of_viewer(viewer: &Viewer) -> Self {
+        SessionLookup {
+            viewer: viewer.clone(),
+            host: viewer.account.host.clone(),
+            database: None,
+            view: None,
+            is_own: true,
+            notes: Rc::default(),
+        }
+    }
+
+    /// `catalog`: the catalog's version before the planning began.
+    pub fn finish(self, catalog: u32) -> Used {
+        let notes = &self.notes;
+        Used {
+            needs: notes.needs.take(),
+            virtual_table: notes.virtual_used.get(),
+            catalog: notes.view_used.get().then_some(catalog),
+        }
     }
 
     fn need(&self, database: &str, name: &str, privileges: Privileges) {
-        let needs = &mut self.needs.borrow_mut().privileges;
-        match needs.iter_mut().find(|(d, n, _)| d == database && n == name) {
-            Some((_, _, all)) => *all = all.with(privileges),
-            None => needs.push((database.to_string(), name.to_string(), privileges)),
+        if !self.is_own {
+            return;
         }
+        let needs = &mut self.notes.needs.borrow_mut().privileges;
+        match needs.iter_mut().find(|n| n.database == database && n.name == name && n.view == self.view) {
+            Some(need) => need.privileges = need.privileges.with(privileges),
+            None => {
+                let view = self.view.clone();
+                needs.push(Need { database: database.to_string(), name: name.to_string(), privileges, view });
+            }
+        }
+    }
+
+    fn require(&self, command: &str, database: &str, name: &str, privileges: Privileges) -> Result<(), MysqlError> {
+        let account = &self.viewer.account;
+        if account.global.contains(privileges) || account.on_table(database, name).contains(privileges) {
+            return Ok(());
+        }
+        Err(errors::table_denied(command, &account.user, &self.host, name))
     }
 }
 
@@ -59,33 +127,87 @@ pub fn stored(engine: &Engine, database: &str, name: &str) -> Result<TableHandle
     })
 }
 
-impl Lookup for SessionLookup<'_> {
+/// Error 1142 where a plan out of the cache reads a table that its user may not, or 1356 where a view hides it.
+pub(crate) fn denied(need: &Need, error: MysqlError) -> MysqlError {
+    match &need.view {
+        Some((database, name)) => invalid(database, name),
+        None => error,
+    }
+}
+
+impl Lookup for SessionLookup {
     fn table(&self, database: Option<&str>, name: &str, privilege: &str) -> Result<TableSource, MysqlError> {
-        let session = self.session;
-        let database = database.or(session.context.current_database.as_deref()).ok_or_else(errors::no_database)?;
+        let viewer = &self.viewer;
+        let database = database.or(self.database.as_deref()).ok_or_else(errors::no_database)?;
         let canonical = system::canonical_database(database);
         if system::is_system(&canonical) {
-            self.virtual_used.set(true);
+            self.notes.virtual_used.set(true);
             if privilege != "SELECT" {
-                return Err(errors::table_denied(privilege, &session.account.user, &session.process.host, name));
+                return Err(errors::table_denied(privilege, &viewer.account.user, &self.host, name));
             }
-            return Ok(TableSource::Virtual(system::table(&canonical, name, session.viewer())?));
+            return Ok(TableSource::Virtual(system::table(&canonical, name, viewer.clone())?));
         }
         let privileges = Privileges::named(privilege).unwrap_or(Privileges::SELECT);
-        session.require_table(privilege, &canonical, name, privileges)?;
+        self.require(privilege, &canonical, name, privileges)?;
         self.need(&canonical, name, privileges);
-        Ok(TableSource::Stored(stored(&session.engine, &canonical, name)?))
+        match stored(&viewer.engine, &canonical, name) {
+            Ok(table) => Ok(TableSource::Stored(table)),
+            Err(error) => match viewer.engine.database.view(&canonical, name) {
+                Some(view) => {
+                    self.notes.view_used.set(true);
+                    Ok(TableSource::View(view))
+                }
+                None => Err(error),
+            },
+        }
     }
 
-    fn may_lock_rows(&self, table: &TableHandle) -> Result<(), MysqlError> {
-        let schema = table.schema();
-        self.session.require_row_locks(&schema.database, &schema.name)?;
-        let mut needs = self.needs.borrow_mut();
-        needs.row_locks.push((schema.database.clone(), schema.name.clone()));
+    fn may_lock_rows(&self, database: &str, name: &str) -> Result<(), MysqlError> {
+        let any = Privileges::UPDATE.with(Privileges::DELETE).with(Privileges::LOCK_TABLES);
+        let account = &self.viewer.account;
+        if !account.global.intersects(any) && !account.on_table(database, name).intersects(any) {
+            let command = "SELECT with locking clause";
+            return Err(errors::table_denied(command, &account.user, &self.host, name));
+        }
+        if self.is_own {
+            self.notes.needs.borrow_mut().row_locks.push((database.to_string(), name.to_string()));
+        }
         Ok(())
     }
 
+    fn within(&self, view: &ViewSchema) -> Result<Box<dyn Lookup>, MysqlError> {
+        let mut viewer = self.viewer.clone();
+        let mut lookup = SessionLookup {
+            host: self.host.clone(),
+            database: Some(view.database.clone()),
+            view: self.view.clone().or_else(|| Some(view.full_name())),
+            is_own: self.is_own,
+            notes: self.notes.clone(),
+            viewer: viewer.clone(),
+        };
+        if view.security == ViewSecurity::Definer {
+            let (user, host) = &view.definer;
+            viewer.account = viewer.engine.users.find(user, host).ok_or_else(|| self.no_definer(user, host))?;
+            lookup.is_own = false;
+            lookup.host.clone_from(&viewer.account.host);
+            lookup.viewer = viewer;
+        }
+        Ok(Box::new(lookup))
+    }
+
     fn database(&self) -> &Database {
-        &self.session.engine.database
+        &self.viewer.engine.database
+    }
+}
+
+impl SessionLookup {
+    /// Who may not know of other accounts hears of a refused access only.
+    fn no_definer(&self, user: &str, host: &str) -> MysqlError {
+        let account = &self.viewer.account;
+        if account.global.intersects(Privileges::SUPER) {
+            return errors::no_such_definer(user, host);
+        }
+        let message = format!("Access denied for user '{}'@'{}' (using password: YES)", account.user, self.host);
+        MysqlError::new(codes::ACCESS_DENIED, message)
     }
 }

@@ -3,7 +3,7 @@
 //! A plan is valid for a text, the types of its parameters, and what binding looked at besides: the current database, sql_mode and
 //! collation_connection. All of these are the key. Whether the *user* may run it is not: an entry lists what must be granted, and the session checks
 //! that on every hit. Whether the tables are still what they were is not either: running a stale plan gives `StaleSchema`, and the session removes
-//! the entry and plans again.
+//! the entry and plans again. A plan that has read a view is good for one version of the catalog.
 //!
 //! Sixteen shards, each a table of slots with a clock hand: a hit sets the slot's mark, the hand clears marks and replaces the first slot without
 //! one. Plans that read virtual tables are never cached: those see what their session may see.
@@ -13,6 +13,7 @@ use crate::physical::Plan;
 use crate::session::data::DataKind;
 use crate::session::users::Privileges;
 use hashbrown::HashTable;
+use rauk_node::Database;
 use parking_lot::Mutex;
 use rauk_types::{Collation, DataType};
 use rustc_hash::FxHasher;
@@ -27,17 +28,33 @@ pub struct CachedPlan {
     pub plan: Plan,
     pub needs: Needs,
     pub kind: DataKind,
-    /// UPDATE or DELETE without LIMIT: sql_safe_updates looks at its access path.
-    pub unlimited_change: bool,
+    /// The version of the catalog for which it was made, if it has read a view: of a view, its definer's rights and what it reads, nothing else tells that they are
+    /// what they were.
+    pub catalog: Option<u32>,
+}
+
+impl CachedPlan {
+    /// Whether the catalog is another one than the plan was made for.
+    pub fn is_outdated(&self, database: &Database) -> bool {
+        self.catalog.is_some_and(|version| version != database.catalog_version())
+    }
 }
 
 /// What must be granted to whoever runs a plan.
 #[derive(Default)]
 pub struct Needs {
-    /// Per table: database, table, privileges.
-    pub privileges: Vec<(String, String, Privileges)>,
-    /// Tables whose rows it locks by FOR UPDATE.
+    pub privileges: Vec<Need>,
+    /// Tables and views whose rows it locks by FOR UPDATE.
     pub row_locks: Vec<(String, String)>,
+}
+
+/// Privileges on one table or view.
+pub struct Need {
+    pub database: String,
+    pub name: String,
+    pub privileges: Privileges,
+    /// The outermost view that reads it.
+    pub view: Option<(String, String)>,
 }
 
 /// What a plan depends on besides the catalog. Borrowed, so that looking up allocates nothing.

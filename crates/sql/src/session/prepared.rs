@@ -145,6 +145,9 @@ impl Session {
         if let Statement::Unsupported(what) = &*parsed.statement {
             return Err(super::errors::not_supported(what));
         }
+        if parsed.parameters > 0 && matches!(*parsed.statement, Statement::CreateView(_)) {
+            return Err(crate::parse::view::variable_in_view());
+        }
         let (statement, parameters) = (parsed.statement, parsed.parameters);
         let columns = self.columns_of_statement(&statement, parameters)?;
         // What parsing and planning have taken says what the tree and a plan hold.

@@ -8,7 +8,7 @@ use super::users::Privileges;
 use super::variables::store;
 use crate::expr::context::WarningLevel;
 use crate::parse::ast::{Arguments, Expr, ItemName, Literal, QueryBody, SelectItem, TableName};
-use crate::parse::statement::Show;
+use crate::parse::statement::{Show, ViewChange};
 use crate::parse::{self, Statement};
 use crate::stack::{self, Roomy};
 use crate::{expr, memory};
@@ -267,6 +267,8 @@ impl Session {
             Statement::DropTable { tables, if_exists, temporary } => {
                 self.drop_tables(tables, *if_exists, *temporary).await?.into()
             }
+            Statement::CreateView(view) => Box::pin(self.create_view(view)).await?.into(),
+            Statement::DropView { views, if_exists } => self.drop_views(views, *if_exists).await?.into(),
             Statement::TruncateTable(table) => self.truncate_table(table).await?.into(),
             Statement::RenameTable(pairs) => self.rename_tables(pairs).await?.into(),
             Statement::CreateIndex(index) => self.create_index(index).await?.into(),
@@ -313,7 +315,7 @@ impl Session {
                     self.require_database(&database, Privileges::LOCK_TABLES)?;
                     self.require_table("SELECT", &database, &name, Privileges::SELECT)?;
                     tracing::debug!(database, name, write, "LOCK TABLES is accepted and locks nothing");
-                    if !super::system::is_system(&database) {
+                    if !super::system::is_system(&database) && !self.is_named(&database, &name) {
                         self.stored_table(&database, &name)?;
                     }
                 }
@@ -356,6 +358,9 @@ impl Session {
             Statement::CreateTable(_) => Counter::CreateTable,
             Statement::AlterTable { .. } => Counter::AlterTable,
             Statement::DropTable { .. } => Counter::DropTable,
+            Statement::CreateView(view) if view.change == ViewChange::Alter => Counter::AlterView,
+            Statement::CreateView(_) => Counter::CreateView,
+            Statement::DropView { .. } => Counter::DropView,
             Statement::TruncateTable(_) => Counter::Truncate,
             Statement::RenameTable(_) => Counter::RenameTable,
             Statement::CreateIndex(_) => Counter::CreateIndex,
@@ -519,8 +524,13 @@ impl Session {
                     Value::Str(text),
                 ]);
             };
-            match self.stored_table(&database, &name) {
-                Ok(_) => row("status", "OK".to_string()),
+            let checked = match self.engine.database.view(&database, &name) {
+                // A view is in good order when its query can be bound.
+                Some(view) if verb == "check" => super::system::schema_of_view(&self.viewer(), &view).map(drop),
+                _ => self.base_table(&database, &name).map(drop),
+            };
+            match checked {
+                Ok(()) => row("status", "OK".to_string()),
                 Err(error) => {
                     row("Error", error.message);
                     row("status", "Operation failed".to_string());

@@ -103,6 +103,9 @@ impl Session {
             max_error_count: settings.max_error_count,
             max_allowed_packet: settings.max_allowed_packet,
             strict_statement: false,
+            locks_changed_tables: false,
+            ignores_errors: false,
+            matched_rows: 0,
             variables: variables.clone(),
             budget: Budget::new(
                 Memory::new(
@@ -205,9 +208,12 @@ impl Session {
         let name = TableName { database: None, name: table.to_string() };
         let (database, table) = self.qualified(&name)?;
         self.require_table("SELECT", &database, &table, Privileges::SELECT)?;
-        let handle = self.stored_table(&database, &table)?;
+        let schema = match self.engine.database.view(&database, &table) {
+            Some(view) => system::schema_of_view(&self.viewer(), &view)?,
+            None => self.stored_table(&database, &table)?.schema().clone(),
+        };
         let pattern = if wildcard.is_empty() { "%" } else { wildcard };
-        let visible = handle.schema().visible_columns();
+        let visible = schema.visible_columns();
         let matching = visible.iter().filter(|c| super::pattern::like(pattern, &c.name, true));
         Ok(matching
             .map(|column| ResultColumn {
@@ -339,7 +345,7 @@ impl Session {
         }
     }
 
-    pub(crate) fn lookup(&self) -> SessionLookup<'_> {
+    pub(crate) fn lookup(&self) -> SessionLookup {
         SessionLookup::new(self)
     }
 

@@ -17,6 +17,7 @@ use rauk_types::result::{Completion, FlushFuture, ResultColumn, ResultSink};
 use rauk_types::schema::{Column, ColumnDefault, HIDDEN_KEY_COLUMN, IndexPart, IndexSchema};
 use rauk_types::{
     Collation, ColumnId, DataType, IndexId, IndexKind, MysqlError, TableId, TableSchema, TypeKind, Value, ValueRef,
+    ViewSchema,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -102,8 +103,12 @@ impl Lookup for Session {
         }
         Ok(TableSource::Stored(self.database.table(database.unwrap_or("test"), name)?))
     }
-    fn may_lock_rows(&self, _table: &TableHandle) -> Result<(), MysqlError> {
+    fn may_lock_rows(&self, _: &str, _: &str) -> Result<(), MysqlError> {
         Ok(())
+    }
+
+    fn within(&self, view: &ViewSchema) -> Result<Box<dyn Lookup>, MysqlError> {
+        unreachable!("{} is a view, and this database has none", view.name)
     }
 
     fn database(&self) -> &Database {

@@ -1,8 +1,8 @@
-//! Databases and whole tables, and settings, in a cluster.
+//! Databases and whole tables, and what is of no table, in a cluster.
 
 use super::{Place, Unchanged, describe};
 use crate::ddl::TableName;
-use crate::ddl::tables::{rename_sources, renamed_tables};
+use crate::ddl::tables::{rename_sources, renamed_objects};
 use crate::error::NodeError;
 use crate::locks::metadata::DdlWait;
 use crate::node::Node;
@@ -14,7 +14,7 @@ pub async fn create_database(place: Place<'_>, name: &str, collation: Collation)
     Ok(())
 }
 
-/// Gives how many tables it had.
+/// Gives how many tables and views it had.
 pub async fn drop_database(place: Place<'_>, name: &str, wait: DdlWait<'_>) -> Result<u64, NodeError> {
     let end = place.node.runtime.now() + wait.limit;
     loop {
@@ -35,8 +35,9 @@ pub async fn drop_database(place: Place<'_>, name: &str, wait: DdlWait<'_>) -> R
                 held => held?,
             };
         let tables = held.tables.iter().map(|t| t.schema.id).collect();
+        let views = place.node.catalog.lock().catalog().views_of(name).count();
         match held.change(Command::DropDatabaseOf { name: name.to_string(), tables }).await {
-            Ok(_) => return Ok(held.tables.len() as u64),
+            Ok(_) => return Ok((held.tables.len() + views) as u64),
             // One was created meanwhile.
             Err(Unchanged::Refused(CatalogError::TablesChanged(_))) if !left.is_zero() => {}
             Err(Unchanged::Refused(CatalogError::TablesChanged(_))) => return Err(NodeError::LockTimeout),
@@ -76,15 +77,15 @@ pub async fn rename_tables(
     pairs: &[(TableName, TableName)],
     wait: DdlWait<'_>,
 ) -> Result<(), NodeError> {
-    let sources = rename_sources(pairs);
+    let sources = rename_sources(place.node, pairs);
     let held = place.lock_by_name(&sources, &describe("RENAME TABLE", &sources), wait).await?;
-    let renamed = renamed_tables(place.node, &held.tables, pairs)?;
-    let tables = renamed.iter().flat_map(|t| t.family().cloned()).collect();
-    held.change(Command::ReplaceDefinitions { tables }).await?;
+    let renamed = renamed_objects(place.node, &held.tables, pairs)?;
+    held.change(renamed.command()).await?;
     Ok(())
 }
 
-pub async fn change_settings(place: Place<'_>, command: Command) -> Result<(), NodeError> {
+/// A change that is of no table: settings, views.
+pub async fn change_catalog(place: Place<'_>, command: Command) -> Result<(), NodeError> {
     place.change(command, None).await?;
     Ok(())
 }

@@ -10,13 +10,14 @@ use rauk_types::format::append_text;
 use rauk_types::{MysqlError, Value};
 
 /// The text of a row, with the key of the call's own ORDER BY.
+#[derive(Clone)]
 struct Piece {
     key: Box<[u8]>,
     text: Box<[u8]>,
 }
 
 /// In the order in which they came.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Concat {
     pieces: Vec<Piece>,
 }

@@ -4,7 +4,7 @@ use crate::exec::sort::append_key;
 use crate::memory::{Memory, heap_bytes};
 use rauk_types::{DataType, MysqlError, Value, ValueRef};
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Extreme {
     best: Option<Value>,
     /// Of `best`, where keys compare.

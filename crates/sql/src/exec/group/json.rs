@@ -8,7 +8,7 @@
 //! A document is not longer than `max_allowed_packet`: a longer one is NULL, with warning 1301.
 
 use crate::exec::output::with_value;
-use crate::expr::{Aggregate, AggregateFunction, Columns, Context, Expr, ExprKind};
+use crate::expr::{Aggregate, AggregateFunction, Columns, Context, Expr};
 use crate::memory::Memory;
 use rauk_types::error::codes;
 use rauk_types::format::{append_f64, append_text};
@@ -22,6 +22,7 @@ const NULL_NAME: u16 = 3158;
 const OVERFLOWED: u16 = 1301;
 
 /// A document as it grows.
+#[derive(Clone)]
 pub(super) enum Json {
     /// The elements, with what stands between them.
     Array(Vec<u8>),
@@ -120,7 +121,7 @@ fn append(value: ValueRef<'_>, argument: &Expr, out: &mut Vec<u8>) -> Result<(),
     let ty = &argument.ty;
     match value {
         ValueRef::Null => out.extend_from_slice(b"null"),
-        ValueRef::Int(v) if is_predicate(argument) => {
+        ValueRef::Int(v) if argument.is_predicate() => {
             out.extend_from_slice(if v == 0 { &b"false"[..] } else { b"true" })
         }
         ValueRef::Int(_) | ValueRef::UInt(_) | ValueRef::Decimal(_) => append_text(value, ty, out),
@@ -134,25 +135,6 @@ fn append(value: ValueRef<'_>, argument: &Expr, out: &mut Vec<u8>) -> Result<(),
         ValueRef::Bytes(_) => unreachable!("binary strings are refused where the call is bound"),
     }
     Ok(())
-}
-
-/// Whether MySQL takes an integer expression for a boolean.
-fn is_predicate(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Literal(_) => expr.ty == DataType { length: 1, ..DataType::BIGINT },
-        ExprKind::Compare { .. }
-        | ExprKind::And(..)
-        | ExprKind::Or(..)
-        | ExprKind::Xor(..)
-        | ExprKind::Not(_)
-        | ExprKind::IsNull { .. }
-        | ExprKind::IsTruth { .. }
-        | ExprKind::Between { .. }
-        | ExprKind::InList { .. }
-        | ExprKind::Like(_)
-        | ExprKind::Regexp(_) => true,
-        _ => false,
-    }
 }
 
 fn quoted(value: ValueRef<'_>, ty: &DataType, out: &mut Vec<u8>) {

@@ -22,6 +22,9 @@ mod json;
 mod number;
 mod state;
 
+pub(super) use number::Sum;
+pub(super) use state::State;
+
 use super::output::with_value;
 use super::row::GroupRow;
 use super::sort::append_key;
@@ -32,7 +35,6 @@ use crate::physical::model::Grouping;
 use hashbrown::HashTable;
 use rauk_types::{MysqlError, Value};
 use rustc_hash::FxBuildHasher;
-use state::State;
 use std::hash::BuildHasher;
 
 pub(crate) struct Grouper<'a> {

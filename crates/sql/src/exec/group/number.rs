@@ -16,7 +16,8 @@ use rauk_types::{DataType, Decimal, MysqlError, Value, ValueRef};
 const BITWISE_OPERANDS_SIZE: u16 = 3513;
 
 /// SUM and AVG.
-pub(super) enum Sum {
+#[derive(Clone)]
+pub(in crate::exec) enum Sum {
     /// Exact integers; becomes `Exact` when a value is no integer.
     Integer {
         sum: i128,
@@ -60,21 +61,32 @@ impl Sum {
                 }
             },
             Sum::Exact { sum, count } => {
-                let term = match value {
-                    ValueRef::Decimal(v) => v,
-                    ValueRef::Int(v) => Decimal::from(v),
-                    ValueRef::UInt(v) => Decimal::from(v),
-                    other => match expr::temporal_decimal(other) {
-                        Some(number) => number,
-                        None => Decimal::from_f64(number(other)).unwrap_or(Decimal::ZERO),
-                    },
-                };
-                *sum = sum.checked_add(&term).map_err(|_| out_of_range(function))?;
+                *sum = sum.checked_add(&term(value)).map_err(|_| out_of_range(function))?;
                 *count += 1;
             }
             Sum::Double { sum, count } => {
                 *sum += number(value);
                 *count += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a value away that was added.
+    pub fn remove(&mut self, value: ValueRef<'_>, function: AggregateFunction) -> Result<(), MysqlError> {
+        match self {
+            Sum::Integer { sum, count } => {
+                // A sum with a value that is no integer is exact already.
+                *sum -= value.as_integer().unwrap_or_default();
+                *count -= 1;
+            }
+            Sum::Exact { sum, count } => {
+                *sum = sum.checked_sub(&term(value)).map_err(|_| out_of_range(function))?;
+                *count -= 1;
+            }
+            Sum::Double { sum, count } => {
+                *sum -= number(value);
+                *count -= 1;
             }
         }
         Ok(())
@@ -103,8 +115,21 @@ impl Sum {
     }
 }
 
+/// What a value adds to an exact sum.
+fn term(value: ValueRef<'_>) -> Decimal {
+    match value {
+        ValueRef::Decimal(v) => v,
+        ValueRef::Int(v) => Decimal::from(v),
+        ValueRef::UInt(v) => Decimal::from(v),
+        other => match expr::temporal_decimal(other) {
+            Some(number) => number,
+            None => Decimal::from_f64(number(other)).unwrap_or(Decimal::ZERO),
+        },
+    }
+}
+
 /// STD, VARIANCE and their kin.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Variance {
     count: u64,
     mean: f64,
@@ -136,6 +161,7 @@ impl Variance {
 }
 
 /// BIT_AND, BIT_OR, BIT_XOR.
+#[derive(Clone)]
 pub(super) enum Bits {
     Integer(u64),
     /// `None`: no value yet.

@@ -13,12 +13,14 @@ use crate::memory::Memory;
 use rauk_types::{DataType, MysqlError, Value, ValueRef};
 use rustc_hash::FxHashSet;
 
-pub(super) struct State {
+#[derive(Clone)]
+pub(in crate::exec) struct State {
     inner: Inner,
     /// Of DISTINCT: keys that were seen.
     seen: Option<FxHashSet<Box<[u8]>>>,
 }
 
+#[derive(Clone)]
 enum Inner {
     Count(u64),
     Sum(Sum),

@@ -50,6 +50,19 @@ fn takes_distinct(function: AggregateFunction) -> bool {
 
 impl Binder<'_> {
     pub(super) fn aggregate(&mut self, function: AggregateFunction, call: &Call, name: &str) -> Result<Expr> {
+        let (aggregate, coercibility) = self.aggregate_call(function, call, name)?;
+        let (ty, nullable) = (aggregate.ty, function.is_nullable());
+        let kind = self.scope.aggregate(aggregate)?;
+        Ok(Expr { kind, ty, nullable, coercibility })
+    }
+
+    /// What the call says, and the coercibility of its result.
+    pub(super) fn aggregate_call(
+        &mut self,
+        function: AggregateFunction,
+        call: &Call,
+        name: &str,
+    ) -> Result<(Aggregate, u8)> {
         let concatenates = function == AggregateFunction::GroupConcat;
         let (distinct, items) = match &call.arguments {
             Arguments::Star if function == AggregateFunction::Count => (false, &[][..]),
@@ -92,9 +105,7 @@ impl Binder<'_> {
         }
         let separator = call.separator.clone();
         let (ty, coercibility) = self.aggregate_type(function, &arguments)?;
-        let nullable = function.is_nullable();
-        let kind = self.scope.aggregate(Aggregate { function, distinct, arguments, ty, separator, order_by })?;
-        Ok(Expr { kind, ty, nullable, coercibility })
+        Ok((Aggregate { function, distinct, arguments, ty, separator, order_by }, coercibility))
     }
 
     fn aggregate_type(&self, function: AggregateFunction, arguments: &[Expr]) -> Result<(DataType, u8)> {

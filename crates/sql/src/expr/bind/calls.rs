@@ -6,7 +6,7 @@ use super::{Binder, literal, not_yet, syntax};
 use crate::expr::convert::Result;
 use crate::expr::functions::{self, Typing};
 use crate::expr::types::{self, Class, text_type, unify};
-use crate::expr::{CaseBranch, CompareOp, Comparison, Expr, ExprKind, cast};
+use crate::expr::{CaseBranch, CompareOp, Comparison, Expr, ExprKind, WindowFunction, cast};
 use crate::parse::ast::{self, Arguments, Call, CastType, Introducer, Literal, TrimSide, UnaryOp, Unit};
 use rauk_types::error::codes;
 use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value};
@@ -223,10 +223,10 @@ impl Binder<'_> {
         if let Some(database) = &call.database {
             return Err(unknown_function(&format!("{database}.{written}")));
         }
-        if call.over.is_some() || call.nulls.is_some() || call.from_last {
-            return Err(not_yet("window functions"));
-        }
         let name = written.to_ascii_uppercase();
+        if call.over.is_some() || WindowFunction::from_name(&name).is_some() {
+            return self.window_call(call, &name);
+        }
         if let Some(function) = aggregate_function(&name) {
             self.scope.within_aggregate(true);
             let bound = self.aggregate(function, call, &name);

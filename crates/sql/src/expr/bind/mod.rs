@@ -5,6 +5,7 @@
 //! operators   arithmetic, comparisons, predicates; how two sides compare
 //! calls       functions, CASE and what is written like a call
 //! aggregates  COUNT, SUM and their kin
+//! windows     calls with OVER
 //! subquery    values, rows, EXISTS, IN, ANY and ALL of queries
 //! fold        constants are computed once
 //! ```
@@ -14,6 +15,7 @@ mod calls;
 mod fold;
 mod operators;
 mod subquery;
+mod windows;
 
 pub(super) use calls::converted;
 pub(super) use operators::WRONG_VALUE;

@@ -6,6 +6,7 @@
 //! expression  operators, literals, calls, types of CAST
 //! query       SELECT, set operations, WITH, FROM, windows
 //! change      INSERT, REPLACE, UPDATE, DELETE
+//! names       names in full, as the catalog keeps the queries of views
 //! definition  columns, keys and constraints, as in SHOW CREATE TABLE
 //! ```
 //! The form: keywords in lower case, names in quotes, each operator in parentheses of its own, commas without blanks:
@@ -27,12 +28,15 @@
 mod change;
 mod definition;
 mod expression;
+mod names;
 mod query;
 
 #[cfg(test)]
 mod random;
 #[cfg(test)]
 mod tests;
+
+pub use names::{FullColumn, FullNames, in_full, without_database};
 
 use super::ast::{self, ColumnName, Expr, TableName};
 use super::lexer::{Mode, is_word_byte};
@@ -53,6 +57,11 @@ pub struct Printer<'w> {
     mode: Mode,
     /// How many more levels of expressions are printed; what lies deeper is `...`.
     levels: usize,
+    /// What names are printed as.
+    names: Option<&'w FullNames>,
+    /// The database that is not printed in front of names, and whether one of them has another.
+    home: Option<&'w str>,
+    is_away: bool,
 }
 
 /// The text of `tree` that reads back as the same tree under `mode`.
@@ -67,7 +76,7 @@ pub struct ForMode<'t, T> {
 
 impl<T: Print> Display for ForMode<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.tree.print(&mut Printer { out: f, mode: self.mode, levels: usize::MAX })
+        self.tree.print(&mut Printer::new(f, self.mode))
     }
 }
 
@@ -78,7 +87,7 @@ pub struct Bounded<'t>(pub &'t Expr, pub usize);
 impl Display for Bounded<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut cut = Cut { out: f, room: BOUNDED_LENGTH, is_over: false };
-        let result = Printer { out: &mut cut, mode: Mode::default(), levels: self.1 }.expr(self.0);
+        let result = Printer { levels: self.1, ..Printer::new(&mut cut, Mode::default()) }.expr(self.0);
         if cut.is_over { f.write_str("...") } else { result }
     }
 }
@@ -128,6 +137,12 @@ display!(
     ast::ColumnDefinition,
     ast::TableConstraint,
 );
+
+impl<'w> Printer<'w> {
+    fn new(out: &'w mut dyn Write, mode: Mode) -> Printer<'w> {
+        Printer { out, mode, levels: usize::MAX, names: None, home: None, is_away: false }
+    }
+}
 
 impl Printer<'_> {
     fn text(&mut self, text: &str) -> fmt::Result {
@@ -188,24 +203,6 @@ impl Printer<'_> {
         }
         self.text(" ")?;
         self.names(names)
-    }
-
-    fn table_name(&mut self, table: &TableName) -> fmt::Result {
-        if let Some(database) = &table.database {
-            self.name(database)?;
-            self.text(".")?;
-        }
-        self.name(&table.name)
-    }
-
-    fn column_name(&mut self, column: &ColumnName) -> fmt::Result {
-        for (at, part) in column.path().into_iter().enumerate() {
-            if at > 0 {
-                self.text(".")?;
-            }
-            self.name(part)?;
-        }
-        Ok(())
     }
 
     // Texts

@@ -79,6 +79,9 @@ impl Printer<'_> {
                 })
             }
             QueryBody::Table(table) => {
+                if self.noted_whole_table(table)? {
+                    return Ok(());
+                }
                 self.text("table ")?;
                 self.table_name(table)
             }
@@ -143,6 +146,9 @@ impl Printer<'_> {
     }
 
     pub(super) fn select_item(&mut self, item: &SelectItem) -> fmt::Result {
+        if self.noted_star(item)? {
+            return Ok(());
+        }
         match item {
             SelectItem::Wildcard => self.text("*"),
             SelectItem::TableWildcard(table) => {

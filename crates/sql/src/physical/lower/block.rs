@@ -218,6 +218,7 @@ impl Lowering<'_> {
             lock,
             outer_groups: joined.outer_groups,
             late: false,
+            stored: false,
         };
         plan.late = has_subquery(&plan);
         Ok(plan)

@@ -3,6 +3,7 @@
 //! ```text
 //! block    one query block → the fused steps of a [`SelectPlan`]
 //! write    INSERT, UPDATE, DELETE
+//! window   windows → a query whose rows the block reads
 //! places   columns by their ids → where they lie
 //! ```
 //! A chain of Limit, Sort, Distinct, Project, Filter, Aggregate over joins becomes one block, which keeps no row that it need not keep. What stands where a
@@ -12,6 +13,7 @@
 
 mod block;
 mod places;
+mod window;
 mod write;
 
 use super::Plan;
@@ -26,7 +28,7 @@ use std::sync::Arc;
 
 /// Lowers a statement.
 pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
-    let Statement { columns, subqueries, tables, body, parameters } = statement;
+    let Statement { columns, subqueries, tables, body, returned, parameters } = statement;
     let mut lowering = Lowering { columns: &columns, database: lookup.database(), context, stored: vec![] };
     let mut result = Vec::new();
     let kind = match body {
@@ -37,7 +39,10 @@ pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindCon
                 query => PlanKind::Query(Box::new(query)),
             }
         }
-        Body::Write(write) => lowering.write(write)?,
+        Body::Write(write) => {
+            result = returned;
+            lowering.write(write)?
+        }
     };
     let parts = lowering.parts(subqueries, tables, parameters)?;
     Ok(Plan { columns: result, tables: lowering.stored, parts, kind })
@@ -99,6 +104,7 @@ impl Lowering<'_> {
                 let right = self.query(operation.right, outer)?;
                 Ok(QueryPlan::Set(Box::new(SetPlan { op: operation.op, all: operation.all, left, right, types })))
             }
+            Node::Window(window) => self.window(*window, outer),
             Node::Values { columns, rows } if columns == query.columns => {
                 let places = Places::new(outer);
                 let row = |row: Vec<_>| row.into_iter().map(|expr| places.place(expr)).collect::<Result<_, _>>();

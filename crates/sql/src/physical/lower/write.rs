@@ -1,14 +1,14 @@
-//! INSERT, UPDATE and DELETE: a source of rows, or a locking scan, and what happens to the rows.
+//! INSERT, UPDATE and DELETE: a source of rows, a locking scan, or a block whose rows are locked and changed when it has ended.
 
 use super::Lowering;
 use super::places::{Outer, Places};
-use crate::expr::{Expr, ExprKind};
-use crate::logical::{self, Node, Scan, Target, Write};
-use crate::lookup::unsupported;
+use crate::expr::{ColumnId, Expr, ExprKind};
+use crate::logical::{self, Node, RowCheck, Scan, Target, Write};
 use crate::physical::condition;
 use crate::physical::join::{Item, JoinInput, WantedOrder, plan_join};
 use crate::physical::model::{
-    DeletePlan, Fill, InsertPlan, InsertSource, Level, PlanKind, SetColumn, SortKey, Source, Step, UpdatePlan,
+    ChangePlan, ChangeTarget, DeletePlan, Fill, InsertPlan, InsertSource, Level, PlanKind, SetColumn, SortKey, Source,
+    Step, UpdatePlan,
 };
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_types::MysqlError;
@@ -28,11 +28,13 @@ impl Lowering<'_> {
         match write {
             Write::Insert(insert) => self.insert(*insert),
             Write::Update(update) => {
-                let logical::Update { target, set } = *update;
+                let logical::Update { target, set, check } = *update;
+                let ignore = target.ignore;
                 let outer = Outer::default();
                 let mut places = Places::new(&outer);
                 places.add_table(0, &target.scan.columns);
                 let set = place_set(set, &places)?;
+                let check = place_check(check, &places)?;
                 let schema = target.scan.schema().clone();
                 let changed = self.changed(target, &places)?;
                 Ok(PlanKind::Update(Box::new(UpdatePlan {
@@ -43,14 +45,17 @@ impl Lowering<'_> {
                     set,
                     order: changed.order,
                     limit: changed.limit,
-                    ignore: false,
+                    ignore,
                     key_defs: schema.indexes.iter().map(|i| schema.key_def(i)).collect(),
+                    check,
                 })))
             }
             Write::Delete(delete) => {
                 let outer = Outer::default();
                 let mut places = Places::new(&outer);
                 places.add_table(0, &delete.target.scan.columns);
+                let ignore = delete.target.ignore;
+                let returning = places.place_all(delete.returning)?;
                 let changed = self.changed(delete.target, &places)?;
                 Ok(PlanKind::Delete(Box::new(DeletePlan {
                     sources: changed.sources,
@@ -58,9 +63,61 @@ impl Lowering<'_> {
                     once: changed.once,
                     order: changed.order,
                     limit: changed.limit,
+                    ignore,
+                    returning,
                 })))
             }
+            Write::Change(change) => self.change(*change),
         }
+    }
+
+    fn change(&mut self, change: logical::Change) -> Result<PlanKind, MysqlError> {
+        let logical::Change { update, ignore, rows, targets, returning } = change;
+        let given = rows.columns.clone();
+        let mut rows = self.block(rows.node, &given, &Outer::default())?;
+        rows.stored = true;
+        let repeats = rows.sources.len() > 1;
+        let outer = Outer::default();
+        let place = |id: &ColumnId| given.iter().position(|column| column == id).expect("the block gives what is read");
+        let mut placed = Places::new(&outer);
+        let mut lowered: Vec<ChangeTarget> = Vec::with_capacity(targets.len());
+        for logical::ChangeTarget { table, columns, inputs, set, check, .. } in targets {
+            let schema = table.schema().clone();
+            let first = place(&columns[0]);
+            assert!(
+                columns.iter().map(place).eq(first..first + schema.columns.len()),
+                "the columns of a row lie together"
+            );
+            placed.add_table(0, &columns);
+            let mut places = Places::new(&outer);
+            places.add_table(1, &inputs);
+            places.add_table(0, &columns);
+            let ExprKind::Column { table: source, .. } = rows.items[first].kind else {
+                unreachable!("a changed row is read from its table")
+            };
+            for step in &mut rows.steps {
+                if let Step::Scan(level) = step {
+                    level.changed |= level.table == source;
+                }
+            }
+            for (stored, written) in &mut self.stored {
+                *written |= stored.schema().id == schema.id;
+            }
+            let group = lowered.iter().position(|other| other.table.schema().id == schema.id);
+            lowered.push(ChangeTarget {
+                first,
+                inputs: inputs.iter().map(place).collect(),
+                set: place_set(set, &places)?,
+                check: place_check(check, &places)?,
+                key_defs: schema.indexes.iter().map(|i| schema.key_def(i)).collect(),
+                group: group.unwrap_or(lowered.len()),
+                repeats,
+                table,
+            });
+        }
+        let returning = placed.place_all(returning)?;
+        let database = self.database.clone();
+        Ok(PlanKind::Change(Box::new(ChangePlan { database, update, ignore, rows, targets: lowered, returning })))
     }
 
     fn insert(&mut self, insert: logical::Insert) -> Result<PlanKind, MysqlError> {
@@ -69,6 +126,7 @@ impl Lowering<'_> {
         // The row in the way is table 0, the row that was to be inserted table 1.
         places.add_table(0, &insert.existing);
         places.add_table(1, &insert.inserted);
+        places.add_table(2, &insert.inputs);
         self.stored.push((insert.table.clone(), true));
         let source = match insert.source {
             logical::InsertSource::Rows(rows) => {
@@ -99,12 +157,14 @@ impl Lowering<'_> {
             update: place_set(insert.update, &places)?,
             key_defs: schema.indexes.iter().map(|i| schema.key_def(i)).collect(),
             reads_row: insert.reads_row,
+            returning: places.place_all(insert.returning)?,
+            check: place_check(insert.check, &places)?,
             table: insert.table,
         })))
     }
 
     fn changed(&mut self, target: Target, places: &Places<'_>) -> Result<Changed, MysqlError> {
-        let Target { scan, conditions, order, limit } = target;
+        let Target { scan, conditions, order, limit, .. } = target;
         let lock = Some((LockMode::Exclusive, WaitPolicy::Wait));
         let scan = Node::Scan(Box::new(Scan { lock, ..scan }));
         let (source, _, _) = self.source(scan, &Outer::default())?;
@@ -115,9 +175,8 @@ impl Lowering<'_> {
         let mut conditions = places.place_all(conditions)?;
         for condition in &mut conditions {
             condition::find_zero_dates(condition, &sources);
-            if condition.reads_around() {
-                return Err(unsupported("subqueries in UPDATE and DELETE that read the rows to be changed"));
-            }
+            // Binding makes a block of these.
+            assert!(!condition.reads_around(), "a locking scan runs no correlated subquery");
         }
         let mut placed = Vec::new();
         for key in order {
@@ -159,6 +218,11 @@ impl Lowering<'_> {
         };
         Ok(Changed { sources, level: *level, once: joined.once, order, limit })
     }
+}
+
+fn place_check(check: Option<RowCheck>, places: &Places<'_>) -> Result<Option<RowCheck>, MysqlError> {
+    let Some(RowCheck { view, conditions }) = check else { return Ok(None) };
+    Ok(Some(RowCheck { view, conditions: places.place_all(conditions)? }))
 }
 
 fn place_set(set: Vec<SetColumn>, places: &Places<'_>) -> Result<Vec<SetColumn>, MysqlError> {

@@ -38,7 +38,7 @@ impl Session {
         let (database, name) = self.qualified(table)?;
         system::refuse_change(&database, &self.account)?;
         self.require_table("ALTER", &database, &name, Privileges::ALTER)?;
-        let table = self.stored_table(&database, &name)?;
+        let table = self.base_table(&database, &name)?;
         self.commit_implicitly().await?;
 
         let mut draft = TableDraft::of(table.schema());
@@ -80,7 +80,7 @@ impl Session {
                     self.require_table("CREATE", &to.0, &to.1, Privileges::CREATE.with(Privileges::INSERT))?;
                     self.require_table("DROP", &database, &name, Privileges::DROP)?;
                     if to != (database.clone(), name.clone()) {
-                        if self.table_exists(&to.0, &to.1) {
+                        if self.is_named(&to.0, &to.1) {
                             return Err(errors::table_exists(&to.1));
                         }
                         rename = Some(to);

@@ -75,7 +75,7 @@ impl Session {
             self.require_table("SELECT", &from_database, &from_name, Privileges::SELECT)?;
         }
         self.commit_implicitly().await?;
-        if self.table_exists(&database, &name) {
+        if self.is_named(&database, &name) {
             if statement.if_not_exists {
                 self.note(codes::TABLE_EXISTS, format!("Table '{name}' already exists"));
                 return Ok(Completion::default());
@@ -84,7 +84,7 @@ impl Session {
         }
         if let Some(like) = &statement.like {
             let (from_database, from_name) = self.qualified(like)?;
-            let source = self.stored_table(&from_database, &from_name)?;
+            let source = self.base_table(&from_database, &from_name)?;
             let mut draft = TableDraft::of(source.schema());
             draft.database = database;
             draft.name = name;
@@ -210,7 +210,7 @@ impl Session {
         let (database, name) = self.qualified(&statement.table)?;
         system::refuse_change(&database, &self.account)?;
         self.require_table("INDEX", &database, &name, Privileges::INDEX)?;
-        let table = self.stored_table(&database, &name)?;
+        let table = self.base_table(&database, &name)?;
         if statement.if_not_exists && table.schema().index_by_name(&statement.name).is_some() {
             self.note(codes::DUP_KEYNAME, format!("Duplicate key name '{}'", statement.name));
             return Ok(Completion::default());

@@ -103,12 +103,16 @@ impl Session {
         let mut taken: Vec<(String, String)> = Vec::new();
         for (from, to) in &changes {
             let there = |t: &(String, String), freed: &[(String, String)], taken: &[(String, String)]| {
-                taken.contains(t) || (self.table_exists(&t.0, &t.1) && !freed.contains(t))
+                taken.contains(t) || (self.is_named(&t.0, &t.1) && !freed.contains(t))
             };
             if !there(from, &freed, &taken) {
                 return Err(errors::no_such_table(&from.0, &from.1));
             }
             self.database_collation(&to.0)?;
+            if from.0 != to.0 && self.engine.database.view(&from.0, &from.1).is_some() {
+                let message = format!("Changing schema from '{}' to '{}' is not allowed.", from.0, to.0);
+                return Err(MysqlError::new(codes::FORBID_SCHEMA_CHANGE, message));
+            }
             if there(to, &freed, &taken) {
                 return Err(errors::table_exists(&to.1));
             }
@@ -130,7 +134,7 @@ impl Session {
         let (database, name) = self.qualified(table)?;
         system::refuse_change(&database, &self.account)?;
         self.require_table("INDEX", &database, &name, Privileges::INDEX)?;
-        let table = self.stored_table(&database, &name)?;
+        let table = self.base_table(&database, &name)?;
         let mut draft = TableDraft::of(table.schema());
         match remove_index(&mut draft.indexes, index) {
             Err(error) if if_exists => {

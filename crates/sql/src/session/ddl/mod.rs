@@ -3,7 +3,7 @@
 //! [`types`] turns a declared type into a [`rauk_types::DataType`], [`columns`] a column definition into a draft, [`keys`] checks and builds indexes,
 //! [`table`] puts a whole table together from drafts. CREATE TABLE and ALTER TABLE both end there: ALTER takes the table apart into
 //! drafts, applies its operations and builds it again, so that every rule is checked in one place.
-//! [`create`], [`alter`] and [`drop`] are the statements; all commit the open transaction first, as MySQL does.
+//! [`create`], [`alter`], [`drop`] and [`view`] are the statements; all commit the open transaction first, as MySQL does.
 //!
 //! Left out, with error 1235: generated columns, CHECK, foreign keys, temporary tables, ENUM, SET, BIT, YEAR, spatial types and full-text indexes.
 
@@ -15,6 +15,7 @@ pub mod keys;
 pub mod options;
 pub mod table;
 pub mod types;
+pub mod view;
 
 /// Columns and constraints, or operations, of one statement after which MySQL's own limits on names apply.
 pub(crate) fn check_identifier(name: &str) -> Result<(), rauk_types::MysqlError> {

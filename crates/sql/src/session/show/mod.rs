@@ -4,6 +4,7 @@
 //! the meaning that expressions have everywhere.
 
 mod create_table;
+mod create_view;
 mod explain;
 mod filter;
 mod server;
@@ -86,6 +87,7 @@ impl Session {
             Show::Columns { full, table, filter } => (self.show_table_columns(*full, table)?, filter),
             Show::Indexes { table, filter } => (self.show_indexes(table)?, filter),
             Show::CreateTable(table) => (self.show_create_table(table)?, &none),
+            Show::CreateView(view) => (self.show_create_view(view)?, &none),
             Show::CreateDatabase { name, if_not_exists } => (self.show_create_database(name, *if_not_exists)?, &none),
             Show::CreateUser(user) => (self.show_create_user(user)?, &none),
             Show::Variables { scope, filter } => (self.show_variables(*scope == Scope::Global), filter),

@@ -7,6 +7,7 @@ use crate::session::ddl::types::column_type;
 use crate::session::run::Done;
 use crate::session::session::Session;
 use crate::session::system::{self, s, u};
+use crate::session::users::Privileges;
 use crate::session::{charset, errors};
 use rauk_types::result::ResultSink;
 use rauk_types::{MysqlError, TableSchema, TypeKind, Value};
@@ -41,13 +42,19 @@ impl Session {
         Ok(name)
     }
 
-    /// Tables that the account may know of, stored or virtual.
-    fn visible_tables(&self, database: &str) -> Result<Vec<Arc<TableSchema>>, MysqlError> {
+    /// Names and kinds of the tables and views that the account may know of, by name.
+    fn visible_tables(&self, database: &str) -> Result<Vec<(String, &'static str)>, MysqlError> {
         if system::is_system(database) {
-            return Ok(system::schemas(database));
+            let tables = system::schemas(database).into_iter();
+            return Ok(tables.map(|table| (table.name.clone(), "SYSTEM VIEW")).collect());
         }
-        let tables = self.engine.database.tables(database)?;
-        Ok(tables.into_iter().filter(|t| self.account.sees_table(database, &t.name)).collect())
+        let tables = self.engine.database.tables(database)?.into_iter();
+        let tables = tables.filter(|t| self.account.sees_table(database, &t.name));
+        let views = system::visible_views(&self.viewer(), &system::Hints { schema: Some(database), table: None });
+        let mut names: Vec<(String, &str)> = tables.map(|table| (table.name.clone(), "BASE TABLE")).collect();
+        names.extend(views.iter().map(|view| (view.name.clone(), "VIEW")));
+        names.sort();
+        Ok(names)
     }
 
     pub(super) fn show_tables(
@@ -65,9 +72,8 @@ impl Session {
         if full {
             columns.push(text_column("Table_type", 11));
         }
-        let kind = if system::is_system(&database) { "SYSTEM VIEW" } else { "BASE TABLE" };
-        let row = |table: Arc<TableSchema>| {
-            let mut row = vec![s(&table.name)];
+        let row = |(name, kind): (String, &str)| {
+            let mut row = vec![s(name)];
             if full {
                 row.push(s(kind));
             }
@@ -108,6 +114,7 @@ impl Session {
         };
         let mut rows: Vec<Vec<Value>> =
             rows.into_iter().filter(|row| row[1] == Value::Str(database.clone())).map(shown).collect();
+        rows.sort_by(|a, b| name_of(a).cmp(name_of(b)));
         for row in &mut rows {
             // TABLES gives times as such; here all three are NULL and typed as text.
             row.truncate(names.len());
@@ -115,7 +122,7 @@ impl Session {
         Ok(Table { columns: columns(&names), rows })
     }
 
-    /// The definition of a table, stored or virtual, that the session may look at.
+    /// The definition of a table, stored or virtual, or of a view, that the session may look at.
     fn shown_table(&self, table: &TableName) -> Result<Arc<TableSchema>, MysqlError> {
         let (database, name) = self.qualified(table)?;
         if system::is_system(&database) {
@@ -124,7 +131,10 @@ impl Session {
         if !self.account.sees_table(&database, &name) {
             return Err(errors::table_denied("SELECT", &self.account.user, &self.process.host, &name));
         }
-        Ok(self.stored_table(&database, &name)?.schema().clone())
+        match self.engine.database.view(&database, &name) {
+            Some(view) => system::schema_of_view(&self.viewer(), &view),
+            None => Ok(self.stored_table(&database, &name)?.schema().clone()),
+        }
     }
 
     pub(super) fn show_table_columns(&self, full: bool, table: &TableName) -> Result<Table, MysqlError> {
@@ -234,6 +244,11 @@ impl Session {
     }
 
     pub(super) fn show_create_table(&self, table: &TableName) -> Result<Table, MysqlError> {
+        let (database, name) = self.qualified(table)?;
+        if let Some(view) = self.engine.database.view(&database, &name) {
+            self.require_table("SHOW", &database, &name, Privileges::SELECT)?;
+            return self.view_text(&view);
+        }
         let schema = self.shown_table(table)?;
         let text = if system::is_system(&schema.database) {
             super::create_table::text_of_virtual(&schema)
@@ -268,5 +283,13 @@ impl Session {
             columns: vec![text_column("Database", 64), text_column("Create Database", 1024)],
             rows: vec![vec![s(name), Value::Str(text)]],
         })
+    }
+}
+
+/// The first value of a row as text.
+fn name_of(row: &[Value]) -> &str {
+    match row.first() {
+        Some(Value::Str(name)) => name,
+        _ => "",
     }
 }

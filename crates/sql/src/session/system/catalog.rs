@@ -1,5 +1,6 @@
-//! Databases, tables and columns in information_schema.
+//! Databases, tables and columns in information_schema; views among tables and columns.
 
+use super::views;
 use super::{DATABASES, Definition, Hints, INFORMATION_SCHEMA, Rows, is_system, none, s, schemas, u, yes};
 use crate::session::charset;
 use crate::session::ddl::types::{column_type, data_type_name};
@@ -36,12 +37,6 @@ pub(super) const TABLES: &[Definition] = &[
         name: "PARTITIONS",
         columns: "TABLE_CATALOG s64, TABLE_SCHEMA b64, TABLE_NAME b64, PARTITION_NAME s64?, SUBPARTITION_NAME s64?, PARTITION_ORDINAL_POSITION u?, SUBPARTITION_ORDINAL_POSITION u?, PARTITION_METHOD s13?, SUBPARTITION_METHOD s13?, PARTITION_EXPRESSION s2048?, SUBPARTITION_EXPRESSION s2048?, PARTITION_DESCRIPTION x?, TABLE_ROWS u?, AVG_ROW_LENGTH u?, DATA_LENGTH u?, MAX_DATA_LENGTH u?, INDEX_LENGTH u?, DATA_FREE u?, CREATE_TIME t?, UPDATE_TIME t?, CHECK_TIME t?, CHECKSUM i?, PARTITION_COMMENT x, NODEGROUP s256?, TABLESPACE_NAME s268?",
         rows: partitions,
-    },
-    Definition {
-        database: I,
-        name: "VIEWS",
-        columns: "TABLE_CATALOG s64, TABLE_SCHEMA b64, TABLE_NAME b64, VIEW_DEFINITION x?, CHECK_OPTION s8, IS_UPDATABLE s3, DEFINER s288, SECURITY_TYPE s7, CHARACTER_SET_CLIENT s64, COLLATION_CONNECTION s64",
-        rows: none,
     },
     Definition {
         database: I,
@@ -175,12 +170,14 @@ fn tables(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
             s(&table.comment),
         ]);
     }
+    rows.extend(views::tables(viewer, hints));
     Ok(rows)
 }
 
 fn columns(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
     let mut rows = Vec::new();
-    for table in virtual_tables(viewer, hints).into_iter().chain(stored_tables(viewer, hints)) {
+    let views = views::visible(viewer, hints).into_iter().filter_map(|view| views::schema_of(viewer, &view).ok());
+    for table in virtual_tables(viewer, hints).into_iter().chain(stored_tables(viewer, hints)).chain(views) {
         let privileges = column_privileges(viewer, &table);
         for (at, column) in table.visible_columns().iter().enumerate() {
             let ty = &column.ty;

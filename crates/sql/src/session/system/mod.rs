@@ -12,6 +12,7 @@ mod keys;
 mod privileges;
 mod rauk;
 mod server;
+mod views;
 
 use super::errors;
 use super::lookup::Viewer;
@@ -28,6 +29,7 @@ pub(crate) use catalog::{
 };
 pub(crate) use keys::{PartRow, declared, parts};
 pub(crate) use server::{process_rows, status_list};
+pub(crate) use views::{schema_of as schema_of_view, visible as visible_views};
 
 pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
 pub(crate) const PERFORMANCE_SCHEMA: &str = "performance_schema";
@@ -59,7 +61,7 @@ struct Registered {
 fn registry() -> &'static Vec<Registered> {
     static REGISTRY: OnceLock<Vec<Registered>> = OnceLock::new();
     REGISTRY.get_or_init(|| {
-        [catalog::TABLES, keys::TABLES, privileges::TABLES, server::TABLES, rauk::TABLES, cluster::TABLES]
+        [catalog::TABLES, keys::TABLES, privileges::TABLES, server::TABLES, rauk::TABLES, cluster::TABLES, views::TABLES]
             .iter()
             .flat_map(|list| list.iter())
             .map(|definition| Registered { definition, schema: Arc::new(schema_of(definition)) })

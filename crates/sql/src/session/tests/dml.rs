@@ -139,33 +139,6 @@ fn select_limit_and_safe_updates() {
 }
 
 #[test]
-fn changes_that_are_not_there_yet_are_refused() {
-    let server = server();
-    let mut t = server.session();
-    t.ok("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
-    t.ok("CREATE TABLE u (id INT PRIMARY KEY, n INT)");
-    t.ok("INSERT INTO t VALUES (1, 1)");
-    t.ok("INSERT INTO u VALUES (1, 2)");
-    for sql in [
-        "UPDATE t, u SET t.n = u.n WHERE t.id = u.id",
-        "UPDATE t JOIN u USING (id) SET t.n = u.n",
-        "UPDATE IGNORE t SET n = 2",
-        "DELETE IGNORE FROM t",
-        "DELETE t FROM t JOIN u ON t.id = u.id",
-        "DELETE FROM t, u USING t JOIN u ON t.id = u.id",
-        "DELETE FROM t USING t, u",
-        "DELETE FROM t RETURNING id",
-        "INSERT INTO t VALUES (2, 2) RETURNING id",
-        "WITH c AS (SELECT 1) UPDATE t SET n = 2",
-        "WITH c AS (SELECT 1) DELETE FROM t",
-    ] {
-        t.code(sql, 1235);
-    }
-    t.expect("SELECT * FROM t", &["1|1"]);
-    t.expect("SELECT * FROM u", &["1|2"]);
-}
-
-#[test]
 fn sleeping_and_killing() {
     let server = server();
     let mut t = server.session();

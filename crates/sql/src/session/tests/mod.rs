@@ -1,5 +1,6 @@
 //! Statements through a session, against what MySQL answers.
 
+mod changes;
 mod clients;
 mod cost;
 mod definitions;
@@ -13,6 +14,8 @@ mod transactions;
 mod trees;
 mod users;
 mod variables;
+mod windows;
+mod views;
 
 use super::collect::Collector;
 use super::engine::{Client, Engine, EngineOptions};

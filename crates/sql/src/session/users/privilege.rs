@@ -66,8 +66,11 @@ impl Privileges {
     pub const SHOW_DATABASES: Privileges = Privileges(1 << 13);
     pub const SUPER: Privileges = Privileges(1 << 14);
     pub const LOCK_TABLES: Privileges = Privileges(1 << 16);
+    pub const CREATE_VIEW: Privileges = Privileges(1 << 20);
+    pub const SHOW_VIEW: Privileges = Privileges(1 << 21);
     pub const CREATE_USER: Privileges = Privileges(1 << 24);
     pub const CONNECTION_ADMIN: Privileges = Privileges(1 << 31);
+    pub const SET_USER_ID: Privileges = Privileges(1 << 35);
     pub const SYSTEM_VARIABLES_ADMIN: Privileges = Privileges(1 << 37);
     pub const GRANT_OPTION: Privileges = Privileges(1 << GRANT_OPTION_BIT);
     /// Everything but GRANT OPTION.
@@ -133,6 +136,7 @@ pub fn descriptions() -> Vec<(&'static str, &'static str, &'static str)> {
     vec![
         ("Alter", "Tables", "To alter the table"),
         ("Create", "Databases,Tables,Indexes", "To create new databases and tables"),
+        ("Create view", "Tables", "To create new views"),
         ("Create user", "Server Admin", "To create new users"),
         ("Delete", "Tables", "To delete existing rows"),
         ("Drop", "Databases,Tables", "To drop databases, tables, and views"),
@@ -149,6 +153,7 @@ pub fn descriptions() -> Vec<(&'static str, &'static str, &'static str)> {
         ("Select", "Tables", "To retrieve rows from table"),
         ("Show databases", "Server Admin", "To see all databases with SHOW DATABASES"),
         ("Super", "Server Admin", "To use KILL thread, SET GLOBAL, CHANGE MASTER, etc."),
+        ("Show view", "Tables", "To see views with SHOW CREATE VIEW"),
         ("Update", "Tables", "To update existing rows"),
         ("Usage", "Server Admin", "No privileges - allow connect only"),
     ]
@@ -171,6 +176,9 @@ mod tests {
             (Privileges::SHOW_DATABASES, "SHOW DATABASES"),
             (Privileges::SUPER, "SUPER"),
             (Privileges::LOCK_TABLES, "LOCK TABLES"),
+            (Privileges::CREATE_VIEW, "CREATE VIEW"),
+            (Privileges::SHOW_VIEW, "SHOW VIEW"),
+            (Privileges::SET_USER_ID, "SET_USER_ID"),
             (Privileges::CREATE_USER, "CREATE USER"),
             (Privileges::CONNECTION_ADMIN, "CONNECTION_ADMIN"),
             (Privileges::SYSTEM_VARIABLES_ADMIN, "SYSTEM_VARIABLES_ADMIN"),

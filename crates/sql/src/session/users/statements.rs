@@ -266,7 +266,7 @@ impl Session {
         let granted = if grant_option { asked.with(Privileges::GRANT_OPTION) } else { asked };
         if let (Some(database), Some(table)) = (&database, table) {
             let creating = granted.contains(Privileges::CREATE);
-            if !creating && !crate::session::system::is_system(database) {
+            if !creating && !crate::session::system::is_system(database) && !self.is_named(database, table) {
                 self.stored_table(database, table)?;
             }
         }
