@@ -114,7 +114,9 @@ impl Binder<'_> {
         let add = |at: usize| {
             let definition = &schema.columns[at];
             let result = super::computed_column(definition.ty, definition.nullable, definition.name.clone());
-            self.columns.add(Column { ty: definition.ty, nullable: nullable || definition.nullable, result })
+            let nullable = nullable || definition.nullable;
+            let coercibility = crate::expr::column_coercibility(&definition.ty);
+            self.columns.add(Column { ty: definition.ty, nullable, coercibility, result })
         };
         (0..schema.columns.len()).map(add).collect()
     }
