@@ -7,10 +7,13 @@
 //! row        rows as expressions see them
 //! query      UNION and its like, derived and common tables
 //! answer     subqueries of expressions
+//! lateral    tables that are run for each row before them
 //! buffer     inner tables kept in memory: hash and block joins
+//! kept       their bytes, and a hash index over them
 //! output     grouping, HAVING, projection, DISTINCT, sorting, LIMIT
 //! group      aggregates
 //! sort       sort keys and the sorter
+//! sample     a sample of a table's rows
 //! insert     INSERT, REPLACE
 //! change     UPDATE, DELETE
 //! ```
@@ -21,17 +24,21 @@ mod buffer;
 mod change;
 mod group;
 mod insert;
+mod kept;
 mod keys;
+mod lateral;
 mod output;
 mod query;
 mod row;
+mod sample;
 mod scan;
 mod select;
 mod sort;
 
 pub(crate) use keys::{Distribution, distribution};
 pub(crate) use row::Joined;
-pub(crate) use sort::append_class_key;
+pub(crate) use sample::{Limits, sample};
+pub(crate) use sort::{append_class_key, shown};
 
 use crate::expr::{Context, is_pending};
 use crate::physical::{Plan, PlanKind};

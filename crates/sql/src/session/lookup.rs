@@ -8,6 +8,7 @@ use super::system;
 use super::users::{AccountRecord, Privileges};
 use super::variables::SessionVariables;
 use crate::lookup::{Lookup, TableSource};
+use crate::statistics::TableStatistics;
 use rauk_node::{Database, NodeError, TableHandle};
 use rauk_types::MysqlError;
 use std::cell::{Cell, RefCell};
@@ -83,6 +84,10 @@ impl Lookup for SessionLookup<'_> {
         let mut needs = self.needs.borrow_mut();
         needs.row_locks.push((schema.database.clone(), schema.name.clone()));
         Ok(())
+    }
+
+    fn statistics(&self, table: &TableHandle) -> Option<Arc<TableStatistics>> {
+        self.session.engine.statistics_for_plan(table)
     }
 
     fn database(&self) -> &Database {
