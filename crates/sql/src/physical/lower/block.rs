@@ -321,7 +321,12 @@ impl Lowering<'_> {
                     }
                     ScanTable::Virtual(table) => SourceTable::Virtual(table),
                 };
+                let statistics = match &table {
+                    SourceTable::Stored(handle) => self.lookup.statistics(handle),
+                    _ => None,
+                };
                 let source = Source {
+                    statistics,
                     allowed_indexes: scan.allowed_indexes,
                     force_index: scan.force_index,
                     ..plain_source(table, scan.alias)
