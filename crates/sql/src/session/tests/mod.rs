@@ -11,6 +11,7 @@ mod measured;
 mod plans;
 mod queries;
 mod shows;
+mod statistics;
 mod transactions;
 mod trees;
 mod users;
