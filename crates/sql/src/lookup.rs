@@ -3,6 +3,7 @@
 use rauk_node::runtime::BoxFuture;
 use rauk_node::{Database, TableHandle};
 use rauk_types::error::codes;
+use crate::statistics::TableStatistics;
 use rauk_types::{MysqlError, TableSchema, Value};
 use std::sync::Arc;
 
@@ -35,6 +36,10 @@ pub trait Lookup {
     /// Whether the rows of a table may be locked by FOR UPDATE, which takes more than SELECT. Error: 1142.
     fn may_lock_rows(&self, table: &TableHandle) -> Result<(), MysqlError>;
     fn database(&self) -> &Database;
+    /// What is known of the values of a table's indexes.
+    fn statistics(&self, _: &TableHandle) -> Option<Arc<TableStatistics>> {
+        None
+    }
 }
 
 /// Error 1235, in MySQL's words.
