@@ -52,6 +52,7 @@ fn command() -> Command {
                 .subcommand_required(true)
                 .subcommand(bench::flex::command())
                 .subcommand(bench::cluster::command())
+                .subcommand(bench::analytics::command())
                 .subcommand(
                     Command::new("sql")
                         .about("sysbench and single inserts, on servers started for the run")
@@ -153,6 +154,7 @@ fn run_bench(arguments: &ArgMatches) -> Result<(), String> {
     let arguments = match arguments.subcommand() {
         Some(("flex", arguments)) => return bench::flex::run(&bench::flex::options(arguments)?),
         Some(("cluster", arguments)) => return bench::cluster::run(&bench::cluster::options(arguments)?),
+        Some(("analytics", arguments)) => return bench::analytics::run(&bench::analytics::options(arguments)?),
         Some(("sql", arguments)) => arguments,
         _ => unreachable!("clap requires a subcommand"),
     };

@@ -19,12 +19,14 @@ pub mod exec;
 pub mod expr;
 mod logical;
 pub mod lookup;
+mod measure;
 mod memory;
 mod optimize;
 pub mod parse;
 pub mod physical;
 pub mod session;
 mod stack;
+mod statistics;
 
 pub use memory::Memory;
 pub use session::{Engine, Session};

@@ -3,6 +3,7 @@
 use rauk_node::runtime::BoxFuture;
 use rauk_node::{Database, TableHandle};
 use rauk_types::error::codes;
+use crate::statistics::TableStatistics;
 use rauk_types::{MysqlError, TableSchema, Value, ViewSchema};
 use std::sync::Arc;
 
@@ -38,6 +39,10 @@ pub trait Lookup {
     /// Finds what the query of a view names: in the view's database, with the privileges that its SQL SECURITY says. Errors: 1449, 1045.
     fn within(&self, view: &ViewSchema) -> Result<Box<dyn Lookup>, MysqlError>;
     fn database(&self) -> &Database;
+    /// What is known of the values of a table's indexes.
+    fn statistics(&self, _: &TableHandle) -> Option<Arc<TableStatistics>> {
+        None
+    }
 }
 
 /// Error 1235, in MySQL's words.

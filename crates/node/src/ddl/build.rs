@@ -131,6 +131,7 @@ impl Reader {
             high: Bound::Unbounded,
             reverse: false,
             ordered: false,
+            ordered_if_small: false,
             lock: None,
             distribution: None,
             partition: None,

@@ -129,10 +129,7 @@ impl Database {
     /// Rows and bytes of a table, all partitions together, wherever they are. Partitions that are busy this moment are counted as they were lately, those of other nodes as they told lately.
     pub fn table_usage(&self, table: TableId) -> TableUsage {
         let Some(info) = self.node.tables.by_id(table) else { return TableUsage::default() };
-        match self.node.cluster() {
-            None => self.node.usage(&info),
-            Some(cluster) => cluster.usage(&self.node, &info),
-        }
+        self.node.usage_everywhere(&info)
     }
 
     /// Asks the other nodes for what [`Database::table_usage`] tells; one that does not answer at once is not waited for.
@@ -141,5 +138,20 @@ impl Database {
             cluster.statistics.0.lock().asked_at = Some(cluster.runtime.now());
             cluster.ask_usage().await;
         }
+    }
+}
+
+impl Node {
+    /// Of all partitions, as far as is known. Never waits.
+    fn usage_everywhere(self: &Arc<Node>, table: &TableInfo) -> TableUsage {
+        match self.cluster() {
+            None => self.usage(table),
+            Some(cluster) => cluster.usage(self, table),
+        }
+    }
+
+    /// About how many rows a table has. Never waits.
+    pub fn rows_of(self: &Arc<Node>, table: &TableInfo) -> u64 {
+        self.usage_everywhere(table).rows
     }
 }

@@ -112,6 +112,7 @@ fn prepare(call: &Call<'_>, scan: Scan) -> Result<OpenScan, Failure> {
         high: scan.high,
         reverse: scan.reverse,
         ordered: scan.ordered,
+        ordered_if_small: false,
         lock: lock_of(scan.lock),
         distribution: None,
         partition: scan.partition,

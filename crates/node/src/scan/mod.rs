@@ -44,6 +44,9 @@ pub struct ScanSpec {
     pub reverse: bool,
     /// Rows must come in index order over all partitions.
     pub ordered: bool,
+    /// The same, of a scan that locks nothing, as long as the table has at most [`SMALL_TABLE`] rows; without an index in the order of the
+    /// primary key, if the table keeps that order.
+    pub ordered_if_small: bool,
     pub lock: Lock,
     /// The encoded distribution key, when it is known: only its partition is scanned.
     pub distribution: Option<Vec<u8>>,
@@ -52,6 +55,9 @@ pub struct ScanSpec {
     /// How many rows the caller expects to take; sizes the first batches.
     pub limit_hint: Option<u64>,
 }
+
+/// A table of so many rows is read in the order of its primary key at no cost that matters.
+pub const SMALL_TABLE: u64 = 1000;
 
 /// Bytes at which a batch is given to its caller, whatever number of rows he asked for.
 const LARGE: usize = 8 << 20;
@@ -135,7 +141,7 @@ impl ScanCursor {
         }
     }
 
-    /// Visits all rows without copying them, in no particular order over partitions: for aggregates. `visit` may stop the scan (`KeepAndStop`).
+    /// Visits all rows without copying them, in no particular order over partitions but that of a small table: for aggregates. `visit` may stop the scan (`KeepAndStop`).
     pub async fn for_each(
         mut self,
         txn: &mut Transaction,
@@ -145,7 +151,24 @@ impl ScanCursor {
         self.begin(txn)?;
         match &mut self.state {
             State::Walk(walk) => walk.run(txn, &self.table, usize::MAX, &mut |row, _| visit(row)).await,
-            _ => unreachable!("an unordered scan is a walk"),
+            State::Merge(merge) => {
+                let page = Page { rows: SMALL_TABLE as usize, bytes: LARGE };
+                let mut batch = ScanBatch::default();
+                let table = TableHandle::new(self.table.clone());
+                loop {
+                    batch.clear();
+                    merge.fill(txn, &self.table, page, &mut |_| true, &mut batch).await?;
+                    if batch.is_empty() {
+                        return Ok(());
+                    }
+                    for number in 0..batch.len() {
+                        if visit(&batch.row(&table, number)) == Verdict::KeepAndStop {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+            State::New => unreachable!("begun above"),
         }
     }
 
@@ -163,15 +186,18 @@ impl ScanCursor {
             (None, Some(partition)) => partition..partition + 1,
             (None, None) => txn.node.partitions_of(&self.table),
         };
+        let small = self.spec.ordered_if_small && lock.is_none() && txn.node.rows_of(&self.table) <= SMALL_TABLE;
+        let primary = || self.table.schema.indexes.first().filter(|index| !index.hash_only).map(|index| index.id);
+        let index = self.spec.index.or_else(|| if small { primary() } else { None });
         let request = ScanRequest {
             table: self.table.schema.id,
-            index: self.spec.index,
+            index,
             low: self.spec.low.clone(),
             high: self.spec.high.clone(),
             reverse: self.spec.reverse,
             lock,
         };
-        let merged = self.spec.ordered && self.spec.index.is_some() && partitions.len() > 1;
+        let merged = (self.spec.ordered || small) && index.is_some() && partitions.len() > 1;
         self.state = match merged {
             true => State::Merge(Box::new(Merge::new(request, partitions, self.spec.limit_hint))),
             false => State::Walk(Walk::new(request, partitions)),

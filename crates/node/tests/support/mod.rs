@@ -202,6 +202,7 @@ pub fn all(index: Option<u16>) -> ScanSpec {
         high: Bound::Unbounded,
         reverse: false,
         ordered: index.is_some(),
+        ordered_if_small: false,
         lock: None,
         distribution: None,
         partition: None,

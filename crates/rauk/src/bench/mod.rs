@@ -6,6 +6,7 @@
 //!
 //! What it does not do: talk to servers that it did not start, or compare runs.
 
+pub mod analytics;
 pub mod cluster;
 pub mod flex;
 mod inserts;

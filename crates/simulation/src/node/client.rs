@@ -167,6 +167,7 @@ pub fn everything(index: Option<IndexId>) -> ScanSpec {
         high: Bound::Unbounded,
         reverse: false,
         ordered: index.is_some(),
+        ordered_if_small: false,
         lock: None,
         distribution: None,
         partition: None,

@@ -9,6 +9,7 @@
 
 use super::Binder;
 use super::select::Clauses;
+use super::select::bind_limit;
 use crate::expr::ColumnId;
 use crate::logical::{CommonTable, CommonTableScan, JoinKind, Node, Query, Recursive, SetOp};
 use crate::lookup::unsupported;
@@ -21,12 +22,21 @@ pub(super) struct CommonName {
     name: String,
     /// Its place among the tables of the statement.
     table: usize,
-    columns: Vec<(String, DataType, bool)>,
+    columns: Vec<CommonColumn>,
     stage: Stage,
     /// References met in the recursive part.
     references: usize,
     /// Queries around its definition.
     nesting: usize,
+}
+
+/// A column of a common table, for its references.
+#[derive(Clone)]
+struct CommonColumn {
+    name: String,
+    ty: DataType,
+    nullable: bool,
+    coercibility: u8,
 }
 
 /// What a reference to a common table means.
@@ -93,8 +103,9 @@ impl Binder<'_> {
     fn plain(&mut self, definition: &ast::CommonTable) -> Result<CommonName, MysqlError> {
         let query = self.query(&definition.query)?;
         let columns = self.common_columns(definition, &query, false)?;
-        let types = columns.iter().map(|(_, ty, _)| *ty).collect();
-        let table = CommonTable { name: definition.name.clone(), seed: query, recursive: None, types };
+        let types = columns.iter().map(|column| column.ty).collect();
+        let names = columns.iter().map(|column| column.name.clone()).collect();
+        let table = CommonTable { name: definition.name.clone(), seed: query, recursive: None, names, types };
         self.tables.push(Some(table));
         let name = definition.name.clone();
         let (table, nesting) = (self.tables.len() - 1, self.nesting);
@@ -103,10 +114,7 @@ impl Binder<'_> {
 
     fn recursive(&mut self, definition: &ast::CommonTable, members: Members<'_>) -> Result<CommonName, MysqlError> {
         if !definition.query.order_by.is_empty() || !definition.query.locks.is_empty() {
-            return Err(unsupported("ORDER BY / LIMIT over UNION in recursive Common Table Expression"));
-        }
-        if definition.query.limit.is_some() {
-            return Err(unsupported("LIMIT in recursive Common Table Expression"));
+            return Err(unsupported("ORDER BY over UNION in recursive Common Table Expression"));
         }
         let known = self.common.len();
         if let Some(with) = &definition.query.with {
@@ -122,7 +130,9 @@ impl Binder<'_> {
         }
         let seed = seed.expect("a recursive table has a seed");
         let columns = self.common_columns(definition, &seed, true)?;
-        let types: Vec<DataType> = columns.iter().map(|(_, ty, _)| *ty).collect();
+        let types: Vec<DataType> = columns.iter().map(|column| column.ty).collect();
+        let names = columns.iter().map(|column| column.name.clone()).collect();
+        let (limit, offset) = bind_limit(definition.query.limit.as_ref(), self.context)?;
         let table = self.tables.len();
         self.tables.push(None);
         self.common.push(CommonName {
@@ -156,11 +166,11 @@ impl Binder<'_> {
                 Some(before) => self.set_operation(SetOp::Union, true, before, next)?,
             });
         }
-        let recursive = recursive.map(|query| Recursive { query, all });
+        let recursive = recursive.map(|query| Recursive { query, all, limit, offset });
         let mut name = self.common.remove(place);
         name.stage = Stage::Bound;
         self.common.truncate(known);
-        self.tables[table] = Some(CommonTable { name: definition.name.clone(), seed, recursive, types });
+        self.tables[table] = Some(CommonTable { name: definition.name.clone(), seed, recursive, names, types });
         Ok(name)
     }
 
@@ -174,11 +184,12 @@ impl Binder<'_> {
         definition: &ast::CommonTable,
         query: &Query,
         nullable: bool,
-    ) -> Result<Vec<(String, DataType, bool)>, MysqlError> {
+    ) -> Result<Vec<CommonColumn>, MysqlError> {
         let named = self.named_columns(&definition.name, &definition.columns, query)?;
         let column = |(name, id): (String, ColumnId)| {
             let column = self.columns.get(id);
-            (name, column.ty, nullable || column.nullable)
+            let (ty, coercibility) = (column.ty, column.coercibility);
+            CommonColumn { name, ty, nullable: nullable || column.nullable, coercibility }
         };
         Ok(named.into_iter().map(column).collect())
     }
@@ -205,9 +216,11 @@ impl Binder<'_> {
         };
         let definition = self.common[place].columns.clone();
         let mut columns = Vec::new();
-        for (name, ty, nullable) in definition {
+        for CommonColumn { name, ty, nullable, coercibility } in definition {
             let id = self.add_column(ty, nullable, name.clone());
-            self.columns.get_mut(id).result.table = alias.to_string();
+            let column = self.columns.get_mut(id);
+            column.result.table = alias.to_string();
+            column.coercibility = coercibility;
             columns.push((name, id));
         }
         let ids = columns.iter().map(|(_, id)| *id).collect();

@@ -4,20 +4,24 @@
 //! column from bare names and `*`. Then `*` gives the common columns in the order of the first table (of RIGHT JOIN: the second)
 //! before the others.
 //!
-//! A derived table sees the blocks around its own block, but not the tables beside it; LATERAL, which sees those before it, is not supported yet.
+//! A derived table sees the blocks around its own block, but not the tables beside it; with LATERAL it sees those before it. A LATERAL that reads none of
+//! them is a derived table. One at the right of a RIGHT JOIN may not read the left side (3668), which is not there before it.
 
 use super::Binder;
 use super::change::{is_merged, target_used};
 use super::frame::{Table, Visible};
 use super::names::{Clause, check_alias, unknown_column};
-use crate::expr::{self, ColumnId, CompareOp, Expr};
-use crate::logical::{Column, Derived, Join, JoinKind, Node, Query, Scan, ScanTable};
+use crate::expr::{self, ColumnId, CompareOp, Expr, SubqueryId};
+use crate::logical::{self, Column, Derived, Join, JoinKind, Lateral, MAX_TABLES, Node, Query, Scan, ScanTable};
 use crate::lookup::{TableSource, unsupported};
 use crate::parse::ast;
 use rauk_node::TableHandle;
 use rauk_types::error::codes;
 use rauk_types::result::ResultColumn;
 use rauk_types::{IndexKind, MysqlError, TableSchema};
+
+/// ER_TF_FORBIDDEN_JOIN_TYPE.
+const FORBIDDEN_JOIN_TYPE: u16 = 3668;
 
 /// A part of FROM.
 pub(super) struct Tree {
@@ -32,6 +36,7 @@ impl Binder<'_> {
     pub(super) fn from(&mut self, from: &[ast::TableReference], straight: bool) -> Result<Node, MysqlError> {
         let mut whole: Option<Tree> = None;
         for reference in from {
+            self.frame().before = whole.as_ref().map_or(vec![], |tree| tree.visible.clone());
             let tree = self.reference_of_table(reference, straight)?;
             whole = Some(match whole {
                 None => tree,
@@ -51,10 +56,10 @@ impl Binder<'_> {
         match reference {
             ast::TableReference::Table(factor) => self.table(factor),
             ast::TableReference::Derived { lateral, query, alias, columns } => {
-                if *lateral {
-                    return Err(unsupported("LATERAL"));
-                }
                 check_alias(alias)?;
+                if *lateral {
+                    return self.lateral(query, alias, columns);
+                }
                 self.frame().hidden = true;
                 let kept = usize::from(!is_merged(query));
                 self.materialized += kept;
@@ -69,7 +74,13 @@ impl Binder<'_> {
 
     fn join(&mut self, join: &ast::Join, straight: bool) -> Result<Tree, MysqlError> {
         let left = self.reference_of_table(&join.left, straight)?;
+        let known = self.frame().before.len();
+        self.frame().before.extend(left.visible.iter().cloned());
         let right = self.reference_of_table(&join.right, straight)?;
+        self.frame().before.truncate(known);
+        if join.kind == ast::JoinKind::Right {
+            self.check_right_join(&left, &right.node)?;
+        }
         let straight = straight || join.kind == ast::JoinKind::Straight;
         let mut on = Vec::new();
         let visible;
@@ -216,7 +227,8 @@ impl Binder<'_> {
             .map(|at| {
                 let definition = &schema.columns[at];
                 let result = stored_column(&schema, &scan.alias, at);
-                self.columns.add(Column { ty: definition.ty, nullable: definition.nullable, result })
+                let coercibility = crate::expr::column_coercibility(&definition.ty);
+                self.columns.add(Column { ty: definition.ty, nullable: definition.nullable, coercibility, result })
             })
             .collect();
         let visible = schema.visible_columns().iter().zip(&scan.columns).map(|(c, id)| (c.name.clone(), *id)).collect();
@@ -233,6 +245,61 @@ impl Binder<'_> {
         apply_hints(&mut scan, &factor.hints)?;
         let Tree { node, visible, .. } = self.add_table(Node::Scan(Box::new(scan)), table)?;
         Ok((node, visible))
+    }
+
+    /// A derived table that sees the tables before it.
+    fn lateral(&mut self, query: &ast::Query, alias: &str, names: &[String]) -> Result<Tree, MysqlError> {
+        let id = SubqueryId(self.subqueries.len() as u32);
+        self.subqueries.push(None);
+        let frame = self.frame();
+        let before = frame.before.clone();
+        let visible = std::mem::replace(&mut frame.visible, before);
+        let in_reach = frame.in_reach.take();
+        self.materialized += 1;
+        let bound = self.watched(|binder| binder.query(query));
+        self.materialized -= 1;
+        let frame = self.frame();
+        frame.visible = visible;
+        frame.in_reach = in_reach;
+        let (query, outer) = bound?;
+        if !outer.iter().any(|(column, _)| self.frame().makes(*column)) {
+            // The place in the list stays empty.
+            self.subqueries[id.0 as usize] = Some(logical::Subquery::gone());
+            return self.derived(alias, names, query);
+        }
+        let columns = self.named_columns(alias, names, &query)?;
+        let table = Table { database: None, alias: alias.to_string(), columns, null_rows: false, schema: None };
+        self.check_unique(&table)?;
+        let given = query.columns.clone();
+        let (ids, outer): (Vec<ColumnId>, Vec<Expr>) = outer.into_iter().unzip();
+        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids });
+        let lateral = Lateral { alias: alias.to_string(), subquery: id, outer, columns: given };
+        self.add_table(Node::Lateral(Box::new(lateral)), table)
+    }
+
+    /// Error 3668: a lateral table at the right of a RIGHT JOIN reads its left side.
+    fn check_right_join(&mut self, left: &Tree, right: &Node) -> Result<(), MysqlError> {
+        let mut failed = None;
+        let frame = self.frame();
+        let of_left = |id: ColumnId| left.tables.iter().any(|&t| frame.tables[t].columns.iter().any(|(_, c)| *c == id));
+        let mut pending = vec![right];
+        while let Some(node) = pending.pop() {
+            if let Node::Lateral(lateral) = node {
+                let reads = |expr: &Expr| matches!(expr.kind, expr::ExprKind::Reference(id) if of_left(id));
+                if lateral.outer.iter().any(reads) {
+                    failed = Some(lateral.alias.clone());
+                }
+            } else if let Node::Join(join) = node {
+                pending.extend([&join.left, &join.right]);
+            }
+        }
+        match failed {
+            None => Ok(()),
+            Some(alias) => Err(MysqlError::new(
+                FORBIDDEN_JOIN_TYPE,
+                format!("INNER or LEFT JOIN must be used for LATERAL references made by '{alias}'"),
+            )),
+        }
     }
 
     /// A query as a table of the innermost frame.
@@ -306,6 +373,10 @@ impl Binder<'_> {
     fn add_table(&mut self, node: Node, table: Table) -> Result<Tree, MysqlError> {
         let visible = table.columns.iter().map(|(name, id)| Visible { name: name.clone(), id: *id }).collect();
         let frame = self.frame();
+        if frame.tables.len() == MAX_TABLES {
+            let text = format!("Too many tables; MySQL can only use {MAX_TABLES} tables in a join");
+            return Err(MysqlError::new(codes::TOO_MANY_TABLES, text));
+        }
         frame.tables.push(table);
         Ok(Tree { node, tables: vec![frame.tables.len() - 1], visible })
     }

@@ -258,7 +258,9 @@ impl Binder<'_> {
         let add = |at: usize| {
             let definition = &schema.columns[at];
             let result = stored_column(&schema, &schema.name, at);
-            self.columns.add(Column { ty: definition.ty, nullable: nullable || definition.nullable, result })
+            let nullable = nullable || definition.nullable;
+            let coercibility = crate::expr::column_coercibility(&definition.ty);
+            self.columns.add(Column { ty: definition.ty, nullable, coercibility, result })
         };
         (0..schema.columns.len()).map(add).collect()
     }

@@ -185,7 +185,8 @@ impl<'a> Binder<'a> {
 
     /// A new column that no table has.
     fn add_column(&mut self, ty: rauk_types::DataType, nullable: bool, name: String) -> ColumnId {
-        self.columns.add(Column { ty, nullable, result: computed_column(ty, nullable, name) })
+        let coercibility = crate::expr::column_coercibility(&ty);
+        self.columns.add(Column { ty, nullable, coercibility, result: computed_column(ty, nullable, name) })
     }
 
     /// A column by its id. `null_rows`: the inner side of an outer join.
@@ -194,7 +195,8 @@ impl<'a> Binder<'a> {
             return computed.clone();
         }
         let column = self.columns.get(id);
-        Expr::reference(id, column.ty, column.nullable || null_rows)
+        let reference = Expr::reference(id, column.ty, column.nullable || null_rows);
+        Expr { coercibility: column.coercibility, ..reference }
     }
 }
 

@@ -101,18 +101,17 @@ impl Binder<'_> {
         let mut types = Vec::new();
         let mut columns = Vec::new();
         for (&l, &r) in left.columns.iter().zip(&right.columns) {
-            let mut sides = [self.reference(l, false), self.reference(r, false)];
-            for (side, (query, id)) in sides.iter_mut().zip([(&left, l), (&right, r)]) {
-                side.coercibility = coercibility(&query.node, id).unwrap_or(side.coercibility);
-            }
-            let ty = expr::unified_type(&sides, name, self.context)?;
+            let sides = [self.reference(l, false), self.reference(r, false)];
+            let (ty, coercibility) = expr::unified_type(&sides, name, self.context)?;
             let nullable = match op {
                 SetOp::Union => sides[0].nullable || sides[1].nullable,
                 SetOp::Except | SetOp::Intersect => sides[0].nullable,
             };
             let name = self.columns.get(l).result.name.clone();
             types.push(ty);
-            columns.push(self.add_column(ty, nullable, name));
+            let column = self.add_column(ty, nullable, name);
+            self.columns.get_mut(column).coercibility = coercibility;
+            columns.push(column);
         }
         let left = self.converted(left, &types);
         let right = self.converted(right, &types);
@@ -220,13 +219,15 @@ impl Binder<'_> {
         let mut columns = Vec::new();
         for at in 0..width {
             let parts: Vec<Expr> = bound.iter().map(|row| row[at].clone()).collect();
-            let ty = expr::unified_type(&parts, "VALUES", self.context)?;
+            let (ty, coercibility) = expr::unified_type(&parts, "VALUES", self.context)?;
             let nullable = parts.iter().any(|expr| expr.nullable);
             for row in &mut bound {
                 let value = std::mem::replace(&mut row[at], Expr::null());
                 row[at] = expr::converted_to(value, &ty);
             }
-            columns.push(self.add_column(ty, nullable, format!("column_{at}")));
+            let column = self.add_column(ty, nullable, format!("column_{at}"));
+            self.columns.get_mut(column).coercibility = coercibility;
+            columns.push(column);
         }
         Ok(Query { node: Node::Values { columns: columns.clone(), rows: bound }, columns })
     }
@@ -240,20 +241,6 @@ fn calculates_found_rows(mut body: &ast::QueryBody) -> bool {
             ast::QueryBody::Query(query) => body = &query.body,
             ast::QueryBody::Select(select) => return select.calc_found_rows,
             ast::QueryBody::Values(_) | ast::QueryBody::Table(_) => return false,
-        }
-    }
-}
-
-/// How strongly the collation of a column of a block holds: that of the expression which it shows.
-fn coercibility(mut node: &Node, id: ColumnId) -> Option<u8> {
-    loop {
-        node = match node {
-            Node::Limit(limit) => &limit.input,
-            Node::Sort { input, .. } | Node::Distinct { input, .. } => input,
-            Node::Project { items, .. } => {
-                return items.iter().find(|(item, _)| *item == id).map(|(_, expr)| expr.coercibility);
-            }
-            _ => return None,
         }
     }
 }

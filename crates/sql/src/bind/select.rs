@@ -27,9 +27,14 @@ pub(super) struct Clauses<'q> {
     pub locks: &'q [ast::LockClause],
 }
 
+/// Whether the groups are summed up. Without FROM there is one row, and ROLLUP adds none.
+fn rolls(select: &ast::Select) -> bool {
+    select.rollup && !select.from.is_empty()
+}
+
 impl Binder<'_> {
     pub(super) fn select(&mut self, select: &ast::Select, clauses: Clauses<'_>) -> Result<Query, MysqlError> {
-        self.frames.push(Frame { rollup: select.rollup, ..Frame::new() });
+        self.frames.push(Frame { rollup: rolls(select), ..Frame::new() });
         let bound = self.block(select, clauses);
         self.frames.pop();
         bound
@@ -50,7 +55,7 @@ impl Binder<'_> {
             let bound = self.bind_in(filter, Clause::Where)?;
             node = filtered(node, bound, false);
         }
-        let keys = self.group_by(&select.group_by, select.rollup, &items)?;
+        let keys = self.group_by(&select.group_by, rolls(select), &items)?;
         self.frame().use_aliases = true;
         self.frame().allowed = Aggregates::Allowed;
         let mut having = None;
@@ -63,7 +68,7 @@ impl Binder<'_> {
         let mut order = self.order_by(clauses.order_by, &items)?;
         let mut windows = self.windows(&select.windows)?;
         let limit = bind_limit(clauses.limit, self.context)?;
-        let rollup = if select.rollup { Some(self.rollup(&keys)?) } else { None };
+        let rollup = if rolls(select) { Some(self.rollup(&keys)?) } else { None };
         if let Some(rollup) = &rollup {
             let above = having.iter_mut().chain(order.iter_mut().map(|key| &mut key.expr));
             above.chain(windows.iter_mut().flat_map(BoundCall::for_each_expr_mut)).for_each(|expr| {
@@ -170,7 +175,7 @@ impl Binder<'_> {
         result.name = name;
         result.ty = expr.ty;
         result.nullable = expr.nullable;
-        self.columns.add(Column { ty: expr.ty, nullable: expr.nullable, result })
+        self.columns.add(Column { ty: expr.ty, nullable: expr.nullable, coercibility: expr.coercibility, result })
     }
 
     /// The keys. An equal one adds nothing, but a level of ROLLUP.

@@ -1,77 +1,151 @@
 //! Inner tables of a join that no index reaches: read once, then probed by hash or looped over.
 //!
+//! Rows of a stored table are kept as the bytes that they are stored as ([`Kept`]), rows of a query as it gave them. The index
+//! knows the hashes of keys: a row that it finds is looked at by the level's conditions, the equalities among them, as every
+//! other row. Where keys are all that is wanted (a semi join) only they are kept, each once, and compared.
+//!
 //! When a table does not fit the statement's memory, the join goes back to reading it once for each outer row: slow, but it ends.
 
 use super::answer::{turn, with_answers};
+use super::kept::{Found, HashIndex, Kept, hash_of};
+use super::output::with_value;
 use super::query::rows_of;
-use super::row::{Joined, Part, owned};
-use super::scan::{lock_of, passes};
+use super::row::{Joined, Part};
+use super::scan::{Opened, get, open, passes};
 use super::sort::append_class_key;
 use crate::expr::{Columns, Context, Expr, NoColumns, SharedRows};
 use crate::memory::{Memory, values_bytes};
 use crate::physical::model::{Access, Level, Source, SourceTable};
 use rauk_kernel::Verdict;
-use rauk_node::{ScanCursor, ScanSpec, Transaction};
-use rauk_types::{DataType, MysqlError, RowView, Value};
-use rustc_hash::FxHashMap;
-use std::ops::Bound;
+use rauk_node::{ScanCursor, Transaction};
+use rauk_types::{DataType, MysqlError, RowView, TableSchema, Value};
 use std::sync::Arc;
+
+/// Rows between two turns of others.
+const TURN: usize = 64;
+/// Bytes of most keys.
+const KEY: usize = 64;
 
 #[derive(Default)]
 pub(crate) struct Buffer {
+    /// Of a query or a virtual table.
     rows: SharedRows,
+    /// Of a stored table, with what reads them; or the keys, where they are all that is kept.
+    kept: Kept,
+    schema: Option<Arc<TableSchema>>,
     /// Rows by the key of the join's equalities.
-    by_key: Option<FxHashMap<Box<[u8]>, Vec<u32>>>,
+    index: Option<HashIndex>,
     pub too_large: bool,
 }
 
+/// Rows that may join, as far as they have not been looked at.
 pub(crate) enum Candidates {
     All(usize),
-    Some(Vec<u32>, usize),
+    Some(Found),
 }
 
 impl Candidates {
-    pub fn next<'b>(&mut self, buffer: &'b Buffer) -> Option<&'b [Value]> {
-        match self {
-            Candidates::All(at) => {
-                *at += 1;
-                buffer.rows.get(*at - 1).map(Vec::as_slice)
+    #[inline]
+    pub fn next<'b>(&mut self, buffer: &'b Buffer) -> Option<Part<'b>> {
+        let number = match (self, &buffer.index) {
+            (Candidates::Some(found), Some(index)) => found.next(index)?,
+            (Candidates::All(next), _) => {
+                *next += 1;
+                *next - 1
             }
-            Candidates::Some(rows, at) => {
-                *at += 1;
-                rows.get(*at - 1).map(|&row| buffer.rows[row as usize].as_slice())
+            (Candidates::Some(_), None) => return None,
+        };
+        match &buffer.schema {
+            Some(schema) => {
+                let (layout, bytes) = buffer.kept.get(number)?;
+                Some(Part::Stored(RowView::new(schema, layout, bytes)))
             }
+            None => buffer.rows.get(number).map(|values| Part::Values(values)),
         }
     }
 }
 
 impl Buffer {
-    /// The rows that may join `row`.
-    pub fn candidates(&self, level: &Level, row: &Joined<'_>, context: &mut Context) -> Result<Candidates, MysqlError> {
-        let (Some(hash), Some(by_key)) = (&level.hash, &self.by_key) else { return Ok(Candidates::All(0)) };
-        let mut key = Vec::new();
-        if !join_key(&hash.outer, &hash.classes, row, context, &mut key)? {
-            return Ok(Candidates::Some(vec![], 0));
-        }
-        Ok(Candidates::Some(by_key.get(key.as_slice()).cloned().unwrap_or_default(), 0))
+    /// Rows of a query, to loop over.
+    pub fn of(rows: SharedRows) -> Buffer {
+        Buffer { rows, ..Buffer::default() }
     }
 
+    /// Rows that are kept.
+    pub fn len(&self) -> u64 {
+        (self.rows.len() + self.kept.len()) as u64
+    }
+
+    /// The rows that may join `row`.
+    pub fn candidates(&self, level: &Level, row: &Joined<'_>, context: &mut Context) -> Result<Candidates, MysqlError> {
+        let (Some(hash), Some(index)) = (&level.hash, &self.index) else { return Ok(Candidates::All(0)) };
+        let mut key = Vec::with_capacity(KEY);
+        Ok(Candidates::Some(match join_key(&hash.outer, &hash.classes, row, context, &mut key)? {
+            true => index.find(hash_of(&key)),
+            false => Found::nothing(),
+        }))
+    }
+
+    /// Whether a row of the key is there, where keys are all that is kept.
+    pub fn has_key(&self, level: &Level, row: &Joined<'_>, context: &mut Context) -> Result<bool, MysqlError> {
+        let (Some(hash), Some(index)) = (&level.hash, &self.index) else {
+            unreachable!("keys are kept for a hash join")
+        };
+        let mut key = Vec::with_capacity(KEY);
+        Ok(join_key(&hash.outer, &hash.classes, row, context, &mut key)? && self.has(index, hash_of(&key), &key))
+    }
+
+    fn has(&self, index: &HashIndex, hash: u64, key: &[u8]) -> bool {
+        let mut found = index.find(hash);
+        std::iter::from_fn(|| found.next(index)).any(|number| self.kept.get(number).is_some_and(|(_, k)| k == key))
+    }
+
+    /// Keeps a key once.
+    fn push_key(&mut self, key: &[u8], memory: &Memory) -> Result<(), MysqlError> {
+        let hash = hash_of(key);
+        let mut index = self.index.take().unwrap_or_default();
+        let result = match self.has(&index, hash, key) {
+            true => Ok(()),
+            false => index.add_now(hash, self.kept.len(), memory).and_then(|()| self.kept.push(0, key, memory)),
+        };
+        self.index = Some(index);
+        result
+    }
+
+    /// Keeps a stored row, or its key.
     fn push(
         &mut self,
         level: &Level,
-        values: Vec<Value>,
-        key: Option<Vec<u8>>,
+        view: &RowView<'_>,
+        key: Option<&[u8]>,
         memory: &Memory,
     ) -> Result<(), MysqlError> {
-        let number = self.rows.len() as u32;
-        memory.take(values_bytes(&values) + 40 + key.as_ref().map_or(0, |k| k.len() + 40))?;
         if level.hash.is_some() {
             // A NULL joins nothing.
             let Some(key) = key else { return Ok(()) };
-            self.by_key.get_or_insert_default().entry(key.into_boxed_slice()).or_default().push(number);
+            if level.keys_only.is_some() {
+                return self.push_key(key, memory);
+            }
+            self.index.get_or_insert_default().add(hash_of(key), self.kept.len(), memory)?;
         }
-        Arc::get_mut(&mut self.rows).expect("rows are shared when all are there").push(values);
-        Ok(())
+        self.kept.push(view.layout(), view.bytes(), memory)
+    }
+
+    /// Makes the rows findable that are there.
+    fn link(&mut self, level: &Level, memory: &Memory) -> Result<(), MysqlError> {
+        match &mut self.index {
+            Some(index) if level.keys_only.is_none() => index.link(memory),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives up: the table is read for each outer row.
+    fn give_up(mut self, memory: &Memory) -> Buffer {
+        self.kept.release(memory);
+        if let Some(index) = &mut self.index {
+            index.release(memory);
+        }
+        Buffer { too_large: true, ..Buffer::default() }
     }
 }
 
@@ -88,8 +162,9 @@ pub(crate) async fn build(
     let root = Joined::root(&zone);
     let mut buffer = Buffer::default();
     if level.hash.is_some() {
-        buffer.by_key = Some(FxHashMap::default());
+        buffer.index = Some(HashIndex::default());
     }
+    let mut key = Vec::with_capacity(KEY);
     let table = match &source.table {
         SourceTable::Stored(table) => table,
         SourceTable::Query(of, _) => {
@@ -108,38 +183,33 @@ pub(crate) async fn build(
                     *hint = Some(text);
                 }
             }
+            let mut rows = Vec::new();
             for values in table.gather(hints[0].as_deref(), hints[1].as_deref()).await? {
                 let joined = root.with(level.table, Part::Values(&values));
                 if !passes(&level.own_filters, &joined, context)? {
                     continue;
                 }
-                let key = own_key(level, &joined, context)?;
-                buffer.push(level, values, key, &memory)?;
+                memory.take(values_bytes(&values) + 24)?;
+                rows.push(values);
             }
-            return Ok(buffer);
+            buffer.rows = Arc::new(rows);
+            return query_buffer(buffer, level, txn, context, &memory).await;
         }
     };
-    let columns = table.schema().columns.len();
-    let spec = ScanSpec {
-        index: None,
-        low: Bound::Unbounded,
-        high: Bound::Unbounded,
-        reverse: false,
-        ordered: false,
-        lock: lock_of(level, context),
-        distribution: None,
-        partition: None,
-        limit_hint: None,
-    };
+    if level.keys_only.is_none() {
+        buffer.schema = Some(table.schema().clone());
+    }
     let mut failed = None;
+    // What is read is known before any other table.
+    let opened = with_answers(txn, context, |context| open(level, source, &root, context, None)).await?;
     let mut visit = |view: &RowView<'_>| {
         let joined = root.with(level.table, Part::Stored(*view));
         let mut keep = || -> Result<bool, MysqlError> {
             if !passes(&level.own_filters, &joined, context)? {
                 return Ok(false);
             }
-            let key = own_key(level, &joined, context)?;
-            buffer.push(level, owned(view, columns), key, &memory)?;
+            let known = own_key(level, &joined, context, &mut key)?;
+            buffer.push(level, view, known.then_some(&key), &memory)?;
             Ok(true)
         };
         match keep() {
@@ -151,15 +221,27 @@ pub(crate) async fn build(
             }
         }
     };
-    ScanCursor::new(table, spec).for_each(txn, &mut visit).await?;
-    match failed {
-        Some(error) if error.code == rauk_types::error::codes::OUT_OF_SORTMEMORY => {
-            let held: usize = buffer.rows.iter().map(|r| values_bytes(r) + 40).sum();
-            memory.give(held);
-            Ok(Buffer { too_large: true, ..Buffer::default() })
+    match opened {
+        Opened::Nothing => {}
+        Opened::Keys { unique, keys } => {
+            for key in &keys {
+                let visit = |view: Option<RowView<'_>>| view.map(|view| visit(&view));
+                if get(txn, table, unique, key, None, visit).await? == Some(Verdict::KeepAndStop) {
+                    break;
+                }
+            }
         }
-        Some(error) => Err(error),
-        None => Ok(buffer),
+        Opened::Scans(scans) => {
+            for spec in scans {
+                ScanCursor::new(table, spec).for_each(txn, &mut visit).await?;
+            }
+        }
+    }
+    let linked = failed.map_or_else(|| buffer.link(level, &memory), Err);
+    match linked {
+        Ok(()) => Ok(buffer),
+        Err(error) if error.code == rauk_types::error::codes::OUT_OF_SORTMEMORY => Ok(buffer.give_up(&memory)),
+        Err(error) => Err(error),
     }
 }
 
@@ -171,30 +253,47 @@ async fn query_buffer(
     context: &mut Context,
     memory: &Memory,
 ) -> Result<Buffer, MysqlError> {
-    let Some(mut by_key) = buffer.by_key.take() else { return Ok(buffer) };
+    if level.hash.is_none() {
+        return Ok(buffer);
+    }
     let zone = context.time_zone.clone();
     let root = Joined::root(&zone);
-    for (number, values) in buffer.rows.iter().enumerate() {
-        turn(1, txn, context).await?;
+    let rows = buffer.rows.clone();
+    let mut key = Vec::with_capacity(KEY);
+    for (number, values) in rows.iter().enumerate() {
+        if number % TURN == 0 {
+            turn(TURN, txn, context).await?;
+        }
         let joined = root.with(level.table, Part::Values(values));
-        let key = with_answers(txn, context, |context| match passes(&level.own_filters, &joined, context)? {
-            true => own_key(level, &joined, context),
-            false => Ok(None),
-        })
-        .await?;
+        let mut look = |context: &mut Context| match passes(&level.own_filters, &joined, context)? {
+            true => own_key(level, &joined, context, &mut key),
+            false => Ok(false),
+        };
+        let known = match context.subqueries.is_active() {
+            true => with_answers(txn, context, look).await?,
+            false => look(context)?,
+        };
         // A NULL joins nothing.
-        let Some(key) = key else { continue };
-        memory.take(key.len() + 40)?;
-        by_key.entry(key.into_boxed_slice()).or_insert_with(Vec::new).push(number as u32);
+        if !known {
+            continue;
+        }
+        match level.keys_only.is_some() {
+            true => buffer.push_key(&key, memory)?,
+            false => buffer.index.get_or_insert_default().add(hash_of(&key), number, memory)?,
+        }
     }
-    buffer.by_key = Some(by_key);
+    if level.keys_only.is_some() {
+        buffer.rows = SharedRows::default();
+    }
+    buffer.link(level, memory)?;
     Ok(buffer)
 }
 
-fn own_key(level: &Level, row: &Joined<'_>, context: &mut Context) -> Result<Option<Vec<u8>>, MysqlError> {
-    let Some(hash) = &level.hash else { return Ok(None) };
-    let mut key = Vec::new();
-    Ok(join_key(&hash.inner, &hash.classes, row, context, &mut key)?.then_some(key))
+/// The key of a row of the table itself, where there is one.
+fn own_key(level: &Level, row: &Joined<'_>, context: &mut Context, key: &mut Vec<u8>) -> Result<bool, MysqlError> {
+    let Some(hash) = &level.hash else { return Ok(false) };
+    key.clear();
+    join_key(&hash.inner, &hash.classes, row, context, key)
 }
 
 /// The key of one side of the equalities; `false` when a NULL makes a match impossible.
@@ -206,11 +305,14 @@ fn join_key(
     out: &mut Vec<u8>,
 ) -> Result<bool, MysqlError> {
     for (expr, class) in exprs.iter().zip(classes) {
-        let value = expr.eval(row, context)?;
-        if value.is_null() {
+        let mut null = false;
+        with_value(expr, row, context, |value| match value.is_null() {
+            true => null = true,
+            false => append_class_key(value, class, out),
+        })?;
+        if null {
             return Ok(false);
         }
-        append_class_key(value.as_ref(), class, out);
     }
     Ok(true)
 }

@@ -7,11 +7,14 @@
 //! row        rows as expressions see them
 //! query      UNION and its like, derived and common tables
 //! answer     subqueries of expressions
+//! lateral    tables that are run for each row before them
 //! buffer     inner tables kept in memory: hash and block joins
+//! kept       their bytes, and a hash index over them
 //! output     grouping, HAVING, projection, DISTINCT, sorting, LIMIT
 //! group      aggregates
 //! window     window functions
 //! sort       sort keys and the sorter
+//! sample     a sample of a table's rows
 //! insert     INSERT, REPLACE
 //! check      WITH CHECK OPTION of views
 //! change     UPDATE, DELETE of rows that a locking scan finds
@@ -26,11 +29,14 @@ mod change;
 mod check;
 mod group;
 mod insert;
+mod kept;
 mod keys;
+mod lateral;
 mod output;
 mod query;
 mod returning;
 mod row;
+mod sample;
 mod scan;
 mod select;
 mod sort;
@@ -42,7 +48,8 @@ pub(crate) use insert::type_zero;
 pub(crate) use keys::{Distribution, distribution};
 pub(crate) use returning::Held;
 pub(crate) use row::Joined;
-pub(crate) use sort::append_class_key;
+pub(crate) use sample::{Limits, sample};
+pub(crate) use sort::{append_class_key, shown};
 
 use crate::expr::{Context, is_pending};
 use crate::physical::model::InsertSource;

@@ -139,6 +139,7 @@ pub(crate) struct Output<'a> {
     /// Rows that reached LIMIT, and rows that passed it.
     arrived: u64,
     delivered: u64,
+    groups: u64,
     key: Vec<u8>,
     /// DISTINCT and ORDER BY have the same keys, so that one encoding serves both.
     distinct_is_order: bool,
@@ -193,6 +194,7 @@ impl<'a> Output<'a> {
             limit,
             arrived: 0,
             delivered: 0,
+            groups: 0,
             key: Vec::new(),
             distinct_is_order: plan.order.len() == plan.items.len()
                 && plan.order.iter().zip(&plan.items).all(|(key, item)| !key.descending && key.expr == *item),
@@ -221,6 +223,11 @@ impl<'a> Output<'a> {
 
     pub fn found_rows(&self) -> u64 {
         if self.plan.calc_found_rows { self.arrived } else { self.delivered }
+    }
+
+    /// Groups, rows that HAVING and DISTINCT left, and rows that LIMIT left.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        (self.groups, self.arrived, self.delivered)
     }
 
     /// Whether the target wants no more rows.
@@ -287,14 +294,19 @@ impl<'a> Output<'a> {
     #[inline]
     fn give(&mut self, row: &dyn Columns, context: &mut Context) -> Result<(), MysqlError> {
         let plan = self.plan;
+        // The row that is compared with others is the one that goes on: its items are evaluated once.
+        let mut encoded = None;
         if let Some(distinct) = &mut self.distinct {
+            let held = encode(plan, row, context, &mut self.payload)?;
             self.key.clear();
-            for item in &plan.items {
-                with_value(item, row, context, |value| append_key(value, &item.ty, false, &mut self.key))?;
+            for (value, item) in values_of(&self.payload).zip(&plan.items) {
+                append_key(value, &item.ty, false, &mut self.key);
             }
             if distinct.contains(self.key.as_slice()) {
+                context.budget.memory.give(held);
                 return Ok(());
             }
+            encoded = Some(held);
             if let Some(memory) = &self.memory {
                 memory.take(self.key.len() + 40)?;
             }
@@ -310,15 +322,21 @@ impl<'a> Output<'a> {
                     })?;
                 }
             }
-            if sorter.wants(&self.key) {
-                let held = encode(plan, row, context, &mut self.payload)?;
+            let wanted = sorter.wants(&self.key);
+            let held = match encoded {
+                Some(held) => held,
+                None if wanted => encode(plan, row, context, &mut self.payload)?,
+                None => 0,
+            };
+            if wanted {
                 sorter.push(&self.key, &self.payload)?;
-                context.budget.memory.give(held);
             }
+            context.budget.memory.give(held);
             return Ok(());
         }
         self.arrived += 1;
         if self.arrived <= self.offset || self.delivered >= self.limit {
+            context.budget.memory.give(encoded.unwrap_or(0));
             return Ok(());
         }
         self.delivered += 1;
@@ -326,6 +344,18 @@ impl<'a> Output<'a> {
             self.done = true;
         }
         match &mut self.target {
+            target if encoded.is_some() => {
+                if let Target::Sink { sink, .. } = target {
+                    let values: SmallVec<[ValueRef<'_>; 16]> = values_of(&self.payload).collect();
+                    sink.row(&values);
+                } else if let Target::Rows(rows) = target {
+                    rows.push(&self.payload)?;
+                } else if !target.take(values_of(&self.payload).map(ValueRef::to_owned).collect())? {
+                    self.refused = true;
+                    self.done = true;
+                }
+                context.budget.memory.give(encoded.unwrap_or(0));
+            }
             Target::Sink { sink, .. } => write_row(plan, row, context, *sink)?,
             Target::Rows(rows) => {
                 let held = encode(plan, row, context, &mut self.payload)?;
@@ -352,6 +382,7 @@ impl<'a> Output<'a> {
             self.done = self.limit == 0 && !self.plan.calc_found_rows;
             let runner = context.budget.runner_of_rows(grouper.len());
             let groups = run(runner, || grouper.finish(context))?;
+            self.groups = groups.len() as u64;
             for index in 0..groups.len() {
                 turn(index, txn, context).await?;
                 if self.done {

@@ -6,24 +6,27 @@
 //! once.
 //!
 //! A common table is run when it is first read, and its rows serve all who read it. A recursive one begins with the rows of its seed; each
-//! round runs its recursive part on the rows that the round before added, until a round adds none, or until there were more than
-//! `cte_max_recursion_depth` (3636).
+//! round runs its recursive part on the rows that the round before added, until a round adds none, until its LIMIT has its
+//! rows, or until there were more rounds than `cte_max_recursion_depth` (3636). The seed decides the types: a value of a
+//! later row that does not fit is error 1406 or 1264 in strict mode, and cut with a warning otherwise.
 //!
 //! Rows and keys that are held count against the statement's memory; nothing is spilled.
 
 use super::answer::{Mark, turn, with_answers};
-use super::output::Target;
+use super::output::{Target, row_count};
 use super::scan::is_interrupted;
 use super::select::{Ran, run_select};
-use super::sort::append_key;
+use super::sort::{append_key, shown};
 use super::window::WindowRows;
 use crate::expr::{Context, Expr, NoColumns, SharedRows};
+use crate::measure::BlockMeasure;
 use crate::memory::{Memory, values_bytes};
 use crate::parse::statement::Scope;
 use crate::physical::model::{CommonTablePlan, QueryPlan, RowsOf, SetOp, SetPlan, WindowPlan};
 use crate::stack;
 use rauk_node::{NodeError, Transaction};
-use rauk_types::{DataType, MysqlError, Value};
+use rauk_types::error::codes;
+use rauk_types::{DataType, Decimal, MysqlError, TypeKind, Value};
 use rustc_hash::FxHashMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -39,6 +42,12 @@ const ROUND_ROWS: usize = 32;
 
 /// A query that runs. Queries in queries are polled one inside of the other: each level asks for stack.
 pub(crate) struct Running<'r, R>(Pin<Box<dyn Future<Output = Result<R, MysqlError>> + Send + 'r>>);
+
+impl<'r, R> Running<'r, R> {
+    pub fn new(future: impl Future<Output = Result<R, MysqlError>> + Send + 'r) -> Running<'r, R> {
+        Running(Box::pin(future))
+    }
+}
 
 impl<R> Future for Running<'_, R> {
     type Output = Result<R, MysqlError>;
@@ -57,6 +66,9 @@ pub(crate) fn run_query<'r>(
 ) -> Running<'r, Ran> {
     match query {
         QueryPlan::Select(select) => Running(Box::pin(run_select(select, txn, context, target))),
+        QueryPlan::Set(set) if context.measures.is_some() => {
+            Running(Box::pin(run_set_measured(set, txn, context, target)))
+        }
         QueryPlan::Set(set) => Running(Box::pin(run_set(set, txn, context, target))),
         QueryPlan::Values(rows) => Running(Box::pin(run_values(rows, txn, context, target))),
         QueryPlan::Window(window) => Running(Box::pin(run_windows(window, txn, context, target))),
@@ -186,6 +198,23 @@ fn parts_of_union(set: &SetPlan) -> Vec<&QueryPlan> {
     parts
 }
 
+/// A set operation of EXPLAIN ANALYZE.
+async fn run_set_measured(
+    set: &SetPlan,
+    txn: &mut Transaction,
+    context: &mut Context,
+    target: Target<'_>,
+) -> Result<Ran, MysqlError> {
+    let now = |context: &Context| context.measures.as_ref().map(|measures| measures.now()).unwrap_or_default();
+    let began = now(context);
+    let ran = run_set(set, txn, context, target).await?;
+    let time = now(context).saturating_sub(began);
+    if let Some(measures) = &mut context.measures {
+        measures.add(set, BlockMeasure { delivered: ran.rows, time, ..BlockMeasure::default() });
+    }
+    Ok(ran)
+}
+
 async fn run_set(
     set: &SetPlan,
     txn: &mut Transaction,
@@ -255,20 +284,14 @@ pub(crate) fn rows_of<'r>(
     Running(Box::pin(async move {
         match rows {
             RowsOf::Derived(query) => {
-                let mut rows = Vec::new();
-                let memory = context.budget.memory.clone();
-                let mut each = |values: Vec<Value>| {
-                    memory.take(values_bytes(&values) + 24)?;
-                    rows.push(values);
-                    Ok(wanted.is_none_or(|wanted| (rows.len() as u64) < wanted))
-                };
-                run_query(query, txn, context, Target::Each(&mut each)).await?;
-                Ok(Arc::new(rows))
+                let types = query.types();
+                collect(query, &types, wanted, txn, context).await
             }
             RowsOf::Working(number) => {
                 let rows = context.subqueries.working[*number].clone();
                 Ok(rows.expect("a recursive part runs in a round of its table"))
             }
+            RowsOf::Lateral(_) => unreachable!("a lateral table is run for each row before it"),
             RowsOf::Common(number) => {
                 if let Some(rows) = &context.subqueries.tables[*number] {
                     return Ok(rows.clone());
@@ -282,9 +305,93 @@ pub(crate) fn rows_of<'r>(
     }))
 }
 
-/// Runs a query of a common table; gives the rows that are to be kept.
+/// Runs the query of a table.
+pub(crate) async fn collect(
+    query: &QueryPlan,
+    types: &[DataType],
+    wanted: Option<u64>,
+    txn: &mut Transaction,
+    context: &mut Context,
+) -> Result<SharedRows, MysqlError> {
+    let mut rows = Vec::new();
+    let memory = context.budget.memory.clone();
+    let mut each = |mut values: Vec<Value>| {
+        settle(&mut values, types);
+        memory.take(values_bytes(&values) + 24)?;
+        rows.push(values);
+        Ok(wanted.is_none_or(|wanted| (rows.len() as u64) < wanted))
+    };
+    run_query(query, txn, context, Target::Each(&mut each)).await?;
+    Ok(Arc::new(rows))
+}
+
+/// What a table keeps of its rows: a DECIMAL has the digits that its column shows.
+fn settle(values: &mut [Value], types: &[DataType]) {
+    for (value, ty) in values.iter_mut().zip(types) {
+        if let Value::Decimal(decimal) = value {
+            *decimal = shown(*decimal, ty);
+        }
+    }
+}
+
+/// Makes the values of a recursive row fit the columns that the seed has given the table.
+struct Fitting<'a> {
+    table: &'a CommonTablePlan,
+    strict: bool,
+    /// Rows of the table so far.
+    rows: u64,
+    warnings: Vec<MysqlError>,
+}
+
+impl Fitting<'_> {
+    fn fit(&mut self, values: &mut [Value]) -> Result<(), MysqlError> {
+        for (at, (value, ty)) in values.iter_mut().zip(&self.table.types).enumerate() {
+            let (fitting, code, what) = match value {
+                Value::Str(text) if ty.kind == TypeKind::VarChar && text.len() > ty.length as usize => {
+                    match text.char_indices().nth(ty.length as usize) {
+                        Some((end, _)) => (Value::Str(text[..end].to_string()), codes::DATA_TOO_LONG, "Data too long"),
+                        None => continue,
+                    }
+                }
+                Value::Bytes(bytes) if ty.kind == TypeKind::VarBinary && bytes.len() > ty.length as usize => {
+                    (Value::Bytes(bytes[..ty.length as usize].to_vec()), codes::DATA_TOO_LONG, "Data too long")
+                }
+                Value::Decimal(decimal) if ty.kind == TypeKind::Decimal => {
+                    match decimal.to_precision(ty.precision, ty.scale) {
+                        Ok(_) => continue,
+                        Err(_) => {
+                            let most = Decimal::largest(ty.precision, ty.scale);
+                            let most = if decimal.is_negative() { -most } else { most };
+                            (Value::Decimal(most), codes::WARN_DATA_OUT_OF_RANGE, "Out of range value")
+                        }
+                    }
+                }
+                _ => continue,
+            };
+            let message = |what: &str| format!("{what} for column '{}' at row {}", self.table.names[at], self.rows);
+            if self.strict {
+                return Err(MysqlError::new(code, message(what)));
+            }
+            if self.warnings.len() < MOST_WARNINGS {
+                let cut = code == codes::DATA_TOO_LONG;
+                let (code, what) = if cut { (codes::WARN_DATA_TRUNCATED, "Data truncated") } else { (code, what) };
+                self.warnings.push(MysqlError::new(code, message(what)));
+            }
+            *value = fitting;
+        }
+        Ok(())
+    }
+}
+
+/// Warnings that one round of a recursive table keeps.
+const MOST_WARNINGS: usize = 64;
+
+/// Runs a query of a common table; gives the rows that are to be kept, `most` of them.
 async fn run_part(
     query: &QueryPlan,
+    types: &[DataType],
+    mut fitting: Option<&mut Fitting<'_>>,
+    most: u64,
     mut known: Option<&mut Counts<'_>>,
     txn: &mut Transaction,
     context: &mut Context,
@@ -293,7 +400,12 @@ async fn run_part(
     let memory = context.budget.memory.clone();
     let (mut rows, mut bytes) = (Vec::new(), 0);
     let before = known.as_ref().map_or(0, |known| known.bytes);
-    let mut each = |values: Vec<Value>| {
+    let mut each = |mut values: Vec<Value>| {
+        settle(&mut values, types);
+        if let Some(fitting) = &mut fitting {
+            fitting.rows += 1;
+            fitting.fit(&mut values)?;
+        }
         if let Some(known) = &mut known
             && !known.add(&values)?
         {
@@ -303,9 +415,11 @@ async fn run_part(
         memory.take(taken)?;
         bytes += taken;
         rows.push(values);
-        Ok(true)
+        Ok((rows.len() as u64) < most)
     };
-    run_query(query, txn, context, Target::Each(&mut each)).await?;
+    if most > 0 {
+        run_query(query, txn, context, Target::Each(&mut each)).await?;
+    }
     let keys = known.map_or(0, |known| known.bytes) - before;
     context.subqueries.kept += bytes + keys;
     mark.release(context);
@@ -318,7 +432,9 @@ async fn run_table(
     txn: &mut Transaction,
     context: &mut Context,
 ) -> Result<SharedRows, MysqlError> {
-    let Some(recursive) = &table.recursive else { return run_part(&table.seed, None, txn, context).await };
+    let Some(recursive) = &table.recursive else {
+        return run_part(&table.seed, &table.types, None, u64::MAX, None, txn, context).await;
+    };
     let most = match context.variables.get(Scope::Default, "cte_max_recursion_depth")? {
         Value::UInt(most) => most,
         Value::Int(most) => most.max(0) as u64,
@@ -326,8 +442,16 @@ async fn run_table(
     };
     let mut known = (!recursive.all).then(|| Counts::new(&table.types, context));
     let mut rounds = Vec::new();
-    let mut added = run_part(&table.seed, known.as_mut(), txn, context).await?;
+    let offset = recursive.offset.as_ref().map_or(Ok(0), |offset| row_count(offset, context))?;
+    let limit = recursive.limit.as_ref().map_or(Ok(u64::MAX), |limit| row_count(limit, context))?;
+    // Rows that are still wanted, those before OFFSET included.
+    let mut wanted = limit.saturating_add(offset);
+    let strict = context.sql_mode.strict;
+    let mut fitting = Fitting { table, strict, rows: 0, warnings: Vec::new() };
+    let mut added = run_part(&table.seed, &table.types, None, wanted, known.as_mut(), txn, context).await?;
+    fitting.rows = added.len() as u64;
     while !added.is_empty() {
+        wanted = wanted.saturating_sub(added.len() as u64);
         rounds.push(added.clone());
         let round = rounds.len() as u64;
         if round > most {
@@ -345,7 +469,11 @@ async fn run_table(
         context.budget.work(ROUND_ROWS * 256)?;
         turn(ROUND_ROWS, txn, context).await?;
         context.subqueries.working[number] = Some(added);
-        added = run_part(&recursive.query, known.as_mut(), txn, context).await?;
+        added =
+            run_part(&recursive.query, &table.types, Some(&mut fitting), wanted, known.as_mut(), txn, context).await?;
+        for warning in fitting.warnings.drain(..) {
+            context.warn(warning.code, warning.message);
+        }
     }
     context.subqueries.working[number] = None;
     // The keys are free again.
@@ -353,6 +481,9 @@ async fn run_table(
     let mut rows = Vec::with_capacity(rounds.iter().map(|rows| rows.len()).sum());
     for round in rounds {
         rows.extend(Arc::try_unwrap(round).unwrap_or_else(|shared| shared.to_vec()));
+    }
+    if offset > 0 {
+        rows.drain(..usize::try_from(offset).unwrap_or(usize::MAX).min(rows.len()));
     }
     Ok(Arc::new(rows))
 }

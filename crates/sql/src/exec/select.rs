@@ -3,21 +3,26 @@
 //! Steps before the last table copy the rows they loop over, a batch at a time; the last table's rows are tested and handed on while the partition
 //! is held, so a lookup by key goes from the row's bytes into the result buffer. Results that only grow in memory (groups, sorts, counts) visit
 //! the last table without copying anything; results that are sent take batches, so that they can be flushed in between.
+//!
+//! The tables of a semi or anti join give no rows: the first match ends their loops. Where they are one table, its rows are tested while the partition
+//! is held, and nothing is allocated for an outer row but the key.
 
 use super::answer::with_answers;
 use super::buffer::{Buffer, build};
+use super::lateral::Remembered;
 use super::output::{Output, Target};
-use super::row::{Joined, Part, owned};
+use super::query::Running;
+use super::row::{Joined, Part};
 use super::scan::{BATCH, Opened, YIELD_ROWS, get_if, give_way, is_interrupted, lock_of, open, passes, yield_now};
 use super::window::WindowRows;
 use crate::expr::{Context, Expr};
+use crate::measure::Meter;
 use crate::physical::model::{Access, Level, SelectPlan, Step, WindowPlan};
 use rauk_kernel::Verdict;
 use rauk_node::{ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction};
 use rauk_types::{MysqlError, RowView};
+use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 pub(crate) struct Run<'a> {
@@ -27,8 +32,9 @@ pub(crate) struct Run<'a> {
     output: Output<'a>,
     /// One a step, for tables that are kept in memory.
     buffers: SmallVec<[Option<Arc<Buffer>>; 4]>,
-    /// Outer join groups that found a match for the present outer row.
-    matched: SmallVec<[bool; 4]>,
+    /// The rows of lateral tables, by step.
+    laterals: FxHashMap<usize, Remembered>,
+    groups: Groups,
     /// Steps from here on read no table.
     tail: usize,
     rows: usize,
@@ -37,7 +43,20 @@ pub(crate) struct Run<'a> {
     late: bool,
     /// The statement has other queries.
     others: bool,
+    /// Of EXPLAIN ANALYZE.
+    meter: Option<Box<Meter>>,
 }
+
+/// The groups of tables of outer, semi and anti joins.
+struct Groups {
+    /// Those that found a match for the present outer row.
+    matched: SmallVec<[bool; 4]>,
+    /// A semi or anti join has its match: its loops end.
+    leaving: bool,
+}
+
+/// A copy of a stored row; most are short.
+type RowBytes = SmallVec<[u8; 128]>;
 
 /// What became of a query.
 #[derive(Default)]
@@ -62,11 +81,13 @@ pub(crate) async fn run_select<'a>(
     let others = context.subqueries.is_active();
     let late = others
         && (plan.late || plan.steps.iter().any(|s| matches!(s, Step::Scan(level) if !level.late_filters.is_empty())));
-    let tail = match late {
+    let meter = context.measures.as_ref().map(|measures| Box::new(measures.meter(plan.steps.len())));
+    // What is measured goes from step to step, each with its own time.
+    let tail = match late || meter.is_some() {
         true => usize::MAX,
         false => plan.steps.iter().rposition(|s| matches!(s, Step::Scan(_))).map_or(0, |at| at + 1),
     };
-    let limit_hint = match scans {
+    let limit_hint = match scans - tested_tables(plan) {
         1 if plan.first_row_only => Some(1),
         1 => output.rows_wanted(),
         _ => None,
@@ -79,12 +100,14 @@ pub(crate) async fn run_select<'a>(
         context,
         output,
         buffers: smallvec![None; plan.steps.len()],
-        matched: smallvec![false; plan.outer_groups],
+        laterals: FxHashMap::default(),
+        groups: Groups { matched: smallvec![false; plan.outer_groups], leaving: false },
         tail,
         rows,
         limit_hint,
         late,
         others,
+        meter,
     };
     // Several reads of one statement see one state.
     if scans > 1 && plan.lock.is_none() {
@@ -96,69 +119,98 @@ pub(crate) async fn run_select<'a>(
     };
     if possible && !run.output.is_done() {
         match plan.steps.first() {
-            Some(Step::Scan(level)) => run.scan(0, level, &root).await?,
-            _ => step(&mut run, 0, &root).await?,
+            Some(Step::Scan(level)) => {
+                if let Some(meter) = &mut run.meter {
+                    meter.enter(0);
+                    meter.open(0);
+                }
+                run.scan(0, level, &root).await?;
+            }
+            _ => run.advance(0, &root).await?,
         }
     }
-    let Run { txn, context, mut output, rows, .. } = run;
+    let Run { txn, context, mut output, rows, meter, .. } = run;
     if others {
         context.subqueries.rows = rows;
     }
-    output.finish(txn, context).await?;
+    if let Some(mut meter) = meter {
+        let joined = meter.joined();
+        output.finish(txn, context).await?;
+        let (groups, arrived, delivered) = output.counts();
+        let measured = meter.end(joined, groups, arrived, delivered);
+        context.measures.as_mut().expect("they made the meter").add(plan, measured);
+    } else {
+        output.finish(txn, context).await?;
+    }
     Ok(Ran { rows: output.found_rows(), refused: output.was_refused() })
 }
 
-/// Runs the steps from `at` on for one joined row.
-fn step<'r, 'a: 'r>(
-    run: &'r mut Run<'a>,
-    at: usize,
-    row: &'r Joined<'r>,
-) -> Pin<Box<dyn Future<Output = Result<(), MysqlError>> + Send + 'r>> {
-    Box::pin(async move {
+/// How many tables only decide which rows of others stay.
+fn tested_tables(plan: &SelectPlan) -> usize {
+    let mut end = 0;
+    let mut tables = 0;
+    for (at, step) in plan.steps.iter().enumerate() {
+        match step {
+            Step::Test { end: of, .. } => end = end.max(*of),
+            Step::Scan(_) if at < end => tables += 1,
+            _ => {}
+        }
+    }
+    tables
+}
+
+/// Runs the steps from `at` on for one joined row; the first of them reads a table, or begins an outer join.
+/// Loops are polled one inside of the other, up to 61: each asks for stack.
+fn step<'r, 'a: 'r>(run: &'r mut Run<'a>, at: usize, row: &'r Joined<'r>) -> Running<'r, ()> {
+    Running::new(async move {
         let plan = run.plan;
-        match plan.steps.get(at) {
-            None if run.late => run.output.push_late(row, run.txn, run.context).await,
-            None => run.output.push(row, run.context),
-            Some(Step::Leave { group, filters }) => {
-                run.matched[*group] = true;
-                if run.passes(filters, row).await? {
-                    step(run, at + 1, row).await?;
-                }
-                Ok(())
-            }
-            Some(Step::Enter { group, leave, tables }) => {
-                run.matched[*group] = false;
-                step(run, at + 1, row).await?;
-                if !run.matched[*group] && !run.output.is_done() {
+        match &plan.steps[at] {
+            Step::Enter { group, leave, tables } => {
+                run.groups.matched[*group] = false;
+                run.advance(at + 1, row).await?;
+                run.back(at);
+                if !run.groups.matched[*group] && !run.is_done() {
                     let nulls = row.with(usize::MAX, Part::Nulls(tables));
                     let Step::Leave { filters, .. } = &plan.steps[*leave] else {
                         unreachable!("a group ends with its Leave")
                     };
                     if run.passes(filters, &nulls).await? {
-                        step(run, leave + 1, &nulls).await?;
+                        run.advance(leave + 1, &nulls).await?;
                     }
                 }
                 Ok(())
             }
-            Some(Step::Scan(level)) => run.scan(at, level, row).await,
+            Step::Scan(level) => run.scan(at, level, row).await,
+            Step::Leave { .. } | Step::Test { .. } | Step::Match { .. } => {
+                unreachable!("other steps are taken by advance")
+            }
         }
     })
 }
 
-/// What follows the last table: needs no other row and never waits.
+/// What follows a table behind which no other is read: needs no other row and never waits.
 fn tail(
     plan: &SelectPlan,
     from: usize,
     row: &Joined<'_>,
-    matched: &mut [bool],
+    groups: &mut Groups,
     output: &mut Output<'_>,
     context: &mut Context,
 ) -> Result<(), MysqlError> {
     for step in &plan.steps[from..] {
-        let Step::Leave { group, filters } = step else { unreachable!("only ends of groups follow the last table") };
-        matched[*group] = true;
-        if !passes(filters, row, context)? {
-            return Ok(());
+        match step {
+            Step::Leave { group, filters } => {
+                groups.matched[*group] = true;
+                if !passes(filters, row, context)? {
+                    return Ok(());
+                }
+            }
+            Step::Match { group } => {
+                groups.matched[*group] = true;
+                groups.leaving = true;
+                return Ok(());
+            }
+            _ => unreachable!("only ends of groups follow the last table"),
         }
     }
     output.push(row, context)
@@ -173,54 +225,134 @@ pub(crate) async fn take_snapshot(txn: &mut Transaction) -> Result<(), MysqlErro
     Ok(())
 }
 
-impl Run<'_> {
-    /// Loops over one table.
-    async fn scan(&mut self, at: usize, level: &Level, row: &Joined<'_>) -> Result<(), MysqlError> {
-        let source = &self.plan.sources[level.table];
-        if let Some(windows) = self.plan.windows().filter(|_| level.hash.is_none()) {
-            return self.loop_windows(at, level, windows, row).await;
-        }
-        if level.buffered || matches!(level.access, Access::Virtual { .. } | Access::Rows) {
-            let buffer = match &self.buffers[at] {
-                Some(buffer) => buffer.clone(),
-                None => {
-                    let memory = self.output.memory(self.context);
-                    let hint = self.limit_hint.filter(|_| level.filters.is_empty() && level.late_filters.is_empty());
-                    let buffer = Arc::new(build(level, source, self.txn, self.context, memory, hint).await?);
-                    self.buffers[at] = Some(buffer.clone());
-                    buffer
+impl<'a> Run<'a> {
+    /// Runs the steps from `at` on for one joined row.
+    async fn advance(&mut self, mut at: usize, row: &Joined<'_>) -> Result<(), MysqlError> {
+        let plan = self.plan;
+        loop {
+            self.reached(at);
+            match plan.steps.get(at) {
+                None if self.late => return self.output.push_late(row, self.txn, self.context).await,
+                None => return self.output.push(row, self.context),
+                Some(Step::Leave { group, filters }) => {
+                    self.groups.matched[*group] = true;
+                    if !self.passes(filters, row).await? {
+                        return Ok(());
+                    }
+                    at += 1;
                 }
-            };
-            if !buffer.too_large {
-                return self.loop_buffer(at, level, &buffer, row).await;
+                Some(Step::Match { group }) => {
+                    self.groups.matched[*group] = true;
+                    self.groups.leaving = true;
+                    return Ok(());
+                }
+                Some(Step::Test { group, anti, end }) => {
+                    self.groups.matched[*group] = false;
+                    self.reached(at + 1);
+                    match &plan.steps[at + 1] {
+                        Step::Scan(level) if level.ends_match => {
+                            self.probe(at + 1, level, row).await?;
+                            if let Some(meter) = &mut self.meter
+                                && self.groups.matched[*group]
+                            {
+                                meter.matched(at + 1);
+                            }
+                        }
+                        Step::Test { .. } => unreachable!("a semi join begins with a table"),
+                        _ => step(self, at + 1, row).await?,
+                    }
+                    self.back(at);
+                    self.groups.leaving = false;
+                    if self.groups.matched[*group] == *anti {
+                        return Ok(());
+                    }
+                    at = end + 1;
+                }
+                // Behind the last table nothing waits, so that its loop is no future of its own.
+                Some(Step::Scan(level)) if at + 1 == self.tail && !self.output.streams() => {
+                    return self.probe(at, level, row).await;
+                }
+                Some(Step::Enter { .. } | Step::Scan(_)) => return step(self, at, row).await,
             }
         }
-        let Some(table) = source.handle() else { unreachable!("virtual tables are buffered") };
-        let hint = self.limit_hint;
-        let lock = lock_of(level, self.context);
+    }
+
+    /// Whether the loops that run are to end.
+    fn is_done(&self) -> bool {
+        self.groups.leaving || self.output.is_done()
+    }
+
+    /// The rows of a table that is kept in memory; `None`: they are read from where they are.
+    async fn buffer(&mut self, at: usize, level: &Level, row: &Joined<'_>) -> Result<Option<Arc<Buffer>>, MysqlError> {
+        let source = &self.plan.sources[level.table];
+        if let Some(lateral) = source.lateral() {
+            let remembered = self.laterals.entry(at).or_insert_with(|| Remembered::new(self.context));
+            return remembered.rows(lateral, row, self.txn, self.context).await.map(Some);
+        }
+        if !level.buffered && !matches!(level.access, Access::Virtual { .. } | Access::Rows) {
+            return Ok(None);
+        }
+        let buffer = match &self.buffers[at] {
+            Some(buffer) => buffer.clone(),
+            None => {
+                let memory = self.output.memory(self.context);
+                let all = level.filters.is_empty() && level.late_filters.is_empty() && self.plan.steps.len() == 1;
+                let hint = self.limit_hint.filter(|_| all);
+                let buffer = Arc::new(build(level, source, self.txn, self.context, memory, hint).await?);
+                if let Some(meter) = &mut self.meter {
+                    meter.kept(at, buffer.len());
+                }
+                self.buffers[at] = Some(buffer.clone());
+                buffer
+            }
+        };
+        Ok((!buffer.too_large).then_some(buffer))
+    }
+
+    /// What to read of a stored table.
+    async fn open(&mut self, at: usize, level: &Level, row: &Joined<'_>) -> Result<Opened, MysqlError> {
+        let source = &self.plan.sources[level.table];
+        let hint = self.limit_hint.filter(|_| at == 0);
         let opened = match self.others {
             true => with_answers(self.txn, self.context, |context| open(level, source, row, context, hint)).await?,
             false => open(level, source, row, self.context, hint)?,
         };
-        match opened {
-            Opened::Nothing => Ok(()),
+        let several = match &opened {
+            Opened::Nothing => false,
+            Opened::Keys { keys, .. } => keys.len() > 1,
+            Opened::Scans(scans) => scans.len() > 1,
+        };
+        if several && lock_of(level, self.context).is_none() {
+            self.snapshot().await?;
+        }
+        Ok(opened)
+    }
+
+    /// Loops over one table.
+    async fn scan(&mut self, at: usize, level: &Level, row: &Joined<'_>) -> Result<(), MysqlError> {
+        if let Some(windows) = self.plan.windows().filter(|_| level.hash.is_none()) {
+            return self.loop_windows(at, level, windows, row).await;
+        }
+        if level.ends_match {
+            return self.probe(at, level, row).await;
+        }
+        if let Some(buffer) = self.buffer(at, level, row).await? {
+            return self.loop_buffer(at, level, &buffer, row).await;
+        }
+        let plan = self.plan;
+        let Some(table) = plan.sources[level.table].handle() else { unreachable!("virtual tables are buffered") };
+        match self.open(at, level, row).await? {
+            Opened::Nothing => {}
             Opened::Keys { unique, keys } => {
-                if keys.len() > 1 && lock.is_none() {
-                    self.snapshot().await?;
-                }
                 for key in &keys {
                     self.lookup(at, level, table, unique, key, row).await?;
-                    if self.output.is_done() {
+                    if self.is_done() {
                         break;
                     }
                     self.turn(1).await?;
                 }
-                Ok(())
             }
             Opened::Scans(scans) => {
-                if scans.len() > 1 && lock.is_none() {
-                    self.snapshot().await?;
-                }
                 let visit = at + 1 == self.tail && !self.output.streams();
                 for spec in scans {
                     if visit && !spec.ordered {
@@ -228,16 +360,100 @@ impl Run<'_> {
                     } else {
                         self.loop_batches(at, level, table, spec, row).await?;
                     }
-                    if self.output.is_done() {
+                    if self.is_done() {
                         break;
                     }
                 }
-                Ok(())
             }
         }
+        Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)]
+    /// Loops over a table behind which no other is read: the last one of a result that stays in memory, or of a semi or
+    /// anti join, which looks for a match.
+    async fn probe(&mut self, at: usize, level: &Level, row: &Joined<'_>) -> Result<(), MysqlError> {
+        self.turn(1).await?;
+        let plan = self.plan;
+        if let Some(buffer) = self.buffer(at, level, row).await? {
+            if let Some(others) = &level.keys_only {
+                let has_key =
+                    |context: &mut Context| Ok(passes(others, row, context)? && buffer.has_key(level, row, context)?);
+                let found = match self.others {
+                    true => with_answers(self.txn, self.context, has_key).await?,
+                    false => has_key(self.context)?,
+                };
+                if found {
+                    let Run { output, context, groups, .. } = &mut *self;
+                    tail(plan, at + 1, row, groups, output, context)?;
+                }
+                return Ok(());
+            }
+            let mut candidates = match self.others {
+                true => with_answers(self.txn, self.context, |context| buffer.candidates(level, row, context)).await?,
+                false => buffer.candidates(level, row, self.context)?,
+            };
+            let mut seen = 0;
+            while let Some(part) = candidates.next(&buffer) {
+                let joined = row.with(level.table, part);
+                if passes(&level.filters, &joined, self.context)? {
+                    let Run { output, context, groups, .. } = &mut *self;
+                    tail(plan, at + 1, &joined, groups, output, context)?;
+                    if self.is_done() {
+                        break;
+                    }
+                }
+                seen += 1;
+                if seen % 64 == 0 {
+                    self.turn(64).await?;
+                }
+            }
+            return Ok(());
+        }
+        let Some(table) = plan.sources[level.table].handle() else { unreachable!("virtual tables are buffered") };
+        match self.open(at, level, row).await? {
+            Opened::Nothing => {}
+            Opened::Keys { unique, keys } => {
+                for key in &keys {
+                    self.visit_key(at, level, table, unique, key, row).await?;
+                    if self.is_done() {
+                        break;
+                    }
+                    self.turn(1).await?;
+                }
+            }
+            Opened::Scans(scans) => {
+                for spec in scans {
+                    self.visit_all(at, level, table, spec, row).await?;
+                    if self.is_done() {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A row by its key, of a table behind which no other is read.
+    async fn visit_key(
+        &mut self,
+        at: usize,
+        level: &Level,
+        table: &TableHandle,
+        unique: Option<usize>,
+        key: &[u8],
+        row: &Joined<'_>,
+    ) -> Result<(), MysqlError> {
+        let lock = lock_of(level, self.context);
+        let Run { plan, txn, context, output, groups, .. } = &mut *self;
+        let meets = |view: &RowView<'_>, context: &mut Context| {
+            passes(&level.filters, &row.with(level.table, Part::Stored(*view)), context)
+        };
+        let visit = |view: RowView<'_>, context: &mut Context| {
+            tail(plan, at + 1, &row.with(level.table, Part::Stored(view)), groups, output, context)
+        };
+        get_if(txn, table, unique, key, lock, context, meets, visit).await
+    }
+
     async fn lookup(
         &mut self,
         at: usize,
@@ -247,25 +463,24 @@ impl Run<'_> {
         key: &[u8],
         row: &Joined<'_>,
     ) -> Result<(), MysqlError> {
-        let last = at + 1 == self.tail;
+        if at + 1 == self.tail {
+            return self.visit_key(at, level, table, unique, key, row).await;
+        }
+        let examined = std::cell::Cell::new(0);
         let lock = lock_of(level, self.context);
-        let Run { plan, txn, context, output, matched, .. } = &mut *self;
+        let Run { txn, context, .. } = &mut *self;
         let meets = |view: &RowView<'_>, context: &mut Context| {
+            examined.set(1);
             passes(&level.filters, &row.with(level.table, Part::Stored(*view)), context)
         };
-        if last {
-            let visit = |view: RowView<'_>, context: &mut Context| {
-                tail(plan, at + 1, &row.with(level.table, Part::Stored(view)), matched, output, context).map(drop)
-            };
-            return get_if(txn, table, unique, key, lock, context, meets, visit).await;
-        }
-        let columns = table.schema().columns.len();
-        let visit = |view: RowView<'_>, _: &mut Context| Ok(Some(owned(&view, columns)));
+        let visit = |view: RowView<'_>, _: &mut Context| Ok(Some((view.layout(), RowBytes::from_slice(view.bytes()))));
         let found = get_if(txn, table, unique, key, lock, context, meets, visit).await?;
-        if let Some(values) = found {
-            let joined = row.with(level.table, Part::Values(&values));
+        self.examined(at, examined.get());
+        if let Some((layout, bytes)) = found {
+            let joined = row.with(level.table, Part::Stored(RowView::new(table.schema(), layout, &bytes)));
             if self.passes(&level.late_filters, &joined).await? {
-                step(self, at + 1, &joined).await?;
+                self.advance(at + 1, &joined).await?;
+                self.back(at);
             }
         }
         Ok(())
@@ -279,7 +494,7 @@ impl Run<'_> {
         }
     }
 
-    /// The last table of a result that stays in memory: no row is copied.
+    /// A table behind which no other is read, of a result that stays in memory, or in a semi join: no row is copied.
     async fn visit_all(
         &mut self,
         at: usize,
@@ -288,16 +503,16 @@ impl Run<'_> {
         spec: ScanSpec,
         row: &Joined<'_>,
     ) -> Result<(), MysqlError> {
-        let Run { plan, txn, context, output, matched, .. } = &mut *self;
+        let Run { plan, txn, context, output, groups, .. } = &mut *self;
         let mut failed = None;
         let mut visit = |view: &RowView<'_>| {
             let joined = row.with(level.table, Part::Stored(*view));
             let result = match passes(&level.filters, &joined, context) {
-                Ok(true) => tail(plan, at + 1, &joined, matched, output, context).map(|()| true),
+                Ok(true) => tail(plan, at + 1, &joined, groups, output, context).map(|()| true),
                 other => other,
             };
             match result {
-                Ok(true) if output.is_done() => Verdict::KeepAndStop,
+                Ok(true) if groups.leaving || output.is_done() => Verdict::KeepAndStop,
                 Ok(true) => Verdict::Keep,
                 Ok(false) => Verdict::Skip,
                 Err(error) => {
@@ -326,8 +541,10 @@ impl Run<'_> {
         let mut batch = ScanBatch::default();
         loop {
             let mut failed = None;
+            let mut examined = 0;
             let context = &mut *self.context;
             let mut filter = |view: &RowView<'_>| {
+                examined += 1;
                 let joined = row.with(level.table, Part::Stored(*view));
                 match passes(&level.filters, &joined, context) {
                     Ok(passes) => passes,
@@ -339,6 +556,7 @@ impl Run<'_> {
                 }
             };
             cursor.next_batch(self.txn, rows, &mut filter, &mut batch).await?;
+            self.examined(at, examined);
             if let Some(error) = failed {
                 return Err(error);
             }
@@ -349,12 +567,13 @@ impl Run<'_> {
                 let view = batch.row(table, i);
                 let joined = row.with(level.table, Part::Stored(view));
                 if at + 1 == self.tail {
-                    let Run { plan, context, output, matched, .. } = &mut *self;
-                    tail(plan, at + 1, &joined, matched, output, context)?;
+                    let Run { plan, context, output, groups, .. } = &mut *self;
+                    tail(plan, at + 1, &joined, groups, output, context)?;
                 } else if self.passes(&level.late_filters, &joined).await? {
-                    step(self, at + 1, &joined).await?;
+                    self.advance(at + 1, &joined).await?;
+                    self.back(at);
                 }
-                if self.output.is_done() {
+                if self.is_done() {
                     return Ok(());
                 }
                 give_way(self.txn, self.context).await?;
@@ -375,19 +594,21 @@ impl Run<'_> {
             true => with_answers(self.txn, self.context, |context| buffer.candidates(level, row, context)).await?,
             false => buffer.candidates(level, row, self.context)?,
         };
-        while let Some(values) = candidates.next(buffer) {
-            let joined = row.with(level.table, Part::Values(values));
+        while let Some(part) = candidates.next(buffer) {
+            let joined = row.with(level.table, part);
             self.turn(1).await?;
+            self.examined(at, 1);
             if !passes(&level.filters, &joined, self.context)? {
                 continue;
             }
             if at + 1 == self.tail {
-                let Run { plan, context, output, matched, .. } = &mut *self;
-                tail(plan, at + 1, &joined, matched, output, context)?;
+                let Run { plan, context, output, groups, .. } = &mut *self;
+                tail(plan, at + 1, &joined, groups, output, context)?;
             } else if self.passes(&level.late_filters, &joined).await? {
-                step(self, at + 1, &joined).await?;
+                self.advance(at + 1, &joined).await?;
+                self.back(at);
             }
-            if self.output.is_done() {
+            if self.is_done() {
                 break;
             }
         }
@@ -407,20 +628,48 @@ impl Run<'_> {
         while rows.next(&mut values, self.txn, self.context).await? {
             let joined = row.with(level.table, Part::Values(&values));
             self.turn(1).await?;
+            self.examined(at, 1);
             if !self.passes(&level.filters, &joined).await? || !self.passes(&level.late_filters, &joined).await? {
                 continue;
             }
             if at + 1 == self.tail {
-                let Run { plan, context, output, matched, .. } = &mut *self;
-                tail(plan, at + 1, &joined, matched, output, context)?;
+                let Run { plan, context, output, groups, .. } = &mut *self;
+                tail(plan, at + 1, &joined, groups, output, context)?;
             } else {
-                step(self, at + 1, &joined).await?;
+                self.advance(at + 1, &joined).await?;
+                self.back(at);
             }
-            if self.output.is_done() {
+            if self.is_done() {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Step `at` begins for a row that another has handed on; only EXPLAIN ANALYZE counts.
+    #[inline]
+    fn reached(&mut self, at: usize) {
+        if let Some(meter) = &mut self.meter {
+            let before = meter.enter(at);
+            meter.passed(before);
+            meter.open(at);
+        }
+    }
+
+    /// Step `at` goes on.
+    #[inline]
+    fn back(&mut self, at: usize) {
+        if let Some(meter) = &mut self.meter {
+            meter.enter(at);
+        }
+    }
+
+    /// Counts rows that step `at` looked at, when that is measured.
+    #[inline]
+    fn examined(&mut self, at: usize, rows: u64) {
+        if let Some(meter) = &mut self.meter {
+            meter.examined(at, rows);
+        }
     }
 
     async fn snapshot(&mut self) -> Result<(), MysqlError> {

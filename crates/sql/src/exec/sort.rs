@@ -12,7 +12,7 @@ use rauk_wire::value;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Appends a value's key.
+/// Appends a value's key. A DECIMAL counts with the digits that its type shows: a quotient has some more.
 pub(crate) fn append_key(value: ValueRef<'_>, ty: &DataType, descending: bool, out: &mut Vec<u8>) {
     let start = out.len();
     match value {
@@ -34,7 +34,7 @@ pub(crate) fn append_key(value: ValueRef<'_>, ty: &DataType, descending: bool, o
         }
         ValueRef::Decimal(v) => {
             out.push(1);
-            decimal(&v, out);
+            decimal(&shown(v, ty), out);
         }
         ValueRef::Date(v) => {
             out.push(1);
@@ -68,9 +68,20 @@ pub(crate) fn append_key(value: ValueRef<'_>, ty: &DataType, descending: bool, o
     }
 }
 
-/// Appends the key of one side of an equality whose sides are encoded as `class`.
+/// A DECIMAL with the digits that its type shows.
+pub(crate) fn shown(value: Decimal, ty: &DataType) -> Decimal {
+    if ty.kind == TypeKind::Decimal && value.scale() > ty.scale { value.rounded(ty.scale) } else { value }
+}
+
+/// Appends the key of one side of an equality whose sides are encoded as `class`. All digits of a DECIMAL count.
 pub(crate) fn append_class_key(value: ValueRef<'_>, class: &DataType, out: &mut Vec<u8>) {
-    append_key(in_class(value, class), class, false, out);
+    match in_class(value, class) {
+        ValueRef::Decimal(value) => {
+            out.push(1);
+            decimal(&value, out);
+        }
+        value => append_key(value, class, false, out),
+    }
 }
 
 /// Brings both sides of an equality into one type, so that equal values have equal keys.
@@ -93,30 +104,48 @@ fn integer(negative: bool, bits: u64, out: &mut Vec<u8>) {
 
 /// Sign, exponent, digits without zeros at either end.
 fn decimal(value: &Decimal, out: &mut Vec<u8>) {
-    if value.is_zero() {
-        out.push(1);
-        return;
+    match value.unscaled_i128() {
+        Some(0) => out.push(1),
+        Some(unscaled) => {
+            // The digits from the last one on.
+            let mut digits = [0; 40];
+            let (mut rest, mut first) = (unscaled.unsigned_abs(), digits.len());
+            // Of two registers until one is enough: dividing them is slow.
+            while rest > u128::from(u64::MAX) {
+                first -= 1;
+                digits[first] = b'0' + (rest % 10) as u8;
+                rest /= 10;
+            }
+            let mut rest = rest as u64;
+            while rest > 0 {
+                first -= 1;
+                digits[first] = b'0' + (rest % 10) as u8;
+                rest /= 10;
+            }
+            let exponent = (digits.len() - first) as i32 - i32::from(value.scale());
+            scientific(unscaled < 0, exponent, &digits[first..], out);
+        }
+        None => {
+            let mut text = Vec::with_capacity(72);
+            value.abs().append_text(&mut text);
+            let point = text.iter().position(|b| *b == b'.').unwrap_or(text.len());
+            let digits: Vec<u8> = text.iter().copied().filter(u8::is_ascii_digit).collect();
+            let zeros = digits.iter().take_while(|b| **b == b'0').count();
+            scientific(value.is_negative(), point as i32 - zeros as i32, &digits[zeros..], out);
+        }
     }
-    let mut text = Vec::with_capacity(72);
-    value.abs().append_text(&mut text);
-    let point = text.iter().position(|b| *b == b'.').unwrap_or(text.len());
-    let mut digits: Vec<u8> = text.iter().copied().filter(u8::is_ascii_digit).collect();
-    let zeros = digits.iter().take_while(|b| **b == b'0').count();
-    digits.drain(..zeros);
-    while digits.last() == Some(&b'0') {
-        digits.pop();
-    }
-    // The number is 0.DIGITS × 10^exponent.
-    let exponent = point as i32 - zeros as i32;
+}
+
+/// The number 0.DIGITS × 10^exponent; the first digit is not zero.
+fn scientific(negative: bool, exponent: i32, digits: &[u8], out: &mut Vec<u8>) {
+    let zeros = digits.iter().rev().take_while(|digit| **digit == b'0').count();
+    out.push(if negative { 0 } else { 2 });
     let start = out.len();
     out.push((exponent + 128) as u8);
-    out.extend_from_slice(&digits);
+    out.extend_from_slice(&digits[..digits.len() - zeros]);
     out.push(0);
-    if value.is_negative() {
+    if negative {
         out[start..].iter_mut().for_each(|b| *b = !*b);
-        out.insert(start, 0);
-    } else {
-        out.insert(start, 2);
     }
 }
 

@@ -190,7 +190,7 @@ impl Answer {
 }
 
 /// Appends a value so that only identical values have equal bytes.
-fn append_exact(value: ValueRef<'_>, out: &mut Vec<u8>) {
+pub(crate) fn append_exact(value: ValueRef<'_>, out: &mut Vec<u8>) {
     let mut text = |tag: u8, bytes: &[u8]| {
         out.push(tag);
         out.extend_from_slice(&(bytes.len() as u64).to_be_bytes());

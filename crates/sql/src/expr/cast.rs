@@ -73,7 +73,9 @@ fn integer(value: ValueRef<'_>, to: &DataType, context: &mut Context) -> Result<
         ValueRef::Double(v) if to.unsigned && v >= u64::MAX as f64 => u64::MAX.into(),
         ValueRef::Decimal(v) if v.to_i128().is_none_or(|n| n > i128::from(u64::MAX) || n < i128::from(i64::MIN)) => {
             context.truncated("DECIMAL", &v.to_string())?;
-            if v.is_negative() {
+            if v.is_negative() && to.unsigned {
+                0
+            } else if v.is_negative() {
                 i64::MIN.into()
             } else if to.unsigned {
                 u64::MAX.into()
@@ -81,10 +83,15 @@ fn integer(value: ValueRef<'_>, to: &DataType, context: &mut Context) -> Result<
                 i64::MAX.into()
             }
         }
+        // A DECIMAL is cut at the range's end; a negative one is 0.
+        ValueRef::Decimal(v) if to.unsigned && v.to_i128().is_some_and(|n| n < 0) => {
+            context.truncated("DECIMAL", &v.to_string())?;
+            0
+        }
         other => to_integer(other, context)?,
     };
     if to.unsigned {
-        if number < 0 && !matches!(value, ValueRef::Int(_) | ValueRef::Decimal(_) | ValueRef::Double(_)) {
+        if number < 0 && !matches!(value, ValueRef::Int(_) | ValueRef::Double(_)) {
             context.warn(
                 codes::UNKNOWN_ERROR,
                 "Cast to unsigned converted negative integer to it's positive complement".into(),

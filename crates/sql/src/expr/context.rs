@@ -110,6 +110,8 @@ pub struct Context {
     pub budget: super::Budget,
     /// The other queries of the running statement.
     pub subqueries: super::answers::Subqueries,
+    /// Of EXPLAIN ANALYZE: what its operators do is counted.
+    pub measures: Option<Box<crate::measure::Measures>>,
     /// State of RAND() with and without seed, UUID() and the like.
     pub random_state: u64,
 }
@@ -165,6 +167,7 @@ impl Context {
             variables,
             budget: super::Budget::default(),
             subqueries: Default::default(),
+            measures: None,
             random_state: 0,
         }
     }

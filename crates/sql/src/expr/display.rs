@@ -1,9 +1,9 @@
 //! Expressions as people read them: EXPLAIN, and the texts of error 1690.
 //!
 //! What a client wrote is printed from the syntax tree, with MySQL's parentheses and backquotes ([`readable`]). A bound expression has no
-//! names any more: its columns print as `#table.column`.
+//! names any more: its columns print as `#table.column`, unless whoever prints it knows their names ([`Named`]).
 
-use super::{ArithmeticOp, BitOp, CompareOp, Expr, ExprKind, Subquery, SubqueryTest};
+use super::{ArithmeticOp, BitOp, CompareOp, Expr, ExprKind, Subquery, SubqueryId, SubqueryTest};
 use crate::parse::ast;
 use crate::parse::print::Bounded;
 use rauk_types::format::append_text;
@@ -49,42 +49,95 @@ impl fmt::Display for CompareOp {
     }
 }
 
+/// What columns and parameters are called.
+pub(crate) trait Names {
+    fn column(&self, table: usize, column: usize) -> String;
+    fn parameter(&self, index: usize) -> String;
+    fn subquery(&self, id: SubqueryId) -> String;
+}
+
+/// Numbers in the place of names.
+struct Numbers;
+
+impl Names for Numbers {
+    fn column(&self, table: usize, column: usize) -> String {
+        match table {
+            super::AGGREGATES => format!("#aggregate.{column}"),
+            _ => format!("#{table}.{column}"),
+        }
+    }
+
+    fn parameter(&self, index: usize) -> String {
+        format!("?{index}")
+    }
+
+    fn subquery(&self, id: SubqueryId) -> String {
+        (id.0 + 2).to_string()
+    }
+}
+
 impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Named { expr: self, names: &Numbers })
+    }
+}
+
+/// An expression whose columns have names.
+pub(crate) struct Named<'a> {
+    pub expr: &'a Expr,
+    pub names: &'a dyn Names,
+}
+
+impl<'a> Named<'a> {
+    fn of<'e>(&self, expr: &'e Expr) -> Named<'e>
+    where
+        'a: 'e,
+    {
+        Named { expr, names: self.names }
+    }
+}
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let expr = self.expr;
+        let of = |expr| Named { expr, names: self.names };
         let not = |negated: bool| if negated { "not " } else { "" };
-        match &self.kind {
-            ExprKind::Literal(value) => literal(value, &self.ty, f),
-            ExprKind::Column { table: super::AGGREGATES, column } => write!(f, "#aggregate.{column}"),
-            ExprKind::Column { table, column } => write!(f, "#{table}.{column}"),
+        match &expr.kind {
+            ExprKind::Literal(value) => literal(value, &expr.ty, f),
+            ExprKind::Column { table, column } => f.write_str(&self.names.column(*table, *column)),
             ExprKind::Reference(column) => write!(f, "#{}", column.0),
-            ExprKind::Parameter(index) => write!(f, "?{index}"),
-            ExprKind::Subquery(subquery) => subquery_text(subquery, f),
-            ExprKind::Compare { op, left, right, .. } => write!(f, "({left} {op} {right})"),
+            ExprKind::Parameter(index) => f.write_str(&self.names.parameter(*index)),
+            ExprKind::Subquery(subquery) => self.subquery(subquery, f),
+            ExprKind::Compare { op, left, right, .. } => write!(f, "({} {op} {})", of(left), of(right)),
             ExprKind::RowOrder { op, parts } => {
                 f.write_str("((")?;
-                separated(parts.iter().map(|part| &part.left), f)?;
+                self.separated(parts.iter().map(|part| &part.left), f)?;
                 write!(f, ") {op} (")?;
-                separated(parts.iter().map(|part| &part.right), f)?;
+                self.separated(parts.iter().map(|part| &part.right), f)?;
                 f.write_str("))")
             }
-            ExprKind::NullIf { left, right, .. } => write!(f, "nullif({left},{right})"),
-            ExprKind::And(left, right) => write!(f, "({left} and {right})"),
-            ExprKind::Or(left, right) => write!(f, "({left} or {right})"),
-            ExprKind::Xor(left, right) => write!(f, "({left} xor {right})"),
-            ExprKind::Not(expr) => write!(f, "(not({expr}))"),
-            ExprKind::IsNull { expr, negated } => write!(f, "({expr} is {}null)", not(*negated)),
-            ExprKind::IsTruth { expr, truth, negated } => write!(f, "({expr} is {}{truth})", not(*negated)),
+            ExprKind::NullIf { left, right, .. } => write!(f, "nullif({},{})", of(left), of(right)),
+            ExprKind::And(left, right) => write!(f, "({} and {})", of(left), of(right)),
+            ExprKind::Or(left, right) => write!(f, "({} or {})", of(left), of(right)),
+            ExprKind::Xor(left, right) => write!(f, "({} xor {})", of(left), of(right)),
+            ExprKind::Not(expr) => write!(f, "(not({}))", of(expr)),
+            ExprKind::IsNull { expr, negated } => write!(f, "({} is {}null)", of(expr), not(*negated)),
+            ExprKind::IsTruth { expr, truth, negated } => {
+                write!(f, "({} is {}{truth})", of(expr), not(*negated))
+            }
             ExprKind::Between { expr, negated, low, high, .. } => {
-                write!(f, "({expr} {}between {low} and {high})", not(*negated))
+                write!(f, "({} {}between {} and {})", of(expr), not(*negated), of(low), of(high))
             }
             ExprKind::InList { expr, negated, list, .. } => {
-                write!(f, "({expr} {}in (", not(*negated))?;
-                separated(list.iter().map(|(item, _)| item), f)?;
+                write!(f, "({} {}in (", of(expr), not(*negated))?;
+                self.separated(list.iter().map(|(item, _)| item), f)?;
                 f.write_str("))")
             }
-            ExprKind::Like(like) => write!(f, "({} {}like {})", like.expr, not(like.negated), like.pattern),
+            ExprKind::Like(like) => {
+                write!(f, "({} {}like {})", of(&like.expr), not(like.negated), of(&like.pattern))
+            }
             ExprKind::Regexp(regexp) => {
-                write!(f, "({} {}regexp {})", regexp.expr, not(regexp.negated), regexp.pattern)
+                write!(f, "({} {}regexp {})", of(&regexp.expr), not(regexp.negated), of(&regexp.pattern))
             }
             ExprKind::Arithmetic { op, left, right, .. } => {
                 let op = match op {
@@ -95,9 +148,9 @@ impl fmt::Display for Expr {
                     ArithmeticOp::IntegerDivide => "DIV",
                     ArithmeticOp::Modulo => "%",
                 };
-                write!(f, "({left} {op} {right})")
+                write!(f, "({} {op} {})", of(left), of(right))
             }
-            ExprKind::Negate { expr, .. } => write!(f, "-({expr})"),
+            ExprKind::Negate { expr, .. } => write!(f, "-({})", of(expr)),
             ExprKind::Bit { op, left, right } => {
                 let op = match op {
                     BitOp::And => "&",
@@ -106,81 +159,83 @@ impl fmt::Display for Expr {
                     BitOp::ShiftLeft => "<<",
                     BitOp::ShiftRight => ">>",
                 };
-                write!(f, "({left} {op} {right})")
+                write!(f, "({} {op} {})", of(left), of(right))
             }
-            ExprKind::BitNot(expr) => write!(f, "~({expr})"),
+            ExprKind::BitNot(expr) => write!(f, "~({})", of(expr)),
             ExprKind::Case { operand, branches, otherwise } => {
                 f.write_str("(case")?;
                 if let Some(operand) = operand {
-                    write!(f, " {operand}")?;
+                    write!(f, " {}", of(operand))?;
                 }
                 for branch in branches {
-                    write!(f, " when {} then {}", branch.when, branch.then)?;
+                    write!(f, " when {} then {}", of(&branch.when), of(&branch.then))?;
                 }
                 if let Some(otherwise) = otherwise {
-                    write!(f, " else {otherwise}")?;
+                    write!(f, " else {}", of(otherwise))?;
                 }
                 f.write_str(" end)")
             }
             ExprKind::Coalesce(items) => {
                 f.write_str("coalesce(")?;
-                separated(items.iter(), f)?;
+                self.separated(items.iter(), f)?;
                 f.write_str(")")
             }
-            ExprKind::Cast(expr) => write!(f, "cast({expr} as {:?})", self.ty.kind),
-            ExprKind::Deep(deep) => deep.with(|expr| expr.fmt(f)),
-            ExprKind::Collate(expr) => write!(f, "({expr} collate {})", self.ty.collation.name()),
+            ExprKind::Cast(inner) => write!(f, "cast({} as {:?})", of(inner), expr.ty.kind),
+            ExprKind::Deep(deep) => deep.with(|inner| write!(f, "{}", self.of(inner))),
+            ExprKind::Collate(inner) => write!(f, "({} collate {})", of(inner), expr.ty.collation.name()),
             ExprKind::DateAdd { date, amount, unit, subtract } => {
-                write!(f, "({date} {} interval {amount} {})", if *subtract { '-' } else { '+' }, unit.name())
+                let sign = if *subtract { '-' } else { '+' };
+                write!(f, "({} {sign} interval {} {})", of(date), of(amount), unit.name())
             }
             ExprKind::Function { function, arguments } => {
                 write!(f, "{}(", function.name.to_ascii_lowercase())?;
-                separated(arguments.iter(), f)?;
+                self.separated(arguments.iter(), f)?;
                 f.write_str(")")
             }
             ExprKind::UserVariable(name) => write!(f, "@{name}"),
-            ExprKind::AssignVariable { name, value } => write!(f, "(@{name}:={value})"),
+            ExprKind::AssignVariable { name, value } => write!(f, "(@{name}:={})", of(value)),
             ExprKind::SystemVariable { name, .. } => write!(f, "@@{name}"),
         }
     }
 }
 
-fn subquery_text(subquery: &Subquery, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let left = |left: &[Expr], f: &mut fmt::Formatter<'_>| match left {
-        [one] => write!(f, "{one}"),
-        several => {
-            f.write_str("(")?;
-            separated(several.iter(), f)?;
-            f.write_str(")")
-        }
-    };
-    let number = subquery.id.0 + 2;
-    f.write_str("(")?;
-    match &subquery.test {
-        SubqueryTest::Scalar => {}
-        SubqueryTest::Exists => f.write_str("exists ")?,
-        SubqueryTest::Quantified { left: row, op, all, .. } => {
-            left(row, f)?;
-            match (op, all) {
-                (CompareOp::Eq, false) => f.write_str(" in ")?,
-                (CompareOp::Ne, true) => f.write_str(" not in ")?,
-                (op, all) => write!(f, " {op} {} ", if *all { "all" } else { "any" })?,
+impl Named<'_> {
+    fn subquery(&self, subquery: &Subquery, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let left = |left: &[Expr], f: &mut fmt::Formatter<'_>| match left {
+            [one] => write!(f, "{}", self.of(one)),
+            several => {
+                f.write_str("(")?;
+                self.separated(several.iter(), f)?;
+                f.write_str(")")
+            }
+        };
+        f.write_str("(")?;
+        match &subquery.test {
+            SubqueryTest::Scalar => {}
+            SubqueryTest::Exists => f.write_str("exists ")?,
+            SubqueryTest::Quantified { left: row, op, all, .. } => {
+                left(row, f)?;
+                match (op, all) {
+                    (CompareOp::Eq, false) => f.write_str(" in ")?,
+                    (CompareOp::Ne, true) => f.write_str(" not in ")?,
+                    (op, all) => write!(f, " {op} {} ", if *all { "all" } else { "any" })?,
+                }
+            }
+            SubqueryTest::Row { left: row, op, .. } => {
+                left(row, f)?;
+                write!(f, " {op} ")?;
             }
         }
-        SubqueryTest::Row { left: row, op, .. } => {
-            left(row, f)?;
-            write!(f, " {op} ")?;
-        }
+        write!(f, "(select #{}))", self.names.subquery(subquery.id))
     }
-    write!(f, "(select #{number}))")
-}
 
-fn separated<'e>(items: impl Iterator<Item = &'e Expr>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    for (i, item) in items.enumerate() {
-        if i > 0 {
-            f.write_str(",")?;
+    fn separated<'e>(&self, items: impl Iterator<Item = &'e Expr>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, item) in items.enumerate() {
+            if i > 0 {
+                f.write_str(",")?;
+            }
+            write!(f, "{}", self.of(item))?;
         }
-        write!(f, "{item}")?;
+        Ok(())
     }
-    Ok(())
 }

@@ -50,7 +50,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use answers::{Answer, RowSet, SharedRows, Want};
+pub(crate) use answers::{Answer, RowSet, SharedRows, Want, append_exact};
 pub(crate) use budget::run;
 pub use budget::{Beside, Budget, GiveWay};
 pub use column::convert_for_column;
@@ -58,10 +58,11 @@ pub use compare::compare_values;
 pub use context::Context;
 pub use convert::{as_number, temporal_decimal, to_bits};
 pub use deep::Deep;
-pub(crate) use display::readable;
+pub(crate) use display::{Named, Names, readable};
 pub(crate) use functions::ANY_VALUE;
 pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
 pub(crate) use subquery::{is_pending, pending};
+pub(crate) use types::column_coercibility;
 pub use types::plain as plain_type;
 pub use value::Val;
 pub use window::{Distance, FrameBound, WindowCall, WindowFrame, WindowFunction};
@@ -362,6 +363,27 @@ pub enum AggregateFunction {
 }
 
 impl AggregateFunction {
+    /// As EXPLAIN prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Sum => "sum",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Avg => "avg",
+            Self::GroupConcat => "group_concat",
+            Self::BitAnd => "bit_and",
+            Self::BitOr => "bit_or",
+            Self::BitXor => "bit_xor",
+            Self::VarPop => "var_pop",
+            Self::VarSamp => "var_samp",
+            Self::StddevPop => "std",
+            Self::StddevSamp => "stddev_samp",
+            Self::JsonArrayAgg => "json_arrayagg",
+            Self::JsonObjectAgg => "json_objectagg",
+        }
+    }
+
     /// Whether it may be NULL.
     pub fn is_nullable(self) -> bool {
         !matches!(self, Self::Count | Self::BitAnd | Self::BitOr | Self::BitXor)
@@ -464,9 +486,16 @@ pub(crate) fn date_add(
     bind::Binder::new(scope, context).date_add(date, amount, unit, subtract)
 }
 
-/// The type that the columns of a set operation agree on.
-pub(crate) fn unified_type(items: &[Expr], operation: &str, context: &BindContext) -> Result<DataType, MysqlError> {
-    Ok(types::unify(items, operation, context.collation)?.0)
+/// The type that the columns of a set operation agree on, and how strongly its collation holds. Errors 1267, 1271.
+pub(crate) fn unified_type(
+    items: &[Expr],
+    operation: &str,
+    context: &BindContext,
+) -> Result<(DataType, u8), MysqlError> {
+    match types::unify(items, operation, context.collation) {
+        Ok((ty, types::MIXED)) if ty.is_text() => Err(types::mix_of_many(operation)),
+        unified => unified,
+    }
 }
 
 /// The expression as a value of this type.

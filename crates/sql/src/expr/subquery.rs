@@ -8,7 +8,7 @@
 //!
 //! An answer may be an error: it is raised wherever the answer is used.
 
-use super::types::{self, Class};
+use super::types;
 use super::{CompareOp, Comparison, Expr, ExprKind};
 use rauk_types::{DataType, MysqlError, Value};
 
@@ -71,8 +71,7 @@ pub struct BoundSubquery {
 impl Expr {
     /// A column of the logical tree.
     pub fn reference(id: ColumnId, ty: DataType, nullable: bool) -> Expr {
-        let coercibility = if Class::of(&ty).is_string() { types::IMPLICIT } else { types::NUMERIC };
-        Expr { kind: ExprKind::Reference(id), ty, nullable, coercibility }
+        Expr { kind: ExprKind::Reference(id), ty, nullable, coercibility: types::column_coercibility(&ty) }
     }
 
     /// Whether a subquery is in it.

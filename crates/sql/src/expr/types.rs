@@ -4,12 +4,13 @@
 //! else (DOUBLE, text) makes it DOUBLE. Dates count as their digits: DATE and DATETIME as BIGINT, with a fraction as DECIMAL.
 //!
 //! **One type for several values** (CASE, COALESCE, UNION): [`unify`]. **Collations**: [`aggregate_collations`]; the smaller coercibility wins,
-//! and among equals `_bin`; else error 1267 names both.
+//! and among equals `_bin`; else errors 1267, 1270 and 1271 name the sides.
 
 use super::Expr;
 use crate::parse::ast::CastType;
 use rauk_types::error::codes;
 use rauk_types::{Collation, DataType, MysqlError, TypeKind};
+use smallvec::SmallVec;
 
 /// Coercibilities, as COERCIBILITY() gives them.
 pub const EXPLICIT: u8 = 0;
@@ -171,8 +172,10 @@ pub fn arithmetic(op: super::ArithmeticOp, left: &DataType, right: &DataType) ->
         return DataType { unsigned, ..DataType::BIGINT };
     }
     if l.kind == TypeKind::Double || r.kind == TypeKind::Double {
-        // Fixed digits (of PI() and ROUND) stay fixed beside exact numbers.
-        let scale = if matches!(op, Add | Subtract) { l.scale.max(r.scale) } else { DataType::DOUBLE.scale };
+        // Fixed digits (of PI(), ROUND and DOUBLE(10,2)) stay fixed beside exact numbers.
+        let digits = l.scale.max(r.scale);
+        let scale = if op == Divide { digits.saturating_add(DIVISION_DIGITS) } else { digits };
+        let scale = scale.min(DataType::DOUBLE.scale);
         return DataType { scale, ..DataType::DOUBLE };
     }
     let exact = l.kind == TypeKind::Decimal || r.kind == TypeKind::Decimal || op == Divide;
@@ -202,7 +205,7 @@ fn coercibility_name(coercibility: u8) -> &'static str {
 }
 
 /// The collation in which `items` compare, and its coercibility. Items that are no text (numbers, dates, NULL) do not count beside text.
-/// Error 1267 names `operation` when there is none.
+/// Errors 1267, 1270 and 1271 name `operation` when there is none.
 pub fn aggregate_collations<'e>(
     items: impl IntoIterator<Item = &'e Expr>,
     operation: &str,
@@ -227,13 +230,11 @@ fn aggregate<'e>(
     connection: Collation,
     mixed: bool,
 ) -> Result<(Collation, u8), MysqlError> {
+    // What is no text becomes text of the connection's collation when it must.
+    let own = |e: &Expr| if e.ty.is_text() || e.ty.is_bytes() { e.ty.collation } else { connection };
+    let sides: SmallVec<[(Collation, u8); 8]> = items.into_iter().map(|e| (own(e), e.coercibility)).collect();
     let mut result: Option<(Collation, u8)> = None;
-    // The two whose collations differ.
-    let mut conflict = None;
-    for item in items {
-        // What is no text becomes text of the connection's collation when it must.
-        let own = if item.ty.is_text() || item.ty.is_bytes() { item.ty.collation } else { connection };
-        let (collation, coercibility) = (own, item.coercibility);
+    for &(collation, coercibility) in &sides {
         let Some((present, strength)) = result else {
             result = Some((collation, coercibility));
             continue;
@@ -247,7 +248,7 @@ fn aggregate<'e>(
         }
         let has = |c: Collation| present == c || collation == c;
         result = Some(if strength == EXPLICIT {
-            return Err(mix(&[(present, strength), (collation, coercibility)], operation));
+            return Err(mix(&sides, operation));
         } else if has(Collation::Binary) {
             (Collation::Binary, strength)
         } else if has(Collation::Utf8mb4Bin) {
@@ -255,25 +256,39 @@ fn aggregate<'e>(
         } else if strength >= COERCIBLE {
             (present, strength)
         } else {
-            conflict = Some([(present, strength), (collation, coercibility)]);
             (Collation::Utf8mb4Bin, MIXED)
         });
     }
-    match (result, conflict) {
-        (Some((_, MIXED)), conflict) if !mixed => {
-            let sides = conflict.unwrap_or([(Collation::Utf8mb4Bin, MIXED), (connection, COERCIBLE)]);
-            Err(mix(&sides, operation))
-        }
-        (result, _) => Ok(result.unwrap_or((connection, COERCIBLE))),
+    match result {
+        Some((_, MIXED)) if !mixed => Err(mix(&sides, operation)),
+        result => Ok(result.unwrap_or((connection, COERCIBLE))),
     }
 }
 
-fn mix(sides: &[(Collation, u8); 2], operation: &str) -> MysqlError {
-    let side = |(c, s): (Collation, u8)| format!("({},{})", c.name(), coercibility_name(s));
-    MysqlError::new(
-        codes::CANT_AGGREGATE_2COLLATIONS,
-        format!("Illegal mix of collations {} and {} for operation '{operation}'", side(sides[0]), side(sides[1])),
-    )
+/// Errors 1267 and 1270 name two and three sides that do not agree; 1271 is of more.
+fn mix(sides: &[(Collation, u8)], operation: &str) -> MysqlError {
+    let side = |(c, s): &(Collation, u8)| format!("({},{})", c.name(), coercibility_name(*s));
+    let (code, named) = match sides {
+        [a, b] => (codes::CANT_AGGREGATE_2COLLATIONS, format!(" {} and {}", side(a), side(b))),
+        [a, b, c] => (CANT_AGGREGATE_3COLLATIONS, format!(" {}, {}, {}", side(a), side(b), side(c))),
+        _ => return mix_of_many(operation),
+    };
+    MysqlError::new(code, format!("Illegal mix of collations{named} for operation '{operation}'"))
+}
+
+/// Error 1271.
+pub fn mix_of_many(operation: &str) -> MysqlError {
+    MysqlError::new(CANT_AGGREGATE_NCOLLATIONS, format!("Illegal mix of collations for operation '{operation}'"))
+}
+
+/// ER_CANT_AGGREGATE_3COLLATIONS.
+const CANT_AGGREGATE_3COLLATIONS: u16 = 1270;
+/// ER_CANT_AGGREGATE_NCOLLATIONS.
+const CANT_AGGREGATE_NCOLLATIONS: u16 = 1271;
+
+/// How strongly the collation of a table's column holds.
+pub fn column_coercibility(ty: &DataType) -> u8 {
+    if Class::of(ty).is_string() { IMPLICIT } else { NUMERIC }
 }
 
 /// The one type of several alternatives (CASE, IF, COALESCE, LEAST …): every value can be converted to it.
@@ -310,7 +325,8 @@ pub fn unify<'e>(
     }
     if all(Class::is_number) {
         let kind = if types().all(|t| t.kind == TypeKind::Float) { TypeKind::Float } else { TypeKind::Double };
-        return Ok((DataType::new(kind), NUMERIC));
+        let scale = types().map(|t| numeric(t).scale).max().unwrap_or(DataType::DOUBLE.scale);
+        return Ok((DataType { scale, ..DataType::new(kind) }, NUMERIC));
     }
     if all(Class::is_temporal) {
         let scale = types().map(|t| t.scale).max().unwrap_or(0);

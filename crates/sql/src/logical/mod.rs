@@ -10,9 +10,11 @@
 //! Values      the columns of VALUES
 //! CommonTable the columns of one reference to a common table
 //! Derived     the columns of a query in FROM
+//! Lateral     the columns of a query in FROM that reads columns of the tables before it, and is run for each of their rows
 //! Filter      its input's rows that satisfy all conditions
 //! Project     columns computed from its input's; the input's columns are out of reach behind it
-//! Join        columns of both sides; of a left join those of the right side may be NULL
+//! Join        columns of both sides; of a left join those of the right side may be NULL. A semi join gives the rows of the left side that match
+//!             a row of the right side, an anti join those that match none: columns of the left side only
 //! Aggregate   one row a group: the aggregates, and the input's columns with the values of the group's first row; with ROLLUP
 //!             super-aggregate rows too, the keys as columns of its own, and the values of GROUPING()
 //! Window      its input's columns, and one for each call of a window function
@@ -29,7 +31,7 @@ mod validate;
 mod window;
 mod write;
 
-use crate::expr::{Aggregate, ColumnId, Expr};
+use crate::expr::{Aggregate, ColumnId, Expr, SubqueryId};
 use crate::lookup::VirtualTable;
 use rauk_node::TableHandle;
 use rauk_node::transaction::Lock;
@@ -72,6 +74,8 @@ pub(crate) struct Column {
     pub ty: DataType,
     /// NULL rows of outer joins are not counted here: expressions that are bound above them are nullable.
     pub nullable: bool,
+    /// How strongly its collation holds: that of the expression which it shows.
+    pub coercibility: u8,
     /// What clients are told of it; its name is that by which the select list calls it.
     pub result: ResultColumn,
 }
@@ -101,11 +105,23 @@ pub(crate) struct Query {
     pub columns: Vec<ColumnId>,
 }
 
-/// A query that an expression uses, at the place of its `SubqueryId`.
+/// A query that an expression, or a lateral table, uses at the place of its `SubqueryId`.
 pub(crate) struct Subquery {
     pub query: Query,
     /// Columns of the queries around it that it reads, in the order of `expr::Subquery::outer`.
     pub outer: Vec<ColumnId>,
+}
+
+impl Subquery {
+    /// The place of one that no expression has.
+    pub fn gone() -> Subquery {
+        Subquery { query: Query { node: Node::OneRow, columns: vec![] }, outer: vec![] }
+    }
+
+    /// Whether a pass has made it part of the block that used it: no expression has it any more.
+    pub fn is_gone(&self) -> bool {
+        self.query.columns.is_empty()
+    }
 }
 
 /// A common table expression that something reads.
@@ -113,7 +129,8 @@ pub(crate) struct CommonTable {
     pub name: String,
     pub seed: Query,
     pub recursive: Option<Recursive>,
-    /// Types of its columns.
+    /// Names and types of its columns.
+    pub names: Vec<String>,
     pub types: Vec<DataType>,
 }
 
@@ -121,6 +138,9 @@ pub(crate) struct Recursive {
     pub query: Query,
     /// UNION ALL.
     pub all: bool,
+    /// LIMIT and OFFSET of the whole table.
+    pub limit: Option<Expr>,
+    pub offset: Option<Expr>,
 }
 
 pub(crate) enum Node {
@@ -132,6 +152,7 @@ pub(crate) enum Node {
     },
     CommonTable(Box<CommonTableScan>),
     Derived(Box<Derived>),
+    Lateral(Box<Lateral>),
     Filter {
         input: Box<Node>,
         conditions: Vec<Expr>,
@@ -156,6 +177,9 @@ pub(crate) enum Node {
     Limit(Box<Limit>),
     SetOperation(Box<SetOperation>),
 }
+
+/// Tables of one FROM, as in MySQL.
+pub(crate) const MAX_TABLES: usize = 61;
 
 pub(crate) enum ScanTable {
     Stored(TableHandle),
@@ -204,11 +228,32 @@ pub(crate) struct Derived {
     pub lock: Lock,
 }
 
+/// A derived table that reads columns of the tables before it. Its query is one of [`Statement::subqueries`].
+pub(crate) struct Lateral {
+    pub alias: String,
+    pub subquery: SubqueryId,
+    /// The columns that the query reads of those around it, in the order of [`Subquery::outer`].
+    pub outer: Vec<Expr>,
+    pub columns: Vec<ColumnId>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JoinKind {
     Inner,
     /// A RIGHT JOIN is bound with its sides exchanged.
     Left,
+    /// The left side's rows that match a row of the right side, each once. Conditions in the right side may read columns of the left side, here and
+    /// of an anti join.
+    Semi,
+    /// The left side's rows that match no row of the right side.
+    Anti,
+}
+
+impl JoinKind {
+    /// Whether the right side only says which rows of the left side stay.
+    pub fn only_tests(self) -> bool {
+        matches!(self, JoinKind::Semi | JoinKind::Anti)
+    }
 }
 
 pub(crate) struct Join {
@@ -288,7 +333,7 @@ impl Node {
     /// Calls `visit` on the nodes right below.
     pub fn for_each_input<'a>(&'a self, visit: &mut dyn FnMut(&'a Node)) {
         match self {
-            Node::OneRow | Node::Scan(_) | Node::Values { .. } | Node::CommonTable(_) => {}
+            Node::OneRow | Node::Scan(_) | Node::Values { .. } | Node::CommonTable(_) | Node::Lateral(_) => {}
             Node::Filter { input, .. }
             | Node::Project { input, .. }
             | Node::Distinct { input, .. }
@@ -318,6 +363,7 @@ impl Node {
             | Node::Distinct { .. }
             | Node::SetOperation(_) => {}
             Node::Values { rows, .. } => rows.iter().flatten().for_each(visit),
+            Node::Lateral(lateral) => lateral.outer.iter().for_each(visit),
             Node::Filter { conditions, .. } => conditions.iter().for_each(visit),
             Node::Project { items, .. } => items.iter().for_each(|(_, expr)| visit(expr)),
             Node::Join(join) => join.on.iter().for_each(visit),
@@ -342,11 +388,14 @@ impl Node {
             Node::Values { columns, .. } => out.extend(columns),
             Node::CommonTable(table) => out.extend(&table.columns),
             Node::Derived(derived) => out.extend(&derived.query.columns),
+            Node::Lateral(lateral) => out.extend(&lateral.columns),
             Node::Filter { input, .. } | Node::Distinct { input, .. } | Node::Sort { input, .. } => input.columns(out),
             Node::Project { items, .. } => out.extend(items.iter().map(|(id, _)| *id)),
             Node::Join(join) => {
                 join.left.columns(out);
-                join.right.columns(out);
+                if !join.kind.only_tests() {
+                    join.right.columns(out);
+                }
             }
             Node::Aggregate(aggregate) => {
                 out.extend(aggregate.own_columns());

@@ -11,7 +11,7 @@
 //! ```
 //! (A row found through an index costs a jump in memory; measured, that is three to four times a row of a full scan.) An equality that is not unique is
 //! thought to leave the square root of the rows, each further part a tenth of that; a range between two bounds a tenth of the rows, with one bound a
-//! third. There are no statistics but the number of rows.
+//! third. Where a table has statistics, an equality leaves the rows of one value on average.
 //!
 //! A condition that the path guarantees exactly is not checked again; one that an index only narrows (prefix parts, bounds that lose precision, DST) is.
 //! Prefix indexes serve equalities as MySQL's do: by the first characters, in every collation.
@@ -20,6 +20,7 @@ use super::condition::{Sarg, Test};
 use super::model::{
     Access, DistributionKey, EqualPart, IndexAccess, KeyCondition, KeyValue, RangePart, Source, SourceTable,
 };
+use crate::statistics::TableStatistics;
 use rauk_node::Database;
 use rauk_types::{IndexKind, IndexSchema, TableSchema};
 
@@ -84,11 +85,12 @@ pub(crate) fn choose(
 
     let mut candidates = Vec::new();
     let mut possible = Vec::new();
+    let known = source.statistics.as_deref();
     for position in 0..schema.indexes.len() {
         if source.allowed_indexes.as_ref().is_some_and(|a| !a.contains(&position)) {
             continue;
         }
-        index_candidates(&schema, position, sargs, total, &distribution, wanted, &mut candidates, &mut possible);
+        index_candidates(&schema, position, sargs, total, known, &distribution, wanted, &mut candidates, &mut possible);
     }
     let has_index = !candidates.is_empty();
     if !(source.force_index && has_index) {
@@ -184,8 +186,24 @@ struct Match {
     selectivity: f64,
 }
 
-fn match_index(index: &IndexSchema, sargs: &[&Sarg], total: f64) -> Option<Match> {
-    let mut best = match_parts(index, sargs, total);
+/// What an index says about the number of rows with one value of its leading columns.
+struct Spread<'a> {
+    index: &'a IndexSchema,
+    statistics: Option<&'a TableStatistics>,
+    total: f64,
+}
+
+impl Spread<'_> {
+    /// The part of the rows that one value of the first `parts` columns has; `None`: it is not known.
+    fn of_one(&self, parts: usize) -> Option<f64> {
+        let distinct = self.statistics?.distinct(self.index.id, parts, self.total as u64)?;
+        Some(1.0 / distinct.max(1.0))
+    }
+}
+
+fn match_index(spread: &Spread<'_>, sargs: &[&Sarg]) -> Option<Match> {
+    let (index, total) = (spread.index, spread.total);
+    let mut best = match_parts(spread, sargs);
     // Tuples serve when they fix more parts than single conditions do.
     for sarg in sargs {
         let Test::Tuples { columns, rows } = &sarg.test else { continue };
@@ -204,7 +222,10 @@ fn match_index(index: &IndexSchema, sargs: &[&Sarg], total: f64) -> Option<Match
             rows.iter().map(|row| order.iter().map(|&i| KeyValue::Value(row[i].clone())).collect()).collect();
         let whole = order.len() == columns.len() && index.parts[..parts].iter().all(|p| p.prefix.is_none());
         best = Some(Match {
-            selectivity: (0.1f64.powi(order.len() as i32 - 1) * tuples.len() as f64 / total.sqrt()).min(1.0),
+            selectivity: match spread.of_one(order.len()) {
+                Some(of_one) => (of_one * tuples.len() as f64).min(1.0),
+                None => (0.1f64.powi(order.len() as i32 - 1) * tuples.len() as f64 / total.sqrt()).min(1.0),
+            },
             single: vec![tuples.len() == 1; order.len()],
             covers: if sarg.exact && whole { vec![sarg.conjunct] } else { vec![] },
             condition: KeyCondition { equal: vec![], tuples: Some(tuples), range: None },
@@ -213,7 +234,8 @@ fn match_index(index: &IndexSchema, sargs: &[&Sarg], total: f64) -> Option<Match
     best
 }
 
-fn match_parts(index: &IndexSchema, sargs: &[&Sarg], total: f64) -> Option<Match> {
+fn match_parts(spread: &Spread<'_>, sargs: &[&Sarg]) -> Option<Match> {
+    let (index, total) = (spread.index, spread.total);
     let mut out = Match { condition: KeyCondition::default(), covers: vec![], single: vec![], selectivity: 1.0 };
     let mut points = 1usize;
     // A value without an exact key is a range of keys, and then the parts behind it narrow nothing.
@@ -239,8 +261,11 @@ fn match_parts(index: &IndexSchema, sargs: &[&Sarg], total: f64) -> Option<Match
         {
             points *= values.len();
             let of_one = if out.single.is_empty() { 1.0 / total.sqrt() } else { 0.1 };
-            out.selectivity *= (of_one * values.len() as f64).min(1.0);
             out.single.push(values.len() == 1);
+            out.selectivity = match spread.of_one(out.single.len()) {
+                Some(of_one) => (of_one * points as f64).min(1.0),
+                None => out.selectivity * (of_one * values.len() as f64).min(1.0),
+            };
             exact &= sarg.exact && part.prefix.is_none();
             if exact {
                 out.covers.push(sarg.conjunct);
@@ -288,6 +313,7 @@ fn index_candidates(
     position: usize,
     sargs: &[&Sarg],
     total: f64,
+    statistics: Option<&TableStatistics>,
     distribution: &Option<DistributionKey>,
     wanted: Option<&Wanted<'_>>,
     candidates: &mut Vec<Chosen>,
@@ -298,7 +324,7 @@ fn index_candidates(
     if hidden {
         return;
     }
-    let found = match_index(index, sargs, total);
+    let found = match_index(&Spread { index, statistics, total }, sargs);
     let fixed_columns: Vec<usize> = sargs
         .iter()
         .filter(|s| matches!(s.test, Test::Equal(_) | Test::NullSafe(_) | Test::IsNull))

@@ -1,33 +1,40 @@
 //! The order of tables, and the steps of nested loops.
 //!
-//! Inner tables may be read in any order: up to six are tried in every order (with the cheapest so far as a bound), more are taken greedily,
-//! always the one that adds least. Outer join groups follow the inner tables beside them, in the order written, since their null rows depend on all of these; a group
+//! Inner tables may be read in any order (see `order`). Outer join groups follow the inner tables beside them, in the order written, since their null rows depend on all of these; a group
 //! whose null rows some condition rejects anyway is an inner join and moves freely. Every condition is checked as soon as its tables are
 //! there; conditions of WHERE on a group's tables wait until the group is complete.
 //!
+//! A semi or anti join is tested as soon as the tables are there that its conditions read, so that its loops run for few rows and what follows runs for
+//! fewer. Its inner tables are reached by an index, or read once and probed by hash, whichever costs less for the rows that are expected before it.
+//!
 //! A table that no index reaches is read once into memory and probed by hash where an equality joins it, else looped over.
 
-use super::access::{Chosen, Wanted, choose, sort_cost};
+use super::access::{Chosen, Wanted, choose};
 use super::condition::{self, Sarg, tables_of};
+use super::cost::{Inner, PROBE};
 use super::model::{Access, HashJoin, Level, Source, Step};
+use super::order;
 use crate::expr::Expr;
 use rauk_node::Database;
 use rauk_node::transaction::Lock;
 
-const MAX_EXHAUSTIVE: usize = 6;
+/// What a semi or anti join is thought to leave.
+const TEST_SELECTIVITY: f64 = 0.5;
 
 /// A table, or the inner side of an outer join.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Table(usize),
     Outer { items: Vec<Item>, on: Vec<Expr> },
+    /// The inner side of a semi or anti join.
+    Test { items: Vec<Item>, on: Vec<Expr>, anti: bool },
 }
 
 impl Item {
     pub fn tables(&self, out: &mut Vec<usize>) {
         match self {
             Item::Table(table) => out.push(*table),
-            Item::Outer { items, .. } => items.iter().for_each(|i| i.tables(out)),
+            Item::Outer { items, .. } | Item::Test { items, .. } => items.iter().for_each(|i| i.tables(out)),
         }
     }
 }
@@ -81,17 +88,17 @@ pub(crate) fn plan_join(input: JoinInput<'_>) -> JoinPlan {
         steps: vec![],
         groups: 0,
         ordered: false,
+        rows: 1.0,
+        testing: false,
     };
     let mut pool = Pool::new(conditions);
     builder.block(&items, &mut pool, true);
     let rest = pool.take_all();
     if !rest.is_empty() {
         // Conditions that read nothing yet change from row to row, like RAND(): with the last row, or once where there is no table.
-        match builder.steps.last_mut() {
-            Some(Step::Scan(level)) => level.check(rest),
-            Some(Step::Leave { filters, .. }) => filters.extend(rest),
-            Some(Step::Enter { .. }) => unreachable!("a group has a table"),
-            None => once.extend(rest),
+        match builder.steps.is_empty() {
+            true => once.extend(rest),
+            false => builder.check_last(rest),
         }
     }
     JoinPlan { steps: builder.steps, once, ordered: builder.ordered, outer_groups: builder.groups }
@@ -110,7 +117,7 @@ fn simplify_outer(items: &mut Vec<Item>, conditions: &mut Vec<Expr>) {
                 direct_tables(item, &mut direct);
                 direct.iter().any(|t| rejected.contains(t))
             }
-            Item::Table(_) => false,
+            Item::Table(_) | Item::Test { .. } => false,
         });
         let Some(found) = found else { break };
         let Item::Outer { items: inner, on } = items.remove(found) else { unreachable!("found as an outer join") };
@@ -120,7 +127,7 @@ fn simplify_outer(items: &mut Vec<Item>, conditions: &mut Vec<Expr>) {
         conditions.extend(on);
     }
     for item in items {
-        if let Item::Outer { items, on } = item {
+        if let Item::Outer { items, on } | Item::Test { items, on, .. } = item {
             simplify_outer(items, on);
         }
     }
@@ -131,7 +138,7 @@ fn direct_tables(item: &Item, out: &mut Vec<usize>) {
     if let Item::Outer { items, .. } = item {
         out.extend(items.iter().filter_map(|i| match i {
             Item::Table(table) => Some(*table),
-            Item::Outer { .. } => None,
+            Item::Outer { .. } | Item::Test { .. } => None,
         }));
     }
 }
@@ -161,6 +168,12 @@ impl Pool {
             .filter(|s| s.table == table && s.needs.iter().all(|t| placed.contains(t)))
             .filter(|s| self.conditions[s.conjunct].is_some())
             .collect()
+    }
+
+    /// The tables that a table has conditions with.
+    fn related(&self, table: usize) -> Vec<usize> {
+        let of = self.tables.iter().zip(&self.conditions).filter(|(tables, of)| of.is_some() && tables.contains(&table));
+        of.flat_map(|(tables, _)| tables.iter().copied()).filter(|other| *other != table).collect()
     }
 
     /// How many conditions can be checked first when `table` joins `placed`.
@@ -203,51 +216,144 @@ struct Builder<'a> {
     steps: Vec<Step>,
     groups: usize,
     ordered: bool,
+    /// Rows that are expected when the next step begins.
+    rows: f64,
+    /// Inside of a semi or anti join.
+    testing: bool,
 }
 
 impl Builder<'_> {
-    /// Places the inner tables of a block, then its outer join groups.
-    fn block(&mut self, items: &[Item], pool: &mut Pool, top: bool) {
-        let inner: Vec<usize> = items
-            .iter()
-            .filter_map(|i| match i {
-                Item::Table(table) => Some(*table),
-                Item::Outer { .. } => None,
-            })
-            .collect();
-        let order = self.order(&inner, pool);
-        for (position, table) in order.into_iter().enumerate() {
-            let first = top && position == 0 && self.placed.is_empty();
-            let chosen = self.choose(table, pool, first);
-            if first {
-                self.ordered = chosen.ordered && self.wanted.is_some();
-            }
-            self.level(table, chosen, pool);
+    /// The tables that must be there before this part of FROM is read.
+    fn needs(&self, item: &Item) -> Vec<usize> {
+        let mut needs = Vec::new();
+        let mut own = Vec::new();
+        item.tables(&mut own);
+        for &table in &own {
+            let lateral = self.sources[table].lateral();
+            lateral.iter().flat_map(|lateral| &lateral.outer).for_each(|outer| needs.extend(tables_of(outer)));
         }
-        for item in items {
-            let Item::Outer { items, on } = item else { continue };
-            let group = self.groups;
-            self.groups += 1;
-            let mut tables = Vec::new();
-            item.tables(&mut tables);
-            let enter = self.steps.len();
-            self.steps.push(Step::Enter { group, leave: 0, tables });
-            let mut inner_pool = Pool::new(on.clone());
-            self.block(items, &mut inner_pool, false);
-            let rest = inner_pool.take_all();
-            if !rest.is_empty() {
-                match self.steps.last_mut() {
-                    Some(Step::Scan(level)) => level.check(rest),
-                    Some(Step::Leave { filters, .. }) => filters.extend(rest),
-                    _ => unreachable!("a group has a table"),
+        let mut pending = vec![item];
+        while let Some(Item::Outer { items, on } | Item::Test { items, on, .. }) = pending.pop() {
+            on.iter().for_each(|condition| needs.extend(tables_of(condition)));
+            pending.extend(items.iter().filter(|item| !matches!(item, Item::Table(_))));
+        }
+        needs.retain(|table| !own.contains(table));
+        needs
+    }
+
+    fn is_ready(&self, item: &Item, taken: &[usize]) -> bool {
+        self.needs(item).iter().all(|table| self.placed.contains(table) || taken.contains(table))
+    }
+
+    /// Places the inner tables of a block, then its outer join groups; semi and anti joins as soon as they can be. A lateral table comes behind those that it
+    /// reads, which may be of outer join groups.
+    fn block(&mut self, items: &[Item], pool: &mut Pool, top: bool) {
+        let mut left: Vec<&Item> = items.iter().collect();
+        while !left.is_empty() {
+            let before = left.len();
+            let mut inner: Vec<usize> = Vec::new();
+            for item in &left {
+                if let Item::Table(table) = item
+                    && self.is_ready(item, &inner)
+                {
+                    inner.push(*table);
                 }
             }
-            let filters = pool.take(&self.placed).into_iter().map(|(_, c)| c).collect();
-            let leave_at = self.steps.len();
-            self.steps.push(Step::Leave { group, filters });
-            if let Step::Enter { leave, .. } = &mut self.steps[enter] {
-                *leave = leave_at;
+            left.retain(|item| !matches!(item, Item::Table(table) if inner.contains(table)));
+            for table in self.order(&inner, pool) {
+                let first = top && self.placed.is_empty();
+                let chosen = self.choose(table, pool, first);
+                if first {
+                    self.ordered = chosen.ordered && self.wanted.is_some();
+                }
+                self.level(table, chosen, pool);
+                self.tests(&mut left);
             }
+            let next = left.iter().position(|item| matches!(item, Item::Outer { .. }) && self.is_ready(item, &[]));
+            if let Some(Item::Outer { items, on }) = next.map(|next| left.remove(next)) {
+                self.outer_group(items, on, pool);
+                self.tests(&mut left);
+            }
+            assert!(left.len() < before, "a table stands behind those that it reads");
+        }
+    }
+
+    fn outer_group(&mut self, items: &[Item], on: &[Expr], pool: &mut Pool) {
+        let group = self.groups;
+        self.groups += 1;
+        let mut tables = Vec::new();
+        items.iter().for_each(|item| item.tables(&mut tables));
+        let enter = self.steps.len();
+        self.steps.push(Step::Enter { group, leave: 0, tables });
+        let mut inner_pool = Pool::new(on.to_vec());
+        self.block(items, &mut inner_pool, false);
+        let rest = inner_pool.take_all();
+        self.check_last(rest);
+        let filters = pool.take(&self.placed).into_iter().map(|(_, c)| c).collect();
+        let leave_at = self.steps.len();
+        self.steps.push(Step::Leave { group, filters });
+        if let Step::Enter { leave, .. } = &mut self.steps[enter] {
+            *leave = leave_at;
+        }
+    }
+
+    /// Places the semi and anti joins whose tables are there.
+    fn tests(&mut self, left: &mut Vec<&Item>) {
+        let ready = |item: &Item, builder: &Self| matches!(item, Item::Test { .. }) && builder.is_ready(item, &[]);
+        while let Some(at) = left.iter().position(|item| ready(item, self)) {
+            let Item::Test { items, on, anti } = left.remove(at) else { unreachable!("found as a semi or anti join") };
+            self.test(items, on, *anti);
+        }
+    }
+
+    fn test(&mut self, items: &[Item], on: &[Expr], anti: bool) {
+        let group = self.groups;
+        self.groups += 1;
+        let begin = self.steps.len();
+        let (placed, rows) = (self.placed.len(), self.rows);
+        let testing = std::mem::replace(&mut self.testing, true);
+        self.steps.push(Step::Test { group, anti, end: 0 });
+        let mut pool = Pool::new(on.to_vec());
+        self.block(items, &mut pool, false);
+        self.check_last(pool.take_all());
+        let match_at = self.steps.len();
+        // What stands before the match only closes outer joins and asks no query?
+        let quiet = |step: &Step| match step {
+            Step::Leave { filters, .. } => !filters.iter().any(Expr::has_subquery),
+            _ => false,
+        };
+        let last = self.steps.iter().rposition(|step| !quiet(step));
+        if let Some(Step::Scan(level)) = last.map(|last| &mut self.steps[last]) {
+            level.ends_match = level.late_filters.is_empty();
+            if last == Some(match_at - 1) {
+                level.keep_keys();
+            }
+        }
+        self.steps.push(Step::Match { group });
+        if let Step::Test { end, .. } = &mut self.steps[begin] {
+            *end = match_at;
+        }
+        self.testing = testing;
+        self.placed.truncate(placed);
+        self.rows = (rows * TEST_SELECTIVITY).max(1.0);
+    }
+
+    /// Checks conditions on each row that the steps so far give.
+    fn check_last(&mut self, conditions: Vec<Expr>) {
+        if conditions.is_empty() {
+            return;
+        }
+        let mut at = self.steps.len() - 1;
+        // Not on the rows of a semi join, of which one is enough.
+        while let Step::Match { group } = self.steps[at] {
+            let begins = |step: &Step| matches!(step, Step::Test { group: of, .. } if *of == group);
+            let begin = self.steps.iter().position(begins).expect("a semi join begins before it ends");
+            at = begin.checked_sub(1).expect("a semi join follows a table");
+        }
+        match &mut self.steps[at] {
+            Step::Scan(level) => level.check(conditions),
+            Step::Leave { filters, .. } => filters.extend(conditions),
+            _ => unreachable!("a group has a table"),
         }
     }
 
@@ -265,62 +371,45 @@ impl Builder<'_> {
         choose(&self.sources[table], &sargs, pool.checked_at(table, placed), wanted.as_ref(), self.database)
     }
 
-    /// The cheapest order of inner tables.
+    /// The order of inner tables.
     fn order(&self, inner: &[usize], pool: &Pool) -> Vec<usize> {
         if inner.len() < 2 || self.keep_order {
             return inner.to_vec();
         }
-        let mut search = Search { best: inner.to_vec(), best_cost: f64::INFINITY };
-        self.search(&mut search, pool, &mut Vec::new(), inner, 0.0, 1.0, false);
-        search.best
+        let bit = |table: usize| inner.iter().position(|of| *of == table).map_or(0, |at| 1u128 << at);
+        let bits = |tables: &[usize]| tables.iter().fold(0, |set, table| set | bit(*table));
+        let needs: Vec<u128> = inner.iter().map(|table| bits(&self.needs(&Item::Table(*table)))).collect();
+        let related: Vec<u128> = inner.iter().map(|table| bits(&pool.related(*table))).collect();
+        let wanted = self.wanted.as_ref().filter(|_| self.placed.is_empty());
+        let tables = order::Tables {
+            needs: &needs,
+            related: &related,
+            rows: self.rows,
+            wanted: wanted.and_then(|wanted| inner.iter().position(|table| *table == wanted.table)),
+        };
+        let mut ask = |at: usize, before: u128, first: bool| {
+            let table = inner[at];
+            let taken = (0..inner.len()).filter(|other| before & (1 << other) != 0).map(|other| inner[other]);
+            let placed: Vec<usize> = self.placed.iter().copied().chain(taken).collect();
+            let first = first && placed.is_empty();
+            let chosen = self.choose_after(table, pool, &placed, first);
+            let inner = match !first && self.is_read_once(table, &chosen.access) {
+                false => Inner::Each,
+                true if self.hash_join(table, pool, &placed).is_some() => Inner::Probed,
+                true => Inner::Looped,
+            };
+            let (cost, rows, kept) = (chosen.cost, chosen.rows, chosen.kept);
+            order::Path { cost, rows, kept, inner, ordered: first && chosen.ordered }
+        };
+        order::search(&tables, &mut ask).into_iter().map(|at| inner[at]).collect()
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn search(
-        &self,
-        search: &mut Search,
-        pool: &Pool,
-        taken: &mut Vec<usize>,
-        inner: &[usize],
-        cost: f64,
-        rows: f64,
-        ordered: bool,
-    ) {
-        if taken.len() == inner.len() {
-            let unsorted = self.wanted.as_ref().is_some_and(|w| inner.contains(&w.table)) && !ordered;
-            let total = cost + if unsorted { sort_cost(rows) } else { 0.0 };
-            if total < search.best_cost {
-                search.best_cost = total;
-                search.best = taken.clone();
-            }
-            return;
-        }
-        let placed: Vec<usize> = self.placed.iter().chain(taken.iter()).copied().collect();
-        let mut next: Vec<(f64, f64, usize, bool)> = Vec::new();
-        for &table in inner.iter().filter(|t| !taken.contains(t)) {
-            let chosen = self.choose_after(table, pool, &placed, placed.is_empty());
-            let buffered = matches!(chosen.access, Access::Full { .. } | Access::Virtual { .. }) && !placed.is_empty();
-            let step = if buffered {
-                // Read once; then a probe or a loop in memory for each row so far.
-                chosen.cost
-                    + rows * if self.hash_join(table, pool, &placed).is_some() { 0.5 } else { chosen.rows * 0.2 }
-            } else {
-                rows * chosen.cost
-            };
-            next.push((step, rows * chosen.kept, table, placed.is_empty() && chosen.ordered));
-        }
-        // Least added cost first, then fewest rows, then as written: the bound then cuts most.
-        next.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        if inner.len() > MAX_EXHAUSTIVE {
-            next.truncate(1);
-        }
-        for (step, kept, table, in_order) in next {
-            if cost + step >= search.best_cost {
-                continue;
-            }
-            taken.push(table);
-            self.search(search, pool, taken, inner, cost + step, kept, ordered || in_order);
-            taken.pop();
+    /// Whether the rows of an inner table are kept in memory.
+    fn is_read_once(&self, table: usize, access: &Access) -> bool {
+        match access {
+            Access::Rows => self.sources[table].lateral().is_none(),
+            Access::Full { .. } | Access::Virtual { .. } => self.locks[table].is_none(),
+            _ => false,
         }
     }
 
@@ -345,15 +434,31 @@ impl Builder<'_> {
         (!out.inner.is_empty()).then_some(out)
     }
 
+    /// Of a table of a semi or anti join: to read it once and to probe it by hash, when that costs less than an index for each row before it.
+    fn probed(&self, table: usize, pool: &Pool, chosen: &Chosen) -> Option<Chosen> {
+        let indexed = matches!(chosen.access, Access::Primary(_) | Access::Unique(_) | Access::Range(_));
+        if !self.testing || !indexed || self.locks[table].is_some() {
+            return None;
+        }
+        self.hash_join(table, pool, &self.placed)?;
+        let own = choose(
+            &self.sources[table],
+            &pool.sargs_of(table, &[]),
+            pool.checked_at(table, &self.placed),
+            None,
+            self.database,
+        );
+        (own.cost + self.rows * PROBE < self.rows * chosen.cost).then_some(own)
+    }
+
     fn level(&mut self, table: usize, chosen: Chosen, pool: &mut Pool) {
-        let buffered = !self.steps.is_empty()
-            && match chosen.access {
-                Access::Rows => true,
-                Access::Full { .. } | Access::Virtual { .. } => self.locks[table].is_none(),
-                _ => false,
-            };
+        let probed = self.probed(table, pool, &chosen);
+        let read_once = probed.is_some();
+        let chosen = probed.unwrap_or(chosen);
+        let buffered = read_once || !self.steps.is_empty() && self.is_read_once(table, &chosen.access);
         let hash = if buffered { self.hash_join(table, pool, &self.placed) } else { None };
         self.placed.push(table);
+        self.rows = (self.rows * chosen.kept).max(1.0);
         let mut taken = pool.take(&self.placed);
         let used_where = !taken.is_empty();
         taken.retain(|(number, _)| !chosen.covers.contains(number));
@@ -365,14 +470,18 @@ impl Builder<'_> {
             used_where: used_where && !(filters.is_empty() && late_filters.is_empty()),
             filtered: (chosen.kept / chosen.rows.max(1.0) * 100.0).clamp(0.0, 100.0),
             rows: chosen.rows.round().max(1.0) as u64,
+            cost: chosen.cost,
             access: chosen.access,
             own_filters,
             late_filters,
             filters,
             hash,
             buffered,
+            ends_match: false,
+            keys_only: None,
             lock: self.locks[table],
             changed: false,
+            key_order: false,
             possible: chosen.possible,
             partitions: self.database.partition_count(),
         })));
@@ -380,15 +489,31 @@ impl Builder<'_> {
 }
 
 impl Level {
+    /// Of the last table of a semi or anti join: finds out whether keys are enough.
+    fn keep_keys(&mut self) {
+        let Some(hash) = &self.hash else { return };
+        let mut others = Vec::new();
+        for filter in &self.filters {
+            let tables = tables_of(filter);
+            let equality = condition::equality(filter).is_some_and(|(left, right, _)| {
+                let sides = hash.inner.iter().zip(&hash.outer);
+                sides.into_iter().any(|(i, o)| (i, o) == (left, right) || (i, o) == (right, left))
+            });
+            if !tables.contains(&self.table) {
+                others.push(filter.clone());
+            } else if !equality && tables != [self.table] {
+                return;
+            }
+        }
+        if self.ends_match && self.buffered {
+            self.keys_only = Some(others);
+        }
+    }
+
     /// Adds conditions that are checked on each row.
     fn check(&mut self, conditions: Vec<Expr>) {
         let (late, filters): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(Expr::has_subquery);
         self.late_filters.extend(late);
         self.filters.extend(filters);
     }
-}
-
-struct Search {
-    best: Vec<usize>,
-    best_cost: f64,
 }

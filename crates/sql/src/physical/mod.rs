@@ -4,21 +4,31 @@
 //! model      what a plan is made of
 //! lower      logical tree → plan: blocks, sources, changes
 //! condition  conjuncts, and what an index can use of them
+//! factor     what an OR of ANDs says beside itself
 //! access     the access path of one table: candidates and their cost
-//! join       the order of tables and the steps of nested loops
+//! cost       what a table costs inside of a join
+//! join       the steps of nested loops
+//! order      the order of inner tables
 //! grouping   ONLY_FULL_GROUP_BY
-//! explain    rows of EXPLAIN
+//! describe   a plan as EXPLAIN shows it, as values
+//! explain    EXPLAIN in MySQL's columns; explain_json its JSON; explain_tree the operators, with what EXPLAIN ANALYZE counted
 //! ```
 //! Planning is synchronous and does no I/O. Nothing is left to resolve at run time except the values of parameters: a plan is immutable and shared by
 //! the plan cache, and every execution brings its parameters in the [`Context`](crate::expr::Context).
 
 mod access;
 mod condition;
+mod cost;
+mod describe;
 mod explain;
+mod explain_json;
+mod explain_tree;
+mod factor;
 mod grouping;
 mod join;
 mod lower;
 pub(crate) mod model;
+mod order;
 
 use crate::expr::BindContext;
 use crate::lookup::Lookup;
@@ -75,7 +85,24 @@ pub(crate) fn passes(statement: &Statement, lookup: &dyn Lookup, context: &BindC
 impl Plan {
     /// Rows of EXPLAIN (TRADITIONAL) in MySQL's twelve columns.
     pub fn explain(&self, context: &mut crate::expr::Context) -> Result<Vec<Vec<Value>>, MysqlError> {
-        explain::rows(self, context)
+        let described = describe::describe(self, context, describe::Print::No)?;
+        Ok(explain::rows(&described))
+    }
+
+    /// EXPLAIN FORMAT=JSON.
+    pub fn explain_json(&self, context: &mut crate::expr::Context) -> Result<String, MysqlError> {
+        let described = describe::describe(self, context, describe::Print::Quoted)?;
+        Ok(explain_json::text(&described))
+    }
+
+    /// EXPLAIN ANALYZE: the operators with what was counted while the plan ran.
+    pub(crate) fn explain_measured(
+        &self,
+        measures: &crate::measure::Measures,
+        context: &mut crate::expr::Context,
+    ) -> Result<String, MysqlError> {
+        let described = describe::describe(self, context, describe::Print::Short)?;
+        Ok(explain_tree::text(&described, measures))
     }
 
     /// Calls `visit` on every block of the statement.

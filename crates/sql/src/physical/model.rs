@@ -1,7 +1,7 @@
 //! What a plan is made of.
 //!
-//! A SELECT is a list of [`Step`]s that run as nested loops: a [`Level`] puts one row of one table beside the rows of the levels before it, and two marks
-//! delimit the tables of an outer join. What passes the last step goes through grouping, HAVING, projection, DISTINCT, sorting and LIMIT. UPDATE
+//! A SELECT is a list of [`Step`]s that run as nested loops: a [`Level`] puts one row of one table beside the rows of the levels before it. Two marks
+//! delimit the tables of an outer join, and two others those of a semi or anti join. What passes the last step goes through grouping, HAVING, projection, DISTINCT, sorting and LIMIT. UPDATE
 //! and DELETE use one level; INSERT uses expressions or a SELECT.
 //!
 //! Expressions name a column by the number of its table in FROM and its position in the schema the plan was made with; the executor's
@@ -10,6 +10,7 @@
 use crate::expr::{Aggregate, Expr, WindowCall, WindowFrame};
 pub(crate) use crate::logical::{Fill, OnDuplicate, RowCheck, SetColumn, SetOp};
 use crate::lookup::VirtualTable;
+use crate::statistics::TableStatistics;
 use rauk_node::{Database, TableHandle, transaction::Lock};
 use rauk_types::{DataType, KeyDef, TableSchema};
 use std::sync::Arc;
@@ -45,6 +46,16 @@ impl QueryPlan {
             }
             QueryPlan::Values(_) => {}
             QueryPlan::Window(window) => window.input.for_each_block(visit),
+        }
+    }
+
+    /// The types of its columns.
+    pub fn types(&self) -> Vec<DataType> {
+        match self {
+            QueryPlan::Select(select) => select.items.iter().map(|item| item.ty).collect(),
+            QueryPlan::Set(set) => set.types.clone(),
+            QueryPlan::Values(rows) => rows.first().map_or_else(Vec::new, |row| row.iter().map(|e| e.ty).collect()),
+            QueryPlan::Window(window) => window.types(),
         }
     }
 }
@@ -114,6 +125,8 @@ pub(crate) struct SubqueryPlan {
 
 /// A common table expression: run once an execution, when it is first read.
 pub(crate) struct CommonTablePlan {
+    /// Of its columns, for errors.
+    pub names: Vec<String>,
     /// The part that does not read the table itself.
     pub seed: QueryPlan,
     pub recursive: Option<RecursivePlan>,
@@ -125,6 +138,9 @@ pub(crate) struct RecursivePlan {
     pub query: QueryPlan,
     /// UNION ALL; else rows that are there already are not added.
     pub all: bool,
+    /// No more rows are added when these are there.
+    pub limit: Option<Expr>,
+    pub offset: Option<Expr>,
 }
 
 /// Rows of a query that stand for a table of FROM; its columns are those of the schema beside it.
@@ -136,6 +152,16 @@ pub(crate) enum RowsOf {
     Common(usize),
     /// In the recursive part of the common table of this number: the rows that the last round added.
     Working(usize),
+    /// A lateral table, run for each different set of values of the columns that it reads.
+    Lateral(Arc<LateralRows>),
+}
+
+/// The query of a lateral table.
+pub(crate) struct LateralRows {
+    /// Its number among the subqueries.
+    pub query: usize,
+    /// The columns that it reads of the tables before it and of the blocks around.
+    pub outer: Vec<Expr>,
 }
 
 /// Where the rows of a table come from.
@@ -159,6 +185,8 @@ pub(crate) struct Source {
     pub allowed_indexes: Option<Vec<usize>>,
     /// FORCE INDEX: a full scan only when no allowed index can be used.
     pub force_index: bool,
+    /// Of a stored table, where they are known.
+    pub statistics: Option<Arc<TableStatistics>>,
 }
 
 impl Source {
@@ -167,6 +195,13 @@ impl Source {
             SourceTable::Stored(handle) => handle.schema(),
             SourceTable::Virtual(table) => table.schema(),
             SourceTable::Query(_, schema) => schema,
+        }
+    }
+
+    pub fn lateral(&self) -> Option<&Arc<LateralRows>> {
+        match &self.table {
+            SourceTable::Query(RowsOf::Lateral(lateral), _) => Some(lateral),
+            _ => None,
         }
     }
 
@@ -344,10 +379,19 @@ pub(crate) struct Level {
     pub hash: Option<HashJoin>,
     /// Keep this table's rows in memory between iterations (inner tables without an index).
     pub buffered: bool,
+    /// A row that passes is a match of the semi or anti join around it: nothing that reads a table or waits stands between.
+    pub ends_match: bool,
+    /// With `ends_match` and `hash`: the equalities and `own_filters` say all of a row, so that its buffer keeps no rows but their keys, each once. These
+    /// are the other conditions, which do not read the table.
+    pub keys_only: Option<Vec<Expr>>,
     pub lock: Lock,
     /// The statement changes rows of this table: where its reads lock, they lock exclusively.
     pub changed: bool,
-    /// For EXPLAIN: estimated rows an iteration, part of them that the filters keep (percent).
+    /// The only table of a block: programs written for InnoDB expect the rows of a small one in the order of its primary key or of the
+    /// index that is read, also where they are equal in a sort or concatenated in a group.
+    pub key_order: bool,
+    /// For EXPLAIN: the estimated cost of one iteration, its rows, and the part of them that the filters keep (percent).
+    pub cost: f64,
     pub rows: u64,
     pub filtered: f64,
     /// For EXPLAIN: indexes that could have been used.
@@ -368,6 +412,17 @@ pub(crate) enum Step {
     Leave {
         group: usize,
         filters: Vec<Expr>,
+    },
+    /// Begins the tables of a semi join (of an anti join: `anti`), which end with the [`Step::Match`] at `end`. The first match ends their loops; what
+    /// follows `end` then goes on without their rows, of an anti join when there was no match.
+    Test {
+        group: usize,
+        anti: bool,
+        end: usize,
+    },
+    /// The tables of a semi or anti join match.
+    Match {
+        group: usize,
     },
 }
 

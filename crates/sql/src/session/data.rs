@@ -13,14 +13,15 @@ use super::status::Counter;
 use super::transactions::{OpenTransaction, ends_transaction, is_stale};
 use super::users::Privileges;
 use crate::exec;
+use crate::measure::Measures;
 use crate::memory::out_of_time;
 use crate::parse::ast::{Expr, Limit, QueryBody};
 use crate::parse::{self, Statement};
 use crate::physical::{self, Plan};
 use crate::stack;
 use rauk_types::error::codes;
-use rauk_types::result::{Completion, ResultSink};
-use rauk_types::{DataType, MysqlError};
+use rauk_types::result::{Completion, FlushFuture, ResultColumn, ResultSink};
+use rauk_types::{DataType, MysqlError, Value, ValueRef};
 use std::sync::Arc;
 
 /// How often a statement is planned again because definitions changed under it.
@@ -39,6 +40,29 @@ fn reads_user_variable(text: &str) -> bool {
     let bytes = text.as_bytes();
     let at = |i: usize| bytes.get(i) == Some(&b'@');
     text.bytes().enumerate().any(|(i, b)| b == b'@' && !at(i + 1) && !(i > 0 && at(i - 1)))
+}
+
+/// Takes rows that nobody wants.
+struct Nowhere;
+
+impl ResultSink for Nowhere {
+    fn columns(&mut self, _: &[ResultColumn]) {}
+
+    fn row(&mut self, _: &[ValueRef<'_>]) {}
+
+    fn withdraw(&mut self) -> bool {
+        true
+    }
+
+    fn complete(&mut self, _: &Completion) {}
+
+    fn buffered(&self) -> usize {
+        0
+    }
+
+    fn flush(&mut self) -> FlushFuture<'_> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// Which of the statements a plan is.
@@ -437,6 +461,24 @@ impl Session {
         let result = self.run_uncached(source, &mut nowhere).await;
         self.settings.autocommit = autocommit;
         Ok(result?.completion)
+    }
+
+    /// Runs a query, counting what its operators do, and gives the text of EXPLAIN ANALYZE. Its rows go nowhere.
+    pub(crate) async fn run_measured(&mut self, statement: &Statement) -> Result<String, MysqlError> {
+        let alone = self.is_alone();
+        for attempt in 0.. {
+            let (plan, _) = self.plan(statement, self.parameter_types.clone())?;
+            self.context.measures = Some(Box::new(Measures::new(self.engine.runtime.clone())));
+            let result = self.run_plan(&plan, &mut Nowhere).await;
+            let measures = self.context.measures.take().expect("a plan that runs leaves them");
+            match result {
+                Err(error) if is_stale(&error) && attempt < MAX_REPLANS => {}
+                Err(error) if alone && attempt < MAX_REPEATS && self.may_repeat(&error) => {}
+                Err(error) => return Err(error),
+                Ok(_) => return plan.plan.explain_measured(&measures, &mut self.context),
+            }
+        }
+        unreachable!("the loop returns")
     }
 
     /// Runs a statement with a plan made for this once.

@@ -1,5 +1,6 @@
 //! What all sessions share.
 
+use super::statistics::Statistics;
 use super::errors;
 use super::plan_cache::PlanCache;
 use super::processlist::ProcessList;
@@ -97,6 +98,7 @@ pub struct Engine {
     pub users: Users,
     pub plans: PlanCache,
     pub processes: ProcessList,
+    pub(crate) statistics: Statistics,
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
     pub(crate) beside: Beside,
     pub(crate) give_way: GiveWay,
@@ -148,6 +150,7 @@ impl Engine {
             users,
             plans,
             processes: ProcessList::default(),
+            statistics: Statistics::default(),
             clock: options.clock,
             beside: options.beside,
             give_way: options.give_way,

@@ -14,6 +14,7 @@ use super::users::{AccountRecord, Privileges};
 use super::variables::SessionVariables;
 use crate::bind::view::invalid;
 use crate::lookup::{Lookup, TableSource};
+use crate::statistics::TableStatistics;
 use rauk_node::{Database, NodeError, TableHandle};
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, ViewSchema, ViewSecurity};
@@ -193,6 +194,10 @@ impl Lookup for SessionLookup {
             lookup.viewer = viewer;
         }
         Ok(Box::new(lookup))
+    }
+
+    fn statistics(&self, table: &TableHandle) -> Option<Arc<TableStatistics>> {
+        self.session.engine.statistics_for_plan(table)
     }
 
     fn database(&self) -> &Database {

@@ -8,12 +8,14 @@
 //! transactions  BEGIN, COMMIT, savepoints, implicit commits
 //! prepared      prepared statements of the binary protocol and of SQL
 //! metadata      queries inside queries over virtual tables
+//! statistics    statistics of all tables, and the task that gathers them
 //! lookup        tables for the planner, with their privileges
 //! variables     system variables and SET
 //! users         accounts, privileges, GRANT
 //! ddl           definitions
 //! show          SHOW, DESCRIBE, EXPLAIN
 //! system        virtual tables: information_schema, performance_schema, mysql, rauk
+//! into          SELECT … INTO; values of DO and SET that need a query
 //! collect       a sink that keeps results in memory, for shells and tests
 //! ```
 //!
@@ -26,6 +28,7 @@ pub(crate) mod data;
 pub(crate) mod ddl;
 pub mod engine;
 pub(crate) mod errors;
+mod into;
 pub(crate) mod lookup;
 pub(crate) mod pattern;
 pub mod plan_cache;
@@ -35,7 +38,8 @@ pub(crate) mod run;
 #[allow(clippy::module_inception)]
 pub mod session;
 pub(crate) mod show;
-pub mod status;
+pub(crate) mod statistics;
+mod status;
 pub(crate) mod system;
 pub(crate) mod transactions;
 pub mod users;

@@ -13,6 +13,7 @@ use super::session::Session;
 use super::status::Counter;
 use crate::expr::context::SqlMode;
 use crate::memory::Memory;
+use crate::parse::ast::Query;
 use crate::parse::statement::{PrepareSource, Show};
 use crate::parse::{Statement, Tree};
 use crate::stack::{self, Roomy};
@@ -187,6 +188,14 @@ impl Session {
     /// The columns of the result, as far as they are known before parameters have types; also finds names that do not exist.
     fn columns_of_statement(&mut self, tree: &Tree, parameters: usize) -> Result<Vec<ResultColumn>, MysqlError> {
         match &**tree {
+            // The rows go into variables.
+            Statement::Query(query) if query.into.is_some() => {
+                let plan = || {
+                    let query = Query { into: None, ..(**query).clone() };
+                    self.plan(&Statement::Query(Box::new(query)), vec![DataType::BIGINT; parameters])
+                };
+                stack::with_room(tree.height, plan).map(|_| Vec::new())
+            }
             statement @ (Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)) => {
                 let plan = || self.plan(statement, vec![DataType::BIGINT; parameters]);
                 let (plan, _) = stack::with_room(tree.height, plan)?;
@@ -245,10 +254,10 @@ impl Session {
         if matches!(*prepared.statement, Statement::Query(_)) {
             self.limit_time();
         }
-        let data = matches!(
-            *prepared.statement,
-            Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
-        );
+        let data = match &*prepared.statement {
+            Statement::Query(query) => query.into.is_none(),
+            other => matches!(other, Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)),
+        };
         if !data {
             self.parameter_types = types;
             let result = Box::pin(self.dispatch(&prepared.statement, sink)).await;

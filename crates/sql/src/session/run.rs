@@ -1,5 +1,7 @@
 //! Which statement does what, and what surrounds every statement: its time, its warnings, its completion.
 
+use crate::exec::Limits;
+use rauk_node::TableHandle;
 use super::data::Source;
 use super::errors;
 use super::session::{LONG_TEXT, Session};
@@ -211,6 +213,10 @@ impl Session {
     ) -> Result<Done, MysqlError> {
         self.count(statement);
         Ok(match statement {
+            Statement::Query(query) if query.into.is_some() => {
+                let into = query.into.as_ref().expect("it is there");
+                return Box::pin(self.select_into(query, into)).await;
+            }
             Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
                 if let Some(result) = self.sleep_statement(statement, &[], sink).await {
                     return result;
@@ -218,9 +224,10 @@ impl Session {
                 let source = Source { text: "", statement: Some(statement), types: &[], known: None };
                 return self.run_uncached(source, sink).await;
             }
-            Statement::Explain { analyze, format, statement } => {
-                return self.explain(*analyze, format.as_deref(), statement, sink);
+            Statement::Explain { analyze: true, format, statement } => {
+                return Box::pin(self.explain_analyze(format.as_deref(), statement, sink)).await;
             }
+            Statement::Explain { format, statement, .. } => return self.explain(format.as_deref(), statement, sink),
             Statement::Show(show) => {
                 if matches!(show, Show::TableStatus { .. } | Show::Indexes { .. }) {
                     self.engine.database.gather_usage().await;
@@ -303,7 +310,7 @@ impl Session {
                         let seconds = self.sleep_seconds(argument)?;
                         self.sleep(seconds).await?;
                     } else {
-                        self.evaluate(expression)?;
+                        self.value_with_queries(expression).await?;
                     }
                 }
                 Done::default()
@@ -502,6 +509,19 @@ impl Session {
     }
 
     /// ANALYZE, CHECK, OPTIMIZE, REPAIR: rows live in memory in good order, so there is nothing to do but to say whether the tables are there.
+    /// ANALYZE TABLE: samples a table at once.
+    async fn analyze_table(&mut self, table: &TableHandle) -> Result<(), MysqlError> {
+        let mut open = self.new_transaction(true, Some(true));
+        let database = &self.engine.database;
+        database.gather_usage().await;
+        let rows = database.estimate_rows(table.schema().id, None);
+        let clustered = database.member().is_some();
+        let limits = Limits { rows, clustered, is_over: &|| false, context: Some(&self.context) };
+        let result = self.engine.gather_statistics(table, &mut open.transaction, limits).await;
+        open.transaction.rollback();
+        result
+    }
+
     async fn maintain(
         &mut self,
         verb: &str,
@@ -524,13 +544,20 @@ impl Session {
                     Value::Str(text),
                 ]);
             };
-            let checked = match self.engine.database.view(&database, &name) {
+            let view = self.engine.database.view(&database, &name);
+            let checked = match (&view, verb) {
                 // A view is in good order when its query can be bound.
-                Some(view) if verb == "check" => super::system::schema_of_view(&self.viewer(), &view).map(drop),
-                _ => self.base_table(&database, &name).map(drop),
+                (Some(view), "check") => super::system::schema_of_view(&self.viewer(), view).map(drop),
+                _ => self.base_table(&database, &name).map(Some).map(drop),
             };
             match checked {
-                Ok(()) => row("status", "OK".to_string()),
+                Ok(()) => {
+                    if verb == "analyze" {
+                        let table = self.stored_table(&database, &name)?;
+                        self.analyze_table(&table).await?;
+                    }
+                    row("status", "OK".to_string());
+                }
                 Err(error) => {
                     row("Error", error.message);
                     row("status", "Operation failed".to_string());

@@ -116,6 +116,7 @@ impl Session {
                 (engine.beside, engine.give_way),
             ),
             subqueries: Default::default(),
+            measures: None,
             random_state: engine.runtime.random(),
         };
         let prepared_memory = Memory::new(engine.memory.clone(), settings.memory_limit, Watch::default());

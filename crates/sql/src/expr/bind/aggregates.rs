@@ -113,7 +113,8 @@ impl Binder<'_> {
         let exact = |extra: u8, digits: u8| {
             let ty = numeric(&first.map_or(DataType::BIGINT, |e| e.ty));
             if ty.kind == TypeKind::Double {
-                return DataType::DOUBLE;
+                let scale = ty.scale.saturating_add(digits).min(DataType::DOUBLE.scale);
+                return DataType { scale, ..DataType::DOUBLE };
             }
             let (precision, scale) = decimal_digits(&ty);
             let scale = (scale + digits).min(rauk_types::decimal::MAX_SCALE);

@@ -53,11 +53,18 @@ impl Binder<'_> {
         // A hexadecimal literal is a number beside numbers and bytes beside texts: each WHEN compares on its own.
         let literal = if operand.as_ref().is_some_and(|o| types::is_hex(&o.ty)) { operand.take() } else { None };
         let mut branches = Vec::with_capacity(written.len());
-        for (when, then) in written {
-            let mut when = self.bind(when)?;
+        let bound = written.iter().map(|(when, then)| Ok((self.bind(when)?, self.bind(then)?)));
+        let bound = bound.collect::<Result<Vec<_>>>()?;
+        let by = match &operand {
+            Some(operand) => {
+                self.comparisons(operand, &bound.iter().map(|(when, _)| when).collect::<Vec<_>>(), "case")?
+            }
+            None => Vec::new(),
+        };
+        for (number, (mut when, then)) in bound.into_iter().enumerate() {
             let by = match (&operand, &literal) {
                 (Some(operand), _) => {
-                    let by = self.comparison(operand, &when, "case")?;
+                    let by = by[number];
                     if by == Comparison::Double || Class::of(&operand.ty).is_number() {
                         when = as_number(when);
                     }
@@ -69,7 +76,7 @@ impl Binder<'_> {
                 }
                 (None, None) => Comparison::Integer,
             };
-            branches.push(CaseBranch { when, by, then: self.bind(then)? });
+            branches.push(CaseBranch { when, by, then });
         }
         let otherwise = otherwise.map(|e| self.bind(e)).transpose()?;
         self.case_of(operand, branches, otherwise, "case")
@@ -299,13 +306,13 @@ impl Binder<'_> {
                 if !left.is_simple() {
                     let (ty, coercibility) = unify([&Expr::null(), &left], "nullif", self.context.collation)?;
                     let left_type = (left.ty, left.coercibility);
-                    let equal = self.compare(CompareOp::Eq, left, right)?;
+                    let equal = self.compare_as(CompareOp::Eq, left, right, "nullif")?;
                     let ExprKind::Compare { by, left, right, .. } = equal.kind else { unreachable!("made so") };
                     let kind = ExprKind::NullIf { by, left, right };
                     let value = Expr { kind, ty: left_type.0, nullable: true, coercibility: left_type.1 };
                     return Ok(Expr { nullable: true, coercibility, ..converted(value, &ty) });
                 }
-                let when = self.compare(CompareOp::Eq, left.clone(), right)?;
+                let when = self.compare_as(CompareOp::Eq, left.clone(), right, "nullif")?;
                 let branch = CaseBranch { when, by: Comparison::Integer, then: Expr::null() };
                 let mut result = self.case_of(None, vec![branch], Some(left), "nullif")?;
                 result.nullable = true;

@@ -201,7 +201,7 @@ impl<'b> Binder<'b> {
     pub fn resolved(&self, resolved: Resolved) -> Result<Expr> {
         Ok(match resolved {
             Resolved::Column { table, column, ty, nullable } => {
-                let coercibility = if Class::of(&ty).is_string() { types::IMPLICIT } else { types::NUMERIC };
+                let coercibility = types::column_coercibility(&ty);
                 Expr { kind: ExprKind::Column { table, column }, ty, nullable, coercibility }
             }
             Resolved::Expression(expr) => {

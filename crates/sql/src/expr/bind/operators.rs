@@ -67,7 +67,11 @@ impl Binder<'_> {
                 let mut ty = types::numeric(&expr.ty);
                 if ty.kind == TypeKind::BigInt {
                     // Of an unsigned literal beyond BIGINT, the negative is exact as a DECIMAL.
-                    let beyond = matches!(expr.kind, ExprKind::Literal(Value::UInt(_) | Value::Int(i64::MIN)));
+                    let beyond = match expr.kind {
+                        ExprKind::Literal(Value::UInt(value)) => i64::try_from(value).is_err(),
+                        ExprKind::Literal(Value::Int(value)) => value == i64::MIN,
+                        _ => false,
+                    };
                     ty = if beyond {
                         DataType::decimal(20, 0)
                     } else {
@@ -197,8 +201,13 @@ impl Binder<'_> {
         }
     }
 
-    pub fn compare(&self, op: CompareOp, mut left: Expr, mut right: Expr) -> Result<Expr> {
-        let by = self.comparison(&left, &right, &op.to_string())?;
+    pub fn compare(&self, op: CompareOp, left: Expr, right: Expr) -> Result<Expr> {
+        self.compare_as(op, left, right, &op.to_string())
+    }
+
+    /// The same for the call that errors name.
+    pub fn compare_as(&self, op: CompareOp, mut left: Expr, mut right: Expr, operation: &str) -> Result<Expr> {
+        let by = self.comparison(&left, &right, operation)?;
         left = adapted(left, by, &right.ty)?;
         right = adapted(right, by, &left.ty)?;
         let nullable = op != CompareOp::NullSafeEq && (left.nullable || right.nullable);
@@ -292,6 +301,22 @@ impl Binder<'_> {
         Ok(rest)
     }
 
+    /// How a value compares with each of several others. As texts it compares with all of them by one collation: that of
+    /// all together. Errors 1267, 1270, 1271.
+    pub fn comparisons(&self, left: &Expr, others: &[&Expr], operation: &str) -> Result<Vec<Comparison>> {
+        let own = |e: &Expr| Class::of(&left.ty).is_string() && Class::of(&e.ty).is_string();
+        let text = others.iter().any(|other| own(other)).then(|| {
+            let all = std::iter::once(left).chain(others.iter().copied());
+            aggregate_collations(all, operation, self.context.collation).map(|(collation, _)| by_text(collation))
+        });
+        let text = text.transpose()?;
+        let each = others.iter().map(|other| match text {
+            Some(by) if own(other) => Ok(by),
+            _ => self.comparison(left, other, operation),
+        });
+        each.collect()
+    }
+
     /// As what two sides compare.
     pub fn comparison(&self, left: &Expr, right: &Expr, operation: &str) -> Result<Comparison> {
         let (l, r) = (Class::of(&left.ty), Class::of(&right.ty));
@@ -303,10 +328,7 @@ impl Binder<'_> {
             (Class::Integer | Class::Decimal, Class::Integer | Class::Decimal) => Comparison::Decimal,
             _ if l.is_number() && r.is_number() => Comparison::Double,
             _ if l.is_string() && r.is_string() => {
-                match aggregate_collations([left, right], operation, self.context.collation)?.0 {
-                    Collation::Binary => Comparison::Bytes,
-                    collation => Comparison::Text(collation),
-                }
+                by_text(aggregate_collations([left, right], operation, self.context.collation)?.0)
             }
             (Class::Time, Class::Time) => Comparison::Time,
             _ if l.is_temporal() && r.is_temporal() => Comparison::DateTime,
@@ -331,10 +353,11 @@ impl Binder<'_> {
                 _ => return self.between_each(expr, negated, low, high),
             }
         }
-        let low_by = self.comparison(&expr, &low, "between")?;
-        let high_by = self.comparison(&expr, &high, "between")?;
+        let both = self.comparisons(&expr, &[&low, &high], "between")?;
+        let (low_by, high_by) = (both[0], both[1]);
         let low = adapted(low, low_by, &expr.ty)?;
         let high = adapted(high, high_by, &expr.ty)?;
+        let expr = settled(expr);
         let nullable = expr.nullable || low.nullable || high.nullable;
         let kind = ExprKind::Between {
             expr: Box::new(expr),
@@ -374,13 +397,15 @@ impl Binder<'_> {
         }
         let mut items = Vec::with_capacity(list.len());
         let mut nullable = expr.nullable;
-        for item in list {
-            let by = self.comparison(&expr, &item, "in")?;
+        let each =
+            self.comparisons(&expr, &list.iter().collect::<Vec<_>>(), if list.len() == 1 { "=" } else { "in" })?;
+        for (item, by) in list.into_iter().zip(each) {
             let item = adapted(item, by, &expr.ty)?;
             nullable |= item.nullable;
             items.push((item, by));
         }
         let sorted = sorted_list(&items);
+        let expr = settled(expr);
         Ok(boolean(ExprKind::InList { expr: Box::new(expr), negated, list: items, sorted }, nullable))
     }
 
@@ -480,6 +505,47 @@ fn balanced(mut rows: Vec<Expr>, join: fn(Box<Expr>, Box<Expr>) -> ExprKind) -> 
     Some(boolean(join(Box::new(left), Box::new(right)), nullable))
 }
 
+fn by_text(collation: Collation) -> Comparison {
+    if collation == Collation::Binary { Comparison::Bytes } else { Comparison::Text(collation) }
+}
+
+/// A DECIMAL as it compares: with the digits that its type shows. A quotient has some more while it is calculated with.
+fn settled(expr: Expr) -> Expr {
+    fn has_more(expr: &Expr) -> bool {
+        if expr.ty.kind != TypeKind::Decimal {
+            return false;
+        }
+        match &expr.kind {
+            ExprKind::Literal(Value::Decimal(value)) => value.scale() > expr.ty.scale,
+            ExprKind::Arithmetic { op: ArithmeticOp::Divide, .. } => true,
+            ExprKind::Arithmetic { .. }
+            | ExprKind::Negate { .. }
+            | ExprKind::Case { .. }
+            | ExprKind::Coalesce(_)
+            | ExprKind::NullIf { .. }
+            | ExprKind::Function { .. }
+            | ExprKind::AssignVariable { .. }
+            | ExprKind::Deep(_) => {
+                let mut more = false;
+                expr.for_each_child(&mut |child| more |= has_more(child));
+                more
+            }
+            _ => false,
+        }
+    }
+    if !has_more(&expr) {
+        return expr;
+    }
+    let (ty, nullable, coercibility) = (expr.ty, expr.nullable, expr.coercibility);
+    match expr.kind {
+        ExprKind::Literal(Value::Decimal(value)) => literal(Value::Decimal(value.rounded(ty.scale)), ty, coercibility),
+        kind => {
+            let expr = Box::new(Expr { kind, ty, nullable, coercibility });
+            Expr { kind: ExprKind::Cast(expr), ty, nullable, coercibility }
+        }
+    }
+}
+
 /// How a value compares with NULL: it never comes to it, but a planner may look.
 fn alone(ty: &DataType) -> Comparison {
     match Class::of(ty) {
@@ -495,6 +561,9 @@ fn alone(ty: &DataType) -> Comparison {
 
 /// A literal in the form in which it will be compared: dates are read once. Error 1525 for a text that is no date.
 pub(super) fn adapted(expr: Expr, by: Comparison, other: &DataType) -> Result<Expr> {
+    if by == Comparison::Decimal {
+        return Ok(settled(as_number(expr)));
+    }
     let expr = if matches!(by, Comparison::Double) || Class::of(other).is_number() { as_number(expr) } else { expr };
     if let ExprKind::Parameter(_) = expr.kind
         && by == Comparison::DateTime

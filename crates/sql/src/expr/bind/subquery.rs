@@ -6,7 +6,6 @@
 use super::operators::{adapted, boolean};
 use super::{Binder, one_column};
 use crate::expr::convert::Result;
-use crate::expr::types::{self, Class};
 use crate::expr::{BoundSubquery, CompareOp, Comparison, Expr, ExprKind, Subquery, SubqueryTest};
 use crate::parse::ast::{self, Quantifier};
 use rauk_types::MysqlError;
@@ -25,8 +24,7 @@ impl Binder<'_> {
     pub fn subquery_value(&mut self, query: &ast::Query) -> Result<Expr> {
         let bound = self.scope.subquery(query)?;
         let [column] = bound.columns.as_slice() else { return Err(one_column()) };
-        let ty = column.ty;
-        let coercibility = if Class::of(&ty).is_string() { types::IMPLICIT } else { types::NUMERIC };
+        let (ty, coercibility) = (column.ty, column.coercibility);
         Ok(Expr { kind: node(bound, SubqueryTest::Scalar), ty, nullable: true, coercibility })
     }
 
@@ -60,7 +58,7 @@ impl Binder<'_> {
             return Err(one_column());
         }
         let bound = self.scope.subquery(query)?;
-        let (left, by) = self.beside(left, &bound, if membership { "in" } else { "any" })?;
+        let (left, by) = self.beside(left, &bound, &if membership { CompareOp::Eq } else { op }.to_string())?;
         // A query may have no rows, and then the answer is never NULL; who knows before it runs.
         Ok(boolean(node(bound, SubqueryTest::Quantified { left, op, by, all }), true))
     }

@@ -136,6 +136,15 @@ impl Typing<'_> {
         Ok(Derived { ty: text_type(length, collation), nullable: false, coercibility })
     }
 
+    /// The same of a function that compares these arguments. Errors 1267, 1270, 1271.
+    pub fn compared_text(&self, range: std::ops::Range<usize>, length: u64) -> Result<Derived> {
+        let end = range.end.min(self.arguments.len());
+        let strings = || self.arguments[range.start.min(end)..end].iter().filter(|e| Class::of(&e.ty).is_string());
+        let (collation, coercibility) =
+            aggregate_collations(strings(), &self.name.to_ascii_lowercase(), self.context.collation)?;
+        Ok(Derived { ty: text_type(length, collation), nullable: false, coercibility })
+    }
+
     /// Text in the connection's collation.
     pub fn connection_text(&self, length: u64) -> Derived {
         let collation =
@@ -271,7 +280,7 @@ mod rules {
         Ok(Derived::new(DataType::BIGINT).nullable())
     }
 
-    /// An integer that comes from comparing all texts among the arguments: error 1267 when they cannot be compared.
+    /// An integer that comes from comparing all texts among the arguments: errors 1267, 1270 and 1271 when they cannot be compared.
     pub fn compared(t: Typing<'_>) -> Result<Derived> {
         let strings = t.arguments.iter().filter(|e| Class::of(&e.ty).is_string());
         aggregate_collations(strings, &t.name.to_ascii_lowercase(), t.context.collation)?;

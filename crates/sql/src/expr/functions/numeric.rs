@@ -78,6 +78,7 @@ fn whole_type(t: Typing<'_>) -> Result<Derived> {
             DataType { length: u32::from(precision - scale) + 1, ..DataType::BIGINT }
         }
         TypeKind::Decimal => DataType::decimal((precision - scale + 1).min(65), 0),
+        TypeKind::Double if ty.scale < DataType::DOUBLE.scale => DataType { scale: 0, ..ty },
         _ => ty,
     }))
 }

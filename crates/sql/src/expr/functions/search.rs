@@ -4,10 +4,10 @@
 
 use super::string::{char_count, char_offset};
 use super::{Call, Derived, Function, Typing, rules};
-use crate::expr::Context;
 use crate::expr::convert::{self, Result};
 use crate::expr::find::{NEEDLE_BYTES, Needle, Units};
 use crate::expr::types::{self, Class};
+use crate::expr::{Context, Expr};
 use crate::memory::{LARGE, Memory};
 use memchr::memmem::{self, Finder};
 use rauk_types::{Collation, Value};
@@ -33,7 +33,16 @@ pub const FUNCTIONS: &[Function] = &[
 
 /// The collation in which two arguments compare: what an aggregation would give, decided by the types alone.
 fn collation(c: &Call<'_, '_>, a: usize, b: usize) -> Collation {
-    let strings = [&c.arguments[a], &c.arguments[b]].into_iter().filter(|e| Class::of(&e.ty).is_string());
+    aggregated([&c.arguments[a], &c.arguments[b]])
+}
+
+/// The collation in which all arguments compare.
+fn common_collation(arguments: &[Expr]) -> Collation {
+    aggregated(arguments)
+}
+
+fn aggregated<'e>(arguments: impl IntoIterator<Item = &'e Expr>) -> Collation {
+    let strings = arguments.into_iter().filter(|e| Class::of(&e.ty).is_string());
     types::aggregate_collations(strings, "", Collation::DEFAULT).map_or(Collation::DEFAULT, |c| c.0)
 }
 
@@ -89,7 +98,7 @@ fn hold_needle(
 fn replace_type(t: Typing<'_>) -> Result<Derived> {
     let (whole, from, to) = (t.length(0), t.length(1).max(1), t.length(2));
     let length = if to > from { whole.saturating_mul(to) } else { whole };
-    t.text(0..3, length)
+    t.compared_text(0..3, length)
 }
 
 /// By bytes, as MySQL: REPLACE is case-sensitive.
@@ -122,7 +131,7 @@ fn replace(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
 }
 
 fn substring_index_type(t: Typing<'_>) -> Result<Derived> {
-    t.text(0..2, t.length(0))
+    t.compared_text(0..2, t.length(0))
 }
 
 fn substring_index(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
@@ -155,10 +164,15 @@ fn field(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     }
     let all = |f: fn(Class) -> bool| c.arguments.iter().all(|e| f(Class::of(&e.ty)));
     let texts = all(|c| c.is_string() || c == Class::Null);
+    // As MySQL compares them here: 64 bits, whatever the sign.
+    let integers = all(|c| c == Class::Integer);
+    let collation = if texts { common_collation(c.arguments) } else { Collation::Binary };
     let exact = all(|c| matches!(c, Class::Integer | Class::Decimal | Class::Null));
     for i in (1..c.len()).filter(|i| !c.is_null(*i)) {
         let found = if texts {
-            collation(c, 0, i).compare(&c.bytes(0), &c.bytes(i)) == Ordering::Equal
+            collation.compare(&c.bytes(0), &c.bytes(i)) == Ordering::Equal
+        } else if integers {
+            convert::to_bits(c.number(0), context)? == convert::to_bits(c.number(i), context)?
         } else if exact {
             c.decimal(0, context)? == c.decimal(i, context)?
         } else {
@@ -193,7 +207,12 @@ fn find_in_set(c: &Call<'_, '_>, _: &mut Context) -> Result<Value> {
         return Ok(Value::Int(0));
     }
     let collation = collation(c, 0, 1);
-    let found = list.split(|b| *b == b',').position(|part| collation.compare(part, &item) == Ordering::Equal);
+    // Spaces at the end count here, also where the collation pads.
+    let spaces = |text: &[u8]| text.iter().rev().take_while(|b| **b == b' ').count();
+    let (own, at_end) = (&item, spaces(&item));
+    let found = list
+        .split(|b| *b == b',')
+        .position(|part| spaces(part) == at_end && collation.compare(part, own) == Ordering::Equal);
     Ok(Value::Int(found.map_or(0, |p| p as i64 + 1)))
 }
 

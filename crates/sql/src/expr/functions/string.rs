@@ -23,9 +23,9 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new("SUBSTRING", 2, 3, rules::same_text, substring),
     Function::new("LEFT", 2, 2, left_type, left),
     Function::new("RIGHT", 2, 2, left_type, right),
-    Function::new("TRIM", 1, 2, rules::same_text, |c, _| Ok(trim(c, true, true))),
-    Function::new("LTRIM", 1, 2, rules::same_text, |c, _| Ok(trim(c, true, false))),
-    Function::new("RTRIM", 1, 2, rules::same_text, |c, _| Ok(trim(c, false, true))),
+    Function::new("TRIM", 1, 2, trim_type, |c, _| Ok(trim(c, true, true))),
+    Function::new("LTRIM", 1, 2, trim_type, |c, _| Ok(trim(c, true, false))),
+    Function::new("RTRIM", 1, 2, trim_type, |c, _| Ok(trim(c, false, true))),
     Function::new("LPAD", 3, 3, pad_type, |c, x| pad(c, x, true)),
     Function::new("RPAD", 3, 3, pad_type, |c, x| pad(c, x, false)),
     Function::new("REPEAT", 2, 2, repeat_type, repeat),
@@ -158,6 +158,11 @@ fn right(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let count = usize::try_from(c.int(1, context)?).unwrap_or(0);
     let begin = char_offset(&bytes, char_count(&bytes, binary).saturating_sub(count), binary);
     Ok(c.string(bytes[begin..].to_vec()))
+}
+
+/// In the collation of the text and what is cut off it.
+fn trim_type(t: Typing<'_>) -> Result<Derived> {
+    t.compared_text(0..2, t.length(0))
 }
 
 fn trim(c: &Call<'_, '_>, front: bool, back: bool) -> Value {
@@ -321,7 +326,7 @@ fn soundex(text: &str) -> String {
     };
     let mut letters = text.chars().filter(|c| c.is_alphabetic());
     let Some(first) = letters.next() else { return String::new() };
-    let mut out: String = first.to_uppercase().collect();
+    let mut out = String::from(first.to_ascii_uppercase());
     let mut last = code(first).unwrap_or(b'0');
     for letter in letters {
         let digit = code(letter).unwrap_or(b'0');

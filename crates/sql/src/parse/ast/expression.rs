@@ -416,6 +416,51 @@ impl Unit {
 }
 
 impl Expr {
+    /// Whether a query stands in it, at any depth.
+    pub fn has_query(&self) -> bool {
+        let any = |items: &[Expr]| items.iter().any(|item| item.has_query());
+        let maybe = |item: &Option<Box<Expr>>| item.as_ref().is_some_and(|item| item.has_query());
+        crate::stack::grow(|| match self {
+            Expr::InQuery { .. } | Expr::Subquery(_) | Expr::Exists(_) | Expr::Quantified { .. } => true,
+            Expr::Literal(_)
+            | Expr::Column(_)
+            | Expr::Parameter(_)
+            | Expr::UserVariable(_)
+            | Expr::SystemVariable { .. }
+            | Expr::Default
+            | Expr::DefaultOf(_)
+            | Expr::InsertedValue(_)
+            | Expr::Match { .. } => false,
+            Expr::AssignVariable { value: operand, .. }
+            | Expr::Unary { operand, .. }
+            | Expr::Is { operand, .. }
+            | Expr::JsonPath { column: operand, .. }
+            | Expr::Cast { operand, .. }
+            | Expr::ConvertUsing { operand, .. }
+            | Expr::Collate { operand, .. }
+            | Expr::Extract { operand, .. }
+            | Expr::Interval { amount: operand, .. } => operand.has_query(),
+            Expr::Binary { left: one, right: other, .. }
+            | Expr::Regexp { operand: one, pattern: other, .. }
+            | Expr::MemberOf { value: one, array: other }
+            | Expr::TimestampAdd { amount: one, date: other, .. }
+            | Expr::TimestampDiff { from: one, to: other, .. } => one.has_query() || other.has_query(),
+            Expr::Between { operand, low, high, .. } => operand.has_query() || low.has_query() || high.has_query(),
+            Expr::InList { operand, list, .. } => operand.has_query() || any(list),
+            Expr::Like { operand, pattern, escape, .. } => operand.has_query() || pattern.has_query() || maybe(escape),
+            Expr::Trim { what, operand, .. } => operand.has_query() || maybe(what),
+            Expr::Row(items) => any(items),
+            Expr::Case { operand, branches, otherwise } => {
+                let branch = |(when, then): &(Expr, Expr)| when.has_query() || then.has_query();
+                maybe(operand) || branches.iter().any(branch) || maybe(otherwise)
+            }
+            Expr::Call(call) => match &call.arguments {
+                Arguments::Star => false,
+                Arguments::List { items, .. } => any(items),
+            },
+        })
+    }
+
     /// An integer or decimal literal by its digits.
     pub fn number(digits: impl Into<String>) -> Expr {
         Expr::Literal(Literal::Number(digits.into()))

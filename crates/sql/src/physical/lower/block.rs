@@ -5,12 +5,22 @@ use super::places::{Outer, Places};
 use crate::expr::{AGGREGATES, Aggregate, AggregateFunction, ColumnId, Expr, ExprKind};
 use crate::logical::{AggregateNode, CommonTableScan, JoinKind, Limit, Node, Query, ScanTable};
 use crate::physical::condition;
+use crate::physical::factor::factor;
 use crate::physical::grouping;
 use crate::physical::join::{Item, JoinInput, WantedOrder, plan_join};
-use crate::physical::model::{Grouping, Rollup, RowsOf, SelectPlan, SortKey, Source, SourceTable, Step};
+use crate::physical::model::{Access, Grouping, LateralRows, Rollup, RowsOf, SelectPlan, SortKey, Source, SourceTable, Step};
 use rauk_node::transaction::Lock;
 use rauk_types::{Collation, ColumnDefault, DataType, MysqlError, TableId, TableSchema, Value};
 use std::sync::Arc;
+
+/// Rows of a block's only table come in the order of the primary key, where there are few: [`Level::key_order`].
+///
+/// [`Level::key_order`]: crate::physical::model::Level::key_order
+fn keep_key_order(plan: &mut SelectPlan) {
+    if let (None, [Step::Scan(level)]) = (&plan.lock, plan.steps.as_mut_slice()) {
+        level.key_order = matches!(level.access, Access::Full { .. } | Access::Range(_)) && !level.buffered;
+    }
+}
 
 /// GROUP BY: keys, aggregates, and what ROLLUP makes of the keys.
 type Grouped = (Vec<Expr>, Vec<(ColumnId, Aggregate)>, Option<crate::logical::Rollup>);
@@ -79,19 +89,23 @@ struct Joins<'a> {
     locks: Vec<Lock>,
     places: Places<'a>,
     keep_order: bool,
+    /// How many tables are of semi and anti joins: nothing behind the joins reads them.
+    tested: usize,
 }
 
 impl Lowering<'_> {
     pub(super) fn block(&mut self, node: Node, given: &[ColumnId], outer: &Outer) -> Result<SelectPlan, MysqlError> {
         let parts = take_apart(node);
-        let mut joins = Joins { sources: vec![], locks: vec![], places: Places::new(outer), keep_order: false };
+        let mut joins = Joins { sources: vec![], locks: vec![], places: Places::new(outer), keep_order: false, tested: 0 };
         let mut from_conditions = Vec::new();
         let items = self.flatten(parts.joins, &mut joins, &mut from_conditions, outer)?;
-        let Joins { sources, locks, mut places, keep_order } = joins;
+        let Joins { sources, locks, mut places, keep_order, tested } = joins;
+        let read = sources.len() - tested;
 
         // The order of conditions is that in which they were written: FROM, then WHERE.
         let mut conditions = places.place_all(from_conditions)?;
         conditions.extend(places.place_all(parts.conditions)?);
+        let mut conditions = factor(conditions);
         for condition in &mut conditions {
             condition::find_zero_dates(condition, &sources);
         }
@@ -161,7 +175,7 @@ impl Lowering<'_> {
         // A subquery is asked even where it cannot order rows: it may have too many (1242).
         order.retain(|k| !k.expr.is_constant() || k.expr.has_subquery());
 
-        let first_row = if grouped { index_end(&keys, &aggregates, &sources) } else { None };
+        let first_row = if grouped && read == 1 { index_end(&keys, &aggregates) } else { None };
         if let Some((column, _)) = first_row
             && sources[0].schema().columns[column].nullable
         {
@@ -221,6 +235,7 @@ impl Lowering<'_> {
             stored: false,
         };
         plan.late = has_subquery(&plan);
+        keep_key_order(&mut plan);
         Ok(plan)
     }
 
@@ -254,6 +269,14 @@ impl Lowering<'_> {
                             items.extend(self.flatten(join.right, joins, conditions, outer)?);
                             conditions.extend(join.on);
                         }
+                        JoinKind::Semi | JoinKind::Anti => {
+                            let (first, tested) = (joins.sources.len(), joins.tested);
+                            let mut on = Vec::new();
+                            let tests = self.flatten(join.right, joins, &mut on, outer)?;
+                            on.extend(join.on);
+                            joins.tested = tested + joins.sources.len() - first;
+                            items.push(Item::Test { items: tests, on, anti: join.kind == JoinKind::Anti });
+                        }
                         JoinKind::Left => {
                             let first = joins.sources.len();
                             let mut on = Vec::new();
@@ -269,7 +292,18 @@ impl Lowering<'_> {
                 }
                 other => other,
             };
-            let (source, columns, lock) = self.source(node, outer)?;
+            let (source, columns, lock) = match node {
+                Node::Lateral(lateral) => {
+                    let lateral = *lateral;
+                    let schema = self.schema(&lateral.alias, &lateral.columns);
+                    // The tables that it reads stand before it.
+                    let outer = joins.places.place_all(lateral.outer)?;
+                    let rows = RowsOf::Lateral(Arc::new(LateralRows { query: lateral.subquery.0 as usize, outer }));
+                    let source = plain_source(SourceTable::Query(rows, schema), lateral.alias);
+                    (source, lateral.columns, None)
+                }
+                node => self.source(node, outer)?,
+            };
             let table = joins.sources.len();
             joins.places.add_table(table, &columns);
             joins.sources.push(source);
@@ -279,7 +313,6 @@ impl Lowering<'_> {
     }
 
     pub(super) fn source(&mut self, node: Node, outer: &Outer) -> Result<(Source, Vec<ColumnId>, Lock), MysqlError> {
-        let plain = |table, alias| Source { table, alias, null_rows: false, allowed_indexes: None, force_index: false };
         match node {
             Node::Scan(scan) => {
                 let table = match scan.table {
@@ -289,10 +322,15 @@ impl Lowering<'_> {
                     }
                     ScanTable::Virtual(table) => SourceTable::Virtual(table),
                 };
+                let statistics = match &table {
+                    SourceTable::Stored(handle) => self.lookup.statistics(handle),
+                    _ => None,
+                };
                 let source = Source {
+                    statistics,
                     allowed_indexes: scan.allowed_indexes,
                     force_index: scan.force_index,
-                    ..plain(table, scan.alias)
+                    ..plain_source(table, scan.alias)
                 };
                 Ok((source, scan.columns, scan.lock))
             }
@@ -300,7 +338,7 @@ impl Lowering<'_> {
                 let CommonTableScan { table: number, alias, columns, working } = *table;
                 let schema = self.schema(&alias, &columns);
                 let rows = if working { RowsOf::Working(number) } else { RowsOf::Common(number) };
-                Ok((plain(SourceTable::Query(rows, schema), alias), columns, None))
+                Ok((plain_source(SourceTable::Query(rows, schema), alias), columns, None))
             }
             Node::Derived(derived) => self.derived(derived.alias, derived.query, outer),
             node => {
@@ -321,8 +359,7 @@ impl Lowering<'_> {
         let schema = self.schema(&alias, &columns);
         let plan = self.query(query, outer)?;
         let table = SourceTable::Query(RowsOf::Derived(Arc::new(plan)), schema);
-        let source = Source { table, alias, null_rows: false, allowed_indexes: None, force_index: false };
-        Ok((source, columns, None))
+        Ok((plain_source(table, alias), columns, None))
     }
 
     /// The columns of a query in the form of a table's.
@@ -364,6 +401,10 @@ impl Lowering<'_> {
     }
 }
 
+fn plain_source(table: SourceTable, alias: String) -> Source {
+    Source { table, alias, null_rows: false, allowed_indexes: None, force_index: false, statistics: None }
+}
+
 /// Places the conditions of outer joins.
 fn place_items(items: Vec<Item>, places: &Places<'_>, sources: &[Source]) -> Result<Vec<Item>, MysqlError> {
     items
@@ -371,14 +412,23 @@ fn place_items(items: Vec<Item>, places: &Places<'_>, sources: &[Source]) -> Res
         .map(|item| match item {
             Item::Table(table) => Ok(Item::Table(table)),
             Item::Outer { items, on } => {
-                let mut on = places.place_all(on)?;
-                for condition in &mut on {
-                    condition::find_zero_dates(condition, sources);
-                }
+                let on = place_conditions(on, places, sources)?;
                 Ok(Item::Outer { items: place_items(items, places, sources)?, on })
+            }
+            Item::Test { items, on, anti } => {
+                let on = place_conditions(on, places, sources)?;
+                Ok(Item::Test { items: place_items(items, places, sources)?, on, anti })
             }
         })
         .collect()
+}
+
+fn place_conditions(on: Vec<Expr>, places: &Places<'_>, sources: &[Source]) -> Result<Vec<Expr>, MysqlError> {
+    let mut on = places.place_all(on)?;
+    for condition in &mut on {
+        condition::find_zero_dates(condition, sources);
+    }
+    Ok(on)
 }
 
 fn and(left: Expr, right: Expr) -> Expr {
@@ -407,10 +457,10 @@ fn wanted_order(order: &[SortKey], limit: Option<&Expr>, offset: Option<&Expr>) 
     Some(wanted)
 }
 
-/// A lone MIN or MAX of a column of the only table: the column, and whether the index is wanted backwards.
-fn index_end(keys: &[Expr], aggregates: &[Aggregate], sources: &[Source]) -> Option<(usize, bool)> {
+/// A lone MIN or MAX of a column of the only table that is read: the column, and whether the index is wanted backwards.
+fn index_end(keys: &[Expr], aggregates: &[Aggregate]) -> Option<(usize, bool)> {
     let [aggregate] = aggregates else { return None };
-    if !keys.is_empty() || sources.len() != 1 {
+    if !keys.is_empty() {
         return None;
     }
     let descending = match aggregate.function {
@@ -429,7 +479,7 @@ fn has_subquery(plan: &SelectPlan) -> bool {
     let any = |list: &[Expr]| list.iter().any(Expr::has_subquery);
     let step = |step: &Step| match step {
         Step::Scan(level) => any(&level.filters) || !level.late_filters.is_empty() || level.access.has_subquery(),
-        Step::Enter { .. } => false,
+        Step::Enter { .. } | Step::Test { .. } | Step::Match { .. } => false,
         Step::Leave { filters, .. } => any(filters),
     };
     let aggregate = |a: &Aggregate| any(&a.arguments) || a.order_by.iter().any(|(expr, _)| expr.has_subquery());

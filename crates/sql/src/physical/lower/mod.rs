@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// Lowers a statement.
 pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
     let Statement { columns, subqueries, tables, body, returned, parameters } = statement;
-    let mut lowering = Lowering { columns: &columns, database: lookup.database(), context, stored: vec![] };
+    let mut lowering = Lowering { columns: &columns, lookup, database: lookup.database(), context, stored: vec![] };
     let mut result = Vec::new();
     let kind = match body {
         Body::Query(query) => {
@@ -49,6 +49,7 @@ pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindCon
 }
 
 struct Lowering<'a> {
+    lookup: &'a dyn Lookup,
     columns: &'a Columns,
     database: &'a Database,
     context: &'a BindContext,
@@ -62,7 +63,7 @@ impl Lowering<'_> {
         tables: Vec<CommonTable>,
         parameters: usize,
     ) -> Result<Option<Arc<Parts>>, MysqlError> {
-        if subqueries.is_empty() && tables.is_empty() {
+        if subqueries.iter().all(logical::Subquery::is_gone) && tables.is_empty() {
             return Ok(None);
         }
         let mut next = parameters;
@@ -80,15 +81,16 @@ impl Lowering<'_> {
     }
 
     fn common_table(&mut self, table: CommonTable) -> Result<CommonTablePlan, MysqlError> {
-        let CommonTable { seed, recursive, types, .. } = table;
+        let CommonTable { seed, recursive, names, types, .. } = table;
         let seed = self.query(seed, &Outer::default())?;
         let recursive = recursive
             .map(|recursive| {
                 let query = self.query(recursive.query, &Outer::default())?;
-                Ok::<_, MysqlError>(RecursivePlan { query, all: recursive.all })
+                let (limit, offset) = (recursive.limit, recursive.offset);
+                Ok::<_, MysqlError>(RecursivePlan { query, all: recursive.all, limit, offset })
             })
             .transpose()?;
-        Ok(CommonTablePlan { seed, recursive, types })
+        Ok(CommonTablePlan { names, seed, recursive, types })
     }
 
     fn types(&self, columns: &[ColumnId]) -> Vec<DataType> {

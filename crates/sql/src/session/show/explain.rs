@@ -1,4 +1,5 @@
-//! EXPLAIN in MySQL's traditional form, and FORMAT=TREE: the logical tree that is planned, in a text of our own.
+//! EXPLAIN: MySQL's table and its JSON; FORMAT=TREE, the logical tree that is planned, in a text of our own; and EXPLAIN
+//! ANALYZE, which runs the query and shows its operators with what was estimated and what was counted.
 
 use super::{Table, column, send, text_column, unsigned_column};
 use crate::parse::Statement;
@@ -8,26 +9,29 @@ use crate::session::session::Session;
 use rauk_types::result::ResultSink;
 use rauk_types::{DataType, MysqlError, Value};
 
+/// ER_UNKNOWN_EXPLAIN_FORMAT.
+const UNKNOWN_EXPLAIN_FORMAT: u16 = 1791;
+
 impl Session {
     pub(crate) fn explain(
         &mut self,
-        analyze: bool,
         format: Option<&str>,
         statement: &Statement,
         sink: &mut dyn ResultSink,
     ) -> Result<Done, MysqlError> {
-        if analyze {
-            return Err(errors::not_supported("EXPLAIN ANALYZE"));
-        }
         match format {
             Some(format) if format.eq_ignore_ascii_case("TREE") => {
                 let tree = self.tree(statement, self.parameter_types.clone())?;
-                send(&[text_column("EXPLAIN", 65_535)], &[vec![Value::Str(tree)]], sink);
+                send_text(tree, sink);
                 return Ok(Done::rows());
             }
-            Some(format) if !format.eq_ignore_ascii_case("TRADITIONAL") => {
-                return Err(errors::not_supported(&format!("EXPLAIN FORMAT={format}")));
+            Some(format) if format.eq_ignore_ascii_case("JSON") => {
+                let (plan, _) = self.plan(statement, self.parameter_types.clone())?;
+                let text = plan.plan.explain_json(&mut self.context)?;
+                send_text(text, sink);
+                return Ok(Done::rows());
             }
+            Some(format) if !format.eq_ignore_ascii_case("TRADITIONAL") => return Err(unknown_format(format)),
             _ => {}
         }
         let (plan, _) = self.plan(statement, self.parameter_types.clone())?;
@@ -52,4 +56,34 @@ impl Session {
         send(&table.columns, &table.rows, sink);
         Ok(Done::rows())
     }
+
+    /// Runs a query and shows what its operators did.
+    pub(crate) async fn explain_analyze(
+        &mut self,
+        format: Option<&str>,
+        statement: &Statement,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Done, MysqlError> {
+        match format.map(str::to_ascii_uppercase).as_deref() {
+            None | Some("TREE") => {}
+            Some(name @ ("JSON" | "TRADITIONAL")) => {
+                return Err(errors::not_supported(&format!("EXPLAIN ANALYZE with {name} format")));
+            }
+            Some(name) => return Err(unknown_format(name)),
+        }
+        if !matches!(statement, Statement::Query(_)) {
+            return Err(errors::not_supported("EXPLAIN ANALYZE on this query"));
+        }
+        let text = self.run_measured(statement).await?;
+        send_text(text, sink);
+        Ok(Done::rows())
+    }
+}
+
+fn send_text(text: String, sink: &mut dyn ResultSink) {
+    send(&[text_column("EXPLAIN", 65_535)], &[vec![Value::Str(text)]], sink);
+}
+
+fn unknown_format(name: &str) -> MysqlError {
+    MysqlError::new(UNKNOWN_EXPLAIN_FORMAT, format!("Unknown EXPLAIN format name: '{name}'"))
 }

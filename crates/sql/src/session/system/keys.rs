@@ -1,5 +1,6 @@
 //! Keys and constraints in information_schema.
 
+use crate::statistics::TableStatistics;
 use super::catalog::stored_tables;
 use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, none, s, u};
 use crate::session::lookup::Viewer;
@@ -51,12 +52,16 @@ pub(crate) fn declared(table: &TableSchema) -> impl Iterator<Item = &IndexSchema
     table.indexes.iter().filter(|index| !(table.hidden_key && index.kind == IndexKind::Primary))
 }
 
-/// Distinct values of the first `parts` columns of an index, as far as it is known: rows for a unique index, a guess of how they thin out for others.
-pub(crate) fn cardinality(rows: u64, index: &IndexSchema, parts: usize) -> u64 {
+/// Distinct values of the first `parts` columns of an index, as far as it is known: rows for a unique index; for others by
+/// the statistics, or a guess.
+pub(crate) fn cardinality(rows: u64, index: &IndexSchema, parts: usize, known: Option<&TableStatistics>) -> u64 {
     if index.kind != IndexKind::Ordered && parts == index.parts.len() {
         return rows;
     }
-    // No statistics of values are kept; ten rows a value and column is what the planner assumes too.
+    if let Some(distinct) = known.and_then(|known| known.distinct(index.id, parts, rows)) {
+        return (distinct.round() as u64).min(rows);
+    }
+    // Nothing is known of the values: ten rows a value and column.
     let missing = index.parts.len() - parts + usize::from(index.kind == IndexKind::Ordered);
     let guess = rows / 10u64.saturating_pow(missing.min(6) as u32);
     guess.max(u64::from(rows > 0))
@@ -78,6 +83,7 @@ pub(crate) struct PartRow {
 
 pub(crate) fn parts(viewer: &Viewer, table: &TableSchema) -> Vec<PartRow> {
     let rows = viewer.engine.database.table_usage(table.id).rows;
+    let known = viewer.engine.statistics.of(table.id);
     let mut out = Vec::new();
     for index in declared(table) {
         for (at, part) in index.parts.iter().enumerate() {
@@ -88,7 +94,7 @@ pub(crate) fn parts(viewer: &Viewer, table: &TableSchema) -> Vec<PartRow> {
                 sequence: at as u64 + 1,
                 column: column.name.clone(),
                 descending: part.descending,
-                cardinality: cardinality(rows, index, at + 1),
+                cardinality: cardinality(rows, index, at + 1, known.as_deref()),
                 prefix: part.prefix,
                 nullable: column.nullable,
                 kind: if index.hash_only { "HASH" } else { "BTREE" },

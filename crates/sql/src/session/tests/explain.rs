@@ -39,7 +39,24 @@ fn subqueries_have_blocks_of_their_own() {
     check(
         &mut t,
         "SELECT * FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.a AND t.b = 'x')",
-        &["1 PRIMARY t ALL NULL NULL Using where", "2 DEPENDENT SUBQUERY u eq_ref PRIMARY test.t.a NULL"],
+        &["1 SIMPLE t ALL NULL NULL Using where", "1 SIMPLE u eq_ref PRIMARY test.t.a FirstMatch(t)"],
+    );
+    check(
+        &mut t,
+        "SELECT * FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.a + 0 = t.a)",
+        &[
+            "1 SIMPLE t ALL NULL NULL NULL",
+            "1 SIMPLE u ALL NULL NULL Using where; Not exists; Using join buffer (hash join)",
+        ],
+    );
+    check(
+        &mut t,
+        "SELECT t.id, d.n FROM t, LATERAL (SELECT COUNT(*) AS n FROM u WHERE u.a = t.id) d",
+        &[
+            "1 PRIMARY t ALL NULL NULL NULL",
+            "1 PRIMARY <derived2> ALL NULL NULL NULL",
+            "2 DEPENDENT DERIVED u ref a test.t.id NULL",
+        ],
     );
     check(
         &mut t,
@@ -56,9 +73,9 @@ fn subqueries_have_blocks_of_their_own() {
         &mut t,
         "SELECT 1 FROM t WHERE a IN (SELECT a FROM u WHERE EXISTS (SELECT 1 FROM u v WHERE v.id = t.id))",
         &[
-            "1 PRIMARY t ALL NULL NULL Using where",
-            "2 DEPENDENT SUBQUERY u ALL NULL NULL NULL",
-            "3 DEPENDENT SUBQUERY v eq_ref PRIMARY test.t.id NULL",
+            "1 SIMPLE t ALL NULL NULL NULL",
+            "1 SIMPLE u ref a test.t.a NULL",
+            "1 SIMPLE v eq_ref PRIMARY test.t.id FirstMatch(u)",
         ],
     );
     // Nothing is run: the query would be an error.

@@ -138,12 +138,9 @@ fn plain_derived_tables_are_merged() {
         "SELECT d.y FROM (SELECT a + 1 AS x, id AS y FROM t) d WHERE EXISTS (SELECT 1 FROM u WHERE u.id = d.y)",
         &[
             "Project id#0 as y#5",
-            "  Filter (exists (select #2))",
+            "  Semi join on (id#6 = id#0)",
             "    Scan t: id#0, a#1, b#2",
-            "Subquery #2 reads id#0",
-            "  Project 1 as 1#8",
-            "    Filter (id#6 = id#0)",
-            "      Scan u: id#6, a#7",
+            "    Scan u: id#6, a#7",
         ],
         &["1", "2", "3"],
     );
@@ -279,4 +276,90 @@ fn conditions_move_into_derived_tables() {
         ],
         &["2", "3"],
     );
+}
+
+#[test]
+fn conditions_with_subqueries_become_semi_and_anti_joins() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    check(
+        &mut t,
+        "SELECT id FROM t WHERE b <> 'x' AND a IN (SELECT id FROM u WHERE u.a > 10 ORDER BY id)",
+        &[
+            "Project id#0 as id#3",
+            "  Filter (b#2 <> 'x')",
+            "    Semi join on (a#5 > 10) and (a#1 = id#4)",
+            "      Scan t: id#0, a#1, b#2",
+            "      Scan u: id#4, a#5",
+        ],
+        &["4"],
+    );
+    // Chains collapse; the conditions of the inner one read the outermost block.
+    check(
+        &mut t,
+        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.a AND NOT EXISTS \
+         (SELECT 1 FROM u v WHERE v.a = t.id))",
+        &[
+            "Project id#0 as id#3",
+            "  Semi join on (id#4 = a#1)",
+            "    Scan t: id#0, a#1, b#2",
+            "    Anti join on (a#8 = id#0)",
+            "      Scan u: id#4, a#5",
+            "      Scan u v: id#7, a#8",
+        ],
+        &["1", "2", "4"],
+    );
+    // A NULL on either side makes NOT IN false where it stands against a row.
+    check(
+        &mut t,
+        "SELECT id FROM t WHERE a NOT IN (SELECT a FROM u WHERE u.id = t.id)",
+        &[
+            "Project id#0 as id#3",
+            "  Anti join on (id#4 = id#0) and ((a#1 = a#5) is not false)",
+            "    Scan t: id#0, a#1, b#2",
+            "    Scan u: id#4, a#5",
+        ],
+        &["1", "2", "4"],
+    );
+    check(
+        &mut t,
+        "SELECT t.id FROM t JOIN u ON u.id = t.id AND t.a > ALL (SELECT v.id FROM u v WHERE v.id < t.id)",
+        &[
+            "Project id#0 as id#8",
+            "  Anti join on (id#5 < id#0) and ((a#1 <= id#5) is not false)",
+            "    Join on (id#3 = id#0)",
+            "      Scan t: id#0, a#1, b#2",
+            "      Scan u: id#3, a#4",
+            "    Scan u v: id#5, a#6",
+        ],
+        &["1", "2"],
+    );
+    // A condition on the outer tables alone goes to them.
+    check(
+        &mut t,
+        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.a AND t.b = 'x')",
+        &[
+            "Project id#0 as id#3",
+            "  Filter (b#2 = 'x')",
+            "    Semi join on (id#4 = a#1)",
+            "      Scan t: id#0, a#1, b#2",
+            "      Scan u: id#4, a#5",
+        ],
+        &["1", "2"],
+    );
+    // What cannot be looked up by a key is run once, and so is what reads no column of the block; a block that locks rows keeps its subqueries.
+    for sql in [
+        "SELECT id FROM t WHERE b IN (SELECT id FROM u)",
+        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u)",
+        "SELECT id FROM t WHERE a NOT IN (SELECT a FROM u)",
+        "SELECT id FROM t WHERE EXISTS (SELECT COUNT(*) FROM u WHERE u.id = t.id)",
+        "SELECT id FROM t WHERE a IN (SELECT id FROM u WHERE RAND() < 2)",
+        "SELECT id FROM t WHERE a IN (SELECT id FROM u UNION SELECT 7)",
+        "SELECT id FROM t WHERE a IN (SELECT id FROM u) OR id = 1",
+        "SELECT id FROM t WHERE a IN (SELECT id FROM u) FOR UPDATE",
+    ] {
+        let tree = t.run(&format!("EXPLAIN FORMAT=TREE {sql}"));
+        assert!(!tree.contains("join"), "{sql}\n{tree}");
+    }
 }

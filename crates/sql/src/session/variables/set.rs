@@ -8,18 +8,15 @@ use super::settings::isolation;
 use super::store;
 use super::table::VARIABLES;
 use crate::expr::context::WarningLevel;
-use crate::parse::Statement;
 use crate::parse::ast;
 use crate::parse::statement::{IsolationLevel, Scope, SetItem};
-use crate::session::collect::Collector;
-use crate::session::data::Source;
 use crate::session::session::Session;
 use crate::session::transactions::NextTransaction;
 use crate::session::users::Privileges;
 use crate::session::{charset, errors};
 use rauk_node::{Isolation, NodeError};
 use rauk_types::error::codes;
-use rauk_types::result::{Completion, ResultSink};
+use rauk_types::result::Completion;
 use rauk_types::{MysqlError, Value};
 
 /// These belong to the whole cluster.
@@ -71,29 +68,11 @@ impl Session {
         Ok(Completion::default())
     }
 
-    /// The value of an expression; a query in parentheses is run.
-    async fn value_of(&mut self, expression: &ast::Expr) -> Result<Value, MysqlError> {
-        let ast::Expr::Subquery(query) = expression else { return Ok(self.evaluate(expression)?.0) };
-        let statement = Statement::Query(query.clone());
-        let mut rows = Collector::default();
-        let source = Source { text: "", statement: Some(&statement), types: &[], known: None };
-        self.run_uncached(source, &mut rows).await?;
-        rows.complete(&Completion::default());
-        let Some(result) = rows.results.pop() else { return Ok(Value::Null) };
-        if result.columns.len() != 1 {
-            return Err(MysqlError::new(codes::OPERAND_COLUMNS, "Operand should contain 1 column(s)"));
-        }
-        if result.rows.len() > 1 {
-            return Err(MysqlError::new(codes::SUBQUERY_NO_1_ROW, "Subquery returns more than 1 row"));
-        }
-        Ok(result.rows.into_iter().flatten().next().unwrap_or_default())
-    }
-
     async fn check_item(&mut self, item: &SetItem, out: &mut Vec<Assignment>) -> Result<(), MysqlError> {
         match item {
             SetItem::Variable { scope, name, value } => self.check_variable(*scope, name, value.as_ref(), out).await,
             SetItem::UserVariable { name, value } => {
-                let value = self.value_of(value).await?;
+                let value = self.value_with_queries(value).await?;
                 out.push(Assignment::User(name.to_lowercase(), value));
                 Ok(())
             }
@@ -208,7 +187,7 @@ impl Session {
     async fn variable_value(&mut self, variable: &Variable, expression: &ast::Expr) -> Result<Value, MysqlError> {
         let given = match expression {
             ast::Expr::Column(word) if word.table.is_none() => Value::Str(word.name.clone()),
-            _ => match self.value_of(expression).await? {
+            _ => match self.value_with_queries(expression).await? {
                 Value::Bytes(bytes) => Value::Str(String::from_utf8_lossy(&bytes).into_owned()),
                 other => other,
             },

@@ -1,0 +1,1093 @@
+//! A plan as EXPLAIN shows it: blocks with their numbers, the tables of each, and how these are read, as values.
+//!
+//! Blocks are numbered (`id`): a block first, then its derived and common tables in the order of FROM, then its subqueries
+//! in the order in which they were bound, each with all that is in it. The three forms of EXPLAIN print what stands here:
+//! `explain` the table of MySQL, `explain_json` MySQL's JSON, `explain_tree` the operators.
+//!
+//! The values of this execution decide which partitions are read, and whether a WHERE is impossible, so EXPLAIN of a
+//! prepared statement shows what its parameters would do. No subquery is run: what needs the answer of one, or a column
+//! of a block around a subquery, is not known.
+
+use super::Plan;
+use super::cost;
+use super::model::{
+    Access, CommonTablePlan, IndexAccess, InsertSource, KeyValue, Level, OnDuplicate, Parts, PlanKind, QueryPlan,
+    RowsOf, SelectPlan, SetOp, SetPlan, Source, SourceTable, Step, WindowPlan,
+};
+use crate::exec::{Distribution, Joined, distribution};
+use crate::expr::{AGGREGATES, Context, Expr, ExprKind, Named, Names, NoColumns, SubqueryId};
+use rauk_types::schema::BUCKETS;
+use rauk_types::{DataType, MysqlError, TableSchema, TypeKind, key};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// A statement.
+pub(super) enum Described<'p> {
+    Query(Part<'p>),
+    /// UPDATE and DELETE.
+    Change(Block<'p>),
+    /// INSERT and REPLACE.
+    Insert {
+        replace: bool,
+        table: &'p str,
+        source: Option<Part<'p>>,
+        below: Vec<Below<'p>>,
+    },
+}
+
+/// A query.
+pub(super) enum Part<'p> {
+    Block(Box<Block<'p>>),
+    Set(Set<'p>),
+    /// A query whose rows are sorted in a block of their own.
+    Sorted(Box<Part<'p>>),
+}
+
+/// A set operation, or a recursive table: a UNION of its seed and of what its rounds add.
+pub(super) struct Set<'p> {
+    pub op: SetOp,
+    pub all: bool,
+    pub members: Vec<Part<'p>>,
+    /// Rows are kept to find equal ones.
+    pub keeps: bool,
+    pub sorts: bool,
+    /// The operation in the plan; `None` of a recursive table.
+    pub plan: Option<&'p SetPlan>,
+}
+
+pub(super) struct Block<'p> {
+    pub id: i64,
+    pub role: Role,
+    /// `None`: VALUES, or a change.
+    pub plan: Option<&'p SelectPlan>,
+    /// Why nothing is read.
+    pub message: Option<&'static str>,
+    /// In the order in which they are read.
+    pub tables: Vec<Table<'p>>,
+    pub below: Vec<Below<'p>>,
+    /// GROUP BY or DISTINCT keep rows.
+    pub temporary: bool,
+    pub sorts: bool,
+    /// Window functions over its rows.
+    pub windows: Option<Windows<'p>>,
+    /// UPDATE or DELETE of those of its tables that are changed.
+    pub changes: Option<Role>,
+    /// What is printed of the block's expressions, when that is wanted.
+    pub texts: Texts,
+}
+
+/// Window functions: a block of their own in the plan, shown with the block whose rows they read.
+pub(super) struct Windows<'p> {
+    pub plan: &'p SelectPlan,
+    pub functions: usize,
+    /// Rows are sorted for them.
+    pub sorts: bool,
+    /// Of ORDER BY and LIMIT above them.
+    pub texts: Texts,
+}
+
+/// A query inside of a block.
+pub(super) struct Below<'p> {
+    pub place: Place,
+    pub dependent: bool,
+    pub part: Part<'p>,
+}
+
+/// Where a query stands in its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is the table of FROM of this number.
+    From(usize),
+    /// In a condition on the table of this number.
+    Condition(usize),
+    /// In a condition that reads no table.
+    Once,
+    Select,
+    Group,
+    Having,
+    Order,
+    /// In the values of a change.
+    Values,
+}
+
+/// A table of a block, and how it is read.
+pub(super) struct Table<'p> {
+    pub source: &'p Source,
+    pub level: &'p Level,
+    /// The number of its step.
+    pub step: usize,
+    /// As it is shown: the alias, or `<derivedN>`.
+    pub name: String,
+    pub partitions: Option<Vec<u16>>,
+    pub access_type: &'static str,
+    pub possible: Vec<&'p str>,
+    pub index: Option<Index<'p>>,
+    /// Extra, but what the block as a whole adds.
+    pub notes: Vec<&'static str>,
+    /// The last table of a semi or anti join.
+    pub tests: Option<Tests>,
+    /// A join buffer is used.
+    pub join_buffer: Option<&'static str>,
+    /// Rows that come out of this table's loop, and the cost up to there, by the estimate.
+    pub produced: f64,
+    pub step_cost: f64,
+    pub prefix_cost: f64,
+    /// Conditions that are checked on its rows.
+    pub condition: Option<String>,
+    /// What its keys are made of.
+    pub keys: String,
+    /// Equalities that it is probed by.
+    pub hash: Option<String>,
+}
+
+/// What the first match of a semi or anti join does.
+pub(super) enum Tests {
+    /// Back to the next row of this table.
+    FirstMatch(String),
+    NotExists,
+}
+
+/// The index that a table is read by.
+pub(super) struct Index<'p> {
+    pub name: &'p str,
+    pub parts: Vec<&'p str>,
+    pub length: u32,
+    /// What the keys are compared with, where they are whole values.
+    pub references: Vec<String>,
+}
+
+/// Expressions of a block as text.
+#[derive(Default)]
+pub(super) struct Texts {
+    pub group: Vec<String>,
+    pub aggregates: Vec<String>,
+    pub having: Option<String>,
+    pub order: Vec<String>,
+    pub limit: Option<String>,
+    pub offset: Option<String>,
+    /// Of each step that closes an outer join: what it checks.
+    pub leaves: BTreeMap<usize, String>,
+    pub once: Option<String>,
+}
+
+/// Whether expressions are printed, and how columns are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Print {
+    No,
+    /// `` `database`.`table`.`column` ``.
+    Quoted,
+    /// `table.column`.
+    Short,
+}
+
+/// Describes a plan. Errors: those of the expressions that are evaluated.
+pub(super) fn describe<'p>(plan: &'p Plan, context: &mut Context, print: Print) -> Result<Described<'p>, MysqlError> {
+    let parts = plan.parts.as_deref();
+    let common = FxHashMap::default();
+    let mut explain = Explain {
+        parts,
+        context,
+        print,
+        blocks: 0,
+        common,
+        outer: FxHashMap::default(),
+        numbers: FxHashMap::default(),
+    };
+    Ok(match &plan.kind {
+        PlanKind::Select(select) => Described::Query(explain.block(select, Role::Main)?),
+        PlanKind::Query(query) => Described::Query(explain.query(query, Role::Main)?),
+        PlanKind::Update(update) => {
+            let mut found = Found::new();
+            for value in update.set.iter().filter_map(|set| set.value.as_ref()) {
+                explain.find_subqueries(value, &update.sources, Place::Values, &mut found);
+            }
+            for key in &update.order {
+                explain.find_subqueries(&key.expr, &update.sources, Place::Order, &mut found);
+            }
+            let sorts = !update.order.is_empty();
+            Described::Change(explain.change(
+                Role::Update,
+                &update.sources,
+                &update.level,
+                &update.once,
+                sorts,
+                found,
+            )?)
+        }
+        PlanKind::Delete(delete) => {
+            let mut found = Found::new();
+            for key in &delete.order {
+                explain.find_subqueries(&key.expr, &delete.sources, Place::Order, &mut found);
+            }
+            for expr in &delete.returning {
+                explain.find_subqueries(expr, &delete.sources, Place::Values, &mut found);
+            }
+            let sorts = !delete.order.is_empty();
+            Described::Change(explain.change(
+                Role::Delete,
+                &delete.sources,
+                &delete.level,
+                &delete.once,
+                sorts,
+                found,
+            )?)
+        }
+        PlanKind::Change(change) => {
+            let mut found = Found::new();
+            for value in change.targets.iter().flat_map(|target| &target.set).filter_map(|set| set.value.as_ref()) {
+                explain.find_subqueries(value, &[], Place::Values, &mut found);
+            }
+            for item in &change.returning {
+                explain.find_subqueries(item, &[], Place::Values, &mut found);
+            }
+            let role = if found.is_empty() { Role::Main } else { Role::Primary };
+            let mut part = explain.block(&change.rows, role)?;
+            let below = explain.subqueries(found)?;
+            let block = part.first_block();
+            block.below.extend(below);
+            block.changes = Some(if change.update { Role::Update } else { Role::Delete });
+            Described::Query(part)
+        }
+        PlanKind::Insert(insert) => {
+            let mut found = Found::new();
+            let mut source = None;
+            match &insert.source {
+                InsertSource::Query(query, _) => source = Some(explain.query(query, Role::Main)?),
+                InsertSource::Rows(values) => {
+                    explain.blocks = 1;
+                    for value in values.iter().flatten().flatten() {
+                        explain.find_subqueries(value, &[], Place::Values, &mut found);
+                    }
+                }
+            }
+            for value in insert.update.iter().filter_map(|set| set.value.as_ref()).chain(&insert.returning) {
+                explain.find_subqueries(value, &[], Place::Values, &mut found);
+            }
+            let below = explain.subqueries(found)?;
+            let replace = insert.on_duplicate == OnDuplicate::Replace;
+            Described::Insert { replace, table: &insert.table.schema().name, source, below }
+        }
+    })
+}
+
+/// The subqueries of a block, and where each stands.
+type Found = BTreeMap<u32, Place>;
+
+impl Block<'_> {
+    /// What it does with a table.
+    pub fn role_of(&self, table: &Table<'_>) -> Role {
+        match self.changes {
+            Some(role) if table.level.changed || self.plan.is_none() => role,
+            _ => self.role,
+        }
+    }
+}
+
+/// What a block is in its statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The whole query: SIMPLE when there is no other block, else PRIMARY.
+    Main,
+    Primary,
+    Derived,
+    DependentDerived,
+    Subquery,
+    DependentSubquery,
+    /// A member of a set operation behind the first.
+    Member(SetOp),
+    DependentMember(SetOp),
+    Update,
+    Delete,
+}
+
+impl Role {
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Main => "SIMPLE",
+            Role::Primary => "PRIMARY",
+            Role::Derived => "DERIVED",
+            Role::DependentDerived => "DEPENDENT DERIVED",
+            Role::Subquery => "SUBQUERY",
+            Role::DependentSubquery => "DEPENDENT SUBQUERY",
+            Role::Member(SetOp::Union) => "UNION",
+            Role::Member(SetOp::Except) => "EXCEPT",
+            Role::Member(SetOp::Intersect) => "INTERSECT",
+            Role::DependentMember(SetOp::Union) => "DEPENDENT UNION",
+            Role::DependentMember(SetOp::Except) => "DEPENDENT EXCEPT",
+            Role::DependentMember(SetOp::Intersect) => "DEPENDENT INTERSECT",
+            Role::Update => "UPDATE",
+            Role::Delete => "DELETE",
+        }
+    }
+
+    pub fn is_dependent(self) -> bool {
+        matches!(self, Role::DependentSubquery | Role::DependentDerived | Role::DependentMember(_))
+    }
+
+    /// As the first member of a set operation.
+    fn first(self) -> Role {
+        if self == Role::Main { Role::Primary } else { self }
+    }
+
+    /// As another member of it.
+    fn member(self, op: SetOp) -> Role {
+        match self {
+            Role::DependentSubquery | Role::DependentDerived | Role::DependentMember(_) => Role::DependentMember(op),
+            _ => Role::Member(op),
+        }
+    }
+}
+
+struct Explain<'p, 'c> {
+    parts: Option<&'p Parts>,
+    context: &'c mut Context,
+    print: Print,
+    /// Blocks that have a number.
+    blocks: i64,
+    /// The first block of each common table that has been shown.
+    common: FxHashMap<usize, i64>,
+    /// Parameters that are columns of the blocks around a subquery: their names, where they have one.
+    outer: FxHashMap<usize, Option<String>>,
+    /// The first block of each subquery that has been shown.
+    numbers: FxHashMap<SubqueryId, i64>,
+}
+
+/// The query inside of a block that does no more than to convert its columns, to sort or to limit its rows.
+fn inside(block: &SelectPlan) -> Option<&QueryPlan> {
+    let [source] = block.sources.as_slice() else { return None };
+    let SourceTable::Query(RowsOf::Derived(query), _) = &source.table else { return None };
+    let filters = block.steps.iter().any(|step| match step {
+        Step::Scan(level) => !level.filters.is_empty() || !level.late_filters.is_empty(),
+        Step::Enter { .. } | Step::Leave { .. } | Step::Test { .. } | Step::Match { .. } => true,
+    });
+    let plain = source.alias.is_empty()
+        && !filters
+        && !block.distinct
+        && !block.late
+        && block.once.is_empty()
+        && block.grouping.is_none()
+        && block.having.is_none();
+    plain.then_some(query)
+}
+
+/// The members of a chain of one set operation, with whether its rows are kept to find equal ones.
+fn members<'p>(set: &'p SetPlan, out: &mut Vec<&'p QueryPlan>) -> bool {
+    let mut keeps = !set.all || set.op != SetOp::Union;
+    let left = match &set.left {
+        // Only the types of its columns are changed.
+        QueryPlan::Select(block) if block.order.is_empty() && block.limit.is_none() => {
+            inside(block).unwrap_or(&set.left)
+        }
+        left => left,
+    };
+    match left {
+        QueryPlan::Set(left) if left.op == set.op => keeps |= members(left, out),
+        left => out.push(left),
+    }
+    out.push(&set.right);
+    keeps
+}
+
+impl<'p> Part<'p> {
+    fn first_block(&mut self) -> &mut Block<'p> {
+        match self {
+            Part::Block(block) => block,
+            Part::Set(set) => set.members[0].first_block(),
+            Part::Sorted(part) => part.first_block(),
+        }
+    }
+
+    /// The number of its first block.
+    pub fn id(&self) -> i64 {
+        match self {
+            Part::Block(block) => block.id,
+            Part::Set(set) => set.members[0].id(),
+            Part::Sorted(part) => part.id(),
+        }
+    }
+}
+
+impl<'p> Explain<'p, '_> {
+    fn query(&mut self, query: &'p QueryPlan, role: Role) -> Result<Part<'p>, MysqlError> {
+        crate::stack::grow(|| match query {
+            QueryPlan::Select(block) => self.block(block, role),
+            QueryPlan::Values(rows) => {
+                let id = self.new_block();
+                let mut found = Found::new();
+                for value in rows.iter().flatten() {
+                    self.find_subqueries(value, &[], Place::Select, &mut found);
+                }
+                let below = self.subqueries(found)?;
+                Ok(Part::Block(Box::new(without_tables(id, role, None, "No tables used", below, Texts::default()))))
+            }
+            QueryPlan::Set(set) => Ok(Part::Set(self.set(set, role, false)?)),
+            QueryPlan::Window(windows) => self.query(&windows.input, role),
+        })
+    }
+
+    /// A block with window functions: the block whose rows they read, with them above it.
+    fn windows(
+        &mut self,
+        plan: &'p SelectPlan,
+        windows: &'p WindowPlan,
+        role: Role,
+    ) -> Result<Part<'p>, MysqlError> {
+        let mut part = self.query(&windows.input, role)?;
+        let found = self.find_in_block(plan);
+        let below = self.subqueries(found)?;
+        let texts = self.texts(plan);
+        let block = part.first_block();
+        if !below.is_empty() {
+            block.role = block.role.first();
+        }
+        block.below.extend(below);
+        let functions = windows.stages.iter().map(|stage| stage.calls.len()).sum();
+        let sorts = windows.stages.iter().any(|stage| stage.sorts);
+        block.windows = Some(Windows { plan, functions, sorts, texts });
+        Ok(part)
+    }
+
+    fn set(&mut self, set: &'p SetPlan, role: Role, sorts: bool) -> Result<Set<'p>, MysqlError> {
+        let mut list = Vec::new();
+        let keeps = members(set, &mut list);
+        let mut parts = Vec::new();
+        for (at, member) in list.into_iter().enumerate() {
+            let role = if at == 0 { role.first() } else { role.member(set.op) };
+            parts.push(self.query(member, role)?);
+        }
+        Ok(Set { op: set.op, all: set.all, members: parts, keeps, sorts, plan: Some(set) })
+    }
+
+    fn new_block(&mut self) -> i64 {
+        self.blocks += 1;
+        self.blocks
+    }
+
+    fn block(&mut self, plan: &'p SelectPlan, role: Role) -> Result<Part<'p>, MysqlError> {
+        if let Some(windows) = plan.windows() {
+            return self.windows(plan, windows, role);
+        }
+        if let Some(query) = inside(plan) {
+            let sorts = !plan.order.is_empty();
+            if let QueryPlan::Set(set) = query {
+                return Ok(Part::Set(self.set(set, role, sorts)?));
+            }
+            let part = self.query(query, if sorts { role.first() } else { role })?;
+            return Ok(if sorts { Part::Sorted(Box::new(part)) } else { part });
+        }
+        let id = self.new_block();
+        let mut below = Vec::new();
+        let mut derived = Vec::with_capacity(plan.sources.len());
+        for (table, source) in plan.sources.iter().enumerate() {
+            let place = Place::From(table);
+            derived.push(match &source.table {
+                SourceTable::Query(RowsOf::Derived(query), _) => {
+                    let part = self.query(query, Role::Derived)?;
+                    let id = part.id();
+                    below.push(Below { place, dependent: false, part });
+                    Some(id)
+                }
+                SourceTable::Query(RowsOf::Lateral(lateral), _) => {
+                    let parts = self.parts.expect("a statement with a lateral table has parts");
+                    let query = &parts.subqueries[lateral.query];
+                    self.name_outer(query.first_outer, &lateral.outer, &plan.sources);
+                    let part = self.query(&query.query, Role::DependentDerived)?;
+                    let id = part.id();
+                    below.push(Below { place, dependent: true, part });
+                    Some(id)
+                }
+                SourceTable::Query(RowsOf::Common(number), _) => {
+                    let (id, part) = self.common_table(*number)?;
+                    below.extend(part.map(|part| Below { place, dependent: false, part }));
+                    Some(id)
+                }
+                _ => None,
+            });
+        }
+        let found = self.find_in_block(plan);
+        below.extend(self.subqueries(found)?);
+        let texts = self.texts(plan);
+        if plan.steps.is_empty() {
+            let block = without_tables(id, role, Some(plan), "No tables used", below, texts);
+            return Ok(Part::Block(Box::new(block)));
+        }
+        if self.impossible(&plan.once)? {
+            let block = without_tables(id, role, Some(plan), "Impossible WHERE", below, texts);
+            return Ok(Part::Block(Box::new(block)));
+        }
+        let simple = below.is_empty() && derived.iter().all(Option::is_none);
+        let role = if simple { role } else { role.first() };
+        let mut tables: Vec<Table<'p>> = Vec::new();
+        let mut estimate = cost::Estimate::new();
+        let mut before_tests = Vec::new();
+        for (at, step) in plan.steps.iter().enumerate() {
+            let (before, cost) = (estimate.rows, estimate.cost);
+            estimate.step(step);
+            if let Step::Test { .. } = step {
+                before_tests.push(tables.last().map_or(String::new(), |table| table.source.alias.clone()));
+            }
+            if let Step::Match { group } = step
+                && let (Some(table), Some(before)) = (tables.last_mut(), before_tests.pop())
+            {
+                let anti = |step: &Step| matches!(step, Step::Test { group: of, anti: true, .. } if of == group);
+                table.tests = Some(match plan.steps.iter().any(anti) {
+                    true => Tests::NotExists,
+                    false => Tests::FirstMatch(before),
+                });
+            }
+            let Step::Scan(level) = step else { continue };
+            let mut table = self.table(&plan.sources, level, !tables.is_empty())?;
+            table.step = at;
+            table.produced = before * level.produced();
+            table.step_cost = estimate.cost - cost;
+            table.prefix_cost = estimate.cost;
+            if let Some(id) = derived[level.table] {
+                table.name = format!("<derived{id}>");
+            }
+            tables.push(table);
+        }
+        Ok(Part::Block(Box::new(Block {
+            id,
+            role,
+            plan: Some(plan),
+            message: None,
+            tables,
+            below,
+            temporary: plan.distinct || plan.grouping.as_ref().is_some_and(|g| !g.keys.is_empty()),
+            sorts: !plan.order.is_empty(),
+            windows: None,
+            changes: None,
+            texts,
+        })))
+    }
+
+    /// The subqueries of a block's expressions.
+    fn find_in_block(&mut self, plan: &'p SelectPlan) -> Found {
+        let mut found = Found::new();
+        let sources = &plan.sources;
+        for expr in plan.once.iter().chain(plan.limit.iter()) {
+            self.find_subqueries(expr, sources, Place::Once, &mut found);
+        }
+        if let Some(expr) = &plan.having {
+            self.find_subqueries(expr, sources, Place::Having, &mut found);
+        }
+        for expr in &plan.items {
+            self.find_subqueries(expr, sources, Place::Select, &mut found);
+        }
+        for key in &plan.order {
+            self.find_subqueries(&key.expr, sources, Place::Order, &mut found);
+        }
+        if let Some(grouping) = &plan.grouping {
+            for aggregate in &grouping.aggregates {
+                let order = aggregate.order_by.iter().map(|(expr, _)| expr);
+                for expr in aggregate.arguments.iter().chain(order) {
+                    self.find_subqueries(expr, sources, Place::Select, &mut found);
+                }
+            }
+            for key in &grouping.keys {
+                self.find_subqueries(key, sources, Place::Group, &mut found);
+            }
+        }
+        let mut last = Place::Once;
+        for step in &plan.steps {
+            match step {
+                Step::Scan(level) => {
+                    last = Place::Condition(level.table);
+                    self.find_in_level(level, sources, &mut found);
+                }
+                Step::Enter { .. } | Step::Test { .. } | Step::Match { .. } => {}
+                Step::Leave { filters, .. } => {
+                    filters.iter().for_each(|filter| self.find_subqueries(filter, sources, last, &mut found));
+                }
+            }
+        }
+        found
+    }
+
+    /// The number of the first block of a common table, with its description where it has not been shown yet.
+    fn common_table(&mut self, number: usize) -> Result<(i64, Option<Part<'p>>), MysqlError> {
+        if let Some(&id) = self.common.get(&number) {
+            return Ok((id, None));
+        }
+        self.common.insert(number, self.blocks + 1);
+        let parts = self.parts.expect("a statement with a common table has parts");
+        let CommonTablePlan { seed, recursive, .. } = &parts.tables[number];
+        let mut part = self.query(seed, Role::Derived)?;
+        let id = part.id();
+        assert_eq!(id, self.common[&number], "the first block of a query takes the next number");
+        if let Some(recursive) = recursive {
+            let next = self.query(&recursive.query, Role::Member(SetOp::Union))?;
+            part = Part::Set(Set {
+                op: SetOp::Union,
+                all: recursive.all,
+                members: vec![part, next],
+                keeps: !recursive.all,
+                sorts: false,
+                plan: None,
+            });
+        }
+        Ok((id, Some(part)))
+    }
+
+    /// Notes the subqueries of an expression, and what the columns are called that they read of the block where it stands.
+    fn find_subqueries(&mut self, expr: &Expr, sources: &[Source], place: Place, found: &mut Found) {
+        let Some(parts) = self.parts else { return };
+        if let ExprKind::Subquery(subquery) = &expr.kind {
+            found.entry(subquery.id.0).or_insert(place);
+            let first = parts.subqueries[subquery.id.0 as usize].first_outer;
+            self.name_outer(first, &subquery.outer, sources);
+        }
+        expr.for_each_child(&mut |child| self.find_subqueries(child, sources, place, found));
+    }
+
+    /// Notes what the columns are called that a query reads of the block where it stands.
+    fn name_outer(&mut self, first: usize, outer: &[Expr], sources: &[Source]) {
+        for (at, outer) in outer.iter().enumerate() {
+            let name = match outer.kind {
+                ExprKind::Column { table, column } if table != AGGREGATES => {
+                    sources.get(table).map(|source| column_name(source, column))
+                }
+                ExprKind::Parameter(parameter) => self.outer.get(&parameter).cloned().flatten(),
+                _ => None,
+            };
+            self.outer.insert(first + at, name);
+        }
+    }
+
+    fn find_in_level(&mut self, level: &Level, sources: &[Source], found: &mut Found) {
+        let place = Place::Condition(level.table);
+        level.access.for_each_expr(&mut |expr| self.find_subqueries(expr, sources, place, found));
+        for filter in level.filters.iter().chain(&level.late_filters) {
+            self.find_subqueries(filter, sources, place, found);
+        }
+        for expr in level.hash.iter().flat_map(|hash| hash.inner.iter().chain(&hash.outer)) {
+            self.find_subqueries(expr, sources, place, found);
+        }
+    }
+
+    fn subqueries(&mut self, found: Found) -> Result<Vec<Below<'p>>, MysqlError> {
+        let mut below = Vec::new();
+        for (id, place) in found {
+            let parts = self.parts.expect("a statement with a subquery has parts");
+            let subquery = &parts.subqueries[id as usize];
+            let dependent = subquery.outer > 0;
+            let role = if dependent { Role::DependentSubquery } else { Role::Subquery };
+            self.numbers.insert(SubqueryId(id), self.blocks + 1);
+            below.push(Below { place, dependent, part: self.query(&subquery.query, role)? });
+        }
+        Ok(below)
+    }
+
+    fn change(
+        &mut self,
+        role: Role,
+        sources: &'p [Source],
+        level: &'p Level,
+        once: &[Expr],
+        sorts: bool,
+        mut found: Found,
+    ) -> Result<Block<'p>, MysqlError> {
+        let id = self.new_block();
+        self.find_in_level(level, sources, &mut found);
+        once.iter().for_each(|expr| self.find_subqueries(expr, sources, Place::Once, &mut found));
+        let below = self.subqueries(found)?;
+        let mut table = self.table(sources, level, false)?;
+        let mut estimate = cost::Estimate::new();
+        estimate.level(level);
+        (table.produced, table.step_cost, table.prefix_cost) = (level.produced(), estimate.cost, estimate.cost);
+        Ok(Block {
+            id,
+            role,
+            plan: None,
+            message: None,
+            tables: vec![table],
+            below,
+            temporary: false,
+            sorts,
+            windows: None,
+            changes: Some(role),
+            texts: Texts::default(),
+        })
+    }
+
+    /// Whether an expression has a value before anything is read.
+    fn is_known(&self, expr: &Expr) -> bool {
+        expr.is_constant() && !expr.has_subquery() && !self.reads_outer(expr)
+    }
+
+    /// Whether an expression reads a column of a block around its own.
+    fn reads_outer(&self, expr: &Expr) -> bool {
+        let Some(parts) = self.parts else { return false };
+        let mut found = matches!(expr.kind, ExprKind::Parameter(parameter) if parameter >= parts.parameters);
+        expr.for_each_child(&mut |child| found = found || self.reads_outer(child));
+        found
+    }
+
+    fn impossible(&mut self, once: &[Expr]) -> Result<bool, MysqlError> {
+        for condition in once {
+            if self.is_known(condition) && !condition.eval_bool(&NoColumns, self.context)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// How a table is read. Its place among the steps is the caller's.
+    fn table(&mut self, sources: &'p [Source], level: &'p Level, inner: bool) -> Result<Table<'p>, MysqlError> {
+        let source = &sources[level.table];
+        let schema = source.schema();
+        let partitions = match &source.table {
+            SourceTable::Stored(_) => self.partitions(level)?,
+            SourceTable::Virtual(_) | SourceTable::Query(..) => None,
+        };
+        let access_type = self.access_type(&level.access);
+        let mut notes = Vec::new();
+        if let SourceTable::Query(RowsOf::Working(_), _) = &source.table {
+            notes.push("Recursive");
+        }
+        if level.used_where {
+            notes.push("Using where");
+        }
+        let index = index_of(&level.access).map(|access| {
+            let index = &schema.indexes[access.index];
+            let used = used_parts(access, schema);
+            let whole = matches!(access_type, "const" | "eq_ref" | "ref");
+            Index {
+                name: index.name.as_str(),
+                parts: index.parts[..used].iter().map(|part| schema.columns[part.column].name.as_str()).collect(),
+                length: key_length(access, schema),
+                references: if whole { self.references(access, sources) } else { vec![] },
+            }
+        });
+        if index_of(&level.access).is_some_and(|access| access.reverse) {
+            notes.push("Backward index scan");
+        }
+        let join_buffer = (inner && level.buffered).then(|| match level.hash {
+            Some(_) => "hash join",
+            None => "Block Nested Loop",
+        });
+        let block = BlockNames { explain: self, sources, grouping: None };
+        let filters = level.filters.iter().chain(&level.late_filters);
+        let condition = block.all(filters);
+        let keys = block.keys(level);
+        let hash = level.hash.as_ref().and_then(|hash| {
+            let pairs = hash.inner.iter().zip(&hash.outer);
+            let pairs: Option<Vec<String>> = pairs
+                .map(|(inner, outer)| Some(format!("({} = {})", block.text(inner)?, block.text(outer)?)))
+                .collect();
+            Some(pairs?.join(", "))
+        });
+        Ok(Table {
+            source,
+            level,
+            step: 0,
+            name: source.alias.clone(),
+            partitions,
+            access_type,
+            possible: level.possible.iter().map(|&i| schema.indexes[i].name.as_str()).collect(),
+            index,
+            notes,
+            tests: None,
+            join_buffer,
+            produced: 0.0,
+            step_cost: 0.0,
+            prefix_cost: 0.0,
+            condition,
+            keys,
+            hash,
+        })
+    }
+
+    /// What is printed of a block's expressions.
+    fn texts(&self, plan: &SelectPlan) -> Texts {
+        if self.print == Print::No {
+            return Texts::default();
+        }
+        let block = BlockNames { explain: self, sources: &plan.sources, grouping: plan.grouping.as_ref() };
+        let list = |exprs: &[Expr]| exprs.iter().filter_map(|expr| block.text(expr)).collect::<Vec<String>>();
+        let order = plan
+            .order
+            .iter()
+            .filter_map(|key| Some(format!("{}{}", block.text(&key.expr)?, if key.descending { " DESC" } else { "" })));
+        let leaves = plan.steps.iter().enumerate().filter_map(|(at, step)| match step {
+            Step::Leave { filters, .. } => Some((at, block.all(filters.iter())?)),
+            _ => None,
+        });
+        Texts {
+            group: plan.grouping.as_ref().map_or_else(Vec::new, |grouping| list(&grouping.keys)),
+            aggregates: plan.grouping.as_ref().map_or_else(Vec::new, |grouping| {
+                (0..grouping.aggregates.len()).map(|number| block.column(AGGREGATES, number)).collect()
+            }),
+            having: plan.having.as_ref().and_then(|having| block.text(having)),
+            order: order.collect(),
+            limit: plan.limit.as_ref().and_then(|limit| block.text(limit)),
+            offset: plan.offset.as_ref().and_then(|offset| block.text(offset)),
+            leaves: leaves.collect(),
+            once: block.all(plan.once.iter()),
+        }
+    }
+
+    fn access_type(&self, access: &Access) -> &'static str {
+        let known = |access: &IndexAccess| {
+            access.condition.equal.iter().flat_map(|p| &p.values).all(|v| match v {
+                KeyValue::Value(e) | KeyValue::NullSafe(e) => e.is_constant() && !self.reads_outer(e),
+                KeyValue::Null => true,
+            })
+        };
+        match access {
+            Access::Full { .. } | Access::Virtual { .. } | Access::Rows => "ALL",
+            Access::Primary(a) | Access::Unique(a) if a.condition.points() > 1 || a.condition.tuples.is_some() => {
+                "range"
+            }
+            Access::Primary(a) | Access::Unique(a) => {
+                if known(a) {
+                    "const"
+                } else {
+                    "eq_ref"
+                }
+            }
+            Access::Range(a) => {
+                let condition = &a.condition;
+                if condition.equal.is_empty() && condition.range.is_none() && condition.tuples.is_none() {
+                    "index"
+                } else if condition.range.is_none() && condition.tuples.is_none() && condition.points() == 1 {
+                    "ref"
+                } else {
+                    "range"
+                }
+            }
+        }
+    }
+
+    fn references(&self, access: &IndexAccess, sources: &[Source]) -> Vec<String> {
+        let name = |expr: &Expr| match expr.kind {
+            ExprKind::Column { table, column } => column_name(&sources[table], column),
+            ExprKind::Parameter(parameter) if self.reads_outer(expr) => {
+                self.outer.get(&parameter).cloned().flatten().unwrap_or_else(|| "func".to_string())
+            }
+            _ if expr.is_constant() && !self.reads_outer(expr) => "const".to_string(),
+            _ => "func".to_string(),
+        };
+        access
+            .condition
+            .equal
+            .iter()
+            .map(|part| match part.values.first() {
+                Some(KeyValue::Value(expr) | KeyValue::NullSafe(expr)) => name(expr),
+                _ => "const".to_string(),
+            })
+            .collect()
+    }
+
+    /// The partitions that are read; `None`: nothing is.
+    fn partitions(&mut self, level: &Level) -> Result<Option<Vec<u16>>, MysqlError> {
+        let key = match &level.access {
+            Access::Full { distribution } => distribution.as_ref(),
+            Access::Primary(a) | Access::Unique(a) | Access::Range(a) => a.distribution.as_ref(),
+            Access::Virtual { .. } | Access::Rows => None,
+        };
+        let count = level.partitions;
+        let zone = self.context.time_zone.clone();
+        let known = match key {
+            Some(key) if key.values.iter().all(|value| self.is_known(value)) => {
+                match distribution(Some(key), &Joined::root(&zone), self.context)? {
+                    Distribution::Key(encoded) => Some(key::bucket(key::hash(&encoded))),
+                    Distribution::Nothing => return Ok(None),
+                    Distribution::Unknown => None,
+                }
+            }
+            _ => None,
+        };
+        Ok(Some(match known {
+            // Partitions hold contiguous ranges of buckets.
+            Some(bucket) => vec![(u32::from(bucket) * u32::from(count) / u32::from(BUCKETS)) as u16],
+            None => (0..count).collect(),
+        }))
+    }
+}
+
+/// A block that reads nothing.
+fn without_tables<'p>(
+    id: i64,
+    role: Role,
+    plan: Option<&'p SelectPlan>,
+    message: &'static str,
+    below: Vec<Below<'p>>,
+    texts: Texts,
+) -> Block<'p> {
+    let role = if below.is_empty() { role } else { role.first() };
+    let message = Some(message);
+    Block {
+        id,
+        role,
+        plan,
+        message,
+        tables: vec![],
+        below,
+        temporary: false,
+        sorts: false,
+        windows: None,
+        changes: None,
+        texts,
+    }
+}
+
+/// The names in a block.
+struct BlockNames<'a, 'p, 'c> {
+    explain: &'a Explain<'p, 'c>,
+    sources: &'a [Source],
+    grouping: Option<&'a super::model::Grouping>,
+}
+
+impl BlockNames<'_, '_, '_> {
+    fn text(&self, expr: &Expr) -> Option<String> {
+        (self.explain.print != Print::No).then(|| Named { expr, names: self }.to_string())
+    }
+
+    /// A conjunction.
+    fn all<'e>(&self, conditions: impl Iterator<Item = &'e Expr>) -> Option<String> {
+        let texts: Vec<String> = conditions.filter_map(|condition| self.text(condition)).collect();
+        match texts.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            several => Some(format!("({})", several.join(" and "))),
+        }
+    }
+
+    /// What the keys of a table's access are: `a = 1, b >= 2`.
+    fn keys(&self, level: &Level) -> String {
+        let Some(access) = index_of(&level.access).filter(|_| self.explain.print != Print::No) else {
+            return String::new();
+        };
+        let index = &self.sources[level.table].schema().indexes[access.index];
+        let column = |at: usize| &self.sources[level.table].schema().columns[index.parts[at].column].name;
+        let value = |value: &KeyValue| match value {
+            KeyValue::Value(expr) | KeyValue::NullSafe(expr) => self.text(expr).unwrap_or_default(),
+            KeyValue::Null => "NULL".to_string(),
+        };
+        let list = |values: &[KeyValue]| match values {
+            [one] => format!("= {}", value(one)),
+            several if several.len() <= 8 => {
+                format!("in ({})", several.iter().map(value).collect::<Vec<String>>().join(", "))
+            }
+            several => format!("in ({} values)", several.len()),
+        };
+        let condition = &access.condition;
+        if let Some(tuples) = &condition.tuples {
+            let columns: Vec<&str> = (0..condition.fixed_parts()).map(|at| column(at).as_str()).collect();
+            return format!("({}) in ({} rows)", columns.join(", "), tuples.len());
+        }
+        let mut out: Vec<String> = condition
+            .equal
+            .iter()
+            .enumerate()
+            .map(|(at, part)| format!("{} {}", column(at), list(&part.values)))
+            .collect();
+        if let Some(range) = &condition.range {
+            let name = column(condition.equal.len());
+            for (bounds, sign) in [(&range.low, '>'), (&range.high, '<')] {
+                for (expr, inclusive) in bounds {
+                    let equal = if *inclusive { "=" } else { "" };
+                    out.push(format!("{name} {sign}{equal} {}", self.text(expr).unwrap_or_default()));
+                }
+            }
+            for (pattern, _) in &range.like {
+                out.push(format!("{name} like {}", self.text(pattern).unwrap_or_default()));
+            }
+            if range.low.is_empty() && range.high.is_empty() && range.like.is_empty() {
+                out.push(format!("{name} is not null"));
+            }
+        }
+        out.join(", ")
+    }
+}
+
+impl Names for BlockNames<'_, '_, '_> {
+    fn column(&self, table: usize, column: usize) -> String {
+        if table == AGGREGATES {
+            let Some(grouping) = self.grouping else { return format!("aggregate {column}") };
+            let Some(aggregate) = grouping.aggregates.get(column) else {
+                let key = column - grouping.aggregates.len();
+                return grouping.keys.get(key).and_then(|key| self.text(key)).unwrap_or_else(|| "grouping()".into());
+            };
+            let arguments: Vec<String> = aggregate.arguments.iter().filter_map(|expr| self.text(expr)).collect();
+            let arguments = if arguments.is_empty() { "0".to_string() } else { arguments.join(",") };
+            let distinct = if aggregate.distinct { "distinct " } else { "" };
+            return format!("{}({distinct}{arguments})", aggregate.function.name());
+        }
+        let source = &self.sources[table];
+        let schema = source.schema();
+        let name = &schema.columns[column].name;
+        match self.explain.print {
+            Print::Quoted if schema.database.is_empty() => format!("`{}`.`{name}`", source.alias),
+            Print::Quoted => format!("`{}`.`{}`.`{name}`", schema.database, source.alias),
+            _ => format!("{}.{name}", source.alias),
+        }
+    }
+
+    fn parameter(&self, index: usize) -> String {
+        self.explain.outer.get(&index).cloned().flatten().unwrap_or_else(|| "?".to_string())
+    }
+
+    fn subquery(&self, id: SubqueryId) -> String {
+        self.explain.numbers.get(&id).map_or_else(|| "?".to_string(), i64::to_string)
+    }
+}
+
+fn column_name(source: &Source, column: usize) -> String {
+    let schema = source.schema();
+    let name = &schema.columns[column].name;
+    if schema.database.is_empty() {
+        return format!("{}.{name}", source.alias);
+    }
+    format!("{}.{}.{name}", schema.database, source.alias)
+}
+
+fn index_of(access: &Access) -> Option<&IndexAccess> {
+    match access {
+        Access::Primary(access) | Access::Unique(access) | Access::Range(access) => Some(access),
+        Access::Full { .. } | Access::Virtual { .. } | Access::Rows => None,
+    }
+}
+
+/// How many parts of the index its keys have.
+fn used_parts(access: &IndexAccess, schema: &TableSchema) -> usize {
+    let used = access.condition.fixed_parts() + usize::from(access.condition.range.is_some());
+    if used == 0 { schema.indexes[access.index].parts.len() } else { used }
+}
+
+/// Bytes of the key parts in use, as MySQL counts them.
+fn key_length(access: &IndexAccess, schema: &TableSchema) -> u32 {
+    let used = used_parts(access, schema);
+    schema.indexes[access.index].parts[..used]
+        .iter()
+        .map(|part| {
+            let column = &schema.columns[part.column];
+            type_length(&column.ty, part.prefix) + u32::from(column.nullable)
+        })
+        .sum()
+}
+
+fn type_length(ty: &DataType, prefix: Option<u32>) -> u32 {
+    let fraction = u32::from(ty.scale.min(6)).div_ceil(2);
+    match ty.kind {
+        TypeKind::Null => 0,
+        TypeKind::TinyInt => 1,
+        TypeKind::SmallInt => 2,
+        TypeKind::MediumInt | TypeKind::Date => 3,
+        TypeKind::Int | TypeKind::Float => 4,
+        TypeKind::BigInt | TypeKind::Double => 8,
+        TypeKind::Time => 3 + fraction,
+        TypeKind::Timestamp => 4 + fraction,
+        TypeKind::DateTime => 5 + fraction,
+        TypeKind::Decimal => {
+            let bytes = |digits: u32| digits / 9 * 4 + [0, 1, 1, 2, 2, 3, 3, 4, 4][(digits % 9) as usize];
+            bytes(u32::from(ty.precision - ty.scale)) + bytes(u32::from(ty.scale))
+        }
+        TypeKind::Char => prefix.unwrap_or(ty.length) * 4,
+        TypeKind::Binary => prefix.unwrap_or(ty.length),
+        TypeKind::VarBinary => prefix.unwrap_or(ty.length) + 2,
+        _ if ty.is_bytes() => prefix.unwrap_or(ty.length) + 2,
+        _ => prefix.unwrap_or(ty.length).saturating_mul(4) + 2,
+    }
+}

@@ -1,0 +1,173 @@
+//! SELECT … INTO @variables, and values of expressions that need a query: those of DO and SET.
+//!
+//! A query INTO variables may have one row. Of several the first sets them, as in MySQL, and the statement is error 1172; none
+//! is warning 1329, and they keep their values. At most two rows are read. INTO OUTFILE and DUMPFILE are refused: the
+//! server writes no files for its clients (1290, as of a MySQL with `--secure-file-priv=NULL`).
+
+use super::data::Source;
+use super::run::Done;
+use super::session::Session;
+use crate::exec::shown;
+use crate::expr::context::WarningLevel;
+use crate::parse::Statement;
+use crate::parse::ast::{Expr, Into, IntoVariable, ItemName, Limit, Query, QueryBody, Select, SelectItem};
+use rauk_types::error::codes;
+use rauk_types::format::append_text;
+use rauk_types::result::{Completion, FlushFuture, ResultColumn, ResultSink};
+use rauk_types::{MysqlError, Value, ValueRef};
+
+/// ER_OPTION_PREVENTS_STATEMENT.
+const OPTION_PREVENTS: u16 = 1290;
+/// ER_TOO_MANY_ROWS.
+const TOO_MANY_ROWS: u16 = 1172;
+/// ER_SP_FETCH_NO_DATA.
+const NO_DATA: u16 = 1329;
+/// ER_SP_UNDECLARED_VAR.
+const UNDECLARED: u16 = 1327;
+
+/// Keeps the first row and counts the others.
+#[derive(Default)]
+struct FirstRow {
+    columns: Vec<ResultColumn>,
+    row: Option<Vec<Value>>,
+    count: u64,
+}
+
+impl FirstRow {
+    /// The values, as variables keep them.
+    fn values(&mut self) -> Option<Vec<Value>> {
+        let mut row = self.row.take()?;
+        for (value, column) in row.iter_mut().zip(&self.columns) {
+            match value {
+                Value::Decimal(decimal) => *decimal = shown(*decimal, &column.ty),
+                // A variable holds no dates: it has their text.
+                Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_) => {
+                    let mut text = Vec::new();
+                    append_text(value.as_ref(), &column.ty, &mut text);
+                    *value = Value::Str(String::from_utf8_lossy(&text).into_owned());
+                }
+                _ => {}
+            }
+        }
+        Some(row)
+    }
+}
+
+impl ResultSink for FirstRow {
+    fn columns(&mut self, columns: &[ResultColumn]) {
+        self.columns = columns.to_vec();
+    }
+
+    fn row(&mut self, values: &[ValueRef<'_>]) {
+        if self.row.is_none() {
+            self.row = Some(values.iter().map(|value| Value::from(*value)).collect());
+        }
+        self.count += 1;
+    }
+
+    fn withdraw(&mut self) -> bool {
+        *self = FirstRow::default();
+        true
+    }
+
+    fn complete(&mut self, _: &Completion) {}
+
+    fn buffered(&self) -> usize {
+        0
+    }
+
+    fn flush(&mut self) -> FlushFuture<'_> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// `SELECT item, …`
+fn select_of(items: Vec<Expr>) -> Query {
+    let item = |expr| SelectItem::Expr { expr, name: ItemName::Text(String::new()) };
+    Query::plain(QueryBody::Select(Box::new(Select {
+        distinct: false,
+        straight_join: false,
+        calc_found_rows: false,
+        items: items.into_iter().map(item).collect(),
+        from: vec![],
+        filter: None,
+        group_by: vec![],
+        rollup: false,
+        having: None,
+        windows: vec![],
+    })))
+}
+
+impl Session {
+    /// SELECT … INTO. Errors 1172, 1222, 1290, 1327; warning 1329.
+    pub(super) async fn select_into(&mut self, query: &Query, into: &Into) -> Result<Done, MysqlError> {
+        let Into::Variables(variables) = into else {
+            return Err(MysqlError::new(
+                OPTION_PREVENTS,
+                "The MySQL server is running with the --secure-file-priv option so it cannot execute this statement",
+            ));
+        };
+        let mut names = Vec::with_capacity(variables.len());
+        for variable in variables {
+            match variable {
+                IntoVariable::User(name) => names.push(name.to_lowercase()),
+                IntoVariable::Local(name) => {
+                    return Err(MysqlError::new(UNDECLARED, format!("Undeclared variable: {name}")));
+                }
+            }
+        }
+        let mut query = Query { into: None, ..query.clone() };
+        if query.limit.is_none() {
+            // The second row is one too many already.
+            let most = self.settings.select_limit.min(2);
+            query.limit = Some(Limit { count: Expr::number(most.to_string()), offset: None });
+        }
+        let statement = Statement::Query(Box::new(query));
+        let types = self.parameter_types.clone();
+        let (plan, _) = self.plan(&statement, types.clone())?;
+        if plan.plan.columns.len() != names.len() {
+            return Err(MysqlError::new(
+                codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
+                "The used SELECT statements have a different number of columns",
+            ));
+        }
+        let mut rows = FirstRow::default();
+        let source = Source { text: "", statement: Some(&statement), types: &types, known: None };
+        self.run_uncached(source, &mut rows).await?;
+        let affected_rows = rows.count.min(1);
+        match rows.values() {
+            Some(values) => {
+                for (name, value) in names.into_iter().zip(values) {
+                    self.context.set_user_variable(name, value)?;
+                }
+            }
+            None => self.push_warning(
+                WarningLevel::Warning,
+                NO_DATA,
+                "No data - zero rows fetched, selected, or processed".to_string(),
+            ),
+        }
+        if rows.count > 1 {
+            return Err(MysqlError::new(TOO_MANY_ROWS, "Result consisted of more than one row"));
+        }
+        Ok(Completion { affected_rows, ..Completion::default() }.into())
+    }
+
+    /// The value of an expression that may have queries in it. Errors: those of the query.
+    pub(crate) async fn value_with_queries(&mut self, expression: &Expr) -> Result<Value, MysqlError> {
+        if !expression.has_query() {
+            return Ok(self.evaluate(expression)?.0);
+        }
+        let mut values = self.values_with_queries(vec![expression.clone()]).await?;
+        Ok(values.pop().unwrap_or_default())
+    }
+
+    async fn values_with_queries(&mut self, expressions: Vec<Expr>) -> Result<Vec<Value>, MysqlError> {
+        let statement = Statement::Query(Box::new(select_of(expressions)));
+        let types = self.parameter_types.clone();
+        let mut rows = FirstRow::default();
+        let source = Source { text: "", statement: Some(&statement), types: &types, known: None };
+        self.run_uncached(source, &mut rows).await?;
+        Ok(rows.values().unwrap_or_default())
+    }
+}

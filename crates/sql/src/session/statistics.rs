@@ -1,0 +1,135 @@
+//! The statistics of all tables, and who brings them up to date.
+//!
+//! The planner asks for a table's statistics when it plans a statement over it. When there are none, or the table has
+//! changed by more than a tenth since, the table is noted, and a background task samples it: one table at a time, at most
+//! [`LONGEST`], each table at most every [`PAUSE`]. Tables of less than [`LEAST_ROWS`] rows are not sampled by themselves:
+//! no plan of theirs is dear. ANALYZE TABLE samples at once. New statistics end the life of the cached plans.
+//!
+//! Nothing of it is stored: after a start, and on each node of a cluster, statistics are gathered again.
+
+use super::engine::Engine;
+use crate::exec::{Limits, sample};
+use crate::statistics::TableStatistics;
+use parking_lot::Mutex;
+use rauk_node::{Isolation, Runtime, TableHandle, TxnOptions};
+use rauk_types::{MysqlError, TableId};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Rows from which on a table is sampled by itself.
+const LEAST_ROWS: u64 = 1000;
+/// How long one sample may take.
+const LONGEST: Duration = Duration::from_secs(2);
+/// Between two samples of one table.
+const PAUSE: Duration = Duration::from_secs(10);
+/// Tables that wait to be sampled.
+const MOST_WAITING: usize = 256;
+
+#[derive(Default)]
+pub(crate) struct Statistics(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    known: FxHashMap<TableId, Known>,
+    waiting: VecDeque<TableId>,
+    running: bool,
+}
+
+struct Known {
+    statistics: Arc<TableStatistics>,
+    at: Duration,
+}
+
+impl Statistics {
+    /// What is known of a table.
+    pub fn of(&self, table: TableId) -> Option<Arc<TableStatistics>> {
+        self.0.lock().known.get(&table).map(|known| known.statistics.clone())
+    }
+
+    fn put(&self, table: TableId, statistics: TableStatistics, at: Duration) {
+        self.0.lock().known.insert(table, Known { statistics: Arc::new(statistics), at });
+    }
+
+    /// Forgets tables that are gone.
+    fn clean(&self, exists: impl Fn(TableId) -> bool) {
+        self.0.lock().known.retain(|table, _| exists(*table));
+    }
+}
+
+impl Engine {
+    /// The statistics for a plan; when they are missing or old, the table will be sampled.
+    pub(crate) fn statistics_for_plan(self: &Arc<Self>, table: &TableHandle) -> Option<Arc<TableStatistics>> {
+        let id = table.schema().id;
+        let rows = self.database.estimate_rows(id, None);
+        let mut state = self.statistics.0.lock();
+        let known = state.known.get(&id);
+        let found = known.map(|known| known.statistics.clone());
+        let now = self.runtime.now();
+        let is_due = match known {
+            None => true,
+            Some(known) => known.statistics.is_old(rows) && now >= known.at + PAUSE,
+        };
+        if is_due && rows >= LEAST_ROWS && state.waiting.len() < MOST_WAITING && !state.waiting.contains(&id) {
+            state.waiting.push_back(id);
+            if !std::mem::replace(&mut state.running, true) {
+                drop(state);
+                let engine = Arc::downgrade(self);
+                self.runtime.spawn("statistics", Box::pin(work(engine)));
+            }
+        }
+        found
+    }
+
+    /// Samples a table and keeps what was found.
+    pub(crate) async fn gather_statistics(
+        &self,
+        table: &TableHandle,
+        transaction: &mut rauk_node::Transaction,
+        limits: Limits<'_>,
+    ) -> Result<(), MysqlError> {
+        transaction.use_table(table).await?;
+        let statistics = sample(table, limits, transaction).await?;
+        self.statistics.put(table.schema().id, statistics, self.runtime.now());
+        self.plans.clear();
+        Ok(())
+    }
+
+    async fn sample_in_background(&self, table: TableId) {
+        let Some(table) = self.database.table_by_id(table) else { return };
+        let end = self.runtime.now() + LONGEST;
+        let runtime: &Arc<dyn Runtime> = &self.runtime;
+        let is_over = move || runtime.now() >= end;
+        let mut transaction = self.database.begin(TxnOptions {
+            isolation: Isolation::ReadCommitted,
+            read_only: true,
+            autocommit: true,
+            ..TxnOptions::default()
+        });
+        let rows = self.database.estimate_rows(table.schema().id, None);
+        let clustered = self.database.member().is_some();
+        let limits = Limits { rows, clustered, is_over: &is_over, context: None };
+        if let Err(error) = self.gather_statistics(&table, &mut transaction, limits).await {
+            tracing::debug!(table = table.schema().name, %error, "statistics not gathered");
+        }
+        transaction.rollback();
+    }
+}
+
+async fn work(engine: Weak<Engine>) {
+    loop {
+        let Some(engine) = engine.upgrade() else { return };
+        let next = {
+            let mut state = engine.statistics.0.lock();
+            let next = state.waiting.front().copied();
+            state.running = next.is_some();
+            next
+        };
+        let Some(table) = next else { return };
+        engine.sample_in_background(table).await;
+        engine.statistics.clean(|table| engine.database.table_by_id(table).is_some());
+        // It waits until here, so that it is not noted again meanwhile.
+        engine.statistics.0.lock().waiting.retain(|of| *of != table);
+    }
+}
