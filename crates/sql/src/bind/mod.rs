@@ -16,7 +16,7 @@
 //!
 //! Order of errors, as in MySQL: tables and privileges, FROM, select list, WHERE, GROUP BY, HAVING, ORDER BY.
 //!
-//! What the syntax tree can hold and this version leaves out is refused here with error 1235: LATERAL, window functions, INTO, RETURNING,
+//! What the syntax tree can hold and this version leaves out is refused here with error 1235: window functions, INTO, RETURNING,
 //! PARTITION (…), UPDATE and DELETE of several tables or with IGNORE.
 
 mod change;

@@ -283,12 +283,7 @@ impl<'a> Run<'a> {
     }
 
     /// The rows of a table that is kept in memory; `None`: they are read from where they are.
-    async fn buffer(
-        &mut self,
-        at: usize,
-        level: &Level,
-        row: &Joined<'_>,
-    ) -> Result<Option<Arc<Buffer>>, MysqlError> {
+    async fn buffer(&mut self, at: usize, level: &Level, row: &Joined<'_>) -> Result<Option<Arc<Buffer>>, MysqlError> {
         let source = &self.plan.sources[level.table];
         if let Some(lateral) = source.lateral() {
             let remembered = self.laterals.entry(at).or_insert_with(|| Remembered::new(self.context));
@@ -378,9 +373,8 @@ impl<'a> Run<'a> {
         let plan = self.plan;
         if let Some(buffer) = self.buffer(at, level, row).await? {
             if let Some(others) = &level.keys_only {
-                let has_key = |context: &mut Context| {
-                    Ok(passes(others, row, context)? && buffer.has_key(level, row, context)?)
-                };
+                let has_key =
+                    |context: &mut Context| Ok(passes(others, row, context)? && buffer.has_key(level, row, context)?);
                 let found = match self.others {
                     true => with_answers(self.txn, self.context, has_key).await?,
                     false => has_key(self.context)?,
