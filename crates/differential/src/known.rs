@@ -220,6 +220,41 @@ pub const KINDS: &[Kind] = &[
         manual: "https://mariadb.com/kb/en/group-by/",
         holds: |e| e.category == Category::Code(1054, 0) && e.text.contains(" HAVING "),
     },
+    Kind {
+        // MySQL 8 gives the row of the total also where there are no rows to sum up; MariaDB gives none.
+        name: "ROLLUP of no rows",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-modifiers.html",
+        holds: |e| {
+            let none = |outcome: &Outcome| outcome.rows().is_some_and(<[_]>::is_empty);
+            e.category == Category::Rows && e.features.has(Feature::Rollup) && none(&e.answers.reference)
+        },
+    },
+    Kind {
+        // A number in the ORDER BY of GROUP_CONCAT is the position of an argument. With a sign it is an expression, which
+        // MariaDB takes for a position too; and MariaDB does not look at it where it knows that there are no rows.
+        name: "positions in GROUP_CONCAT",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/aggregate-functions.html#function_group-concat",
+        holds: |e| {
+            matches!(e.category, Category::Code(1054, 0) | Category::Code(0, 1054))
+                && e.text.contains("GROUP_CONCAT(")
+                && e.text.contains(" ORDER BY ")
+        },
+    },
+    Kind {
+        // MySQL 8 does not change a table from which a subquery of the same statement reads.
+        name: "a subquery over the table that is changed",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/update.html",
+        holds: |e| e.category == Category::Code(0, 1093),
+    },
+    Kind {
+        // Several places of a statement mix collations: which is bound first is not told.
+        name: "which mix of collations comes first",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/charset-collation-coercibility.html",
+        holds: |e| match e.category {
+            Category::Code(one, other) => [one, other].iter().all(|code| matches!(code, 1267 | 1270 | 1271)),
+            _ => false,
+        },
+    },
 ];
 
 const ROW_COMPARISONS: &[&str] =

@@ -84,6 +84,8 @@ pub(super) struct Frame {
     pub inserted: Option<Vec<(String, ColumnId)>>,
     /// A derived table of this block is being bound, which does not see the block.
     pub hidden: bool,
+    /// While FROM is bound: the columns of the tables before the present part of it, which LATERAL sees.
+    pub before: Vec<Visible>,
 }
 
 impl Frame {
@@ -107,6 +109,7 @@ impl Frame {
             windows_around: 0,
             inserted: None,
             hidden: false,
+            before: vec![],
         }
     }
 
@@ -317,7 +320,7 @@ impl Frame {
     }
 
     /// Whether a column comes from a table or an aggregate of this block.
-    fn makes(&self, id: ColumnId) -> bool {
+    pub fn makes(&self, id: ColumnId) -> bool {
         self.table_of(id).is_some() || self.aggregates.iter().any(|(known, _)| *known == id)
     }
 }

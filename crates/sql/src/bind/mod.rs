@@ -18,7 +18,7 @@
 //!
 //! Order of errors, as in MySQL: tables and privileges, FROM, select list, WHERE, GROUP BY, HAVING, ORDER BY.
 //!
-//! What the syntax tree can hold and this version leaves out is refused here with error 1235: LATERAL, INTO, RETURNING,
+//! What the syntax tree can hold and this version leaves out is refused here with error 1235: INTO in places that MySQL refuses too,
 //! PARTITION (…), UPDATE and DELETE of several tables or with IGNORE.
 
 mod change;

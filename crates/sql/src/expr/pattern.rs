@@ -221,15 +221,30 @@ impl PartialEq for RegexpPattern {
     }
 }
 
+/// How a pattern matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RegexpFlags {
+    pub case_insensitive: bool,
+    /// `^` and `$` stand at the ends of lines too.
+    pub multi_line: bool,
+    pub dot_matches_new_line: bool,
+}
+
 impl RegexpPattern {
     /// Compiles; errors 3685 for a wrong pattern, 3688 for one that is too large.
     pub fn new(pattern: &str, case_insensitive: bool) -> Result<Self> {
+        Self::with_flags(pattern, RegexpFlags { case_insensitive, ..RegexpFlags::default() })
+    }
+
+    pub(crate) fn with_flags(pattern: &str, flags: RegexpFlags) -> Result<Self> {
         if pattern.is_empty() {
             return Err(MysqlError::new(REGEXP_SYNTAX, "Illegal argument to a regular expression."));
         }
         let compile = |size: usize| {
             let mut builder = regex::RegexBuilder::new(pattern);
-            builder.case_insensitive(case_insensitive).size_limit(size).nest_limit(100).build()
+            builder.case_insensitive(flags.case_insensitive).multi_line(flags.multi_line);
+            builder.dot_matches_new_line(flags.dot_matches_new_line);
+            builder.size_limit(size).nest_limit(100).build()
         };
         let mut compiled = Err(regex::Error::CompiledTooBig(0));
         for size in REGEXP_SIZES {
@@ -250,11 +265,16 @@ impl RegexpPattern {
 }
 
 impl RegexpPattern {
-    fn is_match(&self, text: &str) -> Result<bool> {
+    /// For use on a text. Error 3699 where that may take long.
+    pub(crate) fn on(&self, text: &str) -> Result<&regex::Regex> {
         if text.len().saturating_mul(self.size) > REGEXP_WORK {
             return Err(MysqlError::new(REGEXP_TIME_OUT, "Timeout exceeded in regular expression match."));
         }
-        Ok(self.regex.is_match(text))
+        Ok(&self.regex)
+    }
+
+    fn is_match(&self, text: &str) -> Result<bool> {
+        Ok(self.on(text)?.is_match(text))
     }
 }
 

@@ -15,7 +15,7 @@ impl Statement {
             Body::Query(query) => printer.query(query, 0),
             Body::Write(write) => printer.write(write),
         }
-        for (number, subquery) in self.subqueries.iter().enumerate() {
+        for (number, subquery) in self.subqueries.iter().enumerate().filter(|(_, subquery)| !subquery.is_gone()) {
             let reads = if subquery.outer.is_empty() {
                 String::new()
             } else {
@@ -125,6 +125,12 @@ impl Printer<'_> {
                 format!("{kind} common table {} {}: {}", table.table, table.alias, self.columns(&table.columns))
             }
             Node::Derived(derived) => format!("Derived {}", derived.alias),
+            Node::Lateral(lateral) => format!(
+                "Lateral {} (select #{}): {}",
+                lateral.alias,
+                lateral.subquery.0 + 2,
+                self.columns(&lateral.columns)
+            ),
             Node::Filter { conditions, having, .. } => {
                 format!("{} {}", if *having { "Having" } else { "Filter" }, self.exprs(conditions, " and "))
             }
@@ -136,6 +142,8 @@ impl Printer<'_> {
                 let kind = match join.kind {
                     JoinKind::Inner => "Join",
                     JoinKind::Left => "Left join",
+                    JoinKind::Semi => "Semi join",
+                    JoinKind::Anti => "Anti join",
                 };
                 let straight = if join.straight { " straight" } else { "" };
                 let on = if join.on.is_empty() { "" } else { " on " };

@@ -1,7 +1,8 @@
 //! What must hold of every tree, checked after binding and after each pass.
 //!
 //! * A column is made by one node only.
-//! * An expression reads columns that its node's input gives, or, in a subquery, columns of the queries around it that the subquery lists.
+//! * An expression reads columns that its node's input gives, or, in a subquery, columns of the queries around it that the subquery lists. What
+//!   stands at the right of a semi or anti join, and a lateral table at the right of any join, reads columns of the left side too.
 //! * A subquery in an expression lists as many outer columns as the query reads, and there is such a query.
 //! * No expression says yet where a column lies.
 //!
@@ -91,7 +92,7 @@ impl Statement {
     }
 
     fn query(&self, query: &Query, outer: &[ColumnId]) -> Result<(), MysqlError> {
-        self.node(&query.node, outer)?;
+        self.node(&query.node, outer, &[])?;
         let mut given = Vec::new();
         query.node.columns(&mut given);
         match query.columns.iter().find(|id| !given.contains(id)) {
@@ -100,17 +101,43 @@ impl Statement {
         }
     }
 
-    fn node(&self, node: &Node, outer: &[ColumnId]) -> Result<(), MysqlError> {
+    /// `beside`: the columns of the tables before this part of FROM.
+    fn node(&self, node: &Node, outer: &[ColumnId], beside: &[ColumnId]) -> Result<(), MysqlError> {
         let mut reach: FxHashSet<ColumnId> = outer.iter().copied().collect();
         let mut inputs = Vec::new();
-        let mut result = Ok(());
-        node.for_each_input(&mut |input| {
-            input.columns(&mut inputs);
-            if result.is_ok() {
-                result = self.node(input, outer);
+        // The conditions of semi and anti joins see the right side too.
+        node.for_each_input(&mut |input| input.columns(&mut inputs));
+        match node {
+            Node::Join(join) => {
+                self.node(&join.left, outer, beside)?;
+                let mut left = beside.to_vec();
+                join.left.columns(&mut left);
+                if join.kind.only_tests() {
+                    let outer = [outer, &left].concat();
+                    self.node(&join.right, &outer, &left)?;
+                } else {
+                    self.node(&join.right, outer, &left)?;
+                }
             }
-        });
-        result?;
+            Node::Lateral(lateral) => {
+                reach.extend(beside);
+                let query = self.subqueries.get(lateral.subquery.0 as usize);
+                if query.is_none_or(|query| {
+                    query.outer.len() != lateral.outer.len() || query.query.columns != lateral.columns
+                }) {
+                    return Err(broken(format!("there is no query of the lateral table {}", lateral.alias)));
+                }
+            }
+            node => {
+                let mut result = Ok(());
+                node.for_each_input(&mut |input| {
+                    if result.is_ok() {
+                        result = self.node(input, outer, &[]);
+                    }
+                });
+                result?;
+            }
+        }
         reach.extend(inputs);
         let mut result = Ok(());
         node.for_each_expr(&mut |expr| {
@@ -129,6 +156,9 @@ impl Statement {
             ExprKind::Column { .. } => return Err(broken("a place of a column stands in the logical tree")),
             ExprKind::Subquery(subquery) => match self.subqueries.get(subquery.id.0 as usize) {
                 None => return Err(broken(format!("there is no subquery {}", subquery.id.0))),
+                Some(query) if query.is_gone() => {
+                    return Err(broken(format!("subquery {} is part of another block", subquery.id.0)));
+                }
                 Some(query) if query.outer.len() != subquery.outer.len() => {
                     return Err(broken(format!("subquery {} has other outer columns", subquery.id.0)));
                 }

@@ -12,7 +12,10 @@
 //! Inner queries are merged first, so that chains of derived tables collapse. A projection of a projection, as a set operation makes them to convert its
 //! columns, becomes one.
 
-use super::walk::{Substitution, for_each_inner_query, for_each_input, for_each_query, is_movable, size, substitute, substituted};
+use super::walk::{
+    Substitution, for_each_inner_query, for_each_input, for_each_query, is_movable, may_move, size, substitute,
+    substituted,
+};
 use crate::expr::{ColumnId, Expr, ExprKind};
 use crate::logical::{Derived, JoinKind, Node, Query, Statement};
 use rauk_node::transaction::Lock;
@@ -22,8 +25,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const SMALL: usize = 16;
 /// Nodes of an expression that may stand in another place.
 const MEDIUM: usize = 64;
-/// Tables of a block, as in MySQL.
-const MAX_TABLES: usize = 61;
+pub(super) use crate::logical::MAX_TABLES;
 
 pub fn pass(statement: &mut Statement) {
     for_each_query(statement, &mut in_query);
@@ -104,9 +106,15 @@ fn has_derived(node: &Node) -> bool {
     }
 }
 
-fn leaves(node: &Node) -> usize {
+/// The tables of a block, or of a part of one.
+pub fn leaves(node: &Node) -> usize {
     match node {
         Node::Join(join) => crate::stack::grow(|| leaves(&join.left) + leaves(&join.right)),
+        Node::Limit(limit) => leaves(&limit.input),
+        Node::Filter { input, .. }
+        | Node::Project { input, .. }
+        | Node::Sort { input, .. }
+        | Node::Distinct { input, .. } => leaves(input),
         _ => 1,
     }
 }
@@ -178,7 +186,7 @@ impl Block {
                         join.left = self.merge(left, null_rows, &mut below);
                         join.right = self.merge(right, null_rows, &mut below);
                     }
-                    JoinKind::Left => {
+                    JoinKind::Left | JoinKind::Semi | JoinKind::Anti => {
                         join.left = self.merge(left, null_rows, lifted);
                         join.right = self.merge(right, true, &mut below);
                     }
@@ -252,7 +260,7 @@ fn plain(query: &Query) -> Option<usize> {
     fn joins(node: &Node) -> bool {
         match node {
             Node::Scan(scan) => scan.lock.is_none(),
-            Node::CommonTable(_) | Node::Derived(_) => true,
+            Node::CommonTable(_) | Node::Derived(_) | Node::Lateral(_) => true,
             Node::Join(join) => {
                 !join.straight
                     && join.on.iter().all(may_move)
@@ -260,15 +268,6 @@ fn plain(query: &Query) -> Option<usize> {
             }
             _ => false,
         }
-    }
-    /// Conditions may have subqueries, which go with them to where their rows are.
-    fn may_move(condition: &Expr) -> bool {
-        let mut movable = is_movable(condition) || matches!(condition.kind, ExprKind::Subquery(_));
-        if !movable && condition.has_subquery() {
-            movable = true;
-            condition.for_each_child(&mut |child| movable = movable && may_move(child));
-        }
-        movable
     }
     let Node::Project { input, .. } = &query.node else { return None };
     let mut node = &**input;

@@ -4,17 +4,21 @@
 //! common   a common table that one query reads once stands in place of its reference; one that nothing reads goes
 //! sorts    ORDER BY without LIMIT in a derived table, or in a side of a set operation, goes
 //! merge    a derived table that only renames, computes, filters and joins becomes part of the block around it
+//! semi     IN, EXISTS, ANY and ALL in conditions become semi and anti joins
+//! grouped  correlated subqueries with an aggregate become joins with a grouped table
 //! push     conditions on a derived table move into it
 //! walk     what passes share: queries, nodes and expressions of a statement, to change them
 //! ```
 //! A pass changes the tree and keeps what the statement means; [`Statement::validate`] checks it after each. Statements without derived tables,
-//! common tables and set operations have nothing to gain: for them the look at their nodes is all that is paid.
+//! common tables, set operations and subqueries have nothing to gain: for them the look at their nodes is all that is paid.
 //!
-//! No pass moves an expression whose value changes from row to row (RAND, UUID, assignments of variables), and none moves or copies a subquery.
+//! No pass moves an expression whose value changes from row to row (RAND, UUID, assignments of variables), and none copies a subquery.
 
 mod common;
+mod grouped;
 mod merge;
 mod push;
+mod semi;
 mod sorts;
 mod walk;
 
@@ -24,8 +28,14 @@ use rauk_types::MysqlError;
 type Pass = fn(&mut Statement);
 
 /// In the order in which they run.
-const PASSES: [(&str, Pass); 4] =
-    [("common", common::pass), ("sorts", sorts::pass), ("merge", merge::pass), ("push", push::pass)];
+const PASSES: [(&str, Pass); 6] = [
+    ("common", common::pass),
+    ("sorts", sorts::pass),
+    ("merge", merge::pass),
+    ("semi", semi::pass),
+    ("grouped", grouped::pass),
+    ("push", push::pass),
+];
 
 /// Runs all passes. Errors: 1815, a pass has made a tree that cannot be.
 pub(crate) fn optimize(statement: &mut Statement) -> Result<(), MysqlError> {
@@ -45,7 +55,7 @@ pub(crate) fn watched(statement: &mut Statement, watch: &mut dyn FnMut(&str, &St
     Ok(())
 }
 
-/// Whether a query of the statement reads another in FROM.
+/// Whether the statement has more than one query.
 fn has_queries(statement: &Statement) -> bool {
     fn inside(node: &Node) -> bool {
         if matches!(node, Node::Derived(_) | Node::CommonTable(_) | Node::SetOperation(_)) {
@@ -56,7 +66,5 @@ fn has_queries(statement: &Statement) -> bool {
         found
     }
     let query = |query: &Query| inside(&query.node);
-    statement.main_query().is_some_and(query)
-        || !statement.tables.is_empty()
-        || statement.subqueries.iter().any(|subquery| query(&subquery.query))
+    !statement.subqueries.is_empty() || !statement.tables.is_empty() || statement.main_query().is_some_and(query)
 }

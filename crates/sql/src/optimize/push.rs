@@ -60,7 +60,9 @@ fn in_block(node: &mut Node, keep: bool) {
                     let (left, right) = (&mut join.left, &mut join.right);
                     join.on.retain(|condition| !(offer(left, condition) || offer(right, condition)) || keep);
                 }
-                JoinKind::Left => join.on.retain(|condition| !offer(&mut join.right, condition) || keep),
+                JoinKind::Left | JoinKind::Semi | JoinKind::Anti => {
+                    join.on.retain(|condition| !offer(&mut join.right, condition) || keep)
+                }
             }
             in_block(&mut join.left, keep);
             in_block(&mut join.right, keep);

@@ -37,7 +37,7 @@ fn main_query(statement: &mut Statement) -> Option<&mut Query> {
 /// Calls `visit` on the nodes right below.
 pub fn for_each_input(node: &mut Node, visit: &mut dyn FnMut(&mut Node)) {
     match node {
-        Node::OneRow | Node::Scan(_) | Node::Values { .. } | Node::CommonTable(_) => {}
+        Node::OneRow | Node::Scan(_) | Node::Values { .. } | Node::CommonTable(_) | Node::Lateral(_) => {}
         Node::Filter { input, .. }
         | Node::Project { input, .. }
         | Node::Distinct { input, .. }
@@ -80,6 +80,7 @@ pub fn for_each_expr(node: &mut Node, visit: &mut dyn FnMut(&mut Expr)) {
         | Node::Distinct { .. }
         | Node::SetOperation(_) => {}
         Node::Values { rows, .. } => rows.iter_mut().flatten().for_each(visit),
+        Node::Lateral(lateral) => lateral.outer.iter_mut().for_each(visit),
         Node::Filter { conditions, .. } => conditions.iter_mut().for_each(visit),
         Node::Project { items, .. } => items.iter_mut().for_each(|(_, expr)| visit(expr)),
         Node::Join(join) => join.on.iter_mut().for_each(visit),
@@ -146,6 +147,7 @@ fn substitute_in_block(node: &mut Node, by: &Substitution, deep: bool) {
     for_each_expr(node, &mut |expr| substitute_in_place(expr, by));
     match node {
         Node::Distinct { columns, .. } => columns.iter_mut().for_each(|id| *id = renamed(*id, by)),
+        Node::Lateral(lateral) => lateral.columns.iter_mut().for_each(|id| *id = renamed(*id, by)),
         Node::Derived(_) | Node::SetOperation(_) | Node::Window(_) if !deep => return,
         _ => {}
     }
@@ -163,6 +165,16 @@ pub fn is_movable(expr: &Expr) -> bool {
     };
     let mut movable = own;
     expr.for_each_child(&mut |child| movable = movable && is_movable(child));
+    movable
+}
+
+/// Whether a condition may be checked elsewhere. Its subqueries go with it to where their rows are.
+pub fn may_move(condition: &Expr) -> bool {
+    let mut movable = is_movable(condition) || matches!(condition.kind, ExprKind::Subquery(_));
+    if !movable && condition.has_subquery() {
+        movable = true;
+        condition.for_each_child(&mut |child| movable = movable && may_move(child));
+    }
     movable
 }
 

@@ -39,6 +39,10 @@ pub const FUNCTIONS: &[Function] = &[
     })
     .with_null()
     .impure(),
+    // There are no roles.
+    Function::new("CURRENT_ROLE", 0, 0, |t| system_text(t, 64), |_, _| Ok(Value::from("NONE"))).impure(),
+    Function::new("PS_CURRENT_THREAD_ID", 0, 0, rules::unsigned, |_, x| Ok(Value::UInt(x.connection_id.into())))
+        .impure(),
     Function::new("ROW_COUNT", 0, 0, rules::integer, |_, x| Ok(Value::Int(x.row_count))).impure(),
     Function::new("FOUND_ROWS", 0, 0, rules::unsigned, |_, x| Ok(Value::UInt(x.found_rows))).impure(),
 ];

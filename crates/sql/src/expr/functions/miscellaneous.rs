@@ -1,13 +1,18 @@
-//! GREATEST and LEAST, UUIDs, addresses, JSON_VALID and what else has no better place.
+//! GREATEST and LEAST, UUIDs, JSON_VALID, units for people, and what else has no better place.
 
 use super::{Call, Derived, Function, Typing, rules};
 use crate::expr::Context;
 use crate::expr::bind_converted;
 use crate::expr::compare::compare_values;
 use crate::expr::convert::Result;
-use crate::expr::types::{self, Class, unify};
-use rauk_types::{DataType, MysqlError, Value};
+use crate::expr::types::{self, Class, text_type, unify};
+use crate::parse::statement::Scope;
+use rand::TryRngCore;
+use rand::rngs::OsRng;
+use rauk_types::error::codes;
+use rauk_types::{Collation, DataType, MysqlError, Value};
 use std::cmp::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub const FUNCTIONS: &[Function] = &[
     Function::new("GREATEST", 2, u8::MAX, extreme_type, |c, _| Ok(extreme(c, Ordering::Greater))),
@@ -16,22 +21,20 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new("UUID_TO_BIN", 1, 2, |_| Ok(Derived::new(DataType::varbinary(16)).nullable()), uuid_to_bin),
     Function::new("BIN_TO_UUID", 1, 2, |t| Ok(t.connection_text(36).nullable()), bin_to_uuid),
     Function::new("IS_UUID", 1, 1, rules::boolean, |c, _| Ok(Value::Int(uuid_bytes(&c.text(0)).is_some().into()))),
-    Function::new("INET_ATON", 1, 1, rules::unsigned_or_null, |c, _| {
-        Ok(inet_aton(&c.text(0)).map_or(Value::Null, Value::UInt))
-    }),
-    Function::new("INET_NTOA", 1, 1, |t| Ok(t.connection_text(15).nullable()), inet_ntoa),
-    Function::new("IS_IPV4", 1, 1, rules::boolean, |c, _| {
-        Ok(Value::Int(c.text(0).parse::<std::net::Ipv4Addr>().is_ok().into()))
-    }),
-    Function::new("IS_IPV6", 1, 1, rules::boolean, |c, _| {
-        Ok(Value::Int(c.text(0).parse::<std::net::Ipv6Addr>().is_ok().into()))
-    }),
     Function::new("JSON_VALID", 1, 1, rules::boolean, |c, _| {
         let text = Class::of(c.argument_type(0)).is_string();
         Ok(Value::Int((text && serde_json::from_str::<serde::de::IgnoredAny>(&c.text(0)).is_ok()).into()))
     }),
     Function::new("INTERVAL", 2, u8::MAX, rules::integer, interval).with_null(),
     Function::new(ANY_VALUE, 1, 1, any_value_type, |c, _| Ok(c.value(0).to_owned())).with_null(),
+    Function::new("UUID_SHORT", 0, 0, rules::unsigned, |_, x| uuid_short(x)).volatile(),
+    Function::new("RANDOM_BYTES", 1, 1, random_bytes_type, random_bytes).volatile(),
+    Function::new("FORMAT_BYTES", 1, 1, |t| Ok(t.connection_text(16)), |c, x| Ok(in_units(c.f64(0, x)?, BYTES))),
+    Function::new("FORMAT_PICO_TIME", 1, 1, |t| Ok(t.connection_text(16)), |c, x| Ok(in_units(c.f64(0, x)?, TIMES))),
+    // The server reads no files for its clients, as a MySQL with --secure-file-priv=NULL.
+    Function::new("LOAD_FILE", 1, 1, load_file_type, |_, _| Ok(Value::Null)).impure(),
+    // Without a component that judges passwords it is 0.
+    Function::new("VALIDATE_PASSWORD_STRENGTH", 1, 1, rules::integer, |_, _| Ok(Value::Int(0))).impure(),
     Function::new("NAME_CONST", 2, 2, name_const_type, |c, _| Ok(c.value(1).to_owned())).with_null(),
 ];
 
@@ -87,6 +90,83 @@ fn next_random(context: &mut Context) -> u64 {
     z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ z >> 31
+}
+
+/// The server's number, the second at which the first one was made, and a count.
+fn uuid_short(context: &mut Context) -> Result<Value> {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let server = match context.variables.clone().get(Scope::Default, "server_id")? {
+        Value::Int(id) => id as u64,
+        Value::UInt(id) => id,
+        _ => 0,
+    };
+    let second = (context.now_micros.max(0) as u64 / 1_000_000) << 24;
+    let next = |last: u64| Some(if last == 0 { second } else { last + 1 });
+    let last = LAST.fetch_update(Relaxed, Relaxed, next).expect("there is always a next one");
+    let number = next(last).expect("there is always a next one");
+    Ok(Value::UInt((server & 0xFF) << 56 | number & ((1 << 56) - 1)))
+}
+
+fn random_bytes_type(_: Typing<'_>) -> Result<Derived> {
+    Ok(Derived::new(DataType::varbinary(1024)).nullable())
+}
+
+/// Bytes that nobody can foresee, 1 to 1024. Error 1690.
+fn random_bytes(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    let count = c.int(0, context)?;
+    let out_of_range = || crate::expr::arithmetic::out_of_range("length", "random_bytes");
+    let count = usize::try_from(count).ok().filter(|n| (1..=1024).contains(n)).ok_or_else(out_of_range)?;
+    let mut bytes = vec![0; count];
+    match OsRng.try_fill_bytes(&mut bytes) {
+        Ok(()) => Ok(Value::Bytes(bytes)),
+        Err(error) => Err(MysqlError::new(codes::UNKNOWN_ERROR, format!("no random bytes from the system: {error}"))),
+    }
+}
+
+fn load_file_type(_: Typing<'_>) -> Result<Derived> {
+    Ok(Derived::new(text_type(u32::MAX.into(), Collation::Binary)).nullable())
+}
+
+/// Units and how many of the smallest each is, the smallest first.
+type UnitsOf = &'static [(&'static str, f64)];
+
+const BYTES: UnitsOf = &[
+    ("bytes", 1.0),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("TiB", 1_099_511_627_776.0),
+    ("PiB", 1_125_899_906_842_624.0),
+    ("EiB", 1_152_921_504_606_846_976.0),
+];
+
+const TIMES: UnitsOf = &[
+    ("ps", 1.0),
+    ("ns", 1e3),
+    ("us", 1e6),
+    ("ms", 1e9),
+    ("s", 1e12),
+    ("min", 60e12),
+    ("h", 3600e12),
+    ("d", 86_400e12),
+];
+
+/// `2.50 KiB`, `512 bytes`: in the largest unit that the number has one of.
+fn in_units(number: f64, units: UnitsOf) -> Value {
+    let at = units.iter().rposition(|(_, size)| number.abs() >= *size).unwrap_or(0);
+    let (unit, size) = units[at];
+    let shown = number / size;
+    Value::Str(if at == 0 {
+        let width = if unit == "bytes" { 4 } else { 3 };
+        format!("{:>width$} {unit}", number.trunc())
+    } else if shown.abs() >= 100_000.0 {
+        let text = format!("{shown:.2e}");
+        // As C writes exponents.
+        let (digits, exponent) = text.split_once('e').expect("it was written so");
+        format!("{digits}e+{exponent:0>2} {unit}")
+    } else {
+        format!("{shown:.2} {unit}")
+    })
 }
 
 /// 100-nanosecond steps between 1582-10-15 and 1970-01-01.
@@ -148,31 +228,6 @@ fn bin_to_uuid(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     };
     let hex: String = b.iter().map(|b| format!("{b:02x}")).collect();
     Ok(Value::Str(format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])))
-}
-
-/// `a.b.c.d`; fewer parts leave out the middle ones.
-fn inet_aton(text: &str) -> Option<u64> {
-    if text.len() > "255.255.255.255".len() {
-        return None;
-    }
-    let parts: Vec<u64> = text
-        .split('.')
-        .map(|p| if p.len() <= 3 && !p.is_empty() { p.parse().ok().filter(|v| *v < 256) } else { None })
-        .collect::<Option<_>>()?;
-    let (last, first) = parts.split_last()?;
-    if first.len() > 3 {
-        return None;
-    }
-    let high = first.iter().enumerate().fold(0, |n, (i, p)| n | p << (24 - 8 * i));
-    Some(high | last)
-}
-
-fn inet_ntoa(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
-    let number = c.int(0, context)?;
-    Ok(match u32::try_from(number) {
-        Ok(number) => Value::Str(std::net::Ipv4Addr::from(number).to_string()),
-        Err(_) => Value::Null,
-    })
 }
 
 fn name_const_type(t: Typing<'_>) -> Result<Derived> {

@@ -8,7 +8,9 @@ use crate::physical::condition;
 use crate::physical::factor::factor;
 use crate::physical::grouping;
 use crate::physical::join::{Item, JoinInput, WantedOrder, plan_join};
-use crate::physical::model::{Access, Grouping, LateralRows, Rollup, RowsOf, SelectPlan, SortKey, Source, SourceTable, Step};
+use crate::physical::model::{
+    Access, Grouping, LateralRows, Rollup, RowsOf, SelectPlan, SortKey, Source, SourceTable, Step,
+};
 use rauk_node::transaction::Lock;
 use rauk_types::{Collation, ColumnDefault, DataType, MysqlError, TableId, TableSchema, Value};
 use std::sync::Arc;
@@ -96,7 +98,8 @@ struct Joins<'a> {
 impl Lowering<'_> {
     pub(super) fn block(&mut self, node: Node, given: &[ColumnId], outer: &Outer) -> Result<SelectPlan, MysqlError> {
         let parts = take_apart(node);
-        let mut joins = Joins { sources: vec![], locks: vec![], places: Places::new(outer), keep_order: false, tested: 0 };
+        let mut joins =
+            Joins { sources: vec![], locks: vec![], places: Places::new(outer), keep_order: false, tested: 0 };
         let mut from_conditions = Vec::new();
         let items = self.flatten(parts.joins, &mut joins, &mut from_conditions, outer)?;
         let Joins { sources, locks, mut places, keep_order, tested } = joins;

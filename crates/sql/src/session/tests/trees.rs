@@ -136,12 +136,7 @@ fn plain_derived_tables_are_merged() {
     check(
         &mut t,
         "SELECT d.y FROM (SELECT a + 1 AS x, id AS y FROM t) d WHERE EXISTS (SELECT 1 FROM u WHERE u.id = d.y)",
-        &[
-            "Project id#0 as y#5",
-            "  Semi join on (id#6 = id#0)",
-            "    Scan t: id#0, a#1, b#2",
-            "    Scan u: id#6, a#7",
-        ],
+        &["Project id#0 as y#5", "  Semi join on (id#6 = id#0)", "    Scan t: id#0, a#1, b#2", "    Scan u: id#6, a#7"],
         &["1", "2", "3"],
     );
     // Plain columns only, where null rows stand for them.
@@ -362,4 +357,65 @@ fn conditions_with_subqueries_become_semi_and_anti_joins() {
         let tree = t.run(&format!("EXPLAIN FORMAT=TREE {sql}"));
         assert!(!tree.contains("join"), "{sql}\n{tree}");
     }
+}
+
+#[test]
+fn aggregates_over_an_equality_become_joins() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    t.ok("CREATE TABLE w (id INT PRIMARY KEY, k INT, v INT)");
+    t.ok("INSERT INTO w VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7), (4, NULL, 8)");
+    check(
+        &mut t,
+        "SELECT id, (SELECT COUNT(*) + 1 FROM w WHERE v > 5 AND w.k = t.a) FROM t",
+        &[
+            "Project id#0 as id#3, (coalesce(#11,0) + 1) as (SELECT COUNT(*) + 1 FROM w WHERE v > 5 AND w.k = t.a)#9",
+            "  Left join on (k#10 = a#1)",
+            "    Scan t: id#0, a#1, b#2",
+            "    Derived <group2>",
+            "      Project k#5 as k#10, #7 as #11",
+            "        Aggregate Count(*) as #7 by k#5",
+            "          Filter (v#6 > 5)",
+            "            Scan w: id#4, k#5, v#6",
+        ],
+        &["1|2", "2|2", "3|1", "4|2"],
+    );
+    // By an index, for one row, under LIMIT, and where equal values are several groups, it is run for the rows that ask for it.
+    for sql in [
+        "SELECT id, (SELECT MAX(u.a) FROM u WHERE u.id = t.a) FROM t",
+        "SELECT id, (SELECT SUM(v) FROM w WHERE w.k = t.a) FROM t WHERE id = 1",
+        "SELECT id, (SELECT SUM(v) FROM w WHERE w.k = t.a) FROM t LIMIT 1",
+        "SELECT id, (SELECT SUM(v) FROM w WHERE w.k = t.b) FROM t",
+        "SELECT id, (SELECT SUM(v) FROM w WHERE w.k <=> t.a) FROM t",
+        "SELECT id, (SELECT SUM(v + 1) FROM w WHERE w.k = t.a) FROM t",
+        "SELECT id, (SELECT SUM(v) FROM w WHERE w.k = t.a) FROM t FOR UPDATE",
+    ] {
+        let tree = t.run(&format!("EXPLAIN FORMAT=TREE {sql}"));
+        assert!(!tree.contains("join"), "{sql}\n{tree}");
+    }
+}
+
+#[test]
+fn lateral_tables_have_queries_of_their_own() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    check(
+        &mut t,
+        "SELECT t.id, d.n FROM t, LATERAL (SELECT COUNT(*) AS n FROM u WHERE u.a > t.id * 10) d WHERE d.n > 0",
+        &[
+            "Project id#0 as id#7, n#6 as n#8",
+            "  Filter (n#6 > 0)",
+            "    Join",
+            "      Scan t: id#0, a#1, b#2",
+            "      Lateral d (select #2): n#6",
+            "Subquery #2 reads id#0",
+            "  Project #5 as n#6",
+            "    Aggregate Count(*) as #5",
+            "      Filter (a#4 > (id#0 * 10))",
+            "        Scan u: id#3, a#4",
+        ],
+        &["1|1"],
+    );
 }
