@@ -36,10 +36,12 @@ CREATE TABLE plain (a INT, b VARCHAR(10) NOT NULL DEFAULT 'q');
 INSERT INTO plain (a) VALUES (1), (1), (NULL);
 CREATE TABLE pair (x INT, y INT, v INT, PRIMARY KEY (x, y)) PARTITION BY KEY (x);
 INSERT INTO pair VALUES (1, 1, 1), (1, 2, 2), (2, 1, 3);
+CREATE VIEW many AS SELECT x, y, v FROM pair WHERE v > 1 WITH CHECK OPTION;
+CREATE VIEW a_sum (x, total) AS SELECT many.x, SUM(many.v) FROM many GROUP BY many.x;
 SQL
 mariadb-dump -h 127.0.0.1 -P "$port" -u root --skip-ssl --single-transaction d1 >"$work/dump.sql"
 client d2 <"$work/dump.sql"
-for table in types plain pair; do
+for table in types plain pair many a_sum; do
   for database in d1 d2; do
     client -N "$database" -e "SELECT * FROM $table ORDER BY 1, 2; SHOW CREATE TABLE $table" >"$work/$database.$table"
   done

@@ -51,10 +51,14 @@ pub const KINDS: &[Kind] = &[
         },
     },
     Kind {
-        // RETURNING is MariaDB's: to MySQL 8, and to Rauk as long as it follows it there, it is a mistake of syntax.
-        name: "RETURNING is not MySQL's",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/insert.html",
-        holds: |e| matches!(e.category, Category::Code(_, 1064)) && e.features.has(Feature::Returning),
+        // In MySQL no subquery of a change reads the table that is changed, however deep it stands; in MariaDB some may.
+        name: "a subquery that reads the changed table",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/subquery-errors.html",
+        holds: |e| {
+            let changes =
+                matches!(e.statement, Statement::Insert { .. } | Statement::Update { .. } | Statement::Delete { .. });
+            changes && matches!(e.category, Category::Code(_, 1093))
+        },
     },
     Kind {
         // MySQL 8 keeps a mix of signed and unsigned numbers, and ROUND of a number, an integer where MariaDB makes it

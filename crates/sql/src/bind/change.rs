@@ -407,7 +407,7 @@ impl Binder<'_> {
     /// Error 1093 for subqueries that were bound before it was known what is changed.
     fn check_read(&self, changed: &[Changed]) -> Result<(), MysqlError> {
         match changed.iter().find(|c| self.read.contains(&c.table.schema().id)) {
-            Some(changed) => Err(target_used(&changed.alias)),
+            Some(c) => Err(self.prevented_by_view(&c.alias).unwrap_or_else(|| target_used(&c.alias))),
             None => Ok(()),
         }
     }

@@ -268,7 +268,14 @@ impl Binder<'_> {
             return self.derived(alias, names, query);
         }
         let columns = self.named_columns(alias, names, &query)?;
-        let table = Table { database: None, alias: alias.to_string(), columns, null_rows: false, schema: None };
+        let table = Table {
+            database: None,
+            alias: alias.to_string(),
+            is_aliased: true,
+            columns,
+            null_rows: false,
+            schema: None,
+        };
         self.check_unique(&table)?;
         let given = query.columns.clone();
         let (ids, outer): (Vec<ColumnId>, Vec<Expr>) = outer.into_iter().unzip();

@@ -247,8 +247,7 @@ impl Binder<'_> {
             return Ok(());
         }
         let database = name.database.as_ref().map_or(String::new(), |database| format!("{database}."));
-        let message =
-            format!("Field of view '{database}{}' underlying table doesn't have a default value", name.name);
+        let message = format!("Field of view '{database}{}' underlying table doesn't have a default value", name.name);
         Err(MysqlError::new(codes::NO_DEFAULT_FOR_VIEW_FIELD, message))
     }
 

@@ -18,8 +18,8 @@
 //!
 //! Order of errors, as in MySQL: tables and privileges, FROM, select list, WHERE, GROUP BY, HAVING, ORDER BY.
 //!
-//! What the syntax tree can hold and this version leaves out is refused here with error 1235: INTO in places that MySQL refuses too,
-//! PARTITION (…), UPDATE and DELETE of several tables or with IGNORE.
+//! What the syntax tree can hold and this version leaves out is refused here with error 1235: JSON_TABLE, PARTITION (…) behind a table,
+//! locking clauses around a set operation.
 
 mod change;
 mod common;
@@ -83,6 +83,8 @@ pub(crate) struct Binder<'a> {
     views: Vec<view::Around>,
     /// CREATE VIEW: what names mean.
     names: Option<FullNames>,
+    /// What the statement does with the tables that it changes, as errors call it.
+    operation: &'static str,
     /// The height of the block whose views are opened; 0: none.
     opens_views: usize,
     /// Views that the statement changes through.
@@ -101,6 +103,11 @@ struct OpenSubquery {
 /// Binds a statement. Everything but SELECT, INSERT, REPLACE, UPDATE and DELETE is the session's, and a mistake of the caller here (1235).
 pub(crate) fn bind(statement: &Parsed, lookup: &dyn Lookup, context: &BindContext) -> Result<Statement, MysqlError> {
     let mut binder = Binder::new(lookup, context);
+    binder.operation = match statement {
+        Parsed::Insert(_) => "INSERT",
+        Parsed::Update(_) => "UPDATE",
+        _ => "DELETE",
+    };
     let body = match statement {
         Parsed::Query(query) => Body::Query(binder.query(query)?),
         Parsed::Insert(insert) => Body::Write(binder.insert(insert)?),
@@ -130,6 +137,7 @@ impl<'a> Binder<'a> {
             materialized: 0,
             views: vec![],
             names: None,
+            operation: "",
             opens_views: 0,
             opened: vec![],
             computed: FxHashMap::default(),

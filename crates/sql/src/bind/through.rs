@@ -119,6 +119,7 @@ impl Opening {
                 match join.kind {
                     JoinKind::Inner => lifted.extend(of_right),
                     JoinKind::Left => join.on.extend(of_right),
+                    JoinKind::Semi | JoinKind::Anti => unreachable!("only passes make them"),
                 }
                 Node::Join(join)
             }
@@ -323,6 +324,7 @@ pub(super) fn lifted(node: Node) -> (Node, Vec<Expr>) {
             match join.kind {
                 JoinKind::Inner => all.extend(of_right),
                 JoinKind::Left => join.on.extend(of_right),
+                JoinKind::Semi | JoinKind::Anti => unreachable!("only passes make them"),
             }
             (Node::Join(join), all)
         }

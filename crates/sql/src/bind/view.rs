@@ -281,6 +281,7 @@ impl Binder<'_> {
             tables: std::mem::take(&mut self.tables),
             nesting: self.nesting,
             targets: self.targets.clone(),
+            operation: self.operation,
             read: std::mem::take(&mut self.read),
             // What is read in a subquery is noted, in a view too; outer columns are out of its reach.
             open: if self.open.is_empty() { vec![] } else { vec![OpenSubquery { height: 0, outer: vec![] }] },
@@ -307,10 +308,19 @@ impl Binder<'_> {
         Ok(named.into_iter().map(column).collect())
     }
 
-    /// Error 1443 in the place of 1093, where a view is between a statement and the table that it changes.
-    pub(super) fn prevented_by_view(&self, table: &str) -> Option<MysqlError> {
-        let view = self.views.iter().find(|around| !around.defining)?;
-        let message = format!("The definition of table '{}' prevents operation on table '{table}'.", view.name);
+    /// Error 1443 in the place of 1093: a view is between the statement and the table that it changes, or between it and the table that a subquery
+    /// reads. Not where both are the same view.
+    pub(super) fn prevented_by_view(&self, target: &str) -> Option<MysqlError> {
+        let changed = self.opened.iter().any(|opened| opened.alias == target);
+        let around = self.views.iter().find(|around| !around.defining);
+        let view = match (changed, around) {
+            (_, Some(around)) if around.name == target => return None,
+            (_, Some(around)) => &around.name,
+            (true, None) => target,
+            (false, None) => return None,
+        };
+        let message =
+            format!("The definition of table '{view}' prevents operation {} on table '{target}'.", self.operation);
         Some(MysqlError::new(codes::VIEW_PREVENT_UPDATE, message))
     }
 

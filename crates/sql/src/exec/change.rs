@@ -53,6 +53,7 @@ pub(crate) async fn run_update(
             }
             set_on_update(&schema, &plan.set, &mut new, context);
             if !satisfies(plan.check.as_ref(), &new, &[], plan.ignore, context)? {
+                matched -= 1;
                 continue;
             }
             check_keys(&schema, &plan.key_defs, &new)?;

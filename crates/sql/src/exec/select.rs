@@ -24,6 +24,7 @@ use rauk_types::{MysqlError, RowView};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 pub(crate) struct Run<'a> {
     plan: &'a SelectPlan,
@@ -466,16 +467,16 @@ impl<'a> Run<'a> {
         if at + 1 == self.tail {
             return self.visit_key(at, level, table, unique, key, row).await;
         }
-        let examined = std::cell::Cell::new(0);
+        let examined = std::sync::atomic::AtomicU64::new(0);
         let lock = lock_of(level, self.context);
         let Run { txn, context, .. } = &mut *self;
         let meets = |view: &RowView<'_>, context: &mut Context| {
-            examined.set(1);
+            examined.store(1, Relaxed);
             passes(&level.filters, &row.with(level.table, Part::Stored(*view)), context)
         };
         let visit = |view: RowView<'_>, _: &mut Context| Ok(Some((view.layout(), RowBytes::from_slice(view.bytes()))));
         let found = get_if(txn, table, unique, key, lock, context, meets, visit).await?;
-        self.examined(at, examined.get());
+        self.examined(at, examined.into_inner());
         if let Some((layout, bytes)) = found {
             let joined = row.with(level.table, Part::Stored(RowView::new(table.schema(), layout, &bytes)));
             if self.passes(&level.late_filters, &joined).await? {

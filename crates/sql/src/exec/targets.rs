@@ -272,6 +272,7 @@ async fn update_rows(
         }
         set_on_update(schema, &target.set, &mut new, context);
         if !satisfies(target.check.as_ref(), &new, &inputs, plan.ignore, context)? {
+            counts.matched -= 1;
             continue;
         }
         check_keys(schema, &target.key_defs, &new)?;

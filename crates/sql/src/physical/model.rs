@@ -55,7 +55,13 @@ impl QueryPlan {
             QueryPlan::Select(select) => select.items.iter().map(|item| item.ty).collect(),
             QueryPlan::Set(set) => set.types.clone(),
             QueryPlan::Values(rows) => rows.first().map_or_else(Vec::new, |row| row.iter().map(|e| e.ty).collect()),
-            QueryPlan::Window(window) => window.types(),
+            QueryPlan::Window(window) => {
+                let mut types = window.input.types();
+                let calls = window.stages.iter().flat_map(|stage| &stage.calls);
+                types.resize(window.width + calls.clone().count(), DataType::BIGINT);
+                calls.for_each(|call| types[call.output] = call.call.ty);
+                types
+            },
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::physical::{self, Plan};
 use crate::stack;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, FlushFuture, ResultColumn, ResultSink};
-use rauk_types::{DataType, MysqlError, Value, ValueRef};
+use rauk_types::{DataType, MysqlError, ValueRef};
 use std::sync::Arc;
 
 /// How often a statement is planned again because definitions changed under it.

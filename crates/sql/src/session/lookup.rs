@@ -197,7 +197,7 @@ impl Lookup for SessionLookup {
     }
 
     fn statistics(&self, table: &TableHandle) -> Option<Arc<TableStatistics>> {
-        self.session.engine.statistics_for_plan(table)
+        self.viewer.engine.statistics_for_plan(table)
     }
 
     fn database(&self) -> &Database {
