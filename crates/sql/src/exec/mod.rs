@@ -138,7 +138,8 @@ async fn execute_kind(
         PlanKind::Delete(delete) => change::run_delete(delete, &plan.columns, transaction, context, sink).await,
         PlanKind::Change(change) => {
             let parts = plan.parts.as_ref();
-            targets::run_change(change, parts, &plan.columns, transaction, context, sink).await
+            // Boxed, as queries are: the future of a statement by key has no room for it.
+            Box::pin(targets::run_change(change, parts, &plan.columns, transaction, context, sink)).await
         }
     };
     context.strict_statement = strict;

@@ -127,7 +127,9 @@ pub(crate) async fn run_select<'a>(
                 }
                 run.scan(0, level, &root).await?;
             }
-            _ => run.advance(0, &root).await?,
+            None if !run.late && run.meter.is_none() => run.output.push(&root, run.context)?,
+            // Boxed, as all that is rare here: a read by key has no room for it.
+            _ => Box::pin(run.advance(0, &root)).await?,
         }
     }
     let Run { txn, context, mut output, rows, meter, .. } = run;
@@ -288,7 +290,7 @@ impl<'a> Run<'a> {
         let source = &self.plan.sources[level.table];
         if let Some(lateral) = source.lateral() {
             let remembered = self.laterals.entry(at).or_insert_with(|| Remembered::new(self.context));
-            return remembered.rows(lateral, row, self.txn, self.context).await.map(Some);
+            return Box::pin(remembered.rows(lateral, row, self.txn, self.context)).await.map(Some);
         }
         if !level.buffered && !matches!(level.access, Access::Virtual { .. } | Access::Rows) {
             return Ok(None);
@@ -299,7 +301,8 @@ impl<'a> Run<'a> {
                 let memory = self.output.memory(self.context);
                 let all = level.filters.is_empty() && level.late_filters.is_empty() && self.plan.steps.len() == 1;
                 let hint = self.limit_hint.filter(|_| all);
-                let buffer = Arc::new(build(level, source, self.txn, self.context, memory, hint).await?);
+                let buffer = Box::pin(build(level, source, self.txn, self.context, memory, hint)).await?;
+                let buffer = Arc::new(buffer);
                 if let Some(meter) = &mut self.meter {
                     meter.kept(at, buffer.len());
                 }
@@ -332,7 +335,7 @@ impl<'a> Run<'a> {
     /// Loops over one table.
     async fn scan(&mut self, at: usize, level: &Level, row: &Joined<'_>) -> Result<(), MysqlError> {
         if let Some(windows) = self.plan.windows().filter(|_| level.hash.is_none()) {
-            return self.loop_windows(at, level, windows, row).await;
+            return Box::pin(self.loop_windows(at, level, windows, row)).await;
         }
         if level.ends_match {
             return self.probe(at, level, row).await;

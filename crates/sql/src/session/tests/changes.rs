@@ -40,16 +40,16 @@ fn explain_shows_what_is_changed() {
         ),
         (
             "DELETE u FROM t STRAIGHT_JOIN u ON u.a = t.id WHERE t.a > 1",
-            &["1 SIMPLE t range a NULL Using where", "1 DELETE u ref a test.t.id NULL"],
+            &["1 SIMPLE t range a NULL NULL", "1 DELETE u ref a test.t.id NULL"],
         ),
         (
             "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.a)",
-            &["1 DELETE t ALL NULL NULL Using where", "2 DEPENDENT SUBQUERY u eq_ref PRIMARY test.t.a NULL"],
+            &["1 DELETE t ALL NULL NULL NULL", "1 SIMPLE u eq_ref PRIMARY test.t.a FirstMatch(t)"],
         ),
         (
             "UPDATE t JOIN u ON u.id = t.id SET t.a = (SELECT COUNT(*) FROM u v WHERE v.a = t.id) WHERE t.id < 3",
             &[
-                "1 UPDATE t range PRIMARY NULL Using where",
+                "1 UPDATE t range PRIMARY NULL NULL",
                 "1 PRIMARY u eq_ref PRIMARY test.t.id NULL",
                 "2 DEPENDENT SUBQUERY v ref a func NULL",
             ],
