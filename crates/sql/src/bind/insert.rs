@@ -256,7 +256,7 @@ impl Binder<'_> {
         let schema = table.schema();
         let add = |at: usize| {
             let definition = &schema.columns[at];
-            let result = stored_column(&schema, &schema.name, at);
+            let result = stored_column(schema, &schema.name, at);
             self.columns.add(Column { ty: definition.ty, nullable: nullable || definition.nullable, result })
         };
         (0..schema.columns.len()).map(add).collect()
