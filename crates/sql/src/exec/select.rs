@@ -428,6 +428,7 @@ impl Run<'_> {
                 break;
             }
         }
+        rows.close();
         Ok(())
     }
 
