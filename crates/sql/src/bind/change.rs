@@ -11,7 +11,7 @@ use super::Binder;
 use super::frame::{Aggregates, Frame, Table};
 use super::names::{Clause, bind_row_count, default_expression, unknown_column};
 use super::select::ordered;
-use super::through::{lifted, no_delete, several, supported};
+use super::through::{lifted, no_delete, several};
 use super::view::is_mergeable;
 use crate::expr::{ColumnId, Expr, ExprKind};
 use crate::logical::{
@@ -343,7 +343,7 @@ impl Binder<'_> {
     ) -> Result<Option<RowCheck>, MysqlError> {
         let opened = self.opened.last().expect("the table is below a view");
         self.may_change_below(&opened.below[0], privilege)?;
-        let check = supported(opened.check.as_ref().filter(|_| privilege != "DELETE"))?;
+        let check = opened.check.clone().filter(|_| privilege != "DELETE");
         let alias = table.alias.as_ref().unwrap_or(&table.name.name).clone();
         self.targets.push((scan.schema().id, alias));
         self.frame().allowed = Aggregates::Refused;
@@ -376,7 +376,7 @@ impl Binder<'_> {
         let of = opened.below.iter().find(|below| privilege == "DELETE" || below.columns.contains(&id));
         let Some(below) = of else { return Ok(None) };
         self.may_change_below(below, privilege)?;
-        let check = supported(opened.check.as_ref().filter(|_| privilege != "DELETE"))?;
+        let check = opened.check.clone().filter(|_| privilege != "DELETE");
         let (alias, columns) = (opened.alias.clone(), below.columns.clone());
         Ok(Some(Changed { table: below.table.clone(), alias, columns, set: vec![], check }))
     }

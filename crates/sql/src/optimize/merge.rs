@@ -12,7 +12,9 @@
 //! Inner queries are merged first, so that chains of derived tables collapse. A projection of a projection, as a set operation makes them to convert its
 //! columns, becomes one.
 
-use super::walk::{Substitution, for_each_inner_query, for_each_input, for_each_query, is_movable, size, substitute, substituted};
+use super::walk::{
+    Substitution, for_each_inner_query, for_each_input, for_each_query, is_movable, size, substitute, substituted,
+};
 use crate::expr::{ColumnId, Expr, ExprKind};
 use crate::logical::{Derived, JoinKind, Node, Query, Statement};
 use rauk_node::transaction::Lock;
