@@ -219,6 +219,30 @@ pub const KINDS: &[Kind] = &[
         holds: |e| e.category == Category::Code(1463, 0),
     },
     Kind {
+        // RANK and its kin take all rows for equal where nothing orders them; MariaDB asks for an order.
+        name: "ranks without an order",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/window-function-descriptions.html",
+        holds: |e| e.category == Category::Code(4018, 0) && e.features.has(Feature::Window),
+    },
+    Kind {
+        // The numbers of rows are unsigned in MySQL 8; what they agree on with signed ones is a DECIMAL.
+        name: "numbers of rows are unsigned",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/window-function-descriptions.html",
+        holds: |e| {
+            let ranks = ["ROW_NUMBER()", "RANK()", "NTILE("];
+            e.category == Category::Types
+                && ranks.iter().any(|name| e.text.contains(name))
+                && e.differing().all(|types| types == (Family::Integer, Family::Decimal))
+        },
+    },
+    Kind {
+        // MariaDB 10.11 sorts the rows of several windows into one order and then loses ends of partitions: MAX over a
+        // partition is that of a part of it, LEAD gives the row itself.
+        name: "several windows in a block",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-usage.html",
+        holds: |e| e.category == Category::Rows && e.windows() > 1,
+    },
+    Kind {
         // MariaDB does not find a group key by its qualified name when another key has the same column name.
         name: "group keys of the same name in HAVING",
         manual: "https://mariadb.com/kb/en/group-by/",
@@ -290,6 +314,17 @@ impl Evidence<'_> {
             Feature::Recursive,
         ];
         merging.iter().any(|feature| self.features.has(*feature)) || self.has_form(&["MIN({0})", "MAX({0})"])
+    }
+
+    /// Different windows.
+    fn windows(&self) -> usize {
+        let mut found = Vec::new();
+        walk(self.statement, &mut |node| {
+            if let Node::Expr(Expr::Window { partition, order, .. }) = node {
+                found.push((partition.clone(), order.clone()));
+            }
+        });
+        (0..found.len()).filter(|&at| !found[..at].contains(&found[at])).count()
     }
 
     fn has_form(&self, forms: &[&str]) -> bool {

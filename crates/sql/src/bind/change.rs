@@ -11,7 +11,7 @@ use super::Binder;
 use super::frame::{Aggregates, Frame, Table};
 use super::names::{Clause, bind_row_count, default_expression, unknown_column};
 use super::select::ordered;
-use super::through::{lifted, no_delete, several, supported};
+use super::through::{lifted, no_delete, several};
 use super::view::is_mergeable;
 use crate::expr::{ColumnId, Expr, ExprKind};
 use crate::logical::{
@@ -113,6 +113,10 @@ impl Binder<'_> {
             ignore: delete.ignore,
         };
         let target = self.target(scan, chosen)?;
+        if !delete.returning.is_empty() {
+            let schema = target.scan.schema();
+            self.lookup.table(Some(&schema.database), &schema.name, "SELECT")?;
+        }
         let returning = self.returning(&delete.returning)?;
         if target.conditions.iter().any(is_correlated) {
             return Ok(self.change_of(target, false, vec![], returning, None));
@@ -297,7 +301,7 @@ impl Binder<'_> {
             limit: update.limit.as_ref(),
             ignore: update.ignore,
         };
-        let target = self.target_of_view(scan, conditions, chosen)?;
+        let target = self.target_of_view(scan, conditions, chosen, false)?;
         if target.conditions.iter().any(is_correlated) {
             return Ok(self.change_of(target, true, set, vec![], check));
         }
@@ -322,7 +326,7 @@ impl Binder<'_> {
             limit: delete.limit.as_ref(),
             ignore: delete.ignore,
         };
-        let target = self.target_of_view(scan, conditions, chosen)?;
+        let target = self.target_of_view(scan, conditions, chosen, !delete.returning.is_empty())?;
         let returning = self.returning(&delete.returning)?;
         if target.conditions.iter().any(is_correlated) {
             return Ok(self.change_of(target, false, vec![], returning, None));
@@ -339,20 +343,22 @@ impl Binder<'_> {
     ) -> Result<Option<RowCheck>, MysqlError> {
         let opened = self.opened.last().expect("the table is below a view");
         self.may_change_below(&opened.below[0], privilege)?;
-        let check = supported(opened.check.as_ref())?;
+        let check = opened.check.clone().filter(|_| privilege != "DELETE");
         let alias = table.alias.as_ref().unwrap_or(&table.name.name).clone();
         self.targets.push((scan.schema().id, alias));
         self.frame().allowed = Aggregates::Refused;
         Ok(check)
     }
 
+    /// `reads`: RETURNING reads the view too.
     fn target_of_view(
         &mut self,
         scan: Scan,
         mut conditions: Vec<Expr>,
         chosen: Chosen<'_>,
+        reads: bool,
     ) -> Result<Target, MysqlError> {
-        if chosen.filter.is_some() {
+        if chosen.filter.is_some() || reads {
             let view = self.opened.last().expect("the table is below a view").below[0].view();
             self.lookup.table(Some(&view.database), &view.name, "SELECT")?;
         }
@@ -370,7 +376,7 @@ impl Binder<'_> {
         let of = opened.below.iter().find(|below| privilege == "DELETE" || below.columns.contains(&id));
         let Some(below) = of else { return Ok(None) };
         self.may_change_below(below, privilege)?;
-        let check = supported(opened.check.as_ref().filter(|_| privilege != "DELETE"))?;
+        let check = opened.check.clone().filter(|_| privilege != "DELETE");
         let (alias, columns) = (opened.alias.clone(), below.columns.clone());
         Ok(Some(Changed { table: below.table.clone(), alias, columns, set: vec![], check }))
     }

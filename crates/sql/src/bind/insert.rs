@@ -9,7 +9,7 @@ use super::frame::{Aggregates, Frame, Table, Visible};
 use super::from::stored_column;
 use super::names::{Clause, default_expression, literal, unknown_column};
 use super::select::{Clauses, Items};
-use super::through::{Below, supported};
+use super::through::Below;
 use crate::expr::{ColumnId, Expr, ExprKind};
 use crate::logical::{Column, Fill, Insert, InsertSource, Node, OnDuplicate, Query, RowCheck, SetColumn, Write};
 use crate::lookup::{TableSource, unsupported};
@@ -87,7 +87,7 @@ impl Binder<'_> {
             update = bound.inspect_err(|_| drop(self.frames.pop()))?;
             if let InsertSource::Query(query) = &mut source {
                 let own = [existing.as_slice(), inserted.as_slice()].concat();
-                inputs = self.read_of_select(&mut update, &own, query);
+                inputs = self.read_of_select(&mut update, &own, query)?;
             }
             self.frames.pop();
             OnDuplicate::Update
@@ -140,7 +140,7 @@ impl Binder<'_> {
             at = inner;
         }
         let ast::QueryBody::Select(select) = &at.body else { return Ok((self.query(query)?, None)) };
-        let each = select.group_by.is_empty() && !select.distinct && select.windows.is_empty();
+        let each = select.group_by.is_empty() && select.windows.is_empty();
         if !keeps || !each || at.into.is_some() {
             return Ok((self.query(query)?, None));
         }
@@ -160,38 +160,57 @@ impl Binder<'_> {
         Ok((query, one_row.then_some(names)))
     }
 
-    /// Makes the query give the columns that assignments read of its tables; gives their ids.
-    fn read_of_select(&mut self, update: &mut [SetColumn], own: &[ColumnId], query: &mut Query) -> Vec<ColumnId> {
-        let mut inputs: Vec<(ColumnId, ColumnId)> = Vec::new();
-        let mut items = Vec::new();
-        for value in update.iter_mut().filter_map(|set| set.value.as_mut()) {
-            let old = std::mem::replace(value, Expr::null());
-            *value = old.map(&mut |expr| {
-                let ExprKind::Reference(id) = expr.kind else { return expr };
-                if own.contains(&id) {
-                    return expr;
+    /// Makes the query give the columns that assignments read of its tables; gives their ids. Behind DISTINCT they are those that are selected (1054).
+    fn read_of_select(
+        &mut self,
+        update: &mut [SetColumn],
+        own: &[ColumnId],
+        query: &mut Query,
+    ) -> Result<Vec<ColumnId>, MysqlError> {
+        let mut read: Vec<ColumnId> = Vec::new();
+        for value in update.iter().filter_map(|set| set.value.as_ref()) {
+            value.for_each_reference(&mut |id, _| {
+                if !own.contains(&id) && !read.contains(&id) {
+                    read.push(id);
                 }
-                let item = match inputs.iter().find(|(known, _)| *known == id) {
-                    Some((_, item)) => *item,
-                    None => {
-                        let null_rows = self.frame().null_rows(id);
-                        let read = self.reference(id, null_rows);
-                        let name = self.columns.get(id).result.name.clone();
-                        let item = self.add_item(&read, name);
-                        items.push((item, read));
-                        inputs.push((id, item));
-                        item
-                    }
-                };
-                Expr { kind: ExprKind::Reference(item), ..expr }
             });
         }
-        if !items.is_empty() {
-            let list = project_of_mut(&mut query.node).expect("only names of a block that projects are in reach");
-            query.columns.extend(items.iter().map(|(id, _)| *id));
-            list.extend(items);
+        if read.is_empty() {
+            return Ok(read);
         }
-        inputs.into_iter().map(|(_, item)| item).collect()
+        let distinct = is_distinct(&query.node);
+        let list = project_of_mut(&mut query.node).expect("only names of a block that projects are in reach");
+        let mut inputs = Vec::with_capacity(read.len());
+        for &id in &read {
+            let selected = list.iter().find(|(_, expr)| matches!(expr.kind, ExprKind::Reference(of) if of == id));
+            let item = match selected {
+                Some((item, _)) => *item,
+                None if distinct => {
+                    return Err(unknown_column(&[&self.columns.get(id).result.name], Clause::FieldList));
+                }
+                None => {
+                    let null_rows = self.frame().null_rows(id);
+                    let expr = self.reference(id, null_rows);
+                    let name = self.columns.get(id).result.name.clone();
+                    let item = self.add_item(&expr, name);
+                    list.push((item, expr));
+                    item
+                }
+            };
+            inputs.push(item);
+        }
+        query.columns.extend(&inputs);
+        for value in update.iter_mut().filter_map(|set| set.value.as_mut()) {
+            let old = std::mem::replace(value, Expr::null());
+            *value = old.map(&mut |expr| match expr.kind {
+                ExprKind::Reference(id) => match read.iter().position(|known| *known == id) {
+                    Some(at) => Expr { kind: ExprKind::Reference(inputs[at]), ..expr },
+                    None => expr,
+                },
+                _ => expr,
+            });
+        }
+        Ok(inputs)
     }
 
     /// RETURNING, in the innermost block. Its columns become those of the statement.
@@ -220,10 +239,16 @@ impl Binder<'_> {
                 };
                 let through = self.insert_target(&view, named.as_deref())?;
                 self.may_change_below(&through.below, "INSERT")?;
-                let check = supported(through.check.as_ref())?;
                 let (database, alias) = (view.database.clone(), view.name.clone());
                 let table = through.below.table.clone();
-                Ok(Receiver { database, alias, columns: through.columns, below: Some(through.below), check, table })
+                Ok(Receiver {
+                    database,
+                    alias,
+                    columns: through.columns,
+                    below: Some(through.below),
+                    check: through.check,
+                    table,
+                })
             }
             TableSource::Virtual(_) => Err(MysqlError::new(
                 codes::TABLEACCESS_DENIED,
@@ -256,7 +281,7 @@ impl Binder<'_> {
         let schema = table.schema();
         let add = |at: usize| {
             let definition = &schema.columns[at];
-            let result = stored_column(&schema, &schema.name, at);
+            let result = stored_column(schema, &schema.name, at);
             let nullable = nullable || definition.nullable;
             let coercibility = crate::expr::column_coercibility(&definition.ty);
             self.columns.add(Column { ty: definition.ty, nullable, coercibility, result })
@@ -405,7 +430,7 @@ fn project_of(mut node: &Node) -> Option<(&Node, &[(ColumnId, Expr)])> {
     loop {
         node = match node {
             Node::Limit(limit) => &limit.input,
-            Node::Sort { input, .. } => input,
+            Node::Sort { input, .. } | Node::Distinct { input, .. } => input,
             Node::Project { input, items } => return Some((input, items)),
             _ => return None,
         }
@@ -416,9 +441,19 @@ fn project_of_mut(mut node: &mut Node) -> Option<&mut Vec<(ColumnId, Expr)>> {
     loop {
         node = match node {
             Node::Limit(limit) => &mut limit.input,
-            Node::Sort { input, .. } => input,
+            Node::Sort { input, .. } | Node::Distinct { input, .. } => input,
             Node::Project { items, .. } => return Some(items),
             _ => return None,
+        }
+    }
+}
+
+fn is_distinct(mut node: &Node) -> bool {
+    loop {
+        node = match node {
+            Node::Limit(limit) => &limit.input,
+            Node::Sort { input, .. } => input,
+            other => return matches!(other, Node::Distinct { .. }),
         }
     }
 }

@@ -272,7 +272,8 @@ impl Binder<'_> {
             .into_iter()
             .filter_map(|(table, lock)| Some((self.frames.last()?.tables[table].columns.first()?.1, lock)))
             .collect();
-        let lock_of = |columns: &[ColumnId]| locked.iter().find(|(id, _)| columns.contains(id)).and_then(|(_, lock)| *lock);
+        let lock_of =
+            |columns: &[ColumnId]| locked.iter().find(|(id, _)| columns.contains(id)).and_then(|(_, lock)| *lock);
         let lookup = self.lookup;
         let allowed = |lock: Lock, database: &str, name: &str| match lock {
             Some((LockMode::Exclusive, _)) => lookup.may_lock_rows(database, name),

@@ -15,14 +15,14 @@
 //! Privileges: the session's account needs the right to change the view, and each view's account the right to change what the view reads.
 //!
 //! WITH CHECK OPTION gives conditions that the changed row must satisfy (1369): those of the view, and of views below it as they say
-//! (LOCAL) or all of them (CASCADED). Conditions with subqueries are not supported as checks.
+//! (LOCAL) or all of them (CASCADED).
 
 use super::Binder;
 use super::frame::Table;
 use super::view::{hidden, is_updatable};
 use crate::expr::{ColumnId, Expr, ExprKind};
 use crate::logical::{JoinKind, Node, Query, RowCheck, ScanTable};
-use crate::lookup::{Lookup, unsupported};
+use crate::lookup::Lookup;
 use crate::stack;
 use rauk_node::TableHandle;
 use rauk_types::error::codes;
@@ -329,15 +329,5 @@ pub(super) fn lifted(node: Node) -> (Node, Vec<Expr>) {
             (Node::Join(join), all)
         }
         node => (node, Vec::new()),
-    }
-}
-
-/// A check with subqueries is not supported.
-pub(super) fn supported(check: Option<&RowCheck>) -> Result<Option<RowCheck>, MysqlError> {
-    match check {
-        Some(check) if check.conditions.iter().any(Expr::has_subquery) => {
-            Err(unsupported("WITH CHECK OPTION of a view with subqueries"))
-        }
-        check => Ok(check.cloned()),
     }
 }

@@ -10,6 +10,7 @@
 //! CREATE VIEW binds the query once with [`Defining`] in place: it collects the full name of every column and table and the columns of
 //! each `*`, with which the query is printed for the catalog.
 
+use super::change::is_merged;
 use super::frame::{Frame, Table};
 use super::{Binder, OpenSubquery};
 use crate::expr::{BindContext, ColumnId, Expr, ExprKind};
@@ -285,7 +286,7 @@ impl Binder<'_> {
             read: std::mem::take(&mut self.read),
             // What is read in a subquery is noted, in a view too; outer columns are out of its reach.
             open: if self.open.is_empty() { vec![] } else { vec![OpenSubquery { height: 0, outer: vec![] }] },
-            materialized: self.materialized + usize::from(!is_mergeable(query)),
+            materialized: self.materialized + usize::from(!is_merged(query)),
             views,
             ..Binder::new(&*lookup, &context)
         };

@@ -194,7 +194,7 @@ impl Binder<'_> {
     ) -> Result<WindowFrame, MysqlError> {
         let Some(frame) = frame else {
             let end = if order.is_empty() { FrameBound::Unbounded } else { FrameBound::CurrentRow };
-            return Ok(WindowFrame { range: true, start: FrameBound::Unbounded, end });
+            return Ok(WindowFrame { window: name.into(), range: true, start: FrameBound::Unbounded, end });
         };
         let range = frame.unit == ast::FrameUnit::Range;
         let current = ast::FrameBound::CurrentRow;
@@ -219,7 +219,7 @@ impl Binder<'_> {
             return Err(illegal_frame(name));
         }
         let end = self.frame_bound(name, range, end, order)?;
-        Ok(WindowFrame { range, start, end })
+        Ok(WindowFrame { window: name.into(), range, start, end })
     }
 
     fn frame_bound(

@@ -52,7 +52,7 @@ pub(crate) async fn run_update(
                 continue;
             }
             set_on_update(&schema, &plan.set, &mut new, context);
-            if !satisfies(plan.check.as_ref(), &new, &[], plan.ignore, context)? {
+            if !satisfies(plan.check.as_ref(), &new, &[], plan.ignore, txn, context).await? {
                 matched -= 1;
                 continue;
             }

@@ -8,9 +8,9 @@
 //! A statement's own writes are invisible to its reads, so that INSERT … SELECT from the same table ends; the row in the way is the exception: REPLACE and
 //! ON DUPLICATE KEY UPDATE of several rows meet rows that they made themselves.
 
-use super::check::satisfies;
 use super::answer::with_answers;
 use super::change::changed_number;
+use super::check::satisfies;
 use super::output::Target;
 use super::query::run_query;
 use super::returning::return_row;
@@ -233,7 +233,7 @@ impl Insert<'_> {
         }
         super::scan::give_way(self.txn, self.context).await?;
         let number = self.number_row(&mut values).await?;
-        if !satisfies(self.plan.check.as_ref(), &values, &[], self.plan.ignore, self.context)? {
+        if !satisfies(self.plan.check.as_ref(), &values, &[], self.plan.ignore, self.txn, self.context).await? {
             self.give_back(number);
             return Ok(());
         }
@@ -331,7 +331,8 @@ impl Insert<'_> {
         };
         // The row's number is what the client hears, changed or not.
         self.last_explicit = id(&new).unwrap_or(self.last_explicit);
-        if new == old || !satisfies(self.plan.check.as_ref(), &new, &inputs, self.plan.ignore, self.context)? {
+        let check = self.plan.check.as_ref();
+        if new == old || !satisfies(check, &new, &inputs, self.plan.ignore, self.txn, self.context).await? {
             return self.returned(&old).await;
         }
         set_on_update(schema, &self.plan.update, &mut new, self.context);

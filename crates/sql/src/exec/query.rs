@@ -92,6 +92,7 @@ async fn run_windows(
         }
         target.flush_if_large(txn, context).await?;
     }
+    rows.close();
     Ok(ran)
 }
 

@@ -647,6 +647,7 @@ impl<'a> Run<'a> {
                 break;
             }
         }
+        rows.close();
         Ok(())
     }
 

@@ -271,7 +271,7 @@ async fn update_rows(
             continue;
         }
         set_on_update(schema, &target.set, &mut new, context);
-        if !satisfies(target.check.as_ref(), &new, &inputs, plan.ignore, context)? {
+        if !satisfies(target.check.as_ref(), &new, &inputs, plan.ignore, txn, context).await? {
             counts.matched -= 1;
             continue;
         }
@@ -332,7 +332,7 @@ async fn update_aliases(
             if changes {
                 set_on_update(schema, &target.set, &mut row.new, context);
                 // What another alias makes of the row is not undone, so here IGNORE does not help.
-                satisfies(target.check.as_ref(), &row.new, &inputs, false, context)?;
+                satisfies(target.check.as_ref(), &row.new, &inputs, false, txn, context).await?;
                 row.changes += 1;
             }
         }

@@ -73,6 +73,8 @@ impl WindowCall {
 /// The rows of a partition that a function takes for a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowFrame {
+    /// Its window, as errors call it.
+    pub window: Box<str>,
     /// RANGE: bounds are found by the values of the order, and CURRENT ROW means all rows that are equal to it there. Else ROWS.
     pub range: bool,
     pub start: FrameBound,

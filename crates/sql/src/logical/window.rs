@@ -57,4 +57,26 @@ impl WindowNode {
     pub fn is_partitioned_by(&self, id: ColumnId) -> bool {
         self.stages.iter().all(|stage| stage.partition.iter().any(|key| key.kind == ExprKind::Reference(id)))
     }
+
+    /// Whether the value of a call depends on a column.
+    pub fn reads(&self, call: ColumnId, column: ColumnId) -> bool {
+        let of_stage = |stage: &WindowStage| {
+            let Some((_, call, _)) = stage.calls.iter().find(|(id, ..)| *id == call) else { return false };
+            let keys = stage.partition.iter().chain(stage.order.iter().map(|key| &key.expr));
+            let mut found = false;
+            for expr in keys.chain(&call.arguments) {
+                expr.for_each_reference(&mut |id, _| found |= id == column);
+            }
+            found
+        };
+        self.stages.iter().any(of_stage)
+    }
+}
+
+impl WindowStage {
+    /// The order in which it takes rows.
+    pub fn sort_keys(&self) -> Vec<SortKey> {
+        let partition = self.partition.iter().map(|expr| SortKey { expr: expr.clone(), descending: false });
+        partition.chain(self.order.iter().cloned()).collect()
+    }
 }

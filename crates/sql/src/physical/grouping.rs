@@ -12,6 +12,14 @@ use crate::expr::{AGGREGATES, ANY_VALUE, Expr, ExprKind};
 use rauk_types::error::codes;
 use rauk_types::{IndexKind, MysqlError};
 
+/// What a column that is computed below windows is in the select list.
+pub(crate) struct Selected {
+    /// The first item that reads it, itself or by a window function; numbers begin with 1.
+    pub item: usize,
+    /// It is that item, and not a part of it.
+    pub whole: bool,
+}
+
 pub(crate) struct Checked<'a> {
     pub sources: &'a [Source],
     pub items: &'a [Item],
@@ -20,6 +28,8 @@ pub(crate) struct Checked<'a> {
     /// Nothing but the keys has one value in a super-aggregate row.
     pub rollup: bool,
     pub select: &'a [Expr],
+    /// Below windows: what the columns of `select` are in the select list.
+    pub selected: Option<&'a [Selected]>,
     pub having: Option<&'a Expr>,
     pub order: &'a [SortKey],
 }
@@ -29,7 +39,8 @@ pub(crate) fn check(query: &Checked<'_>) -> Result<(), MysqlError> {
     let plain = |expr: &Expr| loose_column(expr, query.keys, &determined);
     for (number, item) in query.select.iter().enumerate() {
         if let Some(column) = plain(item) {
-            return Err(refuse(query, number + 1, "SELECT list", column));
+            let number = query.selected.map_or(number + 1, |selected| selected[number].item);
+            return Err(refuse(query, number, "SELECT list", column));
         }
     }
     if let Some(having) = query.having
@@ -71,6 +82,9 @@ fn refuse(query: &Checked<'_>, number: usize, place: &str, column: (usize, usize
 fn full_name(sources: &[Source], (table, column): (usize, usize)) -> String {
     let source = &sources[table];
     let schema = source.schema();
+    if source.alias.is_empty() {
+        return schema.columns[column].name.clone();
+    }
     format!("{}.{}.{}", schema.database, source.alias, schema.columns[column].name)
 }
 
@@ -179,8 +193,15 @@ pub(crate) fn check_distinct(sources: &[Source], select: &[Expr], order: &[SortK
     Ok(())
 }
 
-/// HAVING without grouping sees the select list only.
-pub(crate) fn check_having(sources: &[Source], select: &[Expr], having: Option<&Expr>) -> Result<(), MysqlError> {
+/// HAVING without grouping sees the select list only; below windows, what of it is a whole item.
+pub(crate) fn check_having(
+    sources: &[Source],
+    select: &[Expr],
+    items: Option<&[Selected]>,
+    having: Option<&Expr>,
+) -> Result<(), MysqlError> {
+    let whole = |at: usize| items.is_none_or(|items| items[at].whole);
+    let select: Vec<Expr> = select.iter().enumerate().filter(|(at, _)| whole(*at)).map(|(_, e)| e.clone()).collect();
     let selected: Vec<(usize, usize)> = select
         .iter()
         .filter_map(|e| match e.kind {
@@ -189,7 +210,7 @@ pub(crate) fn check_having(sources: &[Source], select: &[Expr], having: Option<&
         })
         .collect();
     if let Some(having) = having
-        && let Some((table, column)) = loose_column(having, select, &selected)
+        && let Some((table, column)) = loose_column(having, &select, &selected)
     {
         let name = &sources[table].schema().columns[column].name;
         return Err(unknown_column(&[name], Clause::Having));

@@ -21,8 +21,7 @@ mod tables;
 
 pub(super) use alter::{alter_table, rewrite_table};
 pub(super) use tables::{
-    change_catalog, create_database, create_table, drop_database, drop_table, rename_tables,
-    truncate_table,
+    change_catalog, create_database, create_table, drop_database, drop_table, rename_tables, truncate_table,
 };
 
 use super::TableName;

@@ -12,7 +12,7 @@ use crate::exec::group::{State, Sum};
 use crate::exec::output::with_value;
 use crate::exec::sort::append_key;
 use crate::expr::{self, Aggregate, AggregateFunction, Context, WindowCall};
-use crate::memory::{Memory, heap_bytes};
+use crate::memory::Memory;
 use crate::parse::statement::Scope;
 use rauk_types::{MysqlError, Value};
 use smallvec::SmallVec;
@@ -78,7 +78,8 @@ impl Moving {
     }
 
     /// Forgets all rows.
-    pub fn clear(&mut self) {
+    pub fn clear(&mut self, memory: &Memory) {
+        memory.give(std::mem::take(&mut self.bytes));
         self.restart(0);
     }
 
@@ -225,7 +226,7 @@ impl Moving {
                 None => Value::Null,
             },
             Inner::Other(state) => {
-                context.budget.work(heap_bytes(self.value.as_ref().unwrap_or(&Value::Null)))?;
+                context.budget.work(self.bytes)?;
                 state.clone().finish(aggregate, self.concat_limit, memory, context)?
             }
         })

@@ -51,9 +51,9 @@ impl<'p> Call<'p> {
     }
 
     /// Another partition begins.
-    pub fn begin(&mut self) {
+    pub fn begin(&mut self, memory: &Memory) {
         if let Some(aggregate) = &mut self.aggregate {
-            aggregate.clear();
+            aggregate.clear(memory);
         }
     }
 

@@ -58,16 +58,16 @@ enum Edge {
     Moment(Value, Comparison),
 }
 
-pub(super) fn illegal() -> MysqlError {
-    // The plan does not know names of windows.
-    MysqlError::new(3586, "Window '<unnamed window>': frame start or end is negative, NULL or of non-integral type")
+fn illegal(frame: &WindowFrame) -> MysqlError {
+    let window = &frame.window;
+    MysqlError::new(3586, format!("Window '{window}': frame start or end is negative, NULL or of non-integral type"))
 }
 
 impl<'p> Frame<'p> {
     /// `order`: the keys of the window's ORDER BY. Error 3586.
     pub fn new(frame: &'p WindowFrame, order: &[Key], context: &mut Context) -> Result<Self, MysqlError> {
-        let start = end(&frame.start, frame.range, order, context)?;
-        let end = end(&frame.end, frame.range, order, context)?;
+        let start = end(&frame.start, frame, order, context)?;
+        let end = end(&frame.end, frame, order, context)?;
         let by_value = matches!(start, End::Value(_)) || matches!(end, End::Value(_));
         let key = by_value.then(|| order[0].clone());
         Ok(Frame { start, end, key, valued: 0..0, low: 0, high: 0 })
@@ -140,7 +140,13 @@ impl<'p> Frame<'p> {
     }
 }
 
-fn end<'p>(bound: &'p FrameBound, range: bool, order: &[Key], context: &mut Context) -> Result<End<'p>, MysqlError> {
+fn end<'p>(
+    bound: &'p FrameBound,
+    frame: &WindowFrame,
+    order: &[Key],
+    context: &mut Context,
+) -> Result<End<'p>, MysqlError> {
+    let range = frame.range;
     let (by, preceding) = match bound {
         FrameBound::Unbounded => return Ok(End::Unbounded),
         FrameBound::CurrentRow => return Ok(if range { End::Peers } else { End::Rows(0) }),
@@ -148,12 +154,12 @@ fn end<'p>(bound: &'p FrameBound, range: bool, order: &[Key], context: &mut Cont
     };
     let distance = match by {
         Distance::Number(number) if !range => {
-            let rows = row_count(number.eval(&NoColumns, context)?).ok_or_else(illegal)?;
+            let rows = row_count(number.eval(&NoColumns, context)?).ok_or_else(|| illegal(frame))?;
             return Ok(End::Rows(if preceding { -rows } else { rows }));
         }
         Distance::Number(number) => {
             let value = number.eval(&NoColumns, context)?;
-            difference(value, &order[0]).ok_or_else(illegal)?
+            difference(value, &order[0]).ok_or_else(|| illegal(frame))?
         }
         Distance::Interval { amount, moved, by } => {
             let negative = match amount.eval(&NoColumns, context)? {
@@ -165,7 +171,7 @@ fn end<'p>(bound: &'p FrameBound, range: bool, order: &[Key], context: &mut Cont
                 _ => false,
             };
             if negative {
-                return Err(illegal());
+                return Err(illegal(frame));
             }
             Difference::Interval { moved, by: *by }
         }

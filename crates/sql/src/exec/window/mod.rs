@@ -58,7 +58,7 @@ impl<'p> WindowRows<'p> {
             while stage.next(&mut row, txn, context).await? {
                 waiting.push(&row)?;
             }
-            stage.rows.release();
+            stage.close();
             stage = waiting.start(width, context)?;
         }
         Ok(WindowRows { stage })
@@ -72,6 +72,11 @@ impl<'p> WindowRows<'p> {
         context: &mut Context,
     ) -> Result<bool, MysqlError> {
         self.stage.next(row, txn, context).await
+    }
+
+    /// No more rows are wanted: what they take is free again.
+    pub fn close(self) {
+        self.stage.close();
     }
 }
 
@@ -200,6 +205,12 @@ impl<'p> Running<'p> {
         Ok(true)
     }
 
+    fn close(mut self) {
+        self.memory.give(self.partition.bytes);
+        self.calls.iter_mut().for_each(|call| call.begin(&self.memory));
+        self.rows.release();
+    }
+
     /// The number of rows from `first` on that are alike in a part of their keys.
     fn alike(&self, first: usize, part: impl Fn(&Sorted, usize) -> usize, end: usize) -> usize {
         let length = part(&self.rows, first);
@@ -222,7 +233,7 @@ impl<'p> Running<'p> {
         self.at = 0;
         self.partition.peers = 0..0;
         self.partition.groups_before = 0;
-        self.calls.iter_mut().for_each(Call::begin);
+        self.calls.iter_mut().for_each(|call| call.begin(&self.memory));
         let Some(last) = self.read.iter().rposition(|read| *read) else { return Ok(()) };
         let each = self.read.iter().filter(|read| **read).count() * size_of::<Value>();
         for at in self.start..self.start + rows {

@@ -2,6 +2,7 @@
 
 use super::Lowering;
 use super::places::{Outer, Places};
+use super::window;
 use crate::expr::{AGGREGATES, Aggregate, AggregateFunction, ColumnId, Expr, ExprKind};
 use crate::logical::{AggregateNode, CommonTableScan, JoinKind, Limit, Node, Query, ScanTable};
 use crate::physical::condition;
@@ -97,7 +98,11 @@ struct Joins<'a> {
 
 impl Lowering<'_> {
     pub(super) fn block(&mut self, node: Node, given: &[ColumnId], outer: &Outer) -> Result<SelectPlan, MysqlError> {
+        let selected = self.selected.take();
         let parts = take_apart(node);
+        if let (Node::Window(windows), Some(items)) = (&parts.joins, &parts.project) {
+            self.selected = Some(window::selected(windows, items, given));
+        }
         let mut joins =
             Joins { sources: vec![], locks: vec![], places: Places::new(outer), keep_order: false, tested: 0 };
         let mut from_conditions = Vec::new();
@@ -164,6 +169,7 @@ impl Lowering<'_> {
                 keys: &keys,
                 rollup: rollup.is_some(),
                 select: &select,
+                selected: selected.as_deref(),
                 having: having.as_ref(),
                 order: &order,
             };
@@ -173,7 +179,7 @@ impl Lowering<'_> {
             grouping::check_distinct(&sources, &select, &order)?;
         }
         if !grouped && having.is_some() {
-            grouping::check_having(&sources, &select, having.as_ref())?;
+            grouping::check_having(&sources, &select, selected.as_deref(), having.as_ref())?;
         }
         // A subquery is asked even where it cannot order rows: it may have too many (1242).
         order.retain(|k| !k.expr.is_constant() || k.expr.has_subquery());
@@ -374,7 +380,7 @@ impl Lowering<'_> {
                 let column = self.columns.get(id);
                 rauk_types::Column {
                     id: rauk_types::ColumnId(at as u16),
-                    name: column.result.name.clone(),
+                    name: if alias.is_empty() { full_name(&column.result) } else { column.result.name.clone() },
                     ty: column.ty,
                     nullable: column.nullable,
                     default: ColumnDefault::None,
@@ -406,6 +412,14 @@ impl Lowering<'_> {
 
 fn plain_source(table: SourceTable, alias: String) -> Source {
     Source { table, alias, null_rows: false, allowed_indexes: None, force_index: false, statistics: None }
+}
+
+/// A column of rows that have no name of their own, as errors call it.
+fn full_name(column: &rauk_types::result::ResultColumn) -> String {
+    if column.table.is_empty() {
+        return column.name.clone();
+    }
+    format!("{}.{}.{}", column.database, column.table, column.name)
 }
 
 /// Places the conditions of outer joins.

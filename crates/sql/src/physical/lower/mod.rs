@@ -25,11 +25,19 @@ use places::{Outer, Places};
 use rauk_node::{Database, TableHandle};
 use rauk_types::{DataType, MysqlError};
 use std::sync::Arc;
+use window::Selected;
 
 /// Lowers a statement.
 pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
     let Statement { columns, subqueries, tables, body, returned, parameters } = statement;
-    let mut lowering = Lowering { columns: &columns, lookup, database: lookup.database(), context, stored: vec![] };
+    let mut lowering = Lowering {
+        columns: &columns,
+        lookup,
+        database: lookup.database(),
+        context,
+        stored: vec![],
+        selected: None,
+    };
     let mut result = Vec::new();
     let kind = match body {
         Body::Query(query) => {
@@ -54,6 +62,8 @@ struct Lowering<'a> {
     database: &'a Database,
     context: &'a BindContext,
     stored: Vec<(TableHandle, bool)>,
+    /// What the columns of the block below windows are in the select list; set where that block is lowered next.
+    selected: Option<Vec<Selected>>,
 }
 
 impl Lowering<'_> {

@@ -61,11 +61,19 @@ struct Registered {
 fn registry() -> &'static Vec<Registered> {
     static REGISTRY: OnceLock<Vec<Registered>> = OnceLock::new();
     REGISTRY.get_or_init(|| {
-        [catalog::TABLES, keys::TABLES, privileges::TABLES, server::TABLES, rauk::TABLES, cluster::TABLES, views::TABLES]
-            .iter()
-            .flat_map(|list| list.iter())
-            .map(|definition| Registered { definition, schema: Arc::new(schema_of(definition)) })
-            .collect()
+        [
+            catalog::TABLES,
+            keys::TABLES,
+            privileges::TABLES,
+            server::TABLES,
+            rauk::TABLES,
+            cluster::TABLES,
+            views::TABLES,
+        ]
+        .iter()
+        .flat_map(|list| list.iter())
+        .map(|definition| Registered { definition, schema: Arc::new(schema_of(definition)) })
+        .collect()
     })
 }
 

@@ -262,3 +262,82 @@ fn autocommit_changes_at_serializable_have_an_order() {
         assert!(answer == "1|1" || answer == "2|2", "{answer}");
     }
 }
+
+/// Rows that change their keys beside each other: every statement is done, or meets a duplicate, and no row is lost.
+#[test]
+fn keys_move_beside_each_other() {
+    for level in ["READ COMMITTED", "REPEATABLE READ"] {
+        let server = Arc::new(server());
+        let mut t = server.session();
+        t.ok("CREATE TABLE place (id INT PRIMARY KEY, who INT, UNIQUE (who))");
+        t.ok("CREATE TABLE one (id INT PRIMARY KEY)");
+        t.ok("INSERT INTO place VALUES (1, 1), (2, 2), (3, 3)");
+        t.ok("INSERT INTO one VALUES (1)");
+        beside(&server, 3, level, |number, t| {
+            for round in 0..30 {
+                let (from, to) = ((number * 2 + round) % 5 + 1, (number + round * 3) % 5 + 1);
+                let sql = format!("UPDATE place p JOIN one ON one.id = 1 SET p.id = {to} WHERE p.id = {from}");
+                let answer = until_done(t, &sql);
+                let known = ["OK 0", "OK 1", "ERROR 1062"].iter().any(|known| answer.starts_with(known));
+                assert!(known, "{sql}: {answer}");
+            }
+        });
+        t.expect("SELECT COUNT(*), SUM(who), COUNT(DISTINCT id) FROM place", &["3|6|3"]);
+    }
+}
+
+/// What waits for a row is ended by KILL, and gives back the rows that it had locked before.
+#[test]
+fn a_change_that_waits_is_killed() {
+    let server = Arc::new(server());
+    let mut t = server.session();
+    tables(&mut t);
+    let mut waiting = server.session();
+    let id = waiting.run("SELECT CONNECTION_ID()");
+    t.ok("BEGIN");
+    t.ok("UPDATE t SET b = 'held' WHERE id = 3");
+    let thread = thread::spawn(move || {
+        let answer = waiting.run("UPDATE t JOIN u ON u.id = t.id SET t.b = 'new', u.a = 9");
+        (waiting, answer)
+    });
+    let mut other = server.session();
+    // It has locked the first row when that cannot be had any more.
+    while other.run("SELECT id FROM t WHERE id < 3 FOR UPDATE NOWAIT").starts_with('1') {
+        thread::yield_now();
+    }
+    other.ok(&format!("KILL QUERY {id}"));
+    let (mut waiting, answer) = thread.join().expect("the session answers");
+    assert!(answer.starts_with("ERROR 1317"), "{answer}");
+    other.expect("SELECT id FROM t WHERE id < 3 ORDER BY id FOR UPDATE NOWAIT", &["1", "2"]);
+    other.expect("SELECT MAX(a) FROM u FOR UPDATE NOWAIT", &["3"]);
+    t.ok("ROLLBACK");
+    waiting.expect("UPDATE t JOIN u ON u.id = t.id SET t.b = 'new', u.a = 9", &["OK 6"]);
+}
+
+#[test]
+fn changes_take_privileges_on_each_table() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    t.ok("CREATE USER ann");
+    t.ok("GRANT SELECT, UPDATE ON test.t TO ann");
+    t.ok("GRANT SELECT ON test.u TO ann");
+    let mut ann = server.connect("ann", "127.0.0.1").unwrap();
+    ann.ok("USE test");
+    ann.expect("UPDATE t JOIN u ON u.id = t.id SET t.b = 'ann'", &["OK 3"]);
+    ann.code("UPDATE t JOIN u ON u.id = t.id SET t.b = 'ann', u.a = 1", 1142);
+    ann.code("DELETE t FROM t JOIN u ON u.id = t.id", 1142);
+    ann.code("DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.id)", 1142);
+    t.ok("GRANT DELETE ON test.u TO ann");
+    ann.expect("DELETE u FROM t JOIN u ON u.id = t.id WHERE t.id = 1", &["OK 1"]);
+    ann.expect("DELETE FROM u WHERE id = 2 RETURNING a", &["2"]);
+    t.ok("REVOKE SELECT ON test.u FROM ann");
+    ann.code("DELETE FROM u RETURNING a", 1142);
+    ann.code("UPDATE t JOIN u ON u.id = t.id SET t.b = 'ann'", 1142);
+    t.ok("GRANT INSERT ON test.u TO ann");
+    ann.ok("INSERT INTO u VALUES (7, 7)");
+    ann.code("INSERT INTO u VALUES (8, 8) RETURNING id", 1142);
+    // A plan that root has made is no way around.
+    t.ok("UPDATE t, u SET u.a = 1 WHERE u.id = t.id");
+    ann.code("UPDATE t, u SET u.a = 1 WHERE u.id = t.id", 1142);
+}

@@ -17,8 +17,8 @@ mod transactions;
 mod trees;
 mod users;
 mod variables;
-mod windows;
 mod views;
+mod windows;
 
 use super::collect::Collector;
 use super::engine::{Client, Engine, EngineOptions};

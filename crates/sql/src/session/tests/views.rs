@@ -232,3 +232,85 @@ fn definitions_in_conditional_comments() {
     t.ok("/*!50001 CREATE ALGORITHM=MERGE */ /*!50013 DEFINER=CURRENT_USER SQL SECURITY INVOKER */ /*!50001 VIEW `w` (`b`) AS select `t`.`a` AS `a` from `t` WITH CASCADED CHECK OPTION */");
     t.expect("SELECT b FROM w", &[]);
 }
+
+/// To change rows through a view takes the right to change the view, and the definer's right to change what it reads.
+#[test]
+fn changes_through_views_take_privileges_at_each_level() {
+    let server = server();
+    let mut root = server.session();
+    root.ok("CREATE DATABASE shop");
+    root.ok("CREATE TABLE shop.t (id INT PRIMARY KEY, n INT)");
+    root.ok("INSERT INTO shop.t VALUES (1, 1), (2, 2)");
+    root.ok("CREATE USER app, maker");
+    root.ok("GRANT SELECT ON shop.* TO maker");
+    root.ok("CREATE VIEW shop.v AS SELECT id, n FROM shop.t");
+    root.ok("CREATE SQL SECURITY INVOKER VIEW shop.i AS SELECT id, n FROM shop.v");
+    root.ok("CREATE DEFINER=maker VIEW shop.m AS SELECT id, n FROM shop.t");
+    root.ok("CREATE SQL SECURITY INVOKER VIEW shop.own AS SELECT id, n FROM shop.t");
+    for view in ["v", "i", "m", "own"] {
+        root.ok(&format!("GRANT SELECT, UPDATE ON shop.{view} TO app"));
+    }
+    root.ok("GRANT SELECT ON shop.t TO app");
+    let mut app = server.connect("app", "10.1.2.3").unwrap();
+    app.code("UPDATE shop.t SET n = 0", 1142);
+    app.ok("UPDATE shop.v SET n = 10 WHERE id = 1");
+    app.ok("UPDATE shop.i SET n = 20 WHERE id = 2");
+    app.code("UPDATE shop.m SET n = 0 WHERE id = 1", 1356);
+    app.code("UPDATE shop.own SET n = 0 WHERE id = 1", 1356);
+    app.error("DELETE FROM shop.v", 1142, "DELETE command denied to user 'app'@'10.1.2.3' for table 'v'");
+    app.code("INSERT INTO shop.v VALUES (3, 3)", 1142);
+    app.code("UPDATE shop.v JOIN shop.m ON v.id = m.id SET m.n = 0", 1356);
+    app.ok("UPDATE shop.v JOIN shop.m ON v.id = m.id SET v.n = v.n + 1");
+    root.expect("SELECT id, n FROM shop.t", &["1|11", "2|21"]);
+    // A plan in the cache is made again when rights have changed.
+    root.ok("GRANT UPDATE ON shop.t TO maker");
+    app.ok("UPDATE shop.m SET n = 5 WHERE id = 1");
+    root.ok("REVOKE UPDATE ON shop.t FROM maker");
+    app.code("UPDATE shop.m SET n = 6 WHERE id = 1", 1356);
+    root.ok("GRANT INSERT, DELETE ON shop.v TO app");
+    app.ok("INSERT INTO shop.v VALUES (3, 3)");
+    app.ok("REPLACE INTO shop.v VALUES (3, 4)");
+    app.ok("INSERT INTO shop.v VALUES (3, 5) ON DUPLICATE KEY UPDATE n = 6");
+    app.ok("DELETE FROM shop.v WHERE id = 3");
+    root.expect("SELECT id, n FROM shop.t", &["1|5", "2|21"]);
+}
+
+/// Views whose conditions read other rows: the change finds its rows first.
+#[test]
+fn changes_through_views_with_subqueries() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE a (id INT PRIMARY KEY, n INT)");
+    t.ok("CREATE TABLE b (id INT PRIMARY KEY, a INT)");
+    t.ok("INSERT INTO a VALUES (1, 1), (2, 2), (3, 3)");
+    t.ok("INSERT INTO b VALUES (1, 1), (2, 1), (3, 3)");
+    t.ok("CREATE VIEW v AS SELECT id, n FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.a = a.id)");
+    t.ok("CREATE VIEW w AS SELECT id AS i, n + 1 AS more, n FROM v WHERE n < 100");
+    t.ok("UPDATE w SET n = more * 10 WHERE more > 1");
+    t.expect("SELECT id, n FROM a", &["1|20", "2|2", "3|40"]);
+    t.expect("DELETE FROM w WHERE i = 3 RETURNING n", &["40"]);
+    t.expect("SELECT id FROM a", &["1", "2"]);
+    t.ok("CREATE VIEW checked AS SELECT id, n FROM v WITH CASCADED CHECK OPTION");
+    t.ok("UPDATE checked SET n = 1");
+    t.code("UPDATE checked SET id = 9", 1369);
+    t.ok("UPDATE checked SET id = 3");
+    t.code("INSERT INTO checked VALUES (7, 7)", 1369);
+    t.ok("INSERT INTO checked VALUES (1, 7)");
+    t.expect("SELECT id, n FROM a", &["1|7", "2|2", "3|1"]);
+    t.ok("CREATE VIEW least AS SELECT id, n FROM a WHERE n > (SELECT MIN(a) FROM b) WITH CHECK OPTION");
+    t.code("INSERT INTO least VALUES (5, 1)", 1369);
+    t.ok("INSERT INTO least VALUES (5, 2)");
+    t.code("UPDATE least SET n = n - 1 WHERE id = 5", 1369);
+    t.ok("DELETE FROM checked");
+    t.ok("DELETE FROM least WHERE id = 5");
+    t.expect("SELECT id FROM a", &["2"]);
+    t.ok("BEGIN");
+    t.ok("INSERT INTO v VALUES (7, 7)");
+    t.ok("ROLLBACK");
+    t.expect("SELECT COUNT(*) FROM a", &["1"]);
+    // An outer join of views: conditions of a view on its inner side decide what joins, not what is changed.
+    t.ok("CREATE VIEW big AS SELECT id, a FROM b WHERE id > 2");
+    t.ok("UPDATE a LEFT JOIN big ON big.a = a.id SET a.n = IFNULL(big.id, -1)");
+    t.expect("SELECT id, n FROM a", &["2|-1"]);
+    t.code("UPDATE a LEFT JOIN w ON w.i = a.id SET a.n = w.more", 1235);
+}

@@ -561,3 +561,196 @@ fn parameters_count_rows() {
         assert_eq!(t.prepared(id, &values), expected, "{values:?}");
     }
 }
+
+/// Errors call items and columns as the statement does, though the block below the windows has columns of its own.
+#[test]
+fn errors_name_what_the_statement_names() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, p INT, x INT)");
+    let not_grouped = |item: usize, column: &str| {
+        format!(
+            "Expression #{item} of SELECT list is not in GROUP BY clause and contains nonaggregated column '{column}' which is not functionally \
+             dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by"
+        )
+    };
+    for (sql, item) in [
+        ("SELECT p, SUM(x) OVER () FROM t GROUP BY p", 2),
+        ("SELECT p, 1, RANK() OVER (ORDER BY x) FROM t GROUP BY p", 3),
+        ("SELECT RANK() OVER (PARTITION BY x ORDER BY p), p FROM t GROUP BY p", 1),
+        ("SELECT p, RANK() OVER w FROM t GROUP BY p WINDOW w AS (ORDER BY p, x)", 2),
+        ("SELECT RANK() OVER (ORDER BY p), x FROM t GROUP BY p", 2),
+    ] {
+        t.error(sql, 1055, &not_grouped(item, "test.t.x"));
+    }
+    t.error(
+        "SELECT DISTINCT p, RANK() OVER (ORDER BY p) FROM t ORDER BY x",
+        3065,
+        "Expression #1 of ORDER BY clause is not in SELECT list, references column 'test.t.x' which is not in SELECT list; this is \
+         incompatible with DISTINCT",
+    );
+    t.error("SELECT p, RANK() OVER (ORDER BY x) FROM t HAVING x > 1", 1054, "Unknown column 'x' in 'having clause'");
+    t.error(
+        "SELECT x + 1, RANK() OVER (ORDER BY p) FROM t HAVING x > 1",
+        1054,
+        "Unknown column 'x' in 'having clause'",
+    );
+    t.ok("SELECT p, x, RANK() OVER (ORDER BY x) FROM t HAVING x > 1");
+    for (sql, code, message) in [
+        (
+            "SELECT id FROM t WHERE RANK() OVER () = 1",
+            3593,
+            "You cannot use the window function 'rank' in this context.'",
+        ),
+        ("SELECT SUM(x) OVER w FROM t", 3579, "Window name 'w' is not defined."),
+        (
+            "SELECT SUM(x) OVER w FROM t WINDOW w AS (v), v AS (w)",
+            3580,
+            "There is a circularity in the window dependency graph.",
+        ),
+        (
+            "SELECT SUM(x) OVER (w PARTITION BY p) FROM t WINDOW w AS ()",
+            3581,
+            "A window which depends on another cannot define partitioning.",
+        ),
+        (
+            "SELECT SUM(x) OVER (w) FROM t WINDOW w AS (ROWS 1 PRECEDING)",
+            3582,
+            "Window 'w' has a frame definition, so cannot be referenced by another window.",
+        ),
+        (
+            "SELECT SUM(x) OVER (w ORDER BY x) FROM t WINDOW w AS (ORDER BY p)",
+            3583,
+            "Window '<unnamed window>' cannot inherit 'w' since both contain an ORDER BY clause.",
+        ),
+        (
+            "SELECT SUM(x) OVER (ROWS UNBOUNDED FOLLOWING) FROM t",
+            3584,
+            "Window '<unnamed window>': frame start cannot be UNBOUNDED FOLLOWING.",
+        ),
+        (
+            "SELECT SUM(x) OVER (w ROWS BETWEEN 1 PRECEDING AND UNBOUNDED PRECEDING) FROM t WINDOW w AS (ORDER BY x)",
+            3585,
+            "Window '<unnamed window>': frame end cannot be UNBOUNDED PRECEDING.",
+        ),
+        (
+            "SELECT SUM(x) OVER w FROM t WINDOW w AS (ORDER BY p, x RANGE 1 PRECEDING)",
+            3587,
+            "Window 'w' with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type",
+        ),
+        ("SELECT SUM(x) OVER w FROM t WINDOW w AS (), W AS ()", 3591, "Window 'w' is defined twice."),
+        (
+            "SELECT SUM(x) OVER (ORDER BY 1) FROM t",
+            3592,
+            "Window '<unnamed window>': ORDER BY or PARTITION BY uses legacy position indication which is not supported, use expression.",
+        ),
+        (
+            "SELECT SUM(x) OVER () AS s FROM t HAVING s > 1",
+            3594,
+            "You cannot use the alias 's' of an expression containing a window function in this context.'",
+        ),
+        (
+            "SELECT SUM(x) OVER w FROM t WINDOW w AS (ORDER BY RANK() OVER ())",
+            3595,
+            "You cannot nest a window function in the specification of window 'w'.",
+        ),
+        (
+            "SELECT SUM(x) OVER (ROWS INTERVAL 1 DAY PRECEDING) FROM t",
+            3596,
+            "Window '<unnamed window>': INTERVAL can only be used with RANGE frames.",
+        ),
+        ("SELECT p AS k, RANK() OVER (ORDER BY k) FROM t", 1054, "Unknown column 'k' in 'window order by'"),
+        ("SELECT RANK() OVER (PARTITION BY t.q) FROM t", 1054, "Unknown column 't.q' in 'window partition by'"),
+        ("SELECT NTH_VALUE(x, 0) OVER () FROM t", 1210, "Incorrect arguments to nth_value"),
+    ] {
+        t.error(sql, code, message);
+    }
+    let id = t.prepare("SELECT SUM(x) OVER w FROM t WINDOW w AS (ORDER BY x ROWS ? PRECEDING)").id;
+    assert_eq!(
+        t.prepared(id, &[rauk_types::Value::Int(-1)]),
+        "ERROR 3586: Window 'w': frame start or end is negative, NULL or of non-integral type"
+    );
+    t.ok("SELECT SUM(x) OVER () FROM t");
+    let many = |windows: usize| {
+        let list: Vec<String> = (0..windows).map(|n| format!("RANK() OVER (ORDER BY x + {n})")).collect();
+        format!("SELECT {} FROM t", list.join(", "))
+    };
+    t.ok(&many(127));
+    let (_, refused) = t.collect(&many(128));
+    assert!(refused.is_err());
+}
+
+/// Rows that an index gives in the order of the first window are not sorted.
+#[test]
+fn an_index_serves_the_order_of_a_window() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, s VARCHAR(9), KEY (a, b))");
+    for id in 0..60 {
+        t.ok(&format!("INSERT INTO t VALUES ({id}, NULLIF({id} % 7, 3), {id} % 5, 'x')"));
+    }
+    t.ok("CREATE TABLE u (id INT PRIMARY KEY, a INT, b INT, s VARCHAR(9))");
+    t.ok("INSERT INTO u SELECT * FROM t");
+    for window in [
+        "ORDER BY a, b, id",
+        "PARTITION BY a ORDER BY b, id",
+        "PARTITION BY a",
+        "ORDER BY a",
+        "ORDER BY id",
+        "ORDER BY a DESC, b DESC, id",
+    ] {
+        for calls in [
+            format!("COUNT(*) OVER ({window}), MIN(b) OVER ({window})"),
+            format!("RANK() OVER ({window}), COUNT(*) OVER (PARTITION BY a), SUM(b) OVER (ORDER BY b, a)"),
+        ] {
+            let sql = |table: &str| {
+                format!("SELECT id, a, b, {calls} FROM {table} FORCE INDEX FOR JOIN (PRIMARY) WHERE id > 2 ORDER BY id")
+                    .replace("FORCE INDEX FOR JOIN (PRIMARY) ", "")
+            };
+            assert_eq!(t.run(&sql("t")), t.run(&sql("u")), "{calls}");
+            let covered = |table: &str| format!("SELECT a, b, {calls} FROM {table} WHERE a >= 1 ORDER BY a, b, id");
+            assert_eq!(t.run(&covered("t")), t.run(&covered("u")), "{calls}");
+        }
+    }
+    // Few columns, all in the index.
+    let plan = t.run("EXPLAIN SELECT a, ROW_NUMBER() OVER (ORDER BY a, b) FROM t FORCE INDEX (a) WHERE a > 1");
+    assert!(plan.contains("|a|") && !plan.contains("filesort"), "{plan}");
+}
+
+#[test]
+fn views_have_windows() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, p INT, x INT)");
+    t.ok("INSERT INTO t VALUES (1, 1, 10), (2, 1, 20), (3, 2, 30)");
+    t.ok("CREATE VIEW v AS SELECT id, p, SUM(x) OVER w AS s, RANK() OVER (w ORDER BY x DESC ROWS 1 PRECEDING) AS r FROM t WINDOW w AS (PARTITION BY p)");
+    t.expect("SELECT * FROM v ORDER BY id", &["1|1|30|2", "2|1|30|1", "3|2|30|1"]);
+    t.expect("SELECT id FROM v WHERE p = 1 AND r = 1", &["2"]);
+    t.expect("SELECT v.id, u.r FROM v JOIN v u ON u.p = v.p AND u.r = 2 ORDER BY 1", &["1|2", "2|2"]);
+    assert!(t.run("INSERT INTO v (id) VALUES (9)").starts_with("ERROR "));
+    assert!(t.run("UPDATE v SET p = 9").starts_with("ERROR "));
+    assert!(t.run("DELETE FROM v").starts_with("ERROR "));
+    t.expect("SELECT COUNT(*) FROM t", &["3"]);
+}
+
+#[test]
+fn a_tree_shows_its_windows() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, p INT, x INT)");
+    let tree = t.run(
+        "EXPLAIN FORMAT=TREE SELECT p, 1 + RANK() OVER (ORDER BY SUM(x) DESC) AS r, SUM(p) OVER w AS s \
+         FROM t GROUP BY p HAVING p > 1 WINDOW w AS (PARTITION BY p ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)",
+    );
+    assert_eq!(
+        tree.trim_end().lines().collect::<Vec<_>>(),
+        [
+            "Project p#9 as p#3, (1 + #4) as r#5, #6 as s#7",
+            "  Window Rank() as #4 order by #10 desc; then Sum(p#9) rows from 2 preceding to current row as #6 partition by p#9",
+            "    Project p#1 as p#9, #8 as #10",
+            "      Having (p#1 > 1)",
+            "        Aggregate Sum(x#2) as #8 by p#1",
+            "          Scan t: id#0, p#1, x#2",
+        ]
+    );
+}
