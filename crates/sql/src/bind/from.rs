@@ -208,7 +208,15 @@ impl Binder<'_> {
             }
             TableSource::Virtual(table) => ScanTable::Virtual(table),
         };
-        let mut scan = Scan { table, alias, columns: vec![], allowed_indexes: None, force_index: false, lock: None };
+        let mut scan = Scan {
+            table,
+            alias,
+            columns: vec![],
+            allowed_indexes: None,
+            force_index: false,
+            lock: None,
+            follows: vec![],
+        };
         let schema = scan.schema().clone();
         scan.columns = (0..schema.columns.len())
             .map(|at| {
@@ -228,6 +236,7 @@ impl Binder<'_> {
         };
         self.check_unique(&table)?;
         apply_hints(&mut scan, &factor.hints)?;
+        self.hint_indexes(&mut scan);
         let Tree { node, visible, .. } = self.add_table(Node::Scan(Box::new(scan)), table)?;
         Ok((node, visible))
     }
@@ -257,7 +266,7 @@ impl Binder<'_> {
         self.check_unique(&table)?;
         let given = query.columns.clone();
         let (ids, outer): (Vec<ColumnId>, Vec<Expr>) = outer.into_iter().unzip();
-        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids });
+        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids, apart: false });
         let lateral = Lateral { alias: alias.to_string(), subquery: id, outer, columns: given };
         self.add_table(Node::Lateral(Box::new(lateral)), table)
     }
@@ -292,7 +301,8 @@ impl Binder<'_> {
         let columns = self.named_columns(alias, names, &query)?;
         let table = Table { database: None, alias: alias.to_string(), columns, null_rows: false, schema: None };
         self.check_unique(&table)?;
-        self.add_table(Node::Derived(Box::new(Derived { alias: alias.to_string(), query })), table)
+        let apart = self.hint_merge(alias);
+        self.add_table(Node::Derived(Box::new(Derived { alias: alias.to_string(), query, apart })), table)
     }
 
     /// The columns of a query under the names that a list gives them, or their own. Errors 1353, 1060.

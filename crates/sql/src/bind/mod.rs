@@ -23,6 +23,7 @@ mod change;
 mod common;
 mod frame;
 mod from;
+mod hints;
 mod insert;
 pub(crate) mod names;
 mod query;
@@ -64,6 +65,13 @@ pub(crate) struct Binder<'a> {
     /// For each aggregate whose arguments are being bound: how many outer columns each open subquery had before them.
     before_arguments: Vec<Vec<usize>>,
     nesting: usize,
+    /// SELECTs met so far: their numbers in hints.
+    blocks: usize,
+    /// The statement is a query.
+    is_query: bool,
+    hints: logical::StatementHints,
+    /// The block that was bound last says NO_SEMIJOIN.
+    no_semijoin: bool,
     /// The table that the statement changes, which its subqueries may not read (1093).
     target: Option<(TableId, String)>,
     /// Derived and common tables around what is being bound: their rows are there before the first change.
@@ -80,6 +88,7 @@ struct OpenSubquery {
 /// Binds a statement. Everything but SELECT, INSERT, REPLACE, UPDATE and DELETE is the session's, and a mistake of the caller here (1235).
 pub(crate) fn bind(statement: &Parsed, lookup: &dyn Lookup, context: &BindContext) -> Result<Statement, MysqlError> {
     let mut binder = Binder::new(lookup, context);
+    binder.is_query = matches!(statement, Parsed::Query(_));
     let body = match statement {
         Parsed::Query(query) => Body::Query(binder.query(query)?),
         Parsed::Insert(insert) => Body::Write(binder.insert(insert)?),
@@ -103,6 +112,10 @@ impl<'a> Binder<'a> {
             open: vec![],
             before_arguments: vec![],
             nesting: 0,
+            blocks: 0,
+            is_query: false,
+            hints: logical::StatementHints::default(),
+            no_semijoin: false,
             target: None,
             materialized: 0,
         }
@@ -114,6 +127,7 @@ impl<'a> Binder<'a> {
             subqueries: self.subqueries.into_iter().map(|s| s.expect("every subquery is bound")).collect(),
             tables: self.tables.into_iter().map(|t| t.expect("every common table is bound")).collect(),
             body,
+            hints: (!self.hints.is_empty()).then(|| Box::new(self.hints)),
             parameters: self.context.parameters.len(),
         };
         statement.validate()?;
@@ -150,7 +164,7 @@ impl<'a> Binder<'a> {
         let (query, outer) = self.watched(|binder| binder.query(query))?;
         let columns = query.columns.iter().map(|&id| self.reference(id, true)).collect();
         let ids = outer.iter().map(|(id, _)| *id).collect();
-        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids });
+        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids, apart: self.no_semijoin });
         Ok(BoundSubquery { id, outer: outer.into_iter().map(|(_, expr)| expr).collect(), columns })
     }
 

@@ -90,7 +90,7 @@ fn replace(
                 renamed.insert(old, Expr::reference(new, column.ty, column.nullable));
                 statement.columns.get_mut(new).result.table.clone_from(alias);
             }
-            *node = Node::Derived(Box::new(Derived { alias: alias.clone(), query: seed }));
+            *node = Node::Derived(Box::new(Derived { alias: alias.clone(), query: seed, apart: false }));
         }
         Node::Derived(derived) => {
             crate::stack::grow(|| in_query(&mut derived.query, statement, number, seed));

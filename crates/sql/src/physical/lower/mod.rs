@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// Lowers a statement.
 pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
-    let Statement { columns, subqueries, tables, body, parameters } = statement;
+    let Statement { columns, subqueries, tables, body, hints, parameters } = statement;
     let mut lowering = Lowering { columns: &columns, lookup, database: lookup.database(), context, stored: vec![] };
     let mut result = Vec::new();
     let kind = match body {
@@ -40,7 +40,7 @@ pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindCon
         Body::Write(write) => lowering.write(write)?,
     };
     let parts = lowering.parts(subqueries, tables, parameters)?;
-    Ok(Plan { columns: result, tables: lowering.stored, parts, kind })
+    Ok(Plan { columns: result, tables: lowering.stored, parts, kind, hints })
 }
 
 struct Lowering<'a> {
@@ -63,7 +63,7 @@ impl Lowering<'_> {
         }
         let mut next = parameters;
         let mut lowered = Vec::with_capacity(subqueries.len());
-        for logical::Subquery { query, outer } in subqueries {
+        for logical::Subquery { query, outer, .. } in subqueries {
             let (first_outer, count) = (next, outer.len());
             next += count;
             let types = self.types(&query.columns);
