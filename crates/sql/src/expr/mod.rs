@@ -53,6 +53,7 @@ pub(crate) use budget::run;
 pub use budget::{Beside, Budget, GiveWay};
 pub use column::convert_for_column;
 pub use compare::compare_values;
+pub(crate) use compare::key_class;
 pub use context::Context;
 pub use convert::{as_number, temporal_decimal, to_bits};
 pub use deep::Deep;

@@ -23,9 +23,9 @@
 
 use super::merge::{MAX_TABLES, leaves};
 use super::walk::{empty, for_each_inner_query, for_each_query, is_movable, may_move};
+use crate::expr::key_class;
 use crate::expr::{ColumnId, CompareOp, Comparison, Expr, ExprKind, Subquery, SubqueryTest, Switches};
 use crate::logical::{Join, JoinKind, Node, Query, Statement};
-use crate::physical::key_class;
 use rauk_types::{DataType, Value};
 
 pub fn pass(statement: &mut Statement, switches: Switches) {

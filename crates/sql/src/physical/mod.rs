@@ -38,7 +38,6 @@ use rauk_types::result::ResultColumn;
 use rauk_types::{MysqlError, Value};
 use std::sync::Arc;
 
-pub(crate) use condition::key_class;
 pub(crate) use model::PlanKind;
 
 /// A plan for SELECT, INSERT, REPLACE, UPDATE or DELETE. Immutable and shared by the plan cache; parameters come with each execution.
