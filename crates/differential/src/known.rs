@@ -275,6 +275,26 @@ pub const KINDS: &[Kind] = &[
         holds: |e| e.category == Category::Code(0, 1093),
     },
     Kind {
+        // MySQL 8 shows all digits of a variance or deviation; MariaDB four behind those of its argument.
+        name: "digits of deviations",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/aggregate-functions.html#function_std",
+        holds: |e| {
+            e.category == Category::Rows
+                && (e.text.contains("STD") || e.text.contains("VAR_"))
+                && e.same_rows_by(two_digits)
+        },
+    },
+    Kind {
+        // CRC32 of NULL is NULL; MariaDB takes it for a number where it looks for NULLs among the rows of NOT IN.
+        name: "CRC32 of NULL",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/mathematical-functions.html#function_crc32",
+        holds: |e| {
+            matches!(e.category, Category::Rows | Category::Affected | Category::Contents)
+                && e.text.contains("CRC32(")
+                && e.text.contains(" (SELECT ")
+        },
+    },
+    Kind {
         // Several places of a statement mix collations: which is bound first is not told.
         name: "which mix of collations comes first",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/charset-collation-coercibility.html",

@@ -8,6 +8,7 @@
 //!
 //! Column names compare without case, table names and aliases with case, as MySQL does on Linux.
 
+use super::hints::BlockHints;
 use super::Binder;
 use super::names::{Clause, ambiguous, default_expression, literal, no_default, unknown_column};
 use super::windows::PendingCall;
@@ -86,6 +87,7 @@ pub(super) struct Frame {
     pub hidden: bool,
     /// While FROM is bound: the columns of the tables before the present part of it, which LATERAL sees.
     pub before: Vec<Visible>,
+    pub hints: Option<Box<BlockHints>>,
 }
 
 impl Frame {
@@ -110,6 +112,7 @@ impl Frame {
             inserted: None,
             hidden: false,
             before: vec![],
+            hints: None,
         }
     }
 

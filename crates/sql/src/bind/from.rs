@@ -221,7 +221,15 @@ impl Binder<'_> {
                 return Ok((node, visible));
             }
         };
-        let mut scan = Scan { table, alias, columns: vec![], allowed_indexes: None, force_index: false, lock: None };
+        let mut scan = Scan {
+            table,
+            alias,
+            columns: vec![],
+            allowed_indexes: None,
+            force_index: false,
+            lock: None,
+            follows: vec![],
+        };
         let schema = scan.schema().clone();
         scan.columns = (0..schema.columns.len())
             .map(|at| {
@@ -243,6 +251,7 @@ impl Binder<'_> {
         };
         self.check_unique(&table)?;
         apply_hints(&mut scan, &factor.hints)?;
+        self.hint_indexes(&mut scan);
         let Tree { node, visible, .. } = self.add_table(Node::Scan(Box::new(scan)), table)?;
         Ok((node, visible))
     }
@@ -279,7 +288,7 @@ impl Binder<'_> {
         self.check_unique(&table)?;
         let given = query.columns.clone();
         let (ids, outer): (Vec<ColumnId>, Vec<Expr>) = outer.into_iter().unzip();
-        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids });
+        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids, apart: false });
         let lateral = Lateral { alias: alias.to_string(), subquery: id, outer, columns: given };
         self.add_table(Node::Lateral(Box::new(lateral)), table)
     }
@@ -321,10 +330,9 @@ impl Binder<'_> {
             schema: None,
         };
         self.check_unique(&table)?;
-        self.add_table(
-            Node::Derived(Box::new(Derived { alias: alias.to_string(), query, view: None, lock: None })),
-            table,
-        )
+        let apart = self.hint_merge(alias);
+        let derived = Derived { alias: alias.to_string(), query, view: None, lock: None, apart };
+        self.add_table(Node::Derived(Box::new(derived)), table)
     }
 
     /// The columns of a query under the names that a list gives them, or their own. Errors 1353, 1060.

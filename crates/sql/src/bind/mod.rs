@@ -25,6 +25,7 @@ mod change;
 mod common;
 mod frame;
 mod from;
+mod hints;
 mod insert;
 pub(crate) mod names;
 mod query;
@@ -77,6 +78,13 @@ pub(crate) struct Binder<'a> {
     read: Vec<TableId>,
     /// The columns of RETURNING.
     returned: Vec<ResultColumn>,
+    /// SELECTs met so far: their numbers in hints.
+    blocks: usize,
+    /// The statement is a query.
+    is_query: bool,
+    hints: logical::StatementHints,
+    /// The block that was bound last says NO_SEMIJOIN.
+    no_semijoin: bool,
     /// Derived and common tables around what is being bound: their rows are there before the first change.
     materialized: usize,
     /// Views around what is being bound, the outermost first.
@@ -108,6 +116,7 @@ pub(crate) fn bind(statement: &Parsed, lookup: &dyn Lookup, context: &BindContex
         Parsed::Update(_) => "UPDATE",
         _ => "DELETE",
     };
+    binder.is_query = matches!(statement, Parsed::Query(_));
     let body = match statement {
         Parsed::Query(query) => Body::Query(binder.query(query)?),
         Parsed::Insert(insert) => Body::Write(binder.insert(insert)?),
@@ -134,6 +143,10 @@ impl<'a> Binder<'a> {
             targets: vec![],
             read: vec![],
             returned: vec![],
+            blocks: 0,
+            is_query: false,
+            hints: logical::StatementHints::default(),
+            no_semijoin: false,
             materialized: 0,
             views: vec![],
             names: None,
@@ -151,6 +164,7 @@ impl<'a> Binder<'a> {
             tables: self.tables.into_iter().map(|t| t.expect("every common table is bound")).collect(),
             body,
             returned: self.returned,
+            hints: (!self.hints.is_empty()).then(|| Box::new(self.hints)),
             parameters: self.context.parameters.len(),
         };
         statement.validate()?;
@@ -187,7 +201,7 @@ impl<'a> Binder<'a> {
         let (query, outer) = self.watched(|binder| binder.query(query))?;
         let columns = query.columns.iter().map(|&id| self.reference(id, true)).collect();
         let ids = outer.iter().map(|(id, _)| *id).collect();
-        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids });
+        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids, apart: self.no_semijoin });
         Ok(BoundSubquery { id, outer: outer.into_iter().map(|(_, expr)| expr).collect(), columns })
     }
 

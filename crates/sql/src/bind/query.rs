@@ -61,6 +61,7 @@ impl Binder<'_> {
             ast::QueryBody::Table(name) => {
                 let factor = ast::TableFactor { name: name.clone(), alias: None, partitions: vec![], hints: vec![] };
                 let select = ast::Select {
+                    hints: ast::Hints::default(),
                     distinct: false,
                     straight_join: false,
                     calc_found_rows: false,

@@ -36,12 +36,16 @@ impl Binder<'_> {
     pub(super) fn select(&mut self, select: &ast::Select, clauses: Clauses<'_>) -> Result<Query, MysqlError> {
         self.frames.push(Frame { rollup: rolls(select), ..Frame::new() });
         let bound = self.block(select, clauses);
-        self.frames.pop();
+        let frame = self.frames.pop();
+        self.no_semijoin = frame.and_then(|frame| frame.hints).is_some_and(|hints| hints.no_semijoin);
         bound
     }
 
     pub(super) fn block(&mut self, select: &ast::Select, clauses: Clauses<'_>) -> Result<Query, MysqlError> {
-        let mut node = self.from(&select.from, select.straight_join)?;
+        self.take_hints(&select.hints);
+        let fixed = self.frame().hints.as_ref().is_some_and(|hints| hints.fixed_order);
+        let mut node = self.from(&select.from, select.straight_join || fixed)?;
+        self.hint_order(&mut node);
         self.locks(clauses.locks, &mut node)?;
 
         self.frame().allowed = Aggregates::Allowed;

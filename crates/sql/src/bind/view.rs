@@ -244,7 +244,8 @@ impl Binder<'_> {
         let node = match opened {
             Ok(node) => node,
             Err(query) => {
-                Node::Derived(Box::new(Derived { alias: alias.to_string(), query, view: Some(view), lock: None }))
+                let apart = self.hint_merge(alias);
+                Node::Derived(Box::new(Derived { alias: alias.to_string(), query, view: Some(view), lock: None, apart }))
             }
         };
         Ok((node, table))
@@ -273,6 +274,7 @@ impl Binder<'_> {
             variable_type: self.context.variable_type,
             user_variables: Default::default(),
             memory: self.context.memory.clone(),
+            switches: self.context.switches,
         };
         let mut views = self.views.clone();
         views.push(Around { database: view.database.clone(), name: view.name.clone(), defining: false });

@@ -9,14 +9,15 @@
 
 use super::output::Target;
 use super::query::run_query;
-use super::scan::{YIELD_ROWS, is_interrupted, yield_now};
+use super::row::Joined;
+use super::scan::{YIELD_ROWS, is_interrupted, passes, yield_now};
 use super::sort::{append_class_key, in_class};
+use crate::expr::key_class;
 use crate::expr::{
     Answer, Columns, CompareOp, Comparison, Context, Expr, ExprKind, Missing, RowSet, Subquery, SubqueryId, Want,
     compare_values, is_pending,
 };
 use crate::memory::{Memory, values_bytes};
-use crate::physical::key_class;
 use crate::physical::model::{SelectPlan, SubqueryPlan};
 use rauk_node::{NodeError, Transaction};
 use rauk_types::error::ErrorClass;
@@ -308,6 +309,25 @@ pub(crate) async fn run_uncorrelated<'e>(
         }
     }
     Ok(())
+}
+
+/// Whether the answers that are there decide that conditions do not hold on a row. Changes nothing.
+pub(crate) fn known_to_fail(filters: &[Expr], row: &Joined<'_>, context: &mut Context) -> bool {
+    let effects = Effects::begin(context);
+    let result = passes(filters, row, context);
+    effects.undo(context);
+    context.subqueries.missing = None;
+    matches!(result, Ok(false))
+}
+
+/// Whether conditions may be evaluated on a row before it is their turn.
+pub(crate) fn may_look_ahead(filters: &[Expr]) -> bool {
+    fn reads_variable(expr: &Expr) -> bool {
+        let mut found = matches!(expr.kind, ExprKind::UserVariable(_));
+        expr.for_each_child(&mut |child| found = found || reads_variable(child));
+        found
+    }
+    !filters.iter().any(|filter| is_volatile(filter) || reads_variable(filter))
 }
 
 fn for_each_subquery(expr: &Expr, visit: &mut dyn FnMut(&Subquery)) {

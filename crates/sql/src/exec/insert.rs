@@ -278,7 +278,9 @@ impl Insert<'_> {
                     let Some(old) = self.existing(&existing).await? else { continue };
                     let last_unique =
                         self.schema.indexes.iter().rev().find(|i| i.kind != rauk_types::IndexKind::Ordered);
-                    if old == values && last_unique.is_some_and(|i| i.id == index) {
+                    // A hidden key is the row's own.
+                    let seen = self.schema.visible_columns().len();
+                    if old[..seen] == values[..seen] && last_unique.is_some_and(|i| i.id == index) {
                         // MySQL updates the row in place, and nothing changes.
                         self.affected += 1;
                         return self.returned(&values).await;

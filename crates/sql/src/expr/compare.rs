@@ -4,7 +4,7 @@ use super::convert::{self, Result};
 use super::types::Class;
 use super::{CompareOp, Comparison, Context};
 use rauk_types::format::parse_int_prefix;
-use rauk_types::{Collation, DataType, DateTime, Decimal, Time, ValueRef};
+use rauk_types::{Collation, DataType, DateTime, Decimal, Time, TypeKind, ValueRef};
 use std::cmp::Ordering;
 
 fn integers(a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
@@ -122,6 +122,23 @@ impl CompareOp {
             CompareOp::Ge => order.is_ge(),
         }
     }
+}
+
+/// The type in which values of two types have equal keys when `by` calls them equal; `None`: there is none.
+pub(crate) fn key_class(by: Comparison, left: &DataType, right: &DataType) -> Option<DataType> {
+    let both = |test: fn(&DataType) -> bool| test(left) && test(right);
+    Some(match by {
+        Comparison::Integer => DataType::BIGINT,
+        Comparison::Decimal => DataType::decimal(65, 30),
+        Comparison::Double if both(DataType::is_numeric) => DataType::DOUBLE,
+        Comparison::Text(collation) if both(DataType::is_text) => DataType::varchar(0, collation),
+        Comparison::Bytes => DataType::varbinary(0),
+        Comparison::DateTime if both(|t| t.is_temporal() && t.kind != TypeKind::Time) => {
+            DataType::new(TypeKind::DateTime)
+        }
+        Comparison::Time if both(|t| t.kind == TypeKind::Time) => DataType::new(TypeKind::Time),
+        _ => return None,
+    })
 }
 
 /// The order of two values of one type, NULL first: what ORDER BY, MIN and MAX need. Stored TIMESTAMPs compare as they are.

@@ -116,6 +116,17 @@ impl fmt::Display for Named<'_> {
                 self.separated(parts.iter().map(|part| &part.right), f)?;
                 f.write_str("))")
             }
+            ExprKind::RowIn(row_in) => {
+                f.write_str("((")?;
+                self.separated(row_in.left.iter(), f)?;
+                write!(f, ") {}in (", not(row_in.negated))?;
+                for (number, row) in row_in.rows.iter().enumerate() {
+                    f.write_str(if number > 0 { ",(" } else { "(" })?;
+                    self.separated(row.iter().map(|(value, _)| value), f)?;
+                    f.write_str(")")?;
+                }
+                f.write_str("))")
+            }
             ExprKind::NullIf { left, right, .. } => write!(f, "nullif({},{})", of(left), of(right)),
             ExprKind::And(left, right) => write!(f, "({} and {})", of(left), of(right)),
             ExprKind::Or(left, right) => write!(f, "({} or {})", of(left), of(right)),

@@ -7,9 +7,10 @@
 use super::budget::run;
 use super::convert::{self, Result};
 use super::{
-    Beside, BitOp, Columns, CompareOp, Comparison, Context, Expr, ExprKind, SortedList, SubqueryTest, Val, arithmetic,
-    cast, interval,
+    Beside, BitOp, Columns, CompareOp, Comparison, Context, Expr, ExprKind, RowIn, SortedList, SubqueryTest, Val,
+    arithmetic, cast, interval,
 };
+use crate::exec::append_class_key;
 use crate::memory::LARGE;
 use rauk_types::{DateTime, Value, ValueRef};
 use smallvec::SmallVec;
@@ -32,6 +33,63 @@ pub(crate) fn with_parameters<R>(context: &mut Context, walk: impl FnOnce(&[Valu
 
 fn not(truth: Option<bool>, negated: bool) -> Option<bool> {
     truth.map(|t| t != negated)
+}
+
+impl RowIn {
+    /// Whether one of the rows is the one on the left; unknown where only a NULL stands between.
+    fn truth(&self, env: &Env<'_>, context: &mut Context) -> Result<Option<bool>> {
+        let mut left: SmallVec<[Val<'_>; 4]> = SmallVec::with_capacity(self.left.len());
+        let mut held = 0;
+        for part in &self.left {
+            let value = part.value(env, context)?;
+            held += hold(&value, context)?;
+            left.push(value);
+        }
+        let found = self.find(&left, env, context)?;
+        if held > 0 {
+            context.budget.memory.give(held);
+        }
+        Ok(not(found, self.negated))
+    }
+
+    fn find(&self, left: &[Val<'_>], env: &Env<'_>, context: &mut Context) -> Result<Option<bool>> {
+        if let Some(known) = self.keys.as_ref().filter(|_| !left.iter().any(Val::is_null)) {
+            let mut key = Vec::with_capacity(40);
+            for (value, class) in left.iter().zip(&known.classes) {
+                append_class_key(value.as_ref(), class, &mut key);
+            }
+            if known.keys.contains(key.as_slice()) {
+                return Ok(Some(true));
+            }
+            if !known.nulls {
+                return Ok(Some(false));
+            }
+        }
+        let mut unknown = false;
+        for (number, row) in self.rows.iter().enumerate() {
+            if number % 1024 == 1023 {
+                context.budget.work(64 << 10)?;
+            }
+            let mut equal = Some(true);
+            for (value, (other, by)) in left.iter().zip(row) {
+                let other = other.value(env, context)?;
+                match compare(CompareOp::Eq, *by, value.as_ref(), other.as_ref(), context)? {
+                    Some(true) => {}
+                    Some(false) => {
+                        equal = Some(false);
+                        break;
+                    }
+                    None => equal = None,
+                }
+            }
+            match equal {
+                Some(true) => return Ok(Some(true)),
+                Some(false) => {}
+                None => unknown = true,
+            }
+        }
+        Ok(if unknown { None } else { Some(false) })
+    }
 }
 
 impl Expr {
@@ -71,6 +129,7 @@ impl Expr {
                 }
                 Ok(Some(op.holds(Ordering::Equal)))
             }
+            ExprKind::RowIn(row_in) => row_in.truth(env, context),
             ExprKind::And(left, right) => {
                 let left = left.truth(env, context)?;
                 if left == Some(false) {

@@ -20,7 +20,7 @@
 //! **Comparisons** are decided when binding ([`Comparison`]): integers, decimals, doubles, text by a collation, bytes, dates. The evaluator borrows
 //! both sides ([`Val`]) and copies nothing, so that `id = ?` or `name < 'x'` costs no allocation.
 //!
-//! Row comparisons are gone after binding: `(a, b) = (1, 2)` is `a = 1 AND b = 2`, `(a, b) < (1, 2)` is `a < 1 OR (a = 1
+//! Row comparisons but IN are gone after binding: `(a, b) = (1, 2)` is `a = 1 AND b = 2`, `(a, b) < (1, 2)` is `a < 1 OR (a = 1
 //! AND b < 2)`. What would be copied so is simple ([`Expr::is_simple`]). Other expressions are not copied: nesting would
 //! double them at each level.
 //!
@@ -55,6 +55,7 @@ pub(crate) use budget::run;
 pub use budget::{Beside, Budget, GiveWay};
 pub use column::convert_for_column;
 pub use compare::compare_values;
+pub(crate) use compare::key_class;
 pub use context::Context;
 pub use convert::{as_number, temporal_decimal, to_bits};
 pub use deep::Deep;
@@ -137,6 +138,27 @@ pub struct RowPart {
     pub right: Expr,
 }
 
+/// A row among rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowIn {
+    /// Evaluated once, however many rows there are.
+    pub left: Vec<Expr>,
+    pub negated: bool,
+    /// As many values each as there are on the left, with how they compare.
+    pub rows: Vec<Vec<(Expr, Comparison)>>,
+    /// The rows by their keys, where all are literals: they decide for a left side without NULL.
+    pub(crate) keys: Option<RowKeys>,
+}
+
+/// Keys of rows, and the types by which both sides are encoded.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RowKeys {
+    pub classes: Vec<DataType>,
+    pub keys: rustc_hash::FxHashSet<Box<[u8]>>,
+    /// A row has a NULL: what is not found may be unknown.
+    pub nulls: bool,
+}
+
 /// As what two values are compared; decided by their types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
@@ -197,6 +219,8 @@ pub enum ExprKind {
         op: CompareOp,
         parts: Vec<RowPart>,
     },
+    /// `(a, b) [NOT] IN ((1, 2), …)`.
+    RowIn(Box<RowIn>),
     And(Box<Expr>, Box<Expr>),
     Or(Box<Expr>, Box<Expr>),
     Xor(Box<Expr>, Box<Expr>),
@@ -440,6 +464,23 @@ pub(crate) fn window_refused(name: &str) -> MysqlError {
     MysqlError::new(3593, format!("You cannot use the window function '{name}' in this context.'"))
 }
 
+/// What `optimizer_switch` says about subqueries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switches {
+    /// IN, EXISTS, ANY and ALL become semi and anti joins.
+    pub semi_join: bool,
+    /// Their tables may be read once, and probed by hash, where an index finds their rows too.
+    pub materialization: bool,
+    /// Without it they are read once wherever they can be.
+    pub first_match: bool,
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Switches { semi_join: true, materialization: true, first_match: true }
+    }
+}
+
 /// What binding needs to know besides names.
 #[derive(Clone, Debug, Default)]
 pub struct BindContext {
@@ -450,6 +491,7 @@ pub struct BindContext {
     /// character_set_connection; empty: utf8mb4.
     pub charset: &'static str,
     pub sql_mode: context::SqlMode,
+    pub switches: Switches,
     /// The types of system variables, by name in lower case; without it they are text.
     pub variable_type: Option<fn(&str) -> Option<DataType>>,
     /// Types of the user variables that have a value, by name in lower case. A plan that reads one must not outlive its type.
@@ -636,6 +678,9 @@ impl Expr {
                 visit(&part.left);
                 visit(&part.right);
             }),
+            ExprKind::RowIn(row_in) => {
+                row_in.left.iter().chain(row_in.rows.iter().flatten().map(|(value, _)| value)).for_each(visit);
+            }
             ExprKind::Not(expr)
             | ExprKind::IsNull { expr, .. }
             | ExprKind::IsTruth { expr, .. }
@@ -714,6 +759,10 @@ impl Expr {
                 visit(&mut part.left);
                 visit(&mut part.right);
             }),
+            ExprKind::RowIn(row_in) => {
+                let RowIn { left, rows, .. } = &mut **row_in;
+                left.iter_mut().chain(rows.iter_mut().flatten().map(|(value, _)| value)).for_each(visit);
+            }
             ExprKind::Not(expr)
             | ExprKind::IsNull { expr, .. }
             | ExprKind::IsTruth { expr, .. }

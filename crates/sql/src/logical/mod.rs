@@ -26,6 +26,7 @@
 //! A query is a tree with the list of the columns it gives, in order. Subqueries of expressions and common tables stand beside the tree, in the
 //! [`Statement`]; a subquery reads columns of the queries around it by their ids.
 
+mod hints;
 mod print;
 mod validate;
 mod window;
@@ -39,6 +40,7 @@ use rauk_types::result::ResultColumn;
 use rauk_types::{DataType, TableSchema, ViewSchema};
 use std::sync::Arc;
 
+pub(crate) use hints::StatementHints;
 pub(crate) use window::{WindowNode, WindowStage};
 pub(crate) use write::{
     Change, ChangeTarget, Delete, Fill, Insert, InsertSource, OnDuplicate, RowCheck, SetColumn, Target, Update, Write,
@@ -52,6 +54,8 @@ pub(crate) struct Statement {
     pub body: Body,
     /// What RETURNING tells clients of its columns.
     pub returned: Vec<ResultColumn>,
+    /// What optimizer hints ask of the whole statement.
+    pub hints: Option<Box<StatementHints>>,
     /// Parameters that the statement itself has.
     pub parameters: usize,
 }
@@ -110,12 +114,14 @@ pub(crate) struct Subquery {
     pub query: Query,
     /// Columns of the queries around it that it reads, in the order of `expr::Subquery::outer`.
     pub outer: Vec<ColumnId>,
+    /// By a hint: it does not become a join.
+    pub apart: bool,
 }
 
 impl Subquery {
     /// The place of one that no expression has.
     pub fn gone() -> Subquery {
-        Subquery { query: Query { node: Node::OneRow, columns: vec![] }, outer: vec![] }
+        Subquery { query: Query { node: Node::OneRow, columns: vec![] }, outer: vec![], apart: false }
     }
 
     /// Whether a pass has made it part of the block that used it: no expression has it any more.
@@ -198,6 +204,8 @@ pub(crate) struct Scan {
     /// FORCE INDEX: a full scan only when no allowed index can be used.
     pub force_index: bool,
     pub lock: Lock,
+    /// By hints: columns of the tables that are to be read before it.
+    pub follows: Vec<ColumnId>,
 }
 
 impl Scan {
@@ -226,6 +234,8 @@ pub(crate) struct Derived {
     pub view: Option<Arc<ViewSchema>>,
     /// Of a view, what a locking clause of the block around it asks of its rows; the merge pass gives it to the view's tables.
     pub lock: Lock,
+    /// By a hint: it does not become part of the block around it.
+    pub apart: bool,
 }
 
 /// A derived table that reads columns of the tables before it. Its query is one of [`Statement::subqueries`].

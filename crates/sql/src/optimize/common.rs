@@ -90,7 +90,8 @@ fn replace(
                 renamed.insert(old, Expr::reference(new, column.ty, column.nullable));
                 statement.columns.get_mut(new).result.table.clone_from(alias);
             }
-            *node = Node::Derived(Box::new(Derived { alias: alias.clone(), query: seed, view: None, lock: None }));
+            let derived = Derived { alias: alias.clone(), query: seed, view: None, lock: None, apart: false };
+            *node = Node::Derived(Box::new(derived));
         }
         Node::Derived(derived) => {
             crate::stack::grow(|| in_query(&mut derived.query, statement, number, seed));

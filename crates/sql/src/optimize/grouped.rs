@@ -248,7 +248,7 @@ impl Plan {
         let node = Node::Aggregate(Box::new(AggregateNode { input, keys, aggregates, rollup: None }));
         let query = Query { node: Node::Project { input: Box::new(node), items: project }, columns };
         let alias = format!("<group{}>", number + 2);
-        (Node::Derived(Box::new(Derived { alias, query, view: None, lock: None })), on, value)
+        (Node::Derived(Box::new(Derived { alias, query, view: None, lock: None, apart: false })), on, value)
     }
 }
 

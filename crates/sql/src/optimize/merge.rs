@@ -202,7 +202,13 @@ impl Block {
     fn merge_derived(&mut self, mut derived: Derived, null_rows: bool, lifted: &mut Vec<Expr>) -> Node {
         let lock = derived.lock.take();
         let tables = match plain(&derived.query) {
-            Some(tables) if self.tables + tables - 1 <= MAX_TABLES && self.fits(&derived.query, null_rows) => tables,
+            Some(tables)
+                if !derived.apart
+                    && self.tables + tables - 1 <= MAX_TABLES
+                    && self.fits(&derived.query, null_rows) =>
+            {
+                tables
+            }
             _ => {
                 lock_tables(&mut derived.query.node, lock);
                 return Node::Derived(Box::new(derived));

@@ -24,6 +24,7 @@ mod cursor;
 mod dispatch;
 mod dml;
 mod from;
+mod hints;
 mod lexer;
 mod normalize;
 mod operators;

@@ -9,13 +9,13 @@
 //! Parentheses around a query without clauses of its own leave no trace in the tree.
 //!
 //! A select item without an alias that is not a plain column is called as the client wrote it (a string literal: its value), as
-//! MySQL names result columns. Optimizer hints and modifiers that steer MySQL's own buffers are dropped.
+//! MySQL names result columns. Modifiers that steer MySQL's own buffers are dropped.
 //!
 //! INTO may stand behind the select items or behind the whole, once. It reaches the query of the statement; in a subquery or before
 //! a set operator it is error 3954. Queries in queries are at most [`MAX_SELECTS`] deep.
 
 use super::ast::{
-    ColumnName, CommonTable, Expr, Into, IntoVariable, ItemName, Limit, Literal, LockClause, LockStrength, LockWait,
+    ColumnName, CommonTable, Expr, Hints, Into, IntoVariable, ItemName, Limit, Literal, LockClause, LockStrength, LockWait,
     OrderItem, Query, QueryBody, Select, SelectItem, SetOp, TableName, With,
 };
 use super::cursor::{Parser, QUERY_LEVELS, Result};
@@ -172,8 +172,19 @@ impl Parser<'_> {
         })
     }
 
+    /// The optimizer hints in a comment that begins at this place, before the present token.
+    fn hints_behind(&self, start: usize) -> Hints {
+        let gap = &self.sql[start..self.offset()];
+        if !gap.contains("/*+") {
+            return Hints::default();
+        }
+        super::hints::hints(gap, 1 + self.sql[..start].matches('\n').count())
+    }
+
     fn select(&mut self) -> Result<QueryBody> {
+        let start = self.offset();
         self.expect_kw("SELECT")?;
+        let hints = self.hints_behind(start + "SELECT".len());
         let (mut distinct, mut straight_join, mut calc_found_rows) = (false, false, false);
         const MODIFIERS: &[&str] = &[
             "ALL",
@@ -226,6 +237,7 @@ impl Parser<'_> {
             vec![]
         };
         let select = QueryBody::Select(Box::new(Select {
+            hints,
             distinct,
             straight_join,
             calc_found_rows,

@@ -4,11 +4,11 @@
 //! own type and collation do*: an index on text in one collation says nothing about comparisons in another, nor about a string column
 //! compared with a number. `Sarg::exact` says that keys decide the condition completely, so that it need not be checked on the rows again.
 //!
-//! An OR of equalities on the same columns is a list of values, or of tuples; so is a row IN, which is bound into such an OR.
+//! An OR of equalities on the same columns is a list of values, or of tuples; so is a row IN.
 
 use super::model::Source;
 use crate::bind::names::literal;
-use crate::expr::{AGGREGATES, CompareOp, Comparison, Expr, ExprKind};
+use crate::expr::{AGGREGATES, CompareOp, Comparison, Expr, ExprKind, RowIn, key_class};
 use rauk_types::{Collation, DataType, DateTime, TypeKind, Value};
 
 /// A condition on one column (several for tuples) of one table.
@@ -189,7 +189,44 @@ pub(crate) fn sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
             }
         }
         ExprKind::Or(..) => or_sargs(condition, conjunct, out),
+        ExprKind::RowIn(row_in) if !row_in.negated => row_in_sargs(row_in, conjunct, out),
         _ => {}
+    }
+}
+
+/// A row IN: the values of its columns of one table, all together.
+fn row_in_sargs(row_in: &RowIn, conjunct: usize, out: &mut Vec<Sarg>) {
+    // Where each column stands on the left, with whether keys say all of its comparisons.
+    let mut places: Vec<(usize, usize, usize, bool)> = Vec::new();
+    for (at, part) in row_in.left.iter().enumerate() {
+        let ExprKind::Column { table, column } = part.kind else { continue };
+        if table == AGGREGATES || places.iter().any(|(t, c, ..)| (*t, *c) == (table, column)) {
+            continue;
+        }
+        let own = |row: &Vec<(Expr, Comparison)>| {
+            let (value, by) = &row[at];
+            usable(part, value, *by).filter(|_| is_deterministic(value) && !tables_of(value).contains(&table))
+        };
+        let each: Option<Vec<bool>> = row_in.rows.iter().map(own).collect();
+        if let Some(exact) = each {
+            places.push((table, column, at, exact.iter().all(|exact| *exact)));
+        }
+    }
+    let mut tables: Vec<usize> = places.iter().map(|(table, ..)| *table).collect();
+    tables.sort_unstable();
+    tables.dedup();
+    for table in tables {
+        let mut own: Vec<_> = places.iter().filter(|place| place.0 == table).collect();
+        own.sort_unstable_by_key(|place| place.1);
+        let exact = own.len() == row_in.left.len() && own.iter().all(|place| place.3);
+        let rows: Vec<Vec<Expr>> =
+            row_in.rows.iter().map(|row| own.iter().map(|place| row[place.2].0.clone()).collect()).collect();
+        let needs = rows.iter().flatten().flat_map(tables_of).collect();
+        let (column, test) = match own.as_slice() {
+            [place] => (place.1, Test::In(rows.into_iter().flatten().collect())),
+            _ => (usize::MAX, Test::Tuples { columns: own.iter().map(|place| place.1).collect(), rows }),
+        };
+        out.push(Sarg { conjunct, table, column, test, needs, exact });
     }
 }
 
@@ -313,23 +350,6 @@ pub(crate) fn equality(condition: &Expr) -> Option<(&Expr, &Expr, DataType)> {
     Some((left, right, key_class(*by, &left.ty, &right.ty)?))
 }
 
-/// The type in which values of two types have equal keys when `by` calls them equal; `None`: there is none.
-pub(crate) fn key_class(by: Comparison, left: &DataType, right: &DataType) -> Option<DataType> {
-    let both = |test: fn(&DataType) -> bool| test(left) && test(right);
-    Some(match by {
-        Comparison::Integer => DataType::BIGINT,
-        Comparison::Decimal => DataType::decimal(65, 30),
-        Comparison::Double if both(DataType::is_numeric) => DataType::DOUBLE,
-        Comparison::Text(collation) if both(DataType::is_text) => DataType::varchar(0, collation),
-        Comparison::Bytes => DataType::varbinary(0),
-        Comparison::DateTime if both(|t| t.is_temporal() && t.kind != TypeKind::Time) => {
-            DataType::new(TypeKind::DateTime)
-        }
-        Comparison::Time if both(|t| t.kind == TypeKind::Time) => DataType::new(TypeKind::Time),
-        _ => return None,
-    })
-}
-
 /// Appends the tables for whose null rows a condition is never true.
 pub(crate) fn null_rejected(condition: &Expr, out: &mut Vec<usize>) {
     match &condition.kind {
@@ -353,6 +373,8 @@ pub(crate) fn null_rejected(condition: &Expr, out: &mut Vec<usize>) {
             strict_tables(high, out);
         }
         ExprKind::Between { expr, .. } | ExprKind::InList { expr, .. } => strict_tables(expr, out),
+        // A NULL on the left makes no row equal.
+        ExprKind::RowIn(row_in) if !row_in.negated => row_in.left.iter().for_each(|part| strict_tables(part, out)),
         ExprKind::Like(like) => strict_tables(&like.expr, out),
         ExprKind::Regexp(regexp) => strict_tables(&regexp.expr, out),
         ExprKind::IsNull { expr, negated: true } => strict_tables(expr, out),

@@ -14,7 +14,7 @@ use super::condition::{self, Sarg, tables_of};
 use super::cost::{Inner, PROBE};
 use super::model::{Access, HashJoin, Level, Source, Step};
 use super::order;
-use crate::expr::Expr;
+use crate::expr::{Expr, Switches};
 use rauk_node::Database;
 use rauk_node::transaction::Lock;
 
@@ -25,9 +25,16 @@ const TEST_SELECTIVITY: f64 = 0.5;
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Table(usize),
-    Outer { items: Vec<Item>, on: Vec<Expr> },
+    Outer {
+        items: Vec<Item>,
+        on: Vec<Expr>,
+    },
     /// The inner side of a semi or anti join.
-    Test { items: Vec<Item>, on: Vec<Expr>, anti: bool },
+    Test {
+        items: Vec<Item>,
+        on: Vec<Expr>,
+        anti: bool,
+    },
 }
 
 impl Item {
@@ -64,11 +71,12 @@ pub(crate) struct JoinInput<'a> {
     pub wanted: Option<WantedOrder>,
     /// How each table's rows are locked.
     pub locks: &'a [Lock],
+    pub switches: Switches,
     pub database: &'a Database,
 }
 
 pub(crate) fn plan_join(input: JoinInput<'_>) -> JoinPlan {
-    let JoinInput { sources, mut items, mut conditions, keep_order, wanted, locks, database } = input;
+    let JoinInput { sources, mut items, mut conditions, keep_order, wanted, locks, switches, database } = input;
     simplify_outer(&mut items, &mut conditions);
     let mut once = Vec::new();
     conditions.retain(|c| {
@@ -84,6 +92,7 @@ pub(crate) fn plan_join(input: JoinInput<'_>) -> JoinPlan {
         keep_order,
         wanted,
         locks,
+        switches,
         placed: vec![],
         steps: vec![],
         groups: 0,
@@ -143,6 +152,20 @@ fn direct_tables(item: &Item, out: &mut Vec<usize>) {
     }
 }
 
+/// Adds what hints ask for, unless tables would wait for each other.
+fn with_hints(needs: Vec<u128>, hints: impl Iterator<Item = u128>) -> Vec<u128> {
+    let both: Vec<u128> = needs.iter().zip(hints).map(|(needs, hint)| needs | hint).collect();
+    let mut taken = 0u128;
+    for _ in 0..both.len() {
+        for (at, needs) in both.iter().enumerate() {
+            if needs & !taken == 0 {
+                taken |= 1 << at;
+            }
+        }
+    }
+    if taken.count_ones() as usize == both.len() { both } else { needs }
+}
+
 /// The conjuncts of one block, with what an index could use of them.
 struct Pool {
     conditions: Vec<Option<Expr>>,
@@ -172,7 +195,8 @@ impl Pool {
 
     /// The tables that a table has conditions with.
     fn related(&self, table: usize) -> Vec<usize> {
-        let of = self.tables.iter().zip(&self.conditions).filter(|(tables, of)| of.is_some() && tables.contains(&table));
+        let of =
+            self.tables.iter().zip(&self.conditions).filter(|(tables, of)| of.is_some() && tables.contains(&table));
         of.flat_map(|(tables, _)| tables.iter().copied()).filter(|other| *other != table).collect()
     }
 
@@ -212,6 +236,7 @@ struct Builder<'a> {
     keep_order: bool,
     wanted: Option<WantedOrder>,
     locks: &'a [Lock],
+    switches: Switches,
     placed: Vec<usize>,
     steps: Vec<Step>,
     groups: usize,
@@ -317,7 +342,7 @@ impl Builder<'_> {
         self.block(items, &mut pool, false);
         self.check_last(pool.take_all());
         let match_at = self.steps.len();
-        // What stands before the match only closes outer joins and asks no query?
+        // Steps before the match that only close outer joins, and ask no query.
         let quiet = |step: &Step| match step {
             Step::Leave { filters, .. } => !filters.iter().any(Expr::has_subquery),
             _ => false,
@@ -379,6 +404,7 @@ impl Builder<'_> {
         let bit = |table: usize| inner.iter().position(|of| *of == table).map_or(0, |at| 1u128 << at);
         let bits = |tables: &[usize]| tables.iter().fold(0, |set, table| set | bit(*table));
         let needs: Vec<u128> = inner.iter().map(|table| bits(&self.needs(&Item::Table(*table)))).collect();
+        let needs = with_hints(needs, inner.iter().map(|table| bits(&self.sources[*table].follows)));
         let related: Vec<u128> = inner.iter().map(|table| bits(&pool.related(*table))).collect();
         let wanted = self.wanted.as_ref().filter(|_| self.placed.is_empty());
         let tables = order::Tables {
@@ -437,7 +463,7 @@ impl Builder<'_> {
     /// Of a table of a semi or anti join: to read it once and to probe it by hash, when that costs less than an index for each row before it.
     fn probed(&self, table: usize, pool: &Pool, chosen: &Chosen) -> Option<Chosen> {
         let indexed = matches!(chosen.access, Access::Primary(_) | Access::Unique(_) | Access::Range(_));
-        if !self.testing || !indexed || self.locks[table].is_some() {
+        if !self.testing || !indexed || self.locks[table].is_some() || !self.switches.materialization {
             return None;
         }
         self.hash_join(table, pool, &self.placed)?;
@@ -448,7 +474,8 @@ impl Builder<'_> {
             None,
             self.database,
         );
-        (own.cost + self.rows * PROBE < self.rows * chosen.cost).then_some(own)
+        let cheaper = own.cost + self.rows * PROBE < self.rows * chosen.cost;
+        (cheaper || !self.switches.first_match).then_some(own)
     }
 
     fn level(&mut self, table: usize, chosen: Chosen, pool: &mut Pool) {
@@ -456,6 +483,11 @@ impl Builder<'_> {
         let read_once = probed.is_some();
         let chosen = probed.unwrap_or(chosen);
         let buffered = read_once || !self.steps.is_empty() && self.is_read_once(table, &chosen.access);
+        let mut chosen = chosen;
+        if buffered && let Access::Full { distribution } = &mut chosen.access {
+            // It is read before the tables that would say which partition.
+            distribution.take_if(|key| key.values.iter().any(|value| !tables_of(value).is_empty()));
+        }
         let hash = if buffered { self.hash_join(table, pool, &self.placed) } else { None };
         self.placed.push(table);
         self.rows = (self.rows * chosen.kept).max(1.0);

@@ -38,7 +38,6 @@ use rauk_types::result::ResultColumn;
 use rauk_types::{MysqlError, Value};
 use std::sync::Arc;
 
-pub(crate) use condition::key_class;
 pub(crate) use model::PlanKind;
 
 /// A plan for SELECT, INSERT, REPLACE, UPDATE or DELETE. Immutable and shared by the plan cache; parameters come with each execution.
@@ -50,19 +49,21 @@ pub struct Plan {
     /// Its other queries; `None` for most statements.
     pub(crate) parts: Option<Arc<model::Parts>>,
     pub(crate) kind: PlanKind,
+    /// What optimizer hints ask of the whole statement.
+    pub(crate) hints: Option<Box<crate::logical::StatementHints>>,
 }
 
 /// Binds a statement and plans it. Errors: those of binding.
 pub fn plan(statement: &Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
     let mut bound = crate::bind::bind(statement, lookup, context)?;
-    crate::optimize::optimize(&mut bound)?;
+    crate::optimize::optimize(&mut bound, context.switches)?;
     lower::lower(bound, lookup, context)
 }
 
 /// The logical tree of a statement after all passes, a line for each node. Errors: those of binding.
 pub fn tree(statement: &Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<String, MysqlError> {
     let mut bound = crate::bind::bind(statement, lookup, context)?;
-    crate::optimize::optimize(&mut bound)?;
+    crate::optimize::optimize(&mut bound, context.switches)?;
     Ok(bound.print())
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn passes(statement: &Statement, lookup: &dyn Lookup, context: &BindC
     let mut bound = crate::bind::bind(statement, lookup, context)?;
     let mut last = bound.print();
     let mut text = format!("bind\n{last}");
-    crate::optimize::watched(&mut bound, &mut |name, statement| {
+    crate::optimize::watched(&mut bound, context.switches, &mut |name, statement| {
         let tree = statement.print();
         if tree != last {
             text.push_str(&format!("{name}\n{tree}"));

@@ -193,6 +193,8 @@ pub(crate) struct Source {
     pub force_index: bool,
     /// Of a stored table, where they are known.
     pub statistics: Option<Arc<TableStatistics>>,
+    /// By hints: tables that are to be read before it.
+    pub follows: Vec<usize>,
 }
 
 impl Source {

@@ -14,6 +14,7 @@ use super::transactions::{OpenTransaction, ends_transaction, is_stale};
 use super::users::Privileges;
 use crate::exec;
 use crate::measure::Measures;
+use crate::logical::StatementHints;
 use crate::memory::out_of_time;
 use crate::parse::ast::{Expr, Limit, QueryBody};
 use crate::parse::{self, Statement};
@@ -115,6 +116,7 @@ impl Session {
             parameters: source.types,
             database: self.context.current_database.as_deref(),
             sql_mode: self.settings.sql_mode,
+            switches: self.settings.switches,
             collation: self.settings.collation,
         }
     }
@@ -331,6 +333,26 @@ impl Session {
         plan: &CachedPlan,
         sink: &mut dyn ResultSink,
     ) -> Result<Completion, MysqlError> {
+        match &plan.plan.hints {
+            None => self.run_plain(plan, sink).await,
+            Some(hints) => Box::pin(self.run_hinted(hints, plan, sink)).await,
+        }
+    }
+
+    /// Runs a plan with the variables of its hints, which have their values back afterwards.
+    async fn run_hinted(
+        &mut self,
+        hints: &StatementHints,
+        plan: &CachedPlan,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Completion, MysqlError> {
+        let before = self.take_hints(hints);
+        let result = self.run_plain(plan, sink).await;
+        self.give_back(before);
+        result
+    }
+
+    async fn run_plain(&mut self, plan: &CachedPlan, sink: &mut dyn ResultSink) -> Result<Completion, MysqlError> {
         self.check_safe_update(plan)?;
         let changes = plan.kind != DataKind::Select;
         let own = self.open.is_none();

@@ -85,6 +85,7 @@ impl ResultSink for FirstRow {
 fn select_of(items: Vec<Expr>) -> Query {
     let item = |expr| SelectItem::Expr { expr, name: ItemName::Text(String::new()) };
     Query::plain(QueryBody::Select(Box::new(Select {
+        hints: Default::default(),
         distinct: false,
         straight_join: false,
         calc_found_rows: false,

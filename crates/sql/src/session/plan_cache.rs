@@ -8,6 +8,7 @@
 //! Sixteen shards, each a table of slots with a clock hand: a hit sets the slot's mark, the hand clears marks and replaces the first slot without
 //! one. Plans that read virtual tables are never cached: those see what their session may see.
 
+use crate::expr::Switches;
 use crate::expr::context::SqlMode;
 use crate::physical::Plan;
 use crate::session::data::DataKind;
@@ -64,6 +65,7 @@ pub struct Key<'a> {
     pub parameters: &'a [DataType],
     pub database: Option<&'a str>,
     pub sql_mode: SqlMode,
+    pub switches: Switches,
     pub collation: Collation,
 }
 
@@ -86,6 +88,7 @@ struct Slot {
     parameters: Box<[DataType]>,
     database: Option<Box<str>>,
     sql_mode: SqlMode,
+    switches: Switches,
     collation: Collation,
     plan: Arc<CachedPlan>,
     used: AtomicBool,
@@ -97,6 +100,7 @@ impl Slot {
             && *self.parameters == *key.parameters
             && self.database.as_deref() == key.database
             && self.sql_mode == key.sql_mode
+            && self.switches == key.switches
             && self.collation == key.collation
     }
 }
@@ -148,6 +152,7 @@ impl PlanCache {
             parameters: key.parameters.into(),
             database: key.database.map(Into::into),
             sql_mode: key.sql_mode,
+            switches: key.switches,
             collation: key.collation,
             plan,
             used: AtomicBool::new(false),

@@ -329,6 +329,7 @@ impl Session {
             collation: self.settings.collation,
             charset: self.settings.charset,
             sql_mode: self.settings.sql_mode,
+            switches: self.settings.switches,
             variable_type: Some(super::variables::definition::type_by_name),
             user_variables: user_variables.map(|(name, value)| (name.clone(), self.type_of_variable(value))).collect(),
             memory: self.context.budget.memory.clone(),

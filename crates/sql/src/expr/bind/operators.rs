@@ -8,14 +8,16 @@
 //! ```
 
 use super::{Binder, literal, one_column};
+use crate::exec::append_class_key;
 use crate::expr::convert::{Result, hex_number};
 use crate::expr::display::readable;
 use crate::expr::functions::clock;
 use crate::expr::interval;
+use crate::expr::key_class;
 use crate::expr::pattern::{LikePattern, RegexpPattern};
 use crate::expr::types::{self, BOOLEAN, Class, aggregate_collations};
 use crate::expr::{
-    ArithmeticOp, BitOp, CompareOp, Comparison, Deep, Expr, ExprKind, Like, Regexp, RowPart, SortedList,
+    ArithmeticOp, BitOp, CompareOp, Comparison, Deep, Expr, ExprKind, Like, Regexp, RowIn, RowKeys, RowPart, SortedList,
 };
 use crate::parse::ast::{self, BinaryOp, UnaryOp, Unit};
 use crate::stack;
@@ -409,24 +411,100 @@ impl Binder<'_> {
         Ok(boolean(ExprKind::InList { expr: Box::new(expr), negated, list: items, sorted }, nullable))
     }
 
-    /// `(a, b) IN ((1, 2), (3, 4))`: one of the equalities.
+    /// `(a, b) IN ((1, 2), (3, 4))`.
     fn row_in_list(&mut self, columns: &[ast::Expr], list: &[ast::Expr], negated: bool) -> Result<Expr> {
-        let mut rows = Vec::with_capacity(list.len());
+        let wrong =
+            || MysqlError::new(codes::OPERAND_COLUMNS, format!("Operand should contain {} column(s)", columns.len()));
+        if let [ast::Expr::Row(values)] = list {
+            let equal = self.compare_rows(CompareOp::Eq, columns, values)?;
+            let nullable = equal.nullable;
+            return Ok(if negated { boolean(ExprKind::Not(Box::new(equal)), nullable) } else { equal });
+        }
+        if list.iter().any(|item| matches!(item, ast::Expr::Subquery(_))) {
+            // A query gives its row when it is run: one of the equalities.
+            let each = list.iter().map(|item| match item {
+                ast::Expr::Row(values) => self.compare_rows(CompareOp::Eq, columns, values),
+                ast::Expr::Subquery(query) => self.compare_with_row(CompareOp::Eq, columns, query),
+                _ => Err(wrong()),
+            });
+            let any = balanced(each.collect::<Result<_>>()?, ExprKind::Or).ok_or_else(one_column)?;
+            let nullable = any.nullable;
+            return Ok(if negated { boolean(ExprKind::Not(Box::new(any)), nullable) } else { any });
+        }
+        let mut left = Vec::with_capacity(columns.len());
+        self.row_parts_of(columns, &mut left)?;
+        let mut rows: Vec<Vec<Expr>> = Vec::with_capacity(list.len());
         for item in list {
-            let ast::Expr::Row(values) = item else {
-                return Err(MysqlError::new(
-                    codes::OPERAND_COLUMNS,
-                    format!("Operand should contain {} column(s)", columns.len()),
-                ));
-            };
-            rows.push(self.compare_rows(CompareOp::Eq, columns, values)?);
+            let ast::Expr::Row(values) = item else { return Err(wrong()) };
+            let mut row = Vec::with_capacity(left.len());
+            same_shape(columns, values)?;
+            self.row_parts_of(values, &mut row)?;
+            rows.push(row);
         }
-        let any = balanced(rows, ExprKind::Or).ok_or_else(one_column)?;
-        if !negated {
-            return Ok(any);
+        let mut by: Vec<Vec<Comparison>> = Vec::with_capacity(left.len());
+        for (at, part) in left.iter().enumerate() {
+            by.push(rows.iter().map(|row| self.comparison(part, &row[at], "in")).collect::<Result<_>>()?);
         }
-        let nullable = any.nullable;
-        Ok(boolean(ExprKind::Not(Box::new(any)), nullable))
+        let mut nullable = left.iter().any(|part| part.nullable);
+        let mut adapted_rows = Vec::with_capacity(rows.len());
+        for (number, row) in rows.into_iter().enumerate() {
+            let mut values = Vec::with_capacity(row.len());
+            for (at, value) in row.into_iter().enumerate() {
+                let value = adapted(value, by[at][number], &left[at].ty)?;
+                nullable |= value.nullable;
+                values.push((value, by[at][number]));
+            }
+            adapted_rows.push(values);
+        }
+        for (part, by) in left.iter_mut().zip(&by) {
+            let own = std::mem::replace(part, Expr::null());
+            *part = if by.iter().any(|by| *by != Comparison::Decimal) { own } else { settled(own) };
+        }
+        let keys = self.row_keys(&left, &adapted_rows)?;
+        let row_in = RowIn { left, negated, rows: adapted_rows, keys };
+        Ok(boolean(ExprKind::RowIn(Box::new(row_in)), nullable))
+    }
+
+    /// The parts of a row, those of rows in it included.
+    fn row_parts_of(&mut self, row: &[ast::Expr], out: &mut Vec<Expr>) -> Result<()> {
+        for part in row {
+            match part {
+                ast::Expr::Row(inner) => stack::grow(|| self.row_parts_of(inner, out))?,
+                part => out.push(self.bind(part)?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys of rows of literals, if there are many and keys say what is equal.
+    fn row_keys(&self, left: &[Expr], rows: &[Vec<(Expr, Comparison)>]) -> Result<Option<RowKeys>> {
+        if rows.len() < SORTED_LENGTH {
+            return Ok(None);
+        }
+        let mut classes = Vec::with_capacity(left.len());
+        for (at, part) in left.iter().enumerate() {
+            let (first, by) = &rows[0][at];
+            let class = key_class(*by, &part.ty, &first.ty);
+            let same =
+                |row: &Vec<(Expr, Comparison)>| row[at].1 == *by && key_class(*by, &part.ty, &row[at].0.ty) == class;
+            match class.filter(|_| rows.iter().all(same)) {
+                Some(class) => classes.push(class),
+                None => return Ok(None),
+            }
+        }
+        let mut keys = rustc_hash::FxHashSet::default();
+        let mut nulls = false;
+        for row in rows {
+            let mut key = Vec::new();
+            for ((value, _), class) in row.iter().zip(&classes) {
+                let Some(value) = literal_of(value) else { return Ok(None) };
+                nulls |= value.is_null();
+                append_class_key(value.as_ref(), class, &mut key);
+            }
+            self.context.memory.take(key.len() + 40)?;
+            keys.insert(key.into_boxed_slice());
+        }
+        Ok(Some(RowKeys { classes, keys, nulls }))
     }
 
     pub fn is_null(&mut self, expr: &ast::Expr, negated: bool) -> Result<Expr> {
@@ -492,6 +570,19 @@ impl Binder<'_> {
         let regexp = Regexp { expr, pattern, negated, case_insensitive, compiled };
         Ok(boolean(ExprKind::Regexp(Box::new(regexp)), nullable))
     }
+}
+
+/// Rows side by side have as many parts at every level. Error 1241.
+fn same_shape(left: &[ast::Expr], right: &[ast::Expr]) -> Result<()> {
+    let wrong = || MysqlError::new(codes::OPERAND_COLUMNS, format!("Operand should contain {} column(s)", left.len()));
+    if left.len() != right.len() {
+        return Err(wrong());
+    }
+    left.iter().zip(right).try_for_each(|(left, right)| match (left, right) {
+        (ast::Expr::Row(left), ast::Expr::Row(right)) => stack::grow(|| same_shape(left, right)),
+        (ast::Expr::Row(_), _) | (_, ast::Expr::Row(_)) => Err(one_column()),
+        _ => Ok(()),
+    })
 }
 
 /// All of them joined, as a tree of logarithmic height.

@@ -3,6 +3,7 @@
 //! ```text
 //! expression  operators, literals, names, calls, subqueries
 //! query       SELECT, set operations, VALUES, WITH, FROM, windows, locking clauses
+//! hint        optimizer hints
 //! change      INSERT, REPLACE, UPDATE, DELETE
 //! definition  columns, keys, constraints and their types
 //! ```
@@ -14,11 +15,13 @@
 mod change;
 mod definition;
 mod expression;
+mod hint;
 mod query;
 
 pub use change::*;
 pub use definition::*;
 pub use expression::*;
+pub use hint::*;
 pub use query::*;
 
 /// `db.table`, or `table` in the current database. Names as written, quotes removed.

@@ -1,6 +1,6 @@
 //! Queries: everything that gives rows.
 
-use super::{Expr, TableName};
+use super::{Expr, Hints, TableName};
 
 /// WITH, a body, and what holds for the whole of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,6 +93,7 @@ pub struct CommonTable {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Select {
+    pub hints: Hints,
     pub distinct: bool,
     /// STRAIGHT_JOIN behind SELECT: tables are joined in the order written.
     pub straight_join: bool,

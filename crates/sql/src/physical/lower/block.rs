@@ -92,6 +92,8 @@ struct Joins<'a> {
     locks: Vec<Lock>,
     places: Places<'a>,
     keep_order: bool,
+    /// Hints: tables with columns of those that are to be read before them.
+    follows: Vec<(usize, Vec<ColumnId>)>,
     /// How many tables are of semi and anti joins: nothing behind the joins reads them.
     tested: usize,
 }
@@ -104,10 +106,13 @@ impl Lowering<'_> {
             self.selected = Some(window::selected(windows, items, given));
         }
         let mut joins =
-            Joins { sources: vec![], locks: vec![], places: Places::new(outer), keep_order: false, tested: 0 };
+            Joins { sources: vec![], locks: vec![], places: Places::new(outer), keep_order: false, follows: vec![], tested: 0 };
         let mut from_conditions = Vec::new();
         let items = self.flatten(parts.joins, &mut joins, &mut from_conditions, outer)?;
-        let Joins { sources, locks, mut places, keep_order, tested } = joins;
+        let Joins { mut sources, locks, mut places, keep_order, follows, tested } = joins;
+        for (table, before) in follows {
+            sources[table].follows = before.into_iter().filter_map(|id| places.table_of(id)).collect();
+        }
         let read = sources.len() - tested;
 
         // The order of conditions is that in which they were written: FROM, then WHERE.
@@ -207,6 +212,7 @@ impl Lowering<'_> {
             keep_order,
             wanted,
             locks: &locks,
+            switches: self.context.switches,
             database: self.database,
         });
         let ordered = wants && joined.ordered;
@@ -301,6 +307,10 @@ impl Lowering<'_> {
                 }
                 other => other,
             };
+            let follows = match &node {
+                Node::Scan(scan) => scan.follows.clone(),
+                _ => vec![],
+            };
             let (source, columns, lock) = match node {
                 Node::Lateral(lateral) => {
                     let lateral = *lateral;
@@ -315,6 +325,9 @@ impl Lowering<'_> {
             };
             let table = joins.sources.len();
             joins.places.add_table(table, &columns);
+            if !follows.is_empty() {
+                joins.follows.push((table, follows));
+            }
             joins.sources.push(source);
             joins.locks.push(lock);
             Ok(vec![Item::Table(table)])
@@ -411,7 +424,7 @@ impl Lowering<'_> {
 }
 
 fn plain_source(table: SourceTable, alias: String) -> Source {
-    Source { table, alias, null_rows: false, allowed_indexes: None, force_index: false, statistics: None }
+    Source { table, alias, null_rows: false, allowed_indexes: None, force_index: false, statistics: None, follows: vec![] }
 }
 
 /// A column of rows that have no name of their own, as errors call it.

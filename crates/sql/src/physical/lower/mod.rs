@@ -29,7 +29,7 @@ use window::Selected;
 
 /// Lowers a statement.
 pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
-    let Statement { columns, subqueries, tables, body, returned, parameters } = statement;
+    let Statement { columns, subqueries, tables, body, returned, hints, parameters } = statement;
     let mut lowering = Lowering {
         columns: &columns,
         lookup,
@@ -53,7 +53,7 @@ pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindCon
         }
     };
     let parts = lowering.parts(subqueries, tables, parameters)?;
-    Ok(Plan { columns: result, tables: lowering.stored, parts, kind })
+    Ok(Plan { columns: result, tables: lowering.stored, parts, kind, hints })
 }
 
 struct Lowering<'a> {
@@ -78,7 +78,7 @@ impl Lowering<'_> {
         }
         let mut next = parameters;
         let mut lowered = Vec::with_capacity(subqueries.len());
-        for logical::Subquery { query, outer } in subqueries {
+        for logical::Subquery { query, outer, .. } in subqueries {
             let (first_outer, count) = (next, outer.len());
             next += count;
             let types = self.types(&query.columns);

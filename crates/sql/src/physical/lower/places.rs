@@ -35,6 +35,11 @@ impl<'a> Places<'a> {
         self.columns.extend(columns.iter().enumerate().map(|(column, id)| (*id, (table, column))));
     }
 
+    /// The table of the block that a column belongs to.
+    pub fn table_of(&self, id: ColumnId) -> Option<usize> {
+        self.columns.get(&id).map(|(table, _)| *table)
+    }
+
     pub fn add_aggregate(&mut self, id: ColumnId, number: usize) {
         self.columns.insert(id, (AGGREGATES, number));
     }

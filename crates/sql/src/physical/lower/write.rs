@@ -208,6 +208,7 @@ impl Lowering<'_> {
             keep_order: true,
             wanted,
             locks: &[lock],
+            switches: self.context.switches,
             database: self.database,
         });
         if joined.ordered {

@@ -35,6 +35,9 @@ impl Session {
             _ => {}
         }
         let (plan, _) = self.plan(statement, self.parameter_types.clone())?;
+        if let Some(hints) = &plan.plan.hints {
+            self.warn_of_hints(hints);
+        }
         let rows = plan.plan.explain(&mut self.context)?;
         let table = Table {
             columns: vec![

@@ -6,6 +6,7 @@ mod cost;
 mod definitions;
 mod dml;
 mod explain;
+mod hints;
 mod join_order;
 mod limits;
 mod measured;

@@ -419,3 +419,30 @@ fn lateral_tables_have_queries_of_their_own() {
         &["1|1"],
     );
 }
+
+#[test]
+fn optimizer_switch_decides_about_semi_joins() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    t.ok("CREATE TABLE w (id INT PRIMARY KEY, k INT, KEY (k))");
+    for number in 0..400 {
+        t.ok(&format!("INSERT INTO w VALUES ({number}, {})", number % 7));
+    }
+    let sql = "SELECT id FROM w WHERE k IN (SELECT a FROM t) AND id < 9 ORDER BY id";
+    let rows = ["1", "2", "8"];
+    let explained = |t: &mut Test| t.run(&format!("EXPLAIN {sql}"));
+    assert!(explained(&mut t).contains("FirstMatch(w)"));
+    t.expect(sql, &rows);
+    // The same text has another plan in a session with other switches.
+    t.ok("SET optimizer_switch = 'semijoin=off'");
+    assert!(explained(&mut t).contains("SUBQUERY"));
+    t.expect(sql, &rows);
+    t.ok("SET optimizer_switch = DEFAULT");
+    let by_index = "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM w WHERE w.k = t.a)";
+    let explained = |t: &mut Test| t.run(&format!("EXPLAIN {by_index}"));
+    assert!(explained(&mut t).contains("|k|"), "{}", explained(&mut t));
+    t.ok("SET optimizer_switch = 'firstmatch=off'");
+    assert!(explained(&mut t).contains("hash join"), "{}", explained(&mut t));
+    t.expect(by_index, &["1", "2", "4"]);
+}

@@ -50,6 +50,7 @@ impl Choices<'_> {
         let filter = self.maybe(|c| c.expr(depth));
         let group_by = self.exprs(0, depth);
         Select {
+            hints: Default::default(),
             distinct,
             straight_join,
             calc_found_rows,

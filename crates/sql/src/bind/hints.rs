@@ -1,0 +1,319 @@
+//! Optimizer hints: what each asks of its block, and warnings for those that cannot be followed.
+//!
+//! ```text
+//! JOIN_FIXED_ORDER                     tables are read as written
+//! JOIN_ORDER, JOIN_PREFIX, JOIN_SUFFIX some tables are read before others
+//! INDEX, JOIN_INDEX, NO_INDEX, NO_JOIN_INDEX   the indexes that a table may be read by
+//! MERGE, NO_MERGE                      whether a derived table becomes part of the block
+//! SEMIJOIN, NO_SEMIJOIN                whether a subquery becomes a join, without strategies
+//! MAX_EXECUTION_TIME, SET_VAR          of the whole statement
+//! QB_NAME                              names the block, so that a hint may say @name
+//! ```
+//! A hint speaks of its own block. What MySQL knows and this server does not follow is warning 1235; a mistake is 1064,
+//! an unknown table or index 3128, an unknown block 3127, a second hint of a kind 3126.
+
+use super::Binder;
+use crate::expr::ColumnId;
+use crate::logical::{Node, Scan};
+use crate::parse::ast::{Hint, HintArgument, Hints};
+use std::collections::BTreeSet;
+
+const SYNTAX: u16 = 1064;
+const NOT_YET: u16 = 1235;
+const TOP_LEVEL_ONLY: u16 = 3125;
+const CONFLICTING: u16 = 3126;
+const UNKNOWN_BLOCK: u16 = 3127;
+const UNRESOLVED: u16 = 3128;
+
+/// Hints of MySQL that nothing here follows.
+const WITHOUT_EFFECT: &[&str] = &[
+    "BKA",
+    "NO_BKA",
+    "BNL",
+    "NO_BNL",
+    "HASH_JOIN",
+    "NO_HASH_JOIN",
+    "DERIVED_CONDITION_PUSHDOWN",
+    "NO_DERIVED_CONDITION_PUSHDOWN",
+    "INDEX_MERGE",
+    "NO_INDEX_MERGE",
+    "MRR",
+    "NO_MRR",
+    "NO_ICP",
+    "NO_RANGE_OPTIMIZATION",
+    "ORDER_INDEX",
+    "NO_ORDER_INDEX",
+    "GROUP_INDEX",
+    "NO_GROUP_INDEX",
+    "SEMIJOIN",
+    "NO_SEMIJOIN",
+    "SKIP_SCAN",
+    "NO_SKIP_SCAN",
+    "SUBQUERY",
+    "RESOURCE_GROUP",
+];
+
+/// What hints ask of one block.
+#[derive(Clone, Debug, Default)]
+pub(super) struct BlockHints {
+    /// As warnings call it.
+    block: String,
+    pub fixed_order: bool,
+    /// As a subquery it does not become a join.
+    pub no_semijoin: bool,
+    /// Each: the tables in their order, and whether they are first or last.
+    orders: Vec<(OrderHint, Vec<String>)>,
+    indexes: Vec<(String, bool, String, Vec<String>)>,
+    /// MERGE (`true`) and NO_MERGE of a table; `None`: of all.
+    merges: Vec<(bool, Option<String>)>,
+    /// Tables and indexes that were met, in lower case.
+    met: BTreeSet<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OrderHint {
+    Order,
+    Prefix,
+    Suffix,
+}
+
+impl OrderHint {
+    fn name(self) -> &'static str {
+        match self {
+            OrderHint::Order => "JOIN_ORDER",
+            OrderHint::Prefix => "JOIN_PREFIX",
+            OrderHint::Suffix => "JOIN_SUFFIX",
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// Takes up the hints of a block, whose frame is the innermost.
+    pub(super) fn take_hints(&mut self, hints: &Hints) {
+        self.blocks += 1;
+        if hints.list.is_empty() && hints.wrong.is_none() {
+            return;
+        }
+        let number = format!("select#{}", self.blocks);
+        let mut block = BlockHints { block: number.clone(), ..BlockHints::default() };
+        let mut names = vec![number];
+        for hint in hints.list.iter().filter(|hint| hint.name == "QB_NAME") {
+            match hint.arguments.as_slice() {
+                [argument] if names.len() == 1 => names.push(argument.name.clone()),
+                [_] => {
+                    self.hints.warn(CONFLICTING, format!("Hint {} is ignored as conflicting/duplicated", text(hint)))
+                }
+                _ => self.hints.warn(SYNTAX, syntax(&text(hint), 1)),
+            }
+        }
+        if let Some(name) = names.get(1) {
+            block.block = name.clone();
+        }
+        for hint in hints.list.iter().filter(|hint| hint.name != "QB_NAME") {
+            let of = hint.block.iter().chain(hint.arguments.iter().filter_map(|argument| argument.block.as_ref()));
+            let unknown = of.cloned().find(|of| !names.iter().any(|name| name.eq_ignore_ascii_case(of)));
+            match unknown {
+                Some(unknown) => {
+                    let message = format!("Query block name `{unknown}` is not found for {} hint", hint.name);
+                    self.hints.warn(UNKNOWN_BLOCK, message);
+                }
+                None => self.take_hint(hint, &mut block),
+            }
+        }
+        if let Some((near, line)) = &hints.wrong {
+            self.hints.warn(SYNTAX, syntax(near, *line));
+        }
+        self.frame().hints = Some(Box::new(block));
+    }
+
+    fn take_hint(&mut self, hint: &Hint, block: &mut BlockHints) {
+        let names = || hint.arguments.iter().map(|argument| argument.name.clone()).collect::<Vec<String>>();
+        let duplicate = || format!("Hint {} is ignored as conflicting/duplicated", text(hint));
+        match hint.name.as_str() {
+            "JOIN_FIXED_ORDER" if hint.arguments.is_empty() => block.fixed_order = true,
+            "JOIN_ORDER" | "JOIN_PREFIX" | "JOIN_SUFFIX" if !hint.arguments.is_empty() => {
+                let kind = match hint.name.as_str() {
+                    "JOIN_ORDER" => OrderHint::Order,
+                    "JOIN_PREFIX" => OrderHint::Prefix,
+                    _ => OrderHint::Suffix,
+                };
+                let again = kind != OrderHint::Order && block.orders.iter().any(|(known, _)| *known == kind);
+                match again || block.fixed_order {
+                    true => self.hints.warn(CONFLICTING, duplicate()),
+                    false => block.orders.push((kind, names())),
+                }
+            }
+            "INDEX" | "JOIN_INDEX" | "NO_INDEX" | "NO_JOIN_INDEX" if !hint.arguments.is_empty() => {
+                let mut names = names();
+                let table = names.remove(0);
+                let use_them = !hint.name.starts_with("NO_");
+                let same = |known: &(String, bool, String, Vec<String>)| known.2.eq_ignore_ascii_case(&table);
+                match block.indexes.iter().any(same) {
+                    true => self.hints.warn(CONFLICTING, duplicate()),
+                    false => block.indexes.push((hint.name.clone(), use_them, table, names)),
+                }
+            }
+            "SEMIJOIN" | "NO_SEMIJOIN" if hint.arguments.is_empty() => block.no_semijoin = hint.name == "NO_SEMIJOIN",
+            "MERGE" | "NO_MERGE" => {
+                let merge = hint.name == "MERGE";
+                match hint.arguments.is_empty() {
+                    true => block.merges.push((merge, None)),
+                    false => block.merges.extend(names().into_iter().map(|name| (merge, Some(name)))),
+                }
+            }
+            "MAX_EXECUTION_TIME" => match hint.arguments.as_slice() {
+                [HintArgument { name, value: None, .. }] if name.parse::<u64>().is_ok() => {
+                    if self.blocks > 1 || !self.is_query {
+                        let text =
+                            "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only";
+                        self.hints.warn(TOP_LEVEL_ONLY, text.to_string());
+                    } else if self.hints.max_execution_time.is_some() {
+                        self.hints.warn(CONFLICTING, duplicate());
+                    } else {
+                        self.hints.max_execution_time = name.parse().ok();
+                    }
+                }
+                _ => self.hints.warn(SYNTAX, syntax(&text(hint), 1)),
+            },
+            "SET_VAR" => match hint.arguments.as_slice() {
+                [HintArgument { name, value: Some(value), .. }] => {
+                    let known = self.hints.variables.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+                    match known {
+                        true => self.hints.warn(CONFLICTING, duplicate()),
+                        false => self.hints.variables.push((name.clone(), value.clone())),
+                    }
+                }
+                _ => self.hints.warn(SYNTAX, syntax(&text(hint), 1)),
+            },
+            name if WITHOUT_EFFECT.contains(&name) => {
+                let text = format!("This version of MySQL doesn't yet support 'the hint {name}'");
+                self.hints.warn(NOT_YET, text);
+            }
+            _ => self.hints.warn(SYNTAX, syntax(&text(hint), 1)),
+        }
+    }
+
+    /// The indexes that hints leave a table of the innermost block.
+    pub(super) fn hint_indexes(&mut self, scan: &mut Scan) {
+        let Some(mut block) = self.frame().hints.take() else { return };
+        let schema = scan.schema().clone();
+        for (hint, use_them, table, names) in &block.indexes {
+            if !table.eq_ignore_ascii_case(&scan.alias) {
+                continue;
+            }
+            block.met.insert(table.to_lowercase());
+            let mut positions = Vec::new();
+            for name in names {
+                let found = schema.indexes.iter().position(|index| index.name.eq_ignore_ascii_case(name));
+                match found.filter(|&at| !(at == 0 && schema.hidden_key)) {
+                    Some(at) => positions.push(at),
+                    None => {
+                        let message = format!("Unresolved name `{table}`@`{}` `{name}` for {hint} hint", block.block);
+                        self.hints.warn(UNRESOLVED, message);
+                    }
+                }
+            }
+            if positions.is_empty() && !names.is_empty() {
+                continue;
+            }
+            let all = || (0..schema.indexes.len()).collect::<Vec<usize>>();
+            // They take the place of USE and IGNORE INDEX.
+            scan.allowed_indexes = Some(match (use_them, names.is_empty()) {
+                (true, true) => all(),
+                (true, false) => positions,
+                (false, true) => vec![],
+                (false, false) => all().into_iter().filter(|at| !positions.contains(at)).collect(),
+            });
+            scan.force_index = *use_them;
+        }
+        self.frame().hints = Some(block);
+    }
+
+    /// Whether a derived table of the innermost block stays a table of its own.
+    pub(super) fn hint_merge(&mut self, alias: &str) -> bool {
+        let Some(block) = &mut self.frame().hints else { return false };
+        let of = |name: &Option<String>| name.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(alias));
+        let found = block.merges.iter().rev().find(|(_, name)| of(name)).map(|(merge, _)| !merge);
+        if found.is_some() {
+            block.met.insert(alias.to_lowercase());
+        }
+        found.unwrap_or(false)
+    }
+
+    /// The order that hints ask of the tables of the innermost block; FROM is bound. Tables that are not there: warning 3128.
+    pub(super) fn hint_order(&mut self, node: &mut Node) {
+        let Some(block) = self.frame().hints.clone() else { return };
+        let tables: Vec<(String, Option<ColumnId>)> = self
+            .frame()
+            .tables
+            .iter()
+            .map(|table| (table.alias.clone(), table.columns.first().map(|(_, id)| *id)))
+            .collect();
+        let find = |name: &str| tables.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name));
+        let unresolved = |name: &str, hint: &str| format!("Unresolved name `{name}`@`{}` for {hint} hint", block.block);
+        for (kind, names) in &block.orders {
+            if let Some(name) = names.iter().find(|name| find(name).is_none()) {
+                self.hints.warn(UNRESOLVED, unresolved(name, kind.name()));
+                continue;
+            }
+            let named: Vec<ColumnId> = names.iter().filter_map(|name| find(name)?.1).collect();
+            let others = tables.iter().filter_map(|(_, id)| *id).filter(|id| !named.contains(id));
+            let others: Vec<ColumnId> = others.collect();
+            let mut pairs: Vec<(ColumnId, ColumnId)> = named.windows(2).map(|pair| (pair[0], pair[1])).collect();
+            match kind {
+                OrderHint::Order => {}
+                OrderHint::Prefix => {
+                    pairs.extend(others.iter().flat_map(|after| named.last().map(|last| (*last, *after))))
+                }
+                OrderHint::Suffix => {
+                    pairs.extend(others.iter().flat_map(|before| named.first().map(|first| (*before, *first))))
+                }
+            }
+            follow(node, &pairs);
+        }
+        for (hint, _, table, _) in &block.indexes {
+            if !block.met.contains(&table.to_lowercase()) {
+                self.hints.warn(UNRESOLVED, unresolved(table, hint));
+            }
+        }
+        for (merge, name) in &block.merges {
+            if let Some(name) = name
+                && !block.met.contains(&name.to_lowercase())
+            {
+                self.hints.warn(UNRESOLVED, unresolved(name, if *merge { "MERGE" } else { "NO_MERGE" }));
+            }
+        }
+    }
+}
+
+/// Notes at each table those that are to be read before it.
+fn follow(node: &mut Node, pairs: &[(ColumnId, ColumnId)]) {
+    match node {
+        Node::Scan(scan) => {
+            for (before, after) in pairs {
+                if scan.columns.contains(after) && !scan.follows.contains(before) {
+                    scan.follows.push(*before);
+                }
+            }
+        }
+        Node::Join(join) => crate::stack::grow(|| {
+            follow(&mut join.left, pairs);
+            follow(&mut join.right, pairs);
+        }),
+        _ => {}
+    }
+}
+
+/// As warnings show a hint.
+fn text(hint: &Hint) -> String {
+    let argument = |argument: &HintArgument| match &argument.value {
+        Some(value) => format!("{}='{value}'", argument.name),
+        None if argument.name.parse::<f64>().is_ok() => argument.name.clone(),
+        None => format!("`{}`", argument.name),
+    };
+    format!("{}({})", hint.name, hint.arguments.iter().map(argument).collect::<Vec<String>>().join(","))
+}
+
+fn syntax(near: &str, line: usize) -> String {
+    format!("Optimizer hint syntax error near '{near}' at line {line}")
+}

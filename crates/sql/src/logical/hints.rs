@@ -1,0 +1,23 @@
+//! What optimizer hints ask of a whole statement.
+
+use crate::expr::context::{Warning, WarningLevel};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StatementHints {
+    /// Milliseconds; 0: no limit.
+    pub max_execution_time: Option<u64>,
+    /// SET_VAR: names and values, as they were written.
+    pub variables: Vec<(String, String)>,
+    /// What could not be followed: warnings of each execution.
+    pub warnings: Vec<Warning>,
+}
+
+impl StatementHints {
+    pub fn is_empty(&self) -> bool {
+        self.max_execution_time.is_none() && self.variables.is_empty() && self.warnings.is_empty()
+    }
+
+    pub fn warn(&mut self, code: u16, message: String) {
+        self.warnings.push(Warning { level: WarningLevel::Warning, code, message });
+    }
+}
