@@ -36,6 +36,11 @@ fn common() -> Features {
     COMMON.iter().fold(Features::default(), |set, feature| set.with(*feature))
 }
 
+fn windows() -> Features {
+    use Feature::{Derived, Distinct, Group, Join, Limit, Window};
+    [Window, Join, Group, Distinct, Limit, Derived].into_iter().fold(Features::default(), Features::with)
+}
+
 #[test]
 fn random_statements_have_the_answers_of_mariadb() {
     let mut pair = start();
@@ -46,6 +51,10 @@ fn random_statements_have_the_answers_of_mariadb() {
     for feature in COMMON {
         assert!(narrow.compared(*feature) >= 5, "hardly any statement has {}", feature.name());
     }
+    let windows = run(&mut pair, &plan(windows(), WINDOWS_FROM, 6, 60));
+    println!("{windows}");
+    assert!(windows.findings.is_empty(), "{} differences, printed above", windows.findings.len());
+    assert!(windows.compared(Feature::Window) >= 60, "hardly any statement has windows");
     let wide = run(&mut pair, &plan(Features::all(), WIDE_FROM, 4, 60));
     println!("{wide}");
     assert!(wide.findings.is_empty(), "{} differences, printed above", wide.findings.len());
@@ -54,6 +63,7 @@ fn random_statements_have_the_answers_of_mariadb() {
 
 /// First seeds of runs in which nothing differs.
 const NARROW_FROM: u64 = 5003;
+const WINDOWS_FROM: u64 = 6013;
 const WIDE_FROM: u64 = 4054;
 
 #[test]

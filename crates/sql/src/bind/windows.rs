@@ -24,7 +24,7 @@ use crate::logical::{Node, Query, SortKey, WindowNode, WindowStage};
 use crate::parse::ast;
 use rauk_types::{DataType, MysqlError, TypeKind, Value};
 
-/// Windows of a block, as in MySQL.
+/// Windows of a block (4086), as in MySQL.
 const MAX_WINDOWS: usize = 127;
 
 /// A call as it is registered.
@@ -123,8 +123,8 @@ impl Binder<'_> {
             }
         }
         if windows.len() > MAX_WINDOWS {
-            let message = format!("Too many windows: {}, the maximum is {MAX_WINDOWS}", windows.len());
-            return Err(MysqlError::new(3649, message));
+            let message = format!("Too many windows in SELECT: {}. Maximum allowed is {MAX_WINDOWS}", windows.len());
+            return Err(MysqlError::new(4086, message));
         }
         for window in &mut windows {
             self.bind_keys(window)?;
