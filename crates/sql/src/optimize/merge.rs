@@ -199,7 +199,11 @@ impl Block {
 
     fn merge_derived(&mut self, derived: Derived, null_rows: bool, lifted: &mut Vec<Expr>) -> Node {
         let tables = match plain(&derived.query) {
-            Some(tables) if !derived.apart && self.tables + tables - 1 <= MAX_TABLES && self.fits(&derived.query, null_rows) => tables,
+            Some(tables)
+                if !derived.apart && self.tables + tables - 1 <= MAX_TABLES && self.fits(&derived.query, null_rows) =>
+            {
+                tables
+            }
             _ => return Node::Derived(Box::new(derived)),
         };
         self.tables += tables - 1;

@@ -100,8 +100,14 @@ struct Joins<'a> {
 impl Lowering<'_> {
     pub(super) fn block(&mut self, node: Node, given: &[ColumnId], outer: &Outer) -> Result<SelectPlan, MysqlError> {
         let parts = take_apart(node);
-        let mut joins =
-            Joins { sources: vec![], locks: vec![], places: Places::new(outer), keep_order: false, follows: vec![], tested: 0 };
+        let mut joins = Joins {
+            sources: vec![],
+            locks: vec![],
+            places: Places::new(outer),
+            keep_order: false,
+            follows: vec![],
+            tested: 0,
+        };
         let mut from_conditions = Vec::new();
         let items = self.flatten(parts.joins, &mut joins, &mut from_conditions, outer)?;
         let Joins { mut sources, locks, mut places, keep_order, follows, tested } = joins;
@@ -417,7 +423,15 @@ impl Lowering<'_> {
 }
 
 fn plain_source(table: SourceTable, alias: String) -> Source {
-    Source { table, alias, null_rows: false, allowed_indexes: None, force_index: false, statistics: None, follows: vec![] }
+    Source {
+        table,
+        alias,
+        null_rows: false,
+        allowed_indexes: None,
+        force_index: false,
+        statistics: None,
+        follows: vec![],
+    }
 }
 
 /// Places the conditions of outer joins.
