@@ -81,8 +81,21 @@ fn dependencies_point_downward() {
 }
 
 /// The folders and files of `sql`, lowest first.
-const SQL_FOLDERS: &[&str] =
-    &["measure", "memory", "stack", "statistics", "parse", "expr", "lookup", "logical", "bind", "optimize", "physical", "exec", "session"];
+const SQL_FOLDERS: &[&str] = &[
+    "measure",
+    "memory",
+    "stack",
+    "statistics",
+    "parse",
+    "expr",
+    "lookup",
+    "logical",
+    "bind",
+    "optimize",
+    "physical",
+    "exec",
+    "session",
+];
 
 /// Uses that point upward and are to go: the answers of subqueries stand in the context of expressions; EXPLAIN encodes
 /// keys to name partitions.

@@ -1,9 +1,9 @@
 //! Where tables come from: what binding asks of the session.
 
+use crate::statistics::TableStatistics;
 use rauk_node::runtime::BoxFuture;
 use rauk_node::{Database, TableHandle};
 use rauk_types::error::codes;
-use crate::statistics::TableStatistics;
 use rauk_types::{MysqlError, TableSchema, Value, ViewSchema};
 use std::sync::Arc;
 

@@ -8,8 +8,8 @@
 //!
 //! Column names compare without case, table names and aliases with case, as MySQL does on Linux.
 
-use super::hints::BlockHints;
 use super::Binder;
+use super::hints::BlockHints;
 use super::names::{Clause, ambiguous, default_expression, literal, no_default, unknown_column};
 use super::windows::PendingCall;
 use crate::expr::{Aggregate, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope, WindowCall};

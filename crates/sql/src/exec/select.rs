@@ -7,7 +7,7 @@
 //! The tables of a semi or anti join give no rows: the first match ends their loops. Where they are one table, its rows are tested while the partition
 //! is held, and nothing is allocated for an outer row but the key.
 
-use super::answer::with_answers;
+use super::answer::{known_to_fail, may_look_ahead, run_uncorrelated, with_answers};
 use super::buffer::{Buffer, build};
 use super::lateral::Remembered;
 use super::output::{Output, Target};
@@ -301,8 +301,8 @@ impl<'a> Run<'a> {
                 let memory = self.output.memory(self.context);
                 let all = level.filters.is_empty() && level.late_filters.is_empty() && self.plan.steps.len() == 1;
                 let hint = self.limit_hint.filter(|_| all);
-                let buffer = Box::pin(build(level, source, self.txn, self.context, memory, hint)).await?;
-                let buffer = Arc::new(buffer);
+                // In a box, since it is large, is done once, and would be a part of every step.
+                let buffer = Arc::new(Box::pin(build(level, source, self.txn, self.context, memory, hint)).await?);
                 if let Some(meter) = &mut self.meter {
                     meter.kept(at, buffer.len());
                 }
@@ -541,6 +541,12 @@ impl<'a> Run<'a> {
             Some(hint) => (hint as usize).clamp(1, BATCH),
             None => BATCH,
         };
+        // A row that a subquery drops gives its lock back, as far as the answer is there while the row is scanned.
+        let late = &level.late_filters;
+        let unlocks = level.lock.is_some() && self.others && !late.is_empty() && may_look_ahead(late);
+        if unlocks {
+            run_uncorrelated(late, self.txn, self.context).await?;
+        }
         let mut cursor = ScanCursor::new(table, spec);
         let mut batch = ScanBatch::default();
         loop {
@@ -551,7 +557,8 @@ impl<'a> Run<'a> {
                 examined += 1;
                 let joined = row.with(level.table, Part::Stored(*view));
                 match passes(&level.filters, &joined, context) {
-                    Ok(passes) => passes,
+                    Ok(true) => !(unlocks && known_to_fail(late, &joined, context)),
+                    Ok(false) => false,
                     Err(error) => {
                         // A kept row ends the batch soon.
                         failed.get_or_insert(error);

@@ -109,7 +109,7 @@ fn take_in(conditions: &mut Vec<Expr>, joins: &mut Node, statement: &mut Stateme
         let mut query = std::mem::replace(&mut statement.subqueries[number].query, empty());
         crate::stack::grow(|| in_query(&mut query, statement));
         let outer = &statement.subqueries[number].outer;
-        if leaves(joins) + leaves(&query.node) > MAX_TABLES || !test.fits(&query, outer, statement) {
+        if leaves(joins) + leaves(&query.node) > MAX_TABLES || !test.fits(&query, outer) {
             statement.subqueries[number].query = query;
             return true;
         }
@@ -179,11 +179,11 @@ impl<'a> Test<'a> {
     }
 
     /// Whether the query can stand in FROM of the block.
-    fn fits(&self, query: &Query, outer: &[ColumnId], statement: &Statement) -> bool {
+    fn fits(&self, query: &Query, outer: &[ColumnId]) -> bool {
         let Some((items, block)) = plain(&query.node, matches!(self.subquery.test, SubqueryTest::Exists)) else {
             return false;
         };
-        if outer.iter().any(|id| is_read_inside(block, *id, statement)) {
+        if outer.iter().any(|id| is_read_inside(block, *id)) {
             return false;
         }
         let correlated = !outer.is_empty();
@@ -328,20 +328,18 @@ fn is_positive(count: &Expr) -> bool {
 }
 
 /// Whether a query in FROM reads a column of the blocks around: it would then read one of the tables beside it.
-fn is_read_inside(node: &Node, id: ColumnId, statement: &Statement) -> bool {
-    fn reads(node: &Node, id: ColumnId, statement: &Statement) -> bool {
+fn is_read_inside(node: &Node, id: ColumnId) -> bool {
+    fn reads(node: &Node, id: ColumnId) -> bool {
         let mut found = false;
         node.for_each_expr(&mut |expr| expr.for_each_reference(&mut |column, _| found = found || column == id));
-        node.for_each_input(&mut |input| found = found || crate::stack::grow(|| reads(input, id, statement)));
+        node.for_each_input(&mut |input| found = found || crate::stack::grow(|| reads(input, id)));
         found
     }
     match node {
-        Node::Derived(derived) => reads(&derived.query.node, id, statement),
+        Node::Derived(derived) => reads(&derived.query.node, id),
         node => {
             let mut found = false;
-            node.for_each_input(&mut |input| {
-                found = found || crate::stack::grow(|| is_read_inside(input, id, statement));
-            });
+            node.for_each_input(&mut |input| found = found || crate::stack::grow(|| is_read_inside(input, id)));
             found
         }
     }

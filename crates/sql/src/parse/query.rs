@@ -15,8 +15,8 @@
 //! a set operator it is error 3954. Queries in queries are at most [`MAX_SELECTS`] deep.
 
 use super::ast::{
-    ColumnName, CommonTable, Expr, Hints, Into, IntoVariable, ItemName, Limit, Literal, LockClause, LockStrength, LockWait,
-    OrderItem, Query, QueryBody, Select, SelectItem, SetOp, TableName, With,
+    ColumnName, CommonTable, Expr, Hints, Into, IntoVariable, ItemName, Limit, Literal, LockClause, LockStrength,
+    LockWait, OrderItem, Query, QueryBody, Select, SelectItem, SetOp, TableName, With,
 };
 use super::cursor::{Parser, QUERY_LEVELS, Result};
 use super::lexer::Kind;

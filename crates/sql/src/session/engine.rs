@@ -1,10 +1,10 @@
 //! What all sessions share.
 
-use super::statistics::Statistics;
 use super::errors;
 use super::plan_cache::PlanCache;
 use super::processlist::ProcessList;
 use super::session::Session;
+use super::statistics::Statistics;
 use super::users::{Account, Users};
 use super::variables::GlobalVariables;
 use super::variables::assign;

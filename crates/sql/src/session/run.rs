@@ -1,13 +1,12 @@
 //! Which statement does what, and what surrounds every statement: its time, its warnings, its completion.
 
-use crate::exec::Limits;
-use rauk_node::TableHandle;
 use super::data::Source;
 use super::errors;
 use super::session::{LONG_TEXT, Session};
 use super::status::Counter;
 use super::users::Privileges;
 use super::variables::store;
+use crate::exec::Limits;
 use crate::expr::context::WarningLevel;
 use crate::parse::ast::{Arguments, Expr, ItemName, Literal, QueryBody, SelectItem, TableName};
 use crate::parse::statement::{Show, ViewChange};
@@ -15,6 +14,7 @@ use crate::parse::{self, Statement};
 use crate::stack::{self, Roomy};
 use crate::{expr, memory};
 use futures::future::Either;
+use rauk_node::TableHandle;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink, ServerStatus, SessionChange};
 use rauk_types::{DataType, MysqlError, NodeId, Value};

@@ -133,7 +133,7 @@ impl<'s> Subject<'s> {
         })
     }
 
-    fn answer(&mut self, text: &str) -> Result<(Vec<Vec<Option<String>>>, Duration), String> {
+    fn answer(&mut self, text: &str) -> Result<(Vec<AnswerRow>, Duration), String> {
         let started = Instant::now();
         let rows = self.ask(text)?;
         Ok((rows.into_iter().map(texts).collect(), started.elapsed()))
@@ -153,7 +153,7 @@ impl<'s> Subject<'s> {
     }
 }
 
-fn texts(row: mysql::Row) -> Vec<Option<String>> {
+fn texts(row: mysql::Row) -> AnswerRow {
     let text = |value| match value {
         mysql::Value::NULL => None,
         mysql::Value::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
@@ -220,7 +220,9 @@ fn median(list: &mut [f64]) -> f64 {
     }
 }
 
-type Answer = [Vec<Option<String>>];
+/// The values of a row as texts.
+type AnswerRow = Vec<Option<String>>;
+type Answer = [AnswerRow];
 
 fn difference(a: &str, left: &Answer, b: &str, right: &Answer) -> Option<String> {
     if left.len() != right.len() {

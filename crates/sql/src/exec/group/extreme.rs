@@ -24,6 +24,10 @@ impl Extreme {
             (Some(ValueRef::Int(known)), ValueRef::Int(v)) => is_better(v, known, less),
             (Some(ValueRef::UInt(known)), ValueRef::UInt(v)) => is_better(v, known, less),
             (Some(ValueRef::Decimal(known)), ValueRef::Decimal(v)) => is_better(v, known, less),
+            (Some(ValueRef::Double(known)), ValueRef::Double(v)) => is_better(v, known, less),
+            (Some(ValueRef::Date(known)), ValueRef::Date(v)) => is_better(v, known, less),
+            (Some(ValueRef::DateTime(known)), ValueRef::DateTime(v)) => is_better(v, known, less),
+            (Some(ValueRef::Timestamp(known)), ValueRef::Timestamp(v)) => is_better(v, known, less),
             (Some(known), v) => {
                 if self.key.is_empty() {
                     append_key(known, ty, false, &mut self.key);

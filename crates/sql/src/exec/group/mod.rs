@@ -35,6 +35,7 @@ use crate::physical::model::Grouping;
 use hashbrown::HashTable;
 use rauk_types::{MysqlError, Value};
 use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
 pub(crate) struct Grouper<'a> {
@@ -42,6 +43,8 @@ pub(crate) struct Grouper<'a> {
     /// A lone MIN or MAX in index order: the first value is the answer.
     first_row_only: bool,
     groups: Vec<Group>,
+    /// The aggregates of the first group, of the second one, and so on.
+    states: Vec<State>,
     /// Their numbers, by their keys.
     by_key: HashTable<u32>,
     memory: Memory,
@@ -55,9 +58,9 @@ pub(crate) struct Grouper<'a> {
 /// Ends the key of a super-aggregate. Values begin with 0 (NULL) and 1.
 const BEHIND_ALL: u8 = 0xFF;
 
+/// The key of two numbers lies in the group itself.
 struct Group {
-    key: Box<[u8]>,
-    states: Vec<State>,
+    key: SmallVec<[u8; 24]>,
     /// The carried columns of the first row; of ROLLUP its keys too.
     values: Vec<Value>,
     /// How many keys its rows share: all of them but in a super-aggregate.
@@ -68,9 +71,10 @@ struct Group {
 
 impl Group {
     /// What it takes, its place in the tables included.
-    fn bytes(&self) -> usize {
+    fn bytes(&self, aggregates: usize) -> usize {
         // Tables have up to twice as many places as entries.
-        size_of::<Group>() * 2 + self.key.len() + size_of_val(&*self.states) + values_bytes(&self.values) + 16
+        let key = if self.key.spilled() { self.key.capacity() } else { 0 };
+        (size_of::<Group>() + aggregates * size_of::<State>()) * 2 + key + values_bytes(&self.values) + 16
     }
 }
 
@@ -86,6 +90,7 @@ impl<'a> Grouper<'a> {
             grouping,
             first_row_only,
             groups: Vec::new(),
+            states: Vec::new(),
             by_key: HashTable::new(),
             memory,
             key: Vec::new(),
@@ -102,7 +107,7 @@ impl<'a> Grouper<'a> {
         let number = if grouping.keys.is_empty() {
             if self.groups.is_empty() {
                 let group = self.new_group(Some(row), 0);
-                self.groups.push(group);
+                self.add_group(group);
             }
             0
         } else {
@@ -127,28 +132,28 @@ impl<'a> Grouper<'a> {
         };
         let mut at = Some(number as u32);
         while let Some(number) = at {
-            let group = &mut self.groups[number as usize];
-            for (state, aggregate) in group.states.iter_mut().zip(&grouping.aggregates) {
+            let first = number as usize * grouping.aggregates.len();
+            for (state, aggregate) in self.states[first..].iter_mut().zip(&grouping.aggregates) {
                 state.push(aggregate, row, context, &self.memory)?;
             }
-            at = group.above;
+            at = self.groups[number as usize].above;
         }
-        Ok(self.first_row_only && self.groups[number].states[0].is_found())
+        Ok(self.first_row_only && self.states[number * grouping.aggregates.len()].is_found())
     }
 
     /// The group with the present key, and whether it is new.
     fn find(&mut self, row: &dyn Columns, shared: usize) -> Result<(usize, bool), MysqlError> {
         let hash = |key: &[u8]| FxBuildHasher.hash_one(key);
         let groups = &self.groups;
-        let found = self.by_key.find(hash(&self.key), |&number| *groups[number as usize].key == *self.key);
+        let found = self.by_key.find(hash(&self.key), |&number| groups[number as usize].key[..] == self.key[..]);
         if let Some(&number) = found {
             return Ok((number as usize, false));
         }
         let group = self.new_group(Some(row), shared);
-        self.memory.take(group.bytes())?;
+        self.memory.take(group.bytes(self.grouping.aggregates.len()))?;
         let number = self.groups.len();
         let place = hash(&group.key);
-        self.groups.push(group);
+        self.add_group(group);
         let groups = &self.groups;
         self.by_key.insert_unique(place, number as u32, |&number| hash(&groups[number as usize].key));
         Ok((number, true))
@@ -171,13 +176,17 @@ impl<'a> Grouper<'a> {
     }
 
     fn new_group(&self, row: Option<&dyn Columns>, shared: usize) -> Group {
-        let states = self.grouping.aggregates.iter().map(State::new).collect();
         let mut values: Vec<Value> = match row {
             Some(row) => self.grouping.carried.iter().map(|&(t, c)| row.column(t, c).to_owned()).collect(),
             None => Vec::new(),
         };
         values.extend_from_slice(&self.keys);
-        Group { key: self.key.as_slice().into(), states, values, shared: shared as u32, above: None }
+        Group { key: SmallVec::from_slice(&self.key), values, shared: shared as u32, above: None }
+    }
+
+    fn add_group(&mut self, group: Group) {
+        self.groups.push(group);
+        self.states.extend(self.grouping.aggregates.iter().map(State::new));
     }
 
     pub fn len(&self) -> usize {
@@ -189,17 +198,22 @@ impl<'a> Grouper<'a> {
         let grouping = self.grouping;
         if self.groups.is_empty() && (grouping.keys.is_empty() || grouping.rollup.is_some()) {
             let group = self.new_group(None, 0);
-            self.groups.push(group);
+            self.add_group(group);
         }
-        self.groups.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        // Groups are larger than their numbers.
+        let mut order: Vec<u32> = (0..self.groups.len() as u32).collect();
+        order.sort_unstable_by(|a, b| self.groups[*a as usize].key.cmp(&self.groups[*b as usize].key));
+        let width = grouping.aggregates.len();
         let mut rows = Vec::with_capacity(self.groups.len());
-        for group in self.groups {
-            let mut aggregates = Vec::with_capacity(group.states.len());
+        for number in order {
+            let number = number as usize;
+            let group = &mut self.groups[number];
+            let mut aggregates = Vec::with_capacity(width);
             let shared = group.shared as usize;
-            for (state, aggregate) in group.states.into_iter().zip(&grouping.aggregates) {
-                aggregates.push(state.finish(aggregate, self.concat_limit, &self.memory, context)?);
+            for (state, aggregate) in self.states[number * width..].iter_mut().zip(&grouping.aggregates) {
+                aggregates.push(state.take().finish(aggregate, self.concat_limit, &self.memory, context)?);
             }
-            let mut values = group.values;
+            let mut values = std::mem::take(&mut group.values);
             if let Some(rollup) = &grouping.rollup {
                 let keys = values.split_off(grouping.carried.len().min(values.len()));
                 aggregates.extend(keys.into_iter().take(shared));

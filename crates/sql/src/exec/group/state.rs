@@ -17,9 +17,10 @@ use rustc_hash::FxHashSet;
 pub(in crate::exec) struct State {
     inner: Inner,
     /// Of DISTINCT: keys that were seen.
-    seen: Option<FxHashSet<Box<[u8]>>>,
+    seen: Option<Box<FxHashSet<Box<[u8]>>>>,
 }
 
+/// Most are small, since there is one a group; what is large lies behind a box.
 #[derive(Clone)]
 enum Inner {
     Count(u64),
@@ -27,8 +28,8 @@ enum Inner {
     Variance(Variance),
     Bits(Bits),
     Extreme(Extreme),
-    Concat(Concat),
-    Json(Json),
+    Concat(Box<Concat>),
+    Json(Box<Json>),
 }
 
 impl State {
@@ -40,8 +41,10 @@ impl State {
                 Inner::Sum(Sum::new(aggregate.arguments.first().map(|a| &a.ty), &aggregate.ty))
             }
             AggregateFunction::Min | AggregateFunction::Max => Inner::Extreme(Extreme::default()),
-            AggregateFunction::GroupConcat => Inner::Concat(Concat::default()),
-            AggregateFunction::JsonArrayAgg | AggregateFunction::JsonObjectAgg => Inner::Json(Json::new(function)),
+            AggregateFunction::GroupConcat => Inner::Concat(Box::default()),
+            AggregateFunction::JsonArrayAgg | AggregateFunction::JsonObjectAgg => {
+                Inner::Json(Box::new(Json::new(function)))
+            }
             AggregateFunction::BitAnd | AggregateFunction::BitOr | AggregateFunction::BitXor => {
                 Inner::Bits(Bits::new(function, &aggregate.ty))
             }
@@ -50,7 +53,12 @@ impl State {
             | AggregateFunction::StddevPop
             | AggregateFunction::StddevSamp => Inner::Variance(Variance::default()),
         };
-        State { inner, seen: aggregate.distinct.then(FxHashSet::default) }
+        State { inner, seen: aggregate.distinct.then(Box::default) }
+    }
+
+    /// The state; an empty one takes its place.
+    pub fn take(&mut self) -> State {
+        std::mem::replace(self, State { inner: Inner::Count(0), seen: None })
     }
 
     /// MIN or MAX has a value.

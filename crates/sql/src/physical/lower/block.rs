@@ -105,8 +105,14 @@ impl Lowering<'_> {
         if let (Node::Window(windows), Some(items)) = (&parts.joins, &parts.project) {
             self.selected = Some(window::selected(windows, items, given));
         }
-        let mut joins =
-            Joins { sources: vec![], locks: vec![], places: Places::new(outer), keep_order: false, follows: vec![], tested: 0 };
+        let mut joins = Joins {
+            sources: vec![],
+            locks: vec![],
+            places: Places::new(outer),
+            keep_order: false,
+            follows: vec![],
+            tested: 0,
+        };
         let mut from_conditions = Vec::new();
         let items = self.flatten(parts.joins, &mut joins, &mut from_conditions, outer)?;
         let Joins { mut sources, locks, mut places, keep_order, follows, tested } = joins;
@@ -424,7 +430,15 @@ impl Lowering<'_> {
 }
 
 fn plain_source(table: SourceTable, alias: String) -> Source {
-    Source { table, alias, null_rows: false, allowed_indexes: None, force_index: false, statistics: None, follows: vec![] }
+    Source {
+        table,
+        alias,
+        null_rows: false,
+        allowed_indexes: None,
+        force_index: false,
+        statistics: None,
+        follows: vec![],
+    }
 }
 
 /// A column of rows that have no name of their own, as errors call it.

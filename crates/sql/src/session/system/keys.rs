@@ -1,9 +1,9 @@
 //! Keys and constraints in information_schema.
 
-use crate::statistics::TableStatistics;
 use super::catalog::stored_tables;
 use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, none, s, u};
 use crate::session::lookup::Viewer;
+use crate::statistics::TableStatistics;
 use rauk_types::{IndexKind, IndexSchema, TableSchema, Value};
 
 const I: &str = INFORMATION_SCHEMA;

@@ -132,7 +132,8 @@ fn what_queries_hold_is_counted_and_given_back() {
         format!("SELECT COUNT(*) FROM ({long} UNION {long}) d"),
         format!("SELECT COUNT(*) FROM ({long} INTERSECT {long}) d"),
         format!("SELECT COUNT(*) FROM a WHERE CONCAT(NULLIF(n, -1)) NOT IN (SELECT s FROM ({long}) d)"),
-        "SELECT COUNT(*) FROM a WHERE CONCAT(NULLIF(n, -1), 'y') NOT IN (SELECT CONCAT(n, REPEAT('x', 2000)) FROM a)".to_string(),
+        "SELECT COUNT(*) FROM a WHERE CONCAT(NULLIF(n, -1), 'y') NOT IN (SELECT CONCAT(n, REPEAT('x', 2000)) FROM a)"
+            .to_string(),
     ] {
         let shown = t.run(&sql);
         assert!(shown.starts_with("ERROR 1038"), "{sql}: {shown:.200}");
@@ -350,4 +351,21 @@ fn the_table_that_is_changed_is_not_read_beside() {
     t.expect("DELETE FROM a WHERE n IN (SELECT n FROM (SELECT DISTINCT n FROM a WHERE n > 3) d)", &["OK 1"]);
     t.expect("INSERT INTO a SELECT n + 10, (SELECT COUNT(*) FROM a) FROM a", &["OK 4"]);
     t.expect("SELECT COUNT(*), SUM(v) FROM a", &["8|36"]);
+}
+
+#[test]
+fn rows_that_a_subquery_drops_are_unlocked() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT)");
+    t.ok("CREATE TABLE u (id INT PRIMARY KEY)");
+    t.ok("INSERT INTO t VALUES (1, 1), (2, 2), (3, 9), (4, NULL)");
+    t.ok("INSERT INTO u VALUES (1), (2)");
+    t.ok("BEGIN");
+    t.expect("SELECT id FROM t WHERE a IN (SELECT id FROM u) ORDER BY id FOR UPDATE", &["1", "2"]);
+    let mut other = server.session();
+    other.ok("BEGIN");
+    other.expect("SELECT id FROM t WHERE id = 3 FOR UPDATE NOWAIT", &["3"]);
+    other.expect("SELECT id FROM t WHERE id = 4 FOR UPDATE NOWAIT", &["4"]);
+    other.code("SELECT id FROM t WHERE id = 2 FOR UPDATE NOWAIT", 3572);
 }
