@@ -24,7 +24,7 @@ mod state;
 
 use super::output::with_value;
 use super::row::GroupRow;
-use super::sort::append_key;
+use super::sort::{append_key, sort_in_runs};
 use crate::expr::{Columns, Context};
 use crate::memory::{Memory, values_bytes};
 use crate::parse::statement::Scope;
@@ -40,8 +40,8 @@ pub(crate) struct Grouper<'a> {
     /// A lone MIN or MAX in index order: the first value is the answer.
     first_row_only: bool,
     groups: Vec<Group>,
-    /// Their numbers, by their keys.
-    by_key: HashTable<u32>,
+    /// A part of each key's hash and the group's number. The hash is kept, so that the table grows without a look at the keys.
+    by_key: HashTable<(u32, u32)>,
     memory: Memory,
     key: Vec<u8>,
     /// Of ROLLUP: where each key ends in `key`, and the keys themselves.
@@ -49,6 +49,14 @@ pub(crate) struct Grouper<'a> {
     keys: Vec<Value>,
     concat_limit: usize,
 }
+
+/// A hash of all bits, of which the table takes both ends.
+fn spread(short: u32) -> u64 {
+    u64::from(short).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// Groups that are finished between two looks at KILL.
+const LOOK_GROUPS: usize = 4096;
 
 /// Ends the key of a super-aggregate. Values begin with 0 (NULL) and 1.
 const BEHIND_ALL: u8 = 0xFF;
@@ -136,19 +144,17 @@ impl<'a> Grouper<'a> {
 
     /// The group with the present key, and whether it is new.
     fn find(&mut self, row: &dyn Columns, shared: usize) -> Result<(usize, bool), MysqlError> {
-        let hash = |key: &[u8]| FxBuildHasher.hash_one(key);
+        let short = (FxBuildHasher.hash_one(self.key.as_slice()) >> 32) as u32;
         let groups = &self.groups;
-        let found = self.by_key.find(hash(&self.key), |&number| *groups[number as usize].key == *self.key);
-        if let Some(&number) = found {
+        let is_it = |&(hash, number): &(u32, u32)| hash == short && *groups[number as usize].key == *self.key;
+        if let Some(&(_, number)) = self.by_key.find(spread(short), is_it) {
             return Ok((number as usize, false));
         }
         let group = self.new_group(Some(row), shared);
         self.memory.take(group.bytes())?;
         let number = self.groups.len();
-        let place = hash(&group.key);
         self.groups.push(group);
-        let groups = &self.groups;
-        self.by_key.insert_unique(place, number as u32, |&number| hash(&groups[number as usize].key));
+        self.by_key.insert_unique(spread(short), (short, number as u32), |&(hash, _)| spread(hash));
         Ok((number, true))
     }
 
@@ -189,15 +195,24 @@ impl<'a> Grouper<'a> {
             let group = self.new_group(None, 0);
             self.groups.push(group);
         }
-        self.groups.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-        let mut rows = Vec::with_capacity(self.groups.len());
-        for group in self.groups {
+        let count = self.groups.len();
+        self.memory.take(count * size_of::<u32>())?;
+        let by_key = |a: &u32, b: &u32| self.groups[*a as usize].key.cmp(&self.groups[*b as usize].key);
+        let order = sort_in_runs((0..count as u32).collect(), &self.memory, by_key)?;
+        let mut groups =
+            Groups { carried: &grouping.carried, rows: Vec::with_capacity(count), memory: self.memory.clone() };
+        for number in order {
+            if groups.rows.len().is_multiple_of(LOOK_GROUPS) {
+                self.memory.look()?;
+            }
+            let group = &mut self.groups[number as usize];
+            group.key = Box::default();
             let mut aggregates = Vec::with_capacity(group.states.len());
             let shared = group.shared as usize;
-            for (state, aggregate) in group.states.into_iter().zip(&grouping.aggregates) {
+            for (state, aggregate) in std::mem::take(&mut group.states).into_iter().zip(&grouping.aggregates) {
                 aggregates.push(state.finish(aggregate, self.concat_limit, &self.memory, context)?);
             }
-            let mut values = group.values;
+            let mut values = std::mem::take(&mut group.values);
             if let Some(rollup) = &grouping.rollup {
                 let keys = values.split_off(grouping.carried.len().min(values.len()));
                 aggregates.extend(keys.into_iter().take(shared));
@@ -207,15 +222,28 @@ impl<'a> Grouper<'a> {
                     aggregates.push(Value::Int(bits));
                 }
             }
-            rows.push((aggregates, values));
+            groups.rows.push((aggregates, values));
         }
-        Ok(Groups { carried: &grouping.carried, rows })
+        Ok(groups)
+    }
+}
+
+impl Drop for Grouper<'_> {
+    fn drop(&mut self) {
+        self.memory.free_aside(self.groups.len(), std::mem::take(&mut self.groups));
     }
 }
 
 pub(crate) struct Groups<'a> {
     carried: &'a [(usize, usize)],
     rows: Vec<(Vec<Value>, Vec<Value>)>,
+    memory: Memory,
+}
+
+impl Drop for Groups<'_> {
+    fn drop(&mut self) {
+        self.memory.free_aside(self.rows.len(), std::mem::take(&mut self.rows));
+    }
 }
 
 impl Groups<'_> {
