@@ -2,7 +2,7 @@
 //!
 //! The common file header, then entries: `length: u32, crc32c: u32, sequence: u64` and the content, seeded with the database and covering the entry's offset. One entry at
 //! most was written without being synced, so as in the redo log a valid entry behind an invalid one proves damage, and an invalid one at the end is a torn append that is cut off.
-//! Compacting writes a new file with other contents and renames it over the old one.
+//! Compacting writes a new file with other contents and renames it over the old one; its header says how many entries it was made with, since such a file is never torn.
 //!
 //! **Claims.** A journal whose directory has superblocks ([`Journal::read`]) claims the sequence number of its last entry there before an append returns. Appends are rare, so the second
 //! sync is no matter, and damage of an entry that was acknowledged is never taken for a torn append: what is claimed must be there. So must the file itself, once it has been made.
@@ -129,7 +129,7 @@ impl Journal {
         let Some(head) = bytes.first_chunk::<HEADER_BYTES>() else {
             return Err(LogError::damaged(path, bytes.len() as u64, "the file is shorter than its header"));
         };
-        let mut sequence = FileHeader::decode(path, head, KIND, Some(database))?.words[0];
+        let [mut sequence, compacted, _] = FileHeader::decode(path, head, KIND, Some(database))?.words;
         let seed = database.seed();
         let mut entries = Vec::new();
         let mut at = HEADER_BYTES;
@@ -146,6 +146,12 @@ impl Journal {
         }
         if let Some(later) = (at + 1..bytes.len()).find(|&later| plausible(&bytes, seed, later, sequence)) {
             let what = format!("the entry that begins here is invalid, but the journal goes on at byte {later}");
+            return Err(LogError::damaged(path, at as u64, what));
+        }
+        if sequence < compacted {
+            // A file that replaces another one is never torn: these are not claimed yet if the process ended before.
+            let what =
+                format!("its last whole entry has number {sequence}, and it was made with entries up to {compacted}");
             return Err(LogError::damaged(path, at as u64, what));
         }
         if let Some(claimed) = claimed.filter(|claimed| sequence < *claimed) {
@@ -172,7 +178,7 @@ impl Journal {
         }
         match &self.file {
             None => {
-                replace_file(disk, path, &file_header(self.database, 0))?;
+                replace_file(disk, path, &file_header(self.database, 0, 0))?;
                 self.file = Some(disk.open(path, false).map_err(error)?);
                 self.end = HEADER_BYTES as u64;
             }
@@ -260,8 +266,8 @@ impl Journal {
         if let Some(content) = contents.iter().find(|content| content.len() > MAX_ENTRY_BYTES) {
             return Err(LogError::RecordTooLarge { bytes: content.len(), limit: MAX_ENTRY_BYTES });
         }
-        let mut bytes = file_header(self.database, self.sequence).to_vec();
         let mut sequence = self.sequence;
+        let mut bytes = file_header(self.database, sequence, sequence + contents.len() as u64).to_vec();
         for content in contents {
             sequence += 1;
             let offset = bytes.len() as u64;
@@ -299,8 +305,9 @@ impl Journal {
     }
 }
 
-fn file_header(database: DatabaseId, sequence: u64) -> [u8; HEADER_BYTES] {
-    FileHeader { kind: KIND, database, words: [sequence, 0, 0] }.encode()
+/// The entries behind have numbers above `sequence`; the file is made with those up to `last`.
+fn file_header(database: DatabaseId, sequence: u64, last: u64) -> [u8; HEADER_BYTES] {
+    FileHeader { kind: KIND, database, words: [sequence, last, 0] }.encode()
 }
 
 /// Whether a later entry begins at `at`. Looks at the sequence number first: checksums over every tail of the file would take forever.

@@ -70,7 +70,8 @@ impl RaftRun {
     /// Runs so many lives and a calm one; gives the trace.
     pub fn run(&mut self, lives: u64) -> u64 {
         for _ in 0..lives {
-            if self.rng.random_bool(0.4) {
+            // A copy of what was there, not of what was being written: that may have gone again without ever having been acknowledged.
+            if self.maybe.is_none() && self.rng.random_bool(0.4) {
                 self.older = self.disk.image();
             }
             let plan = Plan::draw(&mut self.rng, 60);
@@ -167,7 +168,8 @@ impl RaftRun {
             }
             // One from the leader, beyond all that is here.
             9 if self.rng.random_bool(0.3) => {
-                let (term, index) = (self.term, next + self.rng.random_range(0..5));
+                let behind = wanted.snapshot.map_or(0, |(last, _)| last + 1);
+                let (term, index) = (self.term, next.max(behind) + self.rng.random_range(0..5));
                 self.snapshot(files, term, index)?;
                 wanted = self.wanted.clone();
                 wanted.entries.clear();

@@ -33,6 +33,9 @@ const STEP: usize = 1 << 20;
 /// What every statement has beside the pool.
 const OWN: usize = 1 << 20;
 
+/// Parts that take some milliseconds to be freed, each an allocation or a few.
+const MANY_PARTS: usize = 32 << 10;
+
 /// What the statements of a server may use together.
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -225,9 +228,36 @@ impl Memory {
         self.account.pool.used.fetch_sub(reserved.saturating_sub(needed), Relaxed);
     }
 
+    /// Frees what a statement leaves. Of many parts another thread does it, so that the answer to a KILL does not wait for it; until it is done
+    /// they count in the pool.
+    pub(crate) fn free_aside<T: Send + 'static>(&self, parts: usize, value: T) {
+        if parts < MANY_PARTS {
+            return;
+        }
+        let held = Held { pool: self.account.pool.clone(), bytes: self.account.reserved.swap(0, Relaxed) };
+        let free = move || {
+            drop(value);
+            drop(held);
+        };
+        // Where there is no thread to be had, everything goes here.
+        drop(std::thread::Builder::new().name("freeing".into()).spawn(free));
+    }
+
     /// Bytes that are taken now.
     pub fn used(&self) -> usize {
         self.account.used.load(Relaxed)
+    }
+}
+
+/// A part of the pool that goes back when it is dropped.
+struct Held {
+    pool: Arc<Pool>,
+    bytes: usize,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.pool.used.fetch_sub(self.bytes, Relaxed);
     }
 }
 
@@ -299,6 +329,33 @@ pub(crate) fn out_of_time() -> MysqlError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is freed aside counts until it is gone, and not longer.
+    #[test]
+    fn what_is_freed_aside_goes_back_to_the_pool() {
+        let pool = Arc::new(Pool::default());
+        let statement = Memory::new(pool.clone(), usize::MAX, Watch::default());
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        struct Waits(std::sync::mpsc::Receiver<()>);
+        impl Drop for Waits {
+            fn drop(&mut self) {
+                let _ = self.0.recv();
+            }
+        }
+        statement.take(10 << 20).unwrap();
+        let counted = pool.used.load(Relaxed);
+        assert!(counted >= 9 << 20);
+        statement.free_aside(MANY_PARTS, Waits(receiver));
+        statement.release();
+        assert_eq!(pool.used.load(Relaxed), counted, "it is not gone yet");
+        drop(sender);
+        while pool.used.load(Relaxed) > 0 {
+            std::thread::yield_now();
+        }
+        statement.take(10 << 20).unwrap();
+        statement.release();
+        assert_eq!(pool.used.load(Relaxed), 0);
+    }
 
     #[test]
     fn a_statement_has_its_limit_and_all_statements_have_theirs() {

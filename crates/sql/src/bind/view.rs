@@ -245,7 +245,13 @@ impl Binder<'_> {
             Ok(node) => node,
             Err(query) => {
                 let apart = self.hint_merge(alias);
-                Node::Derived(Box::new(Derived { alias: alias.to_string(), query, view: Some(view), lock: None, apart }))
+                Node::Derived(Box::new(Derived {
+                    alias: alias.to_string(),
+                    query,
+                    view: Some(view),
+                    lock: None,
+                    apart,
+                }))
             }
         };
         Ok((node, table))

@@ -179,6 +179,7 @@ impl<'a> Counts<'a> {
 impl Drop for Counts<'_> {
     fn drop(&mut self) {
         self.memory.give(self.bytes);
+        self.memory.free_aside(self.by_key.len(), std::mem::take(&mut self.by_key));
     }
 }
 

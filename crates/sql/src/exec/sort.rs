@@ -12,6 +12,57 @@ use rauk_wire::value;
 use std::cmp::Ordering;
 use std::ops::Range;
 
+/// Sorts what may be much, and has been counted: in runs, which are merged, so that it is looked now and then whether the statement may go on.
+/// Errors: 1317, 3024, and 1038 where there is no room to merge.
+pub(crate) fn sort_in_runs<T: Copy>(
+    mut items: Vec<T>,
+    memory: &Memory,
+    order: impl Fn(&T, &T) -> Ordering,
+) -> Result<Vec<T>, MysqlError> {
+    for run in items.chunks_mut(RUN) {
+        memory.look()?;
+        run.sort_unstable_by(&order);
+    }
+    let mut width = RUN;
+    while width < items.len() {
+        memory.take(items.len() * size_of::<T>())?;
+        let mut merged = Vec::with_capacity(items.len());
+        for pair in items.chunks(width * 2) {
+            let (left, right) = pair.split_at(width.min(pair.len()));
+            merge(left, right, memory, &order, &mut merged)?;
+        }
+        memory.give(items.capacity() * size_of::<T>());
+        items = merged;
+        width *= 2;
+    }
+    Ok(items)
+}
+
+/// Appends two sorted runs as one; what is left comes before what is right.
+fn merge<T: Copy>(
+    mut left: &[T],
+    mut right: &[T],
+    memory: &Memory,
+    order: impl Fn(&T, &T) -> Ordering,
+    out: &mut Vec<T>,
+) -> Result<(), MysqlError> {
+    while let ([a, left_rest @ ..], [b, right_rest @ ..]) = (left, right) {
+        if out.len().is_multiple_of(RUN) {
+            memory.look()?;
+        }
+        if order(b, a) == Ordering::Less {
+            out.push(*b);
+            right = right_rest;
+        } else {
+            out.push(*a);
+            left = left_rest;
+        }
+    }
+    out.extend_from_slice(left);
+    out.extend_from_slice(right);
+    Ok(())
+}
+
 /// Appends a value's key. A DECIMAL counts with the digits that its type shows: a quotient has some more.
 pub(crate) fn append_key(value: ValueRef<'_>, ty: &DataType, descending: bool, out: &mut Vec<u8>) {
     let start = out.len();
@@ -232,25 +283,6 @@ impl Arena {
             .then_with(|| (a.piece, a.start).cmp(&(b.piece, b.start)))
     }
 
-    /// Appends two sorted runs as one; what is left came before what is right.
-    fn merge(&self, mut left: &[Entry], mut right: &[Entry], out: &mut Vec<Entry>) -> Result<(), MysqlError> {
-        while let ([a, left_rest @ ..], [b, right_rest @ ..]) = (left, right) {
-            if out.len().is_multiple_of(RUN) {
-                self.memory.look()?;
-            }
-            if self.order(b, a) == Ordering::Less {
-                out.push(*b);
-                right = right_rest;
-            } else {
-                out.push(*a);
-                left = left_rest;
-            }
-        }
-        out.extend_from_slice(left);
-        out.extend_from_slice(right);
-        Ok(())
-    }
-
     /// The memory of all pieces.
     fn bytes(&self) -> usize {
         self.pieces.iter().map(Vec::capacity).sum()
@@ -309,23 +341,7 @@ impl Sorter {
     /// The rows in their order. Errors: 1317, 3024, and 1038 where there is no room to merge.
     pub fn finish(mut self) -> Result<Sorted, MysqlError> {
         let arena = &self.arena;
-        for run in self.entries.chunks_mut(RUN) {
-            arena.memory.look()?;
-            run.sort_unstable_by(|a, b| arena.order(a, b));
-        }
-        let mut width = RUN;
-        while width < self.entries.len() {
-            let bytes = self.entries.len() * size_of::<Entry>();
-            arena.memory.take(bytes)?;
-            let mut merged = Vec::with_capacity(self.entries.len());
-            for pair in self.entries.chunks(width * 2) {
-                let (left, right) = pair.split_at(width.min(pair.len()));
-                arena.merge(left, right, &mut merged)?;
-            }
-            arena.memory.give(self.entries.capacity() * size_of::<Entry>());
-            self.entries = merged;
-            width *= 2;
-        }
+        self.entries = sort_in_runs(self.entries, &arena.memory, |a, b| arena.order(a, b))?;
         self.entries.truncate(self.keep);
         Ok(Sorted { left: 0..self.entries.len(), arena: self.arena, entries: self.entries })
     }

@@ -11,7 +11,7 @@
 use super::convert::{self, Result};
 use super::find::{self, NEEDLE_BYTES, Unit, Units};
 use super::{Context, Like, Regexp};
-use crate::memory::LARGE;
+use crate::memory::{LARGE, Watched};
 use rauk_types::{Collation, DataType, MysqlError, ValueRef};
 
 /// ER_REGEXP_RULE_SYNTAX.
@@ -49,8 +49,12 @@ impl LikePattern {
     pub const BYTES: usize = size_of::<Piece>();
 
     pub fn new(pattern: &str, escape: Option<char>) -> Self {
-        let mut pieces = Vec::with_capacity(pattern.len());
-        let mut chars = pattern.chars();
+        LikePattern::of(pattern.chars(), pattern.len(), escape)
+    }
+
+    /// `most`: as many characters there are at most.
+    fn of(mut chars: impl Iterator<Item = char>, most: usize, escape: Option<char>) -> Self {
+        let mut pieces = Vec::with_capacity(most);
         while let Some(c) = chars.next() {
             if Some(c) == escape {
                 pieces.push(Piece::One(chars.next().unwrap_or(c)));
@@ -117,15 +121,13 @@ impl LikePattern {
 
     /// The same by segments. `text`: as many units as it has characters.
     fn search(&self, text: Vec<Unit>, units: &mut Units, context: &mut Context) -> Result<bool> {
-        let pieces: Vec<Option<Unit>> = self
-            .pieces
-            .iter()
-            .filter_map(|piece| match piece {
-                Piece::One(c) => Some(Some(units.unit(*c))),
-                Piece::Any => Some(None),
-                Piece::Many => None,
-            })
-            .collect();
+        let unit = |piece: &Piece| match piece {
+            Piece::One(c) => Some(Some(units.unit(*c))),
+            Piece::Any => Some(None),
+            Piece::Many => None,
+        };
+        let pieces: Vec<Option<Unit>> =
+            context.budget.memory.while_it_may(self.pieces.iter(), |pieces| pieces.filter_map(unit).collect())?;
         let mut rest = &pieces[..];
         let mut segments = Vec::new();
         for segment in self.pieces.split(|piece| *piece == Piece::Many) {
@@ -182,7 +184,9 @@ impl Like {
             Some(compiled) => self.decide(compiled, value.chars(), equal, context),
             None => {
                 let text = convert::text(pattern, &self.pattern.ty);
-                self.decide(&LikePattern::new(&text, self.escape), value.chars(), equal, context)
+                let of = |chars: Watched<'_, std::str::Chars<'_>>| LikePattern::of(chars, text.len(), self.escape);
+                let pattern = context.budget.memory.while_it_may(text.chars(), of)?;
+                self.decide(&pattern, value.chars(), equal, context)
             }
         }
     }

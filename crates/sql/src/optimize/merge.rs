@@ -203,9 +203,7 @@ impl Block {
         let lock = derived.lock.take();
         let tables = match plain(&derived.query) {
             Some(tables)
-                if !derived.apart
-                    && self.tables + tables - 1 <= MAX_TABLES
-                    && self.fits(&derived.query, null_rows) =>
+                if !derived.apart && self.tables + tables - 1 <= MAX_TABLES && self.fits(&derived.query, null_rows) =>
             {
                 tables
             }

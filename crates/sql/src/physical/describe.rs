@@ -426,12 +426,7 @@ impl<'p> Explain<'p, '_> {
     }
 
     /// A block with window functions: the block whose rows they read, with them above it.
-    fn windows(
-        &mut self,
-        plan: &'p SelectPlan,
-        windows: &'p WindowPlan,
-        role: Role,
-    ) -> Result<Part<'p>, MysqlError> {
+    fn windows(&mut self, plan: &'p SelectPlan, windows: &'p WindowPlan, role: Role) -> Result<Part<'p>, MysqlError> {
         let mut part = self.query(&windows.input, role)?;
         let found = self.find_in_block(plan);
         let below = self.subqueries(found)?;

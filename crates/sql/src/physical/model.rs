@@ -61,7 +61,7 @@ impl QueryPlan {
                 types.resize(window.width + calls.clone().count(), DataType::BIGINT);
                 calls.for_each(|call| types[call.output] = call.call.ty);
                 types
-            },
+            }
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) use state::State;
 
 use super::output::with_value;
 use super::row::GroupRow;
-use super::sort::append_key;
+use super::sort::{append_key, sort_in_runs};
 use crate::expr::{Columns, Context};
 use crate::memory::{Memory, values_bytes};
 use crate::parse::statement::Scope;
@@ -45,8 +45,8 @@ pub(crate) struct Grouper<'a> {
     groups: Vec<Group>,
     /// The aggregates of the first group, of the second one, and so on.
     states: Vec<State>,
-    /// Their numbers, by their keys.
-    by_key: HashTable<u32>,
+    /// A part of each key's hash and the group's number. The hash is kept, so that the table grows without a look at the keys.
+    by_key: HashTable<(u32, u32)>,
     memory: Memory,
     key: Vec<u8>,
     /// Of ROLLUP: where each key ends in `key`, and the keys themselves.
@@ -54,6 +54,14 @@ pub(crate) struct Grouper<'a> {
     keys: Vec<Value>,
     concat_limit: usize,
 }
+
+/// A hash of all bits, of which the table takes both ends.
+fn spread(short: u32) -> u64 {
+    u64::from(short).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// Groups that are finished between two looks at KILL.
+const LOOK_GROUPS: usize = 4096;
 
 /// Ends the key of a super-aggregate. Values begin with 0 (NULL) and 1.
 const BEHIND_ALL: u8 = 0xFF;
@@ -143,19 +151,17 @@ impl<'a> Grouper<'a> {
 
     /// The group with the present key, and whether it is new.
     fn find(&mut self, row: &dyn Columns, shared: usize) -> Result<(usize, bool), MysqlError> {
-        let hash = |key: &[u8]| FxBuildHasher.hash_one(key);
+        let short = (FxBuildHasher.hash_one(self.key.as_slice()) >> 32) as u32;
         let groups = &self.groups;
-        let found = self.by_key.find(hash(&self.key), |&number| groups[number as usize].key[..] == self.key[..]);
-        if let Some(&number) = found {
+        let is_it = |&(hash, number): &(u32, u32)| hash == short && *groups[number as usize].key == *self.key;
+        if let Some(&(_, number)) = self.by_key.find(spread(short), is_it) {
             return Ok((number as usize, false));
         }
         let group = self.new_group(Some(row), shared);
         self.memory.take(group.bytes(self.grouping.aggregates.len()))?;
         let number = self.groups.len();
-        let place = hash(&group.key);
         self.add_group(group);
-        let groups = &self.groups;
-        self.by_key.insert_unique(place, number as u32, |&number| hash(&groups[number as usize].key));
+        self.by_key.insert_unique(spread(short), (short, number as u32), |&(hash, _)| spread(hash));
         Ok((number, true))
     }
 
@@ -200,14 +206,20 @@ impl<'a> Grouper<'a> {
             let group = self.new_group(None, 0);
             self.add_group(group);
         }
-        // Groups are larger than their numbers.
-        let mut order: Vec<u32> = (0..self.groups.len() as u32).collect();
-        order.sort_unstable_by(|a, b| self.groups[*a as usize].key.cmp(&self.groups[*b as usize].key));
         let width = grouping.aggregates.len();
-        let mut rows = Vec::with_capacity(self.groups.len());
+        let count = self.groups.len();
+        self.memory.take(count * size_of::<u32>())?;
+        let by_key = |a: &u32, b: &u32| self.groups[*a as usize].key.cmp(&self.groups[*b as usize].key);
+        let order = sort_in_runs((0..count as u32).collect(), &self.memory, by_key)?;
+        let mut groups =
+            Groups { carried: &grouping.carried, rows: Vec::with_capacity(count), memory: self.memory.clone() };
         for number in order {
+            if groups.rows.len().is_multiple_of(LOOK_GROUPS) {
+                self.memory.look()?;
+            }
             let number = number as usize;
             let group = &mut self.groups[number];
+            group.key = SmallVec::new();
             let mut aggregates = Vec::with_capacity(width);
             let shared = group.shared as usize;
             for (state, aggregate) in self.states[number * width..].iter_mut().zip(&grouping.aggregates) {
@@ -223,15 +235,29 @@ impl<'a> Grouper<'a> {
                     aggregates.push(Value::Int(bits));
                 }
             }
-            rows.push((aggregates, values));
+            groups.rows.push((aggregates, values));
         }
-        Ok(Groups { carried: &grouping.carried, rows })
+        Ok(groups)
+    }
+}
+
+impl Drop for Grouper<'_> {
+    fn drop(&mut self) {
+        let freed = (std::mem::take(&mut self.groups), std::mem::take(&mut self.states));
+        self.memory.free_aside(freed.0.len(), freed);
     }
 }
 
 pub(crate) struct Groups<'a> {
     carried: &'a [(usize, usize)],
     rows: Vec<(Vec<Value>, Vec<Value>)>,
+    memory: Memory,
+}
+
+impl Drop for Groups<'_> {
+    fn drop(&mut self) {
+        self.memory.free_aside(self.rows.len(), std::mem::take(&mut self.rows));
+    }
 }
 
 impl Groups<'_> {

@@ -3,9 +3,9 @@
 //! Everything works on bytes with a notion of characters: of binary strings each byte is one.
 
 use super::{Call, Derived, Function, Typing, rules};
-use crate::expr::Context;
 use crate::expr::convert::Result;
 use crate::expr::types::{Class, is_hex};
+use crate::expr::{Context, budget};
 use rauk_types::{TypeKind, Value};
 use std::borrow::Cow;
 
@@ -207,17 +207,11 @@ fn pad(c: &Call<'_, '_>, context: &mut Context, front: bool) -> Result<Value> {
         return Ok(Value::Null);
     }
     let rest = &padding[..char_offset(&padding, missing % unit, binary)];
-    let mut out = Vec::with_capacity(size + 4);
-    if !front {
-        out.extend_from_slice(&bytes);
-    }
-    for _ in 0..missing / unit {
-        out.extend_from_slice(&padding);
-    }
-    out.extend_from_slice(rest);
-    if front {
-        out.extend_from_slice(&bytes);
-    }
+    let parts = [(&*padding, missing / unit), (rest, 1)];
+    let out = match front {
+        true => repeated(&[parts[0], parts[1], (&*bytes, 1)], context)?,
+        false => repeated(&[(&*bytes, 1), parts[0], parts[1]], context)?,
+    };
     Ok(c.string(out))
 }
 
@@ -232,7 +226,28 @@ fn repeat(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     if !c.fits(bytes.len().saturating_mul(count), context) {
         return Ok(Value::Null);
     }
-    Ok(c.string(bytes.repeat(count)))
+    Ok(c.string(repeated(&[(&*bytes, count)], context)?))
+}
+
+/// Bytes that are written in one go, between two looks at KILL.
+const PIECE: usize = 256 << 10;
+
+/// Each part as often as is said, one after the other. Arguments are small where results are large: so it says itself what it goes through.
+fn repeated(parts: &[(&[u8], usize)], context: &mut Context) -> Result<Vec<u8>> {
+    let size = parts.iter().map(|(part, count)| part.len() * count).sum();
+    budget::run(context.budget.runner(size), || {
+        let mut out = Vec::with_capacity(size);
+        for &(part, count) in parts.iter().filter(|(part, _)| !part.is_empty()) {
+            let together = (PIECE / part.len()).clamp(1, count.max(1));
+            let piece = part.repeat(together);
+            for _ in 0..count / together {
+                context.budget.work(piece.len())?;
+                out.extend_from_slice(&piece);
+            }
+            out.extend_from_slice(&piece[..count % together * part.len()]);
+        }
+        Ok(out)
+    })
 }
 
 fn space_type(t: Typing<'_>) -> Result<Derived> {
@@ -245,7 +260,7 @@ fn space(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     if !c.fits(count, context) {
         return Ok(Value::Null);
     }
-    Ok(Value::Str(" ".repeat(count)))
+    Ok(c.string(repeated(&[(b" ", count)], context)?))
 }
 
 fn reverse(c: &Call<'_, '_>, _: &mut Context) -> Result<Value> {

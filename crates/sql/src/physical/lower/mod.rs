@@ -30,14 +30,8 @@ use window::Selected;
 /// Lowers a statement.
 pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
     let Statement { columns, subqueries, tables, body, returned, hints, parameters } = statement;
-    let mut lowering = Lowering {
-        columns: &columns,
-        lookup,
-        database: lookup.database(),
-        context,
-        stored: vec![],
-        selected: None,
-    };
+    let mut lowering =
+        Lowering { columns: &columns, lookup, database: lookup.database(), context, stored: vec![], selected: None };
     let mut result = Vec::new();
     let kind = match body {
         Body::Query(query) => {
