@@ -110,8 +110,8 @@ impl Binder<'_> {
             block.block = name.clone();
         }
         for hint in hints.list.iter().filter(|hint| hint.name != "QB_NAME") {
-            let of = hint.block.iter().chain(hint.arguments.iter().filter_map(|argument| argument.block.as_ref()));
-            let unknown = of.cloned().find(|of| !names.iter().any(|name| name.eq_ignore_ascii_case(of)));
+            let mut of = hint.block.iter().chain(hint.arguments.iter().filter_map(|argument| argument.block.as_ref()));
+            let unknown = of.find(|of| !names.iter().any(|name| name.eq_ignore_ascii_case(of)));
             match unknown {
                 Some(unknown) => {
                     let message = format!("Query block name `{unknown}` is not found for {} hint", hint.name);

@@ -59,7 +59,8 @@ pub(crate) async fn sample(
     let mut visited = 0u64;
     let mut complete = false;
     let remote = limits.clustered;
-    while !(remote && visited >= MOST_REMOTE) && !(visited > 0 && (limits.is_over)()) {
+    // At least one batch is read, however late it is.
+    while !(remote && visited >= MOST_REMOTE || visited > 0 && (limits.is_over)()) {
         let mut filter = |view: &RowView<'_>| {
             if visited.is_multiple_of(step) {
                 counts.add(&schema, view);

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 pub(super) enum Described<'p> {
     Query(Part<'p>),
     /// UPDATE and DELETE.
-    Change(Block<'p>),
+    Change(Box<Block<'p>>),
     /// INSERT and REPLACE.
     Insert {
         replace: bool,
@@ -205,14 +205,14 @@ pub(super) fn describe<'p>(plan: &'p Plan, context: &mut Context, print: Print) 
                 explain.find_subqueries(&key.expr, &update.sources, Place::Order, &mut found);
             }
             let sorts = !update.order.is_empty();
-            Described::Change(explain.change(
+            Described::Change(Box::new(explain.change(
                 Role::Update,
                 &update.sources,
                 &update.level,
                 &update.once,
                 sorts,
                 found,
-            )?)
+            )?))
         }
         PlanKind::Delete(delete) => {
             let mut found = Found::new();
@@ -223,14 +223,14 @@ pub(super) fn describe<'p>(plan: &'p Plan, context: &mut Context, print: Print) 
                 explain.find_subqueries(expr, &delete.sources, Place::Values, &mut found);
             }
             let sorts = !delete.order.is_empty();
-            Described::Change(explain.change(
+            Described::Change(Box::new(explain.change(
                 Role::Delete,
                 &delete.sources,
                 &delete.level,
                 &delete.once,
                 sorts,
                 found,
-            )?)
+            )?))
         }
         PlanKind::Change(change) => {
             let mut found = Found::new();
@@ -757,7 +757,7 @@ impl<'p> Explain<'p, '_> {
         if index_of(&level.access).is_some_and(|access| access.reverse) {
             notes.push("Backward index scan");
         }
-        let join_buffer = (inner && level.buffered).then(|| match level.hash {
+        let join_buffer = (inner && level.buffered).then_some(match level.hash {
             Some(_) => "hash join",
             None => "Block Nested Loop",
         });

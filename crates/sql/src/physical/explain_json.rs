@@ -287,7 +287,7 @@ fn table(block: &Block<'_>, table: &Table<'_>) -> Json {
 }
 
 /// The columns of a table that the block reads, in the order of the table.
-fn used_columns<'p>(plan: &'p SelectPlan, table: usize) -> Vec<&'p str> {
+fn used_columns(plan: &SelectPlan, table: usize) -> Vec<&str> {
     let mut used = BTreeSet::new();
     let mut note = |expr: &Expr| {
         expr.for_each_column(&mut |of, column| {
