@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 const MAGIC: &[u8; 4] = b"RKMG";
 /// Raised with every change of the messages or of what entries mean.
-pub const PROTOCOL: u16 = 2;
+pub const PROTOCOL: u16 = 3;
 pub const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Serialize, Deserialize)]
