@@ -1,187 +1,26 @@
-//! A plan as EXPLAIN shows it: blocks with their numbers, the tables of each, and how these are read, as values.
-//!
-//! Blocks are numbered (`id`): a block first, then its derived and common tables in the order of FROM, then its subqueries
-//! in the order in which they were bound, each with all that is in it. The three forms of EXPLAIN print what stands here:
-//! `explain` the table of MySQL, `explain_json` MySQL's JSON, `explain_tree` the operators.
-//!
-//! The values of this execution decide which partitions are read, and whether a WHERE is impossible, so EXPLAIN of a
-//! prepared statement shows what its parameters would do. No subquery is run: what needs the answer of one, or a column
-//! of a block around a subquery, is not known.
+//! Describes a plan: walks its blocks in the order of their numbers.
 
-use super::Plan;
-use super::cost;
-use super::model::{
+use super::text::{BlockNames, column_name, index_of, key_length, used_parts};
+use super::{Below, Block, Described, Index, Part, Place, Print, Role, Set, Table, Tests, Texts, Windows};
+use crate::exec::{Distribution, Joined, distribution};
+use crate::expr::{AGGREGATES, Context, Expr, ExprKind, Names, NoColumns, SubqueryId};
+use crate::physical::Plan;
+use crate::physical::cost;
+use crate::physical::model::{
     Access, CommonTablePlan, IndexAccess, InsertSource, KeyValue, Level, OnDuplicate, Parts, PlanKind, QueryPlan,
     RowsOf, SelectPlan, SetOp, SetPlan, Source, SourceTable, Step, WindowPlan,
 };
-use crate::exec::{Distribution, Joined, distribution};
-use crate::expr::{AGGREGATES, Context, Expr, ExprKind, Named, Names, NoColumns, SubqueryId};
 use rauk_types::schema::BUCKETS;
-use rauk_types::{DataType, MysqlError, TableSchema, TypeKind, key};
+use rauk_types::{MysqlError, key};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// A statement.
-pub(super) enum Described<'p> {
-    Query(Part<'p>),
-    /// UPDATE and DELETE.
-    Change(Box<Block<'p>>),
-    /// INSERT and REPLACE.
-    Insert {
-        replace: bool,
-        table: &'p str,
-        source: Option<Part<'p>>,
-        below: Vec<Below<'p>>,
-    },
-}
-
-/// A query.
-pub(super) enum Part<'p> {
-    Block(Box<Block<'p>>),
-    Set(Set<'p>),
-    /// A query whose rows are sorted in a block of their own.
-    Sorted(Box<Part<'p>>),
-}
-
-/// A set operation, or a recursive table: a UNION of its seed and of what its rounds add.
-pub(super) struct Set<'p> {
-    pub op: SetOp,
-    pub all: bool,
-    pub members: Vec<Part<'p>>,
-    /// Rows are kept to find equal ones.
-    pub keeps: bool,
-    pub sorts: bool,
-    /// The operation in the plan; `None` of a recursive table.
-    pub plan: Option<&'p SetPlan>,
-}
-
-pub(super) struct Block<'p> {
-    pub id: i64,
-    pub role: Role,
-    /// `None`: VALUES, or a change.
-    pub plan: Option<&'p SelectPlan>,
-    /// Why nothing is read.
-    pub message: Option<&'static str>,
-    /// In the order in which they are read.
-    pub tables: Vec<Table<'p>>,
-    pub below: Vec<Below<'p>>,
-    /// GROUP BY or DISTINCT keep rows.
-    pub temporary: bool,
-    pub sorts: bool,
-    /// Window functions over its rows.
-    pub windows: Option<Windows<'p>>,
-    /// UPDATE or DELETE of those of its tables that are changed.
-    pub changes: Option<Role>,
-    /// What is printed of the block's expressions, when that is wanted.
-    pub texts: Texts,
-}
-
-/// Window functions: a block of their own in the plan, shown with the block whose rows they read.
-pub(super) struct Windows<'p> {
-    pub plan: &'p SelectPlan,
-    pub functions: usize,
-    /// Rows are sorted for them.
-    pub sorts: bool,
-    /// Of ORDER BY and LIMIT above them.
-    pub texts: Texts,
-}
-
-/// A query inside of a block.
-pub(super) struct Below<'p> {
-    pub place: Place,
-    pub dependent: bool,
-    pub part: Part<'p>,
-}
-
-/// Where a query stands in its block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// It is the table of FROM of this number.
-    From(usize),
-    /// In a condition on the table of this number.
-    Condition(usize),
-    /// In a condition that reads no table.
-    Once,
-    Select,
-    Group,
-    Having,
-    Order,
-    /// In the values of a change.
-    Values,
-}
-
-/// A table of a block, and how it is read.
-pub(super) struct Table<'p> {
-    pub source: &'p Source,
-    pub level: &'p Level,
-    /// The number of its step.
-    pub step: usize,
-    /// As it is shown: the alias, or `<derivedN>`.
-    pub name: String,
-    pub partitions: Option<Vec<u16>>,
-    pub access_type: &'static str,
-    pub possible: Vec<&'p str>,
-    pub index: Option<Index<'p>>,
-    /// Extra, but what the block as a whole adds.
-    pub notes: Vec<&'static str>,
-    /// The last table of a semi or anti join.
-    pub tests: Option<Tests>,
-    /// A join buffer is used.
-    pub join_buffer: Option<&'static str>,
-    /// Rows that come out of this table's loop, and the cost up to there, by the estimate.
-    pub produced: f64,
-    pub step_cost: f64,
-    pub prefix_cost: f64,
-    /// Conditions that are checked on its rows.
-    pub condition: Option<String>,
-    /// What its keys are made of.
-    pub keys: String,
-    /// Equalities that it is probed by.
-    pub hash: Option<String>,
-}
-
-/// What the first match of a semi or anti join does.
-pub(super) enum Tests {
-    /// Back to the next row of this table.
-    FirstMatch(String),
-    NotExists,
-}
-
-/// The index that a table is read by.
-pub(super) struct Index<'p> {
-    pub name: &'p str,
-    pub parts: Vec<&'p str>,
-    pub length: u32,
-    /// What the keys are compared with, where they are whole values.
-    pub references: Vec<String>,
-}
-
-/// Expressions of a block as text.
-#[derive(Default)]
-pub(super) struct Texts {
-    pub group: Vec<String>,
-    pub aggregates: Vec<String>,
-    pub having: Option<String>,
-    pub order: Vec<String>,
-    pub limit: Option<String>,
-    pub offset: Option<String>,
-    /// Of each step that closes an outer join: what it checks.
-    pub leaves: BTreeMap<usize, String>,
-    pub once: Option<String>,
-}
-
-/// Whether expressions are printed, and how columns are called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Print {
-    No,
-    /// `` `database`.`table`.`column` ``.
-    Quoted,
-    /// `table.column`.
-    Short,
-}
-
 /// Describes a plan. Errors: those of the expressions that are evaluated.
-pub(super) fn describe<'p>(plan: &'p Plan, context: &mut Context, print: Print) -> Result<Described<'p>, MysqlError> {
+pub(in crate::physical) fn describe<'p>(
+    plan: &'p Plan,
+    context: &mut Context,
+    print: Print,
+) -> Result<Described<'p>, MysqlError> {
     let parts = plan.parts.as_deref();
     let common = FxHashMap::default();
     let mut explain = Explain {
@@ -273,83 +112,18 @@ pub(super) fn describe<'p>(plan: &'p Plan, context: &mut Context, print: Print) 
 /// The subqueries of a block, and where each stands.
 type Found = BTreeMap<u32, Place>;
 
-impl Block<'_> {
-    /// What it does with a table.
-    pub fn role_of(&self, table: &Table<'_>) -> Role {
-        match self.changes {
-            Some(role) if table.level.changed || self.plan.is_none() => role,
-            _ => self.role,
-        }
-    }
-}
-
-/// What a block is in its statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// The whole query: SIMPLE when there is no other block, else PRIMARY.
-    Main,
-    Primary,
-    Derived,
-    DependentDerived,
-    Subquery,
-    DependentSubquery,
-    /// A member of a set operation behind the first.
-    Member(SetOp),
-    DependentMember(SetOp),
-    Update,
-    Delete,
-}
-
-impl Role {
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Main => "SIMPLE",
-            Role::Primary => "PRIMARY",
-            Role::Derived => "DERIVED",
-            Role::DependentDerived => "DEPENDENT DERIVED",
-            Role::Subquery => "SUBQUERY",
-            Role::DependentSubquery => "DEPENDENT SUBQUERY",
-            Role::Member(SetOp::Union) => "UNION",
-            Role::Member(SetOp::Except) => "EXCEPT",
-            Role::Member(SetOp::Intersect) => "INTERSECT",
-            Role::DependentMember(SetOp::Union) => "DEPENDENT UNION",
-            Role::DependentMember(SetOp::Except) => "DEPENDENT EXCEPT",
-            Role::DependentMember(SetOp::Intersect) => "DEPENDENT INTERSECT",
-            Role::Update => "UPDATE",
-            Role::Delete => "DELETE",
-        }
-    }
-
-    pub fn is_dependent(self) -> bool {
-        matches!(self, Role::DependentSubquery | Role::DependentDerived | Role::DependentMember(_))
-    }
-
-    /// As the first member of a set operation.
-    fn first(self) -> Role {
-        if self == Role::Main { Role::Primary } else { self }
-    }
-
-    /// As another member of it.
-    fn member(self, op: SetOp) -> Role {
-        match self {
-            Role::DependentSubquery | Role::DependentDerived | Role::DependentMember(_) => Role::DependentMember(op),
-            _ => Role::Member(op),
-        }
-    }
-}
-
-struct Explain<'p, 'c> {
-    parts: Option<&'p Parts>,
-    context: &'c mut Context,
-    print: Print,
+pub(super) struct Explain<'p, 'c> {
+    pub(super) parts: Option<&'p Parts>,
+    pub(super) context: &'c mut Context,
+    pub(super) print: Print,
     /// Blocks that have a number.
-    blocks: i64,
+    pub(super) blocks: i64,
     /// The first block of each common table that has been shown.
-    common: FxHashMap<usize, i64>,
+    pub(super) common: FxHashMap<usize, i64>,
     /// Parameters that are columns of the blocks around a subquery: their names, where they have one.
-    outer: FxHashMap<usize, Option<String>>,
+    pub(super) outer: FxHashMap<usize, Option<String>>,
     /// The first block of each subquery that has been shown.
-    numbers: FxHashMap<SubqueryId, i64>,
+    pub(super) numbers: FxHashMap<SubqueryId, i64>,
 }
 
 /// The query inside of a block that does no more than to convert its columns, to sort or to limit its rows.
@@ -386,25 +160,6 @@ fn members<'p>(set: &'p SetPlan, out: &mut Vec<&'p QueryPlan>) -> bool {
     }
     out.push(&set.right);
     keeps
-}
-
-impl<'p> Part<'p> {
-    fn first_block(&mut self) -> &mut Block<'p> {
-        match self {
-            Part::Block(block) => block,
-            Part::Set(set) => set.members[0].first_block(),
-            Part::Sorted(part) => part.first_block(),
-        }
-    }
-
-    /// The number of its first block.
-    pub fn id(&self) -> i64 {
-        match self {
-            Part::Block(block) => block.id,
-            Part::Set(set) => set.members[0].id(),
-            Part::Sorted(part) => part.id(),
-        }
-    }
 }
 
 impl<'p> Explain<'p, '_> {
@@ -924,165 +679,5 @@ fn without_tables<'p>(
         windows: None,
         changes: None,
         texts,
-    }
-}
-
-/// The names in a block.
-struct BlockNames<'a, 'p, 'c> {
-    explain: &'a Explain<'p, 'c>,
-    sources: &'a [Source],
-    grouping: Option<&'a super::model::Grouping>,
-}
-
-impl BlockNames<'_, '_, '_> {
-    fn text(&self, expr: &Expr) -> Option<String> {
-        (self.explain.print != Print::No).then(|| Named { expr, names: self }.to_string())
-    }
-
-    /// A conjunction.
-    fn all<'e>(&self, conditions: impl Iterator<Item = &'e Expr>) -> Option<String> {
-        let texts: Vec<String> = conditions.filter_map(|condition| self.text(condition)).collect();
-        match texts.as_slice() {
-            [] => None,
-            [one] => Some(one.clone()),
-            several => Some(format!("({})", several.join(" and "))),
-        }
-    }
-
-    /// What the keys of a table's access are: `a = 1, b >= 2`.
-    fn keys(&self, level: &Level) -> String {
-        let Some(access) = index_of(&level.access).filter(|_| self.explain.print != Print::No) else {
-            return String::new();
-        };
-        let index = &self.sources[level.table].schema().indexes[access.index];
-        let column = |at: usize| &self.sources[level.table].schema().columns[index.parts[at].column].name;
-        let value = |value: &KeyValue| match value {
-            KeyValue::Value(expr) | KeyValue::NullSafe(expr) => self.text(expr).unwrap_or_default(),
-            KeyValue::Null => "NULL".to_string(),
-        };
-        let list = |values: &[KeyValue]| match values {
-            [one] => format!("= {}", value(one)),
-            several if several.len() <= 8 => {
-                format!("in ({})", several.iter().map(value).collect::<Vec<String>>().join(", "))
-            }
-            several => format!("in ({} values)", several.len()),
-        };
-        let condition = &access.condition;
-        if let Some(tuples) = &condition.tuples {
-            let columns: Vec<&str> = (0..condition.fixed_parts()).map(|at| column(at).as_str()).collect();
-            return format!("({}) in ({} rows)", columns.join(", "), tuples.len());
-        }
-        let mut out: Vec<String> = condition
-            .equal
-            .iter()
-            .enumerate()
-            .map(|(at, part)| format!("{} {}", column(at), list(&part.values)))
-            .collect();
-        if let Some(range) = &condition.range {
-            let name = column(condition.equal.len());
-            for (bounds, sign) in [(&range.low, '>'), (&range.high, '<')] {
-                for (expr, inclusive) in bounds {
-                    let equal = if *inclusive { "=" } else { "" };
-                    out.push(format!("{name} {sign}{equal} {}", self.text(expr).unwrap_or_default()));
-                }
-            }
-            for (pattern, _) in &range.like {
-                out.push(format!("{name} like {}", self.text(pattern).unwrap_or_default()));
-            }
-            if range.low.is_empty() && range.high.is_empty() && range.like.is_empty() {
-                out.push(format!("{name} is not null"));
-            }
-        }
-        out.join(", ")
-    }
-}
-
-impl Names for BlockNames<'_, '_, '_> {
-    fn column(&self, table: usize, column: usize) -> String {
-        if table == AGGREGATES {
-            let Some(grouping) = self.grouping else { return format!("aggregate {column}") };
-            let Some(aggregate) = grouping.aggregates.get(column) else {
-                let key = column - grouping.aggregates.len();
-                return grouping.keys.get(key).and_then(|key| self.text(key)).unwrap_or_else(|| "grouping()".into());
-            };
-            let arguments: Vec<String> = aggregate.arguments.iter().filter_map(|expr| self.text(expr)).collect();
-            let arguments = if arguments.is_empty() { "0".to_string() } else { arguments.join(",") };
-            let distinct = if aggregate.distinct { "distinct " } else { "" };
-            return format!("{}({distinct}{arguments})", aggregate.function.name());
-        }
-        let source = &self.sources[table];
-        let schema = source.schema();
-        let name = &schema.columns[column].name;
-        match self.explain.print {
-            Print::Quoted if schema.database.is_empty() => format!("`{}`.`{name}`", source.alias),
-            Print::Quoted => format!("`{}`.`{}`.`{name}`", schema.database, source.alias),
-            _ => format!("{}.{name}", source.alias),
-        }
-    }
-
-    fn parameter(&self, index: usize) -> String {
-        self.explain.outer.get(&index).cloned().flatten().unwrap_or_else(|| "?".to_string())
-    }
-
-    fn subquery(&self, id: SubqueryId) -> String {
-        self.explain.numbers.get(&id).map_or_else(|| "?".to_string(), i64::to_string)
-    }
-}
-
-fn column_name(source: &Source, column: usize) -> String {
-    let schema = source.schema();
-    let name = &schema.columns[column].name;
-    if schema.database.is_empty() {
-        return format!("{}.{name}", source.alias);
-    }
-    format!("{}.{}.{name}", schema.database, source.alias)
-}
-
-fn index_of(access: &Access) -> Option<&IndexAccess> {
-    match access {
-        Access::Primary(access) | Access::Unique(access) | Access::Range(access) => Some(access),
-        Access::Full { .. } | Access::Virtual { .. } | Access::Rows => None,
-    }
-}
-
-/// How many parts of the index its keys have.
-fn used_parts(access: &IndexAccess, schema: &TableSchema) -> usize {
-    let used = access.condition.fixed_parts() + usize::from(access.condition.range.is_some());
-    if used == 0 { schema.indexes[access.index].parts.len() } else { used }
-}
-
-/// Bytes of the key parts in use, as MySQL counts them.
-fn key_length(access: &IndexAccess, schema: &TableSchema) -> u32 {
-    let used = used_parts(access, schema);
-    schema.indexes[access.index].parts[..used]
-        .iter()
-        .map(|part| {
-            let column = &schema.columns[part.column];
-            type_length(&column.ty, part.prefix) + u32::from(column.nullable)
-        })
-        .sum()
-}
-
-fn type_length(ty: &DataType, prefix: Option<u32>) -> u32 {
-    let fraction = u32::from(ty.scale.min(6)).div_ceil(2);
-    match ty.kind {
-        TypeKind::Null => 0,
-        TypeKind::TinyInt => 1,
-        TypeKind::SmallInt => 2,
-        TypeKind::MediumInt | TypeKind::Date => 3,
-        TypeKind::Int | TypeKind::Float => 4,
-        TypeKind::BigInt | TypeKind::Double => 8,
-        TypeKind::Time => 3 + fraction,
-        TypeKind::Timestamp => 4 + fraction,
-        TypeKind::DateTime => 5 + fraction,
-        TypeKind::Decimal => {
-            let bytes = |digits: u32| digits / 9 * 4 + [0, 1, 1, 2, 2, 3, 3, 4, 4][(digits % 9) as usize];
-            bytes(u32::from(ty.precision - ty.scale)) + bytes(u32::from(ty.scale))
-        }
-        TypeKind::Char => prefix.unwrap_or(ty.length) * 4,
-        TypeKind::Binary => prefix.unwrap_or(ty.length),
-        TypeKind::VarBinary => prefix.unwrap_or(ty.length) + 2,
-        _ if ty.is_bytes() => prefix.unwrap_or(ty.length) + 2,
-        _ => prefix.unwrap_or(ty.length).saturating_mul(4) + 2,
     }
 }
