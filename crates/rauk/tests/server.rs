@@ -475,7 +475,8 @@ fn garbage_on_the_port_harms_nobody() {
     assert_eq!(run(&mut server.connect(), "SELECT 1"), ["1"]);
     for (sql, code) in [
         ("SELEC 1", 1064),
-        ("CREATE VIEW v AS SELECT 1", 1235),
+        ("CREATE VIEW v AS SELECT 1", 1046),
+        ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1", 1235),
         ("SELECT * FROM nowhere.t", 1049),
         ("SELECT x FROM (SELECT 1) t", 1054),
     ] {
