@@ -61,7 +61,8 @@ impl Binder<'_> {
                     return self.lateral(query, alias, columns);
                 }
                 self.frame().hidden = true;
-                let kept = usize::from(!is_merged(query));
+                let apart = self.hint_merge(alias).unwrap_or(!self.switches.derived_merge());
+                let kept = usize::from(apart || !is_merged(query));
                 self.materialized += kept;
                 let bound = self.deeper(|binder| binder.query(query));
                 self.materialized -= kept;
