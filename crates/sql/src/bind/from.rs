@@ -289,7 +289,7 @@ impl Binder<'_> {
         self.check_unique(&table)?;
         let given = query.columns.clone();
         let (ids, outer): (Vec<ColumnId>, Vec<Expr>) = outer.into_iter().unzip();
-        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids, apart: false });
+        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids, apart: false, shared: false });
         let lateral = Lateral { alias: alias.to_string(), subquery: id, outer, columns: given };
         self.add_table(Node::Lateral(Box::new(lateral)), table)
     }

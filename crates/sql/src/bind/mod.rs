@@ -205,7 +205,8 @@ impl<'a> Binder<'a> {
         let (query, outer) = self.watched(|binder| binder.query(query))?;
         let columns = query.columns.iter().map(|&id| self.reference(id, true)).collect();
         let ids = outer.iter().map(|(id, _)| *id).collect();
-        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids, apart: self.no_semijoin });
+        let subquery = logical::Subquery { query, outer: ids, apart: self.no_semijoin, shared: false };
+        self.subqueries[id.0 as usize] = Some(subquery);
         Ok(BoundSubquery { id, outer: outer.into_iter().map(|(_, expr)| expr).collect(), columns })
     }
 

@@ -118,12 +118,14 @@ pub(crate) struct Subquery {
     pub outer: Vec<ColumnId>,
     /// By a hint: it does not become a join.
     pub apart: bool,
+    /// Several expressions have it, so that no pass may take it out of one.
+    pub shared: bool,
 }
 
 impl Subquery {
     /// The place of one that no expression has.
     pub fn gone() -> Subquery {
-        Subquery { query: Query { node: Node::OneRow, columns: vec![] }, outer: vec![], apart: false }
+        Subquery { query: Query { node: Node::OneRow, columns: vec![] }, outer: vec![], apart: false, shared: false }
     }
 
     /// Whether a pass has made it part of the block that used it: no expression has it any more.

@@ -46,7 +46,8 @@ fn in_query(query: &mut Query, statement: &mut Statement) {
         return;
     }
     let mut values: FxHashMap<SubqueryId, Expr> = FxHashMap::default();
-    let wanted: Vec<SubqueryId> = block.wanted.difference(&block.refused).copied().collect();
+    let shared = |id: &SubqueryId| statement.subqueries[id.0 as usize].shared;
+    let wanted: Vec<SubqueryId> = block.wanted.difference(&block.refused).copied().filter(|id| !shared(id)).collect();
     for id in wanted {
         let number = id.0 as usize;
         let inner = std::mem::replace(&mut statement.subqueries[number].query, empty());

@@ -102,7 +102,7 @@ fn take_in(conditions: &mut Vec<Expr>, joins: &mut Node, statement: &mut Stateme
     conditions.retain(|condition| {
         let Some(test) = Test::of(condition) else { return true };
         let number = test.subquery.id.0 as usize;
-        if statement.subqueries[number].apart {
+        if statement.subqueries[number].apart || statement.subqueries[number].shared {
             return true;
         }
         // Its own subqueries first.
