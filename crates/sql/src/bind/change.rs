@@ -513,6 +513,14 @@ impl Binder<'_> {
         self.change(node, order, limit, changed, update, ignore, returning)
     }
 
+    fn share_subqueries(&mut self, expr: &Expr) {
+        if let ExprKind::Subquery(subquery) = &expr.kind {
+            let bound = self.subqueries[subquery.id.0 as usize].as_mut();
+            bound.expect("conditions of a view are bound").shared = true;
+        }
+        expr.for_each_child(&mut |child| crate::stack::grow(|| self.share_subqueries(child)));
+    }
+
     /// The query over `node` that gives the rows to be changed, and what happens to them.
     #[allow(clippy::too_many_arguments)]
     fn change(
@@ -531,6 +539,8 @@ impl Binder<'_> {
         }
         let mut targets = Vec::new();
         for Changed { table, alias, columns, mut set, mut check } in changed {
+            // The conditions stand in the query too.
+            check.iter().flat_map(|check| &check.conditions).for_each(|condition| self.share_subqueries(condition));
             let mut inputs = Vec::new();
             let checks = check.iter_mut().flat_map(|check| &mut check.conditions);
             for value in set.iter_mut().filter_map(|set| set.value.as_mut()).chain(checks) {

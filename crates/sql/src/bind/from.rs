@@ -61,7 +61,8 @@ impl Binder<'_> {
                     return self.lateral(query, alias, columns);
                 }
                 self.frame().hidden = true;
-                let kept = usize::from(!is_merged(query));
+                let apart = self.hint_merge(alias).unwrap_or(!self.switches.derived_merge());
+                let kept = usize::from(apart || !is_merged(query));
                 self.materialized += kept;
                 let bound = self.deeper(|binder| binder.query(query));
                 self.materialized -= kept;
@@ -288,7 +289,7 @@ impl Binder<'_> {
         self.check_unique(&table)?;
         let given = query.columns.clone();
         let (ids, outer): (Vec<ColumnId>, Vec<Expr>) = outer.into_iter().unzip();
-        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids, apart: false });
+        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids, apart: false, shared: false });
         let lateral = Lateral { alias: alias.to_string(), subquery: id, outer, columns: given };
         self.add_table(Node::Lateral(Box::new(lateral)), table)
     }

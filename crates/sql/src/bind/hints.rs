@@ -180,7 +180,10 @@ impl Binder<'_> {
                     let known = self.hints.variables.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
                     match known {
                         true => self.hints.warn(CONFLICTING, duplicate()),
-                        false => self.hints.variables.push((name.clone(), value.clone())),
+                        false => {
+                            self.switch_by_hint(name, value);
+                            self.hints.variables.push((name.clone(), value.clone()));
+                        }
                     }
                 }
                 _ => self.hints.warn(SYNTAX, syntax(&text(hint), 1)),
@@ -190,6 +193,20 @@ impl Binder<'_> {
                 self.hints.warn(NOT_YET, text);
             }
             _ => self.hints.warn(SYNTAX, syntax(&text(hint), 1)),
+        }
+    }
+
+    /// SET_VAR of optimizer_switch counts for the plan itself; all other variables are set when the plan is run, which warns
+    /// of a wrong value too.
+    fn switch_by_hint(&mut self, name: &str, value: &str) {
+        if !name.eq_ignore_ascii_case("optimizer_switch") {
+            return;
+        }
+        if let Ok(switches) = self.switches.changed(value, self.context.usual_switches)
+            && !switches.hypergraph()
+        {
+            self.switches = switches;
+            self.hints.by_global |= value.to_ascii_lowercase().contains("default");
         }
     }
 
@@ -229,15 +246,15 @@ impl Binder<'_> {
         self.frame().hints = Some(block);
     }
 
-    /// Whether a derived table of the innermost block stays a table of its own.
-    pub(super) fn hint_merge(&mut self, alias: &str) -> bool {
-        let Some(block) = &mut self.frame().hints else { return false };
+    /// Whether a derived table of the innermost block stays a table of its own; `None`: no hint speaks of it.
+    pub(super) fn hint_merge(&mut self, alias: &str) -> Option<bool> {
+        let block = self.frame().hints.as_mut()?;
         let of = |name: &Option<String>| name.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(alias));
         let found = block.merges.iter().rev().find(|(_, name)| of(name)).map(|(merge, _)| !merge);
         if found.is_some() {
             block.met.insert(alias.to_lowercase());
         }
-        found.unwrap_or(false)
+        found
     }
 
     /// The order that hints ask of the tables of the innermost block; FROM is bound. Tables that are not there: warning 3128.

@@ -35,7 +35,7 @@ mod through;
 pub(crate) mod view;
 mod windows;
 
-use crate::expr::{BindContext, BoundSubquery, ColumnId, Expr, SubqueryId};
+use crate::expr::{BindContext, BoundSubquery, ColumnId, Expr, SubqueryId, Switches};
 use crate::logical::{self, Body, Column, Columns, Statement};
 use crate::lookup::{Lookup, unsupported};
 use crate::parse::Statement as Parsed;
@@ -85,6 +85,8 @@ pub(crate) struct Binder<'a> {
     hints: logical::StatementHints,
     /// The block that was bound last says NO_SEMIJOIN.
     no_semijoin: bool,
+    /// optimizer_switch, with what hints met so far change of it.
+    switches: Switches,
     /// Derived and common tables around what is being bound: their rows are there before the first change.
     materialized: usize,
     /// Views around what is being bound, the outermost first.
@@ -147,6 +149,7 @@ impl<'a> Binder<'a> {
             is_query: false,
             hints: logical::StatementHints::default(),
             no_semijoin: false,
+            switches: context.switches,
             materialized: 0,
             views: vec![],
             names: None,
@@ -165,6 +168,7 @@ impl<'a> Binder<'a> {
             body,
             returned: self.returned,
             hints: (!self.hints.is_empty()).then(|| Box::new(self.hints)),
+            switches: self.switches,
             parameters: self.context.parameters.len(),
         };
         statement.validate()?;
@@ -201,7 +205,8 @@ impl<'a> Binder<'a> {
         let (query, outer) = self.watched(|binder| binder.query(query))?;
         let columns = query.columns.iter().map(|&id| self.reference(id, true)).collect();
         let ids = outer.iter().map(|(id, _)| *id).collect();
-        self.subqueries[id.0 as usize] = Some(logical::Subquery { query, outer: ids, apart: self.no_semijoin });
+        let subquery = logical::Subquery { query, outer: ids, apart: self.no_semijoin, shared: false };
+        self.subqueries[id.0 as usize] = Some(subquery);
         Ok(BoundSubquery { id, outer: outer.into_iter().map(|(_, expr)| expr).collect(), columns })
     }
 

@@ -155,6 +155,11 @@ impl Binder<'_> {
         bound
     }
 
+    /// Whether the innermost block is one whose views are opened.
+    pub(super) fn is_opening(&self) -> bool {
+        self.opens_views > 0 && self.opens_views == self.frames.len()
+    }
+
     /// The tables of a view of the innermost block in the place of its query, if that block opens views and the view can be. Else the query.
     pub(super) fn opened(
         &mut self,
@@ -164,8 +169,7 @@ impl Binder<'_> {
         columns: &mut [(String, ColumnId)],
         read_before: usize,
     ) -> Result<Result<Node, Query>, MysqlError> {
-        let opens = self.opens_views > 0 && self.opens_views == self.frames.len();
-        if !opens || view.algorithm == ViewAlgorithm::Temptable || !is_updatable(&query) {
+        if !self.is_opening() || view.algorithm == ViewAlgorithm::Temptable || !is_updatable(&query) {
             return Ok(Err(query));
         }
         let mut names = Vec::new();

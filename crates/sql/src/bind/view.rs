@@ -91,7 +91,7 @@ pub(crate) struct Described {
 /// Errors: 1356, 1449, 1462.
 pub(crate) fn describe(view: &ViewSchema, lookup: &dyn Lookup, context: &BindContext) -> Result<Described, MysqlError> {
     let mut binder = Binder::new(lookup, context);
-    let bound = binder.query_of(view)?;
+    let bound = binder.query_of(view, false)?;
     let columns = binder.described(&view.name, &view.columns, &bound)?;
     let mut tables = Vec::new();
     tables_of(&bound.node, &mut tables);
@@ -230,7 +230,19 @@ impl Binder<'_> {
         view: Arc<ViewSchema>,
     ) -> Result<(Node, Table), MysqlError> {
         let read = self.read.len();
-        let query = self.query_of(&view)?;
+        let hinted = self.hint_merge(alias);
+        // As in MySQL a view that says how it is read is read so.
+        let apart = match view.algorithm {
+            ViewAlgorithm::Temptable => Some(true),
+            ViewAlgorithm::Merge => Some(false),
+            ViewAlgorithm::Undefined => hinted,
+        };
+        // The rows of one that the statement may change through are those of its tables in any case.
+        let kept = match view.algorithm {
+            ViewAlgorithm::Undefined if self.is_opening() => false,
+            _ => apart.unwrap_or(!self.switches.derived_merge()),
+        };
+        let query = self.query_of(&view, kept)?;
         let mut columns = self.named_columns(alias, &view.columns, &query)?;
         let opened = self.opened(alias, &view, query, &mut columns, read)?;
         let table = Table {
@@ -243,31 +255,29 @@ impl Binder<'_> {
         };
         let node = match opened {
             Ok(node) => node,
-            Err(query) => {
-                let apart = self.hint_merge(alias);
-                Node::Derived(Box::new(Derived {
-                    alias: alias.to_string(),
-                    query,
-                    view: Some(view),
-                    lock: None,
-                    apart,
-                }))
-            }
+            Err(query) => Node::Derived(Box::new(Derived {
+                alias: alias.to_string(),
+                query,
+                view: Some(view),
+                lock: None,
+                apart,
+            })),
         };
         Ok((node, table))
     }
 
     /// The bound query of a view. Errors: 1356, 1449, 1462, 1473.
-    fn query_of(&mut self, view: &ViewSchema) -> Result<Query, MysqlError> {
+    fn query_of(&mut self, view: &ViewSchema, kept: bool) -> Result<Query, MysqlError> {
         if self.views.iter().any(|around| around.database == view.database && around.name == view.name) {
             return Err(recursion(&view.database, &view.name));
         }
         let outermost = self.views.iter().all(|around| around.defining);
-        let bound = self.deeper(|binder| stack::grow(|| binder.within(view)));
+        let bound = self.deeper(|binder| stack::grow(|| binder.within(view, kept)));
         if outermost { bound.map_err(|error| hidden(error, &view.database, &view.name)) } else { bound }
     }
 
-    fn within(&mut self, view: &ViewSchema) -> Result<Query, MysqlError> {
+    /// `kept`: its rows are read before the first change.
+    fn within(&mut self, view: &ViewSchema, kept: bool) -> Result<Query, MysqlError> {
         let parsed = parse::parse_within(&view.query, Mode::default(), &self.context.memory)?.statement;
         let height = parsed.height;
         let Statement::Query(query) = &*parsed else { return Err(invalid(&view.database, &view.name)) };
@@ -280,7 +290,8 @@ impl Binder<'_> {
             variable_type: self.context.variable_type,
             user_variables: Default::default(),
             memory: self.context.memory.clone(),
-            switches: self.context.switches,
+            switches: self.switches,
+            usual_switches: self.context.usual_switches,
         };
         let mut views = self.views.clone();
         views.push(Around { database: view.database.clone(), name: view.name.clone(), defining: false });
@@ -294,7 +305,7 @@ impl Binder<'_> {
             read: std::mem::take(&mut self.read),
             // What is read in a subquery is noted, in a view too; outer columns are out of its reach.
             open: if self.open.is_empty() { vec![] } else { vec![OpenSubquery { height: 0, outer: vec![] }] },
-            materialized: self.materialized + usize::from(!is_merged(query)),
+            materialized: self.materialized + usize::from(kept || !is_merged(query)),
             views,
             ..Binder::new(&*lookup, &context)
         };

@@ -12,6 +12,7 @@
 //! find       text in text under a collation, in linear time
 //! functions  the registry: one entry a function, by subject
 //! deep       marks in high expressions, where recursion asks for stack
+//! switches   optimizer_switch
 //! display    expressions as EXPLAIN and error messages print them
 //! ```
 //! **Values and types.** An integer is `Int` or `UInt` as its type says; a TIMESTAMP column is a `DateTime` of the session's time zone as soon as it
@@ -43,6 +44,7 @@ mod functions;
 mod interval;
 mod pattern;
 mod subquery;
+mod switches;
 mod types;
 mod value;
 mod window;
@@ -63,6 +65,7 @@ pub(crate) use display::{Named, Names, readable};
 pub(crate) use functions::ANY_VALUE;
 pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
 pub(crate) use subquery::{is_pending, pending};
+pub use switches::Switches;
 pub(crate) use types::column_coercibility;
 pub use types::plain as plain_type;
 pub use value::Val;
@@ -464,23 +467,6 @@ pub(crate) fn window_refused(name: &str) -> MysqlError {
     MysqlError::new(3593, format!("You cannot use the window function '{name}' in this context.'"))
 }
 
-/// What `optimizer_switch` says about subqueries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Switches {
-    /// IN, EXISTS, ANY and ALL become semi and anti joins.
-    pub semi_join: bool,
-    /// Their tables may be read once, and probed by hash, where an index finds their rows too.
-    pub materialization: bool,
-    /// Without it they are read once wherever they can be.
-    pub first_match: bool,
-}
-
-impl Default for Switches {
-    fn default() -> Self {
-        Switches { semi_join: true, materialization: true, first_match: true }
-    }
-}
-
 /// What binding needs to know besides names.
 #[derive(Clone, Debug, Default)]
 pub struct BindContext {
@@ -492,6 +478,8 @@ pub struct BindContext {
     pub charset: &'static str,
     pub sql_mode: context::SqlMode,
     pub switches: Switches,
+    /// What DEFAULT in a hint that sets optimizer_switch means.
+    pub usual_switches: Switches,
     /// The types of system variables, by name in lower case; without it they are text.
     pub variable_type: Option<fn(&str) -> Option<DataType>>,
     /// Types of the user variables that have a value, by name in lower case. A plan that reads one must not outlive its type.

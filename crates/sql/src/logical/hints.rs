@@ -8,6 +8,8 @@ pub(crate) struct StatementHints {
     pub max_execution_time: Option<u64>,
     /// SET_VAR: names and values, as they were written.
     pub variables: Vec<(String, String)>,
+    /// What they set was planned with a global value, which may change.
+    pub by_global: bool,
     /// What could not be followed: warnings of each execution.
     pub warnings: Vec<Warning>,
 }

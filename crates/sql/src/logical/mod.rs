@@ -32,7 +32,7 @@ mod validate;
 mod window;
 mod write;
 
-use crate::expr::{Aggregate, ColumnId, Expr, SubqueryId};
+use crate::expr::{Aggregate, ColumnId, Expr, SubqueryId, Switches};
 use crate::lookup::VirtualTable;
 use rauk_node::TableHandle;
 use rauk_node::transaction::Lock;
@@ -56,6 +56,8 @@ pub(crate) struct Statement {
     pub returned: Vec<ResultColumn>,
     /// What optimizer hints ask of the whole statement.
     pub hints: Option<Box<StatementHints>>,
+    /// optimizer_switch, with what hints change of it.
+    pub switches: Switches,
     /// Parameters that the statement itself has.
     pub parameters: usize,
 }
@@ -116,12 +118,14 @@ pub(crate) struct Subquery {
     pub outer: Vec<ColumnId>,
     /// By a hint: it does not become a join.
     pub apart: bool,
+    /// Several expressions have it, so that no pass may take it out of one.
+    pub shared: bool,
 }
 
 impl Subquery {
     /// The place of one that no expression has.
     pub fn gone() -> Subquery {
-        Subquery { query: Query { node: Node::OneRow, columns: vec![] }, outer: vec![], apart: false }
+        Subquery { query: Query { node: Node::OneRow, columns: vec![] }, outer: vec![], apart: false, shared: false }
     }
 
     /// Whether a pass has made it part of the block that used it: no expression has it any more.
@@ -234,8 +238,8 @@ pub(crate) struct Derived {
     pub view: Option<Arc<ViewSchema>>,
     /// Of a view, what a locking clause of the block around it asks of its rows; the merge pass gives it to the view's tables.
     pub lock: Lock,
-    /// By a hint: it does not become part of the block around it.
-    pub apart: bool,
+    /// Whether it does not become part of the block around it, by a hint or as a view says; `None`: as derived_merge says.
+    pub apart: Option<bool>,
 }
 
 /// A derived table that reads columns of the tables before it. Its query is one of [`Statement::subqueries`].

@@ -90,7 +90,7 @@ fn replace(
                 renamed.insert(old, Expr::reference(new, column.ty, column.nullable));
                 statement.columns.get_mut(new).result.table.clone_from(alias);
             }
-            let derived = Derived { alias: alias.clone(), query: seed, view: None, lock: None, apart: false };
+            let derived = Derived { alias: alias.clone(), query: seed, view: None, lock: None, apart: None };
             *node = Node::Derived(Box::new(derived));
         }
         Node::Derived(derived) => {

@@ -27,7 +27,7 @@ use rauk_types::{DataType, IndexKind, TypeKind, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 pub fn pass(statement: &mut Statement) {
-    if !statement.subqueries.is_empty() {
+    if statement.switches.subquery_to_derived() && !statement.subqueries.is_empty() {
         for_each_query(statement, &mut in_query);
     }
 }
@@ -46,7 +46,8 @@ fn in_query(query: &mut Query, statement: &mut Statement) {
         return;
     }
     let mut values: FxHashMap<SubqueryId, Expr> = FxHashMap::default();
-    let wanted: Vec<SubqueryId> = block.wanted.difference(&block.refused).copied().collect();
+    let shared = |id: &SubqueryId| statement.subqueries[id.0 as usize].shared;
+    let wanted: Vec<SubqueryId> = block.wanted.difference(&block.refused).copied().filter(|id| !shared(id)).collect();
     for id in wanted {
         let number = id.0 as usize;
         let inner = std::mem::replace(&mut statement.subqueries[number].query, empty());
@@ -248,7 +249,7 @@ impl Plan {
         let node = Node::Aggregate(Box::new(AggregateNode { input, keys, aggregates, rollup: None }));
         let query = Query { node: Node::Project { input: Box::new(node), items: project }, columns };
         let alias = format!("<group{}>", number + 2);
-        (Node::Derived(Box::new(Derived { alias, query, view: None, lock: None, apart: false })), on, value)
+        (Node::Derived(Box::new(Derived { alias, query, view: None, lock: None, apart: None })), on, value)
     }
 }
 

@@ -3,6 +3,7 @@
 //! A derived table whose query is Project over Filter and joins gives its joins to FROM of the block, its conditions to the place where it stood, and its
 //! expressions to whoever reads its columns. It stays a table of its own when that would change an answer or cost more:
 //!
+//! * a hint says so, or its view (`TEMPTABLE`), or derived_merge is off and nothing says MERGE;
 //! * it takes locks, fixes the order of its joins, or reads no table;
 //! * one of its expressions may not move, is large, or is read several times and is not small;
 //! * null rows stand for it (right side of an outer join), and an item is not a plain column of its tables: `1` would not become NULL;
@@ -131,6 +132,8 @@ struct Block {
     /// DISTINCT, or HAVING without grouping: which look for expressions in the select list.
     compares_items: bool,
     tables: usize,
+    /// derived_merge is off: what no hint speaks of stays a table.
+    keeps: bool,
     /// Columns of merged tables, and what stands for them.
     items: Substitution,
 }
@@ -144,6 +147,7 @@ impl Block {
             grouped: false,
             compares_items: false,
             tables: 0,
+            keeps: !statement.switches.derived_merge(),
             items: Substitution::default(),
         };
         let mut having = false;
@@ -201,9 +205,10 @@ impl Block {
 
     fn merge_derived(&mut self, mut derived: Derived, null_rows: bool, lifted: &mut Vec<Expr>) -> Node {
         let lock = derived.lock.take();
+        let apart = derived.apart.unwrap_or(self.keeps);
         let tables = match plain(&derived.query) {
             Some(tables)
-                if !derived.apart && self.tables + tables - 1 <= MAX_TABLES && self.fits(&derived.query, null_rows) =>
+                if !apart && self.tables + tables - 1 <= MAX_TABLES && self.fits(&derived.query, null_rows) =>
             {
                 tables
             }

@@ -22,38 +22,33 @@ mod semi;
 mod sorts;
 mod walk;
 
-use crate::expr::Switches;
 use crate::logical::{Node, Query, Statement};
 use rauk_types::MysqlError;
 
-type Pass = fn(&mut Statement, Switches);
+type Pass = fn(&mut Statement);
 
 /// In the order in which they run.
 const PASSES: [(&str, Pass); 6] = [
-    ("common", |statement, _| common::pass(statement)),
-    ("sorts", |statement, _| sorts::pass(statement)),
-    ("merge", |statement, _| merge::pass(statement)),
+    ("common", common::pass),
+    ("sorts", sorts::pass),
+    ("merge", merge::pass),
     ("semi", semi::pass),
-    ("grouped", |statement, _| grouped::pass(statement)),
-    ("push", |statement, _| push::pass(statement)),
+    ("grouped", grouped::pass),
+    ("push", push::pass),
 ];
 
 /// Runs all passes. Errors: 1815, a pass has made a tree that cannot be.
-pub(crate) fn optimize(statement: &mut Statement, switches: Switches) -> Result<(), MysqlError> {
-    watched(statement, switches, &mut |_, _| {})
+pub(crate) fn optimize(statement: &mut Statement) -> Result<(), MysqlError> {
+    watched(statement, &mut |_, _| {})
 }
 
 /// Runs all passes, and gives the statement to `watch` after each.
-pub(crate) fn watched(
-    statement: &mut Statement,
-    switches: Switches,
-    watch: &mut dyn FnMut(&str, &Statement),
-) -> Result<(), MysqlError> {
+pub(crate) fn watched(statement: &mut Statement, watch: &mut dyn FnMut(&str, &Statement)) -> Result<(), MysqlError> {
     if !has_queries(statement) {
         return Ok(());
     }
     for (name, pass) in PASSES {
-        pass(statement, switches);
+        pass(statement);
         statement.validate()?;
         watch(name, statement);
     }

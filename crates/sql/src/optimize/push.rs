@@ -20,7 +20,9 @@ use rauk_types::{Collation, DataType};
 const LARGE: usize = 256;
 
 pub fn pass(statement: &mut Statement) {
-    for_each_query(statement, &mut |query, _| in_query(query));
+    if statement.switches.condition_pushdown() {
+        for_each_query(statement, &mut |query, _| in_query(query));
+    }
 }
 
 /// Outer queries first: what moves into a derived table may move on from there.

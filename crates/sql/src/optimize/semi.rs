@@ -24,12 +24,12 @@
 use super::merge::{MAX_TABLES, leaves};
 use super::walk::{empty, for_each_inner_query, for_each_query, is_movable, may_move};
 use crate::expr::key_class;
-use crate::expr::{ColumnId, CompareOp, Comparison, Expr, ExprKind, Subquery, SubqueryTest, Switches};
+use crate::expr::{ColumnId, CompareOp, Comparison, Expr, ExprKind, Subquery, SubqueryTest};
 use crate::logical::{Join, JoinKind, Node, Query, Statement};
 use rauk_types::{DataType, Value};
 
-pub fn pass(statement: &mut Statement, switches: Switches) {
-    if switches.semi_join && !statement.subqueries.is_empty() {
+pub fn pass(statement: &mut Statement) {
+    if statement.switches.semi_join() && !statement.subqueries.is_empty() {
         for_each_query(statement, &mut in_query);
     }
 }
@@ -102,7 +102,7 @@ fn take_in(conditions: &mut Vec<Expr>, joins: &mut Node, statement: &mut Stateme
     conditions.retain(|condition| {
         let Some(test) = Test::of(condition) else { return true };
         let number = test.subquery.id.0 as usize;
-        if statement.subqueries[number].apart {
+        if statement.subqueries[number].apart || statement.subqueries[number].shared {
             return true;
         }
         // Its own subqueries first.

@@ -463,7 +463,7 @@ impl Builder<'_> {
     /// Of a table of a semi or anti join: to read it once and to probe it by hash, when that costs less than an index for each row before it.
     fn probed(&self, table: usize, pool: &Pool, chosen: &Chosen) -> Option<Chosen> {
         let indexed = matches!(chosen.access, Access::Primary(_) | Access::Unique(_) | Access::Range(_));
-        if !self.testing || !indexed || self.locks[table].is_some() || !self.switches.materialization {
+        if !self.testing || !indexed || self.locks[table].is_some() || !self.switches.materialization() {
             return None;
         }
         self.hash_join(table, pool, &self.placed)?;
@@ -475,7 +475,7 @@ impl Builder<'_> {
             self.database,
         );
         let cheaper = own.cost + self.rows * PROBE < self.rows * chosen.cost;
-        (cheaper || !self.switches.first_match).then_some(own)
+        (cheaper || !self.switches.first_match()).then_some(own)
     }
 
     fn level(&mut self, table: usize, chosen: Chosen, pool: &mut Pool) {

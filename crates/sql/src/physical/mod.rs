@@ -56,14 +56,14 @@ pub struct Plan {
 /// Binds a statement and plans it. Errors: those of binding.
 pub fn plan(statement: &Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
     let mut bound = crate::bind::bind(statement, lookup, context)?;
-    crate::optimize::optimize(&mut bound, context.switches)?;
+    crate::optimize::optimize(&mut bound)?;
     lower::lower(bound, lookup, context)
 }
 
 /// The logical tree of a statement after all passes, a line for each node. Errors: those of binding.
 pub fn tree(statement: &Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<String, MysqlError> {
     let mut bound = crate::bind::bind(statement, lookup, context)?;
-    crate::optimize::optimize(&mut bound, context.switches)?;
+    crate::optimize::optimize(&mut bound)?;
     Ok(bound.print())
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn passes(statement: &Statement, lookup: &dyn Lookup, context: &BindC
     let mut bound = crate::bind::bind(statement, lookup, context)?;
     let mut last = bound.print();
     let mut text = format!("bind\n{last}");
-    crate::optimize::watched(&mut bound, context.switches, &mut |name, statement| {
+    crate::optimize::watched(&mut bound, &mut |name, statement| {
         let tree = statement.print();
         if tree != last {
             text.push_str(&format!("{name}\n{tree}"));

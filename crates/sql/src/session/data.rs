@@ -243,8 +243,12 @@ impl Session {
         let statement = source.statement.or(parsed.as_deref()).expect("it is at hand or was parsed");
         let height = parsed.as_ref().map_or(0, |tree| tree.height);
         let (plan, own) = stack::with_room(height, || self.plan(statement, source.types.to_vec()))?;
-        let reusable =
-            self.may_cache() && !own && source.text.len() <= MAX_CACHED_TEXT && !reads_user_variable(source.text);
+        let by_global = plan.plan.hints.as_ref().is_some_and(|hints| hints.by_global);
+        let reusable = self.may_cache()
+            && !own
+            && !by_global
+            && source.text.len() <= MAX_CACHED_TEXT
+            && !reads_user_variable(source.text);
         if reusable {
             self.engine.plans.insert(&self.key(source), plan.clone());
         }

@@ -208,7 +208,9 @@ fn restore(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), My
         _ => Value::Str(text.to_string()),
     };
     let mut warnings: Vec<Warning> = Vec::new();
-    variables.set(at, assign::convert(variable, value, &mut warnings)?);
+    let (now, default) = (variables.get(at), variables.default_of(at));
+    let before = assign::Before { now: &now, default: &default };
+    variables.set(at, assign::convert(variable, value, before, &mut warnings)?);
     Ok(())
 }
 

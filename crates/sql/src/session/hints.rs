@@ -1,7 +1,7 @@
 //! Optimizer hints of a whole statement: MAX_EXECUTION_TIME, SET_VAR, and the warnings of hints that are not followed.
 
 use super::session::Session;
-use super::variables::assign::convert;
+use super::variables::assign::{Before, convert};
 use super::variables::store::find;
 use super::variables::{Settings, Variable};
 use crate::expr::context::WarningLevel;
@@ -14,7 +14,7 @@ const UNRESOLVED: u16 = 3128;
 const NOT_BY_HINT: u16 = 3637;
 
 /// What MySQL lets a hint set, and what takes effect, if it has any, while a statement runs: it has been read and planned
-/// when the hint is looked at.
+/// when the hint is looked at. The binder has looked at optimizer_switch.
 const BY_HINT: &[&str] = &[
     "bulk_insert_buffer_size",
     "cte_max_recursion_depth",
@@ -30,6 +30,7 @@ const BY_HINT: &[&str] = &[
     "max_sort_length",
     "optimizer_prune_level",
     "optimizer_search_depth",
+    "optimizer_switch",
     "range_alloc_block_size",
     "range_optimizer_max_mem_size",
     "read_buffer_size",
@@ -60,7 +61,9 @@ impl Session {
                 continue;
             }
             let mut warnings = Vec::new();
-            match convert(variable, typed(variable, &value), &mut warnings) {
+            let (now, default) = (self.variables.value(at), self.engine.variables.get(at));
+            let merged = Before { now: &now, default: &default };
+            match convert(variable, typed(variable, &value), merged, &mut warnings) {
                 Ok(value) => {
                     before.push((at, self.variables.value(at)));
                     self.variables.set(at, value);

@@ -12,7 +12,7 @@ use super::transactions::{NextTransaction, OpenTransaction};
 use super::users::{AccountRecord, Privileges};
 use super::variables::{SessionVariables, Settings};
 use crate::expr::context::{Warning, WarningLevel};
-use crate::expr::{BindContext, Budget, Context};
+use crate::expr::{BindContext, Budget, Context, Switches};
 use crate::memory::{Memory, Watch, interrupted};
 use crate::parse::ast::TableName;
 use crate::parse::{self, Mode, Normal, Parsed, Tree};
@@ -330,6 +330,7 @@ impl Session {
             charset: self.settings.charset,
             sql_mode: self.settings.sql_mode,
             switches: self.settings.switches,
+            usual_switches: Switches::of(&self.engine.variables.text("optimizer_switch")),
             variable_type: Some(super::variables::definition::type_by_name),
             user_variables: user_variables.map(|(name, value)| (name.clone(), self.type_of_variable(value))).collect(),
             memory: self.context.budget.memory.clone(),

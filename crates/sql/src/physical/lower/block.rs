@@ -218,7 +218,7 @@ impl Lowering<'_> {
             keep_order,
             wanted,
             locks: &locks,
-            switches: self.context.switches,
+            switches: self.switches,
             database: self.database,
         });
         let ordered = wants && joined.ordered;

@@ -18,7 +18,7 @@ mod write;
 
 use super::Plan;
 use super::model::{CommonTablePlan, Parts, PlanKind, QueryPlan, RecursivePlan, SetPlan, SubqueryPlan};
-use crate::expr::{BindContext, ColumnId};
+use crate::expr::{BindContext, ColumnId, Switches};
 use crate::logical::{self, Body, Columns, CommonTable, Node, Query, Statement};
 use crate::lookup::Lookup;
 use places::{Outer, Places};
@@ -29,9 +29,16 @@ use window::Selected;
 
 /// Lowers a statement.
 pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
-    let Statement { columns, subqueries, tables, body, returned, hints, parameters } = statement;
-    let mut lowering =
-        Lowering { columns: &columns, lookup, database: lookup.database(), context, stored: vec![], selected: None };
+    let Statement { columns, subqueries, tables, body, returned, hints, switches, parameters } = statement;
+    let mut lowering = Lowering {
+        columns: &columns,
+        lookup,
+        database: lookup.database(),
+        context,
+        switches,
+        stored: vec![],
+        selected: None,
+    };
     let mut result = Vec::new();
     let kind = match body {
         Body::Query(query) => {
@@ -55,6 +62,7 @@ struct Lowering<'a> {
     columns: &'a Columns,
     database: &'a Database,
     context: &'a BindContext,
+    switches: Switches,
     stored: Vec<(TableHandle, bool)>,
     /// What the columns of the block below windows are in the select list; set where that block is lowered next.
     selected: Option<Vec<Selected>>,

@@ -208,7 +208,7 @@ impl Lowering<'_> {
             keep_order: true,
             wanted,
             locks: &[lock],
-            switches: self.context.switches,
+            switches: self.switches,
             database: self.database,
         });
         if joined.ordered {

@@ -55,6 +55,7 @@ fn described(viewer: &Viewer, view: &ViewSchema) -> Result<Described, MysqlError
         user_variables: Default::default(),
         memory: Memory::default(),
         switches: Default::default(),
+        usual_switches: Default::default(),
     };
     view::describe(view, &SessionLookup::of_viewer(viewer), &context)
 }

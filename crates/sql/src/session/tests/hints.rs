@@ -86,7 +86,18 @@ fn derived_tables_and_subqueries_stay_apart() {
     let apart = "SELECT COUNT(*) FROM b WHERE x IN (SELECT /*+ NO_SEMIJOIN() */ id FROM c)";
     assert!(t.run(&format!("EXPLAIN {apart}")).contains("|SUBQUERY|"));
     assert!(!t.run(&format!("EXPLAIN {joined}")).contains("|SUBQUERY|"));
-    for sql in [joined, apart] {
+    // Of the whole statement, from an inner block too; in a session that switched it off, on.
+    let off = "SELECT /*+ SET_VAR(optimizer_switch = 'semijoin=off') */ COUNT(*) FROM b WHERE x IN (SELECT id FROM c)";
+    let inner =
+        "SELECT COUNT(*) FROM b WHERE x IN (SELECT /*+ SET_VAR(optimizer_switch = 'semijoin=off') */ id FROM c)";
+    for sql in [off, inner] {
+        assert!(t.run(&format!("EXPLAIN {sql}")).contains("|SUBQUERY|"), "{sql}");
+    }
+    let on = "SELECT /*+ SET_VAR(optimizer_switch = 'semijoin=on') */ COUNT(*) FROM b WHERE x IN (SELECT id FROM c)";
+    t.ok("SET optimizer_switch = 'semijoin=off'");
+    assert!(!t.run(&format!("EXPLAIN {on}")).contains("|SUBQUERY|"));
+    assert!(t.run(&format!("EXPLAIN {joined}")).contains("|SUBQUERY|"));
+    for sql in [joined, apart, off, inner, on] {
         t.expect(sql, &["3"]);
     }
 }
@@ -109,6 +120,12 @@ fn a_statement_has_its_limits_and_variables() {
     assert_ne!(t.run("SELECT @@sort_buffer_size"), "65536");
     let sql = "SELECT /*+ SET_VAR(sql_mode = '') */ 1";
     assert_eq!(warnings(&mut t, sql), "Warning|3637|Variable 'sql_mode' cannot be set using SET_VAR hint.");
+    let sql = "SELECT /*+ SET_VAR(optimizer_switch = 'semijoin=off') */ @@optimizer_switch LIKE '%semijoin=off%'";
+    t.expect(sql, &["1"]);
+    t.expect("SELECT @@optimizer_switch LIKE '%semijoin=off%'", &["0"]);
+    let sql = "SELECT /*+ SET_VAR(optimizer_switch = 'semijoin=of') */ 1";
+    let text = "Warning|1231|Variable 'optimizer_switch' can't be set to the value of 'semijoin=of'";
+    assert_eq!(warnings(&mut t, sql), text);
     let sql = "SELECT /*+ SET_VAR(nothing = 1) */ 1";
     assert_eq!(warnings(&mut t, sql), "Warning|3128|Unresolved name 'nothing' for SET_VAR hint");
     let sql = "SELECT (SELECT /*+ MAX_EXECUTION_TIME(5) */ 1)";

@@ -446,3 +446,96 @@ fn optimizer_switch_decides_about_semi_joins() {
     assert!(explained(&mut t).contains("hash join"), "{}", explained(&mut t));
     t.expect(by_index, &["1", "2", "4"]);
 }
+
+#[test]
+fn optimizer_switch_decides_about_derived_tables() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    t.ok("CREATE VIEW plain AS SELECT id, a FROM t");
+    t.ok("CREATE ALGORITHM = MERGE VIEW merging AS SELECT id, a FROM t");
+    t.ok("CREATE ALGORITHM = TEMPTABLE VIEW kept AS SELECT id, a FROM t");
+    let shapes = |t: &mut Test, hint: &str| {
+        let common = format!("WITH c AS (SELECT id FROM t) SELECT {hint} id FROM c");
+        let of = |from: &str| format!("SELECT {hint} d.id FROM {from} d");
+        let queries = [of("(SELECT id FROM t)"), of("plain"), of("merging"), of("kept"), common];
+        queries.map(|sql| if t.run(&format!("EXPLAIN {sql}")).contains("DERIVED") { 'd' } else { 'm' }).iter().collect()
+    };
+    let expect = |t: &mut Test, hint: &str, wanted: &str| {
+        let found: String = shapes(t, hint);
+        assert_eq!(found, wanted, "{hint}");
+    };
+    let off = "/*+ SET_VAR(optimizer_switch = 'derived_merge=off') */";
+    expect(&mut t, "", "mmmdm");
+    expect(&mut t, "/*+ NO_MERGE(d) */", "ddmdm");
+    expect(&mut t, off, "ddmdd");
+    expect(&mut t, "", "mmmdm");
+    t.ok("SET optimizer_switch = 'derived_merge=off'");
+    expect(&mut t, "", "ddmdd");
+    // A hint wins.
+    expect(&mut t, "/*+ MERGE(d) */", "mmmdd");
+    expect(&mut t, "/*+ SET_VAR(optimizer_switch = 'derived_merge=on') */", "mmmdm");
+    expect(&mut t, "/*+ SET_VAR(optimizer_switch = 'default') */", "mmmdm");
+    // DEFAULT in a hint is the global value of now, whatever plan the text had before.
+    t.ok("SET GLOBAL optimizer_switch = 'derived_merge=off'");
+    expect(&mut t, "/*+ SET_VAR(optimizer_switch = 'default') */", "ddmdd");
+    let shown = "SELECT /*+ SET_VAR(optimizer_switch = 'derived_merge=default') */ @@optimizer_switch LIKE \
+                 '%derived_merge=on%', id FROM (SELECT id FROM t) d WHERE id = 1";
+    t.expect(shown, &["0|1"]);
+    t.ok("SET GLOBAL optimizer_switch = DEFAULT");
+    t.expect(shown, &["1|1"]);
+}
+
+#[test]
+fn a_kept_derived_table_may_read_what_is_changed() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    t.ok("CREATE VIEW plain AS SELECT a FROM t");
+    t.ok("CREATE ALGORITHM = TEMPTABLE VIEW kept AS SELECT a FROM t");
+    t.ok("CREATE ALGORITHM = MERGE VIEW merging AS SELECT a FROM t");
+    let merged = "UPDATE t SET a = (SELECT COUNT(*) FROM (SELECT a FROM t) d)";
+    let hinted = "UPDATE t SET a = (SELECT /*+ NO_MERGE(d) */ COUNT(*) + 1 FROM (SELECT a FROM t) d)";
+    let hinted_view = "UPDATE t SET a = (SELECT /*+ NO_MERGE(d) */ COUNT(*) + 2 FROM plain d)";
+    let temporary = "UPDATE t SET a = (SELECT COUNT(*) + 3 FROM kept)";
+    let view = "UPDATE t SET a = (SELECT COUNT(*) + 4 FROM plain)";
+    let hint_on = "UPDATE t SET a = (SELECT /*+ MERGE(d) */ COUNT(*) FROM (SELECT a FROM t) d)";
+    let merging = "UPDATE t SET a = (SELECT COUNT(*) FROM merging)";
+    let rows: i64 = t.run("SELECT COUNT(*) FROM t").parse().unwrap();
+    let all = "SELECT DISTINCT a FROM t";
+    t.code(merged, 1093);
+    t.code(view, 1443);
+    for (sql, more) in [(hinted, 1), (hinted_view, 2), (temporary, 3)] {
+        t.ok(sql);
+        t.expect(all, &[(rows + more).to_string().as_str()]);
+    }
+    t.ok("SET optimizer_switch = 'derived_merge=off'");
+    for (sql, more) in [(merged, 0), (view, 4)] {
+        t.ok(sql);
+        t.expect(all, &[(rows + more).to_string().as_str()]);
+    }
+    t.code(hint_on, 1093);
+    t.code(merging, 1443);
+    // A view is changed through as before.
+    t.ok("UPDATE plain SET a = 7");
+    t.expect(all, &["7"]);
+    t.ok("DELETE FROM t WHERE a IN (SELECT a FROM (SELECT a FROM t) d)");
+    t.expect("SELECT COUNT(*) FROM t", &["0"]);
+}
+
+#[test]
+fn optimizer_switch_decides_about_grouped_subqueries_and_conditions() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    let grouped = "SELECT id FROM t WHERE b > (SELECT AVG(a) FROM u WHERE u.a = t.a)";
+    let explained = |t: &mut Test, sql: &str| t.run(&format!("EXPLAIN FORMAT=TREE {sql}"));
+    assert!(!explained(&mut t, grouped).contains("Subquery"));
+    let pushed = "SELECT n FROM (SELECT a, COUNT(*) AS n FROM t GROUP BY a) d WHERE a = 1";
+    let before = explained(&mut t, pushed);
+    let rows = [t.run(grouped), t.run(pushed)];
+    t.ok("SET optimizer_switch = 'subquery_to_derived=off,derived_condition_pushdown=off'");
+    assert!(explained(&mut t, grouped).contains("Subquery"));
+    assert_ne!(explained(&mut t, pushed), before);
+    assert_eq!([t.run(grouped), t.run(pushed)], rows);
+}

@@ -159,3 +159,64 @@ fn old_names_share_their_values() {
     t.ok("SET SESSION tx_read_only = 1");
     t.expect("SELECT @@tx_read_only, @@transaction_read_only", &["1|1"]);
 }
+
+#[test]
+fn optimizer_switch_is_merged() {
+    let server = server();
+    let mut t = server.session();
+    let on = |t: &mut super::Test, scope: &str, flag: &str| {
+        let shown = t.run(&format!("SELECT @@{scope}optimizer_switch"));
+        shown.split(',').find_map(|item| item.strip_prefix(&format!("{flag}="))).expect("it is listed") == "on"
+    };
+    let usual = t.run("SELECT @@optimizer_switch");
+    assert!(usual.starts_with("index_merge=off,") && usual.ends_with(",derived_condition_pushdown=on"), "{usual}");
+    assert_eq!(usual.split(',').count(), 26);
+    t.expect("SHOW VARIABLES LIKE 'optimizer_switch'", &[&format!("optimizer_switch|{usual}")]);
+    t.ok("SET optimizer_switch = 'semijoin=off'");
+    t.ok("SET @@session.optimizer_switch = 'FirstMatch=OFF,mrr=on'");
+    t.expect(
+        "SELECT @@optimizer_switch",
+        &[&usual
+            .replace("semijoin=on", "semijoin=off")
+            .replace("firstmatch=on", "firstmatch=off")
+            .replace("mrr=off", "mrr=on")],
+    );
+    t.ok("SET optimizer_switch = 'firstmatch=default'");
+    assert!(on(&mut t, "", "firstmatch") && !on(&mut t, "", "semijoin"));
+    t.ok("SET optimizer_switch = ''");
+    assert!(!on(&mut t, "", "semijoin"));
+    // Nothing of a list with a mistake is taken.
+    for (text, shown) in [
+        ("x=off", "x=off"),
+        ("mrr=off,semijoin", "semijoin"),
+        ("mrr=off,semijoin=1,loosescan=on", "semijoin=1,loosescan=on"),
+        ("mrr=off,mrr=on", "mrr=on"),
+        ("mrr=off, semijoin=on", " semijoin=on"),
+    ] {
+        let message = format!("Variable 'optimizer_switch' can't be set to the value of '{shown}'");
+        t.error(&format!("SET optimizer_switch = '{text}'"), 1231, &message);
+        assert!(on(&mut t, "", "mrr") && !on(&mut t, "", "semijoin"));
+    }
+    t.code("SET optimizer_switch = NULL", 1231);
+    t.code("SET optimizer_switch = -1", 1231);
+    t.code("SET optimizer_switch = 1e0", 1232);
+    t.error(
+        "SET optimizer_switch = 'hypergraph_optimizer=on'",
+        3999,
+        "The hypergraph optimizer does not yet support 'use in non-debug builds'",
+    );
+    t.ok("SET optimizer_switch = 2049");
+    assert!(on(&mut t, "", "index_merge") && on(&mut t, "", "semijoin") && !on(&mut t, "", "firstmatch"));
+    // A session's default is the global value, and that of the global one what the server began with.
+    t.ok("SET GLOBAL optimizer_switch = 'loosescan=on'");
+    assert!(on(&mut t, "global.", "loosescan") && on(&mut t, "global.", "firstmatch"));
+    assert!(!on(&mut t, "", "loosescan"));
+    t.ok("SET optimizer_switch = 'default,firstmatch=off'");
+    assert!(on(&mut t, "", "loosescan") && !on(&mut t, "", "firstmatch"));
+    let mut other = server.session();
+    assert!(on(&mut other, "", "loosescan"));
+    t.ok("SET GLOBAL optimizer_switch = 'default'");
+    t.expect("SELECT @@global.optimizer_switch", &[&usual]);
+    t.ok("SET optimizer_switch = DEFAULT");
+    t.expect("SELECT @@optimizer_switch", &[&usual]);
+}

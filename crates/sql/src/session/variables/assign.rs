@@ -1,15 +1,19 @@
 //! New values for system variables: checked, converted and clipped as MySQL does.
 //!
-//! Errors: 1231 (a value that is not allowed), 1232 (a value of the wrong type), 1115, 1273, 1298. Numbers outside of the range are clipped and
+//! Errors: 1231 (a value that is not allowed), 1232 (a value of the wrong type), 1115, 1273, 1298, 3999. Numbers outside of the range are clipped and
 //! leave warning 1292; in strict mode as well, as in MySQL.
 
 use super::definition::{Kind, Variable};
 use super::modes;
+use crate::expr::Switches;
 use crate::expr::context::{Warning, WarningLevel};
 use crate::session::charset;
 use crate::session::errors;
 use rauk_types::error::codes;
 use rauk_types::{DataType, MysqlError, TypeKind, Value, format};
+
+/// ER_HYPERGRAPH_NOT_SUPPORTED_YET.
+const HYPERGRAPH_NOT_SUPPORTED_YET: u16 = 3999;
 
 /// The text of a value as an error message shows it.
 fn shown(value: &Value) -> String {
@@ -45,8 +49,20 @@ fn text(variable: &Variable, value: &Value) -> Result<String, MysqlError> {
     }
 }
 
+/// What a value that is merged begins with.
+#[derive(Clone, Copy)]
+pub struct Before<'a> {
+    pub now: &'a Value,
+    pub default: &'a Value,
+}
+
 /// `value` as the variable stores it.
-pub fn convert(variable: &Variable, value: Value, warnings: &mut Vec<Warning>) -> Result<Value, MysqlError> {
+pub fn convert(
+    variable: &Variable,
+    value: Value,
+    before: Before<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Value, MysqlError> {
     let refused = || errors::wrong_value(variable.name, &shown(&value));
     match variable.kind {
         Kind::Bool => match &value {
@@ -120,6 +136,25 @@ pub fn convert(variable: &Variable, value: Value, warnings: &mut Vec<Warning>) -
             }
             _ => Err(refused()),
         },
+        Kind::Switches => {
+            let stored = |value: &Value| match value {
+                Value::Str(text) => Switches::of(text),
+                other => unreachable!("{} is {other:?}", variable.name),
+            };
+            let (now, default) = (stored(before.now), stored(before.default));
+            let wanted = match &value {
+                Value::Int(v) => u64::try_from(*v).ok().and_then(Switches::from_number).ok_or_else(refused)?,
+                Value::UInt(v) => Switches::from_number(*v).ok_or_else(refused)?,
+                _ => now
+                    .changed(&text(variable, &value)?, default)
+                    .map_err(|wrong| errors::wrong_value(variable.name, wrong))?,
+            };
+            if wanted.hypergraph() {
+                let text = "The hypergraph optimizer does not yet support 'use in non-debug builds'";
+                return Err(MysqlError::new(HYPERGRAPH_NOT_SUPPORTED_YET, text));
+            }
+            Ok(Value::Str(wanted.to_string()))
+        }
         Kind::CharacterSet => {
             let name = text(variable, &value)?;
             Ok(Value::Str(charset::charset(&name)?.name.to_string()))
@@ -175,7 +210,10 @@ mod tests {
 
     fn set(name: &str, value: Value) -> (Result<Value, MysqlError>, Vec<Warning>) {
         let mut warnings = Vec::new();
-        let result = convert(find(name).unwrap().0, value, &mut warnings);
+        let variable = find(name).unwrap().0;
+        let default = variable.default_value();
+        let before = Before { now: &default, default: &default };
+        let result = convert(variable, value, before, &mut warnings);
         (result, warnings)
     }
 

@@ -1,5 +1,6 @@
 //! What a system variable is.
 
+use crate::expr::Switches;
 use rauk_types::{Collation, DataType, Value};
 
 /// Where a variable has values.
@@ -31,6 +32,8 @@ pub enum Kind {
     /// One of these words, or its number.
     Choice(&'static [&'static str]),
     SqlMode,
+    /// `optimizer_switch`: a new value changes flags of the present one.
+    Switches,
     CharacterSet,
     /// `character_set_results`: NULL means "as it is".
     NullableCharacterSet,
@@ -46,7 +49,7 @@ pub struct Variable {
     /// SET is allowed.
     pub dynamic: bool,
     pub kind: Kind,
-    /// As text; empty is NULL where the kind allows NULL.
+    /// As text; empty is NULL where the kind allows NULL. Switches know their own.
     pub default: &'static str,
 }
 
@@ -77,6 +80,7 @@ impl Variable {
             Kind::Unsigned { .. } => Value::UInt(self.default.parse().expect("a default is of its kind")),
             Kind::Double { .. } => Value::Double(self.default.parse().expect("a default is of its kind")),
             Kind::NullableText | Kind::NullableCharacterSet if self.default.is_empty() => Value::Null,
+            Kind::Switches => Value::Str(Switches::default().to_string()),
             _ => Value::Str(self.default.to_string()),
         }
     }

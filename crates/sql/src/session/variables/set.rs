@@ -143,7 +143,7 @@ impl Session {
             // A session's DEFAULT is the global value; for what has none, the compiled-in one.
             None if variable.has_global() => self.engine.variables.get(at),
             None => variable.default_value(),
-            Some(expression) => self.variable_value(variable, expression).await?,
+            Some(expression) => self.variable_value(variable, at, shared, expression).await?,
         };
         if shared {
             if scope == Scope::Persist && [REPLICAS, REPLACE_AFTER, MEMORY_RETURN].contains(&variable.name) {
@@ -184,7 +184,13 @@ impl Session {
     }
 
     /// A bare word is a word (`SET autocommit = ON`); all else is an expression.
-    async fn variable_value(&mut self, variable: &Variable, expression: &ast::Expr) -> Result<Value, MysqlError> {
+    async fn variable_value(
+        &mut self,
+        variable: &Variable,
+        at: usize,
+        shared: bool,
+        expression: &ast::Expr,
+    ) -> Result<Value, MysqlError> {
         let given = match expression {
             ast::Expr::Column(word) if word.table.is_none() => Value::Str(word.name.clone()),
             _ => match self.value_with_queries(expression).await? {
@@ -193,7 +199,13 @@ impl Session {
             },
         };
         let mut warnings = Vec::new();
-        let value = assign::convert(variable, given, &mut warnings)?;
+        let global = self.engine.variables.get(at);
+        let (now, default) = match shared {
+            true => (global, self.engine.variables.default_of(at)),
+            false => (self.variables.value(at), global),
+        };
+        let before = assign::Before { now: &now, default: &default };
+        let value = assign::convert(variable, given, before, &mut warnings)?;
         for warning in warnings {
             self.push_warning(warning.level, warning.code, warning.message);
         }

@@ -60,7 +60,7 @@ impl Settings {
         Settings {
             autocommit: on("autocommit"),
             sql_mode: modes::flags(&text("sql_mode")),
-            switches: switches(&text("optimizer_switch")),
+            switches: Switches::of(&text("optimizer_switch")),
             collation: Collation::from_name(&text("collation_connection")).unwrap_or_default(),
             charset: charset::charset(&text("character_set_connection")).map_or("utf8mb4", |set| set.name),
             time_zone: assign::time_zone(&text("time_zone")).unwrap_or(jiff::tz::TimeZone::UTC),
@@ -82,19 +82,6 @@ impl Settings {
             sql_notes: on("sql_notes"),
             quote_names: on("sql_quote_show_create"),
         }
-    }
-}
-
-/// The flags that are off; the others are on, as in MySQL's default.
-fn switches(text: &str) -> Switches {
-    let is_on = |flag: &str| {
-        let last = text.rsplit(',').filter_map(|part| part.split_once('=')).find(|(name, _)| name.trim() == flag);
-        last.is_none_or(|(_, value)| value.trim() != "off")
-    };
-    Switches {
-        semi_join: is_on("semijoin"),
-        materialization: is_on("materialization"),
-        first_match: is_on("firstmatch"),
     }
 }
 

@@ -110,6 +110,14 @@ impl GlobalVariables {
         self.set(at, value);
     }
 
+    pub fn text(&self, name: &str) -> String {
+        let (_, at) = find(name).expect("a variable that the server reads exists");
+        match self.get(at) {
+            Value::Str(text) => text,
+            other => unreachable!("{name} is {other:?}"),
+        }
+    }
+
     pub fn unsigned(&self, name: &str) -> u64 {
         let (_, at) = find(name).expect("a variable that the server reads exists");
         match self.get(at) {

@@ -211,7 +211,7 @@ pub const VARIABLES: &[Variable] = &[
     fixed("open_files_limit", u(0, u32::MAX as u64, 1), "1048576"),
     both("optimizer_prune_level", u(0, 1, 1), "1"),
     both("optimizer_search_depth", u(0, 62, 1), "62"),
-    both("optimizer_switch", Kind::Text, "index_merge=off,index_condition_pushdown=on,mrr=off,batched_key_access=off,materialization=on,semijoin=on,firstmatch=on,derived_merge=on,use_index_extensions=on"),
+    both("optimizer_switch", Kind::Switches, ""),
     both("optimizer_trace", Kind::Text, "enabled=off,one_line=off"),
     both("parser_max_mem_size", u(10000000, u64::MAX, 1), "18446744073709551615"),
     both("password_history", u(0, u32::MAX as u64, 1), "0"),
