@@ -409,6 +409,9 @@ mod tests {
         let whole = bytes(&disk, LOG);
         put(&disk, LOG, &whole[..whole.len() - 1]);
         assert!(claims.open_snapshot(LOG).is_err(), "although it was not claimed");
+        // As a log too: a file that was made smaller says how much it has.
+        assert!(claims.open_log(LOG).is_err());
+        put(&disk, LOG, &whole);
         assert!(claims.open_log(LOG).is_ok());
     }
 }
