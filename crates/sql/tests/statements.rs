@@ -410,11 +410,8 @@ fn prefix_and_descending_indexes() {
 fn what_is_not_there_yet_is_named() {
     let mut s = people();
     for (sql, name) in [
-        ("SELECT p.* FROM p JOIN LATERAL (SELECT 1) x", "LATERAL"),
         ("SELECT GROUP_CONCAT(city) OVER () FROM p", "GROUP_CONCAT as window function"),
         ("SELECT COUNT(DISTINCT city) OVER () FROM p", "DISTINCT"),
-        ("SELECT id FROM p LIMIT 1 INTO @x", "INTO"),
-        ("(SELECT id FROM p LIMIT 1 INTO DUMPFILE 'x')", "INTO"),
         ("SELECT * FROM p PARTITION (p0)", "PARTITION"),
         ("UPDATE p PARTITION (p0) SET age = 1", "PARTITION"),
         ("DELETE FROM p PARTITION (p0)", "PARTITION"),
