@@ -125,7 +125,12 @@ pub(crate) async fn run_select<'a>(
                     meter.enter(0);
                     meter.open(0);
                 }
-                run.scan(0, level, &root).await?;
+                let by_key = matches!(level.access, Access::Primary(_) | Access::Unique(_)) && !level.buffered;
+                match by_key && plan.steps.len() == 1 && run.tail == 1 {
+                    true => run.keys(level, &root).await?,
+                    // Boxed: a read by key has no room for it.
+                    false => Box::pin(run.scan(0, level, &root)).await?,
+                }
             }
             None if !run.late && run.meter.is_none() => run.output.push(&root, run.context)?,
             // Boxed, as all that is rare here: a read by key has no room for it.
@@ -332,6 +337,27 @@ impl<'a> Run<'a> {
         Ok(opened)
     }
 
+    /// The rows of the only table by their keys.
+    async fn keys(&mut self, level: &Level, row: &Joined<'_>) -> Result<(), MysqlError> {
+        let plan = self.plan;
+        let Some(table) = plan.sources[level.table].handle() else { unreachable!("virtual tables are buffered") };
+        match self.open(0, level, row).await? {
+            Opened::Nothing => {}
+            Opened::Keys { unique, keys } => {
+                for key in &keys {
+                    self.visit_key(0, level, table, unique, key, row).await?;
+                    if self.is_done() {
+                        break;
+                    }
+                    self.turn(1).await?;
+                }
+            }
+            // A key that is not exact has a range.
+            Opened::Scans(scans) => Box::pin(self.scans(0, level, table, scans, row)).await?,
+        }
+        Ok(())
+    }
+
     /// Loops over one table.
     async fn scan(&mut self, at: usize, level: &Level, row: &Joined<'_>) -> Result<(), MysqlError> {
         if let Some(windows) = self.plan.windows().filter(|_| level.hash.is_none()) {
@@ -356,18 +382,28 @@ impl<'a> Run<'a> {
                     self.turn(1).await?;
                 }
             }
-            Opened::Scans(scans) => {
-                let visit = at + 1 == self.tail && !self.output.streams();
-                for spec in scans {
-                    if visit && !spec.ordered {
-                        self.visit_all(at, level, table, spec, row).await?;
-                    } else {
-                        self.loop_batches(at, level, table, spec, row).await?;
-                    }
-                    if self.is_done() {
-                        break;
-                    }
-                }
+            Opened::Scans(scans) => self.scans(at, level, table, scans, row).await?,
+        }
+        Ok(())
+    }
+
+    async fn scans(
+        &mut self,
+        at: usize,
+        level: &Level,
+        table: &TableHandle,
+        scans: SmallVec<[ScanSpec; 1]>,
+        row: &Joined<'_>,
+    ) -> Result<(), MysqlError> {
+        let visit = at + 1 == self.tail && !self.output.streams();
+        for spec in scans {
+            if visit && !spec.ordered {
+                self.visit_all(at, level, table, spec, row).await?;
+            } else {
+                self.loop_batches(at, level, table, spec, row).await?;
+            }
+            if self.is_done() {
+                break;
             }
         }
         Ok(())

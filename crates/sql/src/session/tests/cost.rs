@@ -97,5 +97,5 @@ fn a_statement_begins_with_a_small_future() {
     let server = server();
     let mut t = server.session();
     let bytes = t.session.text_future_bytes(&mut Nowhere::default());
-    assert!(bytes < 9 << 10, "{bytes} bytes");
+    assert!(bytes < 7 << 10, "{bytes} bytes");
 }
