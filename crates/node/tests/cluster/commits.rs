@@ -36,7 +36,7 @@ async fn set(db: &Database, options: TxnOptions, locked: &[i64], id: i64, value:
 }
 
 /// A transaction, again when a primary that it needs has been replaced meanwhile (1213), or there is none (1205): partitions are moved for a while
-/// after the start, and a process that a busy machine does not run for the length of a lease is taken for gone. Whatever else ends it is its outcome.
+/// after the start, and a process that a busy machine does not run for the length of a lease loses it. Whatever else ends it is its outcome.
 async fn unless_moved(world: &World, transaction: impl AsyncFn() -> Result<(), NodeError>) -> Result<(), NodeError> {
     let places = || world.group().partitions.iter().map(|p| (p.primary, p.version)).collect::<Vec<_>>();
     let end = std::time::Instant::now() + Duration::from_secs(60);

@@ -4,7 +4,7 @@
 //! what a new start would: from counts, from sums of exact numbers, from counted bits. MIN and MAX keep a queue: the rows that can still be the
 //! extreme of a later frame, the present one first. So a frame costs no more than the rows that come and go.
 //!
-//! Sums of DOUBLE, variances, documents and bits of binary strings are computed anew when rows go, since a double that was added cannot be taken away
+//! Sums of DOUBLE, variances, documents and bits of binary strings are computed again when rows go, since a double that was added cannot be taken away
 //! without a trace. With `windowing_use_high_precision = OFF` it is taken away from sums, as in MySQL. Equal frames share one value.
 
 use super::{At, Partition};

@@ -391,7 +391,7 @@ fn windows_end_when_their_statement_has_to() {
     let mut t = server.session();
     t.ok("SET cte_max_recursion_depth = 1000000");
     let numbers = "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 30000)";
-    // Sums of doubles are computed anew for each frame.
+    // Sums of doubles are computed again for each frame.
     let slow = format!(
         "{numbers} SELECT MAX(s) FROM (SELECT STD(i) OVER (ORDER BY i ROWS BETWEEN 25000 PRECEDING AND CURRENT ROW) AS s FROM n) q"
     );
