@@ -22,6 +22,8 @@ const TOLD_VIEWS: usize = 256;
 pub(super) struct Following {
     /// Up to here its entries are the primary's. `None`: nothing has been compared yet.
     pub verified: Option<Position>,
+    /// It has all that was stable when the primary's opening was.
+    pub is_current: bool,
     /// The copy that it follows, or has followed, in this view.
     pub copy: Option<Incoming>,
     pub newest_copy: u64,
@@ -73,6 +75,10 @@ impl Replica {
             self.following.verified = Some(end.max(self.following.verified.unwrap_or_default()));
         }
         let verified = self.following.verified.unwrap_or_default();
+        // A primary that has not opened its view says what it was told to be stable, which may be less than what is. Its opening is stable when
+        // all in-sync members have accepted it, and none of them has more.
+        let opened = self.history.id_at(stable).is_some_and(|entry| entry.view == self.view);
+        self.following.is_current |= opened && stable <= verified;
         self.learn_stable(stable.min(verified), out);
         self.finish_copy(now, out);
         let told = self.following.acknowledged;
@@ -95,7 +101,7 @@ impl Replica {
     }
 
     /// Whether an append follows on something that this stream has too. What stands before the base is not known any more; it is the same if it is stable, and if the
-    /// append has the same entry at the base.
+    /// append has the same entry at the base. An append that ends before the base and is of a later view than the entry there is another stream: views only grow.
     fn matches(&self, previous: EntryId, entries: &[Entry]) -> bool {
         let base = self.history.base();
         if previous.position >= base.position {
@@ -103,7 +109,10 @@ impl Replica {
         }
         match entries.get((base.position.0 - previous.position.0 - 1) as usize) {
             Some(entry) => entry.id == base,
-            None => previous.position.0 + entries.len() as u64 <= self.stable.0,
+            None => {
+                let last = entries.last().map_or(previous, |entry| entry.id);
+                last.position <= self.stable && last.view <= base.view
+            }
         }
     }
 
@@ -129,7 +138,12 @@ impl Replica {
         self.following.mismatched = Some((last, now));
         let floor = self.floor();
         let history = self.history.views_from(floor).rev().take(TOLD_VIEWS).collect();
-        let message = Message::Mismatch { view: self.view, last, history, floor, contents: self.contents };
+        let stable = match self.contents {
+            Contents::Whole => self.history.id_at(self.stable).unwrap_or_default(),
+            // What such a replica takes for stable may be what it was to forget.
+            Contents::Partial => EntryId::default(),
+        };
+        let message = Message::Mismatch { view: self.view, last, history, floor, stable, contents: self.contents };
         out.push(Output::Send { to, message });
     }
 

@@ -75,8 +75,8 @@ pub enum Message {
     /// `contents`: as they would be after a restart.
     Acknowledge { view: View, received: Position, durable: Position, copy: u64, contents: Contents },
     /// Replica → primary: `previous` is not what it has. `history`: the last position of each view in its log, newest first, bounded in number; nothing at or before
-    /// `floor` can be cut; `contents` as they are.
-    Mismatch { view: View, last: EntryId, history: Vec<EntryId>, floor: Position, contents: Contents },
+    /// `floor` can be cut; `stable`: the newest entry that it knows to be stable (the default: it can name none); `contents` as they are.
+    Mismatch { view: View, last: EntryId, history: Vec<EntryId>, floor: Position, stable: EntryId, contents: Contents },
     /// Primary → joiner: forget everything; entries will follow on `from`, rows come in slices. `state`: an encoded [`crate::TxnTable`] at `from`.
     CopyBegin { view: View, copy: u64, from: EntryId, stable: Position, history: Vec<EntryId>, state: Bytes },
     /// Primary → joiner: a slice of rows as they were when everything up to `at` was in the partition. `last`: no more slices.
@@ -165,6 +165,16 @@ pub enum Output {
     RequestStrike {
         version: u64,
         member: Member,
+    },
+    /// Primary: an in-sync member knows an entry to be stable that is not in this stream. So what this process has from its disk is older than what its node has acknowledged, and it must end (rule 38).
+    Lacking {
+        member: Member,
+        stable: EntryId,
+    },
+    /// Primary: a joiner knows an entry to be stable that is not in this stream, and gets a copy in place of all that it has. Said once for each.
+    Discards {
+        member: Member,
+        stable: EntryId,
     },
     /// The role, or the view, has changed.
     Role {

@@ -24,6 +24,8 @@
 //! take in. The group's set has no others, since it grows only by requests of the primary that leads in the present version. What is acknowledged is verified to
 //! be the primary's own stream, and is on disk (`fsync`); and nobody takes it back: older views are refused, and a primary of a newer one has it.
 //! By induction equal [`EntryId`]s are equal streams up to there, for an append says which entry it follows on.
+//! A directory that was put back to an older copy breaks this. A primary that an in-sync member tells of a stable entry which it lacks
+//! says so to its caller ([`Output::Lacking`]), who ends the process.
 //!
 //! # What stays bounded
 //! Entries in memory: [`Limits::kept_bytes`], and those that are not stable yet ([`Replica::unstable_bytes`]: who proposes should wait when these are many). To each
@@ -205,8 +207,9 @@ impl Replica {
                     self.on_acknowledge(now, from, received, durable, copy, contents, out);
                 }
             }
-            Message::Mismatch { view, last, history, floor, contents } => {
+            Message::Mismatch { view, last, history, floor, stable, contents } => {
                 if view == self.view {
+                    self.on_lacking(from, stable, contents, out);
                     self.on_mismatch(now, from, last, &history, floor, contents, out);
                 }
             }
@@ -277,6 +280,12 @@ impl Replica {
     /// Whether the group counts this process among those that have everything.
     pub fn is_in_sync(&self) -> bool {
         self.assignment.as_ref().is_some_and(|a| a.in_sync.contains(&self.me))
+    }
+
+    /// Whether this follower is known to have all that was stable when the opening of this view was. Nothing gets stable without an in-sync member since. One that is in-sync had it anyway,
+    /// unless its directory has gone back (rule 38): it must not answer reads before.
+    pub fn is_current(&self) -> bool {
+        self.following.is_current
     }
 
     /// Whether a copy is under way to here. A checkpoint then lets restart begin at the copy's [`LogRecord::Reset`], the newest one (see [`LogRecord::Anchor`]).

@@ -68,6 +68,8 @@ pub(super) struct Peer {
     /// Since when entries wait for its acknowledgement without progress.
     pub waiting_since: Option<Duration>,
     pub strike_asked: Option<Duration>,
+    /// It has named a stable entry that is not in this stream, and the caller was told.
+    pub is_ahead: bool,
     /// Where a mismatch made it begin again, and when.
     pub rewound: (Position, Duration),
     /// Bytes in the append that was made last.
@@ -94,6 +96,7 @@ impl Peer {
             moved_at: now,
             waiting_since: None,
             strike_asked: None,
+            is_ahead: false,
             rewound: (Position(0), Duration::ZERO),
             batch: 0,
         }

@@ -233,6 +233,21 @@ impl Replica {
         self.advance(out);
     }
 
+    /// A follower names an entry that it knows to be stable. All in-sync members have it, and so has whoever leads, if its directory is the one that acknowledged it (rule 38).
+    pub(super) fn on_lacking(&mut self, member: Member, stable: EntryId, contents: Contents, out: &mut Outbox) {
+        let differs = self.history.id_at(stable.position).is_some_and(|own| own != stable);
+        let lacks = differs || stable.position > self.history.last().position;
+        let Some(peer) = self.leading.as_mut().and_then(|leading| leading.peer(member)) else { return };
+        if !lacks || contents == Contents::Partial {
+            return;
+        }
+        if peer.in_sync {
+            out.push(Output::Lacking { member, stable });
+        } else if !std::mem::replace(&mut peer.is_ahead, true) {
+            out.push(Output::Discards { member, stable });
+        }
+    }
+
     #[expect(clippy::too_many_arguments, reason = "one message's parts")]
     pub(super) fn on_mismatch(
         &mut self,
@@ -263,7 +278,7 @@ impl Replica {
         peer.heard_at = now;
         let partial = contents == Contents::Partial && copied_from.is_none();
         if partial || common < floor || common < base {
-            // Entries cannot bring it up. In-sync members always have a common part with a primary; one that has not is not helped by a copy, and gets struck in time.
+            // Entries cannot bring it up. In-sync members always have a common part with a primary, unless the primary lacks what is stable.
             if !peer.in_sync && self.role == Role::Primary {
                 leading.copies += 1;
                 let number = leading.copies;

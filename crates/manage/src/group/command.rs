@@ -269,6 +269,8 @@ pub enum Refused {
         "this data directory is an older copy of node {0}'s, or has lost its files: the node has registered since, and the directory does not know of that; start the node with the newest directory, or with an empty one, which gets its rows from the other nodes (then forget node {0})"
     )]
     OlderDirectory(u16),
-    #[error("there is nothing to accept: no partition waits because the log of a member was damaged")]
+    #[error(
+        "there is nothing to accept: no partition waits because the log of a member was damaged or its directory was an older copy"
+    )]
     NothingDoubtful,
 }

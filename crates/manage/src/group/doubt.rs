@@ -11,7 +11,8 @@
 //!
 //! # Older copies of a directory
 //! A directory remembers the nonces of its starts ([`DirectoryState::starts`]), each on disk before it is proposed; the group remembers the newest that was registered. A directory that does
-//! not know that one is an older copy, or has lost its files: it is refused.
+//! not know that one is an older copy, or has lost its files: it is refused. A copy that was made since that start knows it. It is found out when its process is to lead: an in-sync replica
+//! names a stable entry that it lacks. That process ends, and the next one registers as doubtful, as if the end of its log had been cut.
 //!
 //! # Invariants
 //! Nobody is in-sync and doubtful. With durability `replicated` nobody is doubtful: a new process keeps no place, and what a log holds of a cut is read from the log.
@@ -27,7 +28,7 @@ use serde::{Deserialize, Serialize};
 pub struct DirectoryState {
     /// Nonces of starts that the directory has on disk, the one of this start among them. `None`: the directory was not read for this registration.
     pub starts: Option<Vec<u64>>,
-    /// The end of its log was damaged, and was cut.
+    /// The end of its log was damaged, and was cut; or the process before ended since its log lacked what was stable (rule 38).
     pub cut: bool,
     /// By partition: the last entry that the log has of its stream.
     pub ends: Vec<EntryId>,
@@ -134,7 +135,7 @@ impl Group {
         );
         let reach = if state.in_sync.is_empty() { "whose log reaches furthest" } else { "which has everything" };
         let mut text = format!(
-            "partition {number} waits for {awaited}, {reach}: the log of {doubtful} ended in a damaged entry and was cut, so that acknowledged commits may be missing there; start {awaited}"
+            "partition {number} waits for {awaited}, {reach}: the log of {doubtful} ended in a damaged entry that was cut, or the directory was an older copy, so that acknowledged commits may be missing there; start {awaited}"
         );
         if let Some(best) = self.acceptable(state) {
             text.push_str(&format!(

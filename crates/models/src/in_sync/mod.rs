@@ -55,6 +55,14 @@
 //!     nothing that was acknowledged, unless the same entry was damaged everywhere. Whoever leads, the others join again. The
 //!     cut is on disk as a fact of its own until it has been told ([`Mutation::DoubtForgotten`]).
 //!
+//! 12. A directory that was put back to an older copy, made since the node's newest start, looks like the directory itself. A follower refuses to
+//!     cut what it knows to be *stable*, and says how far that is. A primary that an in-sync member tells of a stable entry which it lacks ends its
+//!     process ([`Mutation::LackingPrimaryGoesOn`]), and the next one registers as doubtful (11), so that the other leads. What the member only has
+//!     counts for nothing: a primary may lack that for good reasons ([`Mutation::UnstableTold`]). What the rule cannot see: entries that the member
+//!     has and does not know to be stable (it hears of it with the next message), and a member that is down, or was struck before it was heard. The
+//!     runs leave these out: a directory goes back only below what the other knows to be stable, and until its process has said that it is doubtful,
+//!     or has what it lacks, the other neither crashes nor is struck unheard.
+//!
 //! # Named trace
 //! *The gap before the entry* (rule 10). B has everything, A asks that B become in-sync. Before the entry is committed A
 //! writes, and acknowledges alone, as the in-sync set it knows allows. The entry is committed; A dies, B leads, and the
@@ -80,6 +88,9 @@
 //!
 //! With damaged logs (one of them loses an entry that was synced; no elections, no drift, one write): 1 crash, 1 log, 3
 //! entries (test); 2 crashes, both logs, 4 entries: 13 614 587 states.
+//!
+//! With a directory that goes back (no elections, no drift): 1 write, 1 crash, 3 entries (test); the same with 4 entries:
+//! 2 708 124 states.
 //!
 //! Drift: ticks by which clocks fall behind in all. Entries: how far the manage group commits, the first included.
 
@@ -136,6 +147,10 @@ pub enum Mutation {
     ShorterLogLeads,
     /// A crash between the cut and the registration forgets that the end of the log was cut.
     DoubtForgotten,
+    /// A primary that an in-sync member tells of a stable entry which it lacks goes on, and has that member struck.
+    LackingPrimaryGoesOn,
+    /// A follower refuses to cut, and tells of, what it has, whether it knows that to be stable or not.
+    UnstableTold,
 }
 
 /// What a crash takes.
@@ -164,6 +179,8 @@ pub struct Size {
     pub doubts: u8,
     /// How many of these lose a frame that had been synced.
     pub drops: u8,
+    /// Directories that are put back to an older copy while their process is down.
+    pub olds: u8,
 }
 
 /// Ticks a granted lease counts for the leader, and for its holder.
@@ -190,6 +207,8 @@ pub const ONE_PRIMARY: &str = "nobody serves after another has been named primar
 pub const LEASED: &str = "nobody serves without a lease";
 pub const HELD: &str = "every surviving in-sync replica holds every acknowledged write";
 pub const LED: &str = "a primary with a lease has every acknowledged write";
+pub const SHOWN: &str = "what is shown or acknowledged has every acknowledged write";
+pub const ENDED: &str = "a primary with everything does not end for lack of it";
 
 impl Model for InSync {
     type State = State;
@@ -211,6 +230,10 @@ impl Model for InSync {
             log: Log::EMPTY,
             follows: 1,
             doubtful: false,
+            stable: 0,
+            older: false,
+            opened: false,
+            refused: false,
             knows: Some(entry),
             lease: 0,
             renewal: Renewal::None,
@@ -233,8 +256,11 @@ impl Model for InSync {
             drifts_left: self.size.drifts,
             doubts_left: self.size.doubts,
             drops_left: self.size.drops,
+            olds_left: self.size.olds,
             served_after_relief: false,
             served_without_lease: false,
+            showed_less: false,
+            ended_whole: false,
         }]
     }
 
@@ -254,11 +280,12 @@ impl Model for InSync {
                 (0..NODES).all(|n| !survives(model, s, n) || s.nodes[n].log.begins_with(&s.promised))
             }),
             Property::always(LED, |_, s: &State| {
-                s.nodes
-                    .iter()
-                    .enumerate()
-                    .all(|(n, node)| !steps::leads(node, n) || node.lease == 0 || node.log.begins_with(&s.promised))
+                // One whose directory has gone back finds out before it shows anything.
+                let may_lack = |n, node: &Node| !steps::leads(node, n) || node.lease == 0 || node.older;
+                s.nodes.iter().enumerate().all(|(n, node)| may_lack(n, node) || node.log.begins_with(&s.promised))
             }),
+            Property::always(SHOWN, |_, s: &State| !s.showed_less),
+            Property::always(ENDED, |_, s: &State| !s.ended_whole),
             Property::sometimes("everything acknowledged by one primary", |_, s: &State| s.promised == Log([1, 1])),
             Property::sometimes("writes acknowledged by two primaries", |_, s: &State| {
                 s.promised.0[0] == 1 && s.promised.0[1] > 1
@@ -270,11 +297,14 @@ impl Model for InSync {
     }
 }
 
-/// Is `node` a member of the latest in-sync set whose log has not been lost, in whole or at its end?
+/// Is `node` a member of the latest in-sync set whose log has not been lost, in whole or at its end, and has not gone back?
 fn survives(model: &InSync, state: &State, node: usize) -> bool {
     let kept = model.size.crash == Crash::KeepsLog;
     let registered = state.nodes[node].up && state.nodes[node].incarnation == state.entry.incarnations[node];
-    state.entry.in_sync & (1 << node) != 0 && (kept || registered) && !state.nodes[node].doubtful
+    state.entry.in_sync & (1 << node) != 0
+        && (kept || registered)
+        && !state.nodes[node].doubtful
+        && !state.nodes[node].older
 }
 
 /// The sizes that the tests exhaust, or those that take minutes.
@@ -289,6 +319,7 @@ pub fn sizes(large: bool) -> Vec<Size> {
         versions,
         doubts,
         drops: 1,
+        olds: 0,
     };
     let sizes: &[(Crash, u8, u8, u8, u8, u8)] = if large {
         &[
@@ -315,7 +346,10 @@ pub fn sizes(large: bool) -> Vec<Size> {
         versions,
         doubts: 0,
         drops: 0,
+        olds: 0,
     };
     let doubtful = if large { vec![damaged(2, 2, 4)] } else { vec![damaged(1, 1, 3)] };
-    sizes.iter().map(|chosen| size(*chosen)).chain(doubtful).collect()
+    let older = |writes, crashes, versions| Size { olds: 1, ..size((KeepsLog, writes, crashes, 0, 0, versions)) };
+    let older = vec![older(1, 1, if large { 4 } else { 3 })];
+    sizes.iter().map(|chosen| size(*chosen)).chain(doubtful).chain(older).collect()
 }

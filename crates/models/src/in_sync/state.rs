@@ -89,8 +89,16 @@ pub struct Node {
     pub log: Log,
     /// The view whose stream its log follows or gives; as long-lived as the log.
     pub follows: u8,
-    /// A damaged end of its log was cut, and the group has not been told yet.
+    /// A damaged end of its log was cut, or its process ended as one that lacked a stable entry, and the group has not been told yet.
     pub doubtful: bool,
+    /// How much of its log it knows to be stable; as long-lived as the log. Only in runs in which a directory can go back.
+    pub stable: u8,
+    /// Its directory has gone back, and nobody has brought it what it lacks.
+    pub older: bool,
+    /// As primary: the other has acknowledged something in this view, so it has the view's opening. Only where `stable` is.
+    pub opened: bool,
+    /// As primary: the other has told it of a stable entry that it lacks (kept only where it goes on all the same).
+    pub refused: bool,
     /// The newest entry it has heard of; none after a restart.
     pub knows: Option<Entry>,
     /// Ticks of its own clock for which it holds the lease.
@@ -127,8 +135,13 @@ pub struct State {
     pub drifts_left: u8,
     pub doubts_left: u8,
     pub drops_left: u8,
+    pub olds_left: u8,
     /// Somebody answered, or acknowledged, after another had been named primary.
     pub served_after_relief: bool,
     /// Somebody answered, or acknowledged, whose lease had ended by his own clock.
     pub served_without_lease: bool,
+    /// Somebody showed, or acknowledged, a log without something that was acknowledged before.
+    pub showed_less: bool,
+    /// A primary whose directory had not gone back ended as one that lacks a stable entry.
+    pub ended_whole: bool,
 }

@@ -67,6 +67,11 @@ pub enum Step {
         node: usize,
         drops: bool,
     },
+    /// While its process is down its directory is put back to an older copy, without the last entries of the log.
+    Older {
+        node: usize,
+        lacks: u8,
+    },
     Restart {
         node: usize,
     },
@@ -80,6 +85,9 @@ pub fn candidates(model: &InSync, state: &State, steps: &mut Vec<Step>) {
             steps.push(Step::Restart { node });
             if state.doubts_left > 0 {
                 steps.extend([true, false].map(|drops| Step::Damage { node, drops }));
+            }
+            if state.olds_left > 0 {
+                steps.extend((1..=state.nodes[node].log.len()).map(|lacks| Step::Older { node, lacks }));
             }
             continue;
         }
@@ -187,6 +195,7 @@ pub fn apply(model: &InSync, state: &State, step: &Step) -> Option<State> {
         Step::Learn { node } => learn(model, &mut next.nodes[node], node, state.entry)?,
         Step::Crash { node } => crash(model, &mut next, node)?,
         Step::Damage { node, drops } => damage(&mut next, node, drops)?,
+        Step::Older { node, lacks } => go_back(&mut next, node, lacks)?,
         Step::Restart { node } => {
             let own = &mut next.nodes[node];
             (own.up, own.incarnation) = (true, own.incarnation + 1);
@@ -276,7 +285,7 @@ fn serve(model: &InSync, state: &mut State, node: usize) -> Option<()> {
 fn ship(model: &InSync, state: &mut State, from: usize) -> Option<()> {
     let to = 1 - from;
     let (log, view) = (state.nodes[from].log, state.nodes[from].knows?.view);
-    let follower = &mut state.nodes[to];
+    let follower = &state.nodes[to];
     if !follower.up || follower.follows > view && !model.is(Mutation::OldStreamTaken) {
         return None;
     }
@@ -286,9 +295,37 @@ fn ship(model: &InSync, state: &mut State, from: usize) -> Option<()> {
         state.nodes[from].ack = Some(Ack { view, incarnation: follower.incarnation, length });
         return Some(());
     }
-    (follower.log, follower.follows) = (log, view);
+    let told = if model.is(Mutation::UnstableTold) { follower.log.len() } else { follower.stable };
+    let named = state.nodes[from].knows?.in_sync & (1 << to) != 0;
+    if named && !log.begins_with(&follower.log.first(told)) {
+        return refused(model, state, from);
+    }
+    let stable = stable(&state.nodes[from], from).min(log.len());
+    let follower = &mut state.nodes[to];
+    (follower.log, follower.follows, follower.older) = (log, view, false);
+    if model.size.olds > 0 {
+        follower.stable = follower.stable.min(log.len()).max(stable);
+    }
     let ack = Ack { view, incarnation: follower.incarnation, length: log.len() };
     state.nodes[from].ack = Some(ack);
+    Some(())
+}
+
+/// What a primary knows to be on all that count.
+fn stable(own: &Node, number: usize) -> u8 {
+    let counts = own.joining || own.knows.is_some_and(|knows| knows.in_sync & (1 << (1 - number)) != 0);
+    if counts { own.other_has } else { own.log.len() }
+}
+
+/// An in-sync member has told the primary of a stable entry that it lacks: the process ends, and says why on its disk.
+fn refused(model: &InSync, state: &mut State, node: usize) -> Option<()> {
+    if model.is(Mutation::LackingPrimaryGoesOn) {
+        state.nodes[node].refused = true;
+        return Some(());
+    }
+    state.ended_whole |= !state.nodes[node].older;
+    end(model, state, node);
+    state.nodes[node].doubtful = true;
     Some(())
 }
 
@@ -297,6 +334,7 @@ fn take_ack(model: &InSync, own: &mut Node, number: usize, ack: Ack) {
     let present = knows.incarnations[1 - number] == ack.incarnation || model.is(Mutation::IncarnationNotChecked);
     if ack.view == knows.view && present {
         own.other_has = own.other_has.max(ack.length);
+        own.opened |= model.size.olds > 0;
     }
 }
 
@@ -311,6 +349,9 @@ fn acknowledge(model: &InSync, state: &mut State, node: usize) -> Option<()> {
     }
     serve(model, state, node)?;
     state.nodes[node].acknowledged = length;
+    if model.size.olds > 0 {
+        state.nodes[node].stable = length;
+    }
     promise(state, log);
     Some(())
 }
@@ -321,7 +362,8 @@ fn show(model: &InSync, state: &mut State, node: usize) -> Option<()> {
     let own = &state.nodes[node];
     let shown = own.log.first(own.acknowledged.max(own.inherited));
     let named = own.knows?.in_sync & (1 << (1 - node)) != 0;
-    if named && own.other_has < own.inherited && !model.is(Mutation::InheritedShownEarly) {
+    let opened = own.other_has >= own.inherited && (own.opened || model.size.olds == 0);
+    if named && !opened && !model.is(Mutation::InheritedShownEarly) {
         return None;
     }
     serve(model, state, node)?;
@@ -331,6 +373,7 @@ fn show(model: &InSync, state: &mut State, node: usize) -> Option<()> {
 
 /// From here on nothing may take this away.
 fn promise(state: &mut State, log: Log) {
+    state.showed_less |= !log.begins_with(&state.promised);
     if !state.promised.begins_with(&log) {
         state.promised = log;
     }
@@ -341,7 +384,8 @@ fn strike(state: &mut State) -> Option<()> {
     let primary = usize::from(state.entry.primary);
     let other = 1 - primary;
     let asks = leads(&state.nodes[primary], primary) && state.nodes[primary].knows == Some(state.entry);
-    if !asks || state.entry.in_sync & (1 << other) == 0 {
+    let unheard = state.nodes[primary].older && !state.nodes[primary].refused;
+    if !asks || unheard || state.entry.in_sync & (1 << other) == 0 {
         return None;
     }
     state.entry.in_sync &= !(1 << other);
@@ -358,7 +402,8 @@ fn promote(model: &InSync, state: &mut State, node: usize, strike_old: bool) -> 
         || leads_in_doubt(model, &entry, node);
     let registered = state.nodes[node].incarnation == entry.incarnations[node];
     let over = if node == old { entry.incarnations[old] != entry.leader_incarnation } else { state.granted[old] == 0 };
-    if !in_sync || !registered || !over || node == old && strike_old {
+    let unheard = state.nodes[node].older && strike_old && entry.in_sync & (1 << old) != 0;
+    if !in_sync || !registered || !over || unheard || node == old && strike_old {
         return None;
     }
     let struck = if strike_old { 1 << old } else { 0 };
@@ -421,7 +466,24 @@ fn damage(state: &mut State, node: usize, drops: bool) -> Option<()> {
         } else {
             own.log = own.log.first(length.checked_sub(1)?);
         }
+        own.stable = own.stable.min(own.log.len());
     }
+    Some(())
+}
+
+/// Only below what the other knows to be stable, while it is up and in-sync: else nobody can tell.
+fn go_back(state: &mut State, node: usize, lacks: u8) -> Option<()> {
+    let both = state.entry.in_sync == (1 << NODES) - 1;
+    let (own, other) = (&state.nodes[node], &state.nodes[1 - node]);
+    let log = own.log.first(own.log.len().checked_sub(lacks)?);
+    let known = other.up && !other.older && !other.doubtful && other.stable > log.len();
+    if own.doubtful || own.older || !both || !known {
+        return None;
+    }
+    state.olds_left = state.olds_left.checked_sub(1)?;
+    let own = &mut state.nodes[node];
+    own.follows = log.len().checked_sub(1).map_or(1, |at| log.0[usize::from(at)]);
+    (own.log, own.stable, own.older) = (log, own.stable.min(log.len()), true);
     Some(())
 }
 
@@ -440,6 +502,7 @@ fn learn(model: &InSync, own: &mut Node, number: usize, entry: Entry) -> Option<
     own.joining = false;
     if known.is_none_or(|k| k.view != entry.view) {
         (own.worked, own.acknowledged, own.other_has, own.inherited) = (false, 0, 0, 0);
+        (own.opened, own.refused) = (false, false);
         (own.ack, own.late_ack) = (None, None);
         if leads(own, number) {
             (own.follows, own.inherited) = (entry.view, own.log.len());
@@ -450,6 +513,15 @@ fn learn(model: &InSync, own: &mut Node, number: usize, entry: Entry) -> Option<
 
 fn crash(model: &InSync, state: &mut State, node: usize) -> Option<()> {
     state.crashes_left = state.crashes_left.checked_sub(1)?;
+    let other = &state.nodes[1 - node];
+    if other.older && !other.doubtful && state.entry.in_sync & (1 << (1 - node)) != 0 {
+        return None;
+    }
+    end(model, state, node);
+    Some(())
+}
+
+fn end(model: &InSync, state: &mut State, node: usize) {
     let own = &mut state.nodes[node];
     let kept = model.size.crash == Crash::KeepsLog;
     *own = Node {
@@ -458,6 +530,10 @@ fn crash(model: &InSync, state: &mut State, node: usize) -> Option<()> {
         log: if kept { own.log } else { Log::EMPTY },
         follows: if kept { own.follows } else { 0 },
         doubtful: own.doubtful && !model.is(Mutation::DoubtForgotten),
+        stable: if kept { own.stable } else { 0 },
+        older: own.older,
+        opened: false,
+        refused: false,
         knows: None,
         lease: 0,
         renewal: Renewal::None,
@@ -473,5 +549,4 @@ fn crash(model: &InSync, state: &mut State, node: usize) -> Option<()> {
     if let Some(ack) = other.ack.take() {
         other.late_ack = Some(ack);
     }
-    Some(())
 }

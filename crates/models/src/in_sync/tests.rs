@@ -25,7 +25,9 @@ fn every_mutation_is_found() {
         versions,
         doubts: 0,
         drops: 0,
+        olds: 0,
     };
+    let older = |crashes, versions| Size { olds: 1, ..size(Crash::KeepsLog, crashes, 0, 0, versions) };
     let damaged =
         |crashes, doubts, versions| Size { doubts, drops: 1, ..size(Crash::KeepsLog, crashes, 0, 0, versions) };
     let found = |mutation, property, size| {
@@ -55,4 +57,6 @@ fn every_mutation_is_found() {
     found(DoubtfulLeadsEarly, LED, damaged(1, 1, 3));
     found(ShorterLogLeads, LED, damaged(2, 2, 4));
     found(DoubtForgotten, HELD, damaged(2, 1, 2));
+    found(LackingPrimaryGoesOn, SHOWN, older(1, 4));
+    found(UnstableTold, ENDED, older(0, 2));
 }

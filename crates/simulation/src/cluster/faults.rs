@@ -97,6 +97,7 @@ impl Striker {
             }
             FaultKind::FileDamaged => self.damage_file(lasts).await,
             FaultKind::OlderDirectory => self.put_older_directory_back(lasts),
+            FaultKind::CopiedDirectory => self.put_copied_directory_back(lasts).await,
             FaultKind::Pause => {
                 if let Some(process) = world.runtime(self.site()) {
                     world.counts.add("paused");
@@ -286,6 +287,18 @@ impl Striker {
             self.world.put_older_directory_back(site);
         } else {
             self.world.copy_directory(site);
+        }
+    }
+
+    /// A directory is copied while its process runs, and put back when that has ended.
+    async fn put_copied_directory_back(&mut self, rest: Duration) {
+        let (world, site) = (self.world.clone(), self.site());
+        let Some(copy) = world.copy_running_directory(site) else { return };
+        let age = self.rng.random_range(0.05..0.6);
+        self.sleep(age).await;
+        if world.executor.now() < self.until && self.all_is_twice() && world.others_know_what_lacks(site, &copy) {
+            world.end(site, End::Kill, rest);
+            world.put_running_directory_back(site, &copy);
         }
     }
 

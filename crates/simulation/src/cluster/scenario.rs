@@ -145,6 +145,8 @@ pub enum FaultKind {
     FileDamaged,
     /// A process ends, or all do, and a directory is put back to what it was before the node's newest start.
     OlderDirectory,
+    /// A process ends, and its directory is put back to a copy that was made since its start, while another in-sync replica knows that what is missing was stable.
+    CopiedDirectory,
     /// As SIGSTOP.
     Pause,
     /// All processes that hold some partition stop, so that no cut is complete, and then power fails everywhere.
@@ -205,6 +207,7 @@ pub const ALL: &[(&str, &str)] = scenarios!(
     "losses",
     "damaged_end",
     "damaged_files",
+    "copied_directory",
     "everything",
     "replicated",
     "replicated_blackout",
@@ -233,6 +236,7 @@ pub const SAFEGUARDS: &[(&str, &str)] = scenarios!(
     "safeguards/silence",
     "safeguards/claims",
     "safeguards/starts",
+    "safeguards/lacking",
     "safeguards/pacing",
     "safeguards/failed_slot",
 );
@@ -257,8 +261,13 @@ pub fn without(name: &str) -> Option<Safeguards> {
         "doubtful_end" => &mut safeguards.doubtful_end,
         "memory_kept" => &mut safeguards.memory_kept,
         "silence" => &mut safeguards.silence,
-        "claims" => &mut safeguards.claims,
+        "claims" => {
+            // What a start does not refuse, another replica tells when the node leads: to see what claims are for, nobody listens to that.
+            safeguards.lacking = false;
+            &mut safeguards.claims
+        }
         "starts" => &mut safeguards.starts,
+        "lacking" => &mut safeguards.lacking,
         "failed_slot" => &mut safeguards.failed_slot,
         "pacing" => &mut safeguards.pacing,
         _ => return None,

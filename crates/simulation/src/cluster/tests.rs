@@ -63,6 +63,7 @@ scenarios! {
     losses: &["wiped"];
     damaged_end: &["log end damaged"];
     damaged_files: &["damaged file refused", "older directory refused", "damage accepted"];
+    copied_directory: &["copied directory put back", "expelled"];
     everything: &["killed", "power lost", "paused", "cut", "partitioned"];
     replicated: &["killed", "power lost", "paused", "partitioned", "cut completed"];
     replicated_blackout: &["power lost", "cut completed", "went back"];
@@ -164,5 +165,6 @@ safeguards! {
     commits_that_do_not_wait_for_cuts_are_lost_by_the_second: "pacing", &["paced: "];
     a_record_behind_one_that_found_no_room_leaves_a_hole: "failed_slot", &["holes: "];
     an_older_directory_takes_its_nodes_place: "starts", &["acknowledged: "];
+    a_directory_that_went_back_since_its_start_leads: "lacking", &["acknowledged: ", "atomic: "];
     a_checkpoint_without_a_cut_is_newer_than_the_cut: "cut_covers", &["by the ledger", "accounts with", "atomic: ", "cut: ", "bank: ", "replicas: "];
 }

@@ -172,6 +172,7 @@ pub fn everything(index: Option<IndexId>) -> ScanSpec {
         distribution: None,
         partition: None,
         limit_hint: None,
+        pushdown: None,
     }
 }
 

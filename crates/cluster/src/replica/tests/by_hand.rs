@@ -157,6 +157,7 @@ fn what_is_under_way_is_bounded() {
         last: id(1, 30),
         history: vec![id(1, 30)],
         floor: Position(1),
+        stable: id(0, 0),
         contents: Contents::Whole,
     };
     replica.on_message(ms(2100), member(2), mismatch, &mut out);
@@ -354,6 +355,7 @@ fn nothing_wrong_is_cut_or_panics() {
             last: id(1, max),
             history: vec![id(1, max)],
             floor: Position(max),
+            stable: id(1, max),
             contents: Contents::Whole,
         },
         acknowledge(2, max, max),
@@ -371,6 +373,7 @@ fn nothing_wrong_is_cut_or_panics() {
                     last: id(1, position),
                     history: vec![id(1, position), id(0, 3)],
                     floor: Position(position),
+                    stable: id(0, position),
                     contents: Contents::Partial,
                 };
                 let taken = Message::CopyTaken { view: View(view), copy: position, number: Some(1) };
@@ -505,6 +508,7 @@ fn entries_do_not_bring_up_what_cannot_be_cut() {
         last: id(0, 0),
         history: vec![],
         floor: Position(floor),
+        stable: id(0, 0),
         contents: Contents::Whole,
     };
     let mut out = Outbox::new();
@@ -537,6 +541,126 @@ fn entries_do_not_bring_up_what_cannot_be_cut() {
         let [Message::Mismatch { last, floor, .. }] = sent(&out)[..] else { panic!("{out:?}") };
         assert_eq!((*last, *floor), (id(1, 9), Position(9)));
     }
+}
+
+/// Messages between the blocks, until there are none: `out` is what the first one wants. Gives the wishes that are no messages or records.
+fn talk(first: &mut Replica, second: &mut Replica, now: Duration, mut out: Outbox) -> Outbox {
+    let mut wishes = Outbox::new();
+    for turn in 0..100 {
+        let (from, to) = if turn % 2 == 0 { (&mut *first, &mut *second) } else { (&mut *second, &mut *first) };
+        sync(from, now, &mut out);
+        let sender = from.me();
+        let mut answers = Outbox::new();
+        for output in std::mem::take(&mut out) {
+            match output {
+                Output::Send { message, .. } => to.on_message(now, sender, message, &mut answers),
+                Output::Log { .. } => {}
+                other => wishes.push(other),
+            }
+        }
+        out = answers;
+    }
+    wishes
+}
+
+/// A replica out of a disk that has entries of view 1 up to `last`, the stable one of which is `stable`.
+fn restored(me: u16, limits: Limits, last: u64, stable: u64) -> Replica {
+    let kept = (1..=last).map(|position| entry(1, position)).collect();
+    let restored = Restored { contents: Contents::Whole, stable: Position(stable), history: vec![id(1, last)], kept };
+    Replica::new(PARTITION, member(me), limits, Some(restored))
+}
+
+/// Rule 38: the disk of the primary has gone back, and the follower has what it acknowledged since; also where the follower does not keep the entries any more.
+#[test]
+fn a_primary_that_lacks_a_stable_entry_hears_of_it() {
+    for kept_bytes in [300, 16 << 20] {
+        let limits = Limits { kept_bytes, ..Limits::default() };
+        let (mut primary, mut follower) = (restored(1, limits, 5, 4), restored(2, limits, 20, 0));
+        let mut out = Outbox::new();
+        let old = assignment(1, 1, 1, &[1, 2], &[]);
+        follower.on_assignment(ms(1), &old, &mut out);
+        follower.on_message(ms(1), member(1), append(1, id(1, 20), &[], 18), &mut out);
+        assert_eq!(follower.stable(), Position(18));
+        let new = assignment(2, 2, 1, &[1, 2], &[]);
+        follower.on_assignment(ms(2), &new, &mut Outbox::new());
+        let mut out = Outbox::new();
+        primary.on_assignment(ms(2), &new, &mut out);
+        let mut wishes = talk(&mut primary, &mut follower, ms(3), out);
+        for time in (10..1000).step_by(10) {
+            let mut out = Outbox::new();
+            primary.on_tick(ms(time), &mut out);
+            wishes.extend(talk(&mut primary, &mut follower, ms(time), out));
+        }
+        let lacking = Output::Lacking { member: member(2), stable: id(1, 18) };
+        assert!(wishes.contains(&lacking), "{kept_bytes} {wishes:?}");
+        assert_eq!((primary.role(), follower.last()), (Role::Opening, id(1, 20)), "{kept_bytes}");
+    }
+}
+
+/// A follower whose disk has gone back does not answer reads before it has what the others have acknowledged.
+#[test]
+fn a_follower_is_current_when_it_has_what_was_stable() {
+    let mut follower = restored(2, Limits::default(), 5, 4);
+    let named = assignment(2, 1, 1, &[1, 2], &[]);
+    let mut out = Outbox::new();
+    follower.on_assignment(ms(1), &named, &mut out);
+    let entries = |range: std::ops::RangeInclusive<u64>| range.map(|position| entry(1, position)).collect::<Vec<_>>();
+    for (previous, append_to, is_current) in [(7, 9, false), (5, 8, false), (8, 17, false), (17, 18, true)] {
+        follower.on_message(
+            ms(2),
+            member(1),
+            append(1, id(1, previous), &entries(previous + 1..=append_to), 18),
+            &mut out,
+        );
+        assert_eq!(follower.is_current(), is_current, "{previous}..{append_to}");
+    }
+    follower.on_assignment(ms(3), &assignment(3, 2, 3, &[2, 3], &[]), &mut out);
+    assert!(!follower.is_current(), "nobody of the new view has spoken");
+}
+
+/// A primary that has just begun may know less to be stable than what its clients were told: another in-sync member may have it.
+#[test]
+fn a_follower_is_current_when_the_opening_is_stable() {
+    let mut follower = restored(2, Limits::default(), 5, 4);
+    let mut out = Outbox::new();
+    follower.on_assignment(ms(1), &assignment(2, 2, 1, &[1, 2, 3], &[]), &mut out);
+    let old: Vec<_> = (6..=8).map(|position| entry(1, position)).collect();
+    let mut tell = |previous, entries: &[Entry], stable, is_current| {
+        follower.on_message(ms(2), member(1), append(2, previous, entries, stable), &mut out);
+        assert_eq!(follower.is_current(), is_current, "{previous:?}, stable {stable}");
+    };
+    tell(id(1, 5), &old, 5, false);
+    tell(id(1, 8), &[entry(2, 9)], 5, false);
+    tell(id(2, 9), &[], 8, false);
+    tell(id(2, 9), &[], 9, true);
+}
+
+/// What is not known to be stable a primary may lack for good reasons; what a joiner has is replaced, and the caller is told once.
+#[test]
+fn a_primary_lacks_nothing_that_is_not_stable() {
+    let (mut primary, mut follower) = (restored(1, Limits::default(), 5, 4), restored(2, Limits::default(), 20, 5));
+    let named = assignment(2, 2, 1, &[1, 2], &[]);
+    follower.on_assignment(ms(2), &named, &mut Outbox::new());
+    let mut out = Outbox::new();
+    primary.on_assignment(ms(2), &named, &mut out);
+    let wishes = talk(&mut primary, &mut follower, ms(3), out);
+    assert!(!wishes.iter().any(|wish| matches!(wish, Output::Lacking { .. } | Output::Discards { .. })), "{wishes:?}");
+    assert_eq!((primary.role(), follower.last()), (Role::Primary, id(2, 6)));
+
+    let (mut primary, mut joiner) = (restored(1, Limits::default(), 5, 4), restored(2, Limits::default(), 20, 18));
+    let named = assignment(2, 2, 1, &[1], &[2]);
+    joiner.on_assignment(ms(2), &named, &mut Outbox::new());
+    let mut out = Outbox::new();
+    primary.on_assignment(ms(2), &named, &mut out);
+    let mut wishes = talk(&mut primary, &mut joiner, ms(3), out);
+    for time in (10..200).step_by(10) {
+        let mut out = Outbox::new();
+        primary.on_tick(ms(time), &mut out);
+        wishes.extend(talk(&mut primary, &mut joiner, ms(time), out));
+    }
+    let discards = Output::Discards { member: member(2), stable: id(1, 18) };
+    assert_eq!(wishes.iter().filter(|wish| **wish == discards).count(), 1, "{wishes:?}");
+    assert!(!wishes.iter().any(|wish| matches!(wish, Output::Lacking { .. })), "{wishes:?}");
 }
 
 #[test]

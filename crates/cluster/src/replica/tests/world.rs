@@ -325,6 +325,9 @@ impl World {
                     self.check_has_truth(id, "became primary");
                 }
             }
+            Output::Lacking { .. } | Output::Discards { .. } => {
+                panic!("{me:?} is said to lack what is stable, and no disk has gone back: {output:?}")
+            }
             Output::Role { .. } | Output::Progress { .. } => {}
         }
     }

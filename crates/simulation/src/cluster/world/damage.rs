@@ -4,18 +4,31 @@
 //! refusal must name the file and the way out, and must have changed nothing: then the directory is put back as it was,
 //! and the next start must open it. A process that ends while it opens leaves the question to the next one, unless it
 //! has written something: then it had accepted what it found.
+//!
+//! A copy of a whole directory that was made while its newest process ran opens like the directory itself (rule 38). It is put back only while another in-sync replica knows an entry to be stable that the copy
+//! lacks: then nothing may be lost.
 use super::World;
 use crate::cluster::network::Site;
 use crate::disk::SimDisk;
 use crate::meddling::{Image, Kind, Meddling};
 use rand::rngs::SmallRng;
+use rauk_cluster::Role;
 use rauk_log::Superblocks;
+use rauk_manage::group::PartitionState;
 use rauk_node::NodeError;
-use rauk_types::ErrorClass;
+use rauk_types::{ErrorClass, Member, Position};
 
 /// What a directory was at or before the end of its process number so many.
 pub(super) struct Copy {
     starts: u64,
+    image: Image,
+}
+
+/// A directory as it was while its process ran, and how far the streams of that process reached then.
+pub struct RunningCopy {
+    process: Member,
+    /// By partition: up to where its stream was known to be stable, and its last entry.
+    ends: Vec<(Position, Position)>,
     image: Image,
 }
 
@@ -70,6 +83,51 @@ impl World {
             self.counts.add("directory older");
             self.set_damaged(site, Meddling::put_back(&disk, &copy.image));
         }
+    }
+
+    /// Copies a site's directory while its process runs.
+    pub fn copy_running_directory(&self, site: Site) -> Option<RunningCopy> {
+        let db = self.database(site)?;
+        let member = db.member()?;
+        let end = |partition: usize| {
+            let state = member.slot(partition as u16).state.lock();
+            (state.replica.stable(), state.replica.last().position)
+        };
+        let ends = (0..self.consensus.group().partitions.len()).map(end).collect();
+        Some(RunningCopy { process: member.me(), ends, image: self.disk(site).image() })
+    }
+
+    /// Whether the process that was copied still runs, and in each of its partitions nothing was written since, or another in-sync replica knows an entry to be stable that the copy lacks, while all
+    /// in-sync replicas have everything. So nothing is lost if that one is heard.
+    pub fn others_know_what_lacks(&self, site: Site, copy: &RunningCopy) -> bool {
+        let open: Vec<_> = self.members().into_iter().filter_map(|site| self.database(site)).collect();
+        let cluster = |wanted: Member| {
+            let mut members = open.iter().filter_map(|db| db.member());
+            members.find(|member| member.me() == wanted)
+        };
+        let knows = |(partition, state): (usize, &PartitionState)| {
+            let replica = |member: Member| {
+                let state = cluster(member)?.slot(partition as u16).state.lock();
+                Some((state.replica.role(), state.replica.stable(), state.replica.last().position))
+            };
+            let Some((Role::Primary, stable, _)) = state.primary.and_then(replica) else { return false };
+            let all = |member: &Member| replica(*member).is_some_and(|(_, _, last)| last >= stable);
+            let (then, end) = copy.ends[partition];
+            let other = |member: &Member| {
+                *member != copy.process && replica(*member).is_some_and(|(_, stable, _)| stable > end)
+            };
+            let same = replica(copy.process).is_some_and(|(_, _, last)| then == end && last == end);
+            let holds = state.in_sync.contains(&copy.process);
+            state.in_sync.iter().all(all) && (!holds || same || state.in_sync.iter().any(other))
+        };
+        let runs = self.database(site).and_then(|db| db.member().map(|member| member.me())) == Some(copy.process);
+        runs && self.consensus.group().partitions.iter().enumerate().all(knows)
+    }
+
+    /// A site without a process gets its directory back as it was while that process ran.
+    pub fn put_running_directory_back(&self, site: Site, copy: &RunningCopy) {
+        self.counts.add("copied directory put back");
+        self.set_damaged(site, Meddling::put_back(&self.disk(site), &copy.image));
     }
 
     fn set_damaged(&self, site: Site, meddling: Meddling) {
