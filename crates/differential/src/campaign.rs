@@ -5,7 +5,9 @@
 //! known kind is shrunk and becomes a [`Finding`].
 
 use crate::compare::{self, Category};
+use crate::data;
 use crate::dice::Dice;
+use crate::generate;
 use crate::golden;
 use crate::known::{self, Kind};
 use crate::metamorphic::{self, CHECKS, Check};
@@ -14,9 +16,9 @@ use crate::run::{Answers, Error, NOT_SUPPORTED_YET, Pair};
 use crate::schema::Schema;
 use crate::shrink::{self, Setup};
 use crate::summary::Summary;
-use crate::tree::Statement;
-use crate::tree::feature::Features;
-use crate::{generate, tree};
+use crate::tree::feature::{Feature, Features};
+use crate::tree::visit::{NodeMut, walk_mut};
+use crate::tree::{Expr, Statement};
 use std::time::{Duration, Instant};
 
 pub struct Plan {
@@ -120,52 +122,78 @@ fn run_seed(
         if plan.verbose && is_judged {
             eprintln!("{seed}:{number} {statement}");
         }
-        let alone = is_alone(&setup.schema, &statement);
-        let answers = pair.run(&statement, alone, keep)?;
-        let verdict = judge(&statement, alone, &answers);
-        let is_change = !matches!(statement, Statement::Query(_) | Statement::View(_));
-        if is_change && keep && matches!(verdict, Verdict::Same) && answers.rauk.error_code().is_none() {
-            setup.history.push(statement.clone());
-        }
-        if !is_judged {
-            continue;
-        }
-        summary.count(&statement, &verdict, &answers);
-        let mut found = match verdict {
-            Verdict::Different(category) => Some((category, None)),
-            _ => None,
-        };
-        if found.is_none()
-            && let Some(check) = check
-            && matches!(answers.rauk, Outcome::Rows { .. })
-            && let Some(outcome) = metamorphic::run(check, &setup.schema, &statement, &mut |sql| pair.ask(sql))
-        {
-            *summary.checks.entry(check.name()).or_default() += 1;
-            found = outcome.map(|category| (category, Some(check)));
-        }
-        if let Some((category, check)) = found {
-            if summary.is_repeated(category, &answers.rauk) {
+        let mut next = Some(statement);
+        let mut is_variant = false;
+        while let Some(statement) = next.take() {
+            let was_variant = std::mem::replace(&mut is_variant, true);
+            let alone = is_alone(&setup.schema, &statement);
+            let answers = pair.run(&statement, alone, keep)?;
+            let verdict = judge(&statement, alone, &answers);
+            let is_change = !matches!(statement, Statement::Query(_) | Statement::View { .. });
+            if is_change && keep && matches!(verdict, Verdict::Same) && answers.rauk.error_code().is_none() {
+                setup.history.push(statement.clone());
+            }
+            if !is_judged {
                 continue;
             }
-            let finding = shrunk(pair, seed, number, category, check, &setup, statement)?;
-            if summary.is_new(&finding) {
-                tell(&finding);
-                summary.findings.push(finding);
+            if matches!(verdict, Verdict::Same) && !was_variant {
+                next = variant(&statement, &mut dice, setup.schema.variants);
             }
-            // What shrinking left in the database is not this seed's.
-            let mut schema = setup.schema.clone();
-            pair.fill(&mut schema)?;
-            for change in &setup.history {
-                pair.run(change, setup.schema.alone, true)?;
+            summary.count(&statement, &verdict, &answers);
+            let mut found = match verdict {
+                Verdict::Different(category) => Some((category, None)),
+                _ => None,
+            };
+            if found.is_none()
+                && let Some(check) = check
+                && matches!(answers.rauk, Outcome::Rows { .. })
+                && let Some(outcome) = metamorphic::run(check, &setup.schema, &statement, &mut |sql| pair.ask(sql))
+            {
+                *summary.checks.entry(check.name()).or_default() += 1;
+                found = outcome.map(|category| (category, Some(check)));
+            }
+            if let Some((category, check)) = found {
+                if summary.is_repeated(category, &answers.rauk) {
+                    continue;
+                }
+                let finding = shrunk(pair, seed, number, category, check, &setup, statement)?;
+                if summary.is_new(&finding) {
+                    tell(&finding);
+                    summary.findings.push(finding);
+                }
+                // What shrinking left in the database is not this seed's.
+                let mut schema = setup.schema.clone();
+                pair.fill(&mut schema)?;
+                for change in &setup.history {
+                    pair.run(change, setup.schema.alone, true)?;
+                }
             }
         }
     }
     Ok(())
 }
 
+/// The same query with other literals, for some queries: a plan that was kept for the first must serve it.
+fn variant(statement: &Statement, dice: &mut Dice, variants: bool) -> Option<Statement> {
+    // A recursion that counts up to a limit would have no end.
+    let is_fixed = !matches!(statement, Statement::Query(_)) || Features::of(statement).has(Feature::Recursive);
+    if is_fixed || !dice.chance(0.15) {
+        return None;
+    }
+    let mut other = statement.clone();
+    walk_mut(&mut other, &mut |node| {
+        if let NodeMut::Expr(Expr::Literal { text, class }) = node
+            && text != "NULL"
+        {
+            *text = data::literal(dice, *class, variants);
+        }
+    });
+    (other != *statement).then_some(other)
+}
+
 /// MariaDB takes no part.
 fn is_alone(schema: &Schema, statement: &Statement) -> bool {
-    schema.alone || Features::of(statement).iter().any(|feature| !tree::feature::Feature::is_in_reference(feature))
+    schema.alone || Features::of(statement).iter().any(|feature| !Feature::is_in_reference(feature))
 }
 
 pub fn judge(statement: &Statement, alone: bool, answers: &Answers) -> Verdict {

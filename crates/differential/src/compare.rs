@@ -59,7 +59,8 @@ pub fn outcomes(statement: &Statement, reference: &Outcome, rauk: &Outcome) -> O
             if families(a) != families(b) {
                 return Some(Category::Types);
             }
-            (has_fixed_warnings(statement) && v != w).then_some(Category::Warnings)
+            // A constant may be computed twice, with a warning each time.
+            (has_fixed_warnings(statement) && (*v > 0) != (*w > 0)).then_some(Category::Warnings)
         }
         (Outcome::Done { affected: a, warnings: v }, Outcome::Done { affected: b, warnings: w }) => {
             if a != b {
@@ -168,6 +169,19 @@ fn same_order(statement: &Statement, a: &Outcome, b: &Outcome) -> bool {
 
 /// How many warnings there are does not depend on a plan: nothing is read from a table.
 fn has_fixed_warnings(statement: &Statement) -> bool {
+    // Hints that fit nothing are warned about; MariaDB takes them for a comment. It warns of a negative number that is
+    // cast to UNSIGNED, MySQL does not.
+    let mut is_open = false;
+    walk(statement, &mut |node| {
+        is_open |= match node {
+            Node::Select(select) => !select.hints.is_empty(),
+            Node::Expr(Expr::Form { form, .. }) => form.contains(" AS UNSIGNED"),
+            _ => false,
+        }
+    });
+    if is_open {
+        return false;
+    }
     match statement {
         Statement::Query(query) => {
             matches!(&query.body, Body::Select(select) if select.from.is_none()) && !has_query(statement)

@@ -27,9 +27,10 @@ pub fn value(dice: &mut Dice, column: &Column, variants: bool) -> String {
     }
     match (column.class(), column.kind.sql) {
         (Class::Integer, sql) => integer(dice, sql),
+        (Class::Decimal, "DECIMAL(8,3) UNSIGNED") => dice.pick(DECIMALS).trim_start_matches('-').into(),
         (Class::Decimal, "DECIMAL(30,10)") if dice.chance(0.2) => "1234567890.1234567891".into(),
         (Class::Text, _) => text(dice, variants),
-        (Class::DateTime, "TIMESTAMP") => {
+        (Class::DateTime, "TIMESTAMP" | "TIMESTAMP(3)") => {
             // Its range begins behind 1970-01-01 00:00:00.
             let date = dice.pick(&DATES[..6]);
             format!("'{date} {}'", dice.pick(CLOCKS))
@@ -112,7 +113,7 @@ pub fn odd_value(dice: &mut Dice) -> String {
         "1e30",
         "-1",
         "300",
-        "99999999999",
+        "9999999999",
         "1.005",
         "'2020-13-01'",
         "'2020-02-30'",

@@ -4,9 +4,10 @@
 
 use crate::run::Answers;
 use crate::run::outcome::{Outcome, cell};
+use crate::run::read_view;
 use crate::shrink::Setup;
 use crate::tree::Statement;
-use crate::tree::print::VIEW;
+use crate::tree::print::{OUTER_VIEW, VIEW};
 
 pub fn script(setup: &Setup, statement: &Statement, answers: &Answers) -> String {
     let mut lines: Vec<String> = Vec::new();
@@ -21,11 +22,25 @@ pub fn script(setup: &Setup, statement: &Statement, answers: &Answers) -> String
         record("statement ok".into(), change.to_string());
     }
     match statement {
-        Statement::View(query) => {
+        Statement::View { query, twice, .. } => {
             record("statement count 0".into(), statement.to_string());
-            record(head(&answers.reference), format!("SELECT * FROM {VIEW}{}", tail(&answers.reference)));
+            let reads = read_view(*twice);
+            if *twice {
+                record("statement count 0".into(), reads[0].clone());
+            }
+            let last = reads.last().expect("the view is read");
+            record(head(&answers.reference), format!("{last}{}", tail(&answers.reference)));
+            if *twice {
+                record("statement count 0".into(), format!("DROP VIEW {OUTER_VIEW}"));
+            }
             record("statement count 0".into(), format!("DROP VIEW {VIEW}"));
             record(head(&answers.reference), format!("{query}{}", tail(&answers.reference)));
+        }
+        Statement::ThroughView { change, .. } => {
+            let (before, behind) = statement.frame().expect("there is a view");
+            record("statement count 0".into(), before);
+            record(head(&answers.reference), format!("{change}{}", tail(&answers.reference)));
+            record("statement count 0".into(), behind);
         }
         _ => record(head(&answers.reference), format!("{statement}{}", tail(&answers.reference))),
     }

@@ -5,8 +5,11 @@
 //! statements with an error: which rows meet an error depends on the plan.
 
 use crate::compare::{self, Category};
+use crate::dice::Dice;
+use crate::generate::query::{SWITCHES, hints};
 use crate::run::outcome::{Outcome, Row};
 use crate::schema::Schema;
+use crate::tree::print::VIEW;
 use crate::tree::visit::{NodeMut, walk_mut};
 use crate::tree::{Body, Class, Cte, Expr, From, Item, Query, Select, Statement};
 
@@ -24,10 +27,28 @@ pub enum Check {
     Common,
     /// The rows that a condition takes are as many as those for which it is true.
     Counted,
+    /// Optimizer hints in every block.
+    Hints,
+    /// Another value of `optimizer_switch`.
+    Switches,
+    /// Through a view.
+    View,
+    /// As a prepared statement whose literals are parameters, which has run with other values before.
+    Prepared,
 }
 
-pub const CHECKS: &[Check] =
-    &[Check::Partition, Check::NoIndex, Check::ForcedIndex, Check::Derived, Check::Common, Check::Counted];
+pub const CHECKS: &[Check] = &[
+    Check::Partition,
+    Check::NoIndex,
+    Check::ForcedIndex,
+    Check::Derived,
+    Check::Common,
+    Check::Counted,
+    Check::Hints,
+    Check::Switches,
+    Check::View,
+    Check::Prepared,
+];
 
 impl Check {
     pub fn name(self) -> &'static str {
@@ -38,6 +59,10 @@ impl Check {
             Check::Derived => "as a derived table",
             Check::Common => "as a common table",
             Check::Counted => "counted by its condition",
+            Check::Hints => "with optimizer hints",
+            Check::Switches => "with another optimizer_switch",
+            Check::View => "through a view",
+            Check::Prepared => "as a prepared statement",
         }
     }
 }
@@ -57,6 +82,10 @@ pub fn run(
         Check::Derived => same_as(query, derived(query), ask),
         Check::Common => same_as(query, common(query), ask),
         Check::Counted => counted(query, ask),
+        Check::Hints => same_as(query, hinted(query), ask),
+        Check::Switches => switched(query, ask),
+        Check::View => through_view(query, ask),
+        Check::Prepared => prepared(query, ask),
     };
     holds.map(|holds| (!holds).then_some(Category::Metamorphic(check.name())))
 }
@@ -187,4 +216,94 @@ fn common(query: &Query) -> Option<Query> {
     let columns = query.names().into_iter().map(str::to_string).collect();
     other.with.push(Cte { name: "outermost".into(), columns, recursive: false, query: query.clone() });
     Some(other)
+}
+
+/// What a check throws depends on the query alone, so that shrinking repeats it.
+fn dice_of(query: &Query) -> Dice {
+    Dice::new(query.to_string().bytes().fold(0, |sum, byte| sum * 31 % 65_521 + u64::from(byte)), 0)
+}
+
+fn hinted(query: &Query) -> Option<Query> {
+    let mut dice = dice_of(query);
+    let mut statement = Statement::Query(query.clone());
+    let mut is_outermost = true;
+    walk_mut(&mut statement, &mut |node| {
+        if let NodeMut::Select(select) = node
+            && let Some(from) = &select.from
+        {
+            select.hints = hints(&mut dice, from, is_outermost);
+            is_outermost = false;
+        }
+    });
+    match statement {
+        Statement::Query(query) if !is_outermost => Some(query),
+        _ => None,
+    }
+}
+
+fn switched(query: &Query, ask: &mut dyn FnMut(&str) -> Outcome) -> Option<bool> {
+    let switches = *dice_of(query).pick(SWITCHES);
+    let one = ask(&query.to_string());
+    ask(&format!("SET optimizer_switch = '{switches}'"));
+    let other = ask(&query.to_string());
+    ask("SET optimizer_switch = 'default'");
+    let ((_, one), (_, other)) = (rows(one)?, rows(other)?);
+    Some(compare::same_rows(&one, &other) || compare::same_folded_rows(&one, &other))
+}
+
+fn through_view(query: &Query, ask: &mut dyn FnMut(&str) -> Outcome) -> Option<bool> {
+    if query.names().is_empty() {
+        return None;
+    }
+    let (_, one) = rows(ask(&query.to_string()))?;
+    let made = ask(&format!("CREATE VIEW {VIEW} AS {query}"));
+    if made.error_code().is_some() {
+        return None;
+    }
+    let other = ask(&format!("SELECT * FROM {VIEW}"));
+    ask(&format!("DROP VIEW {VIEW}"));
+    let (_, other) = rows(other)?;
+    Some(compare::same_rows(&one, &other) || compare::same_folded_rows(&one, &other))
+}
+
+/// Whole numbers become parameters, but for those of GROUP BY: a parameter there is no key that the list may name.
+fn prepared(query: &Query, ask: &mut dyn FnMut(&str) -> Outcome) -> Option<bool> {
+    let mut statement = Statement::Query(query.clone());
+    let mut values: Vec<String> = Vec::new();
+    let mut has_groups = false;
+    walk_mut(&mut statement, &mut |node| match node {
+        NodeMut::Select(select) => has_groups |= !select.group.is_empty() || select.having.is_some(),
+        NodeMut::Expr(Expr::Literal { text, class: Class::Integer }) => {
+            let number = text.trim_matches(['(', ')']);
+            if number.parse::<i64>().is_ok() {
+                values.push(number.to_string());
+                *text = "?".into();
+            }
+        }
+        _ => {}
+    });
+    if values.is_empty() || has_groups {
+        return None;
+    }
+    let text = statement.to_string();
+    // A number in the ORDER BY of GROUP_CONCAT is a position.
+    if text.contains("GROUP_CONCAT") || text.matches('?').count() != values.len() {
+        return None;
+    }
+    let text = text.replace('\\', "\\\\").replace('\'', "''");
+    let (_, one) = rows(ask(&query.to_string()))?;
+    if ask(&format!("PREPARE differential FROM '{text}'")).error_code().is_some() {
+        return None;
+    }
+    let names: Vec<String> = (0..values.len()).map(|n| format!("@p{n}")).collect();
+    let mut execute = |values: Vec<&str>| {
+        let set: Vec<String> = names.iter().zip(values).map(|(name, value)| format!("{name} = {value}")).collect();
+        ask(&format!("SET {}", set.join(", ")));
+        ask(&format!("EXECUTE differential USING {}", names.join(", ")))
+    };
+    execute(vec!["3"; values.len()]);
+    let other = execute(values.iter().map(String::as_str).collect());
+    ask("DEALLOCATE PREPARE differential");
+    let (_, other) = rows(other)?;
+    Some(compare::same_rows(&one, &other) || compare::same_folded_rows(&one, &other))
 }

@@ -14,6 +14,8 @@ pub struct Schema {
     pub tables: Vec<Table>,
     pub variants: bool,
     pub alone: bool,
+    /// One table has a few hundred rows: more than one batch of an operator.
+    pub large: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -78,11 +80,16 @@ pub const KINDS: &[Kind] = &[
     kind("DECIMAL(10,2)", Class::Decimal, 8),
     kind("DECIMAL(5,0)", Class::Decimal, 2),
     kind("DECIMAL(30,10)", Class::Decimal, 2),
+    kind("DECIMAL(8,3) UNSIGNED", Class::Decimal, 1),
     kind("DOUBLE", Class::Double, 5),
+    kind("DOUBLE(8,2)", Class::Double, 1),
     kind("FLOAT", Class::Double, 2),
     kind("VARCHAR(20)", Class::Text, 18),
     kind("CHAR(6)", Class::Text, 6),
+    kind("VARCHAR(300)", Class::Text, 2),
     Kind { sql: "TEXT", class: Class::Text, weight: 4, long: true },
+    Kind { sql: "TINYTEXT", class: Class::Text, weight: 1, long: true },
+    Kind { sql: "LONGTEXT", class: Class::Text, weight: 1, long: true },
     kind("VARBINARY(10)", Class::Binary, 3),
     kind("BINARY(4)", Class::Binary, 2),
     Kind { sql: "BLOB", class: Class::Binary, weight: 1, long: true },
@@ -92,6 +99,7 @@ pub const KINDS: &[Kind] = &[
     kind("DATETIME(6)", Class::DateTime, 1),
     kind("TIMESTAMP", Class::DateTime, 2),
     kind("TIME", Class::Time, 3),
+    kind("TIMESTAMP(3)", Class::DateTime, 1),
     kind("TIME(2)", Class::Time, 1),
     kind("JSON", Class::Json, 1),
 ];
@@ -105,9 +113,11 @@ impl Schema {
         let mut dice = Dice::new(seed, 0);
         let variants = dice.chance(0.3);
         let alone = dice.chance(0.1);
+        let large = dice.chance(0.04);
         let count = dice.between(2, 4);
-        let tables = (1..=count).map(|n| Table::random(&mut dice, format!("t{n}"), variants, alone)).collect();
-        Schema { tables, variants, alone }
+        let mut table = |n| Table::random(&mut dice, format!("t{n}"), (variants, alone, large && n == 1));
+        let tables = (1..=count).map(&mut table).collect();
+        Schema { tables, variants, alone, large }
     }
 
     pub fn table(&self, name: &str) -> Option<&Table> {
@@ -116,7 +126,7 @@ impl Schema {
 }
 
 impl Table {
-    fn random(dice: &mut Dice, name: String, variants: bool, alone: bool) -> Table {
+    fn random(dice: &mut Dice, name: String, (variants, alone, large): (bool, bool, bool)) -> Table {
         let count = dice.between(2, 6) as usize;
         let mut columns: Vec<Column> =
             (0..count).map(|i| Column::random(dice, char::from(b'a' + i as u8).to_string(), alone)).collect();
@@ -128,6 +138,7 @@ impl Table {
         }
         let keys = keys(dice, &mut columns);
         let rows = match dice.below(20) {
+            _ if large => dice.between(150, 400),
             0 => 0,
             1..=2 => dice.between(1, 2),
             3..=16 => dice.between(3, 14),
@@ -183,6 +194,9 @@ impl Column {
         let default = match kind.class {
             Class::Integer if dice.chance(0.15) => Some("5".to_string()),
             Class::Text if !kind.long && dice.chance(0.15) => Some("'ab'".to_string()),
+            Class::Decimal if dice.chance(0.1) => Some("1.5".to_string()),
+            Class::Date if dice.chance(0.15) => Some("'2020-01-01'".to_string()),
+            Class::Time if dice.chance(0.15) => Some("'10:30:15'".to_string()),
             _ => None,
         };
         Column { name, kind, nullable, collation, default }

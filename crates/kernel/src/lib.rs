@@ -20,5 +20,6 @@ pub use partition::{
     Access, CopyCursor, Found, Horizon, LockMode, MANY, ManyRead, Partition, Prepared, Probe, ReadAt, Refusal, ScanEnd,
     ScanPosition, ScanRequest, ScanRow, SliceError, SliceRow, Stop, Verb, Verdict, WaitPolicy, Write, slice_rows,
 };
+pub use prefetch::prefetch;
 pub use row_store::RowId;
 pub use status::{TxnRef, TxnState, TxnStatus};

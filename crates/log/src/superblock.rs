@@ -26,7 +26,8 @@
 //! 4. Reading changes nothing. A start first reads and checks everything; whatever it writes first, it writes a
 //!    superblock before ([`Superblocks::begin`]). So after a refused start the missing file can be put back.
 //! 5. A doubtful end of the redo log is recorded in both superblocks before it is cut, and until somebody has seen to
-//!    it ([`Superblocks::clear_doubt`]).
+//!    it ([`Superblocks::clear_doubt`]). So is that a process was found to lack what it had acknowledged
+//!    ([`Superblocks::note_doubt`]).
 //!
 //! **One superblock cannot be read.** The other counts, with a warning. It is the one before, or says the same:
 //! whatever it claims was synced. A torn write of the newer one loses nothing but the newest part of the claim; so
@@ -190,9 +191,15 @@ impl Superblocks {
     }
 
     /// Why records that this process once acknowledged may be missing: the [`DoubtfulEnd`](crate::DoubtfulEnd) at
-    /// which the redo log was cut, at this start or an earlier one, unless it has been seen to since.
+    /// which the redo log was cut, at this start or an earlier one, or what [`Superblocks::note_doubt`] was told, unless it has been seen to since.
     pub fn doubt(&self) -> Option<String> {
         self.known().doubt
+    }
+
+    /// Something else has shown that such records are missing. Durable in both superblocks when it returns; an earlier
+    /// reason stays.
+    pub fn note_doubt(&self, why: String) -> Result<(), LogError> {
+        self.update_both(|claims| claims.doubt = claims.doubt.take().or(Some(why)))
     }
 
     /// Nothing is missing any more, or nobody can do anything about it. Durable in both superblocks when it returns.

@@ -7,6 +7,7 @@ use crate::executor::Class;
 use crate::node::Node;
 use crate::recovery;
 use crate::runtime::Runtime;
+use crate::scan::pushdown::Evaluator;
 use crate::status::{Counters, LockWaitInfo, TransactionInfo};
 use crate::table::TableInfo;
 use crate::transaction::{Transaction, TxnOptions};
@@ -133,6 +134,12 @@ impl Database {
         let node = recovery::open(config, disk, runtime, progress)?;
         checkpoint::background::start(&node);
         Ok(Database { node })
+    }
+
+    /// Sets what evaluates expressions for the scans of other nodes; once. Without it they get all rows.
+    pub fn set_evaluator(&self, evaluator: Arc<dyn Evaluator>) {
+        // A second engine of the process brings the same.
+        let _ = self.node.evaluator.set(evaluator);
     }
 
     pub fn begin(&self, options: TxnOptions) -> Transaction {

@@ -43,5 +43,6 @@ pub use locks::metadata::DdlWait;
 pub use rauk_manage::SettingChange;
 pub use runtime::Runtime;
 pub use runtime::threads::{Threads, block_on};
-pub use scan::{Page, ScanBatch, ScanCursor, ScanSpec};
+pub use scan::pushdown::{Evaluator, Fate, FilterPushdown, MAX_PROGRAM, Pushdown, RowProgram};
+pub use scan::{Page, SMALL_TABLE, ScanBatch, ScanCursor, ScanSpec};
 pub use transaction::{InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Transaction, TxnOptions, UpdateOutcome};

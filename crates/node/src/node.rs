@@ -11,6 +11,7 @@ use crate::member::{self, Cluster};
 use crate::ops::deadlock;
 use crate::ops::sessions::Sessions;
 use crate::runtime::Runtime;
+use crate::scan::pushdown::Evaluator;
 use crate::status::Registry;
 use crate::table::TableInfo;
 use crate::table::cache::TableCache;
@@ -58,6 +59,8 @@ pub struct Node {
     pub chronicle: Chronicle,
     /// When it was opened.
     pub opened: std::time::Duration,
+    /// Reads the programs of other nodes' scans.
+    pub evaluator: OnceLock<Arc<dyn Evaluator>>,
     /// Set once when the node is a member of a cluster.
     cluster: OnceLock<Arc<Cluster>>,
 }
@@ -108,6 +111,7 @@ impl Node {
             chronicle: Chronicle::default(),
             sessions: Sessions::default(),
             search: deadlock::Search::default(),
+            evaluator: OnceLock::new(),
             cluster: OnceLock::new(),
         })
     }

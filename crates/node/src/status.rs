@@ -2,6 +2,7 @@
 
 use crate::node::Node;
 use crate::ops::touches::Touches;
+use crate::ops::wire::Rows;
 use crate::table::TableInfo;
 use parking_lot::Mutex;
 use rauk_kernel::partition::TableUsage;
@@ -23,6 +24,8 @@ pub struct Registry {
     pub checkpoints: AtomicU64,
     pub checkpoint_failures: AtomicU64,
     pub commit_bytes: AtomicU64,
+    pub remote_scan_rows: AtomicU64,
+    pub remote_scan_bytes: AtomicU64,
 }
 
 /// A running transaction as the operator's tables see it.
@@ -47,6 +50,12 @@ impl Registry {
 
     pub fn leave(&self, id: TxnId) {
         self.shard(id).lock().remove(&id);
+    }
+
+    /// An answer to a scan has come from another node.
+    pub fn note_remote_scan(&self, rows: &Rows) {
+        self.remote_scan_rows.fetch_add(rows.count() as u64, Ordering::Relaxed);
+        self.remote_scan_bytes.fetch_add(rows.size() as u64, Ordering::Relaxed);
     }
 
     /// Whether the transaction runs on this node.
@@ -105,6 +114,9 @@ pub struct Counters {
     pub checkpoint_failures: u64,
     /// Payload bytes of commit records.
     pub commit_bytes: u64,
+    /// Rows that other nodes have sent to scans of this one, and their bytes.
+    pub remote_scan_rows: u64,
+    pub remote_scan_bytes: u64,
     /// Position of the redo log's end.
     pub redo_end: u64,
     /// Bytes of redo segments in use.
@@ -183,6 +195,8 @@ impl Node {
             checkpoints: read(&self.registry.checkpoints),
             checkpoint_failures: read(&self.registry.checkpoint_failures),
             commit_bytes: read(&self.registry.commit_bytes),
+            remote_scan_rows: read(&self.registry.remote_scan_rows),
+            remote_scan_bytes: read(&self.registry.remote_scan_bytes),
             redo_end: self.log.end_lsn().0,
             redo_live_bytes: self.log.live_bytes(),
             memory_used: self.budget.used(),

@@ -312,3 +312,63 @@ fn auto_increment_counts() {
     let NodeError::Refused(error) = db.next_auto_increment(id, 1).unwrap_err() else { panic!() };
     assert_eq!(error.code, 1467);
 }
+
+#[test]
+fn many_keys_are_read_as_each_by_itself() {
+    let (db, t) = database_with(accounts("t"));
+    let code = |id: i64| format!("code {id:04}");
+    block_on(async {
+        let rows: Vec<_> = (0..900).map(|id| account(id, id * 2, Some(&code(id)))).collect();
+        insert_all(&db, &t, &rows).await;
+        let mut txn = begin_rr(&db, &t).await;
+        assert_eq!(get(&mut txn, &t, 1).await, Some(rows[1].clone()));
+        // What others do is not in the snapshot; what the transaction itself has done is.
+        let mut other = begin_rr(&db, &t).await;
+        for id in [3, 4, 5] {
+            assert!(other.delete(&t, &rows[id]).await.unwrap());
+        }
+        let changed = account(6, 0, Some("moved"));
+        assert_eq!(other.update(&t, &rows[6], &changed).await.unwrap(), UpdateOutcome::Updated);
+        let pending = account(7, 1, Some("pending"));
+        other.commit().await.unwrap();
+        let mut writer = begin_rr(&db, &t).await;
+        assert_eq!(writer.update(&t, &rows[7], &pending).await.unwrap(), UpdateOutcome::Updated);
+        assert!(txn.delete(&t, &rows[10]).await.unwrap());
+        let own = account(11, 5, Some("own"));
+        assert_eq!(txn.update(&t, &rows[11], &own).await.unwrap(), UpdateOutcome::Updated);
+        txn.begin_statement();
+        // Present, missing, and the same one twice; more than a hold has.
+        let ids: Vec<i64> = (0..1000).chain([5, 11, 999, 0]).collect();
+        let keys: Vec<Vec<u8>> = ids.iter().map(|id| key_of(&t, *id)).collect();
+        let found = get_many(&mut txn, &t, IndexId::PRIMARY, &keys).await.unwrap();
+        for (id, found) in ids.iter().zip(found) {
+            assert_eq!(found, get(&mut txn, &t, *id).await, "{id}");
+        }
+        let codes = (0..1000).map(code).chain(["own".into(), "moved".into(), "pending".into(), "CODE 0005".into()]);
+        let keys: Vec<Vec<u8>> = codes.map(|code| code_key(&t, &code)).collect();
+        let found = get_many(&mut txn, &t, IndexId(2), &keys).await.unwrap();
+        let mut some = 0;
+        for (key, found) in keys.iter().zip(found) {
+            some += usize::from(found.is_some());
+            let one = txn.get_unique(&t, IndexId(2), key, None, |row| row.map(|row| values(&row, 3))).await.unwrap();
+            assert_eq!(found, one);
+        }
+        assert_eq!(some, 900 - 2 + 2);
+        assert_eq!(get_many(&mut txn, &t, IndexId(2), &[]).await.unwrap(), vec![]);
+        writer.rollback();
+        // A visitor that has enough sees the rest another time.
+        let (mut done, mut seen) = (vec![false; 600], vec![0; 600]);
+        let mut all = rauk_node::bulk::Keys::default();
+        (0..600).for_each(|id| all.push(&key_of(&t, id)));
+        let mut calls = 0;
+        while done.contains(&false) {
+            calls += 1;
+            let mut visit = |number: usize, _: Option<rauk_types::RowView<'_>>| {
+                seen[number] += 1;
+                false
+            };
+            txn.get_many(&t, IndexId::PRIMARY, &all, &mut done, &mut visit).await.unwrap();
+        }
+        assert!(calls > 1 && seen.iter().all(|seen| *seen == 1), "{calls} calls");
+    });
+}

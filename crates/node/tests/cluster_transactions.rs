@@ -673,3 +673,186 @@ async fn begin_alone(db: &Database, table: &TableHandle, lock_wait_timeout: Dura
     txn.begin_statement();
     txn
 }
+
+/// Rows with this balance, which the nodes that lead the partitions are asked to choose.
+async fn with_balance(
+    txn: &mut Transaction,
+    table: &TableHandle,
+    spec: ScanSpec,
+    balance: i64,
+    most: usize,
+) -> Vec<i64> {
+    let filter = rauk_wire::Filter::Compare { column: 1, op: rauk_wire::CompareOp::Equal, value: int(balance) };
+    let spec = ScanSpec { pushdown: FilterPushdown::of(&filter), ..spec };
+    let mut cursor = ScanCursor::new(table, spec);
+    let (mut batch, mut found) = (ScanBatch::default(), Vec::new());
+    loop {
+        let rows = most.saturating_sub(found.len()).min(16);
+        if rows == 0 {
+            return found;
+        }
+        cursor.next_batch(txn, rows, &mut |row| filter.passes(row), &mut batch).await.unwrap();
+        if batch.is_empty() {
+            return found;
+        }
+        found.extend((0..batch.len()).map(|i| match batch.row(table, i).get(0) {
+            rauk_types::ValueRef::Int(id) => id,
+            other => panic!("{other:?}"),
+        }));
+    }
+}
+
+/// A filter runs where the rows are: those that it drops are not sent, and keep no lock; of those that pass only as many are locked as are wanted.
+#[test]
+fn rows_that_a_filter_drops_are_neither_sent_nor_locked() {
+    const ROWS: i64 = 900;
+    let cluster = three(accounts("t"));
+    let Cluster { nodes, tables, .. } = &cluster;
+    block_on(async {
+        insert_all(&nodes[0].db, &tables[0], &ids(0, ROWS)).await;
+        let chosen: Vec<i64> = (0..ROWS).filter(|id| id % 10 == 3).collect();
+        for (number, (node, table)) in nodes.iter().zip(tables).enumerate() {
+            let next = (number + 1) % nodes.len();
+            let (other, there) = (&nodes[next].db, &tables[next]);
+            for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+                for index in [None, Some(0), Some(1)] {
+                    let before = node.db.counters();
+                    let mut txn = begin(&node.db, table, isolation).await;
+                    let mut found = with_balance(&mut txn, table, all(index), 3, usize::MAX).await;
+                    found.sort_unstable();
+                    assert_eq!(found, chosen, "{index:?}");
+                    let sent = node.db.counters().remote_scan_rows - before.remote_scan_rows;
+                    assert!(sent <= chosen.len() as u64, "{sent} rows were sent");
+                    txn.rollback();
+
+                    let before = node.db.counters();
+                    let mut txn = begin(&node.db, table, isolation).await;
+                    let spec = || ScanSpec { lock: EXCLUSIVE, ..all(index) };
+                    let mut found = with_balance(&mut txn, table, spec(), 3, usize::MAX).await;
+                    found.sort_unstable();
+                    assert_eq!(found, chosen, "{index:?}");
+                    let after = node.db.counters();
+                    let sent = after.remote_scan_rows - before.remote_scan_rows;
+                    assert!((1..=chosen.len() as u64).contains(&sent), "{sent} rows were sent");
+                    assert!(after.remote_scan_bytes > before.remote_scan_bytes);
+                    let skipping =
+                        || ScanSpec { lock: Some((LockMode::Exclusive, WaitPolicy::SkipLocked)), ..all(None) };
+                    let mut free = begin(other, there, Isolation::ReadCommitted).await;
+                    let unlocked = first_column(&scan(&mut free, there, skipping()).await).len();
+                    assert_eq!(unlocked, ROWS as usize - chosen.len(), "{index:?} {isolation:?}");
+                    free.rollback();
+                    txn.rollback();
+
+                    // Wherever the first rows lie: two are wanted, two are locked.
+                    let mut txn = begin(&node.db, table, isolation).await;
+                    assert_eq!(with_balance(&mut txn, table, spec(), 3, 2).await.len(), 2);
+                    let mut free = begin(other, there, Isolation::ReadCommitted).await;
+                    let unlocked = first_column(&scan(&mut free, there, skipping()).await).len();
+                    assert_eq!(unlocked, ROWS as usize - 2, "{index:?} {isolation:?}");
+                    free.rollback();
+                    txn.rollback();
+                }
+            }
+            // A row that came into the condition after the snapshot is a conflict, one that did not is none.
+            for (becomes, conflict) in [(5, false), (3, true)] {
+                let mut txn = begin_rr(&node.db, table).await;
+                assert_eq!(with_balance(&mut txn, table, all(None), 3, usize::MAX).await.len(), chosen.len());
+                let mut change = begin_rr(other, there).await;
+                for id in [7, 17, 27, 37, 47] {
+                    set(&mut change, there, id, becomes).await.unwrap();
+                }
+                change.commit().await.unwrap();
+                txn.begin_statement();
+                let filter = rauk_wire::Filter::Compare { column: 1, op: rauk_wire::CompareOp::Equal, value: int(3) };
+                let spec = ScanSpec { lock: EXCLUSIVE, pushdown: FilterPushdown::of(&filter), ..all(None) };
+                let mut cursor = ScanCursor::new(table, spec);
+                let mut passes = |row: &RowView<'_>| filter.passes(row);
+                let result = cursor.next_batch(&mut txn, 1000, &mut passes, &mut ScanBatch::default()).await;
+                assert_eq!(result.is_err(), conflict, "{result:?}");
+                txn.rollback();
+                let mut change = begin_rr(other, there).await;
+                for id in [7, 17, 27, 37, 47] {
+                    set(&mut change, there, id, 7).await.unwrap();
+                }
+                change.commit().await.unwrap();
+            }
+        }
+    });
+    cluster.end();
+}
+
+/// A program that nobody knows: all rows come, and the visitor chooses.
+#[derive(Debug)]
+struct Unknown;
+
+impl Pushdown for Unknown {
+    fn program(&self) -> &[u8] {
+        &[99, 1, 2, 3]
+    }
+
+    fn take(&self, _: &[u8]) -> bool {
+        panic!("nobody has run it")
+    }
+
+    fn only_drops(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_program_that_is_not_known_is_not_missed() {
+    let cluster = three(accounts("t"));
+    let Cluster { nodes, tables, .. } = &cluster;
+    block_on(async {
+        insert_all(&nodes[0].db, &tables[0], &ids(0, 100)).await;
+        for (node, table) in nodes.iter().zip(tables) {
+            for (index, lock) in [(None, None), (Some(0), None), (None, EXCLUSIVE), (Some(1), EXCLUSIVE)] {
+                let mut txn = begin_rr(&node.db, table).await;
+                let spec = ScanSpec { pushdown: Some(Arc::new(Unknown)), lock, ..all(index) };
+                assert_eq!(scan(&mut txn, table, spec).await.len(), 100);
+                txn.rollback();
+            }
+        }
+    });
+    cluster.end();
+}
+
+/// A batch of keys costs a message or two for each partition, not one for each key.
+#[test]
+fn many_keys_of_other_nodes_are_one_message_a_partition() {
+    let cluster = three(accounts("t"));
+    let Cluster { world, nodes, tables, .. } = &cluster;
+    let sent = || world.sent.load(std::sync::atomic::Ordering::Relaxed);
+    block_on(async {
+        insert_all(&nodes[0].db, &tables[0], &ids(0, 240)).await;
+        for (node, table) in nodes.iter().zip(tables) {
+            let keys: Vec<Vec<u8>> = (0..240).map(|id| key_of(table, id)).collect();
+            let codes: Vec<Vec<u8>> = (0..240).map(|id| code_key(table, &format!("code {id:03}"))).collect();
+            // With writes of its own the transaction asks the primaries of what it has touched.
+            for writes in [false, true] {
+                let mut txn = begin_rr(&node.db, table).await;
+                txn.take_snapshot().await.unwrap();
+                if writes {
+                    for id in 0..20 {
+                        set(&mut txn, table, id, 77).await.unwrap();
+                    }
+                    txn.begin_statement();
+                }
+                let before = sent();
+                let found = get_many(&mut txn, table, IndexId::PRIMARY, &keys).await.unwrap();
+                let by_code = get_many(&mut txn, table, IndexId(2), &codes).await.unwrap();
+                let many = sent() - before;
+                let before = sent();
+                for (id, (found, by_code)) in found.iter().zip(&by_code).enumerate() {
+                    let one = get(&mut txn, table, id as i64).await;
+                    assert!(one.is_some() && *found == one && *by_code == one, "{id}: {found:?} {by_code:?}");
+                }
+                let each = sent() - before;
+                // Nodes have other things to say to each other as well.
+                assert!(many + 40 < each, "{many} messages for all keys, {each} for each by itself");
+                txn.rollback();
+            }
+        }
+    });
+    cluster.end();
+}

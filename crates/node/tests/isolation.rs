@@ -228,6 +228,34 @@ fn phantoms_wait_at_serializable() {
     });
 }
 
+/// The same of rows that a scan read and dropped: changed into such as it would have taken, they would be phantoms. Below SERIALIZABLE they are free.
+#[test]
+fn rows_that_a_scan_drops_stay_locked_at_serializable() {
+    let (db, t) = two_rows();
+    block_on(async {
+        for index in [None, Some(0)] {
+            for (isolation, lock) in [
+                (Isolation::Serializable, None),
+                (Isolation::Serializable, Some((LockMode::Exclusive, WaitPolicy::Wait))),
+                (Isolation::RepeatableRead, Some((LockMode::Exclusive, WaitPolicy::Wait))),
+                (Isolation::ReadCommitted, Some((LockMode::Exclusive, WaitPolicy::Wait))),
+            ] {
+                let mut a = begin(&db, &t, isolation).await;
+                let mut cursor = ScanCursor::new(&t, ScanSpec { lock, ..all(index) });
+                let mut batch = ScanBatch::default();
+                cursor.next_batch(&mut a, 10, &mut |_| false, &mut batch).await.unwrap();
+                assert!(batch.is_empty());
+                let mut b = begin_rr(&db, &t).await;
+                let skip = Some((LockMode::Exclusive, WaitPolicy::SkipLocked));
+                let free = scan(&mut b, &t, ScanSpec { lock: skip, ..all(None) }).await.len();
+                assert_eq!(free, if isolation == Isolation::Serializable { 0 } else { 2 }, "{isolation:?} {index:?}");
+                b.rollback();
+                a.rollback();
+            }
+        }
+    });
+}
+
 #[test]
 fn deadlocks_end_within_a_tenth_of_a_second() {
     let (db, t) = two_rows();

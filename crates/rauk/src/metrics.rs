@@ -109,6 +109,8 @@ impl Source {
                 ("lock_timeouts", "Waits for row locks that ended with error 1205", node.lock_timeouts),
                 ("redo_flushes", "Writes of the redo log that were synced", node.flushes),
                 ("redo_commit_bytes", "Bytes of commit records", node.commit_bytes),
+                ("remote_scan_rows", "Rows that other nodes sent to scans", node.remote_scan_rows),
+                ("remote_scan_bytes", "Bytes of rows that other nodes sent to scans", node.remote_scan_bytes),
                 ("checkpoints", "Checkpoints finished", node.checkpoints),
                 ("checkpoint_failures", "Checkpoints given up", node.checkpoint_failures),
             ],

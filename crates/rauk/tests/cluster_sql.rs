@@ -1,4 +1,4 @@
-//! SQL and the native API over several real nodes, as their users find it: accounts, numbers, counts of rows, sessions, settings of the cluster; a native client goes on when its node dies.
+//! SQL and the native API over several real nodes, as their users find it: accounts, numbers, counts of rows, sessions, settings of the cluster, conditions where the rows are; a native client goes on when its node dies.
 
 mod common;
 
@@ -264,4 +264,179 @@ fn a_native_client_works_on_any_node_and_goes_on_at_another() {
         assert!(wait(table.get(*id)).expect("read").is_none(), "{id} was refused and is there");
     }
     println!("{} acknowledged, {} refused, {unknown} unknown", acknowledged.len(), refused.len());
+}
+
+/// How many rows other nodes have sent to scans of this one.
+fn sent(connection: &mut Conn) -> u64 {
+    number(connection, "SELECT value FROM rauk.jobs WHERE name = 'remote_scan_rows'")
+}
+
+/// Runs a query, and tells how many rows other nodes sent for it. Meanwhile the node may have read a sample of the table for its statistics: what is more than
+/// `most` is asked again.
+fn rows_sent(connection: &mut Conn, sql: &str, most: u64) -> (Vec<String>, u64) {
+    for _ in 0..9 {
+        let before = sent(connection);
+        let lines = run(connection, sql);
+        let count = sent(connection) - before;
+        if count <= most {
+            return (lines, count);
+        }
+    }
+    panic!("{sql}: more than {most} rows are sent each time");
+}
+
+const ROWS: u64 = 3000;
+
+/// Three nodes that lead a third each, and 3000 rows: the class is the last digit of the id.
+fn thirds(root: &std::path::Path) -> (Vec<Node>, Vec<Conn>) {
+    let nodes = all_in_one(root, 3, "1");
+    until_healthy(&nodes[0], 3);
+    let mut connections: Vec<Conn> = nodes.iter().map(Node::connect).collect();
+    let first = &mut connections[0];
+    insist(first, "CREATE DATABASE shop");
+    let columns = "id INT PRIMARY KEY, class INT, v DECIMAL(10,2), t VARCHAR(100), f DOUBLE, at TIMESTAMP NULL";
+    insist(first, &format!("CREATE TABLE shop.r ({columns}, KEY (class))"));
+    insist(first, "CREATE TABLE shop.words (n INT PRIMARY KEY, word VARCHAR(10))");
+    insist(first, "INSERT INTO shop.words VALUES (3, 'three'), (4, 'four')");
+    insist(first, "SET time_zone = '+00:00'");
+    for part in 0..6 {
+        let row = |id: u64| format!("({id}, {}, {}.25, 'text {id}', {id} / 4, '2024-01-01 00:30:00')", id % 10, id % 7);
+        let rows: Vec<String> = (part * 500..part * 500 + 500).map(row).collect();
+        insist(first, &format!("INSERT INTO shop.r VALUES {}", rows.join(", ")));
+    }
+    (nodes, connections)
+}
+
+#[test]
+fn conditions_and_sums_are_evaluated_where_the_rows_are() {
+    let root = tempfile::tempdir().unwrap();
+    let (_nodes, mut connections) = thirds(root.path());
+    let sum: u64 = (0..ROWS).map(|id| id % 7).sum();
+    let total = format!("{}.{:02}", sum + ROWS / 4, 0);
+    // Question, answer, and how many rows may be sent for it.
+    let questions: Vec<(&str, Vec<String>, u64)> = vec![
+        ("SELECT COUNT(*) FROM shop.r WHERE class < 9", vec!["2700".into()], 0),
+        ("SELECT COUNT(*) FROM shop.r", vec!["3000".into()], 0),
+        ("SELECT COUNT(*), SUM(v), MIN(id), MAX(t) FROM shop.r", vec![format!("3000 | {total} | 0 | text 999")], 0),
+        (
+            "SELECT class, COUNT(*), SUM(id), AVG(class) FROM shop.r WHERE id % 10 IN (2, 7) GROUP BY class HAVING COUNT(*) = 300",
+            vec!["2 | 300 | 449100 | 2.0000".into(), "7 | 300 | 450600 | 7.0000".into()],
+            0,
+        ),
+        ("SELECT COUNT(*) FROM shop.r WHERE t LIKE '%77'", vec!["30".into()], 0),
+        ("SELECT COUNT(*) FROM shop.r WHERE class IS NULL", vec!["0".into()], 0),
+        // Rows that pass come, and no others.
+        (
+            "SELECT id FROM shop.r WHERE id % 1000 = 77 ORDER BY id",
+            ["77", "1077", "2077"].map(String::from).to_vec(),
+            3,
+        ),
+        ("SELECT COUNT(DISTINCT class) FROM shop.r WHERE id % 100 = 7", vec!["1".into()], 30),
+        ("SELECT SUM(f) FROM shop.r WHERE id < 8", vec!["7".into()], 8),
+        ("SELECT COUNT(*) FROM shop.r JOIN shop.words ON n = id % 5 WHERE t LIKE '%0'", vec!["0".into()], 302),
+        (
+            "SELECT word, COUNT(*) FROM shop.r JOIN shop.words ON n = class WHERE id % 100 < 50 GROUP BY word ORDER BY word",
+            vec!["four | 150".into(), "three | 150".into()],
+            1502,
+        ),
+        // Of those that come after the first none, or few.
+        ("SELECT id FROM shop.r ORDER BY f * 0, t LIMIT 3", ["0", "1", "10"].map(String::from).to_vec(), 300),
+        (
+            "SELECT t FROM shop.r WHERE class = 5 ORDER BY v DESC, t LIMIT 1, 2",
+            ["text 1105", "text 1175"].map(String::from).to_vec(),
+            150,
+        ),
+        // Of these conditions one stays.
+        ("SELECT COUNT(*) FROM shop.r WHERE class = 3 AND t REGEXP '3$'", vec!["300".into()], 300),
+        (
+            "SELECT COUNT(*) FROM shop.r WHERE id % 10 = (SELECT MAX(n) FROM shop.words) AND id < 100",
+            vec!["10".into()],
+            104,
+        ),
+        ("SELECT COUNT(*) FROM shop.r WHERE 9223372036854775807 + (id = 77) < 0", vec!["error 1690".into()], 1),
+    ];
+    for connection in &mut connections {
+        let (lines, count) = rows_sent(connection, "SELECT COUNT(CONCAT(t, RAND())) FROM shop.r", ROWS);
+        assert_eq!(lines, ["3000"]);
+        assert!(count > ROWS / 2, "{count} rows of {ROWS} lie on other nodes");
+        for (sql, expected, most) in &questions {
+            assert_eq!(&rows_sent(connection, sql, *most).0, expected, "{sql}");
+        }
+        // The same as a prepared statement.
+        let expected = (0..ROWS).filter(|id| id % 10 == 4 && format!("text {id}").as_str() > "text 2").count() as u64;
+        until("no row is sent", || {
+            let before = sent(connection);
+            let sql = "SELECT COUNT(*) FROM shop.r WHERE class = ? AND t > ?";
+            let found: Option<u64> = connection.exec_first(sql, (4, "text 2")).unwrap();
+            assert_eq!(found, Some(expected));
+            sent(connection) == before
+        });
+        // The session's time zone and sql_mode count, and the warnings come.
+        for (zone, hour) in [("+00:00", 0), ("+05:00", 5), ("America/New_York", 19)] {
+            insist(connection, &format!("SET time_zone = '{zone}'"));
+            let sql = format!("SELECT COUNT(*) FROM shop.r WHERE HOUR(at) = {hour} AND at < NOW()");
+            assert_eq!(rows_sent(connection, &sql, 0).0, ["3000"], "{zone}");
+        }
+        let (lines, count) = rows_sent(connection, "SELECT COUNT(*) FROM shop.r WHERE t = id + 1 AND id < 2000", 0);
+        assert_eq!((lines, count), (vec!["0".to_string()], 0));
+        run(connection, "SELECT COUNT(*) FROM shop.r WHERE t = id + 1");
+        assert_eq!(number(connection, "SHOW COUNT(*) WARNINGS"), ROWS, "as many as texts that are compared");
+        assert_eq!(run(connection, "SELECT COUNT(*) FROM shop.r WHERE 1 / (id - 5) IS NULL"), ["1"]);
+        let warnings: Vec<(String, u32, String)> = connection.query("SHOW WARNINGS").unwrap();
+        assert_eq!(warnings, [("Warning".to_string(), 1365, "Division by 0".to_string())]);
+        insist(connection, "SET sql_mode = ''");
+        assert_eq!(run(connection, "SELECT COUNT(*) FROM shop.r WHERE 1 / (id - 5) IS NULL"), ["1"]);
+        assert_eq!(number(connection, "SHOW COUNT(*) WARNINGS"), 0);
+        insist(connection, "SET sql_mode = DEFAULT");
+        // What the transaction has written itself counts.
+        insist(connection, "BEGIN");
+        insist(connection, "UPDATE shop.r SET class = 77 WHERE id % 300 = 1");
+        insist(connection, "DELETE FROM shop.r WHERE id % 300 = 2");
+        let sql = "SELECT COUNT(*), SUM(class = 77), MAX(class) FROM shop.r";
+        assert_eq!(rows_sent(connection, sql, 0).0, ["2990 | 10 | 77"]);
+        insist(connection, "ROLLBACK");
+    }
+}
+
+/// What a locking statement drops it does not lock, and LIMIT locks what it takes, wherever the rows lie.
+#[test]
+fn dropped_rows_keep_no_lock_on_other_nodes() {
+    let root = tempfile::tempdir().unwrap();
+    let (_nodes, mut connections) = thirds(root.path());
+    let free = |connection: &mut Conn| {
+        insist(connection, "BEGIN");
+        // Rows that others have locked are passed over.
+        let lines = run(connection, "SELECT id FROM shop.r FOR UPDATE SKIP LOCKED");
+        insist(connection, "ROLLBACK");
+        lines.iter().filter(|line| *line != "(empty)").count() as u64
+    };
+    for at in 0..3 {
+        for isolation in ["READ COMMITTED", "REPEATABLE READ"] {
+            for (sql, locked) in [
+                ("UPDATE shop.r SET v = v + 1 WHERE t LIKE '%7'", 300),
+                ("UPDATE shop.r SET v = v + 1 WHERE t LIKE '%7' LIMIT 3", 3),
+                ("UPDATE shop.r IGNORE INDEX (class) SET v = v + 1 WHERE class = 5 AND id < 100", 10),
+                ("DELETE FROM shop.r WHERE v * 0 + id % 1000 = 500", 3),
+                ("SELECT id FROM shop.r WHERE id % 10 = 3 FOR UPDATE", 300),
+                ("SELECT id FROM shop.r WHERE id % 10 = 3 LIMIT 2 FOR UPDATE", 2),
+                ("SELECT COUNT(*) FROM shop.r WHERE id % 10 = 3 FOR UPDATE", 300),
+                ("SELECT id FROM shop.r WHERE id % 10 = 3 ORDER BY id LIMIT 1 FOR UPDATE", 1),
+            ] {
+                let connection = &mut connections[at];
+                insist(connection, &format!("SET TRANSACTION ISOLATION LEVEL {isolation}"));
+                insist(connection, "BEGIN");
+                let lines = run(connection, sql);
+                assert!(!lines[0].starts_with("error"), "{sql}: {lines:?}");
+                let unlocked = free(&mut connections[(at + 1) % 3]);
+                assert_eq!(ROWS - unlocked, locked, "{sql} at {isolation}");
+                insist(&mut connections[at], "ROLLBACK");
+            }
+        }
+        // What is read at SERIALIZABLE is locked.
+        insist(&mut connections[at], "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+        insist(&mut connections[at], "BEGIN");
+        insist(&mut connections[at], "UPDATE shop.r SET v = v + 1 WHERE t LIKE '%7'");
+        assert_eq!(free(&mut connections[(at + 1) % 3]), 0);
+        insist(&mut connections[at], "ROLLBACK");
+    }
 }

@@ -17,6 +17,8 @@
 mod bind;
 pub mod exec;
 pub mod expr;
+mod hash;
+mod histogram;
 mod logical;
 pub mod lookup;
 mod measure;

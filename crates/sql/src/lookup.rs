@@ -1,10 +1,12 @@
 //! Where tables come from: what binding asks of the session.
 
+use crate::expr::BindContext;
+use crate::parse::ast::{ColumnOption, ColumnType};
 use crate::statistics::TableStatistics;
 use rauk_node::runtime::BoxFuture;
 use rauk_node::{Database, TableHandle};
 use rauk_types::error::codes;
-use rauk_types::{MysqlError, TableSchema, Value, ViewSchema};
+use rauk_types::{DataType, MysqlError, TableSchema, Value, ViewSchema};
 use std::sync::Arc;
 
 /// A table that is computed when read (information_schema, `rauk.*`).
@@ -39,6 +41,14 @@ pub trait Lookup {
     /// Finds what the query of a view names: in the view's database, with the privileges that its SQL SECURITY says. Errors: 1449, 1045.
     fn within(&self, view: &ViewSchema) -> Result<Box<dyn Lookup>, MysqlError>;
     fn database(&self) -> &Database;
+    /// The type that JSON_TABLE declares for a column. Errors: 1074, 1425, 1426, 1115, 1273, 1235 and others of declared types.
+    fn column_type(
+        &self,
+        name: &str,
+        declared: &ColumnType,
+        options: &[ColumnOption],
+        context: &BindContext,
+    ) -> Result<DataType, MysqlError>;
     /// What is known of the values of a table's indexes.
     fn statistics(&self, _: &TableHandle) -> Option<Arc<TableStatistics>> {
         None

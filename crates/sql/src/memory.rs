@@ -182,6 +182,11 @@ impl Memory {
         }
     }
 
+    /// What was counted since `used` bytes were is given up.
+    pub(crate) fn back_to(&self, used: usize) {
+        self.account.used.store(used, Relaxed);
+    }
+
     /// Counts memory that is about to be allocated. Errors: 1038, it is more than there may be; now and then 1317 and
     /// 3024. Nothing was counted then.
     pub fn take(&self, bytes: usize) -> Result<(), MysqlError> {

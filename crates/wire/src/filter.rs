@@ -1,4 +1,5 @@
-//! Conditions on a row, evaluated where the rows are: three-valued as SQL's, a row passes when the whole is true.
+//! Conditions on a row, evaluated where the rows are: three-valued as SQL's, a row passes when the whole is true. Their form is a part of the form of all
+//! expressions ([`crate::expression`]).
 //!
 //! Columns are positions in the table's definition of the version that the request names. Numbers are compared by what they are, whatever their type (a DECIMAL
 //! with a double as doubles, as MySQL does), text by the column's collation, dates and times in their order. A comparison with NULL is unknown.
@@ -169,7 +170,7 @@ fn encode_all(tag: u8, parts: &[Filter], out: &mut Vec<u8>) {
     parts.iter().for_each(|part| part.encode(out));
 }
 
-fn decode(reader: &mut Reader<'_>, depth: usize, nodes: &mut usize) -> Result<Filter, WireError> {
+pub(crate) fn decode(reader: &mut Reader<'_>, depth: usize, nodes: &mut usize) -> Result<Filter, WireError> {
     if depth == 0 || *nodes == 0 {
         return Err(reader.malformed());
     }

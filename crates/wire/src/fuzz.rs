@@ -6,7 +6,7 @@ use crate::frame::{self, Parsed};
 use crate::hello::{Challenge, Hello, Proof, Refused, Welcome};
 use crate::read::Reader;
 use crate::scan::{self, PageReader, PageRow, Scan};
-use crate::{AnswerReader, BatchBuilder, Failure, Filter, Kind, Outcome, Values, WireError};
+use crate::{AnswerReader, BatchBuilder, Expression, Failure, Filter, Kind, Outcome, Values, WireError};
 use rauk_types::{
     Collation, Column, ColumnId, DataType, IndexSchema, RowView, TableId, TableSchema, TypeKind, Value, ValueRef, row,
 };
@@ -27,6 +27,13 @@ pub fn fuzz_signal(data: &[u8]) {
     }
     if let Ok(filter) = Filter::decode(&mut Reader::new(data, "filter")) {
         filter_on_a_row(&filter);
+    }
+    if let Ok(expression) = Expression::decode(&mut Reader::new(data, "expression")) {
+        let mut again = Vec::new();
+        expression.encode(&mut again);
+        let mut twice = Vec::new();
+        Expression::decode(&mut Reader::new(&again, "expression")).expect("it was written").encode(&mut twice);
+        assert_eq!(again, twice);
     }
 }
 

@@ -10,7 +10,8 @@
 //! | [`kind`] | the numbers of signals |
 //! | [`hello`] | handshake: versions, who is who, challenge and proof |
 //! | [`value`] | one value; lists of values |
-//! | [`filter`] | conditions on a row, evaluated where the rows are |
+//! | [`expression`] | the one form of expressions that travel to where the rows are |
+//! | [`filter`] | its part that the native API uses: conditions on a row |
 //! | [`batch`] | many operations in one request, and their answer |
 //! | [`scan`] | scans in pages |
 //! | [`definition`] | table definitions: open, create, drop |
@@ -22,6 +23,7 @@
 
 pub mod batch;
 pub mod definition;
+pub mod expression;
 pub mod failure;
 pub mod filter;
 pub mod frame;
@@ -36,6 +38,7 @@ pub use batch::{
     Answer, AnswerBuilder, AnswerReader, Batch, BatchBuilder, BatchOptions, Isolation, LockWish, OpKind, Operation,
     Outcome, Shape, Wanted,
 };
+pub use expression::Expression;
 pub use failure::{Failure, WireError};
 pub use filter::{CompareOp, Filter};
 pub use frame::{Frame, Header};

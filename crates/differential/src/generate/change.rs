@@ -4,10 +4,39 @@ use super::{Generator, Scope};
 use crate::data;
 use crate::schema::{Column, Table};
 use crate::tree::feature::Feature;
+use crate::tree::print::VIEW;
+use crate::tree::visit::{self, NodeMut, walk_mut};
 use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Source, Statement};
 
 impl Generator<'_> {
     pub(super) fn change(&mut self, kind: Feature) -> Statement {
+        let change = self.plain_change(kind);
+        if self.allows(Feature::ChangeView) { self.through_view(change) } else { change }
+    }
+
+    /// The change through a view, if it is one of a single table.
+    fn through_view(&mut self, mut change: Statement) -> Statement {
+        let table = match &change {
+            Statement::Insert { table, .. } => table.clone(),
+            Statement::Update { from: From::Table { name, .. }, with, .. } if with.is_empty() => name.clone(),
+            Statement::Delete { from: From::Table { name, .. }, with, .. } if with.is_empty() => name.clone(),
+            _ => return change,
+        };
+        let definition = self.schema.table(&table).expect("it is a table of the schema");
+        self.scopes.push(Scope::default());
+        self.show(&table, definition.columns.iter().map(|column| (column.name.clone(), column.class())).collect());
+        let tables_left = std::mem::take(&mut self.tables_left);
+        let filter = if self.dice.chance(0.7) { Some(self.condition(1)) } else { None };
+        self.tables_left = tables_left;
+        self.scopes.pop();
+        let options = ["", "", "WITH CHECK OPTION", "WITH LOCAL CHECK OPTION", "WITH CASCADED CHECK OPTION"];
+        let check = *self.dice.pick(&options);
+        rename(&mut change, &table);
+        let columns = definition.columns.iter().map(|column| column.name.clone()).collect();
+        Statement::ThroughView { table, columns, filter, check, change: Box::new(change) }
+    }
+
+    fn plain_change(&mut self, kind: Feature) -> Statement {
         match kind {
             Feature::Insert | Feature::Replace => self.insert(kind == Feature::Replace),
             Feature::Update => self.update(),
@@ -39,21 +68,31 @@ impl Generator<'_> {
             )
         };
         let mut on_duplicate = Vec::new();
-        if verb == "INSERT" && self.allows(Feature::OnDuplicate) && self.dice.chance(0.4) {
+        let is_duplicate = verb == "INSERT" && self.allows(Feature::OnDuplicate) && self.dice.chance(0.4);
+        let assignments = if is_duplicate { self.dice.between(1, 2) } else { 0 };
+        for _ in 0..assignments {
             let column = self.dice.pick(&table.columns);
-            let value = match self.dice.below(3) {
-                0 => Expr::Column {
-                    table: String::new(),
-                    name: format!("VALUES({})", column.name),
-                    class: column.class(),
-                },
-                1 if column.class() == Class::Integer => {
+            let values =
+                |name: &str, class| Expr::Column { table: String::new(), name: format!("VALUES({name})"), class };
+            let other = self.dice.pick(&table.columns);
+            let value = match self.dice.below(5) {
+                0 => values(&column.name, column.class()),
+                1 if other.class() == column.class() && !has_select => Expr::form(
+                    "COALESCE({0}, {1})",
+                    column.class(),
+                    vec![values(&other.name, other.class()), Expr::column("", &column.name, column.class())],
+                ),
+                2 if column.class() == Class::Integer && other.class() == Class::Integer => {
+                    Expr::form("GREATEST({0}, {0} - 1)", Class::Integer, vec![values(&other.name, Class::Integer)])
+                }
+                3 if column.class() == Class::Integer => {
                     Expr::form("({0} + 1)", Class::Integer, vec![Expr::column("", &column.name, Class::Integer)])
                 }
                 _ => Expr::literal(data::value(&mut self.dice, column, self.schema.variants), column.class()),
             };
             // In INSERT … SELECT a name may also be one of the query's.
-            if !has_select || !matches!(value, Expr::Form { .. }) {
+            let is_taken = on_duplicate.iter().any(|(name, _)| *name == column.name);
+            if !is_taken && (!has_select || !matches!(&value, Expr::Form { form: "({0} + 1)", .. })) {
                 on_duplicate.push((column.name.clone(), value));
             }
         }
@@ -106,6 +145,17 @@ impl Generator<'_> {
             if self.dice.chance(0.6) {
                 items.push(Item { expr: Expr::column("", &column.name, column.class()), alias: self.name("e") });
             }
+        }
+        if self.dice.chance(0.3) {
+            self.scopes.push(Scope::default());
+            let columns = table.columns.iter().map(|column| (column.name.clone(), column.class()));
+            self.show("", columns.collect());
+            let tables_left = std::mem::take(&mut self.tables_left);
+            let class = self.comparable();
+            let expr = self.expression(class, 2);
+            self.tables_left = tables_left;
+            self.scopes.pop();
+            items.push(Item { expr, alias: self.name("e") });
         }
         items
     }
@@ -194,11 +244,12 @@ impl Generator<'_> {
         let filter = self.change_filter();
         let (order, limit) = self.change_limit();
         let returning = if with.is_empty() { self.returning(table) } else { Vec::new() };
+        let ignore = self.allows(Feature::Ignore) && self.dice.chance(0.2);
         self.scopes.pop();
-        Statement::Delete { with, ignore: false, targets: Vec::new(), from, filter, order, limit, returning }
+        Statement::Delete { with, ignore, targets: Vec::new(), from, filter, order, limit, returning }
     }
 
-    /// Two tables under aliases; the scope stays open.
+    /// Two or three tables under aliases, with a derived table at times; the scope stays open.
     fn joined_targets(&mut self) -> (From, Vec<(Table, String)>) {
         self.scopes.push(Scope::default());
         self.nesting = 1;
@@ -222,7 +273,14 @@ impl Generator<'_> {
             });
             tables.push((table, alias));
         }
-        (from.expect("two tables are joined"), tables)
+        let mut from = from.expect("two tables are joined");
+        if self.allows(Feature::Derived) && self.dice.chance(0.4) {
+            let derived = self.derived(false);
+            let kind = *self.dice.pick(&["JOIN", "JOIN", "LEFT JOIN"]);
+            let on = Some(self.join_condition());
+            from = From::Join { kind, left: Box::new(from), right: Box::new(derived), on };
+        }
+        (from, tables)
     }
 
     fn update_join(&mut self) -> Statement {
@@ -235,7 +293,10 @@ impl Generator<'_> {
         self.scope().columns = all;
         let filter = self.change_filter();
         self.scopes.pop();
-        Statement::Update { with: Vec::new(), ignore: false, from, set, filter, order: Vec::new(), limit: None }
+        let is_safe =
+            set.iter().all(|(place, _)| matches!(place, Expr::Column { name, .. } if !table.is_unique_part(name)));
+        let ignore = is_safe && self.allows(Feature::Ignore) && self.dice.chance(0.2);
+        Statement::Update { with: Vec::new(), ignore, from, set, filter, order: Vec::new(), limit: None }
     }
 
     fn delete_join(&mut self) -> Statement {
@@ -248,7 +309,7 @@ impl Generator<'_> {
         self.scopes.pop();
         Statement::Delete {
             with: Vec::new(),
-            ignore: false,
+            ignore: self.allows(Feature::Ignore) && self.dice.chance(0.2),
             targets,
             from,
             filter,
@@ -256,5 +317,30 @@ impl Generator<'_> {
             limit: None,
             returning: Vec::new(),
         }
+    }
+}
+
+/// Names the view in the place of the table that is changed.
+fn rename(change: &mut Statement, table: &str) {
+    let column = |node: NodeMut<'_>| {
+        if let NodeMut::Expr(Expr::Column { table: named, .. }) = node
+            && named == table
+        {
+            *named = VIEW.into();
+        }
+    };
+    walk_mut(change, &mut |node| column(node));
+    match change {
+        Statement::Insert { table, .. } => *table = VIEW.into(),
+        Statement::Update { from, set, order, .. } => {
+            *from = From::Table { name: VIEW.into(), alias: VIEW.into(), hint: String::new() };
+            set.iter_mut().for_each(|(place, _)| visit::expr(place, &mut |node| column(node)));
+            order.iter_mut().for_each(|key| visit::expr(&mut key.expr, &mut |node| column(node)));
+        }
+        Statement::Delete { from, order, .. } => {
+            *from = From::Table { name: VIEW.into(), alias: VIEW.into(), hint: String::new() };
+            order.iter_mut().for_each(|key| visit::expr(&mut key.expr, &mut |node| column(node)));
+        }
+        _ => unreachable!("only changes of one table go through a view"),
     }
 }

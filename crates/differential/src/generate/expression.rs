@@ -1,6 +1,6 @@
 //! Expressions of a wanted class.
 
-use super::forms::{AGGREGATES, BITS, CHOICES, COMPARISONS, FORMS, STATISTICS};
+use super::forms::{AGGREGATES, BITS, BY_BYTES, CHOICES, COMPARISONS, FORMS, Form, STATISTICS};
 use super::{Generator, Scope};
 use crate::data;
 use crate::tree::feature::Feature;
@@ -28,6 +28,27 @@ const MIXED: &[(Class, Class)] = &[
     (Class::Integer, Class::Text),
 ];
 
+const FRAMES: &[&str] = &[
+    "",
+    "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
+    "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+    "ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING",
+    "ROWS BETWEEN 1 FOLLOWING AND 3 FOLLOWING",
+    "ROWS UNBOUNDED PRECEDING",
+    "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+    "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+    "RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+    "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+];
+
+/// Of one key that is a number.
+const RANGES: &[&str] = &[
+    "RANGE BETWEEN 2 PRECEDING AND CURRENT ROW",
+    "RANGE BETWEEN 1 PRECEDING AND 3 FOLLOWING",
+    "RANGE BETWEEN 5 PRECEDING AND 1 PRECEDING",
+    "RANGE BETWEEN CURRENT ROW AND 2 FOLLOWING",
+];
+
 impl Generator<'_> {
     /// An expression; `depth` bounds its height.
     pub(super) fn expression(&mut self, class: Class, depth: u32) -> Expr {
@@ -48,7 +69,9 @@ impl Generator<'_> {
                 .collect();
             return Expr::form(form, class, arguments);
         }
-        let form = self.dice.weighted(FORMS, |form| if form.result == class { form.weight } else { 0 });
+        let variants = self.schema.variants;
+        let fits = |form: &Form| form.result == class && !(variants && BY_BYTES.contains(&form.form));
+        let form = self.dice.weighted(FORMS, |form| if fits(form) { form.weight } else { 0 });
         let Some(form) = form else { return self.leaf(class) };
         let arguments = form.arguments.iter().map(|class| self.expression(*class, depth - 1)).collect();
         Expr::form(form.form, class, arguments)
@@ -134,8 +157,9 @@ impl Generator<'_> {
             (_, Some(argument)) => argument,
             (Some(_), None) => *self.dice.pick(COMPARED),
         };
-        let argument = self.aggregated(wanted);
-        Expr::form(form, class, vec![argument])
+        let count = if form.contains("{1}") { 2 } else { 1 };
+        let arguments = (0..count).map(|_| self.aggregated(wanted)).collect();
+        Expr::form(form, class, arguments)
     }
 
     fn aggregated(&mut self, class: Class) -> Expr {
@@ -179,15 +203,28 @@ impl Generator<'_> {
                 Expr::form(form, Class::Boolean, vec![self.condition(depth)])
             }
             3..=4 => {
-                let pattern = *self.dice.pick(&["'a%'", "'%b%'", "'_b'", "'%'", "''", "'a\\_b'", "'1%'"]);
-                let form = *self.dice.pick(&["({0} LIKE {1})", "({0} NOT LIKE {1})"]);
-                let arguments = vec![self.expression(Class::Text, depth), Expr::literal(pattern, Class::Text)];
-                Expr::form(form, Class::Boolean, arguments)
+                let form = *self.dice.pick(&[
+                    "({0} LIKE 'a%')",
+                    "({0} LIKE '%b%')",
+                    "({0} LIKE '_b')",
+                    "({0} LIKE '%')",
+                    "({0} LIKE '')",
+                    "({0} LIKE 'a\\_b')",
+                    "({0} LIKE '1%')",
+                    "({0} LIKE 'a|%%' ESCAPE '|')",
+                    "({0} NOT LIKE '%a%')",
+                    "({0} NOT LIKE 'ab%')",
+                ]);
+                Expr::form(form, Class::Boolean, vec![self.expression(Class::Text, depth)])
             }
             5 if self.dice.chance(0.4) => {
-                let pattern = *self.dice.pick(&["'^a'", "'b$'", "'[0-9]'", "'a.?b'"]);
-                let arguments = vec![self.expression(Class::Text, depth), Expr::literal(pattern, Class::Text)];
-                Expr::form("({0} REGEXP {1})", Class::Boolean, arguments)
+                let form = *self.dice.pick(&[
+                    "({0} REGEXP '^a')",
+                    "({0} REGEXP 'b$')",
+                    "({0} REGEXP '[0-9]')",
+                    "({0} REGEXP 'a.?b')",
+                ]);
+                Expr::form(form, Class::Boolean, vec![self.expression(Class::Text, depth)])
             }
             6 => {
                 let (one, other) = (self.comparable(), self.comparable());
@@ -262,58 +299,98 @@ impl Generator<'_> {
                 ("NTILE(3)", None, ORDERED),
                 ("COUNT(*)", None, !ORDERED),
                 ("COUNT({0})", Some(Class::Text), !ORDERED),
+                ("BIT_OR({0})", Some(Class::Integer), !ORDERED),
+                ("LAG({0}, 1, 7)", Some(Class::Integer), ORDERED),
             ]),
             Class::Decimal => choices.extend([
                 ("SUM({0})", Some(Class::Integer), !ORDERED),
                 ("SUM({0})", Some(Class::Decimal), !ORDERED),
                 ("AVG({0})", Some(Class::Integer), !ORDERED),
             ]),
-            Class::Double => choices.extend([("PERCENT_RANK()", None, !ORDERED), ("CUME_DIST()", None, !ORDERED)]),
+            Class::Double => choices.extend([
+                ("PERCENT_RANK()", None, !ORDERED),
+                ("CUME_DIST()", None, !ORDERED),
+                ("SUM({0})", Some(Class::Double), !ORDERED),
+                ("STDDEV_POP({0})", Some(Class::Integer), !ORDERED),
+                ("VAR_SAMP({0})", Some(Class::Integer), !ORDERED),
+            ]),
             Class::Json | Class::Boolean => return None,
             _ => {}
         }
         let (form, argument, is_ordered) = *self.dice.pick(&choices);
-        let arguments: Vec<Expr> = argument.map(|class| self.aggregated(class)).into_iter().collect();
+        // Of a grouped block's window, a row is a group.
+        let keys = self.scope().keys.clone();
+        let mut arguments: Vec<Expr> = Vec::new();
+        if let Some(class) = argument {
+            arguments.push(if keys.is_some() { self.expression(class, 0) } else { self.aggregated(class) });
+        }
         let function = Expr::form(form, class, arguments);
+        let takes_frame =
+            !form.ends_with("()") && !form.starts_with("L") && !form.starts_with("NTILE") || form == "COUNT(*)";
+        if let Some((partition, order)) = self.scope().window.clone()
+            && self.dice.chance(0.6)
+        {
+            let frame = if takes_frame && self.dice.chance(0.5) { *self.dice.pick::<&str>(FRAMES) } else { "" };
+            return Some(Expr::Window {
+                function: Box::new(function),
+                partition,
+                order,
+                frame: frame.into(),
+                named: true,
+            });
+        }
         let mut partition = Vec::new();
         if self.dice.chance(0.5) {
-            let class = self.comparable();
-            partition.extend(self.column(class));
+            partition.extend(self.window_column(&keys));
         }
         let is_ranking = ["RANK()", "DENSE_RANK()", "PERCENT_RANK()", "CUME_DIST()"].contains(&form);
         let mut order = if is_ordered { self.total_order() } else { Vec::new() };
-        if !is_ordered && (is_ranking || self.dice.chance(0.4)) {
-            let class = self.comparable();
-            if let Some(expr) = self.column(class) {
-                order.push(OrderKey { expr, descending: self.dice.chance(0.3) });
-            }
+        if !is_ordered
+            && (is_ranking || self.dice.chance(0.4))
+            && let Some(expr) = self.window_column(&keys)
+        {
+            order.push(OrderKey { expr, descending: self.dice.chance(0.3) });
         }
-        let takes_frame =
-            !form.ends_with("()") && !form.starts_with("L") && !form.starts_with("NTILE") || form == "COUNT(*)";
-        let frames = [
-            "",
-            "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
-            "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
-            "ROWS UNBOUNDED PRECEDING",
-            "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
-            "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
-            "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
-        ];
         let mut frame = "";
         if takes_frame && !order.is_empty() && self.dice.chance(0.6) {
-            frame = *self.dice.pick::<&str>(&frames);
+            frame = *self.dice.pick::<&str>(FRAMES);
             if frame.starts_with("ROWS") {
                 order = self.total_order();
             }
+            // A distance in the values of the one key.
+            if let [OrderKey { expr, .. }] = order.as_slice()
+                && !is_ordered
+                && self.dice.chance(0.4)
+            {
+                frame = match expr.class() {
+                    Class::Integer | Class::Decimal => *self.dice.pick::<&str>(RANGES),
+                    Class::Date | Class::DateTime => "RANGE BETWEEN INTERVAL 1 MONTH PRECEDING AND CURRENT ROW",
+                    _ => frame,
+                };
+            }
         }
-        Some(Expr::Window { function: Box::new(function), partition, order, frame: frame.into() })
+        Some(Expr::Window { function: Box::new(function), partition, order, frame: frame.into(), named: false })
+    }
+
+    /// A column that a window's partition or order may name: in a grouped block one of the keys.
+    fn window_column(&mut self, keys: &Option<Vec<Expr>>) -> Option<Expr> {
+        match keys {
+            Some(keys) => Some(self.dice.pick(keys).clone()),
+            None => {
+                let class = self.comparable();
+                self.column(class)
+            }
+        }
     }
 
     /// Over all columns of the query's tables: rows that tie are the same.
     pub(super) fn total_order(&mut self) -> Vec<OrderKey> {
-        let columns: Vec<Expr> = self.scope().columns.iter().map(|column| column.expr()).collect();
-        let mut keys: Vec<OrderKey> =
-            columns.into_iter().map(|column| OrderKey { expr: by_bytes(column), descending: false }).collect();
+        let exprs: Vec<Expr> = match &self.scope().keys {
+            // Groups differ in their keys.
+            Some(keys) => keys.clone(),
+            None => self.scope().columns.iter().map(|column| by_bytes(column.expr())).collect(),
+        };
+        let mut keys: Vec<OrderKey> = exprs.into_iter().map(|expr| OrderKey { expr, descending: false }).collect();
         if keys.is_empty() {
             return keys;
         }

@@ -16,7 +16,7 @@ pub mod query;
 use crate::dice::Dice;
 use crate::schema::Schema;
 use crate::tree::feature::{COMMON, Feature, Features};
-use crate::tree::{Class, Expr, Statement};
+use crate::tree::{Body, Class, Expr, OrderKey, Statement};
 
 pub struct Generator<'a> {
     dice: Dice,
@@ -39,8 +39,12 @@ struct Scope {
     columns: Vec<Visible>,
     /// Group keys, once the query is grouped and its list is drawn.
     keys: Option<Vec<Expr>>,
+    /// Its groups are summed up by ROLLUP too.
+    rollup: bool,
     /// Inside of an aggregate, where only columns of this query are named, and no query stands.
     in_aggregate: bool,
+    /// Partition and order of the block's named window.
+    window: Option<(Vec<Expr>, Vec<OrderKey>)>,
 }
 
 #[derive(Clone)]
@@ -68,7 +72,8 @@ pub fn statement(schema: &Schema, seed: u64, number: u64, enabled: Features) -> 
         ctes: Vec::new(),
         names: 0,
         nesting: 0,
-        tables_left: 4,
+        // Of several large tables the product is too much for a judge that waits 20 s.
+        tables_left: if schema.large { 2 } else { 4 },
     };
     generator.statement()
 }
@@ -95,7 +100,9 @@ fn swarm(dice: &mut Dice, enabled: Features) -> Features {
         (Feature::BitAggregate, Feature::Group),
         (Feature::JsonAggregate, Feature::Group),
         (Feature::AnyValue, Feature::Group),
+        (Feature::GroupExpression, Feature::Group),
         (Feature::ChangeWith, Feature::With),
+        (Feature::NamedWindow, Feature::Window),
     ];
     for (one, other) in implied {
         if features.has(one) && enabled.has(other) {
@@ -128,6 +135,7 @@ impl Generator<'_> {
             Feature::Returning,
             Feature::ChangeSubquery,
             Feature::ChangeWith,
+            Feature::ChangeView,
         ];
         let share = if wide.iter().any(|feature| self.allows(*feature)) { 0.7 } else { 0.25 };
         if self.dice.chance(share) {
@@ -137,12 +145,21 @@ impl Generator<'_> {
                 return self.change(*chosen);
             }
         }
-        let query = self.top_query();
+        let mut query = self.top_query();
         if self.allows(Feature::View) && !query.names().is_empty() {
-            Statement::View(query)
-        } else {
-            Statement::Query(query)
+            let names = query.names().len();
+            // An ORDER BY names what the list names; MariaDB has renamed it by then.
+            let columns = if query.order.is_empty() && self.dice.chance(0.3) {
+                (0..names).map(|_| self.name("v")).collect()
+            } else {
+                Vec::new()
+            };
+            return Statement::View { query, columns, twice: self.dice.chance(0.3) };
         }
+        if self.allows(Feature::Lock) && matches!(query.body, Body::Select(_)) {
+            query.lock = *self.dice.pick(&["FOR UPDATE", "LOCK IN SHARE MODE"]);
+        }
+        Statement::Query(query)
     }
 
     fn allows(&self, feature: Feature) -> bool {

@@ -2,6 +2,8 @@
 
 use super::expression::by_bytes;
 use super::{Generator, Scope, Visible};
+use crate::dice::Dice;
+use crate::schema::Table;
 use crate::tree::feature::Feature;
 use crate::tree::{Body, Class, Cte, Expr, From, Item, OrderKey, Query, Select};
 
@@ -61,7 +63,12 @@ impl Generator<'_> {
             for _ in 0..self.dice.between(1, 2) {
                 let query = self.compound(None, Purpose::Rows);
                 let name = self.name("w");
-                let columns = self.common(&name, &query);
+                // The ORDER BY of a set operation names columns as its parts do: MariaDB has renamed them by then.
+                let is_renamed = query.order.is_empty() || matches!(query.body, Body::Select(_));
+                let columns = if is_renamed { self.common(&name, &query) } else { Vec::new() };
+                if !is_renamed {
+                    self.ctes.push((name.clone(), columns_of(&query)));
+                }
                 with.push(Cte { name, columns, recursive: false, query });
             }
         }
@@ -86,6 +93,17 @@ impl Generator<'_> {
         let column = self.name("n");
         let alias = self.name("r");
         let item = |expr: Expr, alias: String| Item { expr, alias };
+        let numbers = |table: &Table| -> Vec<String> {
+            let numbers = table.columns.iter().filter(|column| column.class() == Class::Integer);
+            numbers.map(|column| column.name.clone()).collect()
+        };
+        let walked = self.dice.pick(&self.schema.tables);
+        if let [first, .., last] = numbers(walked).as_slice()
+            && self.tables_left > 1
+            && self.dice.chance(0.4)
+        {
+            return self.walk(name, column, alias, (&walked.name, first, last));
+        }
         let start = Select::of(vec![item(Expr::literal("1", Class::Integer), self.name("e"))]);
         let own = Expr::column(&alias, &column, Class::Integer);
         let step = *self.dice.pick(&["({0} + 1)", "({0} + 2)", "({0} * 2)"]);
@@ -98,6 +116,36 @@ impl Generator<'_> {
             operator,
             left: Box::new(Query::of(Body::Select(Box::new(start)))),
             right: Box::new(Query::of(Body::Select(Box::new(next)))),
+        });
+        self.ctes.push((name.clone(), vec![(column.clone(), Class::Integer)]));
+        Cte { name, columns: vec![column], recursive: true, query }
+    }
+
+    /// From row to row of a table: a row's one number is the next row's other. UNION ends it, in a circle too.
+    fn walk(&mut self, name: String, column: String, alias: String, (table, from, to): (&str, &str, &str)) -> Cte {
+        self.tables_left -= 1;
+        let own = Expr::column(&alias, &column, Class::Integer);
+        let base = self.name("r");
+        let item = |expr: Expr, alias: String| vec![Item { expr, alias }];
+        let mut start = Select::of(item(Expr::column(&base, from, Class::Integer), self.name("e")));
+        start.from = Some(From::Table { name: table.into(), alias: base.clone(), hint: String::new() });
+        let limit = Expr::literal(self.dice.between(0, 5).to_string(), Class::Integer);
+        let first = Expr::column(&base, from, Class::Integer);
+        start.filter = Some(Expr::form("({0} < {1})", Class::Boolean, vec![first, limit]));
+        let next = self.name("r");
+        let mut step = Select::of(item(Expr::column(&next, to, Class::Integer), self.name("e")));
+        let on = Expr::form("({0} = {1})", Class::Boolean, vec![Expr::column(&next, from, Class::Integer), own]);
+        let kind = *self.dice.pick(&["JOIN", "STRAIGHT_JOIN"]);
+        step.from = Some(From::Join {
+            kind,
+            left: Box::new(From::Table { name: name.clone(), alias, hint: String::new() }),
+            right: Box::new(From::Table { name: table.into(), alias: next, hint: String::new() }),
+            on: Some(on),
+        });
+        let query = Query::of(Body::Set {
+            operator: "UNION",
+            left: Box::new(Query::of(Body::Select(Box::new(start)))),
+            right: Box::new(Query::of(Body::Select(Box::new(step)))),
         });
         self.ctes.push((name.clone(), vec![(column.clone(), Class::Integer)]));
         Cte { name, columns: vec![column], recursive: true, query }
@@ -210,6 +258,11 @@ impl Generator<'_> {
         } else if purpose == Purpose::Single && select.from.is_some() && self.dice.chance(0.8) {
             self.scope().keys = Some(Vec::new());
         }
+        if self.allows(Feature::NamedWindow) && self.scope().keys.is_none() && select.from.is_some() {
+            let class = self.comparable();
+            let partition = if self.dice.chance(0.5) { self.column(class).into_iter().collect() } else { Vec::new() };
+            self.scope().window = Some((partition, self.total_order()));
+        }
         let count = self.dice.between(1, 5) as usize;
         for i in 0..classes.map_or(count, <[Class]>::len) {
             let class = match classes {
@@ -226,9 +279,19 @@ impl Generator<'_> {
         if is_grouped && !select.rollup && !select.group.is_empty() && self.dice.chance(0.4) {
             let class = *self.dice.pick(&[Class::Integer, Class::Decimal]);
             let left = self.aggregate(class);
-            let right = self.expression(class, 0);
+            let right = if self.may_nest() && self.allows(Feature::ScalarSubquery) && self.dice.chance(0.5) {
+                self.scalar_subquery(class)
+            } else {
+                self.expression(class, 0)
+            };
             let form = *self.dice.pick(&["({0} > {1})", "({0} <= {1})", "({0} <> {1})"]);
             select.having = Some(Expr::form(form, Class::Boolean, vec![left, right]));
+        }
+        select.window = self.scope().window.take();
+        if self.allows(Feature::OptimizerHint)
+            && let Some(from) = &select.from
+        {
+            select.hints = hints(&mut self.dice, from, self.nesting == 1);
         }
         self.scopes.pop();
         self.nesting -= 1;
@@ -246,10 +309,13 @@ impl Generator<'_> {
 
     fn item(&mut self, class: Class) -> Expr {
         let is_grouped = self.scope().keys.is_some();
-        if !is_grouped
+        let has_rows = match &self.scope().keys {
+            None => !self.scope().columns.is_empty(),
+            Some(keys) => !keys.is_empty() && !self.scope().rollup,
+        };
+        if has_rows
             && self.allows(Feature::Window)
-            && !self.scope().columns.is_empty()
-            && self.dice.chance(0.5)
+            && self.dice.chance(if is_grouped { 0.3 } else { 0.5 })
             && let Some(window) = self.window(class)
         {
             return window;
@@ -275,13 +341,25 @@ impl Generator<'_> {
             if columns.is_empty() {
                 break;
             }
-            let key = self.dice.pick(&columns).clone();
+            let mut key = self.dice.pick(&columns).clone();
+            if self.allows(Feature::GroupExpression) && self.dice.chance(0.7) {
+                let form = match key.class() {
+                    Class::Integer => "({0} % 3)",
+                    Class::Decimal => "FLOOR({0})",
+                    Class::Text => "LEFT({0}, 1)",
+                    Class::Date | Class::DateTime => "YEAR({0})",
+                    _ => "({0} IS NULL)",
+                };
+                let class = if key.class() == Class::Text { Class::Text } else { Class::Integer };
+                key = Expr::form(form, class, vec![key]);
+            }
             if !keys.contains(&key) {
                 keys.push(key);
             }
         }
         select.rollup = !keys.is_empty() && self.allows(Feature::Rollup) && self.dice.chance(0.8);
         select.group = keys.clone();
+        self.scope().rollup = select.rollup;
         self.scope().keys = Some(keys);
     }
 
@@ -303,7 +381,7 @@ impl Generator<'_> {
         from
     }
 
-    fn join_condition(&mut self) -> Expr {
+    pub(super) fn join_condition(&mut self) -> Expr {
         let columns = &self.scopes.last().expect("a query is open").columns;
         let newest = columns.last().expect("a table has columns").table.clone();
         let (right, left): (Vec<&Visible>, Vec<&Visible>) = columns.iter().partition(|column| column.table == newest);
@@ -366,14 +444,21 @@ impl Generator<'_> {
         self.scope().columns.extend(visible);
     }
 
-    fn derived(&mut self, lateral: bool) -> From {
+    pub(super) fn derived(&mut self, lateral: bool) -> From {
         let correlated = self.features;
         let outer = if lateral { Vec::new() } else { std::mem::take(&mut self.scopes) };
         if lateral {
             self.features = self.features.with(Feature::Correlated);
         }
         let nesting = self.nesting;
-        let query = self.compound(None, Purpose::Rows);
+        let known = self.ctes.len();
+        let with = if self.dice.chance(0.3) { self.with() } else { Vec::new() };
+        let mut query = self.compound(None, Purpose::Rows);
+        query.with = with;
+        if self.allows(Feature::Lock) && matches!(query.body, Body::Select(_)) && self.dice.chance(0.5) {
+            query.lock = "FOR UPDATE";
+        }
+        self.ctes.truncate(known);
         self.nesting = nesting;
         self.features = correlated;
         if !lateral {
@@ -425,6 +510,56 @@ impl Generator<'_> {
         Some(Expr::Subquery { form, arguments, query: Box::new(query), class: Class::Boolean })
     }
 }
+
+/// Hints that choose plans and no answers. MariaDB takes them for a comment.
+pub fn hints(dice: &mut Dice, from: &From, is_outermost: bool) -> String {
+    fn aliases(from: &From, tables: &mut Vec<String>, derived: &mut Vec<String>) {
+        match from {
+            From::Table { alias, .. } => tables.push(alias.clone()),
+            From::Derived { alias, .. } => derived.push(alias.clone()),
+            From::Join { left, right, .. } => {
+                aliases(left, tables, derived);
+                aliases(right, tables, derived);
+            }
+        }
+    }
+    let (mut tables, mut derived) = (Vec::new(), Vec::new());
+    aliases(from, &mut tables, &mut derived);
+    let mut found: Vec<String> = vec!["NO_SEMIJOIN()".into(), "NO_INDEX()".into(), "NO_MERGE()".into()];
+    if tables.len() > 1 {
+        let at = dice.below(tables.len());
+        tables.swap(0, at);
+        found.push(format!("JOIN_ORDER({})", tables.join(", ")));
+        found.push(format!("JOIN_PREFIX({})", tables[0]));
+        found.push(format!("JOIN_SUFFIX({})", tables[0]));
+        found.push("JOIN_FIXED_ORDER()".into());
+    }
+    if !tables.is_empty() {
+        found.push(format!("NO_INDEX({})", dice.pick(&tables)));
+    }
+    if !derived.is_empty() {
+        let name = dice.pick(&derived).clone();
+        found.push(format!("NO_MERGE({name})"));
+        found.push(format!("MERGE({name})"));
+    }
+    if is_outermost {
+        found.push(format!("SET_VAR(optimizer_switch = '{}')", dice.pick(SWITCHES)));
+        found.push("MAX_EXECUTION_TIME(100000)".into());
+    }
+    dice.pick(&found).clone()
+}
+
+/// Values of `optimizer_switch` that change plans.
+pub const SWITCHES: &[&str] = &[
+    "semijoin=off",
+    "firstmatch=off",
+    "materialization=off",
+    "derived_merge=off",
+    "subquery_to_derived=off",
+    "derived_condition_pushdown=off",
+    "semijoin=off,materialization=off,subquery_to_derived=off",
+    "derived_merge=off,derived_condition_pushdown=off",
+];
 
 /// Names and classes of a query's result.
 fn columns_of(query: &Query) -> Vec<(String, Class)> {

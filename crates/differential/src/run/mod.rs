@@ -9,7 +9,7 @@ pub mod servers;
 
 use crate::compare::{self, Category};
 use crate::schema::Schema;
-use crate::tree::print::VIEW;
+use crate::tree::print::{OUTER_VIEW, VIEW};
 use crate::tree::{From, Statement};
 use mysql::Conn;
 use outcome::Outcome;
@@ -219,28 +219,40 @@ impl Pair {
                 let reference = if is_one_sided { rauk.clone() } else { self.reference.run(&sql) };
                 Answers { reference, rauk, contents: Vec::new() }
             }
-            Statement::View(_) => {
+            Statement::View { twice, .. } => {
                 let sql = statement.to_string();
-                let rauk = through_view(&mut self.tested, &sql);
+                let rauk = through_view(&mut self.tested, &sql, *twice);
                 let is_one_sided = alone || rauk.error_code() == Some(NOT_SUPPORTED_YET);
-                let reference = if is_one_sided { rauk.clone() } else { through_view(&mut self.reference, &sql) };
+                let reference =
+                    if is_one_sided { rauk.clone() } else { through_view(&mut self.reference, &sql, *twice) };
                 Answers { reference, rauk, contents: Vec::new() }
             }
-            _ => self.change(statement, alone, keep),
+            Statement::ThroughView { change, .. } => {
+                let (before, behind) = statement.frame().expect("there is a view");
+                let made = self.raw(&before, alone);
+                if made.rauk.error_code().is_some() || made.reference.error_code().is_some() {
+                    self.raw(&behind, alone);
+                    return Ok(made);
+                }
+                let answers = self.change(statement, &change.to_string(), alone, keep);
+                self.raw(&behind, alone);
+                answers
+            }
+            _ => self.change(statement, &statement.to_string(), alone, keep),
         };
         Ok(answers)
     }
 
-    fn change(&mut self, statement: &Statement, alone: bool, keep: bool) -> Answers {
-        let sql = statement.to_string();
+    /// `sql` is the text of the change; tables are read behind it.
+    fn change(&mut self, statement: &Statement, sql: &str, alone: bool, keep: bool) -> Answers {
         self.tested.run("BEGIN");
-        let rauk = self.tested.run(&sql);
+        let rauk = self.tested.run(sql);
         if alone || rauk.error_code() == Some(NOT_SUPPORTED_YET) {
             self.tested.run("ROLLBACK");
             return Answers { reference: rauk.clone(), rauk, contents: Vec::new() };
         }
         self.reference.run("BEGIN");
-        let reference = self.reference.run(&sql);
+        let reference = self.reference.run(sql);
         let mut contents = Vec::new();
         if rauk.error_code().is_none() && reference.error_code().is_none() {
             for table in changed_tables(statement) {
@@ -259,14 +271,29 @@ impl Pair {
 /// MySQL's code for what it knows and does not do.
 pub const NOT_SUPPORTED_YET: u16 = 1235;
 
-fn through_view(session: &mut Session, create: &str) -> Outcome {
+/// `twice`: through a view over the view.
+fn through_view(session: &mut Session, create: &str, twice: bool) -> Outcome {
     let created = session.run(create);
     if !matches!(created, Outcome::Done { .. }) {
         return created;
     }
-    let outcome = session.run(&format!("SELECT * FROM {VIEW}"));
+    let mut outcome = session.run(&read_view(twice)[0]);
+    if let (Outcome::Done { .. }, true) = (&outcome, twice) {
+        outcome = session.run(&read_view(twice)[1]);
+        session.run(&format!("DROP VIEW {OUTER_VIEW}"));
+    }
     session.run(&format!("DROP VIEW {VIEW}"));
     outcome
+}
+
+/// The statements that read the view.
+pub fn read_view(twice: bool) -> Vec<String> {
+    match twice {
+        false => vec![format!("SELECT * FROM {VIEW}")],
+        true => {
+            vec![format!("CREATE VIEW {OUTER_VIEW} AS SELECT * FROM {VIEW}"), format!("SELECT * FROM {OUTER_VIEW}")]
+        }
+    }
 }
 
 fn changed_tables(statement: &Statement) -> Vec<String> {
@@ -284,7 +311,8 @@ fn changed_tables(statement: &Statement) -> Vec<String> {
     match statement {
         Statement::Insert { table, .. } => tables.push(table.clone()),
         Statement::Update { from, .. } | Statement::Delete { from, .. } => of(from, &mut tables),
-        Statement::Query(_) | Statement::View(_) => {}
+        Statement::ThroughView { table, .. } => tables.push(table.clone()),
+        Statement::Query(_) | Statement::View { .. } => {}
     }
     tables
 }

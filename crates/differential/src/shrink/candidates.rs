@@ -58,7 +58,7 @@ fn change_expr(expr: &mut Expr, way: usize) -> bool {
             }
         }
         Expr::Subquery { arguments, .. } => others.extend(arguments.iter().cloned()),
-        Expr::Window { function, partition, order, frame } => {
+        Expr::Window { function, partition, order, frame, .. } => {
             if let Expr::Form { arguments, .. } = function.as_ref() {
                 others.extend(arguments.iter().cloned());
             }
@@ -67,6 +67,7 @@ fn change_expr(expr: &mut Expr, way: usize) -> bool {
                 partition: partition.to_vec(),
                 order: order.clone(),
                 frame: frame.into(),
+                named: false,
             };
             if !partition.is_empty() {
                 others.push(window(&[], frame));
@@ -101,6 +102,9 @@ fn change_query(query: &mut Query, way: usize) -> bool {
             other.with.extend(query.with.iter().cloned());
             others.push(other);
         }
+    }
+    if !query.lock.is_empty() {
+        others.push(Query { lock: "", ..query.clone() });
     }
     if query.limit.is_some() {
         others.push(Query { limit: None, ..query.clone() });
@@ -152,6 +156,8 @@ fn change_select(select: &mut Select, way: usize) -> bool {
     });
     push(select.filter.is_some(), &|s| s.filter = None);
     push(select.having.is_some(), &|s| s.having = None);
+    push(!select.hints.is_empty(), &|s| s.hints.clear());
+    push(select.window.is_some(), &|s| s.window = None);
     push(select.distinct, &|s| s.distinct = false);
     push(select.rollup, &|s| s.rollup = false);
     push(!select.group.is_empty(), &|s| {
@@ -196,7 +202,30 @@ fn of_statement(statement: &Statement) -> Vec<Statement> {
     };
     match statement {
         Statement::Query(_) => {}
-        Statement::View(query) => push(&|s| *s = Statement::Query(query.clone())),
+        Statement::View { query, columns, twice } => {
+            push(&|s| *s = Statement::Query(query.clone()));
+            if !columns.is_empty() {
+                push(&|s| *s = Statement::View { query: query.clone(), columns: Vec::new(), twice: *twice });
+            }
+        }
+        Statement::ThroughView { table, columns, filter, check, change } => {
+            let with = |filter: &Option<Expr>, check: &'static str, change: Statement| Statement::ThroughView {
+                table: table.clone(),
+                columns: columns.clone(),
+                filter: filter.clone(),
+                check,
+                change: Box::new(change),
+            };
+            for inner in of_statement(change) {
+                push(&|s| *s = with(filter, check, inner.clone()));
+            }
+            if filter.is_some() {
+                push(&|s| *s = with(&None, check, change.as_ref().clone()));
+            }
+            if !check.is_empty() {
+                push(&|s| *s = with(filter, "", change.as_ref().clone()));
+            }
+        }
         Statement::Insert { columns, source, on_duplicate, returning, .. } => {
             if let Source::Rows(rows) = source {
                 for i in 0..rows.len() {

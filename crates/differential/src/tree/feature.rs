@@ -46,6 +46,11 @@ features! {
     TableStatement = "table-statement",
     ValuesStatement = "values-statement",
     View = "view",
+    ChangeView = "change-view",
+    NamedWindow = "named-window",
+    GroupExpression = "group-expression",
+    OptimizerHint = "optimizer-hint",
+    Lock = "lock",
     Insert = "insert",
     InsertSelect = "insert-select",
     OnDuplicate = "on-duplicate",
@@ -151,10 +156,22 @@ impl Features {
                     if query.limit.is_some() {
                         add(Feature::Limit);
                     }
+                    if !query.lock.is_empty() {
+                        add(Feature::Lock);
+                    }
                 }
                 Node::Select(select) => {
                     if select.distinct {
                         add(Feature::Distinct);
+                    }
+                    if !select.hints.is_empty() {
+                        add(Feature::OptimizerHint);
+                    }
+                    if select.window.is_some() {
+                        add(Feature::NamedWindow);
+                    }
+                    if select.group.iter().any(|key| !matches!(key, Expr::Column { .. })) {
+                        add(Feature::GroupExpression);
                     }
                     if !select.group.is_empty() {
                         add(if select.rollup { Feature::Rollup } else { Feature::Group });
@@ -184,7 +201,10 @@ impl Features {
         let mut add = |feature, holds: bool| set = if holds { set.with(feature) } else { set };
         match statement {
             Statement::Query(_) => {}
-            Statement::View(_) => add(Feature::View, true),
+            Statement::View { .. } => add(Feature::View, true),
+            Statement::ThroughView { change, .. } => {
+                return set.with(Feature::ChangeView).of_statement(change, queries);
+            }
             Statement::Insert { verb, source, on_duplicate, returning, .. } => {
                 add(Feature::Insert, *verb != "REPLACE");
                 add(Feature::Replace, *verb == "REPLACE");

@@ -58,8 +58,13 @@ pub enum Expr {
         partition: Vec<Expr>,
         order: Vec<OrderKey>,
         frame: String,
+        /// By the name [`WINDOW`], which the block defines with the same partition and order.
+        named: bool,
     },
 }
+
+/// The name of a block's window.
+pub const WINDOW: &str = "named_window";
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderKey {
@@ -74,6 +79,8 @@ pub struct Query {
     pub order: Vec<OrderKey>,
     /// Rows to pass over, rows to give.
     pub limit: Option<(u64, u64)>,
+    /// `FOR UPDATE` and its like, or nothing.
+    pub lock: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -94,6 +101,8 @@ pub enum Body {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Select {
+    /// Optimizer hints: the text inside of `/*+ … */`.
+    pub hints: String,
     pub distinct: bool,
     pub items: Vec<Item>,
     pub from: Option<From>,
@@ -101,6 +110,8 @@ pub struct Select {
     pub group: Vec<Expr>,
     pub rollup: bool,
     pub having: Option<Expr>,
+    /// Partition and order of the named window.
+    pub window: Option<(Vec<Expr>, Vec<OrderKey>)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -141,7 +152,22 @@ pub enum Source {
 pub enum Statement {
     Query(Query),
     /// The query through a view: CREATE VIEW, SELECT, DROP VIEW.
-    View(Query),
+    View {
+        query: Query,
+        /// Other names for the columns, or none.
+        columns: Vec<String>,
+        /// Through a second view over the first.
+        twice: bool,
+    },
+    /// A change through a view of one table. The inner statement names the view in the place of the table.
+    ThroughView {
+        table: String,
+        columns: Vec<String>,
+        filter: Option<Expr>,
+        /// `WITH CHECK OPTION` and its like, or nothing.
+        check: &'static str,
+        change: Box<Statement>,
+    },
     Insert {
         /// `INSERT`, `INSERT IGNORE`, `REPLACE`.
         verb: &'static str,
@@ -221,7 +247,7 @@ impl Expr {
 
 impl Query {
     pub fn of(body: Body) -> Query {
-        Query { with: Vec::new(), body, order: Vec::new(), limit: None }
+        Query { with: Vec::new(), body, order: Vec::new(), limit: None, lock: "" }
     }
 
     /// The SELECT whose list names the columns of the result, if there is one.
@@ -241,6 +267,16 @@ impl Query {
 
 impl Select {
     pub fn of(items: Vec<Item>) -> Select {
-        Select { distinct: false, items, from: None, filter: None, group: Vec::new(), rollup: false, having: None }
+        Select {
+            hints: String::new(),
+            distinct: false,
+            items,
+            from: None,
+            filter: None,
+            group: Vec::new(),
+            rollup: false,
+            having: None,
+            window: None,
+        }
     }
 }

@@ -3,11 +3,13 @@
 //! Every operator stands in parentheses and every alias behind AS, so that the text means the tree whatever a parser
 //! thinks of precedence. Precedence itself is the matter of the parser's own tests.
 
-use super::{Body, Cte, Expr, From, Item, OrderKey, Query, Select, Source, Statement};
+use super::{Body, Cte, Expr, From, Item, OrderKey, Query, Select, Source, Statement, WINDOW};
 use std::fmt::{Display, Formatter, Result};
 
-/// The name of the view that [`Statement::View`] makes.
+/// The name of the view that [`Statement::View`] and [`Statement::ThroughView`] make.
 pub const VIEW: &str = "differential_view";
+/// The name of a view over that view.
+pub const OUTER_VIEW: &str = "differential_outer_view";
 
 fn list<T: Display>(f: &mut Formatter<'_>, items: &[T]) -> Result {
     for (i, item) in items.iter().enumerate() {
@@ -44,22 +46,29 @@ impl Display for Expr {
             Expr::Column { table, name, .. } => write!(f, "{table}.{name}"),
             Expr::Form { form, arguments, .. } => fill(f, form, arguments, None),
             Expr::Subquery { form, arguments, query, .. } => fill(f, form, arguments, Some(query)),
-            Expr::Window { function, partition, order, frame } => {
-                write!(f, "{function} OVER (")?;
-                let mut parts = Vec::new();
-                if !partition.is_empty() {
-                    parts.push(format!("PARTITION BY {}", joined(partition)));
-                }
-                if !order.is_empty() {
-                    parts.push(format!("ORDER BY {}", joined(order)));
-                }
-                if !frame.is_empty() {
-                    parts.push(frame.clone());
-                }
-                write!(f, "{})", parts.join(" "))
+            Expr::Window { function, frame, named: true, .. } if frame.is_empty() => {
+                write!(f, "{function} OVER {WINDOW}")
+            }
+            Expr::Window { function, frame, named: true, .. } => write!(f, "{function} OVER ({WINDOW} {frame})"),
+            Expr::Window { function, partition, order, frame, named: false } => {
+                write!(f, "{function} OVER ({})", window(partition, order, frame))
             }
         }
     }
+}
+
+fn window(partition: &[Expr], order: &[OrderKey], frame: &str) -> String {
+    let mut parts = Vec::new();
+    if !partition.is_empty() {
+        parts.push(format!("PARTITION BY {}", joined(partition)));
+    }
+    if !order.is_empty() {
+        parts.push(format!("ORDER BY {}", joined(order)));
+    }
+    if !frame.is_empty() {
+        parts.push(frame.to_string());
+    }
+    parts.join(" ")
 }
 
 fn joined<T: Display>(items: &[T]) -> String {
@@ -80,7 +89,11 @@ impl Display for Item {
 
 impl Display for Cte {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        write!(f, "{} ({}) AS ({})", self.name, self.columns.join(", "), self.query)
+        write!(f, "{}", self.name)?;
+        if !self.columns.is_empty() {
+            write!(f, " ({})", self.columns.join(", "))?;
+        }
+        write!(f, " AS ({})", self.query)
     }
 }
 
@@ -116,16 +129,21 @@ impl Display for Query {
         }
         order_by(f, &self.order)?;
         match self.limit {
-            Some((0, rows)) => write!(f, " LIMIT {rows}"),
-            Some((skipped, rows)) => write!(f, " LIMIT {rows} OFFSET {skipped}"),
-            None => Ok(()),
+            Some((0, rows)) => write!(f, " LIMIT {rows}")?,
+            Some((skipped, rows)) => write!(f, " LIMIT {rows} OFFSET {skipped}")?,
+            None => {}
         }
+        if self.lock.is_empty() { Ok(()) } else { write!(f, " {}", self.lock) }
     }
 }
 
 impl Display for Select {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.write_str(if self.distinct { "SELECT DISTINCT " } else { "SELECT " })?;
+        f.write_str("SELECT ")?;
+        if !self.hints.is_empty() {
+            write!(f, "/*+ {} */ ", self.hints)?;
+        }
+        f.write_str(if self.distinct { "DISTINCT " } else { "" })?;
         list(f, &self.items)?;
         if let Some(from) = &self.from {
             write!(f, " FROM {from}")?;
@@ -140,6 +158,9 @@ impl Display for Select {
         }
         if let Some(having) = &self.having {
             write!(f, " HAVING {having}")?;
+        }
+        if let Some((partition, order)) = &self.window {
+            write!(f, " WINDOW {WINDOW} AS ({})", window(partition, order, ""))?;
         }
         Ok(())
     }
@@ -177,7 +198,14 @@ impl Display for Statement {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
             Statement::Query(query) => write!(f, "{query}"),
-            Statement::View(query) => write!(f, "CREATE VIEW {VIEW} AS {query}"),
+            Statement::View { query, columns, .. } if columns.is_empty() => write!(f, "CREATE VIEW {VIEW} AS {query}"),
+            Statement::View { query, columns, .. } => {
+                write!(f, "CREATE VIEW {VIEW} ({}) AS {query}", columns.join(", "))
+            }
+            Statement::ThroughView { change, .. } => {
+                let (before, _) = self.frame().expect("there is a view");
+                write!(f, "{before}; {change}")
+            }
             Statement::Insert { verb, table, columns, source, on_duplicate, returning } => {
                 write!(f, "{verb} INTO {table} ({})", columns.join(", "))?;
                 match source {
@@ -211,6 +239,21 @@ impl Display for Statement {
                 give_back(f, returning)
             }
         }
+    }
+}
+
+impl Statement {
+    /// What is to run before the inner statement and behind it.
+    pub fn frame(&self) -> Option<(String, String)> {
+        let Statement::ThroughView { table, columns, filter, check, .. } = self else { return None };
+        let mut view = format!("CREATE VIEW {VIEW} AS SELECT {} FROM {table}", columns.join(", "));
+        if let Some(filter) = filter {
+            view += &format!(" WHERE {filter}");
+        }
+        if !check.is_empty() {
+            view += &format!(" {check}");
+        }
+        Some((view, format!("DROP VIEW {VIEW}")))
     }
 }
 

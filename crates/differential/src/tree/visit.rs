@@ -40,7 +40,11 @@ type Visit<'a> = &'a mut dyn FnMut(NodeMut<'_>);
 
 pub fn walk_mut(statement: &mut Statement, visit: Visit<'_>) {
     match statement {
-        Statement::Query(q) | Statement::View(q) => query(q, visit),
+        Statement::Query(q) | Statement::View { query: q, .. } => query(q, visit),
+        Statement::ThroughView { filter, change, .. } => {
+            filter.iter_mut().for_each(|e| expr(e, visit));
+            walk_mut(change, visit);
+        }
         Statement::Insert { source, on_duplicate, returning, .. } => {
             match source {
                 Source::Rows(rows) => rows.iter_mut().flatten().for_each(|e| expr(e, visit)),

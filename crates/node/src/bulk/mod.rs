@@ -13,7 +13,7 @@
 //! then goes from partition to partition as each becomes free. `done` says which keys have been seen to, so that one can go on where the other stopped.
 //! The table's metadata lock is shared for the time of a call.
 
-mod groups;
+pub(crate) mod groups;
 mod read;
 mod write;
 

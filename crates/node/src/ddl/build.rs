@@ -136,6 +136,7 @@ impl Reader {
             distribution: None,
             partition: None,
             limit_hint: None,
+            pushdown: None,
         };
         Reader {
             txn: internal(node, table),

@@ -158,7 +158,7 @@ fn partition(number: usize, old: &PartitionState, new: &PartitionState, out: &mu
     }
     for doubtful in new.doubtful.iter().filter(|d| !old.is_doubtful(d.member.node)) {
         let text = format!(
-            "the log of {} ended in a damaged entry, which was cut: it does not count as a replica of partition {number}",
+            "the log of {} ended in a damaged entry, which was cut, or its directory was an older copy: it does not count as a replica of partition {number}",
             of(doubtful.member)
         );
         out.push((doubtful.member.node, Level::Warning, text));

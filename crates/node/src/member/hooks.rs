@@ -70,6 +70,8 @@ pub struct Safeguards {
     pub claims: bool,
     /// A directory that does not know of its node's newest start is refused (rule 38).
     pub starts: bool,
+    /// A primary that an in-sync member tells of a stable entry which it lacks ends its process (rule 38).
+    pub lacking: bool,
     /// A partition whose record could not be logged logs and acknowledges nothing more (rule 39).
     pub failed_slot: bool,
     /// Commits wait while cuts fall behind (rule 36).
@@ -97,6 +99,7 @@ impl Default for Safeguards {
             silence: true,
             claims: true,
             starts: true,
+            lacking: true,
             failed_slot: true,
             pacing: true,
         }

@@ -62,6 +62,7 @@ use crate::node::Node;
 use crate::ops::wire::{Failure, OpAnswer};
 use crate::runtime::{BoxFuture, Runtime};
 use catalog::CatalogState;
+use chronicle::Level;
 use cutting::Cuts;
 use events::Event;
 use flushing::Flushing;
@@ -153,6 +154,8 @@ pub struct Cluster {
     /// Something was left in `outgoing` by a thread that does not look there itself.
     courier: Event,
     expelled: AtomicBool,
+    /// It ends because its log lacks what its node has acknowledged.
+    is_lacking: AtomicBool,
     closed: AtomicBool,
     /// What is acknowledged is in the memory of all in-sync replicas; the disk follows.
     replicated: bool,
@@ -613,14 +616,45 @@ impl Cluster {
                     node.fatal(&reason);
                 }
             }
-            Action::Note(what) => {
-                tracing::info!(node = self.me.node.0, partition, "{what}");
+            Action::Lacking(what) => self.end_lacking(what),
+            Action::Note(level, what) => {
+                let node = self.me.node.0;
+                match level {
+                    Level::Info => tracing::info!(node, partition, "{what}"),
+                    Level::Warning => tracing::warn!(node, partition, "{what}"),
+                    Level::Error => tracing::error!(node, partition, "{what}"),
+                }
                 if let Some(node) = self.node.upgrade() {
-                    let what = format!("partition {partition}: {what}");
-                    node.chronicle.note(self.me.node, chronicle::Level::Info, what);
+                    node.chronicle.note(self.me.node, level, format!("partition {partition}: {what}"));
                 }
             }
         }
+    }
+
+    /// This process was to lead, and an in-sync replica has what it lacks (rule 38). It ends, once its directory says so: the next process registers as doubtful (rule 37), leads after the others, and gets from them what it lacks.
+    fn end_lacking(&self, what: String) {
+        let Some(node) = self.node.upgrade() else { return };
+        if self.is_lacking.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        tracing::error!(node = self.me.node.0, "{what}");
+        node.chronicle.note(self.me.node, Level::Error, what.clone());
+        if self.replicated {
+            // Where memory counts, no process leads with what its directory has: without the note of a fenced process the next one keeps no place.
+            self.close();
+            return node
+                .fatal(&format!("{what}; start this node again: it gets what it lacks from the other replicas"));
+        }
+        self.tasks.spawn_later(async move {
+            let Some(cluster) = node.cluster() else { return };
+            match node.superblocks.note_doubt(what) {
+                Ok(()) => cluster.leave().await,
+                Err(error) => {
+                    cluster.close();
+                    node.fatal(&error.to_string());
+                }
+            }
+        });
     }
 
     /// Proposes without waiting: whoever wants it says so again if it does not come.

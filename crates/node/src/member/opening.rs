@@ -159,6 +159,11 @@ async fn open(
         whole.then_some(p.partition.id())
     };
     let whole: Vec<PartitionId> = parts.partitions.iter().filter_map(whole).collect();
+    if !replicated && let Some(doubt) = parts.superblocks.doubt() {
+        progress(&format!(
+            "acknowledged commits may be missing here, so other replicas lead first, and this node gets from them what it lacks ({doubt})"
+        ));
+    }
     let nonce = runtime.random();
     remember_start(&mut parts.manifest, nonce);
     parts.manifest.store(&parts.superblocks)?;
@@ -241,6 +246,7 @@ async fn open(
         outgoing: Mutex::default(),
         courier: Event::default(),
         expelled: AtomicBool::new(false),
+        is_lacking: AtomicBool::new(false),
         closed: AtomicBool::new(false),
     });
     node.join_cluster(member.clone());

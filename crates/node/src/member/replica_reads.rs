@@ -111,7 +111,8 @@ impl Cluster {
     pub fn reads_newest_here(&self, partition: u16) -> Option<u64> {
         let version = self.in_sync(partition)?;
         let state = self.slot(partition).state.lock();
-        (state.replica.role() == Role::Follower && !state.is_restoring()).then_some(version)
+        let follows = state.replica.role() == Role::Follower && state.replica.is_current();
+        (follows && !state.is_restoring()).then_some(version)
     }
 
     /// The version of the partition by which this process is in-sync, under its lease.

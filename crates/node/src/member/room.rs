@@ -15,6 +15,7 @@
 //! What is left out: a limit for all nodes together, and moving partitions to where there is room.
 
 use super::Cluster;
+use super::chronicle::Level;
 use super::signal::Signal;
 use super::slot::{Action, Context, Slot, State};
 use crate::Database;
@@ -116,7 +117,7 @@ impl Slot {
         }
         if s.wishes.asked_at.replace(cx.now).is_none() {
             let (used, limit) = (cx.budget.used(), cx.budget.limit());
-            cx.actions.push(Action::Note(format!(
+            cx.actions.push(Action::Note(Level::Info, format!(
                 "memory is used up ({used} of {limit} bytes): this replica asks to be struck, and comes back when there is room"
             )));
         }
@@ -135,10 +136,13 @@ impl Slot {
         let rest = (s.wishes.rest * 2).clamp(FIRST_REST, LONGEST_REST);
         (s.wishes.rest, s.wishes.copy_after) = (rest, cx.now + rest);
         let limit = cx.budget.limit();
-        cx.actions.push(Action::Note(format!(
-            "there is no room for a copy of the rows (the limit is {limit} bytes); it is tried again in {} s",
-            rest.as_secs()
-        )));
+        cx.actions.push(Action::Note(
+            Level::Info,
+            format!(
+                "there is no room for a copy of the rows (the limit is {limit} bytes); it is tried again in {} s",
+                rest.as_secs()
+            ),
+        ));
     }
 
     /// Whether the slot listens to a message of its primary.

@@ -16,6 +16,7 @@ mod tests;
 
 pub use requests::Refused;
 
+use super::chronicle::Level;
 use super::cutting::Cutting;
 use super::effects::{NotAdopted, Rows};
 use super::events::Event;
@@ -26,7 +27,7 @@ use bytes::Bytes;
 use futures::channel::oneshot;
 use parking_lot::Mutex;
 use rauk_cluster::replica::{Assignment, LogRecord, Message, Output};
-use rauk_cluster::{Effect, Outcome, Record, Replica, Role, TxnTable, Vote};
+use rauk_cluster::{Effect, EntryId, Outcome, Record, Replica, Role, TxnTable, Vote};
 use rauk_kernel::{CopyCursor, Horizon, MemoryBudget, Partition, TxnRef, TxnState, slice_rows};
 use rauk_log::record::CommitBuilder;
 use rauk_log::{LogError, Lsn, RedoLog};
@@ -89,8 +90,10 @@ pub enum Action {
     Committed(Timestamp),
     /// The log cannot be written: the node must stop.
     Fatal(String),
+    /// This process was to lead and lacks what its node has acknowledged: it must end, and not lead again before the others.
+    Lacking(String),
     /// For the operator's log.
-    Note(String),
+    Note(Level, String),
 }
 
 /// What a step of a slot works with.
@@ -280,7 +283,7 @@ impl Slot {
                 let state = TxnTable::default().encode();
                 if s.replica.version() == Some(version) && s.replica.forsake(cx.now, state.clone(), &mut out) {
                     self.reset(s, p, cx, &state);
-                    cx.actions.push(Action::Note("others hold it; its rows here are forgotten".into()));
+                    cx.actions.push(Action::Note(Level::Info, "others hold it; its rows here are forgotten".into()));
                 }
             }
             Happening::Drawn { view, time } => {
@@ -288,7 +291,7 @@ impl Slot {
                     self.say_outcomes(s, p, cx);
                     p.raise_max_read(time);
                     self.serving.store(view.0, Ordering::Release);
-                    cx.actions.push(Action::Note(format!("leads in view {}", view.0)));
+                    cx.actions.push(Action::Note(Level::Info, format!("leads in view {}", view.0)));
                     self.decided.fire();
                 }
             }
@@ -377,6 +380,15 @@ impl Slot {
                 }
                 Output::RequestJoin { version, member } => cx.actions.push(Action::Join { version, member }),
                 Output::RequestStrike { version, member } => cx.actions.push(Action::Strike { version, member }),
+                Output::Lacking { member, stable } if cx.safeguards.lacking => self.on_lacking(s, cx, member, stable),
+                Output::Lacking { .. } => {}
+                Output::Discards { member, stable } => {
+                    let what = format!(
+                        "node {} has entry {} of view {} as acknowledged, and the primary does not have it: commits are lost, by an older copy of a data directory or an accepted loss; the replica there is replaced by a copy of the primary's",
+                        member.node.0, stable.position.0, stable.view.0
+                    );
+                    cx.actions.push(Action::Note(Level::Error, what));
+                }
                 Output::Role { role, view } => self.on_role(s, p, cx, role, view),
                 Output::Progress { .. } => {}
             }
@@ -422,6 +434,16 @@ impl Slot {
         if !std::mem::replace(&mut s.failed, cx.safeguards.failed_slot) {
             cx.actions.push(Action::Fatal(format!("partition {}: {what}", self.partition.0)));
         }
+    }
+
+    /// An in-sync replica has what this one, which is to lead, lacks (rule 38). Nothing was served in this view: its opening needs that replica's acknowledgement, which does not come.
+    fn on_lacking(&self, s: &mut State, cx: &mut Context<'_>, member: Member, stable: EntryId) {
+        self.stop_serving();
+        s.failed = true;
+        cx.actions.push(Action::Lacking(format!(
+            "partition {}: node {} has entry {} of view {}, which all in-sync replicas had acknowledged, and this node's log lacks it: the data directory is an older copy, or this node has followed one",
+            self.partition.0, member.node.0, stable.position.0, stable.view.0
+        )));
     }
 
     fn reset(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, state: &[u8]) {

@@ -12,7 +12,7 @@ use super::session::{Answered, Call, Taken};
 use super::shape::{check_wanted, lock_of, unknown_index};
 use super::slot::{Held, Slot};
 use crate::transaction::{Isolation, Transaction};
-use crate::{NodeError, Page, ScanBatch, ScanCursor, ScanSpec, TableHandle};
+use crate::{FilterPushdown, NodeError, Page, ScanBatch, ScanCursor, ScanSpec, TableHandle};
 use rauk_types::error::codes;
 use rauk_wire::scan::{PageBuilder, Scan, decode_number};
 use rauk_wire::{Failure, Filter, Kind, LockWish, MAX_PAYLOAD, Wanted};
@@ -117,6 +117,7 @@ fn prepare(call: &Call<'_>, scan: Scan) -> Result<OpenScan, Failure> {
         distribution: None,
         partition: scan.partition,
         limit_hint: (hint < 4096).then_some(hint),
+        pushdown: scan.filter.as_ref().and_then(FilterPushdown::of),
     };
     Ok(OpenScan {
         cursor: ScanCursor::new(&table, spec),

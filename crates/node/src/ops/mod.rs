@@ -12,8 +12,9 @@
 //! | [`serve`], [`sessions`], [`touches`] | transactions of other nodes here |
 //! | [`deadlock`] | cycles through several nodes |
 //!
-//! Left out: filters do not travel, so a scan from afar sends the rows that its visitor then skips, and keeps their locks until the transaction ends, also at READ COMMITTED. To give
-//! them back the partition would have to tell a lock that this scan has taken from one that the transaction had there before.
+//! Left out: a row that was sent and that the visitor then skips keeps its lock until the transaction ends, also at READ COMMITTED. To give
+//! it back the partition would have to tell a lock that this scan has taken from one that the transaction had there before. Rows that the scan's program drops
+//! ([`crate::scan::pushdown`]) are not sent and keep no lock.
 
 pub mod deadlock;
 pub mod drive;

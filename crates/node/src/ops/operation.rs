@@ -6,6 +6,7 @@
 
 use super::wire::{Reader, Shown};
 use crate::executor::Class;
+use crate::scan::pushdown::Pushdown;
 use crate::table::TableInfo;
 use rauk_kernel::partition::TableUsage;
 use rauk_kernel::{
@@ -15,6 +16,7 @@ use rauk_types::{IndexId, RowView, TableId, key};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// An encoded primary key and its hash. Over the network goes the key alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +103,12 @@ pub struct Scan<'a> {
     /// Behind those nothing is left.
     #[serde(skip)]
     pub finished: bool,
+    /// What another node asks to be done with the rows; it travels behind the operation.
+    #[serde(skip)]
+    pub program: &'a [u8],
+    /// What another node is to be asked; `None` as soon as that has refused it.
+    #[serde(skip)]
+    pub pushdown: Option<&'a Arc<dyn Pushdown>>,
 }
 
 impl Scan<'_> {

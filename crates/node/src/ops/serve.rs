@@ -1,6 +1,7 @@
 //! The side of the node that leads the partition: one request, done once, answered with typed errors.
 //!
-//! A scan gives rows until it has [`MOST_BYTES`] of them or as many as the asker's visitor may want. The visitor runs at the asker's, so a locking scan keeps the lock on every row that it has sent,
+//! A scan gives rows until it has [`MOST_BYTES`] of them, as many as the asker's visitor may want, or has looked at [`MOST_SLICES`] slices. It may carry a program that drops rows here
+//! ([`crate::scan::pushdown`]): those give their lock back. The visitor runs at the asker's, so a locking scan keeps the lock on every row that it has sent,
 //! also on those that the visitor then skips (as InnoDB does): it sends no more of them than the visitor may want. A row that has changed after the transaction's snapshot is
 //! sent with a mark, its newest version and the snapshot's (see `rauk_kernel::partition::scan`); it is a conflict (1020) only if the visitor keeps one of them, and is not locked.
 
@@ -12,6 +13,7 @@ use crate::error::NodeError;
 use crate::executor::Class;
 use crate::member::Cluster;
 use crate::node::Node;
+use crate::scan::pushdown::{Fate, RowProgram};
 use crate::table::TableInfo;
 use crate::transaction::Interrupt;
 use rauk_kernel::{Access, Partition, ReadAt, ScanEnd, ScanPosition, Stop, Verdict};
@@ -24,6 +26,10 @@ const MOST_BYTES: usize = 256 << 10;
 /// Entries visited in one hold, keys read in one request.
 const MOST_ENTRIES: u32 = 256;
 pub const MOST_KEYS: usize = 256;
+/// Slices of a scan in one request: its answer has to come before the asker takes the request for lost.
+const MOST_SLICES: usize = 64;
+/// And so long: it is asked again after 250 ms.
+const MOST_TIME: Duration = Duration::from_millis(50);
 /// How long a request waits for the group state that its sender has.
 const CATCH_UP: Duration = Duration::from_millis(200);
 
@@ -151,6 +157,10 @@ async fn attempt(
         Op::ReadMany { keys, .. } if keys.len() > MOST_KEYS => return Err(Failure::Malformed),
         _ => {}
     }
+    let mut program = match &op {
+        Op::Scan(scan) => node.program(scan.program, &table.schema),
+        _ => None,
+    };
     let notes = session.filter(|_| op.touches() || request.touched);
     let alone = Interrupt::default();
     let mut caller = Caller {
@@ -170,14 +180,20 @@ async fn attempt(
         })),
     };
     let mut rows = Gatherer::default();
+    let mut slices = 0;
+    let begun = node.runtime.now();
     loop {
+        slices += 1;
         let class = op.class();
-        let work = |p: &mut Partition, access: &mut Access<'_>| gather(&mut op, table, p, access, &mut rows, most);
+        let work = |p: &mut Partition, access: &mut Access<'_>| {
+            gather(&mut op, table, p, access, &mut program, &mut rows, most)
+        };
         let driven = drive(node, partition, class, &caller, observed, work).await;
         let (done, within) = driven.map_err(explain)?;
         let Within::View(now) = within else { return Err(Failure::NotHere) };
         *view = now;
-        if done == Done::Scanned(ScanEnd::More) && !is_full(&rows, most) {
+        let in_time = || slices < MOST_SLICES && node.runtime.now().saturating_sub(begun) < MOST_TIME;
+        if done == Done::Scanned(ScanEnd::More) && !is_full(&rows, most) && in_time() {
             if caller.interrupt.is_killed() {
                 return Err(Failure::Interrupted);
             }
@@ -192,7 +208,14 @@ async fn attempt(
             Op::Scan(scan) | Op::ScanKeys(scan) => scan.position,
             _ => ScanPosition::Start,
         };
-        return Ok(Answer::new(done, rows.finish(), position));
+        let rows = rows.finish();
+        return Ok(match (done, program) {
+            (Done::Scanned(end), Some(program)) => {
+                let result = program.finish().into();
+                Answer::Sifted { rows, position, finished: end == ScanEnd::Finished, result }
+            }
+            (done, _) => Answer::new(done, rows, position),
+        });
     }
 }
 
@@ -200,16 +223,22 @@ fn is_full(rows: &Gatherer, most: usize) -> bool {
     rows.count() >= most || rows.size() >= MOST_BYTES
 }
 
-/// Does the operation and copies what its visitor would see.
+/// Does the operation and copies what its visitor would see, of a scan what its program sends.
 pub(super) fn gather(
     op: &mut Op<'_>,
     table: &TableInfo,
     p: &mut Partition,
     access: &mut Access<'_>,
+    program: &mut Option<Box<dyn RowProgram>>,
     rows: &mut Gatherer,
     most: usize,
 ) -> Result<Done, Stop> {
     run(op, table.schema.id, p, access, &mut |seen: Seen<'_, '_>| {
+        if let (Seen::Scanned(row), Some(program)) = (&seen, &mut *program)
+            && program.visit(&row.row) == Fate::Drop
+        {
+            return Verdict::Skip;
+        }
         let changed = matches!(seen, Seen::Scanned(row) if row.changed);
         rows.push(seen);
         match (changed, is_full(rows, most)) {

@@ -118,7 +118,7 @@ fn far(
     let bytes = wire::encode(op);
     let mut op = wire::decode(&bytes, table, |_| true).expect("it was encoded so");
     let mut rows = Gatherer::default();
-    let done = gather(&mut op, table, p, access, &mut rows, most)?;
+    let done = gather(&mut op, table, p, access, &mut None, &mut rows, most)?;
     let position = match op {
         Op::Scan(scan) | Op::ScanKeys(scan) => scan.position,
         _ => ScanPosition::Start,
@@ -134,7 +134,7 @@ fn far(
         }
         Answer::Seen(rows) => Ok((Done::Seen, rows, ScanPosition::Start)),
         Answer::Is(yes) => Ok((Done::Is(yes), Rows::default(), ScanPosition::Start)),
-        Answer::Usage { .. } => panic!("nobody asked"),
+        Answer::Usage { .. } | Answer::Sifted { .. } => panic!("nobody asked"),
     }
 }
 
@@ -157,7 +157,16 @@ fn pair(row: &RowView<'_>) -> (i64, String) {
 
 fn scan(request: &ScanRequest, position: ScanPosition, slice: u32) -> Op<'_> {
     let request = Cow::Borrowed(request);
-    Op::Scan(Scan { request, position, slice, most: 100, ahead: Reader::default(), finished: false })
+    Op::Scan(Scan {
+        request,
+        position,
+        slice,
+        most: 100,
+        ahead: Reader::default(),
+        finished: false,
+        program: &[],
+        pushdown: None,
+    })
 }
 
 fn all_rows(lock: Option<(LockMode, WaitPolicy)>, index: Option<IndexId>) -> ScanRequest {
@@ -434,7 +443,7 @@ proptest! {
         }
         if let Some(mut op) = wire::decode(&bytes, &table, |_| true) {
             let mut rows = Gatherer::default();
-            let _ = gather(&mut op, &table, &mut p, &mut access(Some(&txn), None), &mut rows, 10);
+            let _ = gather(&mut op, &table, &mut p, &mut access(Some(&txn), None), &mut None, &mut rows, 10);
         }
         p.abort(txn.id);
         p.validate();

@@ -1,9 +1,10 @@
 //! Operations and their answers as they go over the network.
 //!
 //! Rows go as they are stored, with the version of their layout; sender and receiver have the same definition of the table, or the operation is refused
-//! ([`Failure::StaleSchema`]). What a peer sends is checked before anything relies on it: keys, rows and bounds come out of bytes that somebody else has made.
+//! ([`Failure::StaleSchema`]). Behind a scan may follow a program ([`crate::scan::pushdown`]); builds that do not know programs answer
+//! [`Failure::Malformed`], and the scan is sent again without. What a peer sends is checked before anything relies on it: keys, rows and bounds come out of bytes that somebody else has made.
 
-use super::operation::{Done, Op, Position, Seen};
+use super::operation::{Done, Op, Position, Scan, Seen};
 use crate::table::TableInfo;
 use bytes::Bytes;
 use rauk_kernel::partition::TableUsage;
@@ -78,6 +79,14 @@ pub enum Answer {
         ordered_bytes: u64,
         history_bytes: u64,
     },
+    /// Of a scan whose program is known: the rows that it sends, and what it gives back beside them.
+    Sifted {
+        rows: Rows,
+        #[serde(with = "Position")]
+        position: ScanPosition,
+        finished: bool,
+        result: Bytes,
+    },
 }
 
 /// Why an operation was not done; the transaction goes on unless said otherwise.
@@ -137,6 +146,10 @@ pub struct Gatherer {
 impl Rows {
     pub fn count(&self) -> usize {
         self.items.len()
+    }
+
+    pub fn size(&self) -> usize {
+        self.bytes.len()
     }
 }
 
@@ -259,12 +272,19 @@ impl Answer {
 }
 
 pub fn encode(op: &Op<'_>) -> Bytes {
-    postcard::to_stdvec(op).expect("an operation can always be written").into()
+    let mut bytes = postcard::to_stdvec(op).expect("an operation can always be written");
+    if let Op::Scan(Scan { pushdown: Some(pushdown), .. }) = op {
+        bytes.extend_from_slice(pushdown.program());
+    }
+    bytes.into()
 }
 
 /// `None`: not an operation on this table that its partition can be asked for without harm.
 pub fn decode<'a>(bytes: &'a [u8], table: &TableInfo, here: impl Fn(u16) -> bool) -> Option<Op<'a>> {
-    let (op, rest) = postcard::take_from_bytes::<Op<'a>>(bytes).ok()?;
+    let (mut op, mut rest) = postcard::take_from_bytes::<Op<'a>>(bytes).ok()?;
+    if let Op::Scan(scan) = &mut op {
+        scan.program = std::mem::take(&mut rest);
+    }
     let at_home = |key: &super::operation::Key<'_>| {
         table.primary.is_whole(key.bytes) && here(table.route.bucket_of_key(key.bytes, key.hash))
     };

@@ -7,6 +7,7 @@
 //! went since the buffer was filled is then seen as it is.
 
 use super::plain::{Place, Slice};
+use super::pushdown::Pushdown;
 use super::{Page, SLICE, ScanBatch};
 use crate::error::NodeError;
 use crate::table::TableInfo;
@@ -15,6 +16,7 @@ use rauk_kernel::{ScanEnd, ScanRequest, Verdict};
 use rauk_types::RowView;
 use std::cmp::Ordering;
 use std::ops::{Bound, Range};
+use std::sync::Arc;
 
 /// A slice's first size where the caller gave no hint.
 const FIRST_ROWS: usize = 32;
@@ -23,6 +25,7 @@ pub struct Merge {
     request: ScanRequest,
     sources: Vec<Source>,
     first_rows: usize,
+    pushdown: Option<Arc<dyn Pushdown>>,
     /// With locks: the key that is being read, where, and how far.
     current: Option<(usize, ScanRequest, Place)>,
 }
@@ -69,7 +72,12 @@ impl Source {
 }
 
 impl Merge {
-    pub fn new(request: ScanRequest, partitions: Range<u16>, limit_hint: Option<u64>) -> Merge {
+    pub fn new(
+        request: ScanRequest,
+        partitions: Range<u16>,
+        limit_hint: Option<u64>,
+        pushdown: Option<Arc<dyn Pushdown>>,
+    ) -> Merge {
         // Rows are spread evenly: of the first `n`, each partition has about its share.
         let share = |limit: u64| (limit as usize).min(SLICE) / partitions.len() * 5 / 4 + 2;
         let first_rows = limit_hint.map_or(FIRST_ROWS, |limit| share(limit).clamp(1, SLICE));
@@ -85,7 +93,7 @@ impl Merge {
             next: 0,
             done: None,
         };
-        Merge { request, sources: partitions.map(source).collect(), first_rows, current: None }
+        Merge { request, sources: partitions.map(source).collect(), first_rows, pushdown, current: None }
     }
 
     pub async fn fill(
@@ -172,7 +180,7 @@ impl Merge {
                     items.push((keys.len(), bytes.len(), row.layout));
                     if items.len() >= *rows { Verdict::KeepAndStop } else { Verdict::Keep }
                 };
-                let slice = Slice { entries: SLICE, rows: *rows };
+                let slice = Slice { entries: SLICE, rows: *rows, pushdown: self.pushdown.as_ref() };
                 txn.scan_slice(table, *partition, &plain, place, slice, visit).await?
             };
             *finished = end == ScanEnd::Finished;
@@ -193,7 +201,8 @@ impl Merge {
         let Some((i, request, place)) = &mut self.current else { return Ok(()) };
         let partition = self.sources[*i].partition;
         let mut stopped = false;
-        let slice = Slice { entries: SLICE, rows: page.rows.saturating_sub(batch.len()).max(1) };
+        let rows = page.rows.saturating_sub(batch.len()).max(1);
+        let slice = Slice { entries: SLICE, rows, pushdown: self.pushdown.as_ref() };
         let end = txn
             .scan_slice(table, partition, request, place, slice, &mut |row| {
                 if !filter(&row.row) {

@@ -9,14 +9,16 @@
 //!   where the merge has come to them. So nothing is locked that the caller did not ask for, which a read-ahead with locks would do
 //!   (`ORDER BY … LIMIT 1 FOR UPDATE SKIP LOCKED` is how people make queues).
 //!
-//! In a cluster a partition may be led elsewhere: its slices are sent, filters run here, and what was sent beyond the row at which a batch is full is kept for the next ([`plain`]).
-//! A row that a locking scan from afar skips keeps its lock.
+//! In a cluster another node may lead a partition: its slices are sent, and what was sent beyond the row at which a batch is full is kept for the next
+//! ([`plain`]). A scan may ask that node to drop rows ([`pushdown`]), which then keep no lock. A row that was sent and that the visitor skips keeps its lock.
 //!
-//! Plain reads draw a snapshot, since a scan takes more than one hold. At SERIALIZABLE the range is locked in each partition before its first slice.
+//! Plain reads draw a snapshot, since a scan takes more than one hold. At SERIALIZABLE the range is locked in each partition before its first slice, and all rows
+//! that are read stay locked, also those that the visitor drops: else another transaction could change one of them into one that it would have taken.
 
 mod batch;
 mod merge;
 mod plain;
+pub mod pushdown;
 
 pub use batch::ScanBatch;
 
@@ -26,6 +28,7 @@ use crate::table::TableInfo;
 use crate::transaction::{Lock, Transaction};
 use merge::Merge;
 use plain::Walk;
+use pushdown::Pushdown;
 use rauk_kernel::{ScanRequest, Verdict};
 use rauk_types::{IndexId, RowView};
 use std::ops::Bound;
@@ -54,6 +57,8 @@ pub struct ScanSpec {
     pub partition: Option<u16>,
     /// How many rows the caller expects to take; sizes the first batches.
     pub limit_hint: Option<u64>,
+    /// What nodes that lead other partitions are asked to do with the rows.
+    pub pushdown: Option<Arc<dyn Pushdown>>,
 }
 
 /// A table of so many rows is read in the order of its primary key at no cost that matters.
@@ -104,7 +109,7 @@ impl ScanCursor {
     }
 
     /// Fills `batch` with the next rows for which `filter` holds, at most `rows`; an empty batch is the end. `filter` runs while
-    /// a partition is held and sees each row once; a row that does not match keeps no lock taken by this scan.
+    /// a partition is held and sees each row once; a row that does not match keeps no lock taken by this scan, but at SERIALIZABLE.
     pub async fn next_batch(
         &mut self,
         txn: &mut Transaction,
@@ -198,9 +203,16 @@ impl ScanCursor {
             lock,
         };
         let merged = (self.spec.ordered || small) && index.is_some() && partitions.len() > 1;
+        // Sums have no order, and keep no lock on the rows that they are of; at SERIALIZABLE all that is read stays locked.
+        let keeps = lock.is_some() && txn.locks_ranges();
+        let fits = |pushdown: &Arc<dyn Pushdown>| match pushdown.only_drops() {
+            true => !keeps,
+            false => !merged && lock.is_none(),
+        };
+        let pushdown = self.spec.pushdown.clone().filter(fits);
         self.state = match merged {
-            true => State::Merge(Box::new(Merge::new(request, partitions, self.spec.limit_hint))),
-            false => State::Walk(Walk::new(request, partitions)),
+            true => State::Merge(Box::new(Merge::new(request, partitions, self.spec.limit_hint, pushdown))),
+            false => State::Walk(Walk::new(request, partitions, pushdown)),
         };
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Partition after partition, slice after slice.
 
 use super::SLICE;
+use super::pushdown::Pushdown;
 use crate::error::NodeError;
 use crate::ops::drive::Within;
 use crate::ops::operation::{Done, Op, Scan, Seen};
@@ -11,6 +12,7 @@ use rauk_kernel::{ScanEnd, ScanPosition, ScanRequest, ScanRow, Verdict};
 use rauk_types::{IndexId, RowView};
 use std::borrow::Cow;
 use std::ops::{Bound, Range};
+use std::sync::Arc;
 
 /// A scan that visits one partition at a time.
 pub struct Walk {
@@ -18,6 +20,7 @@ pub struct Walk {
     partitions: Range<u16>,
     place: Place,
     range_locked: bool,
+    pushdown: Option<Arc<dyn Pushdown>>,
 }
 
 /// Where a scan is in a partition.
@@ -30,15 +33,19 @@ pub struct Place {
     ahead: Reader,
     /// Behind those nothing is left.
     finished: bool,
+    /// The node that leads the partition does not read programs.
+    refused: bool,
 }
 
 /// How much is visited in one call.
 #[derive(Clone, Copy)]
-pub struct Slice {
+pub struct Slice<'a> {
     /// Entries, in one hold.
     pub entries: usize,
     /// The most rows that the visitor will want before it stops the scan: another node sends no more at a time.
     pub rows: usize,
+    /// What another node is asked to do with them.
+    pub pushdown: Option<&'a Arc<dyn Pushdown>>,
 }
 
 /// Rows that another node sends at a time, at most; the first slices of a locking scan are smaller.
@@ -46,8 +53,8 @@ const FAR_ROWS: usize = 4096;
 const FAR_LOCKED_ROWS: usize = 256;
 
 impl Walk {
-    pub fn new(request: ScanRequest, partitions: Range<u16>) -> Walk {
-        Walk { request, partitions, place: Place::default(), range_locked: false }
+    pub fn new(request: ScanRequest, partitions: Range<u16>, pushdown: Option<Arc<dyn Pushdown>>) -> Walk {
+        Walk { request, partitions, place: Place::default(), range_locked: false, pushdown }
     }
 
     /// Visits rows until the visitor stops or nothing is left; goes on there when called again. `wanted`: how many rows the visitor keeps at most.
@@ -72,7 +79,7 @@ impl Walk {
                 true => (wanted.saturating_sub(kept).max(1).saturating_add(skipped)).min(FAR_LOCKED_ROWS),
                 false => FAR_ROWS,
             };
-            let slice = Slice { entries: SLICE, rows };
+            let slice = Slice { entries: SLICE, rows, pushdown: self.pushdown.as_ref() };
             let end = txn
                 .scan_slice(table, partition, &self.request, &mut self.place, slice, &mut |row| {
                     let verdict = visit(&row.row, row.layout);
@@ -105,7 +112,7 @@ impl Transaction {
         partition: u16,
         request: &ScanRequest,
         place: &mut Place,
-        slice: Slice,
+        slice: Slice<'_>,
         visit: &mut (dyn FnMut(&ScanRow<'_>) -> Verdict + Send),
     ) -> Result<ScanEnd, NodeError> {
         self.check_killed()?;
@@ -117,8 +124,14 @@ impl Transaction {
                 self.newest_view(self.statement)
             }
         };
+        // At SERIALIZABLE what was read is locked, also what the visitor drops: a row that others could change into one that it wants.
+        let keeps = request.lock.is_some() && self.locks_ranges();
         self.scan_within(table, partition, view, request, place, slice, &mut |seen| match seen {
-            Seen::Scanned(row) => visit(row),
+            Seen::Scanned(row) => match visit(row) {
+                Verdict::Skip if keeps => Verdict::Keep,
+                Verdict::SkipAndStop if keeps => Verdict::KeepAndStop,
+                verdict => verdict,
+            },
             _ => unreachable!("a scan shows what it has scanned"),
         })
         .await
@@ -145,6 +158,8 @@ impl Transaction {
             most,
             ahead: Reader::default(),
             finished: false,
+            program: &[],
+            pushdown: None,
         });
         let show = &mut |seen: Seen<'_, '_>| {
             if let Seen::Key(key) = seen {
@@ -167,7 +182,7 @@ impl Transaction {
         view: Sees,
         request: &ScanRequest,
         place: &mut Place,
-        slice: Slice,
+        slice: Slice<'_>,
         visit: &mut (impl FnMut(Seen<'_, '_>) -> Verdict + Send),
     ) -> Result<ScanEnd, NodeError> {
         let mut scan = Scan {
@@ -177,6 +192,8 @@ impl Transaction {
             most: as_u32(slice.rows),
             ahead: std::mem::take(&mut place.ahead),
             finished: place.finished,
+            program: &[],
+            pushdown: slice.pushdown.filter(|pushdown| !place.refused && !pushdown.is_full()),
         };
         let (result, scan) = if scan.ahead.is_empty() {
             let mut op = Op::Scan(scan);
@@ -186,7 +203,9 @@ impl Transaction {
         } else {
             (scan.show_ahead(table, visit).map_err(|shown| not_shown(shown, table)), scan)
         };
-        *place = Place { position: scan.position, ahead: scan.ahead, finished: scan.finished, ..std::mem::take(place) };
+        place.refused = slice.pushdown.is_some() && scan.pushdown.is_none();
+        let Scan { position, ahead, finished, .. } = scan;
+        *place = Place { position, ahead, finished, ..std::mem::take(place) };
         // What has been sent to the end may still be shown.
         result.map(|end| if place.ahead.is_empty() { end } else { ScanEnd::More })
     }

@@ -453,6 +453,15 @@ impl Transaction {
                 _ => {}
             }
         }
+        if let (Err(Failure::Malformed), Op::Scan(scan)) = (&answer.outcome, &mut *op)
+            && scan.pushdown.take().is_some()
+        {
+            // A build that knows no programs: the same again without.
+            return Err(Refusal::Behind);
+        }
+        if let (Op::Scan(_), Ok(Answer::Scanned { rows, .. } | Answer::Sifted { rows, .. })) = (&*op, &answer.outcome) {
+            self.node.registry.note_remote_scan(rows);
+        }
         let outcome = answer.outcome.map_err(|failure| self.refused(failure, table))?;
         let done = show(outcome, op, table, visit).map_err(|shown| Refusal::Error(not_shown(shown, table)))?;
         Ok((done, answer.view))
@@ -638,6 +647,15 @@ fn show(answer: Answer, op: &mut Op<'_>, table: &TableInfo, visit: &mut Visitor<
             Ok(Done::Scanned(if finished { ScanEnd::Finished } else { ScanEnd::More }))
         }
         (Answer::Scanned { rows, position, finished }, Op::Scan(scan)) => {
+            scan.position = position;
+            scan.ahead = Reader::new(rows);
+            scan.finished = finished;
+            scan.show_ahead(table, visit).map(Done::Scanned)
+        }
+        (Answer::Sifted { rows, position, finished, result }, Op::Scan(scan)) => {
+            if !scan.pushdown.is_some_and(|pushdown| pushdown.take(&result)) {
+                return Err(Shown::Malformed);
+            }
             scan.position = position;
             scan.ahead = Reader::new(rows);
             scan.finished = finished;

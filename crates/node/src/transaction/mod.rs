@@ -26,7 +26,7 @@
 //! |---|---|
 //! | `call` | a call to a partition, here or elsewhere |
 //! | `far` | in a cluster: where partitions are led, what has been touched there |
-//! | `read`, `write` | the calls |
+//! | `read`, `many`, `write` | the calls |
 //! | `end` | commit and rollback |
 //! | `snapshots` | the snapshots in use |
 
@@ -34,6 +34,7 @@ pub(crate) mod call;
 mod end;
 pub(crate) mod far;
 mod interrupt;
+mod many;
 mod read;
 pub mod snapshots;
 mod write;
@@ -196,6 +197,13 @@ impl Transaction {
         self.options.isolation == Isolation::Serializable && (!self.options.autocommit || self.reads_to_change)
     }
 
+    /// Whether other processes lead partitions of the table.
+    pub fn reads_elsewhere(&self, table: &TableHandle) -> bool {
+        let Some(cluster) = self.node.cluster() else { return false };
+        let led_here = |partition| cluster.place(partition).is_some_and(|place| place.primary == cluster.me());
+        !self.node.partitions_of(table.info()).all(led_here)
+    }
+
     /// Whether plain reads see a snapshot that is drawn already.
     pub fn has_snapshot(&self) -> bool {
         self.snapshot.is_some()
@@ -292,20 +300,34 @@ impl Transaction {
 
     /// Takes the table's metadata lock until the transaction ends. `StaleSchema`: look it up and bind again.
     pub async fn use_table(&mut self, table: &TableHandle) -> Result<(), NodeError> {
+        if let Some(result) = self.use_table_now(table) {
+            return result;
+        }
+        let info = table.info();
+        let interrupt = Some(&*self.options.interrupt);
+        info.shared.lock.share(&*self.node.runtime, self.options.lock_wait_timeout, interrupt).await?;
+        self.shared(info)
+    }
+
+    /// [`Self::use_table`] where the lock is free. `None`: it has to be waited for.
+    pub fn use_table_now(&mut self, table: &TableHandle) -> Option<Result<(), NodeError>> {
         let info = table.info();
         if self.tables.iter().any(|t| Arc::ptr_eq(&t.info, info)) {
-            return Ok(());
+            return Some(Ok(()));
         }
-        self.check_running()?;
+        if let Err(error) = self.check_running() {
+            return Some(Err(error));
+        }
         if self.tables.iter().any(|t| t.info.schema.id == info.schema.id) {
             // It holds the lock through another version of the definition, which is then the current one.
-            return Err(NodeError::StaleSchema);
+            return Some(Err(NodeError::StaleSchema));
         }
+        info.shared.lock.try_share().then(|| self.shared(info))
+    }
+
+    /// The lock of a table is held now.
+    fn shared(&mut self, info: &Arc<TableInfo>) -> Result<(), NodeError> {
         let shared = &info.shared;
-        if !shared.lock.try_share() {
-            let interrupt = Some(&*self.options.interrupt);
-            shared.lock.share(&*self.node.runtime, self.options.lock_wait_timeout, interrupt).await?;
-        }
         if !shared.is_current(info.schema.version) {
             shared.lock.unshare();
             return Err(NodeError::StaleSchema);
@@ -347,11 +369,23 @@ impl Transaction {
     /// For plain reads: of `one` row, or of more.
     #[inline]
     pub(crate) async fn read_view(&mut self, one: bool) -> Result<View, NodeError> {
-        if self.snapshot.is_none() && !(one && self.options.autocommit) {
+        if self.needs_snapshot(one) {
             self.take_snapshot().await?;
         }
+        Ok(self.plain_view())
+    }
+
+    /// Whether plain reads, of `one` row or of more, need a snapshot that is not drawn yet.
+    #[inline]
+    fn needs_snapshot(&self, one: bool) -> bool {
+        self.snapshot.is_none() && !(one && self.options.autocommit)
+    }
+
+    /// For plain reads, with the snapshot that is there.
+    #[inline]
+    fn plain_view(&self) -> View {
         let at = self.snapshot.as_ref().map_or(ReadAt::Newest, |held| ReadAt::Snapshot(held.time()));
-        Ok(View { own_before: self.statement, at, conflict_after: None })
+        View { own_before: self.statement, at, conflict_after: None }
     }
 
     /// For writes and locking reads.

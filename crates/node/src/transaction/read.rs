@@ -12,7 +12,7 @@ use rauk_types::{IndexId, RowView, Timestamp};
 use std::sync::Arc;
 
 /// By what a process of a cluster may show a row.
-enum Right {
+pub(super) enum Right {
     /// It leads the partition, in this view.
     Primary(rauk_types::View),
     /// It is in-sync, by this version of the partition.
@@ -23,7 +23,7 @@ enum Right {
 
 impl Right {
     /// Under the partition's guard, in the same hold as the look.
-    fn of(cluster: &Cluster, partition: u16, at: ReadAt) -> Option<Right> {
+    pub(super) fn of(cluster: &Cluster, partition: u16, at: ReadAt) -> Option<Right> {
         match (cluster.may_serve(partition), at) {
             (Some(view), _) => Some(Right::Primary(view)),
             (None, ReadAt::Newest) => cluster.reads_newest_here(partition).map(Right::InSync),
@@ -32,7 +32,7 @@ impl Right {
     }
 
     /// After the look and before the answer.
-    fn holds(&self, cluster: &Cluster, partition: u16) -> bool {
+    pub(super) fn holds(&self, cluster: &Cluster, partition: u16) -> bool {
         match self {
             Right::Primary(view) => cluster.may_answer(partition, *view),
             Right::InSync(version) => cluster.in_sync(partition) == Some(*version),
@@ -81,6 +81,26 @@ impl Transaction {
                 self.read_locked(info, partition, key, lock, own_before, visit).await
             }
         }
+    }
+
+    /// A plain [`Self::get`] where nothing has to be waited for. `None`: it must be asked in that way; `visit` has not been called.
+    pub fn get_now<R>(
+        &mut self,
+        table: &TableHandle,
+        key: &[u8],
+        visit: impl FnOnce(Option<RowView<'_>>) -> R,
+    ) -> Option<Result<R, NodeError>> {
+        if let Err(error) = self.check_running() {
+            return Some(Err(error));
+        }
+        if self.locks_plain_reads() || self.needs_snapshot(true) {
+            return None;
+        }
+        let info = &**table.info();
+        let key = Key::of(key);
+        let partition = self.node.partition_of(info.route.bucket_of_key(key.bytes, key.hash));
+        let view = self.plain_view();
+        self.read_now(info, partition, key, view, &mut Some(visit))
     }
 
     /// Reads one row by the full encoded key of a unique index: the index table first, then the row.

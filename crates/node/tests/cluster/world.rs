@@ -30,6 +30,8 @@ pub struct World {
     /// Pairs (from, to) that do not get through.
     cuts: RwLock<BTreeSet<(NodeId, NodeId)>>,
     disks: Vec<Arc<dyn Disk>>,
+    /// Messages sent, by all nodes.
+    pub sent: AtomicUsize,
     /// Bytes of a commit in one partition, for nodes that are opened from now on.
     pub commit_limit: AtomicUsize,
     /// Commands that have been taken without an answer, while there is no majority.
@@ -49,6 +51,7 @@ impl World {
             inboxes: Mutex::default(),
             cuts: RwLock::default(),
             disks: (0..nodes).map(|_| MemoryDisk::new() as Arc<dyn Disk>).collect(),
+            sent: AtomicUsize::new(0),
             commit_limit: AtomicUsize::new(usize::MAX),
             unanswered: Mutex::default(),
         });
@@ -187,6 +190,7 @@ struct Wire {
 impl Network for Wire {
     fn send(&self, to: NodeId, message: Vec<u8>) {
         let Some(me) = *self.me.read() else { return };
+        self.world.sent.fetch_add(1, Ordering::Relaxed);
         if self.world.cuts.read().contains(&(me, to)) {
             return;
         }

@@ -166,6 +166,27 @@ pub async fn get(txn: &mut Transaction, table: &TableHandle, id: i64) -> Option<
     txn.get(table, &key_of(table, id), None, |row| row.map(|r| values(&r, columns))).await.unwrap()
 }
 
+/// What [`Transaction::get_many`] finds for each key: by the primary key, or by the unique index on the code.
+pub async fn get_many(
+    txn: &mut Transaction,
+    table: &TableHandle,
+    index: IndexId,
+    keys: &[Vec<u8>],
+) -> Result<Vec<Option<Vec<Value>>>, NodeError> {
+    let mut all = rauk_node::bulk::Keys::default();
+    keys.iter().for_each(|key| all.push(key));
+    let (mut found, mut visits, mut done) = (vec![None; keys.len()], vec![0; keys.len()], vec![false; keys.len()]);
+    let columns = table.schema().columns.len();
+    let mut visit = |number: usize, row: Option<RowView<'_>>| {
+        visits[number] += 1;
+        found[number] = row.map(|row| values(&row, columns));
+        true
+    };
+    txn.get_many(table, index, &all, &mut done, &mut visit).await?;
+    assert!(visits.iter().all(|visits| *visits == 1) && done.iter().all(|done| *done));
+    Ok(found)
+}
+
 pub async fn get_for_update(
     txn: &mut Transaction,
     table: &TableHandle,
@@ -207,6 +228,7 @@ pub fn all(index: Option<u16>) -> ScanSpec {
         distribution: None,
         partition: None,
         limit_hint: None,
+        pushdown: None,
     }
 }
 

@@ -204,6 +204,8 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
             (opened.map_err(|e| format!("cannot open data directory {shown}: {e}"))?, None)
         }
     };
+    // Other nodes' scans bring expressions along, also to a node without clients.
+    database.set_evaluator(Arc::new(rauk_sql::exec::SqlEvaluator));
     let http_address = local(&http)?;
     let clients_at = match &clients {
         Some((mysql, native)) => Some((local(mysql)?, local(native)?)),
@@ -332,7 +334,9 @@ fn wait_for_end(running: &Running, signals: &Signals) -> Ending {
             return Ending::Stop;
         }
         if running.member.as_ref().is_some_and(|member| member.is_expelled()) {
-            tracing::warn!("process fenced: its lease has expired; it executes itself again");
+            tracing::warn!(
+                "process is over: its lease has expired, or it has given its place up; it executes itself again"
+            );
             return Ending::Anew;
         }
         std::thread::sleep(LOOK);

@@ -47,23 +47,25 @@ struct Changed {
 
 impl Binder<'_> {
     pub(super) fn update(&mut self, update: &ast::Update) -> Result<Write, MysqlError> {
-        self.behind_with(update.with.as_ref(), |binder| match update.tables.as_slice() {
+        self.behind_with(update.with.as_ref(), &update.hints, |binder| match update.tables.as_slice() {
             [TableReference::Table(table)] if !binder.names_view(table) => binder.update_one(update, table),
             _ => binder.update_several(update),
         })
     }
 
     pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<Write, MysqlError> {
-        self.behind_with(delete.with.as_ref(), |binder| match (delete.from.as_slice(), delete.targets.as_slice()) {
-            ([TableReference::Table(table)], []) if binder.names_view(table) => binder.delete_view(delete, table),
-            ([TableReference::Table(table)], []) => binder.delete_one(delete, table),
-            // `DELETE t FROM t`.
-            ([TableReference::Table(table)], [name])
-                if is_named(table, name) && delete.returning.is_empty() && !binder.names_view(table) =>
-            {
-                binder.delete_one(delete, table)
+        self.behind_with(delete.with.as_ref(), &delete.hints, |binder| {
+            match (delete.from.as_slice(), delete.targets.as_slice()) {
+                ([TableReference::Table(table)], []) if binder.names_view(table) => binder.delete_view(delete, table),
+                ([TableReference::Table(table)], []) => binder.delete_one(delete, table),
+                // `DELETE t FROM t`.
+                ([TableReference::Table(table)], [name])
+                    if is_named(table, name) && delete.returning.is_empty() && !binder.names_view(table) =>
+                {
+                    binder.delete_one(delete, table)
+                }
+                _ => binder.delete_several(delete),
             }
-            _ => binder.delete_several(delete),
         })
     }
 
@@ -71,6 +73,7 @@ impl Binder<'_> {
     fn behind_with(
         &mut self,
         with: Option<&ast::With>,
+        hints: &ast::Hints,
         bind: impl FnOnce(&mut Self) -> Result<Write, MysqlError>,
     ) -> Result<Write, MysqlError> {
         let known = self.common.len();
@@ -78,6 +81,7 @@ impl Binder<'_> {
             self.with(with)?;
         }
         self.frames.push(Frame::new());
+        self.take_hints(hints);
         let bound = bind(self);
         self.frames.pop();
         self.common.truncate(known);
@@ -86,6 +90,7 @@ impl Binder<'_> {
 
     fn update_one(&mut self, update: &ast::Update, table: &ast::TableFactor) -> Result<Write, MysqlError> {
         let scan = self.changed_table(table, "UPDATE")?;
+        self.hint_order(&mut Node::OneRow);
         let mut set = Vec::new();
         for assignment in &update.assignments {
             let column = self.assigned_column(&assignment.column, &scan)?;
@@ -106,6 +111,7 @@ impl Binder<'_> {
 
     fn delete_one(&mut self, delete: &ast::Delete, table: &ast::TableFactor) -> Result<Write, MysqlError> {
         let scan = self.changed_table(table, "DELETE")?;
+        self.hint_order(&mut Node::OneRow);
         let chosen = Chosen {
             filter: delete.filter.as_ref(),
             order_by: &delete.order_by,
@@ -125,7 +131,9 @@ impl Binder<'_> {
     }
 
     fn update_several(&mut self, update: &ast::Update) -> Result<Write, MysqlError> {
-        let node = self.opening(|binder| binder.from(&update.tables, false))?;
+        let fixed = self.has_fixed_order();
+        let mut node = self.opening(|binder| binder.from(&update.tables, fixed))?;
+        self.hint_order(&mut node);
         self.check_null_rows()?;
         let (node, conditions) = lifted(node);
         if let (Node::Scan(_), [TableReference::Table(table)]) = (&node, update.tables.as_slice()) {
@@ -182,7 +190,9 @@ impl Binder<'_> {
                 "You have an error in your SQL syntax; RETURNING stands behind a DELETE from one table only",
             ));
         }
-        let node = self.opening(|binder| binder.from(&delete.from, false))?;
+        let fixed = self.has_fixed_order();
+        let mut node = self.opening(|binder| binder.from(&delete.from, fixed))?;
+        self.hint_order(&mut node);
         let (node, conditions) = lifted(node);
         let node = above(node, conditions);
         let mut changed: Vec<Changed> = Vec::new();

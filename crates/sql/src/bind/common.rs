@@ -5,12 +5,13 @@
 //! (working rows). The seed decides names and types; every column may be NULL, as in MySQL. A recursive part names the table once, in its own FROM
 //! and not on the inner side of an outer join (3576, 3577), and neither groups nor sorts (3575, 1235).
 //!
-//! A common table that reads columns of the query around it is not supported yet.
+//! A common table in a subquery may read columns of the queries around that. It lists them, and every query that reads the table reads them
+//! too ([`CommonTable::within`]): its rows are kept for one set of values, and made again for another.
 
 use super::Binder;
 use super::select::Clauses;
 use super::select::bind_limit;
-use crate::expr::ColumnId;
+use crate::expr::{ColumnId, Expr};
 use crate::logical::{CommonTable, CommonTableScan, JoinKind, Node, Query, Recursive, SetOp};
 use crate::lookup::unsupported;
 use crate::parse::ast;
@@ -28,6 +29,8 @@ pub(super) struct CommonName {
     references: usize,
     /// Queries around its definition.
     nesting: usize,
+    /// Columns of the queries around its WITH that it reads.
+    outer: Vec<(ColumnId, Expr)>,
 }
 
 /// A column of a common table, for its references.
@@ -68,13 +71,18 @@ impl Binder<'_> {
                 ));
             }
             let members = recursive_members(definition).filter(|_| with.recursive);
-            let (bound, outer) = self.watched(|binder| match members {
+            let (mut bound, outer) = self.watched(None, |binder| match members {
                 Some(members) => binder.recursive(definition, members),
                 None if with.recursive => binder.not_recursive(definition),
                 None => binder.plain(definition),
             })?;
             if !outer.is_empty() {
-                return Err(unsupported("common tables that read columns of the query around them"));
+                let within = self.open.iter().rev().find_map(|open| open.id);
+                let table = self.tables[bound.table].as_mut().expect("it was bound above");
+                assert!(within.is_some(), "only a subquery has queries around it");
+                table.within = within;
+                table.outer = outer.iter().map(|(id, _)| *id).collect();
+                bound.outer = outer;
             }
             self.common.push(bound);
         }
@@ -92,6 +100,7 @@ impl Binder<'_> {
             stage: Stage::Refused { union },
             references: 0,
             nesting: self.nesting,
+            outer: vec![],
         });
         let bound = self.plain(definition);
         if place < self.common.len() {
@@ -105,11 +114,13 @@ impl Binder<'_> {
         let columns = self.common_columns(definition, &query, false)?;
         let types = columns.iter().map(|column| column.ty).collect();
         let names = columns.iter().map(|column| column.name.clone()).collect();
-        let table = CommonTable { name: definition.name.clone(), seed: query, recursive: None, names, types };
+        let name = definition.name.clone();
+        let (outer, within) = (vec![], None);
+        let table = CommonTable { name, seed: query, recursive: None, names, types, outer, within };
         self.tables.push(Some(table));
         let name = definition.name.clone();
         let (table, nesting) = (self.tables.len() - 1, self.nesting);
-        Ok(CommonName { name, table, columns, stage: Stage::Bound, references: 0, nesting })
+        Ok(CommonName { name, table, columns, stage: Stage::Bound, references: 0, nesting, outer: vec![] })
     }
 
     fn recursive(&mut self, definition: &ast::CommonTable, members: Members<'_>) -> Result<CommonName, MysqlError> {
@@ -142,6 +153,7 @@ impl Binder<'_> {
             stage: Stage::Working,
             references: 0,
             nesting: self.nesting,
+            outer: vec![],
         });
         let place = self.common.len() - 1;
         let mut recursive: Option<Query> = None;
@@ -170,7 +182,9 @@ impl Binder<'_> {
         let mut name = self.common.remove(place);
         name.stage = Stage::Bound;
         self.common.truncate(known);
-        self.tables[table] = Some(CommonTable { name: definition.name.clone(), seed, recursive, names, types });
+        let (outer, within) = (vec![], None);
+        let whole = CommonTable { name: definition.name.clone(), seed, recursive, names, types, outer, within };
+        self.tables[table] = Some(whole);
         Ok(name)
     }
 
@@ -214,6 +228,11 @@ impl Binder<'_> {
             Stage::Refused { union: true } if self.nesting > nesting => return Err(more_than_one_reference(name)),
             Stage::Refused { union: true } => return Err(needs_seed_first(name)),
         };
+        // Who reads the table reads what it reads.
+        for (id, expr) in self.common[place].outer.clone() {
+            let level = self.frames.iter().rposition(|frame| frame.makes(id));
+            self.note_outer(level.expect("the queries around WITH are around its tables"), &expr);
+        }
         let definition = self.common[place].columns.clone();
         let mut columns = Vec::new();
         for CommonColumn { name, ty, nullable, coercibility } in definition {
@@ -224,7 +243,8 @@ impl Binder<'_> {
             columns.push((name, id));
         }
         let ids = columns.iter().map(|(_, id)| *id).collect();
-        let scan = CommonTableScan { table, alias: alias.to_string(), columns: ids, working };
+        let apart = self.hint_merge(alias);
+        let scan = CommonTableScan { table, alias: alias.to_string(), columns: ids, working, apart };
         Ok(Some((Node::CommonTable(Box::new(scan)), columns)))
     }
 }
@@ -329,6 +349,7 @@ fn names_table(body: &ast::QueryBody, name: &str) -> bool {
                 factor.name.database.is_none() && factor.name.name.eq_ignore_ascii_case(name)
             }
             ast::TableReference::Derived { query, .. } => names_table(&query.body, name),
+            ast::TableReference::JsonTable(_) => false,
             ast::TableReference::Join(join) => reference(&join.left, name) || reference(&join.right, name),
         }
     }

@@ -242,7 +242,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Notes that every subquery between a block and the innermost one reads these columns of the block.
-    fn note_outer(&mut self, level: usize, expr: &Expr) {
+    pub(super) fn note_outer(&mut self, level: usize, expr: &Expr) {
         let mut read = Vec::new();
         expr.for_each_reference(&mut |id, column| {
             if !read.iter().any(|(known, _)| *known == id) {

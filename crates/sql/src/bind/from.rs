@@ -12,7 +12,9 @@ use super::change::{is_merged, target_used};
 use super::frame::{Table, Visible};
 use super::names::{Clause, check_alias, unknown_column};
 use crate::expr::{self, ColumnId, CompareOp, Expr, SubqueryId};
-use crate::logical::{self, Column, Derived, Join, JoinKind, Lateral, MAX_TABLES, Node, Query, Scan, ScanTable};
+use crate::logical::{
+    self, Column, Derived, Join, JoinHints, JoinKind, Lateral, MAX_TABLES, Node, Query, Scan, ScanTable,
+};
 use crate::lookup::{TableSource, unsupported};
 use crate::parse::ast;
 use rauk_node::TableHandle;
@@ -58,7 +60,7 @@ impl Binder<'_> {
             ast::TableReference::Derived { lateral, query, alias, columns } => {
                 check_alias(alias)?;
                 if *lateral {
-                    return self.lateral(query, alias, columns);
+                    return self.lateral(alias, columns, |binder| binder.query(query));
                 }
                 self.frame().hidden = true;
                 let apart = self.hint_merge(alias).unwrap_or(!self.switches.derived_merge());
@@ -68,6 +70,10 @@ impl Binder<'_> {
                 self.materialized -= kept;
                 self.frame().hidden = false;
                 self.derived(alias, columns, bound?)
+            }
+            ast::TableReference::JsonTable(table) => {
+                check_alias(&table.alias)?;
+                self.lateral(&table.alias, &[], |binder| binder.table_function(table))
             }
             ast::TableReference::Join(join) => crate::stack::grow(|| self.join(join, straight)),
         }
@@ -169,9 +175,6 @@ impl Binder<'_> {
     }
 
     fn table(&mut self, factor: &ast::TableFactor) -> Result<Tree, MysqlError> {
-        if !factor.partitions.is_empty() {
-            return Err(unsupported("PARTITION selection"));
-        }
         let name = &factor.name;
         if name.database.is_none() && name.name.eq_ignore_ascii_case("dual") && factor.alias.is_none() {
             return Ok(Tree { node: Node::OneRow, tables: vec![], visible: vec![] });
@@ -186,6 +189,7 @@ impl Binder<'_> {
         if name.database.is_none()
             && let Some((node, columns)) = self.common_table(&name.name, &alias)?
         {
+            check_partitions(&factor.partitions, None)?;
             let table = Table { database: None, alias, is_aliased: true, columns, null_rows: false, schema: None };
             return self.add_table(node, table);
         }
@@ -202,9 +206,6 @@ impl Binder<'_> {
         let name = &factor.name;
         let alias = factor.alias.as_ref().unwrap_or(&name.name).clone();
         check_alias(&alias)?;
-        if !factor.partitions.is_empty() {
-            return Err(unsupported("PARTITION selection"));
-        }
         let table = match self.lookup.table(name.database.as_deref(), &name.name, privilege)? {
             TableSource::Stored(handle) => {
                 self.check_target(&handle)?;
@@ -215,6 +216,7 @@ impl Binder<'_> {
                 if let Some(hint) = factor.hints.iter().flat_map(|hint| &hint.indexes).next() {
                     return Err(missing_key(hint, &alias));
                 }
+                check_partitions(&factor.partitions, None)?;
                 self.note_table(name, &view.database);
                 let (node, table) = self.view(&alias, factor.alias.is_some(), view)?;
                 self.check_unique(&table)?;
@@ -230,8 +232,10 @@ impl Binder<'_> {
             force_index: false,
             lock: None,
             follows: vec![],
+            join_hints: JoinHints::default(),
         };
         let schema = scan.schema().clone();
+        check_partitions(&factor.partitions, Some(&schema))?;
         scan.columns = (0..schema.columns.len())
             .map(|at| {
                 let definition = &schema.columns[at];
@@ -257,8 +261,13 @@ impl Binder<'_> {
         Ok((node, visible))
     }
 
-    /// A derived table that sees the tables before it.
-    fn lateral(&mut self, query: &ast::Query, alias: &str, names: &[String]) -> Result<Tree, MysqlError> {
+    /// A derived table, or a table function, that sees the tables before it.
+    fn lateral(
+        &mut self,
+        alias: &str,
+        names: &[String],
+        bind: impl FnOnce(&mut Self) -> Result<Query, MysqlError>,
+    ) -> Result<Tree, MysqlError> {
         let id = SubqueryId(self.subqueries.len() as u32);
         self.subqueries.push(None);
         let frame = self.frame();
@@ -266,7 +275,7 @@ impl Binder<'_> {
         let visible = std::mem::replace(&mut frame.visible, before);
         let in_reach = frame.in_reach.take();
         self.materialized += 1;
-        let bound = self.watched(|binder| binder.query(query));
+        let bound = self.watched(Some(id), bind);
         self.materialized -= 1;
         let frame = self.frame();
         frame.visible = visible;
@@ -425,6 +434,17 @@ pub(super) fn stored_column(schema: &TableSchema, alias: &str, column: usize) ->
         }
     }
     out
+}
+
+/// PARTITION (…) behind a table. Errors: 1747 where the table has no partitions of its own, else 1235.
+pub(super) fn check_partitions(names: &[String], table: Option<&TableSchema>) -> Result<(), MysqlError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    match table {
+        Some(table) if table.explicit_partitioning => Err(unsupported("PARTITION selection")),
+        _ => Err(MysqlError::new(1747, "PARTITION () clause on non partitioned table")),
+    }
 }
 
 fn missing_key(key: &str, table: &str) -> MysqlError {

@@ -4,17 +4,21 @@
 //! JOIN_FIXED_ORDER                     tables are read as written
 //! JOIN_ORDER, JOIN_PREFIX, JOIN_SUFFIX some tables are read before others
 //! INDEX, JOIN_INDEX, NO_INDEX, NO_JOIN_INDEX   the indexes that a table may be read by
-//! MERGE, NO_MERGE                      whether a derived table becomes part of the block
-//! SEMIJOIN, NO_SEMIJOIN                whether a subquery becomes a join, without strategies
+//! MERGE, NO_MERGE                      whether a derived table, a view or a common table becomes part of the block
+//! BNL, NO_BNL                          whether a table that no index reaches is kept in memory
+//! HASH_JOIN, NO_HASH_JOIN              whether a table is probed by hash: always, or never
+//! SEMIJOIN, NO_SEMIJOIN                whether a subquery becomes a join, and by FIRSTMATCH or MATERIALIZATION
+//! SUBQUERY                             a subquery stays one
 //! MAX_EXECUTION_TIME, SET_VAR          of the whole statement
 //! QB_NAME                              names the block, so that a hint may say @name
 //! ```
-//! A hint speaks of its own block. What MySQL knows and this server does not follow is warning 1235; a mistake is 1064,
+//! Hints stand behind SELECT, UPDATE, DELETE, INSERT and REPLACE; those behind INSERT … SELECT count for the SELECT. A hint
+//! speaks of its own block, or of one inside of it by @name. What MySQL knows and this server does not follow is warning 1235; a mistake is 1064,
 //! an unknown table or index 3128, an unknown block 3127, a second hint of a kind 3126.
 
 use super::Binder;
 use crate::expr::ColumnId;
-use crate::logical::{Node, Scan};
+use crate::logical::{JoinHints, Node, Scan};
 use crate::parse::ast::{Hint, HintArgument, Hints};
 use std::collections::BTreeSet;
 
@@ -29,10 +33,6 @@ const UNRESOLVED: u16 = 3128;
 const WITHOUT_EFFECT: &[&str] = &[
     "BKA",
     "NO_BKA",
-    "BNL",
-    "NO_BNL",
-    "HASH_JOIN",
-    "NO_HASH_JOIN",
     "DERIVED_CONDITION_PUSHDOWN",
     "NO_DERIVED_CONDITION_PUSHDOWN",
     "INDEX_MERGE",
@@ -45,11 +45,8 @@ const WITHOUT_EFFECT: &[&str] = &[
     "NO_ORDER_INDEX",
     "GROUP_INDEX",
     "NO_GROUP_INDEX",
-    "SEMIJOIN",
-    "NO_SEMIJOIN",
     "SKIP_SCAN",
     "NO_SKIP_SCAN",
-    "SUBQUERY",
     "RESOURCE_GROUP",
 ];
 
@@ -66,8 +63,24 @@ pub(super) struct BlockHints {
     indexes: Vec<(String, bool, String, Vec<String>)>,
     /// MERGE (`true`) and NO_MERGE of a table; `None`: of all.
     merges: Vec<(bool, Option<String>)>,
+    /// BNL and HASH_JOIN: the hint, and its table; `None`: all.
+    joins: Vec<(&'static str, Option<String>)>,
+    /// SEMIJOIN with strategies: how the tables of the block are found.
+    semijoin: Option<Strategies>,
     /// Tables and indexes that were met, in lower case.
     met: BTreeSet<String>,
+}
+
+/// The hints of one block of how its tables are joined.
+const JOIN_HINTS: [&str; 4] = ["BNL", "NO_BNL", "HASH_JOIN", "NO_HASH_JOIN"];
+/// Strategies of MySQL for semi joins; the first two are followed.
+const STRATEGIES: [&str; 4] = ["FIRSTMATCH", "MATERIALIZATION", "LOOSESCAN", "DUPSWEEDOUT"];
+
+/// The ways that a semi join may go.
+#[derive(Clone, Copy, Debug)]
+struct Strategies {
+    first_match: bool,
+    materialization: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +104,7 @@ impl Binder<'_> {
     /// Takes up the hints of a block, whose frame is the innermost.
     pub(super) fn take_hints(&mut self, hints: &Hints) {
         self.blocks += 1;
-        if hints.list.is_empty() && hints.wrong.is_none() {
+        if hints.list.is_empty() && hints.wrong.is_none() && self.of_others.is_empty() {
             return;
         }
         let number = format!("select#{}", self.blocks);
@@ -109,14 +122,14 @@ impl Binder<'_> {
         if let Some(name) = names.get(1) {
             block.block = name.clone();
         }
+        let is_own = |name: &str| names.iter().any(|own| own.eq_ignore_ascii_case(name));
+        let passed: Vec<(String, Hint)> = self.of_others.extract_if(.., |(name, _)| is_own(name)).collect();
+        passed.iter().for_each(|(_, hint)| self.take_hint(hint, &mut block));
         for hint in hints.list.iter().filter(|hint| hint.name != "QB_NAME") {
             let mut of = hint.block.iter().chain(hint.arguments.iter().filter_map(|argument| argument.block.as_ref()));
-            let unknown = of.find(|of| !names.iter().any(|name| name.eq_ignore_ascii_case(of)));
-            match unknown {
-                Some(unknown) => {
-                    let message = format!("Query block name `{unknown}` is not found for {} hint", hint.name);
-                    self.hints.warn(UNKNOWN_BLOCK, message);
-                }
+            match of.find(|name| !is_own(name)) {
+                // A block inside of this one perhaps.
+                Some(other) => self.of_others.push((other.clone(), hint.clone())),
                 None => self.take_hint(hint, &mut block),
             }
         }
@@ -124,6 +137,37 @@ impl Binder<'_> {
             self.hints.warn(SYNTAX, syntax(near, *line));
         }
         self.frame().hints = Some(Box::new(block));
+    }
+
+    /// Hints behind INSERT … SELECT: the next block takes them.
+    pub(super) fn pass_hints(&mut self, hints: &Hints) {
+        let next = format!("select#{}", self.blocks + 1);
+        for hint in &hints.list {
+            let of = hint.block.clone().unwrap_or_else(|| next.clone());
+            self.of_others.push((of, hint.clone()));
+        }
+        if let Some((near, line)) = &hints.wrong {
+            self.hints.warn(SYNTAX, syntax(near, *line));
+        }
+    }
+
+    /// Notes the table that rows are inserted into, which a hint may name.
+    pub(super) fn hint_target(&mut self, name: &str) {
+        if let Some(block) = &mut self.frame().hints {
+            block.met.insert(name.to_lowercase());
+        }
+    }
+
+    /// Hints whose block was not met.
+    pub(super) fn warn_of_unknown_blocks(&mut self) {
+        for (block, hint) in std::mem::take(&mut self.of_others) {
+            let message = format!("Query block name `{block}` is not found for {} hint", hint.name);
+            self.hints.warn(UNKNOWN_BLOCK, message);
+        }
+    }
+
+    pub(super) fn has_fixed_order(&mut self) -> bool {
+        self.frame().hints.as_ref().is_some_and(|hints| hints.fixed_order)
     }
 
     fn take_hint(&mut self, hint: &Hint, block: &mut BlockHints) {
@@ -153,7 +197,23 @@ impl Binder<'_> {
                     false => block.indexes.push((hint.name.clone(), use_them, table, names)),
                 }
             }
-            "SEMIJOIN" | "NO_SEMIJOIN" if hint.arguments.is_empty() => block.no_semijoin = hint.name == "NO_SEMIJOIN",
+            "SEMIJOIN" | "NO_SEMIJOIN" | "SUBQUERY" => self.take_subquery_hint(hint, block),
+            "BNL" | "NO_BNL" | "HASH_JOIN" | "NO_HASH_JOIN" => {
+                let known = JOIN_HINTS.into_iter().find(|known| *known == hint.name).expect("one of them");
+                let tables: Vec<Option<String>> = match hint.arguments.is_empty() {
+                    true => vec![None],
+                    false => names().into_iter().map(Some).collect(),
+                };
+                for table in tables {
+                    let same = |(other, of): &(&str, Option<String>)| {
+                        other.trim_start_matches("NO_") == known.trim_start_matches("NO_") && *of == table
+                    };
+                    match block.joins.iter().any(same) {
+                        true => self.hints.warn(CONFLICTING, duplicate()),
+                        false => block.joins.push((known, table)),
+                    }
+                }
+            }
             "MERGE" | "NO_MERGE" => {
                 let merge = hint.name == "MERGE";
                 match hint.arguments.is_empty() {
@@ -193,6 +253,35 @@ impl Binder<'_> {
                 self.hints.warn(NOT_YET, text);
             }
             _ => self.hints.warn(SYNTAX, syntax(&text(hint), 1)),
+        }
+    }
+
+    /// How a subquery is run: as a join, by which strategies, or as a subquery.
+    fn take_subquery_hint(&mut self, hint: &Hint, block: &mut BlockHints) {
+        if block.semijoin.is_some() || block.no_semijoin {
+            let message = format!("Hint {} is ignored as conflicting/duplicated", text(hint));
+            return self.hints.warn(CONFLICTING, message);
+        }
+        let known: &[&str] = if hint.name == "SUBQUERY" { &["INTOEXISTS", "MATERIALIZATION"] } else { &STRATEGIES };
+        let named = |strategy: &str| hint.arguments.iter().any(|of| of.name.eq_ignore_ascii_case(strategy));
+        let all_known = hint.arguments.iter().all(|of| known.iter().any(|name| name.eq_ignore_ascii_case(&of.name)));
+        let one = hint.name == "SUBQUERY" && hint.arguments.len() != 1;
+        if !all_known || one {
+            return self.hints.warn(SYNTAX, syntax(&text(hint), 1));
+        }
+        match hint.name.as_str() {
+            "SUBQUERY" => block.no_semijoin = true,
+            _ if hint.arguments.is_empty() => block.no_semijoin = hint.name == "NO_SEMIJOIN",
+            name => {
+                let may = |strategy: &str| named(strategy) == (name == "SEMIJOIN");
+                let (first_match, materialization) = (may(STRATEGIES[0]), may(STRATEGIES[1]));
+                match first_match || materialization {
+                    true => block.semijoin = Some(Strategies { first_match, materialization }),
+                    // Of the strategies that are left none is here.
+                    false if name == "NO_SEMIJOIN" => block.no_semijoin = true,
+                    false => self.hints.warn(NOT_YET, format!("{} has no effect here", text(hint))),
+                }
+            }
         }
     }
 
@@ -243,6 +332,7 @@ impl Binder<'_> {
             });
             scan.force_index = *use_them;
         }
+        scan.join_hints = block.join_hints(&scan.alias);
         self.frame().hints = Some(block);
     }
 
@@ -293,6 +383,11 @@ impl Binder<'_> {
                 self.hints.warn(UNRESOLVED, unresolved(table, hint));
             }
         }
+        for (hint, table) in &block.joins {
+            if let Some(name) = table.as_ref().filter(|name| find(name).is_none()) {
+                self.hints.warn(UNRESOLVED, unresolved(name, hint));
+            }
+        }
         for (merge, name) in &block.merges {
             if let Some(name) = name
                 && !block.met.contains(&name.to_lowercase())
@@ -300,6 +395,30 @@ impl Binder<'_> {
                 self.hints.warn(UNRESOLVED, unresolved(name, if *merge { "MERGE" } else { "NO_MERGE" }));
             }
         }
+    }
+}
+
+impl BlockHints {
+    /// What is said of a table; what names it wins.
+    fn join_hints(&self, alias: &str) -> JoinHints {
+        let mut out = JoinHints::default();
+        for named in [false, true] {
+            let of = |table: &Option<String>| match table {
+                Some(table) => named && table.eq_ignore_ascii_case(alias),
+                None => !named,
+            };
+            for (hint, _) in self.joins.iter().filter(|(_, table)| of(table)) {
+                match *hint {
+                    "BNL" => out.buffer = Some(true),
+                    "NO_BNL" => out.buffer = Some(false),
+                    "HASH_JOIN" => out.hash = Some(true),
+                    _ => out.hash = Some(false),
+                }
+            }
+        }
+        out.first_match = self.semijoin.map(|strategies| strategies.first_match);
+        out.materialization = self.semijoin.map(|strategies| strategies.materialization);
+        out
     }
 }
 

@@ -6,25 +6,25 @@
 use super::Binder;
 use super::change::reads;
 use super::frame::{Aggregates, Frame, Table, Visible};
-use super::from::stored_column;
+use super::from::{check_partitions, stored_column};
 use super::names::{Clause, default_expression, literal, unknown_column};
 use super::select::{Clauses, Items};
 use super::through::Below;
-use crate::expr::{ColumnId, Expr, ExprKind};
+use crate::expr::{ColumnId, Expr, ExprKind, type_zero};
 use crate::logical::{Column, Fill, Insert, InsertSource, Node, OnDuplicate, Query, RowCheck, SetColumn, Write};
-use crate::lookup::{TableSource, unsupported};
+use crate::lookup::TableSource;
 use crate::parse::ast::{self, ColumnName, RowAlias, TableName};
 use rauk_node::TableHandle;
 use rauk_types::error::codes;
 use rauk_types::{DataType, MysqlError, TypeKind, Value};
+use rustc_hash::FxHashMap;
 
 impl Binder<'_> {
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<Write, MysqlError> {
-        if !insert.partitions.is_empty() {
-            return Err(unsupported("PARTITION selection"));
-        }
         let named = insert.columns.as_deref().unwrap_or_default();
         let into = self.target_table(insert)?;
+        let partitioned = into.below.is_none().then(|| into.table.schema());
+        check_partitions(&insert.partitions, partitioned.map(|schema| &**schema))?;
         if insert.replace {
             self.may_change(&insert.table, &into, "DELETE")?;
         }
@@ -47,6 +47,7 @@ impl Binder<'_> {
         let mut of_select = None;
         let mut source = match &insert.source {
             ast::InsertSource::Query(query) => {
+                self.pass_hints(&insert.hints);
                 let (query, frame) = self.source_query(query, !insert.on_duplicate.is_empty())?;
                 of_select = frame;
                 if query.columns.len() != columns.len() {
@@ -57,7 +58,10 @@ impl Binder<'_> {
             rows => {
                 self.targets.push((schema.id, schema.name.clone()));
                 self.frames.push(Frame::new());
+                self.take_hints(&insert.hints);
+                self.hint_target(&insert.table.name);
                 self.add_row(&into, &existing);
+                self.hint_order(&mut Node::OneRow);
                 let bound = self.rows(rows, &into, named.is_empty(), &mut columns);
                 self.frames.pop();
                 let bound = bound?;
@@ -112,7 +116,10 @@ impl Binder<'_> {
         if into.below.is_some() && !insert.ignore {
             self.check_defaults(&insert.table, &fill, &columns)?;
         }
-        let check = into.check.map(|check| check.reading(&into.below, &existing)).transpose()?;
+        let check = match into.check {
+            Some(check) => Some(check.reading(&into.below, &existing, &self.absent_row(&into.others)?)),
+            None => None,
+        };
         Ok(Write::Insert(Box::new(Insert {
             table,
             existing,
@@ -128,6 +135,22 @@ impl Binder<'_> {
             returning,
             check,
         })))
+    }
+
+    /// The defaults of the columns of tables that get no row.
+    fn absent_row(&self, tables: &[Below]) -> Result<FxHashMap<ColumnId, Expr>, MysqlError> {
+        let mut row = FxHashMap::default();
+        for below in tables {
+            for (column, id) in below.table.schema().columns.iter().zip(&below.columns) {
+                let value = match default_expression(column, self.context)? {
+                    Some(default) => default,
+                    None if column.nullable => literal(Value::Null, column.ty),
+                    None => literal(type_zero(&column.ty), column.ty),
+                };
+                row.insert(*id, value);
+            }
+        }
+        Ok(row)
     }
 
     /// The query of INSERT … SELECT. `keeps`: with the names of its block, where ON DUPLICATE KEY UPDATE may read its columns: it is one block that
@@ -230,7 +253,7 @@ impl Binder<'_> {
                 let schema = table.schema();
                 let columns = schema.visible_columns().iter().enumerate().map(|(at, c)| (c.name.clone(), at)).collect();
                 let (database, alias) = (schema.database.clone(), schema.name.clone());
-                Ok(Receiver { database, alias, columns, below: None, check: None, table })
+                Ok(Receiver { database, alias, columns, below: None, others: vec![], check: None, table })
             }
             TableSource::View(view) => {
                 let named: Option<Vec<String>> = match &insert.source {
@@ -246,6 +269,7 @@ impl Binder<'_> {
                     alias,
                     columns: through.columns,
                     below: Some(through.below),
+                    others: through.others,
                     check: through.check,
                     table,
                 })
@@ -479,6 +503,8 @@ struct Receiver {
     columns: Vec<(String, usize)>,
     /// What is between a view and the table.
     below: Option<Below>,
+    /// The view's other tables.
+    others: Vec<Below>,
     check: Option<RowCheck>,
 }
 
@@ -498,25 +524,17 @@ impl Receiver {
 }
 
 impl RowCheck {
-    /// The check of a row that has these columns. A view of several tables is checked when its rows are updated only: a new row has no other table's columns.
-    fn reading(self, below: &Option<Below>, row: &[ColumnId]) -> Result<RowCheck, MysqlError> {
+    /// The check of a row that has these columns. `absent`: what stands for the columns of the view's other tables.
+    fn reading(self, below: &Option<Below>, row: &[ColumnId], absent: &FxHashMap<ColumnId, Expr>) -> RowCheck {
         let columns = below.as_ref().map_or(&[] as &[ColumnId], |below| &below.columns);
-        let mut foreign = false;
-        let read = |expr: Expr| match expr.kind {
+        let mut read = |expr: Expr| match expr.kind {
             ExprKind::Reference(id) => match columns.iter().position(|column| *column == id) {
                 Some(at) => Expr { kind: ExprKind::Reference(row[at]), ..expr },
-                None => {
-                    foreign = true;
-                    expr
-                }
+                None => absent.get(&id).cloned().unwrap_or(expr),
             },
             _ => expr,
         };
-        let mut read = read;
         let conditions = self.conditions.into_iter().map(|condition| condition.map(&mut read)).collect();
-        if foreign {
-            return Err(unsupported("INSERT into a join view WITH CHECK OPTION"));
-        }
-        Ok(RowCheck { conditions, ..self })
+        RowCheck { conditions, ..self }
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! frame      the names of one query block: tables, aliases, grouped keys; what a name means in each clause; errors 1052, 1054
 //! from       FROM: tables, derived tables, joins, USING and NATURAL
+//! json_table JSON_TABLE
 //! select     one SELECT: list, grouping, HAVING, ORDER BY, LIMIT, locking clauses
 //! rollup     WITH ROLLUP and GROUPING()
 //! windows    WINDOW, OVER, and the node that computes window functions
@@ -18,8 +19,8 @@
 //!
 //! Order of errors, as in MySQL: tables and privileges, FROM, select list, WHERE, GROUP BY, HAVING, ORDER BY.
 //!
-//! What the syntax tree can hold and this version leaves out is refused here with error 1235: JSON_TABLE, PARTITION (…) behind a table,
-//! locking clauses around a set operation.
+//! What the syntax tree can hold and this version leaves out is refused here with error 1235: PARTITION (…) behind a table
+//! that has partitions of its own.
 
 mod change;
 mod common;
@@ -27,6 +28,7 @@ mod frame;
 mod from;
 mod hints;
 mod insert;
+mod json_table;
 pub(crate) mod names;
 mod query;
 mod rollup;
@@ -83,6 +85,8 @@ pub(crate) struct Binder<'a> {
     /// The statement is a query.
     is_query: bool,
     hints: logical::StatementHints,
+    /// Hints that speak of blocks which are not bound yet.
+    of_others: Vec<(String, ast::Hint)>,
     /// The block that was bound last says NO_SEMIJOIN.
     no_semijoin: bool,
     /// optimizer_switch, with what hints met so far change of it.
@@ -108,6 +112,8 @@ struct OpenSubquery {
     /// How many blocks are around it: what it reads from them are outer columns.
     height: usize,
     outer: Vec<(ColumnId, Expr)>,
+    /// `None`: a common table.
+    id: Option<SubqueryId>,
 }
 
 /// Binds a statement. Everything but SELECT, INSERT, REPLACE, UPDATE and DELETE is the session's, and a mistake of the caller here (1235).
@@ -148,6 +154,7 @@ impl<'a> Binder<'a> {
             blocks: 0,
             is_query: false,
             hints: logical::StatementHints::default(),
+            of_others: vec![],
             no_semijoin: false,
             switches: context.switches,
             materialized: 0,
@@ -160,7 +167,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn finish(self, body: Body) -> Result<Statement, MysqlError> {
+    fn finish(mut self, body: Body) -> Result<Statement, MysqlError> {
+        self.warn_of_unknown_blocks();
         let statement = Statement {
             columns: self.columns,
             subqueries: self.subqueries.into_iter().map(|s| s.expect("every subquery is bound")).collect(),
@@ -189,9 +197,10 @@ impl<'a> Binder<'a> {
     /// Binds a query and gives the columns of the blocks around it that it reads.
     fn watched<R>(
         &mut self,
+        id: Option<SubqueryId>,
         bind: impl FnOnce(&mut Self) -> Result<R, MysqlError>,
     ) -> Result<(R, Vec<(ColumnId, Expr)>), MysqlError> {
-        self.open.push(OpenSubquery { height: self.frames.len(), outer: vec![] });
+        self.open.push(OpenSubquery { height: self.frames.len(), outer: vec![], id });
         let result = self.deeper(bind);
         let open = self.open.pop().expect("it was pushed above");
         assert!(result.is_err() || open.height == self.frames.len(), "a query leaves the blocks around it as they are");
@@ -202,12 +211,17 @@ impl<'a> Binder<'a> {
     fn subquery(&mut self, query: &ast::Query) -> Result<BoundSubquery, MysqlError> {
         let id = SubqueryId(self.subqueries.len() as u32);
         self.subqueries.push(None);
-        let (query, outer) = self.watched(|binder| binder.query(query))?;
+        let (query, outer) = self.watched(Some(id), |binder| binder.query(query))?;
         let columns = query.columns.iter().map(|&id| self.reference(id, true)).collect();
         let ids = outer.iter().map(|(id, _)| *id).collect();
-        let subquery = logical::Subquery { query, outer: ids, apart: self.no_semijoin, shared: false };
+        let subquery = logical::Subquery { query, outer: ids, apart: self.no_semijoin, shared: self.has_tables(id) };
         self.subqueries[id.0 as usize] = Some(subquery);
         Ok(BoundSubquery { id, outer: outer.into_iter().map(|(_, expr)| expr).collect(), columns })
+    }
+
+    /// Whether common tables of a subquery read its outer columns.
+    fn has_tables(&self, id: SubqueryId) -> bool {
+        self.tables.iter().flatten().any(|table| table.within == Some(id))
     }
 
     /// A new column that no table has.

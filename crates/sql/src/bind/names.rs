@@ -17,6 +17,7 @@ pub(crate) enum Clause {
     WindowPartition,
     WindowOrder,
     WindowFrame,
+    TableFunction,
 }
 
 impl Clause {
@@ -33,6 +34,7 @@ impl Clause {
             Clause::WindowPartition => "window partition by",
             Clause::WindowOrder => "window order by",
             Clause::WindowFrame => "window frame bound",
+            Clause::TableFunction => "a table function argument",
         }
     }
 }

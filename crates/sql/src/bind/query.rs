@@ -1,4 +1,6 @@
 //! Queries around their bodies: WITH, set operations, VALUES, TABLE, and ORDER BY and LIMIT of what is not one block.
+//!
+//! A locking clause around a set operation locks the rows of the tables of all its sides.
 
 use super::Binder;
 use super::frame::{Frame, Visible};
@@ -14,6 +16,11 @@ use rauk_types::error::codes;
 
 impl Binder<'_> {
     pub fn query(&mut self, query: &ast::Query) -> Result<Query, MysqlError> {
+        self.query_locked(query, &[])
+    }
+
+    /// `locks`: locking clauses around the query.
+    fn query_locked(&mut self, query: &ast::Query, locks: &[ast::LockClause]) -> Result<Query, MysqlError> {
         if query.into.is_some() {
             return Err(unsupported("SELECT ... INTO"));
         }
@@ -21,7 +28,8 @@ impl Binder<'_> {
         if let Some(with) = &query.with {
             self.with(with)?;
         }
-        let clauses = Clauses { order_by: &query.order_by, limit: query.limit.as_ref(), locks: &query.locks };
+        let locks = [&query.locks, locks].concat();
+        let clauses = Clauses { order_by: &query.order_by, limit: query.limit.as_ref(), locks: &locks };
         let bound = stack::grow(|| self.body(&query.body, clauses));
         self.common.truncate(known);
         bound
@@ -36,16 +44,18 @@ impl Binder<'_> {
                 if plain && inner.locks.is_empty() && inner.into.is_none() {
                     return stack::grow(|| self.body(&inner.body, clauses));
                 }
-                let bound = self.query(inner)?;
+                let bound = self.query_locked(inner, clauses.locks)?;
                 if clauses.order_by.is_empty() && clauses.limit.is_none() {
                     return Ok(bound);
                 }
                 self.around(bound, clauses, false)
             }
             ast::QueryBody::SetOperation { op, all, left, right } => {
-                let none = Clauses { order_by: &[], limit: None, locks: &[] };
-                let left = stack::grow(|| self.body(left, none))?;
-                let right = stack::grow(|| self.body(right, none))?;
+                check_locked_names(clauses.locks, body)?;
+                let (of_left, of_right) = (locks_of(clauses.locks, left), locks_of(clauses.locks, right));
+                let side = |locks| Clauses { order_by: &[], limit: None, locks };
+                let left = stack::grow(|| self.body(left, side(&of_left)))?;
+                let right = stack::grow(|| self.body(right, side(&of_right)))?;
                 let op = match op {
                     ast::SetOp::Union => SetOp::Union,
                     ast::SetOp::Except => SetOp::Except,
@@ -138,9 +148,6 @@ impl Binder<'_> {
 
     /// ORDER BY and LIMIT around something that is not one block: names and positions mean the columns of the result.
     fn around(&mut self, query: Query, clauses: Clauses<'_>, calc_found_rows: bool) -> Result<Query, MysqlError> {
-        if !clauses.locks.is_empty() {
-            return Err(unsupported("locking clauses around a set operation"));
-        }
         let limit = bind_limit(clauses.limit, self.context)?;
         if clauses.order_by.is_empty() {
             return Ok(Query { node: ordered(query.node, vec![], limit, calc_found_rows), columns: query.columns });
@@ -231,6 +238,58 @@ impl Binder<'_> {
             columns.push(column);
         }
         Ok(Query { node: Node::Values { columns: columns.clone(), rows: bound }, columns })
+    }
+}
+
+/// Calls `visit` on the names by which the tables of a query may be locked.
+fn for_each_locked(body: &ast::QueryBody, visit: &mut dyn FnMut(&str)) {
+    fn tables(at: &ast::TableReference, visit: &mut dyn FnMut(&str)) {
+        match at {
+            ast::TableReference::Table(table) => visit(table.alias.as_ref().unwrap_or(&table.name.name)),
+            ast::TableReference::Derived { alias, .. } => visit(alias),
+            ast::TableReference::JsonTable(table) => visit(&table.alias),
+            ast::TableReference::Join(join) => stack::grow(|| {
+                tables(&join.left, visit);
+                tables(&join.right, visit);
+            }),
+        }
+    }
+    stack::grow(|| match body {
+        ast::QueryBody::Select(select) => select.from.iter().for_each(|table| tables(table, visit)),
+        ast::QueryBody::Query(query) => for_each_locked(&query.body, visit),
+        ast::QueryBody::SetOperation { left, right, .. } => {
+            for_each_locked(left, visit);
+            for_each_locked(right, visit);
+        }
+        ast::QueryBody::Values(_) => {}
+        ast::QueryBody::Table(table) => visit(&table.name),
+    });
+}
+
+fn locks_table(body: &ast::QueryBody, name: &str) -> bool {
+    let mut found = false;
+    for_each_locked(body, &mut |table| found |= table == name);
+    found
+}
+
+/// What locking clauses around a set operation ask of one of its sides: OF names tables of either.
+fn locks_of(locks: &[ast::LockClause], side: &ast::QueryBody) -> Vec<ast::LockClause> {
+    let of_side = |clause: &ast::LockClause| {
+        let of: Vec<_> = clause.of.iter().filter(|name| locks_table(side, &name.name)).cloned().collect();
+        let concerns = clause.of.is_empty() || !of.is_empty();
+        concerns.then(|| ast::LockClause { of, ..clause.clone() })
+    };
+    locks.iter().filter_map(of_side).collect()
+}
+
+/// Error 3568.
+fn check_locked_names(locks: &[ast::LockClause], body: &ast::QueryBody) -> Result<(), MysqlError> {
+    match locks.iter().flat_map(|clause| &clause.of).find(|name| !locks_table(body, &name.name)) {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!("Unresolved table name `{}` in locking clause.", name.name);
+            Err(MysqlError::new(3568, message))
+        }
     }
 }
 

@@ -8,13 +8,13 @@ use super::names::{Clause, bind_row_count, check_alias};
 use super::rollup::raise;
 use super::windows::BoundCall;
 use super::{Binder, MAX_COLUMNS, computed_column};
-use crate::expr::{BindContext, ColumnId, Expr, ExprKind};
+use crate::expr::{self, Aggregate, AggregateFunction, BindContext, ColumnId, Expr, ExprKind};
 use crate::logical::{AggregateNode, Column, Limit, Node, Query, ScanTable, SortKey};
 use crate::parse::ast;
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::transaction::Lock;
-use rauk_types::MysqlError;
 use rauk_types::error::codes;
+use rauk_types::{MysqlError, TypeKind};
 
 /// Characters of a column's name that is taken from the text of an expression.
 const MAX_NAME: usize = 256;
@@ -43,7 +43,7 @@ impl Binder<'_> {
 
     pub(super) fn block(&mut self, select: &ast::Select, clauses: Clauses<'_>) -> Result<Query, MysqlError> {
         self.take_hints(&select.hints);
-        let fixed = self.frame().hints.as_ref().is_some_and(|hints| hints.fixed_order);
+        let fixed = self.has_fixed_order();
         let mut node = self.from(&select.from, select.straight_join || fixed)?;
         self.hint_order(&mut node);
         self.locks(clauses.locks, &mut node)?;
@@ -88,6 +88,16 @@ impl Binder<'_> {
         }
 
         let aggregates = std::mem::take(&mut self.frame().aggregates);
+        let is_average = |aggregate: &Aggregate| {
+            aggregate.function == AggregateFunction::Avg && aggregate.ty.kind == TypeKind::Decimal
+        };
+        let averages: Vec<ColumnId> = aggregates.iter().filter(|(_, a)| is_average(a)).map(|(id, _)| *id).collect();
+        if !averages.is_empty() {
+            let above = having.iter_mut().chain(order.iter_mut().map(|key| &mut key.expr));
+            for expr in above.chain(items.list.iter_mut().map(|(_, item)| item)) {
+                *expr = expr::settle_comparisons(std::mem::replace(expr, Expr::null()), &averages);
+            }
+        }
         if !keys.is_empty() || !aggregates.is_empty() {
             node = Node::Aggregate(Box::new(AggregateNode { input: node, keys, aggregates, rollup }));
         }

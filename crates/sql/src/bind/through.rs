@@ -15,7 +15,8 @@
 //! Privileges: the session's account needs the right to change the view, and each view's account the right to change what the view reads.
 //!
 //! WITH CHECK OPTION gives conditions that the changed row must satisfy (1369): those of the view, and of views below it as they say
-//! (LOCAL) or all of them (CASCADED).
+//! (LOCAL) or all of them (CASCADED), with the conditions of their inner joins. A new row of one table of a join view has no rows of the other
+//! tables beside it: it is checked with the defaults of their columns, as in MySQL.
 
 use super::Binder;
 use super::frame::Table;
@@ -91,9 +92,12 @@ impl Opening {
             node = *input;
         }
         let (mut inner, mut all) = (Items::default(), Vec::new());
-        let node = self.joins(node, cascaded || view.check == ViewCheck::Cascaded, &mut inner, &mut all);
+        let mut joining = Vec::new();
+        let below = cascaded || view.check == ViewCheck::Cascaded;
+        let node = self.joins(node, below, &mut inner, &mut all, &mut joining);
         let own: Vec<Expr> = conditions.into_iter().map(|condition| replaced(condition, &inner)).collect();
         if cascaded || view.check != ViewCheck::None {
+            self.checks.extend(joining);
             self.checks.extend(own.iter().cloned());
         }
         all.extend(own);
@@ -105,19 +109,32 @@ impl Opening {
         }
     }
 
-    /// The joins with the tables of views in them. `items`: what columns of those views are; `lifted`: their conditions.
-    fn joins(&mut self, node: Node, cascaded: bool, items: &mut Items, lifted: &mut Vec<Expr>) -> Node {
+    /// The joins with the tables of views in them. `items`: what columns of those views are; `lifted`: their conditions; `joining`: the
+    /// conditions of inner joins.
+    fn joins(
+        &mut self,
+        node: Node,
+        cascaded: bool,
+        items: &mut Items,
+        lifted: &mut Vec<Expr>,
+        joining: &mut Vec<Expr>,
+    ) -> Node {
         match node {
             Node::Join(mut join) => {
                 let left = std::mem::replace(&mut join.left, Node::OneRow);
                 let right = std::mem::replace(&mut join.right, Node::OneRow);
                 let mut of_right = Vec::new();
-                join.left = stack::grow(|| self.joins(left, cascaded, items, lifted));
-                join.right = stack::grow(|| self.joins(right, cascaded, items, &mut of_right));
+                let mut outer = Vec::new();
+                let inner = if join.kind == JoinKind::Inner { &mut *joining } else { &mut outer };
+                join.left = stack::grow(|| self.joins(left, cascaded, items, lifted, inner));
+                join.right = stack::grow(|| self.joins(right, cascaded, items, &mut of_right, inner));
                 let on = std::mem::take(&mut join.on);
                 join.on = on.into_iter().map(|condition| replaced(condition, items)).collect();
                 match join.kind {
-                    JoinKind::Inner => lifted.extend(of_right),
+                    JoinKind::Inner => {
+                        joining.extend(join.on.iter().cloned());
+                        lifted.extend(of_right);
+                    }
                     JoinKind::Left => join.on.extend(of_right),
                     JoinKind::Semi | JoinKind::Anti => unreachable!("only passes make them"),
                 }
@@ -276,10 +293,11 @@ impl Binder<'_> {
             }
             target = tables.first().copied().unwrap_or(0);
         }
-        let below = below.into_iter().nth(target).expect("a view has a table");
+        let mut others = below;
+        let below = others.remove(target);
         let position = |id: ColumnId| below.columns.iter().position(|column| *column == id);
         let columns = columns.iter().filter_map(|(name, id)| Some((name.clone(), position(*id)?))).collect();
-        Ok(InsertThrough { columns, below, check })
+        Ok(InsertThrough { columns, below, others, check })
     }
 }
 
@@ -288,6 +306,8 @@ pub(super) struct InsertThrough {
     /// Names of the view's columns, and their positions in the table's schema.
     pub columns: Vec<(String, usize)>,
     pub below: Below,
+    /// The view's other tables.
+    pub others: Vec<Below>,
     pub check: Option<RowCheck>,
 }
 

@@ -304,7 +304,7 @@ impl Binder<'_> {
             operation: self.operation,
             read: std::mem::take(&mut self.read),
             // What is read in a subquery is noted, in a view too; outer columns are out of its reach.
-            open: if self.open.is_empty() { vec![] } else { vec![OpenSubquery { height: 0, outer: vec![] }] },
+            open: if self.open.is_empty() { vec![] } else { vec![OpenSubquery { height: 0, outer: vec![], id: None }] },
             materialized: self.materialized + usize::from(kept || !is_merged(query)),
             views,
             ..Binder::new(&*lookup, &context)

@@ -2,8 +2,9 @@
 //!
 //! [`with_answers`] evaluates, and as long as an answer is missing undoes what the evaluation has changed, runs the query and evaluates again. Where
 //! several expressions are evaluated one after another and something is kept in between (grouping, output), [`Late`] evaluates those with subqueries
-//! before, for the answers only, so that the evaluation that counts finds them all; when all subqueries of a block are uncorrelated, that
-//! ends with the first row. A subquery is run inside of the statement's transaction and sees its snapshot.
+//! before, for the answers only, so that the evaluation that counts finds them all. Where the answers of all subqueries
+//! are there already, nothing is evaluated before; when all of a block are uncorrelated, that is so after the first row.
+//! A subquery is run inside of the statement's transaction and sees its snapshot.
 //!
 //! What a query has taken of the statement's memory is free when it ends, but for what is kept between queries ([`Mark`]).
 
@@ -11,20 +12,21 @@ use super::output::Target;
 use super::query::run_query;
 use super::row::Joined;
 use super::scan::{YIELD_ROWS, is_interrupted, passes, yield_now};
-use super::sort::{append_class_key, in_class};
 use crate::expr::key_class;
+use crate::expr::value_key::{append_class_key, in_class};
 use crate::expr::{
     Answer, Columns, CompareOp, Comparison, Context, Expr, ExprKind, Missing, RowSet, Subquery, SubqueryId, Want,
     compare_values, is_pending,
 };
+use crate::hash::KeySet;
 use crate::memory::{Memory, values_bytes};
-use crate::physical::model::{SelectPlan, SubqueryPlan};
+use crate::physical::model::{Parts, SelectPlan, SubqueryPlan};
 use rauk_node::{NodeError, Transaction};
 use rauk_types::error::ErrorClass;
 use rauk_types::error::codes;
 use rauk_types::{DataType, MysqlError, Value};
-use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// Work of starting a query, in rows.
 const QUERY_ROWS: usize = 32;
@@ -58,6 +60,7 @@ struct Effects {
     warning_count: u64,
     new_last_insert_id: Option<u64>,
     random_state: u64,
+    seeded_random: Vec<(i64, u64, u64)>,
     user_variable_bytes: usize,
     memory: usize,
 }
@@ -70,6 +73,7 @@ impl Effects {
             warning_count: context.warning_count,
             new_last_insert_id: context.new_last_insert_id,
             random_state: context.random_state,
+            seeded_random: context.seeded_random.clone(),
             user_variable_bytes: context.user_variable_bytes,
             memory: context.budget.memory.used(),
         }
@@ -80,6 +84,7 @@ impl Effects {
         context.warning_count = self.warning_count;
         context.new_last_insert_id = self.new_last_insert_id;
         context.random_state = self.random_state;
+        context.seeded_random = self.seeded_random;
         for (name, old) in context.subqueries.end_undo().into_iter().rev() {
             match old {
                 Some(value) => context.user_variables.insert(name, value),
@@ -125,11 +130,22 @@ pub(crate) async fn turn(rows: usize, txn: &Transaction, context: &mut Context) 
     Ok(())
 }
 
+/// A statement with other queries begins.
+pub(crate) fn begin(parts: &Arc<Parts>, context: &mut Context) {
+    context.subqueries.begin(parts.clone(), parts.subqueries.len(), parts.tables.len());
+}
+
+/// The other queries of the running statement, which [`begin`] gave.
+pub(crate) fn parts(context: &Context) -> Arc<Parts> {
+    let plans = context.subqueries.plans.clone().expect("a statement that reads another query has parts");
+    plans.downcast().expect("nothing but parts is kept there")
+}
+
 /// Runs a subquery and keeps its answer.
 async fn run_missing(missing: Missing, txn: &mut Transaction, context: &mut Context) -> Result<(), MysqlError> {
     let Missing { id, outer, key, want } = missing;
     turn(QUERY_ROWS, txn, context).await?;
-    let parts = context.subqueries.parts.clone().expect("a statement that waits for a subquery has it");
+    let parts = parts(context);
     let plan = &parts.subqueries[id.0 as usize];
     assert_eq!(outer.len(), plan.outer, "as many outer values as columns");
     for (place, value) in context.parameters[plan.first_outer..].iter_mut().zip(outer) {
@@ -155,7 +171,7 @@ async fn run_missing(missing: Missing, txn: &mut Transaction, context: &mut Cont
 }
 
 /// Errors that are not those of values.
-fn ends_statement(error: &MysqlError) -> bool {
+pub(crate) fn ends_statement(error: &MysqlError) -> bool {
     const QUERY_TIMEOUT: u16 = 3024;
     error.class() == ErrorClass::Temporary
         || matches!(error.code, codes::QUERY_INTERRUPTED | QUERY_TIMEOUT | codes::OUT_OF_SORTMEMORY)
@@ -223,7 +239,7 @@ impl Gather {
             by.iter().zip(left).zip(right).map(|((by, left), right)| key_class(*by, left, right)).collect();
         let (keys, extremes) = match classes {
             Some(classes) if matches!((op, all), (CompareOp::Eq, false) | (CompareOp::Ne, true)) => {
-                (Some((classes, FxHashSet::default())), None)
+                (Some((classes, KeySet::default())), None)
             }
             Some(classes) if classes.len() == 1 && op != CompareOp::NullSafeEq => (None, Some(classes[0])),
             _ => (None, None),
@@ -351,6 +367,8 @@ fn is_volatile(expr: &Expr) -> bool {
 #[derive(Default)]
 pub(crate) struct Late<'a> {
     exprs: Vec<&'a Expr>,
+    /// Something that is evaluated before a subquery may change which answer it needs.
+    volatile: bool,
     /// The subqueries, when all of them are uncorrelated.
     uncorrelated: Option<Vec<SubqueryId>>,
     settled: bool,
@@ -372,8 +390,9 @@ impl<'a> Late<'a> {
             }
         }
         // What the others change decides what is evaluated.
-        let exprs = if !ids.is_empty() && all.iter().any(|e| is_volatile(e)) { all } else { with_subqueries };
-        Late { settled: exprs.is_empty(), exprs, uncorrelated: (!correlated).then_some(ids) }
+        let volatile = !ids.is_empty() && all.iter().any(|e| is_volatile(e));
+        let exprs = if volatile { all } else { with_subqueries };
+        Late { settled: exprs.is_empty(), exprs, volatile, uncorrelated: (!correlated).then_some(ids) }
     }
 
     /// What a block evaluates for each joined row before it groups.
@@ -392,6 +411,15 @@ impl<'a> Late<'a> {
         Late::new(plan.items.iter().chain(plan.order.iter().map(|key| &key.expr)).collect())
     }
 
+    /// Whether the answers of all subqueries are there: nothing waits, whatever is evaluated.
+    fn is_answered(&self, row: &dyn Columns, context: &mut Context) -> bool {
+        let mut answered = !self.volatile;
+        for expr in &self.exprs {
+            for_each_subquery(expr, &mut |subquery| answered = answered && subquery.is_answered(row, context));
+        }
+        answered
+    }
+
     /// Runs what the expressions wait for on `row`. Their errors come when they are evaluated for good.
     pub async fn settle(
         &mut self,
@@ -402,7 +430,7 @@ impl<'a> Late<'a> {
         if self.settled {
             return Ok(());
         }
-        loop {
+        while !self.is_answered(row, context) {
             let effects = Effects::begin(context);
             let mut waits = false;
             for expr in &self.exprs {
@@ -425,5 +453,70 @@ impl<'a> Late<'a> {
             self.settled = ids.iter().all(|id| context.subqueries.has_answer(*id, &[]));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::SubqueryTest;
+    use crate::physical::model::{Parts, QueryPlan};
+    use rauk_log::MemoryDisk;
+    use rauk_node::{Config, Database, Threads, TxnOptions, block_on};
+    use rauk_types::ValueRef;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
+
+    /// Column 0 has a value; column 1 counts how often it is read.
+    #[derive(Default)]
+    struct Row {
+        value: AtomicI64,
+        reads: AtomicUsize,
+    }
+
+    impl Columns for Row {
+        fn column(&self, _: usize, column: usize) -> ValueRef<'_> {
+            if column == 1 {
+                self.reads.fetch_add(1, Relaxed);
+            }
+            ValueRef::Int(self.value.load(Relaxed))
+        }
+    }
+
+    #[test]
+    fn what_has_its_answers_is_not_evaluated_before() {
+        let column = |column| Expr {
+            kind: ExprKind::Column { table: 0, column },
+            ty: DataType::BIGINT,
+            nullable: false,
+            coercibility: 2,
+        };
+        let test = SubqueryTest::Quantified {
+            left: vec![column(1)],
+            op: CompareOp::Eq,
+            by: vec![Comparison::Integer],
+            all: false,
+        };
+        let subquery = Subquery { id: SubqueryId(0), outer: vec![column(0)], test };
+        let expr = Expr { kind: ExprKind::Subquery(Box::new(subquery)), ..column(0) };
+        let plan =
+            SubqueryPlan { query: QueryPlan::Values(vec![]), first_outer: 0, outer: 1, types: vec![DataType::BIGINT] };
+        let parts = Parts { subqueries: vec![plan], tables: vec![], parameters: 0, outer_columns: 1 };
+
+        let runtime = Threads::start().unwrap();
+        let database = Database::open(Config::default(), MemoryDisk::new(), runtime, &|_| {}).unwrap();
+        let mut txn = database.begin(TxnOptions::default());
+        let mut context = Context::new(Arc::new(crate::expr::tests::Variables));
+        context.parameters = vec![Value::Null];
+        begin(&Arc::new(parts), &mut context);
+        let (mut late, row) = (Late::new(vec![&expr]), Row::default());
+        // For each new value the query is run, after one evaluation that has not found its answer.
+        for (value, reads) in [(5, 1), (5, 1), (7, 2), (5, 2), (7, 2), (8, 3)] {
+            row.value.store(value, Relaxed);
+            block_on(late.settle(&row, &mut txn, &mut context)).unwrap();
+            assert_eq!(row.reads.load(Relaxed), reads, "{value}");
+            assert_eq!(expr.eval(&row, &mut context).unwrap(), Value::Int(0));
+            row.reads.fetch_sub(1, Relaxed);
+        }
     }
 }

@@ -7,34 +7,36 @@
 //! When a table does not fit the statement's memory, the join goes back to reading it once for each outer row: slow, but it ends.
 
 use super::answer::{turn, with_answers};
-use super::kept::{Found, HashIndex, Kept, hash_of};
+use super::kept::{Found, HashIndex, Kept, KeySet};
 use super::output::with_value;
 use super::query::rows_of;
+use super::remote::{Wants, Work};
 use super::row::{Joined, Part};
 use super::scan::{Opened, get, open, passes};
-use super::sort::append_class_key;
+use crate::expr::value_key::append_class_key;
 use crate::expr::{Columns, Context, Expr, NoColumns, SharedRows};
+use crate::hash::hash_of;
 use crate::memory::{Memory, values_bytes};
 use crate::physical::model::{Access, Level, Source, SourceTable};
 use rauk_kernel::Verdict;
-use rauk_node::{ScanCursor, Transaction};
+use rauk_node::{ScanCursor, ScanSpec, Transaction};
 use rauk_types::{DataType, MysqlError, RowView, TableSchema, Value};
 use std::sync::Arc;
 
 /// Rows between two turns of others.
 const TURN: usize = 64;
-/// Bytes of most keys.
-const KEY: usize = 64;
 
 #[derive(Default)]
 pub(crate) struct Buffer {
     /// Of a query or a virtual table.
     rows: SharedRows,
-    /// Of a stored table, with what reads them; or the keys, where they are all that is kept.
+    /// Of a stored table, with what reads them.
     kept: Kept,
     schema: Option<Arc<TableSchema>>,
     /// Rows by the key of the join's equalities.
     index: Option<HashIndex>,
+    /// Where keys are all that is kept.
+    keys: KeySet,
     pub too_large: bool,
 }
 
@@ -45,23 +47,18 @@ pub(crate) enum Candidates {
 }
 
 impl Candidates {
+    /// The next row, and its number in the buffer.
     #[inline]
-    pub fn next<'b>(&mut self, buffer: &'b Buffer) -> Option<Part<'b>> {
+    pub fn next<'b>(&mut self, buffer: &'b Buffer) -> Option<(usize, Part<'b>)> {
         let number = match (self, &buffer.index) {
-            (Candidates::Some(found), Some(index)) => found.next(index)?,
+            (Candidates::Some(found), Some(index)) => found.next(index, buffer.stored())?,
             (Candidates::All(next), _) => {
                 *next += 1;
                 *next - 1
             }
             (Candidates::Some(_), None) => return None,
         };
-        match &buffer.schema {
-            Some(schema) => {
-                let (layout, bytes) = buffer.kept.get(number)?;
-                Some(Part::Stored(RowView::new(schema, layout, bytes)))
-            }
-            None => buffer.rows.get(number).map(|values| Part::Values(values)),
-        }
+        Some((number, buffer.part(number)?))
     }
 }
 
@@ -73,43 +70,60 @@ impl Buffer {
 
     /// Rows that are kept.
     pub fn len(&self) -> u64 {
-        (self.rows.len() + self.kept.len()) as u64
+        (self.rows.len() + self.kept.len() + self.keys.len()) as u64
     }
 
-    /// The rows that may join `row`.
-    pub fn candidates(&self, level: &Level, row: &Joined<'_>, context: &mut Context) -> Result<Candidates, MysqlError> {
+    /// The rows of a stored table.
+    #[inline]
+    fn stored(&self) -> Option<&Kept> {
+        self.schema.is_some().then_some(&self.kept)
+    }
+
+    /// The row of a number.
+    #[inline]
+    pub fn part(&self, number: usize) -> Option<Part<'_>> {
+        match &self.schema {
+            Some(schema) => {
+                let (layout, bytes) = self.kept.get(number)?;
+                Some(Part::Stored(RowView::new(schema, layout, bytes)))
+            }
+            None => self.rows.get(number).map(|values| Part::Values(values)),
+        }
+    }
+
+    /// The rows that may join `row`. `key` is overwritten.
+    pub fn candidates(
+        &self,
+        level: &Level,
+        row: &Joined<'_>,
+        context: &mut Context,
+        key: &mut Vec<u8>,
+    ) -> Result<Candidates, MysqlError> {
         let (Some(hash), Some(index)) = (&level.hash, &self.index) else { return Ok(Candidates::All(0)) };
-        let mut key = Vec::with_capacity(KEY);
-        Ok(Candidates::Some(match join_key(&hash.outer, &hash.classes, row, context, &mut key)? {
-            true => index.find(hash_of(&key)),
+        key.clear();
+        Ok(Candidates::Some(match join_key(&hash.outer, &hash.classes, row, context, key)? {
+            true => {
+                let found = index.find(hash_of(key));
+                if let Some(kept) = self.stored() {
+                    found.prefetch(index, kept);
+                }
+                found
+            }
             false => Found::nothing(),
         }))
     }
 
     /// Whether a row of the key is there, where keys are all that is kept.
-    pub fn has_key(&self, level: &Level, row: &Joined<'_>, context: &mut Context) -> Result<bool, MysqlError> {
-        let (Some(hash), Some(index)) = (&level.hash, &self.index) else {
-            unreachable!("keys are kept for a hash join")
-        };
-        let mut key = Vec::with_capacity(KEY);
-        Ok(join_key(&hash.outer, &hash.classes, row, context, &mut key)? && self.has(index, hash_of(&key), &key))
-    }
-
-    fn has(&self, index: &HashIndex, hash: u64, key: &[u8]) -> bool {
-        let mut found = index.find(hash);
-        std::iter::from_fn(|| found.next(index)).any(|number| self.kept.get(number).is_some_and(|(_, k)| k == key))
-    }
-
-    /// Keeps a key once.
-    fn push_key(&mut self, key: &[u8], memory: &Memory) -> Result<(), MysqlError> {
-        let hash = hash_of(key);
-        let mut index = self.index.take().unwrap_or_default();
-        let result = match self.has(&index, hash, key) {
-            true => Ok(()),
-            false => index.add_now(hash, self.kept.len(), memory).and_then(|()| self.kept.push(0, key, memory)),
-        };
-        self.index = Some(index);
-        result
+    pub fn has_key(
+        &self,
+        level: &Level,
+        row: &Joined<'_>,
+        context: &mut Context,
+        key: &mut Vec<u8>,
+    ) -> Result<bool, MysqlError> {
+        let Some(hash) = &level.hash else { unreachable!("keys are kept for a hash join") };
+        key.clear();
+        Ok(join_key(&hash.outer, &hash.classes, row, context, key)? && self.keys.has(key))
     }
 
     /// Keeps a stored row, or its key.
@@ -124,7 +138,7 @@ impl Buffer {
             // A NULL joins nothing.
             let Some(key) = key else { return Ok(()) };
             if level.keys_only.is_some() {
-                return self.push_key(key, memory);
+                return self.keys.add(key, memory);
             }
             self.index.get_or_insert_default().add(hash_of(key), self.kept.len(), memory)?;
         }
@@ -133,8 +147,9 @@ impl Buffer {
 
     /// Makes the rows findable that are there.
     fn link(&mut self, level: &Level, memory: &Memory) -> Result<(), MysqlError> {
+        let kept = self.schema.is_some().then_some(&mut self.kept);
         match &mut self.index {
-            Some(index) if level.keys_only.is_none() => index.link(memory),
+            Some(index) if level.keys_only.is_none() => index.link(kept, memory),
             _ => Ok(()),
         }
     }
@@ -142,6 +157,7 @@ impl Buffer {
     /// Gives up: the table is read for each outer row.
     fn give_up(mut self, memory: &Memory) -> Buffer {
         self.kept.release(memory);
+        self.keys.release(memory);
         if let Some(index) = &mut self.index {
             index.release(memory);
         }
@@ -164,7 +180,7 @@ pub(crate) async fn build(
     if level.hash.is_some() {
         buffer.index = Some(HashIndex::default());
     }
-    let mut key = Vec::with_capacity(KEY);
+    let mut key = Vec::new();
     let table = match &source.table {
         SourceTable::Stored(table) => table,
         SourceTable::Query(of, _) => {
@@ -202,7 +218,14 @@ pub(crate) async fn build(
     let mut failed = None;
     // What is read is known before any other table.
     let opened = with_answers(txn, context, |context| open(level, source, &root, context, None)).await?;
+    let work = match &opened {
+        Opened::Scans(_) => Work::new((level.table, table), &level.own_filters, Wants::Rows, &root, txn, context),
+        Opened::Nothing | Opened::Keys { .. } | Opened::Skip(_) | Opened::Merge(_) => None,
+    };
     let mut visit = |view: &RowView<'_>| {
+        if let Some(work) = &work {
+            work.before_row(context);
+        }
         let joined = root.with(level.table, Part::Stored(*view));
         let mut keep = || -> Result<bool, MysqlError> {
             if !passes(&level.own_filters, &joined, context)? {
@@ -231,11 +254,16 @@ pub(crate) async fn build(
                 }
             }
         }
+        Opened::Skip(_) | Opened::Merge(_) => unreachable!("only the table of a block without others is read so"),
         Opened::Scans(scans) => {
             for spec in scans {
-                ScanCursor::new(table, spec).for_each(txn, &mut visit).await?;
+                let pushdown = work.clone().map(|work| work as _);
+                ScanCursor::new(table, ScanSpec { pushdown, ..spec }).for_each(txn, &mut visit).await?;
             }
         }
+    }
+    if let Some(work) = work {
+        work.end(failed.is_some(), context);
     }
     let linked = failed.map_or_else(|| buffer.link(level, &memory), Err);
     match linked {
@@ -259,7 +287,7 @@ async fn query_buffer(
     let zone = context.time_zone.clone();
     let root = Joined::root(&zone);
     let rows = buffer.rows.clone();
-    let mut key = Vec::with_capacity(KEY);
+    let mut key = Vec::new();
     for (number, values) in rows.iter().enumerate() {
         if number % TURN == 0 {
             turn(TURN, txn, context).await?;
@@ -278,7 +306,7 @@ async fn query_buffer(
             continue;
         }
         match level.keys_only.is_some() {
-            true => buffer.push_key(&key, memory)?,
+            true => buffer.keys.add(&key, memory)?,
             false => buffer.index.get_or_insert_default().add(hash_of(&key), number, memory)?,
         }
     }

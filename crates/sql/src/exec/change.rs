@@ -10,20 +10,24 @@
 use super::answer::{run_uncorrelated, with_answers};
 use super::check::satisfies;
 use super::insert::{assign, check_keys, duplicate, set_on_update};
+use super::merge::Met;
 use super::output::{row_count, with_value};
+use super::remote::{Wants, Work};
 use super::returning::return_row;
 use super::row::{Joined, Part, Rows, owned};
 use super::scan::{BATCH, Lock, Opened, get, get_if, give_way, is_interrupted, open, passes, yield_now};
-use super::sort::{Sorted, Sorter, append_key, put_values, values_of};
-use crate::expr::{Context, Expr, run};
+use super::sort::{Sorted, Sorter, put_values, values_of};
+use crate::expr::value_key::append_key;
+use crate::expr::{Context, Expr, run, type_zero};
 use crate::memory::values_bytes;
 use crate::physical::model::{DeletePlan, Level, SetColumn, SortKey, Source, UpdatePlan};
 use jiff::tz::TimeZone;
 use rauk_node::transaction::UpdateOutcome;
-use rauk_node::{NodeError, ScanBatch, ScanCursor, TableHandle, Transaction};
+use rauk_node::{NodeError, ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction};
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultColumn, ResultSink};
 use rauk_types::{KeyDef, MysqlError, RowView, TableSchema, Value, ValueRef};
+use std::sync::Arc;
 
 pub(crate) async fn run_update(
     plan: &UpdatePlan,
@@ -36,6 +40,7 @@ pub(crate) async fn run_update(
     let assignments = Assignments { set: &plan.set, schema: &schema, ignore: plan.ignore, zone: &zone };
     let (mut matched, mut changed) = (0u64, 0u64);
     let mut highest = None;
+    let mut turns = Turns::default();
     let mut found =
         Found::open(&plan.level, &plan.sources, &plan.once, &plan.order, plan.limit.as_ref(), txn, context).await?;
     loop {
@@ -43,16 +48,21 @@ pub(crate) async fn run_update(
         if rows.is_empty() {
             break;
         }
+        let read = rows.len();
         for old in rows {
             matched += 1;
-            give_way(txn, context).await?;
+            if context.budget.is_due() {
+                give_way(txn, context).await?;
+            }
             let mut new = old.clone();
             assignments.apply(&mut new, &[], matched, txn, context).await?;
             if new == old {
                 continue;
             }
             set_on_update(&schema, &plan.set, &mut new, context);
-            if !satisfies(plan.check.as_ref(), &new, &[], plan.ignore, txn, context).await? {
+            if let Some(check) = &plan.check
+                && !satisfies(check, &new, &[], plan.ignore, txn, context).await?
+            {
                 matched -= 1;
                 continue;
             }
@@ -62,7 +72,7 @@ pub(crate) async fn run_update(
                 highest = highest.max(changed_number(&schema, &old, &new));
             }
         }
-        yield_now(context).await;
+        turns.after(read, context).await;
     }
     if let Some(number) = highest {
         plan.database.raise_auto_increment(schema.id, number).await?;
@@ -74,6 +84,22 @@ pub(crate) async fn run_update(
         info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {}", context.warning_count),
         ..Completion::default()
     })
+}
+
+/// Lets other tasks run after every [`BATCH`] rows that were changed: a change of a few rows does not give its turn away.
+#[derive(Default)]
+struct Turns {
+    rows: usize,
+}
+
+impl Turns {
+    async fn after(&mut self, rows: usize, context: &Context) {
+        self.rows += rows;
+        if self.rows >= BATCH {
+            self.rows = 0;
+            yield_now(context).await;
+        }
+    }
 }
 
 /// The assignments of an UPDATE to one table.
@@ -102,11 +128,14 @@ impl Assignments<'_> {
                     return Err(MysqlError::new(codes::NO_DEFAULT_FOR_FIELD, message));
                 }
                 context.warn(codes::NO_DEFAULT_FOR_FIELD, message);
-                row[set.column] = super::insert::type_zero(&column.ty);
+                row[set.column] = type_zero(&column.ty);
                 continue;
             };
             let read = Rows { rows: [row, inputs, &[]], zone: self.zone };
-            let value = with_answers(txn, context, |context| expr.eval(&read, context)).await?;
+            let value = match context.subqueries.is_active() {
+                true => with_answers(txn, context, |context| expr.eval(&read, context)).await?,
+                false => expr.eval(&read, context)?,
+            };
             row[set.column] = assign(value, &expr.ty, column, number, self.ignore, context)?;
         }
         Ok(())
@@ -149,6 +178,7 @@ pub(crate) async fn run_delete(
         sink.columns(columns);
     }
     let mut deleted = 0u64;
+    let mut turns = Turns::default();
     let mut found =
         Found::open(&plan.level, &plan.sources, &plan.once, &plan.order, plan.limit.as_ref(), txn, context).await?;
     loop {
@@ -156,13 +186,16 @@ pub(crate) async fn run_delete(
         if rows.is_empty() {
             break;
         }
+        let read = rows.len();
         for row in rows {
             if txn.delete(table, &row).await? {
                 deleted += 1;
-                return_row(&plan.returning, &row, txn, context, sink).await?;
+                if !plan.returning.is_empty() {
+                    return_row(&plan.returning, &row, txn, context, sink).await?;
+                }
             }
         }
-        yield_now(context).await;
+        turns.after(read, context).await;
     }
     Ok(Completion {
         affected_rows: deleted,
@@ -215,9 +248,11 @@ struct Found<'a> {
     level: &'a Level,
     table: &'a TableHandle,
     opened: Opened,
+    /// Of an index merge: the rows that its scans have given.
+    met: Option<Met>,
     /// Position in `opened`.
     at: usize,
-    cursor: Option<ScanCursor>,
+    cursor: Option<(ScanCursor, Option<Arc<Work>>)>,
     /// Rows that may still be taken.
     left: u64,
     /// Already sorted: taken from here.
@@ -252,8 +287,15 @@ impl<'a> Found<'a> {
             let hint = limit.filter(|_| order.is_empty()).map(|_| left);
             with_answers(txn, context, |context| open(level, &sources[0], &root, context, hint)).await?
         };
+        let (opened, met) = match opened {
+            Opened::Merge(merge) => {
+                assert!(merge.met.is_some(), "rows that are changed are locked");
+                (Opened::Scans(merge.scans.into_iter().map(|(_, scan)| scan).collect()), merge.met)
+            }
+            opened => (opened, None),
+        };
         let table = stored(sources);
-        let mut found = Found { level, table, opened, at: 0, cursor: None, left, sorted: None };
+        let mut found = Found { level, table, opened, met, at: 0, cursor: None, left, sorted: None };
         if !order.is_empty() {
             let memory = context.budget.memory.clone();
             let mut sorter = Sorter::new(usize::try_from(left).unwrap_or(usize::MAX), memory);
@@ -322,21 +364,34 @@ impl<'a> Found<'a> {
                     let row = get_if(txn, table, *unique, key, level.lock, context, meets, visit).await?;
                     out.extend(row);
                 }
+                Opened::Skip(_) | Opened::Merge(_) => {
+                    unreachable!("merges are scans, and rows that are locked are not jumped over")
+                }
                 Opened::Scans(scans) => {
-                    let cursor = match &mut self.cursor {
+                    let (cursor, work) = match &mut self.cursor {
                         Some(cursor) => cursor,
                         None => {
                             let Some(spec) = scans.get(self.at) else { break };
                             self.at += 1;
-                            self.cursor.insert(ScanCursor::new(table, spec.clone()))
+                            let work =
+                                Work::new((level.table, table), &level.filters, Wants::Rows, &root, txn, context);
+                            let pushdown = work.clone().map(|work| work as _);
+                            self.cursor.insert((ScanCursor::new(table, ScanSpec { pushdown, ..spec.clone() }), work))
                         }
                     };
                     let mut batch = ScanBatch::default();
                     let mut failed = None;
                     let mut filter = |view: &RowView<'_>| {
+                        if let Some(work) = &work {
+                            work.before_row(context);
+                        }
                         let row = root.with(level.table, Part::Stored(*view));
-                        match matches(level, &row, context) {
-                            Ok(passes) => passes,
+                        let wanted = match (matches(level, &row, context), &mut self.met) {
+                            (Ok(true), Some(met)) => met.is_new(view),
+                            (other, _) => other,
+                        };
+                        match wanted {
+                            Ok(wanted) => wanted,
                             Err(error) => {
                                 failed.get_or_insert(error);
                                 true
@@ -349,6 +404,9 @@ impl<'a> Found<'a> {
                         return Err(error);
                     }
                     if batch.is_empty() {
+                        if let Some(work) = work {
+                            work.end(false, context);
+                        }
                         self.cursor = None;
                         continue;
                     }

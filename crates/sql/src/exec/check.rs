@@ -10,14 +10,13 @@ use rauk_types::{MysqlError, Value};
 
 /// Whether a new row may be written; else error 1369, or with `ignore` a warning. `inputs`: what the conditions read of other tables of the view.
 pub(super) async fn satisfies(
-    check: Option<&RowCheck>,
+    check: &RowCheck,
     row: &[Value],
     inputs: &[Value],
     ignore: bool,
     txn: &mut Transaction,
     context: &mut Context,
 ) -> Result<bool, MysqlError> {
-    let Some(check) = check else { return Ok(true) };
     let zone = context.time_zone.clone();
     let read = Rows { rows: [row, inputs, &[]], zone: &zone };
     for condition in &check.conditions {

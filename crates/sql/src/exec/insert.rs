@@ -16,7 +16,7 @@ use super::query::run_query;
 use super::returning::return_row;
 use super::row::{Rows, owned};
 use super::sort::{KeptRows, values_of};
-use crate::expr::{Context, Expr, NoColumns, convert_for_column};
+use crate::expr::{Columns, Context, Expr, NoColumns, convert_for_column, type_zero};
 use crate::physical::model::{Fill, InsertPlan, InsertSource, OnDuplicate, SetColumn};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::transaction::UpdateOutcome;
@@ -147,15 +147,16 @@ impl Insert<'_> {
             }
         }
         let zone = self.context.time_zone.clone();
+        let others = self.context.subqueries.is_active();
         for (&column, expr) in plan.columns.iter().zip(row) {
             values[column] = match expr {
                 None => self.filled(column, &plan.fill[column], true)?,
                 Some(expr) => {
-                    let value = if plan.reads_row {
-                        let row = Rows { rows: [&values, &[], &[]], zone: &zone };
-                        with_answers(self.txn, self.context, |context| expr.eval(&row, context)).await?
-                    } else {
-                        with_answers(self.txn, self.context, |context| expr.eval(&NoColumns, context)).await?
+                    let row = Rows { rows: [&values, &[], &[]], zone: &zone };
+                    let row: &(dyn Columns + Sync) = if plan.reads_row { &row } else { &NoColumns };
+                    let value = match others {
+                        true => with_answers(self.txn, self.context, |context| expr.eval(row, context)).await?,
+                        false => expr.eval(row, self.context)?,
                     };
                     self.converted(value, &expr.ty, column)?
                 }
@@ -231,9 +232,13 @@ impl Insert<'_> {
             }
             super::scan::yield_now(self.context).await;
         }
-        super::scan::give_way(self.txn, self.context).await?;
+        if self.context.budget.is_due() {
+            super::scan::give_way(self.txn, self.context).await?;
+        }
         let number = self.number_row(&mut values).await?;
-        if !satisfies(self.plan.check.as_ref(), &values, &[], self.plan.ignore, self.txn, self.context).await? {
+        if let Some(check) = &self.plan.check
+            && !satisfies(check, &values, &[], self.plan.ignore, self.txn, self.context).await?
+        {
             self.give_back(number);
             return Ok(());
         }
@@ -303,7 +308,10 @@ impl Insert<'_> {
 
     /// Gives the row of RETURNING.
     async fn returned(&mut self, row: &[Value]) -> Result<(), MysqlError> {
-        return_row(&self.plan.returning, row, self.txn, self.context, self.sink).await
+        match self.plan.returning.as_slice() {
+            [] => Ok(()),
+            returning => return_row(returning, row, self.txn, self.context, self.sink).await,
+        }
     }
 
     async fn update_existing(
@@ -333,8 +341,12 @@ impl Insert<'_> {
         };
         // The row's number is what the client hears, changed or not.
         self.last_explicit = id(&new).unwrap_or(self.last_explicit);
-        let check = self.plan.check.as_ref();
-        if new == old || !satisfies(check, &new, &inputs, self.plan.ignore, self.txn, self.context).await? {
+        let stays = match &self.plan.check {
+            _ if new == old => true,
+            Some(check) => !satisfies(check, &new, &inputs, self.plan.ignore, self.txn, self.context).await?,
+            None => false,
+        };
+        if stays {
             return self.returned(&old).await;
         }
         set_on_update(schema, &self.plan.update, &mut new, self.context);
@@ -533,25 +545,4 @@ pub(crate) fn duplicate(
             schema.indexes[position].name
         ),
     )
-}
-
-/// What a column without a default gets where that is no error.
-pub(crate) fn type_zero(ty: &DataType) -> Value {
-    use rauk_types::{Date, DateTime, Decimal, Time};
-    match ty.kind {
-        TypeKind::Null => Value::Null,
-        TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int | TypeKind::BigInt => {
-            if ty.unsigned { Value::UInt(0) } else { Value::Int(0) }
-        }
-        TypeKind::Float | TypeKind::Double => Value::Double(0.0),
-        TypeKind::Decimal => Value::Decimal(Decimal::new(0, ty.scale)),
-        TypeKind::Date => Value::Date(Date::from_packed(0)),
-        TypeKind::Time => Value::Time(Time::clipped(0)),
-        TypeKind::DateTime => Value::DateTime(DateTime::ZERO),
-        TypeKind::Timestamp => Value::Timestamp(0),
-        TypeKind::Binary => Value::Bytes(vec![0; ty.length as usize]),
-        TypeKind::Json => Value::Str(String::from("null")),
-        _ if ty.is_bytes() => Value::Bytes(Vec::new()),
-        _ => Value::Str(String::new()),
-    }
 }

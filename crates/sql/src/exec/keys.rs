@@ -2,202 +2,16 @@
 //!
 //! A value is first *placed* among the values of its column: it is one of them, lies between two, or covers several (a local time that occurs twice).
 //! So `int_column < 3.5` reads up to 3, `= 3.5` reads nothing, and a constant beyond the type's range gives all or nothing. Conversions never lose
-//! rows: where a place is not known, the part is not bounded, and the filters that the planner kept decide.
+//! rows: where a place ([`crate::physical::place`]) is not known, the part is not bounded, and the filters that the planner kept decide.
 //!
 //! Ranges are byte strings, low end included, high end excluded; sorted, without overlap, so that several of them give rows in index order and none twice.
 
 use super::row::Joined;
 use crate::expr::{Context, Expr};
-use crate::physical::model::{DistributionKey, IndexAccess, KeyValue, RangePart};
-use jiff::tz::TimeZone;
-use rauk_types::datetime::{DateFlags, parse_date_time, parse_time};
-use rauk_types::format::parse_double_prefix;
+use crate::physical::model::{IndexAccess, KeyCondition, KeyValue, RangePart};
+use crate::physical::place::{Place, place};
 use rauk_types::key::prefix_successor;
-use rauk_types::{DataType, Decimal, KeyPart, MysqlError, TypeKind, Value, ValueRef};
-
-/// Where a value lies among the values of a column's type.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Place {
-    Null,
-    /// It is one of them.
-    Exact(Value),
-    /// It is none of them; `below` is the largest one below it.
-    Gap {
-        below: Option<Value>,
-    },
-    /// Those that equal it lie between these.
-    Fuzzy {
-        low: Value,
-        high: Value,
-    },
-    Unknown,
-}
-
-pub(crate) fn place(value: Value, column: &DataType, zone: &TimeZone) -> Place {
-    if value.is_null() {
-        return Place::Null;
-    }
-    match column.kind {
-        TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int | TypeKind::BigInt => {
-            place_integer(&value, column)
-        }
-        TypeKind::Decimal => place_decimal(&value, column),
-        TypeKind::Double => {
-            let double = match value {
-                Value::Int(v) => v as f64,
-                Value::UInt(v) => v as f64,
-                Value::Decimal(v) => v.to_f64(),
-                Value::Double(v) => v,
-                _ => return Place::Unknown,
-            };
-            Place::Exact(Value::Double(double))
-        }
-        TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp => place_date_time(&value, column, zone),
-        TypeKind::Time => {
-            let time = match value {
-                Value::Time(v) => v,
-                Value::Str(text) => match parse_time(text.as_bytes()) {
-                    Ok(p) if !p.truncated && !p.round_up && !p.out_of_range && p.date.is_none() => p.value,
-                    _ => return Place::Unknown,
-                },
-                _ => return Place::Unknown,
-            };
-            let cut = time.truncated(column.scale);
-            if cut == time {
-                Place::Exact(Value::Time(time))
-            } else if time.is_negative() {
-                Place::Unknown
-            } else {
-                Place::Gap { below: Some(Value::Time(cut)) }
-            }
-        }
-        _ if column.is_text() && column.kind != TypeKind::Json => match value {
-            Value::Str(_) => Place::Exact(value),
-            _ => Place::Unknown,
-        },
-        _ if column.is_bytes() => match value {
-            Value::Str(text) => Place::Exact(Value::Bytes(text.into_bytes())),
-            Value::Bytes(_) => Place::Exact(value),
-            _ => Place::Unknown,
-        },
-        _ => Place::Unknown,
-    }
-}
-
-fn place_integer(value: &Value, column: &DataType) -> Place {
-    let Some((min, max)) = column.integer_range() else { return Place::Unknown };
-    let wrap = |v: i128| if column.unsigned { Value::UInt(v as u64) } else { Value::Int(v as i64) };
-    // The value is an integer, or just above one.
-    let at = |v: i128, exact: bool| {
-        if v < min {
-            Place::Gap { below: None }
-        } else if v > max {
-            Place::Gap { below: Some(wrap(max)) }
-        } else if exact {
-            Place::Exact(wrap(v))
-        } else {
-            Place::Gap { below: Some(wrap(v)) }
-        }
-    };
-    let double = match value {
-        Value::Int(v) => return at((*v).into(), true),
-        Value::UInt(v) => return at((*v).into(), true),
-        Value::Decimal(v) => {
-            let floor = v.floor();
-            return match floor.unscaled_i128() {
-                Some(floor_value) => at(floor_value, floor == *v),
-                None => at(if v.is_negative() { i128::MIN } else { i128::MAX }, false),
-            };
-        }
-        Value::Double(v) => *v,
-        Value::Str(text) => parse_double_prefix(text.as_bytes()).value,
-        Value::Bytes(bytes) => parse_double_prefix(bytes).value,
-        _ => return Place::Unknown,
-    };
-    if double.abs() < 9_007_199_254_740_992.0 {
-        return at(double.floor() as i128, double.floor() == double);
-    }
-    // Several integers are this double.
-    let middle = double as i128;
-    let (low, high) = (middle.saturating_sub(2048), middle.saturating_add(2048));
-    if high < min || low > max {
-        return at(middle, false);
-    }
-    Place::Fuzzy { low: wrap(low.clamp(min, max)), high: wrap(high.clamp(min, max)) }
-}
-
-fn place_decimal(value: &Value, column: &DataType) -> Place {
-    let decimal = match value {
-        Value::Int(v) => Decimal::from(*v),
-        Value::UInt(v) => Decimal::from(*v),
-        Value::Decimal(v) => *v,
-        _ => return Place::Unknown,
-    };
-    let (precision, scale) = (column.precision, column.scale);
-    let largest = Decimal::largest(precision, scale);
-    let smallest = if column.unsigned { Decimal::ZERO } else { largest.neg() };
-    if decimal > largest {
-        return Place::Gap { below: Some(Value::Decimal(largest)) };
-    }
-    if decimal < smallest {
-        return Place::Gap { below: None };
-    }
-    let Ok(cut) = decimal.truncated(scale).rescale(scale) else { return Place::Unknown };
-    if cut == decimal {
-        Place::Exact(Value::Decimal(cut))
-    } else if decimal.is_negative() {
-        let below = cut.checked_sub(&Decimal::new(1, scale)).ok().filter(|b| *b >= smallest);
-        Place::Gap { below: below.map(Value::Decimal) }
-    } else {
-        Place::Gap { below: Some(Value::Decimal(cut)) }
-    }
-}
-
-fn place_date_time(value: &Value, column: &DataType, zone: &TimeZone) -> Place {
-    let date_time = match value {
-        Value::Date(v) => v.at_midnight(),
-        Value::DateTime(v) => *v,
-        Value::Timestamp(v) if column.kind == TypeKind::Timestamp => return Place::Exact(Value::Timestamp(*v)),
-        Value::Str(text) => match parse_date_time(text.as_bytes(), DateFlags::default()) {
-            Ok(p) if !p.truncated && !p.round_up && p.offset.is_none() => p.value,
-            _ => return Place::Unknown,
-        },
-        _ => return Place::Unknown,
-    };
-    match column.kind {
-        TypeKind::Date => {
-            let date = Value::Date(date_time.date());
-            if date_time.micros_of_day() == 0 { Place::Exact(date) } else { Place::Gap { below: Some(date) } }
-        }
-        TypeKind::DateTime => {
-            let cut = date_time.truncated(column.scale);
-            if cut == date_time {
-                Place::Exact(Value::DateTime(cut))
-            } else {
-                Place::Gap { below: Some(Value::DateTime(cut)) }
-            }
-        }
-        _ => {
-            if date_time.is_zero() {
-                return Place::Fuzzy { low: Value::Timestamp(0), high: Value::Timestamp(0) };
-            }
-            let Some(first) = date_time.to_unix_micros(zone) else { return Place::Unknown };
-            let mut high = first.micros;
-            if zone.to_fixed_offset().is_err() && !first.in_gap {
-                // Where clocks are put back, the same local time comes again, at most a day later.
-                let mut later = first.micros + 86_400_000_000;
-                while later > first.micros {
-                    if rauk_types::DateTime::from_unix_micros(later, zone) == Some(date_time) {
-                        high = later;
-                        break;
-                    }
-                    later -= 900_000_000;
-                }
-            }
-            Place::Fuzzy { low: Value::Timestamp(first.micros), high: Value::Timestamp(high) }
-        }
-    }
-}
+use rauk_types::{KeyPart, MysqlError, Value, ValueRef};
 
 /// A range of keys: low end included, high end excluded (`None`: no end).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,7 +28,8 @@ impl KeyRange {
     }
 }
 
-fn successor(key: &[u8]) -> Option<Vec<u8>> {
+/// The end of the keys that begin with `key`.
+pub(super) fn successor(key: &[u8]) -> Option<Vec<u8>> {
     let mut key = key.to_vec();
     prefix_successor(&mut key).then_some(key)
 }
@@ -231,7 +46,7 @@ fn evaluate(expr: &Expr, row: &Joined<'_>, context: &mut Context) -> Result<Valu
     expr.eval(row, context)
 }
 
-/// Appends the key of a lookup with one value a part to `out`; `None`: no row can match, or (second of the pair false) the key is unknown.
+/// Appends the key of a lookup with one value a part to `out`.
 pub(crate) fn single_key(
     access: &IndexAccess,
     row: &Joined<'_>,
@@ -305,10 +120,40 @@ pub(crate) fn ranges(
     row: &Joined<'_>,
     context: &mut Context,
 ) -> Result<Vec<KeyRange>, MysqlError> {
-    let parts = &access.key_def.parts;
+    condition_ranges(&access.key_def.parts, &access.condition, row, context)
+}
+
+/// The keys that meet a condition on the parts.
+pub(super) fn condition_ranges(
+    parts: &[KeyPart],
+    condition: &KeyCondition,
+    row: &Joined<'_>,
+    context: &mut Context,
+) -> Result<Vec<KeyRange>, MysqlError> {
+    let mut out = plain_ranges(parts, condition, row, context)?;
+    for any in &condition.any {
+        if out.is_empty() {
+            break;
+        }
+        let mut united = Vec::with_capacity(any.len());
+        for alternative in any {
+            united.extend(condition_ranges(parts, alternative, row, context)?);
+        }
+        out = intersect(&out, &merge(united));
+    }
+    Ok(out)
+}
+
+/// The same without its alternatives.
+fn plain_ranges(
+    parts: &[KeyPart],
+    condition: &KeyCondition,
+    row: &Joined<'_>,
+    context: &mut Context,
+) -> Result<Vec<KeyRange>, MysqlError> {
     let mut out = Vec::new();
     let mut prefixes = vec![Vec::new()];
-    if let Some(tuples) = &access.condition.tuples {
+    if let Some(tuples) = &condition.tuples {
         prefixes.clear();
         'tuples: for tuple in tuples {
             let mut prefix = Vec::new();
@@ -326,7 +171,7 @@ pub(crate) fn ranges(
             prefixes.push(prefix);
         }
     } else {
-        for (part, equal) in parts.iter().zip(&access.condition.equal) {
+        for (part, equal) in parts.iter().zip(&condition.equal) {
             let mut bounds = Vec::with_capacity(equal.values.len());
             for value in &equal.values {
                 bounds.push(part_value(part, value, row, context)?);
@@ -359,9 +204,9 @@ pub(crate) fn ranges(
             prefixes = next;
         }
     }
-    match &access.condition.range {
+    match &condition.range {
         Some(range) if !prefixes.is_empty() => {
-            let part = &parts[access.condition.fixed_parts()];
+            let part = &parts[condition.fixed_parts()];
             match part_range(part, range, row, context)? {
                 Bounds::Empty => {}
                 Bounds::Point(encoded) => {
@@ -395,6 +240,25 @@ fn merge(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
                 }
             }
             _ => out.push(range),
+        }
+    }
+    out
+}
+
+/// What two sorted lists of ranges have in common.
+fn intersect(left: &[KeyRange], right: &[KeyRange]) -> Vec<KeyRange> {
+    let mut out = Vec::with_capacity(left.len().max(right.len()));
+    let (mut l, mut r) = (0, 0);
+    while let (Some(a), Some(b)) = (left.get(l), right.get(r)) {
+        let low = (&a.low).max(&b.low);
+        let high = min_end(a.high.as_ref(), b.high.as_ref());
+        if high.is_none_or(|high| low < high) {
+            out.push(KeyRange { low: low.clone(), high: high.cloned() });
+        }
+        // The one that ends first has nothing in common with what follows.
+        match high.is_some() && a.high.as_ref() == high {
+            true => l += 1,
+            false => r += 1,
         }
     }
     out
@@ -545,7 +409,8 @@ fn part_range(
     })
 }
 
-fn min_end(a: Option<Vec<u8>>, b: Option<Vec<u8>>) -> Option<Vec<u8>> {
+/// The first of two ends.
+fn min_end<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
@@ -571,29 +436,4 @@ fn like_range(part: &KeyPart, pattern: &[u8], escape: Option<char>) -> Option<(V
     part.encode_like_prefix(text, &mut low);
     let high = successor(&low);
     Some((low, high))
-}
-
-/// What the distribution columns are fixed to.
-pub(crate) enum Distribution {
-    Unknown,
-    Key(Vec<u8>),
-    /// No row can match.
-    Nothing,
-}
-
-pub(crate) fn distribution(
-    key: Option<&DistributionKey>,
-    row: &Joined<'_>,
-    context: &mut Context,
-) -> Result<Distribution, MysqlError> {
-    let Some(key) = key else { return Ok(Distribution::Unknown) };
-    let mut out = Vec::new();
-    for (part, expr) in key.key_def.parts.iter().zip(&key.values) {
-        match place(evaluate(expr, row, context)?, &part.ty, row.zone) {
-            Place::Exact(value) => part.encode(value.as_ref(), &mut out),
-            Place::Null | Place::Gap { .. } => return Ok(Distribution::Nothing),
-            Place::Fuzzy { .. } | Place::Unknown => return Ok(Distribution::Unknown),
-        }
-    }
-    Ok(Distribution::Key(out))
 }

@@ -4,16 +4,16 @@
 //! these columns, encoded so that only identical values are one key: as many sets of rows as [`MOST`], as far as the statement's memory goes. When
 //! there are more they are all forgotten, and remembering starts again.
 
-use super::answer::{Mark, turn};
+use super::answer::{Mark, parts, turn};
 use super::buffer::Buffer;
 use super::query::collect;
 use super::row::Joined;
 use crate::expr::{Context, append_exact};
+use crate::hash::KeyMap;
 use crate::memory::{Memory, values_bytes};
 use crate::physical::model::LateralRows;
 use rauk_node::Transaction;
 use rauk_types::MysqlError;
-use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Sets of rows that are remembered of one table.
@@ -25,14 +25,14 @@ const SET_BYTES: usize = 160;
 
 /// What is known of one lateral table while its block runs.
 pub(crate) struct Remembered {
-    rows: FxHashMap<Box<[u8]>, Arc<Buffer>>,
+    rows: KeyMap<Arc<Buffer>>,
     bytes: usize,
     memory: Memory,
 }
 
 impl Remembered {
     pub fn new(context: &Context) -> Remembered {
-        Remembered { rows: FxHashMap::default(), bytes: 0, memory: context.budget.memory.clone() }
+        Remembered { rows: KeyMap::default(), bytes: 0, memory: context.budget.memory.clone() }
     }
 
     /// The rows for the values of `row`, the rows of the tables before.
@@ -54,7 +54,7 @@ impl Remembered {
             return Ok(known.clone());
         }
         turn(QUERY_ROWS, txn, context).await?;
-        let parts = context.subqueries.parts.clone().expect("a statement has the queries of its tables");
+        let parts = parts(context);
         let plan = &parts.subqueries[lateral.query];
         assert_eq!(values.len(), plan.outer, "as many outer values as columns");
         for (place, value) in context.parameters[plan.first_outer..].iter_mut().zip(values) {

@@ -1,19 +1,25 @@
 //! The row executor.
 //!
 //! ```text
+//! point      a row by its key
 //! select     nested loops over tables
+//! now        those of them that need no waiting
+//! batch      batched key joins
 //! scan       what a level reads in this execution
+//! merge      index merge
+//! skip       loose scans and skip scans
 //! keys       conditions to keys and ranges
 //! row        rows as expressions see them
 //! query      UNION and its like, derived and common tables
 //! answer     subqueries of expressions
 //! lateral    tables that are run for each row before them
+//! json_table the rows of JSON_TABLE
 //! buffer     inner tables kept in memory: hash and block joins
 //! kept       their bytes, and a hash index over them
 //! output     grouping, HAVING, projection, DISTINCT, sorting, LIMIT
 //! group      aggregates
 //! window     window functions
-//! sort       sort keys and the sorter
+//! sort       the sorter
 //! sample     a sample of a table's rows
 //! insert     INSERT, REPLACE
 //! check      WITH CHECK OPTION of views
@@ -24,32 +30,37 @@
 //! Filters run on rows in place, while the partition is held; a row is copied only when something has to wait beside it.
 
 mod answer;
+mod batch;
 mod buffer;
 mod change;
 mod check;
 mod group;
 mod insert;
+mod json_table;
 mod kept;
 mod keys;
 mod lateral;
+mod merge;
+mod now;
 mod output;
+mod point;
 mod query;
+mod remote;
 mod returning;
 mod row;
 mod sample;
 mod scan;
 mod select;
+mod skip;
 mod sort;
 mod targets;
 mod window;
 
-pub(crate) use insert::type_zero;
+pub use remote::SqlEvaluator;
 
-pub(crate) use keys::{Distribution, distribution};
+pub(crate) use point::read_point;
 pub(crate) use returning::Held;
-pub(crate) use row::Joined;
-pub(crate) use sample::{Limits, sample};
-pub(crate) use sort::{append_class_key, shown};
+pub(crate) use sample::{Limits, Sampled, Values, sample};
 
 use crate::expr::{Context, is_pending};
 use crate::physical::model::InsertSource;
@@ -76,13 +87,16 @@ pub async fn execute(
     // What the last statement read ahead of its client was counted until its end.
     context.budget.ahead = 0;
     for (table, _) in &plan.tables {
-        transaction.use_table(table).await?;
+        match transaction.use_table_now(table) {
+            Some(result) => result?,
+            None => transaction.use_table(table).await?,
+        }
     }
     if let Some(parts) = &plan.parts {
         let own = context.parameters.len();
         assert!(own <= parts.parameters, "{own} parameters are more than the {} of the plan", parts.parameters);
         context.parameters.resize(parts.parameters + parts.outer_columns, Value::Null);
-        context.subqueries.begin(parts);
+        answer::begin(parts, context);
         let result = execute_kind(plan, transaction, context, sink).await.map_err(|error| match is_pending(&error) {
             // What is evaluated where nothing can wait has no subqueries, or the plan says that it is late.
             true => MysqlError::new(INTERNAL_ERROR, "Internal error: nobody ran a subquery"),

@@ -10,18 +10,20 @@
 
 use super::answer::{Late, with_answers};
 use super::group::Grouper;
+use super::remote::Work;
 use super::scan::{YIELD_ROWS, is_interrupted, yield_now};
-use super::sort::{KeptRows, Sorter, append_key, put_values, values_of};
+use super::sort::{KeptRows, Sorter, put_values, values_of};
+use crate::expr::value_key::append_key;
 use crate::expr::{Columns, Context, Expr, ExprKind, NoColumns, run};
+use crate::hash::KeySet;
 use crate::memory::{LARGE, Memory, heap_bytes};
-use crate::physical::model::SelectPlan;
+use crate::physical::model::{SelectPlan, SortKey};
 use futures::FutureExt;
 use futures::future::{Either, select};
 use rauk_node::Transaction;
 use rauk_types::error::codes;
 use rauk_types::result::ResultSink;
 use rauk_types::{MysqlError, Value, ValueRef};
-use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use std::pin::pin;
 use std::time::Duration;
@@ -129,7 +131,7 @@ pub(crate) struct Output<'a> {
     plan: &'a SelectPlan,
     target: Target<'a>,
     grouper: Option<Grouper<'a>>,
-    distinct: Option<FxHashSet<Box<[u8]>>>,
+    distinct: Option<KeySet>,
     sorter: Option<Sorter>,
     /// A row's values for either, encoded.
     payload: Vec<u8>,
@@ -143,11 +145,24 @@ pub(crate) struct Output<'a> {
     key: Vec<u8>,
     /// DISTINCT and ORDER BY have the same keys, so that one encoding serves both.
     distinct_is_order: bool,
+    /// For each key of ORDER BY, the item whose value it is, where that is computed: it is evaluated once. `None`: there is none.
+    keys_of_items: Option<Box<[Option<usize>]>>,
     done: bool,
     /// The target wants no more.
     refused: bool,
     /// What waits for subqueries; `None` where nothing does.
     late: Option<Box<LateExprs<'a>>>,
+}
+
+/// The items that are computed keys of ORDER BY too.
+fn keys_of_items(plan: &SelectPlan) -> Option<Box<[Option<usize>]>> {
+    let is_computed = |expr: &Expr| !matches!(expr.kind, ExprKind::Column { .. });
+    if !plan.order.iter().any(|key| is_computed(&key.expr)) {
+        return None;
+    }
+    let item_of = |key: &SortKey| plan.items.iter().position(|item| is_computed(item) && *item == key.expr);
+    let items: Box<[Option<usize>]> = plan.order.iter().map(item_of).collect();
+    items.iter().any(Option::is_some).then_some(items)
 }
 
 /// The expressions of a block that are evaluated before grouping, and for each row that it gives.
@@ -186,7 +201,7 @@ impl<'a> Output<'a> {
             plan,
             target,
             grouper,
-            distinct: plan.distinct.then(FxHashSet::default),
+            distinct: plan.distinct.then(KeySet::default),
             sorter,
             payload: Vec::new(),
             memory,
@@ -196,9 +211,15 @@ impl<'a> Output<'a> {
             delivered: 0,
             groups: 0,
             key: Vec::new(),
+            keys_of_items: keys_of_items(plan),
             distinct_is_order: plan.order.len() == plan.items.len()
                 && plan.order.iter().zip(&plan.items).all(|(key, item)| !key.descending && key.expr == *item),
         })
+    }
+
+    /// Adds the groups of rows on other nodes.
+    pub fn take_groups(&mut self, work: &Work) -> Result<(), MysqlError> {
+        self.grouper.as_mut().map_or(Ok(()), |grouper| work.add_groups(grouper))
     }
 
     /// Nothing more is wanted.
@@ -213,8 +234,23 @@ impl<'a> Output<'a> {
 
     /// How many rows end the statement, when the first ones that come do.
     pub fn rows_wanted(&self) -> Option<u64> {
-        let streams = self.grouper.is_none() && self.sorter.is_none() && self.distinct.is_none();
+        let all = self.distinct.is_none() && self.plan.having.is_none();
+        let streams = all && self.grouper.is_none() && self.sorter.is_none();
         (streams && self.limit < u64::MAX && !self.plan.calc_found_rows).then(|| self.limit.saturating_add(self.offset))
+    }
+
+    /// How many of the first rows in the plan's order are wanted, where the others have no effect.
+    pub fn first_wanted(&self) -> Option<usize> {
+        let plain = self.grouper.is_none() && self.distinct.is_none() && self.plan.having.is_none();
+        let plain = plain && self.sorter.is_some() && !self.plan.calc_found_rows && self.limit < u64::MAX;
+        plain.then(|| usize::try_from(self.limit.saturating_add(self.offset)).unwrap_or(usize::MAX))
+    }
+
+    /// How many joined rows may be enough, as far as that is known.
+    pub fn demand(&self) -> Option<u64> {
+        let first = self.grouper.is_none() && self.sorter.is_none();
+        // Whoever takes them one by one may want one, or a second to know that there is one.
+        self.rows_wanted().or_else(|| (first && matches!(self.target, Target::Each(_))).then_some(2))
     }
 
     pub fn memory(&mut self, context: &Context) -> Memory {
@@ -297,7 +333,7 @@ impl<'a> Output<'a> {
         // The row that is compared with others is the one that goes on: its items are evaluated once.
         let mut encoded = None;
         if let Some(distinct) = &mut self.distinct {
-            let held = encode(plan, row, context, &mut self.payload)?;
+            let held = encode(plan, row, context, &[], &mut self.payload)?;
             self.key.clear();
             for (value, item) in values_of(&self.payload).zip(&plan.items) {
                 append_key(value, &item.ty, false, &mut self.key);
@@ -314,24 +350,45 @@ impl<'a> Output<'a> {
         }
         if let Some(sorter) = &mut self.sorter {
             self.arrived += 1;
+            // Items that are keys are evaluated once, the others only of rows that are wanted.
+            let mut early: SmallVec<[(usize, Value); 2]> = SmallVec::new();
+            let mut early_bytes = 0;
+            if let (None, Some(items)) = (encoded, &self.keys_of_items) {
+                for &item in items.iter().flatten() {
+                    if !early.iter().any(|(known, _)| *known == item) {
+                        early.push((item, computed(&plan.items[item], row, context, &mut early_bytes)?));
+                    }
+                }
+            }
             if self.distinct.is_none() || !self.distinct_is_order {
                 self.key.clear();
-                for key in &plan.order {
-                    with_value(&key.expr, row, context, |value| {
-                        append_key(value, &key.expr.ty, key.descending, &mut self.key);
-                    })?;
+                for (number, key) in plan.order.iter().enumerate() {
+                    let bytes = &mut self.key;
+                    match self.keys_of_items.as_ref().and_then(|items| items[number]) {
+                        Some(item) => {
+                            let early = early.iter().find(|(known, _)| *known == item);
+                            let value = match early {
+                                Some((_, value)) => value.as_ref(),
+                                None => values_of(&self.payload).nth(item).expect("all items are encoded"),
+                            };
+                            append_key(value, &key.expr.ty, key.descending, bytes);
+                        }
+                        None => with_value(&key.expr, row, context, |value| {
+                            append_key(value, &key.expr.ty, key.descending, bytes);
+                        })?,
+                    }
                 }
             }
             let wanted = sorter.wants(&self.key);
             let held = match encoded {
                 Some(held) => held,
-                None if wanted => encode(plan, row, context, &mut self.payload)?,
+                None if wanted => encode(plan, row, context, &early, &mut self.payload)?,
                 None => 0,
             };
             if wanted {
                 sorter.push(&self.key, &self.payload)?;
             }
-            context.budget.memory.give(held);
+            context.budget.memory.give(held + early_bytes);
             return Ok(());
         }
         self.arrived += 1;
@@ -358,7 +415,7 @@ impl<'a> Output<'a> {
             }
             Target::Sink { sink, .. } => write_row(plan, row, context, *sink)?,
             Target::Rows(rows) => {
-                let held = encode(plan, row, context, &mut self.payload)?;
+                let held = encode(plan, row, context, &[], &mut self.payload)?;
                 rows.push(&self.payload)?;
                 context.budget.memory.give(held);
             }
@@ -497,21 +554,31 @@ pub(crate) fn with_value(
     context: &mut Context,
     then: impl FnOnce(ValueRef<'_>),
 ) -> Result<(), MysqlError> {
-    match expr.kind {
-        ExprKind::Column { table, column } => then(row.column(table, column)),
-        _ => expr.eval_ref(row, context, then)?,
+    match placed(expr, row) {
+        Some(value) => then(value),
+        None => expr.eval_ref(row, context, then)?,
     }
     Ok(())
 }
 
 /// Writes the values of a row into `out`, instead of what was there. Gives the bytes that are to be given back when the
 /// row is kept, and counts there.
-fn encode(plan: &SelectPlan, row: &dyn Columns, context: &mut Context, out: &mut Vec<u8>) -> Result<usize, MysqlError> {
+/// `early`: items that have been evaluated, by number.
+fn encode(
+    plan: &SelectPlan,
+    row: &dyn Columns,
+    context: &mut Context,
+    early: &[(usize, Value)],
+    out: &mut Vec<u8>,
+) -> Result<usize, MysqlError> {
     out.clear();
     let mut held = 0;
-    for item in &plan.items {
+    for (number, item) in plan.items.iter().enumerate() {
         let before = out.len();
         match item.kind {
+            _ if let Some((_, value)) = early.iter().find(|(known, _)| *known == number) => {
+                put_values([value.as_ref()], out);
+            }
             ExprKind::Column { table, column } if plan.stored => put_values([row.stored(table, column)], out),
             _ => with_value(item, row, context, |value| put_values([value], out))?,
         }
@@ -530,8 +597,10 @@ fn project(plan: &SelectPlan, row: &dyn Columns, context: &mut Context) -> Resul
         .iter()
         .map(|item| match item.kind {
             ExprKind::Column { table, column } if plan.stored => Ok(row.stored(table, column).to_owned()),
-            ExprKind::Column { table, column } => Ok(row.column(table, column).to_owned()),
-            _ => computed(item, row, context, &mut held),
+            _ => match placed(item, row) {
+                Some(value) => Ok(value.to_owned()),
+                None => computed(item, row, context, &mut held),
+            },
         })
         .collect();
     // What is kept of them counts where it is kept.
@@ -539,7 +608,8 @@ fn project(plan: &SelectPlan, row: &dyn Columns, context: &mut Context) -> Resul
     values
 }
 
-fn write_row(
+/// Gives a row to the client.
+pub(super) fn write_row(
     plan: &SelectPlan,
     row: &dyn Columns,
     context: &mut Context,
@@ -548,7 +618,7 @@ fn write_row(
     let mut results: SmallVec<[Value; 4]> = SmallVec::new();
     let mut held = 0;
     for item in &plan.items {
-        if !is_column(item) {
+        if !is_placed(item) {
             results.push(computed(item, row, context, &mut held)?);
         }
     }
@@ -556,9 +626,9 @@ fn write_row(
     let values: SmallVec<[ValueRef<'_>; 16]> = plan
         .items
         .iter()
-        .map(|item| match item.kind {
-            ExprKind::Column { table, column } => row.column(table, column),
-            _ => next.next().map_or(ValueRef::Null, Value::as_ref),
+        .map(|item| match placed(item, row) {
+            Some(value) => value,
+            None => next.next().map_or(ValueRef::Null, Value::as_ref),
         })
         .collect();
     sink.row(&values);
@@ -579,8 +649,18 @@ fn computed(item: &Expr, row: &dyn Columns, context: &mut Context, held: &mut us
     Ok(value)
 }
 
-fn is_column(expr: &Expr) -> bool {
-    matches!(expr.kind, ExprKind::Column { .. })
+/// The value of what has a place in the row: nothing is to be computed.
+#[inline]
+fn placed<'r>(expr: &Expr, row: &'r dyn Columns) -> Option<ValueRef<'r>> {
+    match expr.kind {
+        ExprKind::Column { table, column } => Some(row.column(table, column)),
+        ExprKind::GroupValue(number) => Some(row.group_value(number)),
+        _ => None,
+    }
+}
+
+fn is_placed(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Column { .. } | ExprKind::GroupValue(_))
 }
 
 /// The value of LIMIT or OFFSET.

@@ -5,20 +5,23 @@
 //! their right side first and count its rows by key; then rows of the left side go on as they come: with ALL as often as the counts allow, else
 //! once.
 //!
-//! A common table is run when it is first read, and its rows serve all who read it. A recursive one begins with the rows of its seed; each
+//! A common table is run when it is first read, and its rows serve all who read it, as long as the outer columns that it reads have the
+//! same values. A recursive one begins with the rows of its seed; each
 //! round runs its recursive part on the rows that the round before added, until a round adds none, until its LIMIT has its
 //! rows, or until there were more rounds than `cte_max_recursion_depth` (3636). The seed decides the types: a value of a
 //! later row that does not fit is error 1406 or 1264 in strict mode, and cut with a warning otherwise.
 //!
 //! Rows and keys that are held count against the statement's memory; nothing is spilled.
 
-use super::answer::{Mark, turn, with_answers};
+use super::answer::{Mark, parts, turn, with_answers};
+use super::json_table::run_json_table;
 use super::output::{Target, row_count};
 use super::scan::is_interrupted;
 use super::select::{Ran, run_select};
-use super::sort::{append_key, shown};
 use super::window::WindowRows;
-use crate::expr::{Context, Expr, NoColumns, SharedRows};
+use crate::expr::value_key::{append_key, shown};
+use crate::expr::{CommonRows, Context, Expr, NoColumns, SharedRows, append_exact};
+use crate::hash::KeyMap;
 use crate::measure::BlockMeasure;
 use crate::memory::{Memory, values_bytes};
 use crate::parse::statement::Scope;
@@ -27,7 +30,6 @@ use crate::stack;
 use rauk_node::{NodeError, Transaction};
 use rauk_types::error::codes;
 use rauk_types::{DataType, Decimal, MysqlError, TypeKind, Value};
-use rustc_hash::FxHashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -71,6 +73,7 @@ pub(crate) fn run_query<'r>(
         }
         QueryPlan::Set(set) => Running(Box::pin(run_set(set, txn, context, target))),
         QueryPlan::Values(rows) => Running(Box::pin(run_values(rows, txn, context, target))),
+        QueryPlan::JsonTable(plan) => Running(Box::pin(run_json_table(plan, txn, context, target))),
         QueryPlan::Window(window) => Running(Box::pin(run_windows(window, txn, context, target))),
     }
 }
@@ -121,7 +124,7 @@ async fn run_values(
 
 /// How often rows were there, by their keys.
 struct Counts<'a> {
-    by_key: FxHashMap<Box<[u8]>, u64>,
+    by_key: KeyMap<u64>,
     types: &'a [DataType],
     memory: Memory,
     /// What of it the keys take.
@@ -131,7 +134,7 @@ struct Counts<'a> {
 
 impl<'a> Counts<'a> {
     fn new(types: &'a [DataType], context: &Context) -> Self {
-        Counts { by_key: FxHashMap::default(), types, memory: context.budget.memory.clone(), bytes: 0, key: Vec::new() }
+        Counts { by_key: KeyMap::default(), types, memory: context.budget.memory.clone(), bytes: 0, key: Vec::new() }
     }
 
     /// Makes the key of a row.
@@ -295,12 +298,27 @@ pub(crate) fn rows_of<'r>(
             }
             RowsOf::Lateral(_) => unreachable!("a lateral table is run for each row before it"),
             RowsOf::Common(number) => {
-                if let Some(rows) = &context.subqueries.tables[*number] {
-                    return Ok(rows.clone());
+                let parts = parts(context);
+                let table = &parts.tables[*number];
+                let mut values = Vec::new();
+                for &parameter in &table.reads {
+                    append_exact(context.parameters[parameter].as_ref(), &mut values);
                 }
-                let parts = context.subqueries.parts.clone().expect("a statement has the tables that it reads");
-                let rows = run_table(&parts.tables[*number], *number, txn, context).await?;
-                context.subqueries.tables[*number] = Some(rows.clone());
+                match context.subqueries.tables[*number].take() {
+                    Some(known) if known.values == values => {
+                        let rows = known.rows.clone();
+                        context.subqueries.tables[*number] = Some(known);
+                        return Ok(rows);
+                    }
+                    Some(known) => {
+                        drop(known.rows);
+                        context.subqueries.kept -= known.bytes;
+                        context.budget.memory.give(known.bytes);
+                    }
+                    None => {}
+                }
+                let (rows, bytes) = run_table(table, *number, txn, context).await?;
+                context.subqueries.tables[*number] = Some(CommonRows { values, rows: rows.clone(), bytes });
                 Ok(rows)
             }
         }
@@ -428,14 +446,18 @@ async fn run_part(
     Ok(Arc::new(rows))
 }
 
+/// The rows of a common table, and what they take of the statement's memory.
 async fn run_table(
     table: &CommonTablePlan,
     number: usize,
     txn: &mut Transaction,
     context: &mut Context,
-) -> Result<SharedRows, MysqlError> {
+) -> Result<(SharedRows, usize), MysqlError> {
+    let bytes_of = |rows: &[Vec<Value>]| rows.iter().map(|row| values_bytes(row) + 24).sum::<usize>();
     let Some(recursive) = &table.recursive else {
-        return run_part(&table.seed, &table.types, None, u64::MAX, None, txn, context).await;
+        let rows = run_part(&table.seed, &table.types, None, u64::MAX, None, txn, context).await?;
+        let bytes = bytes_of(&rows);
+        return Ok((rows, bytes));
     };
     let most = match context.variables.get(Scope::Default, "cte_max_recursion_depth")? {
         Value::UInt(most) => most,
@@ -484,8 +506,9 @@ async fn run_table(
     for round in rounds {
         rows.extend(Arc::try_unwrap(round).unwrap_or_else(|shared| shared.to_vec()));
     }
+    let bytes = bytes_of(&rows);
     if offset > 0 {
         rows.drain(..usize::try_from(offset).unwrap_or(usize::MAX).min(rows.len()));
     }
-    Ok(Arc::new(rows))
+    Ok((Arc::new(rows), bytes))
 }

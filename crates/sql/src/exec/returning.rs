@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 /// Bytes that wait for the client before they are sent.
 const FLUSH_BYTES: usize = 256 << 10;
 
-/// Gives the row of RETURNING for a stored row, where there is a RETURNING.
+/// Gives the row of RETURNING for a stored row. Whoever has no RETURNING does not ask.
 pub(super) async fn return_row(
     returning: &[Expr],
     row: &[Value],
@@ -24,9 +24,6 @@ pub(super) async fn return_row(
     context: &mut Context,
     sink: &mut dyn ResultSink,
 ) -> Result<(), MysqlError> {
-    if returning.is_empty() {
-        return Ok(());
-    }
     let zone = context.time_zone.clone();
     let row = Rows { rows: [row, &[], &[]], zone: &zone };
     let values = with_answers(txn, context, |context| {

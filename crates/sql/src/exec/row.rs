@@ -3,7 +3,7 @@
 //! A joined row is a chain: the row of each level points to the rows before it, so that putting one more table beside them copies nothing. Stored
 //! rows are read in place; a TIMESTAMP becomes local time in the session's zone as its column is read.
 
-use crate::expr::{AGGREGATES, Columns};
+use crate::expr::Columns;
 use jiff::tz::TimeZone;
 use rauk_types::{DateTime, RowView, Value, ValueRef};
 
@@ -16,6 +16,8 @@ pub(crate) enum Part<'a> {
     Values(&'a [Value]),
     /// These tables are null rows.
     Nulls(&'a [usize]),
+    /// Several tables: of one that is there twice the first counts. A null row is `Nulls` without tables.
+    Several(&'a [(usize, Part<'a>)]),
 }
 
 #[derive(Clone, Copy)]
@@ -50,6 +52,12 @@ impl Columns for Joined<'_> {
                 Part::Stored(view) if at.table == table => return view.get(column),
                 Part::Values(values) if at.table == table => return values[column].as_ref(),
                 Part::Nulls(tables) if tables.contains(&table) => return ValueRef::Null,
+                Part::Several(parts) => match parts.iter().find(|(of, _)| *of == table) {
+                    Some((_, Part::Stored(view))) => return view.get(column),
+                    Some((_, Part::Values(values))) => return values[column].as_ref(),
+                    Some(_) => return ValueRef::Null,
+                    None => {}
+                },
                 _ => {}
             }
             match at.outer {
@@ -81,14 +89,15 @@ pub(crate) struct GroupRow<'a> {
 
 impl Columns for GroupRow<'_> {
     fn column(&self, table: usize, column: usize) -> ValueRef<'_> {
-        if table == AGGREGATES {
-            return self.aggregates[column].as_ref();
-        }
         match self.carried.iter().position(|c| *c == (table, column)) {
             // No row at all: COUNT(*) beside a column of an empty table.
             Some(at) => self.values.get(at).map_or(ValueRef::Null, Value::as_ref),
             None => unreachable!("the plan carries every column it reads after grouping"),
         }
+    }
+
+    fn group_value(&self, number: usize) -> ValueRef<'_> {
+        self.aggregates[number].as_ref()
     }
 }
 

@@ -1,9 +1,12 @@
 //! What one level reads in this execution: keys, ranges or everything.
 
-use super::keys::{self, Distribution, KeyRange, Points, SingleKey};
+use super::keys::{self, KeyRange, Points, SingleKey};
+use super::merge::{self, Merge};
 use super::row::Joined;
+use super::skip::{self, Skip};
 use crate::expr::{Context, Expr};
 use crate::physical::model::{Access, IndexAccess, Level, Source};
+use crate::physical::place::{self, Distribution};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::{NodeError, ScanSpec, TableHandle};
 use rauk_types::{IndexId, MysqlError};
@@ -27,6 +30,10 @@ pub(crate) enum Opened {
         keys: SmallVec<[Key; 1]>,
     },
     Scans(SmallVec<[ScanSpec; 1]>),
+    /// Of [`Access::Merge`].
+    Merge(Box<Merge>),
+    /// Of [`Access::Skip`].
+    Skip(Box<Skip>),
 }
 
 /// An encoded key; most are short.
@@ -63,20 +70,23 @@ pub(crate) fn open(
                 distribution,
                 partition: None,
                 limit_hint,
+                pushdown: None,
             },
             1,
         ))
     };
     match &level.access {
-        Access::Full { distribution } => Ok(match keys::distribution(distribution.as_ref(), row, context)? {
-            Distribution::Nothing => Opened::Nothing,
-            Distribution::Key(key) => everything(Some(key)),
-            Distribution::Unknown => everything(None),
-        }),
+        Access::Full { distribution } => {
+            Ok(match place::distribution(distribution.as_ref(), row, row.zone, context)? {
+                Distribution::Nothing => Opened::Nothing,
+                Distribution::Key(key) => everything(Some(key)),
+                Distribution::Unknown => everything(None),
+            })
+        }
         Access::Primary(access) => lookup(access, None, row, context, everything),
         Access::Unique(access) => lookup(access, Some(access.index), row, context, everything),
         Access::Range(access) => {
-            let distribution = match keys::distribution(access.distribution.as_ref(), row, context)? {
+            let distribution = match place::distribution(access.distribution.as_ref(), row, row.zone, context)? {
                 Distribution::Nothing => return Ok(Opened::Nothing),
                 Distribution::Key(key) => Some(key),
                 Distribution::Unknown => None,
@@ -99,10 +109,26 @@ pub(crate) fn open(
                     distribution: distribution.clone(),
                     partition: None,
                     limit_hint,
+                    pushdown: None,
                 })
                 .collect();
             Ok(if scans.is_empty() { Opened::Nothing } else { Opened::Scans(scans) })
         }
+        Access::Skip(access) => {
+            let distribution = match place::distribution(access.access.distribution.as_ref(), row, row.zone, context)? {
+                Distribution::Nothing => return Ok(Opened::Nothing),
+                Distribution::Key(key) => Some(key),
+                Distribution::Unknown => None,
+            };
+            match everything(distribution) {
+                Opened::Scans(mut scans) => skip::open(access, source, scans.remove(0), row, context),
+                _ => unreachable!("a scan of everything is one"),
+            }
+        }
+        Access::Merge(access) => match everything(None) {
+            Opened::Scans(mut scans) => merge::open(access, source, scans.remove(0), row, context),
+            _ => unreachable!("a scan of everything is one"),
+        },
         Access::Virtual { .. } | Access::Rows => {
             unreachable!("rows of virtual tables and queries are read from a buffer")
         }

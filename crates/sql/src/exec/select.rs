@@ -8,10 +8,13 @@
 //! is held, and nothing is allocated for an outer row but the key.
 
 use super::answer::{known_to_fail, may_look_ahead, run_uncorrelated, with_answers};
-use super::buffer::{Buffer, build};
+use super::batch::{Batch, drain, run_batch};
+use super::buffer::{Buffer, Candidates, build};
 use super::lateral::Remembered;
+use super::now::Frame;
 use super::output::{Output, Target};
 use super::query::Running;
+use super::remote::{Wants, Work};
 use super::row::{Joined, Part};
 use super::scan::{BATCH, Opened, YIELD_ROWS, get_if, give_way, is_interrupted, lock_of, open, passes, yield_now};
 use super::window::WindowRows;
@@ -26,16 +29,30 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-pub(crate) struct Run<'a> {
-    plan: &'a SelectPlan,
-    txn: &'a mut Transaction,
-    context: &'a mut Context,
-    output: Output<'a>,
+pub(super) struct Run<'a> {
+    pub(super) plan: &'a SelectPlan,
+    pub(super) txn: &'a mut Transaction,
+    pub(super) context: &'a mut Context,
+    pub(super) output: Output<'a>,
     /// One a step, for tables that are kept in memory.
-    buffers: SmallVec<[Option<Arc<Buffer>>; 4]>,
+    pub(super) buffers: SmallVec<[Option<Arc<Buffer>>; 4]>,
+    /// Room for the key of a join.
+    pub(super) key: Vec<u8>,
+    /// Steps from here on need no waiting.
+    ready: usize,
+    /// Where those steps stand.
+    pub(super) paused: Vec<Frame>,
+    /// The batch for which they paused.
+    pub(super) full: Option<usize>,
+    /// Rows that they have looked at since the last turn.
+    pub(super) looked: usize,
+    /// Tables that are looked up by key for many rows at once.
+    pub(super) batches: Vec<Batch<'a>>,
+    /// The row that goes on needs a table that others look up in batches.
+    pub(super) alone: bool,
     /// The rows of lateral tables, by step.
     laterals: FxHashMap<usize, Remembered>,
-    groups: Groups,
+    pub(super) groups: Groups,
     /// Steps from here on read no table.
     tail: usize,
     rows: usize,
@@ -49,11 +66,11 @@ pub(crate) struct Run<'a> {
 }
 
 /// The groups of tables of outer, semi and anti joins.
-struct Groups {
+pub(super) struct Groups {
     /// Those that found a match for the present outer row.
-    matched: SmallVec<[bool; 4]>,
+    pub matched: SmallVec<[bool; 4]>,
     /// A semi or anti join has its match: its loops end.
-    leaving: bool,
+    pub leaving: bool,
 }
 
 /// A copy of a stored row; most are short.
@@ -101,6 +118,13 @@ pub(crate) async fn run_select<'a>(
         context,
         output,
         buffers: smallvec![None; plan.steps.len()],
+        key: Vec::new(),
+        ready: tail,
+        paused: Vec::new(),
+        full: None,
+        looked: 0,
+        batches: Vec::new(),
+        alone: false,
         laterals: FxHashMap::default(),
         groups: Groups { matched: smallvec![false; plan.outer_groups], leaving: false },
         tail,
@@ -110,6 +134,10 @@ pub(crate) async fn run_select<'a>(
         others,
         meter,
     };
+    if !plan.batches.is_empty() && run.may_batch() {
+        run.batches = Batch::all(plan, run.output.demand(), run.context);
+        run.find_ready();
+    }
     // Several reads of one statement see one state.
     if scans > 1 && plan.lock.is_none() {
         run.snapshot().await?;
@@ -125,12 +153,8 @@ pub(crate) async fn run_select<'a>(
                     meter.enter(0);
                     meter.open(0);
                 }
-                let by_key = matches!(level.access, Access::Primary(_) | Access::Unique(_)) && !level.buffered;
-                match by_key && plan.steps.len() == 1 && run.tail == 1 {
-                    true => run.keys(level, &root).await?,
-                    // Boxed: a read by key has no room for it.
-                    false => Box::pin(run.scan(0, level, &root)).await?,
-                }
+                // Boxed: what waits for it has no room for it.
+                Box::pin(run.all(level, &root)).await?;
             }
             None if !run.late && run.meter.is_none() => run.output.push(&root, run.context)?,
             // Boxed, as all that is rare here: a read by key has no room for it.
@@ -234,11 +258,57 @@ pub(crate) async fn take_snapshot(txn: &mut Transaction) -> Result<(), MysqlErro
 }
 
 impl<'a> Run<'a> {
+    /// Runs all steps, of which the first reads a table.
+    async fn all(&mut self, level: &Level, root: &Joined<'_>) -> Result<(), MysqlError> {
+        let result = self.scan(0, level, root).await;
+        match self.batches.is_empty() {
+            true => result,
+            false => drain(self, 0, result).await,
+        }
+    }
+
+    /// Whether rows may be gathered before a table is looked up for them.
+    fn may_batch(&self) -> bool {
+        let changes = self.context.locks_changed_tables && self.plan.changes_tables();
+        let locks = changes || self.txn.locks_plain_reads();
+        !self.late && self.meter.is_none() && !locks
+    }
+
+    /// Finds out which steps need no waiting.
+    fn find_ready(&mut self) {
+        // Neither a table that is read for each row nor one whose memory was too small is in memory.
+        let in_memory = |at: usize| self.buffers[at].as_ref().is_some_and(|buffer| !buffer.too_large);
+        let waits = |at: usize| match &self.plan.steps[at] {
+            Step::Scan(_) => !in_memory(at) && !self.is_batched(at),
+            _ => false,
+        };
+        if self.ready <= self.plan.steps.len() {
+            self.ready = (0..self.ready).rev().find(|at| waits(*at)).map_or(0, |at| at + 1);
+        }
+    }
+
+    /// Whether the steps from `at` on need no waiting for the row that goes on.
+    fn is_ready(&self, at: usize) -> bool {
+        at >= self.ready && !self.alone
+    }
+
     /// Runs the steps from `at` on for one joined row.
-    async fn advance(&mut self, mut at: usize, row: &Joined<'_>) -> Result<(), MysqlError> {
+    pub(super) async fn advance(&mut self, mut at: usize, row: &Joined<'_>) -> Result<(), MysqlError> {
+        if self.is_ready(at) {
+            return self.run_now(at, row).await;
+        }
         let plan = self.plan;
         loop {
             self.reached(at);
+            if let Some(batch) = self.gathering(at) {
+                if self.batches[batch].is_full() {
+                    run_batch(self, batch).await?;
+                    if self.is_done() {
+                        return Ok(());
+                    }
+                }
+                return self.gather(batch, row);
+            }
             match plan.steps.get(at) {
                 None if self.late => return self.output.push_late(row, self.txn, self.context).await,
                 None => return self.output.push(row, self.context),
@@ -286,7 +356,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the loops that run are to end.
-    fn is_done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         self.groups.leaving || self.output.is_done()
     }
 
@@ -312,6 +382,7 @@ impl<'a> Run<'a> {
                     meter.kept(at, buffer.len());
                 }
                 self.buffers[at] = Some(buffer.clone());
+                self.find_ready();
                 buffer
             }
         };
@@ -330,32 +401,12 @@ impl<'a> Run<'a> {
             Opened::Nothing => false,
             Opened::Keys { keys, .. } => keys.len() > 1,
             Opened::Scans(scans) => scans.len() > 1,
+            Opened::Skip(_) | Opened::Merge(_) => true,
         };
         if several && lock_of(level, self.context).is_none() {
             self.snapshot().await?;
         }
         Ok(opened)
-    }
-
-    /// The rows of the only table by their keys.
-    async fn keys(&mut self, level: &Level, row: &Joined<'_>) -> Result<(), MysqlError> {
-        let plan = self.plan;
-        let Some(table) = plan.sources[level.table].handle() else { unreachable!("virtual tables are buffered") };
-        match self.open(0, level, row).await? {
-            Opened::Nothing => {}
-            Opened::Keys { unique, keys } => {
-                for key in &keys {
-                    self.visit_key(0, level, table, unique, key, row).await?;
-                    if self.is_done() {
-                        break;
-                    }
-                    self.turn(1).await?;
-                }
-            }
-            // A key that is not exact has a range.
-            Opened::Scans(scans) => Box::pin(self.scans(0, level, table, scans, row)).await?,
-        }
-        Ok(())
     }
 
     /// Loops over one table.
@@ -366,8 +417,14 @@ impl<'a> Run<'a> {
         if level.ends_match {
             return self.probe(at, level, row).await;
         }
+        if let Some(found) = self.looked_up(at) {
+            return self.go_on(at, level, found, row).await;
+        }
         if let Some(buffer) = self.buffer(at, level, row).await? {
-            return self.loop_buffer(at, level, &buffer, row).await;
+            return match self.is_ready(at) {
+                true => self.run_now(at, row).await,
+                false => self.loop_buffer(at, level, &buffer, row).await,
+            };
         }
         let plan = self.plan;
         let Some(table) = plan.sources[level.table].handle() else { unreachable!("virtual tables are buffered") };
@@ -383,11 +440,13 @@ impl<'a> Run<'a> {
                 }
             }
             Opened::Scans(scans) => self.scans(at, level, table, scans, row).await?,
+            Opened::Skip(skip) => Box::pin(self.skip(at, level, table, &skip, row)).await?,
+            Opened::Merge(mut merge) => Box::pin(self.merge(at, level, table, &mut merge, row)).await?,
         }
         Ok(())
     }
 
-    async fn scans(
+    pub(super) async fn scans(
         &mut self,
         at: usize,
         level: &Level,
@@ -414,10 +473,18 @@ impl<'a> Run<'a> {
     async fn probe(&mut self, at: usize, level: &Level, row: &Joined<'_>) -> Result<(), MysqlError> {
         self.turn(1).await?;
         let plan = self.plan;
+        if let Some(found) = self.looked_up(at) {
+            return self.go_on(at, level, found, row).await;
+        }
         if let Some(buffer) = self.buffer(at, level, row).await? {
+            if self.is_ready(at) {
+                return self.run_now(at, row).await;
+            }
             if let Some(others) = &level.keys_only {
-                let has_key =
-                    |context: &mut Context| Ok(passes(others, row, context)? && buffer.has_key(level, row, context)?);
+                let key = &mut self.key;
+                let mut has_key = |context: &mut Context| {
+                    Ok(passes(others, row, context)? && buffer.has_key(level, row, context, key)?)
+                };
                 let found = match self.others {
                     true => with_answers(self.txn, self.context, has_key).await?,
                     false => has_key(self.context)?,
@@ -428,12 +495,9 @@ impl<'a> Run<'a> {
                 }
                 return Ok(());
             }
-            let mut candidates = match self.others {
-                true => with_answers(self.txn, self.context, |context| buffer.candidates(level, row, context)).await?,
-                false => buffer.candidates(level, row, self.context)?,
-            };
+            let mut candidates = self.candidates(level, &buffer, row).await?;
             let mut seen = 0;
-            while let Some(part) = candidates.next(&buffer) {
+            while let Some((_, part)) = candidates.next(&buffer) {
                 let joined = row.with(level.table, part);
                 if passes(&level.filters, &joined, self.context)? {
                     let Run { output, context, groups, .. } = &mut *self;
@@ -461,6 +525,8 @@ impl<'a> Run<'a> {
                     self.turn(1).await?;
                 }
             }
+            Opened::Skip(skip) => Box::pin(self.skip(at, level, table, &skip, row)).await?,
+            Opened::Merge(mut merge) => Box::pin(self.merge(at, level, table, &mut merge, row)).await?,
             Opened::Scans(scans) => {
                 for spec in scans {
                     self.visit_all(at, level, table, spec, row).await?;
@@ -471,6 +537,15 @@ impl<'a> Run<'a> {
             }
         }
         Ok(())
+    }
+
+    /// A row for which the row of this table has been looked up, and is a part of it.
+    async fn go_on(&mut self, at: usize, level: &Level, found: bool, row: &Joined<'_>) -> Result<(), MysqlError> {
+        if !found || !passes(&level.filters, row, self.context)? {
+            return Ok(());
+        }
+        // Boxed: steps behind it wait, and come here again.
+        Box::pin(self.advance(at + 1, row)).await
     }
 
     /// A row by its key, of a table behind which no other is read.
@@ -527,11 +602,34 @@ impl<'a> Run<'a> {
     }
 
     /// Whether all conditions hold, those with subqueries included.
-    async fn passes(&mut self, filters: &[Expr], row: &Joined<'_>) -> Result<bool, MysqlError> {
+    pub(super) async fn passes(&mut self, filters: &[Expr], row: &Joined<'_>) -> Result<bool, MysqlError> {
         match self.others && !filters.is_empty() {
             true => with_answers(self.txn, self.context, |context| passes(filters, row, context)).await,
             false => passes(filters, row, self.context),
         }
+    }
+
+    /// What the nodes that lead partitions of a table are to do with its rows. `sums`: the rows are shown to nobody but the output.
+    fn work(
+        &self,
+        at: usize,
+        level: &Level,
+        table: &TableHandle,
+        spec: &mut ScanSpec,
+        row: &Joined<'_>,
+        sums: bool,
+    ) -> Option<Arc<Work>> {
+        let alone = at == 0 && self.plan.steps.len() == 1 && level.late_filters.is_empty() && spec.lock.is_none();
+        let sums = sums && alone && !self.late && !self.others && self.meter.is_none() && !self.plan.first_row_only;
+        let wants = match (&self.plan.grouping, self.output.first_wanted()) {
+            (Some(grouping), _) if sums => Wants::Groups(grouping),
+            // What is read at SERIALIZABLE is locked.
+            (None, Some(count)) if sums && !self.txn.locks_plain_reads() => Wants::First(&self.plan.order, count),
+            _ => Wants::Rows,
+        };
+        let work = Work::new((level.table, table), &level.filters, wants, row, self.txn, self.context)?;
+        spec.pushdown = Some(work.clone());
+        Some(work)
     }
 
     /// A table behind which no other is read, of a result that stays in memory, or in a semi join: no row is copied.
@@ -540,12 +638,16 @@ impl<'a> Run<'a> {
         at: usize,
         level: &Level,
         table: &TableHandle,
-        spec: ScanSpec,
+        mut spec: ScanSpec,
         row: &Joined<'_>,
     ) -> Result<(), MysqlError> {
+        let work = self.work(at, level, table, &mut spec, row, true);
         let Run { plan, txn, context, output, groups, .. } = &mut *self;
         let mut failed = None;
         let mut visit = |view: &RowView<'_>| {
+            if let Some(work) = &work {
+                work.before_row(context);
+            }
             let joined = row.with(level.table, Part::Stored(*view));
             let result = match passes(&level.filters, &joined, context) {
                 Ok(true) => tail(plan, at + 1, &joined, groups, output, context).map(|()| true),
@@ -562,7 +664,14 @@ impl<'a> Run<'a> {
             }
         };
         ScanCursor::new(table, spec).for_each(txn, &mut visit).await?;
-        failed.map_or(Ok(()), Err)
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if let Some(work) = work {
+            work.end(self.is_done(), self.context);
+            self.output.take_groups(&work)?;
+        }
+        Ok(())
     }
 
     async fn loop_batches(
@@ -570,7 +679,7 @@ impl<'a> Run<'a> {
         at: usize,
         level: &Level,
         table: &TableHandle,
-        spec: ScanSpec,
+        mut spec: ScanSpec,
         row: &Joined<'_>,
     ) -> Result<(), MysqlError> {
         let mut rows = match spec.limit_hint {
@@ -583,6 +692,7 @@ impl<'a> Run<'a> {
         if unlocks {
             run_uncorrelated(late, self.txn, self.context).await?;
         }
+        let work = self.work(at, level, table, &mut spec, row, false);
         let mut cursor = ScanCursor::new(table, spec);
         let mut batch = ScanBatch::default();
         loop {
@@ -590,6 +700,9 @@ impl<'a> Run<'a> {
             let mut examined = 0;
             let context = &mut *self.context;
             let mut filter = |view: &RowView<'_>| {
+                if let Some(work) = &work {
+                    work.before_row(context);
+                }
                 examined += 1;
                 let joined = row.with(level.table, Part::Stored(*view));
                 match passes(&level.filters, &joined, context) {
@@ -608,6 +721,9 @@ impl<'a> Run<'a> {
                 return Err(error);
             }
             if batch.is_empty() {
+                if let Some(work) = work {
+                    work.end(false, self.context);
+                }
                 return Ok(());
             }
             for i in 0..batch.len() {
@@ -621,12 +737,24 @@ impl<'a> Run<'a> {
                     self.back(at);
                 }
                 if self.is_done() {
+                    if let Some(work) = work {
+                        work.end(true, self.context);
+                    }
                     return Ok(());
                 }
                 give_way(self.txn, self.context).await?;
             }
             self.turn(batch.len()).await?;
             rows = BATCH;
+        }
+    }
+
+    /// The rows of a table in memory that may join `row`.
+    async fn candidates(&mut self, level: &Level, buffer: &Buffer, row: &Joined<'_>) -> Result<Candidates, MysqlError> {
+        let Run { txn, context, key, others, .. } = &mut *self;
+        match others {
+            true => with_answers(txn, context, |context| buffer.candidates(level, row, context, key)).await,
+            false => buffer.candidates(level, row, context, key),
         }
     }
 
@@ -637,11 +765,8 @@ impl<'a> Run<'a> {
         buffer: &Buffer,
         row: &Joined<'_>,
     ) -> Result<(), MysqlError> {
-        let mut candidates = match self.others {
-            true => with_answers(self.txn, self.context, |context| buffer.candidates(level, row, context)).await?,
-            false => buffer.candidates(level, row, self.context)?,
-        };
-        while let Some(part) = candidates.next(buffer) {
+        let mut candidates = self.candidates(level, buffer, row).await?;
+        while let Some((_, part)) = candidates.next(buffer) {
             let joined = row.with(level.table, part);
             self.turn(1).await?;
             self.examined(at, 1);
@@ -706,7 +831,7 @@ impl<'a> Run<'a> {
 
     /// Step `at` goes on.
     #[inline]
-    fn back(&mut self, at: usize) {
+    pub(super) fn back(&mut self, at: usize) {
         if let Some(meter) = &mut self.meter {
             meter.enter(at);
         }
@@ -714,7 +839,7 @@ impl<'a> Run<'a> {
 
     /// Counts rows that step `at` looked at, when that is measured.
     #[inline]
-    fn examined(&mut self, at: usize, rows: u64) {
+    pub(super) fn examined(&mut self, at: usize, rows: u64) {
         if let Some(meter) = &mut self.meter {
             meter.examined(at, rows);
         }
@@ -725,7 +850,7 @@ impl<'a> Run<'a> {
     }
 
     /// Counts work, flushes what has gathered, and lets others run now and then.
-    async fn turn(&mut self, rows: usize) -> Result<(), MysqlError> {
+    pub(super) async fn turn(&mut self, rows: usize) -> Result<(), MysqlError> {
         self.rows += rows + self.context.budget.take_work();
         self.output.flush_if_large(self.txn, self.context).await?;
         if self.rows >= YIELD_ROWS {

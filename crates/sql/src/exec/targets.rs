@@ -28,6 +28,8 @@ use super::returning::return_row;
 use super::select::{run_select, take_snapshot};
 use super::sort::{Sorted, Sorter, put_values, values_of};
 use crate::expr::Context;
+use crate::expr::context::UserVariable;
+use crate::hash::{KeyMap, KeySet};
 use crate::memory::values_bytes;
 use crate::physical::model::{ChangePlan, ChangeTarget, Parts};
 use rauk_kernel::{LockMode, WaitPolicy};
@@ -35,7 +37,6 @@ use rauk_node::{Isolation, NodeError, Transaction};
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultColumn, ResultSink};
 use rauk_types::{MysqlError, Value, ValueRef};
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -121,7 +122,7 @@ async fn attempt(
 async fn read(plan: &ChangePlan, txn: &mut Transaction, context: &mut Context) -> Result<Vec<Sorted>, MysqlError> {
     let memory = context.budget.memory.clone();
     let mut rows: Vec<Sorter> = plan.targets.iter().map(|_| Sorter::new(usize::MAX, memory.clone())).collect();
-    let mut seen: Vec<FxHashSet<Box<[u8]>>> = plan.targets.iter().map(|_| FxHashSet::default()).collect();
+    let mut seen: Vec<KeySet> = plan.targets.iter().map(|_| KeySet::default()).collect();
     let (mut key, mut payload) = (Vec::new(), Vec::new());
     let mut each = |values: Vec<Value>| {
         for (number, target) in plan.targets.iter().enumerate() {
@@ -205,7 +206,9 @@ async fn delete(
             let row: Vec<Value> = values_of(payload).map(ValueRef::to_owned).collect();
             if txn.delete(&target.table, &row).await? {
                 deleted += 1;
-                return_row(&plan.returning, &row, txn, context, sink).await?;
+                if !plan.returning.is_empty() {
+                    return_row(&plan.returning, &row, txn, context, sink).await?;
+                }
             }
         }
     }
@@ -271,7 +274,9 @@ async fn update_rows(
             continue;
         }
         set_on_update(schema, &target.set, &mut new, context);
-        if !satisfies(target.check.as_ref(), &new, &inputs, plan.ignore, txn, context).await? {
+        if let Some(check) = &target.check
+            && !satisfies(check, &new, &inputs, plan.ignore, txn, context).await?
+        {
             counts.matched -= 1;
             continue;
         }
@@ -303,7 +308,7 @@ async fn update_aliases(
     let first = lists[0].0;
     let schema = first.table.schema();
     let memory = context.budget.memory.clone();
-    let mut by_key: FxHashMap<Box<[u8]>, usize> = FxHashMap::default();
+    let mut by_key: KeyMap<usize> = KeyMap::default();
     let mut merged: Vec<Merged> = Vec::new();
     let zone = context.time_zone.clone();
     for (target, mut rows) in lists {
@@ -332,7 +337,9 @@ async fn update_aliases(
             if changes {
                 set_on_update(schema, &target.set, &mut row.new, context);
                 // What another alias makes of the row is not undone, so here IGNORE does not help.
-                satisfies(target.check.as_ref(), &row.new, &inputs, false, txn, context).await?;
+                if let Some(check) = &target.check {
+                    satisfies(check, &row.new, &inputs, false, txn, context).await?;
+                }
                 row.changes += 1;
             }
         }
@@ -365,7 +372,8 @@ struct Before {
     warning_count: u64,
     new_last_insert_id: Option<u64>,
     random_state: u64,
-    user_variables: HashMap<String, Value>,
+    seeded_random: Vec<(i64, u64, u64)>,
+    user_variables: HashMap<String, UserVariable>,
     user_variable_bytes: usize,
     memory: usize,
 }
@@ -377,6 +385,7 @@ impl Before {
             warning_count: context.warning_count,
             new_last_insert_id: context.new_last_insert_id,
             random_state: context.random_state,
+            seeded_random: context.seeded_random.clone(),
             user_variables: context.user_variables.clone(),
             user_variable_bytes: context.user_variable_bytes,
             memory: context.budget.memory.used(),
@@ -389,10 +398,11 @@ impl Before {
         context.warning_count = self.warning_count;
         context.new_last_insert_id = self.new_last_insert_id;
         context.random_state = self.random_state;
+        context.seeded_random.clone_from(&self.seeded_random);
         context.user_variables.clone_from(&self.user_variables);
         context.user_variable_bytes = self.user_variable_bytes;
         if let Some(parts) = parts {
-            context.subqueries.begin(parts);
+            super::answer::begin(parts, context);
         }
         let memory = &context.budget.memory;
         memory.give(memory.used().saturating_sub(self.memory));

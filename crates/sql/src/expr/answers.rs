@@ -9,14 +9,15 @@
 //! one that is wanted at the moment is put in after that, so evaluation always goes on.
 
 use super::context::Context;
+use super::context::UserVariable;
 use super::convert::Result;
-use super::eval::{Env, compare};
-use super::{CompareOp, Comparison, Expr, Missing, Subquery, SubqueryId, SubqueryTest, Val, pending};
-use crate::exec::append_class_key;
+use super::eval::{Env, compare, with_parameters};
+use super::{Columns, CompareOp, Comparison, Expr, Missing, Subquery, SubqueryId, SubqueryTest, Val, pending};
+use crate::expr::value_key::append_class_key;
+use crate::hash::{KeyMap, KeySet};
 use crate::memory::values_bytes;
-use crate::physical::model::Parts;
 use rauk_types::{DataType, MysqlError, Value, ValueRef};
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::any::Any;
 use std::sync::Arc;
 
 /// Answers that are kept of one subquery.
@@ -27,17 +28,29 @@ const ANSWER_BYTES: usize = 160;
 /// Rows that several readers share.
 pub(crate) type SharedRows = Arc<Vec<Vec<Value>>>;
 
+/// The rows of a common table.
+pub(crate) struct CommonRows {
+    /// The values of the outer columns that it reads, encoded exactly.
+    pub values: Vec<u8>,
+    pub rows: SharedRows,
+    /// What of the statement's memory they take, kept until the values change.
+    pub bytes: usize,
+}
+
+/// The plans of the statement's other queries. Only the executor looks into them: expressions lie below plans.
+pub(crate) type Plans = Arc<dyn Any + Send + Sync>;
+
 /// The other queries of the running statement and what is known of their rows.
 #[derive(Default)]
 pub struct Subqueries {
-    pub(crate) parts: Option<Arc<Parts>>,
+    pub(crate) plans: Option<Plans>,
     /// What the last evaluation lacked.
     pub(crate) missing: Option<Missing>,
-    answers: Vec<FxHashMap<Box<[u8]>, Arc<Answer>>>,
+    answers: Vec<KeyMap<Arc<Answer>>>,
     /// Bytes of each subquery's answers.
     answer_bytes: Vec<usize>,
     /// Common tables that have been run, by number.
-    pub(crate) tables: Vec<Option<SharedRows>>,
+    pub(crate) tables: Vec<Option<CommonRows>>,
     /// Rows that the last round of a recursive table added, by number.
     pub(crate) working: Vec<Option<SharedRows>>,
     /// Bytes of the statement's memory that stay in use when the query that is running ends.
@@ -45,7 +58,7 @@ pub struct Subqueries {
     /// Rows since other tasks had their turn: many short queries are as long as one of many rows.
     pub(crate) rows: usize,
     /// User variables that the present evaluation has set, with the values before.
-    undo: Option<Vec<(String, Option<Value>)>>,
+    undo: Option<Vec<(String, Option<UserVariable>)>>,
 }
 
 /// What a subquery gave for some outer values.
@@ -58,7 +71,7 @@ pub(crate) enum Answer {
 }
 
 /// Keys of rows, and the types by which both sides are encoded.
-pub(crate) type Keys = (Vec<DataType>, FxHashSet<Box<[u8]>>);
+pub(crate) type Keys = (Vec<DataType>, KeySet);
 
 /// The rows of a quantified comparison.
 #[derive(Default)]
@@ -101,13 +114,13 @@ impl Want {
 
 impl Subqueries {
     /// A statement begins.
-    pub(crate) fn begin(&mut self, parts: &Arc<Parts>) {
+    pub(crate) fn begin(&mut self, plans: Plans, subqueries: usize, tables: usize) {
         *self = Subqueries {
-            parts: Some(parts.clone()),
-            answers: parts.subqueries.iter().map(|_| FxHashMap::default()).collect(),
-            answer_bytes: vec![0; parts.subqueries.len()],
-            tables: vec![None; parts.tables.len()],
-            working: vec![None; parts.tables.len()],
+            plans: Some(plans),
+            answers: (0..subqueries).map(|_| KeyMap::default()).collect(),
+            answer_bytes: vec![0; subqueries],
+            tables: (0..tables).map(|_| None).collect(),
+            working: vec![None; tables],
             ..Subqueries::default()
         };
     }
@@ -120,7 +133,7 @@ impl Subqueries {
     /// Whether the statement has other queries.
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
-        self.parts.is_some()
+        self.plans.is_some()
     }
 
     pub(crate) fn has_answer(&self, id: SubqueryId, key: &[u8]) -> bool {
@@ -164,11 +177,11 @@ impl Subqueries {
     }
 
     /// Changes since `begin_undo`, newest last.
-    pub(crate) fn end_undo(&mut self) -> Vec<(String, Option<Value>)> {
+    pub(crate) fn end_undo(&mut self) -> Vec<(String, Option<UserVariable>)> {
         self.undo.take().unwrap_or_default()
     }
 
-    pub(crate) fn changes_variable(&mut self, name: &str, old: Option<&Value>) {
+    pub(crate) fn changes_variable(&mut self, name: &str, old: Option<&UserVariable>) {
         if let Some(undo) = &mut self.undo {
             undo.push((name.to_string(), old.cloned()));
         }
@@ -222,12 +235,24 @@ impl Subquery {
         self.outer.is_empty().then(missing)
     }
 
-    /// The answer for the present outer values; [`pending`] when it is not there.
-    fn answer(&self, env: &Env<'_>, context: &mut Context) -> Result<Arc<Answer>> {
+    /// What its answer for the present outer values is kept by.
+    fn key(&self, env: &Env<'_>, context: &mut Context) -> Result<Vec<u8>> {
         let mut key = Vec::new();
         for outer in &self.outer {
             append_exact(outer.value(env, context)?.as_ref(), &mut key);
         }
+        Ok(key)
+    }
+
+    /// Whether the answer for the outer values of a row is there.
+    pub(crate) fn is_answered(&self, row: &dyn Columns, context: &mut Context) -> bool {
+        let key = with_parameters(context, |parameters, context| self.key(&Env { row, parameters }, context));
+        key.is_ok_and(|key| context.subqueries.has_answer(self.id, &key))
+    }
+
+    /// The answer for the present outer values; [`pending`] when it is not there.
+    fn answer(&self, env: &Env<'_>, context: &mut Context) -> Result<Arc<Answer>> {
+        let key = self.key(env, context)?;
         if !context.subqueries.is_active() {
             // EXPLAIN runs no queries.
             return Err(pending());

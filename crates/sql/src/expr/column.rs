@@ -371,7 +371,7 @@ fn json(value: Value, from: &DataType, target: &mut Target<'_>) -> Result<Value>
         Err(error) => {
             let reason =
                 if content.trim().is_empty() { "The document is empty." } else { super::cast::json_reason(&error) };
-            let position = byte_position(&content, &error);
+            let position = super::json::byte_position(&content, &error);
             Err(MysqlError::new(
                 codes::INVALID_JSON_TEXT,
                 format!(
@@ -381,12 +381,6 @@ fn json(value: Value, from: &DataType, target: &mut Target<'_>) -> Result<Value>
             ))
         }
     }
-}
-
-/// Where serde_json stopped, from line and column.
-fn byte_position(content: &str, error: &serde_json::Error) -> usize {
-    let before: usize = content.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-    (before + error.column().saturating_sub(1)).min(content.len())
 }
 
 // Dates and times
@@ -570,5 +564,25 @@ fn time(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result<V
                 }
             }
         }
+    }
+}
+
+/// What a column without a default gets where that is no error.
+pub(crate) fn type_zero(ty: &DataType) -> Value {
+    match ty.kind {
+        TypeKind::Null => Value::Null,
+        TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int | TypeKind::BigInt => {
+            if ty.unsigned { Value::UInt(0) } else { Value::Int(0) }
+        }
+        TypeKind::Float | TypeKind::Double => Value::Double(0.0),
+        TypeKind::Decimal => Value::Decimal(Decimal::new(0, ty.scale)),
+        TypeKind::Date => Value::Date(Date::from_packed(0)),
+        TypeKind::Time => Value::Time(Time::clipped(0)),
+        TypeKind::DateTime => Value::DateTime(DateTime::ZERO),
+        TypeKind::Timestamp => Value::Timestamp(0),
+        TypeKind::Binary => Value::Bytes(vec![0; ty.length as usize]),
+        TypeKind::Json => Value::Str(String::from("null")),
+        _ if ty.is_bytes() => Value::Bytes(Vec::new()),
+        _ => Value::Str(String::new()),
     }
 }

@@ -1,7 +1,7 @@
 //! What evaluation knows of its session: one per session, lent to every statement.
 use crate::memory::heap_bytes;
 use rauk_types::error::codes;
-use rauk_types::{MysqlError, Value};
+use rauk_types::{Collation, MysqlError, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -71,6 +71,14 @@ pub trait SystemVariables: Send + Sync {
     fn get(&self, scope: crate::parse::statement::Scope, name: &str) -> Result<Value, rauk_types::MysqlError>;
 }
 
+/// A value of `@name`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserVariable {
+    pub value: Value,
+    /// Of a text.
+    pub collation: Collation,
+}
+
 /// Session state that expressions read and write.
 pub struct Context {
     /// Parameters of the running statement, literals taken out by the plan cache included.
@@ -90,7 +98,7 @@ pub struct Context {
     pub new_last_insert_id: Option<u64>,
     pub row_count: i64,
     pub found_rows: u64,
-    pub user_variables: HashMap<String, Value>,
+    pub user_variables: HashMap<String, UserVariable>,
     /// What they take, as far as [`Context::set_user_variable`] has set them.
     pub user_variable_bytes: usize,
     pub warnings: Vec<Warning>,
@@ -114,6 +122,10 @@ pub struct Context {
     pub measures: Option<Box<crate::measure::Measures>>,
     /// State of RAND() with and without seed, UUID() and the like.
     pub random_state: u64,
+    /// Where a read of one row makes its key: kept, so that it allocates nothing.
+    pub key: Vec<u8>,
+    /// The running statement's calls of RAND(seed) with a constant seed: a number of the call, and its state.
+    pub seeded_random: Vec<(i64, u64, u64)>,
 }
 
 impl SqlMode {
@@ -169,18 +181,20 @@ impl Context {
             subqueries: Default::default(),
             measures: None,
             random_state: 0,
+            key: Vec::new(),
+            seeded_random: Vec::new(),
         }
     }
 
     /// `@name := value`. Error 1038: a session's variables may take as much memory as one of its statements.
-    pub fn set_user_variable(&mut self, name: String, value: Value) -> Result<(), MysqlError> {
+    pub fn set_user_variable(&mut self, name: String, value: Value, collation: Collation) -> Result<(), MysqlError> {
         let bytes = |name: &str, value: &Value| name.len() + heap_bytes(value) + 2 * size_of::<(String, Value)>();
-        let old = self.user_variables.get(&name).map_or(0, |old| bytes(&name, old));
+        let old = self.user_variables.get(&name).map_or(0, |old| bytes(&name, &old.value));
         let now = self.user_variable_bytes.saturating_sub(old) + bytes(&name, &value);
         self.budget.memory.check(now)?;
         self.user_variable_bytes = now;
         self.subqueries.changes_variable(&name, self.user_variables.get(&name));
-        self.user_variables.insert(name, value);
+        self.user_variables.insert(name, UserVariable { value, collation });
         Ok(())
     }
 

@@ -52,6 +52,7 @@ impl fmt::Display for CompareOp {
 /// What columns and parameters are called.
 pub(crate) trait Names {
     fn column(&self, table: usize, column: usize) -> String;
+    fn group_value(&self, number: usize) -> String;
     fn parameter(&self, index: usize) -> String;
     fn subquery(&self, id: SubqueryId) -> String;
 }
@@ -61,10 +62,11 @@ struct Numbers;
 
 impl Names for Numbers {
     fn column(&self, table: usize, column: usize) -> String {
-        match table {
-            super::AGGREGATES => format!("#aggregate.{column}"),
-            _ => format!("#{table}.{column}"),
-        }
+        format!("#{table}.{column}")
+    }
+
+    fn group_value(&self, number: usize) -> String {
+        format!("#aggregate.{number}")
     }
 
     fn parameter(&self, index: usize) -> String {
@@ -105,6 +107,7 @@ impl fmt::Display for Named<'_> {
         match &expr.kind {
             ExprKind::Literal(value) => literal(value, &expr.ty, f),
             ExprKind::Column { table, column } => f.write_str(&self.names.column(*table, *column)),
+            ExprKind::GroupValue(number) => f.write_str(&self.names.group_value(*number)),
             ExprKind::Reference(column) => write!(f, "#{}", column.0),
             ExprKind::Parameter(index) => f.write_str(&self.names.parameter(*index)),
             ExprKind::Subquery(subquery) => self.subquery(subquery, f),
@@ -200,7 +203,9 @@ impl fmt::Display for Named<'_> {
             }
             ExprKind::Function { function, arguments } => {
                 write!(f, "{}(", function.name.to_ascii_lowercase())?;
-                self.separated(arguments.iter(), f)?;
+                // Behind the seed of RAND stands the number of the call.
+                let shown = if function.name == "RAND" { 1 } else { usize::MAX };
+                self.separated(arguments.iter().take(shown), f)?;
                 f.write_str(")")
             }
             ExprKind::UserVariable(name) => write!(f, "@{name}"),

@@ -10,7 +10,7 @@ use super::{
     Beside, BitOp, Columns, CompareOp, Comparison, Context, Expr, ExprKind, RowIn, SortedList, SubqueryTest, Val,
     arithmetic, cast, interval,
 };
-use crate::exec::append_class_key;
+use crate::expr::value_key::append_class_key;
 use crate::memory::LARGE;
 use rauk_types::{DateTime, Value, ValueRef};
 use smallvec::SmallVec;
@@ -250,6 +250,10 @@ impl Expr {
                 ValueRef::Timestamp(micros) => Val::Ref(local_time(micros, context)),
                 value => Val::Ref(value),
             },
+            ExprKind::GroupValue(number) => match env.row.group_value(*number) {
+                ValueRef::Timestamp(micros) => Val::Ref(local_time(micros, context)),
+                value => Val::Ref(value),
+            },
             ExprKind::Parameter(index) => match env.parameters.get(*index) {
                 Some(value) => Val::Ref(value.as_ref()),
                 None => Val::NULL,
@@ -392,12 +396,13 @@ impl Expr {
                 result.into()
             }
             ExprKind::UserVariable(name) => match context.user_variables.get(&**name) {
-                Some(value) => Val::Own(value.clone()),
+                Some(variable) => Val::Own(variable.value.clone()),
                 None => Val::NULL,
             },
             ExprKind::AssignVariable { name, value } => {
+                let expr_collation = value.ty.collation;
                 let value = value.value(env, context)?.into_value();
-                context.set_user_variable(name.to_string(), value.clone())?;
+                context.set_user_variable(name.to_string(), value.clone(), expr_collation)?;
                 Val::Own(value)
             }
             ExprKind::SystemVariable { scope, name } => {

@@ -16,6 +16,9 @@ pub type Unit = u32;
 /// Bytes that a unit of a sought text takes, with its entry in the table of borders.
 pub const NEEDLE_BYTES: usize = 8;
 
+/// Bytes of work that the comparison of one character with one of a segment counts as.
+const STEP_BYTES: usize = 16;
+
 /// Of characters without weights.
 const IGNORED: Unit = 1 << 16;
 
@@ -73,76 +76,127 @@ impl Needle {
         Needle { units, borders }
     }
 
+    /// Takes the next unit of a text of which the last `matched` are the needle's beginning. Whether the needle ends here.
+    fn step(&self, matched: &mut usize, unit: Unit) -> bool {
+        while *matched > 0 && self.units[*matched] != unit {
+            *matched = self.borders[*matched - 1] as usize;
+        }
+        *matched += usize::from(self.units[*matched] == unit);
+        let ends = *matched == self.units.len();
+        if ends {
+            *matched = self.borders[*matched - 1] as usize;
+        }
+        ends
+    }
+
     /// The places where it begins in `text`, also where they overlap.
     pub fn places(&self, text: impl Iterator<Item = Unit>) -> impl Iterator<Item = usize> {
         let mut matched = 0;
-        text.enumerate().filter_map(move |(at, unit)| {
-            while matched > 0 && self.units[matched] != unit {
-                matched = self.borders[matched - 1] as usize;
-            }
-            matched += usize::from(self.units[matched] == unit);
-            if matched < self.units.len() {
-                return None;
-            }
-            matched = self.borders[matched - 1] as usize;
-            Some(at + 1 - self.units.len())
-        })
+        let found = text.enumerate().filter(move |(_, unit)| self.step(&mut matched, *unit));
+        found.map(|(at, _)| at + 1 - self.units.len())
     }
 }
 
 /// A part of a LIKE pattern between two `%`; `None` is `_`.
 type Segment = [Option<Unit>];
 
-/// Whether the whole `text` matches `pattern`, whose segments are what lies between its `%` (several).
-pub fn like(text: &[Unit], pattern: &[&Segment], context: &mut Context) -> Result<bool> {
-    let [first, middle @ .., last] = pattern else { unreachable!("a pattern with % has two segments") };
-    if first.len() + last.len() > text.len() {
+/// Whether the whole `text` matches `pattern`, whose segments are what lies between its `%`. The text is read where it is: nothing of it is copied.
+pub fn like<T>(mut text: T, pattern: &[&Segment], units: &mut Units, context: &mut Context) -> Result<bool>
+where
+    T: DoubleEndedIterator<Item = char> + Clone,
+{
+    let [first, rest @ ..] = pattern else { unreachable!("a pattern has a segment") };
+    if !fits(&mut text, first.iter(), units, context)? {
         return Ok(false);
     }
-    let mut rest = &text[first.len()..text.len() - last.len()];
-    if !fits(&text[..first.len()], first) || !fits(&text[text.len() - last.len()..], last) {
+    let Some((last, middle)) = rest.split_last() else { return Ok(text.next().is_none()) };
+    if !fits(&mut text.by_ref().rev(), last.iter().rev(), units, context)? {
         return Ok(false);
     }
     for segment in middle {
-        match find(rest, segment, context)? {
-            Some(at) => rest = &rest[at + segment.len()..],
-            None => return Ok(false),
+        if !find(&mut text, segment, units, context)? {
+            return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn fits(text: &[Unit], segment: &Segment) -> bool {
-    text.iter().zip(segment).all(|(unit, wanted)| wanted.is_none_or(|wanted| wanted == *unit))
+/// Whether the next characters are these; takes them.
+fn fits<'s>(
+    text: &mut impl Iterator<Item = char>,
+    wanted: impl Iterator<Item = &'s Option<Unit>>,
+    units: &mut Units,
+    context: &mut Context,
+) -> Result<bool> {
+    let mut fits = |wanted: &Option<Unit>| text.next().is_some_and(|c| wanted.is_none_or(|unit| unit == units.unit(c)));
+    context.budget.memory.while_it_may(wanted, |mut wanted| wanted.all(&mut fits))
 }
 
-/// The first place of a segment. The longest part without `_` is sought, and what is around it looked at: linear without a `_`; with them it may take
-/// as long as the product of both lengths, and can be killed.
-fn find(text: &[Unit], segment: &Segment, context: &mut Context) -> Result<Option<usize>> {
-    if segment.len() > text.len() {
-        return Ok(None);
-    }
-    let runs = segment.split(|piece| piece.is_none());
-    let Some(run) = runs.max_by_key(|run| run.len()).filter(|run| !run.is_empty()) else { return Ok(Some(0)) };
-    // Where the run lies in the segment.
-    let before = segment.windows(run.len()).position(|window| std::ptr::eq(window, run)).unwrap_or(0);
-    let after = segment.len() - before - run.len();
+/// Takes so many characters, if there are so many.
+fn skip(text: &mut impl Iterator<Item = char>, count: usize, context: &mut Context) -> Result<bool> {
+    context.budget.memory.while_it_may(text, |text| text.take(count).count() == count)
+}
+
+/// Seeks the first place of a segment, and takes the text as far as the segment's end there.
+fn find<T>(text: &mut T, segment: &Segment, units: &mut Units, context: &mut Context) -> Result<bool>
+where
+    T: Iterator<Item = char> + Clone,
+{
+    // Each `_` at an end only says that there is a character.
+    let Some(begin) = segment.iter().position(Option::is_some) else { return skip(text, segment.len(), context) };
+    let end = segment.iter().rposition(Option::is_some).map_or(begin, |last| last + 1);
+    Ok(skip(text, begin, context)?
+        && find_core(text, &segment[begin..end], units, context)?
+        && skip(text, segment.len() - end, context)?)
+}
+
+/// The same for a segment with characters at both ends. The longest part without `_` is sought, and what is around it looked at: linear without a
+/// `_`; with them it may take as long as the product of both lengths.
+fn find_core<T>(text: &mut T, core: &Segment, units: &mut Units, context: &mut Context) -> Result<bool>
+where
+    T: Iterator<Item = char> + Clone,
+{
     let memory = context.budget.memory.clone();
-    let needle = memory.while_it_may(run.iter().copied().flatten(), |run| Needle::new(run))?;
-    memory.while_it_may(text[before..text.len() - after].iter().copied(), |text_of_runs| {
-        for at in needle.places(text_of_runs) {
-            if run.len() == segment.len() {
-                return Ok(Some(at));
+    let (mut run, mut at) = (0..0, 0);
+    for part in core.split(Option::is_none) {
+        if part.len() > run.len() {
+            run = at..at + part.len();
+        }
+        at += part.len() + 1;
+    }
+    let needle = memory.while_it_may(core[run.clone()].iter().copied().flatten(), |run| Needle::new(run))?;
+    if run.len() == core.len() {
+        return memory.while_it_may(text, |text| needle.places(text.map(|c| units.unit(c))).next().is_some());
+    }
+    // Where the segment would begin for the place that was found last, and how far that is from here.
+    let (mut start, mut passed) = (text.clone(), 0);
+    if !skip(text, run.start, context)? {
+        return Ok(false);
+    }
+    let found = memory.while_it_may(&mut *text, |text| -> Result<Option<T>> {
+        let mut matched = 0;
+        for (at, c) in text.enumerate() {
+            if !needle.step(&mut matched, units.unit(c)) {
+                continue;
             }
-            let same =
-                text[at..].iter().zip(segment).take_while(|(unit, wanted)| wanted.is_none_or(|w| w == **unit)).count();
-            if same == segment.len() {
-                return Ok(Some(at));
+            let begin = at + 1 - run.len();
+            if let Some(further) = (begin - passed).checked_sub(1) {
+                start.nth(further);
+                passed = begin;
             }
-            context.budget.work(same * size_of::<Unit>())?;
+            let mut rest = start.clone();
+            let mut same =
+                |wanted: &&Option<Unit>| rest.next().is_some_and(|c| wanted.is_none_or(|unit| unit == units.unit(c)));
+            let same = memory.while_it_may(core.iter(), |pieces| pieces.take_while(&mut same).count())?;
+            if same == core.len() {
+                return Ok(Some(rest));
+            }
+            // A step takes as long as reading some bytes does.
+            context.budget.work(same * STEP_BYTES)?;
         }
         Ok(None)
-    })?
+    })??;
+    Ok(found.map(|rest| *text = rest).is_some())
 }
 
 #[cfg(test)]

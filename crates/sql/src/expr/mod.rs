@@ -11,6 +11,7 @@
 //! budget     what evaluation may use: memory, the size of values, time between looks at KILL
 //! find       text in text under a collation, in linear time
 //! functions  the registry: one entry a function, by subject
+//! codec      expressions on their way to other nodes, and which of them may run there
 //! deep       marks in high expressions, where recursion asks for stack
 //! switches   optimizer_switch
 //! display    expressions as EXPLAIN and error messages print them
@@ -32,6 +33,7 @@ mod arithmetic;
 mod bind;
 mod budget;
 mod cast;
+pub(crate) mod codec;
 mod column;
 mod compare;
 pub mod context;
@@ -42,20 +44,24 @@ mod eval;
 mod find;
 mod functions;
 mod interval;
+pub(crate) mod json;
 mod pattern;
 mod subquery;
 mod switches;
 mod types;
 mod value;
+pub(crate) mod value_key;
 mod window;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-pub(crate) use answers::{Answer, RowSet, SharedRows, Want, append_exact};
+pub(crate) use answers::{Answer, CommonRows, RowSet, SharedRows, Want, append_exact};
+pub(crate) use bind::settle_comparisons;
 pub(crate) use budget::run;
 pub use budget::{Beside, Budget, GiveWay};
 pub use column::convert_for_column;
+pub(crate) use column::type_zero;
 pub use compare::compare_values;
 pub(crate) use compare::key_class;
 pub use context::Context;
@@ -77,9 +83,6 @@ use functions::Function;
 use pattern::{LikePattern, RegexpPattern};
 use rauk_types::{Collation, DataType, MysqlError, Value, ValueRef};
 
-/// The pseudo table whose "columns" are the aggregates of the present group.
-pub const AGGREGATES: usize = usize::MAX;
-
 /// Where an expression finds column values: table by its number in FROM, column by position in its schema.
 pub trait Columns {
     fn column(&self, table: usize, column: usize) -> ValueRef<'_>;
@@ -87,6 +90,11 @@ pub trait Columns {
     /// The same as it is stored: a TIMESTAMP not in local time.
     fn stored(&self, table: usize, column: usize) -> ValueRef<'_> {
         self.column(table, column)
+    }
+
+    /// What the present group has computed: [`ExprKind::GroupValue`].
+    fn group_value(&self, number: usize) -> ValueRef<'_> {
+        unreachable!("value {number} of a group is read where there are no groups")
     }
 }
 
@@ -204,8 +212,11 @@ pub enum ExprKind {
         table: usize,
         column: usize,
     },
-    /// A column of the logical tree. Lowering replaces it by where the column lies: a [`ExprKind::Column`], or in a subquery, for a column of
-    /// the queries around it, a [`ExprKind::Parameter`].
+    /// What the block computes of a group, by its number: first the aggregates, then, under ROLLUP, the keys and what
+    /// GROUPING() tells of them. Only above the grouping.
+    GroupValue(usize),
+    /// A column of the logical tree. Lowering replaces it by where the column lies: a [`ExprKind::Column`] or
+    /// [`ExprKind::GroupValue`], or in a subquery, for a column of the queries around it, a [`ExprKind::Parameter`].
     Reference(ColumnId),
     /// A `?`, a literal that the plan cache took out, or in a subquery a column of the queries around it; typed at bind time.
     Parameter(usize),
@@ -565,7 +576,10 @@ impl Expr {
     /// No column, aggregate, or function whose value changes within a statement: may be evaluated once before the scan (parameters are allowed).
     pub fn is_constant(&self) -> bool {
         let own = match &self.kind {
-            ExprKind::Column { .. } | ExprKind::Reference(_) | ExprKind::AssignVariable { .. } => false,
+            ExprKind::Column { .. }
+            | ExprKind::GroupValue(_)
+            | ExprKind::Reference(_)
+            | ExprKind::AssignVariable { .. } => false,
             ExprKind::Function { function, .. } => !function.volatile,
             _ => true,
         };
@@ -579,6 +593,7 @@ impl Expr {
     pub fn is_immutable(&self) -> bool {
         let own = match &self.kind {
             ExprKind::Column { .. }
+            | ExprKind::GroupValue(_)
             | ExprKind::Reference(_)
             | ExprKind::Subquery(_)
             | ExprKind::AssignVariable { .. }
@@ -646,6 +661,7 @@ impl Expr {
         match &self.kind {
             ExprKind::Literal(_)
             | ExprKind::Column { .. }
+            | ExprKind::GroupValue(_)
             | ExprKind::Reference(_)
             | ExprKind::Parameter(_)
             | ExprKind::UserVariable(_)
@@ -724,6 +740,7 @@ impl Expr {
         match &mut self.kind {
             ExprKind::Literal(_)
             | ExprKind::Column { .. }
+            | ExprKind::GroupValue(_)
             | ExprKind::Reference(_)
             | ExprKind::Parameter(_)
             | ExprKind::UserVariable(_)

@@ -2,8 +2,8 @@
 //!
 //! LIKE compares character by character by the collation's weights of single characters, as MySQL does (`'ß' LIKE 's'` is false in every collation,
 //! though they may be equal); spaces at the end count. Of bytes, `_` is one byte. A pattern without an escape or `_` whose only `%` is at its end is a prefix.
-//! Behind a `%` place after place is tried, without a copy of anything; when that has cost more than [`SPARE`] steps, the segments between the `%`
-//! are sought in linear time instead ([`find`]).
+//! Behind a `%` place after place is tried. A text that takes more than [`SPARE`] steps so is searched from its beginning again for the segments
+//! between the `%`, in linear time ([`find`]). Only the search looks at KILL. Neither copies the text.
 //!
 //! REGEXP takes the `regex` crate's syntax, which is MySQL's (ICU) without look-around and back-references; those are error 3692. It ignores case where the
 //! collation does. Its time is that of the pattern's states times the text's length; so a large pattern is refused over a long text (3699).
@@ -25,7 +25,7 @@ const REGEXP_TIME_OUT: u16 = 3699;
 const REGEXP_SIZES: [usize; 4] = [2 << 10, 16 << 10, 128 << 10, 1 << 20];
 /// The size of a pattern times the length of a text: some seconds in the worst case, which nothing interrupts.
 const REGEXP_WORK: usize = 1 << 36;
-/// Steps back that LIKE takes before it seeks segments: more than most texts have characters.
+/// Steps that LIKE takes before it seeks segments, a millisecond or two: more than most texts have characters.
 const SPARE: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl LikePattern {
         LikePattern { pieces }
     }
 
-    /// `None`: it takes more than `spare` steps back.
+    /// `None`: it takes more than `spare` steps.
     fn matches<T: Copy>(
         &self,
         text: impl Iterator<Item = T> + Clone,
@@ -91,6 +91,7 @@ impl LikePattern {
                 retry = Some((piece, text.clone()));
                 continue;
             }
+            spare = spare.checked_sub(1)?;
             let here = text.next();
             let matched = match (self.pieces.get(piece), here) {
                 (None, None) => return Some(true),
@@ -110,7 +111,6 @@ impl LikePattern {
                     if rest.next().is_none() {
                         return Some(false);
                     }
-                    spare = spare.checked_sub(piece - *start)?;
                     piece = *start;
                     text = rest.clone();
                 }
@@ -119,8 +119,14 @@ impl LikePattern {
         }
     }
 
-    /// The same by segments. `text`: as many units as it has characters.
-    fn search(&self, text: Vec<Unit>, units: &mut Units, context: &mut Context) -> Result<bool> {
+    /// The same by segments.
+    fn search(
+        &self,
+        text: impl DoubleEndedIterator<Item = char> + Clone,
+        collation: Collation,
+        context: &mut Context,
+    ) -> Result<bool> {
+        let mut units = Units::new(collation);
         let unit = |piece: &Piece| match piece {
             Piece::One(c) => Some(Some(units.unit(*c))),
             Piece::Any => Some(None),
@@ -135,7 +141,7 @@ impl LikePattern {
             segments.push(segment);
             rest = behind;
         }
-        find::like(&text, &segments, context)
+        find::like(text, &segments, &mut units, context)
     }
 
     /// Characters that every match begins with: for index ranges. `None` when it begins with a wildcard.
@@ -194,18 +200,17 @@ impl Like {
     fn decide(
         &self,
         pattern: &LikePattern,
-        text: impl Iterator<Item = char> + Clone,
+        text: impl DoubleEndedIterator<Item = char> + Clone,
         equal: impl Fn(char, char) -> bool,
         context: &mut Context,
     ) -> Result<bool> {
         if let Some(matches) = pattern.matches(text.clone(), equal, SPARE) {
             return Ok(matches);
         }
-        let most = text.size_hint().1.unwrap_or(0) * size_of::<Unit>() + pattern.pieces.len() * (8 + NEEDLE_BYTES + 16);
+        // Units in a list that grows as they come, segments, and what is sought of one of them.
+        let most = pattern.pieces.len() * (2 * size_of::<Option<Unit>>() + size_of::<&[Unit]>() + NEEDLE_BYTES);
         context.budget.memory.take(most)?;
-        let mut units = Units::new(self.collation);
-        let text = context.budget.memory.while_it_may(text, |text| text.map(|c| units.unit(c)).collect())?;
-        let matches = pattern.search(text, &mut units, context);
+        let matches = pattern.search(text, self.collation, context);
         context.budget.memory.give(most);
         matches
     }
@@ -298,17 +303,15 @@ impl Regexp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expr::{Expr, ExprKind};
+    use rauk_types::Value;
 
     fn like(text: &str, pattern: &str) -> bool {
         let collation = Collation::Utf8mb40900AiCi;
         let pattern = LikePattern::new(pattern, Some('\\'));
         let tried = pattern.matches(text.chars(), |a, b| a == b || collation.chars_equal(a, b), usize::MAX).unwrap();
-        if pattern.pieces.contains(&Piece::Many) {
-            let mut units = Units::new(collation);
-            let text = text.chars().map(|c| units.unit(c)).collect();
-            let mut context = Context::new(std::sync::Arc::new(crate::expr::tests::Variables));
-            assert_eq!(pattern.search(text, &mut units, &mut context).unwrap(), tried);
-        }
+        let mut context = Context::new(std::sync::Arc::new(crate::expr::tests::Variables));
+        assert_eq!(pattern.search(text.chars(), collation, &mut context).unwrap(), tried, "{text} {pattern:?}");
         tried
     }
 
@@ -333,6 +336,15 @@ mod tests {
             ("abc", "a\\%c", false),
             ("a ", "a", false),
             ("a\\", "a\\", true),
+            ("aab", "aab%_", false),
+            ("abab", "%_b_%", true),
+            ("abab", "%_b__%", true),
+            ("abab", "%_b___%", false),
+            ("ab", "ab%ab", false),
+            ("xaxbxaab", "%a_b%", true),
+            ("axxbaxb", "%a_b%b%", false),
+            ("axbaxbb", "%a_b_%b", true),
+            ("ÆæAB", "%æ_b", true),
         ] {
             assert_eq!(like(text, pattern), expected, "{text} LIKE {pattern}");
         }
@@ -353,10 +365,68 @@ mod tests {
         assert!(!like(&"a".repeat(2000), &format!("{}b", "%a".repeat(200))));
     }
 
+    /// One evaluation over a long text looks at KILL, whichever part of it takes the time, and needs no memory for the text.
+    #[test]
+    fn a_long_text_is_left_when_the_statement_is_killed() {
+        use crate::memory::{Memory, Watch};
+        use std::sync::Arc;
+        let interrupt = Arc::new(rauk_node::transaction::Interrupt::default());
+        let watch = Watch::new(interrupt.clone(), rauk_node::Threads::start().unwrap());
+        let mut context = Context::new(Arc::new(crate::expr::tests::Variables));
+        context.budget.memory = Memory::new(Arc::default(), 1 << 20, watch);
+        let long = "a".repeat(1 << 20);
+        for (pattern, expected) in [
+            ("%_b%", false),
+            ("%b", false),
+            ("%b%", false),
+            ("%a_ab%", false),
+            ("a%_a", true),
+            ("%a_a_b_%", false),
+            ("%a%a_a%", true),
+            ("%_%__%", true),
+        ] {
+            for collation in [Collation::Utf8mb40900AiCi, Collation::Utf8mb4Bin] {
+                let ty = DataType::varchar(0, collation);
+                let literal = |text: &str| Expr {
+                    kind: ExprKind::Literal(Value::Str(text.into())),
+                    ty,
+                    nullable: false,
+                    coercibility: 4,
+                };
+                let like = Like {
+                    expr: literal(&long),
+                    pattern: literal(pattern),
+                    escape: Some('\\'),
+                    negated: false,
+                    collation,
+                    compiled: Some(LikePattern::new(pattern, Some('\\'))),
+                };
+                let mut matches = || like.matches(ValueRef::Str(&long), ValueRef::Str(pattern), &mut context);
+                interrupt.clear();
+                assert_eq!(matches().unwrap(), expected, "{pattern}");
+                interrupt.kill();
+                let killed = matches().map_err(|error| error.code);
+                // What is decided by a few characters needs no look.
+                assert!(killed == Err(1317) || pattern == "%b" || expected, "{pattern}: {killed:?}");
+            }
+        }
+        // A pattern as long as the text.
+        let pattern = LikePattern::new(&long, None);
+        context.budget.memory =
+            Memory::new(Arc::default(), 1 << 30, Watch::new(interrupt, rauk_node::Threads::start().unwrap()));
+        let killed = pattern.search(long.chars(), Collation::Utf8mb40900AiCi, &mut context);
+        assert_eq!(killed.map_err(|error| error.code), Err(1317));
+    }
+
     proptest::proptest! {
         /// Trying places and seeking segments give the same.
         #[test]
         fn both_ways_agree(text in "[abA]{0,12}", pattern in "[abA_%]{0,8}") {
+            like(&text, &pattern);
+        }
+
+        #[test]
+        fn both_ways_agree_where_much_is_unknown(text in "[ab]{0,40}", pattern in "[ab__]{0,4}%[ab__]{0,12}%[ab__]{0,4}") {
             like(&text, &pattern);
         }
     }

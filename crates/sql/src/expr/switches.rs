@@ -1,7 +1,7 @@
 //! optimizer_switch: flags that choose plans, and never answers.
 //!
 //! The flags are those of MySQL 8.0 in its order. A flag is on by default where the planner does what it stands for, so that the list tells
-//! the truth; six have an effect ([`Switches::semi_join`] and those behind it), the others are kept and shown. A text changes flags of the
+//! the truth; a dozen have an effect (they have methods of [`Switches`]), the others are kept and shown. A text changes flags of the
 //! present value: `flag=on`, `flag=off` and `flag=default` separated by commas, each flag at most once; a single `default` among them begins
 //! from the default. As in MySQL there are no spaces, and case does not count.
 //!
@@ -9,9 +9,9 @@
 
 /// Names, and whether they are on by default.
 const FLAGS: [(&str, bool); 26] = [
-    ("index_merge", false),
-    ("index_merge_union", false),
-    ("index_merge_sort_union", false),
+    ("index_merge", true),
+    ("index_merge_union", true),
+    ("index_merge_sort_union", true),
     ("index_merge_intersection", false),
     ("engine_condition_pushdown", true),
     ("index_condition_pushdown", true),
@@ -29,7 +29,7 @@ const FLAGS: [(&str, bool); 26] = [
     ("condition_fanout_filter", true),
     ("derived_merge", true),
     ("use_invisible_indexes", false),
-    ("skip_scan", false),
+    ("skip_scan", true),
     ("hash_join", true),
     ("subquery_to_derived", true),
     ("prefer_ordering_index", true),
@@ -37,12 +37,18 @@ const FLAGS: [(&str, bool); 26] = [
     ("derived_condition_pushdown", true),
 ];
 
+const BLOCK_NESTED_LOOP: u32 = bit("block_nested_loop");
+const HASH_JOIN: u32 = bit("hash_join");
 const MATERIALIZATION: u32 = bit("materialization");
 const SEMI_JOIN: u32 = bit("semijoin");
 const FIRST_MATCH: u32 = bit("firstmatch");
 const DERIVED_MERGE: u32 = bit("derived_merge");
 const SUBQUERY_TO_DERIVED: u32 = bit("subquery_to_derived");
 const HYPERGRAPH: u32 = bit("hypergraph_optimizer");
+const INDEX_MERGE: u32 = bit("index_merge");
+const INDEX_MERGE_UNION: u32 = bit("index_merge_union");
+const INDEX_MERGE_SORT_UNION: u32 = bit("index_merge_sort_union");
+const SKIP_SCAN: u32 = bit("skip_scan");
 const CONDITION_PUSHDOWN: u32 = bit("derived_condition_pushdown");
 
 /// The bit of a flag; a name that is none does not compile.
@@ -88,6 +94,16 @@ impl Switches {
         self.0 & bit != 0
     }
 
+    /// The rows of an inner table that no index reaches are kept in memory.
+    pub fn block_nested_loop(self) -> bool {
+        self.has(BLOCK_NESTED_LOOP)
+    }
+
+    /// They are probed by hash where an equality joins them; so are those of a table that an index reaches, if that costs less.
+    pub fn hash_join(self) -> bool {
+        self.has(HASH_JOIN)
+    }
+
     /// IN, EXISTS, ANY and ALL become semi and anti joins.
     pub fn semi_join(self) -> bool {
         self.has(SEMI_JOIN)
@@ -116,6 +132,21 @@ impl Switches {
     /// Conditions on a derived table move into it.
     pub fn condition_pushdown(self) -> bool {
         self.has(CONDITION_PUSHDOWN)
+    }
+
+    /// The parts of an OR may be read by an index each.
+    pub fn index_merge(self) -> bool {
+        self.has(INDEX_MERGE)
+    }
+
+    /// The same, by whole keys, or by ranges.
+    pub fn index_merge_of(self, whole_keys: bool) -> bool {
+        self.has(if whole_keys { INDEX_MERGE_UNION } else { INDEX_MERGE_SORT_UNION })
+    }
+
+    /// An index may be read for each value of leading columns that no condition fixes.
+    pub fn skip_scan(self) -> bool {
+        self.has(SKIP_SCAN)
     }
 
     /// What this server does not have.

@@ -22,8 +22,8 @@ impl SystemVariables for Variables {
 }
 
 /// One table `t` with a column of every kind, and one row.
-struct Table {
-    columns: Vec<(&'static str, DataType, bool, Value)>,
+pub(crate) struct Table {
+    pub columns: Vec<(&'static str, DataType, bool, Value)>,
 }
 
 impl Columns for Table {
@@ -57,7 +57,7 @@ impl super::Scope for &Table {
     }
 }
 
-fn table() -> Table {
+pub(crate) fn table() -> Table {
     let text = |collation| DataType::varchar(20, collation);
     let unsigned = |kind| DataType { unsigned: true, ..DataType::new(kind) };
     let fraction = |kind, scale| DataType { scale, ..DataType::new(kind) };
@@ -88,7 +88,7 @@ fn table() -> Table {
     }
 }
 
-fn context() -> Context {
+pub(crate) fn context() -> Context {
     let mut context = Context::new(Arc::new(Variables));
     // 2024-03-10 12:34:56.789012 UTC
     context.now_micros = 1_710_074_096_789_012;
@@ -99,7 +99,7 @@ fn context() -> Context {
     context
 }
 
-fn bound(sql: &str, bind: &BindContext) -> Result<Expr, MysqlError> {
+pub(crate) fn bound(sql: &str, bind: &BindContext) -> Result<Expr, MysqlError> {
     stack::with_room(parse::MAX_HEIGHT, || {
         let parsed = parse::parse_expression(sql, Mode::default())?;
         super::bind(&parsed, &mut &table(), bind)

@@ -1,6 +1,18 @@
-//! What optimizer hints ask of a whole statement.
+//! What optimizer hints ask of a whole statement, and of single tables.
 
 use crate::expr::context::{Warning, WarningLevel};
+
+/// What hints say of how a table is joined; `None`: as optimizer_switch says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct JoinHints {
+    /// Its rows may be kept in memory when no index finds them.
+    pub buffer: Option<bool>,
+    /// They may be probed by hash; `true`: they are, wherever there is an equality.
+    pub hash: Option<bool>,
+    /// In a semi or anti join: found by an index for each row before it; read once.
+    pub first_match: Option<bool>,
+    pub materialization: Option<bool>,
+}
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StatementHints {

@@ -11,6 +11,7 @@
 //! CommonTable the columns of one reference to a common table
 //! Derived     the columns of a query in FROM
 //! Lateral     the columns of a query in FROM that reads columns of the tables before it, and is run for each of their rows
+//! TableFunction  the columns of JSON_TABLE
 //! Filter      its input's rows that satisfy all conditions
 //! Project     columns computed from its input's; the input's columns are out of reach behind it
 //! Join        columns of both sides; of a left join those of the right side may be NULL. A semi join gives the rows of the left side that match
@@ -27,6 +28,7 @@
 //! [`Statement`]; a subquery reads columns of the queries around it by their ids.
 
 mod hints;
+mod json_table;
 mod print;
 mod validate;
 mod window;
@@ -40,7 +42,8 @@ use rauk_types::result::ResultColumn;
 use rauk_types::{DataType, TableSchema, ViewSchema};
 use std::sync::Arc;
 
-pub(crate) use hints::StatementHints;
+pub(crate) use hints::{JoinHints, StatementHints};
+pub(crate) use json_table::{JsonCell, JsonRows, JsonTable, OnMissing, TableFunction};
 pub(crate) use window::{WindowNode, WindowStage};
 pub(crate) use write::{
     Change, ChangeTarget, Delete, Fill, Insert, InsertSource, OnDuplicate, RowCheck, SetColumn, Target, Update, Write,
@@ -118,7 +121,7 @@ pub(crate) struct Subquery {
     pub outer: Vec<ColumnId>,
     /// By a hint: it does not become a join.
     pub apart: bool,
-    /// Several expressions have it, so that no pass may take it out of one.
+    /// Several expressions have it, or common tables read its outer columns: no pass may take it out of its expression.
     pub shared: bool,
 }
 
@@ -142,6 +145,10 @@ pub(crate) struct CommonTable {
     /// Names and types of its columns.
     pub names: Vec<String>,
     pub types: Vec<DataType>,
+    /// Columns of the queries around its WITH that it reads: it has other rows for other values of them.
+    pub outer: Vec<ColumnId>,
+    /// The subquery that its WITH belongs to, where it reads such columns: they are outer columns of that one too.
+    pub within: Option<SubqueryId>,
 }
 
 pub(crate) struct Recursive {
@@ -163,6 +170,7 @@ pub(crate) enum Node {
     CommonTable(Box<CommonTableScan>),
     Derived(Box<Derived>),
     Lateral(Box<Lateral>),
+    TableFunction(Box<TableFunction>),
     Filter {
         input: Box<Node>,
         conditions: Vec<Expr>,
@@ -210,6 +218,7 @@ pub(crate) struct Scan {
     pub lock: Lock,
     /// By hints: columns of the tables that are to be read before it.
     pub follows: Vec<ColumnId>,
+    pub join_hints: JoinHints,
 }
 
 impl Scan {
@@ -229,6 +238,8 @@ pub(crate) struct CommonTableScan {
     pub columns: Vec<ColumnId>,
     /// Inside of its own recursive part: the rows that the last round added.
     pub working: bool,
+    /// By a hint: whether it does not become part of the block around it; `None`: as derived_merge says.
+    pub apart: Option<bool>,
 }
 
 /// A derived table or a view.
@@ -347,7 +358,12 @@ impl Node {
     /// Calls `visit` on the nodes right below.
     pub fn for_each_input<'a>(&'a self, visit: &mut dyn FnMut(&'a Node)) {
         match self {
-            Node::OneRow | Node::Scan(_) | Node::Values { .. } | Node::CommonTable(_) | Node::Lateral(_) => {}
+            Node::OneRow
+            | Node::Scan(_)
+            | Node::Values { .. }
+            | Node::CommonTable(_)
+            | Node::Lateral(_)
+            | Node::TableFunction(_) => {}
             Node::Filter { input, .. }
             | Node::Project { input, .. }
             | Node::Distinct { input, .. }
@@ -378,6 +394,7 @@ impl Node {
             | Node::SetOperation(_) => {}
             Node::Values { rows, .. } => rows.iter().flatten().for_each(visit),
             Node::Lateral(lateral) => lateral.outer.iter().for_each(visit),
+            Node::TableFunction(function) => visit(&function.document),
             Node::Filter { conditions, .. } => conditions.iter().for_each(visit),
             Node::Project { items, .. } => items.iter().for_each(|(_, expr)| visit(expr)),
             Node::Join(join) => join.on.iter().for_each(visit),
@@ -403,6 +420,7 @@ impl Node {
             Node::CommonTable(table) => out.extend(&table.columns),
             Node::Derived(derived) => out.extend(&derived.query.columns),
             Node::Lateral(lateral) => out.extend(&lateral.columns),
+            Node::TableFunction(function) => out.extend(&function.columns),
             Node::Filter { input, .. } | Node::Distinct { input, .. } | Node::Sort { input, .. } => input.columns(out),
             Node::Project { items, .. } => out.extend(items.iter().map(|(id, _)| *id)),
             Node::Join(join) => {

@@ -131,6 +131,9 @@ impl Printer<'_> {
                 lateral.subquery.0 + 2,
                 self.columns(&lateral.columns)
             ),
+            Node::TableFunction(function) => {
+                format!("Json table of {}: {}", self.expr(&function.document), self.columns(&function.columns))
+            }
             Node::Filter { conditions, having, .. } => {
                 format!("{} {}", if *having { "Having" } else { "Filter" }, self.exprs(conditions, " and "))
             }

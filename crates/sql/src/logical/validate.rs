@@ -4,6 +4,7 @@
 //! * An expression reads columns that its node's input gives, or, in a subquery, columns of the queries around it that the subquery lists. What
 //!   stands at the right of a semi or anti join, and a lateral table at the right of any join, reads columns of the left side too.
 //! * A subquery in an expression lists as many outer columns as the query reads, and there is such a query.
+//! * A common table that reads outer columns lists them, and they are outer columns of the subquery that its WITH belongs to.
 //! * No expression says yet where a column lies.
 //!
 //! A failure is our own mistake: the statement ends with an internal error, and nothing is run.
@@ -50,9 +51,13 @@ impl Statement {
             self.query(&subquery.query, &subquery.outer)?;
         }
         for table in &self.tables {
-            self.query(&table.seed, &[])?;
+            let within = table.within.and_then(|id| self.subqueries.get(id.0 as usize));
+            if table.outer.iter().any(|id| within.is_none_or(|within| !within.outer.contains(id))) {
+                return Err(broken(format!("the common table {} reads columns that nothing gives", table.name)));
+            }
+            self.query(&table.seed, &table.outer)?;
             if let Some(recursive) = &table.recursive {
-                self.query(&recursive.query, &[])?;
+                self.query(&recursive.query, &table.outer)?;
             }
         }
         Ok(())
@@ -72,6 +77,7 @@ impl Statement {
             match at {
                 Node::Scan(scan) => own.extend(&scan.columns),
                 Node::Values { columns, .. } => own.extend(columns),
+                Node::TableFunction(function) => own.extend(&function.columns),
                 Node::CommonTable(table) => own.extend(&table.columns),
                 Node::Project { items, .. } => own.extend(items.iter().map(|(id, _)| *id)),
                 Node::Aggregate(aggregate) => own.extend(aggregate.own_columns()),
@@ -153,7 +159,9 @@ impl Statement {
             ExprKind::Reference(id) if !reach.contains(id) => {
                 return Err(broken(format!("column {} is out of reach", id.0)));
             }
-            ExprKind::Column { .. } => return Err(broken("a place of a column stands in the logical tree")),
+            ExprKind::Column { .. } | ExprKind::GroupValue(_) => {
+                return Err(broken("a place of a column stands in the logical tree"));
+            }
             ExprKind::Subquery(subquery) => match self.subqueries.get(subquery.id.0 as usize) {
                 None => return Err(broken(format!("there is no subquery {}", subquery.id.0))),
                 Some(query) if query.is_gone() => {

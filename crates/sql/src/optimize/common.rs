@@ -1,7 +1,8 @@
 //! Common tables that are read once, in place of their references.
 //!
 //! A table that a query reads once need not be kept: it becomes a derived table there, and the other passes see through it. It stays a common table
-//! where its query would then run more often: in a subquery with outer columns, or in the recursive part of another table. A table that nothing
+//! where its query would then run more often: in a subquery with outer columns, or in the recursive part of another table. So
+//! does one that reads outer columns. A table that nothing
 //! reads goes.
 
 use super::walk::{Substitution, empty, for_each_input, for_each_query, substitute};
@@ -19,7 +20,7 @@ struct References {
 pub fn pass(statement: &mut Statement) {
     // A table reads those before it, so that the last one goes first to where it is read.
     for number in (0..statement.tables.len()).rev() {
-        if statement.tables[number].recursive.is_some() {
+        if statement.tables[number].recursive.is_some() || !statement.tables[number].outer.is_empty() {
             continue;
         }
         let references = references(statement, number);
@@ -46,7 +47,7 @@ fn references(statement: &Statement, number: usize) -> References {
     statement.main_query().into_iter().for_each(|query| add(query, false));
     statement.subqueries.iter().for_each(|subquery| add(&subquery.query, !subquery.outer.is_empty()));
     for table in &statement.tables {
-        add(&table.seed, false);
+        add(&table.seed, !table.outer.is_empty());
         table.recursive.iter().for_each(|recursive| add(&recursive.query, true));
     }
     result
@@ -84,13 +85,13 @@ fn replace(
     match node {
         Node::CommonTable(scan) if scan.table == number => {
             let seed = seed.take().expect("it was there above");
-            let CommonTableScan { alias, columns, .. } = &**scan;
+            let CommonTableScan { alias, columns, apart, .. } = &**scan;
             for (&old, &new) in columns.iter().zip(&seed.columns) {
                 let column = statement.columns.get(new);
                 renamed.insert(old, Expr::reference(new, column.ty, column.nullable));
                 statement.columns.get_mut(new).result.table.clone_from(alias);
             }
-            let derived = Derived { alias: alias.clone(), query: seed, view: None, lock: None, apart: None };
+            let derived = Derived { alias: alias.clone(), query: seed, view: None, lock: None, apart: *apart };
             *node = Node::Derived(Box::new(derived));
         }
         Node::Derived(derived) => {

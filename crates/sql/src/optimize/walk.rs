@@ -1,7 +1,8 @@
 //! Queries, nodes and expressions of a statement, to change them.
 
-use crate::expr::{ColumnId, Expr, ExprKind};
+use crate::expr::{ColumnId, Expr, ExprKind, settle_comparisons};
 use crate::logical::{Body, Node, Query, Statement};
+use rauk_types::TypeKind;
 use rustc_hash::FxHashMap;
 
 /// Calls `change` on every query that stands by itself: the main one, subqueries and the parts of common tables. While it is changed, an
@@ -37,7 +38,12 @@ fn main_query(statement: &mut Statement) -> Option<&mut Query> {
 /// Calls `visit` on the nodes right below.
 pub fn for_each_input(node: &mut Node, visit: &mut dyn FnMut(&mut Node)) {
     match node {
-        Node::OneRow | Node::Scan(_) | Node::Values { .. } | Node::CommonTable(_) | Node::Lateral(_) => {}
+        Node::OneRow
+        | Node::Scan(_)
+        | Node::Values { .. }
+        | Node::CommonTable(_)
+        | Node::Lateral(_)
+        | Node::TableFunction(_) => {}
         Node::Filter { input, .. }
         | Node::Project { input, .. }
         | Node::Distinct { input, .. }
@@ -81,6 +87,7 @@ pub fn for_each_expr(node: &mut Node, visit: &mut dyn FnMut(&mut Expr)) {
         | Node::SetOperation(_) => {}
         Node::Values { rows, .. } => rows.iter_mut().flatten().for_each(visit),
         Node::Lateral(lateral) => lateral.outer.iter_mut().for_each(visit),
+        Node::TableFunction(function) => visit(&mut function.document),
         Node::Filter { conditions, .. } => conditions.iter_mut().for_each(visit),
         Node::Project { items, .. } => items.iter_mut().for_each(|(_, expr)| visit(expr)),
         Node::Join(join) => join.on.iter_mut().for_each(visit),
@@ -100,15 +107,21 @@ pub fn for_each_expr(node: &mut Node, visit: &mut dyn FnMut(&mut Expr)) {
 /// Expressions that stand for columns.
 pub type Substitution = FxHashMap<ColumnId, Expr>;
 
-/// The expression with what stands for its columns in their places.
+/// The expression with what stands for its columns in their places. A comparison of DECIMALs settles a quotient that has come there.
 pub fn substituted(expr: Expr, by: &Substitution) -> Expr {
-    expr.map(&mut |expr| {
+    let mut decimals = false;
+    let new = expr.map(&mut |expr| {
         let ExprKind::Reference(id) = expr.kind else { return expr };
         match by.get(&id) {
-            Some(new) => Expr { nullable: expr.nullable || new.nullable, ..new.clone() },
+            Some(new) => {
+                let plain = matches!(new.kind, ExprKind::Reference(_) | ExprKind::Literal(_));
+                decimals |= !plain && new.ty.kind == TypeKind::Decimal;
+                Expr { nullable: expr.nullable || new.nullable, ..new.clone() }
+            }
             None => expr,
         }
-    })
+    });
+    if decimals { settle_comparisons(new, &[]) } else { new }
 }
 
 fn substitute_in_place(expr: &mut Expr, by: &Substitution) {
@@ -125,7 +138,7 @@ fn renamed(id: ColumnId, by: &Substitution) -> ColumnId {
     }
 }
 
-/// Puts what stands for columns of a block in their places: in the block, and in the subqueries that read them.
+/// Puts what stands for columns of a block in their places: in the block, and in the subqueries and common tables that read them.
 pub fn substitute(query: &mut Query, statement: &mut Statement, by: &Substitution) {
     for id in &mut query.columns {
         *id = renamed(*id, by);
@@ -139,6 +152,18 @@ pub fn substitute(query: &mut Query, statement: &mut Statement, by: &Substitutio
             *id = renamed(*id, by);
         }
         substitute_in_block(&mut subquery.query.node, by, true);
+    }
+    for table in &mut statement.tables {
+        if !table.outer.iter().any(|id| by.contains_key(id)) {
+            continue;
+        }
+        for id in &mut table.outer {
+            *id = renamed(*id, by);
+        }
+        substitute_in_block(&mut table.seed.node, by, true);
+        if let Some(recursive) = &mut table.recursive {
+            substitute_in_block(&mut recursive.query.node, by, true);
+        }
     }
 }
 

@@ -138,12 +138,9 @@ impl Parser<'_> {
                 if !self.accept_kws(&["CHARACTER", "SET"]) {
                     self.expect_kw("CHARSET")?;
                 }
-                let value = self.charset_name()?;
-                operations.push(AlterOperation::Option { name: "CONVERT TO CHARSET".into(), value });
-                if !self.accept_kw("COLLATE") {
-                    return Ok(());
-                }
-                AlterOperation::Option { name: "CONVERT TO COLLATE".into(), value: self.charset_name()? }
+                let charset = self.charset_name()?;
+                let collation = if self.accept_kw("COLLATE") { Some(self.charset_name()?) } else { None };
+                AlterOperation::ConvertTo { charset, collation }
             }
             "ORDER" => {
                 self.expect_kw("BY")?;

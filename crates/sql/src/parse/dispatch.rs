@@ -3,9 +3,11 @@
 //! Statements that MySQL has and Rauk has not yet become [`Statement::Unsupported`] with a name for error 1235; their text is not read
 //! further. What MySQL has not either is error 1064 at its first word.
 
+use super::ast::TableName;
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
-use super::statement::{PrepareSource, Statement, ViewChange};
+use super::statement::{HistogramChange, PrepareSource, Statement, ViewChange};
+use crate::histogram::USUAL_BUCKETS;
 
 impl Parser<'_> {
     pub fn statement(&mut self) -> Result<Statement> {
@@ -444,8 +446,10 @@ impl Parser<'_> {
         if word == "CHECKSUM" {
             return self.unsupported("CHECKSUM TABLE");
         }
-        if word == "ANALYZE" && (self.is_kw("UPDATE") || self.is_kw("DROP")) {
-            return self.unsupported("Histograms");
+        if word == "ANALYZE"
+            && let Some(word) = self.accept_any_kw(&["UPDATE", "DROP"])
+        {
+            return self.histograms(word == "UPDATE", tables);
         }
         while self
             .accept_any_kw(&[
@@ -462,6 +466,28 @@ impl Parser<'_> {
             ])
             .is_some()
         {}
-        Ok(Statement::TableMaintenance { verb: word.to_ascii_lowercase(), tables })
+        Ok(Statement::TableMaintenance { verb: word.to_ascii_lowercase(), tables, histograms: None })
+    }
+
+    /// `HISTOGRAM ON column, … [WITH n BUCKETS]`.
+    fn histograms(&mut self, update: bool, tables: Vec<TableName>) -> Result<Statement> {
+        self.expect_kw("HISTOGRAM")?;
+        self.expect_kw("ON")?;
+        let columns = self.comma_separated(Self::name)?;
+        let verb = "histogram".to_string();
+        if !update {
+            let histograms = Some(HistogramChange { columns, buckets: None });
+            return Ok(Statement::TableMaintenance { verb, tables, histograms });
+        }
+        if self.is_kw("USING") {
+            return self.unsupported("USING DATA of a histogram");
+        }
+        let mut buckets = USUAL_BUCKETS;
+        if self.accept_kw("WITH") {
+            buckets = self.integer()?;
+            self.expect_kw("BUCKETS")?;
+        }
+        let histograms = Some(HistogramChange { columns, buckets: Some(buckets) });
+        Ok(Statement::TableMaintenance { verb, tables, histograms })
     }
 }

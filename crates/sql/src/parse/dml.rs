@@ -13,10 +13,10 @@ use super::statement::Statement;
 
 impl Parser<'_> {
     pub fn insert(&mut self) -> Result<Statement> {
-        let replace = match self.accept_any_kw(&["INSERT", "REPLACE"]) {
-            Some(word) => word == "REPLACE",
-            None => return self.fail(),
-        };
+        let start = self.offset();
+        let Some(word) = self.accept_any_kw(&["INSERT", "REPLACE"]) else { return self.fail() };
+        let replace = word == "REPLACE";
+        let hints = self.hints_behind(start + word.len());
         self.may_return = true;
         let _ = self.accept_any_kw(&["LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY"]);
         let ignore = !replace && self.accept_kw("IGNORE");
@@ -53,6 +53,7 @@ impl Parser<'_> {
         };
         let returning = self.returning()?;
         Ok(Statement::Insert(Box::new(Insert {
+            hints,
             replace,
             ignore,
             table,
@@ -98,7 +99,9 @@ impl Parser<'_> {
 
     /// Behind WITH, if there was one.
     pub fn update(&mut self, with: Option<With>) -> Result<Statement> {
+        let start = self.offset();
         self.expect_kw("UPDATE")?;
+        let hints = self.hints_behind(start + "UPDATE".len());
         self.accept_kw("LOW_PRIORITY");
         let ignore = self.accept_kw("IGNORE");
         let tables = self.comma_separated(Self::table_reference)?;
@@ -107,18 +110,21 @@ impl Parser<'_> {
         let filter = self.where_clause()?;
         let order_by = self.order_by()?;
         let limit = self.limit_count()?;
-        Ok(Statement::Update(Box::new(Update { with, ignore, tables, assignments, filter, order_by, limit })))
+        Ok(Statement::Update(Box::new(Update { hints, with, ignore, tables, assignments, filter, order_by, limit })))
     }
 
     /// Behind WITH, if there was one.
     pub fn delete(&mut self, with: Option<With>) -> Result<Statement> {
+        let start = self.offset();
         self.expect_kw("DELETE")?;
+        let hints = self.hints_behind(start + "DELETE".len());
         self.may_return = true;
         let mut ignore = false;
         while let Some(word) = self.accept_any_kw(&["LOW_PRIORITY", "QUICK", "IGNORE"]) {
             ignore |= word == "IGNORE";
         }
         let mut delete = Delete {
+            hints,
             with,
             ignore,
             targets: vec![],

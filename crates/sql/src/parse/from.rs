@@ -13,7 +13,7 @@ use super::ast::{
     IndexHint, IndexHintAction, IndexHintScope, Join, JoinCondition, JoinKind, Query, TableFactor, TableName,
     TableReference,
 };
-use super::cursor::{Parser, Result, not_yet, too_deep};
+use super::cursor::{Parser, Result, too_deep};
 use super::lexer::Kind;
 use super::reserved::is_reserved;
 use rauk_types::MysqlError;
@@ -133,11 +133,11 @@ impl Parser<'_> {
                 QueryOrTables::Tables(tables) => Ok(tables),
             };
         }
-        if self.is_kw("JSON_TABLE") {
-            return Err(not_yet("JSON_TABLE"));
-        }
         if lateral {
             return self.fail();
+        }
+        if self.is_kw("JSON_TABLE") && self.kind_at(1) == Kind::LParen {
+            return self.json_table();
         }
         // `{ OJ a LEFT JOIN b ON … }`
         if self.kind() == Kind::LBrace && self.is_kw_at(1, "OJ") {

@@ -25,6 +25,7 @@ mod dispatch;
 mod dml;
 mod from;
 mod hints;
+mod json_table;
 mod lexer;
 mod normalize;
 mod operators;

@@ -108,7 +108,9 @@ pub fn normalize(sql: &str, mode: Mode, out: &mut Normal) -> bool {
         // Comments between two tokens go, where no name is made of the text.
         if frame.open && token.start as usize > previous.end as usize + 1 && copied <= previous.end as usize {
             let gap = &sql[previous.end as usize..token.start as usize];
-            if gap.contains("/*") || gap.contains("--") || gap.contains('#') {
+            // Hints of the statement stay.
+            let hints = previous.start == first.start && gap.contains("/*+");
+            if !hints && (gap.contains("/*") || gap.contains("--") || gap.contains('#')) {
                 out.text.push_str(&sql[copied..previous.end as usize]);
                 out.text.push(' ');
                 copied = token.start as usize;

@@ -173,7 +173,7 @@ impl Parser<'_> {
     }
 
     /// The optimizer hints in a comment that begins at this place, before the present token.
-    fn hints_behind(&self, start: usize) -> Hints {
+    pub(super) fn hints_behind(&self, start: usize) -> Hints {
         let gap = &self.sql[start..self.offset()];
         if !gap.contains("/*+") {
             return Hints::default();

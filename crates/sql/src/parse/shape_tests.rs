@@ -71,6 +71,7 @@ fn of_table(table: &TableReference) -> String {
             let lateral = if *lateral { "lateral " } else { "" };
             format!("{lateral}[{}] {alias}{columns:?}", of_query(query))
         }
+        TableReference::JsonTable(table) => format!("json_table {}", table.alias),
         TableReference::Join(join) => {
             let condition = match &join.condition {
                 JoinCondition::None => String::new(),

@@ -135,6 +135,11 @@ pub enum AlterOperation {
         new: String,
     },
     RenameTable(TableName),
+    /// `CONVERT TO CHARACTER SET charset [COLLATE collation]`: of the table and of all its text.
+    ConvertTo {
+        charset: String,
+        collation: Option<String>,
+    },
     /// ENGINE, CHARSET, COLLATE, COMMENT, AUTO_INCREMENT, …
     Option {
         name: String,
@@ -376,6 +381,7 @@ pub enum Statement {
     TableMaintenance {
         verb: String,
         tables: Vec<TableName>,
+        histograms: Option<HistogramChange>,
     },
     /// Rauk's own: a node that is down does not come back.
     ForgetNode(u64),
@@ -391,4 +397,12 @@ pub enum Statement {
 pub enum PrepareSource {
     Text(String),
     Variable(String),
+}
+
+/// ANALYZE TABLE … UPDATE HISTOGRAM and DROP HISTOGRAM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistogramChange {
+    pub columns: Vec<String>,
+    /// Of UPDATE; `None`: they are dropped.
+    pub buckets: Option<u64>,
 }

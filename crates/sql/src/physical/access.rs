@@ -16,13 +16,19 @@
 //! A condition that the path guarantees exactly is not checked again; one that an index only narrows (prefix parts, bounds that lose precision, DST) is.
 //! Prefix indexes serve equalities as MySQL's do: by the first characters, in every collation.
 
+use super::alternatives::match_alternatives;
 use super::condition::{Sarg, Test};
+use super::merge;
 use super::model::{
     Access, DistributionKey, EqualPart, IndexAccess, KeyCondition, KeyValue, RangePart, Source, SourceTable,
 };
+use super::selectivity::{self, Of};
+use super::skip::{self, Groups};
+use crate::expr::{Expr, Switches};
 use crate::statistics::TableStatistics;
 use rauk_node::Database;
 use rauk_types::{IndexKind, IndexSchema, TableSchema};
+use std::cell::Cell;
 
 /// An order that would save a sort: columns of this table with their directions (true: descending).
 pub(crate) struct Wanted<'a> {
@@ -36,11 +42,13 @@ pub(crate) struct Chosen {
     pub access: Access,
     /// Rows that one iteration reads.
     pub rows: f64,
-    /// Rows of them that the conditions leave.
+    /// Rows of them that the conditions leave; in a join, less than one where most iterations leave none.
     pub kept: f64,
     pub cost: f64,
     /// Conjuncts that need no check.
     pub covers: Vec<usize>,
+    /// Conjuncts that the path narrows its rows by, whether they need a check or not.
+    pub uses: Vec<usize>,
     /// Indexes that have a usable condition.
     pub possible: Vec<usize>,
     /// The wanted order is served.
@@ -49,34 +57,49 @@ pub(crate) struct Chosen {
 
 const LOOKUP: f64 = 1.0;
 const UNIQUE_LOOKUP: f64 = 2.0;
-const RANGE_ROW: f64 = 3.5;
-const RANGE: f64 = 3.0;
+pub(super) const RANGE_ROW: f64 = 3.5;
+pub(super) const RANGE: f64 = 3.0;
 const INDEX_ROW: f64 = 3.5;
 const SCAN_START: f64 = 10.0;
 /// Keys that conditions on several parts may multiply to.
-const MAX_POINTS: usize = 1 << 16;
+pub(super) const MAX_POINTS: usize = 1 << 16;
 /// Rows that a query of FROM is believed to give.
 const QUERY_ROWS: f64 = 100.0;
-/// What a condition without an index is thought to leave.
-const FILTER_SELECTIVITY: f64 = 0.3;
 
 pub(crate) fn sort_cost(rows: f64) -> f64 {
     rows * (1.0 + rows.max(2.0).log2() * 0.1)
 }
 
-/// Chooses for one table. `sargs` are the conditions on this table whose values are known when it is read; `conditions` the number of
-/// conjuncts that will be checked on its rows.
+/// The table that a path is chosen for.
+pub(crate) struct Table<'a> {
+    /// Its number in FROM.
+    pub number: usize,
+    pub source: &'a Source,
+    /// There are other tables.
+    pub joins: bool,
+    /// Set when a value is not known which would say what its conditions leave.
+    pub by_values: &'a Cell<bool>,
+    /// Its rows are not locked.
+    pub plain: bool,
+    pub switches: Switches,
+    /// Of a block with one table: what it reads where equal rows count once.
+    pub groups: Option<&'a Groups>,
+}
+
+/// Chooses for one table. `sargs` are the conditions on this table whose values are known when it is read; `conditions` the
+/// conjuncts that will be checked on its rows, with their numbers.
 pub(crate) fn choose(
-    source: &Source,
+    of: &Table<'_>,
     sargs: &[&Sarg],
-    conditions: usize,
+    conditions: &[(usize, &Expr)],
     wanted: Option<&Wanted<'_>>,
     database: &Database,
 ) -> Chosen {
+    let source = of.source;
     let schema = source.schema().clone();
     let table = match &source.table {
-        SourceTable::Virtual(_) => return virtual_table(&schema, sargs, conditions),
-        SourceTable::Query(..) => return query_rows(conditions),
+        SourceTable::Virtual(_) => return virtual_table(&schema, sargs, conditions.len()),
+        SourceTable::Query(..) => return query_rows(conditions.len()),
         SourceTable::Stored(handle) => handle,
     };
     let total = database.estimate_rows(table.schema().id, None).max(1) as f64;
@@ -91,6 +114,22 @@ pub(crate) fn choose(
             continue;
         }
         index_candidates(&schema, position, sargs, total, known, &distribution, wanted, &mut candidates, &mut possible);
+        if !(position == 0 && schema.hidden_key) {
+            let distribution = &distribution;
+            let conditions = conditions.iter().map(|(number, _)| *number).collect::<Vec<usize>>();
+            let asked = skip::Asked { of, position, sargs, conditions: &conditions, total, distribution, database };
+            let before = candidates.len();
+            skip::candidates(&asked, &mut candidates);
+            if candidates.len() > before && !possible.contains(&position) {
+                possible.push(position);
+            }
+        }
+    }
+    if let Some(mut merged) = merge::candidate(of, sargs, total, &distribution) {
+        let new: Vec<usize> = merged.possible.drain(..).filter(|position| !possible.contains(position)).collect();
+        possible.extend(new);
+        possible.sort_unstable();
+        candidates.push(merged);
     }
     let has_index = !candidates.is_empty();
     if !(source.force_index && has_index) {
@@ -100,14 +139,20 @@ pub(crate) fn choose(
             kept: 0.0,
             cost: total / pruned + SCAN_START,
             covers: vec![],
+            uses: vec![],
             possible: vec![],
             ordered: false,
         });
     }
     let mut best: Option<Chosen> = None;
     for mut candidate in candidates {
-        let unchecked = conditions.saturating_sub(candidate.covers.len());
-        candidate.kept = (candidate.rows * FILTER_SELECTIVITY.powi(unchecked.min(8) as i32)).max(1.0);
+        candidate.kept = match of.joins {
+            false => {
+                let unchecked = conditions.len().saturating_sub(candidate.covers.len());
+                (candidate.rows * selectivity::unknown(unchecked)).max(1.0)
+            }
+            true => kept(&candidate, of, conditions, total),
+        };
         if let Some(wanted) = wanted {
             if !candidate.ordered {
                 candidate.cost += sort_cost(candidate.kept);
@@ -122,6 +167,20 @@ pub(crate) fn choose(
     let mut best = best.expect("a full scan or an index is always a candidate");
     best.possible = possible;
     best
+}
+
+/// Rows of a candidate that the conditions of a join leave.
+fn kept(candidate: &Chosen, of: &Table<'_>, conditions: &[(usize, &Expr)], rows: f64) -> f64 {
+    let unused = conditions.iter().filter(|(number, _)| !candidate.uses.contains(number));
+    let unused: Vec<&Expr> = unused.map(|(_, condition)| *condition).collect();
+    let statistics = of.source.statistics.as_deref();
+    let (schema, by_values) = (of.source.schema(), of.by_values);
+    let left = selectivity::left(&unused, &Of { table: of.number, schema, statistics, rows, by_values });
+    match candidate.access {
+        // One partition has all rows that the conditions leave.
+        Access::Full { .. } => (rows * left).min(candidate.rows),
+        _ => candidate.rows * left,
+    }
 }
 
 fn virtual_table(schema: &TableSchema, sargs: &[&Sarg], conditions: usize) -> Chosen {
@@ -143,9 +202,10 @@ fn virtual_table(schema: &TableSchema, sargs: &[&Sarg], conditions: usize) -> Ch
     Chosen {
         access: Access::Virtual { schema: schema_hint, table: table_hint },
         rows,
-        kept: (rows * FILTER_SELECTIVITY.powi(conditions.min(8) as i32)).max(1.0),
+        kept: (rows * selectivity::unknown(conditions)).max(1.0),
         cost: rows + SCAN_START,
         covers: vec![],
+        uses: vec![],
         possible: vec![],
         ordered: false,
     }
@@ -157,9 +217,10 @@ fn query_rows(conditions: usize) -> Chosen {
     Chosen {
         access: Access::Rows,
         rows,
-        kept: (rows * FILTER_SELECTIVITY.powi(conditions.min(8) as i32)).max(1.0),
+        kept: (rows * selectivity::unknown(conditions)).max(1.0),
         cost: rows,
         covers: vec![],
+        uses: vec![],
         possible: vec![],
         ordered: false,
     }
@@ -178,19 +239,27 @@ fn distribution_key(schema: &TableSchema, sargs: &[&Sarg]) -> Option<Distributio
 }
 
 /// What conditions say about the leading parts of an index.
-struct Match {
-    condition: KeyCondition,
-    covers: Vec<usize>,
+pub(super) struct Match {
+    pub condition: KeyCondition,
+    pub covers: Vec<usize>,
+    pub uses: Vec<usize>,
     /// Parts fixed to exactly one value.
-    single: Vec<bool>,
-    selectivity: f64,
+    pub single: Vec<bool>,
+    pub selectivity: f64,
+}
+
+impl Match {
+    /// All keys.
+    pub fn everything() -> Match {
+        Match { condition: KeyCondition::default(), covers: vec![], uses: vec![], single: vec![], selectivity: 1.0 }
+    }
 }
 
 /// What an index says about the number of rows with one value of its leading columns.
-struct Spread<'a> {
-    index: &'a IndexSchema,
-    statistics: Option<&'a TableStatistics>,
-    total: f64,
+pub(super) struct Spread<'a> {
+    pub index: &'a IndexSchema,
+    pub statistics: Option<&'a TableStatistics>,
+    pub total: f64,
 }
 
 impl Spread<'_> {
@@ -201,7 +270,7 @@ impl Spread<'_> {
     }
 }
 
-fn match_index(spread: &Spread<'_>, sargs: &[&Sarg]) -> Option<Match> {
+pub(super) fn match_index(spread: &Spread<'_>, sargs: &[&Sarg]) -> Option<Match> {
     let (index, total) = (spread.index, spread.total);
     let mut best = match_parts(spread, sargs);
     // Tuples serve when they fix more parts than single conditions do.
@@ -228,15 +297,16 @@ fn match_index(spread: &Spread<'_>, sargs: &[&Sarg]) -> Option<Match> {
             },
             single: vec![tuples.len() == 1; order.len()],
             covers: if sarg.exact && whole { vec![sarg.conjunct] } else { vec![] },
-            condition: KeyCondition { equal: vec![], tuples: Some(tuples), range: None },
+            uses: vec![sarg.conjunct],
+            condition: KeyCondition { tuples: Some(tuples), ..KeyCondition::default() },
         });
     }
-    best
+    match_alternatives(spread, sargs, best)
 }
 
-fn match_parts(spread: &Spread<'_>, sargs: &[&Sarg]) -> Option<Match> {
+pub(super) fn match_parts(spread: &Spread<'_>, sargs: &[&Sarg]) -> Option<Match> {
     let (index, total) = (spread.index, spread.total);
-    let mut out = Match { condition: KeyCondition::default(), covers: vec![], single: vec![], selectivity: 1.0 };
+    let mut out = Match::everything();
     let mut points = 1usize;
     // A value without an exact key is a range of keys, and then the parts behind it narrow nothing.
     let mut exact = true;
@@ -267,6 +337,7 @@ fn match_parts(spread: &Spread<'_>, sargs: &[&Sarg]) -> Option<Match> {
                 None => out.selectivity * (of_one * values.len() as f64).min(1.0),
             };
             exact &= sarg.exact && part.prefix.is_none();
+            out.uses.push(sarg.conjunct);
             if exact {
                 out.covers.push(sarg.conjunct);
             }
@@ -287,6 +358,7 @@ fn match_parts(spread: &Spread<'_>, sargs: &[&Sarg]) -> Option<Match> {
                 _ => continue,
             }
             range.not_null = true;
+            out.uses.push(sarg.conjunct);
             // LIKE is narrowed by its prefix only.
             if exact && sarg.exact && part.prefix.is_none() && !matches!(sarg.test, Test::Like(..)) {
                 out.covers.push(sarg.conjunct);
@@ -349,6 +421,7 @@ fn index_candidates(
             None => found.condition.equal.iter().all(|p| p.values.iter().all(|v| matches!(v, KeyValue::Value(_)))),
         };
         let points = found.condition.points() as f64;
+        let ranges = found.condition.ranges() as f64;
         let unique = index.kind != IndexKind::Ordered;
         if whole && unique && (plain || index.kind == IndexKind::Primary) {
             let primary = index.kind == IndexKind::Primary;
@@ -359,6 +432,7 @@ fn index_candidates(
                 cost: points * if primary { LOOKUP } else { UNIQUE_LOOKUP },
                 // The row behind a unique index entry is checked again: it may have changed in between.
                 covers: if primary { found.covers } else { vec![] },
+                uses: found.uses,
                 possible: vec![],
                 // The order of one row is any order.
                 ordered: wanted.is_some() && (direction.is_some() || points <= 1.0),
@@ -371,8 +445,9 @@ fn index_candidates(
             candidates.push(Chosen {
                 rows,
                 kept: 0.0,
-                cost: rows * RANGE_ROW + RANGE * points.max(1.0),
+                cost: rows * RANGE_ROW + RANGE * ranges.max(1.0),
                 covers: found.covers,
+                uses: found.uses,
                 possible: vec![],
                 ordered: direction.is_some(),
                 access: Access::Range(access(found.condition, direction)),
@@ -384,6 +459,7 @@ fn index_candidates(
             kept: 0.0,
             cost: total * INDEX_ROW,
             covers: vec![],
+            uses: vec![],
             possible: vec![],
             ordered: true,
             access: Access::Range(access(KeyCondition::default(), direction)),

@@ -4,11 +4,13 @@
 //! own type and collation do*: an index on text in one collation says nothing about comparisons in another, nor about a string column
 //! compared with a number. `Sarg::exact` says that keys decide the condition completely, so that it need not be checked on the rows again.
 //!
-//! An OR of equalities on the same columns is a list of values, or of tuples; so is a row IN.
+//! An OR of equalities on the same columns is a list of values, or of tuples; so is a row IN. Every other OR is a list of
+//! alternatives (see `alternatives`).
 
+use super::alternatives::{Alternative, alternatives, is_ordered};
 use super::model::Source;
 use crate::bind::names::literal;
-use crate::expr::{AGGREGATES, CompareOp, Comparison, Expr, ExprKind, RowIn, key_class};
+use crate::expr::{CompareOp, Comparison, Expr, ExprKind, RowIn, key_class};
 use rauk_types::{Collation, DataType, DateTime, TypeKind, Value};
 
 /// A condition on one column (several for tuples) of one table.
@@ -17,7 +19,7 @@ pub(crate) struct Sarg {
     /// The number of the conjunct it comes from.
     pub conjunct: usize,
     pub table: usize,
-    /// `usize::MAX` for tuples.
+    /// `usize::MAX` for tuples and alternatives.
     pub column: usize,
     pub test: Test,
     /// Tables whose rows must be there before the values are known.
@@ -43,6 +45,8 @@ pub(crate) enum Test {
         columns: Vec<usize>,
         rows: Vec<Vec<Expr>>,
     },
+    /// One of several conditions.
+    Any(Vec<Alternative>),
 }
 
 /// Makes a condition what MySQL reads: `column IS NULL` also finds the zero date of a DATE or DATETIME that is NOT NULL, as clients ask that show
@@ -78,7 +82,8 @@ fn is_whole_date(expr: &Expr, sources: &[Source]) -> bool {
     !definition.nullable && matches!(definition.ty.kind, TypeKind::Date | TypeKind::DateTime)
 }
 
-fn leaves<'a>(expr: &'a Expr, of_or: bool, out: &mut Vec<&'a Expr>) {
+/// Collects what an OR or an AND joins.
+pub(super) fn leaves<'a>(expr: &'a Expr, of_or: bool, out: &mut Vec<&'a Expr>) {
     match &expr.kind {
         ExprKind::And(left, right) if !of_or => {
             leaves(left, of_or, out);
@@ -96,7 +101,7 @@ fn leaves<'a>(expr: &'a Expr, of_or: bool, out: &mut Vec<&'a Expr>) {
 pub(crate) fn tables_of(expr: &Expr) -> Vec<usize> {
     let mut out = Vec::new();
     expr.for_each_column(&mut |table, _| {
-        if table != AGGREGATES && !out.contains(&table) {
+        if !out.contains(&table) {
             out.push(table);
         }
     });
@@ -104,7 +109,7 @@ pub(crate) fn tables_of(expr: &Expr) -> Vec<usize> {
 }
 
 /// No function whose value changes from call to call, and no assignment.
-fn is_deterministic(expr: &Expr) -> bool {
+pub(super) fn is_deterministic(expr: &Expr) -> bool {
     let mut deterministic = match &expr.kind {
         ExprKind::Function { function, .. } => !function.volatile,
         ExprKind::AssignVariable { .. } => false,
@@ -118,9 +123,6 @@ fn is_deterministic(expr: &Expr) -> bool {
 pub(crate) fn sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
     let mut push = |target: &Expr, values: &[&Expr], test: Test, exact: bool| {
         let ExprKind::Column { table, column } = target.kind else { return };
-        if table == AGGREGATES {
-            return;
-        }
         let mut needs = Vec::new();
         for value in values {
             if !is_deterministic(value) {
@@ -188,7 +190,14 @@ pub(crate) fn sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
                 push(&like.expr, &[&like.pattern], Test::Like(like.pattern.clone(), like.escape), false);
             }
         }
-        ExprKind::Or(..) => or_sargs(condition, conjunct, out),
+        ExprKind::Or(..) => {
+            let before = out.len();
+            or_sargs(condition, conjunct, out);
+            if out[before..].iter().all(|sarg| !sarg.exact) {
+                alternatives(condition, conjunct, out);
+            }
+        }
+        ExprKind::RowOrder { op, .. } if is_ordered(*op) => alternatives(condition, conjunct, out),
         ExprKind::RowIn(row_in) if !row_in.negated => row_in_sargs(row_in, conjunct, out),
         _ => {}
     }
@@ -200,7 +209,7 @@ fn row_in_sargs(row_in: &RowIn, conjunct: usize, out: &mut Vec<Sarg>) {
     let mut places: Vec<(usize, usize, usize, bool)> = Vec::new();
     for (at, part) in row_in.left.iter().enumerate() {
         let ExprKind::Column { table, column } = part.kind else { continue };
-        if table == AGGREGATES || places.iter().any(|(t, c, ..)| (*t, *c) == (table, column)) {
+        if places.iter().any(|(t, c, ..)| (*t, *c) == (table, column)) {
             continue;
         }
         let own = |row: &Vec<(Expr, Comparison)>| {
@@ -231,7 +240,8 @@ fn row_in_sargs(row_in: &RowIn, conjunct: usize, out: &mut Vec<Sarg>) {
 }
 
 /// An OR whose branches all fix the same columns of a table.
-fn or_sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
+/// What an OR of equalities is: a list of values, or of rows of them.
+pub(super) fn or_sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
     let mut branches = Vec::new();
     leaves(condition, true, &mut branches);
     // Equalities of each branch, and whether they are all that it says.
@@ -242,7 +252,10 @@ fn or_sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
         let mut found: Vec<Sarg> = Vec::new();
         for part in &conjuncts {
             let mut of_part = Vec::new();
-            sargs(part, conjunct, &mut of_part);
+            match part.kind {
+                ExprKind::Or(..) => or_sargs(part, conjunct, &mut of_part),
+                _ => sargs(part, conjunct, &mut of_part),
+            }
             of_part.retain(|s| matches!(s.test, Test::Equal(_) | Test::In(_)));
             found.extend(of_part);
         }
@@ -387,7 +400,7 @@ pub(crate) fn null_rejected(condition: &Expr, out: &mut Vec<usize>) {
 /// Tables whose null rows make an expression NULL.
 fn strict_tables(expr: &Expr, out: &mut Vec<usize>) {
     match &expr.kind {
-        ExprKind::Column { table, .. } if *table != AGGREGATES => out.push(*table),
+        ExprKind::Column { table, .. } => out.push(*table),
         ExprKind::Arithmetic { left, right, .. } | ExprKind::Bit { left, right, .. } => {
             strict_tables(left, out);
             strict_tables(right, out);

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! an index for each row before        the cost of the access path, once a row
-//! read once, then probed by hash      the cost of the access path, and half a row of a full scan a probe
+//! read once, then probed by hash      the cost of the access path, and half a row of a full scan a probe;
+//!                                     where an index reaches it too, three and a half a row that is kept
 //! read once, then looped over         the cost of the access path, and a fifth of a row a row looked at
 //! ```
 //! The unit is a row of a full scan (see `access`).
@@ -11,6 +12,10 @@ use super::model::{Level, Step};
 
 /// A probe of a hash table.
 pub(super) const PROBE: f64 = 0.5;
+/// A row that is brought into a hash table.
+pub(super) const BUILD: f64 = 3.5;
+/// A table of which more rows would be kept is reached by its index.
+pub(super) const MOST_BUILT: f64 = 1e5;
 /// A row of a table in memory that is looked at.
 pub(super) const BUFFERED_ROW: f64 = 0.2;
 

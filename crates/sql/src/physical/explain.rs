@@ -110,15 +110,16 @@ fn table_row(block: &Block<'_>, table: &Table<'_>, extra: Vec<&str>) -> Vec<Valu
         row[5] = text(&table.possible.join(","));
     }
     if let Some(index) = &table.index {
-        row[6] = text(index.name);
-        row[7] = text(&index.length.to_string());
+        row[6] = text(&index.name);
+        row[7] = text(&index.length);
         if !index.references.is_empty() {
             row[8] = text(&index.references.join(","));
         }
     }
     row[9] = Value::Int(table.level.rows.min(i64::MAX as u64) as i64);
     row[10] = Value::Double((table.level.filtered * 100.0).round() / 100.0);
-    let mut notes = table.notes.clone();
+    let merge = table.merge.as_ref().map(|merge| format!("Using {merge}"));
+    let mut notes: Vec<&str> = merge.as_deref().into_iter().chain(table.notes.iter().copied()).collect();
     notes.extend(extra);
     let tests = table.tests.as_ref().map(|tests| match tests {
         Tests::FirstMatch(table) => format!("FirstMatch({table})"),

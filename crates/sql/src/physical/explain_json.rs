@@ -5,9 +5,9 @@
 //! `materialized_from_subquery`, a subquery where its condition is checked (`attached_subqueries`) or in the list of the
 //! clause it belongs to. Costs are in rows of a full scan; they compare plans of one server, not servers.
 
-use super::describe::{Below, Block, Described, Part, Place, Role, Set, Table, Tests};
+use super::describe::{Below, Block, Described, Part, Place, Role, Set, TABLE_FUNCTION, Table, Tests};
 use super::explain::operation_name;
-use super::model::{Access, RowsOf, SelectPlan, SourceTable, Step};
+use super::model::{Access, IndexAccess, RowsOf, SelectPlan, SourceTable, Step};
 use crate::expr::Expr;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -227,9 +227,9 @@ fn table(block: &Block<'_>, table: &Table<'_>) -> Json {
         members.push(("possible_keys", names(&table.possible)));
     }
     if let Some(index) = &table.index {
-        members.push(("key", name(index.name)));
+        members.push(("key", name(table.merge.as_ref().unwrap_or(&index.name))));
         members.push(("used_key_parts", names(&index.parts)));
-        members.push(("key_length", Json::Text(index.length.to_string())));
+        members.push(("key_length", Json::Text(index.length.clone())));
         if !index.references.is_empty() {
             members.push(("ref", Json::List(index.references.iter().map(|text| name(text)).collect())));
         }
@@ -248,6 +248,10 @@ fn table(block: &Block<'_>, table: &Table<'_>) -> Json {
     }
     if let Some(kind) = table.join_buffer {
         members.push(("using_join_buffer", name(kind)));
+    }
+    if table.notes.contains(&TABLE_FUNCTION) {
+        members.push(("table_function", name("json_table")));
+        members.push(("using_temporary_table", Json::Truth(true)));
     }
     let eval = table.produced * ROW_COST;
     let costs = vec![
@@ -320,10 +324,18 @@ fn used_columns(plan: &SelectPlan, table: usize) -> Vec<&str> {
         // What an index guarantees is checked no more, and is used all the same.
         if let Step::Scan(level) = step
             && level.table == table
-            && let Access::Primary(access) | Access::Unique(access) | Access::Range(access) = &level.access
         {
-            let parts = access.condition.fixed_parts() + usize::from(access.condition.range.is_some());
-            used.extend(schema.indexes[access.index].parts[..parts].iter().map(|part| part.column));
+            let read: Vec<(&IndexAccess, usize)> = match &level.access {
+                Access::Primary(access) | Access::Unique(access) | Access::Range(access) => {
+                    vec![(access, access.condition.used_parts())]
+                }
+                Access::Skip(skip) => vec![(&skip.access, skip.used)],
+                Access::Merge(merge) => merge.parts.iter().map(|part| (part, part.condition.used_parts())).collect(),
+                Access::Full { .. } | Access::Rows | Access::Virtual { .. } => vec![],
+            };
+            for (access, parts) in read {
+                used.extend(schema.indexes[access.index].parts[..parts].iter().map(|part| part.column));
+            }
         }
     }
     used.into_iter().filter_map(|column| Some(schema.columns.get(column)?.name.as_str())).collect()

@@ -12,7 +12,7 @@
 //! so a filter and what it reads have one time. What is measured runs row by row, and so somewhat slower than otherwise.
 
 use super::cost;
-use super::describe::{Below, Block, Described, Part, Place, Set, Table, Texts};
+use super::describe::{Below, Block, Described, Part, Place, Set, TABLE_FUNCTION, Table, Texts};
 use super::model::{Access, RowsOf, SelectPlan, SetOp, SourceTable, Step};
 use crate::measure::{BlockMeasure, Measures, StepMeasure};
 use std::fmt::Write;
@@ -333,6 +333,7 @@ fn access_text(table: &Table<'_>) -> String {
     let Some(index) = &table.index else {
         return match table.source.table {
             SourceTable::Query(RowsOf::Working(_), _) => format!("Scan new records on {name}"),
+            _ if table.notes.contains(&TABLE_FUNCTION) => format!("Table scan on {name} (json_table)"),
             _ => format!("Table scan on {name}"),
         };
     };

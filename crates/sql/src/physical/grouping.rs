@@ -6,9 +6,9 @@
 
 use super::condition::{self, Sarg, Test};
 use super::join::Item;
-use super::model::{SortKey, Source};
+use super::model::{QueryPlan, RowsOf, SortKey, Source, SourceTable};
 use crate::bind::names::{Clause, unknown_column};
-use crate::expr::{AGGREGATES, ANY_VALUE, Expr, ExprKind};
+use crate::expr::{ANY_VALUE, Expr, ExprKind};
 use rauk_types::error::codes;
 use rauk_types::{IndexKind, MysqlError};
 
@@ -94,7 +94,7 @@ fn loose_column(expr: &Expr, keys: &[Expr], determined: &[(usize, usize)]) -> Op
         return None;
     }
     if let ExprKind::Column { table, column } = expr.kind {
-        return (table != AGGREGATES && !determined.contains(&(table, column))).then_some((table, column));
+        return (!determined.contains(&(table, column))).then_some((table, column));
     }
     if matches!(&expr.kind, ExprKind::Function { function, .. } if function.name == ANY_VALUE) {
         return None;
@@ -172,13 +172,8 @@ pub(crate) fn check_distinct(sources: &[Source], select: &[Expr], order: &[SortK
         if select.contains(&key.expr) {
             continue;
         }
-        let selected: Vec<(usize, usize)> = select
-            .iter()
-            .filter_map(|e| match e.kind {
-                ExprKind::Column { table, column } => Some((table, column)),
-                _ => None,
-            })
-            .collect();
+        let mut selected = columns_of(select);
+        add_computed_of_selected(sources, &mut selected);
         if let Some((table, column)) = loose_column(&key.expr, select, &selected) {
             return Err(MysqlError::new(
                 3065,
@@ -193,6 +188,42 @@ pub(crate) fn check_distinct(sources: &[Source], select: &[Expr], order: &[SortK
     Ok(())
 }
 
+/// The items that are columns.
+fn columns_of(select: &[Expr]) -> Vec<(usize, usize)> {
+    let column = |e: &Expr| match e.kind {
+        ExprKind::Column { table, column } => Some((table, column)),
+        _ => None,
+    };
+    select.iter().filter_map(column).collect()
+}
+
+/// What a block computes below its windows stands there as a column: `HEX(a)` of ORDER BY, where `a` is selected, is one
+/// that the selected ones determine.
+fn add_computed_of_selected(sources: &[Source], selected: &mut Vec<(usize, usize)>) {
+    for (table, source) in sources.iter().enumerate() {
+        let Some(items) = items_below_windows(source) else { continue };
+        let listed = selected.iter().filter(|(of, _)| *of == table);
+        // Behind the columns of the block below are those of the windows.
+        let listed: Vec<Expr> = listed.filter_map(|(_, column)| items.get(*column).cloned()).collect();
+        let columns = columns_of(&listed);
+        for (column, item) in items.iter().enumerate() {
+            if !selected.contains(&(table, column)) && loose_column(item, &listed, &columns).is_none() {
+                selected.push((table, column));
+            }
+        }
+    }
+}
+
+/// The list of the block below the windows whose rows the source has.
+fn items_below_windows(source: &Source) -> Option<&[Expr]> {
+    let SourceTable::Query(RowsOf::Derived(plan), _) = &source.table else { return None };
+    let QueryPlan::Window(windows) = plan.as_ref() else { return None };
+    match &windows.input {
+        QueryPlan::Select(block) if source.alias.is_empty() => Some(&block.items),
+        _ => None,
+    }
+}
+
 /// HAVING without grouping sees the select list only; below windows, what of it is a whole item.
 pub(crate) fn check_having(
     sources: &[Source],
@@ -202,13 +233,7 @@ pub(crate) fn check_having(
 ) -> Result<(), MysqlError> {
     let whole = |at: usize| items.is_none_or(|items| items[at].whole);
     let select: Vec<Expr> = select.iter().enumerate().filter(|(at, _)| whole(*at)).map(|(_, e)| e.clone()).collect();
-    let selected: Vec<(usize, usize)> = select
-        .iter()
-        .filter_map(|e| match e.kind {
-            ExprKind::Column { table, column } => Some((table, column)),
-            _ => None,
-        })
-        .collect();
+    let selected = columns_of(&select);
     if let Some(having) = having
         && let Some((table, column)) = loose_column(having, &select, &selected)
     {

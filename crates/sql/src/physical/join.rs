@@ -4,20 +4,27 @@
 //! whose null rows some condition rejects anyway is an inner join and moves freely. Every condition is checked as soon as its tables are
 //! there; conditions of WHERE on a group's tables wait until the group is complete.
 //!
-//! A semi or anti join is tested as soon as the tables are there that its conditions read, so that its loops run for few rows and what follows runs for
-//! fewer. Its inner tables are reached by an index, or read once and probed by hash, whichever costs less for the rows that are expected before it.
+//! A semi or anti join is tested as soon as the tables are there that its conditions read, so that its loops run for few rows
+//! and what follows runs for fewer; but behind tables that drop rows at less cost. A condition with a subquery that is run for
+//! each row waits for such tables too. The inner tables of a semi or anti join are reached by an index, or read once and probed by hash, whichever costs less for the rows that are expected before it.
 //!
-//! A table that no index reaches is read once into memory and probed by hash where an equality joins it, else looped over.
+//! A table that no index reaches is read once into memory and probed by hash where an equality joins it, else looped over. One
+//! that an index reaches is read so too where that costs less than an index lookup for each row before it.
 
-use super::access::{Chosen, Wanted, choose};
+use super::access::{Chosen, Table, Wanted, choose};
 use super::condition::{self, Sarg, tables_of};
-use super::cost::{Inner, PROBE};
+use super::cost::{BUILD, Estimate, Inner, MOST_BUILT, PROBE};
+use super::equal::Classes;
 use super::model::{Access, HashJoin, Level, Source, Step};
 use super::order;
+use super::skip::Groups;
 use crate::expr::{Expr, Switches};
 use rauk_node::Database;
 use rauk_node::transaction::Lock;
+use std::cell::Cell;
 
+/// From this cost on planning costs little beside running.
+const DEAR: f64 = 5_000.0;
 /// What a semi or anti join is thought to leave.
 const TEST_SELECTIVITY: f64 = 0.5;
 
@@ -53,6 +60,8 @@ pub(crate) struct JoinPlan {
     /// The order that was wanted comes from the first table's access path.
     pub ordered: bool,
     pub outer_groups: usize,
+    /// It costs much, and the values of parameters would have said more of it.
+    pub by_values: bool,
 }
 
 /// An order over one table that would save a sort.
@@ -69,6 +78,8 @@ pub(crate) struct JoinInput<'a> {
     pub conditions: Vec<Expr>,
     pub keep_order: bool,
     pub wanted: Option<WantedOrder>,
+    /// Of a block with one table: what it reads where equal rows count once.
+    pub equal_rows: Option<Groups>,
     /// How each table's rows are locked.
     pub locks: &'a [Lock],
     pub switches: Switches,
@@ -76,7 +87,8 @@ pub(crate) struct JoinInput<'a> {
 }
 
 pub(crate) fn plan_join(input: JoinInput<'_>) -> JoinPlan {
-    let JoinInput { sources, mut items, mut conditions, keep_order, wanted, locks, switches, database } = input;
+    let JoinInput { sources, mut items, mut conditions, keep_order, wanted, equal_rows, locks, switches, database } =
+        input;
     simplify_outer(&mut items, &mut conditions);
     let mut once = Vec::new();
     conditions.retain(|c| {
@@ -86,11 +98,14 @@ pub(crate) fn plan_join(input: JoinInput<'_>) -> JoinPlan {
         }
         !now
     });
+    // What reads no column and changes from row to row is checked on each row.
+    let equal_rows = equal_rows.filter(|_| conditions.iter().all(|condition| !tables_of(condition).is_empty()));
     let mut builder = Builder {
         sources,
         database,
         keep_order,
         wanted,
+        equal_rows,
         locks,
         switches,
         placed: vec![],
@@ -99,6 +114,7 @@ pub(crate) fn plan_join(input: JoinInput<'_>) -> JoinPlan {
         ordered: false,
         rows: 1.0,
         testing: false,
+        by_values: Cell::new(false),
     };
     let mut pool = Pool::new(conditions);
     builder.block(&items, &mut pool, true);
@@ -110,7 +126,10 @@ pub(crate) fn plan_join(input: JoinInput<'_>) -> JoinPlan {
             false => builder.check_last(rest),
         }
     }
-    JoinPlan { steps: builder.steps, once, ordered: builder.ordered, outer_groups: builder.groups }
+    let mut estimate = Estimate::new();
+    builder.steps.iter().for_each(|step| estimate.step(step));
+    let by_values = builder.by_values.get() && estimate.cost >= DEAR;
+    JoinPlan { steps: builder.steps, once, ordered: builder.ordered, outer_groups: builder.groups, by_values }
 }
 
 /// Turns outer joins into inner ones where a condition of the enclosing block is never true for null rows.
@@ -171,26 +190,43 @@ struct Pool {
     conditions: Vec<Option<Expr>>,
     tables: Vec<Vec<usize>>,
     sargs: Vec<Sarg>,
+    classes: Classes,
 }
 
 impl Pool {
-    fn new(conditions: Vec<Expr>) -> Pool {
+    fn new(mut conditions: Vec<Expr>) -> Pool {
+        let classes = Classes::new(&mut conditions);
         let mut sargs = Vec::new();
         let mut tables = Vec::new();
         for (number, condition) in conditions.iter().enumerate() {
             condition::sargs(condition, number, &mut sargs);
             tables.push(tables_of(condition));
         }
-        Pool { conditions: conditions.into_iter().map(Some).collect(), tables, sargs }
+        Pool { conditions: conditions.into_iter().map(Some).collect(), tables, sargs, classes }
     }
 
     /// Conditions on a table whose values are known when `placed` is.
     fn sargs_of(&self, table: usize, placed: &[usize]) -> Vec<&Sarg> {
+        let mut first = self.first_of_column(table);
         self.sargs
             .iter()
             .filter(|s| s.table == table && s.needs.iter().all(|t| placed.contains(t)))
             .filter(|s| self.conditions[s.conjunct].is_some())
+            .filter(|s| first(s.conjunct))
             .collect()
+    }
+
+    /// Of conditions that say the same of a table, since their other columns are equal: whether it is the first one.
+    fn first_of_column(&self, table: usize) -> impl FnMut(usize) -> bool {
+        let mut met: Vec<usize> = Vec::new();
+        move |condition| match self.classes.column_of(condition, table) {
+            Some(column) if met.contains(&column) => false,
+            Some(column) => {
+                met.push(column);
+                true
+            }
+            None => true,
+        }
     }
 
     /// The tables that a table has conditions with.
@@ -200,26 +236,31 @@ impl Pool {
         of.flat_map(|(tables, _)| tables.iter().copied()).filter(|other| *other != table).collect()
     }
 
-    /// How many conditions can be checked first when `table` joins `placed`.
-    fn checked_at(&self, table: usize, placed: &[usize]) -> usize {
-        (0..self.conditions.len())
-            .filter(|&i| {
-                self.conditions[i].is_some()
-                    && self.tables[i].contains(&table)
-                    && self.tables[i].iter().all(|t| *t == table || placed.contains(t))
-            })
-            .count()
+    /// The conditions, with their numbers, that can be checked first when `table` joins `placed`.
+    fn checked_at(&self, table: usize, placed: &[usize]) -> Vec<(usize, &Expr)> {
+        let known = |tables: &[usize]| {
+            tables.contains(&table) && tables.iter().all(|other| *other == table || placed.contains(other))
+        };
+        let mut first = self.first_of_column(table);
+        let conditions = self.conditions.iter().enumerate().filter(|(number, _)| known(&self.tables[*number]));
+        let conditions = conditions.filter_map(|(number, condition)| Some((number, condition.as_ref()?)));
+        conditions.filter(|(number, _)| first(*number)).collect()
     }
 
-    /// Takes out the conditions whose tables are all there, with their numbers.
-    fn take(&mut self, placed: &[usize]) -> Vec<(usize, Expr)> {
-        let mut out = Vec::new();
+    /// Takes out the conditions whose tables are all there, and gives those that must be checked: not those of which an access
+    /// path makes sure (`covers`), nor those that follow. `wait`: those stay that run a subquery for each row.
+    fn take(&mut self, placed: &[usize], covers: &[usize], wait: bool) -> Taken {
+        covers.iter().for_each(|&number| _ = self.classes.connect(number));
+        let mut out = Taken { any: false, conditions: vec![] };
         for i in 0..self.conditions.len() {
             if self.tables[i].iter().all(|t| placed.contains(t))
                 && !self.tables[i].is_empty()
-                && let Some(condition) = self.conditions[i].take()
+                && let Some(condition) = self.conditions[i].take_if(|condition| !(wait && condition.reads_around()))
             {
-                out.push((i, condition));
+                out.any = true;
+                if !covers.contains(&i) && self.classes.connect(i) {
+                    out.conditions.push(condition);
+                }
             }
         }
         out
@@ -230,11 +271,20 @@ impl Pool {
     }
 }
 
+/// Conditions that were taken out of a pool.
+struct Taken {
+    /// There were some.
+    any: bool,
+    /// Those that must be checked.
+    conditions: Vec<Expr>,
+}
+
 struct Builder<'a> {
     sources: &'a [Source],
     database: &'a Database,
     keep_order: bool,
     wanted: Option<WantedOrder>,
+    equal_rows: Option<Groups>,
     locks: &'a [Lock],
     switches: Switches,
     placed: Vec<usize>,
@@ -245,6 +295,7 @@ struct Builder<'a> {
     rows: f64,
     /// Inside of a semi or anti join.
     testing: bool,
+    by_values: Cell<bool>,
 }
 
 impl Builder<'_> {
@@ -285,19 +336,22 @@ impl Builder<'_> {
                 }
             }
             left.retain(|item| !matches!(item, Item::Table(table) if inner.contains(table)));
-            for table in self.order(&inner, pool) {
+            let order = self.order(&inner, pool);
+            for (at, &table) in order.iter().enumerate() {
                 let first = top && self.placed.is_empty();
                 let chosen = self.choose(table, pool, first);
                 if first {
                     self.ordered = chosen.ordered && self.wanted.is_some();
                 }
-                self.level(table, chosen, pool);
-                self.tests(&mut left);
+                let next = order.get(at + 1).copied();
+                self.level(table, chosen, next, pool);
+                let next = next.map(|next| self.choose(next, pool, false));
+                self.tests(&mut left, next.as_ref());
             }
             let next = left.iter().position(|item| matches!(item, Item::Outer { .. }) && self.is_ready(item, &[]));
             if let Some(Item::Outer { items, on }) = next.map(|next| left.remove(next)) {
                 self.outer_group(items, on, pool);
-                self.tests(&mut left);
+                self.tests(&mut left, None);
             }
             assert!(left.len() < before, "a table stands behind those that it reads");
         }
@@ -314,7 +368,7 @@ impl Builder<'_> {
         self.block(items, &mut inner_pool, false);
         let rest = inner_pool.take_all();
         self.check_last(rest);
-        let filters = pool.take(&self.placed).into_iter().map(|(_, c)| c).collect();
+        let filters = pool.take(&self.placed, &[], false).conditions;
         let leave_at = self.steps.len();
         self.steps.push(Step::Leave { group, filters });
         if let Step::Enter { leave, .. } = &mut self.steps[enter] {
@@ -322,13 +376,28 @@ impl Builder<'_> {
         }
     }
 
-    /// Places the semi and anti joins whose tables are there.
-    fn tests(&mut self, left: &mut Vec<&Item>) {
-        let ready = |item: &Item, builder: &Self| matches!(item, Item::Test { .. }) && builder.is_ready(item, &[]);
+    /// Places the semi and anti joins whose tables are there, but those that cost more for each row that they drop than `next`
+    /// does, the table to be read next.
+    fn tests(&mut self, left: &mut Vec<&Item>, next: Option<&Chosen>) {
+        let ready = |item: &Item, builder: &Self| match item {
+            Item::Test { items, on, .. } => builder.is_ready(item, &[]) && !builder.is_dearer(items, on, next),
+            _ => false,
+        };
         while let Some(at) = left.iter().position(|item| ready(item, self)) {
             let Item::Test { items, on, anti } = left.remove(at) else { unreachable!("found as a semi or anti join") };
             self.test(items, on, *anti);
         }
+    }
+
+    /// Whether a semi or anti join should wait for a table that drops rows at less cost.
+    fn is_dearer(&self, items: &[Item], on: &[Expr], next: Option<&Chosen>) -> bool {
+        let Some(next) = next.filter(|next| next.kept < 1.0) else { return false };
+        let Some(Item::Table(table)) = items.iter().find(|item| matches!(item, Item::Table(_))) else { return false };
+        let pool = Pool::new(on.to_vec());
+        let chosen = self.choose_after(*table, &pool, &self.placed, false);
+        let probed = self.probed(*table, &pool, &chosen).is_some() || self.is_read_once(*table, &chosen.access);
+        let cost = if probed { PROBE } else { chosen.cost };
+        next.cost / (1.0 - next.kept) < cost / (1.0 - TEST_SELECTIVITY)
     }
 
     fn test(&mut self, items: &[Item], on: &[Expr], anti: bool) {
@@ -382,6 +451,18 @@ impl Builder<'_> {
         }
     }
 
+    fn table(&self, number: usize) -> Table<'_> {
+        Table {
+            number,
+            source: &self.sources[number],
+            joins: self.sources.len() > 1,
+            by_values: &self.by_values,
+            plain: self.locks[number].is_none(),
+            switches: self.switches,
+            groups: self.equal_rows.as_ref(),
+        }
+    }
+
     fn choose(&self, table: usize, pool: &Pool, first: bool) -> Chosen {
         self.choose_after(table, pool, &self.placed, first)
     }
@@ -393,7 +474,8 @@ impl Builder<'_> {
             .as_ref()
             .filter(|w| first && w.table == table)
             .map(|w| Wanted { order: &w.order, limit: w.limit });
-        choose(&self.sources[table], &sargs, pool.checked_at(table, placed), wanted.as_ref(), self.database)
+        let conditions = pool.checked_at(table, placed);
+        choose(&self.table(table), &sargs, &conditions, wanted.as_ref(), self.database)
     }
 
     /// The order of inner tables.
@@ -424,8 +506,9 @@ impl Builder<'_> {
                 true if self.hash_join(table, pool, &placed).is_some() => Inner::Probed,
                 true => Inner::Looped,
             };
+            let once = self.once(table, pool, &placed, &chosen).filter(|_| !first).map(|(_, cost)| cost);
             let (cost, rows, kept) = (chosen.cost, chosen.rows, chosen.kept);
-            order::Path { cost, rows, kept, inner, ordered: first && chosen.ordered }
+            order::Path { cost, rows, kept, inner, once, ordered: first && chosen.ordered }
         };
         order::search(&tables, &mut ask).into_iter().map(|at| inner[at]).collect()
     }
@@ -434,15 +517,33 @@ impl Builder<'_> {
     fn is_read_once(&self, table: usize, access: &Access) -> bool {
         match access {
             Access::Rows => self.sources[table].lateral().is_none(),
-            Access::Full { .. } | Access::Virtual { .. } => self.locks[table].is_none(),
+            Access::Virtual { .. } => self.locks[table].is_none(),
+            Access::Full { .. } => self.locks[table].is_none() && self.buffers(table),
             _ => false,
         }
     }
 
-    /// Equalities of this table with the ones before it.
+    /// Whether optimizer_switch and hints let the rows of a table be kept in memory.
+    fn buffers(&self, table: usize) -> bool {
+        self.sources[table].join_hints.buffer.unwrap_or(self.switches.block_nested_loop())
+    }
+
+    /// Whether they let them be probed by hash.
+    fn hashes(&self, table: usize) -> bool {
+        self.buffers(table) && self.sources[table].join_hints.hash.unwrap_or(self.switches.hash_join())
+    }
+
+    /// Equalities of this table with the ones before it, for a hash join.
     fn hash_join(&self, table: usize, pool: &Pool, placed: &[usize]) -> Option<HashJoin> {
+        // A semi or anti join is another matter.
+        if self.testing || self.hashes(table) { self.equalities(table, pool, placed) } else { None }
+    }
+
+    fn equalities(&self, table: usize, pool: &Pool, placed: &[usize]) -> Option<HashJoin> {
         let mut out = HashJoin { inner: vec![], outer: vec![], classes: vec![] };
-        for condition in pool.conditions.iter().flatten() {
+        let mut first = pool.first_of_column(table);
+        for (number, condition) in pool.conditions.iter().enumerate() {
+            let Some(condition) = condition else { continue };
             let Some((left, right, class)) = condition::equality(condition) else { continue };
             let (left_tables, right_tables) = (tables_of(left), tables_of(right));
             let known = |tables: &[usize]| !tables.is_empty() && tables.iter().all(|t| placed.contains(t));
@@ -453,6 +554,9 @@ impl Builder<'_> {
             } else {
                 continue;
             };
+            if !first(number) {
+                continue;
+            }
             out.inner.push(inner.clone());
             out.outer.push(outer.clone());
             out.classes.push(class);
@@ -460,25 +564,39 @@ impl Builder<'_> {
         (!out.inner.is_empty()).then_some(out)
     }
 
-    /// Of a table of a semi or anti join: to read it once and to probe it by hash, when that costs less than an index for each row before it.
-    fn probed(&self, table: usize, pool: &Pool, chosen: &Chosen) -> Option<Chosen> {
+    /// Of a table that an index reaches, behind others: its own access path to read it once and to probe it by hash, and
+    /// what it costs until then.
+    fn once(&self, table: usize, pool: &Pool, placed: &[usize], chosen: &Chosen) -> Option<(Chosen, f64)> {
         let indexed = matches!(chosen.access, Access::Primary(_) | Access::Unique(_) | Access::Range(_));
-        if !self.testing || !indexed || self.locks[table].is_some() || !self.switches.materialization() {
+        let hints = self.sources[table].join_hints;
+        let allowed = match self.testing {
+            true => hints.materialization.unwrap_or(self.switches.materialization()),
+            false => self.hashes(table),
+        };
+        if placed.is_empty() || !indexed || !allowed || self.locks[table].is_some() {
             return None;
         }
-        self.hash_join(table, pool, &self.placed)?;
-        let own = choose(
-            &self.sources[table],
-            &pool.sargs_of(table, &[]),
-            pool.checked_at(table, &self.placed),
-            None,
-            self.database,
-        );
-        let cheaper = own.cost + self.rows * PROBE < self.rows * chosen.cost;
-        (cheaper || !self.switches.first_match()).then_some(own)
+        self.equalities(table, pool, placed)?;
+        let conditions = pool.checked_at(table, &[]);
+        let own = choose(&self.table(table), &pool.sargs_of(table, &[]), &conditions, None, self.database);
+        let (built, forced) = match self.testing {
+            // Often the keys are enough.
+            true => (0.0, !hints.first_match.unwrap_or(self.switches.first_match())),
+            false => (own.kept, hints.hash == Some(true)),
+        };
+        let cost = if forced { 0.0 } else { own.cost + built * BUILD };
+        // What is left does not depend on the way to it.
+        (forced || built <= MOST_BUILT).then_some((Chosen { kept: chosen.kept, ..own }, cost))
     }
 
-    fn level(&mut self, table: usize, chosen: Chosen, pool: &mut Pool) {
+    /// The access path to read a table once, when that costs less than its index for each row before it.
+    fn probed(&self, table: usize, pool: &Pool, chosen: &Chosen) -> Option<Chosen> {
+        let (own, cost) = self.once(table, pool, &self.placed, chosen)?;
+        (cost + self.rows * PROBE < self.rows * chosen.cost).then_some(own)
+    }
+
+    /// Places a table; `next`: the one that will be read behind it.
+    fn level(&mut self, table: usize, chosen: Chosen, next: Option<usize>, pool: &mut Pool) {
         let probed = self.probed(table, pool, &chosen);
         let read_once = probed.is_some();
         let chosen = probed.unwrap_or(chosen);
@@ -491,11 +609,10 @@ impl Builder<'_> {
         let hash = if buffered { self.hash_join(table, pool, &self.placed) } else { None };
         self.placed.push(table);
         self.rows = (self.rows * chosen.kept).max(1.0);
-        let mut taken = pool.take(&self.placed);
-        let used_where = !taken.is_empty();
-        taken.retain(|(number, _)| !chosen.covers.contains(number));
-        let conditions = taken.into_iter().map(|(_, condition)| condition);
-        let (late_filters, filters): (Vec<Expr>, Vec<Expr>) = conditions.partition(Expr::has_subquery);
+        // A subquery for each row waits until the next table has dropped some.
+        let wait = next.is_some_and(|next| self.choose(next, pool, false).kept < 1.0);
+        let Taken { any: used_where, conditions } = pool.take(&self.placed, &chosen.covers, wait);
+        let (late_filters, filters): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(Expr::has_subquery);
         let own_filters = filters.iter().filter(|f| tables_of(f) == [table]).cloned().collect();
         self.steps.push(Step::Scan(Box::new(Level {
             table,

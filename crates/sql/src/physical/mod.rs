@@ -5,11 +5,18 @@
 //! lower      logical tree → plan: blocks, sources, changes
 //! condition  conjuncts, and what an index can use of them
 //! factor     what an OR of ANDs says beside itself
+//! alternatives what an OR says of an index
 //! access     the access path of one table: candidates and their cost
+//! selectivity the part of a table's rows that other conditions leave
 //! cost       what a table costs inside of a join
+//! batches    where a join looks up a table for many rows at once
+//! equal      columns that equalities make equal
 //! join       the steps of nested loops
+//! merge      the parts of an OR, each by an index of its own
+//! skip       paths that jump over keys: loose scans, skip scans
 //! order      the order of inner tables
 //! grouping   ONLY_FULL_GROUP_BY
+//! place      where a value lies among those of a column; what a distribution key is fixed to
 //! describe   a plan as EXPLAIN shows it, as values
 //! explain    EXPLAIN in MySQL's columns; explain_json its JSON; explain_tree the operators, with what EXPLAIN ANALYZE counted
 //! ```
@@ -17,9 +24,12 @@
 //! the plan cache, and every execution brings its parameters in the [`Context`](crate::expr::Context).
 
 mod access;
+mod alternatives;
+mod batches;
 mod condition;
 mod cost;
 mod describe;
+mod equal;
 mod explain;
 mod explain_json;
 mod explain_tree;
@@ -27,8 +37,12 @@ mod factor;
 mod grouping;
 mod join;
 mod lower;
+mod merge;
 pub(crate) mod model;
 mod order;
+pub(crate) mod place;
+mod selectivity;
+mod skip;
 
 use crate::expr::BindContext;
 use crate::lookup::Lookup;
@@ -51,6 +65,8 @@ pub struct Plan {
     pub(crate) kind: PlanKind,
     /// What optimizer hints ask of the whole statement.
     pub(crate) hints: Option<Box<crate::logical::StatementHints>>,
+    /// It costs much, and the values of its parameters would have said how: in a normal form they had better be literals.
+    pub(crate) by_values: bool,
 }
 
 /// Binds a statement and plans it. Errors: those of binding.
@@ -142,6 +158,12 @@ impl Plan {
             }
             PlanKind::Select(_) | PlanKind::Query(_) | PlanKind::Insert(_) => false,
         }
+    }
+
+    /// Whether it reads one row by its key in one step, where nothing is in the way.
+    #[cfg(test)]
+    pub(crate) fn is_point(&self) -> bool {
+        self.parts.is_none() && matches!(&self.kind, PlanKind::Select(select) if select.point)
     }
 
     /// Whether it changes nothing and takes no locks of its own: a SELECT without FOR UPDATE or FOR SHARE.

@@ -7,7 +7,9 @@
 //! Expressions name a column by the number of its table in FROM and its position in the schema the plan was made with; the executor's
 //! `use_table` refuses a plan whose definitions are stale, so a position never means another column.
 
-use crate::expr::{Aggregate, Expr, WindowCall, WindowFrame};
+use crate::expr::{Aggregate, Expr, ExprKind, WindowCall, WindowFrame};
+use crate::logical::JoinHints;
+use crate::logical::JsonTable;
 pub(crate) use crate::logical::{Fill, OnDuplicate, RowCheck, SetColumn, SetOp};
 use crate::lookup::VirtualTable;
 use crate::statistics::TableStatistics;
@@ -32,6 +34,7 @@ pub(crate) enum QueryPlan {
     Set(Box<SetPlan>),
     /// VALUES: one list of expressions a row.
     Values(Vec<Vec<Expr>>),
+    JsonTable(Box<JsonTablePlan>),
     Window(Box<WindowPlan>),
 }
 
@@ -44,7 +47,7 @@ impl QueryPlan {
                 set.left.for_each_block(visit);
                 set.right.for_each_block(visit);
             }
-            QueryPlan::Values(_) => {}
+            QueryPlan::Values(_) | QueryPlan::JsonTable(_) => {}
             QueryPlan::Window(window) => window.input.for_each_block(visit),
         }
     }
@@ -55,6 +58,7 @@ impl QueryPlan {
             QueryPlan::Select(select) => select.items.iter().map(|item| item.ty).collect(),
             QueryPlan::Set(set) => set.types.clone(),
             QueryPlan::Values(rows) => rows.first().map_or_else(Vec::new, |row| row.iter().map(|e| e.ty).collect()),
+            QueryPlan::JsonTable(plan) => plan.table.columns.iter().map(|column| column.ty).collect(),
             QueryPlan::Window(window) => {
                 let mut types = window.input.types();
                 let calls = window.stages.iter().flat_map(|stage| &stage.calls);
@@ -64,6 +68,12 @@ impl QueryPlan {
             }
         }
     }
+}
+
+/// JSON_TABLE. Columns of tables before it are parameters of the document.
+pub(crate) struct JsonTablePlan {
+    pub document: Expr,
+    pub table: Arc<JsonTable>,
 }
 
 /// Window functions: the rows of a query, each with the values of the functions behind its columns. Expressions read a row as table 0.
@@ -129,7 +139,7 @@ pub(crate) struct SubqueryPlan {
     pub types: Vec<DataType>,
 }
 
-/// A common table expression: run once an execution, when it is first read.
+/// A common table expression: run when it is first read, once an execution or once for each set of values that it reads.
 pub(crate) struct CommonTablePlan {
     /// Of its columns, for errors.
     pub names: Vec<String>,
@@ -137,6 +147,8 @@ pub(crate) struct CommonTablePlan {
     pub seed: QueryPlan,
     pub recursive: Option<RecursivePlan>,
     pub types: Vec<DataType>,
+    /// Parameters that are columns of the queries around its WITH: its rows are made again when their values have changed.
+    pub reads: Vec<usize>,
 }
 
 /// The part of a recursive table that is run again and again on the rows that the last round added ([`RowsOf::Working`]), until it adds none.
@@ -195,6 +207,7 @@ pub(crate) struct Source {
     pub statistics: Option<Arc<TableStatistics>>,
     /// By hints: tables that are to be read before it.
     pub follows: Vec<usize>,
+    pub join_hints: JoinHints,
 }
 
 impl Source {
@@ -257,12 +270,14 @@ pub(crate) struct KeyCondition {
     /// Instead of `equal`: whole tuples of values of the leading parts (row IN, OR of ANDs).
     pub tuples: Option<Vec<Vec<KeyValue>>>,
     pub range: Option<RangePart>,
+    /// Beside these, of an index that is scanned: each list is an OR, one of whose conditions the key must meet too.
+    pub any: Vec<Vec<KeyCondition>>,
 }
 
 impl KeyCondition {
     /// Whether it keeps every key.
     pub fn is_empty(&self) -> bool {
-        self.equal.is_empty() && self.range.is_none() && self.tuples.is_none()
+        self.equal.is_empty() && self.range.is_none() && self.tuples.is_none() && self.any.is_empty()
     }
 
     /// How many leading parts are fixed.
@@ -279,6 +294,18 @@ impl KeyCondition {
             Some(tuples) => tuples.len(),
             None => self.equal.iter().map(|p| p.values.len()).product(),
         }
+    }
+
+    /// How many leading parts its keys have at most.
+    pub fn used_parts(&self) -> usize {
+        let own = self.fixed_parts() + usize::from(self.range.is_some());
+        self.any.iter().flatten().map(KeyCondition::used_parts).fold(own, usize::max)
+    }
+
+    /// About how many ranges of an index it stands for.
+    pub fn ranges(&self) -> usize {
+        let of_any = |any: &Vec<KeyCondition>| any.iter().map(KeyCondition::ranges).sum();
+        self.any.iter().map(of_any).fold(self.points(), usize::max)
     }
 }
 
@@ -304,6 +331,39 @@ pub(crate) struct DistributionKey {
     pub values: Vec<Expr>,
 }
 
+/// How an index is read that shows the values of its leading parts by jumping from each to the next.
+#[derive(Clone, Debug)]
+pub(crate) struct SkipAccess {
+    /// With the condition on the leading parts.
+    pub access: IndexAccess,
+    /// The leading parts; none: there is one value, the empty one.
+    pub prefix: KeyDef,
+    /// The condition on the parts behind.
+    pub rest: Option<KeyCondition>,
+    pub take: Take,
+    /// How many parts its keys have.
+    pub used: usize,
+}
+
+/// The indexes of an index merge.
+#[derive(Clone, Debug)]
+pub(crate) struct MergeAccess {
+    pub parts: Vec<IndexAccess>,
+    /// They are read by whole keys.
+    pub whole: bool,
+}
+
+/// What is read of each value of the leading parts.
+#[derive(Clone, Debug)]
+pub(crate) enum Take {
+    /// Every row.
+    All,
+    /// One row.
+    One,
+    /// One row, and the rows at the ends of a column where it is not NULL: those with the keys of the condition on the parts behind.
+    Ends { column: usize, condition: KeyCondition, first: bool, last: bool },
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Access {
     /// Every row (of one partition, when the distribution columns are fixed).
@@ -314,6 +374,10 @@ pub(crate) enum Access {
     Unique(IndexAccess),
     /// Ranges of an ordered index; without conditions the whole index.
     Range(IndexAccess),
+    /// Jumps over keys of an ordered index.
+    Skip(Box<SkipAccess>),
+    /// Ranges of several ordered indexes.
+    Merge(Box<MergeAccess>),
     /// The rows of a query.
     Rows,
     /// A virtual table, with what WHERE fixes TABLE_SCHEMA and TABLE_NAME to.
@@ -337,6 +401,7 @@ impl KeyCondition {
             range.low.iter().chain(&range.high).for_each(|(expr, _)| visit(expr));
             range.like.iter().for_each(|(expr, _)| visit(expr));
         }
+        self.any.iter().flatten().for_each(|condition| condition.for_each_expr(visit));
     }
 }
 
@@ -348,6 +413,15 @@ impl Access {
             Access::Primary(access) | Access::Unique(access) | Access::Range(access) => {
                 access.condition.for_each_expr(visit);
                 access.distribution.as_ref()
+            }
+            Access::Skip(skip) => {
+                skip.access.condition.for_each_expr(visit);
+                skip.rest.iter().for_each(|condition| condition.for_each_expr(visit));
+                skip.access.distribution.as_ref()
+            }
+            Access::Merge(merge) => {
+                merge.parts.iter().for_each(|part| part.condition.for_each_expr(visit));
+                merge.parts.first().and_then(|part| part.distribution.as_ref())
             }
             Access::Rows => None,
             Access::Virtual { schema, table } => {
@@ -434,6 +508,15 @@ pub(crate) enum Step {
     },
 }
 
+/// A table that is looked up by key for many rows of the tables before it at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyBatch {
+    /// Where rows are gathered: the table's step, or the first of the outer, semi and anti joins that begin with it.
+    pub at: usize,
+    /// The table's step.
+    pub level: usize,
+}
+
 pub(crate) struct SortKey {
     pub expr: Expr,
     pub descending: bool,
@@ -444,7 +527,10 @@ pub(crate) struct Grouping {
     pub aggregates: Vec<Aggregate>,
     /// Columns that expressions after grouping read: kept from each group's first row.
     pub carried: Vec<(usize, usize)>,
-    /// WITH ROLLUP. The keys as they are above the grouping follow the aggregates, then come the values of GROUPING().
+    /// Keys whose values a group keeps, one a key: they follow the aggregates. Those that are computed and read above the grouping, so that
+    /// they are computed once for each row; of ROLLUP all.
+    pub kept: Vec<bool>,
+    /// WITH ROLLUP. Behind the keys come the values of GROUPING().
     pub rollup: Option<Rollup>,
 }
 
@@ -471,13 +557,22 @@ pub(crate) struct SelectPlan {
     pub first_row_only: bool,
     pub lock: Lock,
     pub outer_groups: usize,
+    /// Tables that are looked up by key for many rows at once, by step.
+    pub batches: Vec<KeyBatch>,
     /// An expression behind the first table has a subquery: rows are copied before what follows is evaluated.
     pub late: bool,
     /// Columns are given as they are stored: a TIMESTAMP not in local time.
     pub stored: bool,
+    /// At most one row, by a whole primary key whose values are literals and parameters, to be given as it comes: `exec::point` can read it.
+    pub point: bool,
 }
 
 impl SelectPlan {
+    /// Whether the statement changes rows of one of its tables.
+    pub fn changes_tables(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Scan(level) if level.changed))
+    }
+
     /// Whether rows of a query stand for one of its tables.
     pub fn reads_queries(&self) -> bool {
         self.sources.iter().any(|source| matches!(source.table, SourceTable::Query(..)))
@@ -492,6 +587,34 @@ impl SelectPlan {
             QueryPlan::Window(window) => Some(window),
             _ => None,
         }
+    }
+
+    /// What [`SelectPlan::point`] says.
+    pub fn reads_point(&self) -> bool {
+        let plain = self.once.is_empty()
+            && self.grouping.is_none()
+            && self.having.is_none()
+            && self.order.is_empty()
+            && self.offset.is_none()
+            && self.lock.is_none()
+            && !(self.calc_found_rows || self.first_row_only || self.late || self.stored);
+        let (true, [Step::Scan(level)]) = (plain, self.steps.as_slice()) else { return false };
+        let Access::Primary(access) = &level.access else { return false };
+        let known = |part: &EqualPart| match part.values.as_slice() {
+            [KeyValue::Value(value) | KeyValue::NullSafe(value)] => {
+                matches!(value.kind, ExprKind::Literal(_) | ExprKind::Parameter(_))
+            }
+            _ => false,
+        };
+        let condition = &access.condition;
+        condition.tuples.is_none()
+            && condition.any.is_empty()
+            && condition.range.is_none()
+            && condition.equal.len() == access.key_def.parts.len()
+            && condition.equal.iter().all(known)
+            && level.late_filters.is_empty()
+            && level.lock.is_none()
+            && !(level.buffered || level.changed || level.ends_match)
     }
 
     /// Calls `visit` on this block and on those of its derived tables.
@@ -598,7 +721,7 @@ impl Level {
     pub fn looks_at_all(&self) -> bool {
         match &self.access {
             Access::Full { .. } | Access::Rows | Access::Virtual { .. } => true,
-            Access::Primary(_) | Access::Unique(_) => false,
+            Access::Primary(_) | Access::Unique(_) | Access::Skip(_) | Access::Merge(_) => false,
             Access::Range(access) => access.condition.is_empty(),
         }
     }

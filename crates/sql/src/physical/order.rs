@@ -32,6 +32,8 @@ pub(super) struct Path {
     /// Rows that its conditions leave.
     pub kept: f64,
     pub inner: Inner,
+    /// The table may be read once for so much, and be probed.
+    pub once: Option<f64>,
     /// As the first table: it gives the order that is wanted.
     pub ordered: bool,
 }
@@ -121,9 +123,12 @@ impl Search<'_> {
                 path
             }
         };
+        let step = cost::step(state.rows, path.cost, path.rows, path.inner);
+        let once = path.once.map_or(step, |once| cost::step(state.rows, once, path.rows, Inner::Probed));
+        let step = step.min(once);
         State {
             taken: state.taken | 1 << table,
-            cost: state.cost + cost::step(state.rows, path.cost, path.rows, path.inner),
+            cost: state.cost + step,
             rows: (state.rows * path.kept).max(1.0),
             ordered: state.ordered || first && path.ordered,
         }
@@ -236,9 +241,10 @@ mod tests {
                 rows: rows[table],
                 kept: rows[table],
                 inner: if first { Inner::Each } else { Inner::Looped },
+                once: None,
                 ordered: false,
             },
-            _ => Path { cost: 1.0, rows: 1.0, kept: 1.0, inner: Inner::Each, ordered: false },
+            _ => Path { cost: 1.0, rows: 1.0, kept: 1.0, inner: Inner::Each, once: None, ordered: false },
         };
         (related, ask)
     }
@@ -282,7 +288,7 @@ mod tests {
         let mut ask = |table: usize, before: u128, _: bool| {
             asked += 1;
             let rows = 1000.0 / f64::from(before.count_ones() + 1) + table as f64;
-            Path { cost: rows, rows, kept: 1.5, inner: Inner::Each, ordered: false }
+            Path { cost: rows, rows, kept: 1.5, inner: Inner::Each, once: None, ordered: false }
         };
         let needs = vec![0; count];
         let order = search(&Tables { needs: &needs, related: &related, rows: 1.0, wanted: None }, &mut ask);
@@ -302,7 +308,7 @@ mod tests {
                     let ordered = table == 2 && before == 0;
                     let cost = if before > 0 { 1.0 } else { 1000.0 + if ordered { extra } else { 0.0 } };
                     let rows = if before > 0 { 1.0 } else { 1000.0 };
-                    Path { cost, rows, kept: rows, inner: Inner::Each, ordered }
+                    Path { cost, rows, kept: rows, inner: Inner::Each, once: None, ordered }
                 };
                 let tables = Tables { needs: &needs, related: &related, rows: 1.0, wanted: Some(2) };
                 assert_eq!(search(&tables, &mut ask)[0], first, "{count} tables, {extra} more");

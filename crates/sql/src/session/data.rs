@@ -24,8 +24,11 @@ use rauk_types::error::codes;
 use rauk_types::result::{Completion, FlushFuture, ResultColumn, ResultSink};
 use rauk_types::{DataType, MysqlError, ValueRef};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How often a statement is planned again because definitions changed under it.
+/// Runs of a plan from the cache, after which it asks whether its tables have changed much.
+const RUNS_BETWEEN_LOOKS: u32 = 256;
 const MAX_REPLANS: usize = 8;
 /// Times that a statement which met a partition without a primary is done again.
 const MAX_REPEATS: usize = 10;
@@ -156,17 +159,17 @@ impl Session {
         result
     }
 
-    /// The plan of a normal form; `None`: a statement that is run without one.
+    /// The plan of a normal form; `None`: a statement that is run without one, or is planned with its literals.
     fn plan_of_normal(&mut self, source: &Source<'_>) -> Result<Option<Arc<CachedPlan>>, MysqlError> {
         if let Some(plan) = self.cached_plan(source) {
-            return Ok(Some(plan));
+            return Ok(Some(plan).filter(|plan| !plan.plan.by_values));
         }
         let statement = self.parse_one(source.text)?;
         if is_sleep(&statement) {
             return Ok(None);
         }
         let source = Source { statement: Some(&statement), ..*source };
-        stack::with_room(statement.height, || Ok(Some(self.make_plan(&source)?.0)))
+        stack::with_room(statement.height, || Ok(Some(self.make_plan(&source)?.0).filter(|plan| !plan.plan.by_values)))
     }
 
     /// A plan of the cache; one that is outdated leaves it.
@@ -190,13 +193,14 @@ impl Session {
         let alone = self.is_alone();
         for attempt in 0.. {
             let (plan, reusable) = match known.take() {
-                Some(plan) if !plan.is_outdated(&self.engine.database) => {
+                Some(plan) if !plan.is_outdated(&self.engine.database) && self.is_present(&plan) => {
                     self.check_needs(&plan)?;
                     (plan, true)
                 }
                 _ => self.find_plan(&source)?,
             };
             self.process.counters.add(plan.kind.counter(), u64::from(attempt == 0));
+            self.look_at_tables(&plan);
             match self.run_plan(&plan, sink).await {
                 // Another node may say so when rows have been given already.
                 Err(error) if is_stale(&error) && attempt < MAX_REPLANS && sink.withdraw() => {
@@ -211,6 +215,18 @@ impl Session {
             }
         }
         unreachable!("the loop returns")
+    }
+
+    /// Whether the plan cache was not emptied since a plan was made.
+    fn is_present(&self, plan: &CachedPlan) -> bool {
+        plan.generation == self.engine.plans.generation()
+    }
+
+    /// Every so many runs of a plan: asks for new statistics of its tables where they have changed much.
+    fn look_at_tables(&self, plan: &CachedPlan) {
+        if plan.uses.fetch_add(1, Ordering::Relaxed) % RUNS_BETWEEN_LOOKS == RUNS_BETWEEN_LOOKS - 1 {
+            plan.plan.tables.iter().for_each(|(table, _)| _ = self.engine.statistics_for_plan(table));
+        }
     }
 
     /// Whether the next statement is a transaction of its own. To be asked before it runs: a refusal ends the transaction that it is in, and then there is none open either.
@@ -264,6 +280,7 @@ impl Session {
         let limited = self.with_select_limit(statement);
         let statement = limited.as_ref().unwrap_or(statement);
         let catalog = self.engine.database.catalog_version();
+        let generation = self.engine.plans.generation();
         let lookup = self.lookup();
         let context = self.bind_context(types);
         let plan = || physical::plan(statement, &lookup, &context);
@@ -272,7 +289,8 @@ impl Session {
         let plan = if budget.memory.used() >= LONG_TREE { budget.beside(plan) } else { plan() }?;
         let used = lookup.finish(catalog);
         let kind = DataKind::of(statement);
-        let plan = CachedPlan { plan, needs: used.needs, kind, catalog: used.catalog };
+        let uses = AtomicU32::new(0);
+        let plan = CachedPlan { plan, needs: used.needs, kind, catalog: used.catalog, generation, uses };
         Ok((Arc::new(plan), used.virtual_table))
     }
 
@@ -386,12 +404,19 @@ impl Session {
         // Rows of RETURNING wait until they are written for good.
         let mut held = (changes && !plan.plan.columns.is_empty())
             .then(|| Box::new(exec::Held::new(self.context.budget.memory.clone())));
-        let mut result = match &mut held {
-            None => self.execute_plan(&plan.plan, plan.kind, &mut open, sink).await,
-            Some(held) => {
-                let result = self.execute_plan(&plan.plan, plan.kind, &mut open, &mut **held).await;
+        let limited = plan.kind == DataKind::Select && self.settings.max_execution_time > 0;
+        let at_once = match limited {
+            true => None,
+            false => exec::read_point(&plan.plan, &mut open.transaction, &mut self.context, sink),
+        };
+        let mut result = match (&mut held, at_once) {
+            (_, Some(result)) => result,
+            (Some(held), None) => {
+                let result = exec::execute(&plan.plan, &mut open.transaction, &mut self.context, &mut **held).await;
                 result.and_then(|completion| held.check().map(|()| completion))
             }
+            (None, None) if limited => Box::pin(self.execute_limited(&plan.plan, &mut open, sink)).await,
+            (None, None) => exec::execute(&plan.plan, &mut open.transaction, &mut self.context, sink).await,
         };
         result = result.map(|completion| self.with_insert_id(completion, plan.kind));
         match result {
@@ -451,17 +476,14 @@ impl Session {
         completion
     }
 
-    /// Executes, and for a SELECT ends it when max_execution_time has passed (3024).
-    async fn execute_plan(
+    /// Executes a SELECT, and ends it when max_execution_time has passed (3024).
+    async fn execute_limited(
         &mut self,
         plan: &Plan,
-        kind: DataKind,
         open: &mut OpenTransaction,
         sink: &mut dyn ResultSink,
     ) -> Result<Completion, MysqlError> {
-        let Some(end) = (if kind == DataKind::Select { self.limit_time() } else { None }) else {
-            return exec::execute(plan, &mut open.transaction, &mut self.context, sink).await;
-        };
+        let end = self.limit_time().expect("it is limited");
         // The timer ends waits, the deadline evaluation, which does not wait.
         let timer = self.engine.runtime.sleep(end.saturating_sub(self.engine.runtime.now()));
         let execution = Box::pin(exec::execute(plan, &mut open.transaction, &mut self.context, sink));

@@ -7,14 +7,14 @@
 use super::data::Source;
 use super::run::Done;
 use super::session::Session;
-use crate::exec::shown;
 use crate::expr::context::WarningLevel;
+use crate::expr::value_key::shown;
 use crate::parse::Statement;
 use crate::parse::ast::{Expr, Into, IntoVariable, ItemName, Limit, Query, QueryBody, Select, SelectItem};
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
 use rauk_types::result::{Completion, FlushFuture, ResultColumn, ResultSink};
-use rauk_types::{MysqlError, Value, ValueRef};
+use rauk_types::{DataType, MysqlError, TypeKind, Value, ValueRef};
 
 /// ER_OPTION_PREVENTS_STATEMENT.
 const OPTION_PREVENTS: u16 = 1290;
@@ -138,8 +138,9 @@ impl Session {
         let affected_rows = rows.count.min(1);
         match rows.values() {
             Some(values) => {
-                for (name, value) in names.into_iter().zip(values) {
-                    self.context.set_user_variable(name, value)?;
+                let types = plan.plan.columns.iter().map(|column| column.ty);
+                for ((name, value), ty) in names.into_iter().zip(values).zip(types) {
+                    self.context.set_user_variable(name, value, ty.collation)?;
                 }
             }
             None => self.push_warning(
@@ -155,20 +156,16 @@ impl Session {
     }
 
     /// The value of an expression that may have queries in it. Errors: those of the query.
-    pub(crate) async fn value_with_queries(&mut self, expression: &Expr) -> Result<Value, MysqlError> {
+    pub(crate) async fn value_with_queries(&mut self, expression: &Expr) -> Result<(Value, DataType), MysqlError> {
         if !expression.has_query() {
-            return Ok(self.evaluate(expression)?.0);
+            return self.evaluate(expression);
         }
-        let mut values = self.values_with_queries(vec![expression.clone()]).await?;
-        Ok(values.pop().unwrap_or_default())
-    }
-
-    async fn values_with_queries(&mut self, expressions: Vec<Expr>) -> Result<Vec<Value>, MysqlError> {
-        let statement = Statement::Query(Box::new(select_of(expressions)));
+        let statement = Statement::Query(Box::new(select_of(vec![expression.clone()])));
         let types = self.parameter_types.clone();
         let mut rows = FirstRow::default();
         let source = Source { text: "", statement: Some(&statement), types: &types, known: None };
         self.run_uncached(source, &mut rows).await?;
-        Ok(rows.values().unwrap_or_default())
+        let ty = rows.columns.first().map_or(DataType::new(TypeKind::Null), |column| column.ty);
+        Ok((rows.values().unwrap_or_default().pop().unwrap_or_default(), ty))
     }
 }

@@ -5,6 +5,7 @@
 //! What a definer may do is not noted: a plan that has used a view is good for one version of the catalog, in which
 //! accounts are too ([`Used::catalog`]).
 
+use super::ddl::types::{self, TypeAttributes};
 use super::engine::Engine;
 use super::errors;
 use super::plan_cache::{Need, Needs};
@@ -13,11 +14,13 @@ use super::system;
 use super::users::{AccountRecord, Privileges};
 use super::variables::SessionVariables;
 use crate::bind::view::invalid;
+use crate::expr::BindContext;
 use crate::lookup::{Lookup, TableSource};
+use crate::parse::ast::{ColumnOption, ColumnType};
 use crate::statistics::TableStatistics;
 use rauk_node::{Database, NodeError, TableHandle};
 use rauk_types::error::codes;
-use rauk_types::{MysqlError, ViewSchema, ViewSecurity};
+use rauk_types::{DataType, MysqlError, ViewSchema, ViewSecurity};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -194,6 +197,28 @@ impl Lookup for SessionLookup {
             lookup.viewer = viewer;
         }
         Ok(Box::new(lookup))
+    }
+
+    fn column_type(
+        &self,
+        name: &str,
+        declared: &ColumnType,
+        options: &[ColumnOption],
+        context: &BindContext,
+    ) -> Result<DataType, MysqlError> {
+        let mut attributes = TypeAttributes {
+            inherited: context.collation,
+            strict: context.sql_mode.strict,
+            ..TypeAttributes::default()
+        };
+        for option in options {
+            match option {
+                ColumnOption::Charset(charset) => attributes.charset = Some(charset),
+                ColumnOption::Collation(collation) => attributes.collation = Some(collation),
+                other => unreachable!("{other:?} is no part of a type"),
+            }
+        }
+        types::convert(declared, name, &attributes)
     }
 
     fn statistics(&self, table: &TableHandle) -> Option<Arc<TableStatistics>> {

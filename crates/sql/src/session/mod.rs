@@ -9,6 +9,7 @@
 //! prepared      prepared statements of the binary protocol and of SQL
 //! metadata      queries inside queries over virtual tables
 //! statistics    statistics of all tables, and the task that gathers them
+//! histograms    ANALYZE TABLE … UPDATE HISTOGRAM
 //! hints         optimizer hints of a whole statement
 //! lookup        tables for the planner, with their privileges
 //! variables     system variables and SET
@@ -30,6 +31,7 @@ pub(crate) mod ddl;
 pub mod engine;
 pub(crate) mod errors;
 mod hints;
+mod histograms;
 mod into;
 pub(crate) mod lookup;
 pub(crate) mod pattern;

@@ -20,7 +20,7 @@ use rauk_types::{Collation, DataType};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 const SHARDS: usize = 16;
 
@@ -32,6 +32,10 @@ pub struct CachedPlan {
     /// The version of the catalog for which it was made, if it has read a view: of a view, its definer's rights and what it reads, nothing else tells that they are
     /// what they were.
     pub catalog: Option<u32>,
+    /// How often the cache had been emptied when it was made.
+    pub generation: u32,
+    /// How often it was run.
+    pub uses: AtomicU32,
 }
 
 impl CachedPlan {
@@ -116,6 +120,8 @@ pub struct PlanCache {
     shards: [Mutex<Shard>; SHARDS],
     /// Plans in all.
     capacity: AtomicUsize,
+    /// How often it was emptied.
+    generation: AtomicU32,
 }
 
 impl PlanCache {
@@ -123,6 +129,7 @@ impl PlanCache {
         PlanCache {
             shards: std::array::from_fn(|_| Mutex::new(Shard::default())),
             capacity: AtomicUsize::new(capacity),
+            generation: AtomicU32::new(0),
         }
     }
 
@@ -203,8 +210,14 @@ impl PlanCache {
         }
     }
 
-    /// FLUSH, and DDL that must let go of table handles.
+    /// Plans of another generation, which prepared statements keep, are to be made again.
+    pub fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// FLUSH, new statistics, and DDL that must let go of table handles.
     pub fn clear(&self) {
+        self.generation.fetch_add(1, Ordering::Relaxed);
         for shard in &self.shards {
             *shard.lock() = Shard::default();
         }

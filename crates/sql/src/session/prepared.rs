@@ -337,6 +337,6 @@ impl Session {
     }
 
     pub(crate) fn user_variable(&self, name: &str) -> Value {
-        self.context.user_variables.get(&name.to_lowercase()).cloned().unwrap_or_default()
+        self.context.user_variables.get(&name.to_lowercase()).map_or(Value::Null, |variable| variable.value.clone())
     }
 }

@@ -119,6 +119,7 @@ impl Session {
         self.variables.statement_micros.store(now, Ordering::Relaxed);
         self.context.new_last_insert_id = None;
         self.context.budget.begin(self.settings.memory_limit);
+        self.context.seeded_random.clear();
         self.process.counters.add(Counter::Questions, 1);
         self.process.counters.add(Counter::Queries, 1);
     }
@@ -329,7 +330,10 @@ impl Session {
                 Done::default()
             }
             Statement::UnlockTables => Done::default(),
-            Statement::TableMaintenance { verb, tables } => return self.maintain(verb, tables, sink).await,
+            Statement::TableMaintenance { tables, histograms: Some(change), .. } => {
+                return self.change_histograms(tables, change, sink).await;
+            }
+            Statement::TableMaintenance { verb, tables, .. } => return self.maintain(verb, tables, sink).await,
             Statement::Flush(what) => {
                 self.flush(what).await?;
                 Done::default()
@@ -517,9 +521,9 @@ impl Session {
         let rows = database.estimate_rows(table.schema().id, None);
         let clustered = database.member().is_some();
         let limits = Limits { rows, clustered, is_over: &|| false, context: Some(&self.context) };
-        let result = self.engine.gather_statistics(table, &mut open.transaction, limits).await;
+        let result = self.engine.gather_statistics(table, &mut open.transaction, limits, &mut []).await;
         open.transaction.rollback();
-        result
+        result.map(drop)
     }
 
     async fn maintain(

@@ -11,7 +11,7 @@ use super::system;
 use super::transactions::{NextTransaction, OpenTransaction};
 use super::users::{AccountRecord, Privileges};
 use super::variables::{SessionVariables, Settings};
-use crate::expr::context::{Warning, WarningLevel};
+use crate::expr::context::{UserVariable, Warning, WarningLevel};
 use crate::expr::{BindContext, Budget, Context, Switches};
 use crate::memory::{Memory, Watch, interrupted};
 use crate::parse::ast::TableName;
@@ -118,6 +118,8 @@ impl Session {
             subqueries: Default::default(),
             measures: None,
             random_state: engine.runtime.random(),
+            key: Vec::new(),
+            seeded_random: Vec::new(),
         };
         let prepared_memory = Memory::new(engine.memory.clone(), settings.memory_limit, Watch::default());
         let database = client.database.clone();
@@ -332,19 +334,8 @@ impl Session {
             switches: self.settings.switches,
             usual_switches: Switches::of(&self.engine.variables.text("optimizer_switch")),
             variable_type: Some(super::variables::definition::type_by_name),
-            user_variables: user_variables.map(|(name, value)| (name.clone(), self.type_of_variable(value))).collect(),
+            user_variables: user_variables.map(|(name, variable)| (name.clone(), type_of_variable(variable))).collect(),
             memory: self.context.budget.memory.clone(),
-        }
-    }
-
-    /// Without a value it is text; text keeps a length that fits into a VARCHAR.
-    fn type_of_variable(&self, value: &Value) -> DataType {
-        match value {
-            Value::Null => DataType::varchar(16_383, self.settings.collation),
-            Value::Str(text) if text.len() <= 4 * 16_383 && text.chars().count() <= 16_383 => {
-                DataType::varchar(16_383, self.settings.collation)
-            }
-            other => type_of(other, self.settings.collation),
         }
     }
 
@@ -465,5 +456,16 @@ impl Session {
         }
         let command = "SELECT with locking clause";
         Err(errors::table_denied(command, &self.account.user, &self.process.host, table))
+    }
+}
+
+/// Without a value it is text; text keeps a length that fits into a VARCHAR.
+fn type_of_variable(variable: &UserVariable) -> DataType {
+    match &variable.value {
+        Value::Null => DataType::varchar(16_383, variable.collation),
+        Value::Str(text) if text.len() <= 4 * 16_383 && text.chars().count() <= 16_383 => {
+            DataType::varchar(16_383, variable.collation)
+        }
+        other => type_of(other, variable.collation),
     }
 }

@@ -8,6 +8,7 @@ use rauk_sql::exec::execute;
 use rauk_sql::expr::context::SystemVariables;
 use rauk_sql::expr::{BindContext, Context};
 use rauk_sql::lookup::{Lookup, TableSource, VirtualTable};
+use rauk_sql::parse::ast::{ColumnOption, ColumnType};
 use rauk_sql::parse::statement::Scope;
 use rauk_sql::parse::{Statement, parse};
 use rauk_sql::physical::{Plan, plan};
@@ -113,6 +114,16 @@ impl Lookup for Session {
 
     fn database(&self) -> &Database {
         &self.database
+    }
+
+    fn column_type(
+        &self,
+        name: &str,
+        _: &ColumnType,
+        _: &[ColumnOption],
+        _: &BindContext,
+    ) -> Result<DataType, MysqlError> {
+        unreachable!("{name} is a column of JSON_TABLE, which sessions have")
     }
 }
 

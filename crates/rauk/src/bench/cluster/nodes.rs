@@ -262,7 +262,10 @@ impl Cluster {
             }
             if Instant::now() >= end {
                 let why = state.map_or("no node answers".into(), |s| s["reasons"].to_string());
-                return Err(format!("the cluster is not healthy after {limit:?}: {why}"));
+                let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+                let processors = std::thread::available_parallelism().map_or(1, usize::from);
+                let starved = starved(&load, processors).unwrap_or_default();
+                return Err(format!("the cluster is not healthy after {limit:?}: {why}{starved}"));
             }
             std::thread::sleep(LOOK);
         }
@@ -424,6 +427,14 @@ fn get(address: SocketAddr, path: &str) -> Result<String, String> {
     }
 }
 
+/// What to add to the reasons of a cluster that is not healthy, where the machine had no time for it: a lease is 300 ms, and a node that gets no time has none. `load`: of `/proc/loadavg`.
+fn starved(load: &str, processors: usize) -> Option<String> {
+    let runnable: f64 = load.split(' ').next()?.parse().ok()?;
+    (runnable > 2.0 * processors as f64).then(|| {
+        format!("; the machine is overloaded ({runnable:.1} tasks want its {processors} processors), and nodes that get no time have no leases: run it again on an idle machine")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -433,6 +444,14 @@ mod tests {
         assert_eq!(Plan::of(1, 1, 8).roles, [ALL_ROLES]);
         assert_eq!(Plan::of(2, 2, 8).roles, [ALL_ROLES, ALL_ROLES, MANAGE]);
         assert_eq!(Plan::of(4, 2, 8).roles, [ALL_ROLES, ALL_ROLES, ALL_ROLES, NO_MANAGE]);
+    }
+
+    #[test]
+    fn a_machine_without_time_is_told_of() {
+        let told = starved("15.23 14.61 11.41 7/512 1234", 2).unwrap();
+        assert!(told.contains("15.2 tasks want its 2 processors") && told.contains("idle machine"), "{told}");
+        assert_eq!(starved("1.73 9.0 9.0 1/512 1234", 2), None);
+        assert_eq!(starved("", 2), None);
     }
 
     #[test]

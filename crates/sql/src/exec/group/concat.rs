@@ -3,7 +3,7 @@
 //! A row with a NULL among its arguments adds nothing. The result is cut behind `group_concat_max_len` bytes, at a character's end, with warning 1260.
 
 use crate::exec::output::with_value;
-use crate::exec::sort::append_key;
+use crate::expr::value_key::append_key;
 use crate::expr::{Aggregate, Columns, Context};
 use crate::memory::Memory;
 use rauk_types::format::append_text;

@@ -1,6 +1,6 @@
 //! MIN and MAX: numbers compare as they are, everything else by its memcomparable key. A text and its key count against the statement's memory.
 
-use crate::exec::sort::append_key;
+use crate::expr::value_key::append_key;
 use crate::memory::{Memory, heap_bytes};
 use rauk_types::{DataType, MysqlError, Value, ValueRef};
 
@@ -52,6 +52,10 @@ impl Extreme {
             self.best = Some(value.to_owned());
         }
         Ok(())
+    }
+
+    pub fn value(&self) -> ValueRef<'_> {
+        self.best.as_ref().map_or(ValueRef::Null, Value::as_ref)
     }
 
     pub fn finish(self) -> Value {

@@ -1,17 +1,17 @@
 //! JSON_ARRAYAGG and JSON_OBJECTAGG: documents in the form in which MySQL shows them.
 //!
-//! MySQL keeps JSON in a binary form and prints it from there: a blank behind each comma and colon, members sorted by the length of their names and
-//! then by bytes, the last of equal names. Rauk keeps the text as it was written, so a JSON argument is brought into that form here. A whole DOUBLE
-//! shows `.0`; predicates and TRUE are booleans; dates and times are texts, with six digits of the fraction. A NULL argument is `null`, but
-//! not as the name of a member (3158). Names and values of binary strings are refused where the call is bound.
+//! A JSON argument is brought into the form of [`crate::expr::json`]. Predicates and TRUE are booleans; dates and times are texts, with six
+//! digits of the fraction. A NULL argument is `null`, but not as the name of a member (3158). Names and values of binary strings are refused
+//! where the call is bound.
 //!
 //! A document is not longer than `max_allowed_packet`: a longer one is NULL, with warning 1301.
 
 use crate::exec::output::with_value;
+use crate::expr::json::{self, append_double, append_string};
 use crate::expr::{Aggregate, AggregateFunction, Columns, Context, Expr};
 use crate::memory::Memory;
 use rauk_types::error::codes;
-use rauk_types::format::{append_f64, append_text};
+use rauk_types::format::append_text;
 use rauk_types::{DataType, MysqlError, TypeKind, Value, ValueRef};
 use std::collections::BTreeMap;
 
@@ -125,7 +125,7 @@ fn append(value: ValueRef<'_>, argument: &Expr, out: &mut Vec<u8>) -> Result<(),
             out.extend_from_slice(if v == 0 { &b"false"[..] } else { b"true" })
         }
         ValueRef::Int(_) | ValueRef::UInt(_) | ValueRef::Decimal(_) => append_text(value, ty, out),
-        ValueRef::Double(v) => append_number(v, out),
+        ValueRef::Double(v) => append_double(v, out),
         ValueRef::Date(_) => quoted(value, ty, out),
         ValueRef::Time(_) | ValueRef::DateTime(_) | ValueRef::Timestamp(_) => {
             quoted(value, &DataType { scale: 6, ..*ty }, out);
@@ -143,58 +143,10 @@ fn quoted(value: ValueRef<'_>, ty: &DataType, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-fn append_number(value: f64, out: &mut Vec<u8>) {
-    let before = out.len();
-    append_f64(value, out);
-    if out[before..].iter().all(|byte| byte.is_ascii_digit() || *byte == b'-') {
-        out.extend_from_slice(b".0");
-    }
-}
-
-fn append_string(text: &str, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, text).expect("a text is written to memory");
-}
-
 /// A document as MySQL shows it. It was checked when it was stored, which bounds its depth too.
 fn append_document(text: &str, out: &mut Vec<u8>) -> Result<(), MysqlError> {
     let document = serde_json::from_str(text)
         .map_err(|error| MysqlError::new(codes::INVALID_JSON_TEXT, format!("Invalid JSON text: {error}")))?;
-    append_parsed(&document, out);
+    json::append(&document, out);
     Ok(())
-}
-
-fn append_parsed(document: &serde_json::Value, out: &mut Vec<u8>) {
-    match document {
-        serde_json::Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
-            Some(value) => append_number(value, out),
-            None => out.extend_from_slice(number.to_string().as_bytes()),
-        },
-        serde_json::Value::Array(items) => {
-            out.push(b'[');
-            for (number, item) in items.iter().enumerate() {
-                if number > 0 {
-                    out.extend_from_slice(b", ");
-                }
-                append_parsed(item, out);
-            }
-            out.push(b']');
-        }
-        serde_json::Value::Object(members) => {
-            let mut sorted: Vec<_> = members.iter().collect();
-            sorted.sort_by_key(|(name, _)| (name.len(), name.as_bytes()));
-            out.push(b'{');
-            for (number, (name, value)) in sorted.into_iter().enumerate() {
-                if number > 0 {
-                    out.extend_from_slice(b", ");
-                }
-                append_string(name, out);
-                out.extend_from_slice(b": ");
-                append_parsed(value, out);
-            }
-            out.push(b'}');
-        }
-        serde_json::Value::String(text) => append_string(text, out),
-        serde_json::Value::Null => out.extend_from_slice(b"null"),
-        serde_json::Value::Bool(truth) => out.extend_from_slice(if *truth { &b"true"[..] } else { b"false" }),
-    }
 }

@@ -22,21 +22,23 @@ mod json;
 mod number;
 mod state;
 
-pub(super) use number::Sum;
+pub(super) use number::{Sum, number};
 pub(super) use state::State;
 
 use super::output::with_value;
 use super::row::GroupRow;
-use super::sort::{append_key, sort_in_runs};
+use super::sort::sort_in_runs;
+use crate::expr::value_key::{append_key, shown};
 use crate::expr::{Columns, Context};
+use crate::hash::hash_of;
 use crate::memory::{Memory, values_bytes};
 use crate::parse::statement::Scope;
 use crate::physical::model::Grouping;
 use hashbrown::HashTable;
-use rauk_types::{MysqlError, Value};
-use rustc_hash::FxBuildHasher;
+use rauk_types::{DataType, MysqlError, Value, ValueRef};
+use rauk_wire::WireError;
+use rauk_wire::read::Reader;
 use smallvec::SmallVec;
-use std::hash::BuildHasher;
 
 pub(crate) struct Grouper<'a> {
     grouping: &'a Grouping,
@@ -60,6 +62,14 @@ fn spread(short: u32) -> u64 {
     u64::from(short).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
+/// A key as it is read above the grouping: a DECIMAL has the digits that it shows.
+fn shown_value(value: ValueRef<'_>, ty: &DataType) -> Value {
+    match value {
+        ValueRef::Decimal(decimal) => Value::Decimal(shown(decimal, ty)),
+        value => value.to_owned(),
+    }
+}
+
 /// Groups that are finished between two looks at KILL.
 const LOOK_GROUPS: usize = 4096;
 
@@ -69,7 +79,7 @@ const BEHIND_ALL: u8 = 0xFF;
 /// The key of two numbers lies in the group itself.
 struct Group {
     key: SmallVec<[u8; 24]>,
-    /// The carried columns of the first row; of ROLLUP its keys too.
+    /// The carried columns of the first row, and its keys that are kept.
     values: Vec<Value>,
     /// How many keys its rows share: all of them but in a super-aggregate.
     shared: u32,
@@ -122,12 +132,12 @@ impl<'a> Grouper<'a> {
             self.key.clear();
             self.ends.clear();
             self.keys.clear();
-            for key in &grouping.keys {
+            for (key, &kept) in grouping.keys.iter().zip(&grouping.kept) {
                 let (bytes, keys) = (&mut self.key, &mut self.keys);
                 with_value(key, row, context, |value| {
                     append_key(value, &key.ty, false, bytes);
-                    if rolls {
-                        keys.push(value.to_owned());
+                    if kept {
+                        keys.push(shown_value(value, &key.ty));
                     }
                 })?;
                 self.ends.push(self.key.len());
@@ -149,15 +159,53 @@ impl<'a> Grouper<'a> {
         Ok(self.first_row_only && self.states[number * grouping.aggregates.len()].is_found())
     }
 
+    /// How many columns a group carries.
+    pub fn carries(&self) -> usize {
+        self.grouping.carried.len()
+    }
+
+    /// Adds a group of rows on another node, none of ROLLUP. The inner error: these are no bytes of its states.
+    pub fn absorb(
+        &mut self,
+        key: &[u8],
+        carried: Vec<Value>,
+        states: &mut Reader<'_>,
+    ) -> Result<Result<(), WireError>, MysqlError> {
+        let grouping = self.grouping;
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        let group = || Group { key: SmallVec::from_slice(key), values: carried, shared: 0, above: None };
+        let number = if grouping.keys.is_empty() {
+            if self.groups.is_empty() {
+                self.add_group(group());
+            }
+            0
+        } else {
+            self.find_or(|_| Group { shared: grouping.keys.len() as u32, ..group() })?.0
+        };
+        let first = number * grouping.aggregates.len();
+        for (state, aggregate) in self.states[first..].iter_mut().zip(&grouping.aggregates) {
+            if let Err(error) = state.absorb(aggregate, states, &self.memory)? {
+                return Ok(Err(error));
+            }
+        }
+        Ok(Ok(()))
+    }
+
     /// The group with the present key, and whether it is new.
     fn find(&mut self, row: &dyn Columns, shared: usize) -> Result<(usize, bool), MysqlError> {
-        let short = (FxBuildHasher.hash_one(self.key.as_slice()) >> 32) as u32;
+        self.find_or(|grouper| grouper.new_group(Some(row), shared))
+    }
+
+    #[inline]
+    fn find_or(&mut self, make: impl FnOnce(&Self) -> Group) -> Result<(usize, bool), MysqlError> {
+        let short = (hash_of(&self.key) >> 32) as u32;
         let groups = &self.groups;
         let is_it = |&(hash, number): &(u32, u32)| hash == short && *groups[number as usize].key == *self.key;
         if let Some(&(_, number)) = self.by_key.find(spread(short), is_it) {
             return Ok((number as usize, false));
         }
-        let group = self.new_group(Some(row), shared);
+        let group = make(self);
         self.memory.take(group.bytes(self.grouping.aggregates.len()))?;
         let number = self.groups.len();
         self.add_group(group);
@@ -226,14 +274,16 @@ impl<'a> Grouper<'a> {
                 aggregates.push(state.take().finish(aggregate, self.concat_limit, &self.memory, context)?);
             }
             let mut values = std::mem::take(&mut group.values);
+            let keys = values.split_off(grouping.carried.len().min(values.len()));
             if let Some(rollup) = &grouping.rollup {
-                let keys = values.split_off(grouping.carried.len().min(values.len()));
                 aggregates.extend(keys.into_iter().take(shared));
                 aggregates.resize(grouping.aggregates.len() + grouping.keys.len(), Value::Null);
                 for positions in &rollup.groupings {
                     let bits = positions.iter().fold(0, |bits, &key| bits << 1 | i64::from(key >= shared));
                     aggregates.push(Value::Int(bits));
                 }
+            } else {
+                aggregates.extend(keys);
             }
             groups.rows.push((aggregates, values));
         }

@@ -72,6 +72,34 @@ impl Sum {
         Ok(())
     }
 
+    /// The sum and its count, where they are exact.
+    pub fn exact(&self) -> Option<(Decimal, u64)> {
+        match self {
+            Sum::Integer { sum, count } => Some((Decimal::new(*sum, 0), *count)),
+            Sum::Exact { sum, count } => Some((*sum, *count)),
+            Sum::Double { .. } => None,
+        }
+    }
+
+    /// Adds the sum of other rows.
+    pub fn absorb(&mut self, more: Decimal, rows: u64, function: AggregateFunction) -> Result<(), MysqlError> {
+        let (sum, count) = match self {
+            Sum::Integer { sum, count } => match more.unscaled_i128().filter(|_| more.scale() == 0) {
+                Some(more) => {
+                    *sum = sum.checked_add(more).ok_or_else(|| out_of_range(function))?;
+                    *count = count.saturating_add(rows);
+                    return Ok(());
+                }
+                None => (Decimal::new(*sum, 0), *count),
+            },
+            Sum::Exact { sum, count } => (*sum, *count),
+            Sum::Double { .. } => unreachable!("sums of doubles do not travel"),
+        };
+        let sum = sum.checked_add(&more).map_err(|_| out_of_range(function))?;
+        *self = Sum::Exact { sum, count: count.saturating_add(rows) };
+        Ok(())
+    }
+
     /// Takes a value away that was added.
     pub fn remove(&mut self, value: ValueRef<'_>, function: AggregateFunction) -> Result<(), MysqlError> {
         match self {
@@ -217,7 +245,7 @@ fn neutral(function: AggregateFunction) -> u64 {
 }
 
 /// A value as aggregates take it where they work with doubles.
-pub(super) fn number(value: ValueRef<'_>) -> f64 {
+pub(in crate::exec) fn number(value: ValueRef<'_>) -> f64 {
     match value {
         ValueRef::Null => 0.0,
         ValueRef::Int(v) => v as f64,

@@ -7,17 +7,20 @@ use super::extreme::Extreme;
 use super::json::Json;
 use super::number::{Bits, Sum, Variance, number};
 use crate::exec::output::with_value;
-use crate::exec::sort::append_key;
+use crate::expr::value_key::append_key;
 use crate::expr::{self, Aggregate, AggregateFunction, Columns, Context};
+use crate::hash::KeySet;
 use crate::memory::Memory;
 use rauk_types::{DataType, MysqlError, Value, ValueRef};
-use rustc_hash::FxHashSet;
+use rauk_wire::WireError;
+use rauk_wire::read::Reader;
+use rauk_wire::value;
 
 #[derive(Clone)]
 pub(in crate::exec) struct State {
     inner: Inner,
     /// Of DISTINCT: keys that were seen.
-    seen: Option<Box<FxHashSet<Box<[u8]>>>>,
+    seen: Option<Box<KeySet>>,
 }
 
 /// Most are small, since there is one a group; what is large lies behind a box.
@@ -155,6 +158,54 @@ impl State {
         memory.take(key.len() + 40)?;
         seen.insert(key.into_boxed_slice());
         Ok(true)
+    }
+
+    /// Writes the state of rows on another node, of an aggregate that travels: a count, a sum and its count, or the least or greatest value.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        match &self.inner {
+            Inner::Count(count) => value::put(ValueRef::UInt(*count), out),
+            Inner::Sum(sum) => {
+                let (sum, count) = sum.exact().expect("sums of doubles do not travel");
+                value::put(ValueRef::Decimal(sum), out);
+                value::put(ValueRef::UInt(count), out);
+            }
+            Inner::Extreme(extreme) => value::put(extreme.value(), out),
+            _ => unreachable!("other aggregates do not travel"),
+        }
+    }
+
+    /// Adds what [`State::put`] has written. The inner error: these are no bytes of such a state.
+    pub fn absorb(
+        &mut self,
+        aggregate: &Aggregate,
+        reader: &mut Reader<'_>,
+        memory: &Memory,
+    ) -> Result<Result<(), WireError>, MysqlError> {
+        let function = aggregate.function;
+        let known = match (&mut self.inner, value::get(reader)) {
+            (_, Err(error)) => return Ok(Err(error)),
+            (Inner::Count(count), Ok(ValueRef::UInt(more))) => {
+                *count = count.saturating_add(more);
+                true
+            }
+            (Inner::Sum(sum), Ok(ValueRef::Decimal(more))) => match value::get(reader) {
+                Ok(ValueRef::UInt(rows)) => {
+                    sum.absorb(more, rows, function)?;
+                    true
+                }
+                _ => false,
+            },
+            (Inner::Extreme(_), Ok(ValueRef::Null)) => true,
+            (Inner::Extreme(extreme), Ok(value)) => match aggregate.arguments.first() {
+                Some(argument) => {
+                    extreme.push(value, &argument.ty, function == AggregateFunction::Min, memory)?;
+                    true
+                }
+                None => false,
+            },
+            _ => false,
+        };
+        Ok(if known { Ok(()) } else { Err(reader.malformed()) })
     }
 
     pub fn finish(

@@ -4,13 +4,17 @@
 //! what a new start would: from counts, from sums of exact numbers, from counted bits. MIN and MAX keep a queue: the rows that can still be the
 //! extreme of a later frame, the present one first. So a frame costs no more than the rows that come and go.
 //!
-//! Sums of DOUBLE, variances, documents and bits of binary strings are computed again when rows go, since a double that was added cannot be taken away
-//! without a trace. With `windowing_use_high_precision = OFF` it is taken away from sums, as in MySQL. Equal frames share one value.
+//! A double that was added to a double cannot be taken away without a trace. So sums and averages of DOUBLE add a frame's values in their order, as
+//! MySQL does, as long as no row goes, and for frames of up to [`SHORT`] rows; a longer frame that loses rows has an exact sum, which is rounded once
+//! ([`super::exact`]). With `windowing_use_high_precision = OFF` doubles are taken away all the same, as in MySQL.
+//!
+//! Variances, documents and bits of binary strings are computed again when rows go. Equal frames share one value.
 
+use super::exact::ExactSum;
 use super::{At, Partition};
-use crate::exec::group::{State, Sum};
+use crate::exec::group::{State, Sum, number};
 use crate::exec::output::with_value;
-use crate::exec::sort::append_key;
+use crate::expr::value_key::append_key;
 use crate::expr::{self, Aggregate, AggregateFunction, Context, WindowCall};
 use crate::memory::Memory;
 use crate::parse::statement::Scope;
@@ -18,6 +22,9 @@ use rauk_types::{MysqlError, Value};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::Range;
+
+/// Rows of a frame whose doubles are added again when rows go.
+const SHORT: usize = 64;
 
 pub(super) struct Moving {
     aggregate: Aggregate,
@@ -35,6 +42,16 @@ pub(super) struct Moving {
 enum Inner {
     Count(u64),
     Sum(Sum),
+    /// Doubles that were added in their order.
+    Doubles {
+        sum: f64,
+        count: u64,
+    },
+    /// Doubles of a long frame that has lost rows.
+    Exact {
+        sum: Box<ExactSum>,
+        count: u64,
+    },
     Bits(Box<Bits>),
     Extreme(VecDeque<Candidate>),
     /// What no row can be taken away from.
@@ -103,9 +120,17 @@ impl Moving {
         self.value = None;
         let stays = frame.start >= self.rows.start && frame.start < self.rows.end && frame.end >= self.rows.end;
         let removes = frame.start > self.rows.start;
-        if !stays || removes && matches!(self.state, Inner::Other(_)) {
+        let anew = match self.state {
+            Inner::Other(_) | Inner::Doubles { .. } => removes,
+            Inner::Exact { .. } => frame.len() <= SHORT,
+            _ => false,
+        };
+        if !stays || anew {
             memory.give(std::mem::take(&mut self.bytes));
             self.restart(frame.start);
+            if stays && frame.len() > SHORT && matches!(self.state, Inner::Doubles { .. }) {
+                self.state = Inner::Exact { sum: Box::default(), count: 0 };
+            }
         }
         for row in self.rows.start..frame.start {
             context.budget.work(64)?;
@@ -151,6 +176,18 @@ impl Moving {
                     result = sum.push(value, function);
                 }
             })?,
+            Inner::Doubles { sum, count } => with_value(&arguments[0], &at, context, |value| {
+                if !value.is_null() {
+                    *sum += number(value);
+                    *count += 1;
+                }
+            })?,
+            Inner::Exact { sum, count } => with_value(&arguments[0], &at, context, |value| {
+                if !value.is_null() {
+                    sum.add(number(value));
+                    *count += 1;
+                }
+            })?,
             Inner::Bits(bits) => {
                 if let Some(value) = integer_bits(&arguments[0], &at, context)? {
                     bits.count(value, 1);
@@ -182,8 +219,16 @@ impl Moving {
         let function = self.aggregate.function;
         let arguments = &self.aggregate.arguments;
         let mut result = Ok(());
+        // Warnings were raised when the row came.
+        let (warnings, warning_count) = (context.warnings.len(), context.warning_count);
         match &mut self.state {
-            Inner::Other(_) => unreachable!("no row is taken away from it"),
+            Inner::Other(_) | Inner::Doubles { .. } => unreachable!("no row is taken away from it"),
+            Inner::Exact { sum, count } => with_value(&arguments[0], &at, context, |value| {
+                if !value.is_null() {
+                    sum.remove(number(value));
+                    *count -= 1;
+                }
+            })?,
             Inner::Count(count) => {
                 let mut counts = true;
                 for argument in arguments {
@@ -197,11 +242,7 @@ impl Moving {
                 }
             })?,
             Inner::Bits(bits) => {
-                let (warnings, count) = (context.warnings.len(), context.warning_count);
                 let value = integer_bits(&arguments[0], &at, context)?;
-                // They were raised when the row came.
-                context.warnings.truncate(warnings);
-                context.warning_count = count;
                 if let Some(value) = value {
                     bits.count(value, -1);
                 }
@@ -212,6 +253,8 @@ impl Moving {
                 }
             }
         }
+        context.warnings.truncate(warnings);
+        context.warning_count = warning_count;
         result
     }
 
@@ -220,6 +263,8 @@ impl Moving {
         Ok(match &self.state {
             Inner::Count(count) => Value::Int(*count as i64),
             Inner::Sum(sum) => sum.clone().finish(&aggregate.ty, aggregate.function)?,
+            Inner::Doubles { sum, count } => doubles(*sum, *count).finish(&aggregate.ty, aggregate.function)?,
+            Inner::Exact { sum, count } => doubles(sum.value(), *count).finish(&aggregate.ty, aggregate.function)?,
             Inner::Bits(bits) => Value::UInt(bits.value(aggregate.function)),
             Inner::Extreme(queue) => match queue.front() {
                 Some(first) => aggregate.arguments[0].eval(&At { partition, row: first.row }, context)?,
@@ -243,7 +288,7 @@ impl Inner {
             Total | Avg => {
                 let sum = Sum::new(aggregate.arguments.first().map(|argument| &argument.ty), &aggregate.ty);
                 if exact && matches!(sum, Sum::Double { .. }) {
-                    Inner::Other(State::new(aggregate))
+                    Inner::Doubles { sum: 0.0, count: 0 }
                 } else {
                     Inner::Sum(sum)
                 }
@@ -254,6 +299,10 @@ impl Inner {
             _ => Inner::Other(State::new(aggregate)),
         }
     }
+}
+
+fn doubles(sum: f64, count: u64) -> Sum {
+    Sum::Double { sum, count }
 }
 
 fn integer_bits(argument: &expr::Expr, at: &At<'_>, context: &mut Context) -> Result<Option<u64>, MysqlError> {

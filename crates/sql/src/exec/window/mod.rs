@@ -13,14 +13,16 @@
 
 mod aggregate;
 mod call;
+mod exact;
 mod frame;
 
 use super::answer::turn;
 use super::output::Target;
 use super::query::run_query;
 use super::scan::give_way;
-use super::sort::{Sorted, Sorter, append_key, put_values, values_of};
+use super::sort::{Sorted, Sorter, put_values, values_of};
 use crate::expr::run;
+use crate::expr::value_key::append_key;
 use crate::expr::{Columns, Context};
 use crate::memory::{Memory, heap_bytes};
 use crate::physical::model::{Stage, WindowPlan};

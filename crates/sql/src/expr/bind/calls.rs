@@ -10,6 +10,7 @@ use crate::expr::{CaseBranch, CompareOp, Comparison, Expr, ExprKind, WindowFunct
 use crate::parse::ast::{self, Arguments, Call, CastType, Introducer, Literal, TrimSide, UnaryOp, Unit};
 use rauk_types::error::codes;
 use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 fn wrong_count(name: &str) -> MysqlError {
     MysqlError::new(
@@ -41,6 +42,9 @@ pub fn converted(expr: Expr, ty: &DataType) -> Expr {
     let (nullable, coercibility) = (expr.nullable, expr.coercibility);
     Expr { kind: ExprKind::Cast(Box::new(expr)), ty: target, nullable, coercibility }
 }
+
+/// Calls of RAND(seed) that have been bound, by which their sequences are told apart.
+static RAND_CALLS: AtomicI64 = AtomicI64::new(0);
 
 impl Binder<'_> {
     pub fn case(
@@ -128,7 +132,8 @@ impl Binder<'_> {
         if self.context.collation == Collation::Binary { Collation::DEFAULT } else { self.context.collation }
     }
 
-    /// CONVERT(x USING charset): all text is utf8mb4 here; `binary` gives its bytes.
+    /// CONVERT(x USING charset): all text is utf8mb4 here, and the collation is the set's default, whatever the
+    /// connection's; `binary` gives its bytes.
     pub fn convert_using(&mut self, expr: &ast::Expr, charset: &str) -> Result<Expr> {
         let expr = self.bind(expr)?;
         if charset.eq_ignore_ascii_case("binary") {
@@ -138,8 +143,7 @@ impl Binder<'_> {
             return Err(MysqlError::new(codes::UNKNOWN_CHARACTER_SET, format!("Unknown character set: '{charset}'")));
         };
         let length = types::text_length(&expr.ty);
-        let ty =
-            text_type(length, if charset.eq_ignore_ascii_case("utf8mb4") { self.text_connection() } else { collation });
+        let ty = text_type(length, collation);
         if expr.ty.is_text() {
             let (nullable, kind) = (expr.nullable, ExprKind::Collate(Box::new(expr)));
             return Ok(Expr { kind, ty, nullable, coercibility: types::IMPLICIT });
@@ -360,6 +364,11 @@ impl Binder<'_> {
         expect(function.min.into()..=if function.max == u8::MAX { usize::MAX } else { function.max.into() })?;
         if function.max == u8::MAX && function.step == 2 && count % 2 == 1 {
             return Err(wrong_count(written));
+        }
+        if function.name == "RAND" && count == 1 && arguments[0].is_constant() && !arguments[0].has_subquery() {
+            // Each call has a sequence of its own.
+            let number = RAND_CALLS.fetch_add(1, Ordering::Relaxed);
+            arguments.push(literal(Value::Int(number), DataType::BIGINT, types::NUMERIC));
         }
         let typing = Typing { name: function.name, arguments: &mut arguments, context: self.context };
         let derived = (function.ty)(typing)?;

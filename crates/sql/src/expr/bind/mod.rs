@@ -19,6 +19,8 @@ mod windows;
 
 pub(super) use calls::converted;
 pub(super) use operators::WRONG_VALUE;
+pub(crate) use operators::settle_comparisons;
+pub(in crate::expr) use operators::{boolean, sorted_list};
 
 use super::convert::Result;
 use super::display::readable;

@@ -8,7 +8,6 @@
 //! ```
 
 use super::{Binder, literal, one_column};
-use crate::exec::append_class_key;
 use crate::expr::convert::{Result, hex_number};
 use crate::expr::display::readable;
 use crate::expr::functions::clock;
@@ -16,8 +15,10 @@ use crate::expr::interval;
 use crate::expr::key_class;
 use crate::expr::pattern::{LikePattern, RegexpPattern};
 use crate::expr::types::{self, BOOLEAN, Class, aggregate_collations};
+use crate::expr::value_key::append_class_key;
 use crate::expr::{
-    ArithmeticOp, BitOp, CompareOp, Comparison, Deep, Expr, ExprKind, Like, Regexp, RowIn, RowKeys, RowPart, SortedList,
+    ArithmeticOp, BitOp, ColumnId, CompareOp, Comparison, Deep, Expr, ExprKind, Like, Regexp, RowIn, RowKeys, RowPart,
+    SortedList,
 };
 use crate::parse::ast::{self, BinaryOp, UnaryOp, Unit};
 use crate::stack;
@@ -600,31 +601,51 @@ fn by_text(collation: Collation) -> Comparison {
     if collation == Collation::Binary { Comparison::Bytes } else { Comparison::Text(collation) }
 }
 
+/// Whether a DECIMAL may have more digits than its type shows. `averages`: columns that may.
+fn has_more(expr: &Expr, averages: &[ColumnId]) -> bool {
+    if expr.ty.kind != TypeKind::Decimal {
+        return false;
+    }
+    match &expr.kind {
+        ExprKind::Literal(Value::Decimal(value)) => value.scale() > expr.ty.scale,
+        ExprKind::Reference(id) => averages.contains(id),
+        ExprKind::Arithmetic { op: ArithmeticOp::Divide, .. } => true,
+        ExprKind::Arithmetic { .. }
+        | ExprKind::Negate { .. }
+        | ExprKind::Case { .. }
+        | ExprKind::Coalesce(_)
+        | ExprKind::NullIf { .. }
+        | ExprKind::Function { .. }
+        | ExprKind::AssignVariable { .. }
+        | ExprKind::Deep(_) => {
+            let mut more = false;
+            expr.for_each_child(&mut |child| more |= has_more(child, averages));
+            more
+        }
+        _ => false,
+    }
+}
+
+/// Settles both sides of the comparisons of DECIMALs in an expression: what stands there now may have more digits than what was bound.
+/// `averages`: columns that may.
+pub(crate) fn settle_comparisons(expr: Expr, averages: &[ColumnId]) -> Expr {
+    expr.map(&mut |expr| match expr.kind {
+        ExprKind::Compare { op, by: Comparison::Decimal, left, right } => {
+            let side = |expr: Box<Expr>| Box::new(settled_as(*expr, averages));
+            let kind = ExprKind::Compare { op, by: Comparison::Decimal, left: side(left), right: side(right) };
+            Expr { kind, ..expr }
+        }
+        kind => Expr { kind, ..expr },
+    })
+}
+
 /// A DECIMAL as it compares: with the digits that its type shows. A quotient has some more while it is calculated with.
 fn settled(expr: Expr) -> Expr {
-    fn has_more(expr: &Expr) -> bool {
-        if expr.ty.kind != TypeKind::Decimal {
-            return false;
-        }
-        match &expr.kind {
-            ExprKind::Literal(Value::Decimal(value)) => value.scale() > expr.ty.scale,
-            ExprKind::Arithmetic { op: ArithmeticOp::Divide, .. } => true,
-            ExprKind::Arithmetic { .. }
-            | ExprKind::Negate { .. }
-            | ExprKind::Case { .. }
-            | ExprKind::Coalesce(_)
-            | ExprKind::NullIf { .. }
-            | ExprKind::Function { .. }
-            | ExprKind::AssignVariable { .. }
-            | ExprKind::Deep(_) => {
-                let mut more = false;
-                expr.for_each_child(&mut |child| more |= has_more(child));
-                more
-            }
-            _ => false,
-        }
-    }
-    if !has_more(&expr) {
+    settled_as(expr, &[])
+}
+
+fn settled_as(expr: Expr, averages: &[ColumnId]) -> Expr {
+    if !has_more(&expr, averages) {
         return expr;
     }
     let (ty, nullable, coercibility) = (expr.ty, expr.nullable, expr.coercibility);
@@ -705,7 +726,8 @@ pub(super) fn adapted(expr: Expr, by: Comparison, other: &DataType) -> Result<Ex
     }
 }
 
-fn sorted_list(items: &[(Expr, Comparison)]) -> Option<Box<SortedList>> {
+/// Of a long list of literals.
+pub fn sorted_list(items: &[(Expr, Comparison)]) -> Option<Box<SortedList>> {
     if items.len() < SORTED_LENGTH {
         return None;
     }

@@ -8,69 +8,74 @@ use crate::expr::types::{Class, text_type};
 use crate::parse::ast::Unit;
 use rauk_types::datetime::{MICROS_PER_DAY, MICROS_PER_SECOND, WeekMode};
 use rauk_types::error::codes;
-use rauk_types::{DataType, Date, DateTime, Decimal, Time, TypeKind, Value, ValueRef};
+use rauk_types::{DataType, Date, DateTime, Decimal, MysqlError, Time, TypeKind, Value, ValueRef};
 
 pub const FUNCTIONS: &[Function] = &[
-    Function::new("DATE", 1, 1, date_type, |c, x| Ok(c.date(0, x)?.map_or(Value::Null, Value::Date))).impure(),
-    Function::new("TIME", 1, 1, time_type, |c, x| Ok(c.time(0, x)?.map_or(Value::Null, Value::Time))).impure(),
-    Function::new("TIMESTAMP", 1, 2, timestamp_type, timestamp).impure(),
-    Function::new("YEAR", 1, 1, rules::integer_or_null, |c, x| date_part(c, x, |d| Some(d.year().into()))).impure(),
+    Function::new("DATE", 1, 1, date_type, |c, x| Ok(c.date(0, x)?.map_or(Value::Null, Value::Date))).of_statement(),
+    Function::new("TIME", 1, 1, time_type, |c, x| Ok(c.time(0, x)?.map_or(Value::Null, Value::Time))).of_statement(),
+    Function::new("TIMESTAMP", 1, 2, timestamp_type, timestamp).of_statement(),
+    Function::new("YEAR", 1, 1, rules::integer_or_null, |c, x| date_part(c, x, |d| Some(d.year().into())))
+        .of_statement(),
     Function::new("QUARTER", 1, 1, rules::integer_or_null, |c, x| date_part(c, x, |d| Some(d.quarter().into())))
-        .impure(),
-    Function::new("MONTH", 1, 1, rules::integer_or_null, |c, x| date_part(c, x, |d| Some(d.month().into()))).impure(),
+        .of_statement(),
+    Function::new("MONTH", 1, 1, rules::integer_or_null, |c, x| date_part(c, x, |d| Some(d.month().into())))
+        .of_statement(),
     Function::new("DAYOFMONTH", 1, 1, rules::integer_or_null, |c, x| date_part(c, x, |d| Some(d.day().into())))
-        .impure(),
+        .of_statement(),
     Function::new("DAYOFWEEK", 1, 1, rules::integer_or_null, |c, x| {
         date_part(c, x, |d| d.day_of_week().map(i64::from))
     })
-    .impure(),
+    .of_statement(),
     Function::new("WEEKDAY", 1, 1, rules::integer_or_null, |c, x| date_part(c, x, |d| d.weekday().map(i64::from)))
-        .impure(),
+        .of_statement(),
     Function::new("DAYOFYEAR", 1, 1, rules::integer_or_null, |c, x| {
         date_part(c, x, |d| d.day_of_year().map(i64::from))
     })
-    .impure(),
-    Function::new("WEEK", 1, 2, rules::integer_or_null, week).impure(),
+    .of_statement(),
+    Function::new("WEEK", 1, 2, rules::integer_or_null, week).of_statement(),
     Function::new("WEEKOFYEAR", 1, 1, rules::integer_or_null, |c, x| {
         date_part(c, x, |d| d.week(WeekMode::ISO).map(|w| w.1.into()))
     })
-    .impure(),
-    Function::new("YEARWEEK", 1, 2, rules::integer_or_null, year_week).impure(),
+    .of_statement(),
+    Function::new("YEARWEEK", 1, 2, rules::integer_or_null, year_week).of_statement(),
     Function::new("LAST_DAY", 1, 1, date_type, |c, x| {
         Ok(c.date(0, x)?.and_then(Date::last_day).map_or(Value::Null, Value::Date))
     })
-    .impure(),
-    Function::new("TO_DAYS", 1, 1, rules::integer_or_null, |c, x| date_part(c, x, Date::to_days)).impure(),
+    .of_statement(),
+    Function::new("TO_DAYS", 1, 1, rules::integer_or_null, |c, x| date_part(c, x, Date::to_days)).of_statement(),
     Function::new("TO_SECONDS", 1, 1, rules::integer_or_null, |c, x| {
         let value = c.datetime(0, x)?.and_then(DateTime::to_micros);
         Ok(value.map_or(Value::Null, |v| Value::Int(v / MICROS_PER_SECOND)))
     })
-    .impure(),
+    .of_statement(),
     Function::new("FROM_DAYS", 1, 1, date_type, |c, x| Ok(Value::Date(Date::from_days(c.int(0, x)?)))),
-    Function::new("HOUR", 1, 1, rules::integer_or_null, |c, x| time_part(c, x, |t| t.hours().into())).impure(),
-    Function::new("MINUTE", 1, 1, rules::integer_or_null, |c, x| time_part(c, x, |t| t.minutes().into())).impure(),
-    Function::new("SECOND", 1, 1, rules::integer_or_null, |c, x| time_part(c, x, |t| t.seconds().into())).impure(),
+    Function::new("HOUR", 1, 1, rules::integer_or_null, |c, x| time_part(c, x, |t| t.hours().into())).of_statement(),
+    Function::new("MINUTE", 1, 1, rules::integer_or_null, |c, x| time_part(c, x, |t| t.minutes().into()))
+        .of_statement(),
+    Function::new("SECOND", 1, 1, rules::integer_or_null, |c, x| time_part(c, x, |t| t.seconds().into()))
+        .of_statement(),
     Function::new("MICROSECOND", 1, 1, rules::integer_or_null, |c, x| time_part(c, x, |t| t.microsecond().into()))
-        .impure(),
-    Function::new("EXTRACT", 2, 2, rules::integer_or_null, extract).impure(),
+        .of_statement(),
+    Function::new("EXTRACT", 2, 2, rules::integer_or_null, extract).of_statement(),
     Function::new("TIME_TO_SEC", 1, 1, rules::integer_or_null, |c, x| {
         Ok(c.time(0, x)?.map_or(Value::Null, |t| Value::Int(t.micros() / MICROS_PER_SECOND)))
     })
-    .impure(),
+    .of_statement(),
     Function::new("SEC_TO_TIME", 1, 1, sec_to_time_type, sec_to_time),
     Function::new("MAKEDATE", 2, 2, date_type, make_date),
     Function::new("MAKETIME", 3, 3, make_time_type, make_time),
-    Function::new("DATEDIFF", 2, 2, rules::integer_or_null, date_diff).impure(),
-    Function::new("TIMEDIFF", 2, 2, time_diff_type, time_diff).impure(),
-    Function::new("TIMESTAMPDIFF", 3, 3, rules::integer_or_null, timestamp_diff).impure(),
-    Function::new("ADDTIME", 2, 2, add_time_type, |c, x| add_time(c, x, 1)).impure(),
-    Function::new("SUBTIME", 2, 2, add_time_type, |c, x| add_time(c, x, -1)).impure(),
+    Function::new("DATEDIFF", 2, 2, rules::integer_or_null, date_diff).of_statement(),
+    Function::new("TIMEDIFF", 2, 2, time_diff_type, time_diff).of_statement(),
+    Function::new("TIMESTAMPDIFF", 3, 3, rules::integer_or_null, timestamp_diff).of_statement(),
+    Function::new("ADDTIME", 2, 2, add_time_type, |c, x| add_time(c, x, 1)).of_statement(),
+    Function::new("SUBTIME", 2, 2, add_time_type, |c, x| add_time(c, x, -1)).of_statement(),
     Function::new("PERIOD_ADD", 2, 2, rules::integer, |c, x| {
-        let months = from_period(c.int(0, x)?).saturating_add(c.int(1, x)?);
+        let months = from_period(c.int(0, x)?, "period_add")?.saturating_add(c.int(1, x)?);
         Ok(Value::Int(if months <= 0 { 0 } else { to_period(months) }))
     }),
     Function::new("PERIOD_DIFF", 2, 2, rules::integer, |c, x| {
-        Ok(Value::Int(from_period(c.int(0, x)?) - from_period(c.int(1, x)?)))
+        let (first, second) = (c.int(0, x)?, c.int(1, x)?);
+        Ok(Value::Int(from_period(first, "period_diff")? - from_period(second, "period_diff")?))
     }),
 ];
 
@@ -348,18 +353,18 @@ fn add_time(c: &Call<'_, '_>, context: &mut Context, sign: i64) -> Result<Value>
     Ok(Value::Str(String::from_utf8_lossy(&out).into_owned()))
 }
 
-/// YYMM or YYYYMM as months since the year 0.
-fn from_period(period: i64) -> i64 {
-    if period <= 0 {
-        return 0;
-    }
+/// YYMM or YYYYMM as months since the year 0. Error 1210, as in MySQL 8, when it has no such month.
+fn from_period(period: i64, function: &str) -> Result<i64> {
     let (year, month) = (period / 100, period % 100);
+    if period <= 0 || !(1..=12).contains(&month) {
+        return Err(MysqlError::new(codes::WRONG_ARGUMENTS, format!("Incorrect arguments to {function}")));
+    }
     let year = match year {
         0..=69 => year + 2000,
         70..=99 => year + 1900,
         year => year,
     };
-    year.saturating_mul(12).saturating_add(month - 1)
+    Ok(year.saturating_mul(12).saturating_add(month - 1))
 }
 
 fn to_period(months: i64) -> i64 {

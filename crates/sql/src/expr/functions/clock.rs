@@ -12,8 +12,8 @@ use rauk_types::error::codes;
 use rauk_types::{DataType, DateTime, Decimal, MysqlError, TypeKind, Value};
 
 pub const FUNCTIONS: &[Function] = &[
-    Function::new("NOW", 0, 1, |t| temporal(t, TypeKind::DateTime), now).impure(),
-    Function::new("SYSDATE", 0, 1, |t| temporal(t, TypeKind::DateTime), now).impure(),
+    Function::new("NOW", 0, 1, |t| temporal(t, TypeKind::DateTime), now).of_statement(),
+    Function::new("SYSDATE", 0, 1, |t| temporal(t, TypeKind::DateTime), now).of_statement(),
     Function::new(
         "CURDATE",
         0,
@@ -21,7 +21,7 @@ pub const FUNCTIONS: &[Function] = &[
         |_| Ok(Derived::new(DataType::new(TypeKind::Date))),
         |_, x| Ok(Value::Date(convert::today(x))),
     )
-    .impure(),
+    .of_statement(),
     Function::new(
         "CURTIME",
         0,
@@ -29,7 +29,7 @@ pub const FUNCTIONS: &[Function] = &[
         |t| temporal(t, TypeKind::Time),
         |c, x| Ok(local(c, x).map_or(Value::Null, |v| Value::Time(v.time()))),
     )
-    .impure(),
+    .of_statement(),
     Function::new(
         "UTC_TIMESTAMP",
         0,
@@ -37,7 +37,7 @@ pub const FUNCTIONS: &[Function] = &[
         |t| temporal(t, TypeKind::DateTime),
         |c, x| Ok(utc(c, x).map_or(Value::Null, Value::DateTime)),
     )
-    .impure(),
+    .of_statement(),
     Function::new(
         "UTC_DATE",
         0,
@@ -45,7 +45,7 @@ pub const FUNCTIONS: &[Function] = &[
         |_| Ok(Derived::new(DataType::new(TypeKind::Date))),
         |c, x| Ok(utc(c, x).map_or(Value::Null, |v| Value::Date(v.date()))),
     )
-    .impure(),
+    .of_statement(),
     Function::new(
         "UTC_TIME",
         0,
@@ -53,10 +53,11 @@ pub const FUNCTIONS: &[Function] = &[
         |t| temporal(t, TypeKind::Time),
         |c, x| Ok(utc(c, x).map_or(Value::Null, |v| Value::Time(v.time()))),
     )
-    .impure(),
-    Function::new("UNIX_TIMESTAMP", 0, 1, unix_timestamp_type, unix_timestamp).impure(),
-    Function::new("FROM_UNIXTIME", 1, 2, from_unixtime_type, from_unixtime).impure(),
-    Function::new("CONVERT_TZ", 3, 3, convert_tz_type, convert_tz),
+    .of_statement(),
+    Function::new("UNIX_TIMESTAMP", 0, 1, unix_timestamp_type, unix_timestamp).of_statement(),
+    Function::new("FROM_UNIXTIME", 1, 2, from_unixtime_type, from_unixtime).of_statement(),
+    // It may read the zone from a file.
+    Function::new("CONVERT_TZ", 3, 3, convert_tz_type, convert_tz).unbounded(),
 ];
 
 /// A text parameter that is compared with a DATE, DATETIME or TIMESTAMP: read once, error 1525 when it is no date, as for a literal.
@@ -67,7 +68,7 @@ pub static DATE_CONSTANT: Function = Function::new(
     |_| Ok(Derived::new(DataType::new(TypeKind::Date))),
     |c, x| constant(c, x, "DATE"),
 )
-.impure();
+.of_statement();
 pub static DATETIME_CONSTANT: Function = Function::new(
     "DATETIME_CONSTANT",
     1,
@@ -75,7 +76,7 @@ pub static DATETIME_CONSTANT: Function = Function::new(
     |_| Ok(Derived::new(DataType::new(TypeKind::DateTime))),
     |c, x| constant(c, x, "DATETIME"),
 )
-.impure();
+.of_statement();
 pub static TIMESTAMP_CONSTANT: Function = Function::new(
     "TIMESTAMP_CONSTANT",
     1,
@@ -83,7 +84,7 @@ pub static TIMESTAMP_CONSTANT: Function = Function::new(
     |_| Ok(Derived::new(DataType::new(TypeKind::Timestamp))),
     |c, x| constant(c, x, "TIMESTAMP"),
 )
-.impure();
+.of_statement();
 
 fn constant(c: &Call<'_, '_>, context: &mut Context, kind: &str) -> Result<Value> {
     let bytes = c.bytes(0);
@@ -171,8 +172,8 @@ fn from_unixtime_type(t: Typing<'_>) -> Result<Derived> {
     Ok(Derived::new(DataType { scale, ..DataType::new(TypeKind::DateTime) }).nullable())
 }
 
-/// The first second that FROM_UNIXTIME, UNIX_TIMESTAMP and CONVERT_TZ do not know, since MySQL 8.0.28: 3001-01-19 00:00:00 UTC. A TIMESTAMP column
-/// ends before, in 2038.
+/// The first second that FROM_UNIXTIME, UNIX_TIMESTAMP and CONVERT_TZ do not know, since MySQL 8.0.28: 3001-01-19
+/// 00:00:00 UTC. A TIMESTAMP column ends before, in 2038.
 const END: i64 = 32_536_771_200;
 
 /// Whether a number of microseconds since 1970 is one that these functions know.
@@ -231,12 +232,13 @@ pub fn zone(name: &str) -> Option<jiff::tz::TimeZone> {
     Some(jiff::tz::TimeZone::fixed(jiff::tz::Offset::from_seconds(seconds).ok()?))
 }
 
-/// NULL for unknown zones; a time before 1970 or after 3000 stays as it is.
+/// NULL for unknown zones. A time before 1970-01-01 00:00:01 UTC or after 3000 stays as it is: the second 0 is no
+/// TIMESTAMP.
 fn convert_tz(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let Some(value) = c.datetime(0, context)? else { return Ok(Value::Null) };
     let (Some(from), Some(to)) = (zone(&c.text(1)), zone(&c.text(2))) else { return Ok(Value::Null) };
     Ok(match value.to_unix_micros(&from) {
-        Some(unix) if in_range(&unix.micros) => {
+        Some(unix) if in_range(&unix.micros) && unix.micros >= MICROS_PER_SECOND => {
             DateTime::from_unix_micros(unix.micros, &to).map_or(Value::Null, Value::DateTime)
         }
         Some(_) => Value::DateTime(value),

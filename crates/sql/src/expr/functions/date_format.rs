@@ -8,9 +8,11 @@ use rauk_types::{DataType, Date, DateTime, Time, TypeKind, Value};
 use std::fmt::Write;
 
 pub const FUNCTIONS: &[Function] = &[
-    Function::new("DATE_FORMAT", 2, 3, |t| Ok(t.connection_text(t.length(1) * 10).nullable()), date_format).impure(),
-    Function::new("TIME_FORMAT", 2, 2, |t| Ok(t.connection_text(t.length(1) * 10).nullable()), time_format).impure(),
-    Function::new("STR_TO_DATE", 2, 2, str_to_date_type, str_to_date).impure(),
+    Function::new("DATE_FORMAT", 2, 3, |t| Ok(t.connection_text(t.length(1) * 10).nullable()), date_format)
+        .of_statement(),
+    Function::new("TIME_FORMAT", 2, 2, |t| Ok(t.connection_text(t.length(1) * 10).nullable()), time_format)
+        .of_statement(),
+    Function::new("STR_TO_DATE", 2, 2, str_to_date_type, str_to_date).of_statement(),
     Function::new(
         "DAYNAME",
         1,
@@ -21,7 +23,7 @@ pub const FUNCTIONS: &[Function] = &[
             Ok(day.map_or(Value::Null, |d| Value::from(DAYS[usize::from(d)])))
         },
     )
-    .impure(),
+    .of_statement(),
     Function::new(
         "MONTHNAME",
         1,
@@ -32,7 +34,7 @@ pub const FUNCTIONS: &[Function] = &[
             Ok(month.map_or(Value::Null, |m| Value::from(MONTHS[usize::from(m) - 1])))
         },
     )
-    .impure(),
+    .of_statement(),
     Function::new(
         "GET_FORMAT",
         2,

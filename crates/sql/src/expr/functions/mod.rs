@@ -7,6 +7,7 @@
 //! **Bound.** No result is longer than max_allowed_packet: it is NULL with warning 1301 instead. [`Function::call`], the only caller, sees to that. A
 //! function whose result can be longer than its arguments asks [`Call::fits`] *before* it allocates; the others need not.
 
+mod aes;
 mod archive;
 mod binary;
 #[cfg(test)]
@@ -45,6 +46,9 @@ pub struct Function {
     pub null_on_null: bool,
     pub pure: bool,
     pub volatile: bool,
+    /// It depends on nothing but its arguments and what is sent along to other nodes (sql_mode, time zone, time of the statement), waits for nothing, and
+    /// takes time and memory in proportion to its arguments: so it may run under the guard of a partition elsewhere.
+    pub bounded: bool,
     pub(crate) ty: fn(Typing<'_>) -> Result<Derived>,
     pub(crate) eval: fn(&Call<'_, '_>, &mut Context) -> Result<Value>,
 }
@@ -70,7 +74,7 @@ impl Function {
         ty: fn(Typing<'_>) -> Result<Derived>,
         eval: fn(&Call<'_, '_>, &mut Context) -> Result<Value>,
     ) -> Function {
-        Function { name, min, max, step: 1, null_on_null: true, pure: true, volatile: false, ty, eval }
+        Function { name, min, max, step: 1, null_on_null: true, pure: true, volatile: false, bounded: true, ty, eval }
     }
 
     /// Sees NULL arguments.
@@ -78,13 +82,23 @@ impl Function {
         Function { null_on_null: false, ..self }
     }
 
-    /// Depends on the session: its clock, time zone, user.
-    const fn impure(self) -> Function {
+    /// Depends on the statement's time, and on the session's time zone and sql_mode.
+    const fn of_statement(self) -> Function {
         Function { pure: false, ..self }
     }
 
+    /// Depends on the session: its user, its counters.
+    const fn impure(self) -> Function {
+        Function { pure: false, bounded: false, ..self }
+    }
+
+    /// May take long, or make much of little.
+    const fn unbounded(self) -> Function {
+        Function { bounded: false, ..self }
+    }
+
     const fn volatile(self) -> Function {
-        Function { pure: false, volatile: true, ..self }
+        Function { pure: false, volatile: true, bounded: false, ..self }
     }
 }
 
@@ -321,6 +335,7 @@ const GROUPS: &[&[Function]] = &[
     search::FUNCTIONS,
     regexp::FUNCTIONS,
     binary::FUNCTIONS,
+    aes::FUNCTIONS,
     archive::FUNCTIONS,
     numeric::FUNCTIONS,
     clock::FUNCTIONS,
@@ -374,8 +389,6 @@ pub(crate) fn is_not_yet(name: &str) -> bool {
         "EXTRACTVALUE",
         "UPDATEXML",
         "WEIGHT_STRING",
-        "AES_ENCRYPT",
-        "AES_DECRYPT",
         "ROW_NUMBER",
         "RANK",
         "DENSE_RANK",

@@ -222,19 +222,41 @@ fn random_step(first: u64, second: u64) -> (u64, u64) {
     (first, (first + second + 33) % RANDOM_LIMIT)
 }
 
-/// RAND() goes on with the session's generator; RAND(seed) gives the first number after that seed.
+/// The state that a seed begins with.
+fn seeded(seed: u32) -> (u64, u64) {
+    let first = u64::from(seed.wrapping_mul(0x10001).wrapping_add(55_555_555)) % RANDOM_LIMIT;
+    (first, u64::from(seed.wrapping_mul(0x1000_0001)) % RANDOM_LIMIT)
+}
+
+/// RAND() goes on with the session's generator. RAND(seed) gives the first number after that seed; where the seed is constant, the call has
+/// a number of its own as a second argument, and goes on with its own sequence in each statement.
 fn rand(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
-    if c.has(0) {
-        let seed = if c.is_null(0) { 0 } else { c.int(0, context)? as u32 };
-        let first = u64::from(seed.wrapping_mul(0x10001).wrapping_add(55_555_555)) % RANDOM_LIMIT;
-        let second = u64::from(seed.wrapping_mul(0x1000_0001)) % RANDOM_LIMIT;
-        let (value, _) = random_step(first, second);
-        return Ok(Value::Double(value as f64 / RANDOM_LIMIT as f64));
-    }
-    let (first, second) = random_step(
-        (context.random_state >> 32) % RANDOM_LIMIT,
-        (context.random_state & u64::from(u32::MAX)) % RANDOM_LIMIT,
-    );
-    context.random_state = first << 32 | second;
+    let first = if !c.has(0) {
+        let state = context.random_state;
+        let (first, second) = random_step((state >> 32) % RANDOM_LIMIT, (state & u64::from(u32::MAX)) % RANDOM_LIMIT);
+        context.random_state = first << 32 | second;
+        first
+    } else if c.has(1) {
+        let call = c.int(1, context)?;
+        let known = context.seeded_random.iter().position(|(known, _, _)| *known == call);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                let (first, second) = seeded(seed(c, context)?);
+                context.seeded_random.push((call, first, second));
+                context.seeded_random.len() - 1
+            }
+        };
+        let (_, first, second) = &mut context.seeded_random[at];
+        (*first, *second) = random_step(*first, *second);
+        *first
+    } else {
+        let (first, second) = seeded(seed(c, context)?);
+        random_step(first, second).0
+    };
     Ok(Value::Double(first as f64 / RANDOM_LIMIT as f64))
+}
+
+fn seed(c: &Call<'_, '_>, context: &mut Context) -> Result<u32> {
+    Ok(if c.is_null(0) { 0 } else { c.int(0, context)? as u32 })
 }

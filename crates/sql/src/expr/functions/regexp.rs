@@ -14,10 +14,10 @@ use rauk_types::{Collation, MysqlError, Value};
 use std::cell::RefCell;
 
 pub const FUNCTIONS: &[Function] = &[
-    Function::new("REGEXP_LIKE", 2, 3, rules::compared, like),
-    Function::new("REGEXP_INSTR", 2, 6, rules::compared, instr),
-    Function::new("REGEXP_SUBSTR", 2, 5, substr_type, substr),
-    Function::new("REGEXP_REPLACE", 3, 6, replace_type, replace),
+    Function::new("REGEXP_LIKE", 2, 3, rules::compared, like).unbounded(),
+    Function::new("REGEXP_INSTR", 2, 6, rules::compared, instr).unbounded(),
+    Function::new("REGEXP_SUBSTR", 2, 5, substr_type, substr).unbounded(),
+    Function::new("REGEXP_REPLACE", 3, 6, replace_type, replace).unbounded(),
 ];
 
 /// ER_REGEXP_INDEX_OUTOFBOUNDS_ERROR.

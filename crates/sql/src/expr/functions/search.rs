@@ -18,7 +18,7 @@ pub const FUNCTIONS: &[Function] = &[
         hold_needle(c, 1, x, |memory| locate(&c.bytes(0), &c.bytes(1), 0, collation(c, 0, 1), memory))
     }),
     Function::new("LOCATE", 2, 3, rules::compared, locate_from),
-    Function::new("REPLACE", 3, 3, replace_type, replace),
+    Function::new("REPLACE", 3, 3, replace_type, replace).unbounded(),
     Function::new("SUBSTRING_INDEX", 3, 3, substring_index_type, substring_index),
     Function::new("FIELD", 2, u8::MAX, rules::compared, field).with_null(),
     Function::new("ELT", 2, u8::MAX, elt_type, elt).with_null(),
@@ -27,7 +27,7 @@ pub const FUNCTIONS: &[Function] = &[
         let order = collation(c, 0, 1).compare(&c.bytes(0), &c.bytes(1));
         Ok(Value::Int(order as i64))
     }),
-    Function::new("EXPORT_SET", 3, 5, export_set_type, export_set),
+    Function::new("EXPORT_SET", 3, 5, export_set_type, export_set).unbounded(),
     Function::new("MAKE_SET", 2, u8::MAX, make_set_type, make_set).with_null(),
 ];
 

@@ -1,9 +1,10 @@
 //! INSERT, REPLACE, UPDATE, DELETE.
 
-use super::{ColumnName, Expr, OrderItem, Query, SelectItem, TableName, TableReference, With};
+use super::{ColumnName, Expr, Hints, OrderItem, Query, SelectItem, TableName, TableReference, With};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Insert {
+    pub hints: Hints,
     /// REPLACE.
     pub replace: bool,
     pub ignore: bool,
@@ -44,6 +45,7 @@ pub struct Assignment {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
+    pub hints: Hints,
     pub with: Option<With>,
     pub ignore: bool,
     pub tables: Vec<TableReference>,
@@ -56,6 +58,7 @@ pub struct Update {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delete {
+    pub hints: Hints,
     pub with: Option<With>,
     pub ignore: bool,
     /// `DELETE a, b FROM …` and `DELETE FROM a, b USING …`; empty for the form of one table.

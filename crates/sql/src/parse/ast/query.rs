@@ -1,6 +1,6 @@
 //! Queries: everything that gives rows.
 
-use super::{Expr, Hints, TableName};
+use super::{ColumnOption, ColumnType, Expr, Hints, TableName};
 
 /// WITH, a body, and what holds for the whole of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,7 +192,45 @@ pub enum TableReference {
         alias: String,
         columns: Vec<String>,
     },
+    JsonTable(Box<JsonTable>),
     Join(Box<Join>),
+}
+
+/// `JSON_TABLE(document, path COLUMNS (…)) alias`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JsonTable {
+    pub document: Expr,
+    pub path: String,
+    pub columns: Vec<JsonTableColumn>,
+    pub alias: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum JsonTableColumn {
+    /// `name FOR ORDINALITY`.
+    Ordinality(String),
+    Value {
+        name: String,
+        column_type: ColumnType,
+        /// Character set and collation.
+        options: Vec<ColumnOption>,
+        path: String,
+        on_empty: Option<OnMissing>,
+        on_error: Option<OnMissing>,
+    },
+    /// `name type EXISTS PATH path`.
+    Exists { name: String, column_type: ColumnType, options: Vec<ColumnOption>, path: String },
+    /// `NESTED PATH path COLUMNS (…)`.
+    Nested { path: String, columns: Vec<JsonTableColumn> },
+}
+
+/// Before ON EMPTY and ON ERROR.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OnMissing {
+    Null,
+    Error,
+    /// A JSON text.
+    Default(String),
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -10,10 +10,15 @@ use std::fmt;
 
 impl Printer<'_> {
     fn column_definition(&mut self, column: &ColumnDefinition) -> fmt::Result {
-        self.name(&column.name)?;
+        self.typed_name(&column.name, &column.column_type, &column.options)
+    }
+
+    /// A name with a type and what belongs to it.
+    pub(super) fn typed_name(&mut self, name: &str, column_type: &ColumnType, options: &[ColumnOption]) -> fmt::Result {
+        self.name(name)?;
         self.text(" ")?;
-        self.column_type(&column.column_type)?;
-        column.options.iter().try_for_each(|option| self.column_option(option))
+        self.column_type(column_type)?;
+        options.iter().try_for_each(|option| self.column_option(option))
     }
 
     fn column_type(&mut self, column_type: &ColumnType) -> fmt::Result {

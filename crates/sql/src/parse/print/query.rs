@@ -6,8 +6,9 @@
 use super::{Print, Printer};
 use crate::parse::ast::{
     CommonTable, Expr, Frame, FrameBound, FrameUnit, IndexHint, IndexHintAction, IndexHintScope, Into, IntoVariable,
-    ItemName, Join, JoinCondition, JoinKind, Limit, LockClause, LockStrength, LockWait, OrderItem, Query, QueryBody,
-    Select, SelectItem, SetOp, TableFactor, TableReference, Window, WindowSpec, With,
+    ItemName, Join, JoinCondition, JoinKind, JsonTable, JsonTableColumn, Limit, LockClause, LockStrength, LockWait,
+    OnMissing, OrderItem, Query, QueryBody, Select, SelectItem, SetOp, TableFactor, TableReference, Window, WindowSpec,
+    With,
 };
 use crate::stack;
 use std::fmt;
@@ -263,8 +264,67 @@ impl Printer<'_> {
                 self.name(alias)?;
                 self.column_names(columns)
             }
+            TableReference::JsonTable(table) => self.json_table(table),
             TableReference::Join(join) => self.join(join),
         })
+    }
+
+    fn json_table(&mut self, table: &JsonTable) -> fmt::Result {
+        self.text("json_table(")?;
+        self.expr(&table.document)?;
+        self.text(", ")?;
+        self.string(&table.path)?;
+        self.json_columns(&table.columns)?;
+        self.text(") ")?;
+        self.name(&table.alias)
+    }
+
+    fn json_columns(&mut self, columns: &[JsonTableColumn]) -> fmt::Result {
+        self.text(" columns (")?;
+        for (number, column) in columns.iter().enumerate() {
+            self.text(if number == 0 { "" } else { ", " })?;
+            stack::grow(|| self.json_column(column))?;
+        }
+        self.text(")")
+    }
+
+    fn json_column(&mut self, column: &JsonTableColumn) -> fmt::Result {
+        match column {
+            JsonTableColumn::Ordinality(name) => {
+                self.name(name)?;
+                self.text(" for ordinality")
+            }
+            JsonTableColumn::Value { name, column_type, options, path, on_empty, on_error } => {
+                self.typed_name(name, column_type, options)?;
+                self.text(" path ")?;
+                self.string(path)?;
+                self.on_missing(on_empty.as_ref(), " on empty")?;
+                self.on_missing(on_error.as_ref(), " on error")
+            }
+            JsonTableColumn::Exists { name, column_type, options, path } => {
+                self.typed_name(name, column_type, options)?;
+                self.text(" exists path ")?;
+                self.string(path)
+            }
+            JsonTableColumn::Nested { path, columns } => {
+                self.text("nested path ")?;
+                self.string(path)?;
+                self.json_columns(columns)
+            }
+        }
+    }
+
+    fn on_missing(&mut self, action: Option<&OnMissing>, when: &str) -> fmt::Result {
+        match action {
+            None => return Ok(()),
+            Some(OnMissing::Null) => self.text(" null")?,
+            Some(OnMissing::Error) => self.text(" error")?,
+            Some(OnMissing::Default(text)) => {
+                self.text(" default ")?;
+                self.string(text)?;
+            }
+        }
+        self.text(when)
     }
 
     fn table_factor(&mut self, table: &TableFactor) -> fmt::Result {

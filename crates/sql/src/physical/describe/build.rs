@@ -1,17 +1,19 @@
 //! Describes a plan: walks its blocks in the order of their numbers.
 
 use super::text::{BlockNames, column_name, index_of, key_length, used_parts};
-use super::{Below, Block, Described, Index, Part, Place, Print, Role, Set, Table, Tests, Texts, Windows};
-use crate::exec::{Distribution, Joined, distribution};
-use crate::expr::{AGGREGATES, Context, Expr, ExprKind, Names, NoColumns, SubqueryId};
+use super::{
+    Below, Block, Described, Index, Part, Place, Print, Role, Set, TABLE_FUNCTION, Table, Tests, Texts, Windows,
+};
+use crate::expr::{Context, Expr, ExprKind, Names, NoColumns, SubqueryId};
 use crate::physical::Plan;
 use crate::physical::cost;
 use crate::physical::model::{
-    Access, CommonTablePlan, IndexAccess, InsertSource, KeyValue, Level, OnDuplicate, Parts, PlanKind, QueryPlan,
-    RowsOf, SelectPlan, SetOp, SetPlan, Source, SourceTable, Step, WindowPlan,
+    Access, CommonTablePlan, IndexAccess, InsertSource, KeyValue, Level, MergeAccess, OnDuplicate, Parts, PlanKind,
+    QueryPlan, RowsOf, SelectPlan, SetOp, SetPlan, Source, SourceTable, Step, Take, WindowPlan,
 };
+use crate::physical::place::{Distribution, distribution};
 use rauk_types::schema::BUCKETS;
-use rauk_types::{MysqlError, key};
+use rauk_types::{MysqlError, TableSchema, key};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -176,6 +178,7 @@ impl<'p> Explain<'p, '_> {
                 Ok(Part::Block(Box::new(without_tables(id, role, None, "No tables used", below, Texts::default()))))
             }
             QueryPlan::Set(set) => Ok(Part::Set(self.set(set, role, false)?)),
+            QueryPlan::JsonTable(_) => unreachable!("a table function is a table of a block"),
             QueryPlan::Window(windows) => self.query(&windows.input, role),
         })
     }
@@ -231,6 +234,13 @@ impl<'p> Explain<'p, '_> {
         for (table, source) in plan.sources.iter().enumerate() {
             let place = Place::From(table);
             derived.push(match &source.table {
+                _ if self.is_function(source) => {
+                    if let SourceTable::Query(RowsOf::Lateral(lateral), _) = &source.table {
+                        let parts = self.parts.expect("a statement with a lateral table has parts");
+                        self.name_outer(parts.subqueries[lateral.query].first_outer, &lateral.outer, &plan.sources);
+                    }
+                    None
+                }
                 SourceTable::Query(RowsOf::Derived(query), _) => {
                     let part = self.query(query, Role::Derived)?;
                     let id = part.id();
@@ -394,9 +404,7 @@ impl<'p> Explain<'p, '_> {
     fn name_outer(&mut self, first: usize, outer: &[Expr], sources: &[Source]) {
         for (at, outer) in outer.iter().enumerate() {
             let name = match outer.kind {
-                ExprKind::Column { table, column } if table != AGGREGATES => {
-                    sources.get(table).map(|source| column_name(source, column))
-                }
+                ExprKind::Column { table, column } => sources.get(table).map(|source| column_name(source, column)),
                 ExprKind::Parameter(parameter) => self.outer.get(&parameter).cloned().flatten(),
                 _ => None,
             };
@@ -482,6 +490,19 @@ impl<'p> Explain<'p, '_> {
         Ok(false)
     }
 
+    /// Whether the rows of a table are those of a table function.
+    fn is_function(&self, source: &Source) -> bool {
+        let query = match &source.table {
+            SourceTable::Query(RowsOf::Derived(query), _) => &**query,
+            SourceTable::Query(RowsOf::Lateral(lateral), _) => {
+                let parts = self.parts.expect("a statement with a lateral table has parts");
+                &parts.subqueries[lateral.query].query
+            }
+            _ => return false,
+        };
+        matches!(query, QueryPlan::JsonTable(_))
+    }
+
     /// How a table is read. Its place among the steps is the caller's.
     fn table(&mut self, sources: &'p [Source], level: &'p Level, inner: bool) -> Result<Table<'p>, MysqlError> {
         let source = &sources[level.table];
@@ -495,22 +516,38 @@ impl<'p> Explain<'p, '_> {
         if let SourceTable::Query(RowsOf::Working(_), _) = &source.table {
             notes.push("Recursive");
         }
+        if self.is_function(source) {
+            notes.extend([TABLE_FUNCTION, "Using temporary"]);
+        }
         if level.used_where {
             notes.push("Using where");
         }
-        let index = index_of(&level.access).map(|access| {
+        let index_of_one = index_of(&level.access).map(|access| {
             let index = &schema.indexes[access.index];
-            let used = used_parts(access, schema);
+            let used = used_parts(&level.access, access, schema);
             let whole = matches!(access_type, "const" | "eq_ref" | "ref");
             Index {
-                name: index.name.as_str(),
+                name: index.name.clone(),
                 parts: index.parts[..used].iter().map(|part| schema.columns[part.column].name.as_str()).collect(),
-                length: key_length(access, schema),
+                length: key_length(&level.access, access, schema).to_string(),
                 references: if whole { self.references(access, sources) } else { vec![] },
             }
         });
+        let (index, merge) = match &level.access {
+            Access::Merge(merge) => {
+                let (index, merge) = merged(merge, &level.access, schema);
+                (Some(index), Some(merge))
+            }
+            _ => (index_of_one, None),
+        };
         if index_of(&level.access).is_some_and(|access| access.reverse) {
             notes.push("Backward index scan");
+        }
+        if let Access::Skip(skip) = &level.access {
+            notes.push(match skip.take {
+                Take::All => "Using index for skip scan",
+                Take::One | Take::Ends { .. } => "Using index for group-by",
+            });
         }
         let join_buffer = (inner && level.buffered).then_some(match level.hash {
             Some(_) => "hash join",
@@ -539,6 +576,7 @@ impl<'p> Explain<'p, '_> {
             notes,
             tests: None,
             join_buffer,
+            merge,
             produced: 0.0,
             step_cost: 0.0,
             prefix_cost: 0.0,
@@ -566,7 +604,7 @@ impl<'p> Explain<'p, '_> {
         Texts {
             group: plan.grouping.as_ref().map_or_else(Vec::new, |grouping| list(&grouping.keys)),
             aggregates: plan.grouping.as_ref().map_or_else(Vec::new, |grouping| {
-                (0..grouping.aggregates.len()).map(|number| block.column(AGGREGATES, number)).collect()
+                (0..grouping.aggregates.len()).map(|number| block.group_value(number)).collect()
             }),
             having: plan.having.as_ref().and_then(|having| block.text(having)),
             order: order.collect(),
@@ -596,11 +634,17 @@ impl<'p> Explain<'p, '_> {
                     "eq_ref"
                 }
             }
+            Access::Skip(_) => "range",
+            Access::Merge(_) => "index_merge",
             Access::Range(a) => {
                 let condition = &a.condition;
-                if condition.equal.is_empty() && condition.range.is_none() && condition.tuples.is_none() {
+                if condition.is_empty() {
                     "index"
-                } else if condition.range.is_none() && condition.tuples.is_none() && condition.points() == 1 {
+                } else if condition.range.is_none()
+                    && condition.tuples.is_none()
+                    && condition.any.is_empty()
+                    && condition.points() == 1
+                {
                     "ref"
                 } else {
                     "range"
@@ -634,13 +678,15 @@ impl<'p> Explain<'p, '_> {
         let key = match &level.access {
             Access::Full { distribution } => distribution.as_ref(),
             Access::Primary(a) | Access::Unique(a) | Access::Range(a) => a.distribution.as_ref(),
+            Access::Skip(skip) => skip.access.distribution.as_ref(),
+            Access::Merge(merge) => merge.parts.first().and_then(|part| part.distribution.as_ref()),
             Access::Virtual { .. } | Access::Rows => None,
         };
         let count = level.partitions;
         let zone = self.context.time_zone.clone();
         let known = match key {
             Some(key) if key.values.iter().all(|value| self.is_known(value)) => {
-                match distribution(Some(key), &Joined::root(&zone), self.context)? {
+                match distribution(Some(key), &NoColumns, &zone, self.context)? {
                     Distribution::Key(encoded) => Some(key::bucket(key::hash(&encoded))),
                     Distribution::Nothing => return Ok(None),
                     Distribution::Unknown => None,
@@ -654,6 +700,19 @@ impl<'p> Explain<'p, '_> {
             None => (0..count).collect(),
         }))
     }
+}
+
+/// The indexes of an index merge, and how they are merged.
+fn merged<'p>(merge: &'p MergeAccess, access: &Access, schema: &'p TableSchema) -> (Index<'p>, String) {
+    let names: Vec<&str> = merge.parts.iter().map(|part| schema.indexes[part.index].name.as_str()).collect();
+    let lengths: Vec<String> = merge.parts.iter().map(|part| key_length(access, part, schema).to_string()).collect();
+    let parts = merge.parts.iter().flat_map(|part| {
+        let used = used_parts(access, part, schema);
+        schema.indexes[part.index].parts[..used].iter().map(|part| schema.columns[part.column].name.as_str())
+    });
+    let names = names.join(",");
+    let way = format!("{}({names})", if merge.whole { "union" } else { "sort_union" });
+    (Index { name: names, parts: parts.collect(), length: lengths.join(","), references: vec![] }, way)
 }
 
 /// A block that reads nothing.

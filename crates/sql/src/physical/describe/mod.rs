@@ -125,6 +125,8 @@ pub(super) struct Table<'p> {
     pub tests: Option<Tests>,
     /// A join buffer is used.
     pub join_buffer: Option<&'static str>,
+    /// How indexes are merged: `union(a,b)`.
+    pub merge: Option<String>,
     /// Rows that come out of this table's loop, and the cost up to there, by the estimate.
     pub produced: f64,
     pub step_cost: f64,
@@ -146,9 +148,10 @@ pub(super) enum Tests {
 
 /// The index that a table is read by.
 pub(super) struct Index<'p> {
-    pub name: &'p str,
+    /// Of an index merge: all of them.
+    pub name: String,
     pub parts: Vec<&'p str>,
-    pub length: u32,
+    pub length: String,
     /// What the keys are compared with, where they are whole values.
     pub references: Vec<String>,
 }
@@ -166,6 +169,9 @@ pub(super) struct Texts {
     pub leaves: BTreeMap<usize, String>,
     pub once: Option<String>,
 }
+
+/// The note of a table whose rows a function computes.
+pub(in crate::physical) const TABLE_FUNCTION: &str = "Table function: json_table";
 
 /// Whether expressions are printed, and how columns are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use super::Print;
 use super::build::Explain;
-use crate::expr::{AGGREGATES, Expr, Named, Names, SubqueryId};
-use crate::physical::model::{Access, Grouping, IndexAccess, KeyValue, Level, Source};
+use crate::expr::{Expr, Named, Names, SubqueryId};
+use crate::physical::model::{Access, Grouping, IndexAccess, KeyCondition, KeyValue, Level, Source};
 use rauk_types::{DataType, TableSchema, TypeKind};
 
 /// The names in a block.
@@ -30,11 +30,30 @@ impl BlockNames<'_, '_, '_> {
 
     /// What the keys of a table's access are: `a = 1, b >= 2`.
     pub fn keys(&self, level: &Level) -> String {
-        let Some(access) = index_of(&level.access).filter(|_| self.explain.print != Print::No) else {
-            return String::new();
-        };
-        let index = &self.sources[level.table].schema().indexes[access.index];
-        let column = |at: usize| &self.sources[level.table].schema().columns[index.parts[at].column].name;
+        if let Access::Merge(merge) = &level.access
+            && self.explain.print != Print::No
+        {
+            let part = |part: &IndexAccess| self.condition(level, part.index, 0, &part.condition).join(" and ");
+            return merge.parts.iter().map(part).collect::<Vec<String>>().join(" or ");
+        }
+        match index_of(&level.access).filter(|_| self.explain.print != Print::No) {
+            Some(access) => {
+                let mut keys = self.condition(level, access.index, 0, &access.condition);
+                if let Access::Skip(skip) = &level.access
+                    && let Some(rest) = &skip.rest
+                {
+                    keys.extend(self.condition(level, access.index, skip.prefix.parts.len(), rest));
+                }
+                keys.join(", ")
+            }
+            None => String::new(),
+        }
+    }
+
+    /// What the keys of an index are, part by part from `first` on.
+    fn condition(&self, level: &Level, number: usize, first: usize, condition: &KeyCondition) -> Vec<String> {
+        let index = &self.sources[level.table].schema().indexes[number];
+        let column = |at: usize| &self.sources[level.table].schema().columns[index.parts[first + at].column].name;
         let value = |value: &KeyValue| match value {
             KeyValue::Value(expr) | KeyValue::NullSafe(expr) => self.text(expr).unwrap_or_default(),
             KeyValue::Null => "NULL".to_string(),
@@ -46,19 +65,14 @@ impl BlockNames<'_, '_, '_> {
             }
             several => format!("in ({} values)", several.len()),
         };
-        let condition = &access.condition;
+        let equal = condition.equal.iter().enumerate();
+        let mut out: Vec<String> = equal.map(|(at, part)| format!("{} {}", column(at), list(&part.values))).collect();
         if let Some(tuples) = &condition.tuples {
             let columns: Vec<&str> = (0..condition.fixed_parts()).map(|at| column(at).as_str()).collect();
-            return format!("({}) in ({} rows)", columns.join(", "), tuples.len());
+            out.push(format!("({}) in ({} rows)", columns.join(", "), tuples.len()));
         }
-        let mut out: Vec<String> = condition
-            .equal
-            .iter()
-            .enumerate()
-            .map(|(at, part)| format!("{} {}", column(at), list(&part.values)))
-            .collect();
         if let Some(range) = &condition.range {
-            let name = column(condition.equal.len());
+            let name = column(condition.fixed_parts());
             for (bounds, sign) in [(&range.low, '>'), (&range.high, '<')] {
                 for (expr, inclusive) in bounds {
                     let equal = if *inclusive { "=" } else { "" };
@@ -72,23 +86,20 @@ impl BlockNames<'_, '_, '_> {
                 out.push(format!("{name} is not null"));
             }
         }
-        out.join(", ")
+        for any in &condition.any {
+            let shown = any.iter().take(8).map(|of| self.condition(level, number, first, of).join(" and "));
+            let mut shown: Vec<String> = shown.collect();
+            if any.len() > shown.len() {
+                shown.push(format!("{} more", any.len() - shown.len()));
+            }
+            out.push(format!("({})", shown.join(" or ")));
+        }
+        out
     }
 }
 
 impl Names for BlockNames<'_, '_, '_> {
     fn column(&self, table: usize, column: usize) -> String {
-        if table == AGGREGATES {
-            let Some(grouping) = self.grouping else { return format!("aggregate {column}") };
-            let Some(aggregate) = grouping.aggregates.get(column) else {
-                let key = column - grouping.aggregates.len();
-                return grouping.keys.get(key).and_then(|key| self.text(key)).unwrap_or_else(|| "grouping()".into());
-            };
-            let arguments: Vec<String> = aggregate.arguments.iter().filter_map(|expr| self.text(expr)).collect();
-            let arguments = if arguments.is_empty() { "0".to_string() } else { arguments.join(",") };
-            let distinct = if aggregate.distinct { "distinct " } else { "" };
-            return format!("{}({distinct}{arguments})", aggregate.function.name());
-        }
         let source = &self.sources[table];
         let schema = source.schema();
         let name = &schema.columns[column].name;
@@ -97,6 +108,18 @@ impl Names for BlockNames<'_, '_, '_> {
             Print::Quoted => format!("`{}`.`{}`.`{name}`", schema.database, source.alias),
             _ => format!("{}.{name}", source.alias),
         }
+    }
+
+    fn group_value(&self, number: usize) -> String {
+        let Some(grouping) = self.grouping else { return format!("aggregate {number}") };
+        let Some(aggregate) = grouping.aggregates.get(number) else {
+            let key = number - grouping.aggregates.len();
+            return grouping.keys.get(key).and_then(|key| self.text(key)).unwrap_or_else(|| "grouping()".into());
+        };
+        let arguments: Vec<String> = aggregate.arguments.iter().filter_map(|expr| self.text(expr)).collect();
+        let arguments = if arguments.is_empty() { "0".to_string() } else { arguments.join(",") };
+        let distinct = if aggregate.distinct { "distinct " } else { "" };
+        format!("{}({distinct}{arguments})", aggregate.function.name())
     }
 
     fn parameter(&self, index: usize) -> String {
@@ -120,20 +143,24 @@ pub(super) fn column_name(source: &Source, column: usize) -> String {
 pub(super) fn index_of(access: &Access) -> Option<&IndexAccess> {
     match access {
         Access::Primary(access) | Access::Unique(access) | Access::Range(access) => Some(access),
-        Access::Full { .. } | Access::Virtual { .. } | Access::Rows => None,
+        Access::Skip(skip) => Some(&skip.access),
+        Access::Full { .. } | Access::Virtual { .. } | Access::Rows | Access::Merge(_) => None,
     }
 }
 
 /// How many parts of the index its keys have.
-pub(super) fn used_parts(access: &IndexAccess, schema: &TableSchema) -> usize {
-    let used = access.condition.fixed_parts() + usize::from(access.condition.range.is_some());
-    if used == 0 { schema.indexes[access.index].parts.len() } else { used }
+pub(super) fn used_parts(access: &Access, of: &IndexAccess, schema: &TableSchema) -> usize {
+    match access {
+        Access::Skip(skip) => skip.used,
+        _ if of.condition.is_empty() => schema.indexes[of.index].parts.len(),
+        _ => of.condition.used_parts(),
+    }
 }
 
 /// Bytes of the key parts in use, as MySQL counts them.
-pub(super) fn key_length(access: &IndexAccess, schema: &TableSchema) -> u32 {
-    let used = used_parts(access, schema);
-    schema.indexes[access.index].parts[..used]
+pub(super) fn key_length(access: &Access, of: &IndexAccess, schema: &TableSchema) -> u32 {
+    let used = used_parts(access, of, schema);
+    schema.indexes[of.index].parts[..used]
         .iter()
         .map(|part| {
             let column = &schema.columns[part.column];

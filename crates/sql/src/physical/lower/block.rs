@@ -3,8 +3,9 @@
 use super::Lowering;
 use super::places::{Outer, Places};
 use super::window;
-use crate::expr::{AGGREGATES, Aggregate, AggregateFunction, ColumnId, Expr, ExprKind};
-use crate::logical::{AggregateNode, CommonTableScan, JoinKind, Limit, Node, Query, ScanTable};
+use crate::expr::{Aggregate, AggregateFunction, ColumnId, Expr, ExprKind};
+use crate::logical::{AggregateNode, CommonTableScan, JoinHints, JoinKind, Limit, Node, Query, ScanTable};
+use crate::physical::batches::key_batches;
 use crate::physical::condition;
 use crate::physical::factor::factor;
 use crate::physical::grouping;
@@ -12,6 +13,7 @@ use crate::physical::join::{Item, JoinInput, WantedOrder, plan_join};
 use crate::physical::model::{
     Access, Grouping, LateralRows, Rollup, RowsOf, SelectPlan, SortKey, Source, SourceTable, Step,
 };
+use crate::physical::skip::Groups;
 use rauk_node::transaction::Lock;
 use rauk_types::{Collation, ColumnDefault, DataType, MysqlError, TableId, TableSchema, Value};
 use std::sync::Arc;
@@ -21,7 +23,9 @@ use std::sync::Arc;
 /// [`Level::key_order`]: crate::physical::model::Level::key_order
 fn keep_key_order(plan: &mut SelectPlan) {
     if let (None, [Step::Scan(level)]) = (&plan.lock, plan.steps.as_mut_slice()) {
-        level.key_order = matches!(level.access, Access::Full { .. } | Access::Range(_)) && !level.buffered;
+        level.key_order =
+            matches!(level.access, Access::Full { .. } | Access::Range(_) | Access::Skip(_) | Access::Merge(_))
+                && !level.buffered;
     }
 }
 
@@ -142,17 +146,17 @@ impl Lowering<'_> {
                 .map(|(expr, descending)| Ok((places.place(expr)?, descending)))
                 .collect::<Result<_, MysqlError>>()?;
             placed_aggregates.push(Aggregate { arguments, order_by, ..aggregate });
-            places.add_aggregate(id, number);
+            places.add_group_value(id, number);
         }
         let aggregates = placed_aggregates;
         let rollup = rollup.map(|rollup| {
             let first = aggregates.len() + rollup.keys.len();
             for (number, id) in rollup.keys.into_iter().enumerate() {
-                places.add_aggregate(id, aggregates.len() + number);
+                places.add_group_value(id, aggregates.len() + number);
             }
             let mut groupings = Vec::with_capacity(rollup.groupings.len());
             for (number, (id, positions)) in rollup.groupings.into_iter().enumerate() {
-                places.add_aggregate(id, first + number);
+                places.add_group_value(id, first + number);
                 groupings.push(positions);
             }
             Rollup { groupings }
@@ -161,7 +165,7 @@ impl Lowering<'_> {
             let placed = places.place(expr)?;
             places.add_item(id, placed);
         }
-        let select = given.iter().map(|&id| self.given(id, &places)).collect::<Result<Vec<Expr>, _>>()?;
+        let mut select = given.iter().map(|&id| self.given(id, &places)).collect::<Result<Vec<Expr>, _>>()?;
         let mut having = places.place_all(parts.having)?.into_iter().reduce(and);
         if let Some(having) = &mut having {
             condition::find_zero_dates(having, &sources);
@@ -210,6 +214,12 @@ impl Lowering<'_> {
             None => wanted_order(&order, limit.as_ref(), offset.as_ref()),
         };
         let wants = wanted.is_some();
+        let behind = select.iter().chain(&having).chain(order.iter().map(|key| &key.expr));
+        let equal_rows = match sources.len() == 1 && first_row.is_none() {
+            true if grouped => Groups::of_aggregates(&keys, &aggregates, behind),
+            true if parts.distinct => Groups::of_distinct(behind),
+            _ => None,
+        };
         let lock = locks.iter().copied().flatten().next();
         let joined = plan_join(JoinInput {
             sources: &sources,
@@ -217,25 +227,34 @@ impl Lowering<'_> {
             conditions,
             keep_order,
             wanted,
+            equal_rows,
             locks: &locks,
             switches: self.switches,
             database: self.database,
         });
+        self.by_values |= joined.by_values;
         let ordered = wants && joined.ordered;
         if ordered && first_row.is_none() {
             order.clear();
         }
+        let kept = match &rollup {
+            Some(_) => vec![true; keys.len()],
+            None => {
+                let above = select.iter_mut().chain(&mut having).chain(order.iter_mut().map(|key| &mut key.expr));
+                read_keys(above, &keys, aggregates.len())
+            }
+        };
         let grouping = grouped.then(|| {
             let mut carried = Vec::new();
             let late = select.iter().chain(having.iter()).chain(order.iter().map(|k| &k.expr));
             late.for_each(|e| {
                 e.for_each_column(&mut |table, column| {
-                    if table != AGGREGATES && !carried.contains(&(table, column)) {
+                    if !carried.contains(&(table, column)) {
                         carried.push((table, column));
                     }
                 });
             });
-            Grouping { keys, aggregates, carried, rollup }
+            Grouping { keys, aggregates, carried, kept, rollup }
         });
         let mut plan = SelectPlan {
             sources,
@@ -252,11 +271,15 @@ impl Lowering<'_> {
             first_row_only: ordered && first_row.is_some(),
             lock,
             outer_groups: joined.outer_groups,
+            batches: vec![],
             late: false,
             stored: false,
+            point: false,
         };
         plan.late = has_subquery(&plan);
+        plan.batches = key_batches(&plan);
         keep_key_order(&mut plan);
+        plan.point = plan.reads_point();
         Ok(plan)
     }
 
@@ -358,12 +381,13 @@ impl Lowering<'_> {
                     statistics,
                     allowed_indexes: scan.allowed_indexes,
                     force_index: scan.force_index,
+                    join_hints: scan.join_hints,
                     ..plain_source(table, scan.alias)
                 };
                 Ok((source, scan.columns, scan.lock))
             }
             Node::CommonTable(table) => {
-                let CommonTableScan { table: number, alias, columns, working } = *table;
+                let CommonTableScan { table: number, alias, columns, working, .. } = *table;
                 let schema = self.schema(&alias, &columns);
                 let rows = if working { RowsOf::Working(number) } else { RowsOf::Common(number) };
                 Ok((plain_source(SourceTable::Query(rows, schema), alias), columns, None))
@@ -438,6 +462,7 @@ fn plain_source(table: SourceTable, alias: String) -> Source {
         force_index: false,
         statistics: None,
         follows: vec![],
+        join_hints: JoinHints::default(),
     }
 }
 
@@ -473,6 +498,38 @@ fn place_conditions(on: Vec<Expr>, places: &Places<'_>, sources: &[Source]) -> R
         condition::find_zero_dates(condition, sources);
     }
     Ok(on)
+}
+
+/// Makes expressions above the grouping read the values of computed keys instead of computing them again. Gives which keys they read.
+fn read_keys<'e>(above: impl Iterator<Item = &'e mut Expr>, keys: &[Expr], first: usize) -> Vec<bool> {
+    fn is_computed(expr: &Expr) -> bool {
+        !matches!(expr.kind, ExprKind::Column { .. }) && !expr.is_constant()
+    }
+    fn key_of(expr: &Expr, keys: &[Expr]) -> Option<usize> {
+        keys.iter().position(|key| is_computed(expr) && key == expr)
+    }
+    fn find(expr: &Expr, keys: &[Expr], kept: &mut [bool]) {
+        match key_of(expr, keys) {
+            Some(at) => kept[at] = true,
+            None => expr.for_each_child(&mut |child| crate::stack::grow(|| find(child, keys, kept))),
+        }
+    }
+    fn replace(expr: &mut Expr, keys: &[Expr], places: &[usize]) {
+        match key_of(expr, keys) {
+            Some(at) => expr.kind = ExprKind::GroupValue(places[at]),
+            None => expr.for_each_child_mut(&mut |child| crate::stack::grow(|| replace(child, keys, places))),
+        }
+    }
+    let mut kept = vec![false; keys.len()];
+    if !keys.iter().any(is_computed) {
+        return kept;
+    }
+    let above: Vec<&mut Expr> = above.collect();
+    above.iter().for_each(|expr| find(expr, keys, &mut kept));
+    let places: Vec<usize> =
+        (0..keys.len()).map(|at| first + kept[..at].iter().filter(|kept| **kept).count()).collect();
+    above.into_iter().for_each(|expr| replace(expr, keys, &places));
+    kept
 }
 
 fn and(left: Expr, right: Expr) -> Expr {

@@ -17,7 +17,7 @@ mod window;
 mod write;
 
 use super::Plan;
-use super::model::{CommonTablePlan, Parts, PlanKind, QueryPlan, RecursivePlan, SetPlan, SubqueryPlan};
+use super::model::{CommonTablePlan, JsonTablePlan, Parts, PlanKind, QueryPlan, RecursivePlan, SetPlan, SubqueryPlan};
 use crate::expr::{BindContext, ColumnId, Switches};
 use crate::logical::{self, Body, Columns, CommonTable, Node, Query, Statement};
 use crate::lookup::Lookup;
@@ -38,6 +38,7 @@ pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindCon
         switches,
         stored: vec![],
         selected: None,
+        by_values: false,
     };
     let mut result = Vec::new();
     let kind = match body {
@@ -54,7 +55,8 @@ pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindCon
         }
     };
     let parts = lowering.parts(subqueries, tables, parameters)?;
-    Ok(Plan { columns: result, tables: lowering.stored, parts, kind, hints })
+    let by_values = lowering.by_values;
+    Ok(Plan { columns: result, tables: lowering.stored, parts, kind, hints, by_values })
 }
 
 struct Lowering<'a> {
@@ -66,6 +68,8 @@ struct Lowering<'a> {
     stored: Vec<(TableHandle, bool)>,
     /// What the columns of the block below windows are in the select list; set where that block is lowered next.
     selected: Option<Vec<Selected>>,
+    /// A join of it should be planned with the values of parameters.
+    by_values: bool,
 }
 
 impl Lowering<'_> {
@@ -80,29 +84,40 @@ impl Lowering<'_> {
         }
         let mut next = parameters;
         let mut lowered = Vec::with_capacity(subqueries.len());
+        let mut outers = Vec::with_capacity(subqueries.len());
         for logical::Subquery { query, outer, .. } in subqueries {
             let (first_outer, count) = (next, outer.len());
             next += count;
             let types = self.types(&query.columns);
-            let query = self.query(query, &Outer::new(&outer, first_outer))?;
+            let outer = Outer::new(&outer, first_outer);
+            let query = self.query(query, &outer)?;
             lowered.push(SubqueryPlan { query, first_outer, outer: count, types });
+            outers.push(outer);
         }
-        let tables = tables.into_iter().map(|table| self.common_table(table)).collect::<Result<_, _>>()?;
+        let none = Outer::default();
+        let mut lowered_tables = Vec::with_capacity(tables.len());
+        for table in tables {
+            let outer = table.within.map_or(&none, |id| &outers[id.0 as usize]);
+            lowered_tables.push(self.common_table(table, outer)?);
+        }
+        let tables = lowered_tables;
         let outer_columns = next - parameters;
         Ok(Some(Arc::new(Parts { subqueries: lowered, tables, parameters, outer_columns })))
     }
 
-    fn common_table(&mut self, table: CommonTable) -> Result<CommonTablePlan, MysqlError> {
-        let CommonTable { seed, recursive, names, types, .. } = table;
-        let seed = self.query(seed, &Outer::default())?;
+    /// `outer`: the columns that it may read of the queries around its WITH.
+    fn common_table(&mut self, table: CommonTable, outer: &Outer) -> Result<CommonTablePlan, MysqlError> {
+        let CommonTable { seed, recursive, names, types, outer: reads, .. } = table;
+        let reads = reads.into_iter().map(|id| outer.parameter(id)).collect();
+        let seed = self.query(seed, outer)?;
         let recursive = recursive
             .map(|recursive| {
-                let query = self.query(recursive.query, &Outer::default())?;
+                let query = self.query(recursive.query, outer)?;
                 let (limit, offset) = (recursive.limit, recursive.offset);
                 Ok::<_, MysqlError>(RecursivePlan { query, all: recursive.all, limit, offset })
             })
             .transpose()?;
-        Ok(CommonTablePlan { names, seed, recursive, types })
+        Ok(CommonTablePlan { names, seed, recursive, types, reads })
     }
 
     fn types(&self, columns: &[ColumnId]) -> Vec<DataType> {
@@ -119,6 +134,10 @@ impl Lowering<'_> {
                 Ok(QueryPlan::Set(Box::new(SetPlan { op: operation.op, all: operation.all, left, right, types })))
             }
             Node::Window(window) => self.window(*window, outer),
+            Node::TableFunction(function) if function.columns == query.columns => {
+                let document = Places::new(outer).place(function.document)?;
+                Ok(QueryPlan::JsonTable(Box::new(JsonTablePlan { document, table: function.table })))
+            }
             Node::Values { columns, rows } if columns == query.columns => {
                 let places = Places::new(outer);
                 let row = |row: Vec<_>| row.into_iter().map(|expr| places.place(expr)).collect::<Result<_, _>>();

@@ -1,6 +1,6 @@
 //! Where the columns of one block lie.
 
-use crate::expr::{AGGREGATES, ColumnId, Expr, ExprKind};
+use crate::expr::{ColumnId, Expr, ExprKind};
 use rauk_types::MysqlError;
 use rustc_hash::FxHashMap;
 
@@ -15,19 +15,26 @@ impl Outer {
     pub fn new(columns: &[ColumnId], first: usize) -> Outer {
         Outer { parameters: columns.iter().enumerate().map(|(at, id)| (*id, first + at)).collect() }
     }
+
+    /// The parameter that is this column.
+    pub fn parameter(&self, id: ColumnId) -> usize {
+        self.parameters[&id]
+    }
 }
 
 pub(super) struct Places<'a> {
     outer: &'a Outer,
     /// Table and column in the block.
     columns: FxHashMap<ColumnId, (usize, usize)>,
+    /// What the block computes of a group.
+    group_values: FxHashMap<ColumnId, usize>,
     /// Columns of the projection: the expressions that they stand for, placed already.
     items: FxHashMap<ColumnId, Expr>,
 }
 
 impl<'a> Places<'a> {
     pub fn new(outer: &'a Outer) -> Places<'a> {
-        Places { outer, columns: FxHashMap::default(), items: FxHashMap::default() }
+        Places { outer, columns: FxHashMap::default(), group_values: FxHashMap::default(), items: FxHashMap::default() }
     }
 
     /// The columns of a table of the block.
@@ -40,8 +47,8 @@ impl<'a> Places<'a> {
         self.columns.get(&id).map(|(table, _)| *table)
     }
 
-    pub fn add_aggregate(&mut self, id: ColumnId, number: usize) {
-        self.columns.insert(id, (AGGREGATES, number));
+    pub fn add_group_value(&mut self, id: ColumnId, number: usize) {
+        self.group_values.insert(id, number);
     }
 
     pub fn add_item(&mut self, id: ColumnId, placed: Expr) {
@@ -59,6 +66,9 @@ impl<'a> Places<'a> {
             let ExprKind::Reference(id) = expr.kind else { return expr };
             if let Some(&(table, column)) = self.columns.get(&id) {
                 return Expr { kind: ExprKind::Column { table, column }, ..expr };
+            }
+            if let Some(&number) = self.group_values.get(&id) {
+                return Expr { kind: ExprKind::GroupValue(number), ..expr };
             }
             if let Some(item) = self.items.get(&id) {
                 return item.clone();

@@ -207,6 +207,7 @@ impl Lowering<'_> {
             conditions,
             keep_order: true,
             wanted,
+            equal_rows: None,
             locks: &[lock],
             switches: self.switches,
             database: self.database,

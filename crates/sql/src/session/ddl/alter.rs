@@ -66,11 +66,11 @@ impl Session {
             ));
         }
         let charset = operations.iter().find_map(|operation| match operation {
-            AlterOperation::Option { name, value } if name == "CHARSET" || name == "CONVERT TO CHARSET" => {
-                Some(value.as_str()).filter(|value| !value.eq_ignore_ascii_case("DEFAULT"))
-            }
+            AlterOperation::Option { name, value } if name == "CHARSET" => Some(value.as_str()),
+            AlterOperation::ConvertTo { charset, .. } => Some(charset.as_str()),
             _ => None,
         });
+        let charset = charset.filter(|value| !value.eq_ignore_ascii_case("DEFAULT"));
         for operation in operations {
             match operation {
                 AlterOperation::RenameTable(to) => {
@@ -239,15 +239,14 @@ impl Session {
                 index.name = Some(new.clone());
                 Ok(())
             }
-            AlterOperation::Option { name, value } if name.starts_with("CONVERT TO ") => {
-                let collation = if name == "CONVERT TO COLLATE" {
-                    charset::resolve(charset, Some(value), draft.collation)?
-                } else {
-                    charset::resolve(Some(value), None, draft.collation)?
-                };
-                draft.collation = collation;
+            AlterOperation::ConvertTo { charset: of, collation } => {
+                let mut converted = charset::resolve(Some(of), None, draft.collation)?;
+                if let Some(collation) = collation {
+                    converted = charset::resolve(charset, Some(collation), converted)?;
+                }
+                draft.collation = converted;
                 for column in draft.columns.iter_mut().filter(|c| c.ty.is_text() && c.ty.kind != TypeKind::Json) {
-                    column.ty.collation = collation;
+                    column.ty.collation = converted;
                 }
                 Ok(())
             }

@@ -185,6 +185,7 @@ impl Session {
         let filled = async {
             self.start_auto_increment(&database, &name, auto_increment).await?;
             let insert = Insert {
+                hints: Default::default(),
                 replace: duplicates == DuplicateRows::Replace,
                 ignore: duplicates == DuplicateRows::Ignore,
                 table: TableName { database: Some(database.clone()), name: name.clone() },

@@ -76,12 +76,6 @@ pub(super) const TABLES: &[Definition] = &[
     },
     Definition {
         database: I,
-        name: "COLUMN_STATISTICS",
-        columns: "SCHEMA_NAME b64, TABLE_NAME b64, COLUMN_NAME s64, HISTOGRAM x",
-        rows: none,
-    },
-    Definition {
-        database: I,
         name: "INNODB_TABLESPACES",
         columns: "SPACE u, NAME s655, FLAG u?, ROW_FORMAT s22?, PAGE_SIZE u, SPACE_TYPE s10?, FILE_SIZE u, ALLOCATED_SIZE u, STATE s10?",
         rows: none,

@@ -2,6 +2,7 @@
 
 use super::catalog::stored_tables;
 use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, none, s, u};
+use crate::session::charset;
 use crate::session::lookup::Viewer;
 use crate::statistics::TableStatistics;
 use rauk_types::{IndexKind, IndexSchema, TableSchema, Value};
@@ -14,6 +15,12 @@ pub(super) const TABLES: &[Definition] = &[
         name: "STATISTICS",
         columns: "TABLE_CATALOG s64, TABLE_SCHEMA b64, TABLE_NAME b64, NON_UNIQUE i, INDEX_SCHEMA b64, INDEX_NAME s64?, SEQ_IN_INDEX u, COLUMN_NAME s64?, COLLATION s1?, CARDINALITY i?, SUB_PART i?, PACKED s10?, NULLABLE s3, INDEX_TYPE s11, COMMENT s8, INDEX_COMMENT s2048, IS_VISIBLE s3, EXPRESSION x?",
         rows: statistics,
+    },
+    Definition {
+        database: I,
+        name: "COLUMN_STATISTICS",
+        columns: "SCHEMA_NAME b64, TABLE_NAME b64, COLUMN_NAME s64, HISTOGRAM j",
+        rows: column_statistics,
     },
     Definition {
         database: I,
@@ -129,6 +136,23 @@ fn statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 s("YES"),
                 Value::Null,
             ]);
+        }
+    }
+    Ok(rows)
+}
+
+fn column_statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for table in stored_tables(viewer, hints) {
+        let Some(known) = viewer.engine.statistics.of(table.id) else { continue };
+        for column in table.visible_columns() {
+            let Some(histogram) = known.histograms.iter().find(|histogram| histogram.is_of(column)) else { continue };
+            // What has no collation is in latin1_swedish_ci, as MySQL says it.
+            let number = match column.ty.is_text() || column.ty.is_bytes() {
+                true => charset::collation(column.ty.collation.name()).map_or(0, |collation| collation.id),
+                false => 8,
+            };
+            rows.push(vec![s(&table.database), s(&table.name), s(&column.name), s(histogram.json(number))]);
         }
     }
     Ok(rows)

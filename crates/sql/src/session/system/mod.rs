@@ -120,6 +120,7 @@ fn type_of(notation: &str) -> DataType {
         b'b' => DataType::varchar(length(), Collation::Utf8mb4Bin),
         b's' => DataType::varchar(length(), Collation::Utf8mb4GeneralCi),
         b'x' => DataType { collation: Collation::Utf8mb4GeneralCi, ..DataType::new(TypeKind::LongText) },
+        b'j' => DataType::new(TypeKind::Json),
         b'u' => DataType::BIGINT_UNSIGNED,
         b'i' => DataType::BIGINT,
         b't' => DataType::new(TypeKind::DateTime),

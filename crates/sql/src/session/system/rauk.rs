@@ -33,6 +33,8 @@ fn jobs(viewer: &Viewer, _: &Hints<'_>) -> Rows {
         ("checkpoints", c.checkpoints),
         ("checkpoint_failures", c.checkpoint_failures),
         ("commit_bytes", c.commit_bytes),
+        ("remote_scan_rows", c.remote_scan_rows),
+        ("remote_scan_bytes", c.remote_scan_bytes),
         ("redo_end", c.redo_end),
         ("redo_live_bytes", c.redo_live_bytes),
         ("snapshots", c.snapshots),

@@ -5,7 +5,7 @@
 
 use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, s, yes};
 use crate::bind::view::{self, Described};
-use crate::exec::type_zero;
+use crate::expr::type_zero;
 use crate::expr::{self, BindContext};
 use crate::memory::Memory;
 use crate::session::lookup::{SessionLookup, Viewer};

@@ -156,3 +156,214 @@ fn what_is_wrong_is_a_warning() {
     assert_eq!(t.prepared(prepared.id, &[rauk_types::Value::Int(1)]), "10");
     assert!(t.run("SHOW WARNINGS").contains("3128"));
 }
+
+/// The column Extra of a table of EXPLAIN.
+fn extra(t: &mut Test, table: &str, sql: &str) -> String {
+    let text = t.run(&format!("EXPLAIN {sql}"));
+    let line = text.lines().find(|line| line.split('|').nth(2) == Some(table));
+    line.unwrap_or_else(|| panic!("{sql}: {text}")).split('|').nth(11).unwrap_or_default().to_string()
+}
+
+#[test]
+fn buffers_and_hashes_are_allowed_and_forbidden() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    let sql = |hints: &str| format!("SELECT {hints} COUNT(*), SUM(b.id) FROM b STRAIGHT_JOIN c ON b.x = c.x");
+    let hash = "Using join buffer (hash join)";
+    let looped = "Using join buffer (Block Nested Loop)";
+    for (switch, hints, buffer) in [
+        ("", "", Some(hash)),
+        ("", "/*+ NO_HASH_JOIN(c) */", Some(looped)),
+        ("", "/*+ NO_HASH_JOIN() */", Some(looped)),
+        ("", "/*+ NO_HASH_JOIN() HASH_JOIN(c) */", Some(hash)),
+        ("", "/*+ NO_BNL(c) */", None),
+        ("", "/*+ NO_BNL(b) */", Some(hash)),
+        ("", "/*+ NO_BNL() */", None),
+        ("", "/*+ SET_VAR(optimizer_switch = 'hash_join=off') */", Some(looped)),
+        ("", "/*+ SET_VAR(optimizer_switch = 'block_nested_loop=off') */", None),
+        ("hash_join=off", "", Some(looped)),
+        ("hash_join=off", "/*+ HASH_JOIN(c) */", Some(hash)),
+        ("block_nested_loop=off", "", None),
+        ("block_nested_loop=off", "/*+ BNL(c) */", Some(hash)),
+    ] {
+        t.ok(&format!("SET optimizer_switch = 'default,{switch}'").replace(",'", "'"));
+        let sql = sql(hints);
+        let got = extra(&mut t, "c", &sql);
+        match buffer {
+            Some(buffer) => assert!(got.contains(buffer), "{switch} {sql}: {got}"),
+            None => assert!(!got.contains("join buffer"), "{switch} {sql}: {got}"),
+        }
+        t.expect(&sql, &["3|6"]);
+    }
+    t.ok("SET optimizer_switch = 'default'");
+    // Outer, semi and anti joins, and tables that are queries, are read in every way too.
+    for hints in ["", "/*+ NO_BNL() */", "/*+ NO_HASH_JOIN() */", "/*+ HASH_JOIN() */"] {
+        t.expect(&format!("SELECT {hints} COUNT(*), COUNT(c.id) FROM a LEFT JOIN c ON a.x = c.x"), &["300|30"]);
+        t.expect(&format!("SELECT {hints} COUNT(*) FROM b WHERE x IN (SELECT x FROM c WHERE id > 1)"), &["2"]);
+        t.expect(&format!("SELECT {hints} COUNT(*) FROM b WHERE NOT EXISTS (SELECT 1 FROM c WHERE c.x > b.x)"), &["1"]);
+        t.expect(&format!("SELECT {hints} COUNT(*) FROM b JOIN (SELECT DISTINCT x FROM c) d ON d.x = b.x"), &["3"]);
+    }
+    let sql = "SELECT /*+ NO_BNL(z) */ 1 FROM b LIMIT 1";
+    assert_eq!(warnings(&mut t, sql), "Warning|3128|Unresolved name `z`@`select#1` for NO_BNL hint");
+    let sql = "SELECT /*+ BNL(b) NO_BNL(b) */ 1 FROM b LIMIT 1";
+    assert_eq!(warnings(&mut t, sql), "Warning|3126|Hint NO_BNL(`b`) is ignored as conflicting/duplicated");
+}
+
+#[test]
+fn a_table_is_probed_by_hash_or_by_its_index_as_sizes_say() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE large (id INT PRIMARY KEY, k INT NOT NULL, v INT NOT NULL, KEY (k))");
+    t.ok("CREATE TABLE small (id INT PRIMARY KEY, k INT NOT NULL, KEY (k))");
+    for from in (0..5000).step_by(500) {
+        let rows: Vec<String> = (from..from + 500).map(|row| format!("({row}, {}, {row})", row % 200)).collect();
+        t.ok(&format!("INSERT INTO large VALUES {}", rows.join(", ")));
+    }
+    let rows: Vec<String> = (0..400).map(|row| format!("({row}, {})", row % 200)).collect();
+    t.ok(&format!("INSERT INTO small VALUES {}", rows.join(", ")));
+    t.ok("ANALYZE TABLE large, small");
+    let hash = |t: &mut Test, table: &str, sql: &str| extra(t, table, sql).contains("hash join");
+    let from = "FROM large l STRAIGHT_JOIN small s ON s.k = l.k";
+    // 5 000 lookups of two rows each cost more than to read 400 rows once; five lookups do not.
+    let all = format!("SELECT COUNT(*), SUM(s.id + l.id) {from}");
+    assert!(hash(&mut t, "s", &all));
+    let few = format!("{all} WHERE l.id < 5");
+    assert!(!hash(&mut t, "s", &few));
+    t.expect(&few, &["10|1040"]);
+    // A large table behind few rows is reached by its index; of all rows that are asked for, it is read.
+    let turned = "FROM small s STRAIGHT_JOIN large l ON s.k = l.k";
+    assert!(!hash(&mut t, "l", &format!("SELECT COUNT(*) {turned} WHERE s.id < 5")));
+    assert!(hash(&mut t, "l", &format!("SELECT COUNT(*) {turned}")));
+    // Hints and switches decide otherwise, outer joins and changes too; the answers are the same.
+    let expected = t.run(&all);
+    for hints in ["/*+ NO_HASH_JOIN(s) */", "/*+ NO_BNL(s) */", "/*+ SET_VAR(optimizer_switch='hash_join=off') */"] {
+        let sql = all.replace("SELECT", &format!("SELECT {hints}"));
+        assert!(!extra(&mut t, "s", &sql).contains("join buffer"), "{sql}");
+        t.expect(&sql, &[&expected]);
+    }
+    let sql = few.replace("SELECT", "SELECT /*+ HASH_JOIN(s) */");
+    assert!(hash(&mut t, "s", &sql));
+    t.expect(&sql, &["10|1040"]);
+    let sql = "SELECT COUNT(*), COUNT(s.id) FROM large l LEFT JOIN small s ON s.k = l.k AND s.id >= 300";
+    assert!(hash(&mut t, "s", sql));
+    t.expect(sql, &["5000|2500"]);
+    // Rows that are locked are found by the index.
+    assert!(!hash(&mut t, "s", &format!("{all} FOR UPDATE")));
+}
+
+#[test]
+fn hints_stand_behind_changes_too() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    let key = |t: &mut Test, sql: &str| t.run(&format!("EXPLAIN {sql}")).split('|').nth(6).unwrap_or("").to_string();
+    assert_eq!(key(&mut t, "UPDATE /*+ INDEX(a ky) */ a SET id = id WHERE x = 1 AND y = 1"), "ky");
+    assert_eq!(key(&mut t, "UPDATE /*+ NO_INDEX(a) */ a SET id = id WHERE x = 1 AND y = 1"), "NULL");
+    assert_eq!(key(&mut t, "DELETE /*+ INDEX(a kx) */ FROM a WHERE x = 1 AND y = 1"), "kx");
+    assert_eq!(key(&mut t, "DELETE /*+ NO_INDEX(a) */ FROM a WHERE x = 1 AND y = 1"), "NULL");
+    let tables = |t: &mut Test, sql: &str| {
+        let text = t.run(&format!("EXPLAIN {sql}"));
+        let name = |line: &str| line.split('|').nth(2).unwrap_or_default().to_string();
+        text.lines().map(name).filter(|name| name.len() == 1).collect::<Vec<_>>().join("")
+    };
+    let update = |hint: &str| format!("UPDATE /*+ {hint} */ a JOIN b ON b.id = a.x SET a.y = a.y WHERE b.x = 2");
+    assert_eq!(tables(&mut t, &update("JOIN_ORDER(a, b)")), "ab");
+    assert_eq!(tables(&mut t, &update("JOIN_PREFIX(b)")), "ba");
+    let delete = |hint: &str| format!("DELETE /*+ {hint} */ a FROM b JOIN a ON b.id = a.x WHERE b.x = 99");
+    assert_eq!(tables(&mut t, &delete("JOIN_SUFFIX(b)")), "ab");
+    assert_eq!(tables(&mut t, &delete("JOIN_FIXED_ORDER()")), "ba");
+    let insert =
+        |hint: &str| format!("INSERT /*+ {hint} */ INTO c SELECT a.id + 10, b.x FROM a, b WHERE a.x = b.id LIMIT 0");
+    assert!(tables(&mut t, &insert("JOIN_PREFIX(a)")).ends_with("ab"));
+    assert!(tables(&mut t, &insert("JOIN_PREFIX(b)")).ends_with("ba"));
+    // The plan that the cache keeps of the normal form has the hint too, and each run warns.
+    t.ok("UPDATE /*+ SET_VAR(sort_buffer_size = 65536) */ a SET y = 7 WHERE id = 1");
+    for value in [7, 8] {
+        let sql = format!("UPDATE /*+ NO_INDEX(nothing) */ a SET y = {value} WHERE id = 1");
+        let text = "Warning|3128|Unresolved name `nothing`@`select#1` for NO_INDEX hint";
+        assert_eq!(warnings(&mut t, &sql), text);
+        t.expect("SELECT y FROM a WHERE id = 1", &[&value.to_string()]);
+    }
+    for (sql, warning) in [
+        ("DELETE /*+ NO_INDEX(nothing) */ FROM a WHERE id = -1", "Warning|3128|"),
+        ("DELETE /*+ JOIN_ORDER(a, nothing) */ a FROM a JOIN b ON a.id = -b.id", "Warning|3128|"),
+        ("INSERT /*+ NO_INDEX(nothing) */ INTO c VALUES (100, 1)", "Warning|3128|"),
+        ("REPLACE /*+ NO_SUCH() */ INTO c VALUES (100, 1)", "Warning|1064|"),
+        ("INSERT /*+ NO_INDEX(nothing) */ INTO c SELECT 101, 1", "Warning|3128|"),
+        ("REPLACE /*+ MAX_EXECUTION_TIME(5) */ INTO c VALUES (100, 1)", "Warning|3125|"),
+        ("UPDATE /*+ MAX_EXECUTION_TIME(5) */ c SET x = 1 WHERE id = 100", "Warning|3125|"),
+        ("UPDATE /*+ INDEX(@q c PRIMARY) */ c SET x = 1 WHERE id = 100", "Warning|3127|"),
+        ("INSERT /*+ QB_NAME(q) INDEX(@q c PRIMARY) */ INTO c VALUES (102, 1)", ""),
+        ("INSERT INTO c /*+ NO_INDEX(nothing) */ VALUES (103, 1)", ""),
+    ] {
+        let got = warnings(&mut t, sql);
+        assert!(got.starts_with(warning) && (got.is_empty() == warning.is_empty()), "{sql}: {got}");
+    }
+    t.ok("PREPARE p FROM 'UPDATE /*+ NO_INDEX(nothing) */ a SET y = ? WHERE id = 1'");
+    t.ok("SET @y = 3");
+    assert!(warnings(&mut t, "EXECUTE p USING @y").starts_with("Warning|3128|"));
+}
+
+#[test]
+fn a_hint_speaks_of_an_inner_block_by_its_name() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    t.ok("CREATE VIEW w AS SELECT x FROM b");
+    let inner =
+        |outer: &str, inner: &str| format!("SELECT {outer} COUNT(*) FROM b WHERE x IN (SELECT {inner} id FROM c)");
+    let is_subquery = |t: &mut Test, sql: &str| {
+        t.expect(sql, &["3"]);
+        assert_eq!(t.run("SHOW WARNINGS"), "", "{sql}");
+        t.run(&format!("EXPLAIN {sql}")).contains("|SUBQUERY|")
+    };
+    for (outer, own, apart) in [
+        ("", "", false),
+        ("/*+ NO_SEMIJOIN(@s) */", "/*+ QB_NAME(s) */", true),
+        ("/*+ NO_SEMIJOIN(@`select#2`) */", "", true),
+        ("/*+ SUBQUERY(@s MATERIALIZATION) */", "/*+ QB_NAME(s) */", true),
+        ("", "/*+ SUBQUERY(INTOEXISTS) */", true),
+        ("", "/*+ SEMIJOIN() */", false),
+        ("", "/*+ SEMIJOIN(FIRSTMATCH) */", false),
+        ("", "/*+ NO_SEMIJOIN(FIRSTMATCH) */", false),
+        ("", "/*+ NO_SEMIJOIN(FIRSTMATCH, MATERIALIZATION) */", true),
+    ] {
+        let sql = inner(outer, own);
+        assert_eq!(is_subquery(&mut t, &sql), apart, "{sql}");
+    }
+    // The strategy of a semi join.
+    let sql = inner("", "/*+ SEMIJOIN(MATERIALIZATION) */");
+    assert!(extra(&mut t, "c", &sql).contains("hash join"));
+    let sql = inner("/*+ SEMIJOIN(@s FIRSTMATCH) */", "/*+ QB_NAME(s) */");
+    assert!(!extra(&mut t, "c", &sql).contains("hash join"));
+    // Indexes and orders of an inner block, of `table@block` too.
+    let plan_of = |t: &mut Test, hint: &str| {
+        let sql =
+            format!("SELECT {hint} * FROM (SELECT /*+ QB_NAME(d) */ DISTINCT a.y FROM a WHERE x = 1 AND y = 1) z");
+        plan(t, &sql)
+    };
+    assert!(plan_of(&mut t, "/*+ INDEX(@d a ky) */").ends_with("a:ky"));
+    assert!(plan_of(&mut t, "/*+ INDEX(a@d kx) */").ends_with("a:kx"));
+    assert!(plan_of(&mut t, "/*+ NO_INDEX(a@d) */").ends_with("a:NULL"));
+    // Common tables and views stay apart by name.
+    let with = |hint: &str| format!("WITH n AS (SELECT x FROM b) SELECT {hint} n.x FROM n ORDER BY 1");
+    assert_eq!(plan(&mut t, &with("")), "b:NULL");
+    assert_eq!(plan(&mut t, &with("/*+ NO_MERGE(n) */")), "<derived2>:NULL b:NULL");
+    assert_eq!(plan(&mut t, &with("/*+ MERGE(n) */")), "b:NULL");
+    t.expect(&with("/*+ NO_MERGE(n) */"), &["1", "2", "3"]);
+    assert_eq!(plan(&mut t, "SELECT /*+ NO_MERGE(w) */ x FROM w"), "<derived2>:NULL b:NULL");
+    assert_eq!(plan(&mut t, "SELECT /*+ NO_MERGE(v) */ x FROM w AS v"), "<derived2>:NULL b:NULL");
+    for (sql, warning) in [
+        ("SELECT 1 FROM a WHERE x IN (SELECT /*+ SEMIJOIN(LOOSESCAN) */ id FROM c)", "Warning|1235|"),
+        ("SELECT 1 FROM a WHERE x IN (SELECT /*+ SEMIJOIN(NOTHING) */ id FROM c)", "Warning|1064|"),
+        ("SELECT 1 FROM a WHERE x IN (SELECT /*+ SUBQUERY() */ id FROM c)", "Warning|1064|"),
+        ("SELECT 1 FROM a WHERE x IN (SELECT /*+ NO_SEMIJOIN() SUBQUERY(INTOEXISTS) */ id FROM c)", "Warning|3126|"),
+        ("SELECT /*+ NO_MERGE(@s z) */ 1 FROM a WHERE x IN (SELECT /*+ QB_NAME(s) */ id FROM c)", "Warning|3128|"),
+        ("SELECT /*+ NO_INDEX(@nowhere a) */ 1 FROM a", "Warning|3127|"),
+        ("SELECT 1 FROM a WHERE x IN (SELECT /*+ NO_INDEX(@`select#1` a) */ id FROM c)", "Warning|3127|"),
+    ] {
+        let got = warnings(&mut t, sql);
+        assert!(got.starts_with(warning), "{sql}: {got}");
+    }
+}

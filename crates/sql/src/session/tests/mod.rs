@@ -1,5 +1,7 @@
 //! Statements through a session, against what MySQL answers.
 
+mod access_paths;
+mod batched_joins;
 mod changes;
 mod clients;
 mod cost;
@@ -10,9 +12,12 @@ mod hints;
 mod join_order;
 mod limits;
 mod measured;
+mod merge_paths;
 mod plans;
 mod queries;
+mod selectivity;
 mod shows;
+mod skip_paths;
 mod statistics;
 mod transactions;
 mod trees;

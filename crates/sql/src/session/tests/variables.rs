@@ -169,7 +169,7 @@ fn optimizer_switch_is_merged() {
         shown.split(',').find_map(|item| item.strip_prefix(&format!("{flag}="))).expect("it is listed") == "on"
     };
     let usual = t.run("SELECT @@optimizer_switch");
-    assert!(usual.starts_with("index_merge=off,") && usual.ends_with(",derived_condition_pushdown=on"), "{usual}");
+    assert!(usual.starts_with("index_merge=on,") && usual.ends_with(",derived_condition_pushdown=on"), "{usual}");
     assert_eq!(usual.split(',').count(), 26);
     t.expect("SHOW VARIABLES LIKE 'optimizer_switch'", &[&format!("optimizer_switch|{usual}")]);
     t.ok("SET optimizer_switch = 'semijoin=off'");

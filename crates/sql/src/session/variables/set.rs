@@ -17,7 +17,7 @@ use crate::session::{charset, errors};
 use rauk_node::{Isolation, NodeError};
 use rauk_types::error::codes;
 use rauk_types::result::Completion;
-use rauk_types::{MysqlError, Value};
+use rauk_types::{Collation, MysqlError, Value};
 
 /// These belong to the whole cluster.
 const REPLICAS: &str = "rauk_replicas";
@@ -30,7 +30,7 @@ enum Assignment {
     Global(usize, Value),
     /// The text that is stored; `None`: forget it.
     Persist(usize, Option<Value>),
-    User(String, Value),
+    User(String, Value, Collation),
     Names {
         charset: &'static str,
         collation: &'static str,
@@ -72,8 +72,8 @@ impl Session {
         match item {
             SetItem::Variable { scope, name, value } => self.check_variable(*scope, name, value.as_ref(), out).await,
             SetItem::UserVariable { name, value } => {
-                let value = self.value_with_queries(value).await?;
-                out.push(Assignment::User(name.to_lowercase(), value));
+                let (value, ty) = self.value_with_queries(value).await?;
+                out.push(Assignment::User(name.to_lowercase(), value, ty.collation));
                 Ok(())
             }
             SetItem::Names { charset: None, .. } => {
@@ -193,7 +193,7 @@ impl Session {
     ) -> Result<Value, MysqlError> {
         let given = match expression {
             ast::Expr::Column(word) if word.table.is_none() => Value::Str(word.name.clone()),
-            _ => match self.value_with_queries(expression).await? {
+            _ => match self.value_with_queries(expression).await?.0 {
                 Value::Bytes(bytes) => Value::Str(String::from_utf8_lossy(&bytes).into_owned()),
                 other => other,
             },
@@ -259,8 +259,8 @@ impl Session {
 
     async fn assign(&mut self, assignment: Assignment) -> Result<(), MysqlError> {
         match assignment {
-            Assignment::User(name, value) => {
-                self.context.set_user_variable(name, value)?;
+            Assignment::User(name, value, collation) => {
+                self.context.set_user_variable(name, value, collation)?;
             }
             Assignment::Global(at, Value::UInt(replicas)) if VARIABLES[at].name == REPLICAS => {
                 self.set_replicas(replicas).await?;

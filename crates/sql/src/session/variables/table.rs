@@ -46,7 +46,7 @@ pub const VARIABLES: &[Variable] = &[
     global("binlog_expire_logs_seconds", u(0, 4294967295, 1), "2592000"),
     both("binlog_format", Kind::Choice(&["MIXED", "STATEMENT", "ROW"]), "ROW"),
     both("binlog_row_image", Kind::Choice(&["minimal", "noblob", "full"]), "FULL"),
-    both("block_encryption_mode", Kind::Text, "aes-128-ecb"),
+    both("block_encryption_mode", Kind::Choice(&["aes-128-ecb", "aes-128-cbc", "aes-128-cfb1", "aes-128-cfb8", "aes-128-cfb128", "aes-128-ofb", "aes-192-ecb", "aes-192-cbc", "aes-192-cfb1", "aes-192-cfb8", "aes-192-cfb128", "aes-192-ofb", "aes-256-ecb", "aes-256-cbc", "aes-256-cfb1", "aes-256-cfb8", "aes-256-cfb128", "aes-256-ofb"]), "aes-128-ecb"),
     both("bulk_insert_buffer_size", u(0, u64::MAX, 1), "8388608"),
     both("character_set_client", Kind::CharacterSet, "utf8mb4"),
     both("character_set_connection", Kind::CharacterSet, "utf8mb4"),

@@ -109,6 +109,12 @@ impl Choices<'_> {
                 alias: self.name(),
                 columns: self.names(0),
             },
+            3 if self.flag() => TableReference::JsonTable(Box::new(JsonTable {
+                document: self.expr(depth),
+                path: self.string(),
+                columns: self.some(1, |c| c.json_column(depth)),
+                alias: self.name(),
+            })),
             _ => {
                 let left = self.table(depth - 1);
                 let right = self.table(depth - 1);
@@ -137,6 +143,35 @@ impl Choices<'_> {
         }
     }
 
+    fn json_column(&mut self, depth: usize) -> JsonTableColumn {
+        match if depth == 0 { self.pick(3) } else { self.pick(4) } {
+            0 => JsonTableColumn::Ordinality(self.name()),
+            1 => JsonTableColumn::Value {
+                name: self.name(),
+                column_type: self.column_type(),
+                options: vec![],
+                path: self.string(),
+                on_empty: self.maybe(Self::on_missing),
+                on_error: self.maybe(Self::on_missing),
+            },
+            2 => JsonTableColumn::Exists {
+                name: self.name(),
+                column_type: self.column_type(),
+                options: vec![],
+                path: self.string(),
+            },
+            _ => JsonTableColumn::Nested { path: self.string(), columns: self.some(1, |c| c.json_column(depth - 1)) },
+        }
+    }
+
+    fn on_missing(&mut self) -> OnMissing {
+        match self.pick(3) {
+            0 => OnMissing::Null,
+            1 => OnMissing::Error,
+            _ => OnMissing::Default(self.string()),
+        }
+    }
+
     pub fn index_hint(&mut self) -> IndexHint {
         let action = self.one_of(&[IndexHintAction::Use, IndexHintAction::Force, IndexHintAction::Ignore]);
         let scope = self.maybe(|c| c.one_of(&[IndexHintScope::Join, IndexHintScope::OrderBy, IndexHintScope::GroupBy]));
@@ -151,6 +186,7 @@ impl Choices<'_> {
             0 | 1 => Statement::Query(Box::new(Query { into: self.maybe(Self::into), ..self.query(depth) })),
             2 => Statement::Insert(Box::new(self.insert(depth))),
             3 => Statement::Update(Box::new(Update {
+                hints: Default::default(),
                 with: self.with(depth),
                 ignore: self.flag(),
                 tables: vec![self.table(depth)],
@@ -198,6 +234,7 @@ impl Choices<'_> {
             _ => self.maybe(|c| RowAlias { name: c.name(), columns: c.names(0) }),
         };
         Insert {
+            hints: Default::default(),
             replace,
             ignore: !replace && self.flag(),
             table,
@@ -221,6 +258,7 @@ impl Choices<'_> {
             self.table(depth)
         };
         Delete {
+            hints: Default::default(),
             with,
             ignore: self.flag(),
             targets,

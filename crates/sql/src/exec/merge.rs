@@ -1,0 +1,254 @@
+//! Index merge: several scans of one table, whose rows come once each.
+//!
+//! A row belongs to the first scan whose ranges its key lies in: of a row that another scan finds, its keys in the indexes
+//! before are made and looked for in their ranges. All scans see one snapshot, or at SERIALIZABLE ranges that are locked, so
+//! nothing is missed between them, and nothing is remembered.
+//!
+//! Scans that lock see the newest rows, and a row may move into the ranges of an earlier scan before a later one comes to
+//! it. So these remember the primary keys of the rows that they gave. A row that was given before keeps the lock that it has.
+//!
+//! Where the rows of a small table are to come in the order of its primary key, up to 1 000 rows are kept and sorted.
+
+use super::keys::{self, KeyRange};
+use super::row::{Joined, Part};
+use super::scan::{BATCH, Opened, give_way, passes};
+use super::select::Run;
+use crate::expr::Context;
+use crate::memory::Memory;
+use crate::physical::model::{Level, MergeAccess, Source};
+use crate::physical::place::{Distribution, distribution};
+use rauk_node::{SMALL_TABLE, ScanBatch, ScanCursor, ScanSpec, TableHandle};
+use rauk_types::{KeyDef, MysqlError, RowView, TableSchema};
+use rustc_hash::FxHashSet;
+use std::ops::Bound;
+
+/// What a level merges in this execution.
+pub(crate) struct Merge {
+    /// Each with the number of its index among `ranges`.
+    pub scans: Vec<(usize, ScanSpec)>,
+    /// The indexes, and what is read of each.
+    ranges: Vec<(KeyDef, Vec<KeyRange>)>,
+    /// Of scans that lock.
+    pub met: Option<Met>,
+    /// Room for a key.
+    key: Vec<u8>,
+}
+
+/// The rows that scans have given.
+pub(crate) struct Met {
+    primary: KeyDef,
+    keys: FxHashSet<Box<[u8]>>,
+    held: Held,
+}
+
+/// Memory that is given back.
+struct Held {
+    memory: Memory,
+    bytes: usize,
+}
+
+impl Held {
+    fn take(&mut self, bytes: usize) -> Result<(), MysqlError> {
+        self.memory.take(bytes)?;
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.memory.give(self.bytes);
+    }
+}
+
+/// Bytes of a kept key or row beside its own.
+const OVERHEAD: usize = 48;
+
+fn primary_key(schema: &TableSchema) -> KeyDef {
+    schema.key_def(&schema.indexes[0])
+}
+
+impl Met {
+    /// Whether the row is met for the first time.
+    pub fn is_new(&mut self, view: &RowView<'_>) -> Result<bool, MysqlError> {
+        let mut key = Vec::new();
+        self.primary.encode_row(view, &mut key);
+        if self.keys.contains(key.as_slice()) {
+            return Ok(false);
+        }
+        self.held.take(key.len() + OVERHEAD)?;
+        self.keys.insert(key.into_boxed_slice());
+        Ok(true)
+    }
+}
+
+/// Finds out what to read; `scan` has neither index nor bounds.
+pub(super) fn open(
+    access: &MergeAccess,
+    source: &Source,
+    scan: ScanSpec,
+    row: &Joined<'_>,
+    context: &mut Context,
+) -> Result<Opened, MysqlError> {
+    let schema = source.schema();
+    let first = access.parts.first().expect("a merge has parts");
+    let distribution = match distribution(first.distribution.as_ref(), row, row.zone, context)? {
+        Distribution::Nothing => return Ok(Opened::Nothing),
+        Distribution::Key(key) => Some(key),
+        Distribution::Unknown => None,
+    };
+    let mut scans = Vec::new();
+    let mut ranges = Vec::with_capacity(access.parts.len());
+    for (number, part) in access.parts.iter().enumerate() {
+        let of_part = keys::ranges(part, row, context)?;
+        scans.extend(of_part.iter().map(|range| {
+            let spec = ScanSpec {
+                index: Some(schema.indexes[part.index].id),
+                low: if range.low.is_empty() { Bound::Unbounded } else { Bound::Included(range.low.clone()) },
+                high: range.high.clone().map_or(Bound::Unbounded, Bound::Excluded),
+                distribution: distribution.clone(),
+                ordered_if_small: false,
+                ..scan.clone()
+            };
+            (number, spec)
+        }));
+        ranges.push((part.key_def.clone(), of_part));
+    }
+    if scans.is_empty() {
+        return Ok(Opened::Nothing);
+    }
+    let met = scan.lock.is_some().then(|| Met {
+        primary: primary_key(schema),
+        keys: FxHashSet::default(),
+        held: Held { memory: context.budget.memory.clone(), bytes: 0 },
+    });
+    Ok(Opened::Merge(Box::new(Merge { scans, ranges, met, key: Vec::new() })))
+}
+
+impl Merge {
+    /// Whether no scan has given the row that a scan of index `number` finds.
+    fn is_new(&mut self, number: usize, view: &RowView<'_>) -> Result<bool, MysqlError> {
+        if let Some(met) = &mut self.met {
+            return met.is_new(view);
+        }
+        let Merge { ranges, key, .. } = self;
+        let found = ranges[..number].iter().any(|(index, ranges)| {
+            key.clear();
+            index.encode_row(view, key);
+            let behind = ranges.partition_point(|range| range.low <= *key);
+            behind > 0 && ranges[behind - 1].high.as_ref().is_none_or(|high| *key < *high)
+        });
+        Ok(!found)
+    }
+}
+
+/// Rows that wait for others, to be sorted by their primary keys.
+struct Waiting {
+    primary: KeyDef,
+    /// Key, layout, bytes.
+    rows: Vec<(Vec<u8>, u16, Vec<u8>)>,
+    held: Held,
+}
+
+impl Run<'_> {
+    /// Reads what a level merges.
+    pub(super) async fn merge(
+        &mut self,
+        at: usize,
+        level: &Level,
+        table: &TableHandle,
+        merge: &mut Merge,
+        row: &Joined<'_>,
+    ) -> Result<(), MysqlError> {
+        let mut waiting = level.key_order.then(|| Waiting {
+            primary: primary_key(table.schema()),
+            rows: vec![],
+            held: Held { memory: self.context.budget.memory.clone(), bytes: 0 },
+        });
+        let mut batch = ScanBatch::default();
+        for (number, spec) in std::mem::take(&mut merge.scans) {
+            let mut cursor = ScanCursor::new(table, spec);
+            loop {
+                let (mut failed, mut examined) = (None, 0);
+                let context = &mut *self.context;
+                let mut filter = |view: &RowView<'_>| {
+                    examined += 1;
+                    let joined = row.with(level.table, Part::Stored(*view));
+                    let wanted = match passes(&level.filters, &joined, context) {
+                        Ok(true) => merge.is_new(number, view),
+                        other => other,
+                    };
+                    wanted.unwrap_or_else(|error| {
+                        failed.get_or_insert(error);
+                        true
+                    })
+                };
+                cursor.next_batch(self.txn, BATCH, &mut filter, &mut batch).await?;
+                self.examined(at, examined);
+                if let Some(error) = failed {
+                    return Err(error);
+                }
+                if batch.is_empty() {
+                    break;
+                }
+                for i in 0..batch.len() {
+                    match &mut waiting {
+                        Some(waiting) => {
+                            let (layout, bytes) = batch.raw(i);
+                            let mut key = Vec::new();
+                            waiting.primary.encode_row(&batch.row(table, i), &mut key);
+                            waiting.held.take(key.len() + bytes.len() + OVERHEAD)?;
+                            waiting.rows.push((key, layout, bytes.to_vec()));
+                        }
+                        None => self.merged(at, level, batch.row(table, i), row).await?,
+                    }
+                    if self.is_done() {
+                        return Ok(());
+                    }
+                }
+                if waiting.as_ref().is_some_and(|waiting| waiting.rows.len() as u64 > SMALL_TABLE) {
+                    self.waited(at, level, table, waiting.take(), row).await?;
+                }
+                self.turn(batch.len()).await?;
+            }
+        }
+        if let Some(waiting) = &mut waiting {
+            waiting.rows.sort_unstable();
+        }
+        self.waited(at, level, table, waiting, row).await
+    }
+
+    /// Goes on with the rows that waited.
+    async fn waited(
+        &mut self,
+        at: usize,
+        level: &Level,
+        table: &TableHandle,
+        waiting: Option<Waiting>,
+        row: &Joined<'_>,
+    ) -> Result<(), MysqlError> {
+        for (_, layout, bytes) in waiting.iter().flat_map(|waiting| &waiting.rows) {
+            if self.is_done() {
+                break;
+            }
+            self.merged(at, level, RowView::new(table.schema(), *layout, bytes), row).await?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with a row.
+    async fn merged(
+        &mut self,
+        at: usize,
+        level: &Level,
+        view: RowView<'_>,
+        row: &Joined<'_>,
+    ) -> Result<(), MysqlError> {
+        let joined = row.with(level.table, Part::Stored(view));
+        if self.passes(&level.late_filters, &joined).await? {
+            self.advance(at + 1, &joined).await?;
+            self.back(at);
+        }
+        give_way(self.txn, self.context).await
+    }
+}

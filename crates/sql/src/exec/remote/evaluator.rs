@@ -1,0 +1,188 @@
+//! The side of the partition: runs programs of other nodes' statements on the rows of a request.
+
+use super::MAX_INPUT;
+use super::best::Best;
+use super::partial::Partial;
+use super::program::{self, Program, Settings, Then, Warned};
+use crate::exec::row::{Joined, Part};
+use crate::exec::scan::passes;
+use crate::expr::context::{SystemVariables, Warning};
+use crate::expr::{Budget, Context, Expr};
+use crate::memory::Memory;
+use crate::parse::statement::Scope;
+use jiff::tz::TimeZone;
+use rauk_node::{Evaluator, Fate, RowProgram};
+use rauk_types::error::codes;
+use rauk_types::{MysqlError, RowView, TableSchema, Value};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What evaluation may use beside its inputs.
+const MEMORY: usize = 4 << 20;
+/// Most warnings of a request, and most bytes of their texts; more are counted only.
+const MAX_WARNINGS: usize = 1024;
+const MAX_WARNING_BYTES: usize = 128 << 10;
+
+/// Knows the expressions of SQL.
+#[derive(Debug, Default)]
+pub struct SqlEvaluator;
+
+impl Evaluator for SqlEvaluator {
+    fn prepare(&self, bytes: &[u8], table: &Arc<TableSchema>) -> Option<Box<dyn RowProgram>> {
+        let (settings, program) = program::decode(bytes, table)?;
+        Some(Box::new(Running::new(settings, program, table)))
+    }
+}
+
+/// What bounded expressions do not ask for.
+struct NoVariables;
+
+impl SystemVariables for NoVariables {
+    fn get(&self, _: Scope, name: &str) -> Result<Value, MysqlError> {
+        Err(MysqlError::new(codes::UNKNOWN_SYSTEM_VARIABLE, format!("Unknown system variable '{name}'")))
+    }
+}
+
+/// What has become of the rows that passed.
+enum State {
+    Send,
+    Sum(Partial),
+    First(Best),
+}
+
+/// A program on the rows of one request.
+struct Running {
+    context: Context,
+    zone: TimeZone,
+    conditions: Vec<Expr>,
+    complete: bool,
+    then: State,
+    /// Columns that are read and may be longer than [`MAX_INPUT`].
+    long: Vec<usize>,
+    /// Rows that were sent.
+    sent: u32,
+    warned: Warned,
+    warning_bytes: usize,
+}
+
+impl Running {
+    fn new(settings: Settings, program: Program, table: &TableSchema) -> Running {
+        let mut context = Context::new(Arc::new(NoVariables));
+        context.sql_mode = settings.sql_mode;
+        context.strict_statement = settings.strict_statement;
+        context.now_micros = settings.now_micros;
+        context.time_zone = settings.time_zone;
+        context.collation = settings.collation;
+        context.max_allowed_packet = settings.max_allowed_packet;
+        context.max_error_count = settings.max_error_count.min(MAX_WARNINGS);
+        context.budget = Budget::default();
+        context.budget.memory = Memory::limited(MEMORY);
+        let mut read = BTreeSet::new();
+        let mut note = |expr: &Expr| {
+            expr.for_each_column(&mut |_, column| {
+                read.insert(column);
+            });
+        };
+        program.conditions.iter().for_each(&mut note);
+        match &program.then {
+            Then::Send => {}
+            Then::First(order) => order.keys.iter().for_each(|(key, _)| note(key)),
+            Then::Sum(aggregation) => {
+                let arguments = aggregation.aggregates.iter().flat_map(|aggregate| &aggregate.arguments);
+                aggregation.keys.iter().chain(arguments).for_each(&mut note);
+                read.extend(aggregation.carried.iter().map(|&column| usize::from(column)));
+            }
+        }
+        let long = |column: &usize| {
+            let ty = &table.columns[*column].ty;
+            // A character has four bytes at most.
+            (ty.is_text() || ty.is_bytes()) && ty.length as usize > MAX_INPUT / 4
+        };
+        Running {
+            zone: context.time_zone.clone(),
+            context,
+            conditions: program.conditions,
+            complete: program.complete,
+            then: match program.then {
+                Then::Send => State::Send,
+                Then::Sum(aggregation) => State::Sum(Partial::new(aggregation)),
+                Then::First(order) => State::First(Best::new(order)),
+            },
+            long: read.into_iter().filter(long).collect(),
+            sent: 0,
+            warned: Warned::default(),
+            warning_bytes: 0,
+        }
+    }
+
+    /// Whether the row is wanted by nobody, counts in a group here, or comes after all that are wanted.
+    fn is_done_with(&mut self, row: &RowView<'_>) -> Result<bool, MysqlError> {
+        let root = Joined::root(&self.zone);
+        let joined = root.with(0, Part::Stored(*row));
+        if !passes(&self.conditions, &joined, &mut self.context)? {
+            return Ok(true);
+        }
+        match &mut self.then {
+            State::Send => Ok(false),
+            State::First(best) => best.is_beyond(&joined, &mut self.context),
+            State::Sum(partial) => {
+                let memory = self.context.budget.memory.clone();
+                partial.push(&joined, &mut self.context, &memory)
+            }
+        }
+    }
+
+    /// The warnings of the present row go with it, or are kept.
+    fn settle(&mut self, dropped: bool) {
+        let list = std::mem::take(&mut self.context.warnings);
+        let count = std::mem::take(&mut self.context.warning_count);
+        if !dropped {
+            return;
+        }
+        self.warned.count += count;
+        for warning in list {
+            let Warning { message, .. } = &warning;
+            let fits = self.warned.list.len() < self.context.max_error_count
+                && self.warning_bytes + message.len() <= MAX_WARNING_BYTES;
+            if fits {
+                self.warning_bytes += message.len();
+                self.warned.list.push((self.sent, warning));
+            }
+        }
+    }
+}
+
+impl RowProgram for Running {
+    fn visit(&mut self, row: &RowView<'_>) -> Fate {
+        let is_long = |column: &usize| row.get(*column).as_bytes().is_some_and(|bytes| bytes.len() > MAX_INPUT);
+        let mut done = !self.long.iter().any(is_long);
+        if done {
+            let before = self.context.budget.memory.used();
+            done = match self.is_done_with(row) {
+                // Whether the statement comes to the condition that warns, it knows itself.
+                Ok(done) => done && (self.complete || self.context.warning_count == 0),
+                Err(_) => {
+                    self.context.budget.memory.back_to(before);
+                    false
+                }
+            };
+            if self.context.warning_count > 0 {
+                self.settle(done);
+            }
+        }
+        if done {
+            return Fate::Drop;
+        }
+        self.sent += 1;
+        Fate::Send
+    }
+
+    fn finish(self: Box<Self>) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.warned.encode(&mut out);
+        if let State::Sum(partial) = self.then {
+            partial.finish(&mut out);
+        }
+        out
+    }
+}

@@ -1,0 +1,321 @@
+//! JSON paths: `$.a[0].b`, `$[*]`, `$**.x`, `$[last-1]`, `$[1 to 3]`.
+//!
+//! ```text
+//! path = '$' leg*
+//! leg  = '.' ( name | "name" | '*' )  |  '[' ( index | index 'to' index | '*' ) ']'  |  '**' leg
+//! index = n | 'last' | 'last' '-' n
+//! ```
+//! Blanks may stand between all parts. A value that is no array is taken for an array of itself by an index or a range that
+//! holds the first element, not by `[*]`. Matches come in the order of the document, the members of an object in MySQL's
+//! order; `**` gives a value before what is in it, and no value twice.
+//!
+//! Following a path may visit a document many times (`$**.a**.b`), so every visited value counts as work of the statement.
+
+use super::sorted;
+use rauk_types::MysqlError;
+use serde_json::Value;
+
+/// ER_INVALID_JSON_PATH.
+const INVALID_PATH: u16 = 3143;
+
+/// Legs of one path; more are a path that is wrong.
+const MAX_LEGS: usize = 100;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Path {
+    legs: Vec<Leg>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Leg {
+    Member(String),
+    AnyMember,
+    Element(Index),
+    Range(Index, Index),
+    AnyElement,
+    /// `**`: the value and everything in it.
+    Ellipsis,
+}
+
+/// A place in an array.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Index {
+    First(usize),
+    /// Counted from the last element.
+    Last(usize),
+}
+
+impl Index {
+    /// The place in an array of `length` elements; `None`: before its beginning. It may be behind its end.
+    fn place(self, length: usize) -> Option<usize> {
+        match self {
+            Index::First(number) => Some(number),
+            Index::Last(number) => length.checked_sub(1)?.checked_sub(number),
+        }
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn blanks(&mut self) {
+        self.at += self.text[self.at..].len() - self.text[self.at..].trim_start_matches([' ', '\t', '\n', '\r']).len();
+    }
+
+    fn accept(&mut self, what: &str) -> bool {
+        self.blanks();
+        let found = self.text[self.at..].starts_with(what);
+        self.at += if found { what.len() } else { 0 };
+        found
+    }
+
+    fn word(&mut self) -> &str {
+        let from = self.at;
+        let rest = &self.text[from..];
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).unwrap_or(rest.len());
+        self.at += end;
+        &self.text[from..from + end]
+    }
+
+    fn path(&mut self) -> Option<Path> {
+        let mut legs = Vec::new();
+        if !self.accept("$") {
+            return None;
+        }
+        loop {
+            self.blanks();
+            if self.at == self.text.len() || legs.len() == MAX_LEGS {
+                break;
+            }
+            let leg = self.leg()?;
+            legs.push(leg);
+        }
+        // An ellipsis needs a leg behind it.
+        (self.at == self.text.len() && legs.last() != Some(&Leg::Ellipsis)).then_some(Path { legs })
+    }
+
+    fn leg(&mut self) -> Option<Leg> {
+        if self.accept("**") {
+            // `***` is none.
+            return (!self.text[self.at..].starts_with('*')).then_some(Leg::Ellipsis);
+        }
+        if self.accept(".") {
+            return self.member();
+        }
+        if !self.accept("[") {
+            return None;
+        }
+        if self.accept("*") {
+            return self.accept("]").then_some(Leg::AnyElement);
+        }
+        let from = self.index()?;
+        if self.accept("]") {
+            return Some(Leg::Element(from));
+        }
+        if !self.accept("to") {
+            return None;
+        }
+        let to = self.index()?;
+        let is_ordered = match (from, to) {
+            (Index::First(from), Index::First(to)) => from <= to,
+            (Index::Last(from), Index::Last(to)) => from >= to,
+            _ => true,
+        };
+        (is_ordered && self.accept("]")).then_some(Leg::Range(from, to))
+    }
+
+    fn member(&mut self) -> Option<Leg> {
+        if self.accept("*") {
+            return Some(Leg::AnyMember);
+        }
+        self.blanks();
+        if self.text[self.at..].starts_with('"') {
+            // A name in quotes is a JSON string.
+            let mut values = serde_json::Deserializer::from_str(&self.text[self.at..]).into_iter::<String>();
+            let name = values.next()?.ok()?;
+            self.at += values.byte_offset();
+            return Some(Leg::Member(name));
+        }
+        let name = self.word();
+        let is_name = name.chars().next().is_some_and(|first| !first.is_numeric());
+        is_name.then(|| Leg::Member(name.to_string()))
+    }
+
+    fn index(&mut self) -> Option<Index> {
+        if !self.accept("last") {
+            return self.number().map(Index::First);
+        }
+        if self.accept("-") { self.number().map(Index::Last) } else { Some(Index::Last(0)) }
+    }
+
+    fn number(&mut self) -> Option<usize> {
+        self.blanks();
+        let rest = &self.text[self.at..];
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let number = rest[..end].parse::<u32>().ok()?;
+        self.at += end;
+        Some(number as usize)
+    }
+}
+
+/// Counts visited values. Errors: 1317, 3024.
+pub type Work<'w> = dyn FnMut() -> Result<(), MysqlError> + 'w;
+
+impl Path {
+    /// Error 3143.
+    pub fn parse(text: &str) -> Result<Path, MysqlError> {
+        let mut parser = Parser { text, at: 0 };
+        parser.path().ok_or_else(|| {
+            let position = text[..parser.at].chars().count().max(1);
+            let message = format!("Invalid JSON path expression. The error is around character position {position}.");
+            MysqlError::new(INVALID_PATH, message)
+        })
+    }
+
+    /// The values that the path finds.
+    pub fn find<'v>(&self, document: &'v Value, work: &mut Work<'_>) -> Result<Vec<&'v Value>, MysqlError> {
+        let mut found: Vec<&'v Value> = vec![document];
+        for (at, leg) in self.legs.iter().enumerate() {
+            let mut next = Vec::new();
+            for value in found {
+                match leg {
+                    Leg::Ellipsis => everything_in(value, &mut next, work)?,
+                    leg => leg.follow(value, &mut next, work)?,
+                }
+            }
+            // By different ways an ellipsis may come to one value.
+            if self.legs[..at].contains(&Leg::Ellipsis) {
+                let mut known = hashbrown::HashSet::with_capacity(next.len());
+                next.retain(|value| known.insert(std::ptr::from_ref::<Value>(value)));
+            }
+            found = next;
+        }
+        Ok(found)
+    }
+
+    /// Whether it finds anything.
+    pub fn exists(&self, document: &Value, work: &mut Work<'_>) -> Result<bool, MysqlError> {
+        Ok(!self.find(document, work)?.is_empty())
+    }
+}
+
+/// A value before what is in it.
+fn everything_in<'v>(value: &'v Value, out: &mut Vec<&'v Value>, work: &mut Work<'_>) -> Result<(), MysqlError> {
+    work()?;
+    out.push(value);
+    match value {
+        Value::Array(items) => items.iter().try_for_each(|item| everything_in(item, out, work)),
+        Value::Object(members) => sorted(members).into_iter().try_for_each(|(_, item)| everything_in(item, out, work)),
+        _ => Ok(()),
+    }
+}
+
+impl Leg {
+    fn follow<'v>(&self, value: &'v Value, out: &mut Vec<&'v Value>, work: &mut Work<'_>) -> Result<(), MysqlError> {
+        work()?;
+        match (self, value) {
+            (Leg::Member(name), Value::Object(members)) => out.extend(members.get(name)),
+            (Leg::AnyMember, Value::Object(members)) => {
+                for (_, member) in sorted(members) {
+                    work()?;
+                    out.push(member);
+                }
+            }
+            (Leg::AnyElement, Value::Array(items)) => {
+                for item in items {
+                    work()?;
+                    out.push(item);
+                }
+            }
+            (Leg::Element(index), Value::Array(items)) => {
+                out.extend(index.place(items.len()).and_then(|place| items.get(place)));
+            }
+            (Leg::Range(from, to), Value::Array(items)) => {
+                let from = from.place(items.len()).unwrap_or(0);
+                let Some(to) = to.place(items.len()) else { return Ok(()) };
+                for item in items.iter().take(to.saturating_add(1)).skip(from) {
+                    work()?;
+                    out.push(item);
+                }
+            }
+            // Of an array of this value alone.
+            (Leg::Element(index), _) if index.place(1) == Some(0) => out.push(value),
+            (Leg::Range(from, to), _) if from.place(1).is_none_or(|at| at == 0) && to.place(1).is_some() => {
+                out.push(value);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(document: &str, path: &str) -> String {
+        let document: Value = serde_json::from_str(document).unwrap();
+        let path = Path::parse(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let found = path.find(&document, &mut || Ok(())).unwrap();
+        found.into_iter().map(super::super::text).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn legs_find_what_they_name() {
+        for (document, path, expected) in [
+            (r#"{"a": 1}"#, "$", r#"{"a": 1}"#),
+            (r#"{"a": 1}"#, " $ . a ", "1"),
+            (r#"{"a": {"b": [1, 2]}}"#, "$.a.b[1]", "2"),
+            (r#"{"a b": 1, "é": 2}"#, r#"$."a b""#, "1"),
+            (r#"{"a b": 1, "é": 2}"#, "$.é", "2"),
+            (r#"{"a\"b": 1}"#, r#"$."a\"b""#, "1"),
+            (r#"{"bb": 1, "c": 2}"#, "$.*", "2 1"),
+            ("[1, 2, 3]", "$[*]", "1 2 3"),
+            ("[1, 2, 3]", "$[last]", "3"),
+            ("[1, 2, 3]", "$[ last - 2 ]", "1"),
+            ("[1, 2, 3]", "$[last-3]", ""),
+            ("[1, 2, 3, 4]", "$[1 to last]", "2 3 4"),
+            ("[1, 2, 3, 4]", "$[last-9 to 1]", "1 2"),
+            ("[1]", "$[3 to 7]", ""),
+            ("7", "$[0]", "7"),
+            ("7", "$[last]", "7"),
+            ("7", "$[1]", ""),
+            ("7", "$[0 to 3]", "7"),
+            ("7", "$[*]", ""),
+            ("7", "$.a", ""),
+            (r#"{"a": {"a": 1}}"#, "$**.a", r#"{"a": 1} 1"#),
+            (r#"[[1, 2], [3]]"#, "$**[0]", "[1, 2] 1 2 3"),
+            (r#"{"x": {"y": {"y": 5}}}"#, "$**.y**.y", "5"),
+        ] {
+            assert_eq!(find(document, path), expected, "{path} of {document}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        for path in [
+            "",
+            "a",
+            "$a",
+            "$.",
+            "$.1a",
+            "$[",
+            "$[]",
+            "$[a]",
+            "$[1",
+            "$**",
+            "$***.a",
+            "$[2 to 1]",
+            "$[1 to]",
+            "$.a.",
+            "$[99999999999]",
+        ] {
+            assert_eq!(Path::parse(path).map_err(|error| error.code), Err(3143), "{path}");
+        }
+        assert!(Path::parse("!@#").unwrap_err().message.ends_with("position 1."));
+        assert_eq!(Path::parse(&format!("${}", ".a".repeat(200))).unwrap_err().code, 3143);
+    }
+}

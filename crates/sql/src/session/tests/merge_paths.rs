@@ -1,0 +1,224 @@
+//! Index merge: the same rows as without it, each once, read, locked and changed.
+
+use super::access_paths::{Dice, columns_and_keys, path, predicate, sorted, without};
+use super::{Test, server};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// `t`: rows of which one in fifty has each value of `a`, `b` and `c`.
+fn table(t: &mut Test, rows: usize) {
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT NOT NULL, c INT, n INT NOT NULL, note VARCHAR(9), \
+          KEY a (a), KEY b (b), KEY cn (c, n))");
+    for from in (0..rows).step_by(500) {
+        let row = |id: usize| {
+            let a = if id.is_multiple_of(97) { "NULL".to_string() } else { (id * 7 % 50).to_string() };
+            format!("({id}, {a}, {}, {}, 0, 'n{}')", id * 11 % 53, id * 13 % 51, id % 3)
+        };
+        let to = rows.min(from + 500);
+        t.ok(&format!("INSERT INTO t VALUES {}", (from..to).map(row).collect::<Vec<_>>().join(", ")));
+    }
+    t.ok("ANALYZE TABLE t");
+}
+
+#[track_caller]
+fn same(t: &mut Test, sql: &str) {
+    let (expected, got) = (t.run(&without(sql)), t.run(sql));
+    assert_eq!(sorted(&got), sorted(&expected), "{sql}\n{}", t.run(&format!("EXPLAIN {sql}")));
+}
+
+#[test]
+fn each_part_of_an_or_takes_its_index() {
+    let server = server();
+    let mut t = server.session();
+    table(&mut t, 3000);
+    let all = "ALL NULL NULL Using where";
+    for (condition, expected) in [
+        ("a = 1 OR b = 2", "index_merge a,b 5,4 Using union(a,b); Using where"),
+        ("a = 1 OR b = 2 OR a = 3", "index_merge a,b 5,4 Using union(a,b); Using where"),
+        ("a IS NULL OR b IN (2, 5)", "index_merge a,b 5,4 Using union(a,b); Using where"),
+        ("id = 17 OR b = 2", "index_merge PRIMARY,b 4,4 Using union(PRIMARY,b); Using where"),
+        ("a = 1 OR c = 3 AND n > 0", "index_merge a,cn 5,9 Using sort_union(a,cn); Using where"),
+        ("a = 1 OR c = 3", "index_merge a,cn 5,5 Using sort_union(a,cn); Using where"),
+        ("(a = 1 OR b = 2) AND note = 'n1'", "index_merge a,b 5,4 Using union(a,b); Using where"),
+        ("a = 1 AND note = 'n1' OR b = 2 AND id > 7", "index_merge a,b 5,4 Using union(a,b); Using where"),
+        ("a = 1 OR b = 2 OR c = 3", "index_merge a,b,cn 5,4,5 Using sort_union(a,b,cn); Using where"),
+        // One index says all, one part has no index, or rows are many.
+        ("a = 1 OR a = 5", "range a 5 NULL"),
+        ("a = 1 OR note = 'n1'", all),
+        ("a > 1 OR b = 2", all),
+    ] {
+        let sql = format!("SELECT * FROM t WHERE {condition}");
+        assert_eq!(path(&mut t, &sql), expected, "{condition}");
+        same(&mut t, &sql);
+        same(&mut t, &format!("{sql} FOR UPDATE"));
+        same(&mut t, &format!("SELECT COUNT(*), SUM(id), MIN(b) FROM t WHERE {condition}"));
+        same(&mut t, &format!("SELECT b, COUNT(*) FROM t WHERE {condition} GROUP BY b"));
+        same(&mut t, &format!("SELECT id FROM t WHERE {condition} ORDER BY n, id DESC LIMIT 7"));
+        same(
+            &mut t,
+            &format!("SELECT id FROM t WHERE ({condition}) AND EXISTS (SELECT 1 FROM t u WHERE u.id = t.id + 1)"),
+        );
+    }
+    let sql = "SELECT * FROM t WHERE a = 1 OR b = 2";
+    t.ok("PREPARE p FROM 'SELECT COUNT(*) FROM t WHERE a = ? OR b = ?'");
+    t.ok("SET @a = 1, @b = 2, @none = NULL");
+    for (a, b, plain) in [("@a", "@b", "a = 1 OR b = 2"), ("@none", "@b", "b = 2"), ("@none", "@none", "FALSE")] {
+        let expected = t.run(&format!("SELECT COUNT(*) FROM t USE INDEX () WHERE {plain}"));
+        assert_eq!(t.run(&format!("EXECUTE p USING {a}, {b}")), expected, "{plain}");
+    }
+    for switch in ["index_merge", "index_merge_union"] {
+        t.ok(&format!("SET optimizer_switch = 'default,{switch}=off'"));
+        assert_eq!(path(&mut t, sql), all, "{switch}");
+    }
+    t.ok("SET optimizer_switch = 'default,index_merge_sort_union=off'");
+    assert!(path(&mut t, sql).contains("union(a,b)"));
+    assert_eq!(path(&mut t, "SELECT * FROM t WHERE a = 1 OR c = 3"), all);
+}
+
+#[test]
+fn rows_of_small_tables_come_in_the_order_of_the_primary_key() {
+    let server = server();
+    let mut t = server.session();
+    table(&mut t, 900);
+    for limit in ["", " LIMIT 5", " LIMIT 3, 5"] {
+        let sql = format!("SELECT id FROM t FORCE INDEX (b, a) WHERE b = 2 OR a = 1{limit}");
+        assert!(path(&mut t, &sql).starts_with("index_merge"), "{sql}");
+        assert_eq!(t.run(&sql), t.run(&without(&sql).replace(" FORCE INDEX (b, a)", "")), "{sql}");
+    }
+}
+
+#[test]
+fn a_row_of_several_scans_is_changed_once() {
+    let server = server();
+    let mut t = server.session();
+    table(&mut t, 3000);
+    let wanted = "a = 1 OR b = 2 OR b = 3";
+    let count: usize = t.run(&format!("SELECT COUNT(*) FROM t USE INDEX () WHERE {wanted}")).parse().unwrap();
+    assert!(path(&mut t, &format!("UPDATE t SET n = n + 1 WHERE {wanted}")).starts_with("index_merge"));
+    t.expect(&format!("UPDATE t SET n = n + 1 WHERE {wanted}"), &[&format!("OK {count}")]);
+    t.expect("SELECT MAX(n), SUM(n) FROM t", &[&format!("1|{count}")]);
+    // Rows that move to where the next scan looks.
+    t.expect(&format!("UPDATE t SET n = n + 1, b = 2, a = 1 WHERE {wanted}"), &[&format!("OK {count}")]);
+    t.expect("SELECT MAX(n), SUM(n) FROM t", &[&format!("2|{}", 2 * count)]);
+    // Rows that are found and stay as they are count once too.
+    t.expect(&format!("UPDATE t SET note = note WHERE {wanted} ORDER BY id LIMIT 9"), &["OK 0"]);
+    t.expect(&format!("UPDATE t SET n = n + 1 WHERE {wanted} ORDER BY id DESC LIMIT 9"), &["OK 9"]);
+    let left = t.run(&format!("SELECT COUNT(*) FROM t USE INDEX () WHERE ({wanted}) AND id < 300"));
+    t.expect(&format!("DELETE FROM t WHERE ({wanted}) AND id < 300"), &[&format!("OK {left}")]);
+    t.expect("SELECT COUNT(*) FROM t WHERE (a = 1 OR b = 2) AND id < 300", &["0"]);
+}
+
+#[test]
+fn scans_of_a_merge_see_one_snapshot_and_lock_what_they_give() {
+    let server = server();
+    let (mut t, mut other) = (server.session(), server.session());
+    table(&mut t, 3000);
+    let sql = "SELECT id FROM t WHERE a = 1 OR b = 2";
+    t.ok("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+    let before = t.run(sql);
+    other.ok("UPDATE t SET a = 40, b = 2 WHERE a = 1");
+    other.ok("UPDATE t SET a = 1, b = 40 WHERE b = 2 AND id > 1000");
+    other.ok("INSERT INTO t VALUES (9000, 1, 2, 0, 0, 'x')");
+    assert_eq!(t.run(sql), before);
+    t.ok("COMMIT");
+    same(&mut t, sql);
+    for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+        t.ok(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"));
+        t.ok("BEGIN");
+        let rows = t.run("SELECT id FROM t WHERE (a = 1 OR b = 2) AND note <> 'n1' FOR UPDATE");
+        let given = rows.lines().next().expect("there is one").to_string();
+        other.ok("SET innodb_lock_wait_timeout = 1");
+        other.code(&format!("UPDATE t SET n = n + 1 WHERE id = {given}"), 1205);
+        if level != "SERIALIZABLE" {
+            // What the condition dropped is free.
+            let dropped = t.run("SELECT id FROM t WHERE (a = 1 OR b = 2) AND note = 'n1' LIMIT 1");
+            other.ok(&format!("UPDATE t SET n = n + 1 WHERE id = {dropped}"));
+        }
+        t.ok("COMMIT");
+        other.ok(&format!("UPDATE t SET n = n + 1 WHERE id = {given}"));
+    }
+}
+
+#[test]
+fn random_conditions_are_the_same_with_and_without_merges() {
+    let server = server();
+    let mut t = server.session();
+    let mut merged = 0;
+    for seed in 200..208 {
+        let mut dice = Dice(seed);
+        columns_and_keys(&mut t, &mut dice, 100);
+        t.ok("ANALYZE TABLE t");
+        for _ in 0..25 {
+            let condition = format!("{} OR {}", predicate(&mut dice, 1), predicate(&mut dice, 1));
+            let expected = t.run(&format!("SELECT * FROM t USE INDEX () WHERE {condition}"));
+            for behind in ["", " FOR UPDATE"] {
+                let sql = format!("SELECT * FROM t FORCE INDEX (k0, k1, PRIMARY) WHERE {condition}{behind}");
+                let got = t.run(&sql);
+                assert_eq!(sorted(&got), sorted(&expected), "{sql}\n{}", t.run("SHOW CREATE TABLE t"));
+                if path(&mut t, &sql).starts_with("index_merge") {
+                    merged += 1;
+                    // In the order of the primary key, where nothing is locked.
+                    assert!(!behind.is_empty() || got == expected, "{sql}");
+                }
+            }
+        }
+    }
+    assert!(merged > 10, "{merged} merged");
+}
+
+/// Sets a flag also when a test fails, so that the thread that looks at it ends.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Twenty rows meet the condition all the time, now by `a`, now by `b`, while another session moves them.
+#[test]
+fn rows_that_move_between_the_scans_are_neither_missed_nor_doubled() {
+    let server = server();
+    let mut t = server.session();
+    table(&mut t, 3000);
+    t.ok("UPDATE t SET a = 40, b = 40 WHERE a = 1 OR b = 2");
+    t.ok("UPDATE t SET a = 1, b = 40 WHERE id < 20");
+    let sql = "SELECT id FROM t WHERE a = 1 OR b = 2";
+    assert!(path(&mut t, sql).starts_with("index_merge"));
+    let expected: Vec<String> = (0..20).map(|id: usize| id.to_string()).collect();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let mut mover = server.session();
+        let stop = &stop;
+        scope.spawn(move || {
+            let mut round = 0;
+            while !stop.load(Relaxed) {
+                let (a, b) = if (round / 20) % 2 == 0 { (40, 2) } else { (1, 40) };
+                mover.run(&format!("UPDATE t SET a = {a}, b = {b} WHERE id = {}", round % 20));
+                round += 1;
+            }
+        });
+        let _end = SetAtEnd(stop);
+        let compare = |got: &str| {
+            let mut got: Vec<String> = got.lines().map(str::to_string).collect();
+            got.sort_unstable_by_key(|id| id.parse::<usize>().unwrap_or(usize::MAX));
+            got == expected
+        };
+        let mut wrong = Vec::new();
+        for level in ["READ COMMITTED", "REPEATABLE READ"] {
+            t.ok(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"));
+            for _ in 0..60 {
+                let got = t.run(sql);
+                wrong.extend((!compare(&got)).then(|| format!("{level}: {got}")));
+            }
+        }
+        // What locks rows finds all of the snapshot, or says that one has changed.
+        for _ in 0..60 {
+            t.ok("BEGIN");
+            t.run(&format!("{sql} LIMIT 1"));
+            let got = t.run(&format!("{sql} FOR UPDATE"));
+            wrong.extend((!got.starts_with("ERROR 1020") && !compare(&got)).then(|| format!("FOR UPDATE: {got}")));
+            t.ok("ROLLBACK");
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    });
+}
