@@ -111,23 +111,28 @@ fn commits_wait_for_cuts_and_a_fenced_process_brings_its_memory_back() {
         assert!(acknowledged.len() > 20, "{acknowledged:?}");
         let silent = nodes.pop().expect("three");
         let id = silent.id;
-        // It has the only memory of a partition, and none is on its way to another node.
-        world.wait("it leads", |group| {
-            let partitions = &group.partitions[..group.partitions.len() - 1];
+        // It has the only memory of a partition, others have that of the rest and of the common one, and none is on its way to another node: each leads one, so none is to move.
+        world.wait("each leads", |group| {
+            let (common, partitions) = group.partitions.split_last().expect("one is common");
             let settled = |p: &rauk_manage::group::PartitionState| p.primary.is_some_and(|m| p.placed == [m.node]);
-            partitions.iter().all(settled) && partitions.iter().any(|p| p.placed == [id])
+            let leads = |node: &world::Node| partitions.iter().any(|p| p.placed == [node.id]);
+            let common_stays = common.in_sync.iter().any(|member| member.node != id);
+            partitions.iter().all(settled) && nodes.iter().chain([&silent]).all(leads) && common_stays
         });
         silent.db.fence().await.unwrap();
         silent.kill();
         world.wait("it is silent", |group| group.member(id).is_none());
         let end = std::time::Instant::now() + Duration::from_secs(20);
         let mut next = 100;
+        let mut last = None;
         let refused = loop {
-            assert!(std::time::Instant::now() < end, "commits never wait");
+            let group = world.group();
+            let late = std::time::Instant::now() >= end;
+            assert!(!late, "commits never wait: {last:?}, {acknowledged:?}, {:?}, {:?}", group.cut, group.partitions);
             match insert(&nodes[0].db, next).await {
                 Ok(()) => acknowledged.push(next),
                 Err(NodeError::Unavailable(why)) if why.contains("commits wait") => break why,
-                Err(_) => {}
+                Err(error) => last = Some((next, error)),
             }
             next += 1;
             std::thread::sleep(Duration::from_millis(2));
