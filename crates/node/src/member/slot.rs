@@ -483,9 +483,9 @@ impl Slot {
         s.refs.keys().for_each(|txn| p.abort(*txn));
         for effect in s.table.pending() {
             let Effect::Adopt { txn, writes, .. } = effect else { continue };
-            let Some(known) = s.refs.get(&txn) else { continue };
-            if p.adopt_writes(known, &writes).is_err() {
-                self.fail(s, cx, &format!("{txn:?} cannot be put beside the rows again"));
+            let again = s.refs.get(&txn).is_some_and(|known| p.adopt_writes(known, &writes).is_ok());
+            if !again {
+                self.fail(s, cx, &format!("transaction {} cannot be put beside the rows again", txn.0));
                 return;
             }
         }
@@ -546,6 +546,10 @@ impl Slot {
                     } else if let Some(known) = s.refs.remove(&txn) {
                         known.status.set(TxnState::Committed(time));
                         p.commit(txn, time, cx.horizon);
+                    } else {
+                        // Its writes would be missing from these rows for ever.
+                        self.fail(s, cx, &format!("transaction {} commits and is not beside the rows", txn.0));
+                        return;
                     }
                     if let Some(commit) = s.commits.remove(&txn) {
                         let _ = commit.send(Some(time));

@@ -16,7 +16,7 @@ use crate::logical::{CommonTable, CommonTableScan, JoinKind, Node, Query, Recurs
 use crate::lookup::unsupported;
 use crate::parse::ast;
 use rauk_types::error::codes;
-use rauk_types::{DataType, MysqlError};
+use rauk_types::{DataType, MysqlError, TypeKind};
 
 /// A name that WITH has made.
 pub(super) struct CommonName {
@@ -140,7 +140,9 @@ impl Binder<'_> {
             });
         }
         let seed = seed.expect("a recursive table has a seed");
-        let columns = self.common_columns(definition, &seed, true)?;
+        let mut columns = self.common_columns(definition, &seed, true)?;
+        // Rows that come later may have more digits than the seed's literals.
+        columns.iter_mut().filter(|column| column.ty.kind == TypeKind::BigInt).for_each(|column| column.ty.length = 0);
         let types: Vec<DataType> = columns.iter().map(|column| column.ty).collect();
         let names = columns.iter().map(|column| column.name.clone()).collect();
         let (limit, offset) = bind_limit(definition.query.limit.as_ref(), self.context)?;

@@ -38,7 +38,7 @@ pub(super) fn successor(key: &[u8]) -> Option<Vec<u8>> {
 pub(crate) enum Points {
     /// Sorted, each once.
     Keys(Vec<Vec<u8>>),
-    /// Some value has no exact key: read everything and let the filters decide.
+    /// Some value has no exact key: read ranges of keys and let the filters decide.
     Unknown,
 }
 
@@ -419,21 +419,20 @@ fn min_end<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
 
 /// The keys of all strings that begin as a pattern does before its first wildcard.
 fn like_range(part: &KeyPart, pattern: &[u8], escape: Option<char>) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
-    let escape = escape.map(u32::from);
-    let mut prefix = Vec::new();
-    let mut at = 0;
-    while at < pattern.len() {
-        if Some(u32::from(pattern[at])) == escape && at + 1 < pattern.len() {
-            at += 1;
-        } else if matches!(pattern[at], b'%' | b'_') {
-            break;
+    let mut characters = std::str::from_utf8(pattern).ok()?.chars().peekable();
+    let mut text = String::new();
+    while let Some(character) = characters.next() {
+        match character {
+            _ if Some(character) == escape && characters.peek().is_some() => text.extend(characters.next()),
+            '%' | '_' => break,
+            _ => text.push(character),
         }
-        prefix.push(pattern[at]);
-        at += 1;
     }
-    let text = std::str::from_utf8(&prefix).ok().filter(|t| !t.is_empty())?;
+    if text.is_empty() {
+        return None;
+    }
     let mut low = Vec::new();
-    part.encode_like_prefix(text, &mut low);
+    part.encode_like_prefix(&text, &mut low);
     let high = successor(&low);
     Some((low, high))
 }

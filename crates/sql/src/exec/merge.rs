@@ -166,12 +166,16 @@ impl Run<'_> {
             held: Held { memory: self.context.budget.memory.clone(), bytes: 0 },
         });
         let mut batch = ScanBatch::default();
-        for (number, spec) in std::mem::take(&mut merge.scans) {
+        for (number, mut spec) in std::mem::take(&mut merge.scans) {
+            let work = self.work(at, level, table, &mut spec, row, false);
             let mut cursor = ScanCursor::new(table, spec);
             loop {
                 let (mut failed, mut examined) = (None, 0);
                 let context = &mut *self.context;
                 let mut filter = |view: &RowView<'_>| {
+                    if let Some(work) = &work {
+                        work.before_row(context);
+                    }
                     examined += 1;
                     let joined = row.with(level.table, Part::Stored(*view));
                     let wanted = match passes(&level.filters, &joined, context) {
@@ -189,6 +193,9 @@ impl Run<'_> {
                     return Err(error);
                 }
                 if batch.is_empty() {
+                    if let Some(work) = work {
+                        work.end(false, self.context);
+                    }
                     break;
                 }
                 for i in 0..batch.len() {
@@ -203,6 +210,9 @@ impl Run<'_> {
                         None => self.merged(at, level, batch.row(table, i), row).await?,
                     }
                     if self.is_done() {
+                        if let Some(work) = work {
+                            work.end(true, self.context);
+                        }
                         return Ok(());
                     }
                 }

@@ -83,37 +83,17 @@ pub(crate) fn open(
                 Distribution::Unknown => everything(None),
             })
         }
-        Access::Primary(access) => lookup(access, None, row, context, everything),
-        Access::Unique(access) => lookup(access, Some(access.index), row, context, everything),
-        Access::Range(access) => {
-            let distribution = match place::distribution(access.distribution.as_ref(), row, row.zone, context)? {
-                Distribution::Nothing => return Ok(Opened::Nothing),
-                Distribution::Key(key) => Some(key),
-                Distribution::Unknown => None,
-            };
-            let mut ranges = keys::ranges(access, row, context)?;
-            if access.reverse {
-                ranges.reverse();
+        Access::Primary(access) | Access::Unique(access) => {
+            let unique = matches!(level.access, Access::Unique(_)).then_some(access.index);
+            match lookup(access, unique, row, context)? {
+                Some(opened) => Ok(opened),
+                None if source.schema().indexes[access.index].is_ordered() => {
+                    open_ranges(access, level, source, row, context, limit_hint)
+                }
+                None => Ok(everything(None)),
             }
-            let index = source.schema().indexes[access.index].id;
-            let scans: SmallVec<[ScanSpec; 1]> = ranges
-                .into_iter()
-                .map(|KeyRange { low, high }| ScanSpec {
-                    index: Some(index),
-                    low: if low.is_empty() { Bound::Unbounded } else { Bound::Included(low) },
-                    high: high.map_or(Bound::Unbounded, Bound::Excluded),
-                    reverse: access.reverse,
-                    ordered: access.ordered,
-                    ordered_if_small: level.key_order && !access.reverse,
-                    lock,
-                    distribution: distribution.clone(),
-                    partition: None,
-                    limit_hint,
-                    pushdown: None,
-                })
-                .collect();
-            Ok(if scans.is_empty() { Opened::Nothing } else { Opened::Scans(scans) })
         }
+        Access::Range(access) => open_ranges(access, level, source, row, context, limit_hint),
         Access::Skip(access) => {
             let distribution = match place::distribution(access.access.distribution.as_ref(), row, row.zone, context)? {
                 Distribution::Nothing => return Ok(Opened::Nothing),
@@ -135,28 +115,67 @@ pub(crate) fn open(
     }
 }
 
+/// The scans of an index's ranges.
+fn open_ranges(
+    access: &IndexAccess,
+    level: &Level,
+    source: &Source,
+    row: &Joined<'_>,
+    context: &mut Context,
+    limit_hint: Option<u64>,
+) -> Result<Opened, MysqlError> {
+    let lock = lock_of(level, context);
+    let distribution = match place::distribution(access.distribution.as_ref(), row, row.zone, context)? {
+        Distribution::Nothing => return Ok(Opened::Nothing),
+        Distribution::Key(key) => Some(key),
+        Distribution::Unknown => None,
+    };
+    let mut ranges = keys::ranges(access, row, context)?;
+    if access.reverse {
+        ranges.reverse();
+    }
+    let index = source.schema().indexes[access.index].id;
+    let scans: SmallVec<[ScanSpec; 1]> = ranges
+        .into_iter()
+        .map(|KeyRange { low, high }| ScanSpec {
+            index: Some(index),
+            low: if low.is_empty() { Bound::Unbounded } else { Bound::Included(low) },
+            high: high.map_or(Bound::Unbounded, Bound::Excluded),
+            reverse: access.reverse,
+            ordered: access.ordered,
+            ordered_if_small: level.key_order && !access.reverse,
+            lock,
+            distribution: distribution.clone(),
+            partition: None,
+            limit_hint,
+            pushdown: None,
+        })
+        .collect();
+    Ok(if scans.is_empty() { Opened::Nothing } else { Opened::Scans(scans) })
+}
+
+/// `None`: a value is not exactly one key.
 fn lookup(
     access: &IndexAccess,
     unique: Option<usize>,
     row: &Joined<'_>,
     context: &mut Context,
-    everything: impl Fn(Option<Vec<u8>>) -> Opened,
-) -> Result<Opened, MysqlError> {
+) -> Result<Option<Opened>, MysqlError> {
     if access.condition.tuples.is_none() && access.condition.points() == 1 {
         let mut bytes = Vec::with_capacity(40);
         return Ok(match keys::single_key(access, row, context, &mut bytes)? {
-            SingleKey::Key => Opened::Keys { unique, keys: SmallVec::from_elem(SmallVec::from_vec(bytes), 1) },
-            SingleKey::Nothing => Opened::Nothing,
-            SingleKey::Unknown => everything(None),
+            SingleKey::Key => Some(Opened::Keys { unique, keys: SmallVec::from_elem(SmallVec::from_vec(bytes), 1) }),
+            SingleKey::Nothing => Some(Opened::Nothing),
+            SingleKey::Unknown => None,
         });
     }
     Ok(match keys::points(access, row, context)? {
-        Points::Unknown => everything(None),
+        Points::Unknown => None,
         Points::Keys(mut keys) => {
             if access.reverse {
                 keys.reverse();
             }
-            Opened::Keys { unique, keys: keys.into_iter().map(SmallVec::from_vec).collect() }
+            Some(Opened::Keys { unique, keys: keys.into_iter().map(SmallVec::from_vec).collect() })
         }
     })
 }

@@ -610,7 +610,7 @@ impl<'a> Run<'a> {
     }
 
     /// What the nodes that lead partitions of a table are to do with its rows. `sums`: the rows are shown to nobody but the output.
-    fn work(
+    pub(super) fn work(
         &self,
         at: usize,
         level: &Level,

@@ -309,8 +309,7 @@ pub fn unify<'e>(
         let widest = types().max_by_key(|t| t.integer_range().map_or(0, |r| r.1 - r.0)).expect("one is there");
         let (signed, unsigned) = (types().any(|t| !t.unsigned), types().any(|t| t.unsigned));
         if !(signed && unsigned) {
-            let length = types().map(|t| t.length).max().unwrap_or(0);
-            return Ok((DataType { length, ..*widest }, NUMERIC));
+            return Ok((DataType { length: unified_length(types, widest), ..*widest }, NUMERIC));
         }
         if types().any(|t| t.unsigned && t.kind == TypeKind::BigInt) {
             return Ok((DataType::decimal(20, 0), NUMERIC));
@@ -347,6 +346,17 @@ pub fn unify<'e>(
     }
     let (collation, coercibility) = result_collation(texts(), operation, connection)?;
     Ok((text_type(length, collation), coercibility))
+}
+
+/// The length of the integer type that several are unified to. A column has none, which means the full width of its kind; a literal has its own. So what
+/// is BIGINT only by a literal is as wide as the widest part, and a BIGINT column keeps the full width.
+fn unified_length<'e, I: Iterator<Item = &'e DataType>>(types: impl Fn() -> I, widest: &DataType) -> u32 {
+    let is_bigint = |t: &&DataType| t.kind == TypeKind::BigInt;
+    if is_bigint(&widest) && types().filter(is_bigint).any(|t| t.length == 0) {
+        return 0;
+    }
+    let length = |t: &DataType| if is_bigint(&widest) { text_length(t) as u32 } else { t.length };
+    types().map(length).max().unwrap_or(0)
 }
 
 fn types_coercibility<'e>(items: impl Iterator<Item = &'e Expr>) -> u8 {

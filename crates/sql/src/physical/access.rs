@@ -424,6 +424,7 @@ fn index_candidates(
         let ranges = found.condition.ranges() as f64;
         let unique = index.kind != IndexKind::Ordered;
         if whole && unique && (plain || index.kind == IndexKind::Primary) {
+            let keys = found.covers.len() == found.uses.len();
             let primary = index.kind == IndexKind::Primary;
             let access = access(found.condition, direction);
             candidates.push(Chosen {
@@ -434,8 +435,12 @@ fn index_candidates(
                 covers: if primary { found.covers } else { vec![] },
                 uses: found.uses,
                 possible: vec![],
-                // The order of one row is any order.
-                ordered: wanted.is_some() && (direction.is_some() || points <= 1.0),
+                // The order of one row is any order. A value that is not exactly one key makes ranges of them, which an ordered index reads in its order.
+                ordered: wanted.is_some()
+                    && match direction {
+                        Some(_) => keys || index.is_ordered(),
+                        None => keys && points <= 1.0,
+                    },
                 access: if primary { Access::Primary(access) } else { Access::Unique(access) },
             });
             return;

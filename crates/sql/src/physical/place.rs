@@ -9,7 +9,7 @@ use crate::expr::{Columns, Context};
 use jiff::tz::TimeZone;
 use rauk_types::datetime::{DateFlags, parse_date_time, parse_time};
 use rauk_types::format::parse_double_prefix;
-use rauk_types::{DataType, Decimal, MysqlError, TypeKind, Value};
+use rauk_types::{DataType, Decimal, MysqlError, Time, TypeKind, Value};
 
 /// Where a value lies among the values of a column's type.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +62,9 @@ pub(crate) fn place(value: Value, column: &DataType, zone: &TimeZone) -> Place {
             if cut == time {
                 Place::Exact(Value::Time(time))
             } else if time.is_negative() {
-                Place::Unknown
+                // It was cut towards zero.
+                let below = Time::from_micros(cut.micros() - 10_i64.pow(6 - u32::from(column.scale.min(6))));
+                Place::Gap { below: below.map(Value::Time) }
             } else {
                 Place::Gap { below: Some(Value::Time(cut)) }
             }
@@ -190,7 +192,14 @@ fn place_date_time(value: &Value, column: &DataType, zone: &TimeZone) -> Place {
                     later -= 900_000_000;
                 }
             }
-            Place::Fuzzy { low: Value::Timestamp(first.micros), high: Value::Timestamp(high) }
+            if high <= 0 {
+                // Before all that the type holds, but the zero date is earlier.
+                return Place::Gap { below: Some(Value::Timestamp(0)) };
+            }
+            if high == first.micros && !first.in_gap && date_time.truncated(column.scale) == date_time {
+                return Place::Exact(Value::Timestamp(high));
+            }
+            Place::Fuzzy { low: Value::Timestamp(first.micros.max(0)), high: Value::Timestamp(high) }
         }
     }
 }

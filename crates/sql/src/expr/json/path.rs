@@ -161,6 +161,9 @@ impl Parser<'_> {
     }
 }
 
+/// Values by their places.
+type Known = hashbrown::HashSet<*const Value>;
+
 /// Counts visited values. Errors: 1317, 3024.
 pub type Work<'w> = dyn FnMut() -> Result<(), MysqlError> + 'w;
 
@@ -180,15 +183,16 @@ impl Path {
         let mut found: Vec<&'v Value> = vec![document];
         for (at, leg) in self.legs.iter().enumerate() {
             let mut next = Vec::new();
+            // What an earlier value has brought has brought what is in it too.
+            let mut known = Known::new();
             for value in found {
                 match leg {
-                    Leg::Ellipsis => everything_in(value, &mut next, work)?,
+                    Leg::Ellipsis => everything_in(value, &mut known, &mut next, work)?,
                     leg => leg.follow(value, &mut next, work)?,
                 }
             }
             // By different ways an ellipsis may come to one value.
-            if self.legs[..at].contains(&Leg::Ellipsis) {
-                let mut known = hashbrown::HashSet::with_capacity(next.len());
+            if *leg != Leg::Ellipsis && self.legs[..at].contains(&Leg::Ellipsis) {
                 next.retain(|value| known.insert(std::ptr::from_ref::<Value>(value)));
             }
             found = next;
@@ -202,13 +206,23 @@ impl Path {
     }
 }
 
-/// A value before what is in it.
-fn everything_in<'v>(value: &'v Value, out: &mut Vec<&'v Value>, work: &mut Work<'_>) -> Result<(), MysqlError> {
+/// A value before what is in it, each once.
+fn everything_in<'v>(
+    value: &'v Value,
+    known: &mut Known,
+    out: &mut Vec<&'v Value>,
+    work: &mut Work<'_>,
+) -> Result<(), MysqlError> {
     work()?;
+    if !known.insert(std::ptr::from_ref(value)) {
+        return Ok(());
+    }
     out.push(value);
     match value {
-        Value::Array(items) => items.iter().try_for_each(|item| everything_in(item, out, work)),
-        Value::Object(members) => sorted(members).into_iter().try_for_each(|(_, item)| everything_in(item, out, work)),
+        Value::Array(items) => items.iter().try_for_each(|item| everything_in(item, known, out, work)),
+        Value::Object(members) => {
+            sorted(members).into_iter().try_for_each(|(_, item)| everything_in(item, known, out, work))
+        }
         _ => Ok(()),
     }
 }
