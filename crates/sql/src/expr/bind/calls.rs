@@ -43,8 +43,8 @@ pub fn converted(expr: Expr, ty: &DataType) -> Expr {
     Expr { kind: ExprKind::Cast(Box::new(expr)), ty: target, nullable, coercibility }
 }
 
-/// Calls of RAND(seed) that have been bound, by which their sequences are told apart.
-static RAND_CALLS: AtomicI64 = AtomicI64::new(0);
+/// Calls of RAND(seed) and SLEEP that have been bound: each has a number of its own.
+static CALLS: AtomicI64 = AtomicI64::new(0);
 
 impl Binder<'_> {
     pub fn case(
@@ -367,7 +367,12 @@ impl Binder<'_> {
         }
         if function.name == "RAND" && count == 1 && arguments[0].is_constant() && !arguments[0].has_subquery() {
             // Each call has a sequence of its own.
-            let number = RAND_CALLS.fetch_add(1, Ordering::Relaxed);
+            let number = CALLS.fetch_add(1, Ordering::Relaxed);
+            arguments.push(literal(Value::Int(number), DataType::BIGINT, types::NUMERIC));
+        }
+        if function.waits {
+            self.context.waits.store(true, Ordering::Relaxed);
+            let number = CALLS.fetch_add(1, Ordering::Relaxed);
             arguments.push(literal(Value::Int(number), DataType::BIGINT, types::NUMERIC));
         }
         let typing = Typing { name: function.name, arguments: &mut arguments, context: self.context };

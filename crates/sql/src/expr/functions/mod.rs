@@ -21,6 +21,7 @@ mod network;
 mod numeric;
 mod regexp;
 mod search;
+mod sleep;
 mod string;
 
 pub(crate) use miscellaneous::ANY_VALUE;
@@ -49,6 +50,8 @@ pub struct Function {
     /// It depends on nothing but its arguments and what is sent along to other nodes (sql_mode, time zone, time of the statement), waits for nothing, and
     /// takes time and memory in proportion to its arguments: so it may run under the guard of a partition elsewhere.
     pub bounded: bool,
+    /// The operator waits before it has a value, as it does for a subquery: SLEEP. Behind its arguments stands the number of the call.
+    pub waits: bool,
     pub(crate) ty: fn(Typing<'_>) -> Result<Derived>,
     pub(crate) eval: fn(&Call<'_, '_>, &mut Context) -> Result<Value>,
 }
@@ -74,7 +77,7 @@ impl Function {
         ty: fn(Typing<'_>) -> Result<Derived>,
         eval: fn(&Call<'_, '_>, &mut Context) -> Result<Value>,
     ) -> Function {
-        Function { name, min, max, step: 1, null_on_null: true, pure: true, volatile: false, bounded: true, ty, eval }
+        Function { name, min, max, step: 1, null_on_null: true, pure: true, volatile: false, bounded: true, waits: false, ty, eval }
     }
 
     /// Sees NULL arguments.
@@ -99,6 +102,11 @@ impl Function {
 
     const fn volatile(self) -> Function {
         Function { pure: false, volatile: true, bounded: false, ..self }
+    }
+
+    /// Waits, for each row anew.
+    const fn waiting(self) -> Function {
+        Function { waits: true, ..self.volatile() }
     }
 }
 
@@ -344,6 +352,7 @@ const GROUPS: &[&[Function]] = &[
     information::FUNCTIONS,
     network::FUNCTIONS,
     miscellaneous::FUNCTIONS,
+    sleep::FUNCTIONS,
 ];
 
 /// By upper-case name.
@@ -374,7 +383,6 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
 /// Functions that MySQL has and Rauk has not yet.
 pub(crate) fn is_not_yet(name: &str) -> bool {
     const NAMES: &[&str] = &[
-        "SLEEP",
         "BENCHMARK",
         "ICU_VERSION",
         "PS_THREAD_ID",
