@@ -15,8 +15,8 @@ use super::scan::{YIELD_ROWS, is_interrupted, passes, yield_now};
 use crate::expr::key_class;
 use crate::expr::value_key::{append_class_key, in_class};
 use crate::expr::{
-    Answer, Awaited, Columns, CompareOp, Comparison, Context, Expr, ExprKind, Missing, RowSet, Subquery, SubqueryId, Want,
-    compare_values, is_pending,
+    Answer, Awaited, Columns, CompareOp, Comparison, Context, Expr, ExprKind, Missing, RowSet, Subquery, SubqueryId,
+    Want, compare_values, is_pending,
 };
 use crate::hash::KeySet;
 use crate::memory::{Memory, values_bytes};

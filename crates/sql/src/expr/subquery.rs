@@ -94,6 +94,13 @@ impl Expr {
         }
     }
 
+    /// Whether SLEEP is in it.
+    pub(crate) fn has_sleep(&self) -> bool {
+        let mut found = self.sleeps();
+        self.for_each_child(&mut |child| found = found || child.has_sleep());
+        found
+    }
+
     fn sleeps(&self) -> bool {
         matches!(&self.kind, ExprKind::Function { function, .. } if function.waits)
     }
@@ -123,7 +130,10 @@ impl Expr {
 pub enum Awaited {
     Answer(Missing),
     /// A call of SLEEP, by its number, has to have slept so many seconds.
-    Sleep { call: i64, seconds: f64 },
+    Sleep {
+        call: i64,
+        seconds: f64,
+    },
 }
 
 /// An answer that an evaluation needs.

@@ -195,12 +195,7 @@ pub fn is_movable(expr: &Expr) -> bool {
 
 /// Whether an expression that cannot be moved does no more than to read: by a subquery, and without SLEEP.
 pub fn only_reads(expr: &Expr) -> bool {
-    fn sleeps(expr: &Expr) -> bool {
-        let mut found = expr.waiting_call().is_some();
-        expr.for_each_child(&mut |child| found = found || sleeps(child));
-        found
-    }
-    expr.has_subquery() && !sleeps(expr)
+    expr.has_subquery() && !expr.has_sleep()
 }
 
 /// Whether a condition may be checked elsewhere. Its subqueries go with it to where their rows are.

@@ -9,6 +9,7 @@
 
 mod aes;
 mod archive;
+mod benchmark;
 mod binary;
 #[cfg(test)]
 mod bounds;
@@ -23,6 +24,7 @@ mod regexp;
 mod search;
 mod sleep;
 mod string;
+mod weights;
 
 pub(crate) use miscellaneous::ANY_VALUE;
 
@@ -34,6 +36,9 @@ use rauk_types::{Collation, DataType, Date, DateTime, Decimal, Time, Value, Valu
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::OnceLock;
+
+/// The value of a call, from its arguments.
+pub(crate) type Walk = fn(&[Expr], &super::eval::Env<'_>, &mut Context) -> Result<Value>;
 
 /// A function as the registry knows it.
 pub struct Function {
@@ -52,6 +57,8 @@ pub struct Function {
     pub bounded: bool,
     /// The operator waits before it has a value, as it does for a subquery: SLEEP. Behind its arguments stands the number of the call.
     pub waits: bool,
+    /// It evaluates its arguments itself, instead of `eval`.
+    pub(crate) walk: Option<Walk>,
     pub(crate) ty: fn(Typing<'_>) -> Result<Derived>,
     pub(crate) eval: fn(&Call<'_, '_>, &mut Context) -> Result<Value>,
 }
@@ -77,7 +84,20 @@ impl Function {
         ty: fn(Typing<'_>) -> Result<Derived>,
         eval: fn(&Call<'_, '_>, &mut Context) -> Result<Value>,
     ) -> Function {
-        Function { name, min, max, step: 1, null_on_null: true, pure: true, volatile: false, bounded: true, waits: false, ty, eval }
+        Function {
+            name,
+            min,
+            max,
+            step: 1,
+            null_on_null: true,
+            pure: true,
+            volatile: false,
+            bounded: true,
+            waits: false,
+            walk: None,
+            ty,
+            eval,
+        }
     }
 
     /// Sees NULL arguments.
@@ -353,6 +373,8 @@ const GROUPS: &[&[Function]] = &[
     network::FUNCTIONS,
     miscellaneous::FUNCTIONS,
     sleep::FUNCTIONS,
+    benchmark::FUNCTIONS,
+    weights::FUNCTIONS,
 ];
 
 /// By upper-case name.
@@ -383,7 +405,6 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
 /// Functions that MySQL has and Rauk has not yet.
 pub(crate) fn is_not_yet(name: &str) -> bool {
     const NAMES: &[&str] = &[
-        "BENCHMARK",
         "ICU_VERSION",
         "PS_THREAD_ID",
         "GET_LOCK",
@@ -396,7 +417,6 @@ pub(crate) fn is_not_yet(name: &str) -> bool {
         "WAIT_FOR_EXECUTED_GTID_SET",
         "EXTRACTVALUE",
         "UPDATEXML",
-        "WEIGHT_STRING",
         "ROW_NUMBER",
         "RANK",
         "DENSE_RANK",
@@ -409,6 +429,7 @@ pub(crate) fn is_not_yet(name: &str) -> bool {
         "PERCENT_RANK",
         "CUME_DIST",
         "STATEMENT_DIGEST",
+        "STATEMENT_DIGEST_TEXT",
         "ENCRYPT",
         "PASSWORD",
         "ROLES_GRAPHML",

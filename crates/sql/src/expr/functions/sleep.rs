@@ -29,7 +29,10 @@ fn sleep(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         return Ok(Value::Int(0));
     }
     if !context.subqueries.is_active() {
-        return Err(MysqlError::new(codes::NOT_SUPPORTED_YET, "This version of MySQL doesn't yet support 'SLEEP here'"));
+        return Err(MysqlError::new(
+            codes::NOT_SUPPORTED_YET,
+            "This version of MySQL doesn't yet support 'SLEEP here'",
+        ));
     }
     let call = c.int(1, context)?;
     match context.subqueries.take_slept(call) {

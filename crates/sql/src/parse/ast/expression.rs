@@ -120,6 +120,12 @@ pub enum Expr {
         unit: Unit,
         operand: Box<Expr>,
     },
+    /// WEIGHT_STRING(operand AS CHAR(length)), or AS BINARY.
+    WeightString {
+        operand: Box<Expr>,
+        binary: bool,
+        length: u32,
+    },
     Trim {
         side: TrimSide,
         /// What is removed; `None`: spaces.
@@ -438,6 +444,7 @@ impl Expr {
             | Expr::Cast { operand, .. }
             | Expr::ConvertUsing { operand, .. }
             | Expr::Collate { operand, .. }
+            | Expr::WeightString { operand, .. }
             | Expr::Extract { operand, .. }
             | Expr::Interval { amount: operand, .. } => operand.has_query(),
             Expr::Binary { left: one, right: other, .. }

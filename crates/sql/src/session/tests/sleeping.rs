@@ -136,3 +136,24 @@ fn killing() {
     assert_eq!(third.run("SELECT 1"), "ERROR 1317: Query execution was interrupted");
     t.code("KILL CONNECTION_ID()", 1317);
 }
+
+#[test]
+fn a_benchmark_ends_when_it_is_killed_or_out_of_time() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY)");
+    t.ok("INSERT INTO t VALUES (1), (2)");
+    t.expect("SELECT id, BENCHMARK(1000, id + (SELECT MAX(id) FROM t)) FROM t", &["1|0", "2|0"]);
+    t.code("SELECT BENCHMARK(2, SLEEP(1))", 1235);
+    t.ok("SET @n = 0");
+    t.ok("DO BENCHMARK(5, @n := @n + 1)");
+    t.expect("SELECT @n", &["5"]);
+    let began = Instant::now();
+    let killed = "ERROR 1317: Query execution was interrupted";
+    assert_eq!(interrupted(&server, "SELECT BENCHMARK(1000000000000, 1 + 1)"), killed);
+    assert_eq!(interrupted(&server, "DO BENCHMARK(18446744073709551615, SHA2('a', 256))"), killed);
+    t.ok("SET max_execution_time = 20");
+    t.code("SELECT BENCHMARK(1000000000000, NULL)", 3024);
+    t.code("SELECT id FROM t WHERE BENCHMARK(1000000000000, MD5(id))", 3024);
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
