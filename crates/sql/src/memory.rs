@@ -15,6 +15,7 @@
 //! statement has to end ([`Watch`]): KILL (1317) and max_execution_time (3024) reach the parser and the binder through
 //! it. [`Memory::take`] looks once for each [`STEP`] bytes that a statement grows by, so that small statements never do.
 
+use futures::future::{Either, select};
 use rauk_node::Runtime;
 use rauk_node::transaction::Interrupt;
 use rauk_types::error::codes;
@@ -22,6 +23,7 @@ use rauk_types::{MysqlError, Value};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::task::Poll;
 use std::time::Duration;
 
 pub(crate) const VARIABLE: &str = "rauk_query_memory_limit";
@@ -159,6 +161,21 @@ impl Memory {
     /// Whether the statement may go on; it reads the clock where there is a deadline. Errors: 1317, 3024.
     pub(crate) fn look(&self) -> Result<(), MysqlError> {
         self.account.watch.look()
+    }
+
+    /// Sleeps until the statement has to end, or for that long; `true` when it has to end.
+    pub(crate) async fn sleep(&self, duration: Duration) -> bool {
+        let watch = &self.account.watch;
+        let Some(runtime) = &watch.runtime else { return false };
+        let left = self.deadline().map(|end| end.saturating_sub(runtime.now()));
+        let cut = left.is_some_and(|left| left < duration);
+        let timer = runtime.sleep(duration.min(left.unwrap_or(duration)));
+        let killed = std::future::poll_fn(|context| match watch.interrupt.poll(context.waker()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        });
+        // What was killed before does not sleep.
+        matches!(select(killed, timer).await, Either::Left(_)) || cut
     }
 
     /// Does `work` with `items`, which end early when the statement has to end: then the result is its error instead.

@@ -637,9 +637,10 @@ fn scan_of(node: &Node, id: ColumnId) -> Option<&Scan> {
     }
 }
 
-/// Whether an expression has a subquery that reads the row.
+/// Whether an expression waits for each row: it has a subquery that reads the row, or SLEEP.
 fn is_correlated(expr: &Expr) -> bool {
-    let mut found = matches!(&expr.kind, ExprKind::Subquery(subquery) if !subquery.outer.is_empty());
+    let mut found = matches!(&expr.kind, ExprKind::Subquery(subquery) if !subquery.outer.is_empty())
+        || expr.waiting_call().is_some();
     expr.for_each_child(&mut |child| found = found || is_correlated(child));
     found
 }

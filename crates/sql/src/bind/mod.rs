@@ -48,6 +48,7 @@ use frame::Frame;
 use rauk_types::result::ResultColumn;
 use rauk_types::{MysqlError, TableId};
 use rustc_hash::FxHashMap;
+use std::sync::atomic::Ordering;
 
 /// Columns that a query gives at most (1117).
 const MAX_COLUMNS: usize = 4096;
@@ -178,6 +179,7 @@ impl<'a> Binder<'a> {
             hints: (!self.hints.is_empty()).then(|| Box::new(self.hints)),
             switches: self.switches,
             parameters: self.context.parameters.len(),
+            waits: self.context.waits.load(Ordering::Relaxed),
         };
         statement.validate()?;
         Ok(statement)

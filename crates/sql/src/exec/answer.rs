@@ -15,8 +15,8 @@ use super::scan::{YIELD_ROWS, is_interrupted, passes, yield_now};
 use crate::expr::key_class;
 use crate::expr::value_key::{append_class_key, in_class};
 use crate::expr::{
-    Answer, Columns, CompareOp, Comparison, Context, Expr, ExprKind, Missing, RowSet, Subquery, SubqueryId, Want,
-    compare_values, is_pending,
+    Answer, Awaited, Columns, CompareOp, Comparison, Context, Expr, ExprKind, Missing, RowSet, Subquery, SubqueryId,
+    Want, compare_values, is_pending,
 };
 use crate::hash::KeySet;
 use crate::memory::{Memory, values_bytes};
@@ -27,6 +27,7 @@ use rauk_types::error::codes;
 use rauk_types::{DataType, MysqlError, Value};
 use std::cmp::Ordering;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Work of starting a query, in rows.
 const QUERY_ROWS: usize = 32;
@@ -49,8 +50,7 @@ pub(crate) async fn with_answers<R>(
                 return other;
             }
         }
-        let missing = context.subqueries.missing.take();
-        run_missing(missing.expect("an evaluation that waits says for what"), txn, context).await?;
+        run_awaited(txn, context, false).await?;
     }
 }
 
@@ -91,6 +91,7 @@ impl Effects {
                 None => context.user_variables.remove(&name),
             };
         }
+        context.subqueries.give_slept_back();
         context.user_variable_bytes = self.user_variable_bytes;
         // Values that waited for others when it ended.
         let memory = &context.budget.memory;
@@ -139,6 +140,32 @@ pub(crate) fn begin(parts: &Arc<Parts>, context: &mut Context) {
 pub(crate) fn parts(context: &Context) -> Arc<Parts> {
     let plans = context.subqueries.plans.clone().expect("a statement that reads another query has parts");
     plans.downcast().expect("nothing but parts is kept there")
+}
+
+/// Runs what the last evaluation waits for. `alone`: it is the list of a SELECT without FROM. There an interrupted SLEEP gives 1;
+/// elsewhere it ends the statement.
+async fn run_awaited(txn: &mut Transaction, context: &mut Context, alone: bool) -> Result<(), MysqlError> {
+    let awaited = context.subqueries.missing.take().expect("an evaluation that waits says for what");
+    match awaited {
+        Awaited::Answer(missing) => run_missing(missing, txn, context).await,
+        Awaited::Sleep { call, seconds } => {
+            let memory = context.budget.memory.clone();
+            let interrupted = memory.sleep(sleeping_time(seconds)).await;
+            if interrupted && !alone {
+                memory.look()?;
+                return Err(NodeError::Interrupted.into());
+            }
+            context.subqueries.has_slept(call, interrupted);
+            Ok(())
+        }
+    }
+}
+
+/// Nobody sleeps longer (a timer's range).
+const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);
+
+fn sleeping_time(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(MAX_SLEEP).min(MAX_SLEEP)
 }
 
 /// Runs a subquery and keeps its answer.
@@ -346,6 +373,11 @@ pub(crate) fn may_look_ahead(filters: &[Expr]) -> bool {
     !filters.iter().any(|filter| is_volatile(filter) || reads_variable(filter))
 }
 
+fn for_each_waiting_call(expr: &Expr, visit: &mut dyn FnMut(i64)) {
+    expr.waiting_call().into_iter().for_each(&mut *visit);
+    expr.for_each_child(&mut |child| for_each_waiting_call(child, visit));
+}
+
 fn for_each_subquery(expr: &Expr, visit: &mut dyn FnMut(&Subquery)) {
     if let ExprKind::Subquery(subquery) = &expr.kind {
         visit(subquery);
@@ -369,6 +401,10 @@ pub(crate) struct Late<'a> {
     exprs: Vec<&'a Expr>,
     /// Something that is evaluated before a subquery may change which answer it needs.
     volatile: bool,
+    /// The calls of SLEEP.
+    sleeps: Vec<i64>,
+    /// It is the list of the statement's only SELECT, which reads no table.
+    alone: bool,
     /// The subqueries, when all of them are uncorrelated.
     uncorrelated: Option<Vec<SubqueryId>>,
     settled: bool,
@@ -376,23 +412,25 @@ pub(crate) struct Late<'a> {
 
 impl<'a> Late<'a> {
     fn new(all: Vec<&'a Expr>) -> Late<'a> {
-        let mut ids = Vec::new();
+        let (mut ids, mut sleeps) = (Vec::new(), Vec::new());
         let mut correlated = false;
         let mut with_subqueries = Vec::new();
         for expr in &all {
-            let before = ids.len();
+            let before = ids.len() + sleeps.len();
+            for_each_waiting_call(expr, &mut |call| sleeps.push(call));
             for_each_subquery(expr, &mut |subquery| {
                 ids.push(subquery.id);
                 correlated |= !subquery.outer.is_empty();
             });
-            if ids.len() > before {
+            if ids.len() + sleeps.len() > before {
                 with_subqueries.push(*expr);
             }
         }
         // What the others change decides what is evaluated.
-        let volatile = !ids.is_empty() && all.iter().any(|e| is_volatile(e));
+        let volatile = !with_subqueries.is_empty() && all.iter().any(|e| is_volatile(e));
         let exprs = if volatile { all } else { with_subqueries };
-        Late { settled: exprs.is_empty(), exprs, volatile, uncorrelated: (!correlated).then_some(ids) }
+        let uncorrelated = (!correlated && sleeps.is_empty()).then_some(ids);
+        Late { settled: exprs.is_empty(), exprs, volatile, sleeps, alone: false, uncorrelated }
     }
 
     /// What a block evaluates for each joined row before it groups.
@@ -407,8 +445,9 @@ impl<'a> Late<'a> {
     }
 
     /// What a block evaluates for each row that it gives, but HAVING.
-    pub fn of_output(plan: &'a SelectPlan) -> Late<'a> {
-        Late::new(plan.items.iter().chain(plan.order.iter().map(|key| &key.expr)).collect())
+    pub fn of_output(plan: &'a SelectPlan, alone: bool) -> Late<'a> {
+        let late = Late::new(plan.items.iter().chain(plan.order.iter().map(|key| &key.expr)).collect());
+        Late { alone, ..late }
     }
 
     /// Whether the answers of all subqueries are there: nothing waits, whatever is evaluated.
@@ -430,6 +469,7 @@ impl<'a> Late<'a> {
         if self.settled {
             return Ok(());
         }
+        context.subqueries.forget_slept(&self.sleeps);
         while !self.is_answered(row, context) {
             let effects = Effects::begin(context);
             let mut waits = false;
@@ -446,8 +486,7 @@ impl<'a> Late<'a> {
             if !waits {
                 break;
             }
-            let missing = context.subqueries.missing.take();
-            run_missing(missing.expect("an evaluation that waits says for what"), txn, context).await?;
+            run_awaited(txn, context, self.alone).await?;
         }
         if let Some(ids) = &self.uncorrelated {
             self.settled = ids.iter().all(|id| context.subqueries.has_answer(*id, &[]));

@@ -193,7 +193,8 @@ impl<'a> Output<'a> {
             }
             _ => None,
         };
-        let late = || Box::new(LateExprs { grouping: Late::of_grouping(plan), output: Late::of_output(plan) });
+        let alone = plan.steps.is_empty() && matches!(target, Target::Sink { .. });
+        let late = || Box::new(LateExprs { grouping: Late::of_grouping(plan), output: Late::of_output(plan, alone) });
         Ok(Output {
             late: plan.late.then(late),
             refused: false,

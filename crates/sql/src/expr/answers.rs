@@ -12,7 +12,7 @@ use super::context::Context;
 use super::context::UserVariable;
 use super::convert::Result;
 use super::eval::{Env, compare, with_parameters};
-use super::{Columns, CompareOp, Comparison, Expr, Missing, Subquery, SubqueryId, SubqueryTest, Val, pending};
+use super::{Awaited, Columns, CompareOp, Comparison, Expr, Missing, Subquery, SubqueryId, SubqueryTest, Val, pending};
 use crate::expr::value_key::append_class_key;
 use crate::hash::{KeyMap, KeySet};
 use crate::memory::values_bytes;
@@ -45,7 +45,11 @@ pub(crate) type Plans = Arc<dyn Any + Send + Sync>;
 pub struct Subqueries {
     pub(crate) plans: Option<Plans>,
     /// What the last evaluation lacked.
-    pub(crate) missing: Option<Missing>,
+    pub(crate) missing: Option<Awaited>,
+    /// Calls of SLEEP that have slept, oldest first, and what each gives; an evaluation takes what it uses.
+    slept: Vec<(i64, bool)>,
+    /// What the present evaluation has taken of them.
+    taken: Vec<(i64, bool)>,
     answers: Vec<KeyMap<Arc<Answer>>>,
     /// Bytes of each subquery's answers.
     answer_bytes: Vec<usize>,
@@ -171,9 +175,35 @@ impl Subqueries {
         self.answers[number].clear();
     }
 
+    /// What a call of SLEEP gives when it has slept: whether it was interrupted. `None`: it has yet to sleep.
+    pub(crate) fn take_slept(&mut self, call: i64) -> Option<bool> {
+        let at = self.slept.iter().position(|(slept, _)| *slept == call)?;
+        let slept = self.slept.remove(at);
+        if self.undo.is_some() {
+            self.taken.push(slept);
+        }
+        Some(slept.1)
+    }
+
+    pub(crate) fn has_slept(&mut self, call: i64, interrupted: bool) {
+        self.slept.push((call, interrupted));
+    }
+
+    /// For a new row calls sleep again, though the last row has not used all.
+    pub(crate) fn forget_slept(&mut self, calls: &[i64]) {
+        self.slept.retain(|(call, _)| !calls.contains(call));
+    }
+
+    /// The evaluation is undone: it has used nothing.
+    pub(crate) fn give_slept_back(&mut self) {
+        self.taken.append(&mut self.slept);
+        std::mem::swap(&mut self.taken, &mut self.slept);
+    }
+
     /// From here on, changes of user variables can be undone.
     pub(crate) fn begin_undo(&mut self) {
         self.undo = Some(Vec::new());
+        self.taken.clear();
     }
 
     /// Changes since `begin_undo`, newest last.
@@ -266,7 +296,8 @@ impl Subquery {
         let outer = self.outer.iter().map(|outer| Ok(outer.value(env, context)?.into_value()));
         let outer = outer.collect::<Result<Vec<_>>>()?;
         let want = Want::of(&self.test);
-        context.subqueries.missing = Some(Missing { id: self.id, outer, key: key.into_boxed_slice(), want });
+        let missing = Missing { id: self.id, outer, key: key.into_boxed_slice(), want };
+        context.subqueries.missing = Some(Awaited::Answer(missing));
         Err(pending())
     }
 

@@ -203,8 +203,8 @@ impl fmt::Display for Named<'_> {
             }
             ExprKind::Function { function, arguments } => {
                 write!(f, "{}(", function.name.to_ascii_lowercase())?;
-                // Behind the seed of RAND stands the number of the call.
-                let shown = if function.name == "RAND" { 1 } else { usize::MAX };
+                // Behind the argument of RAND and SLEEP stands the number of the call.
+                let shown = if matches!(function.name, "RAND" | "SLEEP") { 1 } else { usize::MAX };
                 self.separated(arguments.iter().take(shown), f)?;
                 f.write_str(")")
             }

@@ -7,8 +7,8 @@
 use super::budget::run;
 use super::convert::{self, Result};
 use super::{
-    Beside, BitOp, Columns, CompareOp, Comparison, Context, Expr, ExprKind, RowIn, SortedList, SubqueryTest, Val,
-    arithmetic, cast, interval,
+    Beside, BitOp, Columns, CompareOp, Comparison, Context, Expr, ExprKind, Function, RowIn, SortedList, SubqueryTest,
+    Val, arithmetic, cast, interval,
 };
 use crate::expr::value_key::append_class_key;
 use crate::memory::LARGE;
@@ -374,6 +374,9 @@ impl Expr {
                 }
                 let amount = interval::Amount::read(amount_value.as_ref(), &amount.ty, *unit, context)?;
                 interval::add(date_value.as_ref(), amount, *subtract, *unit, &self.ty, context)?.into()
+            }
+            ExprKind::Function { function: Function { walk: Some(walk), .. }, arguments } => {
+                walk(arguments, env, context)?.into()
             }
             ExprKind::Function { function, arguments } => {
                 let mut values: SmallVec<[Val<'a>; 4]> = SmallVec::with_capacity(arguments.len());

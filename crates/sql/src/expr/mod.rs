@@ -69,8 +69,8 @@ pub use convert::{as_number, temporal_decimal, to_bits};
 pub use deep::Deep;
 pub(crate) use display::{Named, Names, readable};
 pub(crate) use functions::ANY_VALUE;
+pub(crate) use subquery::{Awaited, is_pending, pending};
 pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
-pub(crate) use subquery::{is_pending, pending};
 pub use switches::Switches;
 pub(crate) use types::column_coercibility;
 pub use types::plain as plain_type;
@@ -497,6 +497,8 @@ pub struct BindContext {
     pub user_variables: std::collections::HashMap<String, DataType>,
     /// What the statement's trees are counted against.
     pub memory: crate::memory::Memory,
+    /// Set when a call is bound that the operator waits for (SLEEP).
+    pub waits: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
 
 /// Binds an expression. Errors: those of [`Scope`], 1305 and 1582 for calls, 1267 for collations, 1235 for what Rauk has not, 1241 for rows.

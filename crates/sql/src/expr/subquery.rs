@@ -7,6 +7,8 @@
 //! evaluation changed (warnings, user variables) is undone. So a branch that is not taken runs no query and raises no error of one.
 //!
 //! An answer may be an error: it is raised wherever the answer is used.
+//!
+//! SLEEP waits in the same way (`functions/sleep`): it has no query and no answer that is kept, but it is missing until the operator has slept.
 
 use super::types;
 use super::{CompareOp, Comparison, Expr, ExprKind};
@@ -74,16 +76,38 @@ impl Expr {
         Expr { kind: ExprKind::Reference(id), ty, nullable, coercibility: types::column_coercibility(&ty) }
     }
 
-    /// Whether a subquery is in it.
+    /// Whether its value may have to be waited for: a subquery is in it, or SLEEP.
     pub fn has_subquery(&self) -> bool {
-        let mut found = matches!(self.kind, ExprKind::Subquery(_));
+        let mut found = matches!(self.kind, ExprKind::Subquery(_)) || self.sleeps();
         self.for_each_child(&mut |child| found = found || child.has_subquery());
         found
     }
 
-    /// Whether a subquery in it reads columns of the block where the expression stands.
+    /// The number of the call that the expression is, when it is a call that waits.
+    pub(crate) fn waiting_call(&self) -> Option<i64> {
+        match &self.kind {
+            ExprKind::Function { function, arguments } if function.waits => match arguments.last()?.kind {
+                ExprKind::Literal(Value::Int(call)) => Some(call),
+                _ => unreachable!("behind the arguments stands the number of the call"),
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether SLEEP is in it.
+    pub(crate) fn has_sleep(&self) -> bool {
+        let mut found = self.sleeps();
+        self.for_each_child(&mut |child| found = found || child.has_sleep());
+        found
+    }
+
+    fn sleeps(&self) -> bool {
+        matches!(&self.kind, ExprKind::Function { function, .. } if function.waits)
+    }
+
+    /// Whether it waits for each row of the block where it stands: a subquery in it reads columns of the block, or SLEEP is in it.
     pub fn reads_around(&self) -> bool {
-        let mut found = false;
+        let mut found = self.sleeps();
         if let ExprKind::Subquery(subquery) = &self.kind {
             subquery.outer.iter().for_each(|outer| outer.for_each_column(&mut |_, _| found = true));
         }
@@ -99,6 +123,17 @@ impl Expr {
         }
         self.for_each_child(&mut |child| child.for_each_reference(visit));
     }
+}
+
+/// What an evaluation waits for.
+#[derive(Clone, Debug)]
+pub enum Awaited {
+    Answer(Missing),
+    /// A call of SLEEP, by its number, has to have slept so many seconds.
+    Sleep {
+        call: i64,
+        seconds: f64,
+    },
 }
 
 /// An answer that an evaluation needs.

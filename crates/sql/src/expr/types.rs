@@ -265,6 +265,13 @@ fn aggregate<'e>(
     }
 }
 
+/// Error 1267: the text is put together from texts of different collations, and has none to compare by.
+pub fn refuse_mixed(expr: &Expr, operation: &str) -> Result<(), MysqlError> {
+    let side = (expr.ty.collation, expr.coercibility);
+    let mixed = Class::of(&expr.ty).is_string() && expr.coercibility == MIXED;
+    if mixed { Err(mix(&[side, side], operation)) } else { Ok(()) }
+}
+
 /// Errors 1267 and 1270 name two and three sides that do not agree; 1271 is of more.
 fn mix(sides: &[(Collation, u8)], operation: &str) -> MysqlError {
     let side = |(c, s): &(Collation, u8)| format!("({},{})", c.name(), coercibility_name(*s));

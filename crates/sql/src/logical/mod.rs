@@ -63,6 +63,8 @@ pub(crate) struct Statement {
     pub switches: Switches,
     /// Parameters that the statement itself has.
     pub parameters: usize,
+    /// An expression of it may wait (SLEEP).
+    pub waits: bool,
 }
 
 /// What the statement does.

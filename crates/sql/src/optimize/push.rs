@@ -11,7 +11,7 @@
 //!
 //! The rows of the right side of an outer join are null rows for WHERE: only its ON may move there.
 
-use super::walk::{Substitution, for_each_inner_query, for_each_query, is_movable, size, substituted};
+use super::walk::{Substitution, for_each_inner_query, for_each_query, is_movable, only_reads, size, substituted};
 use crate::expr::{ColumnId, Comparison, Expr, ExprKind};
 use crate::logical::{Derived, JoinKind, Node, Query, Statement};
 use rauk_types::{Collation, DataType};
@@ -164,7 +164,7 @@ fn takes(node: &Node, condition: &Expr) -> bool {
             let read = columns_of(condition);
             let movable = items.iter().filter(|(id, _)| read.contains(id)).all(|(_, expr)| is_movable(expr));
             // Effects of other items come for as many rows as before.
-            let quiet = items.iter().all(|(_, expr)| is_movable(expr) || expr.has_subquery());
+            let quiet = items.iter().all(|(_, expr)| is_movable(expr) || only_reads(expr));
             if !movable || !quiet {
                 return false;
             }

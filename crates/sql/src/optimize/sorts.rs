@@ -3,7 +3,7 @@
 //! It stays where the order is visible: in a derived table that a block without grouping, DISTINCT or ORDER BY of its own reads alone (MySQL hands the
 //! order on there), and where an expression with an effect may see in which order rows come.
 
-use super::walk::{for_each_inner_query, for_each_query, is_movable};
+use super::walk::{for_each_inner_query, for_each_query, is_movable, only_reads};
 use crate::logical::{Node, Query, Statement};
 
 pub fn pass(statement: &mut Statement) {
@@ -34,7 +34,7 @@ fn below_project(node: &Node) -> Option<&Node> {
 /// Whether an expression of the block, the queries in its FROM left out, does more than to give a value.
 fn has_effects(node: &Node) -> bool {
     let mut found = false;
-    node.for_each_expr(&mut |expr| found = found || (!is_movable(expr) && !expr.has_subquery()));
+    node.for_each_expr(&mut |expr| found = found || (!is_movable(expr) && !only_reads(expr)));
     if !matches!(node, Node::Derived(_) | Node::SetOperation(_) | Node::Window(_)) {
         node.for_each_input(&mut |input| found = found || crate::stack::grow(|| has_effects(input)));
     }

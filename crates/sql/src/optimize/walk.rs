@@ -185,7 +185,7 @@ pub fn is_movable(expr: &Expr) -> bool {
         ExprKind::AssignVariable { .. } | ExprKind::UserVariable(_) | ExprKind::Subquery(_) | ExprKind::Deep(_) => {
             false
         }
-        ExprKind::Function { function, .. } => !function.volatile && !matches!(function.name, "SLEEP" | "BENCHMARK"),
+        ExprKind::Function { function, .. } => !function.volatile,
         _ => true,
     };
     let mut movable = own;
@@ -193,10 +193,15 @@ pub fn is_movable(expr: &Expr) -> bool {
     movable
 }
 
+/// Whether an expression that cannot be moved does no more than to read: by a subquery, and without SLEEP.
+pub fn only_reads(expr: &Expr) -> bool {
+    expr.has_subquery() && !expr.has_sleep()
+}
+
 /// Whether a condition may be checked elsewhere. Its subqueries go with it to where their rows are.
 pub fn may_move(condition: &Expr) -> bool {
     let mut movable = is_movable(condition) || matches!(condition.kind, ExprKind::Subquery(_));
-    if !movable && condition.has_subquery() {
+    if !movable && condition.waiting_call().is_none() && condition.has_subquery() {
         movable = true;
         condition.for_each_child(&mut |child| movable = movable && may_move(child));
     }

@@ -123,6 +123,7 @@ impl Parser<'_> {
                 | "TIMESTAMPADD"
                 | "TIMESTAMPDIFF"
                 | "GET_FORMAT"
+                | "WEIGHT_STRING"
                 | "CHAR"
         ) {
             return Ok(None);
@@ -180,6 +181,18 @@ impl Parser<'_> {
                     _ => Expr::TimestampDiff { unit, from: first, to: second },
                 }
             }
+            "WEIGHT_STRING" => {
+                let operand = self.expr()?;
+                if self.accept_kw("AS") {
+                    let Some(kind) = self.accept_any_kw(&["CHAR", "BINARY"]) else { return self.fail() };
+                    self.expect(Kind::LParen)?;
+                    let length = self.weight_length()?;
+                    self.expect(Kind::RParen)?;
+                    Expr::WeightString { operand: Box::new(operand), binary: kind == "BINARY", length }
+                } else {
+                    Expr::call(name, vec![operand])
+                }
+            }
             "GET_FORMAT" => {
                 let Some(kind) = self.accept_any_kw(&["DATE", "TIME", "DATETIME", "TIMESTAMP"]) else {
                     return self.fail();
@@ -198,6 +211,15 @@ impl Parser<'_> {
         };
         self.expect(Kind::RParen)?;
         Ok(Some(result))
+    }
+
+    /// The length in WEIGHT_STRING(x AS CHAR(length)).
+    fn weight_length(&mut self) -> Result<u32> {
+        let at = self.peek();
+        match u32::try_from(self.integer()?) {
+            Ok(length) if length > 0 => Ok(length),
+            _ => self.fail_at(at),
+        }
     }
 
     fn trim(&mut self) -> Result<Expr> {

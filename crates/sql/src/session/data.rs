@@ -7,7 +7,7 @@
 use super::errors;
 use super::lookup::denied;
 use super::plan_cache::{CachedPlan, Key};
-use super::run::{Done, is_sleep};
+use super::run::Done;
 use super::session::Session;
 use super::status::Counter;
 use super::transactions::{OpenTransaction, ends_transaction, is_stale};
@@ -165,9 +165,6 @@ impl Session {
             return Ok(Some(plan).filter(|plan| !plan.plan.by_values));
         }
         let statement = self.parse_one(source.text)?;
-        if is_sleep(&statement) {
-            return Ok(None);
-        }
         let source = Source { statement: Some(&statement), ..*source };
         stack::with_room(statement.height, || Ok(Some(self.make_plan(&source)?.0).filter(|plan| !plan.plan.by_values)))
     }

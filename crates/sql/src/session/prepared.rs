@@ -265,10 +265,6 @@ impl Session {
             self.context.parameters = Vec::new();
             return result;
         }
-        if let Some(result) = self.sleep_statement(&prepared.statement, &types, sink).await {
-            self.context.parameters = Vec::new();
-            return result;
-        }
         let known = prepared.last.lock().as_ref().filter(|last| self.still_fits(last, &types)).map(|l| l.plan.clone());
         let source =
             Source { text: &prepared.text, statement: Some(&prepared.statement), types: &types, known: known.as_ref() };

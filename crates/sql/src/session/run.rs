@@ -8,64 +8,21 @@ use super::users::Privileges;
 use super::variables::store;
 use crate::exec::Limits;
 use crate::expr::context::WarningLevel;
-use crate::parse::ast::{Arguments, Expr, ItemName, Literal, QueryBody, SelectItem, TableName};
+use crate::memory;
+use crate::parse::ast::{Expr, TableName};
 use crate::parse::statement::{Show, ViewChange};
 use crate::parse::{self, Statement};
 use crate::stack::{self, Roomy};
-use crate::{expr, memory};
-use futures::future::Either;
 use rauk_node::TableHandle;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink, ServerStatus, SessionChange};
 use rauk_types::{DataType, MysqlError, NodeId, Value};
 use std::sync::atomic::Ordering;
-use std::task::Poll;
 use std::time::Duration;
-
-/// Nobody sleeps longer (a timer's range).
-const MAX_SLEEP: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Variables whose changes a client hears of (session_track_system_variables' default).
 const TRACKED: [&str; 5] =
     ["time_zone", "autocommit", "character_set_client", "character_set_results", "character_set_connection"];
-
-/// What SLEEP is given, where an expression is a call of it.
-fn sleep_argument(expression: &Expr) -> Option<&Expr> {
-    let Expr::Call(call) = expression else { return None };
-    let is_sleep = call.name.eq_ignore_ascii_case("sleep") && call.database.is_none() && call.over.is_none();
-    match &call.arguments {
-        Arguments::List { distinct: false, items } if is_sleep && items.len() == 1 => items.first(),
-        _ => None,
-    }
-}
-
-/// The argument of SLEEP, and its column's name, of a SELECT that does nothing else: its one row comes whatever is asked of its order.
-fn sleep_call(statement: &Statement) -> Option<(&Expr, &str)> {
-    let Statement::Query(query) = statement else { return None };
-    let QueryBody::Select(select) = &query.body else { return None };
-    let [SelectItem::Expr { expr, name: ItemName::Alias(name) | ItemName::Text(name) }] = select.items.as_slice()
-    else {
-        return None;
-    };
-    let one_row = match &query.limit {
-        None => true,
-        Some(limit) => {
-            limit.offset.is_none() && matches!(&limit.count, Expr::Literal(Literal::Number(count)) if count != "0")
-        }
-    };
-    let alone = query.with.is_none()
-        && query.into.is_none()
-        && select.from.is_empty()
-        && select.filter.is_none()
-        && select.group_by.is_empty()
-        && select.having.is_none()
-        && select.windows.is_empty();
-    if alone && one_row { Some((sleep_argument(expr)?, name)) } else { None }
-}
-
-pub(crate) fn is_sleep(statement: &Statement) -> bool {
-    sleep_call(statement).is_some()
-}
 
 /// A statement that succeeded.
 #[derive(Debug, Default)]
@@ -219,9 +176,6 @@ impl Session {
                 return Box::pin(self.select_into(query, into)).await;
             }
             Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
-                if let Some(result) = self.sleep_statement(statement, &[], sink).await {
-                    return result;
-                }
                 let source = Source { text: "", statement: Some(statement), types: &[], known: None };
                 return self.run_uncached(source, sink).await;
             }
@@ -307,12 +261,7 @@ impl Session {
             }
             Statement::Do(expressions) => {
                 for expression in expressions {
-                    if let Some(argument) = sleep_argument(expression) {
-                        let seconds = self.sleep_seconds(argument)?;
-                        self.sleep(seconds).await?;
-                    } else {
-                        self.value_with_queries(expression).await?;
-                    }
+                    self.value_with_queries(expression).await?;
                 }
                 Done::default()
             }
@@ -400,63 +349,6 @@ impl Session {
     pub(crate) fn evaluate(&mut self, expression: &Expr) -> Result<(Value, DataType), MysqlError> {
         let bind_context = self.bind_context(self.parameter_types.clone());
         super::ddl::columns::evaluate(expression, &bind_context, &mut self.context)
-    }
-
-    // SLEEP: evaluation never waits, so SLEEP as the whole of a SELECT's list, or of DO, waits here, without a thread.
-
-    /// The value of SLEEP's argument.
-    fn sleep_seconds(&mut self, argument: &Expr) -> Result<f64, MysqlError> {
-        let (value, ty) = self.evaluate(argument)?;
-        let mut text = Vec::new();
-        rauk_types::format::append_text(expr::as_number(value.as_ref(), &ty), &ty, &mut text);
-        let seconds = std::str::from_utf8(&text).ok().and_then(|t| t.trim().parse::<f64>().ok());
-        match seconds.filter(|s| *s >= 0.0) {
-            Some(seconds) => Ok(seconds),
-            None => Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to sleep.")),
-        }
-    }
-
-    /// Waits; `true` when KILL or max_execution_time ended it.
-    pub(crate) async fn sleep(&mut self, seconds: f64) -> Result<bool, MysqlError> {
-        let mut duration = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).min(MAX_SLEEP);
-        let left = self.context.budget.memory.deadline().map(|end| end.saturating_sub(self.engine.runtime.now()));
-        let cut = left.is_some_and(|left| left < duration);
-        duration = duration.min(left.unwrap_or(duration));
-        let timer = self.engine.runtime.sleep(duration);
-        let interrupt = &self.process.interrupt;
-        let killed = futures::future::poll_fn(|context| match interrupt.poll(context.waker()) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        });
-        let interrupted = matches!(futures::future::select(timer, killed).await, Either::Right(_));
-        if self.process.is_killed() { Err(memory::interrupted()) } else { Ok(interrupted || cut) }
-    }
-
-    /// `SELECT SLEEP(n)` alone; `None`: another statement.
-    pub(crate) async fn sleep_statement(
-        &mut self,
-        statement: &Statement,
-        types: &[DataType],
-        sink: &mut dyn ResultSink,
-    ) -> Option<Result<Done, MysqlError>> {
-        let (argument, name) = sleep_call(statement)?;
-        self.parameter_types = types.to_vec();
-        let seconds = self.sleep_seconds(argument);
-        self.parameter_types = Vec::new();
-        let seconds = match seconds {
-            Ok(seconds) => seconds,
-            Err(error) => return Some(Err(error)),
-        };
-        self.process.counters.add(Counter::Select, 1);
-        Some(match self.sleep(seconds).await {
-            Ok(interrupted) => {
-                let column = super::show::integer_column(name);
-                sink.columns(&[column]);
-                sink.row(&[Value::Int(i64::from(interrupted)).as_ref()]);
-                Ok(Done::rows())
-            }
-            Err(error) => Err(error),
-        })
     }
 
     fn kill(&mut self, query_only: bool, id: &Expr) -> Result<(), MysqlError> {

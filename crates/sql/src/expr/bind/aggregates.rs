@@ -125,7 +125,10 @@ impl Binder<'_> {
             AggregateFunction::Sum => (exact(22, 0), types::NUMERIC),
             AggregateFunction::Avg => (exact(types::DIVISION_DIGITS, types::DIVISION_DIGITS), types::NUMERIC),
             AggregateFunction::Min | AggregateFunction::Max => match first {
-                Some(e) => (types::plain(e.ty), e.coercibility),
+                Some(e) => {
+                    types::refuse_mixed(e, if function == AggregateFunction::Min { "min" } else { "max" })?;
+                    (types::plain(e.ty), e.coercibility)
+                }
                 None => (DataType::BIGINT, types::NUMERIC),
             },
             AggregateFunction::VarPop

@@ -43,8 +43,8 @@ pub fn converted(expr: Expr, ty: &DataType) -> Expr {
     Expr { kind: ExprKind::Cast(Box::new(expr)), ty: target, nullable, coercibility }
 }
 
-/// Calls of RAND(seed) that have been bound, by which their sequences are told apart.
-static RAND_CALLS: AtomicI64 = AtomicI64::new(0);
+/// Calls of RAND(seed) and SLEEP that have been bound: each has a number of its own.
+static CALLS: AtomicI64 = AtomicI64::new(0);
 
 impl Binder<'_> {
     pub fn case(
@@ -216,6 +216,16 @@ impl Binder<'_> {
         self.call("TIMESTAMPDIFF", arguments)
     }
 
+    /// WEIGHT_STRING(x AS CHAR(n)): a second argument says how many characters; AS BINARY(n) casts.
+    pub fn weight_string(&mut self, operand: &ast::Expr, binary: bool, length: u32) -> Result<Expr> {
+        let operand = self.bind(operand)?;
+        let arguments = match binary {
+            true => vec![self.cast_to(operand, DataType { length, ..DataType::new(TypeKind::Binary) })],
+            false => vec![operand, literal(Value::Int(length.into()), DataType::BIGINT, types::NUMERIC)],
+        };
+        self.registered(functions::find("WEIGHT_STRING").expect("it is there"), arguments)
+    }
+
     pub fn trim(&mut self, side: TrimSide, what: Option<&ast::Expr>, operand: &ast::Expr) -> Result<Expr> {
         let mut arguments = vec![self.bind(operand)?];
         if let Some(what) = what {
@@ -367,9 +377,19 @@ impl Binder<'_> {
         }
         if function.name == "RAND" && count == 1 && arguments[0].is_constant() && !arguments[0].has_subquery() {
             // Each call has a sequence of its own.
-            let number = RAND_CALLS.fetch_add(1, Ordering::Relaxed);
+            let number = CALLS.fetch_add(1, Ordering::Relaxed);
             arguments.push(literal(Value::Int(number), DataType::BIGINT, types::NUMERIC));
         }
+        if function.waits {
+            self.context.waits.store(true, Ordering::Relaxed);
+            let number = CALLS.fetch_add(1, Ordering::Relaxed);
+            arguments.push(literal(Value::Int(number), DataType::BIGINT, types::NUMERIC));
+        }
+        self.registered(function, arguments)
+    }
+
+    /// A call of a function of the registry, with as many arguments as it takes.
+    fn registered(&self, function: &'static functions::Function, mut arguments: Vec<Expr>) -> Result<Expr> {
         let typing = Typing { name: function.name, arguments: &mut arguments, context: self.context };
         let derived = (function.ty)(typing)?;
         let nullable = derived.nullable || function.null_on_null && arguments.iter().any(|a| a.nullable);

@@ -177,6 +177,7 @@ impl<'b> Binder<'b> {
             E::ConvertUsing { operand, charset } => self.convert_using(operand, charset)?,
             E::Collate { operand, collation } => self.collate(operand, collation)?,
             E::Extract { unit, operand } => self.extract(*unit, operand)?,
+            E::WeightString { operand, binary, length } => self.weight_string(operand, *binary, *length)?,
             E::Trim { side, what, operand } => self.trim(*side, what.as_deref(), operand)?,
             E::TimestampAdd { unit, amount, date } => {
                 let (amount, date) = (self.bind(amount)?, self.bind(date)?);

@@ -9,6 +9,7 @@
 
 mod aes;
 mod archive;
+mod benchmark;
 mod binary;
 #[cfg(test)]
 mod bounds;
@@ -21,7 +22,9 @@ mod network;
 mod numeric;
 mod regexp;
 mod search;
+mod sleep;
 mod string;
+mod weights;
 
 pub(crate) use miscellaneous::ANY_VALUE;
 
@@ -33,6 +36,9 @@ use rauk_types::{Collation, DataType, Date, DateTime, Decimal, Time, Value, Valu
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::OnceLock;
+
+/// The value of a call, from its arguments.
+pub(crate) type Walk = fn(&[Expr], &super::eval::Env<'_>, &mut Context) -> Result<Value>;
 
 /// A function as the registry knows it.
 pub struct Function {
@@ -49,6 +55,10 @@ pub struct Function {
     /// It depends on nothing but its arguments and what is sent along to other nodes (sql_mode, time zone, time of the statement), waits for nothing, and
     /// takes time and memory in proportion to its arguments: so it may run under the guard of a partition elsewhere.
     pub bounded: bool,
+    /// The operator waits before it has a value, as it does for a subquery: SLEEP. Behind its arguments stands the number of the call.
+    pub waits: bool,
+    /// It evaluates its arguments itself, instead of `eval`.
+    pub(crate) walk: Option<Walk>,
     pub(crate) ty: fn(Typing<'_>) -> Result<Derived>,
     pub(crate) eval: fn(&Call<'_, '_>, &mut Context) -> Result<Value>,
 }
@@ -74,7 +84,20 @@ impl Function {
         ty: fn(Typing<'_>) -> Result<Derived>,
         eval: fn(&Call<'_, '_>, &mut Context) -> Result<Value>,
     ) -> Function {
-        Function { name, min, max, step: 1, null_on_null: true, pure: true, volatile: false, bounded: true, ty, eval }
+        Function {
+            name,
+            min,
+            max,
+            step: 1,
+            null_on_null: true,
+            pure: true,
+            volatile: false,
+            bounded: true,
+            waits: false,
+            walk: None,
+            ty,
+            eval,
+        }
     }
 
     /// Sees NULL arguments.
@@ -99,6 +122,11 @@ impl Function {
 
     const fn volatile(self) -> Function {
         Function { pure: false, volatile: true, bounded: false, ..self }
+    }
+
+    /// Waits, for each row anew.
+    const fn waiting(self) -> Function {
+        Function { waits: true, ..self.volatile() }
     }
 }
 
@@ -344,6 +372,9 @@ const GROUPS: &[&[Function]] = &[
     information::FUNCTIONS,
     network::FUNCTIONS,
     miscellaneous::FUNCTIONS,
+    sleep::FUNCTIONS,
+    benchmark::FUNCTIONS,
+    weights::FUNCTIONS,
 ];
 
 /// By upper-case name.
@@ -374,8 +405,6 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
 /// Functions that MySQL has and Rauk has not yet.
 pub(crate) fn is_not_yet(name: &str) -> bool {
     const NAMES: &[&str] = &[
-        "SLEEP",
-        "BENCHMARK",
         "ICU_VERSION",
         "PS_THREAD_ID",
         "GET_LOCK",
@@ -388,7 +417,6 @@ pub(crate) fn is_not_yet(name: &str) -> bool {
         "WAIT_FOR_EXECUTED_GTID_SET",
         "EXTRACTVALUE",
         "UPDATEXML",
-        "WEIGHT_STRING",
         "ROW_NUMBER",
         "RANK",
         "DENSE_RANK",
@@ -401,6 +429,7 @@ pub(crate) fn is_not_yet(name: &str) -> bool {
         "PERCENT_RANK",
         "CUME_DIST",
         "STATEMENT_DIGEST",
+        "STATEMENT_DIGEST_TEXT",
         "ENCRYPT",
         "PASSWORD",
         "ROLES_GRAPHML",

@@ -120,6 +120,12 @@ pub enum Expr {
         unit: Unit,
         operand: Box<Expr>,
     },
+    /// WEIGHT_STRING(operand AS CHAR(length)), or AS BINARY.
+    WeightString {
+        operand: Box<Expr>,
+        binary: bool,
+        length: u32,
+    },
     Trim {
         side: TrimSide,
         /// What is removed; `None`: spaces.
@@ -416,7 +422,7 @@ impl Unit {
 }
 
 impl Expr {
-    /// Whether a query stands in it, at any depth.
+    /// Whether it has to be run as a query: one stands in it, or SLEEP, at any depth.
     pub fn has_query(&self) -> bool {
         let any = |items: &[Expr]| items.iter().any(|item| item.has_query());
         let maybe = |item: &Option<Box<Expr>>| item.as_ref().is_some_and(|item| item.has_query());
@@ -438,6 +444,7 @@ impl Expr {
             | Expr::Cast { operand, .. }
             | Expr::ConvertUsing { operand, .. }
             | Expr::Collate { operand, .. }
+            | Expr::WeightString { operand, .. }
             | Expr::Extract { operand, .. }
             | Expr::Interval { amount: operand, .. } => operand.has_query(),
             Expr::Binary { left: one, right: other, .. }
@@ -455,6 +462,7 @@ impl Expr {
                 maybe(operand) || branches.iter().any(branch) || maybe(otherwise)
             }
             Expr::Call(call) => match &call.arguments {
+                _ if call.database.is_none() && call.name.eq_ignore_ascii_case("sleep") => true,
                 Arguments::Star => false,
                 Arguments::List { items, .. } => any(items),
             },

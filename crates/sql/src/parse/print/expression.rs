@@ -212,6 +212,11 @@ impl Printer<'_> {
                 self.expr(operand)?;
                 self.text(")")
             }
+            Expr::WeightString { operand, binary, length } => {
+                self.text("weight_string(")?;
+                self.expr(operand)?;
+                write!(self.out, " as {}({length}))", if *binary { "binary" } else { "char" })
+            }
             Expr::Trim { side, what, operand } => {
                 self.text("trim(")?;
                 self.text(match (side, what) {

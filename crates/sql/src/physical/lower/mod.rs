@@ -29,7 +29,7 @@ use window::Selected;
 
 /// Lowers a statement.
 pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
-    let Statement { columns, subqueries, tables, body, returned, hints, switches, parameters } = statement;
+    let Statement { columns, subqueries, tables, body, returned, hints, switches, parameters, waits } = statement;
     let mut lowering = Lowering {
         columns: &columns,
         lookup,
@@ -54,7 +54,7 @@ pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindCon
             lowering.write(write)?
         }
     };
-    let parts = lowering.parts(subqueries, tables, parameters)?;
+    let parts = lowering.parts(subqueries, tables, parameters, waits)?;
     let by_values = lowering.by_values;
     Ok(Plan { columns: result, tables: lowering.stored, parts, kind, hints, by_values })
 }
@@ -78,8 +78,9 @@ impl Lowering<'_> {
         subqueries: Vec<logical::Subquery>,
         tables: Vec<CommonTable>,
         parameters: usize,
+        waits: bool,
     ) -> Result<Option<Arc<Parts>>, MysqlError> {
-        if subqueries.iter().all(logical::Subquery::is_gone) && tables.is_empty() {
+        if !waits && subqueries.iter().all(logical::Subquery::is_gone) && tables.is_empty() {
             return Ok(None);
         }
         let mut next = parameters;

@@ -139,39 +139,6 @@ fn select_limit_and_safe_updates() {
 }
 
 #[test]
-fn sleeping_and_killing() {
-    let server = server();
-    let mut t = server.session();
-    t.expect("SELECT SLEEP(0.01)", &["0"]);
-    t.ok("DO SLEEP(0)");
-    assert_eq!(t.names("SELECT sleep( 0 )"), ["sleep( 0 )"]);
-    assert_eq!(t.names("SELECT SLEEP(0) AS s LIMIT 1"), ["s"]);
-    // It waits where it is the whole of a statement, which gives its row.
-    for sql in [
-        "SELECT SLEEP(0) LIMIT 0",
-        "SELECT SLEEP(0) INTO @x",
-        "SELECT SLEEP(0), 1",
-        "SELECT SLEEP(0) HAVING 0",
-        "SELECT SLEEP()",
-    ] {
-        t.code(sql, 1235);
-    }
-    let mut other = server.session();
-    let id = other.session.process.id;
-    let sleeper = std::thread::spawn(move || other.run("SELECT SLEEP(100)"));
-    while !server.engine.processes.find(id).unwrap().is_running() {
-        std::thread::yield_now();
-    }
-    t.ok(&format!("KILL QUERY {id}"));
-    assert_eq!(sleeper.join().unwrap(), "1");
-    t.error("KILL 4711", 1094, "Unknown thread id: 4711");
-    let mut third = server.session();
-    t.ok(&format!("KILL {}", third.session.process.id));
-    assert_eq!(third.run("SELECT 1"), "ERROR 1317: Query execution was interrupted");
-    t.code("KILL CONNECTION_ID()", 1317);
-}
-
-#[test]
 fn a_select_can_be_limited_in_time() {
     let server = server();
     let mut t = server.session();

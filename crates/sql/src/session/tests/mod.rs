@@ -18,6 +18,7 @@ mod queries;
 mod selectivity;
 mod shows;
 mod skip_paths;
+mod sleeping;
 mod statistics;
 mod transactions;
 mod trees;

@@ -13,6 +13,7 @@ use rauk_node::{NodeError, SettingChange};
 use rauk_types::MysqlError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How often a statement is drafted.
 const TRIES: u32 = 100;
@@ -92,7 +93,7 @@ impl Session {
     async fn let_others_go_first(&mut self, tries: u32) -> Result<(), MysqlError> {
         let longest = 1_u64 << (tries - 1).min(PAUSE_BITS);
         let pause = self.engine.runtime.random() % longest;
-        match self.sleep(pause as f64 / 1_000.0).await? {
+        match self.context.budget.memory.sleep(Duration::from_millis(pause)).await {
             true => Err(interrupted()),
             false => Ok(()),
         }

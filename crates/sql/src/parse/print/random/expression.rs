@@ -142,6 +142,11 @@ impl Choices<'_> {
             21 => Expr::ConvertUsing { operand: self.boxed(depth), charset: self.charset() },
             22 => Expr::Collate { operand: self.boxed(depth), collation: self.charset() },
             23 => Expr::Extract { unit: self.unit(), operand: self.boxed(depth) },
+            24 if self.flag() => Expr::WeightString {
+                operand: self.boxed(depth),
+                binary: self.flag(),
+                length: 1 + self.pick(300) as u32,
+            },
             24 => Expr::Trim {
                 side: self.one_of(&[TrimSide::Both, TrimSide::Leading, TrimSide::Trailing]),
                 what: self.maybe(|c| c.boxed(depth)),
