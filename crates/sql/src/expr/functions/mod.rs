@@ -124,7 +124,7 @@ impl Function {
         Function { pure: false, volatile: true, bounded: false, ..self }
     }
 
-    /// Waits, for each row anew.
+    /// Waits, again for each row.
     const fn waiting(self) -> Function {
         Function { waits: true, ..self.volatile() }
     }

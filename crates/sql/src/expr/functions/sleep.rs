@@ -2,7 +2,7 @@
 //!
 //! Evaluation never waits: a call that has not slept yet says for how long it has to, and the operator sleeps without a thread and evaluates
 //! again, as it does for a subquery that has not been run. Each call of the statement has a number of its own, its last argument, by which its sleep is found
-//! and used up; so it sleeps anew for each row. KILL QUERY and max_execution_time end a sleep at once: in the list of a SELECT without FROM
+//! and used up; so it sleeps again for each row. KILL QUERY and max_execution_time end a sleep at once: in the list of a SELECT without FROM
 //! it gives 1 then, elsewhere the statement ends.
 
 use super::{Call, Function, rules};
