@@ -410,6 +410,9 @@ fn dropped_rows_keep_no_lock_on_other_nodes() {
         insist(connection, "ROLLBACK");
         lines.iter().filter(|line| *line != "(empty)").count() as u64
     };
+    const MERGED: &str = "SELECT id FROM shop.r WHERE (class = 3 OR id IN (2, 9, 16)) AND id % 7 = 2 FOR UPDATE";
+    let plan = run(&mut connections[0], &format!("EXPLAIN {MERGED}"));
+    assert!(plan[0].contains("index_merge"), "{plan:?}");
     for at in 0..3 {
         for isolation in ["READ COMMITTED", "REPEATABLE READ"] {
             for (sql, locked) in [
@@ -421,6 +424,7 @@ fn dropped_rows_keep_no_lock_on_other_nodes() {
                 ("SELECT id FROM shop.r WHERE id % 10 = 3 LIMIT 2 FOR UPDATE", 2),
                 ("SELECT COUNT(*) FROM shop.r WHERE id % 10 = 3 FOR UPDATE", 300),
                 ("SELECT id FROM shop.r WHERE id % 10 = 3 ORDER BY id LIMIT 1 FOR UPDATE", 1),
+                (MERGED, 46),
             ] {
                 let connection = &mut connections[at];
                 insist(connection, &format!("SET TRANSACTION ISOLATION LEVEL {isolation}"));
