@@ -332,4 +332,20 @@ mod tests {
         assert!(Path::parse("!@#").unwrap_err().message.ends_with("position 1."));
         assert_eq!(Path::parse(&format!("${}", ".a".repeat(200))).unwrap_err().code, 3143);
     }
+
+    /// By several ellipses a value is reached from each value around it; it is visited once for each leg.
+    #[test]
+    fn several_ellipses_take_work_of_the_size_of_the_document() {
+        let (depth, width) = (90, 2000);
+        let text = format!("{}{}1{}", "[".repeat(depth), "1,".repeat(width), "]".repeat(depth));
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let mut visits = 0;
+        let mut work = || {
+            visits += 1;
+            Ok(())
+        };
+        let found = Path::parse("$**[*]**[*]").unwrap().find(&document, &mut work).unwrap();
+        assert_eq!(found.len(), depth - 2 + width + 1);
+        assert!(visits < 10 * (depth + width), "{visits}");
+    }
 }
