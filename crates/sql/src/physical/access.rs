@@ -424,7 +424,8 @@ fn index_candidates(
         let ranges = found.condition.ranges() as f64;
         let unique = index.kind != IndexKind::Ordered;
         if whole && unique && (plain || index.kind == IndexKind::Primary) {
-            let keys = found.covers.len() == found.uses.len();
+            // Whether each value is exactly one key. If not, an index without an order may have to read everything, so all conditions stay.
+            let are_keys = found.covers.len() == found.uses.len();
             let primary = index.kind == IndexKind::Primary;
             let access = access(found.condition, direction);
             candidates.push(Chosen {
@@ -432,14 +433,14 @@ fn index_candidates(
                 kept: 0.0,
                 cost: points * if primary { LOOKUP } else { UNIQUE_LOOKUP },
                 // The row behind a unique index entry is checked again: it may have changed in between.
-                covers: if primary { found.covers } else { vec![] },
+                covers: if primary && (are_keys || index.is_ordered()) { found.covers } else { vec![] },
                 uses: found.uses,
                 possible: vec![],
                 // The order of one row is any order. A value that is not exactly one key makes ranges of them, which an ordered index reads in its order.
                 ordered: wanted.is_some()
                     && match direction {
-                        Some(_) => keys || index.is_ordered(),
-                        None => keys && points <= 1.0,
+                        Some(_) => are_keys || index.is_ordered(),
+                        None => are_keys && points <= 1.0,
                     },
                 access: if primary { Access::Primary(access) } else { Access::Unique(access) },
             });
