@@ -9,6 +9,7 @@
 //! result       OK, ERR, EOF, columns, rows; the sink that statements write into
 //! connection   one client from greeting to goodbye
 //! server       what connections share
+//! runtime      tasks, sockets and timers of a worker; handing its connections to another thread
 //! workers      threads, listeners, stopping
 //! ```
 
@@ -20,6 +21,7 @@ pub mod fuzz;
 mod handshake;
 mod packet;
 mod result;
+mod runtime;
 pub mod server;
 mod statement;
 mod statement_text;

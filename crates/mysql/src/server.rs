@@ -5,6 +5,7 @@ use crate::auth::throttle::Throttle;
 use crate::backend::Backend;
 use crate::connection::{self, stream::Socket};
 use crate::constants::{capability, code};
+use crate::runtime::beside;
 use crate::tls::{TlsError, TlsOptions};
 use parking_lot::{Mutex, RwLock};
 use rauk_types::MysqlError;
@@ -149,14 +150,14 @@ impl<B: Backend> Server<B> {
     }
 
     /// Serves one connection on the present task until it ends. `peer`: the loopback address for Unix-domain sockets.
-    pub async fn serve_connection(
+    pub(crate) async fn serve_connection(
         self: Arc<Self>,
-        stream: impl Into<Socket>,
+        socket: Socket,
         peer: IpAddr,
         connection_id: u32,
         counters: Arc<Counters>,
     ) {
-        connection::serve(self, stream.into(), peer, connection_id, counters).await;
+        connection::serve(self, socket, peer, connection_id, counters).await;
     }
 
     pub fn backend(&self) -> &Arc<B> {
@@ -255,32 +256,29 @@ impl<B: Backend> Server<B> {
         &self.passwords
     }
 
-    /// Runs slow hashing on a thread of its own.
-    pub(crate) async fn hash_beside<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, MysqlError> {
+    /// Runs slow hashing while another thread goes on with the worker's connections.
+    pub(crate) async fn hash_beside<T>(&self, work: impl Fn() -> T) -> T {
         let _permit = self.hashers.acquire().await.expect("the semaphore is never closed");
-        tokio::task::spawn_blocking(work).await.map_err(|_| out_of_resources("password check failed"))
+        run_beside(work)
     }
 
     /// The RSA key, loaded or made at first need.
     pub(crate) async fn rsa_key(&self) -> Result<&RsaKey, MysqlError> {
         self.rsa_key
             .get_or_try_init(|| async {
-                let path = self.rsa_key_path.clone();
-                let made = tokio::task::spawn_blocking(move || RsaKey::load_or_generate(path.as_deref())).await;
-                match made {
-                    Ok(Ok(key)) => Ok(key),
-                    Ok(Err(error)) => {
-                        tracing::error!(%error, "no RSA key for caching_sha2_password");
-                        Err(out_of_resources(&error.to_string()))
-                    }
-                    Err(_) => Err(out_of_resources("cannot make an RSA key")),
-                }
+                run_beside(|| RsaKey::load_or_generate(self.rsa_key_path.as_deref())).map_err(|error| {
+                    tracing::error!(%error, "no RSA key for caching_sha2_password");
+                    out_of_resources(&error.to_string())
+                })
             })
             .await
     }
+}
+
+fn run_beside<T>(work: impl Fn() -> T) -> T {
+    let mut output = None;
+    beside(&mut || output = Some(work()));
+    output.expect("the work was run")
 }
 
 fn out_of_resources(what: &str) -> MysqlError {

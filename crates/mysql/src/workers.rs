@@ -1,45 +1,39 @@
 //! The threads that serve connections.
 //!
-//! Each worker is a thread with an asynchronous runtime of its own; a connection lives on one worker from beginning to end, and the
-//! thread that reads a packet executes and answers it. One more thread, asleep nearly always, accepts and hands each connection to the
-//! worker that has the fewest. What waits (for locks, the log, a slow client) holds no thread.
+//! Each worker is a [`Runtime`]: a thread with its own tasks and sockets. A connection lives on one worker from beginning to end, and the
+//! thread that reads a packet executes and answers it. Tasks of the first worker accept, and hand each connection to the worker that has the
+//! fewest. What waits (for locks, the log, a slow client) holds no thread.
 //!
 //! What computes for long does not hold a worker either: statements give way to others now and then, and what cannot (the evaluation of one
-//! row, the parsing of a long text) runs in [`beside`], while another thread of the same runtime goes on with the worker's connections. So
+//! row, the parsing of a long text) runs in [`beside`], while another thread of the same worker goes on with its connections. So
 //! logins, KILL and other clients wait for no statement.
 //!
 //! Stopping: listeners close, idle connections end at once, running statements may end within the time given, then they are cancelled and
 //! told 1053.
 use crate::backend::Backend;
-use crate::server::{Phase, Server};
+use crate::connection::stream::Socket;
+use crate::runtime::{Direction, Done, Registered, Runtime, sleep};
+use crate::server::{Counters, Phase, Server};
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::task::Context;
-use std::thread::JoinHandle;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
-use tokio::sync::mpsc;
 
 /// After stopping has cancelled everything, threads get so long to say goodbye.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Pause after a failed accept (out of file descriptors), so as not to spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Runs what takes long on the present thread, while another one goes on with the connections of its worker. Elsewhere it just runs.
-pub fn beside(work: &mut dyn FnMut()) {
-    let of_worker = Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if of_worker { tokio::task::block_in_place(work) } else { work() }
-}
+pub use crate::runtime::beside;
 
-/// Lets the worker's other connections run, and its sockets be looked at, before the task of this context is polled again. A task that only wakes
-/// itself would be polled at once, several times in a row.
+/// Lets the worker's other connections run, and its sockets be looked at, before the task of this context is polled again.
 pub fn give_way(context: &mut Context<'_>) {
-    // Polled once it has arranged that.
-    let _ = pin!(tokio::task::yield_now()).poll(context);
+    context.waker().wake_by_ref();
 }
 
 /// A bound socket that clients connect to.
@@ -68,53 +62,38 @@ impl Listener {
     }
 }
 
-enum Accepted {
-    Tcp(std::net::TcpStream, IpAddr),
-    #[cfg(unix)]
-    Unix(std::os::unix::net::UnixStream),
-}
-
-#[derive(Clone)]
-struct Worker {
-    sender: mpsc::UnboundedSender<Accepted>,
+struct Worker<B: Backend> {
+    server: Arc<Server<B>>,
+    runtime: Runtime,
+    counters: Arc<Counters>,
     connections: Arc<AtomicUsize>,
 }
 
 /// The running threads.
 pub struct Workers<B: Backend> {
     server: Arc<Server<B>>,
-    workers: Vec<Worker>,
-    /// Of the workers, with the task that begins connections.
-    runtimes: Vec<(Runtime, tokio::task::JoinHandle<()>)>,
-    acceptor: Option<JoinHandle<()>>,
+    workers: Arc<Vec<Worker<B>>>,
 }
 
-/// Starts `count` workers (at least one) and the acceptor.
+/// Starts `count` workers (at least one), the first of which accepts connections.
 pub fn start<B: Backend>(server: Arc<Server<B>>, count: usize, listeners: Vec<Listener>) -> io::Result<Workers<B>> {
-    let mut started = Workers { server: server.clone(), workers: Vec::new(), runtimes: Vec::new(), acceptor: None };
-    for i in 0..count.max(1) {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let worker = Worker { sender, connections: Arc::default() };
-        let (server, connections) = (server.clone(), worker.connections.clone());
-        // One thread has the connections at a time; others take over while it computes, and hash passwords.
-        let runtime =
-            Builder::new_multi_thread().worker_threads(1).enable_all().thread_name(format!("mysql-{i}")).build()?;
-        let task = runtime.spawn(work(server, receiver, connections));
-        started.workers.push(worker);
-        started.runtimes.push((runtime, task));
-    }
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    let workers = started.workers.clone();
-    let listeners = {
-        let _guard = runtime.enter();
-        listeners.into_iter().map(Bound::new).collect::<io::Result<Vec<_>>>()?
+    let worker = |number: usize| {
+        Ok(Worker {
+            server: server.clone(),
+            runtime: Runtime::start(format!("mysql-{number}"))?,
+            counters: server.new_counters(),
+            connections: Arc::default(),
+        })
     };
-    started.acceptor = Some(
-        std::thread::Builder::new()
-            .name("mysql-accept".into())
-            .spawn(move || runtime.block_on(accept_all(listeners, workers, server.phase_reached(Phase::Draining))))?,
-    );
-    Ok(started)
+    let workers = Arc::new((0..count.max(1)).map(worker).collect::<io::Result<Vec<_>>>()?);
+    let accepting = &workers[0].runtime;
+    let listeners =
+        listeners.into_iter().map(|listener| Bound::new(accepting, listener)).collect::<io::Result<Vec<_>>>()?;
+    for listener in listeners {
+        let stop = server.phase_reached(Phase::Draining);
+        accepting.spawn(accept_all(listener, Arc::downgrade(&workers), stop));
+    }
+    Ok(Workers { server, workers })
 }
 
 impl<B: Backend> Workers<B> {
@@ -125,6 +104,12 @@ impl<B: Backend> Workers<B> {
     /// Connections on each worker.
     pub fn connections(&self) -> Vec<usize> {
         self.workers.iter().map(|w| w.connections.load(Relaxed)).collect()
+    }
+
+    /// Serves a connection that was accepted elsewhere, from a client at `peer`.
+    pub fn serve(&self, stream: std::net::TcpStream, peer: IpAddr) -> io::Result<()> {
+        stream.set_nonblocking(true)?;
+        hand_over(&self.workers, Accepted::Tcp(mio::net::TcpStream::from_std(stream), peer))
     }
 
     /// Stops: accepts nobody more, lets statements run for at most `grace`, then cancels them. Blocks until all connections are closed; gives
@@ -144,50 +129,35 @@ impl<B: Backend> Workers<B> {
         let cancelled = idle(grace);
         self.server.advance(Phase::Closing);
         idle(FAREWELL);
-        // Without senders the workers' loops end; what still hangs on is dropped with its runtime.
-        drop(self.workers);
-        if let Some(acceptor) = self.acceptor {
-            let _ = acceptor.join();
-        }
-        for (runtime, task) in self.runtimes {
-            let _ = runtime.block_on(task);
-            runtime.shutdown_timeout(FAREWELL);
+        for worker in self.workers.iter() {
+            worker.runtime.end(FAREWELL);
         }
         cancelled
     }
 }
 
-async fn work<B: Backend>(
-    server: Arc<Server<B>>,
-    mut receiver: mpsc::UnboundedReceiver<Accepted>,
-    connections: Arc<AtomicUsize>,
-) {
-    let counters = server.new_counters();
-    while let Some(accepted) = receiver.recv().await {
-        let (server, counters) = (server.clone(), counters.clone());
-        let counted = Counted(connections.clone());
-        tokio::spawn(async move {
+impl<B: Backend> Worker<B> {
+    /// Serves a connection that was just accepted.
+    fn serve(&self, socket: Socket, peer: IpAddr) {
+        let counted = Counted::new(&self.connections);
+        let (server, counters) = (self.server.clone(), self.counters.clone());
+        self.runtime.spawn(async move {
             let _counted = counted;
             let id = server.next_connection_id();
-            match accepted {
-                Accepted::Tcp(stream, peer) => {
-                    if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
-                        server.serve_connection(stream, peer, id, counters).await;
-                    }
-                }
-                #[cfg(unix)]
-                Accepted::Unix(stream) => {
-                    if let Ok(stream) = tokio::net::UnixStream::from_std(stream) {
-                        server.serve_connection(stream, Ipv4Addr::LOCALHOST.into(), id, counters).await;
-                    }
-                }
-            }
+            server.serve_connection(socket, peer, id, counters).await;
         });
     }
 }
 
 /// A connection of a worker, until it is dropped.
 struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(connections: &Arc<AtomicUsize>) -> Counted {
+        connections.fetch_add(1, Relaxed);
+        Counted(connections.clone())
+    }
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -196,34 +166,42 @@ impl Drop for Counted {
 }
 
 enum Bound {
-    Tcp(tokio::net::TcpListener),
+    Tcp(Registered<mio::net::TcpListener>),
     #[cfg(unix)]
-    Unix(tokio::net::UnixListener, PathBuf),
+    Unix(Registered<mio::net::UnixListener>, PathBuf),
+}
+
+enum Accepted {
+    Tcp(mio::net::TcpStream, IpAddr),
+    #[cfg(unix)]
+    Unix(mio::net::UnixStream),
 }
 
 impl Bound {
-    fn new(listener: Listener) -> io::Result<Bound> {
+    fn new(runtime: &Runtime, listener: Listener) -> io::Result<Bound> {
         Ok(match listener {
             Listener::Tcp(listener) => {
                 listener.set_nonblocking(true)?;
-                Bound::Tcp(tokio::net::TcpListener::from_std(listener)?)
+                Bound::Tcp(Registered::new(runtime, mio::net::TcpListener::from_std(listener))?)
             }
             #[cfg(unix)]
             Listener::Unix(listener, path) => {
                 listener.set_nonblocking(true)?;
-                Bound::Unix(tokio::net::UnixListener::from_std(listener)?, path)
+                Bound::Unix(Registered::new(runtime, mio::net::UnixListener::from_std(listener))?, path)
             }
         })
     }
 
-    async fn accept(&self) -> io::Result<Accepted> {
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
         match self {
-            Bound::Tcp(listener) => {
-                let (stream, peer) = listener.accept().await?;
-                Ok(Accepted::Tcp(stream.into_std()?, peer.ip().to_canonical()))
-            }
+            Bound::Tcp(listener) => listener.poll_io(Direction::Read, cx, |listener| {
+                let (stream, peer) = listener.accept()?;
+                Ok(Done::Some(Accepted::Tcp(stream, peer.ip().to_canonical())))
+            }),
             #[cfg(unix)]
-            Bound::Unix(listener, _) => Ok(Accepted::Unix(listener.accept().await?.0.into_std()?)),
+            Bound::Unix(listener, _) => {
+                listener.poll_io(Direction::Read, cx, |listener| Ok(Done::Some(Accepted::Unix(listener.accept()?.0))))
+            }
         }
     }
 }
@@ -237,31 +215,30 @@ impl Drop for Bound {
     }
 }
 
-async fn accept_all(listeners: Vec<Bound>, workers: Vec<Worker>, stop: impl Future<Output = ()>) {
-    let workers = Arc::new(workers);
-    let tasks = tokio::task::LocalSet::new();
-    for listener in listeners {
-        let workers = workers.clone();
-        tasks.spawn_local(async move {
-            loop {
-                match listener.accept().await {
-                    Ok(accepted) => hand_over(&workers, accepted),
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot accept a connection");
-                        tokio::time::sleep(ACCEPT_PAUSE).await;
-                    }
-                }
-            }
+async fn accept_all<B: Backend>(listener: Bound, workers: Weak<Vec<Worker<B>>>, stop: impl Future<Output = ()>) {
+    let mut stop = pin!(stop);
+    loop {
+        let accepted = poll_fn(|cx| match stop.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => listener.poll_accept(cx).map(Some),
         });
+        let Some(accepted) = accepted.await else { return };
+        let Some(workers) = workers.upgrade() else { return };
+        if let Err(error) = accepted.and_then(|accepted| hand_over(&workers, accepted)) {
+            tracing::warn!(%error, "cannot accept a connection");
+            drop(workers);
+            sleep(ACCEPT_PAUSE).await;
+        }
     }
-    tasks.run_until(stop).await;
 }
 
 /// To the worker with the fewest connections.
-fn hand_over(workers: &[Worker], accepted: Accepted) {
+fn hand_over<B: Backend>(workers: &[Worker<B>], accepted: Accepted) -> io::Result<()> {
     let worker = workers.iter().min_by_key(|w| w.connections.load(Relaxed)).expect("there is a worker");
-    worker.connections.fetch_add(1, Relaxed);
-    if worker.sender.send(accepted).is_err() {
-        worker.connections.fetch_sub(1, Relaxed);
+    match accepted {
+        Accepted::Tcp(stream, peer) => worker.serve(Socket::tcp(&worker.runtime, stream)?, peer),
+        #[cfg(unix)]
+        Accepted::Unix(stream) => worker.serve(Socket::unix(&worker.runtime, stream)?, Ipv4Addr::LOCALHOST.into()),
     }
+    Ok(())
 }

@@ -3,11 +3,11 @@ mod support;
 
 use rauk_mysql::{Listener, Server, ServerOptions, TlsOptions, workers};
 use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject};
-use std::net::{IpAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::client::{self, Client, Failure};
-use support::{backend::Scripted, limits, run, run_default};
+use support::{Running, backend::Scripted, limits, run, run_default};
 
 const SHA2: &str = "caching_sha2_password";
 const NATIVE: &str = "mysql_native_password";
@@ -73,34 +73,25 @@ fn refusals_say_what_mysql_says() {
     assert_eq!((code, text.as_str()), (3118, "Access denied for user 'locked'@'localhost'. Account is locked."));
 }
 
-/// Serves one connection as if it came from `peer`.
-fn from_afar(peer: &str, server: Arc<Server<Scripted>>) -> TcpStream {
-    let peer: IpAddr = peer.parse().unwrap();
+/// A connection to the running server as if it came from `peer`.
+fn from_afar(peer: &str, running: &Running) -> TcpStream {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let (accepted, _) = listener.accept().unwrap();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async move {
-            accepted.set_nonblocking(true).unwrap();
-            let accepted = tokio::net::TcpStream::from_std(accepted).unwrap();
-            let (id, counters) = (server.next_connection_id(), server.new_counters());
-            server.serve_connection(accepted, peer, id, counters).await;
-        });
-    });
+    running.workers.as_ref().unwrap().serve(accepted, peer.parse().unwrap()).unwrap();
     stream
 }
 
 #[test]
 fn no_password_only_from_here() {
-    let server = Server::new(Arc::new(Scripted::default()), ServerOptions::default()).unwrap();
-    let mut client = Client::greeted(Box::new(from_afar("10.1.2.3", server.clone()))).unwrap();
+    let running = run_default();
+    let mut client = Client::greeted(Box::new(from_afar("10.1.2.3", &running))).unwrap();
     let failure = client.login("root", "", 0, SHA2).unwrap_err();
     assert_eq!(failure.message, "Access denied for user 'root'@'10.1.2.3' (using password: NO)");
-    let mut client = Client::greeted(Box::new(from_afar("10.1.2.3", server.clone()))).unwrap();
+    let mut client = Client::greeted(Box::new(from_afar("10.1.2.3", &running))).unwrap();
     client.login("native", "secret", 0, NATIVE).unwrap();
-    let mut client = Client::greeted(Box::new(from_afar("::1", server))).unwrap();
+    let mut client = Client::greeted(Box::new(from_afar("::1", &running))).unwrap();
     client.login("root", "", 0, SHA2).unwrap();
 }
 
@@ -120,10 +111,10 @@ fn an_unknown_plugin_is_asked_again_also_without_a_password() {
 
 #[test]
 fn guessing_is_slowed() {
-    let server = Server::new(Arc::new(Scripted::default()), ServerOptions::default()).unwrap();
+    let running = run_default();
     let guess = |peer: &str| {
         let began = Instant::now();
-        let mut client = Client::greeted(Box::new(from_afar(peer, server.clone()))).unwrap();
+        let mut client = Client::greeted(Box::new(from_afar(peer, &running))).unwrap();
         assert_eq!(client.login("native", "guess", 0, NATIVE).unwrap_err().code, 1045);
         began.elapsed()
     };
@@ -135,7 +126,7 @@ fn guessing_is_slowed() {
     // Others, and those who know the password, wait for nothing.
     assert!(guess("10.0.0.10") < Duration::from_millis(100));
     let began = Instant::now();
-    let mut client = Client::greeted(Box::new(from_afar("10.0.0.9", server.clone()))).unwrap();
+    let mut client = Client::greeted(Box::new(from_afar("10.0.0.9", &running))).unwrap();
     client.login("native", "secret", 0, NATIVE).unwrap();
     assert!(began.elapsed() < Duration::from_millis(100));
 }
@@ -144,9 +135,9 @@ fn guessing_is_slowed() {
 /// wait for them, and who knows the password gets in.
 #[test]
 fn guessing_with_many_connections_is_slowed() {
-    let server = Server::new(Arc::new(Scripted::default()), ServerOptions::default()).unwrap();
+    let running = run_default();
     let login = |peer: &str, password: &str| {
-        let mut client = Client::greeted(Box::new(from_afar(peer, server.clone()))).unwrap();
+        let mut client = Client::greeted(Box::new(from_afar(peer, &running))).unwrap();
         client.login("native", password, 0, NATIVE).map_err(|e| e.code)
     };
     let refused = std::thread::scope(|scope| {

@@ -8,6 +8,7 @@ use crate::auth::{self, NONCE, native, sha2};
 use crate::backend::{Account, Backend};
 use crate::constants::code;
 use crate::handshake::{self, Login};
+use crate::runtime::sleep;
 use crate::server::Server;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
@@ -100,7 +101,7 @@ async fn wait_for_turn(throttle: &Throttle, user: &str, peer: IpAddr) -> Result<
         if left.is_zero() {
             break;
         }
-        tokio::time::sleep(left.min(LOOK)).await;
+        sleep(left.min(LOOK)).await;
     }
     if !turn.refused {
         return Ok(());
@@ -256,11 +257,9 @@ async fn caching_sha2<B: Backend>(
         key.password(&answer, &nonce)
     };
     let Some(password) = password else { return Ok(false) };
-    let hash = account.hash.clone();
-    let (good, digest) = server
-        .hash_beside(move || (sha2::verify_password(hash.as_bytes(), &password), sha2::digest2(&password)))
-        .await
-        .map_err(Refusal::Other)?;
+    let hash = account.hash.as_bytes();
+    let (good, digest) =
+        server.hash_beside(|| (sha2::verify_password(hash, &password), sha2::digest2(&password))).await;
     if good {
         server.password_cache().put(&login.user, &account.host, &account.hash, digest);
     }

@@ -12,6 +12,7 @@ use crate::packet::read::{Fields, Malformed};
 use crate::packet::reader::{FrameError, Packet};
 use crate::result::sink::{Context, Form, Sink};
 use crate::result::{column, status};
+use crate::runtime::{Sleep, sleep_until};
 use crate::server::{Counters, Phase, Server};
 use crate::statement::{Statements, parameters};
 use crate::statement_text;
@@ -22,8 +23,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
-use std::time::Duration;
-use tokio::time::{Instant, Sleep, sleep_until};
+use std::time::{Duration, Instant};
 
 /// How the command phase ended.
 pub enum Exit {

@@ -8,13 +8,13 @@ use crate::packet::pool;
 use crate::packet::read::Malformed;
 use crate::packet::reader::{FrameError, Packet, PacketReader};
 use crate::packet::writer::PacketWriter;
+use crate::runtime::{sleep, timeout_at};
 use rauk_types::{DataType, MysqlError};
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::ReadBuf;
-use tokio::time::{Instant, sleep};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
@@ -261,7 +261,7 @@ impl Channel {
     /// an answer under way is not lost to a reset.
     pub async fn close(&mut self, linger: Duration) {
         let deadline = Instant::now() + linger;
-        let _ = tokio::time::timeout_at(deadline, async {
+        let _ = timeout_at(deadline, async {
             self.link.send().await.map_err(|_| io::ErrorKind::BrokenPipe)?;
             poll_fn(|cx| self.link.stream.poll_shutdown(cx)).await?;
             let mut scratch = [0; 512];
@@ -281,53 +281,68 @@ impl Channel {
 mod tests {
     use super::*;
     use crate::connection::stream::Socket;
+    use crate::runtime::Runtime;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
     use std::pin::pin;
+    use std::sync::mpsc;
     use std::task::Waker;
-    use tokio::io::AsyncReadExt;
-    use tokio::net::UnixStream;
+
+    /// Sends three times without a reader, then with one that gives what it read; also what should have come.
+    async fn send_and_drop(ours: Socket, compressed: bool, reader: impl FnOnce()) -> Vec<u8> {
+        let mut channel = Channel::new(Stream::Plain(ours), 1 << 24, Duration::from_secs(60));
+        if compressed {
+            channel.compress().unwrap();
+        }
+        let link = &mut channel.link;
+        let mut expected = Vec::new();
+        for round in 0..3u32 {
+            // What deflate cannot make small: xorshift.
+            let mut state = 0x9E37_79B9_7F4A_7C15_u64 + u64::from(round);
+            let random = std::iter::repeat_with(|| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state >> 32) as u8
+            });
+            let payload: Vec<u8> = random.take(500_000).collect();
+            link.writer.packet(&payload);
+            let before = link.writer.len();
+            expected.extend_from_slice(&link.writer.bytes()[before - payload.len() - 4..]);
+            let pending = pin!(link.send()).poll(&mut Context::from_waker(Waker::noop())).is_pending();
+            assert!(pending, "nobody reads");
+            assert!(link.unsent() > 0 && !link.is_broken());
+        }
+        reader();
+        link.send().await.unwrap();
+        assert_eq!(link.unsent(), 0);
+        expected
+    }
 
     /// A send that is dropped while the client does not read goes on later where it was, compressed or not.
-    #[tokio::test]
-    async fn a_send_that_was_dropped_goes_on_where_it_was() {
+    #[test]
+    fn a_send_that_was_dropped_goes_on_where_it_was() {
+        let runtime = Runtime::start("test".into()).unwrap();
         for compressed in [false, true] {
             let (ours, mut theirs) = UnixStream::pair().unwrap();
-            let mut channel = Channel::new(Stream::Plain(Socket::from(ours)), 1 << 24, Duration::from_secs(60));
-            if compressed {
-                channel.compress().unwrap();
-            }
-            let link = &mut channel.link;
-            let mut expected = Vec::new();
-            for round in 0..3u32 {
-                // What deflate cannot make small: xorshift.
-                let mut state = 0x9E37_79B9_7F4A_7C15_u64 + u64::from(round);
-                let random = std::iter::repeat_with(|| {
-                    state ^= state << 13;
-                    state ^= state >> 7;
-                    state ^= state << 17;
-                    (state >> 32) as u8
-                });
-                let payload: Vec<u8> = random.take(500_000).collect();
-                link.writer.packet(&payload);
-                let before = link.writer.len();
-                expected.extend_from_slice(&link.writer.bytes()[before - payload.len() - 4..]);
-                let pending = pin!(link.send()).poll(&mut Context::from_waker(Waker::noop())).is_pending();
-                assert!(pending, "nobody reads");
-                assert!(link.unsent() > 0 && !link.is_broken());
-            }
-            let reader = tokio::spawn(async move {
-                let mut all = Vec::new();
-                theirs.read_to_end(&mut all).await.map(|_| all)
+            ours.set_nonblocking(true).unwrap();
+            let ours = Socket::unix(&runtime, mio::net::UnixStream::from_std(ours)).unwrap();
+            let (sender, expected) = mpsc::channel();
+            let (begin, begun) = mpsc::channel();
+            runtime.spawn(async move {
+                let sent = send_and_drop(ours, compressed, move || begin.send(()).unwrap()).await;
+                sender.send(sent).unwrap();
             });
-            link.send().await.unwrap();
-            assert_eq!(link.unsent(), 0);
-            drop(channel);
-            let mut received = reader.await.unwrap().unwrap();
+            begun.recv().unwrap();
+            let mut received = Vec::new();
+            theirs.read_to_end(&mut received).unwrap();
             if compressed {
                 let (mut inflater, mut plain) = (Inflater::default(), Vec::new());
                 inflater.feed(&received, |bytes| plain.extend_from_slice(bytes)).unwrap();
                 received = plain;
             }
-            assert!(received == expected, "compressed: {compressed}");
+            assert!(received == expected.recv().unwrap(), "compressed: {compressed}");
         }
+        runtime.end(Duration::from_secs(10));
     }
 }

@@ -16,6 +16,7 @@ use crate::constants::{COLLATION_DEFAULT, capability, code};
 use crate::handshake::{self, FirstPacket, Login};
 use crate::result::sink::Context;
 use crate::result::status;
+use crate::runtime::{sleep, timeout_at};
 use crate::server::{Counters, Server};
 use authenticate::{Refusal, authenticate, bad_handshake};
 use command::{Commands, Exit};
@@ -28,7 +29,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use stream::{Socket, Stream};
-use tokio::time::timeout_at;
 
 /// How long the last words may take.
 const LINGER: Duration = Duration::from_millis(500);
@@ -57,7 +57,7 @@ pub async fn serve<B: Backend>(
         channel.close(LINGER).await;
         return;
     };
-    let deadline = tokio::time::Instant::now() + limits.connect_timeout;
+    let deadline = Instant::now() + limits.connect_timeout;
     let greeted = timeout_at(deadline, async {
         let nonce = greet(&server, &mut channel, connection_id).await?;
         let client = introduce(&server, &mut channel).await?;
@@ -121,7 +121,7 @@ pub async fn serve<B: Backend>(
                 client.login = login;
                 client.collation = collation.unwrap_or(client.collation);
                 channel.reader.set_limit(handshake::MAX_PACKET);
-                let deadline = tokio::time::Instant::now() + limits.connect_timeout;
+                let deadline = Instant::now() + limits.connect_timeout;
                 let again = authenticate(&server, &mut channel, &client.login, None, peer);
                 match timeout_at(deadline, again).await.unwrap_or(Err(Refusal::Gone)) {
                     Ok(found) => account = found,
@@ -211,7 +211,7 @@ async fn refuse<B: Backend>(
             tracing::info!(%peer, error = %error.message, ?delay, "refused");
             if !delay.is_zero() {
                 let _held = server.throttle().hold(peer, Instant::now());
-                tokio::time::sleep(delay).await;
+                sleep(delay).await;
             }
             error
         }

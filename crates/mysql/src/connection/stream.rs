@@ -1,18 +1,18 @@
 //! A client's byte stream: TCP or Unix-domain socket, plain or under TLS.
 //!
 //! The socket is shared: while a statement runs and has the stream, a [`Peer`] sees whether the client is still there.
-use socket2::{SockRef, TcpKeepalive};
-use std::future::Future;
-use std::io;
-use std::net::Shutdown;
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
-use tokio::net::TcpStream;
+use crate::runtime::{Direction, Done, Registered, Runtime};
+use mio::net::TcpStream;
 #[cfg(unix)]
-use tokio::net::UnixStream;
+use mio::net::UnixStream;
+use socket2::{SockRef, TcpKeepalive};
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -28,9 +28,9 @@ pub struct Socket {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Tcp(Arc<TcpStream>),
+    Tcp(Arc<Registered<TcpStream>>),
     #[cfg(unix)]
-    Unix(Arc<UnixStream>),
+    Unix(Arc<Registered<UnixStream>>),
 }
 
 /// Looks whether the client is there while a statement has the stream.
@@ -40,80 +40,57 @@ pub struct Peer(Kind);
 impl Peer {
     /// Whether the client has closed its side, or the connection is broken. Costs no system call.
     pub fn is_gone(&self) -> bool {
-        let mut context = Context::from_waker(Waker::noop());
-        let poll = |ready: Pin<&mut dyn Future<Output = io::Result<Ready>>>, context: &mut Context<'_>| match ready
-            .poll(context)
-        {
-            Poll::Ready(Ok(ready)) => ready.is_read_closed(),
-            Poll::Ready(Err(_)) => true,
-            Poll::Pending => false,
-        };
         match &self.0 {
-            Kind::Tcp(stream) => poll(pin!(stream.ready(Interest::READABLE)), &mut context),
+            Kind::Tcp(stream) => stream.is_read_closed(),
             #[cfg(unix)]
-            Kind::Unix(stream) => poll(pin!(stream.ready(Interest::READABLE)), &mut context),
+            Kind::Unix(stream) => stream.is_read_closed(),
         }
     }
 }
 
-/// Reads what is there. Less than asked for: there is no more, and the socket is asked again only when it says so.
-macro_rules! poll_read {
-    ($stream:expr, $cx:expr, $buf:expr) => {{
-        loop {
-            ready!($stream.poll_read_ready($cx))?;
-            let mut read = None;
-            let space = $buf.initialize_unfilled();
-            let length = space.len();
-            let outcome = $stream.try_io(Interest::READABLE, || match $stream.try_read(space) {
-                Ok(n) if n > 0 && n < length => {
-                    read = Some(n);
-                    Err(io::ErrorKind::WouldBlock.into())
-                }
-                other => other,
-            });
-            match (outcome, read) {
-                (Ok(n), _) | (Err(_), Some(n)) => {
-                    $buf.advance(n);
-                    return Poll::Ready(Ok(()));
-                }
-                (Err(error), None) if error.kind() == io::ErrorKind::WouldBlock => {}
-                (Err(error), None) => return Poll::Ready(Err(error)),
-            }
-        }
-    }};
+/// Reads what is there. Less than asked for: there is no more.
+fn read(mut stream: impl Read, space: &mut [u8]) -> io::Result<Done<usize>> {
+    let n = stream.read(space)?;
+    Ok(if n > 0 && n < space.len() { Done::All(n) } else { Done::Some(n) })
 }
 
-macro_rules! poll_write {
-    ($stream:expr, $cx:expr, $write:expr) => {{
-        loop {
-            ready!($stream.poll_write_ready($cx))?;
-            match $write {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                outcome => return Poll::Ready(outcome),
-            }
+impl Kind {
+    fn poll_read(&self, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Kind::Tcp(stream) => stream.poll_io(Direction::Read, cx, |stream| read(stream, space)),
+            #[cfg(unix)]
+            Kind::Unix(stream) => stream.poll_io(Direction::Read, cx, |stream| read(stream, space)),
         }
-    }};
+    }
+
+    fn poll_write(
+        &self,
+        cx: &mut Context<'_>,
+        mut write: impl FnMut(&mut dyn Write) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Kind::Tcp(stream) => stream.poll_io(Direction::Write, cx, |mut stream| write(&mut stream).map(Done::Some)),
+            #[cfg(unix)]
+            Kind::Unix(stream) => stream.poll_io(Direction::Write, cx, |mut stream| write(&mut stream).map(Done::Some)),
+        }
+    }
 }
 
-impl From<TcpStream> for Socket {
-    fn from(stream: TcpStream) -> Self {
+impl Socket {
+    pub fn tcp(runtime: &Runtime, stream: TcpStream) -> io::Result<Socket> {
         // Answers go out in one write each; waiting for more to come would only delay them.
         let _ = stream.set_nodelay(true);
         // A client whose machine is gone says nothing; the system asks after it.
         let _ = SockRef::from(&stream)
             .set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE));
-        Socket { kind: Kind::Tcp(Arc::new(stream)), early: Vec::new() }
+        Ok(Socket { kind: Kind::Tcp(Arc::new(Registered::new(runtime, stream)?)), early: Vec::new() })
     }
-}
 
-#[cfg(unix)]
-impl From<UnixStream> for Socket {
-    fn from(stream: UnixStream) -> Self {
-        Socket { kind: Kind::Unix(Arc::new(stream)), early: Vec::new() }
+    #[cfg(unix)]
+    pub fn unix(runtime: &Runtime, stream: UnixStream) -> io::Result<Socket> {
+        Ok(Socket { kind: Kind::Unix(Arc::new(Registered::new(runtime, stream)?)), early: Vec::new() })
     }
-}
 
-impl Socket {
     pub fn peer(&self) -> Peer {
         Peer(self.kind.clone())
     }
@@ -136,21 +113,15 @@ impl AsyncRead for Socket {
             self.early.drain(..n);
             return Poll::Ready(Ok(()));
         }
-        match &self.kind {
-            Kind::Tcp(stream) => poll_read!(stream, cx, buf),
-            #[cfg(unix)]
-            Kind::Unix(stream) => poll_read!(stream, cx, buf),
-        }
+        let n = ready!(self.kind.poll_read(cx, buf.initialize_unfilled()))?;
+        buf.advance(n);
+        Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match &self.kind {
-            Kind::Tcp(stream) => poll_write!(stream, cx, stream.try_write(buf)),
-            #[cfg(unix)]
-            Kind::Unix(stream) => poll_write!(stream, cx, stream.try_write(buf)),
-        }
+        self.kind.poll_write(cx, |stream| stream.write(buf))
     }
 
     fn poll_write_vectored(
@@ -158,11 +129,7 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match &self.kind {
-            Kind::Tcp(stream) => poll_write!(stream, cx, stream.try_write_vectored(bufs)),
-            #[cfg(unix)]
-            Kind::Unix(stream) => poll_write!(stream, cx, stream.try_write_vectored(bufs)),
-        }
+        self.kind.poll_write(cx, |stream| stream.write_vectored(bufs))
     }
 
     /// TLS hands over all its records at once.
@@ -176,9 +143,9 @@ impl AsyncWrite for Socket {
 
     fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(match &self.kind {
-            Kind::Tcp(stream) => SockRef::from(&**stream).shutdown(Shutdown::Write),
+            Kind::Tcp(stream) => stream.socket().shutdown(Shutdown::Write),
             #[cfg(unix)]
-            Kind::Unix(stream) => SockRef::from(&**stream).shutdown(Shutdown::Write),
+            Kind::Unix(stream) => stream.socket().shutdown(Shutdown::Write),
         })
     }
 }

@@ -239,8 +239,14 @@ impl Script {
             }
             ["SLEEP", ..] => {
                 let mut killed = self.killed.clone();
+                let (end, ended) = tokio::sync::oneshot::channel();
+                let duration = Duration::from_millis(number(1).unwrap_or(0));
+                std::thread::spawn(move || {
+                    std::thread::sleep(duration);
+                    let _ = end.send(());
+                });
                 tokio::select! {
-                    () = tokio::time::sleep(Duration::from_millis(number(1).unwrap_or(0))) => {}
+                    _ = ended => {}
                     _ = killed.wait_for(|k| *k) => return Err(MysqlError::new(1317, "Query execution was interrupted")),
                 }
                 sink.complete(&self.completion(more));
