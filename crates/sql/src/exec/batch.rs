@@ -33,6 +33,8 @@ const FIRST: usize = 16;
 const MOST: usize = 1024;
 /// Bytes of gathered rows, and of rows that were found for them, from which on no more are taken.
 const BYTES: usize = 256 << 10;
+/// What a row's key takes beside its bytes: its end, and what was found by it.
+const BESIDE_KEY: usize = size_of::<Wanted>() + size_of::<Option<(u16, Range<usize>)>>() + 2 * size_of::<usize>();
 
 /// Rows before one table that is looked up by key.
 pub(super) struct Batch<'a> {
@@ -82,7 +84,7 @@ struct Rows {
     wanted: Vec<Wanted>,
     bytes: Vec<u8>,
     values: Vec<Value>,
-    /// Of the statement's memory: for `values`.
+    /// Of the statement's memory: for `values` and `keys`, with what stands beside these.
     values_taken: usize,
     keys: Keys,
     /// By key: whether it was read, and what was found.
@@ -302,7 +304,7 @@ impl Rows {
     /// Copies a row. On an error it is as it was, but for memory.
     fn push(&mut self, row: &Joined<'_>, known: SingleKey, key: &[u8]) -> Result<(), MysqlError> {
         let (parts, bytes, values) = (self.parts.len(), self.bytes.len(), self.values.len());
-        if let Err(error) = self.push_parts(row) {
+        if let Err(error) = self.push_parts(row).and_then(|()| self.take(key.len() + BESIDE_KEY)) {
             self.parts.truncate(parts);
             self.bytes.truncate(bytes);
             self.values.truncate(values);
@@ -347,10 +349,7 @@ impl Rows {
             }
             Part::Values(values) => {
                 let (start, more) = (self.values.len(), values_bytes(values));
-                if let Some(memory) = &self.memory {
-                    memory.take(more)?;
-                    self.values_taken += more;
-                }
+                self.take(more)?;
                 self.values.extend_from_slice(values);
                 self.parts.push(HeldPart::Values { table, values: start..self.values.len() });
             }
@@ -358,6 +357,15 @@ impl Rows {
             Part::Nulls([]) => self.parts.push(HeldPart::Null { table }),
             Part::Nulls(tables) => self.parts.extend(tables.iter().map(|&table| HeldPart::Null { table })),
             Part::Several(_) => unreachable!("several parts have none that is several"),
+        }
+        Ok(())
+    }
+
+    /// Counts what is about to be kept until the rows are given up.
+    fn take(&mut self, bytes: usize) -> Result<(), MysqlError> {
+        if let Some(memory) = &self.memory {
+            memory.take(bytes)?;
+            self.values_taken += bytes;
         }
         Ok(())
     }

@@ -70,6 +70,7 @@ fn work(filters: &[Expr], complete: bool, grouping: Option<&Grouping>, context: 
         warned: AtomicBool::new(false),
         aggregates: grouping.is_some(),
         max_warnings: context.max_error_count,
+        memory: context.budget.memory.clone(),
     }
 }
 
@@ -257,6 +258,29 @@ fn groups_are_summed_up_where_the_rows_are() {
 }
 
 /// Groups for which there is no room begin with the statement; a row that fails in one aggregate counts in none.
+/// Groups that have come count as the statement's memory until they are taken over.
+#[test]
+fn groups_that_come_are_counted() {
+    let schema = Arc::new(schema(&table()));
+    let rows = rows(&[(1, Some(1), "a"), (2, Some(2), "b")], &schema);
+    let grouping = grouping(&["n"], vec![aggregate(AggregateFunction::Count, None)]);
+    for (limit, expected) in [(1 << 20, None), (1, Some(1038))] {
+        let mut context = Context { ..context() };
+        context.budget.memory = Memory::limited(limit);
+        let work = work(&[], true, Some(&grouping), &context);
+        let mut program = prepared(&work, &schema);
+        for bytes in &rows {
+            assert!(matches!(program.visit(&RowView::new(&schema, 0, bytes)), Fate::Drop));
+        }
+        assert!(work.take(&program.finish()));
+        assert_eq!(work.is_full(), expected.is_some());
+        assert_eq!(context.budget.memory.used() > 0, expected.is_none());
+        let mut grouper = Grouper::new(&grouping, false, Memory::default(), &context);
+        assert_eq!(work.add_groups(&mut grouper).err().map(|error| error.code), expected);
+        assert_eq!(context.budget.memory.used(), 0);
+    }
+}
+
 #[test]
 fn what_cannot_be_summed_up_comes() {
     use AggregateFunction::{Count, Max, Sum};

@@ -7,6 +7,7 @@ use crate::exec::group::Grouper;
 use crate::expr::codec::{Inputs, encode};
 use crate::expr::context::Warning;
 use crate::expr::{Aggregate, AggregateFunction, Columns, Context, Expr, ExprKind};
+use crate::memory::Memory;
 use crate::physical::model::{Grouping, SortKey};
 use parking_lot::Mutex;
 use rauk_node::{NodeError, Pushdown, TableHandle, Transaction};
@@ -39,6 +40,8 @@ pub(crate) struct Work {
     pub(super) warned: AtomicBool,
     pub(super) aggregates: bool,
     pub(super) max_warnings: usize,
+    /// Of the statement: for the groups that have arrived.
+    pub(super) memory: Memory,
 }
 
 #[derive(Debug, Default)]
@@ -49,7 +52,10 @@ pub(super) struct Arrived {
     counted: u64,
     /// Encoded groups, one item an answer.
     groups: Vec<Vec<u8>>,
+    /// Of all groups of the scan, those that were taken over included.
     group_bytes: usize,
+    /// There was no memory for groups: the statement fails.
+    failed: Option<MysqlError>,
 }
 
 impl Work {
@@ -96,6 +102,7 @@ impl Work {
             warned: AtomicBool::new(false),
             aggregates,
             max_warnings,
+            memory: context.budget.memory.clone(),
         }))
     }
 
@@ -133,7 +140,11 @@ impl Work {
 
     /// Adds the groups that have come to those of the statement.
     pub fn add_groups(&self, grouper: &mut Grouper<'_>) -> Result<(), MysqlError> {
-        let groups = std::mem::take(&mut self.arrived.lock().groups);
+        let groups = {
+            let mut arrived = self.arrived.lock();
+            arrived.failed.take().map_or(Ok(()), Err)?;
+            std::mem::take(&mut arrived.groups)
+        };
         for bytes in groups {
             let mut failed = None;
             let mut reader = Reader::new(&bytes, "groups");
@@ -150,6 +161,7 @@ impl Work {
                 return Err(error);
             }
             read.map_err(|_| misunderstood())?;
+            self.memory.give(bytes.len());
         }
         Ok(())
     }
@@ -186,7 +198,10 @@ impl Pushdown for Work {
         }
         if !groups.is_empty() {
             arrived.group_bytes += groups.len();
-            arrived.groups.push(groups.to_vec());
+            match self.memory.take(groups.len()) {
+                Ok(()) => arrived.groups.push(groups.to_vec()),
+                Err(error) => arrived.failed = Some(error),
+            }
         }
         true
     }
@@ -196,7 +211,8 @@ impl Pushdown for Work {
     }
 
     fn is_full(&self) -> bool {
-        self.aggregates && self.arrived.lock().group_bytes > MOST_GROUP_BYTES
+        let arrived = self.arrived.lock();
+        self.aggregates && (arrived.group_bytes > MOST_GROUP_BYTES || arrived.failed.is_some())
     }
 }
 
