@@ -11,6 +11,7 @@
 //! common     common tables, recursive ones too
 //! view       views, defined and in FROM     through  changes through views
 //! change     UPDATE, DELETE             insert  INSERT, REPLACE
+//! own_row    CHECK, generated columns and computed defaults of the tables that are written
 //! names      clauses and errors of names; expressions without names
 //! ```
 //! Expressions are bound by [`crate::expr`], which asks a [`Scope`](crate::expr::Scope) for every name, aggregate and subquery. The scope of a clause is
@@ -30,6 +31,7 @@ mod hints;
 mod insert;
 mod json_table;
 pub(crate) mod names;
+pub(crate) mod own_row;
 mod query;
 mod rollup;
 mod select;

@@ -15,6 +15,7 @@ use super::output::Target;
 use super::query::run_query;
 use super::returning::return_row;
 use super::row::{Rows, owned};
+use super::rules;
 use super::sort::{KeptRows, values_of};
 use crate::expr::{Columns, Context, Expr, NoColumns, convert_for_column, type_zero};
 use crate::physical::model::{Fill, InsertPlan, InsertSource, OnDuplicate, SetColumn};
@@ -66,6 +67,7 @@ pub(crate) async fn run_insert(
         last_explicit: 0,
         affected: 0,
         duplicates: 0,
+        computed: Vec::new(),
     };
     let mut result = Ok(());
     match (&plan.source, selected) {
@@ -126,6 +128,8 @@ struct Insert<'a> {
     last_explicit: u64,
     affected: u64,
     duplicates: u64,
+    /// Columns of the row in work that get a default which reads the row.
+    computed: Vec<usize>,
 }
 
 /// How a row's AUTO_INCREMENT column got its number.
@@ -186,6 +190,12 @@ impl Insert<'_> {
     fn filled(&mut self, column: usize, fill: &Fill, counts: bool) -> Result<Value, MysqlError> {
         match fill {
             Fill::AutoIncrement => Ok(Value::Null),
+            Fill::Computed(_) => {
+                if counts {
+                    self.computed.push(column);
+                }
+                Ok(Value::Null)
+            }
             Fill::Value(expr) => {
                 let value = expr.eval(&NoColumns, self.context)?;
                 match value {
@@ -225,6 +235,20 @@ impl Insert<'_> {
         Ok(stored)
     }
 
+    /// Defaults that read the row, in the order of the columns: each reads those before it.
+    fn compute_defaults(&mut self, values: &mut [Value]) -> Result<(), MysqlError> {
+        let mut columns = std::mem::take(&mut self.computed);
+        columns.sort_unstable();
+        let zone = self.context.time_zone.clone();
+        for column in columns {
+            let Fill::Computed(expr) = &self.plan.fill[column] else { unreachable!("only these are noted") };
+            let value = expr.eval(&Rows { rows: [values, &[], &[]], zone: &zone }, self.context)?;
+            let definition = &self.schema.columns[column];
+            values[column] = assign(value, &expr.ty, definition, self.number, self.plan.ignore, self.context)?;
+        }
+        Ok(())
+    }
+
     async fn store(&mut self, mut values: Vec<Value>, inputs: Vec<Value>) -> Result<(), MysqlError> {
         if self.number.is_multiple_of(1024) {
             if super::scan::is_interrupted(self.txn) {
@@ -235,9 +259,21 @@ impl Insert<'_> {
         if self.context.budget.is_due() {
             super::scan::give_way(self.txn, self.context).await?;
         }
+        if !self.computed.is_empty() {
+            self.compute_defaults(&mut values)?;
+        }
         let number = self.number_row(&mut values).await?;
+        if let Some(rules) = &self.plan.rules {
+            rules::compute(rules, self.schema, &mut values, self.number, self.plan.ignore, self.context)?;
+        }
         if let Some(check) = &self.plan.check
             && !satisfies(check, &values, &[], self.plan.ignore, self.txn, self.context).await?
+        {
+            self.give_back(number);
+            return Ok(());
+        }
+        if let Some(rules) = &self.plan.rules
+            && !rules::holds(rules, &values, self.plan.ignore, self.context)?
         {
             self.give_back(number);
             return Ok(());
@@ -341,15 +377,24 @@ impl Insert<'_> {
         };
         // The row's number is what the client hears, changed or not.
         self.last_explicit = id(&new).unwrap_or(self.last_explicit);
-        let stays = match &self.plan.check {
-            _ if new == old => true,
-            Some(check) => !satisfies(check, &new, &inputs, self.plan.ignore, self.txn, self.context).await?,
-            None => false,
-        };
-        if stays {
+        if new == old {
             return self.returned(&old).await;
         }
         set_on_update(schema, &self.plan.update, &mut new, self.context);
+        let ignore = self.plan.ignore;
+        if let Some(rules) = &self.plan.rules {
+            rules::compute(rules, schema, &mut new, self.number, ignore, self.context)?;
+        }
+        let mut stays = match &self.plan.check {
+            Some(check) => !satisfies(check, &new, &inputs, ignore, self.txn, self.context).await?,
+            None => false,
+        };
+        if let Some(rules) = &self.plan.rules {
+            stays = stays || !rules::holds(rules, &new, ignore, self.context)?;
+        }
+        if stays {
+            return self.returned(&old).await;
+        }
         check_keys(schema, &self.plan.key_defs, &new)?;
         match self.txn.update(&self.plan.table, &old, &new).await? {
             UpdateOutcome::Updated => {

@@ -104,11 +104,17 @@ impl Parser<'_> {
                 AlterOperation::ChangeColumn { old, column, position: self.column_position()? }
             }
             "ALTER" => {
-                if self.accept_any_kw(&["INDEX", "CHECK", "CONSTRAINT"]).is_some() {
+                if let Some(word) = self.accept_any_kw(&["CHECK", "CONSTRAINT"]) {
+                    let name = self.name()?;
+                    let enforced = !self.accept_kw("NOT");
+                    self.expect_kw("ENFORCED")?;
+                    operations.push(AlterOperation::AlterCheck { name, enforced, constraint: word == "CONSTRAINT" });
+                    return Ok(());
+                }
+                if self.accept_kw("INDEX") {
                     self.name()?;
-                    let _ = self.accept_any_kw(&["VISIBLE", "INVISIBLE", "ENFORCED"]);
-                    if self.accept_kw("NOT") {
-                        self.expect_kw("ENFORCED")?;
+                    if self.accept_any_kw(&["VISIBLE", "INVISIBLE"]).is_none() {
+                        return self.fail();
                     }
                     operations.push(AlterOperation::Nothing);
                     return Ok(());
@@ -197,9 +203,12 @@ impl Parser<'_> {
             self.accept_kws(&["IF", "EXISTS"]);
             return self.name().map(AlterOperation::DropIndex);
         }
-        if self.accept_any_kw(&["CHECK", "CONSTRAINT"]).is_some() {
+        if self.accept_kw("CHECK") {
+            return self.name().map(AlterOperation::DropCheck);
+        }
+        if self.accept_kw("CONSTRAINT") {
             self.accept_kws(&["IF", "EXISTS"]);
-            return self.name().map(AlterOperation::DropIndex);
+            return self.name().map(AlterOperation::DropConstraint);
         }
         self.accept_kw("COLUMN");
         let if_exists = self.accept_kws(&["IF", "EXISTS"]);

@@ -73,6 +73,8 @@ pub struct CreateTable {
     pub name: TableName,
     pub columns: Vec<ast::ColumnDefinition>,
     pub constraints: Vec<ast::TableConstraint>,
+    /// For each constraint, how many columns stand before it: CHECKs without a name are numbered as they are written.
+    pub behind: Vec<usize>,
     /// ENGINE, CHARSET, COLLATE, COMMENT, AUTO_INCREMENT, … as (upper-case name, value).
     pub options: Vec<(String, String)>,
     /// CREATE TABLE a LIKE b.
@@ -130,6 +132,15 @@ pub enum AlterOperation {
     AddConstraint(ast::TableConstraint),
     DropIndex(String),
     DropPrimaryKey,
+    DropCheck(String),
+    /// DROP CONSTRAINT: a CHECK or a unique key.
+    DropConstraint(String),
+    /// ALTER CHECK and, as `constraint`, ALTER CONSTRAINT … [NOT] ENFORCED.
+    AlterCheck {
+        name: String,
+        enforced: bool,
+        constraint: bool,
+    },
     RenameIndex {
         old: String,
         new: String,

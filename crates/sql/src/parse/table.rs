@@ -19,6 +19,7 @@ impl Parser<'_> {
             name,
             columns: vec![],
             constraints: vec![],
+            behind: vec![],
             options: vec![],
             like: None,
             partition_by: None,
@@ -40,6 +41,7 @@ impl Parser<'_> {
             self.parenthesized(|p| {
                 p.comma_separated(|p| match p.table_constraint()? {
                     Some(constraint) => {
+                        table.behind.push(table.columns.len());
                         table.constraints.push(constraint);
                         Ok(())
                     }

@@ -8,13 +8,16 @@
 //! from NULL to NOT NULL rewrites the rows with the conversions of an INSERT in strict mode; a row that does not fit ends the
 //! statement and nothing has changed.
 
+use super::checks::{self, CheckDraft};
 use super::columns::{self, ColumnDraft, DefaultDraft};
 use super::drop;
 use super::keys;
 use super::options;
 use super::table::TableDraft;
+use crate::bind::own_row;
+use crate::exec::rules;
 use crate::expr::{self, Context};
-use crate::parse::ast::TableName;
+use crate::parse::ast::{TableConstraint, TableName};
 use crate::parse::statement::{AlterOperation, ColumnPosition};
 use crate::session::session::Session;
 use crate::session::users::Privileges;
@@ -44,7 +47,8 @@ impl Session {
         let mut draft = TableDraft::of(table.schema());
         let mut rename = None;
         let mut auto_increment = None;
-        let mut altered = Altered { schema: table.schema().clone(), changed: vec![], renamed: vec![] };
+        let mut altered =
+            Altered { schema: table.schema().clone(), changed: vec![], redefined: vec![], renamed: vec![] };
         for operation in operations {
             self.drop_part(&mut draft, operation)?;
         }
@@ -56,6 +60,7 @@ impl Session {
             assert_eq!(draft.columns[at].name, placeholder(number), "a renamed column waits for its name");
             rename_column(&mut draft, at, name);
         }
+        altered.check_dependents(&mut draft)?;
         for operation in operations {
             self.place_column(&mut draft, operation)?;
         }
@@ -105,6 +110,8 @@ impl Session {
         let (name, if_exists) = match operation {
             AlterOperation::DropIndex(name) => return drop::remove_index(&mut draft.indexes, name),
             AlterOperation::DropPrimaryKey => return drop::remove_index(&mut draft.indexes, "PRIMARY"),
+            AlterOperation::DropCheck(name) => return checks::remove(draft, name),
+            AlterOperation::DropConstraint(name) => return checks::remove_constraint(draft, name),
             AlterOperation::DropColumn { name, if_exists } => (name, *if_exists),
             _ => return Ok(()),
         };
@@ -157,7 +164,11 @@ impl Session {
         }
         altered.changed.push(column);
         let new = match definition {
-            Some(definition) => Some(columns::draft(definition, draft.collation, &mut self.context)?),
+            Some(definition) => {
+                altered.redefined.push(column);
+                draft.checks.extend(checks::of_column(definition));
+                Some(columns::draft(definition, draft.collation, &mut self.context)?)
+            }
             None => None,
         };
         let name = match (operation, &new) {
@@ -200,6 +211,7 @@ impl Session {
                     return Ok(());
                 }
                 let new = columns::draft(column, draft.collation, &mut self.context)?;
+                draft.checks.extend(checks::of_column(column));
                 insert_at(draft, new, position, draft.columns.len(), &unknown)
             }
             AlterOperation::ModifyColumn { column, position }
@@ -224,6 +236,13 @@ impl Session {
     ) -> Result<(), MysqlError> {
         let table = draft.name.clone();
         match operation {
+            AlterOperation::AddConstraint(TableConstraint::Check(check)) => {
+                draft.checks.push(CheckDraft::new(check, None));
+                Ok(())
+            }
+            AlterOperation::AlterCheck { name, enforced, constraint } => {
+                checks::enforce(draft, name, *enforced, *constraint)
+            }
             AlterOperation::AddConstraint(constraint) => {
                 draft.indexes.push(keys::draft(constraint)?);
                 Ok(())
@@ -277,6 +296,8 @@ impl Session {
             | AlterOperation::RenameColumn { .. }
             | AlterOperation::SetDefault { .. }
             | AlterOperation::DropIndex(_)
+            | AlterOperation::DropCheck(_)
+            | AlterOperation::DropConstraint(_)
             | AlterOperation::DropPrimaryKey => Ok(()),
         }
     }
@@ -291,6 +312,7 @@ impl Session {
         let hidden = old.hidden_key.then(|| old.columns[old.columns.len() - 1].id);
         let mut new = draft.build(hidden)?;
         self.warn_of_duplicate_indexes(&new, |index| old.index(index.id).is_none());
+        self.check_names_are_free(&new, Some(old.id))?;
         new.id = old.id;
         new.version = old.version;
         new.layouts = old.layouts.clone();
@@ -320,6 +342,8 @@ struct Altered {
     schema: Arc<TableSchema>,
     /// Columns that MODIFY, CHANGE or RENAME COLUMN has taken.
     changed: Vec<ColumnId>,
+    /// Those among them that have a new definition.
+    redefined: Vec<ColumnId>,
     /// Their new names; meanwhile each is called by its [`placeholder`].
     renamed: Vec<(ColumnId, String)>,
 }
@@ -334,6 +358,34 @@ impl Altered {
             .ok_or_else(|| {
                 MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{name}' in '{}'", self.schema.name))
             })
+    }
+}
+
+impl Altered {
+    /// What reads columns that were dropped or renamed: CHECKs of a dropped column alone go with it, everything else is in the way. Error 3959.
+    fn check_dependents(&self, draft: &mut TableDraft) -> Result<(), MysqlError> {
+        let schema = &self.schema;
+        let dropped = |at: usize| !draft.columns.iter().any(|c| c.id == Some(schema.columns[at].id));
+        let renamed = |at: usize| {
+            let column = &schema.columns[at];
+            self.renamed.iter().any(|(id, name)| *id == column.id && !name.eq_ignore_ascii_case(&column.name))
+        };
+        let moved: Vec<usize> = (0..schema.visible_columns().len()).filter(|&at| dropped(at) || renamed(at)).collect();
+        if moved.is_empty() || schema.checks.is_empty() && !schema.has_row_rules() {
+            return Ok(());
+        }
+        let mut gone = Vec::new();
+        for check in &schema.checks {
+            let kept = draft.checks.iter().any(|c| c.name.as_ref() == Some(&check.name));
+            let read = own_row::read_by_check(schema, check);
+            let Some(&at) = read.iter().find(|at| kept && moved.contains(at)) else { continue };
+            if read.len() > 1 || !dropped(at) {
+                return Err(checks::dependent(&check.name, &schema.columns[at].name));
+            }
+            gone.push(check.name.clone());
+        }
+        draft.checks.retain(|check| !check.name.as_ref().is_some_and(|name| gone.contains(name)));
+        Ok(())
     }
 }
 
@@ -375,6 +427,8 @@ fn initial_value(column: &Column, context: &mut Context) -> Result<Value, MysqlE
         ColumnDefault::Value(value) => Ok(value.clone()),
         ColumnDefault::None if column.name == rauk_types::schema::HIDDEN_KEY_COLUMN => Ok(Value::Null),
         ColumnDefault::None => columns::implicit_value(column, context),
+        // The table is written again, where it is computed for each row.
+        ColumnDefault::Expression(_) => Ok(Value::Null),
         ColumnDefault::Now => {
             let ty = DataType { scale: 6, ..DataType::new(TypeKind::Timestamp) };
             expr::convert_for_column(Value::Timestamp(context.now_micros), &ty, column, 1, context)
@@ -455,7 +509,10 @@ fn is_copy(old: &TableSchema, new: &TableSchema) -> bool {
     // A column that gets its numbers while it is added is no reason.
     let numbers_rows = newly_numbered(old, new)
         && new.auto_increment.is_some_and(|at| old.columns.iter().any(|c| c.id == new.columns[at].id));
-    new.columns.iter().any(changed) || (new.hidden_key && !old.hidden_key) || numbers_rows
+    checks::must_validate(old, new)
+        || new.columns.iter().any(changed)
+        || (new.hidden_key && !old.hidden_key)
+        || numbers_rows
 }
 
 fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
@@ -463,6 +520,9 @@ fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
         schema.distribution.iter().map(|&at| (schema.columns[at].id, schema.columns[at].ty.collation)).collect()
     };
     if key_parts(old, old.primary()) != key_parts(new, new.primary()) || distribution(old) != distribution(new) {
+        return true;
+    }
+    if checks::must_validate(old, new) {
         return true;
     }
     // Rows that are there must be numbered, and the counter must be above their numbers.
@@ -512,6 +572,9 @@ impl Session {
         // The highest number so far.
         let highest = AtomicU64::new(0);
         let columns = new.columns.clone();
+        let bind_context = self.bind_context(Vec::new());
+        let row_rules = own_row::row_rules(&new, &bind_context)?;
+        let schema = new.clone();
         let strict = self.settings.sql_mode.strict;
         let database = self.engine.database.clone();
         let context = &mut self.context;
@@ -551,6 +614,10 @@ impl Session {
                     Some((from, ty)) => expr::convert_for_column(row[from].clone(), &ty, column, row_number, context)?,
                 };
                 out.push(value);
+            }
+            if let Some(row_rules) = &row_rules {
+                rules::compute(row_rules, &schema, &mut out, row_number, false, context)?;
+                rules::holds(row_rules, &out, false, context)?;
             }
             Ok(out)
         };

@@ -8,7 +8,9 @@ use crate::expr::{self, BindContext, Columns, Context, ExprKind, Resolved, Scope
 use crate::parse::ast::{Arguments, ColumnDefinition, ColumnOption, DefaultValue, Expr, Literal};
 use crate::session::errors;
 use rauk_types::error::codes;
-use rauk_types::{Collation, Column, ColumnDefault, ColumnId, DataType, MysqlError, TypeKind, Value, ValueRef};
+use rauk_types::{
+    Collation, Column, ColumnDefault, ColumnId, DataType, Generated, MysqlError, TypeKind, Value, ValueRef,
+};
 
 /// A column on its way into a table.
 #[derive(Clone, Debug)]
@@ -27,6 +29,9 @@ pub struct ColumnDraft {
     pub initial: Option<Value>,
     /// A key that stood beside the column.
     pub key: Option<InlineKey>,
+    /// Its expression names columns as they were written until the table is built.
+    pub generated: Option<Generated>,
+    pub invisible: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +39,8 @@ pub enum DefaultDraft {
     NotGiven,
     Value(Value),
     Now,
+    /// One that is computed for each row: text that names columns as they were written until the table is built.
+    Expression(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +128,7 @@ pub fn draft(
     let mut auto_increment = false;
     let mut comment = String::new();
     let mut key = None;
+    let mut generated = None;
     for option in &definition.options {
         match option {
             ColumnOption::Null => nullable = Some(true),
@@ -135,7 +143,8 @@ pub fn draft(
             ColumnOption::AutoIncrement => auto_increment = true,
             // MySQL reads REFERENCES beside a column and ignores it.
             ColumnOption::References(_) => {}
-            ColumnOption::Check(_) => return Err(errors::not_supported("CHECK constraints")),
+            // The table's.
+            ColumnOption::Check(_) => {}
             ColumnOption::Generated { .. } => return Err(errors::not_supported("generated columns")),
             ColumnOption::Invisible => return Err(errors::not_supported("INVISIBLE columns")),
             ColumnOption::Srid(_) => return Err(errors::not_supported("SRID of a column")),
@@ -156,6 +165,8 @@ pub fn draft(
         comment,
         initial: None,
         key,
+        generated,
+        invisible: false,
     };
     if let Some(value) = on_update {
         let fits = matches!(ty.kind, TypeKind::DateTime | TypeKind::Timestamp);
@@ -244,6 +255,7 @@ pub fn finish(draft: &ColumnDraft, nullable: bool, id: Option<ColumnId>) -> Colu
     let default = match &draft.default {
         DefaultDraft::Value(value) => ColumnDefault::Value(value.clone()),
         DefaultDraft::Now => ColumnDefault::Now,
+        DefaultDraft::Expression(text) => ColumnDefault::Expression(text.clone()),
         DefaultDraft::NotGiven if nullable => ColumnDefault::Value(Value::Null),
         DefaultDraft::NotGiven => ColumnDefault::None,
     };
@@ -256,6 +268,8 @@ pub fn finish(draft: &ColumnDraft, nullable: bool, id: Option<ColumnId>) -> Colu
         on_update_now: draft.on_update_now,
         comment: draft.comment.clone(),
         initial: draft.initial.clone().unwrap_or_default(),
+        generated: draft.generated.clone(),
+        invisible: draft.invisible,
     }
 }
 

@@ -80,7 +80,7 @@ pub fn draft(constraint: &TableConstraint) -> Result<IndexDraft, MysqlError> {
         TableConstraint::ForeignKey { .. } => Err(errors::not_supported(
             "FOREIGN KEY constraints (Rauk would not enforce them; foreign_key_checks=0 does not change that. Leave the constraint out)",
         )),
-        TableConstraint::Check(_) => Err(errors::not_supported("CHECK constraints")),
+        TableConstraint::Check(_) => unreachable!("CHECKs are no keys"),
         TableConstraint::FullText(_) => Err(errors::not_supported("FULLTEXT indexes")),
         TableConstraint::Spatial(_) => Err(errors::not_supported("SPATIAL indexes")),
     }
@@ -237,6 +237,7 @@ pub fn build(
             hash_only: draft.hash_only,
             entry_table: draft.entry_table,
             comment: draft.comment,
+            invisible: false,
         });
     }
     let rank = |index: &IndexSchema| match index.kind {

@@ -44,6 +44,10 @@ pub(super) fn text(schema: &TableSchema, next: Option<u64>, zone: &jiff::tz::Tim
     for index in system::declared(schema) {
         lines.push(format!("  {}", index_text(schema, index, &name)));
     }
+    for check in &schema.checks {
+        let enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
+        lines.push(format!("  CONSTRAINT {} CHECK ({}){enforced}", name(&check.name), check.expression));
+    }
     let mut out = format!("CREATE TABLE {} (\n{}\n) ENGINE=InnoDB", name(&schema.name), lines.join(",\n"));
     if let Some(next) = next.filter(|n| *n > 1) {
         out.push_str(&format!(" AUTO_INCREMENT={next}"));
@@ -85,6 +89,7 @@ fn column_text(schema: &TableSchema, at: usize, column: &Column, zone: &jiff::tz
     }
     match &column.default {
         ColumnDefault::None => {}
+        ColumnDefault::Expression(text) => out.push_str(&format!(" DEFAULT ({text})")),
         ColumnDefault::Now => out.push_str(&format!(" DEFAULT {}", current_timestamp(ty))),
         // TEXT and BLOB show none; JSON does.
         ColumnDefault::Value(Value::Null) if !column.nullable || (ty.is_lob() && ty.kind != TypeKind::Json) => {}

@@ -294,7 +294,7 @@ pub(crate) fn column_extra(table: &TableSchema, at: usize) -> String {
         words.push("auto_increment".to_string());
     }
     let has_expression = match &column.default {
-        ColumnDefault::Now => true,
+        ColumnDefault::Now | ColumnDefault::Expression(_) => true,
         ColumnDefault::Value(value) => column.ty.is_lob() && !value.is_null(),
         ColumnDefault::None => false,
     };
@@ -307,6 +307,11 @@ pub(crate) fn column_extra(table: &TableSchema, at: usize) -> String {
     words.join(" ")
 }
 
+/// An expression of the catalog as MySQL's tables of metadata show it: with quotes escaped.
+pub(crate) fn shown_expression(text: &str) -> String {
+    text.replace('\'', "\\'")
+}
+
 /// `CURRENT_TIMESTAMP` with the digits of a type.
 pub(crate) fn current_timestamp(ty: &DataType) -> String {
     if ty.scale == 0 { "CURRENT_TIMESTAMP".to_string() } else { format!("CURRENT_TIMESTAMP({})", ty.scale) }
@@ -317,6 +322,7 @@ pub(crate) fn default_text(column: &Column, zone: &jiff::tz::TimeZone) -> Option
     match &column.default {
         ColumnDefault::None | ColumnDefault::Value(Value::Null) => None,
         ColumnDefault::Now => Some(current_timestamp(&column.ty)),
+        ColumnDefault::Expression(text) => Some(shown_expression(text)),
         ColumnDefault::Value(Value::Timestamp(0)) => {
             let fraction =
                 if column.ty.scale == 0 { String::new() } else { format!(".{:0w$}", 0, w = column.ty.scale as usize) };
