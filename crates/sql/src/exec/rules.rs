@@ -8,7 +8,7 @@
 
 use super::insert::assign;
 use super::row::Rows;
-use crate::expr::Context;
+use crate::expr::{Context, Expr};
 use crate::physical::model::RowRules;
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, TableSchema, Value};
@@ -30,6 +30,21 @@ pub(crate) fn compute(
         let value = expr.eval(&Rows { rows: [row, &[], &[]], zone: &zone }, context)?;
         row[*column] = assign(value, &expr.ty, &schema.columns[*column], number, ignore, context)?;
     }
+    Ok(())
+}
+
+/// Gives a column of a row the value of an expression over the row.
+pub(crate) fn fill(
+    column: usize,
+    expr: &Expr,
+    schema: &TableSchema,
+    row: &mut [Value],
+    number: u64,
+    context: &mut Context,
+) -> Result<(), MysqlError> {
+    let zone = context.time_zone.clone();
+    let value = expr.eval(&Rows { rows: [row, &[], &[]], zone: &zone }, context)?;
+    row[column] = assign(value, &expr.ty, &schema.columns[column], number, false, context)?;
     Ok(())
 }
 

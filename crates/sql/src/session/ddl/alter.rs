@@ -313,6 +313,7 @@ impl Session {
         let mut new = draft.build(hidden)?;
         self.warn_of_duplicate_indexes(&new, |index| old.index(index.id).is_none());
         self.check_names_are_free(&new, Some(old.id))?;
+        check_storage(&old, &new)?;
         new.id = old.id;
         new.version = old.version;
         new.layouts = old.layouts.clone();
@@ -362,7 +363,7 @@ impl Altered {
 }
 
 impl Altered {
-    /// What reads columns that were dropped or renamed: CHECKs of a dropped column alone go with it, everything else is in the way. Error 3959.
+    /// What reads columns that were dropped or renamed: CHECKs of a dropped column alone go with it, everything else is in the way. Errors 3108, 3766, 3959.
     fn check_dependents(&self, draft: &mut TableDraft) -> Result<(), MysqlError> {
         let schema = &self.schema;
         let dropped = |at: usize| !draft.columns.iter().any(|c| c.id == Some(schema.columns[at].id));
@@ -371,6 +372,23 @@ impl Altered {
             self.renamed.iter().any(|(id, name)| *id == column.id && !name.eq_ignore_ascii_case(&column.name))
         };
         let moved: Vec<usize> = (0..schema.visible_columns().len()).filter(|&at| dropped(at) || renamed(at)).collect();
+        for at in 0..schema.visible_columns().len() {
+            let dependent = &schema.columns[at];
+            let redefined = self.redefined.contains(&dependent.id);
+            let read = if dropped(at) || redefined { vec![] } else { own_row::read_by_column(schema, at) };
+            let Some(&column) = read.iter().find(|read| moved.contains(read)) else { continue };
+            let name = &schema.columns[column].name;
+            return Err(match dependent.generated {
+                Some(_) => MysqlError::new(3108, format!("Column '{name}' has a generated column dependency.")),
+                None => MysqlError::new(
+                    3766,
+                    format!(
+                        "Column '{name}' of table '{}' has a default value expression dependency and cannot be dropped or renamed.",
+                        schema.name
+                    ),
+                ),
+            });
+        }
         if moved.is_empty() || schema.checks.is_empty() && !schema.has_row_rules() {
             return Ok(());
         }
@@ -421,8 +439,23 @@ fn rename_column(draft: &mut TableDraft, at: usize, new: &str) {
     }
 }
 
+/// Error 3106: MySQL makes no VIRTUAL column of a column that is stored, nor the other way.
+fn check_storage(old: &TableSchema, new: &TableSchema) -> Result<(), MysqlError> {
+    for column in &new.columns {
+        let Some(before) = old.columns.iter().find(|c| c.id == column.id) else { continue };
+        let is_stored = |column: &Column| column.generated.as_ref().is_none_or(|generated| generated.stored);
+        if is_stored(before) != is_stored(column) {
+            return Err(own_row::unsupported("Changing the STORED status"));
+        }
+    }
+    Ok(())
+}
+
 /// What rows written before the column was there have in it.
 fn initial_value(column: &Column, context: &mut Context) -> Result<Value, MysqlError> {
+    if column.generated.is_some() {
+        return Ok(Value::Null);
+    }
     match &column.default {
         ColumnDefault::Value(value) => Ok(value.clone()),
         ColumnDefault::None if column.name == rauk_types::schema::HIDDEN_KEY_COLUMN => Ok(Value::Null),
@@ -509,7 +542,9 @@ fn is_copy(old: &TableSchema, new: &TableSchema) -> bool {
     // A column that gets its numbers while it is added is no reason.
     let numbers_rows = newly_numbered(old, new)
         && new.auto_increment.is_some_and(|at| old.columns.iter().any(|c| c.id == new.columns[at].id));
+    let in_rows = |column: &Column| column.generated.as_ref().is_none_or(|generated| generated.stored);
     checks::must_validate(old, new)
+        || computes(old, new, in_rows)
         || new.columns.iter().any(changed)
         || (new.hidden_key && !old.hidden_key)
         || numbers_rows
@@ -522,7 +557,7 @@ fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
     if key_parts(old, old.primary()) != key_parts(new, new.primary()) || distribution(old) != distribution(new) {
         return true;
     }
-    if checks::must_validate(old, new) {
+    if checks::must_validate(old, new) || computes(old, new, |_| true) {
         return true;
     }
     // Rows that are there must be numbered, and the counter must be above their numbers.
@@ -533,6 +568,19 @@ fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
                 .find(|c| c.id == column.id)
                 .is_some_and(|before| !reads_as(&before.ty, &column.ty) || (before.nullable && !column.nullable))
         })
+}
+
+/// Whether columns that `counts` says get values which are computed for each row: new ones with a default that is an expression, and generated ones that
+/// are new or generated otherwise than before.
+fn computes(old: &TableSchema, new: &TableSchema, counts: impl Fn(&Column) -> bool) -> bool {
+    new.columns.iter().filter(|column| counts(column)).any(|column| {
+        let before = old.columns.iter().find(|c| c.id == column.id);
+        match (&column.generated, before) {
+            (Some(generated), Some(before)) => before.generated.as_ref() != Some(generated),
+            (Some(_), None) => true,
+            (None, before) => before.is_none() && matches!(column.default, ColumnDefault::Expression(_)),
+        }
+    })
 }
 
 /// Whether AUTO_INCREMENT comes to a column that is new or had it not.
@@ -575,6 +623,12 @@ impl Session {
         let bind_context = self.bind_context(Vec::new());
         let row_rules = own_row::row_rules(&new, &bind_context)?;
         let schema = new.clone();
+        let mut computed = Vec::new();
+        for at in (0..sources.len()).filter(|&at| sources[at].is_none()) {
+            if let Some(expr) = own_row::computed_default(&new, at, &bind_context)? {
+                computed.push((at, expr));
+            }
+        }
         let strict = self.settings.sql_mode.strict;
         let database = self.engine.database.clone();
         let context = &mut self.context;
@@ -601,6 +655,8 @@ impl Session {
                             }
                         }
                     }
+                    // Computed below.
+                    _ if column.generated.is_some() => Value::Null,
                     None => column.initial.clone(),
                     Some((from, _)) if row[from].is_null() && !column.nullable => {
                         if strict {
@@ -614,6 +670,9 @@ impl Session {
                     Some((from, ty)) => expr::convert_for_column(row[from].clone(), &ty, column, row_number, context)?,
                 };
                 out.push(value);
+            }
+            for (at, expr) in &computed {
+                rules::fill(*at, expr, &schema, &mut out, row_number, context)?;
             }
             if let Some(row_rules) = &row_rules {
                 rules::compute(row_rules, &schema, &mut out, row_number, false, context)?;

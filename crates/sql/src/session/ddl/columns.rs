@@ -145,7 +145,9 @@ pub fn draft(
             ColumnOption::References(_) => {}
             // The table's.
             ColumnOption::Check(_) => {}
-            ColumnOption::Generated { .. } => return Err(errors::not_supported("generated columns")),
+            ColumnOption::Generated { expr, stored } => {
+                generated = Some(Generated { expression: expr.to_string(), stored: *stored });
+            }
             ColumnOption::Invisible => return Err(errors::not_supported("INVISIBLE columns")),
             ColumnOption::Srid(_) => return Err(errors::not_supported("SRID of a column")),
         }
@@ -168,6 +170,14 @@ pub fn draft(
         generated,
         invisible: false,
     };
+    if draft.generated.is_some() {
+        let given =
+            [("DEFAULT", default.is_some()), ("ON UPDATE", on_update.is_some()), ("AUTO_INCREMENT", auto_increment)];
+        if let Some((clause, _)) = given.iter().find(|(_, given)| *given) {
+            let message = format!("Incorrect usage of {clause} and generated column");
+            return Err(MysqlError::new(codes::WRONG_USAGE, message));
+        }
+    }
     if let Some(value) = on_update {
         let fits = matches!(ty.kind, TypeKind::DateTime | TypeKind::Timestamp);
         if !fits || current_timestamp(value) != Some(ty.scale) {
@@ -195,7 +205,7 @@ pub fn draft(
     Ok(draft)
 }
 
-/// DEFAULT's value for a column, converted to its type. Errors: 1067, 1101, 1235 for expressions that change from row to row.
+/// DEFAULT of a column: its value, converted to the column's type, or an expression that is computed for each row. Errors: 1067, 1101.
 pub fn default_value(
     value: &DefaultValue,
     column: &ColumnDraft,
@@ -207,21 +217,27 @@ pub fn default_value(
     };
     if let Some(digits) = current_timestamp(value) {
         let fits = matches!(column.ty.kind, TypeKind::DateTime | TypeKind::Timestamp);
-        if !fits || digits != column.ty.scale {
+        if fits && digits == column.ty.scale {
+            return Ok(DefaultDraft::Now);
+        }
+        if !is_expression {
             return Err(invalid_default(&column.name));
         }
-        return Ok(DefaultDraft::Now);
     }
     let bind_context =
         BindContext { collation: context.collation, sql_mode: context.sql_mode, ..BindContext::default() };
-    let bound = expr::bind(value, &mut NoNames, &bind_context).map_err(|e| match e.code {
-        codes::BAD_FIELD if is_expression => errors::not_supported("DEFAULT with an expression over columns"),
+    let bound = expr::bind(value, &mut NoNames, &bind_context);
+    let is_constant = bound.as_ref().is_ok_and(expr::Expr::is_immutable);
+    // MariaDB writes calls without parentheses. What is wrong with the expression is found when the table is built.
+    if !is_constant && (is_expression || matches!(value, Expr::Call(_))) {
+        return Ok(DefaultDraft::Expression(value.to_string()));
+    }
+    let bound = bound.map_err(|e| match e.code {
         codes::BAD_FIELD => invalid_default(&column.name),
         _ => e,
     })?;
-    // CURDATE() and the like would be frozen at their value of now.
-    if !bound.is_immutable() {
-        return Err(errors::not_supported("DEFAULT with an expression that changes"));
+    if !is_constant {
+        return Err(invalid_default(&column.name));
     }
     let evaluated = bound.eval(&NoNames, context).map_err(|_| invalid_default(&column.name))?;
     if evaluated.is_null() {

@@ -5,7 +5,7 @@
 //! drafts, applies its operations and builds it again, so that every rule is checked in one place.
 //! [`create`], [`alter`], [`drop`] and [`view`] are the statements; all commit the open transaction first, as MySQL does.
 //!
-//! Left out, with error 1235: generated columns, foreign keys, temporary tables, ENUM, SET, BIT, YEAR, spatial types and full-text indexes.
+//! Left out, with error 1235: foreign keys, temporary tables, ENUM, SET, BIT, YEAR, spatial types and full-text indexes.
 
 pub mod alter;
 pub mod checks;

@@ -82,6 +82,10 @@ fn column_text(schema: &TableSchema, at: usize, column: &Column, zone: &jiff::tz
             out.push_str(&format!(" COLLATE {}", ty.collation.name()));
         }
     }
+    if let Some(generated) = &column.generated {
+        let kind = if generated.stored { "STORED" } else { "VIRTUAL" };
+        out.push_str(&format!(" GENERATED ALWAYS AS ({}) {kind}", generated.expression));
+    }
     if !column.nullable {
         out.push_str(" NOT NULL");
     } else if ty.kind == TypeKind::Timestamp {
@@ -89,6 +93,7 @@ fn column_text(schema: &TableSchema, at: usize, column: &Column, zone: &jiff::tz
     }
     match &column.default {
         ColumnDefault::None => {}
+        _ if column.generated.is_some() => {}
         ColumnDefault::Expression(text) => out.push_str(&format!(" DEFAULT ({text})")),
         ColumnDefault::Now => out.push_str(&format!(" DEFAULT {}", current_timestamp(ty))),
         // TEXT and BLOB show none; JSON does.

@@ -211,7 +211,7 @@ fn columns(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 s(column_extra(&table, at)),
                 s(&privileges),
                 s(&column.comment),
-                s(""),
+                s(column.generated.as_ref().map_or(String::new(), |of| shown_expression(&of.expression))),
                 Value::Null,
             ]);
         }
@@ -286,7 +286,7 @@ pub(crate) fn column_key(table: &TableSchema, at: usize) -> &'static str {
     key
 }
 
-/// EXTRA: auto_increment, DEFAULT_GENERATED, on update CURRENT_TIMESTAMP.
+/// EXTRA: auto_increment, VIRTUAL GENERATED, DEFAULT_GENERATED, on update CURRENT_TIMESTAMP.
 pub(crate) fn column_extra(table: &TableSchema, at: usize) -> String {
     let column = &table.columns[at];
     let mut words = Vec::new();
@@ -298,6 +298,11 @@ pub(crate) fn column_extra(table: &TableSchema, at: usize) -> String {
         ColumnDefault::Value(value) => column.ty.is_lob() && !value.is_null(),
         ColumnDefault::None => false,
     };
+    match &column.generated {
+        Some(generated) if generated.stored => words.push("STORED GENERATED".to_string()),
+        Some(_) => words.push("VIRTUAL GENERATED".to_string()),
+        None => {}
+    }
     if has_expression && !is_system(&table.database) {
         words.push("DEFAULT_GENERATED".to_string());
     }

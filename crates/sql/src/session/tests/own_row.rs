@@ -86,3 +86,64 @@ fn a_check_is_read_back_in_every_mode() {
     t.code("INSERT INTO t VALUES ('x\\y''z')", 3819);
     t.ok("INSERT INTO t VALUES ('0')");
 }
+
+#[test]
+fn generated_columns_and_computed_defaults_are_shown_as_mysql_shows_them() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE g (id INT PRIMARY KEY, a INT DEFAULT (id + 1), b INT AS (a * 2) NOT NULL COMMENT 'twice', \
+          c VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin GENERATED ALWAYS AS (CONCAT('x', g.b)) STORED, \
+          u CHAR(36) DEFAULT UUID(), d DATE AS (DATE_ADD('2024-01-01', INTERVAL a DAY)) PERSISTENT, KEY (b))");
+    assert_eq!(
+        lines(&mut t, "g"),
+        [
+            "`id` int NOT NULL",
+            "`a` int DEFAULT ((`id` + 1))",
+            "`b` int GENERATED ALWAYS AS ((`a` * 2)) VIRTUAL NOT NULL COMMENT 'twice'",
+            "`c` varchar(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin GENERATED ALWAYS AS (concat(_utf8mb4'x',`b`)) STORED",
+            "`u` char(36) DEFAULT (uuid())",
+            "`d` date GENERATED ALWAYS AS ((_utf8mb4'2024-01-01' + interval `a` day)) STORED",
+            "PRIMARY KEY (`id`)",
+            "KEY `b` (`b`)",
+        ]
+    );
+    let text = shown(&mut t, "g");
+    t.ok("DROP TABLE g");
+    t.ok(&text);
+    assert_eq!(shown(&mut t, "g"), text, "what is shown makes the same table");
+    t.ok("INSERT INTO g (id) VALUES (1)");
+    t.expect("SELECT id, a, b, c, d, CHAR_LENGTH(u) FROM g", &["1|2|4|x4|2024-01-03|36"]);
+}
+
+#[test]
+fn generated_columns_outlive_a_restart() {
+    let disk = MemoryDisk::new();
+    {
+        let server = server_on(disk.clone());
+        let mut t = server.session();
+        t.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT DEFAULT (id * 2), g INT AS (a + 1), UNIQUE KEY (g))");
+        t.ok("INSERT INTO t (id) VALUES (1), (2)");
+    }
+    let server = server_on(disk);
+    let mut t = server.session();
+    t.expect("SELECT * FROM t WHERE g = 5", &["2|4|5"]);
+    t.ok("INSERT INTO t (id) VALUES (3)");
+    t.code("INSERT INTO t (id, a) VALUES (4, 6)", 1062);
+    t.ok("UPDATE t SET a = 100 WHERE id = 3");
+    t.expect("SELECT * FROM t ORDER BY id", &["1|2|3", "2|4|5", "3|100|101"]);
+}
+
+/// MySQL's optimizer may use a generated column's index; the values of all rows are those of the newest definition.
+#[test]
+fn a_changed_definition_computes_all_rows() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT, g INT AS (a + 1), h INT AS (g * 10) STORED)");
+    t.ok("INSERT INTO t (id, a) VALUES (1, 1), (2, 2)");
+    t.ok("ALTER TABLE t MODIFY g INT AS (a + 2)");
+    t.expect("SELECT g, h FROM t ORDER BY id", &["3|30", "4|40"]);
+    t.code("ALTER TABLE t MODIFY h INT AS (1000000000 * g) STORED", 1264);
+    t.expect("SELECT g, h FROM t ORDER BY id", &["3|30", "4|40"]);
+    t.ok("ALTER TABLE t MODIFY a BIGINT, ADD COLUMN s VARCHAR(9) AS (CONCAT(h, '!'))");
+    t.expect("SELECT a, g, h, s FROM t ORDER BY id", &["1|3|30|30!", "2|4|40|40!"]);
+}
