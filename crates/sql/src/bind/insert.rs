@@ -41,7 +41,8 @@ impl Binder<'_> {
                 columns.push(into.position(column)?);
             }
             if named.is_empty() {
-                columns.extend(into.columns.iter().map(|(_, column)| *column));
+                let all = into.columns.iter().map(|(_, column)| *column);
+                columns.extend(all.filter(|&at| into.below.is_some() || !schema.columns[at].invisible));
             }
         }
         let mut reads_row = false;
@@ -314,7 +315,10 @@ impl Binder<'_> {
             let coercibility = crate::expr::column_coercibility(&definition.ty);
             self.columns.add(Column { ty: definition.ty, nullable, coercibility, result })
         };
-        (0..schema.columns.len()).map(add).collect()
+        let ids: Vec<ColumnId> = (0..schema.columns.len()).map(add).collect();
+        let hidden = schema.columns.iter().zip(&ids).filter(|(column, _)| column.invisible);
+        self.invisible.extend(hidden.map(|(_, id)| *id));
+        ids
     }
 
     /// A row of the table as a table of the innermost frame.

@@ -49,7 +49,7 @@ use common::CommonName;
 use frame::Frame;
 use rauk_types::result::ResultColumn;
 use rauk_types::{MysqlError, TableId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::Ordering;
 
 /// Columns that a query gives at most (1117).
@@ -106,6 +106,8 @@ pub(crate) struct Binder<'a> {
     opens_views: usize,
     /// Views that the statement changes through.
     opened: Vec<through::Opened>,
+    /// Columns that `*` leaves out.
+    invisible: FxHashSet<ColumnId>,
     /// What columns of opened views are that are no columns of tables.
     computed: FxHashMap<ColumnId, Expr>,
 }
@@ -166,6 +168,7 @@ impl<'a> Binder<'a> {
             operation: "",
             opens_views: 0,
             opened: vec![],
+            invisible: FxHashSet::default(),
             computed: FxHashMap::default(),
         }
     }

@@ -112,17 +112,19 @@ impl Parser<'_> {
                     return Ok(());
                 }
                 if self.accept_kw("INDEX") {
-                    self.name()?;
-                    if self.accept_any_kw(&["VISIBLE", "INVISIBLE"]).is_none() {
-                        return self.fail();
-                    }
-                    operations.push(AlterOperation::Nothing);
+                    let name = if self.is_kw("PRIMARY") { self.any_word()? } else { self.name()? };
+                    let Some(word) = self.accept_any_kw(&["VISIBLE", "INVISIBLE"]) else { return self.fail() };
+                    operations.push(AlterOperation::AlterIndex { name, invisible: word == "INVISIBLE" });
                     return Ok(());
                 }
                 self.accept_kw("COLUMN");
                 let column = self.name()?;
                 if self.accept_kws(&["DROP", "DEFAULT"]) {
                     AlterOperation::SetDefault { column, value: None }
+                } else if self.accept_kws(&["SET", "INVISIBLE"]) {
+                    AlterOperation::SetVisible { column, invisible: true }
+                } else if self.accept_kws(&["SET", "VISIBLE"]) {
+                    AlterOperation::SetVisible { column, invisible: false }
                 } else {
                     self.expect_kws(&["SET", "DEFAULT"])?;
                     AlterOperation::SetDefault { column, value: Some(self.default_value()?) }

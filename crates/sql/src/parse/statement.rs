@@ -135,6 +135,16 @@ pub enum AlterOperation {
     DropCheck(String),
     /// DROP CONSTRAINT: a CHECK or a unique key.
     DropConstraint(String),
+    /// ALTER COLUMN … SET VISIBLE, SET INVISIBLE.
+    SetVisible {
+        column: String,
+        invisible: bool,
+    },
+    /// ALTER INDEX … VISIBLE, INVISIBLE.
+    AlterIndex {
+        name: String,
+        invisible: bool,
+    },
     /// ALTER CHECK and, as `constraint`, ALTER CONSTRAINT … [NOT] ENFORCED.
     AlterCheck {
         name: String,
@@ -174,6 +184,7 @@ pub struct CreateIndex {
     pub hash: bool,
     pub table: TableName,
     pub columns: Vec<ast::KeyPart>,
+    pub invisible: bool,
     pub if_not_exists: bool,
 }
 

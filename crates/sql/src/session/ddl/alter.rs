@@ -149,11 +149,15 @@ impl Session {
             AlterOperation::ModifyColumn { column, .. } => (&column.name, Some(column)),
             AlterOperation::ChangeColumn { old, column, .. } => (old, Some(column)),
             AlterOperation::RenameColumn { old, .. } => (old, None),
-            AlterOperation::SetDefault { column, .. } => (column, None),
+            AlterOperation::SetDefault { column, .. } | AlterOperation::SetVisible { column, .. } => (column, None),
             _ => return Ok(()),
         };
         let at = altered.find(draft, old)?;
         let column = draft.columns[at].id.expect("a column of the table");
+        if let AlterOperation::SetVisible { invisible, .. } = operation {
+            draft.columns[at].invisible = *invisible;
+            return Ok(());
+        }
         if let AlterOperation::SetDefault { value, .. } = operation {
             draft.columns[at].default = match value {
                 Some(value) => columns::default_value(value, &draft.columns[at], &mut self.context)?,
@@ -240,6 +244,17 @@ impl Session {
                 draft.checks.push(CheckDraft::new(check, None));
                 Ok(())
             }
+            AlterOperation::AlterIndex { name, invisible } => {
+                let found = draft.indexes.iter_mut().find(|i| match i.kind {
+                    IndexKind::Primary => name.eq_ignore_ascii_case("PRIMARY"),
+                    _ => i.name.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(name)),
+                });
+                let index = found.ok_or_else(|| {
+                    MysqlError::new(codes::KEY_DOES_NOT_EXITS, format!("Key '{name}' doesn't exist in table '{table}'"))
+                })?;
+                index.invisible = *invisible;
+                Ok(())
+            }
             AlterOperation::AlterCheck { name, enforced, constraint } => {
                 checks::enforce(draft, name, *enforced, *constraint)
             }
@@ -295,6 +310,7 @@ impl Session {
             | AlterOperation::ChangeColumn { .. }
             | AlterOperation::RenameColumn { .. }
             | AlterOperation::SetDefault { .. }
+            | AlterOperation::SetVisible { .. }
             | AlterOperation::DropIndex(_)
             | AlterOperation::DropCheck(_)
             | AlterOperation::DropConstraint(_)

@@ -129,6 +129,7 @@ pub fn draft(
     let mut comment = String::new();
     let mut key = None;
     let mut generated = None;
+    let mut invisible = false;
     for option in &definition.options {
         match option {
             ColumnOption::Null => nullable = Some(true),
@@ -148,7 +149,7 @@ pub fn draft(
             ColumnOption::Generated { expr, stored } => {
                 generated = Some(Generated { expression: expr.to_string(), stored: *stored });
             }
-            ColumnOption::Invisible => return Err(errors::not_supported("INVISIBLE columns")),
+            ColumnOption::Invisible => invisible = true,
             ColumnOption::Srid(_) => return Err(errors::not_supported("SRID of a column")),
         }
     }
@@ -168,7 +169,7 @@ pub fn draft(
         initial: None,
         key,
         generated,
-        invisible: false,
+        invisible,
     };
     if draft.generated.is_some() {
         let given =

@@ -232,6 +232,7 @@ impl Session {
             parts: keys::parts(&statement.columns)?,
             hash_only: statement.hash && statement.unique,
             comment: String::new(),
+            invisible: statement.invisible,
         });
         self.change_table(&table, draft).await
     }

@@ -1,6 +1,6 @@
 //! Keys: from definitions to checked index schemas.
 //!
-//! Errors: 1059, 1060, 1061, 1068, 1069, 1070, 1071, 1072, 1089, 1170, 1171, 1280, 1391, 3152.
+//! Errors: 1059, 1060, 1061, 1068, 1069, 1070, 1071, 1072, 1089, 1170, 1171, 1280, 1391, 3152, 3522.
 
 use super::columns::ColumnDraft;
 use crate::parse::ast::{IndexAlgorithm, KeyDefinition, KeyPart, TableConstraint};
@@ -21,6 +21,7 @@ pub struct IndexDraft {
     pub parts: Vec<PartDraft>,
     pub hash_only: bool,
     pub comment: String,
+    pub invisible: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,7 @@ impl IndexDraft {
             parts: vec![PartDraft { column: column.to_string(), prefix: None, descending: false }],
             hash_only: false,
             comment: String::new(),
+            invisible: false,
         }
     }
 }
@@ -68,6 +70,7 @@ fn read(key: &KeyDefinition, name: Option<&str>, kind: IndexKind) -> Result<Inde
         // A key that is not unique is ordered in any case, as in InnoDB.
         hash_only: key.algorithm == Some(IndexAlgorithm::Hash) && kind != IndexKind::Ordered,
         comment: key.comment.clone().unwrap_or_default(),
+        invisible: key.invisible,
     })
 }
 
@@ -237,7 +240,7 @@ pub fn build(
             hash_only: draft.hash_only,
             entry_table: draft.entry_table,
             comment: draft.comment,
-            invisible: false,
+            invisible: draft.invisible,
         });
     }
     let rank = |index: &IndexSchema| match index.kind {
@@ -247,5 +250,9 @@ pub fn build(
         IndexKind::Ordered => 3,
     };
     out.sort_by_key(rank);
+    // The first unique key over NOT NULL columns stands for a primary key that is not there.
+    if out.first().is_some_and(|index| index.invisible && rank(index) < 2) {
+        return Err(MysqlError::new(3522, "A primary key index cannot be invisible"));
+    }
     Ok(out)
 }

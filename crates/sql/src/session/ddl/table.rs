@@ -89,6 +89,7 @@ impl TableDraft {
                 .collect(),
             hash_only: index.hash_only,
             comment: index.comment.clone(),
+            invisible: index.invisible,
         });
         let distribution = schema
             .explicit_partitioning
@@ -142,6 +143,9 @@ impl TableDraft {
                 let message = format!("Duplicate column name '{}'", column.name);
                 return Err(MysqlError::new(codes::DUP_FIELDNAME, message));
             }
+        }
+        if self.columns.iter().all(|column| column.invisible) {
+            return Err(MysqlError::new(4028, "A table must have at least one visible column."));
         }
         let inline = self.columns.iter().filter_map(|c| {
             let kind = match c.key? {

@@ -119,6 +119,9 @@ fn column_text(schema: &TableSchema, at: usize, column: &Column, zone: &jiff::tz
     if schema.auto_increment == Some(at) {
         out.push_str(" AUTO_INCREMENT");
     }
+    if column.invisible {
+        out.push_str(" /*!80023 INVISIBLE */");
+    }
     if !column.comment.is_empty() {
         out.push_str(&format!(" COMMENT {}", quoted_text(&column.comment)));
     }
@@ -151,6 +154,9 @@ fn index_text(schema: &TableSchema, index: &IndexSchema, name: &dyn Fn(&str) -> 
     }
     if !index.comment.is_empty() {
         out.push_str(&format!(" COMMENT {}", quoted_text(&index.comment)));
+    }
+    if index.invisible {
+        out.push_str(" /*!80000 INVISIBLE */");
     }
     out
 }

@@ -309,6 +309,9 @@ pub(crate) fn column_extra(table: &TableSchema, at: usize) -> String {
     if column.on_update_now {
         words.push(format!("on update {}", current_timestamp(&column.ty)));
     }
+    if column.invisible {
+        words.push("INVISIBLE".to_string());
+    }
     words.join(" ")
 }
 

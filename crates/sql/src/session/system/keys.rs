@@ -1,7 +1,7 @@
 //! Keys and constraints in information_schema.
 
 use super::catalog::{shown_expression, stored_tables};
-use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, none, s, u};
+use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, none, s, u, yes};
 use crate::session::charset;
 use crate::session::lookup::Viewer;
 use crate::statistics::TableStatistics;
@@ -86,6 +86,7 @@ pub(crate) struct PartRow {
     pub nullable: bool,
     pub kind: &'static str,
     pub comment: String,
+    pub visible: bool,
 }
 
 pub(crate) fn parts(viewer: &Viewer, table: &TableSchema) -> Vec<PartRow> {
@@ -106,6 +107,7 @@ pub(crate) fn parts(viewer: &Viewer, table: &TableSchema) -> Vec<PartRow> {
                 nullable: column.nullable,
                 kind: if index.hash_only { "HASH" } else { "BTREE" },
                 comment: index.comment.clone(),
+                visible: !index.invisible,
             });
         }
     }
@@ -133,7 +135,7 @@ fn statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 s(part.kind),
                 s(""),
                 s(part.comment),
-                s("YES"),
+                yes(part.visible),
                 Value::Null,
             ]);
         }

@@ -147,3 +147,49 @@ fn a_changed_definition_computes_all_rows() {
     t.ok("ALTER TABLE t MODIFY a BIGINT, ADD COLUMN s VARCHAR(9) AS (CONCAT(h, '!'))");
     t.expect("SELECT a, g, h, s FROM t ORDER BY id", &["1|3|30|30!", "2|4|40|40!"]);
 }
+
+#[test]
+fn what_is_invisible_is_shown_as_mysql_shows_it() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT NOT NULL AUTO_INCREMENT INVISIBLE, a INT INVISIBLE DEFAULT 5 COMMENT 'c', b INT, \
+          g INT AS (a + 1) INVISIBLE, PRIMARY KEY (id), KEY k (b) COMMENT 'k' INVISIBLE, UNIQUE KEY u (a) VISIBLE)");
+    assert_eq!(
+        lines(&mut t, "t"),
+        [
+            "`id` int NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */",
+            "`a` int DEFAULT '5' /*!80023 INVISIBLE */ COMMENT 'c'",
+            "`b` int DEFAULT NULL",
+            "`g` int GENERATED ALWAYS AS ((`a` + 1)) VIRTUAL /*!80023 INVISIBLE */",
+            "PRIMARY KEY (`id`)",
+            "UNIQUE KEY `u` (`a`)",
+            "KEY `k` (`b`) COMMENT 'k' /*!80000 INVISIBLE */",
+        ]
+    );
+    let text = shown(&mut t, "t");
+    t.ok("DROP TABLE t");
+    t.ok(&text);
+    assert_eq!(shown(&mut t, "t"), text, "what is shown makes the same table");
+    t.expect(
+        "SELECT EXTRA FROM information_schema.COLUMNS WHERE TABLE_NAME = 't' ORDER BY ORDINAL_POSITION",
+        &["auto_increment INVISIBLE", "INVISIBLE", "", "VIRTUAL GENERATED INVISIBLE"],
+    );
+}
+
+/// EXPLAIN names no invisible index, and the switch brings it back.
+#[test]
+fn the_planner_uses_visible_indexes() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT, KEY k (a))");
+    t.ok("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)");
+    let key = |t: &mut Test| t.run("EXPLAIN SELECT id FROM t WHERE a = 2").split('|').nth(6).unwrap().to_string();
+    assert_eq!(key(&mut t), "k");
+    t.ok("ALTER TABLE t ALTER INDEX k INVISIBLE");
+    assert_eq!(key(&mut t), "NULL");
+    t.ok("SET optimizer_switch = 'use_invisible_indexes=on'");
+    assert_eq!(key(&mut t), "k");
+    t.ok("SET optimizer_switch = 'use_invisible_indexes=off'");
+    t.ok("ALTER TABLE t ALTER INDEX k VISIBLE");
+    assert_eq!(key(&mut t), "k");
+}
