@@ -288,7 +288,7 @@ fn check_auto_increment(table: &mut TableSchema) -> Result<(), Failure> {
     let Some(column) = table.columns.get_mut(at) else {
         return Err(refused(codes::BAD_FIELD, format!("Unknown column '{at}' in 'AUTO_INCREMENT'")));
     };
-    if !column.ty.is_integer() {
+    if !column.ty.is_integer() && !matches!(column.ty.kind, TypeKind::Float | TypeKind::Double) {
         let text = format!("Incorrect column specifier for column '{}'", column.name);
         return Err(refused(codes::WRONG_FIELD_SPEC, text));
     }

@@ -216,7 +216,7 @@ pub(crate) async fn run_delete(
 /// The AUTO_INCREMENT number that an update gives to a row: the counter goes above it, as in MySQL 8.
 pub(super) fn changed_number(schema: &TableSchema, old: &[Value], new: &[Value]) -> Option<u64> {
     let column = schema.auto_increment.filter(|&column| old[column] != new[column])?;
-    new[column].as_ref().as_integer().and_then(|number| u64::try_from(number).ok())
+    new[column].as_ref().as_counted().and_then(|number| u64::try_from(number).ok())
 }
 
 /// The next rows of those that were sorted.

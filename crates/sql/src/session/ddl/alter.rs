@@ -662,7 +662,7 @@ impl Session {
                             }
                             _ => Value::Null,
                         };
-                        match stored.as_ref().as_integer() {
+                        match stored.as_ref().as_counted() {
                             Some(number) if number != 0 || zero_is_number => stored,
                             _ => {
                                 let number = Value::UInt(highest.fetch_add(1, Ordering::Relaxed).saturating_add(1));

@@ -193,9 +193,6 @@ pub fn draft(
             let message = format!("Incorrect column specifier for column '{}'", draft.name);
             return Err(MysqlError::new(1063, message));
         }
-        if !ty.is_integer() {
-            return Err(errors::not_supported("AUTO_INCREMENT on a floating-point column"));
-        }
         if default.is_some() {
             return Err(invalid_default(&draft.name));
         }
