@@ -44,6 +44,7 @@ fn schema_of<R: Record>() -> Result<TableSchema, Error> {
             hash_only: false,
             entry_table: None,
             comment: String::new(),
+            invisible: false,
         });
     }
     let mut schema = TableSchema::new(TableId(0), R::DATABASE, R::TABLE, columns, indexes);

@@ -49,6 +49,7 @@ pub(crate) fn schema() -> TableSchema {
         hash_only: false,
         entry_table: None,
         comment: String::new(),
+        invisible: false,
     };
     let indexes = vec![
         IndexSchema::primary(&[0]),

@@ -37,6 +37,8 @@ fn schema(primary_ordered: bool, secondary: bool) -> Arc<TableSchema> {
         on_update_now: false,
         comment: String::new(),
         initial: Value::Null,
+        generated: None,
+        invisible: false,
     };
     let columns = vec![column(0, DataType::BIGINT), column(1, DataType::BIGINT), column(2, DataType::varbinary(200))];
     let index = |id, kind, column, hash_only| IndexSchema {
@@ -47,6 +49,7 @@ fn schema(primary_ordered: bool, secondary: bool) -> Arc<TableSchema> {
         hash_only,
         entry_table: None,
         comment: String::new(),
+        invisible: false,
     };
     let mut indexes = vec![index(IndexId::PRIMARY, IndexKind::Primary, 0, !primary_ordered)];
     if secondary {
@@ -67,6 +70,7 @@ fn schema(primary_ordered: bool, secondary: bool) -> Arc<TableSchema> {
         comment: String::new(),
         explicit_partitioning: false,
         fully_replicated: false,
+        checks: Vec::new(),
         entry_of: None,
         layouts,
     })

@@ -44,6 +44,8 @@ fn schema() -> Arc<TableSchema> {
         on_update_now: false,
         comment: String::new(),
         initial: Value::Null,
+        generated: None,
+        invisible: false,
     };
     let columns = vec![column(0, DataType::BIGINT), column(1, DataType::BIGINT), column(2, DataType::varbinary(200))];
     let index = |id, kind, column| IndexSchema {
@@ -54,6 +56,7 @@ fn schema() -> Arc<TableSchema> {
         hash_only: false,
         entry_table: None,
         comment: String::new(),
+        invisible: false,
     };
     let layouts = vec![Arc::new(RowLayout::for_columns(0, &columns))];
     Arc::new(TableSchema {
@@ -70,6 +73,7 @@ fn schema() -> Arc<TableSchema> {
         comment: String::new(),
         explicit_partitioning: false,
         fully_replicated: false,
+        checks: Vec::new(),
         entry_of: None,
         layouts,
     })

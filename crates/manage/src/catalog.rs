@@ -467,6 +467,8 @@ pub(crate) mod tests {
             on_update_now: false,
             comment: String::new(),
             initial: rauk_types::Value::Null,
+            generated: None,
+            invisible: false,
         }];
         Arc::new(TableSchema {
             id: TableId(id),
@@ -483,6 +485,7 @@ pub(crate) mod tests {
                 hash_only: false,
                 entry_table: None,
                 comment: String::new(),
+                invisible: false,
             }],
             distribution: vec![0],
             hidden_key: false,
@@ -491,6 +494,7 @@ pub(crate) mod tests {
             comment: String::new(),
             explicit_partitioning: false,
             fully_replicated: false,
+            checks: Vec::new(),
             entry_of: None,
         })
     }

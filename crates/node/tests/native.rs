@@ -10,7 +10,7 @@ use client::*;
 use rauk_node::native::{Limits, Service};
 use rauk_node::*;
 use rauk_types::schema::ColumnDefault;
-use rauk_types::{Collation, DataType, ErrorClass, IndexId, IndexKind, TypeKind, Value, ValueRef};
+use rauk_types::{CheckConstraint, Collation, DataType, ErrorClass, IndexId, IndexKind, TypeKind, Value, ValueRef};
 use rauk_wire::batch::Isolation as WireIsolation;
 use rauk_wire::definition::{CreateDatabase, CreateTable, Definition, DropTable, TableName};
 use rauk_wire::{BatchOptions, CompareOp, Kind, LockWish, Wanted};
@@ -177,6 +177,26 @@ fn values_that_do_not_fit_are_refused_one_by_one() {
     let Out::Row(row) = &out[15] else { panic!("{:?}", out[15]) };
     assert_eq!(row[1], Value::Null, "NULL stays NULL");
     assert_eq!(row[3], Value::Decimal("999.99".parse().unwrap()));
+}
+
+/// Only SQL evaluates the expressions of a table: nothing is written past them.
+#[test]
+fn a_table_with_expressions_is_not_written_to() {
+    let mut made = accounts("t");
+    made.checks = vec![CheckConstraint { name: "c".into(), expression: "(`balance` > 0)".into(), enforced: true }];
+    let (db, _) = database_with(made);
+    let c = Client::new(&db, "t");
+    let write = |fill: &dyn Fn(&mut Ops)| {
+        let mut b = c.batch();
+        fill(&mut b);
+        b.run_whole().map(drop).map_err(|failure| failure.code)
+    };
+    assert_eq!(write(&|b| b.insert(&[0, 1], &[int(1), int(-1)])), Err(1235));
+    assert_eq!(write(&|b| b.write(&[0, 1], &[int(1), int(-1)])), Err(1235));
+    assert_eq!(write(&|b| b.update(1, &[1], &[int(-1)])), Err(1235));
+    assert_eq!(write(&|b| b.increment(1, &[1], &[int(-1)])), Err(1235));
+    assert_eq!(write(&|b| b.read(1)), Ok(()));
+    assert_eq!(write(&|b| b.delete(1)), Ok(()));
 }
 
 #[test]

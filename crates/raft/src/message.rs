@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 const MAGIC: &[u8; 4] = b"RKMG";
 /// Raised with every change of the messages or of what entries mean, and of what nodes say to each other otherwise: that has no number of its own, and nobody takes part without the manage group.
-pub const PROTOCOL: u16 = 4;
+pub const PROTOCOL: u16 = 5;
 pub const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Serialize, Deserialize)]

@@ -165,6 +165,16 @@ impl DataType {
         Some(if self.unsigned { (0, (1i128 << bits) - 1) } else { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) })
     }
 
+    /// The largest number that AUTO_INCREMENT gives in a column of this type: of FLOAT and DOUBLE the one up to which each integer is one of them.
+    pub const fn largest_counted(&self) -> u64 {
+        match (self.kind, self.integer_range()) {
+            (TypeKind::Float, _) => 1 << 24,
+            (TypeKind::Double, _) => 1 << 53,
+            (_, Some((_, largest))) => largest as u64,
+            _ => u64::MAX,
+        }
+    }
+
     /// Bytes that a column takes in MySQL's count of a row (limit 65 535) and of a key part: characters count four.
     pub fn row_bytes(&self) -> u64 {
         let length = u64::from(self.length);

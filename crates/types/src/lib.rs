@@ -28,6 +28,6 @@ pub use error::{ErrorClass, MysqlError};
 pub use ids::{ColumnId, IndexId, Member, NodeId, PartitionId, Position, ProcessId, TableId, Timestamp, TxnId, View};
 pub use key::{KeyDef, KeyPart};
 pub use row::{RowLayout, RowView};
-pub use schema::{Column, ColumnDefault, IndexKind, IndexPart, IndexSchema, TableSchema};
+pub use schema::{CheckConstraint, Column, ColumnDefault, Generated, IndexKind, IndexPart, IndexSchema, TableSchema};
 pub use value::{Value, ValueRef};
 pub use view::{ViewAlgorithm, ViewCheck, ViewSchema, ViewSecurity};

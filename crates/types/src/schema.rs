@@ -57,6 +57,9 @@ pub struct TableSchema {
     /// In a cluster every data node holds the whole table (for small tables that are mostly read). On a node that is alone it changes nothing.
     #[serde(default)]
     pub fully_replicated: bool,
+    /// CHECK constraints, in the order of their names.
+    #[serde(default)]
+    pub checks: Vec<CheckConstraint>,
     /// Set on the index table of a unique index: the base table and its index.
     pub entry_of: Option<(TableId, IndexId)>,
     /// Every layout that rows of this table may still have, oldest first; the last one is written, and lists `columns` in
@@ -76,6 +79,32 @@ pub struct Column {
     pub comment: String,
     /// What rows written before the column was added have in it.
     pub initial: Value,
+    /// GENERATED ALWAYS AS: the value follows from other columns and is stored with them.
+    #[serde(default)]
+    pub generated: Option<Generated>,
+    /// Left out of `*` and of INSERT without a list of columns.
+    #[serde(default)]
+    pub invisible: bool,
+}
+
+/// The value of a generated column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generated {
+    /// Canonical text over columns of the row, as every expression of a table: names are bare and quoted, literals say their
+    /// character set, so that it means the same whatever sql_mode and current database its reader has.
+    pub expression: String,
+    /// STORED; else VIRTUAL.
+    pub stored: bool,
+}
+
+/// CHECK: a row for which the expression is false is not written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckConstraint {
+    /// Unique in its database.
+    pub name: String,
+    /// Canonical text over columns of the row.
+    pub expression: String,
+    pub enforced: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,6 +115,8 @@ pub enum ColumnDefault {
     Value(Value),
     /// CURRENT_TIMESTAMP with the column's fraction digits.
     Now,
+    /// Canonical text over columns of the row, computed for each.
+    Expression(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +138,9 @@ pub struct IndexSchema {
     /// The index table of a unique index.
     pub entry_table: Option<TableId>,
     pub comment: String,
+    /// Kept up to date, and not used to read unless `use_invisible_indexes` is on.
+    #[serde(default)]
+    pub invisible: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,6 +164,8 @@ impl Column {
             on_update_now: false,
             comment: String::new(),
             initial: Value::Null,
+            generated: None,
+            invisible: false,
         }
     }
 }
@@ -146,6 +182,7 @@ impl IndexSchema {
             hash_only: false,
             entry_table: None,
             comment: String::new(),
+            invisible: false,
         }
     }
 
@@ -180,8 +217,16 @@ impl TableSchema {
             comment: String::new(),
             explicit_partitioning: false,
             fully_replicated: false,
+            checks: Vec::new(),
             entry_of: None,
         }
+    }
+
+    /// Whether SQL's expressions decide what is written or whether: a CHECK that is enforced, a generated column, a default that is
+    /// computed for each row. Whoever writes rows evaluates them or refuses to write.
+    pub fn has_row_rules(&self) -> bool {
+        let computed = |c: &Column| c.generated.is_some() || matches!(c.default, ColumnDefault::Expression(_));
+        self.checks.iter().any(|check| check.enforced) || self.columns.iter().any(computed)
     }
 
     /// Position of a column by its id.

@@ -124,6 +124,15 @@ impl<'a> ValueRef<'a> {
             _ => None,
         }
     }
+
+    /// The number of an AUTO_INCREMENT column: of FLOAT and DOUBLE the nearest integer.
+    #[inline]
+    pub fn as_counted(&self) -> Option<i128> {
+        match *self {
+            ValueRef::Double(v) => Some(v.round_ties_even() as i128),
+            value => value.as_integer(),
+        }
+    }
 }
 
 impl<'a> From<&'a Value> for ValueRef<'a> {

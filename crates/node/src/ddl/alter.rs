@@ -190,7 +190,7 @@ pub(super) async fn copy_rows(
             values.clear();
             values.extend((0..old.schema.columns.len()).map(|i| row.get(i).to_owned()));
             let mut converted = convert(&values).map_err(NodeError::Refused)?;
-            let number = new.schema.auto_increment.and_then(|at| converted[at].as_ref().as_integer());
+            let number = new.schema.auto_increment.and_then(|at| converted[at].as_ref().as_counted());
             copied.highest = copied.highest.max(number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0));
             if new.schema.hidden_key {
                 // Hidden keys are given out anew, so that the new table's counter is above them all.

@@ -301,12 +301,24 @@ pub(super) fn renamed_objects(
     Ok(all)
 }
 
+/// CHECK constraints that were named after the table are named after its new name.
+fn rename_checks(schema: &mut TableSchema, old: &str) {
+    for check in &mut schema.checks {
+        let number = check.name.strip_prefix(old).and_then(|rest| rest.strip_prefix("_chk_"));
+        if let Some(number) = number.filter(|number| number.bytes().all(|b| b.is_ascii_digit())) {
+            check.name = format!("{}_chk_{number}", schema.name);
+        }
+    }
+    schema.checks.sort_by_cached_key(|check| check.name.to_lowercase());
+}
+
 /// The table and its index tables under another name.
 fn renamed(table: &TableInfo, database: String, name: String) -> Arc<TableInfo> {
     let mut schema = (*table.schema).clone();
     schema.version += 1;
     schema.database = database.clone();
     schema.name = name.clone();
+    rename_checks(&mut schema, &table.schema.name);
     TableInfo::new(Arc::new(schema), table.shared.clone(), |id| {
         let unique = table.uniques.iter().find(|u| u.entries.schema.id == id).expect("a table knows its index tables");
         let old = &unique.entries;

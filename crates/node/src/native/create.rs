@@ -24,6 +24,11 @@ pub fn check(mut table: TableSchema) -> Result<TableSchema, Failure> {
         table.columns.retain(|c| c.name != HIDDEN_KEY_COLUMN);
         table.indexes.retain(|i| i.kind != IndexKind::Primary);
     }
+    if table.has_row_rules() || !table.checks.is_empty() {
+        let what = "CHECK constraints, generated columns and defaults that are expressions by the native API; use SQL";
+        let text = format!("This version of MySQL doesn't yet support '{what}'");
+        return Err(refused(codes::NOT_SUPPORTED_YET, text));
+    }
     check_columns(&mut table)?;
     check_indexes(&mut table)?;
     check_auto_increment(&mut table)?;
@@ -151,6 +156,7 @@ fn check_default(column: &mut Column) -> Result<(), Failure> {
             let value = check::column_value(column, value.as_ref()).map_err(|_| invalid())?;
             ColumnDefault::Value(Value::from(value))
         }
+        ColumnDefault::Expression(_) => unreachable!("refused above"),
     };
     column.default = default;
     Ok(())
@@ -282,7 +288,7 @@ fn check_auto_increment(table: &mut TableSchema) -> Result<(), Failure> {
     let Some(column) = table.columns.get_mut(at) else {
         return Err(refused(codes::BAD_FIELD, format!("Unknown column '{at}' in 'AUTO_INCREMENT'")));
     };
-    if !column.ty.is_integer() {
+    if !column.ty.is_integer() && !matches!(column.ty.kind, TypeKind::Float | TypeKind::Double) {
         let text = format!("Incorrect column specifier for column '{}'", column.name);
         return Err(refused(codes::WRONG_FIELD_SPEC, text));
     }

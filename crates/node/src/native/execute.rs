@@ -228,6 +228,6 @@ impl Executor<'_, '_> {
 pub fn has_key(shape: &Prepared<'_>, row: &Refs<'_>) -> bool {
     let schema = shape.schema();
     let numbered =
-        |column: usize| schema.auto_increment == Some(column) && matches!(row[column].as_integer(), None | Some(0));
+        |column: usize| schema.auto_increment == Some(column) && matches!(row[column].as_counted(), None | Some(0));
     !schema.hidden_key && schema.primary().parts.iter().all(|p| !numbered(p.column) && !row[p.column].is_null())
 }

@@ -127,7 +127,7 @@ enum Wanted {
 
 fn wanted(table: &TableHandle, row: &Refs<'_>) -> Wanted {
     let Some(at) = table.schema().auto_increment else { return Wanted::Given(Number::None) };
-    match row[at].as_integer() {
+    match row[at].as_counted() {
         None | Some(0) => Wanted::At(at),
         Some(wanted) => Wanted::Given(u64::try_from(wanted).map_or(Number::None, Number::Explicit)),
     }
@@ -135,12 +135,15 @@ fn wanted(table: &TableHandle, row: &Refs<'_>) -> Wanted {
 
 fn generated(table: &TableHandle, row: &mut Refs<'_>, at: usize, next: u64) -> Result<Number, NodeError> {
     let ty = &table.schema().columns[at].ty;
-    let largest = ty.integer_range().map_or(u64::MAX, |(_, largest)| largest as u64);
-    if next > largest {
+    if next > ty.largest_counted() {
         let text = "Failed to read auto-increment value from storage engine";
         return Err(NodeError::Refused(MysqlError::new(codes::AUTOINC_READ_FAILED, text)));
     }
-    row[at] = if ty.unsigned { ValueRef::UInt(next) } else { ValueRef::Int(next as i64) };
+    row[at] = match ty.kind {
+        TypeKind::Float | TypeKind::Double => ValueRef::Double(next as f64),
+        _ if ty.unsigned => ValueRef::UInt(next),
+        _ => ValueRef::Int(next as i64),
+    };
     Ok(Number::Generated(next))
 }
 
@@ -167,7 +170,7 @@ pub fn change<'a>(
 /// The AUTO_INCREMENT number that a change gives to a row: the counter goes above it.
 pub fn changed_number(schema: &TableSchema, old: &Refs<'_>, new: &Refs<'_>) -> Option<u64> {
     let at = schema.auto_increment.filter(|&at| old[at] != new[at])?;
-    new[at].as_integer().and_then(|number| u64::try_from(number).ok())
+    new[at].as_counted().and_then(|number| u64::try_from(number).ok())
 }
 
 /// Columns with ON UPDATE CURRENT_TIMESTAMP that a write does not set.

@@ -192,7 +192,7 @@ fn asks_for_number(executor: &Executor<'_, '_>, op: &Op<'_>) -> bool {
     let shape = &executor.shapes[op.shape];
     let Some(column) = shape.schema().auto_increment else { return false };
     let given = shape.shape.columns.iter().position(|&c| usize::from(c) == column);
-    let given = given.map(|at| executor.operations.values(op)[at].as_integer());
+    let given = given.map(|at| executor.operations.values(op)[at].as_counted());
     matches!(op.kind, OpKind::Insert | OpKind::Write) && matches!(given.flatten(), None | Some(0))
 }
 

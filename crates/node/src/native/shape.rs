@@ -88,6 +88,15 @@ pub fn unknown_index(table: &TableSchema, index: IndexId) -> Failure {
     failure::refused(codes::KEY_DOES_NOT_EXITS, text)
 }
 
+/// Expressions that SQL evaluates decide what a row of the table is, and nothing may be written past them.
+fn needs_sql(table: &TableSchema) -> Failure {
+    let text = format!(
+        "This version of MySQL doesn't yet support 'writing to {}.{} by the native API: it has CHECK constraints, generated columns or defaults that are expressions; use SQL'",
+        table.database, table.name
+    );
+    failure::refused(codes::NOT_SUPPORTED_YET, text)
+}
+
 /// Columns that a user may see, none of them twice where `once`.
 fn check_columns(table: &TableSchema, columns: &[u16], once: bool) -> Result<(), Failure> {
     let visible = table.visible_columns().len();
@@ -127,6 +136,9 @@ pub fn prepare<'s>(tables: &Tables, database: &Database, shape: &'s Shape) -> Re
     let may_be_conditional = matches!(kind, OpKind::Update | OpKind::Delete | OpKind::Increment);
     if !has_values && !shape.columns.is_empty() || shape.conditional && !may_be_conditional {
         return Err(failure::malformed(rauk_wire::WireError::Malformed("shape")));
+    }
+    if table.info().has_row_rules && !matches!(kind, OpKind::Read | OpKind::Delete) {
+        return Err(needs_sql(schema));
     }
     check_columns(schema, &shape.columns, true)?;
     check_wanted(schema, &shape.wanted)?;

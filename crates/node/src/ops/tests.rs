@@ -35,6 +35,8 @@ pub(crate) fn table() -> Arc<TableInfo> {
         on_update_now: false,
         comment: String::new(),
         initial: Value::Null,
+        generated: None,
+        invisible: false,
     };
     let columns = vec![
         column(0, "id", DataType::BIGINT, false),
@@ -48,6 +50,7 @@ pub(crate) fn table() -> Arc<TableInfo> {
         hash_only: false,
         entry_table: None,
         comment: String::new(),
+        invisible: false,
     };
     let schema = TableSchema {
         id: TableId(7),
@@ -64,6 +67,7 @@ pub(crate) fn table() -> Arc<TableInfo> {
         comment: String::new(),
         explicit_partitioning: false,
         fully_replicated: false,
+        checks: Vec::new(),
         entry_of: None,
     };
     let shared = crate::table::TableShared::new(&schema, 1, 1);

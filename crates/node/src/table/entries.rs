@@ -26,6 +26,8 @@ pub fn schema(base: &TableSchema, index: &IndexSchema, id: TableId) -> TableSche
         on_update_now: false,
         comment: String::new(),
         initial: Value::Null,
+        generated: None,
+        invisible: false,
     };
     let columns = vec![column(0, "key"), column(1, "row")];
     let primary = IndexSchema {
@@ -36,6 +38,7 @@ pub fn schema(base: &TableSchema, index: &IndexSchema, id: TableId) -> TableSche
         hash_only: true,
         entry_table: None,
         comment: String::new(),
+        invisible: false,
     };
     TableSchema {
         id,
@@ -52,6 +55,7 @@ pub fn schema(base: &TableSchema, index: &IndexSchema, id: TableId) -> TableSche
         comment: String::new(),
         explicit_partitioning: false,
         fully_replicated: base.fully_replicated,
+        checks: Vec::new(),
         entry_of: Some((base.id, index.id)),
     }
 }

@@ -21,6 +21,8 @@ pub struct TableInfo {
     pub route: Route,
     /// Unique indexes (the primary key not among them), in their order.
     pub uniques: Vec<UniqueIndex>,
+    /// [`TableSchema::has_row_rules`].
+    pub has_row_rules: bool,
     pub shared: Arc<TableShared>,
 }
 
@@ -92,7 +94,8 @@ impl TableInfo {
             .collect();
         let primary = schema.key_def(schema.primary());
         let route = Route::new(&schema);
-        Arc::new(TableInfo { schema, primary, route, uniques, shared })
+        let has_row_rules = schema.has_row_rules();
+        Arc::new(TableInfo { schema, primary, route, uniques, has_row_rules, shared })
     }
 
     pub fn unique(&self, id: IndexId) -> Option<&UniqueIndex> {

@@ -23,6 +23,8 @@ pub fn column(id: u16, name: &str, ty: DataType, nullable: bool) -> Column {
         on_update_now: false,
         comment: String::new(),
         initial: Value::Null,
+        generated: None,
+        invisible: false,
     }
 }
 
@@ -35,6 +37,7 @@ pub fn index(id: u16, name: &str, kind: IndexKind, columns: &[usize]) -> IndexSc
         hash_only: false,
         entry_table: None,
         comment: String::new(),
+        invisible: false,
     }
 }
 
@@ -53,6 +56,7 @@ pub fn schema(name: &str, columns: Vec<Column>, indexes: Vec<IndexSchema>) -> Ta
         comment: String::new(),
         explicit_partitioning: false,
         fully_replicated: false,
+        checks: Vec::new(),
         entry_of: None,
         layouts: vec![],
     }

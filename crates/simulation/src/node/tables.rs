@@ -18,6 +18,8 @@ pub fn add_column(columns: &mut Vec<Column>, name: &str, ty: DataType, nullable:
         on_update_now: false,
         comment: String::new(),
         initial: Value::Null,
+        generated: None,
+        invisible: false,
     });
 }
 
@@ -37,6 +39,7 @@ pub fn index(id: u16, name: &str, kind: IndexKind, parts: &[usize]) -> IndexSche
         hash_only: false,
         entry_table: None,
         comment: String::new(),
+        invisible: false,
     }
 }
 
@@ -59,6 +62,7 @@ pub fn table(name: &str, columns: Vec<Column>, mut secondary: Vec<IndexSchema>) 
         comment: String::new(),
         explicit_partitioning: false,
         fully_replicated: false,
+        checks: Vec::new(),
         entry_of: None,
     }
 }

@@ -10,6 +10,7 @@
 use super::Binder;
 use super::frame::{Aggregates, Frame, Table};
 use super::names::{Clause, bind_row_count, default_expression, unknown_column};
+use super::own_row;
 use super::select::ordered;
 use super::through::{lifted, no_delete, several};
 use super::view::is_mergeable;
@@ -94,7 +95,7 @@ impl Binder<'_> {
         let mut set = Vec::new();
         for assignment in &update.assignments {
             let column = self.assigned_column(&assignment.column, &scan)?;
-            set.push(self.assigned_value(column, &assignment.value, scan.schema())?);
+            set.push(self.assigned_value(column, &assignment.value, scan.schema(), &scan.columns)?);
         }
         let chosen = Chosen {
             filter: update.filter.as_ref(),
@@ -104,9 +105,10 @@ impl Binder<'_> {
         };
         let target = self.target(scan, chosen)?;
         if target.conditions.iter().any(is_correlated) {
-            return Ok(self.change_of(target, true, set, vec![], None));
+            return self.change_of(target, true, set, vec![], None);
         }
-        Ok(Write::Update(Box::new(Update { target, set, check: None })))
+        let rules = own_row::row_rules(target.scan.schema(), self.context)?;
+        Ok(Write::Update(Box::new(Update { target, set, check: None, rules })))
     }
 
     fn delete_one(&mut self, delete: &ast::Delete, table: &ast::TableFactor) -> Result<Write, MysqlError> {
@@ -125,7 +127,7 @@ impl Binder<'_> {
         }
         let returning = self.returning(&delete.returning)?;
         if target.conditions.iter().any(is_correlated) {
-            return Ok(self.change_of(target, false, vec![], returning, None));
+            return self.change_of(target, false, vec![], returning, None);
         }
         Ok(Write::Delete(Box::new(Delete { target, returning })))
     }
@@ -171,7 +173,8 @@ impl Binder<'_> {
         self.frame().allowed = Aggregates::Refused;
         for (at, column, value) in assigned {
             let schema = changed[at].table.schema().clone();
-            let set = self.assigned_value(column, value, &schema)?;
+            let ids = changed[at].columns.clone();
+            let set = self.assigned_value(column, value, &schema, &ids)?;
             changed[at].set.push(set);
         }
         // In the order of FROM.
@@ -180,7 +183,7 @@ impl Binder<'_> {
         changed.sort_by_key(|c| position(&ids, c.columns[0]));
         let node = self.filtered(node, update.filter.as_ref())?;
         self.check_read(&changed)?;
-        Ok(self.change(node, vec![], None, changed, true, update.ignore, vec![]))
+        self.change(node, vec![], None, changed, true, update.ignore, vec![])
     }
 
     fn delete_several(&mut self, delete: &ast::Delete) -> Result<Write, MysqlError> {
@@ -209,7 +212,7 @@ impl Binder<'_> {
         self.frame().allowed = Aggregates::Refused;
         let node = self.filtered(node, delete.filter.as_ref())?;
         self.check_read(&changed)?;
-        Ok(self.change(node, vec![], None, changed, false, delete.ignore, vec![]))
+        self.change(node, vec![], None, changed, false, delete.ignore, vec![])
     }
 
     /// A column of the table that a name behind DELETE means. Errors 1109, 1066, 1288.
@@ -303,7 +306,8 @@ impl Binder<'_> {
             if let Some(error) = self.not_a_column(id, &assignment.column.name) {
                 return Err(error);
             }
-            set.push(self.assigned_value(position(&scan.columns, id), &assignment.value, &schema)?);
+            let column = position(&scan.columns, id);
+            set.push(self.assigned_value(column, &assignment.value, &schema, &scan.columns)?);
         }
         let chosen = Chosen {
             filter: update.filter.as_ref(),
@@ -313,9 +317,10 @@ impl Binder<'_> {
         };
         let target = self.target_of_view(scan, conditions, chosen, false)?;
         if target.conditions.iter().any(is_correlated) {
-            return Ok(self.change_of(target, true, set, vec![], check));
+            return self.change_of(target, true, set, vec![], check);
         }
-        Ok(Write::Update(Box::new(Update { target, set, check })))
+        let rules = own_row::row_rules(target.scan.schema(), self.context)?;
+        Ok(Write::Update(Box::new(Update { target, set, check, rules })))
     }
 
     /// Errors 1288, 1395.
@@ -339,7 +344,7 @@ impl Binder<'_> {
         let target = self.target_of_view(scan, conditions, chosen, !delete.returning.is_empty())?;
         let returning = self.returning(&delete.returning)?;
         if target.conditions.iter().any(is_correlated) {
-            return Ok(self.change_of(target, false, vec![], returning, None));
+            return self.change_of(target, false, vec![], returning, None);
         }
         Ok(Write::Delete(Box::new(Delete { target, returning })))
     }
@@ -488,14 +493,23 @@ impl Binder<'_> {
         column.ok_or_else(|| unknown_column(&name.path(), Clause::FieldList))
     }
 
-    fn assigned_value(
+    /// `ids`: the columns of the row. Error 3105.
+    pub(super) fn assigned_value(
         &mut self,
         column: usize,
         value: &ast::Expr,
         schema: &rauk_types::TableSchema,
+        ids: &[ColumnId],
     ) -> Result<SetColumn, MysqlError> {
+        let generated = schema.columns[column].generated.is_some();
         let value = match value {
-            ast::Expr::Default => default_expression(&schema.columns[column], self.context)?,
+            // It is computed again in any case.
+            ast::Expr::Default if generated => Some(self.reference(ids[column], false)),
+            _ if generated => return Err(own_row::not_default(schema, column)),
+            ast::Expr::Default => match default_expression(&schema.columns[column], self.context)? {
+                Some(value) => Some(value),
+                None => own_row::default_reading(schema, column, ids, self.context)?,
+            },
             value => Some(self.bind_in(value, Clause::FieldList)?),
         };
         Ok(SetColumn { column, value })
@@ -509,7 +523,7 @@ impl Binder<'_> {
         set: Vec<SetColumn>,
         returning: Vec<Expr>,
         check: Option<RowCheck>,
-    ) -> Write {
+    ) -> Result<Write, MysqlError> {
         let Target { scan, conditions, order, limit, ignore } = target;
         let ScanTable::Stored(table) = &scan.table else { unreachable!("changed_table refuses other tables") };
         let changed = vec![Changed {
@@ -542,7 +556,7 @@ impl Binder<'_> {
         update: bool,
         ignore: bool,
         mut returning: Vec<Expr>,
-    ) -> Write {
+    ) -> Result<Write, MysqlError> {
         let mut rows = Given::default();
         for id in changed.iter().flat_map(|c| &c.columns) {
             rows.give(*id, self);
@@ -563,7 +577,11 @@ impl Binder<'_> {
             }
             let columns = columns.into_iter().map(|id| rows.give(id, self)).collect();
             let inputs = inputs.into_iter().map(|id| rows.give(id, self)).collect();
-            targets.push(ChangeTarget { table, alias, columns, inputs, set, check });
+            let rules = match update {
+                true => own_row::row_rules(table.schema(), self.context)?,
+                false => None,
+            };
+            targets.push(ChangeTarget { table, alias, columns, inputs, set, check, rules });
         }
         for item in &mut returning {
             rows.rename(item, self);
@@ -577,7 +595,7 @@ impl Binder<'_> {
         }
         let node = Node::Project { input: Box::new(node), items: rows.items };
         let rows = Query { node: ordered(node, keys, (limit, None), false), columns };
-        Write::Change(Box::new(Change { update, ignore, rows, targets, returning }))
+        Ok(Write::Change(Box::new(Change { update, ignore, rows, targets, returning })))
     }
 }
 

@@ -15,7 +15,7 @@ use super::windows::PendingCall;
 use crate::expr::{Aggregate, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope, WindowCall};
 use crate::parse::ast;
 use rauk_types::error::codes;
-use rauk_types::{MysqlError, TableSchema, Value};
+use rauk_types::{ColumnDefault, MysqlError, TableSchema, Value};
 use std::sync::Arc;
 
 /// A table of FROM, as names see it.
@@ -439,6 +439,9 @@ impl Scope for Binder<'_> {
         let at = table.columns.iter().position(|(_, known)| *known == id);
         let definition = table.schema.as_ref().zip(at).map(|(schema, at)| &schema.columns[at]);
         let Some(definition) = definition else { return Err(no_default(column.last().copied().unwrap_or_default())) };
+        if matches!(definition.default, ColumnDefault::Expression(_)) {
+            return Err(MysqlError::new(3773, "DEFAULT function cannot be used with default value expressions"));
+        }
         default_expression(definition, self.context)?.ok_or_else(|| no_default(&definition.name))
     }
 

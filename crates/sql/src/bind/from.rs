@@ -109,7 +109,11 @@ impl Binder<'_> {
                 let names: Vec<String> = left
                     .visible
                     .iter()
-                    .filter(|l| right.visible.iter().any(|r| r.name.eq_ignore_ascii_case(&l.name)))
+                    .filter(|l| !self.invisible.contains(&l.id))
+                    .filter(|l| {
+                        let same = |r: &Visible| r.name.eq_ignore_ascii_case(&l.name);
+                        right.visible.iter().any(|r| same(r) && !self.invisible.contains(&r.id))
+                    })
                     .map(|l| l.name.clone())
                     .collect();
                 visible = self.merge_columns(&left, &right, &names, join.kind, &mut on)?;
@@ -245,6 +249,8 @@ impl Binder<'_> {
             })
             .collect();
         let visible = schema.visible_columns().iter().zip(&scan.columns).map(|(c, id)| (c.name.clone(), *id)).collect();
+        let hidden = schema.columns.iter().zip(&scan.columns).filter(|(column, _)| column.invisible);
+        self.invisible.extend(hidden.map(|(_, id)| *id));
         self.note_table(name, &schema.database);
         let table = Table {
             database: Some(schema.database.clone()),
@@ -255,8 +261,16 @@ impl Binder<'_> {
             schema: Some(schema),
         };
         self.check_unique(&table)?;
-        apply_hints(&mut scan, &factor.hints)?;
+        let invisible_too = self.switches.use_invisible_indexes();
+        apply_hints(&mut scan, &factor.hints, invisible_too)?;
         self.hint_indexes(&mut scan);
+        let indexes = &scan.schema().indexes;
+        if !invisible_too && indexes.iter().any(|index| index.invisible) {
+            let visible = (0..indexes.len()).filter(|&at| !indexes[at].invisible);
+            let allowed = scan.allowed_indexes.as_ref();
+            let left = visible.filter(|at| allowed.is_none_or(|allowed| allowed.contains(at))).collect();
+            scan.allowed_indexes = Some(left);
+        }
         let Tree { node, visible, .. } = self.add_table(Node::Scan(Box::new(scan)), table)?;
         Ok((node, visible))
     }
@@ -452,7 +466,8 @@ fn missing_key(key: &str, table: &str) -> MysqlError {
 }
 
 /// USE, FORCE and IGNORE INDEX. Error 1176.
-fn apply_hints(scan: &mut Scan, hints: &[ast::IndexHint]) -> Result<(), MysqlError> {
+/// `invisible_too`: invisible indexes may be named.
+fn apply_hints(scan: &mut Scan, hints: &[ast::IndexHint], invisible_too: bool) -> Result<(), MysqlError> {
     let schema = scan.schema().clone();
     let mut used: Option<Vec<usize>> = None;
     let mut ignored = Vec::new();
@@ -460,7 +475,9 @@ fn apply_hints(scan: &mut Scan, hints: &[ast::IndexHint]) -> Result<(), MysqlErr
         let mut named = Vec::new();
         for name in &hint.indexes {
             let position = schema.indexes.iter().position(|i| i.name.eq_ignore_ascii_case(name));
-            let Some(position) = position.filter(|&p| !(p == 0 && schema.hidden_key)) else {
+            let named_so =
+                |&p: &usize| !(p == 0 && schema.hidden_key) && (invisible_too || !schema.indexes[p].invisible);
+            let Some(position) = position.filter(named_so) else {
                 return Err(missing_key(name, &scan.alias));
             };
             named.push(position);

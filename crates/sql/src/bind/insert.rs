@@ -8,6 +8,7 @@ use super::change::reads;
 use super::frame::{Aggregates, Frame, Table, Visible};
 use super::from::{check_partitions, stored_column};
 use super::names::{Clause, default_expression, literal, unknown_column};
+use super::own_row;
 use super::select::{Clauses, Items};
 use super::through::Below;
 use crate::expr::{ColumnId, Expr, ExprKind, type_zero};
@@ -16,7 +17,7 @@ use crate::lookup::TableSource;
 use crate::parse::ast::{self, ColumnName, RowAlias, TableName};
 use rauk_node::TableHandle;
 use rauk_types::error::codes;
-use rauk_types::{DataType, MysqlError, TypeKind, Value};
+use rauk_types::{DataType, MysqlError, TableSchema, TypeKind, Value};
 use rustc_hash::FxHashMap;
 
 impl Binder<'_> {
@@ -40,7 +41,8 @@ impl Binder<'_> {
                 columns.push(into.position(column)?);
             }
             if named.is_empty() {
-                columns.extend(into.columns.iter().map(|(_, column)| *column));
+                let all = into.columns.iter().map(|(_, column)| *column);
+                columns.extend(all.filter(|&at| into.below.is_some() || !schema.columns[at].invisible));
             }
         }
         let mut reads_row = false;
@@ -81,13 +83,14 @@ impl Binder<'_> {
             }
             seen.push(column);
         }
+        check_generated(&schema, &columns, &source)?;
         let mut update = vec![];
         let mut inputs = vec![];
         let on_duplicate = if !insert.on_duplicate.is_empty() {
             self.may_change(&insert.table, &into, "UPDATE")?;
             self.frames.push(of_select.unwrap_or_else(Frame::new));
             self.add_row(&into, &existing);
-            let bound = self.on_duplicate(insert, &into, &columns, &inserted);
+            let bound = self.on_duplicate(insert, &into, &columns, &existing, &inserted);
             update = bound.inspect_err(|_| drop(self.frames.pop()))?;
             if let InsertSource::Query(query) = &mut source {
                 let own = [existing.as_slice(), inserted.as_slice()].concat();
@@ -120,6 +123,7 @@ impl Binder<'_> {
             Some(check) => Some(check.reading(&into.below, &existing, &self.absent_row(&into.others)?)),
             None => None,
         };
+        let rules = own_row::row_rules(&schema, self.context)?;
         Ok(Write::Insert(Box::new(Insert {
             table,
             existing,
@@ -134,6 +138,7 @@ impl Binder<'_> {
             inputs,
             returning,
             check,
+            rules,
         })))
     }
 
@@ -310,7 +315,10 @@ impl Binder<'_> {
             let coercibility = crate::expr::column_coercibility(&definition.ty);
             self.columns.add(Column { ty: definition.ty, nullable, coercibility, result })
         };
-        (0..schema.columns.len()).map(add).collect()
+        let ids: Vec<ColumnId> = (0..schema.columns.len()).map(add).collect();
+        let hidden = schema.columns.iter().zip(&ids).filter(|(column, _)| column.invisible);
+        self.invisible.extend(hidden.map(|(_, id)| *id));
+        ids
     }
 
     /// A row of the table as a table of the innermost frame.
@@ -377,13 +385,16 @@ impl Binder<'_> {
         for (position, column) in schema.columns.iter().enumerate() {
             out.push(if schema.auto_increment == Some(position) {
                 Fill::AutoIncrement
-            } else if position >= schema.visible_columns().len() {
-                // The node fills the hidden key.
+            } else if column.generated.is_some() || position >= schema.visible_columns().len() {
+                // The node fills the hidden key, and the rules of the row the generated columns.
                 Fill::Value(literal(Value::Null, DataType::new(TypeKind::Null)))
             } else {
                 match default_expression(column, self.context)? {
                     Some(expr) => Fill::Value(expr),
-                    None => Fill::Missing,
+                    None => match own_row::computed_default(schema, position, self.context)? {
+                        Some(expr) => Fill::Computed(expr),
+                        None => Fill::Missing,
+                    },
                 }
             });
         }
@@ -395,6 +406,7 @@ impl Binder<'_> {
         insert: &ast::Insert,
         into: &Receiver,
         columns: &[usize],
+        existing: &[ColumnId],
         inserted: &[ColumnId],
     ) -> Result<Vec<SetColumn>, MysqlError> {
         let schema = into.table.schema().clone();
@@ -405,11 +417,7 @@ impl Binder<'_> {
         let mut out = Vec::new();
         for assignment in &insert.on_duplicate {
             let column = into.position(&assignment.column)?;
-            let value = match &assignment.value {
-                ast::Expr::Default => default_expression(&schema.columns[column], self.context)?,
-                value => Some(self.bind_in(value, Clause::FieldList)?),
-            };
-            out.push(SetColumn { column, value });
+            out.push(self.assigned_value(column, &assignment.value, &schema, existing)?);
         }
         Ok(out)
     }
@@ -487,6 +495,20 @@ fn is_grouped(mut node: &Node) -> bool {
         node = input;
     }
     matches!(node, Node::Aggregate(_))
+}
+
+/// Error 3105: a generated column gets something else than DEFAULT.
+fn check_generated(schema: &TableSchema, columns: &[usize], source: &InsertSource) -> Result<(), MysqlError> {
+    for (at, &column) in columns.iter().enumerate().filter(|(_, column)| schema.columns[**column].generated.is_some()) {
+        let given = match source {
+            InsertSource::Query(_) => true,
+            InsertSource::Rows(rows) => rows.iter().any(|row| row[at].is_some()),
+        };
+        if given {
+            return Err(own_row::not_default(schema, column));
+        }
+    }
+    Ok(())
 }
 
 fn wrong_count(row: usize) -> MysqlError {

@@ -99,6 +99,8 @@ impl Columns<'_> {
             on_update_now: false,
             comment: String::new(),
             initial: Value::Null,
+            generated: None,
+            invisible: false,
         });
         Ok(at)
     }

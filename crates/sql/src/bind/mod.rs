@@ -11,6 +11,7 @@
 //! common     common tables, recursive ones too
 //! view       views, defined and in FROM     through  changes through views
 //! change     UPDATE, DELETE             insert  INSERT, REPLACE
+//! own_row    CHECK, generated columns and computed defaults of the tables that are written
 //! names      clauses and errors of names; expressions without names
 //! ```
 //! Expressions are bound by [`crate::expr`], which asks a [`Scope`](crate::expr::Scope) for every name, aggregate and subquery. The scope of a clause is
@@ -30,6 +31,7 @@ mod hints;
 mod insert;
 mod json_table;
 pub(crate) mod names;
+pub(crate) mod own_row;
 mod query;
 mod rollup;
 mod select;
@@ -47,7 +49,7 @@ use common::CommonName;
 use frame::Frame;
 use rauk_types::result::ResultColumn;
 use rauk_types::{MysqlError, TableId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::Ordering;
 
 /// Columns that a query gives at most (1117).
@@ -104,6 +106,8 @@ pub(crate) struct Binder<'a> {
     opens_views: usize,
     /// Views that the statement changes through.
     opened: Vec<through::Opened>,
+    /// Columns that `*` leaves out.
+    invisible: FxHashSet<ColumnId>,
     /// What columns of opened views are that are no columns of tables.
     computed: FxHashMap<ColumnId, Expr>,
 }
@@ -164,6 +168,7 @@ impl<'a> Binder<'a> {
             operation: "",
             opens_views: 0,
             opened: vec![],
+            invisible: FxHashSet::default(),
             computed: FxHashMap::default(),
         }
     }

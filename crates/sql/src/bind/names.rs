@@ -90,10 +90,10 @@ pub(crate) fn literal(value: Value, ty: DataType) -> Expr {
     Expr { kind: ExprKind::Literal(value), ty, nullable, coercibility: if nullable { 6 } else { 4 } }
 }
 
-/// What DEFAULT means for a column; `None` when it has no default.
+/// What DEFAULT means for a column; `None` when it has no default, or one that reads the row ([`super::own_row`]).
 pub(crate) fn default_expression(column: &Column, context: &BindContext) -> Result<Option<Expr>, MysqlError> {
     Ok(match &column.default {
-        ColumnDefault::None => None,
+        ColumnDefault::None | ColumnDefault::Expression(_) => None,
         // The value keeps the column's type even for TIMESTAMP, so that storing it again changes nothing.
         ColumnDefault::Value(value) => Some(literal(value.clone(), column.ty)),
         ColumnDefault::Now => Some(now_expression(column.ty.scale, context)?),

@@ -123,7 +123,8 @@ impl Binder<'_> {
                     if self.frame().tables.is_empty() {
                         return Err(MysqlError::new(codes::NO_TABLES_USED, "No tables used"));
                     }
-                    let ids: Vec<ColumnId> = self.frame().visible.iter().map(|visible| visible.id).collect();
+                    let mut ids: Vec<ColumnId> = self.frame().visible.iter().map(|visible| visible.id).collect();
+                    ids.retain(|id| !self.invisible.contains(id));
                     self.note_star(item, &ids);
                     for id in ids {
                         self.push_column(id, items)?;
@@ -140,7 +141,8 @@ impl Binder<'_> {
                             name.database.as_deref().into_iter().chain([name.name.as_str()]).collect();
                         return Err(MysqlError::new(codes::BAD_TABLE, format!("Unknown table '{}'", path.join("."))));
                     };
-                    let ids: Vec<ColumnId> = table.columns.iter().map(|(_, id)| *id).collect();
+                    let mut ids: Vec<ColumnId> = table.columns.iter().map(|(_, id)| *id).collect();
+                    ids.retain(|id| !self.invisible.contains(id));
                     self.note_star(item, &ids);
                     for id in ids {
                         self.push_column(id, items)?;

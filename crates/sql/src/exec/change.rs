@@ -15,6 +15,7 @@ use super::output::{row_count, with_value};
 use super::remote::{Wants, Work};
 use super::returning::return_row;
 use super::row::{Joined, Part, Rows, owned};
+use super::rules;
 use super::scan::{BATCH, Lock, Opened, get, get_if, give_way, is_interrupted, open, passes, yield_now};
 use super::sort::{Sorted, Sorter, put_values, values_of};
 use crate::expr::value_key::append_key;
@@ -60,10 +61,18 @@ pub(crate) async fn run_update(
                 continue;
             }
             set_on_update(&schema, &plan.set, &mut new, context);
+            if let Some(rules) = &plan.rules {
+                rules::compute(rules, &schema, &mut new, matched, plan.ignore, context)?;
+            }
             if let Some(check) = &plan.check
                 && !satisfies(check, &new, &[], plan.ignore, txn, context).await?
             {
                 matched -= 1;
+                continue;
+            }
+            if let Some(rules) = &plan.rules
+                && !rules::holds(rules, &new, plan.ignore, context)?
+            {
                 continue;
             }
             check_keys(&schema, &plan.key_defs, &new)?;
@@ -207,7 +216,7 @@ pub(crate) async fn run_delete(
 /// The AUTO_INCREMENT number that an update gives to a row: the counter goes above it, as in MySQL 8.
 pub(super) fn changed_number(schema: &TableSchema, old: &[Value], new: &[Value]) -> Option<u64> {
     let column = schema.auto_increment.filter(|&column| old[column] != new[column])?;
-    new[column].as_ref().as_integer().and_then(|number| u64::try_from(number).ok())
+    new[column].as_ref().as_counted().and_then(|number| u64::try_from(number).ok())
 }
 
 /// The next rows of those that were sorted.

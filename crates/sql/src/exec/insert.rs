@@ -1,7 +1,7 @@
 //! INSERT, REPLACE, INSERT … SELECT, IGNORE, ON DUPLICATE KEY UPDATE.
 //!
 //! A row is filled in the order MySQL fills it: defaults, then the listed values from left to right, each converted to its
-//! column as it is stored; then AUTO_INCREMENT (the numbers of a statement go on above the explicit ones among them); then
+//! column as it is stored; then defaults that read the row; then AUTO_INCREMENT (the numbers of a statement go on above the explicit ones among them); then
 //! the insert, which reports the first unique key that is taken and has locked the row in the way. What happens then is the
 //! statement's choice: an error, a warning, an update of that row, or its deletion and another try.
 //!
@@ -15,6 +15,7 @@ use super::output::Target;
 use super::query::run_query;
 use super::returning::return_row;
 use super::row::{Rows, owned};
+use super::rules;
 use super::sort::{KeptRows, values_of};
 use crate::expr::{Columns, Context, Expr, NoColumns, convert_for_column, type_zero};
 use crate::physical::model::{Fill, InsertPlan, InsertSource, OnDuplicate, SetColumn};
@@ -66,6 +67,8 @@ pub(crate) async fn run_insert(
         last_explicit: 0,
         affected: 0,
         duplicates: 0,
+        computed: Vec::new(),
+        forced: false,
     };
     let mut result = Ok(());
     match (&plan.source, selected) {
@@ -126,6 +129,10 @@ struct Insert<'a> {
     last_explicit: u64,
     affected: u64,
     duplicates: u64,
+    /// Columns of the row in work that get a default which reads the row.
+    computed: Vec<usize>,
+    /// SET insert_id has given the numbers: the counter does not know of them.
+    forced: bool,
 }
 
 /// How a row's AUTO_INCREMENT column got its number.
@@ -186,6 +193,12 @@ impl Insert<'_> {
     fn filled(&mut self, column: usize, fill: &Fill, counts: bool) -> Result<Value, MysqlError> {
         match fill {
             Fill::AutoIncrement => Ok(Value::Null),
+            Fill::Computed(_) => {
+                if counts {
+                    self.computed.push(column);
+                }
+                Ok(Value::Null)
+            }
             Fill::Value(expr) => {
                 let value = expr.eval(&NoColumns, self.context)?;
                 match value {
@@ -225,6 +238,20 @@ impl Insert<'_> {
         Ok(stored)
     }
 
+    /// Defaults that read the row, in the order of the columns: each reads those before it.
+    fn compute_defaults(&mut self, values: &mut [Value]) -> Result<(), MysqlError> {
+        let mut columns = std::mem::take(&mut self.computed);
+        columns.sort_unstable();
+        let zone = self.context.time_zone.clone();
+        for column in columns {
+            let Fill::Computed(expr) = &self.plan.fill[column] else { unreachable!("only these are noted") };
+            let value = expr.eval(&Rows { rows: [values, &[], &[]], zone: &zone }, self.context)?;
+            let definition = &self.schema.columns[column];
+            values[column] = assign(value, &expr.ty, definition, self.number, self.plan.ignore, self.context)?;
+        }
+        Ok(())
+    }
+
     async fn store(&mut self, mut values: Vec<Value>, inputs: Vec<Value>) -> Result<(), MysqlError> {
         if self.number.is_multiple_of(1024) {
             if super::scan::is_interrupted(self.txn) {
@@ -235,9 +262,21 @@ impl Insert<'_> {
         if self.context.budget.is_due() {
             super::scan::give_way(self.txn, self.context).await?;
         }
+        if !self.computed.is_empty() {
+            self.compute_defaults(&mut values)?;
+        }
         let number = self.number_row(&mut values).await?;
+        if let Some(rules) = &self.plan.rules {
+            rules::compute(rules, self.schema, &mut values, self.number, self.plan.ignore, self.context)?;
+        }
         if let Some(check) = &self.plan.check
             && !satisfies(check, &values, &[], self.plan.ignore, self.txn, self.context).await?
+        {
+            self.give_back(number);
+            return Ok(());
+        }
+        if let Some(rules) = &self.plan.rules
+            && !rules::holds(rules, &values, self.plan.ignore, self.context)?
         {
             self.give_back(number);
             return Ok(());
@@ -249,8 +288,11 @@ impl Insert<'_> {
                 InsertOutcome::Inserted => {
                     self.affected += 1;
                     match number {
-                        Number::Generated(first) => {
-                            self.generated.get_or_insert(first);
+                        Number::Generated(number) => {
+                            self.generated.get_or_insert(number);
+                            if self.forced {
+                                self.plan.database.raise_auto_increment(self.schema.id, number).await?;
+                            }
                         }
                         Number::Explicit(value) => {
                             // Only a row that is there moves the counter, as in InnoDB.
@@ -337,19 +379,28 @@ impl Insert<'_> {
         }
         let id = |row: &[Value]| {
             let column = schema.auto_increment?;
-            row[column].as_ref().as_integer().and_then(|v| u64::try_from(v).ok())
+            row[column].as_ref().as_counted().and_then(|v| u64::try_from(v).ok())
         };
         // The row's number is what the client hears, changed or not.
         self.last_explicit = id(&new).unwrap_or(self.last_explicit);
-        let stays = match &self.plan.check {
-            _ if new == old => true,
-            Some(check) => !satisfies(check, &new, &inputs, self.plan.ignore, self.txn, self.context).await?,
-            None => false,
-        };
-        if stays {
+        if new == old {
             return self.returned(&old).await;
         }
         set_on_update(schema, &self.plan.update, &mut new, self.context);
+        let ignore = self.plan.ignore;
+        if let Some(rules) = &self.plan.rules {
+            rules::compute(rules, schema, &mut new, self.number, ignore, self.context)?;
+        }
+        let mut stays = match &self.plan.check {
+            Some(check) => !satisfies(check, &new, &inputs, ignore, self.txn, self.context).await?,
+            None => false,
+        };
+        if let Some(rules) = &self.plan.rules {
+            stays = stays || !rules::holds(rules, &new, ignore, self.context)?;
+        }
+        if stays {
+            return self.returned(&old).await;
+        }
         check_keys(schema, &self.plan.key_defs, &new)?;
         match self.txn.update(&self.plan.table, &old, &new).await? {
             UpdateOutcome::Updated => {
@@ -384,22 +435,36 @@ impl Insert<'_> {
     /// The numbers in hand go on above one that a row brought. When it is beyond them, the next come from the counter, which is above it.
     fn pass_number(&mut self, number: u64) {
         let Some((next, count)) = self.reserved else { return };
-        let passed = number.saturating_add(1).saturating_sub(next);
-        self.reserved = (passed < count).then(|| (next + passed, count - passed));
+        if number < next {
+            return;
+        }
+        let step = self.context.auto_increment.0;
+        let passed = (number - next) / step + 1;
+        self.reserved = (passed < count).then(|| (next.saturating_add(passed.saturating_mul(step)), count - passed));
+    }
+
+    /// The first of as many numbers as rows may still need one; they are auto_increment_increment apart.
+    async fn reserve(&mut self) -> Result<(u64, u64), MysqlError> {
+        let count = self.total - self.number + 1;
+        if let Some(first) = self.context.insert_id.take() {
+            self.forced = true;
+            return Ok((first, count));
+        }
+        let (step, offset) = self.context.auto_increment;
+        let taken = count.checked_mul(step).ok_or_else(no_number)?;
+        let first = self.plan.database.take_auto_increment(self.schema.id, taken).await?;
+        Ok((aligned(first, step, offset).ok_or_else(no_number)?, count))
     }
 
     /// Gives the row its AUTO_INCREMENT number, or finds the one it brings.
     async fn number_row(&mut self, values: &mut [Value]) -> Result<Number, MysqlError> {
         let Some(column) = self.schema.auto_increment else { return Ok(Number::None) };
         let definition = &self.schema.columns[column];
-        let wanted = match &values[column] {
-            Value::Null => None,
-            Value::Double(v) if *v == 0.0 && !self.context.sql_mode.no_auto_value_on_zero => None,
-            value => match value.as_ref().as_integer() {
-                Some(0) if !self.context.sql_mode.no_auto_value_on_zero => None,
-                Some(v) => Some(v),
-                None => return Ok(Number::None),
-            },
+        let wanted = match values[column].as_ref().as_counted() {
+            Some(0) if !self.context.sql_mode.no_auto_value_on_zero => None,
+            Some(v) => Some(v),
+            None if values[column].is_null() => None,
+            None => return Ok(Number::None),
         };
         if let Some(value) = wanted {
             let Ok(value) = u64::try_from(value) else { return Ok(Number::None) };
@@ -408,16 +473,11 @@ impl Insert<'_> {
         }
         let (next, count) = match self.reserved {
             Some((next, count)) if count > 0 => (next, count),
-            _ => {
-                // Consecutive numbers for all rows that may still need one.
-                let count = self.total - self.number + 1;
-                (self.plan.database.take_auto_increment(self.schema.id, count).await?, count)
-            }
+            _ => self.reserve().await?,
         };
-        self.reserved = Some((next.saturating_add(1), count - 1));
-        let largest = definition.ty.integer_range().map_or(u64::MAX, |(_, max)| max as u64);
-        if next > largest {
-            return Err(MysqlError::new(1467, "Failed to read auto-increment value from storage engine"));
+        self.reserved = Some((next.saturating_add(self.context.auto_increment.0), count - 1));
+        if next > definition.ty.largest_counted() {
+            return Err(no_number());
         }
         values[column] = match definition.ty.kind {
             TypeKind::Float | TypeKind::Double => Value::Double(next as f64),
@@ -426,6 +486,18 @@ impl Insert<'_> {
         };
         Ok(Number::Generated(next))
     }
+}
+
+/// ER_AUTOINC_READ_FAILED.
+fn no_number() -> MysqlError {
+    MysqlError::new(1467, "Failed to read auto-increment value from storage engine")
+}
+
+/// The first number from `number` on that is `offset`, or a multiple of `step` above it. An offset above the step is ignored, as in MySQL.
+fn aligned(number: u64, step: u64, offset: u64) -> Option<u64> {
+    let offset = if offset > step { 0 } else { offset };
+    let above = number.saturating_sub(offset);
+    offset.checked_add(above.div_ceil(step).checked_mul(step)?)
 }
 
 /// NULL for a column that takes none: an error, or where allowed the type's zero and a warning.

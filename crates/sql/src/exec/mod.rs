@@ -22,6 +22,7 @@
 //! sort       the sorter
 //! sample     a sample of a table's rows
 //! insert     INSERT, REPLACE
+//! rules      generated columns and CHECK constraints of rows that are written
 //! check      WITH CHECK OPTION of views
 //! change     UPDATE, DELETE of rows that a locking scan finds
 //! targets    UPDATE, DELETE of rows that a block gives: several tables
@@ -48,6 +49,7 @@ mod query;
 mod remote;
 mod returning;
 mod row;
+pub(crate) mod rules;
 mod sample;
 mod scan;
 mod select;

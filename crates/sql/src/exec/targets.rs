@@ -25,6 +25,7 @@ use super::check::satisfies;
 use super::insert::{check_keys, set_on_update};
 use super::output::Target;
 use super::returning::return_row;
+use super::rules;
 use super::select::{run_select, take_snapshot};
 use super::sort::{Sorted, Sorter, put_values, values_of};
 use crate::expr::Context;
@@ -274,10 +275,18 @@ async fn update_rows(
             continue;
         }
         set_on_update(schema, &target.set, &mut new, context);
+        if let Some(rules) = &target.rules {
+            rules::compute(rules, schema, &mut new, counts.matched, plan.ignore, context)?;
+        }
         if let Some(check) = &target.check
             && !satisfies(check, &new, &inputs, plan.ignore, txn, context).await?
         {
             counts.matched -= 1;
+            continue;
+        }
+        if let Some(rules) = &target.rules
+            && !rules::holds(rules, &new, plan.ignore, context)?
+        {
             continue;
         }
         check_keys(schema, &target.key_defs, &new)?;
@@ -336,6 +345,9 @@ async fn update_aliases(
             }
             if changes {
                 set_on_update(schema, &target.set, &mut row.new, context);
+                if let Some(rules) = &target.rules {
+                    rules::compute(rules, schema, &mut row.new, counts.matched, plan.ignore, context)?;
+                }
                 // What another alias makes of the row is not undone, so here IGNORE does not help.
                 if let Some(check) = &target.check {
                     satisfies(check, &row.new, &inputs, false, txn, context).await?;
@@ -348,6 +360,11 @@ async fn update_aliases(
     for Merged { old, new, changes } in merged {
         turn(1, txn, context).await?;
         if new == old {
+            continue;
+        }
+        if let Some(rules) = &first.rules
+            && !rules::holds(rules, &new, plan.ignore, context)?
+        {
             continue;
         }
         check_keys(schema, &first.key_defs, &new)?;

@@ -96,6 +96,10 @@ pub struct Context {
     pub last_insert_id: u64,
     /// What LAST_INSERT_ID(expr) set in this statement.
     pub new_last_insert_id: Option<u64>,
+    /// auto_increment_increment and auto_increment_offset.
+    pub auto_increment: (u64, u64),
+    /// SET insert_id: the first number that the next INSERT generates.
+    pub insert_id: Option<u64>,
     pub row_count: i64,
     pub found_rows: u64,
     pub user_variables: HashMap<String, UserVariable>,
@@ -164,6 +168,8 @@ impl Context {
             connection_id: 0,
             last_insert_id: 0,
             new_last_insert_id: None,
+            auto_increment: (1, 1),
+            insert_id: None,
             row_count: 0,
             found_rows: 0,
             user_variables: HashMap::new(),

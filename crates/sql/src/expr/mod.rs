@@ -562,6 +562,11 @@ impl Expr {
         })
     }
 
+    /// As a condition of which NULL is neither.
+    pub fn eval_truth(&self, row: &dyn Columns, context: &mut Context) -> Result<Option<bool>, MysqlError> {
+        eval::with_parameters(context, |parameters, context| self.truth(&eval::Env { row, parameters }, context))
+    }
+
     /// Gives the value to `use_value` without copying it out of the row: for sorting, grouping and sending.
     pub fn eval_ref<R>(
         &self,

@@ -49,6 +49,7 @@ const INDEX_MERGE: u32 = bit("index_merge");
 const INDEX_MERGE_UNION: u32 = bit("index_merge_union");
 const INDEX_MERGE_SORT_UNION: u32 = bit("index_merge_sort_union");
 const SKIP_SCAN: u32 = bit("skip_scan");
+const USE_INVISIBLE_INDEXES: u32 = bit("use_invisible_indexes");
 const CONDITION_PUSHDOWN: u32 = bit("derived_condition_pushdown");
 
 /// The bit of a flag; a name that is none does not compile.
@@ -147,6 +148,11 @@ impl Switches {
     /// An index may be read for each value of leading columns that no condition fixes.
     pub fn skip_scan(self) -> bool {
         self.has(SKIP_SCAN)
+    }
+
+    /// Invisible indexes are used as others are.
+    pub fn use_invisible_indexes(self) -> bool {
+        self.has(USE_INVISIBLE_INDEXES)
     }
 
     /// What this server does not have.

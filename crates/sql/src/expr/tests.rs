@@ -204,6 +204,8 @@ fn column(ty: DataType) -> Column {
         on_update_now: false,
         comment: String::new(),
         initial: Value::Null,
+        generated: None,
+        invisible: false,
     }
 }
 

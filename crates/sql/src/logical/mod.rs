@@ -46,7 +46,8 @@ pub(crate) use hints::{JoinHints, StatementHints};
 pub(crate) use json_table::{JsonCell, JsonRows, JsonTable, OnMissing, TableFunction};
 pub(crate) use window::{WindowNode, WindowStage};
 pub(crate) use write::{
-    Change, ChangeTarget, Delete, Fill, Insert, InsertSource, OnDuplicate, RowCheck, SetColumn, Target, Update, Write,
+    Change, ChangeTarget, Delete, Fill, Insert, InsertSource, OnDuplicate, RowCheck, RowRules, SetColumn, Target,
+    Update, Write,
 };
 
 /// A bound statement.

@@ -6,6 +6,7 @@
 use super::{Query, Scan, SortKey};
 use crate::expr::{ColumnId, Expr};
 use rauk_node::TableHandle;
+use std::sync::Arc;
 
 pub(crate) enum Write {
     Insert(Box<Insert>),
@@ -36,6 +37,7 @@ pub(crate) struct ChangeTarget {
     pub inputs: Vec<ColumnId>,
     pub set: Vec<SetColumn>,
     pub check: Option<RowCheck>,
+    pub rules: Option<Arc<RowRules>>,
 }
 
 /// WITH CHECK OPTION: what a row must be that is written through a view.
@@ -46,9 +48,20 @@ pub(crate) struct RowCheck {
     pub conditions: Vec<Expr>,
 }
 
+/// What a table's definition asks of each row that is written: bound to the row as table 0.
+#[derive(Default)]
+pub(crate) struct RowRules {
+    /// Positions and values of generated columns, in the order in which they are computed.
+    pub generated: Vec<(usize, Expr)>,
+    /// Names and conditions of the CHECK constraints that are enforced.
+    pub checks: Vec<(String, Expr)>,
+}
+
 /// What an INSERT writes into a column that its list leaves out.
 pub(crate) enum Fill {
     Value(Expr),
+    /// A default that reads the row, bound to it as table 0. It is computed when all given values are there.
+    Computed(Expr),
     /// NOT NULL without a default (1364, or the type's zero outside of strict mode).
     Missing,
     AutoIncrement,
@@ -100,6 +113,7 @@ pub(crate) struct Insert {
     pub returning: Vec<Expr>,
     /// Reads `existing`.
     pub check: Option<RowCheck>,
+    pub rules: Option<Arc<RowRules>>,
 }
 
 /// The rows of one table that a statement changes.
@@ -116,6 +130,7 @@ pub(crate) struct Update {
     pub target: Target,
     pub set: Vec<SetColumn>,
     pub check: Option<RowCheck>,
+    pub rules: Option<Arc<RowRules>>,
 }
 
 pub(crate) struct Delete {

@@ -104,19 +104,27 @@ impl Parser<'_> {
                 AlterOperation::ChangeColumn { old, column, position: self.column_position()? }
             }
             "ALTER" => {
-                if self.accept_any_kw(&["INDEX", "CHECK", "CONSTRAINT"]).is_some() {
-                    self.name()?;
-                    let _ = self.accept_any_kw(&["VISIBLE", "INVISIBLE", "ENFORCED"]);
-                    if self.accept_kw("NOT") {
-                        self.expect_kw("ENFORCED")?;
-                    }
-                    operations.push(AlterOperation::Nothing);
+                if let Some(word) = self.accept_any_kw(&["CHECK", "CONSTRAINT"]) {
+                    let name = self.name()?;
+                    let enforced = !self.accept_kw("NOT");
+                    self.expect_kw("ENFORCED")?;
+                    operations.push(AlterOperation::AlterCheck { name, enforced, constraint: word == "CONSTRAINT" });
+                    return Ok(());
+                }
+                if self.accept_kw("INDEX") {
+                    let name = if self.is_kw("PRIMARY") { self.any_word()? } else { self.name()? };
+                    let Some(word) = self.accept_any_kw(&["VISIBLE", "INVISIBLE"]) else { return self.fail() };
+                    operations.push(AlterOperation::AlterIndex { name, invisible: word == "INVISIBLE" });
                     return Ok(());
                 }
                 self.accept_kw("COLUMN");
                 let column = self.name()?;
                 if self.accept_kws(&["DROP", "DEFAULT"]) {
                     AlterOperation::SetDefault { column, value: None }
+                } else if self.accept_kws(&["SET", "INVISIBLE"]) {
+                    AlterOperation::SetVisible { column, invisible: true }
+                } else if self.accept_kws(&["SET", "VISIBLE"]) {
+                    AlterOperation::SetVisible { column, invisible: false }
                 } else {
                     self.expect_kws(&["SET", "DEFAULT"])?;
                     AlterOperation::SetDefault { column, value: Some(self.default_value()?) }
@@ -197,9 +205,12 @@ impl Parser<'_> {
             self.accept_kws(&["IF", "EXISTS"]);
             return self.name().map(AlterOperation::DropIndex);
         }
-        if self.accept_any_kw(&["CHECK", "CONSTRAINT"]).is_some() {
+        if self.accept_kw("CHECK") {
+            return self.name().map(AlterOperation::DropCheck);
+        }
+        if self.accept_kw("CONSTRAINT") {
             self.accept_kws(&["IF", "EXISTS"]);
-            return self.name().map(AlterOperation::DropIndex);
+            return self.name().map(AlterOperation::DropConstraint);
         }
         self.accept_kw("COLUMN");
         let if_exists = self.accept_kws(&["IF", "EXISTS"]);

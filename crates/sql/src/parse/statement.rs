@@ -73,6 +73,8 @@ pub struct CreateTable {
     pub name: TableName,
     pub columns: Vec<ast::ColumnDefinition>,
     pub constraints: Vec<ast::TableConstraint>,
+    /// For each constraint, how many columns stand before it: CHECKs without a name are numbered as they are written.
+    pub behind: Vec<usize>,
     /// ENGINE, CHARSET, COLLATE, COMMENT, AUTO_INCREMENT, … as (upper-case name, value).
     pub options: Vec<(String, String)>,
     /// CREATE TABLE a LIKE b.
@@ -130,6 +132,25 @@ pub enum AlterOperation {
     AddConstraint(ast::TableConstraint),
     DropIndex(String),
     DropPrimaryKey,
+    DropCheck(String),
+    /// DROP CONSTRAINT: a CHECK or a unique key.
+    DropConstraint(String),
+    /// ALTER COLUMN … SET VISIBLE, SET INVISIBLE.
+    SetVisible {
+        column: String,
+        invisible: bool,
+    },
+    /// ALTER INDEX … VISIBLE, INVISIBLE.
+    AlterIndex {
+        name: String,
+        invisible: bool,
+    },
+    /// ALTER CHECK and, as `constraint`, ALTER CONSTRAINT … [NOT] ENFORCED.
+    AlterCheck {
+        name: String,
+        enforced: bool,
+        constraint: bool,
+    },
     RenameIndex {
         old: String,
         new: String,
@@ -163,6 +184,7 @@ pub struct CreateIndex {
     pub hash: bool,
     pub table: TableName,
     pub columns: Vec<ast::KeyPart>,
+    pub invisible: bool,
     pub if_not_exists: bool,
 }
 

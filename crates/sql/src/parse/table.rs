@@ -19,6 +19,7 @@ impl Parser<'_> {
             name,
             columns: vec![],
             constraints: vec![],
+            behind: vec![],
             options: vec![],
             like: None,
             partition_by: None,
@@ -40,6 +41,7 @@ impl Parser<'_> {
             self.parenthesized(|p| {
                 p.comma_separated(|p| match p.table_constraint()? {
                     Some(constraint) => {
+                        table.behind.push(table.columns.len());
                         table.constraints.push(constraint);
                         Ok(())
                     }
@@ -218,8 +220,8 @@ impl Parser<'_> {
     fn key_body(&mut self, symbol: Option<String>, name: Option<String>) -> Result<KeyDefinition> {
         let before = self.index_algorithm()?;
         let parts = self.key_parts()?;
-        let (behind, comment) = self.index_options()?;
-        Ok(KeyDefinition { symbol, name, algorithm: behind.or(before), parts, comment })
+        let (behind, comment, invisible) = self.index_options()?;
+        Ok(KeyDefinition { symbol, name, algorithm: behind.or(before), parts, comment, invisible })
     }
 
     fn index_algorithm(&mut self) -> Result<Option<IndexAlgorithm>> {
@@ -253,9 +255,9 @@ impl Parser<'_> {
         self.accept_any_kw(&["ASC", "DESC"]) == Some("DESC")
     }
 
-    /// Algorithm and comment; the other options say nothing here.
-    fn index_options(&mut self) -> Result<(Option<IndexAlgorithm>, Option<String>)> {
-        let (mut algorithm, mut comment) = (None, None);
+    /// Algorithm, comment and INVISIBLE; the other options say nothing here.
+    fn index_options(&mut self) -> Result<(Option<IndexAlgorithm>, Option<String>, bool)> {
+        let (mut algorithm, mut comment, mut invisible) = (None, None, false);
         loop {
             if self.is_any_kw(&["USING", "TYPE"]) {
                 algorithm = self.index_algorithm()?;
@@ -266,8 +268,10 @@ impl Parser<'_> {
                 self.integer()?;
             } else if self.accept_kws(&["WITH", "PARSER"]) {
                 self.any_word()?;
-            } else if self.accept_any_kw(&["VISIBLE", "INVISIBLE"]).is_none() {
-                return Ok((algorithm, comment));
+            } else if let Some(word) = self.accept_any_kw(&["VISIBLE", "INVISIBLE"]) {
+                invisible = word == "INVISIBLE";
+            } else {
+                return Ok((algorithm, comment, invisible));
             }
         }
     }
@@ -438,10 +442,18 @@ impl Parser<'_> {
         self.expect_kw("ON")?;
         let table = self.table_name()?;
         let columns = self.key_parts()?;
-        let (behind, _) = self.index_options()?;
+        let (behind, _, invisible) = self.index_options()?;
         self.algorithm_and_lock()?;
         let hash = behind.or(before) == Some(IndexAlgorithm::Hash);
-        Ok(Statement::CreateIndex(Box::new(CreateIndex { name, unique, hash, table, columns, if_not_exists })))
+        Ok(Statement::CreateIndex(Box::new(CreateIndex {
+            name,
+            unique,
+            hash,
+            table,
+            columns,
+            invisible,
+            if_not_exists,
+        })))
     }
 
     /// Behind `DROP INDEX`.

@@ -10,7 +10,7 @@
 use crate::expr::{Aggregate, Expr, ExprKind, WindowCall, WindowFrame};
 use crate::logical::JoinHints;
 use crate::logical::JsonTable;
-pub(crate) use crate::logical::{Fill, OnDuplicate, RowCheck, SetColumn, SetOp};
+pub(crate) use crate::logical::{Fill, OnDuplicate, RowCheck, RowRules, SetColumn, SetOp};
 use crate::lookup::VirtualTable;
 use crate::statistics::TableStatistics;
 use rauk_node::{Database, TableHandle, transaction::Lock};
@@ -657,6 +657,7 @@ pub(crate) struct InsertPlan {
     pub returning: Vec<Expr>,
     /// Reads the row as table 0.
     pub check: Option<RowCheck>,
+    pub rules: Option<Arc<RowRules>>,
 }
 
 pub(crate) struct UpdatePlan {
@@ -672,6 +673,7 @@ pub(crate) struct UpdatePlan {
     pub key_defs: Vec<KeyDef>,
     /// Reads the row as table 0.
     pub check: Option<RowCheck>,
+    pub rules: Option<Arc<RowRules>>,
 }
 
 pub(crate) struct DeletePlan {
@@ -714,6 +716,7 @@ pub(crate) struct ChangeTarget {
     pub repeats: bool,
     /// Reads what assignments read.
     pub check: Option<RowCheck>,
+    pub rules: Option<Arc<RowRules>>,
 }
 
 impl Level {

@@ -109,6 +109,7 @@ impl Session {
         self.variables.warning_count.store(self.context.warning_count, Ordering::Relaxed);
         self.variables.error_count.store(self.errors, Ordering::Relaxed);
         self.variables.last_insert_id.store(self.context.last_insert_id, Ordering::Relaxed);
+        self.variables.insert_id.store(self.context.insert_id.unwrap_or(0), Ordering::Relaxed);
         sink.complete(&completion);
         Ok(())
     }

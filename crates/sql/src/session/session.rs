@@ -94,6 +94,8 @@ impl Session {
             connection_id: client.connection_id,
             last_insert_id: 0,
             new_last_insert_id: None,
+            auto_increment: settings.auto_increment,
+            insert_id: None,
             row_count: -1,
             found_rows: 0,
             user_variables: HashMap::new(),
@@ -185,6 +187,7 @@ impl Session {
         self.context.user_variables.clear();
         self.context.user_variable_bytes = 0;
         self.context.last_insert_id = 0;
+        self.context.insert_id = None;
         self.context.row_count = -1;
         self.context.found_rows = 0;
         self.clear_warnings();
@@ -304,6 +307,7 @@ impl Session {
         self.context.sql_mode = self.settings.sql_mode;
         self.context.time_zone = self.settings.time_zone.clone();
         self.context.collation = self.settings.collation;
+        self.context.auto_increment = self.settings.auto_increment;
         self.context.max_error_count = self.settings.max_error_count;
         self.context.max_allowed_packet = self.settings.max_allowed_packet;
     }

@@ -414,6 +414,8 @@ pub fn schema(name: &str, columns: &str, indexes: &str) -> TableSchema {
             on_update_now,
             comment: String::new(),
             initial: Value::Null,
+            generated: None,
+            invisible: false,
         });
     }
     let mut made: Vec<IndexSchema> = Vec::new();
@@ -444,6 +446,7 @@ pub fn schema(name: &str, columns: &str, indexes: &str) -> TableSchema {
             hash_only: false,
             entry_table: None,
             comment: String::new(),
+            invisible: false,
         });
     }
     let hidden_key = made.first().is_none_or(|i| i.kind != IndexKind::Primary);
@@ -457,6 +460,8 @@ pub fn schema(name: &str, columns: &str, indexes: &str) -> TableSchema {
             on_update_now: false,
             comment: String::new(),
             initial: Value::Null,
+            generated: None,
+            invisible: false,
         });
         made.insert(
             0,
@@ -468,6 +473,7 @@ pub fn schema(name: &str, columns: &str, indexes: &str) -> TableSchema {
                 hash_only: true,
                 entry_table: None,
                 comment: String::new(),
+                invisible: false,
             },
         );
     }
@@ -488,6 +494,7 @@ pub fn schema(name: &str, columns: &str, indexes: &str) -> TableSchema {
         comment: String::new(),
         explicit_partitioning: false,
         fully_replicated: false,
+        checks: Vec::new(),
         entry_of: None,
         layouts: vec![],
     }

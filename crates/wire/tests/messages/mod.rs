@@ -170,6 +170,7 @@ pub fn table() -> TableSchema {
         hash_only: false,
         entry_table: Some(TableId(8)),
         comment: String::new(),
+        invisible: false,
     };
     let mut table =
         TableSchema::new(TableId(7), "shop", "orders", columns, vec![IndexSchema::primary(&[0]), by_customer]);

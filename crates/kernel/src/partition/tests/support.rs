@@ -41,6 +41,7 @@ pub fn index(id: IndexId, parts: &[(usize, bool)]) -> IndexSchema {
         hash_only: false,
         entry_table: None,
         comment: String::new(),
+        invisible: false,
     }
 }
 
@@ -71,6 +72,7 @@ pub fn schema(hash_only: bool, secondary: bool) -> Arc<TableSchema> {
         comment: String::new(),
         explicit_partitioning: false,
         fully_replicated: false,
+        checks: Vec::new(),
         entry_of: None,
         layouts,
     })

@@ -33,6 +33,8 @@ fn column(id: u16, name: &str) -> Column {
         on_update_now: false,
         comment: String::new(),
         initial: Value::Null,
+        generated: None,
+        invisible: false,
     }
 }
 
@@ -45,6 +47,7 @@ fn index(id: u16, name: &str, kind: IndexKind, column: usize) -> IndexSchema {
         hash_only: false,
         entry_table: None,
         comment: String::new(),
+        invisible: false,
     }
 }
 
@@ -66,6 +69,7 @@ fn table(id: u32, name: &str) -> TableSchema {
         comment: String::new(),
         explicit_partitioning: false,
         fully_replicated: false,
+        checks: Vec::new(),
         entry_of: None,
     }
 }

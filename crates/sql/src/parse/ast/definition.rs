@@ -163,6 +163,7 @@ pub struct KeyDefinition {
     pub algorithm: Option<IndexAlgorithm>,
     pub parts: Vec<KeyPart>,
     pub comment: Option<String>,
+    pub invisible: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -198,7 +198,8 @@ impl Printer<'_> {
             Some(IndexAlgorithm::Hash) => ") USING HASH",
             Some(IndexAlgorithm::RTree) => ") USING RTREE",
         })?;
-        key.comment.as_ref().map_or(Ok(()), |text| self.comment(text))
+        key.comment.as_ref().map_or(Ok(()), |text| self.comment(text))?;
+        self.text(if key.invisible { " /*!80000 INVISIBLE */" } else { "" })
     }
 
     fn key_part(&mut self, part: &KeyPart) -> fmt::Result {

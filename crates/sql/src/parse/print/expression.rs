@@ -372,6 +372,7 @@ impl Printer<'_> {
             Literal::Text { value, introducer } => {
                 match introducer {
                     Some(Introducer::National) => self.text("N")?,
+                    None if self.of_own_row => self.text("_utf8mb4")?,
                     introducer => self.introducer(introducer.as_ref(), "")?,
                 }
                 self.string(value)

@@ -36,7 +36,7 @@ mod random;
 #[cfg(test)]
 mod tests;
 
-pub use names::{FullColumn, FullNames, in_full, without_database};
+pub use names::{FullColumn, FullNames, in_full, of_own_row, without_database};
 
 use super::ast::{self, ColumnName, Expr, TableName};
 use super::lexer::{Mode, is_word_byte};
@@ -62,6 +62,8 @@ pub struct Printer<'w> {
     /// The database that is not printed in front of names, and whether one of them has another.
     home: Option<&'w str>,
     is_away: bool,
+    /// Columns are those of one row: printed without their table. Texts say their character set.
+    of_own_row: bool,
 }
 
 /// The text of `tree` that reads back as the same tree under `mode`.
@@ -140,7 +142,7 @@ display!(
 
 impl<'w> Printer<'w> {
     fn new(out: &'w mut dyn Write, mode: Mode) -> Printer<'w> {
-        Printer { out, mode, levels: usize::MAX, names: None, home: None, is_away: false }
+        Printer { out, mode, levels: usize::MAX, names: None, home: None, is_away: false, of_own_row: false }
     }
 }
 

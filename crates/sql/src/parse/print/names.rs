@@ -5,7 +5,7 @@
 //! tables) is printed as it was written.
 
 use super::Printer;
-use crate::parse::ast::{ColumnName, Query, SelectItem, TableName};
+use crate::parse::ast::{ColumnName, Expr, Query, SelectItem, TableName};
 use crate::parse::lexer::Mode;
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -75,6 +75,14 @@ pub fn without_database(query: &Query, database: &str) -> Option<String> {
     (!printer.is_away).then_some(text)
 }
 
+/// An expression over the columns of one row, as the catalog keeps it.
+pub fn of_own_row(expr: &Expr) -> String {
+    let mut text = String::new();
+    let mut printer = Printer { of_own_row: true, ..Printer::new(&mut text, Mode::default()) };
+    printer.expr(expr).expect("a string takes all that is written");
+    text
+}
+
 impl Printer<'_> {
     /// A database and its point, unless it goes without saying.
     fn database(&mut self, database: Option<&str>) -> fmt::Result {
@@ -96,6 +104,9 @@ impl Printer<'_> {
     pub(super) fn column_name(&mut self, column: &ColumnName) -> fmt::Result {
         if let Some(noted) = self.names.and_then(|names| names.columns.get(&address(&column.name))) {
             return self.full_column(noted);
+        }
+        if self.of_own_row {
+            return self.name(&column.name);
         }
         self.database(column.database.as_deref())?;
         if let Some(table) = &column.table {

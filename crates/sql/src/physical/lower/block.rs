@@ -430,6 +430,8 @@ impl Lowering<'_> {
                     on_update_now: false,
                     comment: String::new(),
                     initial: Value::Null,
+                    generated: None,
+                    invisible: false,
                 }
             })
             .collect();
@@ -447,6 +449,7 @@ impl Lowering<'_> {
             comment: String::new(),
             explicit_partitioning: false,
             fully_replicated: false,
+            checks: Vec::new(),
             entry_of: None,
             layouts: vec![],
         })

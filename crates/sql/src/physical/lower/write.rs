@@ -28,7 +28,7 @@ impl Lowering<'_> {
         match write {
             Write::Insert(insert) => self.insert(*insert),
             Write::Update(update) => {
-                let logical::Update { target, set, check } = *update;
+                let logical::Update { target, set, check, rules } = *update;
                 let ignore = target.ignore;
                 let outer = Outer::default();
                 let mut places = Places::new(&outer);
@@ -48,6 +48,7 @@ impl Lowering<'_> {
                     ignore,
                     key_defs: schema.indexes.iter().map(|i| schema.key_def(i)).collect(),
                     check,
+                    rules,
                 })))
             }
             Write::Delete(delete) => {
@@ -81,7 +82,7 @@ impl Lowering<'_> {
         let place = |id: &ColumnId| given.iter().position(|column| column == id).expect("the block gives what is read");
         let mut placed = Places::new(&outer);
         let mut lowered: Vec<ChangeTarget> = Vec::with_capacity(targets.len());
-        for logical::ChangeTarget { table, columns, inputs, set, check, .. } in targets {
+        for logical::ChangeTarget { table, columns, inputs, set, check, rules, .. } in targets {
             let schema = table.schema().clone();
             let first = place(&columns[0]);
             assert!(
@@ -109,6 +110,7 @@ impl Lowering<'_> {
                 inputs: inputs.iter().map(place).collect(),
                 set: place_set(set, &places)?,
                 check: place_check(check, &places)?,
+                rules,
                 key_defs: schema.indexes.iter().map(|i| schema.key_def(i)).collect(),
                 group: group.unwrap_or(lowered.len()),
                 repeats,
@@ -159,6 +161,7 @@ impl Lowering<'_> {
             reads_row: insert.reads_row,
             returning: places.place_all(insert.returning)?,
             check: place_check(insert.check, &places)?,
+            rules: insert.rules,
             table: insert.table,
         })))
     }

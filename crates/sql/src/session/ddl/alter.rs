@@ -8,13 +8,16 @@
 //! from NULL to NOT NULL rewrites the rows with the conversions of an INSERT in strict mode; a row that does not fit ends the
 //! statement and nothing has changed.
 
+use super::checks::{self, CheckDraft};
 use super::columns::{self, ColumnDraft, DefaultDraft};
 use super::drop;
 use super::keys;
 use super::options;
 use super::table::TableDraft;
+use crate::bind::own_row;
+use crate::exec::rules;
 use crate::expr::{self, Context};
-use crate::parse::ast::TableName;
+use crate::parse::ast::{TableConstraint, TableName};
 use crate::parse::statement::{AlterOperation, ColumnPosition};
 use crate::session::session::Session;
 use crate::session::users::Privileges;
@@ -44,7 +47,8 @@ impl Session {
         let mut draft = TableDraft::of(table.schema());
         let mut rename = None;
         let mut auto_increment = None;
-        let mut altered = Altered { schema: table.schema().clone(), changed: vec![], renamed: vec![] };
+        let mut altered =
+            Altered { schema: table.schema().clone(), changed: vec![], redefined: vec![], renamed: vec![] };
         for operation in operations {
             self.drop_part(&mut draft, operation)?;
         }
@@ -56,6 +60,7 @@ impl Session {
             assert_eq!(draft.columns[at].name, placeholder(number), "a renamed column waits for its name");
             rename_column(&mut draft, at, name);
         }
+        altered.check_dependents(&mut draft)?;
         for operation in operations {
             self.place_column(&mut draft, operation)?;
         }
@@ -105,6 +110,8 @@ impl Session {
         let (name, if_exists) = match operation {
             AlterOperation::DropIndex(name) => return drop::remove_index(&mut draft.indexes, name),
             AlterOperation::DropPrimaryKey => return drop::remove_index(&mut draft.indexes, "PRIMARY"),
+            AlterOperation::DropCheck(name) => return checks::remove(draft, name),
+            AlterOperation::DropConstraint(name) => return checks::remove_constraint(draft, name),
             AlterOperation::DropColumn { name, if_exists } => (name, *if_exists),
             _ => return Ok(()),
         };
@@ -142,11 +149,15 @@ impl Session {
             AlterOperation::ModifyColumn { column, .. } => (&column.name, Some(column)),
             AlterOperation::ChangeColumn { old, column, .. } => (old, Some(column)),
             AlterOperation::RenameColumn { old, .. } => (old, None),
-            AlterOperation::SetDefault { column, .. } => (column, None),
+            AlterOperation::SetDefault { column, .. } | AlterOperation::SetVisible { column, .. } => (column, None),
             _ => return Ok(()),
         };
         let at = altered.find(draft, old)?;
         let column = draft.columns[at].id.expect("a column of the table");
+        if let AlterOperation::SetVisible { invisible, .. } = operation {
+            draft.columns[at].invisible = *invisible;
+            return Ok(());
+        }
         if let AlterOperation::SetDefault { value, .. } = operation {
             draft.columns[at].default = match value {
                 Some(value) => columns::default_value(value, &draft.columns[at], &mut self.context)?,
@@ -157,7 +168,11 @@ impl Session {
         }
         altered.changed.push(column);
         let new = match definition {
-            Some(definition) => Some(columns::draft(definition, draft.collation, &mut self.context)?),
+            Some(definition) => {
+                altered.redefined.push(column);
+                draft.checks.extend(checks::of_column(definition));
+                Some(columns::draft(definition, draft.collation, &mut self.context)?)
+            }
             None => None,
         };
         let name = match (operation, &new) {
@@ -200,6 +215,7 @@ impl Session {
                     return Ok(());
                 }
                 let new = columns::draft(column, draft.collation, &mut self.context)?;
+                draft.checks.extend(checks::of_column(column));
                 insert_at(draft, new, position, draft.columns.len(), &unknown)
             }
             AlterOperation::ModifyColumn { column, position }
@@ -224,6 +240,24 @@ impl Session {
     ) -> Result<(), MysqlError> {
         let table = draft.name.clone();
         match operation {
+            AlterOperation::AddConstraint(TableConstraint::Check(check)) => {
+                draft.checks.push(CheckDraft::new(check, None));
+                Ok(())
+            }
+            AlterOperation::AlterIndex { name, invisible } => {
+                let found = draft.indexes.iter_mut().find(|i| match i.kind {
+                    IndexKind::Primary => name.eq_ignore_ascii_case("PRIMARY"),
+                    _ => i.name.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(name)),
+                });
+                let index = found.ok_or_else(|| {
+                    MysqlError::new(codes::KEY_DOES_NOT_EXITS, format!("Key '{name}' doesn't exist in table '{table}'"))
+                })?;
+                index.invisible = *invisible;
+                Ok(())
+            }
+            AlterOperation::AlterCheck { name, enforced, constraint } => {
+                checks::enforce(draft, name, *enforced, *constraint)
+            }
             AlterOperation::AddConstraint(constraint) => {
                 draft.indexes.push(keys::draft(constraint)?);
                 Ok(())
@@ -276,7 +310,10 @@ impl Session {
             | AlterOperation::ChangeColumn { .. }
             | AlterOperation::RenameColumn { .. }
             | AlterOperation::SetDefault { .. }
+            | AlterOperation::SetVisible { .. }
             | AlterOperation::DropIndex(_)
+            | AlterOperation::DropCheck(_)
+            | AlterOperation::DropConstraint(_)
             | AlterOperation::DropPrimaryKey => Ok(()),
         }
     }
@@ -291,6 +328,8 @@ impl Session {
         let hidden = old.hidden_key.then(|| old.columns[old.columns.len() - 1].id);
         let mut new = draft.build(hidden)?;
         self.warn_of_duplicate_indexes(&new, |index| old.index(index.id).is_none());
+        self.check_names_are_free(&new, Some(old.id))?;
+        check_storage(&old, &new)?;
         new.id = old.id;
         new.version = old.version;
         new.layouts = old.layouts.clone();
@@ -320,6 +359,8 @@ struct Altered {
     schema: Arc<TableSchema>,
     /// Columns that MODIFY, CHANGE or RENAME COLUMN has taken.
     changed: Vec<ColumnId>,
+    /// Those among them that have a new definition.
+    redefined: Vec<ColumnId>,
     /// Their new names; meanwhile each is called by its [`placeholder`].
     renamed: Vec<(ColumnId, String)>,
 }
@@ -334,6 +375,51 @@ impl Altered {
             .ok_or_else(|| {
                 MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{name}' in '{}'", self.schema.name))
             })
+    }
+}
+
+impl Altered {
+    /// What reads columns that were dropped or renamed: CHECKs of a dropped column alone go with it, everything else is in the way. Errors 3108, 3766, 3959.
+    fn check_dependents(&self, draft: &mut TableDraft) -> Result<(), MysqlError> {
+        let schema = &self.schema;
+        let dropped = |at: usize| !draft.columns.iter().any(|c| c.id == Some(schema.columns[at].id));
+        let renamed = |at: usize| {
+            let column = &schema.columns[at];
+            self.renamed.iter().any(|(id, name)| *id == column.id && !name.eq_ignore_ascii_case(&column.name))
+        };
+        let moved: Vec<usize> = (0..schema.visible_columns().len()).filter(|&at| dropped(at) || renamed(at)).collect();
+        for at in 0..schema.visible_columns().len() {
+            let dependent = &schema.columns[at];
+            let redefined = self.redefined.contains(&dependent.id);
+            let read = if dropped(at) || redefined { vec![] } else { own_row::read_by_column(schema, at) };
+            let Some(&column) = read.iter().find(|read| moved.contains(read)) else { continue };
+            let name = &schema.columns[column].name;
+            return Err(match dependent.generated {
+                Some(_) => MysqlError::new(3108, format!("Column '{name}' has a generated column dependency.")),
+                None => MysqlError::new(
+                    3766,
+                    format!(
+                        "Column '{name}' of table '{}' has a default value expression dependency and cannot be dropped or renamed.",
+                        schema.name
+                    ),
+                ),
+            });
+        }
+        if moved.is_empty() || schema.checks.is_empty() && !schema.has_row_rules() {
+            return Ok(());
+        }
+        let mut gone = Vec::new();
+        for check in &schema.checks {
+            let kept = draft.checks.iter().any(|c| c.name.as_ref() == Some(&check.name));
+            let read = own_row::read_by_check(schema, check);
+            let Some(&at) = read.iter().find(|at| kept && moved.contains(at)) else { continue };
+            if read.len() > 1 || !dropped(at) {
+                return Err(checks::dependent(&check.name, &schema.columns[at].name));
+            }
+            gone.push(check.name.clone());
+        }
+        draft.checks.retain(|check| !check.name.as_ref().is_some_and(|name| gone.contains(name)));
+        Ok(())
     }
 }
 
@@ -369,12 +455,29 @@ fn rename_column(draft: &mut TableDraft, at: usize, new: &str) {
     }
 }
 
+/// Error 3106: MySQL makes no VIRTUAL column of a column that is stored, nor the other way.
+fn check_storage(old: &TableSchema, new: &TableSchema) -> Result<(), MysqlError> {
+    for column in &new.columns {
+        let Some(before) = old.columns.iter().find(|c| c.id == column.id) else { continue };
+        let is_stored = |column: &Column| column.generated.as_ref().is_none_or(|generated| generated.stored);
+        if is_stored(before) != is_stored(column) {
+            return Err(own_row::unsupported("Changing the STORED status"));
+        }
+    }
+    Ok(())
+}
+
 /// What rows written before the column was there have in it.
 fn initial_value(column: &Column, context: &mut Context) -> Result<Value, MysqlError> {
+    if column.generated.is_some() {
+        return Ok(Value::Null);
+    }
     match &column.default {
         ColumnDefault::Value(value) => Ok(value.clone()),
         ColumnDefault::None if column.name == rauk_types::schema::HIDDEN_KEY_COLUMN => Ok(Value::Null),
         ColumnDefault::None => columns::implicit_value(column, context),
+        // The table is written again, where it is computed for each row.
+        ColumnDefault::Expression(_) => Ok(Value::Null),
         ColumnDefault::Now => {
             let ty = DataType { scale: 6, ..DataType::new(TypeKind::Timestamp) };
             expr::convert_for_column(Value::Timestamp(context.now_micros), &ty, column, 1, context)
@@ -455,7 +558,12 @@ fn is_copy(old: &TableSchema, new: &TableSchema) -> bool {
     // A column that gets its numbers while it is added is no reason.
     let numbers_rows = newly_numbered(old, new)
         && new.auto_increment.is_some_and(|at| old.columns.iter().any(|c| c.id == new.columns[at].id));
-    new.columns.iter().any(changed) || (new.hidden_key && !old.hidden_key) || numbers_rows
+    let in_rows = |column: &Column| column.generated.as_ref().is_none_or(|generated| generated.stored);
+    checks::must_validate(old, new)
+        || computes(old, new, in_rows)
+        || new.columns.iter().any(changed)
+        || (new.hidden_key && !old.hidden_key)
+        || numbers_rows
 }
 
 fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
@@ -463,6 +571,9 @@ fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
         schema.distribution.iter().map(|&at| (schema.columns[at].id, schema.columns[at].ty.collation)).collect()
     };
     if key_parts(old, old.primary()) != key_parts(new, new.primary()) || distribution(old) != distribution(new) {
+        return true;
+    }
+    if checks::must_validate(old, new) || computes(old, new, |_| true) {
         return true;
     }
     // Rows that are there must be numbered, and the counter must be above their numbers.
@@ -473,6 +584,19 @@ fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
                 .find(|c| c.id == column.id)
                 .is_some_and(|before| !reads_as(&before.ty, &column.ty) || (before.nullable && !column.nullable))
         })
+}
+
+/// Whether columns that `counts` says get values which are computed for each row: new ones with a default that is an expression, and generated ones that
+/// are new or generated otherwise than before.
+fn computes(old: &TableSchema, new: &TableSchema, counts: impl Fn(&Column) -> bool) -> bool {
+    new.columns.iter().filter(|column| counts(column)).any(|column| {
+        let before = old.columns.iter().find(|c| c.id == column.id);
+        match (&column.generated, before) {
+            (Some(generated), Some(before)) => before.generated.as_ref() != Some(generated),
+            (Some(_), None) => true,
+            (None, before) => before.is_none() && matches!(column.default, ColumnDefault::Expression(_)),
+        }
+    })
 }
 
 /// Whether AUTO_INCREMENT comes to a column that is new or had it not.
@@ -512,6 +636,15 @@ impl Session {
         // The highest number so far.
         let highest = AtomicU64::new(0);
         let columns = new.columns.clone();
+        let bind_context = self.bind_context(Vec::new());
+        let row_rules = own_row::row_rules(&new, &bind_context)?;
+        let schema = new.clone();
+        let mut computed = Vec::new();
+        for at in (0..sources.len()).filter(|&at| sources[at].is_none()) {
+            if let Some(expr) = own_row::computed_default(&new, at, &bind_context)? {
+                computed.push((at, expr));
+            }
+        }
         let strict = self.settings.sql_mode.strict;
         let database = self.engine.database.clone();
         let context = &mut self.context;
@@ -529,7 +662,7 @@ impl Session {
                             }
                             _ => Value::Null,
                         };
-                        match stored.as_ref().as_integer() {
+                        match stored.as_ref().as_counted() {
                             Some(number) if number != 0 || zero_is_number => stored,
                             _ => {
                                 let number = Value::UInt(highest.fetch_add(1, Ordering::Relaxed).saturating_add(1));
@@ -538,6 +671,8 @@ impl Session {
                             }
                         }
                     }
+                    // Computed below.
+                    _ if column.generated.is_some() => Value::Null,
                     None => column.initial.clone(),
                     Some((from, _)) if row[from].is_null() && !column.nullable => {
                         if strict {
@@ -551,6 +686,13 @@ impl Session {
                     Some((from, ty)) => expr::convert_for_column(row[from].clone(), &ty, column, row_number, context)?,
                 };
                 out.push(value);
+            }
+            for (at, expr) in &computed {
+                rules::fill(*at, expr, &schema, &mut out, row_number, context)?;
+            }
+            if let Some(row_rules) = &row_rules {
+                rules::compute(row_rules, &schema, &mut out, row_number, false, context)?;
+                rules::holds(row_rules, &out, false, context)?;
             }
             Ok(out)
         };

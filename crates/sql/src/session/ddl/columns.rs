@@ -8,7 +8,9 @@ use crate::expr::{self, BindContext, Columns, Context, ExprKind, Resolved, Scope
 use crate::parse::ast::{Arguments, ColumnDefinition, ColumnOption, DefaultValue, Expr, Literal};
 use crate::session::errors;
 use rauk_types::error::codes;
-use rauk_types::{Collation, Column, ColumnDefault, ColumnId, DataType, MysqlError, TypeKind, Value, ValueRef};
+use rauk_types::{
+    Collation, Column, ColumnDefault, ColumnId, DataType, Generated, MysqlError, TypeKind, Value, ValueRef,
+};
 
 /// A column on its way into a table.
 #[derive(Clone, Debug)]
@@ -27,6 +29,9 @@ pub struct ColumnDraft {
     pub initial: Option<Value>,
     /// A key that stood beside the column.
     pub key: Option<InlineKey>,
+    /// Its expression names columns as they were written until the table is built.
+    pub generated: Option<Generated>,
+    pub invisible: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +39,8 @@ pub enum DefaultDraft {
     NotGiven,
     Value(Value),
     Now,
+    /// One that is computed for each row: text that names columns as they were written until the table is built.
+    Expression(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +128,8 @@ pub fn draft(
     let mut auto_increment = false;
     let mut comment = String::new();
     let mut key = None;
+    let mut generated = None;
+    let mut invisible = false;
     for option in &definition.options {
         match option {
             ColumnOption::Null => nullable = Some(true),
@@ -135,9 +144,12 @@ pub fn draft(
             ColumnOption::AutoIncrement => auto_increment = true,
             // MySQL reads REFERENCES beside a column and ignores it.
             ColumnOption::References(_) => {}
-            ColumnOption::Check(_) => return Err(errors::not_supported("CHECK constraints")),
-            ColumnOption::Generated { .. } => return Err(errors::not_supported("generated columns")),
-            ColumnOption::Invisible => return Err(errors::not_supported("INVISIBLE columns")),
+            // The table's.
+            ColumnOption::Check(_) => {}
+            ColumnOption::Generated { expr, stored } => {
+                generated = Some(Generated { expression: expr.to_string(), stored: *stored });
+            }
+            ColumnOption::Invisible => invisible = true,
             ColumnOption::Srid(_) => return Err(errors::not_supported("SRID of a column")),
         }
     }
@@ -156,7 +168,17 @@ pub fn draft(
         comment,
         initial: None,
         key,
+        generated,
+        invisible,
     };
+    if draft.generated.is_some() {
+        let given =
+            [("DEFAULT", default.is_some()), ("ON UPDATE", on_update.is_some()), ("AUTO_INCREMENT", auto_increment)];
+        if let Some((clause, _)) = given.iter().find(|(_, given)| *given) {
+            let message = format!("Incorrect usage of {clause} and generated column");
+            return Err(MysqlError::new(codes::WRONG_USAGE, message));
+        }
+    }
     if let Some(value) = on_update {
         let fits = matches!(ty.kind, TypeKind::DateTime | TypeKind::Timestamp);
         if !fits || current_timestamp(value) != Some(ty.scale) {
@@ -171,9 +193,6 @@ pub fn draft(
             let message = format!("Incorrect column specifier for column '{}'", draft.name);
             return Err(MysqlError::new(1063, message));
         }
-        if !ty.is_integer() {
-            return Err(errors::not_supported("AUTO_INCREMENT on a floating-point column"));
-        }
         if default.is_some() {
             return Err(invalid_default(&draft.name));
         }
@@ -184,7 +203,7 @@ pub fn draft(
     Ok(draft)
 }
 
-/// DEFAULT's value for a column, converted to its type. Errors: 1067, 1101, 1235 for expressions that change from row to row.
+/// DEFAULT of a column: its value, converted to the column's type, or an expression that is computed for each row. Errors: 1067, 1101.
 pub fn default_value(
     value: &DefaultValue,
     column: &ColumnDraft,
@@ -196,21 +215,27 @@ pub fn default_value(
     };
     if let Some(digits) = current_timestamp(value) {
         let fits = matches!(column.ty.kind, TypeKind::DateTime | TypeKind::Timestamp);
-        if !fits || digits != column.ty.scale {
+        if fits && digits == column.ty.scale {
+            return Ok(DefaultDraft::Now);
+        }
+        if !is_expression {
             return Err(invalid_default(&column.name));
         }
-        return Ok(DefaultDraft::Now);
     }
     let bind_context =
         BindContext { collation: context.collation, sql_mode: context.sql_mode, ..BindContext::default() };
-    let bound = expr::bind(value, &mut NoNames, &bind_context).map_err(|e| match e.code {
-        codes::BAD_FIELD if is_expression => errors::not_supported("DEFAULT with an expression over columns"),
+    let bound = expr::bind(value, &mut NoNames, &bind_context);
+    let is_constant = bound.as_ref().is_ok_and(expr::Expr::is_immutable);
+    // MariaDB writes calls without parentheses. What is wrong with the expression is found when the table is built.
+    if !is_constant && (is_expression || matches!(value, Expr::Call(_))) {
+        return Ok(DefaultDraft::Expression(value.to_string()));
+    }
+    let bound = bound.map_err(|e| match e.code {
         codes::BAD_FIELD => invalid_default(&column.name),
         _ => e,
     })?;
-    // CURDATE() and the like would be frozen at their value of now.
-    if !bound.is_immutable() {
-        return Err(errors::not_supported("DEFAULT with an expression that changes"));
+    if !is_constant {
+        return Err(invalid_default(&column.name));
     }
     let evaluated = bound.eval(&NoNames, context).map_err(|_| invalid_default(&column.name))?;
     if evaluated.is_null() {
@@ -244,6 +269,7 @@ pub fn finish(draft: &ColumnDraft, nullable: bool, id: Option<ColumnId>) -> Colu
     let default = match &draft.default {
         DefaultDraft::Value(value) => ColumnDefault::Value(value.clone()),
         DefaultDraft::Now => ColumnDefault::Now,
+        DefaultDraft::Expression(text) => ColumnDefault::Expression(text.clone()),
         DefaultDraft::NotGiven if nullable => ColumnDefault::Value(Value::Null),
         DefaultDraft::NotGiven => ColumnDefault::None,
     };
@@ -256,6 +282,8 @@ pub fn finish(draft: &ColumnDraft, nullable: bool, id: Option<ColumnId>) -> Colu
         on_update_now: draft.on_update_now,
         comment: draft.comment.clone(),
         initial: draft.initial.clone().unwrap_or_default(),
+        generated: draft.generated.clone(),
+        invisible: draft.invisible,
     }
 }
 

@@ -1,12 +1,13 @@
 //! CREATE DATABASE, CREATE TABLE (with a definition, LIKE a table, or AS a query), CREATE INDEX.
 
+use super::checks;
 use super::columns;
 use super::keys::{self, IndexDraft};
 use super::options;
 use super::table::{self, TableDraft};
 use crate::expr;
 use crate::expr::context::WarningLevel;
-use crate::parse::ast::{ColumnName, Insert, InsertSource, Query, TableName};
+use crate::parse::ast::{ColumnName, Insert, InsertSource, Query, TableConstraint, TableName};
 use crate::parse::statement::{CreateIndex, CreateTable, DuplicateRows, Statement};
 use crate::physical;
 use crate::session::errors;
@@ -89,7 +90,9 @@ impl Session {
             draft.database = database;
             draft.name = name;
             forget_ids(&mut draft);
-            self.engine.database.create_table(draft.build(None)?).await?;
+            let schema = draft.build(None)?;
+            self.check_names_are_free(&schema, None)?;
+            self.engine.database.create_table(schema).await?;
             return Ok(Completion::default());
         }
         let options = options::read(&statement.options, &name, &mut self.context)?;
@@ -100,7 +103,8 @@ impl Session {
         for definition in &statement.columns {
             draft.columns.push(columns::draft(definition, collation, &mut self.context)?);
         }
-        for constraint in &statement.constraints {
+        draft.checks = checks::written(statement);
+        for constraint in statement.constraints.iter().filter(|c| !matches!(c, TableConstraint::Check(_))) {
             draft.indexes.push(keys::draft(constraint)?);
         }
         if let Some(partitioning) = &statement.partition_by {
@@ -110,6 +114,7 @@ impl Session {
             None => {
                 let schema = draft.build(None)?;
                 self.warn_of_duplicate_indexes(&schema, |_| true);
+                self.check_names_are_free(&schema, None)?;
                 self.engine.database.create_table(schema).await?;
                 self.start_auto_increment(&database, &name, options.auto_increment).await?;
                 Ok(Completion::default())
@@ -181,6 +186,7 @@ impl Session {
         }
         let (database, name) = (draft.database.clone(), draft.name.clone());
         let schema = draft.build(None)?;
+        self.check_names_are_free(&schema, None)?;
         self.engine.database.create_table(schema).await?;
         let filled = async {
             self.start_auto_increment(&database, &name, auto_increment).await?;
@@ -226,6 +232,7 @@ impl Session {
             parts: keys::parts(&statement.columns)?,
             hash_only: statement.hash && statement.unique,
             comment: String::new(),
+            invisible: statement.invisible,
         });
         self.change_table(&table, draft).await
     }
@@ -240,6 +247,9 @@ fn forget_ids(draft: &mut TableDraft) {
     for index in &mut draft.indexes {
         index.id = None;
         index.entry_table = None;
+    }
+    for check in &mut draft.checks {
+        check.name = None;
     }
     draft.next_column_id = 0;
     draft.next_index_id = 1;
@@ -268,5 +278,7 @@ fn of_result(column: &ResultColumn) -> columns::ColumnDraft {
         comment: String::new(),
         initial: None,
         key: None,
+        generated: None,
+        invisible: false,
     }
 }

@@ -1,6 +1,6 @@
 //! Keys: from definitions to checked index schemas.
 //!
-//! Errors: 1059, 1060, 1061, 1068, 1069, 1070, 1071, 1072, 1089, 1170, 1171, 1280, 1391, 3152.
+//! Errors: 1059, 1060, 1061, 1068, 1069, 1070, 1071, 1072, 1089, 1170, 1171, 1280, 1391, 3152, 3522.
 
 use super::columns::ColumnDraft;
 use crate::parse::ast::{IndexAlgorithm, KeyDefinition, KeyPart, TableConstraint};
@@ -21,6 +21,7 @@ pub struct IndexDraft {
     pub parts: Vec<PartDraft>,
     pub hash_only: bool,
     pub comment: String,
+    pub invisible: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,7 @@ impl IndexDraft {
             parts: vec![PartDraft { column: column.to_string(), prefix: None, descending: false }],
             hash_only: false,
             comment: String::new(),
+            invisible: false,
         }
     }
 }
@@ -68,6 +70,7 @@ fn read(key: &KeyDefinition, name: Option<&str>, kind: IndexKind) -> Result<Inde
         // A key that is not unique is ordered in any case, as in InnoDB.
         hash_only: key.algorithm == Some(IndexAlgorithm::Hash) && kind != IndexKind::Ordered,
         comment: key.comment.clone().unwrap_or_default(),
+        invisible: key.invisible,
     })
 }
 
@@ -80,7 +83,7 @@ pub fn draft(constraint: &TableConstraint) -> Result<IndexDraft, MysqlError> {
         TableConstraint::ForeignKey { .. } => Err(errors::not_supported(
             "FOREIGN KEY constraints (Rauk would not enforce them; foreign_key_checks=0 does not change that. Leave the constraint out)",
         )),
-        TableConstraint::Check(_) => Err(errors::not_supported("CHECK constraints")),
+        TableConstraint::Check(_) => unreachable!("CHECKs are no keys"),
         TableConstraint::FullText(_) => Err(errors::not_supported("FULLTEXT indexes")),
         TableConstraint::Spatial(_) => Err(errors::not_supported("SPATIAL indexes")),
     }
@@ -237,6 +240,7 @@ pub fn build(
             hash_only: draft.hash_only,
             entry_table: draft.entry_table,
             comment: draft.comment,
+            invisible: draft.invisible,
         });
     }
     let rank = |index: &IndexSchema| match index.kind {
@@ -246,5 +250,9 @@ pub fn build(
         IndexKind::Ordered => 3,
     };
     out.sort_by_key(rank);
+    // The first unique key over NOT NULL columns stands for a primary key that is not there.
+    if out.first().is_some_and(|index| index.invisible && rank(index) < 2) {
+        return Err(MysqlError::new(3522, "A primary key index cannot be invisible"));
+    }
     Ok(out)
 }

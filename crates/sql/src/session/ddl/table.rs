@@ -2,8 +2,10 @@
 //!
 //! [`TableDraft::build`] checks what concerns the table as a whole: 1060, 1075, 1103, 1113, 1117, 1118, 1488, 1503.
 
+use super::checks::CheckDraft;
 use super::columns::{self, ColumnDraft, DefaultDraft};
 use super::keys::{self, IndexDraft, PartDraft};
+use crate::bind::own_row;
 use crate::parse::statement::PartitionBy;
 use crate::session::errors;
 use rauk_types::error::codes;
@@ -20,6 +22,7 @@ pub struct TableDraft {
     pub name: String,
     pub columns: Vec<ColumnDraft>,
     pub indexes: Vec<IndexDraft>,
+    pub checks: Vec<CheckDraft>,
     /// Columns of PARTITION BY KEY; `None`: the primary key.
     pub distribution: Option<Vec<String>>,
     pub fully_replicated: bool,
@@ -37,6 +40,7 @@ impl TableDraft {
             name: name.to_string(),
             columns: Vec::new(),
             indexes: Vec::new(),
+            checks: Vec::new(),
             distribution: None,
             fully_replicated: false,
             collation,
@@ -58,12 +62,15 @@ impl TableDraft {
                 ColumnDefault::None => DefaultDraft::NotGiven,
                 ColumnDefault::Value(value) => DefaultDraft::Value(value.clone()),
                 ColumnDefault::Now => DefaultDraft::Now,
+                ColumnDefault::Expression(text) => DefaultDraft::Expression(text.clone()),
             },
             on_update_now: column.on_update_now,
             auto_increment: schema.auto_increment == Some(at),
             comment: column.comment.clone(),
             initial: Some(column.initial.clone()),
             key: None,
+            generated: column.generated.clone(),
+            invisible: column.invisible,
         });
         let shown = schema.indexes.iter().filter(|i| !(schema.hidden_key && i.kind == IndexKind::Primary));
         let indexes = shown.map(|index| IndexDraft {
@@ -82,6 +89,7 @@ impl TableDraft {
                 .collect(),
             hash_only: index.hash_only,
             comment: index.comment.clone(),
+            invisible: index.invisible,
         });
         let distribution = schema
             .explicit_partitioning
@@ -93,6 +101,7 @@ impl TableDraft {
             name: schema.name.clone(),
             columns: columns.collect(),
             indexes: indexes.collect(),
+            checks: schema.checks.iter().map(CheckDraft::of).collect(),
             distribution,
             fully_replicated: schema.fully_replicated,
             collation: schema.collation,
@@ -135,6 +144,9 @@ impl TableDraft {
                 return Err(MysqlError::new(codes::DUP_FIELDNAME, message));
             }
         }
+        if self.columns.iter().all(|column| column.invisible) {
+            return Err(MysqlError::new(4028, "A table must have at least one visible column."));
+        }
         let inline = self.columns.iter().filter_map(|c| {
             let kind = match c.key? {
                 columns::InlineKey::Primary => IndexKind::Primary,
@@ -175,6 +187,8 @@ impl TableDraft {
                 on_update_now: false,
                 comment: String::new(),
                 initial: rauk_types::Value::Null,
+                generated: None,
+                invisible: false,
             });
             let part = IndexPart { column: columns.len() - 1, prefix: None, descending: false };
             indexes.insert(
@@ -187,12 +201,14 @@ impl TableDraft {
                     hash_only: true,
                     entry_table: None,
                     comment: String::new(),
+                    invisible: false,
                 },
             );
         }
         let explicit_partitioning = self.distribution.is_some();
         let distribution = self.distribute(&indexes[0], hidden_key)?;
-        Ok(TableSchema {
+        let (checks, beside) = super::checks::name_all(&self.name, self.checks)?;
+        let mut schema = TableSchema {
             id: TableId(0),
             version: 0,
             database: self.database,
@@ -206,9 +222,12 @@ impl TableDraft {
             comment: self.comment,
             explicit_partitioning,
             fully_replicated: self.fully_replicated,
+            checks,
             entry_of: None,
             layouts: Vec::new(),
-        })
+        };
+        own_row::settle(&mut schema, &beside)?;
+        Ok(schema)
     }
 
     fn auto_increment(&self, indexes: &[IndexSchema]) -> Result<Option<usize>, MysqlError> {
@@ -306,6 +325,8 @@ mod tests {
             comment: String::new(),
             initial: None,
             key: None,
+            generated: None,
+            invisible: false,
         }
     }
 

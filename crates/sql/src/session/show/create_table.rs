@@ -44,6 +44,10 @@ pub(super) fn text(schema: &TableSchema, next: Option<u64>, zone: &jiff::tz::Tim
     for index in system::declared(schema) {
         lines.push(format!("  {}", index_text(schema, index, &name)));
     }
+    for check in &schema.checks {
+        let enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
+        lines.push(format!("  CONSTRAINT {} CHECK ({}){enforced}", name(&check.name), check.expression));
+    }
     let mut out = format!("CREATE TABLE {} (\n{}\n) ENGINE=InnoDB", name(&schema.name), lines.join(",\n"));
     if let Some(next) = next.filter(|n| *n > 1) {
         out.push_str(&format!(" AUTO_INCREMENT={next}"));
@@ -78,6 +82,10 @@ fn column_text(schema: &TableSchema, at: usize, column: &Column, zone: &jiff::tz
             out.push_str(&format!(" COLLATE {}", ty.collation.name()));
         }
     }
+    if let Some(generated) = &column.generated {
+        let kind = if generated.stored { "STORED" } else { "VIRTUAL" };
+        out.push_str(&format!(" GENERATED ALWAYS AS ({}) {kind}", generated.expression));
+    }
     if !column.nullable {
         out.push_str(" NOT NULL");
     } else if ty.kind == TypeKind::Timestamp {
@@ -85,6 +93,8 @@ fn column_text(schema: &TableSchema, at: usize, column: &Column, zone: &jiff::tz
     }
     match &column.default {
         ColumnDefault::None => {}
+        _ if column.generated.is_some() => {}
+        ColumnDefault::Expression(text) => out.push_str(&format!(" DEFAULT ({text})")),
         ColumnDefault::Now => out.push_str(&format!(" DEFAULT {}", current_timestamp(ty))),
         // TEXT and BLOB show none; JSON does.
         ColumnDefault::Value(Value::Null) if !column.nullable || (ty.is_lob() && ty.kind != TypeKind::Json) => {}
@@ -108,6 +118,9 @@ fn column_text(schema: &TableSchema, at: usize, column: &Column, zone: &jiff::tz
     }
     if schema.auto_increment == Some(at) {
         out.push_str(" AUTO_INCREMENT");
+    }
+    if column.invisible {
+        out.push_str(" /*!80023 INVISIBLE */");
     }
     if !column.comment.is_empty() {
         out.push_str(&format!(" COMMENT {}", quoted_text(&column.comment)));
@@ -141,6 +154,9 @@ fn index_text(schema: &TableSchema, index: &IndexSchema, name: &dyn Fn(&str) -> 
     }
     if !index.comment.is_empty() {
         out.push_str(&format!(" COMMENT {}", quoted_text(&index.comment)));
+    }
+    if index.invisible {
+        out.push_str(" /*!80000 INVISIBLE */");
     }
     out
 }

@@ -236,7 +236,7 @@ impl Session {
                 s(part.kind),
                 s(""),
                 s(part.comment),
-                s("YES"),
+                s(if part.visible { "YES" } else { "NO" }),
                 Value::Null,
             ]
         };

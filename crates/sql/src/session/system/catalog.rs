@@ -211,7 +211,7 @@ fn columns(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 s(column_extra(&table, at)),
                 s(&privileges),
                 s(&column.comment),
-                s(""),
+                s(column.generated.as_ref().map_or(String::new(), |of| shown_expression(&of.expression))),
                 Value::Null,
             ]);
         }
@@ -286,7 +286,7 @@ pub(crate) fn column_key(table: &TableSchema, at: usize) -> &'static str {
     key
 }
 
-/// EXTRA: auto_increment, DEFAULT_GENERATED, on update CURRENT_TIMESTAMP.
+/// EXTRA: auto_increment, VIRTUAL GENERATED, DEFAULT_GENERATED, on update CURRENT_TIMESTAMP.
 pub(crate) fn column_extra(table: &TableSchema, at: usize) -> String {
     let column = &table.columns[at];
     let mut words = Vec::new();
@@ -294,17 +294,30 @@ pub(crate) fn column_extra(table: &TableSchema, at: usize) -> String {
         words.push("auto_increment".to_string());
     }
     let has_expression = match &column.default {
-        ColumnDefault::Now => true,
+        ColumnDefault::Now | ColumnDefault::Expression(_) => true,
         ColumnDefault::Value(value) => column.ty.is_lob() && !value.is_null(),
         ColumnDefault::None => false,
     };
+    match &column.generated {
+        Some(generated) if generated.stored => words.push("STORED GENERATED".to_string()),
+        Some(_) => words.push("VIRTUAL GENERATED".to_string()),
+        None => {}
+    }
     if has_expression && !is_system(&table.database) {
         words.push("DEFAULT_GENERATED".to_string());
     }
     if column.on_update_now {
         words.push(format!("on update {}", current_timestamp(&column.ty)));
     }
+    if column.invisible {
+        words.push("INVISIBLE".to_string());
+    }
     words.join(" ")
+}
+
+/// An expression of the catalog as MySQL's tables of metadata show it: with quotes escaped.
+pub(crate) fn shown_expression(text: &str) -> String {
+    text.replace('\'', "\\'")
 }
 
 /// `CURRENT_TIMESTAMP` with the digits of a type.
@@ -317,6 +330,7 @@ pub(crate) fn default_text(column: &Column, zone: &jiff::tz::TimeZone) -> Option
     match &column.default {
         ColumnDefault::None | ColumnDefault::Value(Value::Null) => None,
         ColumnDefault::Now => Some(current_timestamp(&column.ty)),
+        ColumnDefault::Expression(text) => Some(shown_expression(text)),
         ColumnDefault::Value(Value::Timestamp(0)) => {
             let fraction =
                 if column.ty.scale == 0 { String::new() } else { format!(".{:0w$}", 0, w = column.ty.scale as usize) };

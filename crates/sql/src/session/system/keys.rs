@@ -1,7 +1,7 @@
 //! Keys and constraints in information_schema.
 
-use super::catalog::stored_tables;
-use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, none, s, u};
+use super::catalog::{shown_expression, stored_tables};
+use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, none, s, u, yes};
 use crate::session::charset;
 use crate::session::lookup::Viewer;
 use crate::statistics::TableStatistics;
@@ -44,7 +44,7 @@ pub(super) const TABLES: &[Definition] = &[
         database: I,
         name: "CHECK_CONSTRAINTS",
         columns: "CONSTRAINT_CATALOG s64, CONSTRAINT_SCHEMA b64, CONSTRAINT_NAME s64, CHECK_CLAUSE x",
-        rows: none,
+        rows: check_constraints,
     },
     Definition {
         database: I,
@@ -86,6 +86,7 @@ pub(crate) struct PartRow {
     pub nullable: bool,
     pub kind: &'static str,
     pub comment: String,
+    pub visible: bool,
 }
 
 pub(crate) fn parts(viewer: &Viewer, table: &TableSchema) -> Vec<PartRow> {
@@ -106,6 +107,7 @@ pub(crate) fn parts(viewer: &Viewer, table: &TableSchema) -> Vec<PartRow> {
                 nullable: column.nullable,
                 kind: if index.hash_only { "HASH" } else { "BTREE" },
                 comment: index.comment.clone(),
+                visible: !index.invisible,
             });
         }
     }
@@ -133,7 +135,7 @@ fn statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 s(part.kind),
                 s(""),
                 s(part.comment),
-                s("YES"),
+                yes(part.visible),
                 Value::Null,
             ]);
         }
@@ -197,6 +199,29 @@ fn table_constraints(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 s(kind),
                 s("YES"),
             ]);
+        }
+        for check in &table.checks {
+            let enforced = if check.enforced { "YES" } else { "NO" };
+            rows.push(vec![
+                s("def"),
+                s(&table.database),
+                s(&check.name),
+                s(&table.database),
+                s(&table.name),
+                s("CHECK"),
+                s(enforced),
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+fn check_constraints(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for table in stored_tables(viewer, &Hints { schema: hints.schema, table: None }) {
+        for check in &table.checks {
+            let clause = shown_expression(&check.expression);
+            rows.push(vec![s("def"), s(&table.database), s(&check.name), s(clause)]);
         }
     }
     Ok(rows)

@@ -93,6 +93,8 @@ fn schema_of(definition: &Definition) -> TableSchema {
             on_update_now: false,
             comment: String::new(),
             initial: Value::Null,
+            generated: None,
+            invisible: false,
         }
     });
     TableSchema {
@@ -109,6 +111,7 @@ fn schema_of(definition: &Definition) -> TableSchema {
         comment: String::new(),
         explicit_partitioning: false,
         fully_replicated: false,
+        checks: Vec::new(),
         entry_of: None,
         layouts: Vec::new(),
     }

@@ -79,6 +79,8 @@ pub(crate) fn schema_of(viewer: &Viewer, view: &ViewSchema) -> Result<Arc<TableS
             on_update_now: false,
             comment: String::new(),
             initial: Value::Null,
+            generated: None,
+            invisible: false,
         }
     });
     Ok(Arc::new(TableSchema {
@@ -95,6 +97,7 @@ pub(crate) fn schema_of(viewer: &Viewer, view: &ViewSchema) -> Result<Arc<TableS
         comment: String::from("VIEW"),
         explicit_partitioning: false,
         fully_replicated: false,
+        checks: Vec::new(),
         entry_of: None,
         layouts: Vec::new(),
     }))

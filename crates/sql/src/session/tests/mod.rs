@@ -13,6 +13,7 @@ mod join_order;
 mod limits;
 mod measured;
 mod merge_paths;
+mod own_row;
 mod plans;
 mod queries;
 mod selectivity;

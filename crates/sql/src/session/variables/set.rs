@@ -313,6 +313,7 @@ impl Session {
             }
             ("autocommit", Value::Int(0)) => self.settings.autocommit = false,
             ("last_insert_id" | "identity", Value::UInt(id)) => self.context.last_insert_id = *id,
+            ("insert_id", Value::UInt(id)) => self.context.insert_id = Some(*id).filter(|id| *id > 0),
             ("rand_seed1" | "rand_seed2", Value::UInt(seed)) => {
                 self.context.random_state = self.context.random_state.rotate_left(32) ^ *seed;
             }

@@ -41,6 +41,8 @@ pub struct Settings {
     /// completion_type: what COMMIT and ROLLBACK do that do not say it.
     pub completion_chain: bool,
     pub completion_release: bool,
+    /// auto_increment_increment and auto_increment_offset.
+    pub auto_increment: (u64, u64),
     pub sql_notes: bool,
     pub quote_names: bool,
 }
@@ -79,6 +81,7 @@ impl Settings {
             idle_timeout: Duration::from_secs(unsigned("wait_timeout")),
             completion_chain: text("completion_type") == "CHAIN",
             completion_release: text("completion_type") == "RELEASE",
+            auto_increment: (unsigned("auto_increment_increment"), unsigned("auto_increment_offset")),
             sql_notes: on("sql_notes"),
             quote_names: on("sql_quote_show_create"),
         }

@@ -117,6 +117,7 @@ impl Choices<'_> {
 
     pub fn key(&mut self, has_symbol: bool, depth: usize) -> KeyDefinition {
         KeyDefinition {
+            invisible: false,
             symbol: if has_symbol { self.maybe(Self::name) } else { None },
             name: self.maybe(Self::name),
             algorithm: self.maybe(|c| c.one_of(&[IndexAlgorithm::BTree, IndexAlgorithm::Hash, IndexAlgorithm::RTree])),
