@@ -199,6 +199,7 @@ fn type_name(ty: &DataType) -> String {
             name += &format!("({})", ty.length)
         }
         TypeKind::TinyInt if ty.length == 1 => name += "(1)",
+        TypeKind::Bit => name += &format!("({})", ty.length),
         _ => {}
     }
     if ty.unsigned { name + " UNSIGNED" } else { name }
@@ -216,6 +217,8 @@ fn rust_type(ty: &DataType, nullable: bool) -> String {
         (TypeKind::MediumInt | TypeKind::Int, true) => "u32",
         (TypeKind::BigInt, false) => "i64",
         (TypeKind::BigInt, true) => "u64",
+        (TypeKind::Enum | TypeKind::Year, _) => "u16",
+        (TypeKind::Set | TypeKind::Bit, _) => "u64",
         (TypeKind::Float, _) => "f32",
         (TypeKind::Double, _) => "f64",
         (TypeKind::Decimal, _) => "Decimal",

@@ -12,6 +12,10 @@ const WORDS: &[&str] =
 /// Equal to others under collations that are not binary.
 const VARIANTS: &[&str] = &["'A'", "'AB'", "'Abc'", "'a '", "'é'", "'É'", "'ab  '"];
 const BYTES: &[&str] = &["''", "'a'", "'ab'", "X'00'", "X'FF'", "X'6100'", "'b'", "X'0A0B'"];
+/// Values of the one ENUM and the one SET, by text and by number.
+const ENUM: &[&str] = &["'b'", "'ab'", "'a'", "'x'", "'10'", "2", "3"];
+const SET: &[&str] = &["''", "'ab'", "'x'", "'b'", "'7'", "'ab,b'", "'b,x'", "'ab,x,b,7'", "3"];
+const YEARS: &[&str] = &["0", "5", "99", "1999", "2000", "2020", "2021", "2024"];
 const DATES: &[&str] =
     &["2020-01-01", "2020-02-29", "2021-12-31", "1999-12-31", "2024-03-10", "2020-01-31", "1970-01-01", "2038-01-18"];
 const TIMES: &[&str] = &["00:00:00", "10:30:15", "23:59:59", "-01:00:00", "100:20:30", "12:00:00"];
@@ -26,7 +30,11 @@ pub fn value(dice: &mut Dice, column: &Column, variants: bool) -> String {
         return "NULL".into();
     }
     match (column.class(), column.kind.sql) {
+        (Class::Integer, "YEAR") => (*dice.pick(YEARS)).into(),
+        (Class::Integer, "BIT(10)") => dice.between(0, 12).to_string(),
         (Class::Integer, sql) => integer(dice, sql),
+        (Class::Text, sql) if sql.starts_with("ENUM") => (*dice.pick(ENUM)).into(),
+        (Class::Text, sql) if sql.starts_with("SET") => (*dice.pick(SET)).into(),
         (Class::Decimal, "DECIMAL(8,3) UNSIGNED") => dice.pick(DECIMALS).trim_start_matches('-').into(),
         (Class::Decimal, "DECIMAL(30,10)") if dice.chance(0.2) => "1234567890.1234567891".into(),
         (Class::Text, _) => text(dice, variants),

@@ -70,9 +70,12 @@ pub const KINDS: &[Kind] = &[
             let has_null = e.has_literal("NULL");
             // How long an integer is decides whether its AVG is rounded to an integer; MariaDB counts digits of literals.
             let is_rounded = ["CEILING(", "FLOOR(", "ROUND("].iter().any(|name| e.text.contains(name));
+            let is_set = [" UNION ", " INTERSECT ", " EXCEPT "].iter().any(|name| e.text.contains(name));
             let is_known = |reference, rauk| {
                 has_null
                     || rauk == Family::Other
+                    // BIT beside another type: MariaDB makes bytes of its digits.
+                    || is_set && reference == Family::Bytes
                     || reference == Family::Decimal && rauk == Family::Integer
                     || is_rounded && reference == Family::Integer && rauk == Family::Decimal
             };
@@ -264,6 +267,12 @@ pub const KINDS: &[Kind] = &[
             matches!(e.category, Category::Rows | Category::Affected | Category::Contents)
                 && (e.windows() > 1 || e.has_window_in_subquery() || e.windows() > 0 && e.text.contains(" HAVING "))
         },
+    },
+    Kind {
+        // MIN and MAX of ENUM and SET compare texts, as both manuals say, and are texts here; MariaDB sorts them by number.
+        name: "the order of MIN and MAX of ENUM and SET",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/aggregate-functions.html",
+        holds: |e| e.category == Category::Order && ["MIN(", "MAX("].iter().any(|name| e.text.contains(name)),
     },
     Kind {
         // MariaDB does not find a group key by its qualified name when another key has the same column name.

@@ -102,6 +102,10 @@ pub const KINDS: &[Kind] = &[
     kind("TIMESTAMP(3)", Class::DateTime, 1),
     kind("TIME(2)", Class::Time, 1),
     kind("JSON", Class::Json, 1),
+    kind("ENUM('b', 'ab', 'a', 'x', '10')", Class::Text, 5),
+    kind("SET('ab', 'x', 'b', '7')", Class::Text, 4),
+    kind("YEAR", Class::Integer, 3),
+    kind("BIT(10)", Class::Integer, 3),
 ];
 
 /// Of text columns; the empty one is the database's `utf8mb4_unicode_ci`.

@@ -73,8 +73,8 @@ pub(crate) fn position(value: ValueRef<'_>, ty: &DataType) -> Option<f64> {
             position(ValueRef::DateTime(parsed.to_precision(6, true)?), ty)
         }
         ValueRef::Time(time) if ty.kind == TypeKind::Time => Some(time.micros() as f64 / 1e6),
-        ValueRef::Int(number) if ty.is_numeric() => Some(number as f64),
-        ValueRef::UInt(number) if ty.is_numeric() => Some(number as f64),
+        ValueRef::Int(number) if ty.is_numeric() || ty.holds_integer() => Some(number as f64),
+        ValueRef::UInt(number) if ty.is_numeric() || ty.holds_integer() => Some(number as f64),
         ValueRef::Double(number) if ty.is_numeric() => Some(number),
         ValueRef::Decimal(number) if ty.is_numeric() => Some(number.to_f64()),
         ValueRef::Str(text) if ty.is_numeric() => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
@@ -237,6 +237,9 @@ impl Histogram {
             out.push(']');
         }
         let data_type = match self.ty.kind {
+            TypeKind::Bit | TypeKind::Year => "uint",
+            TypeKind::Enum => "enum",
+            TypeKind::Set => "set",
             _ if self.ty.is_integer() => {
                 if self.ty.unsigned {
                     "uint"
@@ -278,7 +281,9 @@ impl Histogram {
             Value::Str(text) => format!("\"base64:type254:{}\"", base64(text.as_bytes())),
             Value::Bytes(bytes) => format!("\"base64:type254:{}\"", base64(bytes)),
             Value::Double(number) => number_text(*number),
-            Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => text(&self.ty),
+            // Numbers of members, and numbers without zeros before them.
+            Value::Int(_) | Value::UInt(_) => text(&DataType::BIGINT),
+            Value::Decimal(_) => text(&DataType { zerofill: false, ..self.ty }),
             Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_) => {
                 format!("\"{}\"", text(&DataType { scale: 6, ..self.ty }))
             }

@@ -26,6 +26,9 @@ pub fn column_value<'a>(column: &Column, value: ValueRef<'a>) -> Result<ValueRef
         (BigInt, ValueRef::Int(_)) if !ty.unsigned => Ok(value),
         (TinyInt | SmallInt | MediumInt | Int | BigInt, ValueRef::Int(v)) => integer(column, v.into()),
         (TinyInt | SmallInt | MediumInt | Int | BigInt, ValueRef::UInt(v)) => integer(column, v.into()),
+        (Enum | Set | Bit | Year, ValueRef::Int(v)) => plain_number(column, v.into()),
+        (Enum | Set | Bit | Year, ValueRef::UInt(v)) => plain_number(column, v.into()),
+        (Enum | Set, ValueRef::Str(text)) => members(column, text),
         (VarChar, ValueRef::Str(text)) if text.len() <= ty.length as usize => Ok(value),
         (Char | VarChar, ValueRef::Str(text)) => characters(column, text),
         (TinyText | Text | MediumText | LongText, ValueRef::Str(text)) => long(column, text.len(), value),
@@ -83,6 +86,31 @@ fn integer<'a>(column: &Column, number: i128) -> Result<ValueRef<'a>, MysqlError
         }
         _ => Err(out_of_range(column)),
     }
+}
+
+/// A number of an ENUM (the error value's is no number that a program may store), SET, BIT or YEAR.
+fn plain_number<'a>(column: &Column, number: i128) -> Result<ValueRef<'a>, MysqlError> {
+    let (low, high) = column.ty.integer_range().expect("stored as an integer");
+    let gap = match column.ty.kind {
+        TypeKind::Enum => number == 0,
+        TypeKind::Year => (1..=1900).contains(&number),
+        _ => false,
+    };
+    match (low..=high).contains(&number) && !gap {
+        true => Ok(ValueRef::UInt(number as u64)),
+        false if column.ty.has_members() => Err(truncated(column)),
+        false => Err(out_of_range(column)),
+    }
+}
+
+/// The text of a member of an ENUM, or a list of members of a SET.
+fn members<'a>(column: &Column, text: &str) -> Result<ValueRef<'a>, MysqlError> {
+    let ty = &column.ty;
+    let number = ty.members.and_then(|members| match ty.kind {
+        TypeKind::Enum => members.position(text, ty.collation),
+        _ => Some(members.bits(text, ty.collation)).filter(|(_, all)| *all).map(|(bits, _)| bits),
+    });
+    number.map(ValueRef::UInt).ok_or_else(|| truncated(column))
 }
 
 fn decimal<'a>(column: &Column, number: Decimal) -> Result<ValueRef<'a>, MysqlError> {
@@ -181,7 +209,7 @@ fn wrong(column: &Column, value: ValueRef<'_>) -> MysqlError {
         TypeKind::Decimal => (codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, "decimal"),
         TypeKind::Float | TypeKind::Double => (codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, "double"),
         TypeKind::Json => (codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, "json"),
-        _ if ty.is_integer() => (codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, "integer"),
+        _ if ty.holds_integer() => (codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, "integer"),
         _ if ty.is_text() => (codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, "string"),
         _ => (codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, "binary"),
     };

@@ -1,6 +1,12 @@
 //! Column and expression types, as MySQL declares and reports them.
+//!
+//! Stored forms are frozen. A type is written as the fields that it always had ([`stored`](self)): ZEROFILL is a bit of the length that numeric
+//! types never use, and the members of an ENUM or SET follow the other fields of these types alone.
+
+mod stored;
 
 use crate::Collation;
+use crate::members::Members;
 use serde::{Deserialize, Serialize};
 
 /// The families of MySQL's types that Rauk has.
@@ -33,23 +39,35 @@ pub enum TypeKind {
     DateTime,
     Timestamp,
     Json,
+    /// The number of a member, 0 for the error value.
+    Enum,
+    /// A bit for each member.
+    Set,
+    /// `length` bits.
+    Bit,
+    /// 1901 to 2155, and 0.
+    Year,
 }
 
 /// A complete type: family and attributes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DataType {
     pub kind: TypeKind,
     pub unsigned: bool,
     /// CHAR, VARCHAR: characters. BINARY, VARBINARY: bytes. TEXT and BLOB kinds: the
-    /// limit in bytes. Integers: display width where one was given (`tinyint(1)`), else 0.
+    /// limit in bytes. Integers: display width where one was given (`tinyint(1)`), else 0. BIT: bits.
     pub length: u32,
     /// DECIMAL: total digits (1–65). Else 0.
     pub precision: u8,
     /// DECIMAL: digits behind the point (0–30). TIME, DATETIME, TIMESTAMP: digits of the
     /// fraction of a second (0–6). FLOAT, DOUBLE: 31 = not fixed.
     pub scale: u8,
-    /// Of character types; [`Collation::Binary`] for all others.
+    /// Of character types, ENUM and SET; [`Collation::Binary`] for all others.
     pub collation: Collation,
+    /// Numbers of a column declared so are padded with zeros where they are text. They are unsigned.
+    pub zerofill: bool,
+    /// Of ENUM and SET.
+    pub members: Option<&'static Members>,
 }
 
 impl DataType {
@@ -58,7 +76,7 @@ impl DataType {
         let (length, precision, scale) = match kind {
             TypeKind::Decimal => (0, 10, 0),
             TypeKind::Float | TypeKind::Double => (0, 0, 31),
-            TypeKind::Char | TypeKind::Binary => (1, 0, 0),
+            TypeKind::Char | TypeKind::Binary | TypeKind::Bit => (1, 0, 0),
             TypeKind::TinyText | TypeKind::TinyBlob => (255, 0, 0),
             TypeKind::Text | TypeKind::Blob => (65_535, 0, 0),
             TypeKind::MediumText | TypeKind::MediumBlob => (16_777_215, 0, 0),
@@ -71,11 +89,13 @@ impl DataType {
             | TypeKind::TinyText
             | TypeKind::Text
             | TypeKind::MediumText
-            | TypeKind::LongText => Collation::DEFAULT,
+            | TypeKind::LongText
+            | TypeKind::Enum
+            | TypeKind::Set => Collation::DEFAULT,
             TypeKind::Json => Collation::Utf8mb4Bin,
             _ => Collation::Binary,
         };
-        DataType { kind, unsigned: false, length, precision, scale, collation }
+        DataType { kind, unsigned: false, length, precision, scale, collation, zerofill: false, members: None }
     }
 
     pub const BIGINT: DataType = DataType::new(TypeKind::BigInt);
@@ -92,6 +112,40 @@ impl DataType {
 
     pub const fn varbinary(bytes: u32) -> Self {
         DataType { length: bytes, ..DataType::new(TypeKind::VarBinary) }
+    }
+
+    /// ENUM or SET of these members.
+    pub const fn of_members(kind: TypeKind, members: &'static Members, collation: Collation) -> Self {
+        DataType { collation, members: Some(members), ..DataType::new(kind) }
+    }
+
+    pub const fn bit(bits: u32) -> Self {
+        DataType { length: bits, ..DataType::new(TypeKind::Bit) }
+    }
+
+    /// ENUM and SET: numbers that are shown as text.
+    pub const fn has_members(&self) -> bool {
+        matches!(self.kind, TypeKind::Enum | TypeKind::Set)
+    }
+
+    /// The number of members of an ENUM or SET.
+    pub fn member_count(&self) -> usize {
+        self.members.map_or(0, Members::len)
+    }
+
+    /// Values are stored as integers: the integer types, BIT, YEAR, ENUM and SET.
+    pub const fn holds_integer(&self) -> bool {
+        self.is_integer() || self.is_plain_number()
+    }
+
+    /// BIT, YEAR, ENUM and SET: values are unsigned integers, and text of a form of their own.
+    pub const fn is_plain_number(&self) -> bool {
+        matches!(self.kind, TypeKind::Enum | TypeKind::Set | TypeKind::Bit | TypeKind::Year)
+    }
+
+    /// The text of a value depends on more than the value: BIT, YEAR, ENUM, SET and ZEROFILL.
+    pub const fn has_own_text(&self) -> bool {
+        self.is_plain_number() || self.zerofill
     }
 
     pub const fn is_integer(&self) -> bool {
@@ -152,9 +206,13 @@ impl DataType {
         )
     }
 
-    /// Smallest and largest value of an integer type, as i128. `None` for other types.
-    pub const fn integer_range(&self) -> Option<(i128, i128)> {
+    /// Smallest and largest value of a type that is stored as an integer, as i128. `None` for other types.
+    pub fn integer_range(&self) -> Option<(i128, i128)> {
         let bits = match self.kind {
+            TypeKind::Enum => return Some((0, self.member_count() as i128)),
+            TypeKind::Set => return Some((0, self.members.map_or(0, Members::all).into())),
+            TypeKind::Bit => return Some((0, (1i128 << self.length.min(64)) - 1)),
+            TypeKind::Year => return Some((0, 2155)),
             TypeKind::TinyInt => 8,
             TypeKind::SmallInt => 16,
             TypeKind::MediumInt => 24,
@@ -166,7 +224,7 @@ impl DataType {
     }
 
     /// The largest number that AUTO_INCREMENT gives in a column of this type: of FLOAT and DOUBLE the one up to which each integer is one of them.
-    pub const fn largest_counted(&self) -> u64 {
+    pub fn largest_counted(&self) -> u64 {
         match (self.kind, self.integer_range()) {
             (TypeKind::Float, _) => 1 << 24,
             (TypeKind::Double, _) => 1 << 53,
@@ -202,6 +260,14 @@ impl DataType {
             TypeKind::Text | TypeKind::Blob => 10,
             TypeKind::MediumText | TypeKind::MediumBlob => 11,
             TypeKind::LongText | TypeKind::LongBlob | TypeKind::Json => 12,
+            TypeKind::Enum if self.member_count() < 256 => 1,
+            TypeKind::Enum => 2,
+            TypeKind::Set => match self.member_count().div_ceil(8) {
+                bytes @ 0..=4 => bytes.max(1) as u64,
+                _ => 8,
+            },
+            TypeKind::Bit => length.div_ceil(8),
+            TypeKind::Year => 1,
         }
     }
 }

@@ -167,6 +167,54 @@ pub fn append_f64(value: f64, out: &mut Vec<u8>) {
 /// (`1.50` for DECIMAL(5,2), `1e20` for a large DOUBLE, `2024-01-01 00:00:00.000` for DATETIME(3)). NULL appends nothing. A
 /// TIMESTAMP is printed in UTC: SQL turns it into a DATETIME of the session's time zone before.
 pub fn append_text(value: ValueRef<'_>, ty: &DataType, out: &mut Vec<u8>) {
+    if ty.has_own_text() {
+        return append_own_text(value, ty, out);
+    }
+    append_plain(value, ty, out);
+}
+
+/// Of BIT, YEAR, ENUM, SET and ZEROFILL, whose values are numbers. Anything else beside such a type is text already.
+fn append_own_text(value: ValueRef<'_>, ty: &DataType, out: &mut Vec<u8>) {
+    let start = out.len();
+    match (ty.kind, value, ty.members) {
+        (TypeKind::Enum, ValueRef::UInt(number), Some(members)) => {
+            out.extend_from_slice(members.text(number).as_bytes());
+        }
+        (TypeKind::Set, ValueRef::UInt(bits), Some(members)) => members.append_set(bits, out),
+        (TypeKind::Bit, ValueRef::UInt(bits), _) => {
+            let bytes = (ty.length.div_ceil(8) as usize).clamp(1, 8);
+            out.extend_from_slice(&bits.to_be_bytes()[8 - bytes..]);
+        }
+        (TypeKind::Year, ValueRef::UInt(year), _) => write!(out, "{year:04}").expect("writing to memory"),
+        _ => {
+            append_plain(value, &DataType { zerofill: false, ..*ty }, out);
+            let missing = (display_width(ty) as usize).saturating_sub(out.len() - start);
+            if ty.zerofill && !value.is_null() {
+                out.splice(start..start, std::iter::repeat_n(b'0', missing));
+            }
+        }
+    }
+}
+
+/// Characters to which ZEROFILL pads a number: the width that was declared, or that of the type.
+pub fn display_width(ty: &DataType) -> u32 {
+    let width = |own: u32| if ty.length > 0 { ty.length } else { own };
+    match ty.kind {
+        TypeKind::TinyInt => width(3),
+        TypeKind::SmallInt => width(5),
+        TypeKind::MediumInt => width(8),
+        TypeKind::Int => width(10),
+        TypeKind::BigInt => width(20),
+        TypeKind::Decimal => u32::from(ty.precision) + u32::from(ty.scale > 0),
+        TypeKind::Float if ty.scale < 31 => ty.precision.into(),
+        TypeKind::Float => 12,
+        TypeKind::Double if ty.scale < 31 => ty.precision.into(),
+        TypeKind::Double => 22,
+        _ => 0,
+    }
+}
+
+fn append_plain(value: ValueRef<'_>, ty: &DataType, out: &mut Vec<u8>) {
     let fsp = if ty.is_temporal() { ty.scale } else { 6 };
     match value {
         ValueRef::Null => {}

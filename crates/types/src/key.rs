@@ -9,6 +9,8 @@
 //! | integers | big-endian in the column's width, the sign bit flipped when signed |
 //! | FLOAT, DOUBLE | 4 or 8 bytes, IEEE total order; -0 is 0 |
 //! | DECIMAL | the unscaled integer at the column's scale, big-endian, sign bit flipped: 4, 8, 16 or 28 bytes for up to 9, 18, 38, 65 digits |
+//! | ENUM, YEAR | 2 bytes, big-endian |
+//! | SET, BIT | 8 bytes, big-endian |
 //! | DATE | 3 bytes |
 //! | TIME, DATETIME, TIMESTAMP | 8 bytes, biased |
 //! | text, NO PAD | 16-bit weights, none of which is 0, ended by 0x0000 |
@@ -227,6 +229,9 @@ impl KeyPart {
             MediumInt => 3,
             Int => 4,
             BigInt => 8,
+            // The same width whatever the number of members: members are added without a new index.
+            Enum | Year => 2,
+            Set | Bit => 8,
             _ => 0,
         };
         Some(match value {
@@ -250,11 +255,17 @@ impl KeyPart {
     #[inline]
     fn integer(&self, bits: u64, value: i128, width: usize) -> Word {
         debug_assert!(
-            self.ty.integer_range().is_some_and(|(low, high)| (low..=high).contains(&value)),
+            // Members may have been added since.
+            self.ty.is_plain_number()
+                || self.ty.integer_range().is_some_and(|(low, high)| (low..=high).contains(&value)),
             "{value} is out of the range of {:?}",
             self.ty
         );
-        if self.ty.unsigned { Word::unsigned(bits, width) } else { Word::signed(bits as i64, width) }
+        if self.ty.unsigned || self.ty.is_plain_number() {
+            Word::unsigned(bits, width)
+        } else {
+            Word::signed(bits as i64, width)
+        }
     }
 
     /// The part of a DECIMAL of more than 18 digits.
@@ -334,7 +345,8 @@ impl KeyPart {
             SmallInt => 2,
             MediumInt | Date => 3,
             Int | Float => 4,
-            BigInt | Double | Time | DateTime | Timestamp => 8,
+            BigInt | Double | Time | DateTime | Timestamp | Set | Bit => 8,
+            Enum | Year => 2,
             Decimal => match self.ty.precision {
                 ..=9 => 4,
                 10..=18 => 8,

@@ -7,7 +7,8 @@
 //! [the variable columns' bytes]
 //! ```
 //! Fixed: integers (1, 2, 3, 4, 8 bytes), FLOAT 4, DOUBLE 8, DATE 3, TIME/DATETIME/TIMESTAMP 8, DECIMAL by precision: up to 9 digits
-//! 4 bytes, up to 18 in 8, up to 38 in 16 (the unscaled integer at the column's scale). Variable: CHAR (without trailing pad spaces), VARCHAR,
+//! 4 bytes, up to 18 in 8, up to 38 in 16 (the unscaled integer at the column's scale); ENUM 1 or 2, SET and BIT 1, 2, 3, 4 or 8, unsigned; YEAR 1, the
+//! years since 1900. Variable: CHAR (without trailing pad spaces), VARCHAR,
 //! TEXT, BINARY, VARBINARY, BLOB, JSON, wider DECIMAL (its unscaled integer in as few bytes as hold it). A NULL takes no variable bytes, and its fixed bytes are zero.
 //! Rows are WIDE when their variable bytes are 64 KiB or more.
 //!
@@ -70,6 +71,7 @@ enum Codec {
     Decimal32,
     Decimal64,
     Decimal128,
+    Year,
     /// Variable columns from here on.
     DecimalWide,
     Char,
@@ -105,14 +107,29 @@ impl Codec {
             },
             (Char, _) => Codec::Char,
             (VarChar | TinyText | Text | MediumText | LongText | Json, _) => Codec::Text,
+            (Enum, _) => Codec::unsigned(if ty.member_count() < 256 { 8 } else { 16 }),
+            (Set, _) => Codec::unsigned(ty.member_count() as u32),
+            (Bit, _) => Codec::unsigned(ty.length),
+            (Year, _) => Codec::Year,
             (Binary | VarBinary | TinyBlob | Blob | MediumBlob | LongBlob | Null, _) => Codec::Bytes,
+        }
+    }
+
+    /// Of unsigned numbers of so many bits.
+    fn unsigned(bits: u32) -> Codec {
+        match bits {
+            0..=8 => Codec::U8,
+            9..=16 => Codec::U16,
+            17..=24 => Codec::U24,
+            25..=32 => Codec::U32,
+            _ => Codec::U64,
         }
     }
 
     /// Bytes in the fixed part; 0 for variable columns.
     fn width(self) -> u32 {
         match self {
-            Codec::I8 | Codec::U8 => 1,
+            Codec::I8 | Codec::U8 | Codec::Year => 1,
             Codec::I16 | Codec::U16 => 2,
             Codec::I24 | Codec::U24 | Codec::Date => 3,
             Codec::I32 | Codec::U32 | Codec::F32 | Codec::Decimal32 => 4,
@@ -267,6 +284,10 @@ impl RowLayout {
             Codec::U24 => ValueRef::UInt(wide24().into()),
             Codec::U32 => ValueRef::UInt(u32::from_le_bytes(array(bytes, at)).into()),
             Codec::U64 => ValueRef::UInt(u64::from_le_bytes(array(bytes, at))),
+            Codec::Year => ValueRef::UInt(match bytes[at] {
+                0 => 0,
+                since => 1900 + u64::from(since),
+            }),
             Codec::F32 => ValueRef::Double(f32::from_le_bytes(array(bytes, at)).into()),
             Codec::F64 => ValueRef::Double(f64::from_le_bytes(array(bytes, at))),
             Codec::Date => ValueRef::Date(Date::from_packed(wide24())),
@@ -472,6 +493,7 @@ fn write_other(slot: &Slot, value: ValueRef<'_>, out: &mut [u8]) {
         (Codec::Time, ValueRef::Time(v)) => out.copy_from_slice(&v.micros().to_le_bytes()),
         (Codec::DateTime, ValueRef::DateTime(v)) => out.copy_from_slice(&v.packed().to_le_bytes()),
         (Codec::Timestamp, ValueRef::Timestamp(v)) => out.copy_from_slice(&v.to_le_bytes()),
+        (Codec::Year, ValueRef::UInt(year @ (0 | 1901..=2155))) => out[0] = year.saturating_sub(1900) as u8,
         (Codec::Decimal32 | Codec::Decimal64 | Codec::Decimal128, ValueRef::Decimal(_)) => {
             let value = unscaled(value, slot.scale);
             write_integer(value.as_i128(), true, out);

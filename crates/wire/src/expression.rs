@@ -75,13 +75,15 @@ const CALL: u8 = 9;
 
 const UNSIGNED: u8 = 1;
 const NULLABLE: u8 = 2;
+const ZEROFILL: u8 = 4;
 
 /// Of FLOAT and DOUBLE: not fixed.
 const NO_SCALE: u8 = 31;
 const MAX_COERCIBILITY: u8 = 6;
 
 /// By number on the wire.
-const KINDS: [TypeKind; 26] = [
+/// Types with members have no form here: an expression over them stays where it is.
+const KINDS: [TypeKind; 28] = [
     TypeKind::Null,
     TypeKind::TinyInt,
     TypeKind::SmallInt,
@@ -108,6 +110,8 @@ const KINDS: [TypeKind; 26] = [
     TypeKind::DateTime,
     TypeKind::Timestamp,
     TypeKind::Json,
+    TypeKind::Bit,
+    TypeKind::Year,
 ];
 
 impl Expression {
@@ -179,7 +183,8 @@ impl Type {
     fn encode(&self, out: &mut Vec<u8>) {
         let Type { ty, nullable, coercibility } = self;
         let kind = KINDS.iter().position(|kind| *kind == ty.kind).expect("every kind has a number");
-        let flags = if ty.unsigned { UNSIGNED } else { 0 } | if *nullable { NULLABLE } else { 0 };
+        let bit = |on: bool, flag: u8| if on { flag } else { 0 };
+        let flags = bit(ty.unsigned, UNSIGNED) | bit(*nullable, NULLABLE) | bit(ty.zerofill, ZEROFILL);
         out.extend_from_slice(&[kind as u8, flags]);
         put_varint(ty.length, out);
         out.extend_from_slice(&[ty.precision, ty.scale]);
@@ -196,14 +201,17 @@ impl Type {
         let collation = Collation::ALL.into_iter().find(|collation| u32::from(collation.mysql_id()) == number);
         let collation = collation.ok_or_else(|| reader.malformed())?;
         let coercibility = reader.u8()?;
-        let sound = flags & !(UNSIGNED | NULLABLE) == 0
+        let sound = flags & !(UNSIGNED | NULLABLE | ZEROFILL) == 0
+            && (flags & ZEROFILL == 0 || DataType::new(kind).is_numeric())
             && precision <= MAX_PRECISION
             && (scale <= MAX_SCALE || scale == NO_SCALE && kind != TypeKind::Decimal)
             && coercibility <= MAX_COERCIBILITY;
         if !sound {
             return Err(reader.malformed());
         }
-        let ty = DataType { kind, unsigned: flags & UNSIGNED != 0, length, precision, scale, collation };
+        let zerofill = flags & ZEROFILL != 0;
+        let unsigned = flags & UNSIGNED != 0;
+        let ty = DataType { unsigned, length, precision, scale, collation, zerofill, ..DataType::new(kind) };
         Ok(Type { ty, nullable: flags & NULLABLE != 0, coercibility })
     }
 }

@@ -226,7 +226,7 @@ fn check_constant(table: &TableSchema, column: &Column, value: &Value) -> Result
     let ty = &column.ty;
     let (fits, name) = match value {
         Value::Null => (true, "NULL"),
-        Value::Int(_) | Value::UInt(_) => (ty.is_numeric(), "an integer"),
+        Value::Int(_) | Value::UInt(_) => (ty.is_numeric() || ty.holds_integer(), "an integer"),
         Value::Double(v) if !v.is_finite() => (false, "a double that is not finite"),
         Value::Double(_) => (ty.is_numeric(), "a double"),
         Value::Decimal(_) => (ty.is_numeric(), "a DECIMAL"),

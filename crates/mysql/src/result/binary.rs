@@ -22,7 +22,7 @@ pub fn write_row(values: &[ValueRef<'_>], types: &[DataType], out: &mut Vec<u8>)
 fn write_value(value: ValueRef<'_>, ty: &DataType, out: &mut Vec<u8>) {
     match ty.kind {
         TypeKind::TinyInt => out.push(integer(value) as u8),
-        TypeKind::SmallInt => out.extend_from_slice(&(integer(value) as u16).to_le_bytes()),
+        TypeKind::SmallInt | TypeKind::Year => out.extend_from_slice(&(integer(value) as u16).to_le_bytes()),
         TypeKind::MediumInt | TypeKind::Int => out.extend_from_slice(&(integer(value) as u32).to_le_bytes()),
         TypeKind::BigInt => out.extend_from_slice(&integer(value).to_le_bytes()),
         TypeKind::Float => out.extend_from_slice(&(double(value) as f32).to_le_bytes()),
@@ -141,6 +141,17 @@ mod tests {
         assert_eq!(one(ValueRef::UInt(u64::MAX), DataType::BIGINT_UNSIGNED), [0xFF; 8]);
         assert_eq!(one(ValueRef::Double(1.0), new(TypeKind::Float)), [0, 0, 0x80, 0x3F]);
         assert_eq!(one(ValueRef::Int(3), DataType::DOUBLE), 3f64.to_le_bytes());
+        assert_eq!(one(ValueRef::UInt(2024), new(TypeKind::Year)), [0xE8, 7]);
+    }
+
+    #[test]
+    fn members_and_bits_are_texts() {
+        let members = rauk_types::Members::intern(vec!["ab".to_string(), "c".to_string()]);
+        let of = |kind| DataType::of_members(kind, members, rauk_types::Collation::DEFAULT);
+        assert_eq!(one(ValueRef::UInt(1), of(TypeKind::Enum)), b"\x02ab");
+        assert_eq!(one(ValueRef::UInt(0), of(TypeKind::Enum)), b"\0");
+        assert_eq!(one(ValueRef::UInt(3), of(TypeKind::Set)), b"\x04ab,c");
+        assert_eq!(one(ValueRef::UInt(0x201), DataType::bit(10)), [2, 2, 1]);
     }
 
     #[test]

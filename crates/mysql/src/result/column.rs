@@ -4,7 +4,7 @@
 use crate::constants::{COLLATION_BINARY, column_flag as flag, column_type};
 use crate::packet::write;
 use rauk_types::result::ResultColumn;
-use rauk_types::{Collation, DataType, TypeKind};
+use rauk_types::{Collation, DataType, Members, TypeKind};
 
 /// The protocol's type of a column.
 pub fn wire_type(kind: TypeKind) -> u8 {
@@ -27,6 +27,10 @@ pub fn wire_type(kind: TypeKind) -> u8 {
         DateTime => column_type::DATETIME,
         Timestamp => column_type::TIMESTAMP,
         Json => column_type::JSON,
+        // As MySQL sends them: with a flag that says which.
+        Enum | Set => column_type::STRING,
+        Bit => column_type::BIT,
+        Year => column_type::YEAR,
     }
 }
 
@@ -52,6 +56,9 @@ fn length(ty: &DataType) -> u32 {
         TypeKind::Time => 10 + fraction,
         TypeKind::DateTime | TypeKind::Timestamp => 19 + fraction,
         TypeKind::Json => u32::MAX,
+        TypeKind::Enum => (ty.members.map_or(0, Members::longest) as u32).saturating_mul(4),
+        TypeKind::Set => (ty.members.map_or(0, Members::joined) as u32).saturating_mul(4),
+        TypeKind::Year => 4,
         _ if ty.is_text() => ty.length.saturating_mul(4),
         _ => ty.length,
     }
@@ -73,12 +80,15 @@ fn flags(column: &ResultColumn) -> u16 {
     set(column.primary_key || column.unique_key || column.multiple_key, flag::PART_KEY);
     set(column.auto_increment, flag::AUTO_INCREMENT);
     set(ty.is_lob(), flag::BLOB);
-    set(ty.unsigned, flag::UNSIGNED);
+    set(ty.unsigned || matches!(ty.kind, TypeKind::Bit | TypeKind::Year), flag::UNSIGNED);
+    set(ty.zerofill || ty.kind == TypeKind::Year, flag::ZEROFILL);
+    set(ty.kind == TypeKind::Enum, flag::ENUM);
+    set(ty.kind == TypeKind::Set, flag::SET);
     set(ty.kind == TypeKind::Timestamp, flag::TIMESTAMP);
-    let binary = if ty.is_numeric() {
+    let binary = if ty.is_numeric() || matches!(ty.kind, TypeKind::Bit | TypeKind::Year) {
         !stored
     } else {
-        !ty.is_text() || ty.kind == TypeKind::Json || ty.collation == Collation::Utf8mb4Bin
+        !(ty.is_text() || ty.has_members()) || ty.kind == TypeKind::Json || ty.collation == Collation::Utf8mb4Bin
     };
     set(binary, flag::BINARY);
     flags
@@ -92,7 +102,7 @@ pub fn write_column(column: &ResultColumn, text_collation: u16, out: &mut Vec<u8
         write::lenenc_bytes(name.as_bytes(), out);
     }
     out.push(0x0C);
-    let text = ty.is_text() && ty.kind != TypeKind::Json;
+    let text = ty.is_text() && ty.kind != TypeKind::Json || ty.has_members();
     out.extend_from_slice(&if text { text_collation } else { COLLATION_BINARY }.to_le_bytes());
     out.extend_from_slice(&length(ty).to_le_bytes());
     out.push(wire_type(ty.kind));
@@ -163,6 +173,8 @@ mod tests {
     fn what_mysql_reports() {
         let new = DataType::new;
         let text = DataType::varchar(20, Collation::DEFAULT);
+        let members = Members::intern(vec!["ü".to_string(), "ab".to_string()]);
+        let padded = DataType { unsigned: true, zerofill: true, length: 5, ..new(TypeKind::Int) };
         for (ty, expected) in [
             (DataType::BIGINT_UNSIGNED, (63, 20, 8, 32, 0)),
             (DataType { length: 1, ..new(TypeKind::TinyInt) }, (63, 1, 1, 0, 0)),
@@ -178,6 +190,11 @@ mod tests {
             (new(TypeKind::Timestamp), (63, 19, 7, 1152, 0)),
             (new(TypeKind::Date), (63, 10, 10, 128, 0)),
             (new(TypeKind::Json), (63, u32::MAX, 245, 144, 0)),
+            (DataType::of_members(TypeKind::Enum, members, Collation::DEFAULT), (255, 8, 254, 256, 0)),
+            (DataType::of_members(TypeKind::Set, members, Collation::DEFAULT), (255, 16, 254, 2048, 0)),
+            (DataType::bit(10), (63, 10, 16, 32, 0)),
+            (new(TypeKind::Year), (63, 4, 13, 96, 0)),
+            (padded, (63, 5, 3, 96, 0)),
         ] {
             assert_eq!(tail(&stored("c", ty)), expected, "{ty:?}");
         }

@@ -10,7 +10,9 @@ pub fn write_row(values: &[ValueRef<'_>], types: &[DataType], out: &mut Vec<u8>)
             ValueRef::Int(n) if ty.is_integer() => {
                 write::lenenc_with(out, |out| write::digits(n.unsigned_abs(), *n < 0, out));
             }
-            ValueRef::UInt(n) if ty.is_integer() => write::lenenc_with(out, |out| write::digits(*n, false, out)),
+            ValueRef::UInt(n) if ty.is_integer() && !ty.zerofill => {
+                write::lenenc_with(out, |out| write::digits(*n, false, out))
+            }
             ValueRef::Str(text) => write::lenenc_bytes(text.as_bytes(), out),
             ValueRef::Bytes(bytes) => write::lenenc_bytes(bytes, out),
             other => write::lenenc_with(out, |out| format::append_text(*other, ty, out)),
@@ -22,6 +24,16 @@ pub fn write_row(values: &[ValueRef<'_>], types: &[DataType], out: &mut Vec<u8>)
 mod tests {
     use super::*;
     use rauk_types::Collation;
+
+    #[test]
+    fn zeros_before_a_number() {
+        let padded = |length| DataType { unsigned: true, zerofill: true, length, ..DataType::BIGINT };
+        let types = [padded(3), padded(0), DataType::new(rauk_types::TypeKind::Year), DataType::bit(9)];
+        let values = [ValueRef::UInt(7), ValueRef::UInt(1), ValueRef::UInt(0), ValueRef::UInt(256)];
+        let mut out = Vec::new();
+        write_row(&values, &types, &mut out);
+        assert_eq!(out, b"\x03007\x1400000000000000000001\x040000\x02\x01\0");
+    }
 
     #[test]
     fn a_row() {

@@ -6,6 +6,7 @@
 use super::definition::check_name;
 use super::failure::refused;
 use rauk_types::error::codes;
+use rauk_types::members::{MAX_ENUM_MEMBERS, MAX_MEMBER_CHARS, MAX_SET_MEMBERS};
 use rauk_types::schema::{HIDDEN_KEY_COLUMN, MAX_COLUMNS, MAX_INDEXES, MAX_KEY_BYTES, MAX_KEY_PARTS, MAX_ROW_BYTES};
 use rauk_types::{
     Collation, Column, ColumnDefault, ColumnId, DataType, IndexId, IndexKind, IndexPart, IndexSchema, TableId,
@@ -82,7 +83,10 @@ fn check_type(column: &Column) -> Result<DataType, Failure> {
         let text = format!("Column length too big for column '{name}' (max = {max}); use BLOB or TEXT instead");
         Err(refused(codes::TOO_BIG_FIELDLENGTH, text))
     };
-    let plain = DataType { unsigned: ty.unsigned && ty.is_numeric(), ..DataType::new(ty.kind) };
+    let zerofill = ty.zerofill && ty.is_numeric();
+    let unsigned = ty.unsigned && ty.is_numeric() || zerofill;
+    let length = if zerofill && ty.is_integer() { ty.length.min(255) } else { DataType::new(ty.kind).length };
+    let plain = DataType { unsigned, zerofill, length, ..DataType::new(ty.kind) };
     let collated = DataType { collation: ty.collation, ..plain };
     if ty.is_text() && ty.kind != TypeKind::Json && ty.collation == Collation::Binary {
         return Err(refused(codes::WRONG_FIELD_SPEC, format!("Incorrect column specifier for column '{name}'")));
@@ -92,6 +96,17 @@ fn check_type(column: &Column) -> Result<DataType, Failure> {
             Err(refused(codes::WRONG_FIELD_SPEC, format!("Incorrect column specifier for column '{name}'")))
         }
         TypeKind::TinyInt if ty.length == 1 && !ty.unsigned => Ok(DataType { length: 1, ..plain }),
+        TypeKind::Enum | TypeKind::Set => {
+            check_members(ty, name).map(|()| DataType { members: ty.members, ..collated })
+        }
+        TypeKind::Bit if ty.length == 0 => {
+            Err(refused(codes::INVALID_FIELD_SIZE, format!("Invalid size for column '{name}'.")))
+        }
+        TypeKind::Bit if ty.length > 64 => {
+            let text = format!("Display width out of range for column '{name}' (max = 64)");
+            Err(refused(codes::TOO_BIG_DISPLAYWIDTH, text))
+        }
+        TypeKind::Bit => Ok(DataType { length: ty.length, ..plain }),
         TypeKind::Char if ty.length > 255 => too_long(255),
         TypeKind::VarChar if ty.length > 16_383 => too_long(16_383),
         TypeKind::Binary if ty.length > 255 => too_long(255),
@@ -115,6 +130,19 @@ fn check_type(column: &Column) -> Result<DataType, Failure> {
         }
         _ => Ok(plain),
     }
+}
+
+/// Members as `CREATE TABLE` takes them: some, each once, none too long, none with a comma in a SET.
+fn check_members(ty: &DataType, column: &str) -> Result<(), Failure> {
+    let wrong = || refused(codes::WRONG_FIELD_SPEC, format!("Incorrect column specifier for column '{column}'"));
+    let members = ty.members.ok_or_else(wrong)?;
+    let most = if ty.kind == TypeKind::Set { MAX_SET_MEMBERS } else { MAX_ENUM_MEMBERS };
+    let sound = !members.is_empty()
+        && members.len() <= most
+        && members.longest() <= MAX_MEMBER_CHARS
+        && !members.texts().any(|text| text.ends_with(' ') || ty.kind == TypeKind::Set && text.contains(','))
+        && members.texts().zip(1..).all(|(text, number)| members.position(text, ty.collation) == Some(number));
+    if sound { Ok(()) } else { Err(wrong()) }
 }
 
 fn too_precise(given: u8, column: &str, max: u8) -> Failure {

@@ -56,6 +56,8 @@ pub fn new_row<'a>(
             None => match &column.default {
                 ColumnDefault::Value(value) if column.nullable || !value.is_null() => value.as_ref(),
                 ColumnDefault::Now => now_for(&column.ty, now),
+                // The first member, though no DEFAULT says so.
+                ColumnDefault::None if column.ty.kind == TypeKind::Enum => ValueRef::UInt(1),
                 _ => {
                     let text = || format!("Field '{}' doesn't have a default value", column.name);
                     incomplete.get_or_insert_with(|| refused(codes::NO_DEFAULT_FOR_FIELD, text()));

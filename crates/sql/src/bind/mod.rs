@@ -219,6 +219,7 @@ impl<'a> Binder<'a> {
         let id = SubqueryId(self.subqueries.len() as u32);
         self.subqueries.push(None);
         let (query, outer) = self.watched(Some(id), |binder| binder.query(query))?;
+        let query = self.texts(query);
         let columns = query.columns.iter().map(|&id| self.reference(id, true)).collect();
         let ids = outer.iter().map(|(id, _)| *id).collect();
         let subquery = logical::Subquery { query, outer: ids, apart: self.no_semijoin, shared: self.has_tables(id) };

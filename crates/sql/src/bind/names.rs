@@ -3,7 +3,7 @@
 use crate::expr::{self, Aggregate, BindContext, Expr, ExprKind, Resolved, Scope, readable};
 use crate::parse::ast;
 use rauk_types::error::codes;
-use rauk_types::{Column, DataType, MysqlError, Value, schema::ColumnDefault};
+use rauk_types::{Column, DataType, MysqlError, TypeKind, Value, schema::ColumnDefault};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clause {
@@ -93,6 +93,8 @@ pub(crate) fn literal(value: Value, ty: DataType) -> Expr {
 /// What DEFAULT means for a column; `None` when it has no default, or one that reads the row ([`super::own_row`]).
 pub(crate) fn default_expression(column: &Column, context: &BindContext) -> Result<Option<Expr>, MysqlError> {
     Ok(match &column.default {
+        // The first member, though no DEFAULT says so.
+        ColumnDefault::None if column.ty.kind == TypeKind::Enum => Some(literal(Value::UInt(1), column.ty)),
         ColumnDefault::None | ColumnDefault::Expression(_) => None,
         // The value keeps the column's type even for TIMESTAMP, so that storing it again changes nothing.
         ColumnDefault::Value(value) => Some(literal(value.clone(), column.ty)),

@@ -130,6 +130,17 @@ impl Binder<'_> {
         Ok(Query { node, columns })
     }
 
+    /// A query in an expression: an ENUM or SET that it gives is its text.
+    pub(super) fn texts(&mut self, query: Query) -> Query {
+        let of = |id: &crate::expr::ColumnId| self.columns.get(*id).ty;
+        if !query.columns.iter().any(|id| of(id).has_members()) {
+            return query;
+        }
+        let types: Vec<_> =
+            query.columns.iter().map(|id| expr::text_of_members(self.reference(*id, false)).ty).collect();
+        self.converted(query, &types)
+    }
+
     /// A query whose columns have these types.
     pub(super) fn converted(&mut self, query: Query, types: &[rauk_types::DataType]) -> Query {
         let same = query.columns.iter().zip(types).all(|(&id, ty)| self.columns.get(id).ty == *ty);

@@ -2,7 +2,7 @@
 
 use super::convert::{self, Result, to_datetime, to_decimal, to_f64, to_integer, to_time};
 use super::functions::overflowed;
-use super::{Context, Val, arithmetic};
+use super::{Context, Val, arithmetic, column};
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
 use rauk_types::{Collation, DataType, Decimal, MysqlError, TypeKind, Value, ValueRef};
@@ -12,6 +12,11 @@ pub const NO_LENGTH: u32 = u32::MAX;
 
 /// The value as `to`; it is not NULL. Text that has to be cut gets warning 1292, numbers out of range are clipped with 1264 or 1292.
 pub fn cast<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Context) -> Result<Val<'a>> {
+    if from.has_members() && value.as_ref().as_integer().is_some() && !to.is_numeric() && !to.is_plain_number() {
+        let text = convert::text(value.as_ref(), from).into_owned();
+        let from = DataType::varchar(NO_LENGTH, from.collation);
+        return cast(Val::Own(Value::Str(text)), &from, to, context);
+    }
     let reference = value.as_ref();
     Ok(match to.kind {
         TypeKind::Decimal => Value::Decimal(decimal(reference, to, context)?).into(),
@@ -31,6 +36,8 @@ pub fn cast<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Co
             None => Val::NULL,
         },
         TypeKind::Json => json(reference, from)?.into(),
+        TypeKind::Bit | TypeKind::Year => integer(reference, &DataType::BIGINT_UNSIGNED, context)?.into(),
+        TypeKind::Enum | TypeKind::Set => column::member_number(&convert::text(reference, from), to).into(),
         _ if to.is_integer() => integer(reference, to, context)?.into(),
         _ if to.is_text() => characters(value, from, to, context)?,
         _ if to.is_bytes() => bytes(value, from, to, context)?,

@@ -6,15 +6,20 @@
 //!
 //! NULL stays NULL: whether the column takes it is the caller's question.
 
+mod plain;
+
 use super::Context;
 use super::context::WarningLevel;
 use super::convert::{self, Result, shown};
 use super::types::{Class, is_hex};
+use plain::{bits, enumerated, set, year};
 use rauk_types::datetime::{self, DateFlags, TemporalError};
 use rauk_types::error::codes;
 use rauk_types::format::{parse_double_prefix, timestamp_utc};
 use rauk_types::schema::MAX_LOB_BYTES;
 use rauk_types::{Column, DataType, Date, DateTime, Decimal, MysqlError, Time, TypeKind, Value, ValueRef};
+
+pub(crate) use plain::{member_number, year_number};
 
 /// Where a value goes, for the messages.
 struct Target<'a> {
@@ -95,8 +100,22 @@ pub fn convert_for_column(
         _ => {}
     }
     let mut target = Target { column, row: row_number, context };
+    if from.has_members() && value.as_ref().as_integer().is_some() {
+        if to == from {
+            return Ok(value);
+        }
+        if !(to.is_numeric() || matches!(to.kind, TypeKind::Bit | TypeKind::Year)) {
+            let text = Value::Str(convert::text(value.as_ref(), from).into_owned());
+            let from = DataType::varchar(u32::MAX, from.collation);
+            return convert_for_column(text, &from, column, row_number, context);
+        }
+    }
     match to.kind {
         TypeKind::Null => Ok(value),
+        TypeKind::Enum => enumerated(value.as_ref(), from, to, &mut target),
+        TypeKind::Set => set(value.as_ref(), from, to, &mut target),
+        TypeKind::Bit => bits(value.as_ref(), to, &mut target),
+        TypeKind::Year => year(value.as_ref(), from, &mut target),
         TypeKind::Decimal => decimal(number(&value, from), to, &mut target),
         TypeKind::Float | TypeKind::Double => double(number(&value, from), to, &mut target),
         TypeKind::Date => date(value.as_ref(), &mut target),
@@ -574,6 +593,7 @@ pub(crate) fn type_zero(ty: &DataType) -> Value {
         TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int | TypeKind::BigInt => {
             if ty.unsigned { Value::UInt(0) } else { Value::Int(0) }
         }
+        TypeKind::Enum | TypeKind::Set | TypeKind::Bit | TypeKind::Year => Value::UInt(0),
         TypeKind::Float | TypeKind::Double => Value::Double(0.0),
         TypeKind::Decimal => Value::Decimal(Decimal::new(0, ty.scale)),
         TypeKind::Date => Value::Date(Date::from_packed(0)),

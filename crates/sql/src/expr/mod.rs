@@ -61,7 +61,7 @@ pub(crate) use bind::settle_comparisons;
 pub(crate) use budget::run;
 pub use budget::{Beside, Budget, GiveWay};
 pub use column::convert_for_column;
-pub(crate) use column::type_zero;
+pub(crate) use column::{member_number, type_zero, year_number};
 pub use compare::compare_values;
 pub(crate) use compare::key_class;
 pub use context::Context;
@@ -539,6 +539,11 @@ pub(crate) fn unified_type(
         Ok((ty, types::MIXED)) if ty.is_text() => Err(types::mix_of_many(operation)),
         unified => unified,
     }
+}
+
+/// The text of an ENUM or SET; anything else as it is.
+pub(crate) fn text_of_members(expr: Expr) -> Expr {
+    bind::as_text(expr)
 }
 
 /// The expression as a value of this type.

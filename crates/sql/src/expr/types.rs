@@ -9,7 +9,7 @@
 use super::Expr;
 use crate::parse::ast::CastType;
 use rauk_types::error::codes;
-use rauk_types::{Collation, DataType, MysqlError, TypeKind};
+use rauk_types::{Collation, DataType, Members, MysqlError, TypeKind};
 use smallvec::SmallVec;
 
 /// Coercibilities, as COERCIBILITY() gives them.
@@ -54,6 +54,8 @@ impl Class {
             TypeKind::Date => Class::Date,
             TypeKind::Time => Class::Time,
             TypeKind::DateTime | TypeKind::Timestamp => Class::DateTime,
+            TypeKind::Bit | TypeKind::Year => Class::Integer,
+            TypeKind::Enum | TypeKind::Set => Class::Text,
             _ if ty.is_integer() => Class::Integer,
             _ if ty.is_text() => Class::Text,
             _ => Class::Bytes,
@@ -104,7 +106,14 @@ pub fn plain(ty: DataType) -> DataType {
 /// Characters that the longest value takes as text.
 pub fn text_length(ty: &DataType) -> u64 {
     let fraction = if ty.scale > 0 { u64::from(ty.scale) + 1 } else { 0 };
+    if ty.zerofill {
+        let padded = rauk_types::format::display_width(ty).into();
+        return text_length(&DataType { zerofill: false, ..*ty }).max(padded);
+    }
     match ty.kind {
+        TypeKind::Enum => ty.members.map_or(0, Members::longest) as u64,
+        TypeKind::Set => ty.members.map_or(0, Members::joined) as u64,
+        TypeKind::Year => 4,
         TypeKind::Null => 0,
         TypeKind::TinyInt => 4,
         TypeKind::SmallInt => 6,
@@ -130,6 +139,8 @@ fn integer_digits(ty: &DataType) -> u8 {
         TypeKind::SmallInt => 5,
         TypeKind::MediumInt => 8,
         TypeKind::Int => 10,
+        TypeKind::Year => 4,
+        TypeKind::Bit => BIGINT_DIGITS,
         _ if ty.length > 0 && ty.length < 20 => ty.length as u8,
         _ => BIGINT_DIGITS - u8::from(!ty.unsigned),
     }
@@ -139,8 +150,12 @@ fn integer_digits(ty: &DataType) -> u8 {
 pub fn numeric(ty: &DataType) -> DataType {
     match Class::of(ty) {
         Class::Null => DataType::BIGINT,
-        Class::Integer => DataType { unsigned: ty.unsigned, length: integer_digits(ty).into(), ..DataType::BIGINT },
-        Class::Decimal => DataType { unsigned: false, ..*ty },
+        Class::Integer => DataType {
+            unsigned: ty.unsigned || ty.is_plain_number(),
+            length: integer_digits(ty).into(),
+            ..DataType::BIGINT
+        },
+        Class::Decimal => DataType { unsigned: false, zerofill: false, ..*ty },
         Class::Double => DataType { scale: ty.scale, ..DataType::DOUBLE },
         Class::Bytes if is_hex(ty) => DataType { length: 20, ..DataType::BIGINT_UNSIGNED },
         Class::Text | Class::Bytes => DataType::DOUBLE,
@@ -231,7 +246,8 @@ fn aggregate<'e>(
     mixed: bool,
 ) -> Result<(Collation, u8), MysqlError> {
     // What is no text becomes text of the connection's collation when it must.
-    let own = |e: &Expr| if e.ty.is_text() || e.ty.is_bytes() { e.ty.collation } else { connection };
+    let own =
+        |e: &Expr| if e.ty.is_text() || e.ty.is_bytes() || e.ty.has_members() { e.ty.collation } else { connection };
     let sides: SmallVec<[(Collation, u8); 8]> = items.into_iter().map(|e| (own(e), e.coercibility)).collect();
     let mut result: Option<(Collation, u8)> = None;
     for &(collation, coercibility) in &sides {
@@ -313,6 +329,13 @@ pub fn unify<'e>(
     }
     let coercibility = types_coercibility(present());
     if all(|c| c == Class::Integer) {
+        let first = *types().next().expect("one is there");
+        if first.is_plain_number() && types().all(|t| t.kind == first.kind) {
+            let length = types().map(|t| t.length).max().unwrap_or(0);
+            return Ok((DataType { length, ..first }, NUMERIC));
+        }
+        let plain: SmallVec<[DataType; 8]> = types().map(plain_integer).collect();
+        let types = || plain.iter();
         let widest = types().max_by_key(|t| t.integer_range().map_or(0, |r| r.1 - r.0)).expect("one is there");
         let (signed, unsigned) = (types().any(|t| !t.unsigned), types().any(|t| t.unsigned));
         if !(signed && unsigned) {
@@ -353,6 +376,17 @@ pub fn unify<'e>(
     }
     let (collation, coercibility) = result_collation(texts(), operation, connection)?;
     Ok((text_type(length, collation), coercibility))
+}
+
+/// The integer type whose values a column's are, without what concerns only its text.
+fn plain_integer(ty: &DataType) -> DataType {
+    match ty.kind {
+        TypeKind::Year => DataType { unsigned: true, ..DataType::new(TypeKind::SmallInt) },
+        TypeKind::Bit => DataType::BIGINT_UNSIGNED,
+        // A width that was declared for padding says nothing of the values.
+        _ if ty.zerofill => DataType { zerofill: false, length: 0, ..*ty },
+        _ => *ty,
+    }
 }
 
 /// The length of the integer type that several are unified to. A column has none, which means the full width of its kind; a literal has its own. So what

@@ -1,8 +1,8 @@
 //! Column types and the types of CAST.
 //!
-//! Synonyms are merged: INTEGER is INT, NUMERIC is DECIMAL, TEXT(n) is the smallest TEXT that holds n characters. ZEROFILL implies UNSIGNED
-//! and is otherwise ignored, as MySQL 8 advises. A character set or BINARY behind a type becomes column options, and SERIAL brings its own.
-//! Types that Rauk has not (ENUM, SET, BIT, YEAR, spatial ones) are parsed, so that the error can name them.
+//! Synonyms are merged: INTEGER is INT, NUMERIC is DECIMAL, TEXT(n) is the smallest TEXT that holds n characters. ZEROFILL implies
+//! UNSIGNED. It, a character set or BINARY behind a type become column options, and SERIAL brings its own.
+//! Types that Rauk has not (spatial ones) are parsed, so that the error can name them.
 
 use super::ast::{CastType, ColumnOption, ColumnType, Digits, IntegerSize};
 use super::cursor::{Parser, Result};
@@ -25,10 +25,13 @@ impl Parser<'_> {
     }
 
     /// SIGNED, UNSIGNED and ZEROFILL in any order.
-    fn unsigned(&mut self) -> bool {
+    fn unsigned(&mut self, options: &mut Vec<ColumnOption>) -> bool {
         let mut unsigned = false;
         while let Some(word) = self.accept_any_kw(&["SIGNED", "UNSIGNED", "ZEROFILL"]) {
             unsigned |= word != "SIGNED";
+            if word == "ZEROFILL" && !options.contains(&ColumnOption::Zerofill) {
+                options.push(ColumnOption::Zerofill);
+            }
         }
         unsigned
     }
@@ -52,8 +55,8 @@ impl Parser<'_> {
         }
     }
 
-    fn integer_type(&mut self, size: IntegerSize) -> Result<ColumnType> {
-        Ok(ColumnType::Integer { size, width: self.length()?, unsigned: self.unsigned() })
+    fn integer_type(&mut self, size: IntegerSize, options: &mut Vec<ColumnOption>) -> Result<ColumnType> {
+        Ok(ColumnType::Integer { size, width: self.length()?, unsigned: self.unsigned(options) })
     }
 
     /// A column type and the options that were written as part of it.
@@ -66,23 +69,23 @@ impl Parser<'_> {
         self.advance();
         let mut options = Vec::new();
         let column_type = match word.as_str() {
-            "TINYINT" | "INT1" => self.integer_type(IntegerSize::Tiny)?,
-            "SMALLINT" | "INT2" => self.integer_type(IntegerSize::Small)?,
-            "MEDIUMINT" | "INT3" | "MIDDLEINT" => self.integer_type(IntegerSize::Medium)?,
-            "INT" | "INTEGER" | "INT4" => self.integer_type(IntegerSize::Int)?,
-            "BIGINT" | "INT8" => self.integer_type(IntegerSize::Big)?,
+            "TINYINT" | "INT1" => self.integer_type(IntegerSize::Tiny, &mut options)?,
+            "SMALLINT" | "INT2" => self.integer_type(IntegerSize::Small, &mut options)?,
+            "MEDIUMINT" | "INT3" | "MIDDLEINT" => self.integer_type(IntegerSize::Medium, &mut options)?,
+            "INT" | "INTEGER" | "INT4" => self.integer_type(IntegerSize::Int, &mut options)?,
+            "BIGINT" | "INT8" => self.integer_type(IntegerSize::Big, &mut options)?,
             "SERIAL" => {
                 options.extend([ColumnOption::NotNull, ColumnOption::AutoIncrement, ColumnOption::Unique]);
                 ColumnType::Integer { size: IntegerSize::Big, width: None, unsigned: true }
             }
             "BOOL" | "BOOLEAN" => ColumnType::Boolean,
             "DECIMAL" | "NUMERIC" | "DEC" | "FIXED" => {
-                ColumnType::Decimal { digits: self.digits()?, unsigned: self.unsigned() }
+                ColumnType::Decimal { digits: self.digits()?, unsigned: self.unsigned(&mut options) }
             }
-            "FLOAT" | "FLOAT4" => ColumnType::Float { digits: self.digits()?, unsigned: self.unsigned() },
+            "FLOAT" | "FLOAT4" => ColumnType::Float { digits: self.digits()?, unsigned: self.unsigned(&mut options) },
             "DOUBLE" | "REAL" | "FLOAT8" => {
                 self.accept_kw("PRECISION");
-                ColumnType::Double { digits: self.digits()?, unsigned: self.unsigned() }
+                ColumnType::Double { digits: self.digits()?, unsigned: self.unsigned(&mut options) }
             }
             "CHAR" | "CHARACTER" | "NCHAR" | "VARCHAR" | "VARCHARACTER" | "NVARCHAR" | "NATIONAL" => {
                 let varying = match word.as_str() {

@@ -328,13 +328,13 @@ fn usable(target: &Expr, value: &Expr, by: Comparison) -> Option<bool> {
     // A parameter without a type may bring anything.
     let fits = |test: bool, exact: bool| (test || untyped).then_some(exact && !untyped);
     match by {
-        Comparison::Integer if column.is_integer() => fits(value.is_integer(), true),
-        Comparison::Decimal if column.is_integer() || column.kind == TypeKind::Decimal => {
-            fits(value.is_integer() || value.kind == TypeKind::Decimal, true)
+        Comparison::Integer if column.holds_integer() => fits(value.holds_integer(), true),
+        Comparison::Decimal if column.holds_integer() || column.kind == TypeKind::Decimal => {
+            fits(value.holds_integer() || value.kind == TypeKind::Decimal, true)
         }
         // Texts and doubles: several integers may equal one.
-        Comparison::Double if column.is_integer() => {
-            fits(value.is_numeric() || value.is_text() || value.is_bytes(), false)
+        Comparison::Double if column.holds_integer() => {
+            fits(value.is_numeric() || value.holds_integer() || value.is_text() || value.is_bytes(), false)
         }
         Comparison::Double if column.kind == TypeKind::Double => fits(value.is_numeric(), false),
         Comparison::Text(collation) if column.is_text() && column.kind != TypeKind::Json => {

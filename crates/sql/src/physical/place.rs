@@ -34,9 +34,7 @@ pub(crate) fn place(value: Value, column: &DataType, zone: &TimeZone) -> Place {
         return Place::Null;
     }
     match column.kind {
-        TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int | TypeKind::BigInt => {
-            place_integer(&value, column)
-        }
+        _ if column.holds_integer() => place_integer(&value, column),
         TypeKind::Decimal => place_decimal(&value, column),
         TypeKind::Double => {
             let double = match value {
@@ -84,7 +82,8 @@ pub(crate) fn place(value: Value, column: &DataType, zone: &TimeZone) -> Place {
 
 fn place_integer(value: &Value, column: &DataType) -> Place {
     let Some((min, max)) = column.integer_range() else { return Place::Unknown };
-    let wrap = |v: i128| if column.unsigned { Value::UInt(v as u64) } else { Value::Int(v as i64) };
+    let unsigned = column.unsigned || column.is_plain_number();
+    let wrap = |v: i128| if unsigned { Value::UInt(v as u64) } else { Value::Int(v as i64) };
     // The value is an integer, or just above one.
     let at = |v: i128, exact: bool| {
         if v < min {

@@ -111,7 +111,7 @@ fn is_told_by_key(schema: &TableSchema, column: usize) -> bool {
         ty.kind,
         TypeKind::Decimal | TypeKind::Date | TypeKind::DateTime | TypeKind::Timestamp | TypeKind::Time
     );
-    ty.is_integer() || by_value || ty.is_bytes()
+    ty.holds_integer() || by_value || ty.is_bytes()
 }
 
 /// The table, the index and the conditions that a path is looked for.

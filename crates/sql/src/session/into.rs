@@ -140,6 +140,14 @@ impl Session {
             Some(values) => {
                 let types = plan.plan.columns.iter().map(|column| column.ty);
                 for ((name, value), ty) in names.into_iter().zip(values).zip(types) {
+                    let value = match value.as_ref() {
+                        ValueRef::UInt(_) if ty.has_members() => {
+                            let mut text = Vec::new();
+                            append_text(value.as_ref(), &ty, &mut text);
+                            Value::Str(String::from_utf8(text).expect("members are texts"))
+                        }
+                        _ => value,
+                    };
                     self.context.set_user_variable(name, value, ty.collation)?;
                 }
             }

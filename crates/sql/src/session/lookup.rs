@@ -215,10 +215,15 @@ impl Lookup for SessionLookup {
             match option {
                 ColumnOption::Charset(charset) => attributes.charset = Some(charset),
                 ColumnOption::Collation(collation) => attributes.collation = Some(collation),
+                ColumnOption::Zerofill => attributes.zerofill = true,
                 other => unreachable!("{other:?} is no part of a type"),
             }
         }
-        types::convert(declared, name, &attributes)
+        let ty = types::convert(declared, name, &attributes)?;
+        if ty.has_own_text() {
+            return Err(errors::not_supported("ENUM, SET, BIT, YEAR and ZEROFILL in JSON_TABLE"));
+        }
+        Ok(ty)
     }
 
     fn statistics(&self, table: &TableHandle) -> Option<Arc<TableStatistics>> {

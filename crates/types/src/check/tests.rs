@@ -241,3 +241,35 @@ fn what_loses_nothing_passes() {
         }
     }
 }
+
+#[test]
+fn members_bits_and_years() {
+    let members = crate::Members::intern(vec!["a".to_string(), "b".to_string()]);
+    let of = |kind| column(0, DataType::of_members(kind, members, Collation::DEFAULT), false);
+    let year = column(0, ty(TypeKind::Year), false);
+    let bit = column(0, DataType::bit(3), false);
+    let good = |column: &Column, value: ValueRef<'_>, stored: u64| {
+        assert_eq!(column_value(column, value).unwrap(), ValueRef::UInt(stored));
+    };
+    good(&of(TypeKind::Enum), ValueRef::Str("B"), 2);
+    good(&of(TypeKind::Enum), ValueRef::Int(1), 1);
+    good(&of(TypeKind::Set), ValueRef::Str("b,a"), 3);
+    good(&of(TypeKind::Set), ValueRef::Str(""), 0);
+    good(&of(TypeKind::Set), ValueRef::UInt(2), 2);
+    good(&year, ValueRef::Int(2155), 2155);
+    good(&year, ValueRef::Int(0), 0);
+    good(&bit, ValueRef::UInt(7), 7);
+    let bad = |column: &Column, value: ValueRef<'_>, code: u16| {
+        assert_eq!(column_value(column, value).unwrap_err().code, code, "{value:?}");
+    };
+    bad(&of(TypeKind::Enum), ValueRef::Str("c"), 1265);
+    bad(&of(TypeKind::Enum), ValueRef::UInt(0), 1265);
+    bad(&of(TypeKind::Enum), ValueRef::UInt(3), 1265);
+    bad(&of(TypeKind::Enum), ValueRef::Double(1.0), 1366);
+    bad(&of(TypeKind::Set), ValueRef::Str("a,c"), 1265);
+    bad(&of(TypeKind::Set), ValueRef::UInt(4), 1265);
+    bad(&year, ValueRef::Int(70), 1264);
+    bad(&year, ValueRef::Int(2156), 1264);
+    bad(&bit, ValueRef::UInt(8), 1264);
+    bad(&bit, ValueRef::Str("a"), 1366);
+}

@@ -250,3 +250,24 @@ fn frozen_bytes() {
     assert_eq!(hash(b"rauk"), 8_786_371_213_070_642_678);
     assert_eq!((bucket(0), bucket(u64::MAX)), (0, crate::schema::BUCKETS - 1));
 }
+
+/// Their keys have the same width whatever the number of members or bits: members are added without a new index.
+#[test]
+fn keys_of_members_bits_and_years_are_numbers() {
+    let members = |count: usize| crate::Members::intern((0..count).map(|n| format!("m{n}")).collect());
+    let of = |kind, count| part(DataType::of_members(kind, members(count), Collation::DEFAULT));
+    let number = |part: &KeyPart, value: u64| key(part, &Value::UInt(value));
+    for count in [2, 300] {
+        assert_eq!(number(&of(TypeKind::Enum, count), 2), [1, 0, 2]);
+    }
+    assert_eq!(number(&of(TypeKind::Set, 9), 0x101), [1, 0, 0, 0, 0, 0, 0, 1, 1]);
+    assert_eq!(number(&part(DataType::bit(64)), u64::MAX), [1, 255, 255, 255, 255, 255, 255, 255, 255]);
+    assert_eq!(number(&part(DataType::new(TypeKind::Year)), 2024), [1, 7, 0xE8]);
+    for part in
+        [of(TypeKind::Enum, 3), of(TypeKind::Set, 3), part(DataType::bit(3)), part(DataType::new(TypeKind::Year))]
+    {
+        let whole = number(&part, 3);
+        assert_eq!(part.length_in(&whole), whole.len());
+        assert!(number(&part, 2) < whole);
+    }
+}

@@ -19,14 +19,24 @@ fn every_type(nullable: impl Fn(usize) -> bool) -> TableSchema {
         [TinyInt, SmallInt, MediumInt, Int, BigInt].into_iter().flat_map(|k| [ty(k), unsigned(k)]).collect();
     types
         .extend([Float, Double, Date, Time, DateTime, Timestamp, Char, VarChar, LongText, VarBinary, LongBlob].map(ty));
+    let members = |count: usize| crate::Members::intern((0..count).map(|n| format!("m{n}")).collect());
+    let of = |kind, count| DataType::of_members(kind, members(count), Collation::DEFAULT);
+    types.extend([1, 255, 256, 300].map(|count| of(Enum, count)));
+    types.extend([1, 8, 9, 17, 25, 33, 64].map(|count| of(Set, count)));
+    types.extend([1, 8, 9, 24, 32, 40, 64].map(DataType::bit));
+    types.push(ty(Year));
     types.extend([(9, 2), (18, 0), (38, 30), (65, 30), (39, 0)].map(|(p, s)| DataType::decimal(p, s)));
     table(types.into_iter().enumerate().map(|(i, ty)| column(i as u16, ty, nullable(i))).collect())
 }
 
 fn value_of(ty: DataType) -> BoxedStrategy<Value> {
+    if ty.kind == TypeKind::Year {
+        return prop_oneof![Just(0), 1901..=2155u64].prop_map(Value::UInt).boxed();
+    }
+    let unsigned = ty.unsigned || ty.is_plain_number();
     if let Some((low, high)) = ty.integer_range() {
         return prop_oneof![Just(low), Just(high), low..=high]
-            .prop_map(move |v| if ty.unsigned { Value::UInt(v as u64) } else { Value::Int(v as i64) })
+            .prop_map(move |v| if unsigned { Value::UInt(v as u64) } else { Value::Int(v as i64) })
             .boxed();
     }
     match ty.kind {

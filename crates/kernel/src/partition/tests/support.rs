@@ -5,7 +5,6 @@ use crate::partition::{
     Access, Horizon, LockMode, Partition, ReadAt, ScanEnd, ScanPosition, ScanRequest, Stop, Verdict, WaitPolicy,
 };
 use crate::status::{TxnRef, TxnState};
-use rauk_types::schema::ColumnDefault;
 use rauk_types::{
     Collation, Column, ColumnId, DataType, IndexId, IndexKind, IndexPart, IndexSchema, KeyDef, PartitionId, RowLayout,
     RowView, TableId, TableSchema, Timestamp, TxnId, Value, ValueRef, key, row,
@@ -18,18 +17,7 @@ pub const BY_K: IndexId = IndexId(1);
 pub const BY_V: IndexId = IndexId(2);
 
 fn column(id: u16, name: &str, ty: DataType, nullable: bool) -> Column {
-    let default = if nullable { ColumnDefault::Value(Value::Null) } else { ColumnDefault::None };
-    let initial = Value::Null;
-    Column {
-        id: ColumnId(id),
-        name: name.into(),
-        ty,
-        nullable,
-        default,
-        on_update_now: false,
-        comment: String::new(),
-        initial,
-    }
+    Column::new(ColumnId(id), name, ty, nullable)
 }
 
 pub fn index(id: IndexId, parts: &[(usize, bool)]) -> IndexSchema {

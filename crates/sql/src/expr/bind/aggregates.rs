@@ -4,7 +4,7 @@
 //! `ANY_VALUE` is an ordinary function: it only keeps ONLY_FULL_GROUP_BY from judging its argument.
 
 use super::operators::as_number;
-use super::{Binder, not_yet, syntax};
+use super::{Binder, members, not_yet, syntax};
 use crate::expr::convert::Result;
 use crate::expr::types::{self, Class, decimal_digits, numeric, text_type};
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind, cast};
@@ -87,7 +87,16 @@ impl Binder<'_> {
             use AggregateFunction::{Count, GroupConcat, JsonArrayAgg, JsonObjectAgg, Max, Min};
             let numeric = !matches!(function, Count | Min | Max | GroupConcat | JsonArrayAgg | JsonObjectAgg);
             let bound = self.bind(item)?;
-            arguments.push(if numeric { as_number(bound) } else { bound });
+            arguments.push(match function {
+                _ if numeric => as_number(bound),
+                // By text, as MySQL has it.
+                Min | Max => members::as_text(bound),
+                JsonArrayAgg | JsonObjectAgg => members::as_document(bound),
+                // Rows that are sorted first have a BIT as its number.
+                GroupConcat if distinct || !call.order_by.is_empty() => members::as_sorted(bound),
+                GroupConcat => members::as_shown(bound),
+                _ => bound,
+            });
         }
         let mut order_by = Vec::with_capacity(call.order_by.len());
         for order in &call.order_by {
@@ -143,7 +152,7 @@ impl Binder<'_> {
             },
             AggregateFunction::JsonArrayAgg | AggregateFunction::JsonObjectAgg => {
                 // MySQL writes them in Base64 with the type of the column.
-                if arguments.iter().any(|argument| argument.ty.is_bytes()) {
+                if arguments.iter().any(|argument| argument.ty.is_bytes() || argument.ty.kind == TypeKind::Bit) {
                     return Err(not_yet("binary strings in JSON documents"));
                 }
                 (DataType::new(TypeKind::Json), types::IMPLICIT)

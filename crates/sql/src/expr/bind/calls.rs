@@ -2,7 +2,7 @@
 
 use super::aggregates::aggregate_function;
 use super::operators::{as_number, boolean};
-use super::{Binder, literal, not_yet, syntax};
+use super::{Binder, literal, members, not_yet, syntax};
 use crate::expr::convert::Result;
 use crate::expr::functions::{self, Typing};
 use crate::expr::types::{self, Class, text_type, unify};
@@ -25,6 +25,7 @@ fn unknown_function(name: &str) -> MysqlError {
 
 /// The expression as a value of type `ty`, when it is of another class.
 pub fn converted(expr: Expr, ty: &DataType) -> Expr {
+    let expr = if Class::of(ty).is_number() || expr.ty == *ty { expr } else { members::as_text(expr) };
     let (from, to) = (Class::of(&expr.ty), Class::of(ty));
     let same = from == to && (from != Class::Integer || expr.ty.unsigned == ty.unsigned);
     // A DATE among DATETIMEs gets its time, a decimal keeps its digits: the type says how many are shown.
@@ -55,7 +56,9 @@ impl Binder<'_> {
     ) -> Result<Expr> {
         let mut operand = operand.map(|e| self.bind(e)).transpose()?;
         // A hexadecimal literal is a number beside numbers and bytes beside texts: each WHEN compares on its own.
-        let literal = if operand.as_ref().is_some_and(|o| types::is_hex(&o.ty)) { operand.take() } else { None };
+        // So is an ENUM or SET.
+        let two = |o: &Expr| types::is_hex(&o.ty) || o.ty.has_members();
+        let literal = if operand.as_ref().is_some_and(two) { operand.take() } else { None };
         let mut branches = Vec::with_capacity(written.len());
         let bound = written.iter().map(|(when, then)| Ok((self.bind(when)?, self.bind(then)?)));
         let bound = bound.collect::<Result<Vec<_>>>()?;
@@ -117,7 +120,7 @@ impl Binder<'_> {
     pub fn cast(&mut self, expr: &ast::Expr, target: &CastType, text: impl Fn() -> String) -> Result<Expr> {
         let expr = self.bind(expr)?;
         let ty = types::cast_type(target, self.text_connection(), text)?;
-        let expr = if ty.is_numeric() { as_number(expr) } else { expr };
+        let expr = if ty.is_numeric() { as_number(expr) } else { members::as_text(expr) };
         Ok(self.cast_to(expr, ty))
     }
 
@@ -135,7 +138,7 @@ impl Binder<'_> {
     /// CONVERT(x USING charset): all text is utf8mb4 here, and the collation is the set's default, whatever the
     /// connection's; `binary` gives its bytes.
     pub fn convert_using(&mut self, expr: &ast::Expr, charset: &str) -> Result<Expr> {
-        let expr = self.bind(expr)?;
+        let expr = members::as_text(self.bind(expr)?);
         if charset.eq_ignore_ascii_case("binary") {
             return Ok(self.cast_to(expr, DataType::varbinary(cast::NO_LENGTH)));
         }
@@ -153,7 +156,7 @@ impl Binder<'_> {
 
     pub fn collate(&mut self, expr: &ast::Expr, name: &str) -> Result<Expr> {
         let written = written_charset(expr);
-        let expr = self.bind(expr)?;
+        let expr = members::as_text(self.bind(expr)?);
         let Some(collation) = Collation::from_name(name) else {
             return Err(MysqlError::new(codes::UNKNOWN_COLLATION, format!("Unknown collation: '{name}'")));
         };
@@ -350,8 +353,8 @@ impl Binder<'_> {
                 return Ok(self.date_add(date, amount, Unit::Day, name == "SUBDATE"));
             }
             "REGEXP_LIKE" if count == 2 => {
-                let pattern = arguments.pop().unwrap_or_else(Expr::null);
-                let expr = arguments.pop().unwrap_or_else(Expr::null);
+                let pattern = members::as_shown(arguments.pop().unwrap_or_else(Expr::null));
+                let expr = members::as_shown(arguments.pop().unwrap_or_else(Expr::null));
                 let collation =
                     types::aggregate_collations([&expr, &pattern], "regexp_like", self.context.collation)?.0;
                 let nullable = expr.nullable || pattern.nullable;

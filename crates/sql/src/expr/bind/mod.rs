@@ -13,11 +13,13 @@
 mod aggregates;
 mod calls;
 mod fold;
+mod members;
 mod operators;
 mod subquery;
 mod windows;
 
 pub(super) use calls::converted;
+pub(super) use members::as_text;
 pub(super) use operators::WRONG_VALUE;
 pub(crate) use operators::settle_comparisons;
 pub(in crate::expr) use operators::{boolean, sorted_list};
@@ -228,7 +230,7 @@ impl<'b> Binder<'b> {
     }
 
     fn assign_variable(&mut self, name: &str, value: &ast::Expr) -> Result<Expr> {
-        let mut value = self.boxed(value)?;
+        let mut value = Box::new(members::as_text(self.bind(value)?));
         value.ty = types::plain(value.ty);
         let (ty, nullable, coercibility) = (value.ty, value.nullable, value.coercibility);
         let name = name.to_ascii_lowercase().into();

@@ -7,7 +7,7 @@
 //! a number beside text → doubles (integers exactly)                  NULL → as the other side
 //! ```
 
-use super::{Binder, literal, one_column};
+use super::{Binder, literal, members, one_column};
 use crate::expr::convert::{Result, hex_number};
 use crate::expr::display::readable;
 use crate::expr::functions::clock;
@@ -211,6 +211,7 @@ impl Binder<'_> {
     /// The same for the call that errors name.
     pub fn compare_as(&self, op: CompareOp, mut left: Expr, mut right: Expr, operation: &str) -> Result<Expr> {
         let by = self.comparison(&left, &right, operation)?;
+        let by = members::settle_sides(op, &mut left, &mut right, by);
         left = adapted(left, by, &right.ty)?;
         right = adapted(right, by, &left.ty)?;
         let nullable = op != CompareOp::NullSafeEq && (left.nullable || right.nullable);
@@ -357,7 +358,16 @@ impl Binder<'_> {
             }
         }
         let both = self.comparisons(&expr, &[&low, &high], "between")?;
-        let (low_by, high_by) = (both[0], both[1]);
+        let (mut low_by, mut high_by) = (both[0], both[1]);
+        let (mut expr, mut low, mut high) = (expr, low, high);
+        members::settle_year(&mut expr, &mut low, &mut low_by);
+        members::settle_year(&mut expr, &mut high, &mut high_by);
+        if expr.ty.has_members() && members::as_texts(low_by) != members::as_texts(high_by) {
+            // One number makes all of them numbers.
+            (low_by, high_by) = (Comparison::Double, Comparison::Double);
+        }
+        let side = |expr: Expr, by: Comparison| if members::as_texts(by) { members::as_text(expr) } else { expr };
+        let (expr, low, high) = (side(expr, low_by), side(low, low_by), side(high, high_by));
         let low = adapted(low, low_by, &expr.ty)?;
         let high = adapted(high, high_by, &expr.ty)?;
         let expr = settled(expr);
@@ -400,8 +410,16 @@ impl Binder<'_> {
         }
         let mut items = Vec::with_capacity(list.len());
         let mut nullable = expr.nullable;
-        let each =
+        let mut list = list;
+        let mut each =
             self.comparisons(&expr, &list.iter().collect::<Vec<_>>(), if list.len() == 1 { "=" } else { "in" })?;
+        if !members::settle_list(&mut expr, &mut list, &mut each) {
+            // A number beside numbers, a text beside texts.
+            let each = list.into_iter().map(|item| self.compare(CompareOp::Eq, expr.clone(), item));
+            let any = balanced(each.collect::<Result<_>>()?, ExprKind::Or).ok_or_else(one_column)?;
+            let nullable = any.nullable;
+            return Ok(if negated { boolean(ExprKind::Not(Box::new(any)), nullable) } else { any });
+        }
         for (item, by) in list.into_iter().zip(each) {
             let item = adapted(item, by, &expr.ty)?;
             nullable |= item.nullable;
@@ -445,6 +463,16 @@ impl Binder<'_> {
         let mut by: Vec<Vec<Comparison>> = Vec::with_capacity(left.len());
         for (at, part) in left.iter().enumerate() {
             by.push(rows.iter().map(|row| self.comparison(part, &row[at], "in")).collect::<Result<_>>()?);
+        }
+        for (at, part) in left.iter_mut().enumerate() {
+            let texts = by[at].iter().filter(|by| members::as_texts(**by)).count();
+            if part.ty.has_members() && texts != 0 && texts != by[at].len() {
+                return Err(super::not_yet("row IN with an ENUM or SET beside both texts and numbers"));
+            }
+            if texts > 0 {
+                let sides = std::iter::once(part).chain(rows.iter_mut().map(|row| &mut row[at]));
+                sides.for_each(|side| *side = members::as_text(std::mem::replace(side, Expr::null())));
+            }
         }
         let mut nullable = left.iter().any(|part| part.nullable);
         let mut adapted_rows = Vec::with_capacity(rows.len());
@@ -527,8 +555,8 @@ impl Binder<'_> {
         escape: Option<&ast::Expr>,
         negated: bool,
     ) -> Result<Expr> {
-        let expr = self.bind(expr)?;
-        let pattern = self.bind(pattern)?;
+        let expr = members::as_shown(self.bind(expr)?);
+        let pattern = members::as_shown(self.bind(pattern)?);
         let escape = match escape {
             None if self.context.sql_mode.no_backslash_escapes => None,
             None => Some('\\'),
@@ -558,8 +586,8 @@ impl Binder<'_> {
     }
 
     pub fn regexp(&mut self, expr: &ast::Expr, pattern: &ast::Expr, negated: bool) -> Result<Expr> {
-        let expr = self.bind(expr)?;
-        let pattern = self.bind(pattern)?;
+        let expr = members::as_shown(self.bind(expr)?);
+        let pattern = members::as_shown(self.bind(pattern)?);
         let strings = [&expr, &pattern].into_iter().filter(|e| Class::of(&e.ty).is_string());
         let (collation, _) = aggregate_collations(strings, "regexp_like", self.context.collation)?;
         let case_insensitive = !collation.is_binary();
@@ -676,6 +704,7 @@ pub(super) fn adapted(expr: Expr, by: Comparison, other: &DataType) -> Result<Ex
     if by == Comparison::Decimal {
         return Ok(settled(as_number(expr)));
     }
+    let expr = if members::as_texts(by) { members::as_text(expr) } else { expr };
     let expr = if matches!(by, Comparison::Double) || Class::of(other).is_number() { as_number(expr) } else { expr };
     if let ExprKind::Parameter(_) = expr.kind
         && by == Comparison::DateTime

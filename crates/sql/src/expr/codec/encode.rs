@@ -35,6 +35,10 @@ fn negated(negated: bool, name: &str) -> String {
 
 impl Inputs<'_> {
     fn encode(&self, expr: &Expr) -> Option<Expression> {
+        // Types with members do not travel.
+        if expr.ty.has_members() {
+            return None;
+        }
         let ty = type_of(expr);
         let literal = |value: Value| Some(Expression::Literal { value, ty: Some(ty) });
         let call =

@@ -5,13 +5,13 @@ use crate::expr::Context;
 use crate::expr::convert::{self, Result};
 use crate::expr::types::{Class, text_type};
 use md5::Digest as _;
-use rauk_types::{Collation, DataType, Value, ValueRef};
+use rauk_types::{Collation, DataType, TypeKind, Value, ValueRef};
 
 pub const FUNCTIONS: &[Function] = &[
     Function::new("HEX", 1, 1, hex_type, hex),
     Function::new("UNHEX", 1, 1, unhex_type, |c, _| Ok(unhex(&c.bytes(0)).map_or(Value::Null, Value::Bytes))),
-    Function::new("BIN", 1, 1, digits_type, |c, _| Ok(converted(&c.text(0), 10, 2))),
-    Function::new("OCT", 1, 1, digits_type, |c, _| Ok(converted(&c.text(0), 10, 8))),
+    Function::new("BIN", 1, 1, digits_type, |c, _| Ok(converted(&digits(c), 10, 2))),
+    Function::new("OCT", 1, 1, digits_type, |c, _| Ok(converted(&digits(c), 10, 8))),
     Function::new("CONV", 3, 3, digits_type, conv),
     Function::new("ASCII", 1, 1, rules::integer, |c, _| {
         Ok(Value::Int(c.bytes(0).first().map_or(0, |b| i64::from(*b))))
@@ -100,7 +100,15 @@ fn digits_type(t: Typing<'_>) -> Result<Derived> {
 }
 
 fn conv(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
-    Ok(converted(&c.text(0), c.int(1, context)?, c.int(2, context)?))
+    Ok(converted(&digits(c), c.int(1, context)?, c.int(2, context)?))
+}
+
+/// The digits that are converted: of a BIT its number's, not its bytes.
+fn digits<'c>(c: &'c Call<'_, '_>) -> std::borrow::Cow<'c, str> {
+    match (c.argument_type(0).kind, c.value(0)) {
+        (TypeKind::Bit, ValueRef::UInt(bits)) => bits.to_string().into(),
+        _ => c.text(0),
+    }
 }
 
 /// The number at the beginning of a text from one base to another; a negative base means signed. NULL for bases that are none.

@@ -2,10 +2,10 @@
 
 use super::{Call, Derived, Function, Typing, rules};
 use crate::expr::Context;
-use crate::expr::bind_converted;
 use crate::expr::compare::compare_values;
 use crate::expr::convert::Result;
 use crate::expr::types::{self, Class, text_type, unify};
+use crate::expr::{bind_converted, member_number, year_number};
 use crate::parse::statement::Scope;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
@@ -37,6 +37,24 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new("VALIDATE_PASSWORD_STRENGTH", 1, 1, rules::integer, |_, _| Ok(Value::Int(0))).impure(),
     Function::new("NAME_CONST", 2, 2, name_const_type, |c, _| Ok(c.value(1).to_owned())).with_null(),
 ];
+
+/// A text that is compared with an ENUM or SET: the number of the value that equals it.
+pub(in crate::expr) static MEMBER_CONSTANT: Function = Function::new(
+    "MEMBER_CONSTANT",
+    1,
+    1,
+    |_| Ok(Derived::new(DataType::BIGINT)),
+    |c, _| Ok(member_number(&c.text(0), c.ty)),
+);
+
+/// A number or text that is compared with a YEAR: two digits stand for a year.
+pub(in crate::expr) static YEAR_CONSTANT: Function = Function::new(
+    "YEAR_CONSTANT",
+    1,
+    1,
+    |_| Ok(Derived::new(DataType::BIGINT)),
+    |c, _| Ok(year_number(c.value(0)).map_or_else(|| c.value(0).to_owned(), Value::Int)),
+);
 
 /// The function whose argument ONLY_FULL_GROUP_BY does not judge.
 pub(crate) const ANY_VALUE: &str = "ANY_VALUE";

@@ -17,7 +17,7 @@ mod calendar;
 pub(super) mod clock;
 mod date_format;
 mod information;
-mod miscellaneous;
+pub(super) mod miscellaneous;
 mod network;
 mod numeric;
 mod regexp;
@@ -290,16 +290,24 @@ impl Call<'_, '_> {
         convert::to_decimal(self.number(argument), context)
     }
 
+    /// An argument as a date or time reads it: an ENUM or SET by its text.
+    fn moment(&self, argument: usize) -> Val<'_> {
+        match self.argument_type(argument).has_members() && !self.is_null(argument) {
+            true => Val::Own(Value::Str(self.text(argument).into_owned())),
+            false => Val::Ref(self.value(argument)),
+        }
+    }
+
     pub fn date(&self, argument: usize, context: &mut Context) -> Result<Option<Date>> {
-        convert::to_date(self.value(argument), context)
+        convert::to_date(self.moment(argument).as_ref(), context)
     }
 
     pub fn datetime(&self, argument: usize, context: &mut Context) -> Result<Option<DateTime>> {
-        convert::to_datetime(self.value(argument), context)
+        convert::to_datetime(self.moment(argument).as_ref(), context)
     }
 
     pub fn time(&self, argument: usize, context: &mut Context) -> Result<Option<Time>> {
-        convert::to_time(self.value(argument), context)
+        convert::to_time(self.moment(argument).as_ref(), context)
     }
 
     /// Whether text is bytes here: characters are bytes then.

@@ -10,7 +10,7 @@ use crate::expr::types::{self, Class};
 use crate::expr::{Context, Expr};
 use crate::memory::{LARGE, Memory};
 use memchr::memmem::{self, Finder};
-use rauk_types::{Collation, Value};
+use rauk_types::{Collation, TypeKind, Value, ValueRef};
 use std::cmp::Ordering;
 
 pub const FUNCTIONS: &[Function] = &[
@@ -202,6 +202,15 @@ fn elt(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
 }
 
 fn find_in_set(c: &Call<'_, '_>, _: &mut Context) -> Result<Value> {
+    // Of a constant in a SET column it is the member's number in the declaration, as MySQL has it.
+    let ty = c.argument_type(1);
+    if let (TypeKind::Set, Some(members), ValueRef::UInt(bits)) = (ty.kind, ty.members, c.value(1))
+        && c.arguments[0].is_constant()
+    {
+        let text = c.text(0);
+        let position = members.position(&text, ty.collation).filter(|_| !text.ends_with(' '));
+        return Ok(Value::Int(position.filter(|at| bits >> (at - 1) & 1 == 1).map_or(0, |at| at as i64)));
+    }
     let (item, list) = (c.bytes(0), c.bytes(1));
     if list.is_empty() || item.contains(&b',') {
         return Ok(Value::Int(0));

@@ -88,9 +88,14 @@ pub enum ColumnOption {
     Collation(String),
     References(References),
     Check(Check),
-    Generated { expr: Expr, stored: bool },
+    Generated {
+        expr: Expr,
+        stored: bool,
+    },
     Invisible,
     Srid(Expr),
+    /// Part of a numeric type.
+    Zerofill,
 }
 
 /// Behind DEFAULT.

@@ -111,6 +111,7 @@ impl Printer<'_> {
                 self.clause(" GENERATED ALWAYS AS (", Some(expr))?;
                 self.text(if *stored { ") STORED" } else { ") VIRTUAL" })
             }
+            ColumnOption::Zerofill => self.text(" zerofill"),
             ColumnOption::Invisible => self.text(" /*!80023 INVISIBLE */"),
             ColumnOption::Srid(id) => {
                 self.clause(" /*!80003 SRID ", Some(id))?;

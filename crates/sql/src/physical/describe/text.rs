@@ -185,6 +185,7 @@ fn type_length(ty: &DataType, prefix: Option<u32>) -> u32 {
             let bytes = |digits: u32| digits / 9 * 4 + [0, 1, 1, 2, 2, 3, 3, 4, 4][(digits % 9) as usize];
             bytes(u32::from(ty.precision - ty.scale)) + bytes(u32::from(ty.scale))
         }
+        _ if ty.is_plain_number() => ty.row_bytes() as u32,
         TypeKind::Char => prefix.unwrap_or(ty.length) * 4,
         TypeKind::Binary => prefix.unwrap_or(ty.length),
         TypeKind::VarBinary => prefix.unwrap_or(ty.length) + 2,

@@ -279,8 +279,13 @@ impl Session {
                     converted = charset::resolve(charset, Some(collation), converted)?;
                 }
                 draft.collation = converted;
-                for column in draft.columns.iter_mut().filter(|c| c.ty.is_text() && c.ty.kind != TypeKind::Json) {
+                for column in draft
+                    .columns
+                    .iter_mut()
+                    .filter(|c| c.ty.is_text() && c.ty.kind != TypeKind::Json || c.ty.has_members())
+                {
                     column.ty.collation = converted;
+                    super::types::check_members(&column.ty, &column.name)?;
                 }
                 Ok(())
             }
@@ -489,8 +494,14 @@ fn initial_value(column: &Column, context: &mut Context) -> Result<Value, MysqlE
 fn key_parts(schema: &TableSchema, index: &rauk_types::IndexSchema) -> Vec<(rauk_types::ColumnId, KeyPart)> {
     let bare = |part: KeyPart| {
         let variable = matches!(part.ty.kind, TypeKind::VarChar | TypeKind::VarBinary | TypeKind::Char);
-        let length = if variable || part.ty.is_integer() { 0 } else { part.ty.length };
-        KeyPart { column: 0, ty: DataType { length, ..part.ty }, ..part }
+        let length = match part.ty {
+            // Index tables store it as wide as rows do.
+            ty if ty.is_plain_number() => ty.row_bytes() as u32,
+            ty if variable || ty.is_integer() => 0,
+            ty => ty.length,
+        };
+        // Nor do members that are added, or zeros before a number.
+        KeyPart { column: 0, ty: DataType { length, members: None, zerofill: false, ..part.ty }, ..part }
     };
     schema.key_def(index).parts.into_iter().map(|p| (schema.columns[p.column].id, bare(p))).collect()
 }
@@ -541,7 +552,14 @@ fn reads_as(old: &DataType, new: &DataType) -> bool {
     }
     match old.kind {
         VarChar | VarBinary | Char => old.collation == new.collation && old.length <= new.length,
-        TinyInt => old.unsigned == new.unsigned,
+        TinyInt | SmallInt | MediumInt | Int | BigInt => old.unsigned == new.unsigned,
+        // Members may be added behind the others: numbers stay what they are.
+        Enum | Set => {
+            let (Some(before), Some(after)) = (old.members, new.members) else { return false };
+            let begins = before.len() <= after.len() && before.texts().zip(after.texts()).all(|(a, b)| a == b);
+            begins && old.collation == new.collation && old.row_bytes() == new.row_bytes()
+        }
+        Bit => old.length <= new.length && old.row_bytes() == new.row_bytes(),
         Float | Double => {
             old.unsigned == new.unsigned
                 && (new.scale == 31 || (old.scale, old.precision) == (new.scale, new.precision))

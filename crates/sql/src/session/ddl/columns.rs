@@ -5,9 +5,10 @@
 
 use super::types::{self, TypeAttributes};
 use crate::expr::{self, BindContext, Columns, Context, ExprKind, Resolved, Scope as NameScope};
-use crate::parse::ast::{Arguments, ColumnDefinition, ColumnOption, DefaultValue, Expr, Literal};
+use crate::parse::ast::{Arguments, ColumnDefinition, ColumnOption, ColumnType, DefaultValue, Expr, Literal};
 use crate::session::errors;
 use rauk_types::error::codes;
+use rauk_types::format::append_text;
 use rauk_types::{
     Collation, Column, ColumnDefault, ColumnId, DataType, Generated, MysqlError, TypeKind, Value, ValueRef,
 };
@@ -122,6 +123,12 @@ pub fn draft(
         _ => None,
     });
 
+    attributes.zerofill = definition.options.contains(&ColumnOption::Zerofill);
+    if let ColumnType::Year(Some(4)) = definition.column_type {
+        let message = "'YEAR(4)' is deprecated and will be removed in a future release. Please use YEAR instead";
+        context.warn(codes::WARN_DEPRECATED_SYNTAX, message.into());
+    }
+
     let mut nullable = None;
     let mut default = None;
     let mut on_update = None;
@@ -132,6 +139,7 @@ pub fn draft(
     let mut invisible = false;
     for option in &definition.options {
         match option {
+            ColumnOption::Zerofill => {}
             ColumnOption::Null => nullable = Some(true),
             ColumnOption::NotNull => nullable = Some(false),
             ColumnOption::Default(value) => default = Some(value),
@@ -244,6 +252,19 @@ pub fn default_value(
         }
         return Ok(DefaultDraft::Value(Value::Null));
     }
+    if let Some(members) = column.ty.members {
+        // By its text alone: a number is none.
+        let mut text = Vec::new();
+        append_text(evaluated.as_ref(), &bound.ty, &mut text);
+        let text = String::from_utf8(text).map_err(|_| invalid_default(&column.name))?;
+        let text = text.trim_end_matches(' ');
+        let number = match column.ty.kind {
+            TypeKind::Enum => members.position(text, column.ty.collation),
+            _ => Some(members.bits(text, column.ty.collation)).filter(|(_, all)| *all).map(|(bits, _)| bits),
+        };
+        let number = number.ok_or_else(|| invalid_default(&column.name))?;
+        return Ok(DefaultDraft::Value(Value::UInt(number)));
+    }
     if column.ty.is_lob() && !is_expression {
         let message = format!("BLOB, TEXT, GEOMETRY or JSON column '{}' can't have a default value", column.name);
         return Err(MysqlError::new(codes::BLOB_CANT_HAVE_DEFAULT, message));
@@ -292,6 +313,8 @@ pub fn implicit_value(column: &Column, context: &mut Context) -> Result<Value, M
     let ty = &column.ty;
     Ok(match ty.kind {
         TypeKind::Null => Value::Null,
+        TypeKind::Enum => Value::UInt(1),
+        TypeKind::Set | TypeKind::Bit | TypeKind::Year => Value::UInt(0),
         _ if ty.is_integer() => {
             if ty.unsigned {
                 Value::UInt(0)

@@ -1,12 +1,15 @@
 //! Declared types: synonyms, lengths, precisions, character sets.
 //!
-//! Errors: 1074 (length), 1425, 1426, 1427 (precision and scale), 1439 (display width), 1063, 1115, 1273, 1235 for types that Rauk does not have.
+//! Errors: 1074 (length), 1425, 1426, 1427 (precision and scale), 1439 (display width), 1063, 1115, 1273, 1235 for types that Rauk does not have; of
+//! members 1097, 1291, 1367, 3505; 1818 of YEAR, 3013 of BIT(0).
 
 use crate::parse::ast::{ColumnType, Digits, IntegerSize};
 use crate::session::charset;
 use crate::session::errors;
 use rauk_types::error::codes;
-use rauk_types::{Collation, DataType, MysqlError, TypeKind};
+use rauk_types::format::display_width;
+use rauk_types::members::{MAX_ENUM_MEMBERS, MAX_MEMBER_CHARS, MAX_MEMBERS_BYTES, MAX_SET_MEMBERS};
+use rauk_types::{Collation, DataType, Members, MysqlError, TypeKind};
 
 /// Bytes of the longest utf8mb4 character.
 const MAX_CHAR_BYTES: u64 = 4;
@@ -20,12 +23,13 @@ pub struct TypeAttributes<'a> {
     /// The table's collation.
     pub inherited: Collation,
     pub strict: bool,
+    pub zerofill: bool,
 }
 
 /// The type that a column definition declares.
 pub fn convert(declared: &ColumnType, column: &str, attributes: &TypeAttributes<'_>) -> Result<DataType, MysqlError> {
-    let ty = match declared {
-        ColumnType::Integer { size, width, unsigned } => integer_type(*size, *width, *unsigned, column)?,
+    let mut ty = match declared {
+        ColumnType::Integer { size, width, unsigned } => integer_type(*size, *width, *unsigned, column, attributes)?,
         ColumnType::Boolean => DataType { length: 1, ..DataType::new(TypeKind::TinyInt) },
         ColumnType::Decimal { digits, unsigned } => decimal(*digits, *unsigned, column)?,
         ColumnType::Float { digits, unsigned } => float(*digits, *unsigned, column)?,
@@ -47,13 +51,20 @@ pub fn convert(declared: &ColumnType, column: &str, attributes: &TypeAttributes<
         ColumnType::DateTime(digits) => temporal(TypeKind::DateTime, *digits, column)?,
         ColumnType::Timestamp(digits) => temporal(TypeKind::Timestamp, *digits, column)?,
         ColumnType::Json => DataType::new(TypeKind::Json),
-        ColumnType::Enum(_) => return Err(errors::not_supported("ENUM columns")),
-        ColumnType::Set(_) => return Err(errors::not_supported("SET columns")),
-        ColumnType::Bit(_) => return Err(errors::not_supported("BIT columns")),
-        ColumnType::Year(_) => return Err(errors::not_supported("YEAR columns")),
+        ColumnType::Enum(members) => of_members(TypeKind::Enum, members, column, attributes)?,
+        ColumnType::Set(members) => of_members(TypeKind::Set, members, column, attributes)?,
+        ColumnType::Bit(bits) => bit(*bits, column)?,
+        ColumnType::Year(None | Some(4)) => DataType::new(TypeKind::Year),
+        ColumnType::Year(Some(_)) => {
+            return Err(MysqlError::new(codes::INVALID_YEAR_COLUMN_LENGTH, "Supports only YEAR or YEAR(4) column."));
+        }
         ColumnType::Other(name) => return Err(errors::not_supported(&format!("{name} columns"))),
     };
-    let character_type = ty.is_text() && ty.kind != TypeKind::Json || ty.is_bytes();
+    if attributes.zerofill {
+        ty.unsigned = true;
+        ty.zerofill = true;
+    }
+    let character_type = ty.is_text() && ty.kind != TypeKind::Json || ty.is_bytes() || ty.has_members();
     if !character_type && attributes.charset.is_some() {
         return Err(MysqlError::new(
             codes::PARSE_ERROR,
@@ -63,7 +74,70 @@ pub fn convert(declared: &ColumnType, column: &str, attributes: &TypeAttributes<
     Ok(ty)
 }
 
-fn integer_type(size: IntegerSize, width: Option<u64>, unsigned: bool, column: &str) -> Result<DataType, MysqlError> {
+/// ENUM and SET: members lose the spaces at their ends. One that stands twice is a note, and an error when strict.
+fn of_members(
+    kind: TypeKind,
+    written: &[String],
+    column: &str,
+    attributes: &TypeAttributes<'_>,
+) -> Result<DataType, MysqlError> {
+    let resolved = charset::resolve(attributes.charset, attributes.collation, attributes.inherited)?;
+    if resolved == Collation::Binary {
+        return Err(errors::not_supported("ENUM and SET columns of the character set binary"));
+    }
+    let set = kind == TypeKind::Set;
+    let most = if set { MAX_SET_MEMBERS } else { MAX_ENUM_MEMBERS };
+    let texts: Vec<String> = written.iter().map(|text| text.trim_end_matches(' ').to_string()).collect();
+    if texts.len() > most || !set && texts.iter().map(String::len).sum::<usize>() > MAX_MEMBERS_BYTES {
+        let message = format!("Too many strings for column {column} and SET");
+        let message = if set { message } else { format!("Too many enumeration values for column {column}.") };
+        let code = if set { codes::TOO_BIG_SET } else { codes::TOO_BIG_ENUM };
+        return Err(MysqlError::new(code, message));
+    }
+    if texts.iter().any(|text| text.chars().count() > MAX_MEMBER_CHARS) {
+        let message = format!("Too long enumeration/set value for column {column}.");
+        return Err(MysqlError::new(codes::TOO_LONG_SET_ENUM_VALUE, message));
+    }
+    if let Some(text) = texts.iter().find(|text| set && text.contains(',')) {
+        let message = format!("Illegal set '{text}' value found during parsing");
+        return Err(MysqlError::new(codes::ILLEGAL_VALUE_FOR_TYPE, message));
+    }
+    let ty = DataType::of_members(kind, Members::intern(texts), resolved);
+    check_members(&ty, column)?;
+    Ok(ty)
+}
+
+/// Error 1291 for members that are equal under the type's collation.
+pub fn check_members(ty: &DataType, column: &str) -> Result<(), MysqlError> {
+    let Some(members) = ty.members else { return Ok(()) };
+    let position = |text: &str| members.position(text, ty.collation);
+    // The first of the two is named.
+    let mut first = members.texts().zip(1..).map(|(text, number)| (position(text), number));
+    let Some((Some(twice), _)) = first.find(|(found, number)| *found != Some(*number)) else { return Ok(()) };
+    let text = members.text(twice);
+    let word = if ty.kind == TypeKind::Set { "SET" } else { "ENUM" };
+    let message = format!("Column '{column}' has duplicated value '{text}' in {word}");
+    Err(MysqlError::new(codes::DUPLICATED_VALUE_IN_TYPE, message))
+}
+
+fn bit(bits: Option<u64>, column: &str) -> Result<DataType, MysqlError> {
+    match bits.unwrap_or(1) {
+        0 => Err(MysqlError::new(codes::INVALID_FIELD_SIZE, format!("Invalid size for column '{column}'."))),
+        bits @ 1..=64 => Ok(DataType::bit(bits as u32)),
+        _ => {
+            let message = format!("Display width out of range for column '{column}' (max = 64)");
+            Err(MysqlError::new(codes::TOO_BIG_DISPLAYWIDTH, message))
+        }
+    }
+}
+
+fn integer_type(
+    size: IntegerSize,
+    width: Option<u64>,
+    unsigned: bool,
+    column: &str,
+    attributes: &TypeAttributes<'_>,
+) -> Result<DataType, MysqlError> {
     let kind = match size {
         IntegerSize::Tiny => TypeKind::TinyInt,
         IntegerSize::Small => TypeKind::SmallInt,
@@ -75,7 +149,11 @@ fn integer_type(size: IntegerSize, width: Option<u64>, unsigned: bool, column: &
         let message = format!("Display width out of range for column '{column}' (max = 255)");
         return Err(MysqlError::new(1439, message));
     }
-    // MySQL 8 forgets display widths but that of `tinyint(1)`, by which drivers know a boolean.
+    // MySQL 8 forgets display widths but that of ZEROFILL, and of `tinyint(1)`, by which drivers know a boolean.
+    if attributes.zerofill {
+        let length = width.filter(|width| *width > 0).unwrap_or(0) as u32;
+        return Ok(DataType { unsigned: true, zerofill: true, length, ..DataType::new(kind) });
+    }
     let length = if kind == TypeKind::TinyInt && width == Some(1) && !unsigned { 1 } else { 0 };
     Ok(DataType { unsigned, length, ..DataType::new(kind) })
 }
@@ -228,6 +306,14 @@ fn character(
 /// The type as MySQL 8 writes it in SHOW CREATE TABLE and COLUMN_TYPE: `int unsigned`, `decimal(10,2)`, `varchar(20)`.
 pub fn column_type(ty: &DataType) -> String {
     let mut out = match ty.kind {
+        TypeKind::Enum | TypeKind::Set => {
+            let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+            let members: Vec<String> =
+                ty.members.map(|members| members.texts().map(quoted).collect()).unwrap_or_default();
+            format!("{}({})", data_type_name(ty.kind), members.join(","))
+        }
+        TypeKind::Bit => format!("bit({})", ty.length),
+        _ if ty.zerofill && ty.is_integer() => format!("{}({})", data_type_name(ty.kind), display_width(ty)),
         TypeKind::Null => "null".to_string(),
         TypeKind::TinyInt if ty.length == 1 => "tinyint(1)".to_string(),
         TypeKind::Decimal => format!("decimal({},{})", ty.precision, ty.scale),
@@ -244,6 +330,9 @@ pub fn column_type(ty: &DataType) -> String {
     };
     if ty.unsigned {
         out.push_str(" unsigned");
+    }
+    if ty.zerofill {
+        out.push_str(" zerofill");
     }
     out
 }
@@ -277,5 +366,9 @@ pub fn data_type_name(kind: TypeKind) -> &'static str {
         TypeKind::DateTime => "datetime",
         TypeKind::Timestamp => "timestamp",
         TypeKind::Json => "json",
+        TypeKind::Enum => "enum",
+        TypeKind::Set => "set",
+        TypeKind::Bit => "bit",
+        TypeKind::Year => "year",
     }
 }

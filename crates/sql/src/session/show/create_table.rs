@@ -73,7 +73,7 @@ pub(super) fn text(schema: &TableSchema, next: Option<u64>, zone: &jiff::tz::Tim
 fn column_text(schema: &TableSchema, at: usize, column: &Column, zone: &jiff::tz::TimeZone) -> String {
     let ty = &column.ty;
     let mut out = column_type(ty);
-    if ty.is_text() && ty.kind != TypeKind::Json {
+    if ty.is_text() && ty.kind != TypeKind::Json || ty.has_members() {
         if ty.collation != schema.collation {
             out.push_str(&format!(" CHARACTER SET {}", charset::charset_of(ty.collation)));
         }
@@ -107,6 +107,10 @@ fn column_text(schema: &TableSchema, at: usize, column: &Column, zone: &jiff::tz
             };
             // TEXT and BLOB take a default as an expression only.
             out.push_str(&if ty.is_lob() { format!(" DEFAULT ({literal})") } else { format!(" DEFAULT {literal}") });
+        }
+        ColumnDefault::Value(_) if ty.kind == TypeKind::Bit => {
+            let text = system::default_text(column, zone).unwrap_or_default();
+            out.push_str(&format!(" DEFAULT {text}"));
         }
         ColumnDefault::Value(_) => {
             let text = quoted_text(&system::default_text(column, zone).unwrap_or_default());

@@ -166,7 +166,7 @@ impl Session {
         let stored = !system::is_system(&schema.database);
         let mut rows = Vec::new();
         for (at, column) in schema.visible_columns().iter().enumerate() {
-            let text = column.ty.is_text() && column.ty.kind != TypeKind::Json;
+            let text = column.ty.is_text() && column.ty.kind != TypeKind::Json || column.ty.has_members();
             let default = match stored {
                 true => system::default_text(column, &self.settings.time_zone).map_or(Value::Null, Value::Str),
                 false => Value::Null,

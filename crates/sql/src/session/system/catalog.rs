@@ -7,7 +7,7 @@ use crate::session::ddl::types::{column_type, data_type_name};
 use crate::session::lookup::Viewer;
 use crate::session::users::Privileges;
 use rauk_types::{
-    Collation, Column, ColumnDefault, DataType, IndexKind, MysqlError, TableSchema, TypeKind, Value, format,
+    Collation, Column, ColumnDefault, DataType, IndexKind, Members, MysqlError, TableSchema, TypeKind, Value, format,
 };
 use std::sync::Arc;
 
@@ -181,7 +181,7 @@ fn columns(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 TypeKind::Time | TypeKind::DateTime | TypeKind::Timestamp => Value::UInt(u64::from(ty.scale)),
                 _ => Value::Null,
             };
-            let text = ty.is_text() && ty.kind != TypeKind::Json;
+            let text = ty.is_text() && ty.kind != TypeKind::Json || ty.has_members();
             let (set, collation) = match text {
                 true => (s(charset::charset_of(ty.collation)), s(ty.collation.name())),
                 false => (Value::Null, Value::Null),
@@ -240,7 +240,13 @@ fn text_lengths(ty: &DataType) -> (Value, Value) {
         return (Value::Null, Value::Null);
     }
     let length = i64::from(ty.length);
+    let members = |characters: Option<usize>| {
+        let characters = characters.unwrap_or(0) as i64;
+        (Value::Int(characters), Value::Int(characters * 4))
+    };
     match ty.kind {
+        TypeKind::Enum => members(ty.members.map(Members::longest)),
+        TypeKind::Set => members(ty.members.map(Members::joined)),
         TypeKind::Char | TypeKind::VarChar => (Value::Int(length), Value::Int(length * 4)),
         _ if ty.is_text() || ty.is_bytes() => (Value::Int(length), Value::Int(length)),
         _ => (Value::Null, Value::Null),
@@ -250,6 +256,7 @@ fn text_lengths(ty: &DataType) -> (Value, Value) {
 fn numeric_precision(ty: &DataType) -> (Value, Value) {
     let of = |precision: u64, scale: Option<u64>| (Value::UInt(precision), scale.map_or(Value::Null, Value::UInt));
     match ty.kind {
+        TypeKind::Bit => of(u64::from(ty.length), None),
         TypeKind::TinyInt => of(3, Some(0)),
         TypeKind::SmallInt => of(5, Some(0)),
         TypeKind::MediumInt => of(7, Some(0)),
@@ -341,6 +348,7 @@ pub(crate) fn default_text(column: &Column, zone: &jiff::tz::TimeZone) -> Option
             let ty = DataType { scale: column.ty.scale, ..DataType::new(TypeKind::DateTime) };
             Some(text(&super::civil(local), &ty))
         }
+        ColumnDefault::Value(Value::UInt(bits)) if column.ty.kind == TypeKind::Bit => Some(format!("b'{bits:b}'")),
         ColumnDefault::Value(value) => Some(text(value, &column.ty)),
     }
 }
