@@ -137,6 +137,7 @@ impl Reader {
             partition: None,
             limit_hint: None,
             pushdown: None,
+            covering: None,
         };
         Reader {
             txn: internal(node, table),

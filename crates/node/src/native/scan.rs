@@ -118,6 +118,7 @@ fn prepare(call: &Call<'_>, scan: Scan) -> Result<OpenScan, Failure> {
         partition: scan.partition,
         limit_hint: (hint < 4096).then_some(hint),
         pushdown: scan.filter.as_ref().and_then(FilterPushdown::of),
+        covering: None,
     };
     Ok(OpenScan {
         cursor: ScanCursor::new(&table, spec),

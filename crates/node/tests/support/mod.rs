@@ -229,6 +229,7 @@ pub fn all(index: Option<u16>) -> ScanSpec {
         partition: None,
         limit_hint: None,
         pushdown: None,
+        covering: None,
     }
 }
 

@@ -173,6 +173,7 @@ pub fn everything(index: Option<IndexId>) -> ScanSpec {
         partition: None,
         limit_hint: None,
         pushdown: None,
+        covering: None,
     }
 }
 

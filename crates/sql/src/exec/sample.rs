@@ -104,6 +104,7 @@ pub(crate) async fn sample(
         partition: None,
         limit_hint: None,
         pushdown: None,
+        covering: None,
     };
     let mut cursor = ScanCursor::new(table, spec);
     let mut batch = ScanBatch::default();

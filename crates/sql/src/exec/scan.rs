@@ -71,6 +71,7 @@ pub(crate) fn open(
                 partition: None,
                 limit_hint,
                 pushdown: None,
+                covering: None,
             },
             1,
         ))
@@ -149,6 +150,7 @@ fn open_ranges(
             partition: None,
             limit_hint,
             pushdown: None,
+            covering: level.covering.clone().filter(|_| lock.is_none()),
         })
         .collect();
     Ok(if scans.is_empty() { Opened::Nothing } else { Opened::Scans(scans) })

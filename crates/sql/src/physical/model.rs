@@ -14,7 +14,7 @@ pub(crate) use crate::logical::{Fill, OnDuplicate, RowCheck, SetColumn, SetOp};
 use crate::lookup::VirtualTable;
 use crate::statistics::TableStatistics;
 use rauk_node::{Database, TableHandle, transaction::Lock};
-use rauk_types::{DataType, KeyDef, TableSchema};
+use rauk_types::{Covering, DataType, KeyDef, TableSchema};
 use std::sync::Arc;
 
 pub(crate) enum PlanKind {
@@ -452,6 +452,8 @@ pub(crate) struct HashJoin {
 pub(crate) struct Level {
     pub table: usize,
     pub access: Access,
+    /// Of [`Access::Range`]: the index says all columns of the table that the block reads, so that rows may be made of its keys.
+    pub covering: Option<Arc<Covering>>,
     /// All conditions that can be checked once this row is there, but those the access path guarantees.
     pub filters: Vec<Expr>,
     /// Conditions with subqueries: checked on a copy of the row, after `filters`, since their queries are run in between.

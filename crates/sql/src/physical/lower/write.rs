@@ -208,6 +208,8 @@ impl Lowering<'_> {
             keep_order: true,
             wanted,
             equal_rows: None,
+            // Its rows are locked.
+            read: &[vec![]],
             locks: &[lock],
             switches: self.switches,
             database: self.database,
