@@ -142,6 +142,7 @@ impl Bench {
             reverse: false,
             lock: None,
             covering,
+            also: Arc::default(),
         };
         let mut access = access(None, self.time);
         let mut sum = 0;

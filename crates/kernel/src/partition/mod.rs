@@ -33,6 +33,7 @@
 
 mod adopt;
 mod collect;
+mod common;
 mod copy;
 mod finish;
 mod fragment;
@@ -171,6 +172,8 @@ pub struct ScanRequest {
     pub lock: Option<(LockMode, WaitPolicy)>,
     /// By an index, without a lock: no other columns are wanted than these, which its keys say. Rows may then be made of keys.
     pub covering: Option<Arc<Covering>>,
+    /// By one whole key of an index, upward, without a lock: rows that have none of their entries at one of these keys are not looked at.
+    pub also: Arc<[(IndexId, Vec<u8>)]>,
 }
 
 /// Where a scan goes on in its next slice. Survives changes of the index in between.

@@ -40,8 +40,8 @@ use rauk_types::{Covering, IndexId, TableId, Timestamp};
 use std::ops::{Bound, ControlFlow};
 
 /// One slice's view of the partition, its parts borrowed apart.
-struct Scanner<'s, 'a> {
-    fragment: &'s Fragment,
+pub(super) struct Scanner<'s, 'a> {
+    pub(super) fragment: &'s Fragment,
     versions: &'s VersionTable,
     locks: &'s mut LockTable,
     txns: &'s mut TxnTable,
@@ -89,7 +89,10 @@ impl Partition {
         let result = match request.index {
             None => scanner.rows(position, slice, visit),
             Some(id) => match fragment.index_position(id) {
-                Some(i) => scanner.entries(&fragment.indexes[i], request, position, slice, visit),
+                Some(i) if request.also.is_empty() || request.lock.is_some() => {
+                    scanner.entries(&fragment.indexes[i], request, position, slice, visit)
+                }
+                Some(i) => scanner.common(&fragment.indexes[i], request, position, slice, visit),
                 None => Err(Stop::StaleSchema),
             },
         };
@@ -237,7 +240,7 @@ impl Scanner<'_, '_> {
         result
     }
 
-    fn row(
+    pub(super) fn row(
         &mut self,
         id: RowId,
         entry: Option<(&Index, &[u8])>,

@@ -138,6 +138,7 @@ impl Reader {
             limit_hint: None,
             pushdown: None,
             covering: None,
+            also: Arc::default(),
         };
         Reader {
             txn: internal(node, table),

@@ -375,6 +375,6 @@ mod request {
         let (low, high) = (low.map(<[u8]>::to_vec), high.map(<[u8]>::to_vec));
         let lock = lock.map(|Lock { mode, wait }| (mode, wait));
         // Nothing is said of the columns that are wanted: whole rows are sent.
-        Ok(Cow::Owned(ScanRequest { table, index, low, high, reverse, lock, covering: None }))
+        Ok(Cow::Owned(ScanRequest { table, index, low, high, reverse, lock, covering: None, also: Default::default() }))
     }
 }

@@ -178,6 +178,7 @@ fn all_rows(lock: Option<(LockMode, WaitPolicy)>, index: Option<IndexId>) -> Sca
         reverse: false,
         lock,
         covering: None,
+        also: Arc::default(),
     }
 }
 

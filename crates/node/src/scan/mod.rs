@@ -64,6 +64,9 @@ pub struct ScanSpec {
     pub pushdown: Option<Arc<dyn Pushdown>>,
     /// By an index: the only columns that are read of the rows, which may be made of its keys then. A scan that locks reads the rows.
     pub covering: Option<Arc<Covering>>,
+    /// By one whole key of the index: rows without an entry at these keys of other indexes may be left out. The caller checks what the keys mean: scans that
+    /// lock, and other nodes, leave out nothing.
+    pub also: Arc<[(IndexId, Vec<u8>)]>,
 }
 
 /// A table of so many rows is read in the order of its primary key at no cost that matters.
@@ -188,6 +191,12 @@ impl ScanCursor {
             return Ok(());
         }
         assert!(self.spec.covering.is_none() || self.spec.index.is_some(), "rows are made of an index's keys");
+        if !self.spec.also.is_empty() {
+            assert!(
+                self.spec.index.is_some() && !self.spec.reverse && self.spec.low == self.spec.high,
+                "one key upward"
+            );
+        }
         let lock = txn.effective_lock(self.spec.lock);
         let partitions = match (&self.spec.distribution, self.spec.partition) {
             (Some(distribution), _) => {
@@ -208,6 +217,7 @@ impl ScanCursor {
             reverse: self.spec.reverse,
             lock,
             covering: self.spec.covering.take(),
+            also: self.spec.also.clone(),
         };
         let merged = (self.spec.ordered || small) && index.is_some() && partitions.len() > 1;
         // Sums have no order, and keep no lock on the rows that they are of; at SERIALIZABLE all that is read stays locked.

@@ -230,6 +230,7 @@ pub fn all(index: Option<u16>) -> ScanSpec {
         limit_hint: None,
         pushdown: None,
         covering: None,
+        also: Arc::default(),
     }
 }
 

@@ -174,6 +174,7 @@ pub fn everything(index: Option<IndexId>) -> ScanSpec {
         limit_hint: None,
         pushdown: None,
         covering: None,
+        also: Arc::default(),
     }
 }
 

@@ -105,6 +105,7 @@ pub(crate) async fn sample(
         limit_hint: None,
         pushdown: None,
         covering: None,
+        also: std::sync::Arc::default(),
     };
     let mut cursor = ScanCursor::new(table, spec);
     let mut batch = ScanBatch::default();

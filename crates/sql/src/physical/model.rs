@@ -349,8 +349,28 @@ pub(crate) struct SkipAccess {
 #[derive(Clone, Debug)]
 pub(crate) struct MergeAccess {
     pub parts: Vec<IndexAccess>,
-    /// They are read by whole keys.
-    pub whole: bool,
+    pub way: MergeWay,
+}
+
+/// Which rows of its indexes a merge gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MergeWay {
+    /// Those of any, by whole keys.
+    Union,
+    /// Those of any, by ranges.
+    SortUnion,
+    /// Those of all, by a whole key of each.
+    Intersect,
+}
+
+impl MergeWay {
+    pub fn name(self) -> &'static str {
+        match self {
+            MergeWay::Union => "union",
+            MergeWay::SortUnion => "sort_union",
+            MergeWay::Intersect => "intersect",
+        }
+    }
 }
 
 /// What is read of each value of the leading parts.

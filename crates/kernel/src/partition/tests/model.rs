@@ -21,6 +21,7 @@ use rand::{Rng, SeedableRng};
 use rauk_types::{IndexId, PartitionId, RowView, Timestamp, TxnId, key, row};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::sync::Arc;
 
 const IDS: i64 = 24;
 
@@ -71,6 +72,8 @@ struct Model {
     changed_passed: u64,
     /// Rows of covering scans that were made of keys.
     made_of_keys: u64,
+    /// Rows that were found by entries of two indexes.
+    in_common: u64,
 }
 
 fn conflicts(a: u8, b: u8) -> bool {
@@ -125,6 +128,7 @@ impl Model {
             changed_met: 0,
             changed_passed: 0,
             made_of_keys: 0,
+            in_common: 0,
         }
     }
 
@@ -430,6 +434,7 @@ impl Model {
             reverse: keep % 3 == 0,
             lock: Some((mode, policy)),
             covering: None,
+            also: Arc::default(),
         };
         let expected = self.expected_scan(Some(actor), &request, u64::MAX);
         // A condition that a change of the row may make true or false.
@@ -568,8 +573,16 @@ impl Model {
         let (a, b) = (self.rng.random_range(0..IDS), self.rng.random_range(0..IDS));
         let (low, high) =
             if self.rng.random() { self.bounds(index, a, b) } else { (Bound::Unbounded, Bound::Unbounded) };
-        let request =
-            ScanRequest { table: TABLE, index, low, high, reverse: self.rng.random(), lock: None, covering: None };
+        let request = ScanRequest {
+            table: TABLE,
+            index,
+            low,
+            high,
+            reverse: self.rng.random(),
+            lock: None,
+            covering: None,
+            also: Arc::default(),
+        };
         let slice = self.rng.random_range(1..9);
         let txn = actor.map(|i| &self.actors[i].txn);
         match self.w.scan(txn, &request, at, slice) {
@@ -584,6 +597,7 @@ impl Model {
                 self.look_covering(actor, &request, at, slice, &found);
                 if !stale {
                     self.check_scan_observed(actor, &request, upto);
+                    self.look_common(actor, at, slice, &found);
                 }
             }
             Err(Stop::SnapshotTooOld) if stale => self.stale_reads_refused += 1,
@@ -895,6 +909,7 @@ struct Seen {
     changed_met: u64,
     changed_passed: u64,
     made_of_keys: u64,
+    in_common: u64,
 }
 
 fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited: bool, cluster: bool) -> Seen {
@@ -917,6 +932,7 @@ fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited
         seen.changed_met += model.changed_met;
         seen.changed_passed += model.changed_passed;
         seen.made_of_keys += model.made_of_keys;
+        seen.in_common += model.in_common;
         model.finish();
     }
     seen
@@ -926,7 +942,7 @@ fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited
 fn random_histories() {
     let seen = histories(0..8 * rounds(), 1500, false, false, false);
     assert!(seen.changed_met > 20 && seen.changed_passed > 100, "{} and {}", seen.changed_met, seen.changed_passed);
-    assert!(seen.made_of_keys > 100, "{}", seen.made_of_keys);
+    assert!(seen.made_of_keys > 100 && seen.in_common > 1000, "{} and {}", seen.made_of_keys, seen.in_common);
 }
 
 #[test]

@@ -270,6 +270,7 @@ pub fn whole(index: Option<IndexId>) -> ScanRequest {
         reverse: false,
         lock: None,
         covering: None,
+        also: Arc::default(),
     }
 }
 

@@ -715,7 +715,7 @@ fn merged<'p>(merge: &'p MergeAccess, access: &Access, schema: &'p TableSchema) 
         schema.indexes[part.index].parts[..used].iter().map(|part| schema.columns[part.column].name.as_str())
     });
     let names = names.join(",");
-    let way = format!("{}({names})", if merge.whole { "union" } else { "sort_union" });
+    let way = format!("{}({names})", merge.way.name());
     (Index { name: names, parts: parts.collect(), length: lengths.join(","), references: vec![] }, way)
 }
 

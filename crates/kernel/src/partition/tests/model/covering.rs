@@ -1,9 +1,9 @@
-//! Covering scans within the random histories: each gives what the rows give.
+//! Scans that do without rows, within the random histories: each gives what the rows give. Covering ones make rows of keys; those of several keys leave
+//! out what is missing in one of the indexes.
 
 use super::*;
 use crate::partition::ScanRow;
 use rauk_types::{Covering, ValueRef};
-use std::sync::Arc;
 
 impl Model {
     /// The same scan with rows made of keys, where it is by an index; `found` is what the rows gave.
@@ -44,5 +44,24 @@ impl Model {
             (key.clone(), columns.iter().map(|column| values[*column].clone()).collect::<Vec<_>>())
         });
         assert_eq!(covered, expected.collect::<Vec<_>>(), "{request:?} at {at:?}");
+    }
+
+    /// Rows that have one of their keys in each of two indexes.
+    pub(super) fn look_common(&mut self, actor: Option<usize>, at: ReadAt, slice: usize, found: &[(Vec<u8>, Row)]) {
+        let Some((_, row)) = found.get(found.len() / 2) else { return };
+        let (k, v) = (self.index_key(Some(BY_K), row), self.index_key(Some(BY_V), row));
+        for (one, other) in [((BY_K, &k), (BY_V, &v)), ((BY_V, &v), (BY_K, &k))] {
+            let key = Bound::Included(one.1.clone());
+            let alone = ScanRequest { low: key.clone(), high: key, ..whole(Some(one.0)) };
+            let both = ScanRequest { also: vec![(other.0, other.1.clone())].into(), ..alone.clone() };
+            // Some row may belong to a transaction that is prepared.
+            let Ok(mut expected) = self.w.scan(actor.map(|i| &self.actors[i].txn), &alone, at, 99) else { continue };
+            let mut rows = self.w.scan(actor.map(|i| &self.actors[i].txn), &both, at, slice).expect("as before");
+            let meets = |row: &Row| self.index_key(Some(other.0), row) == *other.1;
+            expected.retain(|(_, row)| meets(row));
+            rows.retain(|(_, row)| meets(row));
+            assert_eq!(rows, expected, "{both:?} at {at:?}");
+            self.in_common += rows.len() as u64;
+        }
     }
 }
