@@ -6,13 +6,13 @@
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rauk_kernel::{
-    Access, Found, Horizon, MANY, MemoryBudget, Partition, Prepared, Probe, ReadAt, ScanPosition, ScanRequest, TxnRef,
-    TxnState, Verb, Verdict,
+    Access, Found, Horizon, MANY, MemoryBudget, Partition, Prepared, Probe, ReadAt, ScanPosition, ScanRequest, ScanRow,
+    TxnRef, TxnState, Verb, Verdict,
 };
 use rauk_types::schema::ColumnDefault;
 use rauk_types::{
-    Collation, Column, ColumnId, DataType, IndexId, IndexKind, IndexPart, IndexSchema, PartitionId, RowLayout, TableId,
-    TableSchema, Timestamp, TxnId, Value, key, row,
+    Collation, Column, ColumnId, Covering, DataType, IndexId, IndexKind, IndexPart, IndexSchema, PartitionId,
+    RowLayout, TableId, TableSchema, Timestamp, TxnId, Value, key, row,
 };
 use std::hint::black_box;
 use std::ops::Bound;
@@ -124,6 +124,19 @@ impl Bench {
     }
 
     fn scan(&mut self, index: IndexId, low: i64, rows: usize) {
+        let read = self.scan_request(index, low, rows, None, &mut |row| row.row.bytes().len());
+        assert_eq!(read, rows * 100);
+    }
+
+    /// The sum of what `read` finds in the rows.
+    fn scan_request(
+        &mut self,
+        index: IndexId,
+        low: i64,
+        rows: usize,
+        covering: Option<Arc<Covering>>,
+        read: &mut dyn FnMut(&ScanRow<'_>) -> usize,
+    ) -> usize {
         self.set_key(low);
         let request = ScanRequest {
             table: TABLE,
@@ -132,16 +145,29 @@ impl Bench {
             high: Bound::Unbounded,
             reverse: false,
             lock: None,
+            covering,
+            also: Arc::default(),
         };
         let mut access = access(None, self.time);
-        let mut bytes = 0;
+        let mut sum = 0;
         self.p
             .scan(&request, &mut ScanPosition::Start, rows, &mut access, &mut |row| {
-                bytes += row.row.bytes().len();
+                sum += read(row);
                 Verdict::Keep
             })
             .unwrap();
-        assert_eq!(bytes, rows * 100);
+        sum
+    }
+
+    /// The column by which the secondary index is, from the rows or from its keys.
+    fn scan_column(&mut self, low: i64, rows: usize, covering: Option<Arc<Covering>>) {
+        let mut next = low * 4;
+        let mut read = |row: &ScanRow<'_>| {
+            let found = row.row.get(1).as_integer();
+            next += 1;
+            usize::from(found == Some(((next - 1) / 4).into()))
+        };
+        assert_eq!(self.scan_request(BY_K, low, rows, covering, &mut read), rows);
     }
 }
 
@@ -297,6 +323,28 @@ fn scan_of_100_rows_by_secondary_key(bencher: divan::Bencher) {
     bencher.bench_local(|| {
         let low = b.rng.random_range(0..ROWS / 4 - 100);
         b.scan(BY_K, low, 100);
+    });
+}
+
+/// One column of each row, which lies anywhere.
+#[divan::bench(sample_count = 20, sample_size = 500)]
+fn a_column_of_100_rows_by_secondary_key(bencher: divan::Bencher) {
+    let mut b = Bench::filled(schema(false, true));
+    bencher.bench_local(|| {
+        let low = b.rng.random_range(0..ROWS / 4 - 25);
+        b.scan_column(low, 100, None);
+    });
+}
+
+/// The same from the keys alone.
+#[divan::bench(sample_count = 20, sample_size = 500)]
+fn a_column_of_100_keys_of_a_secondary_index(bencher: divan::Bencher) {
+    let mut b = Bench::filled(schema(false, true));
+    let def = b.schema.key_def(&b.schema.indexes[1]);
+    let covering = Arc::new(Covering::new(&b.schema, &def, &[1]).unwrap());
+    bencher.bench_local(|| {
+        let low = b.rng.random_range(0..ROWS / 4 - 25);
+        b.scan_column(low, 100, Some(covering.clone()));
     });
 }
 

@@ -12,7 +12,10 @@
 //! slot           = time u64 | length u32 | layout u16 | flags u8 | spare u8 | bytes …
 //! ```
 //!
-//! Invariants: every location in use points to exactly one slot; a page's live count is the number of its slots in use; `bytes` equals
+//! Of each 64 ids a [`Mark`] keeps what of their headers tells most readers all: the newest time in any of them, and one bit a row that says whether
+//! there is more of it elsewhere ([`BESIDE`]). Marks of a million rows are 250 KB and stay in a processor's cache, where headers do not.
+//!
+//! Invariants: a mark is not older than any header of its ids, and has their bits; every location in use points to exactly one slot; a page's live count is the number of its slots in use; `bytes` equals
 //! what was added to the budget and not subtracted. Not here: what the bytes mean, versions, locks.
 
 use crate::budget::{MemoryBudget, MemoryFull, Purpose};
@@ -42,6 +45,18 @@ pub struct RowHeader {
     pub layout: u16,
     /// Bits that belong to the partition (tombstone, has side-table entries, …).
     pub flags: u8,
+}
+
+/// The one flag that means something here: there is more to be known of the row than its header and bytes.
+pub const BESIDE: u8 = 4;
+
+/// What 64 rows have in common.
+#[derive(Clone, Copy, Default)]
+struct Mark {
+    /// No header is newer.
+    newest: Timestamp,
+    /// One bit an id: its header has the flag [`BESIDE`].
+    beside: u64,
 }
 
 pub const HEADER_BYTES: usize = 16;
@@ -97,6 +112,8 @@ pub struct RowStore {
     directory: Vec<u32>,
     /// One bit an id: in use.
     used: Vec<u64>,
+    /// One for each word of `used`.
+    marks: Vec<Mark>,
     free_id: u32,
     live: usize,
     classes: Vec<Class>,
@@ -126,6 +143,7 @@ impl RowStore {
             budget,
             directory: Vec::new(),
             used: Vec::new(),
+            marks: Vec::new(),
             free_id: END,
             live: 0,
             classes,
@@ -157,10 +175,12 @@ impl RowStore {
             self.directory.push(location);
             if self.used.len() * 64 <= id as usize {
                 self.used.push(0);
+                self.marks.push(Mark::default());
             }
             id
         };
         self.used[id as usize / 64] |= 1 << (id % 64);
+        self.mark(RowId(id), header);
         self.live += 1;
         self.count_overhead();
         Ok(RowId(id))
@@ -210,6 +230,24 @@ impl RowStore {
         let slot = self.slot_mut(location);
         let (_, len) = read_header(slot);
         write_header(slot, header, len);
+        self.mark(id, header);
+    }
+
+    /// When this row has no more to it than its header and bytes, and they are not from after `upto`: a time that is neither, and not before them.
+    #[inline]
+    pub fn settled(&self, id: RowId, upto: Timestamp) -> Option<Timestamp> {
+        debug_assert!(self.contains(id), "row {id:?} is not there");
+        let mark = &self.marks[id.0 as usize / 64];
+        (mark.beside >> (id.0 % 64) & 1 == 0 && mark.newest <= upto).then_some(mark.newest)
+    }
+
+    /// A row has this header from now on.
+    #[inline]
+    fn mark(&mut self, id: RowId, header: RowHeader) {
+        let mark = &mut self.marks[id.0 as usize / 64];
+        let bit = 1 << (id.0 % 64);
+        mark.newest = mark.newest.max(header.time);
+        mark.beside = if header.flags & BESIDE != 0 { mark.beside | bit } else { mark.beside & !bit };
     }
 
     /// Gives the row new bytes; it keeps its id. On error nothing has changed.
@@ -220,11 +258,13 @@ impl RowStore {
             let slot = self.slot_mut(old);
             write_header(slot, header, bytes.len());
             slot[HEADER_BYTES..needed].copy_from_slice(bytes);
+            self.mark(id, header);
             return Ok(());
         }
         let new = self.place(header, bytes, purpose)?;
         self.release(old);
         self.directory[id.0 as usize] = new;
+        self.mark(id, header);
         Ok(())
     }
 
@@ -266,13 +306,18 @@ impl RowStore {
     pub fn remove(&mut self, id: RowId) {
         let location = self.location(id);
         self.release(location);
-        self.used[id.0 as usize / 64] &= !(1 << (id.0 % 64));
+        let used = &mut self.used[id.0 as usize / 64];
+        *used &= !(1 << (id.0 % 64));
+        if *used == 0 {
+            self.marks[id.0 as usize / 64] = Mark::default();
+        }
         self.directory[id.0 as usize] = self.free_id;
         self.free_id = id.0;
         self.live -= 1;
         if self.live == 0 {
             self.directory = Vec::new();
             self.used = Vec::new();
+            self.marks = Vec::new();
             self.free_id = END;
             self.pages = Vec::new();
             self.free_pages = Vec::new();
@@ -476,7 +521,8 @@ impl RowStore {
         if kept_pages > 0 {
             self.budget.subtract(kept_pages);
         }
-        let now = (self.directory.capacity() * 4 + self.used.capacity() * 8) as u64;
+        let marks = self.marks.capacity() * size_of::<Mark>();
+        let now = (self.directory.capacity() * 4 + self.used.capacity() * 8 + marks) as u64;
         if now > self.overhead {
             self.budget.add(now - self.overhead);
         } else if now < self.overhead {
@@ -575,6 +621,13 @@ mod tests {
                 }
                 if step % 64 == 0 {
                     let mut at = RowId(0);
+                    for (id, (head, _)) in &model {
+                        let settled = store.settled(RowId(*id), Timestamp::MAX);
+                        assert_eq!(settled.is_some(), head.flags & BESIDE == 0, "row {id}");
+                        assert!(settled.is_none_or(|time| time >= head.time && time <= Timestamp(step)), "row {id}");
+                        let before = Timestamp(head.time.0.saturating_sub(1));
+                        assert!(head.time == Timestamp::ZERO || store.settled(RowId(*id), before).is_none());
+                    }
                     for (id, (head, bytes)) in &model {
                         let found = store.next(at).unwrap();
                         assert_eq!(found.0, *id);

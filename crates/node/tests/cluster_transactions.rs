@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_manage::group::GroupCommand;
 use rauk_node::*;
-use rauk_types::{Collation, IndexId, PartitionId, RowView, TableSchema};
+use rauk_types::{Collation, Covering, IndexId, PartitionId, RowView, TableSchema};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -256,6 +256,54 @@ fn locks_of_one_node_hold_on_all() {
 }
 
 /// A consistent snapshot shows nothing that was committed after it was taken, in no partition, from whichever node.
+/// Rows made of keys on this node, whole ones of the others: both have the columns that were asked for.
+#[test]
+fn an_index_is_read_without_its_rows_from_every_node() {
+    let cluster = three(accounts("t"));
+    let Cluster { nodes, tables, .. } = &cluster;
+    block_on(async {
+        insert_all(&nodes[0].db, &tables[0], &ids(0, 60)).await;
+        for round in 0..3i64 {
+            for (at, (node, table)) in nodes.iter().zip(tables).enumerate() {
+                let schema = table.schema();
+                let covering = Covering::new(schema, &schema.key_def(&schema.indexes[1]), &[1]).map(Arc::new);
+                assert!(covering.is_some(), "the index is of a number");
+                let by_keys = || ScanSpec { covering: covering.clone(), ..all(Some(1)) };
+                let column =
+                    |rows: Vec<Vec<rauk_types::Value>>| rows.into_iter().map(|row| row[1].clone()).collect::<Vec<_>>();
+                let mut txn = begin_rr(&node.db, table).await;
+                let before = column(scan(&mut txn, table, all(Some(1))).await);
+                assert_eq!(column(scan(&mut txn, table, by_keys()).await), before);
+                // Others commit meanwhile, and the transaction changes rows itself.
+                let other = (at + 1) % 3;
+                let mut changes = begin_rr(&nodes[other].db, &tables[other]).await;
+                for id in (round..60).step_by(7) {
+                    let value = 100 + (id + 3 * round + at as i64) % 90;
+                    set(&mut changes, &tables[other], id, value).await.unwrap();
+                }
+                changes.commit().await.unwrap();
+                assert_eq!(column(scan(&mut txn, table, by_keys()).await), before, "the snapshot stays");
+                for id in 200..205 {
+                    assert_eq!(txn.insert(table, &account(id, id, None)).await.unwrap(), InsertOutcome::Inserted);
+                }
+                txn.begin_statement();
+                let mut expected = before.clone();
+                expected.extend((200..205).map(int));
+                assert_eq!(column(scan(&mut txn, table, by_keys()).await), expected);
+                txn.rollback();
+                let mut fresh = begin_rr(&node.db, table).await;
+                let rows = column(scan(&mut fresh, table, all(Some(1))).await);
+                assert_eq!(column(scan(&mut fresh, table, by_keys()).await), rows);
+                assert_ne!(rows, before);
+                // By locks the rows are read.
+                let locked = ScanSpec { lock: EXCLUSIVE, ..by_keys() };
+                assert_eq!(scan(&mut fresh, table, locked).await[0].len(), 3);
+            }
+        }
+    });
+    cluster.end();
+}
+
 #[test]
 fn a_consistent_snapshot_shows_nothing_later() {
     let cluster = three(accounts("t"));

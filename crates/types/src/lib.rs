@@ -29,7 +29,7 @@ pub use error::{ErrorClass, MysqlError};
 pub use ids::{ColumnId, IndexId, Member, NodeId, PartitionId, Position, ProcessId, TableId, Timestamp, TxnId, View};
 pub use key::{KeyDef, KeyPart};
 pub use members::Members;
-pub use row::{RowLayout, RowView};
+pub use row::{Covering, RowLayout, RowView};
 pub use schema::{CheckConstraint, Column, ColumnDefault, Generated, IndexKind, IndexPart, IndexSchema, TableSchema};
 pub use value::{Value, ValueRef};
 pub use view::{ViewAlgorithm, ViewCheck, ViewSchema, ViewSecurity};

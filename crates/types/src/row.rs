@@ -19,6 +19,10 @@
 //! Bytes are trusted to be what [`encode_row`] made (the log and checkpoints have checksums): others may panic or read as
 //! another value, and nothing worse.
 
+mod covering;
+
+pub use covering::Covering;
+
 use crate::{ColumnId, DataType, Date, DateTime, Decimal, TableSchema, Time, TypeKind, Value, ValueRef, collation};
 use ethnum::I256;
 use serde::{Deserialize, Serialize};

@@ -33,6 +33,7 @@
 
 mod adopt;
 mod collect;
+mod common;
 mod copy;
 mod finish;
 mod fragment;
@@ -62,7 +63,7 @@ use hashbrown::HashMap;
 use locks::LockTable;
 pub use many::{Found, MANY, ManyRead, Probe};
 use ranges::RangeTable;
-use rauk_types::{IndexId, PartitionId, RowView, TableId, Timestamp, TxnId};
+use rauk_types::{Covering, IndexId, PartitionId, RowView, TableId, Timestamp, TxnId};
 use restore::Buried;
 use rustc_hash::FxBuildHasher;
 use std::collections::VecDeque;
@@ -169,6 +170,10 @@ pub struct ScanRequest {
     pub high: Bound<Vec<u8>>,
     pub reverse: bool,
     pub lock: Option<(LockMode, WaitPolicy)>,
+    /// By an index, without a lock: no other columns are wanted than these, which its keys say. Rows may then be made of keys.
+    pub covering: Option<Arc<Covering>>,
+    /// By one whole key of an index, upward, without a lock: rows that have none of their entries at one of these keys are not looked at.
+    pub also: Arc<[(IndexId, Vec<u8>)]>,
 }
 
 /// Where a scan goes on in its next slice. Survives changes of the index in between.
@@ -187,6 +192,7 @@ pub struct ScanRow<'a> {
     /// The index key; empty in scans without an index.
     pub key: &'a [u8],
     pub layout: u16,
+    /// Of a covering scan only with the columns that were wanted.
     pub row: RowView<'a>,
     /// In a locking scan: the row has changed after the transaction's snapshot. The visitor decides by the condition
     /// alone; if it keeps the row, the scan fails with [`Stop::Changed`].
@@ -244,6 +250,7 @@ pub struct Partition {
     lost: KeyList,
     scratch: Vec<u8>,
     entry: Vec<u8>,
+    image: Vec<u8>,
 }
 
 impl Partition {
@@ -267,6 +274,7 @@ impl Partition {
             lost: KeyList::default(),
             scratch: Vec::new(),
             entry: Vec::new(),
+            image: Vec::new(),
             full_elsewhere: None,
             budget,
         }

@@ -3,6 +3,13 @@
 //! A scan finds its place again by key and row id, so it survives whatever happens between two slices. It visits an
 //! index entry's row only when the version that it sees has the entry's key: a row with several versions has an entry for each key.
 //!
+//! A *covering* scan wants no other columns than those that the index's keys say. Of a row that has one version, of before the snapshot, the entry
+//! says all: there is no other entry of it in the index, and the version is to be seen. Whether that is so, the marks of the row store tell without the row
+//! ([`RowStore::settled`]), and the row is made of the key. A mark is of 64 rows: where one of them is too new, or not durable, or where the row has
+//! more versions, the row is read as by any scan.
+//!
+//! [`RowStore::settled`]: crate::row_store::RowStore::settled
+//!
 //! Locking scans lock each row before they show it and give back locks on rows that the visitor does not want. With
 //! `conflict_after`, the time of the transaction's snapshot, a row that changed since is shown once for each of its
 //! versions that the scan meets: the newest one, and the one of the snapshot (both marked [`ScanRow::changed`]). If the
@@ -29,19 +36,22 @@ use super::{
 };
 use crate::row_store::RowId;
 use crate::status::TxnRef;
-use rauk_types::{IndexId, TableId, Timestamp};
+use rauk_types::{Covering, IndexId, TableId, Timestamp};
 use std::ops::{Bound, ControlFlow};
 
 /// One slice's view of the partition, its parts borrowed apart.
-struct Scanner<'s, 'a> {
-    fragment: &'s Fragment,
+pub(super) struct Scanner<'s, 'a> {
+    pub(super) fragment: &'s Fragment,
     versions: &'s VersionTable,
     locks: &'s mut LockTable,
     txns: &'s mut TxnTable,
     access: &'s mut Access<'a>,
     table: TableId,
     lock: Option<(LockMode, WaitPolicy)>,
+    covering: Option<&'s Covering>,
     scratch: &'s mut Vec<u8>,
+    /// Room for a row that is made of a key.
+    image: &'s mut Vec<u8>,
 }
 
 impl Partition {
@@ -63,7 +73,7 @@ impl Partition {
         };
         self.about_to_scan(request, compared)?;
         let fragment = self.fragments.get(&request.table).ok_or(Stop::StaleSchema)?;
-        let mut scratch = std::mem::take(&mut self.scratch);
+        let (mut scratch, mut image) = (std::mem::take(&mut self.scratch), std::mem::take(&mut self.image));
         let mut scanner = Scanner {
             fragment,
             versions: &self.versions,
@@ -72,16 +82,21 @@ impl Partition {
             access,
             table: request.table,
             lock: request.lock,
+            covering: request.covering.as_deref().filter(|_| request.index.is_some() && request.lock.is_none()),
             scratch: &mut scratch,
+            image: &mut image,
         };
         let result = match request.index {
             None => scanner.rows(position, slice, visit),
             Some(id) => match fragment.index_position(id) {
-                Some(i) => scanner.entries(&fragment.indexes[i], request, position, slice, visit),
+                Some(i) if request.also.is_empty() || request.lock.is_some() => {
+                    scanner.entries(&fragment.indexes[i], request, position, slice, visit)
+                }
+                Some(i) => scanner.common(&fragment.indexes[i], request, position, slice, visit),
                 None => Err(Stop::StaleSchema),
             },
         };
-        self.scratch = scratch;
+        (self.scratch, self.image) = (scratch, image);
         if request.lock.is_some() {
             self.settle();
         }
@@ -225,7 +240,7 @@ impl Scanner<'_, '_> {
         result
     }
 
-    fn row(
+    pub(super) fn row(
         &mut self,
         id: RowId,
         entry: Option<(&Index, &[u8])>,
@@ -235,6 +250,15 @@ impl Scanner<'_, '_> {
         let (fragment, versions) = (self.fragment, self.versions);
         let key = entry.map_or(&[][..], |(_, key)| key);
         let Some((mode, wait)) = self.lock else {
+            if let Some(covering) = self.covering
+                && let Some(newest) = fragment.rows.settled(id, self.upto())
+                && covering.fill(key, self.image)
+            {
+                self.access.observed = self.access.observed.max(newest);
+                let layout = covering.layout();
+                let row = fragment.view(layout, self.image);
+                return Ok(flow(visit(&ScanRow { key, layout, row, changed: false })));
+            }
             let at = self.access.at;
             let sight = versions.see(fragment, rk, at, self.access)?;
             let Some(sight) = sight.filter(|s| self.has_key(s, entry)) else { return Ok(ControlFlow::Continue(())) };
@@ -272,6 +296,15 @@ impl Scanner<'_, '_> {
                 ControlFlow::Continue(()) => Ok(flow(verdict)),
                 stopped => Ok(stopped),
             },
+        }
+    }
+
+    /// What is not newer can be taken from entries: those who read it wait for nothing that they would not wait for by the rows.
+    fn upto(&self) -> Timestamp {
+        let durable = self.access.horizon.durable;
+        match self.access.at {
+            ReadAt::Newest => durable,
+            ReadAt::Snapshot(time) => time.min(durable),
         }
     }
 

@@ -26,6 +26,9 @@ impl Partition {
                 rows += 1;
                 let rk = RowKey::new(*table, id);
                 let (header, bytes) = fragment.rows.get(id);
+                let settled = fragment.rows.settled(id, Timestamp::MAX);
+                assert_eq!(settled.is_some(), header.flags & flags::SIDE == 0, "{rk:?}: the mark's bit");
+                assert!(settled.is_none_or(|newest| newest >= header.time), "{rk:?}: newer than its mark");
                 live += u64::from(header.flags & (flags::TOMBSTONE | flags::UNCOMMITTED) == 0);
                 let mut pk = Vec::new();
                 fragment.primary.encode_row(&fragment.view(header.layout, bytes), &mut pk);

@@ -33,7 +33,7 @@ pub(super) mod flags {
     /// The inline version is an insert that has not been committed.
     pub const UNCOMMITTED: u8 = 2;
     /// The row has an entry in the side table.
-    pub const SIDE: u8 = 4;
+    pub const SIDE: u8 = crate::row_store::BESIDE;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -137,6 +137,8 @@ impl Reader {
             partition: None,
             limit_hint: None,
             pushdown: None,
+            covering: None,
+            also: Arc::default(),
         };
         Reader {
             txn: internal(node, table),

@@ -118,6 +118,8 @@ fn prepare(call: &Call<'_>, scan: Scan) -> Result<OpenScan, Failure> {
         partition: scan.partition,
         limit_hint: (hint < 4096).then_some(hint),
         pushdown: scan.filter.as_ref().and_then(FilterPushdown::of),
+        covering: None,
+        also: Arc::default(),
     };
     Ok(OpenScan {
         cursor: ScanCursor::new(&table, spec),

@@ -374,6 +374,7 @@ mod request {
         let Request { table, index, low, high, reverse, lock } = Request::deserialize(deserializer)?;
         let (low, high) = (low.map(<[u8]>::to_vec), high.map(<[u8]>::to_vec));
         let lock = lock.map(|Lock { mode, wait }| (mode, wait));
-        Ok(Cow::Owned(ScanRequest { table, index, low, high, reverse, lock }))
+        // Nothing is said of the columns that are wanted: whole rows are sent.
+        Ok(Cow::Owned(ScanRequest { table, index, low, high, reverse, lock, covering: None, also: Default::default() }))
     }
 }

@@ -174,7 +174,16 @@ fn scan(request: &ScanRequest, position: ScanPosition, slice: u32) -> Op<'_> {
 }
 
 fn all_rows(lock: Option<(LockMode, WaitPolicy)>, index: Option<IndexId>) -> ScanRequest {
-    ScanRequest { table: TableId(7), index, low: Bound::Unbounded, high: Bound::Unbounded, reverse: false, lock }
+    ScanRequest {
+        table: TableId(7),
+        index,
+        low: Bound::Unbounded,
+        high: Bound::Unbounded,
+        reverse: false,
+        lock,
+        covering: None,
+        also: Arc::default(),
+    }
 }
 
 #[test]

@@ -12,6 +12,9 @@
 //! In a cluster another node may lead a partition: its slices are sent, and what was sent beyond the row at which a batch is full is kept for the next
 //! ([`plain`]). A scan may ask that node to drop rows ([`pushdown`]), which then keep no lock. A row that was sent and that the visitor skips keeps its lock.
 //!
+//! A scan that needs no other columns than those of its index (`covering`) gives rows that have only these, made of keys wherever a partition can tell
+//! that its row has nothing to add. Other nodes send whole rows.
+//!
 //! Plain reads draw a snapshot, since a scan takes more than one hold. At SERIALIZABLE the range is locked in each partition before its first slice, and all rows
 //! that are read stay locked, also those that the visitor drops: else another transaction could change one of them into one that it would have taken.
 
@@ -30,7 +33,7 @@ use merge::Merge;
 use plain::Walk;
 use pushdown::Pushdown;
 use rauk_kernel::{ScanRequest, Verdict};
-use rauk_types::{IndexId, RowView};
+use rauk_types::{Covering, IndexId, RowView};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -59,6 +62,11 @@ pub struct ScanSpec {
     pub limit_hint: Option<u64>,
     /// What nodes that lead other partitions are asked to do with the rows.
     pub pushdown: Option<Arc<dyn Pushdown>>,
+    /// By an index: the only columns that are read of the rows, which may be made of its keys then. A scan that locks reads the rows.
+    pub covering: Option<Arc<Covering>>,
+    /// By one whole key of the index: rows without an entry at these keys of other indexes may be left out. The caller checks what the keys mean: scans that
+    /// lock, and other nodes, leave out nothing.
+    pub also: Arc<[(IndexId, Vec<u8>)]>,
 }
 
 /// A table of so many rows is read in the order of its primary key at no cost that matters.
@@ -182,6 +190,13 @@ impl ScanCursor {
         if !matches!(self.state, State::New) {
             return Ok(());
         }
+        assert!(self.spec.covering.is_none() || self.spec.index.is_some(), "rows are made of an index's keys");
+        if !self.spec.also.is_empty() {
+            assert!(
+                self.spec.index.is_some() && !self.spec.reverse && self.spec.low == self.spec.high,
+                "one key upward"
+            );
+        }
         let lock = txn.effective_lock(self.spec.lock);
         let partitions = match (&self.spec.distribution, self.spec.partition) {
             (Some(distribution), _) => {
@@ -201,6 +216,8 @@ impl ScanCursor {
             high: self.spec.high.clone(),
             reverse: self.spec.reverse,
             lock,
+            covering: self.spec.covering.take(),
+            also: self.spec.also.clone(),
         };
         let merged = (self.spec.ordered || small) && index.is_some() && partitions.len() > 1;
         // Sums have no order, and keep no lock on the rows that they are of; at SERIALIZABLE all that is read stays locked.

@@ -233,6 +233,8 @@ pub fn all(index: Option<u16>) -> ScanSpec {
         partition: None,
         limit_hint: None,
         pushdown: None,
+        covering: None,
+        also: Arc::default(),
     }
 }
 

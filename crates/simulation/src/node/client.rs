@@ -173,6 +173,8 @@ pub fn everything(index: Option<IndexId>) -> ScanSpec {
         partition: None,
         limit_hint: None,
         pushdown: None,
+        covering: None,
+        also: Arc::default(),
     }
 }
 

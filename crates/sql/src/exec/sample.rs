@@ -104,6 +104,8 @@ pub(crate) async fn sample(
         partition: None,
         limit_hint: None,
         pushdown: None,
+        covering: None,
+        also: std::sync::Arc::default(),
     };
     let mut cursor = ScanCursor::new(table, spec);
     let mut batch = ScanBatch::default();

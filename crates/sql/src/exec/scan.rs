@@ -5,13 +5,14 @@ use super::merge::{self, Merge};
 use super::row::Joined;
 use super::skip::{self, Skip};
 use crate::expr::{Context, Expr};
-use crate::physical::model::{Access, IndexAccess, Level, Source};
+use crate::physical::model::{Access, IndexAccess, Level, MergeAccess, MergeWay, Source};
 use crate::physical::place::{self, Distribution};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::{NodeError, ScanSpec, TableHandle};
 use rauk_types::{IndexId, MysqlError};
 use smallvec::SmallVec;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// How a read locks.
 pub(crate) type Lock = Option<(LockMode, WaitPolicy)>;
@@ -71,6 +72,8 @@ pub(crate) fn open(
                 partition: None,
                 limit_hint,
                 pushdown: None,
+                covering: None,
+                also: Arc::default(),
             },
             1,
         ))
@@ -104,6 +107,9 @@ pub(crate) fn open(
                 Opened::Scans(mut scans) => skip::open(access, source, scans.remove(0), row, context),
                 _ => unreachable!("a scan of everything is one"),
             }
+        }
+        Access::Merge(access) if access.way == MergeWay::Intersect => {
+            open_common(access, level, source, row, context, limit_hint)
         }
         Access::Merge(access) => match everything(None) {
             Opened::Scans(mut scans) => merge::open(access, source, scans.remove(0), row, context),
@@ -149,9 +155,44 @@ fn open_ranges(
             partition: None,
             limit_hint,
             pushdown: None,
+            covering: level.covering.clone().filter(|_| lock.is_none()),
+            also: Arc::default(),
         })
         .collect();
     Ok(if scans.is_empty() { Opened::Nothing } else { Opened::Scans(scans) })
+}
+
+/// The scan of the rows that have a whole key in each of several indexes.
+fn open_common(
+    access: &MergeAccess,
+    level: &Level,
+    source: &Source,
+    row: &Joined<'_>,
+    context: &mut Context,
+    limit_hint: Option<u64>,
+) -> Result<Opened, MysqlError> {
+    let [first, others @ ..] = access.parts.as_slice() else { unreachable!("a merge has parts") };
+    let opened = open_ranges(first, level, source, row, context, limit_hint)?;
+    let Opened::Scans(mut scans) = opened else { return Ok(opened) };
+    let mut also = Vec::with_capacity(others.len());
+    for part in others {
+        let mut key = Vec::with_capacity(40);
+        match keys::single_key(part, row, context, &mut key)? {
+            SingleKey::Key => also.push((source.schema().indexes[part.index].id, key)),
+            SingleKey::Nothing => return Ok(Opened::Nothing),
+            // The condition is checked on the rows.
+            SingleKey::Unknown => {}
+        }
+    }
+    let mut key = Vec::with_capacity(40);
+    if keys::single_key(first, row, context, &mut key)? == SingleKey::Key
+        && let [scan] = scans.as_mut_slice()
+    {
+        scan.low = Bound::Included(key.clone());
+        scan.high = Bound::Included(key);
+        scan.also = also.into();
+    }
+    Ok(Opened::Scans(scans))
 }
 
 /// `None`: a value is not exactly one key.

@@ -12,7 +12,7 @@ const FLAGS: [(&str, bool); 26] = [
     ("index_merge", true),
     ("index_merge_union", true),
     ("index_merge_sort_union", true),
-    ("index_merge_intersection", false),
+    ("index_merge_intersection", true),
     ("engine_condition_pushdown", true),
     ("index_condition_pushdown", true),
     ("mrr", false),
@@ -48,6 +48,7 @@ const HYPERGRAPH: u32 = bit("hypergraph_optimizer");
 const INDEX_MERGE: u32 = bit("index_merge");
 const INDEX_MERGE_UNION: u32 = bit("index_merge_union");
 const INDEX_MERGE_SORT_UNION: u32 = bit("index_merge_sort_union");
+const INDEX_MERGE_INTERSECTION: u32 = bit("index_merge_intersection");
 const SKIP_SCAN: u32 = bit("skip_scan");
 const USE_INVISIBLE_INDEXES: u32 = bit("use_invisible_indexes");
 const CONDITION_PUSHDOWN: u32 = bit("derived_condition_pushdown");
@@ -143,6 +144,11 @@ impl Switches {
     /// The same, by whole keys, or by ranges.
     pub fn index_merge_of(self, whole_keys: bool) -> bool {
         self.has(if whole_keys { INDEX_MERGE_UNION } else { INDEX_MERGE_SORT_UNION })
+    }
+
+    /// Rows may be looked for that have their keys in several indexes.
+    pub fn index_merge_intersection(self) -> bool {
+        self.has(INDEX_MERGE) && self.has(INDEX_MERGE_INTERSECTION)
     }
 
     /// An index may be read for each value of leading columns that no condition fixes.

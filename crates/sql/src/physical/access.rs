@@ -6,10 +6,13 @@
 //! ```text
 //! a lookup by primary key      1 a key           a lookup by unique key   2 a key
 //! a row by index range         3.5, and 3 a range  all rows               1 a row, and 10
+//! an entry that is enough      1
 //! rows in an index's order     3.5 a row of a whole index; LIMIT takes its part of the cost
 //! sorting                      a tenth of log2(rows) a row
 //! ```
-//! (A row found through an index costs a jump in memory; measured, that is three to four times a row of a full scan.) An equality that is not unique is
+//! (A row found through an index costs a jump in memory; measured, that is three to four times a row of a full scan. Where the block
+//! reads no other columns of the table than those of the index, and locks nothing, entries stand for most rows; `kernel` looks at a row only where it may have
+//! changed lately. That takes a seventh of the time.) An equality that is not unique is
 //! thought to leave the square root of the rows, each further part a tenth of that; a range between two bounds a tenth of the rows, with one bound a
 //! third. Where a table has statistics, an equality leaves the rows of one value on average.
 //!
@@ -27,7 +30,7 @@ use super::skip::{self, Groups};
 use crate::expr::{Expr, Switches};
 use crate::statistics::TableStatistics;
 use rauk_node::Database;
-use rauk_types::{IndexKind, IndexSchema, TableSchema};
+use rauk_types::{Covering, IndexKind, IndexSchema, TableSchema};
 use std::cell::Cell;
 
 /// An order that would save a sort: columns of this table with their directions (true: descending).
@@ -60,6 +63,8 @@ const UNIQUE_LOOKUP: f64 = 2.0;
 pub(super) const RANGE_ROW: f64 = 3.5;
 pub(super) const RANGE: f64 = 3.0;
 const INDEX_ROW: f64 = 3.5;
+/// A row of which the index's entry says enough.
+const COVERED_ROW: f64 = 1.0;
 const SCAN_START: f64 = 10.0;
 /// Keys that conditions on several parts may multiply to.
 pub(super) const MAX_POINTS: usize = 1 << 16;
@@ -81,6 +86,8 @@ pub(crate) struct Table<'a> {
     pub by_values: &'a Cell<bool>,
     /// Its rows are not locked.
     pub plain: bool,
+    /// Its columns that are read behind the conditions that are checked on its rows.
+    pub read: &'a [usize],
     pub switches: Switches,
     /// Of a block with one table: what it reads where equal rows count once.
     pub groups: Option<&'a Groups>,
@@ -108,12 +115,12 @@ pub(crate) fn choose(
 
     let mut candidates = Vec::new();
     let mut possible = Vec::new();
-    let known = source.statistics.as_deref();
     for position in 0..schema.indexes.len() {
         if source.allowed_indexes.as_ref().is_some_and(|a| !a.contains(&position)) {
             continue;
         }
-        index_candidates(&schema, position, sargs, total, known, &distribution, wanted, &mut candidates, &mut possible);
+        let known = Known { of, sargs, conditions, total, distribution: &distribution, wanted };
+        index_candidates(&schema, position, &known, &mut candidates, &mut possible);
         if !(position == 0 && schema.hidden_key) {
             let distribution = &distribution;
             let conditions = conditions.iter().map(|(number, _)| *number).collect::<Vec<usize>>();
@@ -379,18 +386,44 @@ pub(super) fn match_parts(spread: &Spread<'_>, sargs: &[&Sarg]) -> Option<Match>
     (!out.condition.equal.is_empty() || out.condition.range.is_some()).then_some(out)
 }
 
-#[allow(clippy::too_many_arguments)]
+/// What is known when the candidates of an index are looked for.
+struct Known<'a> {
+    of: &'a Table<'a>,
+    sargs: &'a [&'a Sarg],
+    conditions: &'a [(usize, &'a Expr)],
+    total: f64,
+    distribution: &'a Option<DistributionKey>,
+    wanted: Option<&'a Wanted<'a>>,
+}
+
+impl Known<'_> {
+    /// What a row costs that is found by an index, when these conditions need no check.
+    fn row(&self, index: &IndexSchema, covers: &[usize], row: f64) -> f64 {
+        let (of, schema) = (self.of, self.of.source.schema());
+        if !of.plain || !Covering::is_possible(schema, &index.parts, of.read) {
+            return row;
+        }
+        let mut read = of.read.to_vec();
+        for (_, condition) in self.conditions.iter().filter(|(number, _)| !covers.contains(number)) {
+            condition.for_each_column(&mut |table, column| {
+                if table == of.number {
+                    read.push(column);
+                }
+            });
+        }
+        if Covering::is_possible(schema, &index.parts, &read) { COVERED_ROW } else { row }
+    }
+}
+
 fn index_candidates(
     schema: &TableSchema,
     position: usize,
-    sargs: &[&Sarg],
-    total: f64,
-    statistics: Option<&TableStatistics>,
-    distribution: &Option<DistributionKey>,
-    wanted: Option<&Wanted<'_>>,
+    known: &Known<'_>,
     candidates: &mut Vec<Chosen>,
     possible: &mut Vec<usize>,
 ) {
+    let &Known { of, sargs, total, distribution, wanted, .. } = known;
+    let statistics = of.source.statistics.as_deref();
     let index = &schema.indexes[position];
     let hidden = position == 0 && schema.hidden_key;
     if hidden {
@@ -451,7 +484,7 @@ fn index_candidates(
             candidates.push(Chosen {
                 rows,
                 kept: 0.0,
-                cost: rows * RANGE_ROW + RANGE * ranges.max(1.0),
+                cost: rows * known.row(index, &found.covers, RANGE_ROW) + RANGE * ranges.max(1.0),
                 covers: found.covers,
                 uses: found.uses,
                 possible: vec![],
@@ -463,7 +496,7 @@ fn index_candidates(
         candidates.push(Chosen {
             rows: total,
             kept: 0.0,
-            cost: total * INDEX_ROW,
+            cost: total * known.row(index, &[], INDEX_ROW),
             covers: vec![],
             uses: vec![],
             possible: vec![],

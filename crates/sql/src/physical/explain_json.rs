@@ -5,7 +5,7 @@
 //! `materialized_from_subquery`, a subquery where its condition is checked (`attached_subqueries`) or in the list of the
 //! clause it belongs to. Costs are in rows of a full scan; they compare plans of one server, not servers.
 
-use super::describe::{Below, Block, Described, Part, Place, Role, Set, TABLE_FUNCTION, Table, Tests};
+use super::describe::{Below, Block, COVERED, Described, Part, Place, Role, Set, TABLE_FUNCTION, Table, Tests};
 use super::explain::operation_name;
 use super::model::{Access, IndexAccess, RowsOf, SelectPlan, SourceTable, Step};
 use crate::expr::Expr;
@@ -241,6 +241,9 @@ fn table(block: &Block<'_>, table: &Table<'_>) -> Json {
     members.push(("rows_examined_per_scan", Json::Number(level.rows.min(i64::MAX as u64) as i64)));
     members.push(("rows_produced_per_join", Json::Number(table.produced.max(1.0) as i64)));
     members.push(("filtered", cost(level.filtered)));
+    if table.notes.contains(&COVERED) {
+        members.push(("using_index", Json::Truth(true)));
+    }
     match &table.tests {
         Some(Tests::FirstMatch(table)) => members.push(("first_match", name(table))),
         Some(Tests::NotExists) => members.push(("not_exists", Json::Truth(true))),

@@ -12,7 +12,7 @@
 //! so a filter and what it reads have one time. What is measured runs row by row, and so somewhat slower than otherwise.
 
 use super::cost;
-use super::describe::{Below, Block, Described, Part, Place, Set, TABLE_FUNCTION, Table, Texts};
+use super::describe::{Below, Block, COVERED, Described, Part, Place, Set, TABLE_FUNCTION, Table, Texts};
 use super::model::{Access, RowsOf, SelectPlan, SetOp, SourceTable, Step};
 use crate::measure::{BlockMeasure, Measures, StepMeasure};
 use std::fmt::Write;
@@ -339,13 +339,17 @@ fn access_text(table: &Table<'_>) -> String {
     };
     let reverse = if table.notes.contains(&"Backward index scan") { " (reverse)" } else { "" };
     let (of, keys) = (format!("on {name} using {}", index.name), &table.keys);
-    match (&table.level.access, table.access_type) {
+    let text = match (&table.level.access, table.access_type) {
         (Access::Primary(_) | Access::Unique(_), "const" | "eq_ref") => {
             format!("Single-row index lookup {of} ({keys})")
         }
         (_, "ref") => format!("Index lookup {of} ({keys}){reverse}"),
         (_, "index") => format!("Index scan {of}{reverse}"),
         _ => format!("Index range scan {of} over ({keys}){reverse}"),
+    };
+    match table.notes.contains(&COVERED) {
+        true => format!("Covering i{}", &text[1..]),
+        false => text,
     }
 }
 

@@ -14,6 +14,7 @@
 use super::access::{Chosen, Table, Wanted, choose};
 use super::condition::{self, Sarg, tables_of};
 use super::cost::{BUILD, Estimate, Inner, MOST_BUILT, PROBE};
+use super::covering;
 use super::equal::Classes;
 use super::model::{Access, HashJoin, Level, Source, Step};
 use super::order;
@@ -80,6 +81,8 @@ pub(crate) struct JoinInput<'a> {
     pub wanted: Option<WantedOrder>,
     /// Of a block with one table: what it reads where equal rows count once.
     pub equal_rows: Option<Groups>,
+    /// The columns of each table that the block reads, but for its conditions.
+    pub read: &'a [Vec<usize>],
     /// How each table's rows are locked.
     pub locks: &'a [Lock],
     pub switches: Switches,
@@ -87,8 +90,18 @@ pub(crate) struct JoinInput<'a> {
 }
 
 pub(crate) fn plan_join(input: JoinInput<'_>) -> JoinPlan {
-    let JoinInput { sources, mut items, mut conditions, keep_order, wanted, equal_rows, locks, switches, database } =
-        input;
+    let JoinInput {
+        sources,
+        mut items,
+        mut conditions,
+        keep_order,
+        wanted,
+        equal_rows,
+        read,
+        locks,
+        switches,
+        database,
+    } = input;
     simplify_outer(&mut items, &mut conditions);
     let mut once = Vec::new();
     conditions.retain(|c| {
@@ -106,6 +119,7 @@ pub(crate) fn plan_join(input: JoinInput<'_>) -> JoinPlan {
         keep_order,
         wanted,
         equal_rows,
+        read,
         locks,
         switches,
         placed: vec![],
@@ -126,10 +140,12 @@ pub(crate) fn plan_join(input: JoinInput<'_>) -> JoinPlan {
             false => builder.check_last(rest),
         }
     }
+    let mut steps = builder.steps;
+    covering::cover(&mut steps, sources, read);
     let mut estimate = Estimate::new();
-    builder.steps.iter().for_each(|step| estimate.step(step));
+    steps.iter().for_each(|step| estimate.step(step));
     let by_values = builder.by_values.get() && estimate.cost >= DEAR;
-    JoinPlan { steps: builder.steps, once, ordered: builder.ordered, outer_groups: builder.groups, by_values }
+    JoinPlan { steps, once, ordered: builder.ordered, outer_groups: builder.groups, by_values }
 }
 
 /// Turns outer joins into inner ones where a condition of the enclosing block is never true for null rows.
@@ -285,6 +301,7 @@ struct Builder<'a> {
     keep_order: bool,
     wanted: Option<WantedOrder>,
     equal_rows: Option<Groups>,
+    read: &'a [Vec<usize>],
     locks: &'a [Lock],
     switches: Switches,
     placed: Vec<usize>,
@@ -451,16 +468,36 @@ impl Builder<'_> {
         }
     }
 
-    fn table(&self, number: usize) -> Table<'_> {
+    fn table<'t>(&'t self, number: usize, read: &'t [usize]) -> Table<'t> {
         Table {
             number,
             source: &self.sources[number],
             joins: self.sources.len() > 1,
             by_values: &self.by_values,
             plain: self.locks[number].is_none(),
+            read,
             switches: self.switches,
             groups: self.equal_rows.as_ref(),
         }
+    }
+
+    /// Columns of a table that are read behind the conditions that are checked on its rows.
+    fn read_later(&self, table: usize, pool: &Pool, checked: &[(usize, &Expr)]) -> Vec<usize> {
+        let mut read = self.read[table].clone();
+        if self.locks[table].is_some() {
+            return read;
+        }
+        for (number, condition) in pool.conditions.iter().enumerate() {
+            let Some(condition) = condition else { continue };
+            if pool.tables[number].contains(&table) && checked.iter().all(|(of, _)| *of != number) {
+                condition.for_each_column(&mut |of, column| {
+                    if of == table {
+                        read.push(column);
+                    }
+                });
+            }
+        }
+        read
     }
 
     fn choose(&self, table: usize, pool: &Pool, first: bool) -> Chosen {
@@ -475,7 +512,8 @@ impl Builder<'_> {
             .filter(|w| first && w.table == table)
             .map(|w| Wanted { order: &w.order, limit: w.limit });
         let conditions = pool.checked_at(table, placed);
-        choose(&self.table(table), &sargs, &conditions, wanted.as_ref(), self.database)
+        let read = self.read_later(table, pool, &conditions);
+        choose(&self.table(table, &read), &sargs, &conditions, wanted.as_ref(), self.database)
     }
 
     /// The order of inner tables.
@@ -578,7 +616,8 @@ impl Builder<'_> {
         }
         self.equalities(table, pool, placed)?;
         let conditions = pool.checked_at(table, &[]);
-        let own = choose(&self.table(table), &pool.sargs_of(table, &[]), &conditions, None, self.database);
+        let read = self.read_later(table, pool, &conditions);
+        let own = choose(&self.table(table, &read), &pool.sargs_of(table, &[]), &conditions, None, self.database);
         let (built, forced) = match self.testing {
             // Often the keys are enough.
             true => (0.0, !hints.first_match.unwrap_or(self.switches.first_match())),
@@ -620,6 +659,7 @@ impl Builder<'_> {
             filtered: (chosen.kept / chosen.rows.max(1.0) * 100.0).clamp(0.0, 100.0),
             rows: chosen.rows.round().max(1.0) as u64,
             cost: chosen.cost,
+            covering: None,
             access: chosen.access,
             own_filters,
             late_filters,

@@ -28,6 +28,7 @@ mod alternatives;
 mod batches;
 mod condition;
 mod cost;
+mod covering;
 mod describe;
 mod equal;
 mod explain;

@@ -14,7 +14,7 @@ pub(crate) use crate::logical::{Fill, OnDuplicate, RowCheck, RowRules, SetColumn
 use crate::lookup::VirtualTable;
 use crate::statistics::TableStatistics;
 use rauk_node::{Database, TableHandle, transaction::Lock};
-use rauk_types::{DataType, KeyDef, TableSchema};
+use rauk_types::{Covering, DataType, KeyDef, TableSchema};
 use std::sync::Arc;
 
 pub(crate) enum PlanKind {
@@ -349,8 +349,28 @@ pub(crate) struct SkipAccess {
 #[derive(Clone, Debug)]
 pub(crate) struct MergeAccess {
     pub parts: Vec<IndexAccess>,
-    /// They are read by whole keys.
-    pub whole: bool,
+    pub way: MergeWay,
+}
+
+/// Which rows of its indexes a merge gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MergeWay {
+    /// Those of any, by whole keys.
+    Union,
+    /// Those of any, by ranges.
+    SortUnion,
+    /// Those of all, by a whole key of each.
+    Intersect,
+}
+
+impl MergeWay {
+    pub fn name(self) -> &'static str {
+        match self {
+            MergeWay::Union => "union",
+            MergeWay::SortUnion => "sort_union",
+            MergeWay::Intersect => "intersect",
+        }
+    }
 }
 
 /// What is read of each value of the leading parts.
@@ -452,6 +472,8 @@ pub(crate) struct HashJoin {
 pub(crate) struct Level {
     pub table: usize,
     pub access: Access,
+    /// Of [`Access::Range`]: the index says all columns of the table that the block reads, so that rows may be made of its keys.
+    pub covering: Option<Arc<Covering>>,
     /// All conditions that can be checked once this row is there, but those the access path guarantees.
     pub filters: Vec<Expr>,
     /// Conditions with subqueries: checked on a copy of the row, after `filters`, since their queries are run in between.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::schema::tests::{column, table};
-use crate::{Collation, ColumnDefault};
+use crate::{Collation, ColumnDefault, IndexPart, KeyDef};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -161,6 +161,50 @@ proptest! {
         prop_assert_eq!(RowView::new(&new, 1, &rewritten).to_values(), expected);
     }
 
+    /// What an index says of a row is what the row says.
+    #[test]
+    fn a_covering_row_has_the_values_of_the_row(
+        values in row_of(&every_type(|i| i % 3 != 0)),
+        picks in proptest::collection::vec((any::<prop::sample::Index>(), any::<bool>(), any::<bool>()), 1..5),
+    ) {
+        let table = every_type(|i| i % 3 != 0);
+        let row = encoded(&table, &values);
+        let view = RowView::new(&table, 0, &row);
+        let (mut parts, mut wanted): (Vec<IndexPart>, Vec<usize>) = (vec![], vec![]);
+        for (pick, descending, want) in picks {
+            let column = pick.index(table.columns.len());
+            if parts.iter().all(|part| part.column != column) {
+                parts.push(IndexPart { column, prefix: None, descending });
+                wanted.extend(want.then_some(column));
+            }
+        }
+        let def = KeyDef::new(&table, &parts);
+        let mut key = Vec::new();
+        def.encode_row(&view, &mut key);
+        let told = |column: &usize| {
+            let ty = &table.columns[*column].ty;
+            !(ty.is_text() || ty.kind == TypeKind::Decimal && ty.precision > 38)
+        };
+        let bytes = wanted.iter().filter(|column| table.columns[**column].ty.is_bytes()).count();
+        let covering = Covering::new(&table, &def, &wanted);
+        prop_assert_eq!(covering.is_some(), wanted.iter().all(told) && bytes <= 1);
+        prop_assert_eq!(covering.is_some(), Covering::is_possible(&table, &parts, &wanted));
+        if let Some(covering) = covering {
+            // What another key has left behind does not matter.
+            let mut made = vec![0xAA; 7];
+            let zero = |column: &usize| values[*column] == Value::Double(0.0);
+            let filled = covering.fill(&key, &mut made);
+            prop_assert_eq!(filled, !wanted.iter().any(zero));
+            if filled {
+                prop_assert!(table.layout().holds(&made));
+                let made = RowView::new(&table, covering.layout(), &made);
+                for column in wanted {
+                    prop_assert_eq!(made.get(column), view.get(column));
+                }
+            }
+        }
+    }
+
     /// Corrupt rows panic or read as something else, no more.
     #[test]
     fn corrupt_bytes_do_no_harm(bytes: Vec<u8>) {
@@ -172,6 +216,44 @@ proptest! {
         });
         let _ = read;
     }
+}
+
+#[test]
+fn a_covering_row_needs_whole_values() {
+    let mut table = table(vec![
+        column(0, ty(TypeKind::Double), true),
+        column(1, DataType::varbinary(9), true),
+        column(2, DataType::varchar(5, Collation::DEFAULT), true),
+        column(3, DataType::varbinary(9), true),
+    ]);
+    let part = |column, prefix| IndexPart { column, prefix, descending: false };
+    let covering = |table: &TableSchema, parts: &[IndexPart], columns: &[usize]| {
+        let covering = Covering::new(table, &KeyDef::new(table, parts), columns);
+        assert_eq!(covering.is_some(), Covering::is_possible(table, parts, columns));
+        covering
+    };
+    assert!(covering(&table, &[part(1, Some(3))], &[1]).is_none(), "a prefix");
+    assert!(covering(&table, &[part(2, None)], &[2]).is_none(), "a text");
+    assert!(covering(&table, &[part(2, None)], &[]).is_some(), "of a text nothing is wanted");
+    assert!(covering(&table, &[part(1, None), part(3, None)], &[1, 3]).is_none(), "two columns of bytes");
+    assert!(covering(&table, &[part(1, None), part(3, None)], &[3]).is_some());
+    assert!(covering(&table, &[part(1, None)], &[0, 1]).is_none(), "a column that is not in the index");
+    // Negative zero has the key of zero.
+    let parts = [part(0, None), part(1, None)];
+    let of_both = covering(&table, &parts, &[0, 1]).unwrap();
+    let def = KeyDef::new(&table, &parts);
+    let mut made = Vec::new();
+    for (double, told) in [(-0.0, false), (0.0, false), (-1.5, true)] {
+        let values = [Value::Double(double), Value::Bytes(vec![0, 255, 0]), Value::Null, Value::Null];
+        let mut key = Vec::new();
+        def.encode_values(&values, &mut key);
+        assert_eq!(of_both.fill(&key, &mut made), told);
+    }
+    let view = RowView::new(&table, 0, &made);
+    assert_eq!((view.get(0), view.get(1)), (ValueRef::Double(-1.5), ValueRef::Bytes(&[0, 255, 0])));
+    // Rows are of the newest layout.
+    table.layouts.push(Arc::new(RowLayout::for_columns(1, &table.columns)));
+    assert_eq!(covering(&table, &parts, &[0]).unwrap().layout(), 1);
 }
 
 #[test]

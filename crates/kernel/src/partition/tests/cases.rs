@@ -627,3 +627,56 @@ fn what_another_replica_has_no_room_for_is_refused_and_deletes_are_not() {
     w.commit(t);
     w.p.validate();
 }
+
+#[test]
+fn rows_in_common_are_found_in_slices_of_any_size() {
+    let mut w = world();
+    for id in 0..3000i64 {
+        // Sparse and dense, in runs and one by one.
+        let row =
+            w.encode(&(id, Some(id / 500 % 2), if id % 7 == 0 || id > 2900 { b"x".to_vec() } else { b"y".to_vec() }));
+        w.p.restore_put(TABLE, 0, &row, Timestamp(1)).unwrap();
+    }
+    w.p.finish_restore().unwrap();
+    let (k, x) = (w.index_key(1, &r(0, 1, "x")), w.index_key(2, &r(0, 1, "x")));
+    let (nobody, none) = (w.index_key(1, &r(0, 9, "")), w.index_key(2, &r(0, 9, "z")));
+    let expected: Vec<i64> = (0..3000).filter(|id| id / 500 % 2 == 1 && (id % 7 == 0 || *id > 2900)).collect();
+    let request = |index, key: &[u8], also: &[(IndexId, &Vec<u8>)]| {
+        let key = Bound::Included(key.to_vec());
+        let also = also.iter().map(|(index, key)| (*index, (*key).clone())).collect();
+        ScanRequest { low: key.clone(), high: key, also, ..whole(Some(index)) }
+    };
+    for slice in [1, 2, 5, 64, 256, 5000] {
+        for request in [
+            request(BY_K, &k, &[(BY_V, &x)]),
+            request(BY_V, &x, &[(BY_K, &k)]),
+            request(BY_V, &x, &[(BY_K, &k), (BY_V, &x), (BY_K, &k)]),
+        ] {
+            let found = w.scan(None, &request, NEWEST, slice).unwrap();
+            let ids: Vec<i64> = found.into_iter().map(|(_, row)| row.0).collect();
+            assert_eq!(ids, expected, "slices of {slice}: {request:?}");
+        }
+        for request in [request(BY_K, &k, &[(BY_V, &none)]), request(BY_K, &nobody, &[(BY_V, &x)])] {
+            assert_eq!(w.scan(None, &request, NEWEST, slice).unwrap(), []);
+        }
+    }
+    // A visitor that stops goes on behind the row.
+    let request = request(BY_K, &k, &[(BY_V, &x)]);
+    let (mut position, mut seen) = (ScanPosition::Start, Vec::new());
+    loop {
+        let mut access = w.access(None, NEWEST);
+        let mut visit = |row: &crate::partition::ScanRow<'_>| {
+            seen.push(decode(&row.row).0);
+            Verdict::KeepAndStop
+        };
+        if w.p.scan(&request, &mut position, 256, &mut access, &mut visit).unwrap() == ScanEnd::Finished {
+            break;
+        }
+    }
+    assert_eq!(seen, expected);
+    // Rows that are locked are all looked at.
+    let t = w.begin();
+    let locking = ScanRequest { lock: Some((LockMode::Shared, WaitPolicy::Wait)), ..request };
+    assert_eq!(w.scan(Some(&t), &locking, NEWEST, 256).unwrap().len(), 1500);
+    w.abort(t);
+}

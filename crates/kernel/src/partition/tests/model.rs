@@ -7,6 +7,7 @@
 //! Commit times are strictly increasing, as a node that is alone draws them, or those of a cluster: as low as the partition allows, so that many commits share
 //! one, and behind a prepare at a least time, which other transactions and readers meet.
 
+mod covering;
 mod many;
 
 use super::support::*;
@@ -20,6 +21,7 @@ use rand::{Rng, SeedableRng};
 use rauk_types::{IndexId, PartitionId, RowView, Timestamp, TxnId, key, row};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::sync::Arc;
 
 const IDS: i64 = 24;
 
@@ -68,6 +70,10 @@ struct Model {
     /// over.
     changed_met: u64,
     changed_passed: u64,
+    /// Rows of covering scans that were made of keys.
+    made_of_keys: u64,
+    /// Rows that were found by entries of two indexes.
+    in_common: u64,
 }
 
 fn conflicts(a: u8, b: u8) -> bool {
@@ -121,6 +127,8 @@ impl Model {
             equal_times: 0,
             changed_met: 0,
             changed_passed: 0,
+            made_of_keys: 0,
+            in_common: 0,
         }
     }
 
@@ -418,8 +426,16 @@ impl Model {
         let Op::ScanLock { index, low, high, mode, keep } = op else { unreachable!("called for scans") };
         let (low, high) = self.bounds(index, low, high);
         let policy = if keep % 2 == 0 { WaitPolicy::Wait } else { WaitPolicy::SkipLocked };
-        let request =
-            ScanRequest { table: TABLE, index, low, high, reverse: keep % 3 == 0, lock: Some((mode, policy)) };
+        let request = ScanRequest {
+            table: TABLE,
+            index,
+            low,
+            high,
+            reverse: keep % 3 == 0,
+            lock: Some((mode, policy)),
+            covering: None,
+            also: Arc::default(),
+        };
         let expected = self.expected_scan(Some(actor), &request, u64::MAX);
         // A condition that a change of the row may make true or false.
         let wanted = |row: &Row| (row.1.unwrap_or(0) + row.2.len() as i64) % 3 != keep % 3;
@@ -557,7 +573,16 @@ impl Model {
         let (a, b) = (self.rng.random_range(0..IDS), self.rng.random_range(0..IDS));
         let (low, high) =
             if self.rng.random() { self.bounds(index, a, b) } else { (Bound::Unbounded, Bound::Unbounded) };
-        let request = ScanRequest { table: TABLE, index, low, high, reverse: self.rng.random(), lock: None };
+        let request = ScanRequest {
+            table: TABLE,
+            index,
+            low,
+            high,
+            reverse: self.rng.random(),
+            lock: None,
+            covering: None,
+            also: Arc::default(),
+        };
         let slice = self.rng.random_range(1..9);
         let txn = actor.map(|i| &self.actors[i].txn);
         match self.w.scan(txn, &request, at, slice) {
@@ -565,9 +590,14 @@ impl Model {
             Ok(found) => {
                 self.check_passed_by(actor, &request, upto);
                 let expected = self.expected_scan(actor, &request, upto);
-                self.check_scan(&request, found, &expected);
+                self.check_scan(&request, found.clone(), &expected);
                 if !stale {
                     self.check_scan_observed(actor, &request, upto);
+                }
+                self.look_covering(actor, &request, at, slice, &found);
+                if !stale {
+                    self.check_scan_observed(actor, &request, upto);
+                    self.look_common(actor, at, slice, &found);
                 }
             }
             Err(Stop::SnapshotTooOld) if stale => self.stale_reads_refused += 1,
@@ -878,6 +908,8 @@ struct Seen {
     equal_times: u64,
     changed_met: u64,
     changed_passed: u64,
+    made_of_keys: u64,
+    in_common: u64,
 }
 
 fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited: bool, cluster: bool) -> Seen {
@@ -899,6 +931,8 @@ fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited
         seen.equal_times += model.equal_times;
         seen.changed_met += model.changed_met;
         seen.changed_passed += model.changed_passed;
+        seen.made_of_keys += model.made_of_keys;
+        seen.in_common += model.in_common;
         model.finish();
     }
     seen
@@ -908,6 +942,7 @@ fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited
 fn random_histories() {
     let seen = histories(0..8 * rounds(), 1500, false, false, false);
     assert!(seen.changed_met > 20 && seen.changed_passed > 100, "{} and {}", seen.changed_met, seen.changed_passed);
+    assert!(seen.made_of_keys > 100 && seen.in_common > 1000, "{} and {}", seen.made_of_keys, seen.in_common);
 }
 
 #[test]
@@ -925,5 +960,6 @@ fn random_histories_at_the_history_limit() {
 fn random_histories_with_the_times_of_a_cluster() {
     let mut seen = histories(300_000..300_000 + 8 * rounds(), 1500, false, false, true);
     seen.refused += histories(400_000..400_000 + 4 * rounds(), 1500, true, true, true).refused;
+    assert!(seen.made_of_keys > 100, "{}", seen.made_of_keys);
     assert!(seen.stale_refused > 100 && seen.met_prepared > 100 && seen.equal_times > 100 && seen.refused > 0);
 }

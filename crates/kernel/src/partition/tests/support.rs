@@ -252,7 +252,16 @@ impl World {
 }
 
 pub fn whole(index: Option<IndexId>) -> ScanRequest {
-    ScanRequest { table: TABLE, index, low: Bound::Unbounded, high: Bound::Unbounded, reverse: false, lock: None }
+    ScanRequest {
+        table: TABLE,
+        index,
+        low: Bound::Unbounded,
+        high: Bound::Unbounded,
+        reverse: false,
+        lock: None,
+        covering: None,
+        also: Arc::default(),
+    }
 }
 
 pub fn r(id: i64, k: i64, v: &str) -> Row {

@@ -2,7 +2,8 @@
 
 use super::text::{BlockNames, column_name, index_of, key_length, used_parts};
 use super::{
-    Below, Block, Described, Index, Part, Place, Print, Role, Set, TABLE_FUNCTION, Table, Tests, Texts, Windows,
+    Below, Block, COVERED, Described, Index, Part, Place, Print, Role, Set, TABLE_FUNCTION, Table, Tests, Texts,
+    Windows,
 };
 use crate::expr::{Context, Expr, ExprKind, Names, NoColumns, SubqueryId};
 use crate::physical::Plan;
@@ -543,6 +544,9 @@ impl<'p> Explain<'p, '_> {
         if index_of(&level.access).is_some_and(|access| access.reverse) {
             notes.push("Backward index scan");
         }
+        if level.covering.is_some() {
+            notes.push(COVERED);
+        }
         if let Access::Skip(skip) = &level.access {
             notes.push(match skip.take {
                 Take::All => "Using index for skip scan",
@@ -711,7 +715,7 @@ fn merged<'p>(merge: &'p MergeAccess, access: &Access, schema: &'p TableSchema) 
         schema.indexes[part.index].parts[..used].iter().map(|part| schema.columns[part.column].name.as_str())
     });
     let names = names.join(",");
-    let way = format!("{}({names})", if merge.whole { "union" } else { "sort_union" });
+    let way = format!("{}({names})", merge.way.name());
     (Index { name: names, parts: parts.collect(), length: lengths.join(","), references: vec![] }, way)
 }
 

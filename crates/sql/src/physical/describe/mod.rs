@@ -173,6 +173,9 @@ pub(super) struct Texts {
 /// The note of a table whose rows a function computes.
 pub(in crate::physical) const TABLE_FUNCTION: &str = "Table function: json_table";
 
+/// The note of a table whose index says all that is read of it.
+pub(in crate::physical) const COVERED: &str = "Using index";
+
 /// Whether expressions are printed, and how columns are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Print {

@@ -3,7 +3,7 @@
 use super::Print;
 use super::build::Explain;
 use crate::expr::{Expr, Named, Names, SubqueryId};
-use crate::physical::model::{Access, Grouping, IndexAccess, KeyCondition, KeyValue, Level, Source};
+use crate::physical::model::{Access, Grouping, IndexAccess, KeyCondition, KeyValue, Level, MergeWay, Source};
 use rauk_types::{DataType, TableSchema, TypeKind};
 
 /// The names in a block.
@@ -34,7 +34,8 @@ impl BlockNames<'_, '_, '_> {
             && self.explain.print != Print::No
         {
             let part = |part: &IndexAccess| self.condition(level, part.index, 0, &part.condition).join(" and ");
-            return merge.parts.iter().map(part).collect::<Vec<String>>().join(" or ");
+            let between = if merge.way == MergeWay::Intersect { " and " } else { " or " };
+            return merge.parts.iter().map(part).collect::<Vec<String>>().join(between);
         }
         match index_of(&level.access).filter(|_| self.explain.print != Print::No) {
             Some(access) => {

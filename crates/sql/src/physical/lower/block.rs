@@ -7,6 +7,7 @@ use crate::expr::{Aggregate, AggregateFunction, ColumnId, Expr, ExprKind};
 use crate::logical::{AggregateNode, CommonTableScan, JoinHints, JoinKind, Limit, Node, Query, ScanTable};
 use crate::physical::batches::key_batches;
 use crate::physical::condition;
+use crate::physical::covering::ReadColumns;
 use crate::physical::factor::factor;
 use crate::physical::grouping;
 use crate::physical::join::{Item, JoinInput, WantedOrder, plan_join};
@@ -221,6 +222,12 @@ impl Lowering<'_> {
             _ => None,
         };
         let lock = locks.iter().copied().flatten().next();
+        let mut read = ReadColumns::of(sources.len());
+        read.add(keys.iter().chain(&select).chain(&having).chain(order.iter().map(|key| &key.expr)));
+        for aggregate in &aggregates {
+            read.add(aggregate.arguments.iter().chain(aggregate.order_by.iter().map(|(expr, _)| expr)));
+        }
+        sources.iter().filter_map(Source::lateral).for_each(|lateral| read.add(&lateral.outer));
         let joined = plan_join(JoinInput {
             sources: &sources,
             items,
@@ -228,6 +235,7 @@ impl Lowering<'_> {
             keep_order,
             wanted,
             equal_rows,
+            read: read.tables(),
             locks: &locks,
             switches: self.switches,
             database: self.database,

@@ -211,6 +211,8 @@ impl Lowering<'_> {
             keep_order: true,
             wanted,
             equal_rows: None,
+            // Its rows are locked.
+            read: &[vec![]],
             locks: &[lock],
             switches: self.switches,
             database: self.database,

@@ -51,7 +51,7 @@ fn explain_shows_what_is_changed() {
             &[
                 "1 UPDATE t range PRIMARY NULL NULL",
                 "1 PRIMARY u eq_ref PRIMARY test.t.id NULL",
-                "2 DEPENDENT SUBQUERY v ref a func NULL",
+                "2 DEPENDENT SUBQUERY v ref a func Using index",
             ],
         ),
         (

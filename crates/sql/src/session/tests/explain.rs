@@ -33,7 +33,7 @@ fn subqueries_have_blocks_of_their_own() {
     check(
         &mut t,
         "SELECT * FROM t WHERE id = (SELECT MAX(a) + 1 FROM u)",
-        &["1 PRIMARY t const PRIMARY const NULL", "2 SUBQUERY u index a NULL Backward index scan"],
+        &["1 PRIMARY t const PRIMARY const NULL", "2 SUBQUERY u index a NULL Backward index scan; Using index"],
     );
     // The value of the outer column is not known, and makes no condition impossible.
     check(
@@ -55,7 +55,7 @@ fn subqueries_have_blocks_of_their_own() {
         &[
             "1 PRIMARY t ALL NULL NULL NULL",
             "1 PRIMARY <derived2> ALL NULL NULL NULL",
-            "2 DEPENDENT DERIVED u ref a test.t.id NULL",
+            "2 DEPENDENT DERIVED u ref a test.t.id Using index",
         ],
     );
     check(
@@ -63,7 +63,7 @@ fn subqueries_have_blocks_of_their_own() {
         "SELECT (SELECT 1 FROM u WHERE u.a = t.id LIMIT 1), (SELECT COUNT(*) FROM u WHERE u.a IN (SELECT 2)) FROM t",
         &[
             "1 PRIMARY t ALL NULL NULL NULL",
-            "2 DEPENDENT SUBQUERY u ref a test.t.id NULL",
+            "2 DEPENDENT SUBQUERY u ref a test.t.id Using index",
             "3 SUBQUERY u ALL NULL NULL Using where",
             "4 SUBQUERY NULL NULL NULL NULL No tables used",
         ],
@@ -74,7 +74,7 @@ fn subqueries_have_blocks_of_their_own() {
         "SELECT 1 FROM t WHERE a IN (SELECT a FROM u WHERE EXISTS (SELECT 1 FROM u v WHERE v.id = t.id))",
         &[
             "1 SIMPLE t ALL NULL NULL NULL",
-            "1 SIMPLE u ALL NULL NULL Using where; Using join buffer (hash join)",
+            "1 SIMPLE u ref a test.t.a Using index",
             "1 SIMPLE v eq_ref PRIMARY test.t.id FirstMatch(t)",
         ],
     );
@@ -144,7 +144,7 @@ fn derived_and_common_tables_are_named_by_their_block() {
             "1 PRIMARY u range a NULL NULL",
             "1 PRIMARY <derived2> ALL NULL NULL Using where; Using join buffer (hash join)",
             "2 DERIVED t ALL NULL NULL Using temporary",
-            "3 SUBQUERY u index a NULL NULL",
+            "3 SUBQUERY u index a NULL Using index",
         ],
     );
     check(
@@ -183,7 +183,7 @@ fn changes_show_their_subqueries() {
     check(
         &mut t,
         "UPDATE t SET a = (SELECT COUNT(*) FROM u WHERE u.a = t.id) WHERE id = 1",
-        &["1 UPDATE t const PRIMARY const NULL", "2 DEPENDENT SUBQUERY u ref a test.t.id NULL"],
+        &["1 UPDATE t const PRIMARY const NULL", "2 DEPENDENT SUBQUERY u ref a test.t.id Using index"],
     );
     check(
         &mut t,
@@ -193,7 +193,7 @@ fn changes_show_their_subqueries() {
     check(
         &mut t,
         "INSERT INTO t VALUES (9, (SELECT MAX(id) FROM u), NULL)",
-        &["1 INSERT t ALL NULL NULL NULL", "2 SUBQUERY u index PRIMARY NULL Backward index scan"],
+        &["1 INSERT t ALL NULL NULL NULL", "2 SUBQUERY u index PRIMARY NULL Backward index scan; Using index"],
     );
     // A scan in a subquery does not make the change unsafe.
     t.ok("SET sql_safe_updates = 1");

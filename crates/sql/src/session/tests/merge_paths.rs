@@ -75,6 +75,103 @@ fn each_part_of_an_or_takes_its_index() {
 }
 
 #[test]
+fn conditions_beside_each_other_take_an_index_each() {
+    let server = server();
+    let mut t = server.session();
+    table(&mut t, 3000);
+    t.ok("CREATE INDEX s ON t (note)");
+    t.ok("ANALYZE TABLE t");
+    for (condition, expected) in [
+        ("a = 1 AND b = 2", "index_merge b,a 4,5 Using intersect(b,a); Using where"),
+        ("b = 2 AND a = 1 AND n = 0", "index_merge b,a 4,5 Using intersect(b,a); Using where"),
+        ("a = 7 AND b = 24", "index_merge b,a 4,5 Using intersect(b,a); Using where"),
+        ("a = 1 AND b = 2 AND id > 5", "index_merge b,a 4,5 Using intersect(b,a); Using where"),
+        // A key that is not whole, a range, several values; a condition that leaves too many rows.
+        ("a = 1 AND c = 2", "ref a 5 Using where"),
+        ("a = 1 AND b > 2", "ref a 5 Using where"),
+        ("a = 1 AND b IN (2, 3)", "ref a 5 Using where"),
+        ("a IS NULL AND b = 2", "ref b 4 Using where"),
+        ("a = 1 AND b = 2 AND id = 3", "const PRIMARY 4 Using where"),
+    ] {
+        let sql = format!("SELECT * FROM t WHERE {condition}");
+        assert_eq!(path(&mut t, &sql), expected, "{condition}");
+        same(&mut t, &sql);
+        same(&mut t, &format!("SELECT COUNT(*), SUM(id), MIN(b) FROM t WHERE {condition}"));
+        same(&mut t, &format!("SELECT id FROM t WHERE {condition} ORDER BY n, id DESC LIMIT 3"));
+        same(&mut t, &format!("{sql} FOR UPDATE"));
+    }
+    for condition in
+        ["a = 1 AND b = 2.5", "a = '1' AND b = 2e0", "a = 1 AND b = NULL", "a = 99 AND b = 2", "a = 1.0 AND b = 1e30"]
+    {
+        same(&mut t, &format!("SELECT * FROM t WHERE {condition}"));
+    }
+    let sql = "SELECT COUNT(*) FROM t WHERE a = 1 AND b = 2";
+    for switch in ["index_merge", "index_merge_intersection"] {
+        t.ok(&format!("SET optimizer_switch = 'default,{switch}=off'"));
+        assert_eq!(path(&mut t, sql), "ref b 4 Using where", "{switch}");
+    }
+    t.ok("SET optimizer_switch = default");
+    assert!(t.run(&format!("EXPLAIN FORMAT=JSON {sql}")).contains("\"key\": \"intersect(b,a)\""));
+    let analyzed = t.run(&format!("EXPLAIN ANALYZE {sql}"));
+    assert!(analyzed.contains("b = 2 and a = 1"), "{analyzed}");
+    // Locks and changes take one index.
+    assert!(path(&mut t, &format!("{sql} FOR UPDATE")).starts_with("ref b"));
+    assert!(path(&mut t, "UPDATE t SET n = 1 WHERE a = 1 AND b = 2").contains("b 4"));
+    t.ok("PREPARE p FROM 'SELECT COUNT(*) FROM t WHERE a = ? AND b = ?'");
+    t.ok("SET @a = 1, @b = 2, @none = NULL, @text = '2x'");
+    for (a, b, plain) in
+        [("@a", "@b", "a = 1 AND b = 2"), ("@none", "@b", "FALSE"), ("@a", "@text", "a = 1 AND b = '2x'")]
+    {
+        let expected = t.run(&format!("SELECT COUNT(*) FROM t USE INDEX () WHERE {plain}"));
+        assert_eq!(t.run(&format!("EXECUTE p USING {a}, {b}")), expected, "{plain}");
+    }
+}
+
+#[test]
+fn what_indexes_have_in_common_is_what_each_level_sees() {
+    let server = server();
+    let (mut t, mut other) = (server.session(), server.session());
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT NOT NULL, b INT NOT NULL, n INT NOT NULL, KEY a (a), KEY b (b))");
+    for from in (0..2000).step_by(500) {
+        let row = |id: usize| format!("({id}, {}, {}, 0)", id % 20, id % 23);
+        t.ok(&format!("INSERT INTO t VALUES {}", (from..from + 500).map(row).collect::<Vec<_>>().join(", ")));
+    }
+    t.ok("ANALYZE TABLE t");
+    let mut dice = Dice(11);
+    // Each changes rows of its own, so that neither waits.
+    let change = |dice: &mut Dice, mine: usize| {
+        let id = dice.roll(1000) + 1000 * mine;
+        match dice.roll(4) {
+            0 => format!("DELETE FROM t WHERE id = {id}"),
+            1 => format!("UPDATE t SET a = 3 WHERE id IN ({id}, {}, {})", 1000 * mine + 27, 1000 * mine + 50),
+            2 => {
+                format!("UPDATE t SET b = 4, n = n + 1 WHERE id IN ({id}, {}, {})", 1000 * mine + 23, 1000 * mine + 43)
+            }
+            _ => format!("REPLACE INTO t VALUES ({id}, 3, 4, 9)"),
+        }
+    };
+    for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+        t.ok(&format!("SET TRANSACTION ISOLATION LEVEL {level}"));
+        t.ok("BEGIN");
+        for _ in 0..15 {
+            let sql = "SELECT id, a, b, n FROM t FORCE INDEX (a, b) WHERE a = 3 AND b = 4";
+            assert!(path(&mut t, sql).contains("intersect"));
+            let by_rows = without(sql).replace(" FORCE INDEX (a, b)", "");
+            for (mine, text) in [(false, change(&mut dice, 0)), (true, change(&mut dice, 1))] {
+                match mine {
+                    true => _ = t.run(&text),
+                    false if level != "SERIALIZABLE" => _ = other.run(&text),
+                    false => {}
+                }
+                let (expected, got) = (t.run(&by_rows), t.run(sql));
+                assert_eq!(sorted(&got), sorted(&expected), "{level}: {text}");
+            }
+        }
+        t.run(dice.pick(&["COMMIT", "ROLLBACK"]));
+    }
+}
+
+#[test]
 fn rows_of_small_tables_come_in_the_order_of_the_primary_key() {
     let server = server();
     let mut t = server.session();

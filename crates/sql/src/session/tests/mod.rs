@@ -5,6 +5,7 @@ mod batched_joins;
 mod changes;
 mod clients;
 mod cost;
+mod covering;
 mod definitions;
 mod dml;
 mod explain;

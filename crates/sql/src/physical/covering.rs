@@ -1,0 +1,64 @@
+//! Which tables of a block are read by an index alone.
+//!
+//! When an index says all columns of a table that the block reads, rows are made of its keys: the partition looks at a row only where
+//! its entry may not be the one to be seen (`kernel`, scans). This is found out at the end, over all expressions that the finished plan evaluates: a
+//! condition that the access path guarantees is not one of them, so that `COUNT(*) … WHERE name = 'x'` is covered, though no
+//! text can be read back from a key. A text that is shown or compared, and a column that the index lacks, the primary key's too, need the row.
+//!
+//! Left out: reads that lock (the lock is on the row), whole keys of unique indexes (one row, found by its key), index merges and skips, which take
+//! keys apart themselves. A column that only some of the rows need is read by all.
+
+use super::model::{Access, Level, Source, Step};
+use crate::expr::Expr;
+use rauk_types::Covering;
+use std::sync::Arc;
+
+/// The columns of each table that expressions read.
+pub(super) struct ReadColumns(Vec<Vec<usize>>);
+
+impl ReadColumns {
+    pub fn of(tables: usize) -> ReadColumns {
+        ReadColumns(vec![vec![]; tables])
+    }
+
+    pub fn add<'e>(&mut self, exprs: impl IntoIterator<Item = &'e Expr>) {
+        for expr in exprs {
+            expr.for_each_column(&mut |table, column| {
+                let of = &mut self.0[table];
+                if !of.contains(&column) {
+                    of.push(column);
+                }
+            });
+        }
+    }
+
+    /// Of each table.
+    pub fn tables(&self) -> &[Vec<usize>] {
+        &self.0
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Scan(level) => {
+                let Level { filters, late_filters, own_filters, hash, keys_only, access, .. } = &**level;
+                self.add(filters.iter().chain(late_filters).chain(own_filters).chain(keys_only.iter().flatten()));
+                self.add(hash.iter().flat_map(|hash| hash.inner.iter().chain(&hash.outer)));
+                access.for_each_expr(&mut |expr| self.add([expr]));
+            }
+            Step::Leave { filters, .. } => self.add(filters),
+            Step::Enter { .. } | Step::Test { .. } | Step::Match { .. } => {}
+        }
+    }
+}
+
+/// Finds the tables whose rows may be made of keys. `read`: the columns of each table that are read by what is no step.
+pub(super) fn cover(steps: &mut [Step], sources: &[Source], read: &[Vec<usize>]) {
+    let mut all = ReadColumns(read.to_vec());
+    steps.iter().for_each(|step| all.step(step));
+    for step in steps {
+        let Step::Scan(level) = step else { continue };
+        let (Access::Range(access), None) = (&level.access, &level.lock) else { continue };
+        let covering = Covering::new(sources[level.table].schema(), &access.key_def, &all.0[level.table]);
+        level.covering = covering.map(Arc::new);
+    }
+}
