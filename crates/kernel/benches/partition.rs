@@ -68,6 +68,7 @@ fn schema(primary_ordered: bool, secondary: bool) -> Arc<TableSchema> {
         explicit_partitioning: false,
         fully_replicated: false,
         entry_of: None,
+        foreign_keys: Vec::new(),
         layouts,
     })
 }

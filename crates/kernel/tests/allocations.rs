@@ -71,6 +71,7 @@ fn schema() -> Arc<TableSchema> {
         explicit_partitioning: false,
         fully_replicated: false,
         entry_of: None,
+        foreign_keys: Vec::new(),
         layouts,
     })
 }

@@ -53,6 +53,7 @@ pub fn schema(base: &TableSchema, index: &IndexSchema, id: TableId) -> TableSche
         explicit_partitioning: false,
         fully_replicated: base.fully_replicated,
         entry_of: Some((base.id, index.id)),
+        foreign_keys: Vec::new(),
     }
 }
 

@@ -54,6 +54,7 @@ pub fn schema(name: &str, columns: Vec<Column>, indexes: Vec<IndexSchema>) -> Ta
         explicit_partitioning: false,
         fully_replicated: false,
         entry_of: None,
+        foreign_keys: Vec::new(),
         layouts: vec![],
     }
 }

@@ -60,6 +60,7 @@ pub fn table(name: &str, columns: Vec<Column>, mut secondary: Vec<IndexSchema>) 
         explicit_partitioning: false,
         fully_replicated: false,
         entry_of: None,
+        foreign_keys: Vec::new(),
     }
 }
 

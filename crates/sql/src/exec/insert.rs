@@ -16,6 +16,7 @@ use super::query::run_query;
 use super::returning::return_row;
 use super::row::{Rows, owned};
 use super::sort::{KeptRows, values_of};
+use super::violation::unless_refused;
 use crate::expr::{Columns, Context, Expr, NoColumns, convert_for_column, type_zero};
 use crate::physical::model::{Fill, InsertPlan, InsertSource, OnDuplicate, SetColumn};
 use rauk_kernel::{LockMode, WaitPolicy};
@@ -244,7 +245,12 @@ impl Insert<'_> {
         }
         check_keys(self.schema, &self.plan.key_defs, &values)?;
         loop {
-            let outcome = self.txn.insert(&self.plan.table, &values).await?;
+            let written = self.txn.insert(&self.plan.table, &values).await;
+            let Some(outcome) = unless_refused(written, self.plan.ignore, self.context)? else {
+                self.duplicates += 1;
+                self.give_back(number);
+                return Ok(());
+            };
             let (index, existing) = match outcome {
                 InsertOutcome::Inserted => {
                     self.affected += 1;
@@ -351,7 +357,9 @@ impl Insert<'_> {
         }
         set_on_update(schema, &self.plan.update, &mut new, self.context);
         check_keys(schema, &self.plan.key_defs, &new)?;
-        match self.txn.update(&self.plan.table, &old, &new).await? {
+        let written = self.txn.update(&self.plan.table, &old, &new).await;
+        let Some(outcome) = unless_refused(written, self.plan.ignore, self.context)? else { return Ok(()) };
+        match outcome {
             UpdateOutcome::Updated => {
                 self.affected += 2;
                 self.duplicates += 1;

@@ -195,11 +195,11 @@ impl Parser<'_> {
         if self.accept_kw("FOREIGN") {
             self.expect_kw("KEY")?;
             self.accept_kws(&["IF", "EXISTS"]);
-            return self.name().map(AlterOperation::DropIndex);
+            return self.name().map(AlterOperation::DropForeignKey);
         }
         if self.accept_any_kw(&["CHECK", "CONSTRAINT"]).is_some() {
             self.accept_kws(&["IF", "EXISTS"]);
-            return self.name().map(AlterOperation::DropIndex);
+            return self.name().map(AlterOperation::DropConstraint);
         }
         self.accept_kw("COLUMN");
         let if_exists = self.accept_kws(&["IF", "EXISTS"]);

@@ -129,6 +129,9 @@ pub enum AlterOperation {
     },
     AddConstraint(ast::TableConstraint),
     DropIndex(String),
+    DropForeignKey(String),
+    /// DROP CONSTRAINT: whatever has the name.
+    DropConstraint(String),
     DropPrimaryKey,
     RenameIndex {
         old: String,

@@ -489,6 +489,7 @@ pub fn schema(name: &str, columns: &str, indexes: &str) -> TableSchema {
         explicit_partitioning: false,
         fully_replicated: false,
         entry_of: None,
+        foreign_keys: Vec::new(),
         layouts: vec![],
     }
 }

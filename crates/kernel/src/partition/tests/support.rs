@@ -72,6 +72,7 @@ pub fn schema(hash_only: bool, secondary: bool) -> Arc<TableSchema> {
         explicit_partitioning: false,
         fully_replicated: false,
         entry_of: None,
+        foreign_keys: Vec::new(),
         layouts,
     })
 }

@@ -67,6 +67,7 @@ fn table(id: u32, name: &str) -> TableSchema {
         explicit_partitioning: false,
         fully_replicated: false,
         entry_of: None,
+        foreign_keys: Vec::new(),
     }
 }
 

@@ -448,6 +448,7 @@ impl Lowering<'_> {
             explicit_partitioning: false,
             fully_replicated: false,
             entry_of: None,
+            foreign_keys: Vec::new(),
             layouts: vec![],
         })
     }

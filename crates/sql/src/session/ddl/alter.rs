@@ -10,6 +10,7 @@
 
 use super::columns::{self, ColumnDraft, DefaultDraft};
 use super::drop;
+use super::foreign;
 use super::keys;
 use super::options;
 use super::table::TableDraft;
@@ -104,6 +105,13 @@ impl Session {
     fn drop_part(&mut self, draft: &mut TableDraft, operation: &AlterOperation) -> Result<(), MysqlError> {
         let (name, if_exists) = match operation {
             AlterOperation::DropIndex(name) => return drop::remove_index(&mut draft.indexes, name),
+            AlterOperation::DropForeignKey(name) => {
+                if foreign::remove(draft, name) {
+                    return Ok(());
+                }
+                return Err(drop::missing(name));
+            }
+            AlterOperation::DropConstraint(name) => return drop_constraint(draft, name),
             AlterOperation::DropPrimaryKey => return drop::remove_index(&mut draft.indexes, "PRIMARY"),
             AlterOperation::DropColumn { name, if_exists } => (name, *if_exists),
             _ => return Ok(()),
@@ -200,6 +208,7 @@ impl Session {
                     return Ok(());
                 }
                 let new = columns::draft(column, draft.collation, &mut self.context)?;
+                self.add_inline_keys(draft, column)?;
                 insert_at(draft, new, position, draft.columns.len(), &unknown)
             }
             AlterOperation::ModifyColumn { column, position }
@@ -225,7 +234,9 @@ impl Session {
         let table = draft.name.clone();
         match operation {
             AlterOperation::AddConstraint(constraint) => {
-                draft.indexes.push(keys::draft(constraint)?);
+                if !self.add_if_foreign(draft, constraint)? {
+                    draft.indexes.push(keys::draft(constraint)?);
+                }
                 Ok(())
             }
             AlterOperation::RenameIndex { old, new } => {
@@ -277,6 +288,8 @@ impl Session {
             | AlterOperation::RenameColumn { .. }
             | AlterOperation::SetDefault { .. }
             | AlterOperation::DropIndex(_)
+            | AlterOperation::DropForeignKey(_)
+            | AlterOperation::DropConstraint(_)
             | AlterOperation::DropPrimaryKey => Ok(()),
         }
     }
@@ -367,6 +380,15 @@ fn rename_column(draft: &mut TableDraft, at: usize, new: &str) {
             *name = new.to_string();
         }
     }
+    foreign::rename_column(draft, &old, new);
+}
+
+/// DROP CONSTRAINT: a foreign key, or a key, by its name. Error 3940 when there is none.
+fn drop_constraint(draft: &mut TableDraft, name: &str) -> Result<(), MysqlError> {
+    if foreign::remove(draft, name) || drop::remove_index(&mut draft.indexes, name).is_ok() {
+        return Ok(());
+    }
+    Err(MysqlError::new(3940, format!("Constraint '{name}' does not exist.")))
 }
 
 /// What rows written before the column was there have in it.
@@ -561,7 +583,11 @@ impl Session {
             }
         });
         let look = look.as_mut().map(|look| look as &mut Look<'_>);
-        let wait = DdlWait { limit: self.settings.metadata_wait, interrupt: Some(&self.process.interrupt) };
+        let wait = DdlWait {
+            limit: self.settings.metadata_wait,
+            interrupt: Some(&self.process.interrupt),
+            foreign_key_checks: self.settings.foreign_key_checks,
+        };
         let result = database.rewrite_seen_table(table, new, wait, look, &mut convert).await;
         self.context.strict_statement = before;
         Ok(result?)

@@ -89,6 +89,7 @@ impl Session {
             draft.database = database;
             draft.name = name;
             forget_ids(&mut draft);
+            draft.foreign_keys.clear();
             self.engine.database.create_table(draft.build(None)?).await?;
             return Ok(Completion::default());
         }
@@ -99,9 +100,12 @@ impl Session {
         draft.fully_replicated = options.fully_replicated.unwrap_or(false);
         for definition in &statement.columns {
             draft.columns.push(columns::draft(definition, collation, &mut self.context)?);
+            self.add_inline_keys(&mut draft, definition)?;
         }
         for constraint in &statement.constraints {
-            draft.indexes.push(keys::draft(constraint)?);
+            if !self.add_if_foreign(&mut draft, constraint)? {
+                draft.indexes.push(keys::draft(constraint)?);
+            }
         }
         if let Some(partitioning) = &statement.partition_by {
             draft.partition_by(partitioning)?;
@@ -110,7 +114,7 @@ impl Session {
             None => {
                 let schema = draft.build(None)?;
                 self.warn_of_duplicate_indexes(&schema, |_| true);
-                self.engine.database.create_table(schema).await?;
+                self.engine.database.create_related_table(schema, self.ddl_wait()).await?;
                 self.start_auto_increment(&database, &name, options.auto_increment).await?;
                 Ok(Completion::default())
             }
@@ -181,7 +185,7 @@ impl Session {
         }
         let (database, name) = (draft.database.clone(), draft.name.clone());
         let schema = draft.build(None)?;
-        self.engine.database.create_table(schema).await?;
+        self.engine.database.create_related_table(schema, self.ddl_wait()).await?;
         let filled = async {
             self.start_auto_increment(&database, &name, auto_increment).await?;
             let insert = Insert {

@@ -3,6 +3,7 @@
 //! [`TableDraft::build`] checks what concerns the table as a whole: 1060, 1075, 1103, 1113, 1117, 1118, 1488, 1503.
 
 use super::columns::{self, ColumnDraft, DefaultDraft};
+use super::foreign::{self, ForeignKeyDraft};
 use super::keys::{self, IndexDraft, PartDraft};
 use crate::parse::statement::PartitionBy;
 use crate::session::errors;
@@ -20,6 +21,7 @@ pub struct TableDraft {
     pub name: String,
     pub columns: Vec<ColumnDraft>,
     pub indexes: Vec<IndexDraft>,
+    pub foreign_keys: Vec<ForeignKeyDraft>,
     /// Columns of PARTITION BY KEY; `None`: the primary key.
     pub distribution: Option<Vec<String>>,
     pub fully_replicated: bool,
@@ -37,6 +39,7 @@ impl TableDraft {
             name: name.to_string(),
             columns: Vec::new(),
             indexes: Vec::new(),
+            foreign_keys: Vec::new(),
             distribution: None,
             fully_replicated: false,
             collation,
@@ -93,6 +96,7 @@ impl TableDraft {
             name: schema.name.clone(),
             columns: columns.collect(),
             indexes: indexes.collect(),
+            foreign_keys: foreign::of(schema),
             distribution,
             fully_replicated: schema.fully_replicated,
             collation: schema.collation,
@@ -135,6 +139,7 @@ impl TableDraft {
                 return Err(MysqlError::new(codes::DUP_FIELDNAME, message));
             }
         }
+        foreign::with_indexes(&mut self);
         let inline = self.columns.iter().filter_map(|c| {
             let kind = match c.key? {
                 columns::InlineKey::Primary => IndexKind::Primary,
@@ -190,6 +195,7 @@ impl TableDraft {
                 },
             );
         }
+        let foreign_keys = foreign::finish(&self.foreign_keys, &self.name, &columns)?;
         let explicit_partitioning = self.distribution.is_some();
         let distribution = self.distribute(&indexes[0], hidden_key)?;
         Ok(TableSchema {
@@ -207,6 +213,7 @@ impl TableDraft {
             explicit_partitioning,
             fully_replicated: self.fully_replicated,
             entry_of: None,
+            foreign_keys,
             layouts: Vec::new(),
         })
     }

@@ -44,6 +44,9 @@ pub(super) fn text(schema: &TableSchema, next: Option<u64>, zone: &jiff::tz::Tim
     for index in system::declared(schema) {
         lines.push(format!("  {}", index_text(schema, index, &name)));
     }
+    for key in &schema.foreign_keys {
+        lines.push(format!("  {}", key.clause(schema, &name)));
+    }
     let mut out = format!("CREATE TABLE {} (\n{}\n) ENGINE=InnoDB", name(&schema.name), lines.join(",\n"));
     if let Some(next) = next.filter(|n| *n > 1) {
         out.push_str(&format!(" AUTO_INCREMENT={next}"));

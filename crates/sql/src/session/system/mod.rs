@@ -110,6 +110,7 @@ fn schema_of(definition: &Definition) -> TableSchema {
         explicit_partitioning: false,
         fully_replicated: false,
         entry_of: None,
+        foreign_keys: Vec::new(),
         layouts: Vec::new(),
     }
 }

@@ -96,6 +96,7 @@ pub(crate) fn schema_of(viewer: &Viewer, view: &ViewSchema) -> Result<Arc<TableS
         explicit_partitioning: false,
         fully_replicated: false,
         entry_of: None,
+        foreign_keys: Vec::new(),
         layouts: Vec::new(),
     }))
 }

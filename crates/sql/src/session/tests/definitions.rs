@@ -122,7 +122,7 @@ fn what_is_refused_and_how() {
         ("CREATE TABLE t (a YEAR)", 1235),
         ("CREATE TABLE t (a INT CHECK (a > 0))", 1235),
         ("CREATE TABLE t (a INT AS (1+1))", 1235),
-        ("CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES u (a))", 1235),
+        ("CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES u (a) MATCH FULL)", 1235),
         ("CREATE TEMPORARY TABLE t (a INT)", 1235),
         ("CREATE TABLE nowhere.t (a INT)", 1049),
         ("CREATE TABLE information_schema.t (a INT)", 1044),
