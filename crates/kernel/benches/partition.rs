@@ -72,6 +72,7 @@ fn schema(primary_ordered: bool, secondary: bool) -> Arc<TableSchema> {
         fully_replicated: false,
         checks: Vec::new(),
         entry_of: None,
+        foreign_keys: Vec::new(),
         layouts,
     })
 }

@@ -75,6 +75,7 @@ fn schema() -> Arc<TableSchema> {
         fully_replicated: false,
         checks: Vec::new(),
         entry_of: None,
+        foreign_keys: Vec::new(),
         layouts,
     })
 }

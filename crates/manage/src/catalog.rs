@@ -351,6 +351,29 @@ impl Catalog {
                 }
             }
         }
+        self.check_foreign_keys(tables)
+    }
+
+    /// Names of foreign keys are unique in a database: among `tables`, and those that stay as they are.
+    fn check_foreign_keys(&self, tables: &[Arc<TableSchema>]) -> Result<(), CatalogError> {
+        let mut names = BTreeSet::new();
+        for table in tables {
+            for key in &table.foreign_keys {
+                if !names.insert((&table.database, key.name.to_lowercase())) {
+                    return Err(CatalogError::ForeignKeyExists(key.name.clone()));
+                }
+            }
+        }
+        if names.is_empty() {
+            return Ok(());
+        }
+        let stays = |table: &&Arc<TableSchema>| tables.iter().all(|new| new.id != table.id);
+        for table in self.tables.values().filter(stays) {
+            let taken = |key: &&rauk_types::ForeignKey| names.contains(&(&table.database, key.name.to_lowercase()));
+            if let Some(key) = table.foreign_keys.iter().find(taken) {
+                return Err(CatalogError::ForeignKeyExists(key.name.clone()));
+            }
+        }
         Ok(())
     }
 
@@ -375,7 +398,7 @@ impl Catalog {
                 }
             }
         }
-        Ok(())
+        self.check_foreign_keys(tables)
     }
 
     /// Whether a base table or a view has the name.
@@ -496,6 +519,7 @@ pub(crate) mod tests {
             fully_replicated: false,
             checks: Vec::new(),
             entry_of: None,
+            foreign_keys: Vec::new(),
         })
     }
 

@@ -11,6 +11,8 @@ pub enum CatalogError {
     UnknownDatabase(String),
     #[error("Table '{name}' already exists")]
     TableExists { database: String, name: String },
+    #[error("Duplicate foreign key constraint name '{0}'")]
+    ForeignKeyExists(String),
     #[error("Table '{database}.{name}' doesn't exist")]
     NoSuchTable { database: String, name: String },
     /// Not a user's mistake: the caller named an id that is not in the catalog.
@@ -34,6 +36,7 @@ impl From<CatalogError> for MysqlError {
             CatalogError::DatabaseExists(_) => codes::DB_CREATE_EXISTS,
             CatalogError::UnknownDatabase(_) => codes::BAD_DB,
             CatalogError::TableExists { .. } => codes::TABLE_EXISTS,
+            CatalogError::ForeignKeyExists(_) => codes::FK_DUP_NAME,
             CatalogError::NoSuchTable { .. } => codes::NO_SUCH_TABLE,
             CatalogError::SettingsChanged => codes::GET_TEMPORARY_ERRMSG,
             CatalogError::NoSuchTableId(_)

@@ -1,4 +1,4 @@
-//! Models of the five protocols on which the cluster's promises rest, small enough that a checker visits every
+//! Models of the six protocols on which the cluster's promises rest, small enough that a checker visits every
 //! state: a development tool, nothing depends on it.
 //!
 //! * [`commit_takeover`]: a transaction over two participants, with crashes, promotions and competing take-overs.
@@ -6,6 +6,7 @@
 //! * [`in_sync`]: leases, in-sync sets, views and incarnations.
 //! * [`cuts`]: cuts over the whole cluster, crashes that take memory, and going back.
 //! * [`follower_reads`]: reads of the newest state that a follower answers by itself.
+//! * [`foreign_keys`]: inserts of child rows against deletes of their parents.
 //!
 //! Each says what it stands for, what it leaves out, which sizes were exhausted, and which rules of the design it
 //! confirmed, sharpened or replaced. Each has *mutations*: safeguards that are switched off one at a time. A test shows
@@ -22,5 +23,6 @@ pub mod check;
 pub mod commit_takeover;
 pub mod cuts;
 pub mod follower_reads;
+pub mod foreign_keys;
 pub mod in_sync;
 pub mod least_timestamp;

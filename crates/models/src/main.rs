@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use rauk_models::check::{self, Seen, Settles};
-use rauk_models::{commit_takeover, cuts, follower_reads, in_sync, least_timestamp};
+use rauk_models::{commit_takeover, cuts, follower_reads, foreign_keys, in_sync, least_timestamp};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
@@ -16,6 +16,7 @@ enum Name {
     InSync,
     Cuts,
     FollowerReads,
+    ForeignKeys,
     All,
 }
 
@@ -72,6 +73,12 @@ fn main() -> ExitCode {
         for size in follower_reads::sizes(options.large).into_iter().skip(options.skip) {
             let model = follower_reads::FollowerReads { size, mutation: None };
             holds &= safe(&format!("{size:?}"), model, options.threads);
+        }
+    }
+    if wanted(Name::ForeignKeys) {
+        for (form, failures) in foreign_keys::sizes(options.large).into_iter().skip(options.skip) {
+            let model = foreign_keys::ForeignKeys { form, failures, mutation: None };
+            holds &= safe(&format!("{form:?} {failures}"), model, options.threads);
         }
     }
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }

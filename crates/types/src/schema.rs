@@ -10,6 +10,7 @@
 //! it guards uniqueness and serves point lookups), and an ordered index local to
 //! each partition of the base table, for ranges. NULLs are not in the index table.
 
+use crate::foreign::ForeignKey;
 use crate::key::KeyDef;
 use crate::row::RowLayout;
 use crate::{Collation, ColumnId, DataType, IndexId, TableId, Value};
@@ -62,6 +63,9 @@ pub struct TableSchema {
     pub checks: Vec<CheckConstraint>,
     /// Set on the index table of a unique index: the base table and its index.
     pub entry_of: Option<(TableId, IndexId)>,
+    /// What its rows refer to, in the order of declaration.
+    #[serde(default)]
+    pub foreign_keys: Vec<ForeignKey>,
     /// Every layout that rows of this table may still have, oldest first; the last one is written, and lists `columns` in
     /// their order ([`TableSchema::add_layout`]).
     pub layouts: Vec<Arc<RowLayout>>,
@@ -219,6 +223,7 @@ impl TableSchema {
             fully_replicated: false,
             checks: Vec::new(),
             entry_of: None,
+            foreign_keys: Vec::new(),
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) enum Mode {
     KeyShare,
     Shared,
     Exclusive,
-    /// Exclusive, and the row comes or goes.
+    /// Exclusive, and the row comes or goes, or what others refer to in it changes.
     Gone,
 }
 
@@ -48,6 +48,7 @@ impl From<LockMode> for Mode {
             LockMode::KeyShare => Mode::KeyShare,
             LockMode::Shared => Mode::Shared,
             LockMode::Exclusive => Mode::Exclusive,
+            LockMode::KeyChange => Mode::Gone,
         }
     }
 }

@@ -79,6 +79,8 @@ pub enum LockMode {
     KeyShare,
     Shared,
     Exclusive,
+    /// Exclusive, and keeps out KeyShare too: the columns that foreign keys refer to are about to change.
+    KeyChange,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

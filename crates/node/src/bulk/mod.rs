@@ -2,7 +2,7 @@
 //!
 //! Reads look at the newest committed versions, with the memory they will need prefetched ahead. Writes take place in the hold itself, without a lock, a pending
 //! version or a transaction record, and are committed by one redo record a hold; what cannot be done so (somebody has the row locked or pending, a serializable range
-//! is in the way, the table has unique indexes, the node is a member of a cluster) is left to a transaction, and said.
+//! is in the way, the table has unique indexes or foreign keys, the node is a member of a cluster) is left to a transaction, and said.
 //!
 //! | file | what |
 //! |---|---|

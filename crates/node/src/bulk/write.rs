@@ -40,7 +40,7 @@ impl Database {
             return Ok(Progress { time: Timestamp::ZERO, finished: false });
         };
         // In a cluster what commits is replicated, which these do not do.
-        if sharing.0.uniques.is_empty() && node.cluster().is_none() {
+        if sharing.0.uniques.is_empty() && !sharing.0.is_related() && node.cluster().is_none() {
             return try_groups(node, sharing.0, keys, done, unwritten, change);
         }
         for (i, done) in done.iter_mut().enumerate().filter(|(_, done)| !**done) {

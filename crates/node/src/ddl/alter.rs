@@ -4,9 +4,9 @@
 //! definition says. [`Database::rewrite_table`] is for what changes stored values or where they live (column types, primary key, distribution): it
 //! fills a new table and puts it in the old one's place. Before the switch the new table's AUTO_INCREMENT counter goes above every number in it.
 
-use super::Exclusive;
 use super::build::{self, Building, FILL_ROWS, Patience, Reader, duplicate_entry, fault_error};
 use super::cluster::{self, Place};
+use super::{Exclusive, foreign};
 use crate::database::{Database, TableHandle};
 use crate::error::NodeError;
 use crate::executor::Class;
@@ -18,7 +18,7 @@ use rauk_kernel::budget::Purpose;
 use rauk_kernel::{RowId, Stop};
 use rauk_log::fault;
 use rauk_manage::JobStep;
-use rauk_types::{IndexId, IndexKind, MysqlError, RowLayout, TableId, TableSchema, Value};
+use rauk_types::{ForeignKey, IndexId, IndexKind, MysqlError, RowLayout, TableId, TableSchema, Value};
 use std::sync::Arc;
 
 /// Rows put into a new ordered index in one hold of a partition.
@@ -44,9 +44,11 @@ impl Database {
         if let Some(cluster) = node.cluster() {
             return cluster::alter_table(Place { node, cluster }, old.info(), new, wait).await;
         }
-        let held = Exclusive::lock(node, vec![old.info().clone()], wait).await?;
+        let beside = || foreign::beside(node, old.info(), &new);
+        let held = Exclusive::lock_with(node, Some(old.info().clone()), beside, wait).await?;
         let old = &held.tables[0];
-        let new = next_version(&old.schema, new);
+        let mut new = next_version(&old.schema, new);
+        let children = follow(node, old, &mut new, wait)?;
         let what = format!("ALTER TABLE {}.{}", new.database, new.name);
         let mut building = Building::start(node, what, new.id, Plan::fresh(&new))?;
         let mut reserved = building.job.builds.clone().into_iter();
@@ -71,7 +73,10 @@ impl Database {
             let filled = build::fill_uniques(node, &info, &info.schema, &uniques, &mut patience);
             wait.unless_killed(filled).await?;
         }
-        building.switch(dropped.clone(), made, vec![new.clone()]).await?;
+        let added = added_keys(&old.schema, &new, wait);
+        wait.unless_killed(foreign::validate(node, old, &info, &added)).await?;
+        let replaced = std::iter::once(&new).chain(children.iter().map(|c| &c.schema)).cloned().collect();
+        building.switch(dropped.clone(), made, replaced).await?;
         node.alter_in_partitions(&new);
 
         for unique in &info.uniques {
@@ -79,6 +84,7 @@ impl Database {
         }
         node.tables.publish(info.clone());
         info.shared.set_version(info.schema.version);
+        children.iter().for_each(|child| node.publish_altered(child));
         for id in dropped {
             node.tables.retract(id);
             node.drop_in_partitions(id);
@@ -113,8 +119,11 @@ impl Database {
         if let Some(cluster) = node.cluster() {
             return cluster::rewrite_table(Place { node, cluster }, old.info(), new, wait, look, convert).await;
         }
-        let held = Exclusive::lock(node, vec![old.info().clone()], wait).await?;
+        let mut new = new;
+        let beside = || foreign::beside(node, old.info(), &new);
+        let held = Exclusive::lock_with(node, Some(old.info().clone()), beside, wait).await?;
         let old = &held.tables[0];
+        let children = follow(node, old, &mut new, wait)?;
         let builds = 1 + new.indexes.iter().filter(|i| i.kind == IndexKind::Unique).count();
         let what = format!("ALTER TABLE {}.{}", new.database, new.name);
         let mut building = Building::start(node, what, old.schema.id, builds)?;
@@ -133,11 +142,15 @@ impl Database {
         }
         let mut patience = Patience::default();
         let copied = wait.unless_killed(copy_rows(node, old, &info, convert, &mut patience)).await?;
+        let added = added_keys(&old.schema, &info.schema, wait);
+        wait.unless_killed(foreign::validate(node, &info, &info, &added)).await?;
         // The new table's counter is in the log before the switch makes it the table's.
         let given = old.shared.auto_increment.peek() - 1;
         info.shared.auto_increment.observe(given.max(copied.highest), &node.log)?;
         let dropped = old.family().map(|s| s.id).collect();
-        building.switch(dropped, schemas, vec![]).await?;
+        let replaced = children.iter().map(|c| c.schema.clone()).collect();
+        building.switch(dropped, schemas, replaced).await?;
+        children.iter().for_each(|child| node.publish_altered(child));
         for unique in &info.uniques {
             node.tables.publish(unique.entries.clone());
         }
@@ -145,6 +158,37 @@ impl Database {
         node.forget_table(old);
         Ok(copied.rows)
     }
+}
+
+/// Checks an altered definition against the foreign keys around it; gives the children whose declarations follow it, in their new versions.
+pub(super) fn follow(
+    node: &Node,
+    old: &TableInfo,
+    new: &mut TableSchema,
+    wait: DdlWait<'_>,
+) -> Result<Vec<Arc<TableInfo>>, NodeError> {
+    let children = foreign::children(node, old);
+    let changed = foreign::follow_columns(&old.schema, new, &children, wait.foreign_key_checks)?;
+    foreign::check_declared(node, Some(&old.schema), new, wait.foreign_key_checks)?;
+    let info = |schema: TableSchema| {
+        let child = children.iter().find(|c| c.schema.id == schema.id).expect("it is one of them");
+        redefined(child, Arc::new(schema))
+    };
+    Ok(changed.into_iter().map(info).collect())
+}
+
+/// Foreign keys whose rows are to be validated.
+pub(super) fn added_keys(old: &TableSchema, new: &TableSchema, wait: DdlWait<'_>) -> Vec<ForeignKey> {
+    let before = |key: &&ForeignKey| old.foreign_keys.iter().all(|before| before.name != key.name);
+    new.foreign_keys.iter().filter(|key| wait.foreign_key_checks && before(key)).cloned().collect()
+}
+
+/// A table under another definition with the same index tables.
+pub(super) fn redefined(table: &TableInfo, schema: Arc<TableSchema>) -> Arc<TableInfo> {
+    TableInfo::new(schema, table.shared.clone(), |id| {
+        let unique = table.uniques.iter().find(|u| u.entries.schema.id == id);
+        unique.expect("a table knows its index tables").entries.clone()
+    })
 }
 
 /// Shows all rows of a table that is held alone.

@@ -106,6 +106,7 @@ fn internal(node: &Arc<Node>, table: &Arc<TableInfo>) -> Transaction {
     let options = TxnOptions {
         isolation: Isolation::ReadCommitted,
         snapshot_isolation: false,
+        foreign_key_checks: false,
         lock_wait_timeout,
         ..TxnOptions::default()
     };

@@ -14,6 +14,7 @@
 mod alter;
 mod build;
 mod cluster;
+mod foreign;
 mod tables;
 mod views;
 
@@ -99,6 +100,28 @@ impl Exclusive {
     /// still the newest definitions: `StaleSchema` else.
     async fn lock(node: &Node, tables: Vec<Arc<TableInfo>>, wait: DdlWait<'_>) -> Result<Exclusive, NodeError> {
         wait.unless_killed(Exclusive::lock_in_turns(node, tables, wait.limit)).await
+    }
+
+    /// `main` and what `others` gives, which may be others when the locks are there: then again. `StaleSchema` is of `main`, which comes first.
+    async fn lock_with(
+        node: &Node,
+        main: Option<Arc<TableInfo>>,
+        others: impl Fn() -> Vec<Arc<TableInfo>>,
+        wait: DdlWait<'_>,
+    ) -> Result<Exclusive, NodeError> {
+        loop {
+            let wanted = others();
+            let all = main.iter().chain(&wanted).cloned().collect();
+            match Exclusive::lock(node, all, wait).await {
+                Err(NodeError::StaleSchema) if main.iter().all(|t| t.shared.is_current(t.schema.version)) => {}
+                Ok(held) if !foreign::same(&wanted, &others()) => drop(held),
+                Ok(mut held) => {
+                    held.tables.sort_by_key(|t| main.as_ref().is_none_or(|main| main.schema.id != t.schema.id));
+                    return Ok(held);
+                }
+                other => return other,
+            }
+        }
     }
 
     async fn lock_in_turns(

@@ -1,13 +1,14 @@
 //! Databases and whole tables: create, drop, truncate, rename.
 
-use super::Exclusive;
 use super::cluster::{self, Place};
+use super::{Exclusive, foreign};
 use crate::database::Database;
 use crate::error::NodeError;
 use crate::locks::metadata::DdlWait;
 use crate::member::Cluster;
 use crate::node::Node;
 use crate::table::{TableInfo, entries};
+use crate::transaction::TxnOptions;
 use rauk_manage::{CatalogError, Command};
 use rauk_types::error::codes;
 use rauk_types::{Collation, IndexKind, MysqlError, RowLayout, TableId, TableSchema};
@@ -112,6 +113,7 @@ impl Database {
                 if !present.iter().eq(held.tables.iter().map(|t| &t.schema.id)) {
                     continue;
                 }
+                foreign::check_dropped(node, &held.tables, wait.foreign_key_checks)?;
                 let views = catalog.catalog().views_of(name).count();
                 let result = catalog.execute(&Command::DropDatabase { name: name.to_string() });
                 drop(catalog);
@@ -124,11 +126,23 @@ impl Database {
 
     /// `schema` has ids of columns and indexes set; table ids, index tables of unique indexes, layouts and versions are made here.
     pub async fn create_table(&self, schema: TableSchema) -> Result<(), NodeError> {
+        self.create_related_table(schema, TxnOptions::default().lock_wait_timeout).await
+    }
+
+    /// The same; the tables that it refers to are waited for.
+    pub async fn create_related_table(
+        &self,
+        schema: TableSchema,
+        wait: impl Into<DdlWait<'_>>,
+    ) -> Result<(), NodeError> {
+        let wait = wait.into();
         if let Some(cluster) = self.node.cluster() {
-            return cluster::create_table(self.place(cluster), schema).await;
+            return cluster::create_table(self.place(cluster), schema, wait).await;
         }
         let node = &self.node;
         node.check_running()?;
+        let _parents = Exclusive::lock_with(node, None, || foreign::parents(node, None, &schema), wait).await?;
+        foreign::check_declared(node, None, &schema, wait.foreign_key_checks)?;
         let schemas = {
             let mut catalog = node.catalog.lock();
             let mut next = catalog.catalog().next_table_id();
@@ -146,20 +160,25 @@ impl Database {
     }
 
     pub async fn drop_table(&self, database: &str, name: &str, wait: impl Into<DdlWait<'_>>) -> Result<(), NodeError> {
+        self.drop_tables(&[(database.to_string(), name.to_string())], wait).await
+    }
+
+    /// All or none. Error 3730 for one that a table refers to that stays.
+    pub async fn drop_tables(&self, names: &[TableName], wait: impl Into<DdlWait<'_>>) -> Result<(), NodeError> {
         let wait = wait.into();
         let node = &self.node;
         let unknown = |error| match error {
-            NodeError::NoSuchTable { .. } => {
-                let text = format!("Unknown table '{database}.{name}'");
+            NodeError::NoSuchTable { database, table } => {
+                let text = format!("Unknown table '{database}.{table}'");
                 NodeError::Refused(MysqlError::new(codes::BAD_TABLE, text))
             }
             other => other,
         };
         if let Some(cluster) = node.cluster() {
-            let table = (database.to_string(), name.to_string());
-            return cluster::drop_table(self.place(cluster), table, wait).await.map_err(unknown);
+            return cluster::drop_tables(self.place(cluster), names, wait).await.map_err(unknown);
         }
-        let held = node.lock_by_name(&[(database.into(), name.into())], wait).await.map_err(unknown)?;
+        let held = node.lock_by_name(names, wait).await.map_err(unknown)?;
+        foreign::check_dropped(node, &held.tables, wait.foreign_key_checks)?;
         let tables = held.tables.iter().map(|t| t.schema.id).collect();
         node.change_catalog(&Command::DropTables { tables })?;
         held.tables.iter().for_each(|t| node.forget_table(t));
@@ -180,6 +199,7 @@ impl Database {
         let node = &self.node;
         let held = node.lock_by_name(&[(database.into(), name.into())], wait).await?;
         let old = &held.tables[0];
+        foreign::check_truncated(node, old, wait.foreign_key_checks)?;
         let schemas = {
             let mut catalog = node.catalog.lock();
             let mut next = catalog.catalog().next_table_id();
@@ -211,7 +231,12 @@ impl Database {
         }
         let node = &self.node;
         let sources = rename_sources(node, pairs);
-        let held = node.lock_by_name(&sources, wait).await?;
+        let held = loop {
+            let held = node.lock_by_name(&with_children(node, &sources), wait).await?;
+            if has_children(node, &held.tables, &sources) {
+                break held;
+            }
+        };
         let renamed = renamed_objects(node, &held.tables, pairs)?;
         node.change_catalog(&renamed.command())?;
         renamed.tables.iter().for_each(|t| node.publish_altered(t));
@@ -243,6 +268,24 @@ pub(super) fn rename_sources(node: &Node, pairs: &[(TableName, TableName)]) -> V
         made.push(to);
     }
     sources
+}
+
+/// The same and the tables that refer to them, whose declarations follow.
+pub(super) fn with_children(node: &Node, sources: &[TableName]) -> Vec<TableName> {
+    let mut all = sources.to_vec();
+    for table in sources.iter().filter_map(|(database, name)| node.tables.by_name(database, name)) {
+        let children = foreign::children(node, &table);
+        all.extend(children.iter().map(|child| (child.schema.database.clone(), child.schema.name.clone())));
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Whether all children of the renamed tables are among those that are held.
+pub(super) fn has_children(node: &Node, held: &[Arc<TableInfo>], sources: &[TableName]) -> bool {
+    let is_held = |name: &TableName| held.iter().any(|t| t.schema.database == name.0 && t.schema.name == name.1);
+    with_children(node, sources).iter().all(is_held)
 }
 
 /// What a RENAME makes.
@@ -292,9 +335,27 @@ pub(super) fn renamed_objects(
         now.insert(to.clone(), object);
     }
     let mut all = Renamed { tables: Vec::new(), views: Vec::new() };
+    let mut parents: BTreeMap<TableName, TableName> = BTreeMap::new();
+    for (to, object) in &now {
+        if let Object::Table(table) = object {
+            parents.insert((table.schema.database.clone(), table.schema.name.clone()), to.clone());
+        }
+    }
     for (to, object) in now {
         match object {
-            Object::Table(table) => all.tables.push(renamed(&table, to.0, to.1)),
+            Object::Table(table) => {
+                let stays = (&table.schema.database, &table.schema.name) == (&to.0, &to.1);
+                let name = |key: &rauk_types::ForeignKey| (key.parent_database.clone(), key.parent_table.clone());
+                let follows = |key: &rauk_types::ForeignKey| {
+                    let name = name(key);
+                    parents.get(&name).is_some_and(|to| *to != name)
+                };
+                // A child that is only held.
+                if stays && !table.schema.foreign_keys.iter().any(follows) {
+                    continue;
+                }
+                all.tables.push(renamed(&table, to.0, to.1, &parents));
+            }
             Object::View(from) => all.views.push((from, to)),
         }
     }
@@ -312,10 +373,24 @@ fn rename_checks(schema: &mut TableSchema, old: &str) {
     schema.checks.sort_by_cached_key(|check| check.name.to_lowercase());
 }
 
-/// The table and its index tables under another name.
-fn renamed(table: &TableInfo, database: String, name: String) -> Arc<TableInfo> {
+/// The table and its index tables under another name; its foreign keys follow their parents, and names that were made of the table's name follow that.
+fn renamed(
+    table: &TableInfo,
+    database: String,
+    name: String,
+    parents: &BTreeMap<TableName, TableName>,
+) -> Arc<TableInfo> {
     let mut schema = (*table.schema).clone();
     schema.version += 1;
+    let made = format!("{}_ibfk_", schema.name);
+    for key in &mut schema.foreign_keys {
+        if let Some(to) = parents.get(&(key.parent_database.clone(), key.parent_table.clone())) {
+            (key.parent_database, key.parent_table) = to.clone();
+        }
+        if let Some(number) = key.name.strip_prefix(&made) {
+            key.name = format!("{name}_ibfk_{number}");
+        }
+    }
     schema.database = database.clone();
     schema.name = name.clone();
     rename_checks(&mut schema, &table.schema.name);

@@ -36,11 +36,13 @@ pub struct Turns {
 pub struct DdlWait<'a> {
     pub limit: Duration,
     pub interrupt: Option<&'a Interrupt>,
+    /// Whether it is refused what would leave rows or definitions without their parents.
+    pub foreign_key_checks: bool,
 }
 
 impl From<Duration> for DdlWait<'_> {
     fn from(limit: Duration) -> Self {
-        DdlWait { limit, interrupt: None }
+        DdlWait { limit, interrupt: None, foreign_key_checks: true }
     }
 }
 
@@ -266,7 +268,7 @@ mod tests {
         let ddl = {
             let (lock, runtime, killed) = (lock.clone(), runtime.clone(), killed.clone());
             std::thread::spawn(move || {
-                let wait = DdlWait { limit: LONG, interrupt: Some(&killed) };
+                let wait = DdlWait { limit: LONG, interrupt: Some(&killed), foreign_key_checks: true };
                 block_on(wait.unless_killed(lock.exclude(&*runtime, LONG)))
             })
         };

@@ -195,7 +195,15 @@ impl Session {
             ms => Duration::from_millis(ms.into()),
         };
         let interrupt = interrupt.clone();
-        TxnOptions { isolation, read_only, autocommit, lock_wait_timeout, snapshot_isolation: true, interrupt }
+        TxnOptions {
+            isolation,
+            read_only,
+            autocommit,
+            lock_wait_timeout,
+            snapshot_isolation: true,
+            foreign_key_checks: true,
+            interrupt,
+        }
     }
 
     /// Opens a transaction under this number.

@@ -307,6 +307,7 @@ enum Mode {
     KeyShare,
     Shared,
     Exclusive,
+    KeyChange,
 }
 
 #[derive(Serialize, Deserialize)]

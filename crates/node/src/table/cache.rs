@@ -1,8 +1,9 @@
 //! The definitions that statements find: by name in shards, by id in one map. Only the newest version of a table is in here.
 
 use super::TableInfo;
+use super::relations::Relations;
 use hashbrown::HashTable;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rauk_types::TableId;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
@@ -15,6 +16,8 @@ pub struct TableCache {
     names: [RwLock<HashTable<Arc<TableInfo>>>; SHARDS],
     /// Base tables and index tables.
     ids: RwLock<FxHashMap<TableId, Arc<TableInfo>>>,
+    /// Of the tables that are found by name.
+    relations: Mutex<Relations>,
 }
 
 fn hash(database: &str, name: &str) -> u64 {
@@ -64,6 +67,31 @@ impl TableCache {
             && !Arc::ptr_eq(&old, &table)
         {
             self.remove_name(&old);
+            self.relate(Some(&old), Some(&table));
+            return;
+        }
+        self.relate(None, Some(&table));
+    }
+
+    /// Brings the lists of children to what is declared now.
+    fn relate(&self, old: Option<&Arc<TableInfo>>, new: Option<&Arc<TableInfo>>) {
+        let schema = |info: Option<&Arc<TableInfo>>| info.map(|info| info.schema.clone());
+        let (old, new) = (schema(old), schema(new));
+        let mut relations = self.relations.lock();
+        let declares = |schema: &Option<Arc<rauk_types::TableSchema>>| {
+            schema.as_ref().is_some_and(|schema| !schema.foreign_keys.is_empty())
+        };
+        if relations.is_empty() && !declares(&old) && !declares(&new) {
+            return;
+        }
+        let mut concerned = relations.replace(old.as_deref(), new.as_deref());
+        if let Some(new) = new.filter(|new| new.entry_of.is_none()) {
+            concerned.push((new.database.clone(), new.name.clone()));
+        }
+        for (database, name) in concerned {
+            if let Some(parent) = self.by_name(&database, &name) {
+                parent.shared.children.set(relations.of(&database, &name));
+            }
         }
     }
 
@@ -76,6 +104,7 @@ impl TableCache {
         let old = self.ids.write().remove(&id);
         if let Some(old) = old {
             self.remove_name(&old);
+            self.relate(Some(&old), None);
         }
     }
 

@@ -57,6 +57,7 @@ pub fn schema(base: &TableSchema, index: &IndexSchema, id: TableId) -> TableSche
         fully_replicated: base.fully_replicated,
         checks: Vec::new(),
         entry_of: Some((base.id, index.id)),
+        foreign_keys: Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod cache;
 pub mod counter;
 pub mod entries;
+pub mod relations;
 pub mod route;
 
 use crate::locks::metadata::MetadataLock;
@@ -10,6 +11,7 @@ use counter::{Counter, HiddenKeys};
 use parking_lot::Mutex;
 use rauk_kernel::partition::TableUsage;
 use rauk_types::{IndexId, KeyDef, TableId, TableSchema};
+use relations::{Children, Reference};
 use route::Route;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,6 +25,8 @@ pub struct TableInfo {
     pub uniques: Vec<UniqueIndex>,
     /// [`TableSchema::has_row_rules`].
     pub has_row_rules: bool,
+    /// Its foreign keys, in their order.
+    pub references: Vec<Reference>,
     pub shared: Arc<TableShared>,
 }
 
@@ -42,6 +46,8 @@ pub struct TableShared {
     version: AtomicU32,
     pub auto_increment: Counter,
     pub hidden_keys: HiddenKeys,
+    /// Foreign keys of other tables (and its own) that refer to it.
+    pub children: Children,
     /// Of each partition as it was when last looked at.
     pub usage: Mutex<Vec<TableUsage>>,
 }
@@ -58,6 +64,7 @@ impl TableShared {
             version: AtomicU32::new(schema.version),
             auto_increment: Counter::new(schema.id, auto_bound.max(1)),
             hidden_keys: HiddenKeys::new(schema.id, hidden_bound.max(1)),
+            children: Children::default(),
             usage: Mutex::default(),
         })
     }
@@ -94,8 +101,15 @@ impl TableInfo {
             .collect();
         let primary = schema.key_def(schema.primary());
         let route = Route::new(&schema);
+        let references = Reference::all_of(&schema);
         let has_row_rules = schema.has_row_rules();
-        Arc::new(TableInfo { schema, primary, route, uniques, has_row_rules, shared })
+        Arc::new(TableInfo { schema, primary, route, uniques, references, has_row_rules, shared })
+    }
+
+    /// Whether foreign keys go from it or lead to it: then a write of one row may concern others.
+    #[inline]
+    pub fn is_related(&self) -> bool {
+        !self.references.is_empty() || self.shared.children.any()
     }
 
     pub fn unique(&self, id: IndexId) -> Option<&UniqueIndex> {

@@ -27,12 +27,14 @@
 //! | `call` | a call to a partition, here or elsewhere |
 //! | `far` | in a cluster: where partitions are led, what has been touched there |
 //! | `read`, `many`, `write` | the calls |
+//! | `foreign` | foreign keys: checks and cascades beside the writes |
 //! | `end` | commit and rollback |
 //! | `snapshots` | the snapshots in use |
 
 pub(crate) mod call;
 mod end;
 pub(crate) mod far;
+mod foreign;
 mod interrupt;
 mod many;
 mod read;
@@ -77,6 +79,8 @@ pub struct TxnOptions {
     pub lock_wait_timeout: Duration,
     /// `innodb_snapshot_isolation`: writes to rows that changed after the snapshot fail with 1020.
     pub snapshot_isolation: bool,
+    /// Foreign keys are checked, and their cascades carried out.
+    pub foreign_key_checks: bool,
     /// Set by KILL; waits are woken by [`Interrupt::kill`].
     pub interrupt: Arc<Interrupt>,
 }
@@ -90,6 +94,7 @@ impl Default for TxnOptions {
             autocommit: false,
             lock_wait_timeout: Duration::from_secs(50),
             snapshot_isolation: true,
+            foreign_key_checks: true,
             interrupt: Arc::default(),
         }
     }
@@ -123,6 +128,8 @@ pub struct Transaction {
     writes: u64,
     /// The key that the last `Duplicate` named: the next locking read of it sees own writes of this statement as well.
     duplicate: Option<(TableId, Vec<u8>)>,
+    /// Foreign keys that it has met.
+    known: Option<Box<foreign::Known>>,
     /// The present statement changes rows by what it reads: at SERIALIZABLE its plain reads lock also when it is the
     /// whole transaction.
     reads_to_change: bool,
@@ -165,6 +172,7 @@ impl Transaction {
             defers: false,
             writes: 0,
             duplicate: None,
+            known: None,
             reads_to_change: false,
             work: 0,
             failed: None,
@@ -397,6 +405,7 @@ impl Transaction {
 
     /// Undoes all writes with this number and above.
     fn undo_to(&mut self, number: u32) {
+        self.forget_parents();
         let Some(txn) = &self.txn else { return };
         // Also without a finished write: one that was refused halfway has left a part.
         if self.failed.is_none() {

@@ -3,7 +3,10 @@
 //! The row is written first, then the index tables in the order of the indexes: so a duplicate primary key is found before a duplicate
 //! in a unique index, as MySQL's users expect. When an index table refuses, what this call has written is undone, and the row in the way
 //! is locked and named. It may have gone while its lock was waited for: then everything is tried again.
+//!
+//! Where foreign keys go from a table or lead to it, they are seen to when the row is written (`super::foreign`); a violation undoes the call.
 
+use super::foreign::is_violation;
 use super::{Transaction, View};
 use crate::database::TableHandle;
 use crate::error::NodeError;
@@ -69,8 +72,9 @@ impl Transaction {
         let image = Image::new(table, row);
         self.node.check_commit_size(image.bytes.len())?;
         self.ensure_txn();
+        let related = self.checks_relations(table);
         loop {
-            if !table.uniques.is_empty() {
+            if related || !table.uniques.is_empty() {
                 self.write_number += 1;
             }
             let number = self.write_number;
@@ -85,6 +89,10 @@ impl Transaction {
             }
             match step {
                 Step::Done => {
+                    if related {
+                        let checked = self.after_insert(table, row).await;
+                        self.or_undo(number, checked)?;
+                    }
                     self.count_write();
                     return Ok(InsertOutcome::Inserted);
                 }
@@ -103,6 +111,32 @@ impl Transaction {
     ) -> Result<UpdateOutcome, NodeError> {
         self.check_writable()?;
         let table = table.info();
+        if !self.checks_relations(table) {
+            return self.change_row(table, old, new).await;
+        }
+        let mut key = Vec::with_capacity(32);
+        table.primary.encode_values(old, &mut key);
+        self.ensure_txn();
+        if table.shared.children.any() {
+            self.lock_referenced(table, &key, old, new).await?;
+        }
+        self.write_number += 1;
+        let number = self.write_number;
+        let outcome = self.change_row(table, old, new).await?;
+        if outcome == UpdateOutcome::Updated {
+            let checked = self.after_update(table, old, new).await;
+            self.or_undo(number, checked)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Changes a row; foreign keys are the caller's to see to.
+    pub(super) async fn change_row(
+        &mut self,
+        table: &Arc<TableInfo>,
+        old: &[Value],
+        new: &[Value],
+    ) -> Result<UpdateOutcome, NodeError> {
         let image = Image::new(table, new);
         self.node.check_commit_size(image.bytes.len())?;
         let mut old_key = Vec::with_capacity(image.key.len());
@@ -115,7 +149,8 @@ impl Transaction {
                 self.write_number += 1;
             }
             let number = self.write_number;
-            self.defers = self.options.autocommit && !moved && table.uniques.is_empty();
+            // Where others refer to the row, what is written must be there before they are looked for.
+            self.defers = self.options.autocommit && !moved && table.uniques.is_empty() && !table.is_related();
             let present = match moved {
                 false => self.update_row(table, &image).await,
                 true => self.delete_row(table, &old_key).await,
@@ -168,10 +203,33 @@ impl Transaction {
     pub async fn delete(&mut self, table: &TableHandle, row: &[Value]) -> Result<bool, NodeError> {
         self.check_writable()?;
         let table = table.info();
+        if !self.checks_relations(table) {
+            return self.remove_row(table, row).await;
+        }
+        self.write_number += 1;
+        let number = self.write_number;
+        let present = self.remove_row(table, row).await?;
+        if present {
+            let checked = self.after_delete(table, row).await;
+            self.or_undo(number, checked)?;
+        }
+        Ok(present)
+    }
+
+    /// Gives the outcome of what follows a write; a violation undoes the write, and all that came of it.
+    fn or_undo(&mut self, number: u32, checked: Result<(), NodeError>) -> Result<(), NodeError> {
+        if checked.as_ref().is_err_and(is_violation) {
+            self.undo_to(number);
+        }
+        checked
+    }
+
+    /// Deletes a row; foreign keys are the caller's to see to.
+    pub(super) async fn remove_row(&mut self, table: &Arc<TableInfo>, row: &[Value]) -> Result<bool, NodeError> {
         let mut key = Vec::new();
         table.primary.encode_values(row, &mut key);
         self.ensure_txn();
-        self.defers = self.options.autocommit && table.uniques.is_empty();
+        self.defers = self.options.autocommit && table.uniques.is_empty() && !table.is_related();
         let present = self.delete_row(table, &key).await;
         self.defers = false;
         if !present? {

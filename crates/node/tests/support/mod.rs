@@ -58,6 +58,7 @@ pub fn schema(name: &str, columns: Vec<Column>, indexes: Vec<IndexSchema>) -> Ta
         fully_replicated: false,
         checks: Vec::new(),
         entry_of: None,
+        foreign_keys: Vec::new(),
         layouts: vec![],
     }
 }

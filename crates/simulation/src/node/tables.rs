@@ -64,6 +64,7 @@ pub fn table(name: &str, columns: Vec<Column>, mut secondary: Vec<IndexSchema>) 
         fully_replicated: false,
         checks: Vec::new(),
         entry_of: None,
+        foreign_keys: Vec::new(),
     }
 }
 

@@ -18,6 +18,7 @@ use super::row::{Joined, Part, Rows, owned};
 use super::rules;
 use super::scan::{BATCH, Lock, Opened, get, get_if, give_way, is_interrupted, open, passes, yield_now};
 use super::sort::{Sorted, Sorter, put_values, values_of};
+use super::violation::unless_refused;
 use crate::expr::value_key::append_key;
 use crate::expr::{Context, Expr, run, type_zero};
 use crate::memory::values_bytes;
@@ -151,7 +152,7 @@ impl Assignments<'_> {
     }
 }
 
-/// Writes a changed row; `false`: it is gone, or with IGNORE has the key of another one.
+/// Writes a changed row; `false`: it is gone, or with IGNORE has the key of another one, or is refused by a foreign key.
 pub(super) async fn write_row(
     table: &TableHandle,
     key_defs: &[KeyDef],
@@ -161,7 +162,9 @@ pub(super) async fn write_row(
     txn: &mut Transaction,
     context: &mut Context,
 ) -> Result<bool, MysqlError> {
-    match txn.update(table, old, new).await? {
+    let written = txn.update(table, old, new).await;
+    let Some(outcome) = unless_refused(written, ignore, context)? else { return Ok(false) };
+    match outcome {
         UpdateOutcome::Updated => Ok(true),
         UpdateOutcome::Missing => Ok(false),
         UpdateOutcome::Duplicate { index, .. } => {
@@ -197,7 +200,8 @@ pub(crate) async fn run_delete(
         }
         let read = rows.len();
         for row in rows {
-            if txn.delete(table, &row).await? {
+            let written = txn.delete(table, &row).await;
+            if unless_refused(written, plan.ignore, context)? == Some(true) {
                 deleted += 1;
                 if !plan.returning.is_empty() {
                     return_row(&plan.returning, &row, txn, context, sink).await?;

@@ -17,6 +17,7 @@ use super::returning::return_row;
 use super::row::{Rows, owned};
 use super::rules;
 use super::sort::{KeptRows, values_of};
+use super::violation::unless_refused;
 use crate::expr::{Columns, Context, Expr, NoColumns, convert_for_column, type_zero};
 use crate::physical::model::{Fill, InsertPlan, InsertSource, OnDuplicate, SetColumn};
 use rauk_kernel::{LockMode, WaitPolicy};
@@ -283,7 +284,12 @@ impl Insert<'_> {
         }
         check_keys(self.schema, &self.plan.key_defs, &values)?;
         loop {
-            let outcome = self.txn.insert(&self.plan.table, &values).await?;
+            let written = self.txn.insert(&self.plan.table, &values).await;
+            let Some(outcome) = unless_refused(written, self.plan.ignore, self.context)? else {
+                self.duplicates += 1;
+                self.give_back(number);
+                return Ok(());
+            };
             let (index, existing) = match outcome {
                 InsertOutcome::Inserted => {
                     self.affected += 1;
@@ -402,7 +408,9 @@ impl Insert<'_> {
             return self.returned(&old).await;
         }
         check_keys(schema, &self.plan.key_defs, &new)?;
-        match self.txn.update(&self.plan.table, &old, &new).await? {
+        let written = self.txn.update(&self.plan.table, &old, &new).await;
+        let Some(outcome) = unless_refused(written, self.plan.ignore, self.context)? else { return Ok(()) };
+        match outcome {
             UpdateOutcome::Updated => {
                 self.affected += 2;
                 self.duplicates += 1;

@@ -56,6 +56,7 @@ mod select;
 mod skip;
 mod sort;
 mod targets;
+mod violation;
 mod window;
 
 pub use remote::SqlEvaluator;

@@ -28,6 +28,7 @@ use super::returning::return_row;
 use super::rules;
 use super::select::{run_select, take_snapshot};
 use super::sort::{Sorted, Sorter, put_values, values_of};
+use super::violation::unless_refused;
 use crate::expr::Context;
 use crate::expr::context::UserVariable;
 use crate::hash::{KeyMap, KeySet};
@@ -205,7 +206,8 @@ async fn delete(
         while let Some((_, payload)) = rows.next_record() {
             turn(1, txn, context).await?;
             let row: Vec<Value> = values_of(payload).map(ValueRef::to_owned).collect();
-            if txn.delete(&target.table, &row).await? {
+            let written = txn.delete(&target.table, &row).await;
+            if unless_refused(written, plan.ignore, context)? == Some(true) {
                 deleted += 1;
                 if !plan.returning.is_empty() {
                     return_row(&plan.returning, &row, txn, context, sink).await?;

@@ -203,7 +203,7 @@ impl Parser<'_> {
         if self.accept_kw("FOREIGN") {
             self.expect_kw("KEY")?;
             self.accept_kws(&["IF", "EXISTS"]);
-            return self.name().map(AlterOperation::DropIndex);
+            return self.name().map(AlterOperation::DropForeignKey);
         }
         if self.accept_kw("CHECK") {
             return self.name().map(AlterOperation::DropCheck);

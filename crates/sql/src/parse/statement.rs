@@ -131,10 +131,11 @@ pub enum AlterOperation {
     },
     AddConstraint(ast::TableConstraint),
     DropIndex(String),
+    DropForeignKey(String),
+    /// DROP CONSTRAINT: whatever has the name.
+    DropConstraint(String),
     DropPrimaryKey,
     DropCheck(String),
-    /// DROP CONSTRAINT: a CHECK or a unique key.
-    DropConstraint(String),
     /// ALTER COLUMN … SET VISIBLE, SET INVISIBLE.
     SetVisible {
         column: String,

@@ -397,6 +397,7 @@ impl Session {
         }
         self.context.new_last_insert_id = None;
         open.transaction.set_lock_wait_timeout(self.settings.lock_wait_timeout);
+        open.transaction.set_foreign_key_checks(self.settings.foreign_key_checks);
         open.transaction.begin_statement();
         // Rows of RETURNING wait until they are written for good.
         let mut held = (changes && !plan.plan.columns.is_empty())

@@ -297,7 +297,11 @@ impl Session {
 
     /// How long DDL waits for the users of its tables: until lock_wait_timeout (1205) or KILL (1317).
     pub(crate) fn ddl_wait(&self) -> DdlWait<'_> {
-        DdlWait { limit: self.settings.metadata_wait, interrupt: Some(&self.process.interrupt) }
+        DdlWait {
+            limit: self.settings.metadata_wait,
+            interrupt: Some(&self.process.interrupt),
+            foreign_key_checks: self.settings.foreign_key_checks,
+        }
     }
 
     /// After SET: the plain fields from the variables.

@@ -39,6 +39,7 @@ impl Session {
             autocommit,
             lock_wait_timeout: self.settings.lock_wait_timeout,
             snapshot_isolation: self.settings.snapshot_isolation,
+            foreign_key_checks: self.settings.foreign_key_checks,
             interrupt: self.process.interrupt.clone(),
         });
         OpenTransaction { transaction, read_only, isolation, savepoints: Vec::new() }

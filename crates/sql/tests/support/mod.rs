@@ -496,6 +496,7 @@ pub fn schema(name: &str, columns: &str, indexes: &str) -> TableSchema {
         fully_replicated: false,
         checks: Vec::new(),
         entry_of: None,
+        foreign_keys: Vec::new(),
         layouts: vec![],
     }
 }

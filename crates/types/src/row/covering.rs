@@ -5,10 +5,10 @@
 //!
 //! A column can be taken from a key when the key's part says its value wholly: integers, DECIMAL of up to 38 digits, FLOAT, DOUBLE, dates and times, and
 //! at most one column of bytes. Text cannot, since texts that are equal under a collation have the same key, nor can prefixes. The key of a zero
-//! of FLOAT and DOUBLE does not say whether the zero is negative: such a key makes no row.
+//! of FLOAT and DOUBLE does not say whether the zero is negative: such a key makes no row. ENUM, SET, BIT and YEAR are left out: they have other widths in keys.
 
 use super::{Codec, NONE, RowLayout, Slot};
-use crate::{IndexPart, KeyDef, KeyPart, TableSchema};
+use crate::{IndexPart, KeyDef, KeyPart, TableSchema, TypeKind};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Covering {
@@ -48,7 +48,7 @@ impl Covering {
         let layout = table.layout();
         let told = |column: &usize| {
             let part = parts.iter().find(|part| part.column == *column);
-            part.and_then(|part| Way::of(part.prefix, &layout.slots[*column], layout))
+            part.and_then(|part| Way::of(part.prefix, table.columns[*column].ty.kind, &layout.slots[*column], layout))
         };
         let mut bytes = 0;
         columns.iter().enumerate().all(|(number, column)| {
@@ -69,7 +69,7 @@ impl Covering {
             let wanted = columns.contains(&key.column);
             let slot = &layout.slots[key.column];
             let way = match wanted {
-                true => Way::of(key.prefix, slot, layout)?,
+                true => Way::of(key.prefix, key.ty.kind, slot, layout)?,
                 false => Way::Skip,
             };
             if wanted {
@@ -157,8 +157,10 @@ impl Covering {
 
 impl Way {
     /// `None`: the part does not say the value of its column.
-    fn of(prefix: Option<u32>, slot: &Slot, layout: &RowLayout) -> Option<Way> {
-        if prefix.is_some() {
+    fn of(prefix: Option<u32>, kind: TypeKind, slot: &Slot, layout: &RowLayout) -> Option<Way> {
+        // The numbers of these have another width in a key than in a row.
+        let widths_differ = matches!(kind, TypeKind::Enum | TypeKind::Set | TypeKind::Bit | TypeKind::Year);
+        if prefix.is_some() || widths_differ {
             return None;
         }
         let at = usize::from(slot.place);
@@ -177,7 +179,7 @@ impl Way {
                 let ends = layout.fixed_end as usize;
                 Some(Way::Bytes { ends: (ends + 2 * at, ends + 2 * layout.variable_columns as usize) })
             }
-            Codec::DecimalWide | Codec::Char | Codec::Text => None,
+            Codec::Year | Codec::DecimalWide | Codec::Char | Codec::Text => None,
         }
     }
 }

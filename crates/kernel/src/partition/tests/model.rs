@@ -101,6 +101,7 @@ fn strength(mode: LockMode) -> u8 {
         LockMode::KeyShare => 0,
         LockMode::Shared => 1,
         LockMode::Exclusive => 2,
+        LockMode::KeyChange => 3,
     }
 }
 

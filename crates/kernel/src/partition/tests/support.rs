@@ -62,6 +62,7 @@ pub fn schema(hash_only: bool, secondary: bool) -> Arc<TableSchema> {
         fully_replicated: false,
         checks: Vec::new(),
         entry_of: None,
+        foreign_keys: Vec::new(),
         layouts,
     })
 }

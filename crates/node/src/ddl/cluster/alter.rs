@@ -5,8 +5,9 @@
 //! see all that could collide, wherever the rows are.
 
 use super::{Held, Place, describe};
-use crate::ddl::alter::{Convert, Look, Plan, between, copy_rows, look_at_rows, next_version};
+use crate::ddl::alter::{Convert, Look, Plan, added_keys, between, copy_rows, follow, look_at_rows, next_version};
 use crate::ddl::build::{self, Patience};
+use crate::ddl::foreign;
 use crate::error::NodeError;
 use crate::locks::metadata::DdlWait;
 use crate::member::catalog::intents::Own;
@@ -18,7 +19,7 @@ use futures::future::{Either, join_all, select};
 use rauk_log::fault;
 use rauk_manage::group::GroupCommand;
 use rauk_manage::{Command, JobId};
-use rauk_types::{IndexSchema, Member, ProcessId, TableId, TableSchema};
+use rauk_types::{ForeignKey, IndexSchema, Member, ProcessId, TableId, TableSchema};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
@@ -31,14 +32,20 @@ pub async fn alter_table(
     wait: DdlWait<'_>,
 ) -> Result<(), NodeError> {
     let what = describe("ALTER TABLE", &[(new.database.clone(), new.name.clone())]);
-    let held = place.lock(vec![old.clone()], what.clone(), wait).await?;
+    let beside = || foreign::beside(place.node, old, &new);
+    let held = place.lock_with(Some(old.clone()), beside, what.clone(), wait).await?;
     let old = &held.tables[0];
-    let new = next_version(&old.schema, new);
+    let mut new = next_version(&old.schema, new);
+    let children: Schemas = follow(place.node, old, &mut new, wait)?.iter().map(|c| c.schema.clone()).collect();
+    let added = added_keys(&old.schema, &new, wait);
+    let node = place.node;
     let had = |id| old.schema.index(id).is_some_and(IndexSchema::is_ordered);
     let ordered = new.indexes.iter().any(|i| i.is_ordered() && !had(i.id));
     if Plan::fresh(&new) == 0 && !ordered {
         let Plan { new, dropped, .. } = Plan::make(old, new, || unreachable!("no table is made"));
-        held.change(Command::Switch { job: None, drop: dropped, create: vec![], replace: vec![new] }).await?;
+        wait.unless_killed(validate(node, old, &new, &added)).await?;
+        let replace = std::iter::once(new).chain(children).collect();
+        held.change(Command::Switch { job: None, drop: dropped, create: vec![], replace }).await?;
         return Ok(());
     }
     let mut again = Again::default();
@@ -49,11 +56,42 @@ pub async fn alter_table(
             (plan.made.clone(), definition.into_iter().collect(), plan)
         })
         .await?;
-        match wait.unless_killed(fill_indexes(&job, &plan, ordered, &mut again.patience)).await {
-            Ok(()) => return job.switch(plan.dropped, plan.made, vec![plan.new]).await,
+        let filled = async {
+            fill_indexes(&job, &plan, ordered, &mut again.patience).await?;
+            validate(node, old, &plan.new, &added).await
+        };
+        match wait.unless_killed(filled).await {
+            Ok(()) => {
+                let replace = std::iter::once(plan.new).chain(children).collect();
+                return job.switch(plan.dropped, plan.made, replace).await;
+            }
             Err(error) => job.give_up(error, &mut again).await?,
         }
     }
+}
+
+/// New foreign keys of an altered table, whose new index tables are filled.
+async fn validate(
+    node: &Arc<Node>,
+    old: &Arc<TableInfo>,
+    new: &Arc<TableSchema>,
+    added: &[ForeignKey],
+) -> Result<(), NodeError> {
+    if added.is_empty() {
+        return Ok(());
+    }
+    let mut gone = false;
+    let info = TableInfo::new(new.clone(), old.shared.clone(), |id| {
+        node.tables.by_id(id).unwrap_or_else(|| {
+            gone = true;
+            old.clone()
+        })
+    });
+    // The group has ended the job.
+    if gone {
+        return Err(NodeError::LockTimeout);
+    }
+    foreign::validate(node, old, &info, added).await
 }
 
 async fn fill_indexes(job: &Job<'_>, plan: &Plan, ordered: bool, patience: &mut Patience) -> Result<(), NodeError> {
@@ -82,8 +120,12 @@ pub async fn rewrite_table(
     convert: &mut Convert<'_>,
 ) -> Result<u64, NodeError> {
     let what = describe("ALTER TABLE", &[(new.database.clone(), new.name.clone())]);
-    let held = place.lock(vec![old.clone()], what.clone(), wait).await?;
+    let mut new = new;
+    let beside = || foreign::beside(place.node, old, &new);
+    let held = place.lock_with(Some(old.clone()), beside, what.clone(), wait).await?;
     let old = &held.tables[0];
+    let children: Schemas = follow(place.node, old, &mut new, wait)?.iter().map(|c| c.schema.clone()).collect();
+    let added = added_keys(&old.schema, &new, wait);
     let mut again = Again::default();
     loop {
         let (job, schemas) = Job::start(&held, &what, |ids| {
@@ -91,11 +133,16 @@ pub async fn rewrite_table(
             (schemas.clone(), vec![], schemas)
         })
         .await?;
-        let filled = fill_table(&job, &schemas, look.as_deref_mut(), convert, &mut again.patience);
+        let filled = async {
+            let rows = fill_table(&job, &schemas, look.as_deref_mut(), convert, &mut again.patience).await?;
+            let info = job.table(schemas[0].id)?;
+            foreign::validate(place.node, &info, &info, &added).await?;
+            Ok(rows)
+        };
         match wait.unless_killed(filled).await {
             Ok(rows) => {
                 let dropped = old.family().map(|s| s.id).collect();
-                job.switch(dropped, schemas, vec![]).await?;
+                job.switch(dropped, schemas, children).await?;
                 return Ok(rows);
             }
             Err(error) => job.give_up(error, &mut again).await?,

@@ -21,10 +21,10 @@ mod tables;
 
 pub(super) use alter::{alter_table, rewrite_table};
 pub(super) use tables::{
-    change_catalog, create_database, create_table, drop_database, drop_table, rename_tables, truncate_table,
+    change_catalog, create_database, create_table, drop_database, drop_tables, rename_tables, truncate_table,
 };
 
-use super::TableName;
+use super::{TableName, foreign};
 use crate::error::NodeError;
 use crate::locks::metadata::{DdlWait, Turns};
 use crate::member::Cluster;
@@ -151,6 +151,29 @@ impl<'a> Place<'a> {
     /// The tables alone on all processes, after at most `wait`, then 1205. `StaleSchema`: one of them is not the newest definition any more.
     async fn lock(self, tables: Vec<Arc<TableInfo>>, what: String, wait: DdlWait<'_>) -> Result<Held<'a>, NodeError> {
         wait.unless_killed(self.lock_in_turns(tables, what, wait.limit)).await
+    }
+
+    /// `main` and what `others` gives, which may be others when the locks are there: then again. `StaleSchema` is of `main`, which comes first.
+    async fn lock_with(
+        self,
+        main: Option<Arc<TableInfo>>,
+        others: impl Fn() -> Vec<Arc<TableInfo>>,
+        what: String,
+        wait: DdlWait<'_>,
+    ) -> Result<Held<'a>, NodeError> {
+        loop {
+            let wanted = others();
+            let all = main.iter().chain(&wanted).cloned().collect();
+            match self.lock(all, what.clone(), wait).await {
+                Err(NodeError::StaleSchema) if main.iter().all(|t| t.shared.is_current(t.schema.version)) => {}
+                Ok(held) if !foreign::same(&wanted, &others()) => drop(held),
+                Ok(mut held) => {
+                    held.tables.sort_by_key(|t| main.as_ref().is_none_or(|main| main.schema.id != t.schema.id));
+                    return Ok(held);
+                }
+                other => return other,
+            }
+        }
     }
 
     async fn lock_in_turns(

@@ -2,7 +2,8 @@
 
 use super::{Place, Unchanged, describe};
 use crate::ddl::TableName;
-use crate::ddl::tables::{rename_sources, renamed_objects};
+use crate::ddl::foreign;
+use crate::ddl::tables::{has_children, rename_sources, renamed_objects, with_children};
 use crate::error::NodeError;
 use crate::locks::metadata::DdlWait;
 use crate::node::Node;
@@ -34,6 +35,7 @@ pub async fn drop_database(place: Place<'_>, name: &str, wait: DdlWait<'_>) -> R
                 Err(NodeError::NoSuchTable { .. }) => return Err(NodeError::LockTimeout),
                 held => held?,
             };
+        foreign::check_dropped(place.node, &held.tables, wait.foreign_key_checks)?;
         let tables = held.tables.iter().map(|t| t.schema.id).collect();
         let views = place.node.catalog.lock().catalog().views_of(name).count();
         match held.change(Command::DropDatabaseOf { name: name.to_string(), tables }).await {
@@ -46,15 +48,19 @@ pub async fn drop_database(place: Place<'_>, name: &str, wait: DdlWait<'_>) -> R
     }
 }
 
-pub async fn create_table(place: Place<'_>, schema: TableSchema) -> Result<(), NodeError> {
+pub async fn create_table(place: Place<'_>, schema: TableSchema, wait: DdlWait<'_>) -> Result<(), NodeError> {
+    let what = describe("CREATE TABLE", &[(schema.database.clone(), schema.name.clone())]);
+    let parents = || foreign::parents(place.node, None, &schema);
+    let held = place.lock_with(None, parents, what, wait).await?;
+    foreign::check_declared(place.node, None, &schema, wait.foreign_key_checks)?;
     let make = |ids: &mut dyn FnMut() -> _| (Command::CreateTables { tables: Node::complete(schema.clone(), ids) }, ());
-    place.change_with_ids(None, make).await?;
+    place.change_with_ids(held.number(), make).await?;
     Ok(())
 }
 
-pub async fn drop_table(place: Place<'_>, table: TableName, wait: DdlWait<'_>) -> Result<(), NodeError> {
-    let names = [table];
-    let held = place.lock_by_name(&names, &describe("DROP TABLE", &names), wait).await?;
+pub async fn drop_tables(place: Place<'_>, names: &[TableName], wait: DdlWait<'_>) -> Result<(), NodeError> {
+    let held = place.lock_by_name(names, &describe("DROP TABLE", names), wait).await?;
+    foreign::check_dropped(place.node, &held.tables, wait.foreign_key_checks)?;
     let tables = held.tables.iter().map(|t| t.schema.id).collect();
     held.change(Command::DropTables { tables }).await?;
     Ok(())
@@ -64,6 +70,7 @@ pub async fn truncate_table(place: Place<'_>, table: TableName, wait: DdlWait<'_
     let names = [table];
     let held = place.lock_by_name(&names, &describe("TRUNCATE TABLE", &names), wait).await?;
     let old = &held.tables[0];
+    foreign::check_truncated(place.node, old, wait.foreign_key_checks)?;
     let make = |ids: &mut dyn FnMut() -> _| {
         let create = Node::complete((*old.schema).clone(), ids);
         (Command::Switch { job: None, drop: old.family().map(|s| s.id).collect(), create, replace: vec![] }, ())
@@ -78,7 +85,13 @@ pub async fn rename_tables(
     wait: DdlWait<'_>,
 ) -> Result<(), NodeError> {
     let sources = rename_sources(place.node, pairs);
-    let held = place.lock_by_name(&sources, &describe("RENAME TABLE", &sources), wait).await?;
+    let held = loop {
+        let names = with_children(place.node, &sources);
+        let held = place.lock_by_name(&names, &describe("RENAME TABLE", &sources), wait).await?;
+        if has_children(place.node, &held.tables, &sources) {
+            break held;
+        }
+    };
     let renamed = renamed_objects(place.node, &held.tables, pairs)?;
     held.change(renamed.command()).await?;
     Ok(())

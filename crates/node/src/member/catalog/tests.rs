@@ -71,6 +71,7 @@ fn table(id: u32, name: &str) -> TableSchema {
         fully_replicated: false,
         checks: Vec::new(),
         entry_of: None,
+        foreign_keys: Vec::new(),
     }
 }
 

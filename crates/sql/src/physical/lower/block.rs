@@ -459,6 +459,7 @@ impl Lowering<'_> {
             fully_replicated: false,
             checks: Vec::new(),
             entry_of: None,
+            foreign_keys: Vec::new(),
             layouts: vec![],
         })
     }

@@ -11,6 +11,7 @@
 use super::checks::{self, CheckDraft};
 use super::columns::{self, ColumnDraft, DefaultDraft};
 use super::drop;
+use super::foreign;
 use super::keys;
 use super::options;
 use super::table::TableDraft;
@@ -109,9 +110,15 @@ impl Session {
     fn drop_part(&mut self, draft: &mut TableDraft, operation: &AlterOperation) -> Result<(), MysqlError> {
         let (name, if_exists) = match operation {
             AlterOperation::DropIndex(name) => return drop::remove_index(&mut draft.indexes, name),
+            AlterOperation::DropForeignKey(name) => {
+                if foreign::remove(draft, name) {
+                    return Ok(());
+                }
+                return Err(drop::missing(name));
+            }
+            AlterOperation::DropConstraint(name) => return drop_constraint(draft, name),
             AlterOperation::DropPrimaryKey => return drop::remove_index(&mut draft.indexes, "PRIMARY"),
             AlterOperation::DropCheck(name) => return checks::remove(draft, name),
-            AlterOperation::DropConstraint(name) => return checks::remove_constraint(draft, name),
             AlterOperation::DropColumn { name, if_exists } => (name, *if_exists),
             _ => return Ok(()),
         };
@@ -216,6 +223,7 @@ impl Session {
                 }
                 let new = columns::draft(column, draft.collation, &mut self.context)?;
                 draft.checks.extend(checks::of_column(column));
+                self.add_inline_keys(draft, column)?;
                 insert_at(draft, new, position, draft.columns.len(), &unknown)
             }
             AlterOperation::ModifyColumn { column, position }
@@ -259,7 +267,9 @@ impl Session {
                 checks::enforce(draft, name, *enforced, *constraint)
             }
             AlterOperation::AddConstraint(constraint) => {
-                draft.indexes.push(keys::draft(constraint)?);
+                if !self.add_if_foreign(draft, constraint)? {
+                    draft.indexes.push(keys::draft(constraint)?);
+                }
                 Ok(())
             }
             AlterOperation::RenameIndex { old, new } => {
@@ -318,6 +328,7 @@ impl Session {
             | AlterOperation::SetVisible { .. }
             | AlterOperation::DropIndex(_)
             | AlterOperation::DropCheck(_)
+            | AlterOperation::DropForeignKey(_)
             | AlterOperation::DropConstraint(_)
             | AlterOperation::DropPrimaryKey => Ok(()),
         }
@@ -458,6 +469,12 @@ fn rename_column(draft: &mut TableDraft, at: usize, new: &str) {
             *name = new.to_string();
         }
     }
+    foreign::rename_column(draft, &old, new);
+}
+
+/// DROP CONSTRAINT: a foreign key, or what [`checks::remove_constraint`] finds.
+fn drop_constraint(draft: &mut TableDraft, name: &str) -> Result<(), MysqlError> {
+    if foreign::remove(draft, name) { Ok(()) } else { checks::remove_constraint(draft, name) }
 }
 
 /// Error 3106: MySQL makes no VIRTUAL column of a column that is stored, nor the other way.
@@ -721,7 +738,11 @@ impl Session {
             }
         });
         let look = look.as_mut().map(|look| look as &mut Look<'_>);
-        let wait = DdlWait { limit: self.settings.metadata_wait, interrupt: Some(&self.process.interrupt) };
+        let wait = DdlWait {
+            limit: self.settings.metadata_wait,
+            interrupt: Some(&self.process.interrupt),
+            foreign_key_checks: self.settings.foreign_key_checks,
+        };
         let result = database.rewrite_seen_table(table, new, wait, look, &mut convert).await;
         self.context.strict_statement = before;
         Ok(result?)

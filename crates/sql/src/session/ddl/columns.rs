@@ -150,7 +150,7 @@ pub fn draft(
             ColumnOption::OnUpdate(value) => on_update = Some(value),
             ColumnOption::Charset(_) | ColumnOption::Collation(_) => {}
             ColumnOption::AutoIncrement => auto_increment = true,
-            // MySQL reads REFERENCES beside a column and ignores it.
+            // A foreign key of the table, which has it already.
             ColumnOption::References(_) => {}
             // The table's.
             ColumnOption::Check(_) => {}

@@ -90,6 +90,7 @@ impl Session {
             draft.database = database;
             draft.name = name;
             forget_ids(&mut draft);
+            draft.foreign_keys.clear();
             let schema = draft.build(None)?;
             self.check_names_are_free(&schema, None)?;
             self.engine.database.create_table(schema).await?;
@@ -102,10 +103,13 @@ impl Session {
         draft.fully_replicated = options.fully_replicated.unwrap_or(false);
         for definition in &statement.columns {
             draft.columns.push(columns::draft(definition, collation, &mut self.context)?);
+            self.add_inline_keys(&mut draft, definition)?;
         }
         draft.checks = checks::written(statement);
         for constraint in statement.constraints.iter().filter(|c| !matches!(c, TableConstraint::Check(_))) {
-            draft.indexes.push(keys::draft(constraint)?);
+            if !self.add_if_foreign(&mut draft, constraint)? {
+                draft.indexes.push(keys::draft(constraint)?);
+            }
         }
         if let Some(partitioning) = &statement.partition_by {
             draft.partition_by(partitioning)?;
@@ -115,7 +119,7 @@ impl Session {
                 let schema = draft.build(None)?;
                 self.warn_of_duplicate_indexes(&schema, |_| true);
                 self.check_names_are_free(&schema, None)?;
-                self.engine.database.create_table(schema).await?;
+                self.engine.database.create_related_table(schema, self.ddl_wait()).await?;
                 self.start_auto_increment(&database, &name, options.auto_increment).await?;
                 Ok(Completion::default())
             }
@@ -187,7 +191,7 @@ impl Session {
         let (database, name) = (draft.database.clone(), draft.name.clone());
         let schema = draft.build(None)?;
         self.check_names_are_free(&schema, None)?;
-        self.engine.database.create_table(schema).await?;
+        self.engine.database.create_related_table(schema, self.ddl_wait()).await?;
         let filled = async {
             self.start_auto_increment(&database, &name, auto_increment).await?;
             let insert = Insert {

@@ -67,10 +67,9 @@ impl Session {
         for name in missing {
             self.note(codes::BAD_TABLE, format!("Unknown table '{name}'"));
         }
-        for (database, name) in &names {
-            if !temporary && self.table_exists(database, name) {
-                self.engine.database.drop_table(database, name, self.ddl_wait()).await?;
-            }
+        names.retain(|(database, name)| !temporary && self.table_exists(database, name));
+        if !names.is_empty() {
+            self.engine.database.drop_tables(&names, self.ddl_wait()).await?;
         }
         Ok(Completion::default())
     }

@@ -74,15 +74,13 @@ fn read(key: &KeyDefinition, name: Option<&str>, kind: IndexKind) -> Result<Inde
     })
 }
 
-/// Reads a table constraint. Error 1235 for foreign keys, CHECK, full-text and spatial keys.
+/// Reads a table constraint that makes an index. Error 1235 for CHECK, full-text and spatial keys.
 pub fn draft(constraint: &TableConstraint) -> Result<IndexDraft, MysqlError> {
     match constraint {
         TableConstraint::PrimaryKey(key) => read(key, Some("PRIMARY"), IndexKind::Primary),
         TableConstraint::Unique(key) => read(key, key.name.as_deref().or(key.symbol.as_deref()), IndexKind::Unique),
         TableConstraint::Index(key) => read(key, key.name.as_deref(), IndexKind::Ordered),
-        TableConstraint::ForeignKey { .. } => Err(errors::not_supported(
-            "FOREIGN KEY constraints (Rauk would not enforce them; foreign_key_checks=0 does not change that. Leave the constraint out)",
-        )),
+        TableConstraint::ForeignKey { .. } => unreachable!("the caller takes foreign keys elsewhere"),
         TableConstraint::Check(_) => unreachable!("CHECKs are no keys"),
         TableConstraint::FullText(_) => Err(errors::not_supported("FULLTEXT indexes")),
         TableConstraint::Spatial(_) => Err(errors::not_supported("SPATIAL indexes")),

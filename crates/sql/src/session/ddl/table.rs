@@ -4,6 +4,7 @@
 
 use super::checks::CheckDraft;
 use super::columns::{self, ColumnDraft, DefaultDraft};
+use super::foreign::{self, ForeignKeyDraft};
 use super::keys::{self, IndexDraft, PartDraft};
 use crate::bind::own_row;
 use crate::parse::statement::PartitionBy;
@@ -23,6 +24,7 @@ pub struct TableDraft {
     pub columns: Vec<ColumnDraft>,
     pub indexes: Vec<IndexDraft>,
     pub checks: Vec<CheckDraft>,
+    pub foreign_keys: Vec<ForeignKeyDraft>,
     /// Columns of PARTITION BY KEY; `None`: the primary key.
     pub distribution: Option<Vec<String>>,
     pub fully_replicated: bool,
@@ -41,6 +43,7 @@ impl TableDraft {
             columns: Vec::new(),
             indexes: Vec::new(),
             checks: Vec::new(),
+            foreign_keys: Vec::new(),
             distribution: None,
             fully_replicated: false,
             collation,
@@ -102,6 +105,7 @@ impl TableDraft {
             columns: columns.collect(),
             indexes: indexes.collect(),
             checks: schema.checks.iter().map(CheckDraft::of).collect(),
+            foreign_keys: foreign::of(schema),
             distribution,
             fully_replicated: schema.fully_replicated,
             collation: schema.collation,
@@ -147,6 +151,7 @@ impl TableDraft {
         if self.columns.iter().all(|column| column.invisible) {
             return Err(MysqlError::new(4028, "A table must have at least one visible column."));
         }
+        foreign::with_indexes(&mut self);
         let inline = self.columns.iter().filter_map(|c| {
             let kind = match c.key? {
                 columns::InlineKey::Primary => IndexKind::Primary,
@@ -205,6 +210,7 @@ impl TableDraft {
                 },
             );
         }
+        let foreign_keys = foreign::finish(&self.foreign_keys, &self.name, &columns)?;
         let explicit_partitioning = self.distribution.is_some();
         let distribution = self.distribute(&indexes[0], hidden_key)?;
         let (checks, beside) = super::checks::name_all(&self.name, self.checks)?;
@@ -224,6 +230,7 @@ impl TableDraft {
             fully_replicated: self.fully_replicated,
             checks,
             entry_of: None,
+            foreign_keys,
             layouts: Vec::new(),
         };
         own_row::settle(&mut schema, &beside)?;

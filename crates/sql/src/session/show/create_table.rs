@@ -44,6 +44,9 @@ pub(super) fn text(schema: &TableSchema, next: Option<u64>, zone: &jiff::tz::Tim
     for index in system::declared(schema) {
         lines.push(format!("  {}", index_text(schema, index, &name)));
     }
+    for key in &schema.foreign_keys {
+        lines.push(format!("  {}", key.clause(schema, &name)));
+    }
     for check in &schema.checks {
         let enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
         lines.push(format!("  CONSTRAINT {} CHECK ({}){enforced}", name(&check.name), check.expression));

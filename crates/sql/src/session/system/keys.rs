@@ -1,11 +1,12 @@
 //! Keys and constraints in information_schema.
 
 use super::catalog::{shown_expression, stored_tables};
-use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, none, s, u, yes};
+use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, s, u, yes};
 use crate::session::charset;
 use crate::session::lookup::Viewer;
 use crate::statistics::TableStatistics;
-use rauk_types::{IndexKind, IndexSchema, TableSchema, Value};
+use rauk_types::foreign::{ParentKey, parent_key};
+use rauk_types::{IndexKind, IndexSchema, ReferenceAction, TableSchema, Value};
 
 const I: &str = INFORMATION_SCHEMA;
 
@@ -38,7 +39,7 @@ pub(super) const TABLES: &[Definition] = &[
         database: I,
         name: "REFERENTIAL_CONSTRAINTS",
         columns: "CONSTRAINT_CATALOG s64, CONSTRAINT_SCHEMA b64, CONSTRAINT_NAME s64?, UNIQUE_CONSTRAINT_CATALOG s64, UNIQUE_CONSTRAINT_SCHEMA b64, UNIQUE_CONSTRAINT_NAME s64?, MATCH_OPTION s7, UPDATE_RULE s11, DELETE_RULE s11, TABLE_NAME b64, REFERENCED_TABLE_NAME b64",
-        rows: none,
+        rows: referential_constraints,
     },
     Definition {
         database: I,
@@ -50,7 +51,7 @@ pub(super) const TABLES: &[Definition] = &[
         database: I,
         name: "INNODB_FOREIGN",
         columns: "ID s129?, FOR_NAME s129?, REF_NAME s129?, N_COLS i, TYPE u",
-        rows: none,
+        rows: innodb_foreign,
     },
 ];
 
@@ -181,6 +182,77 @@ fn key_column_usage(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 ]);
             }
         }
+        for key in &table.foreign_keys {
+            for (at, (column, parent)) in key.positions(&table).into_iter().zip(&key.parent_columns).enumerate() {
+                rows.push(vec![
+                    s("def"),
+                    s(&table.database),
+                    s(&key.name),
+                    s("def"),
+                    s(&table.database),
+                    s(&table.name),
+                    s(&table.columns[column].name),
+                    u(at as u64 + 1),
+                    u(at as u64 + 1),
+                    s(&key.parent_database),
+                    s(&key.parent_table),
+                    s(parent),
+                ]);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn referential_constraints(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for table in stored_tables(viewer, hints) {
+        for key in &table.foreign_keys {
+            let unique =
+                viewer.engine.database.table(&key.parent_database, &key.parent_table).ok().and_then(|parent| {
+                    let columns = key.parent_positions(parent.schema())?;
+                    match parent_key(parent.schema(), &columns)? {
+                        ParentKey::Whole(id) => parent.schema().index(id).map(|index| index.name.clone()),
+                        ParentKey::First(_) => None,
+                    }
+                });
+            rows.push(vec![
+                s("def"),
+                s(&table.database),
+                s(&key.name),
+                s("def"),
+                s(&key.parent_database),
+                unique.map_or(Value::Null, s),
+                s("NONE"),
+                s(key.on_update.text()),
+                s(key.on_delete.text()),
+                s(&table.name),
+                s(&key.parent_table),
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+/// InnoDB's own view of foreign keys. TYPE: 1 and 2 are ON DELETE CASCADE and SET NULL, 4 and 8 ON UPDATE, 16 and 32 NO ACTION.
+fn innodb_foreign(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
+    let bits = |action: ReferenceAction, cascade: u64, none: u64| match action {
+        ReferenceAction::Cascade => cascade,
+        ReferenceAction::SetNull => 2 * cascade,
+        ReferenceAction::NoAction => none,
+        ReferenceAction::Restrict => 0,
+    };
+    let mut rows = Vec::new();
+    for table in stored_tables(viewer, hints) {
+        for key in &table.foreign_keys {
+            rows.push(vec![
+                s(format!("{}/{}", table.database, key.name)),
+                s(format!("{}/{}", table.database, table.name)),
+                s(format!("{}/{}", key.parent_database, key.parent_table)),
+                Value::Int(key.columns.len() as i64),
+                u(bits(key.on_delete, 1, 16) | bits(key.on_update, 4, 32)),
+            ]);
+        }
     }
     Ok(rows)
 }
@@ -197,6 +269,17 @@ fn table_constraints(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 s(&table.database),
                 s(&table.name),
                 s(kind),
+                s("YES"),
+            ]);
+        }
+        for key in &table.foreign_keys {
+            rows.push(vec![
+                s("def"),
+                s(&table.database),
+                s(&key.name),
+                s(&table.database),
+                s(&table.name),
+                s("FOREIGN KEY"),
                 s("YES"),
             ]);
         }

@@ -113,6 +113,7 @@ fn schema_of(definition: &Definition) -> TableSchema {
         fully_replicated: false,
         checks: Vec::new(),
         entry_of: None,
+        foreign_keys: Vec::new(),
         layouts: Vec::new(),
     }
 }

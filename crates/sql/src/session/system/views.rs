@@ -99,6 +99,7 @@ pub(crate) fn schema_of(viewer: &Viewer, view: &ViewSchema) -> Result<Arc<TableS
         fully_replicated: false,
         checks: Vec::new(),
         entry_of: None,
+        foreign_keys: Vec::new(),
         layouts: Vec::new(),
     }))
 }

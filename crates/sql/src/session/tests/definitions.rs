@@ -126,7 +126,7 @@ fn what_is_refused_and_how() {
         ("CREATE TABLE t (a BIT(0))", 3013),
         ("CREATE TABLE t (a BIT(65))", 1439),
         ("CREATE TABLE t (a POINT)", 1235),
-        ("CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES u (a))", 1235),
+        ("CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES u (a) MATCH FULL)", 1235),
         ("CREATE TEMPORARY TABLE t (a INT)", 1235),
         ("CREATE TABLE nowhere.t (a INT)", 1049),
         ("CREATE TABLE information_schema.t (a INT)", 1044),

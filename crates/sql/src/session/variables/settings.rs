@@ -28,6 +28,7 @@ pub struct Settings {
     /// lock_wait_timeout: definitions.
     pub metadata_wait: Duration,
     pub snapshot_isolation: bool,
+    pub foreign_key_checks: bool,
     /// Milliseconds; 0 is no limit.
     pub max_execution_time: u64,
     pub select_limit: u64,
@@ -71,6 +72,7 @@ impl Settings {
             lock_wait_timeout: Duration::from_secs(unsigned("innodb_lock_wait_timeout")),
             metadata_wait: Duration::from_secs(unsigned("lock_wait_timeout")),
             snapshot_isolation: on("innodb_snapshot_isolation"),
+            foreign_key_checks: on("foreign_key_checks"),
             max_execution_time: unsigned("max_execution_time"),
             select_limit: unsigned("sql_select_limit"),
             safe_updates: on("sql_safe_updates"),

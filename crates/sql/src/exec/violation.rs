@@ -1,0 +1,24 @@
+//! Rows that a foreign key refuses, under IGNORE: a warning, and the row stays as it was (the node has undone what was written of it).
+
+use crate::expr::Context;
+use rauk_node::NodeError;
+use rauk_types::MysqlError;
+use rauk_types::error::codes;
+
+/// The outcome of a write; `None`: a foreign key has refused it, and the statement goes on.
+pub(super) fn unless_refused<T>(
+    written: Result<T, NodeError>,
+    ignore: bool,
+    context: &mut Context,
+) -> Result<Option<T>, MysqlError> {
+    match written {
+        Ok(written) => Ok(Some(written)),
+        Err(NodeError::Refused(error))
+            if ignore && [codes::ROW_IS_REFERENCED_2, codes::NO_REFERENCED_ROW_2].contains(&error.code) =>
+        {
+            context.warn(error.code, error.message);
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
