@@ -6,11 +6,12 @@
 //! A new foreign key brings an index over its columns where no declared index begins with them ([`with_indexes`]); it has the constraint's name, else the
 //! index name behind FOREIGN KEY, else the first column's. It stays when another index makes it superfluous later, which MySQL drops silently.
 //!
-//! Errors: 1072, 1091, 1215, 1235, 1239, 1828; 1059 for long names.
+//! Errors: 1072, 1091, 1215, 1235, 1239, 1828, 3104, 3823; 1059 for long names.
 
 use super::columns::InlineKey;
 use super::keys::{IndexDraft, PartDraft};
 use super::table::TableDraft;
+use crate::bind::own_row;
 use crate::parse::ast::{ColumnDefinition, ColumnOption, MatchKind, References, ReferentialAction, TableConstraint};
 use crate::session::errors;
 use crate::session::session::Session;
@@ -232,6 +233,44 @@ pub fn finish(drafts: &[ForeignKeyDraft], table: &str, columns: &[Column]) -> Re
         });
     }
     Ok(out)
+}
+
+/// Refuses actions that would write columns on which an expression of the table depends: the node that follows the foreign key evaluates none.
+/// Errors: 1215 for generated columns that read them, 3104 for generated columns themselves, 3823 for CHECK.
+pub fn check_actions(schema: &TableSchema) -> Result<(), MysqlError> {
+    for key in &schema.foreign_keys {
+        let writes = |action| matches!(action, ReferenceAction::Cascade | ReferenceAction::SetNull);
+        let clause = match (key.on_update, key.on_delete) {
+            (action, _) if writes(action) => format!("ON UPDATE {}", action.text()),
+            (_, action @ ReferenceAction::SetNull) => format!("ON DELETE {}", action.text()),
+            _ => continue,
+        };
+        let columns: Vec<usize> = key.columns.iter().filter_map(|&id| schema.column_position(id)).collect();
+        for check in &schema.checks {
+            if let Some(&column) = own_row::read_by_check(schema, check).iter().find(|at| columns.contains(at)) {
+                let text = format!(
+                    "Column '{}' cannot be used in a check constraint '{}': needed in a foreign key constraint '{}' \
+                     referential action.",
+                    schema.columns[column].name, check.name, key.name
+                );
+                return Err(MysqlError::new(3823, text));
+            }
+        }
+        for (at, column) in schema.columns.iter().enumerate().filter(|(_, column)| column.generated.is_some()) {
+            if columns.contains(&at) {
+                let text = format!("Cannot define foreign key with {clause} clause on a generated column.");
+                return Err(MysqlError::new(3104, text));
+            }
+            if own_row::read_by_column(schema, at).iter().any(|read| columns.contains(read)) {
+                let text = format!(
+                    "Cannot add foreign key constraint: {clause} would change what the generated column '{}' reads",
+                    column.name
+                );
+                return Err(MysqlError::new(codes::CANNOT_ADD_FOREIGN, text));
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

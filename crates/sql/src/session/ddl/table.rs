@@ -234,6 +234,7 @@ impl TableDraft {
             layouts: Vec::new(),
         };
         own_row::settle(&mut schema, &beside)?;
+        foreign::check_actions(&schema)?;
         Ok(schema)
     }
 
