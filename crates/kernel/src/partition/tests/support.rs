@@ -29,6 +29,8 @@ fn column(id: u16, name: &str, ty: DataType, nullable: bool) -> Column {
         on_update_now: false,
         comment: String::new(),
         initial,
+        generated: None,
+        invisible: false,
     }
 }
 
