@@ -26,6 +26,9 @@ const JSON: &[&str] = &["'1'", "'[1, 2]'", "'{\"a\": 1}'", "'null'", "'\"x\"'"];
 
 /// What a column takes, for most of the time.
 pub fn value(dice: &mut Dice, column: &Column, variants: bool) -> String {
+    if column.generated.is_some() {
+        return "DEFAULT".into();
+    }
     if column.nullable && dice.chance(0.2) {
         return "NULL".into();
     }

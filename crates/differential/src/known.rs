@@ -375,7 +375,7 @@ const ROW_COMPARISONS: &[&str] =
     &["(({0}, {1}) = ({2}, {3}))", "(({0}, {1}) IN (({2}, {3}), ({4}, {5})))", "(({0}, {1}) < ({2}, {3}))"];
 
 /// Of what is stored, and of what is computed for it.
-const DATA_ERRORS: &[u16] = &[1048, 1062, 1264, 1265, 1292, 1364, 1365, 1366, 1406, 1441, 1690, 1242, 3020];
+const DATA_ERRORS: &[u16] = &[1048, 1062, 1264, 1265, 1292, 1364, 1365, 1366, 1406, 1441, 1690, 1242, 3020, 3819, 4025];
 
 /// Out of range (1916 is MariaDB's own), division, wrong value, more than one row of a subquery.
 const RUNTIME_ERRORS: &[u16] = &[1690, 1916, 1365, 1264, 1292, 1242, 1441];

@@ -1,4 +1,4 @@
-//! Random tables: all column types that Rauk has, collations, NULLs, defaults, and keys of all shapes.
+//! Random tables: all column types that Rauk has, collations, NULLs, defaults, keys of all shapes, generated columns and CHECK constraints.
 //!
 //! A schema is data, so that the shrinker can take columns, keys and rows away and print what is left. A seed decides
 //! two things for all of its statements: *variants* (text that differs only by case, accent or trailing spaces; most
@@ -23,6 +23,8 @@ pub struct Table {
     pub name: String,
     pub columns: Vec<Column>,
     pub keys: Vec<Key>,
+    /// Conditions of CHECK constraints.
+    pub checks: Vec<String>,
     /// Literals; a row that a server refuses is taken out when the tables are filled.
     pub rows: Vec<Vec<String>>,
 }
@@ -35,6 +37,8 @@ pub struct Column {
     /// Empty for the default of the database.
     pub collation: &'static str,
     pub default: Option<String>,
+    /// What it is computed from, and VIRTUAL or STORED.
+    pub generated: Option<(String, &'static str)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -140,7 +144,17 @@ impl Table {
             columns[0].nullable = false;
             columns[0].default = None;
         }
-        let keys = keys(dice, &mut columns);
+        let mut keys = keys(dice, &mut columns);
+        let checks = if dice.chance(0.2) { check(dice, &columns).into_iter().collect() } else { vec![] };
+        if dice.chance(0.25)
+            && let Some(generated) = generated(dice, &columns)
+        {
+            if dice.chance(0.5) {
+                let parts = vec![generated.part(dice, false)];
+                keys.push(Key { primary: false, unique: false, hash: false, name: "kg".into(), parts });
+            }
+            columns.push(generated);
+        }
         let rows = match dice.below(20) {
             _ if large => dice.between(150, 400),
             0 => 0,
@@ -157,7 +171,12 @@ impl Table {
             columns.iter().enumerate().map(value).collect()
         };
         let rows = (1..=rows).map(|n| row(dice, n)).collect();
-        Table { name, columns, keys, rows }
+        Table { name, columns, keys, checks, rows }
+    }
+
+    /// The columns that take values.
+    pub fn base(&self) -> Vec<&Column> {
+        self.columns.iter().filter(|column| column.generated.is_none()).collect()
     }
 
     pub fn column(&self, name: &str) -> Option<&Column> {
@@ -176,6 +195,7 @@ impl Table {
     pub fn create(&self) -> String {
         let mut lines: Vec<String> = self.columns.iter().map(Column::definition).collect();
         lines.extend(self.keys.iter().map(Key::definition));
+        lines.extend(self.checks.iter().map(|check| format!("CHECK ({check})")));
         format!("CREATE TABLE {} ({})", self.name, lines.join(", "))
     }
 
@@ -203,7 +223,7 @@ impl Column {
             Class::Time if dice.chance(0.15) => Some("'10:30:15'".to_string()),
             _ => None,
         };
-        Column { name, kind, nullable, collation, default }
+        Column { name, kind, nullable, collation, default, generated: None }
     }
 
     pub fn class(&self) -> Class {
@@ -214,6 +234,9 @@ impl Column {
         let mut text = format!("{} {}", self.name, self.kind.sql);
         if !self.collation.is_empty() {
             text += &format!(" COLLATE {}", self.collation);
+        }
+        if let Some((expression, storage)) = &self.generated {
+            return format!("{text} AS ({expression}) {storage}");
         }
         text += if self.nullable { " NULL" } else { " NOT NULL" };
         if let Some(default) = &self.default {
@@ -279,6 +302,47 @@ fn keys(dice: &mut Dice, columns: &mut [Column]) -> Vec<Key> {
         }
     }
     keys
+}
+
+/// A condition that few rows break.
+fn check(dice: &mut Dice, columns: &[Column]) -> Option<String> {
+    let column = dice.pick(columns);
+    let name = &column.name;
+    match (column.class(), dice.below(3)) {
+        (Class::Integer, 0) => Some(format!("{name} <> 5")),
+        (Class::Integer, 1) => Some(format!("{name} < 11 OR {name} > 13")),
+        (Class::Integer, _) => Some(format!("NOT ({name} BETWEEN 6 AND 7)")),
+        (Class::Decimal, _) => Some(format!("{name} > -1")),
+        (Class::Text, 0) if !column.kind.long => Some(format!("{name} <> 'x'")),
+        (Class::Text, _) => Some(format!("CHAR_LENGTH({name}) < 5")),
+        (Class::Date, _) => Some(format!("{name} IS NULL OR {name} > '1980-01-01'")),
+        _ => None,
+    }
+}
+
+/// A column that follows from another one; its values fit its type, since MariaDB finds what does not fit when a VIRTUAL one is read.
+fn generated(dice: &mut Dice, columns: &[Column]) -> Option<Column> {
+    let of = dice.pick(columns);
+    let name = &of.name;
+    let expression = match (of.class(), dice.below(2)) {
+        (Class::Integer, 0) => format!("{name} % 4"),
+        (Class::Integer, _) => format!("CASE WHEN {name} > 3 THEN 1 WHEN {name} IS NULL THEN 2 ELSE 3 END"),
+        // Of a CHAR it is not deterministic to MariaDB.
+        (Class::Text, _) if of.kind.sql != "CHAR(6)" => format!("CHAR_LENGTH({name})"),
+        (Class::Date, 0) => format!("YEAR({name})"),
+        (Class::Date, _) => format!("MONTH({name})"),
+        _ => return None,
+    };
+    let kind = &KINDS[0];
+    let storage = if dice.chance(0.5) { "STORED" } else { "VIRTUAL" };
+    Some(Column {
+        name: "g".into(),
+        kind,
+        nullable: true,
+        collation: "",
+        default: None,
+        generated: Some((expression, storage)),
+    })
 }
 
 #[cfg(test)]

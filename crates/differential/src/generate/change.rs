@@ -48,7 +48,7 @@ impl Generator<'_> {
 
     fn insert(&mut self, replace: bool) -> Statement {
         let table = self.dice.pick(&self.schema.tables);
-        let mut columns: Vec<&Column> = table.columns.iter().collect();
+        let mut columns: Vec<&Column> = table.base();
         if columns.len() > 1 && self.dice.chance(0.3) {
             columns.remove(self.dice.below(columns.len()));
         }
@@ -71,10 +71,10 @@ impl Generator<'_> {
         let is_duplicate = verb == "INSERT" && self.allows(Feature::OnDuplicate) && self.dice.chance(0.4);
         let assignments = if is_duplicate { self.dice.between(1, 2) } else { 0 };
         for _ in 0..assignments {
-            let column = self.dice.pick(&table.columns);
+            let column = *self.dice.pick(&table.base());
             let values =
                 |name: &str, class| Expr::Column { table: String::new(), name: format!("VALUES({name})"), class };
-            let other = self.dice.pick(&table.columns);
+            let other = *self.dice.pick(&table.base());
             let value = match self.dice.below(5) {
                 0 => values(&column.name, column.class()),
                 1 if other.class() == column.class() && !has_select => Expr::form(
@@ -171,7 +171,7 @@ impl Generator<'_> {
 
     /// An assignment that does not depend on the order of rows: unique columns get literals only.
     fn assignment(&mut self, table: &Table, alias: &str) -> (Expr, Expr) {
-        let column = self.dice.pick(&table.columns);
+        let column = *self.dice.pick(&table.base());
         let place = Expr::column(alias, &column.name, column.class());
         let class = column.class();
         let value = match self.dice.below(10) {
