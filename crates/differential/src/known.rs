@@ -75,7 +75,7 @@ pub const KINDS: &[Kind] = &[
                 has_null
                     || rauk == Family::Other
                     // BIT beside another type: MariaDB makes bytes of its digits.
-                    || is_set && reference == Family::Bytes
+                    || (is_set || e.text.contains("GROUP_CONCAT(")) && reference == Family::Bytes
                     || reference == Family::Decimal && rauk == Family::Integer
                     || is_rounded && reference == Family::Integer && rauk == Family::Decimal
             };
