@@ -145,6 +145,7 @@ fn kind_of(code: u16, class: ErrorClass) -> ErrorKind {
         | codes::DATA_TOO_LONG
         | codes::BAD_NULL
         | codes::TRUNCATED_WRONG_VALUE
+        | codes::WARN_DATA_TRUNCATED
         | codes::NO_DEFAULT_FOR_FIELD => ErrorKind::InvalidValue,
         codes::DUP_ENTRY | codes::DUP_KEY | codes::DUP_ENTRY_WITH_KEY_NAME => ErrorKind::Duplicate,
         codes::SP_DOES_NOT_EXIST => ErrorKind::TransactionEnded,

@@ -24,6 +24,12 @@ const DECIMALS: &[&str] = &["0.00", "1.50", "-1.50", "2.00", "10.25", "-0.01", "
 const DOUBLES: &[&str] = &["0", "0.5", "-0.5", "1.25", "2", "-3", "1e3", "10.75", "7"];
 const JSON: &[&str] = &["'1'", "'[1, 2]'", "'{\"a\": 1}'", "'null'", "'\"x\"'"];
 
+/// Whether a value of the ENUM or SET may have this text.
+pub fn is_list_of_members(text: &[u8]) -> bool {
+    const MEMBERS: &[&[u8]] = &[b"b", b"ab", b"a", b"x", b"10", b"7", b""];
+    text.split(|byte| *byte == b',').all(|member| MEMBERS.contains(&member))
+}
+
 /// What a column takes, for most of the time.
 pub fn value(dice: &mut Dice, column: &Column, variants: bool) -> String {
     if column.generated.is_some() {

@@ -297,7 +297,8 @@ mod tests {
 
     fn expressions() -> impl Strategy<Value = Expression> {
         let types = (0..KINDS.len(), any::<(bool, bool)>(), 0..100u32, 0..=6u8).prop_map(|(kind, flags, length, c)| {
-            let ty = DataType { unsigned: flags.0, length, ..DataType::new(KINDS[kind]) };
+            let plain = DataType::new(KINDS[kind]);
+            let ty = DataType { unsigned: flags.0, zerofill: flags.0 && plain.is_numeric(), length, ..plain };
             Type { ty, nullable: flags.1, coercibility: c }
         });
         let value =

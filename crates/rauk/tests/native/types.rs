@@ -92,6 +92,15 @@ fn cases() -> Vec<Case> {
             "2038-01-19 05:14:07.999",
         ),
         ("TIMESTAMP NULL", "'0000-00-00 00:00:00'", Value::Timestamp(0), "0000-00-00 00:00:00"),
+        ("ENUM('b', 'ä')", "'Ä'", Value::UInt(2), "ä"),
+        ("SET('b', 'a', 'c')", "'c,b'", Value::UInt(5), "b,c"),
+        ("SET('b', 'a', 'c')", "''", Value::UInt(0), ""),
+        ("YEAR", "2155", Value::UInt(2155), "2155"),
+        ("YEAR", "0", Value::UInt(0), "0000"),
+        ("BIT(6)", "b'100001'", Value::UInt(33), "!"),
+        ("BIT(64)", "x'4142434445464748'", Value::UInt(0x4142_4344_4546_4748), "ABCDEFGH"),
+        ("INT(4) ZEROFILL", "7", Value::UInt(7), "0007"),
+        ("DECIMAL(5,1) ZEROFILL", "7", decimal("7.0"), "0007.0"),
         ("JSON", "'[1, {\"a\": null}]'", Value::from("[1, {\"a\": null}]"), "[1, {\"a\": null}]"),
     ]
 }
@@ -196,6 +205,27 @@ fn what_sql_refuses_is_refused() {
         assert!(table.get(1).await.expect("read").is_none());
     });
     assert_eq!(both.run("SELECT * FROM t"), ["(empty)"]);
+}
+
+/// Members are written by text or by number, and read as numbers; an ENUM without a value has its first member.
+#[test]
+fn members_by_text_and_by_number() {
+    let mut both = start();
+    both.run("CREATE TABLE t (state ENUM('open', 'paid') PRIMARY KEY, flags SET('gift', 'new'), level ENUM('low', 'high') NOT NULL)");
+    wait(async {
+        let table = both.table("t").await;
+        table.insert(&[("state", Value::from("PAID")), ("flags", Value::from("new,gift"))]).await.expect("inserted");
+        table.insert(&[("state", Value::from(1)), ("level", Value::from("high"))]).await.expect("inserted");
+        let row = table.get("paid").await.expect("read").expect("there");
+        assert_eq!((row.get::<u16>("state"), row.get::<u64>("flags"), row.get::<u16>("level")), (Ok(2), Ok(3), Ok(1)));
+        assert!(table.get(1).await.expect("read").is_some());
+        for (column, value) in [("state", Value::from("lost")), ("state", Value::from(3)), ("flags", Value::from("x"))]
+        {
+            let values = [("state", Value::from("open")), (column, value)];
+            refused(table.insert(&values[usize::from(column == "state")..]).await, ErrorKind::InvalidValue, 1265);
+        }
+    });
+    assert_eq!(both.run("SELECT * FROM t ORDER BY state"), ["open | NULL | high", "paid | gift,new | low"]);
 }
 
 #[test]

@@ -465,6 +465,7 @@ fn check_range(name: &str, bound: &ast::FrameBound, order: &[SortKey]) -> Result
     let interval = matches!(distance, ast::Expr::Interval { .. });
     let temporal =
         |ty: &DataType| matches!(ty.kind, TypeKind::Date | TypeKind::Time | TypeKind::DateTime | TypeKind::Timestamp);
+    let number = |ty: &DataType| ty.is_numeric() || matches!(ty.kind, TypeKind::Year | TypeKind::Bit);
     match order {
         [key] if temporal(&key.expr.ty) && !interval => Err(MysqlError::new(
             3588,
@@ -472,13 +473,13 @@ fn check_range(name: &str, bound: &ast::FrameBound, order: &[SortKey]) -> Result
                 "Window '{name}' with RANGE frame has ORDER BY expression of datetime type. Only INTERVAL bound value allowed."
             ),
         )),
-        [key] if key.expr.ty.is_numeric() && interval => Err(MysqlError::new(
+        [key] if number(&key.expr.ty) && interval => Err(MysqlError::new(
             3589,
             format!(
                 "Window '{name}' with RANGE frame has ORDER BY expression of numeric type, INTERVAL bound value not allowed."
             ),
         )),
-        [key] if temporal(&key.expr.ty) || key.expr.ty.is_numeric() => Ok(()),
+        [key] if temporal(&key.expr.ty) || number(&key.expr.ty) => Ok(()),
         _ => Err(MysqlError::new(
             3587,
             format!(

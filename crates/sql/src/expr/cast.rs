@@ -182,6 +182,9 @@ fn bytes<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Conte
 
 /// CAST AS JSON: numbers and booleans are JSON as they stand, text has to be JSON (3141).
 fn json(value: ValueRef<'_>, from: &DataType) -> Result<Value> {
+    // A number without zeros before it.
+    let plain = DataType { zerofill: false, ..*from };
+    let from = if from.kind == TypeKind::Year { &DataType::BIGINT_UNSIGNED } else { &plain };
     let text = convert::text(value, from);
     if value.as_bytes().is_none() {
         let mut out = Vec::new();

@@ -381,6 +381,9 @@ fn json(value: Value, from: &DataType, target: &mut Target<'_>) -> Result<Value>
             ));
         }
         other => {
+            // A number without zeros before it.
+            let plain = DataType { zerofill: false, ..*from };
+            let from = if from.kind == TypeKind::Year { &DataType::BIGINT_UNSIGNED } else { &plain };
             let text = convert::text(other.as_ref(), from).into_owned();
             if Class::of(from).is_number() { text } else { format!("\"{text}\"") }
         }

@@ -204,7 +204,7 @@ fn difference<'p>(value: Value, key: &Key) -> Option<Difference<'p>> {
     let exact = key.ty.kind != rauk_types::TypeKind::Double && key.ty.kind != rauk_types::TypeKind::Float;
     match value {
         Value::Int(number) if number < 0 => None,
-        Value::Int(_) | Value::UInt(_) if exact && key.ty.is_integer() => {
+        Value::Int(_) | Value::UInt(_) if exact && key.ty.holds_integer() => {
             Some(Difference::Integer(value.as_ref().as_integer()?))
         }
         Value::Int(number) if exact => Some(Difference::Decimal(Decimal::from(number))),

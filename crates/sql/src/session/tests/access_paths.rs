@@ -292,3 +292,40 @@ fn ors_in_ors_are_planned_at_once() {
     let (left, right) = (row("a + 1 + 1 + 1 + 1 + 1 + 1", "a"), row("9", "1"));
     t.expect(&format!("SELECT id FROM t WHERE {left} < {right}"), &["1", "2"]);
 }
+
+/// A text that is compared with an ENUM or SET becomes a number, for which there is a key; a range of texts is none of numbers.
+#[test]
+fn members_are_found_by_keys() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, e ENUM('c', 'b', 'a'), s SET('x', 'y'), y YEAR, b BIT(9), KEY e (e), KEY s (s), KEY y (y), KEY b (b))");
+    for id in 0..200 {
+        let (e, s) = (["c", "b", "a"][id % 3], ["", "x", "y", "x,y"][id % 4]);
+        t.ok(&format!("INSERT INTO t VALUES ({id}, '{e}', '{s}', {}, {})", 1990 + id % 40, id));
+    }
+    t.ok("ANALYZE TABLE t");
+    for (condition, key) in
+        [("s = 'x'", "s"), ("y = 99", "y"), ("y = '2001'", "y"), ("y BETWEEN 1 AND 2", "y"), ("b = b'101'", "b")]
+    {
+        let text = t.run(&format!("EXPLAIN SELECT * FROM t WHERE {condition}"));
+        assert!(text.contains(&format!("|{key}|")) && !text.contains("|ALL|"), "{condition}: {text}");
+    }
+    for condition in ["e > 'b'", "e LIKE 'b%'", "s < 'y'", "e + 1 = 2"] {
+        let text = t.run(&format!("EXPLAIN SELECT * FROM t WHERE {condition}"));
+        assert!(text.contains("|ALL|"), "{condition}: {text}");
+    }
+    let counted =
+        |t: &mut Test, hint: &str, condition: &str| t.run(&format!("SELECT {hint} COUNT(*) FROM t WHERE {condition}"));
+    for condition in [
+        "e = 'A'",
+        "e IN ('a', 'C', 'x')",
+        "e = 2",
+        "e IN (1, 'a')",
+        "s IN ('x,y', 'y,x')",
+        "NOT e <=> 'b'",
+        "y IN (99, 2001)",
+    ] {
+        let without = counted(&mut t, "/*+ NO_INDEX(t) */", condition);
+        assert_eq!(counted(&mut t, "", condition), without, "{condition}");
+    }
+}
