@@ -31,7 +31,9 @@ use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_types::error::codes;
 use rauk_types::foreign::{MAX_CASCADE_DEPTH, ParentKey};
 use rauk_types::key::prefix_successor;
-use rauk_types::{IndexId, KeyDef, MysqlError, ReferenceAction, RowView, TableId, Value, ValueRef, format};
+use rauk_types::{
+    IndexId, KeyDef, MysqlError, ReferenceAction, RowView, TableId, TableSchema, Value, ValueRef, format,
+};
 use rustc_hash::FxHashSet;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -103,22 +105,28 @@ impl Transaction {
 
     /// A row was inserted.
     pub(super) async fn after_insert(&mut self, table: &Arc<TableInfo>, row: &[Value]) -> Result<(), NodeError> {
+        if table.references.is_empty() {
+            return Ok(());
+        }
         Box::pin(self.check_parents(table, None, row, None)).await
     }
 
-    /// A row was changed.
+    /// A row was changed; `moved` as [`Transaction::lock_referenced`] has said.
     pub(super) async fn after_update(
         &mut self,
         table: &Arc<TableInfo>,
         old: &[Value],
         new: &[Value],
+        moved: bool,
     ) -> Result<(), NodeError> {
         self.forget_parents();
-        Box::pin(async {
-            self.see_to_children(table, old, Some(new)).await?;
-            self.check_parents(table, Some(old), new, None).await
-        })
-        .await
+        if moved {
+            Box::pin(self.see_to_children(table, old, Some(new))).await?;
+        }
+        if table.references.is_empty() {
+            return Ok(());
+        }
+        Box::pin(self.check_parents(table, Some(old), new, None)).await
     }
 
     /// A row was deleted.
@@ -127,16 +135,17 @@ impl Transaction {
         Box::pin(self.see_to_children(table, row, None)).await
     }
 
-    /// Before an update in place: where columns that others refer to change, nobody may find the row by them until this transaction has ended.
+    /// Before an update in place: where columns that others refer to change, nobody may find the row by them until this transaction has
+    /// ended. Gives whether they do.
     pub(super) async fn lock_referenced(
         &mut self,
         table: &Arc<TableInfo>,
         key: &[u8],
         old: &[Value],
         new: &[Value],
-    ) -> Result<(), NodeError> {
+    ) -> Result<bool, NodeError> {
         if !table.shared.children.any() {
-            return Ok(());
+            return Ok(false);
         }
         let mut moved = false;
         for child in table.shared.children.list().iter() {
@@ -151,7 +160,7 @@ impl Transaction {
             let lock = (LockMode::KeyChange, WaitPolicy::Wait);
             self.read_locked(table, partition, key, lock, u32::MAX, |_| ()).await?;
         }
-        Ok(())
+        Ok(moved)
     }
 
     /// A table by its name, used; `None` when there is none.
@@ -196,7 +205,7 @@ impl Transaction {
         }
         let key = &child.schema.foreign_keys[number];
         let Some(table) = self.use_named(&key.parent_database, &key.parent_table).await? else { return Ok(None) };
-        let Some(parent) = Parent::of(key, table) else { return Ok(None) };
+        let Some(parent) = Parent::of(key, &child.schema, table) else { return Ok(None) };
         let parent = Arc::new(parent);
         self.known.get_or_insert_default().parents.push((child.schema.id, number, parent.clone()));
         Ok(Some(parent))
@@ -327,7 +336,7 @@ impl Transaction {
             let place = |child: &&Child| {
                 let info = self.node.tables.by_id(child.table)?;
                 let key = info.schema.foreign_keys.iter().find(|key| key.name == child.name)?;
-                let (ParentKey::Whole(id) | ParentKey::First(id)) = ParentIndex::of(key, parent)?.key;
+                let (ParentKey::Whole(id) | ParentKey::First(id)) = ParentIndex::of(key, &info.schema, parent)?.key;
                 parent.indexes.iter().position(|index| index.id == id)
             };
             children.sort_by_cached_key(place);
@@ -342,7 +351,8 @@ impl Transaction {
         let changed = &step.changed;
         let key = &found.table.schema.foreign_keys[found.number];
         let reference = &found.table.references[found.number];
-        let Some(columns) = key.parent_positions(&changed.table.schema) else { return Ok(Vec::new()) };
+        let parent = ParentIndex::of(key, &found.table.schema, &changed.table.schema);
+        let Some(columns) = parent.map(|parent| parent.columns) else { return Ok(Vec::new()) };
         let values: Vec<ValueRef<'_>> = columns.iter().map(|&at| changed.old[at].as_ref()).collect();
         let stays = changed.new.as_ref().is_some_and(|new| columns.iter().all(|&at| new[at] == changed.old[at]));
         if stays || values.iter().any(|value| value.is_null()) {
@@ -452,8 +462,8 @@ impl Transaction {
 }
 
 impl Parent {
-    fn of(key: &rauk_types::ForeignKey, table: Arc<TableInfo>) -> Option<Parent> {
-        let index = ParentIndex::of(key, &table.schema)?;
+    fn of(key: &rauk_types::ForeignKey, child: &TableSchema, table: Arc<TableInfo>) -> Option<Parent> {
+        let index = ParentIndex::of(key, child, &table.schema)?;
         let (ParentKey::Whole(id) | ParentKey::First(id)) = index.key;
         let key = table.schema.key_def(table.schema.index(id)?);
         let distribution = distribution(&table.schema, &index.columns);
