@@ -591,6 +591,33 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn names_of_foreign_keys_are_unique_in_a_database() {
+        let mut c = with_database();
+        c.apply(&Command::CreateDatabase { name: "e".into(), collation: Collation::DEFAULT }).unwrap();
+        let child = |id, database: &str, name: &str, key: &str| {
+            let mut t = (*table(id, database, name)).clone();
+            t.foreign_keys.push(rauk_types::ForeignKey {
+                name: key.into(),
+                columns: vec![ColumnId(0)],
+                parent_database: database.into(),
+                parent_table: "p".into(),
+                parent_columns: vec!["id".into()],
+                on_delete: Default::default(),
+                on_update: Default::default(),
+            });
+            Arc::new(t)
+        };
+        c.apply(&Command::CreateTables { tables: vec![child(1, "d", "a", "f")] }).unwrap();
+        c.apply(&Command::CreateTables { tables: vec![child(2, "e", "a", "f")] }).unwrap();
+        let taken = Err(CatalogError::ForeignKeyExists("f".into()));
+        assert_eq!(c.apply(&Command::CreateTables { tables: vec![child(3, "d", "b", "F")] }), taken);
+        c.apply(&Command::CreateTables { tables: vec![child(3, "d", "b", "g")] }).unwrap();
+        assert_eq!(c.apply(&Command::ReplaceDefinitions { tables: vec![child(3, "d", "b", "f")] }), taken);
+        c.apply(&Command::ReplaceDefinitions { tables: vec![child(1, "d", "a", "g"), child(3, "d", "b", "f")] })
+            .unwrap();
+    }
+
+    #[test]
     fn a_switch_is_all_or_nothing() {
         let mut c = with_database();
         c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a")] }).unwrap();

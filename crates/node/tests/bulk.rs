@@ -6,7 +6,7 @@ use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_log::{Disk, MemoryDisk};
 use rauk_node::bulk::{Keys, Unwritten, Verb};
 use rauk_node::*;
-use rauk_types::{DataType, TableSchema, Value, row};
+use rauk_types::{ColumnId, DataType, ForeignKey, ReferenceAction, TableSchema, Value, row};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::*;
@@ -176,6 +176,60 @@ fn tables_with_unique_indexes_are_left() {
     let (db, t) = database_with(accounts("t"));
     let (met, unwritten) = write_many(&db, &t, &[put(1, 1), put(2, 2)]);
     assert_eq!((met, unwritten.left), (vec![None, None], vec![0, 1]));
+}
+
+/// Children of `parents`, whose `value` is the parent's id.
+fn children() -> TableSchema {
+    let mut schema = indexed();
+    schema.name = "children".into();
+    schema.foreign_keys = vec![ForeignKey {
+        name: "f".into(),
+        columns: vec![ColumnId(1)],
+        parent_database: "d".into(),
+        parent_table: "parents".into(),
+        parent_columns: vec!["id".into()],
+        on_delete: ReferenceAction::NoAction,
+        on_update: ReferenceAction::NoAction,
+    }];
+    schema
+}
+
+#[test]
+fn tables_with_foreign_keys_are_left_on_both_sides_and_after_a_restart() {
+    let disk = MemoryDisk::new();
+    let db = open_on(disk.clone(), config());
+    block_on(db.create_database("d", rauk_types::Collation::DEFAULT)).unwrap();
+    block_on(db.create_table(pairs("parents"))).unwrap();
+    assert!(write_many(&db, &db.table("d", "parents").unwrap(), &[put(1, 1)]).1.left.is_empty());
+    block_on(db.create_table(children())).unwrap();
+    let refused = |db: &Database| {
+        for (name, id) in [("parents", 2), ("children", 7)] {
+            let table = db.table("d", name).unwrap();
+            assert_eq!(write_many(db, &table, &[put(id, 1)]).1.left, [0], "{name}");
+        }
+        let (parents, children) = (db.table("d", "parents").unwrap(), db.table("d", "children").unwrap());
+        let mut txn = db.begin(TxnOptions::default());
+        txn.begin_statement();
+        block_on(txn.use_table(&children)).unwrap();
+        let orphan = block_on(txn.insert(&children, &[int(9), int(99)]));
+        assert!(matches!(orphan, Err(NodeError::Refused(error)) if error.code == 1452));
+        block_on(txn.insert(&children, &[int(8), int(1)])).unwrap();
+        txn.begin_statement();
+        block_on(txn.use_table(&parents)).unwrap();
+        let needed = block_on(txn.delete(&parents, &[int(1), int(1)]));
+        assert!(matches!(needed, Err(NodeError::Refused(error)) if error.code == 1451));
+        // The row that was refused is not there, the other is.
+        let mut found = |id| block_on(txn.get(&children, &key_of(&children, id), None, |row| row.is_some())).unwrap();
+        assert_eq!((found(8), found(9)), (true, false));
+    };
+    refused(&db);
+    block_on(db.shutdown()).unwrap();
+    drop(db);
+    let db = open_on(disk, config());
+    refused(&db);
+    block_on(db.drop_table("d", "children", WAIT)).unwrap();
+    let parents = db.table("d", "parents").unwrap();
+    assert!(write_many(&db, &parents, &[put(2, 1)]).1.left.is_empty());
 }
 
 #[test]

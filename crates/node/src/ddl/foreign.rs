@@ -108,6 +108,14 @@ pub(super) fn check_declared(
         };
         check_parent(key, new, parent)?;
     }
+    // Children that wait for a table of this name.
+    let waiting = if old.is_none() { node.tables.children_of(&new.database, &new.name) } else { Arc::from([]) };
+    for child in waiting.iter() {
+        let Some(info) = node.tables.by_id(child.table) else { continue };
+        if let Some(key) = info.schema.foreign_keys.iter().find(|key| key.name == child.name) {
+            check_parent(key, &info.schema, new)?;
+        }
+    }
     Ok(())
 }
 
@@ -281,7 +289,7 @@ pub(super) async fn validate(
                 None => return missing_parent(key, schema),
             },
         };
-        let Some(index) = ParentIndex::of(key, &parent.schema) else { return missing_parent(key, schema) };
+        let Some(index) = ParentIndex::of(key, schema, &parent.schema) else { return missing_parent(key, schema) };
         let columns = key.positions(schema);
         let mut reader = Reader::new(node, table, schema);
         let mut patience = Patience::default();

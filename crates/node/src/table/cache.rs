@@ -1,7 +1,7 @@
 //! The definitions that statements find: by name in shards, by id in one map. Only the newest version of a table is in here.
 
 use super::TableInfo;
-use super::relations::Relations;
+use super::relations::{Child, Relations};
 use hashbrown::HashTable;
 use parking_lot::{Mutex, RwLock};
 use rauk_types::TableId;
@@ -54,9 +54,19 @@ impl TableCache {
         all
     }
 
+    /// Who refers to a table of this name, which need not be there.
+    pub fn children_of(&self, database: &str, name: &str) -> Arc<[Child]> {
+        self.relations.lock().of(database, name)
+    }
+
     /// Puts a table in, in place of an earlier version of it (whatever name that had). At no time is neither of them found.
     pub fn publish(&self, table: Arc<TableInfo>) {
         let id = table.schema.id;
+        // Before anybody finds it.
+        let children = self.children_of(&table.schema.database, &table.schema.name);
+        if !children.is_empty() {
+            table.shared.children.set(children);
+        }
         let old = self.ids.write().insert(id, table.clone());
         if table.schema.entry_of.is_none() {
             let hash = hash_of(&table);

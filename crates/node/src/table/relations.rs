@@ -8,7 +8,7 @@
 //! uses the parent sees every child into which somebody could insert. It may see one that has just gone: the child's own metadata lock tells.
 
 use parking_lot::RwLock;
-use rauk_types::foreign::{ParentKey, child_index, parent_key};
+use rauk_types::foreign::{ParentKey, child_index, is_compatible, parent_key};
 use rauk_types::{IndexId, KeyDef, TableId, TableSchema, ValueRef};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -96,10 +96,13 @@ pub struct ParentIndex {
 }
 
 impl ParentIndex {
-    /// `None`: the parent lacks a column or an index.
-    pub fn of(key: &rauk_types::ForeignKey, parent: &TableSchema) -> Option<ParentIndex> {
+    /// `None`: the parent lacks a column or an index, or has a column of another type. DDL makes no such pair; a parent that is renamed to the name
+    /// that a child waits for may be one.
+    pub fn of(key: &rauk_types::ForeignKey, child: &TableSchema, parent: &TableSchema) -> Option<ParentIndex> {
         let columns = key.parent_positions(parent)?;
-        let key = parent_key(parent, &columns)?;
+        let fit = |(own, other): (usize, &usize)| is_compatible(&child.columns[own].ty, &parent.columns[*other].ty);
+        let fits = key.positions(child).into_iter().zip(&columns).all(fit);
+        let key = parent_key(parent, &columns).filter(|_| fits)?;
         Some(ParentIndex { columns, key })
     }
 }

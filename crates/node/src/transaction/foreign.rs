@@ -31,7 +31,9 @@ use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_types::error::codes;
 use rauk_types::foreign::{MAX_CASCADE_DEPTH, ParentKey};
 use rauk_types::key::prefix_successor;
-use rauk_types::{IndexId, KeyDef, MysqlError, ReferenceAction, RowView, TableId, Value, ValueRef, format};
+use rauk_types::{
+    IndexId, KeyDef, MysqlError, ReferenceAction, RowView, TableId, TableSchema, Value, ValueRef, format,
+};
 use rustc_hash::FxHashSet;
 use std::future::Future;
 use std::ops::Bound;
@@ -86,7 +88,7 @@ struct Found {
 }
 
 /// What a write has to see to in other tables. In a box without its type, so that statements on tables without foreign keys do not carry its state.
-type Checked<'a> = Pin<Box<dyn Future<Output = Result<(), NodeError>> + Send + 'a>>;
+type Checked<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, NodeError>> + Send + 'a>>;
 
 impl Transaction {
     /// Foreign keys are not looked at from now on (`foreign_key_checks=0`), or are.
@@ -107,48 +109,64 @@ impl Transaction {
     }
 
     /// A row was inserted.
-    pub(super) fn after_insert<'a>(&'a mut self, table: &'a Arc<TableInfo>, row: &'a [Value]) -> Checked<'a> {
-        Box::pin(self.check_parents(table, None, row, None))
+    pub(super) async fn after_insert(&mut self, table: &Arc<TableInfo>, row: &[Value]) -> Result<(), NodeError> {
+        if table.references.is_empty() {
+            return Ok(());
+        }
+        let checked: Checked<'_> = Box::pin(self.check_parents(table, None, row, None));
+        checked.await
     }
 
-    /// A row was changed.
-    pub(super) fn after_update<'a>(
-        &'a mut self,
-        table: &'a Arc<TableInfo>,
-        old: &'a [Value],
-        new: &'a [Value],
-    ) -> Checked<'a> {
+    /// A row was changed; `moved` as [`Transaction::lock_referenced`] has said.
+    pub(super) async fn after_update(
+        &mut self,
+        table: &Arc<TableInfo>,
+        old: &[Value],
+        new: &[Value],
+        moved: bool,
+    ) -> Result<(), NodeError> {
         self.forget_parents();
-        Box::pin(async {
-            self.see_to_children(table, old, Some(new)).await?;
-            self.check_parents(table, Some(old), new, None).await
-        })
+        if moved {
+            let changed: Checked<'_> = Box::pin(self.see_to_children(table, old, Some(new)));
+            changed.await?;
+        }
+        if table.references.is_empty() {
+            return Ok(());
+        }
+        let checked: Checked<'_> = Box::pin(self.check_parents(table, Some(old), new, None));
+        checked.await
     }
 
     /// A row was deleted.
-    pub(super) fn after_delete<'a>(&'a mut self, table: &'a Arc<TableInfo>, row: &'a [Value]) -> Checked<'a> {
+    pub(super) async fn after_delete(&mut self, table: &Arc<TableInfo>, row: &[Value]) -> Result<(), NodeError> {
         self.forget_parents();
-        Box::pin(self.see_to_children(table, row, None))
+        let changed: Checked<'_> = Box::pin(self.see_to_children(table, row, None));
+        changed.await
     }
 
-    /// Before an update in place: where columns that others refer to change, nobody may find the row by them until this transaction has ended.
-    pub(super) fn lock_referenced<'a>(
-        &'a mut self,
-        table: &'a Arc<TableInfo>,
-        key: &'a [u8],
-        old: &'a [Value],
-        new: &'a [Value],
-    ) -> Checked<'a> {
-        Box::pin(self.lock_if_referenced(table, key, old, new))
-    }
-
-    async fn lock_if_referenced(
+    /// Before an update in place: where columns that others refer to change, nobody may find the row by them until this transaction has
+    /// ended. Gives whether they do.
+    pub(super) async fn lock_referenced(
         &mut self,
         table: &Arc<TableInfo>,
         key: &[u8],
         old: &[Value],
         new: &[Value],
-    ) -> Result<(), NodeError> {
+    ) -> Result<bool, NodeError> {
+        if !table.shared.children.any() {
+            return Ok(false);
+        }
+        let locked: Checked<'_, bool> = Box::pin(self.lock_if_moved(table, key, old, new));
+        locked.await
+    }
+
+    async fn lock_if_moved(
+        &mut self,
+        table: &Arc<TableInfo>,
+        key: &[u8],
+        old: &[Value],
+        new: &[Value],
+    ) -> Result<bool, NodeError> {
         let mut moved = false;
         for child in table.shared.children.list().iter() {
             let Some(found) = self.child(child).await? else { continue };
@@ -162,7 +180,7 @@ impl Transaction {
             let lock = (LockMode::KeyChange, WaitPolicy::Wait);
             self.read_locked(table, partition, key, lock, u32::MAX, |_| ()).await?;
         }
-        Ok(())
+        Ok(moved)
     }
 
     /// A table by its name, used; `None` when there is none.
@@ -207,7 +225,7 @@ impl Transaction {
         }
         let key = &child.schema.foreign_keys[number];
         let Some(table) = self.use_named(&key.parent_database, &key.parent_table).await? else { return Ok(None) };
-        let Some(parent) = Parent::of(key, table) else { return Ok(None) };
+        let Some(parent) = Parent::of(key, &child.schema, table) else { return Ok(None) };
         let parent = Arc::new(parent);
         self.known.get_or_insert_default().parents.push((child.schema.id, number, parent.clone()));
         Ok(Some(parent))
@@ -338,7 +356,7 @@ impl Transaction {
             let place = |child: &&Child| {
                 let info = self.node.tables.by_id(child.table)?;
                 let key = info.schema.foreign_keys.iter().find(|key| key.name == child.name)?;
-                let (ParentKey::Whole(id) | ParentKey::First(id)) = ParentIndex::of(key, parent)?.key;
+                let (ParentKey::Whole(id) | ParentKey::First(id)) = ParentIndex::of(key, &info.schema, parent)?.key;
                 parent.indexes.iter().position(|index| index.id == id)
             };
             children.sort_by_cached_key(place);
@@ -353,7 +371,8 @@ impl Transaction {
         let changed = &step.changed;
         let key = &found.table.schema.foreign_keys[found.number];
         let reference = &found.table.references[found.number];
-        let Some(columns) = key.parent_positions(&changed.table.schema) else { return Ok(Vec::new()) };
+        let parent = ParentIndex::of(key, &found.table.schema, &changed.table.schema);
+        let Some(columns) = parent.map(|parent| parent.columns) else { return Ok(Vec::new()) };
         let values: Vec<ValueRef<'_>> = columns.iter().map(|&at| changed.old[at].as_ref()).collect();
         let stays = changed.new.as_ref().is_some_and(|new| columns.iter().all(|&at| new[at] == changed.old[at]));
         if stays || values.iter().any(|value| value.is_null()) {
@@ -463,8 +482,8 @@ impl Transaction {
 }
 
 impl Parent {
-    fn of(key: &rauk_types::ForeignKey, table: Arc<TableInfo>) -> Option<Parent> {
-        let index = ParentIndex::of(key, &table.schema)?;
+    fn of(key: &rauk_types::ForeignKey, child: &TableSchema, table: Arc<TableInfo>) -> Option<Parent> {
+        let index = ParentIndex::of(key, child, &table.schema)?;
         let (ParentKey::Whole(id) | ParentKey::First(id)) = index.key;
         let key = table.schema.key_def(table.schema.index(id)?);
         let distribution = distribution(&table.schema, &index.columns);

@@ -117,14 +117,12 @@ impl Transaction {
         let mut key = Vec::with_capacity(32);
         table.primary.encode_values(old, &mut key);
         self.ensure_txn();
-        if table.shared.children.any() {
-            self.lock_referenced(table, &key, old, new).await?;
-        }
+        let moved = self.lock_referenced(table, &key, old, new).await?;
         self.write_number += 1;
         let number = self.write_number;
         let outcome = self.change_row(table, old, new).await?;
         if outcome == UpdateOutcome::Updated {
-            let checked = self.after_update(table, old, new).await;
+            let checked = self.after_update(table, old, new, moved).await;
             self.or_undo(number, checked)?;
         }
         Ok(outcome)

@@ -9,7 +9,7 @@ use super::world::{End, HOLE, MEMORY, World};
 use crate::executor::{Drift, Stopped};
 use crate::node::client::{collect, everything};
 use crate::node::tables::{DATABASE, values};
-use crate::node::{bank, entries, lists};
+use crate::node::{bank, entries, families, lists};
 use crate::runtime::SimRuntime;
 use futures::FutureExt;
 use parking_lot::Mutex;
@@ -184,7 +184,7 @@ impl ClusterRun {
         let whole = self.run_until_verdict(BEGINNING, || self.healthy());
         whole.unwrap_or_else(|what| panic!("the cluster does not come up: {what}"));
         let (_, db, runtime) = self.world.open_sql().remove(0);
-        let rows = self.scenario.ballast;
+        let (rows, has_families) = (self.scenario.ballast, self.scenario.clients.families > 0);
         self.patiently("prepare", &runtime, || {
             let db = db.clone();
             async move {
@@ -195,6 +195,9 @@ impl ClusterRun {
                     if db.table(DATABASE, &schema.name).is_err() {
                         db.create_table(schema).await?;
                     }
+                }
+                if has_families {
+                    families::prepare(&db).await?;
                 }
                 workload::prepare(&db, rows).await
             }
@@ -377,6 +380,15 @@ impl ClusterRun {
                     async move { bank::check(&db, &transfers).await }
                 }),
             );
+            if self.scenario.clients.families > 0 {
+                judge(
+                    "families",
+                    self.patiently("read families", &runtime, || {
+                        let db = db.clone();
+                        async move { families::check(&db).await }
+                    }),
+                );
+            }
             let owners = &shared.owners;
             judge(
                 "entries",

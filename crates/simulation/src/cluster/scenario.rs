@@ -103,6 +103,8 @@ pub struct Clients {
     pub lists: u32,
     pub bank: u32,
     pub entries: u32,
+    /// Their tables are made only where there are such clients.
+    pub families: u32,
     /// Changes of the definitions of tables …
     pub definitions: u32,
     /// … and rows in these.
@@ -204,6 +206,7 @@ pub const ALL: &[(&str, &str)] = scenarios!(
     "copies",
     "memory",
     "schemas",
+    "families",
     "losses",
     "damaged_end",
     "damaged_files",

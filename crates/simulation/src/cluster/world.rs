@@ -418,7 +418,7 @@ impl World {
             let inner = self.inner.lock();
             (inner.clients, inner.busy.clone())
         };
-        let Clients { bands, cells, keys, lists, bank, entries, definitions, pairs } = clients;
+        let Clients { bands, cells, keys, lists, bank, entries, families, definitions, pairs } = clients;
         let kinds = [
             ("bands", Kind::Bands, bands),
             ("cells", Kind::Cells, cells),
@@ -426,6 +426,7 @@ impl World {
             ("lists", Kind::Lists, lists),
             ("bank", Kind::Bank, bank),
             ("entries", Kind::Entries, entries),
+            ("families", Kind::Families, families),
             ("definitions", Kind::Definitions, definitions),
             ("pairs", Kind::Pairs, pairs),
         ];

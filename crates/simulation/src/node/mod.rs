@@ -5,6 +5,7 @@
 //! | `lists` | list-append transactions | isolation, by `list_check`; nothing acknowledged or answered is taken back |
 //! | `bank` | transfers with a ledger, audits | sums in every snapshot; ledger and balances together |
 //! | `entries` | rows come and go under a contended unique index, while `alter_table` changes the table | exact contents; duplicates; no code twice |
+//! | `families` | parents and children under foreign keys | no child without its parent, in every snapshot and after every crash |
 //! | `registers` | writes and reads of many keys at once, beside transactions | chains of writes without a gap; exact contents; transactions wholly or not at all |
 //! | `ddl` | tables made, renamed, indexed, emptied, dropped | each statement wholly or not at all |
 //! | `indexes` | | every index of every table says what the rows say |
@@ -15,6 +16,7 @@ pub mod bank;
 pub mod client;
 pub mod ddl;
 pub mod entries;
+pub mod families;
 pub mod history;
 pub mod indexes;
 pub mod list_check;
@@ -251,6 +253,7 @@ impl NodeRun {
                     db.create_table(schema).await?;
                 }
             }
+            families::prepare(&db).await?;
             bank::prepare(&db).await
         })
     }
@@ -270,6 +273,8 @@ impl NodeRun {
         judge(self.finish(runtime, "check entries", async move { entries::check(&reader, &owners).await })?);
         let (reader, registers) = (db.clone(), self.registers.clone());
         judge(self.finish(runtime, "check registers", async move { registers::check(&reader, &registers).await })?);
+        let reader = db.clone();
+        judge(self.finish(runtime, "check families", async move { families::check(&reader).await })?);
         let (reader, made) = (db.clone(), self.made.clone());
         judge(self.finish(runtime, "check ddl", async move { ddl::check(&reader, &made).await })?);
         let reader = db.clone();
@@ -314,6 +319,9 @@ impl NodeRun {
         }
         if self.rng.random_bool(0.5) {
             spawn("alter", Box::pin(entries::change_definition(next(), transactions / 4)));
+        }
+        for _ in 0..self.rng.random_range(1..4) {
+            spawn("families", Box::pin(families::run(next(), transactions)));
         }
         drop(clients);
         let end = self.clock.now() + LIFE;

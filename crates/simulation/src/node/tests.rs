@@ -32,6 +32,10 @@ fn seeds() {
     ] {
         assert!(all.get(what).is_some_and(|&count| count > 0), "{what} did not happen: {all:?}");
     }
+    for what in ["family commit", "family refused", "family audit", "parent deleted", "parent changed", "child changed"]
+    {
+        assert!(all.get(what).is_some_and(|&count| count > 0), "{what} did not happen: {all:?}");
+    }
     for what in ["bulk write", "bulk left", "bulk read", "register transaction", "registers compared"] {
         assert!(all.get(what).is_some_and(|&count| count > 0), "{what} did not happen: {all:?}");
     }

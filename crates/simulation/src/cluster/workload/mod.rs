@@ -7,6 +7,7 @@
 //! | [`crate::node::lists`] | list-append transactions at all isolation levels | `check::lists` |
 //! | [`crate::node::bank`] | transfers with a ledger; audits in one snapshot | the bank |
 //! | [`crate::node::entries`] | rows come and go under a unique index | the entries, `check::{unique, indexes}` |
+//! | [`crate::node::families`] | parents and children under foreign keys | the families themselves |
 //! | [`ballast`] | rows that nobody changes, for copies to be long | all are there in the end |
 //! | [`schemas`] | tables are created, changed, renamed, emptied, dropped; rows in them are written meanwhile | `check::{definitions, lineage, remains}` |
 //!
@@ -26,6 +27,7 @@ use crate::executor::Executor;
 use crate::node::bank::{self, Transfers};
 use crate::node::client::Client;
 use crate::node::entries::{self, Owners};
+use crate::node::families;
 use crate::node::history::History;
 use crate::node::lists;
 use parking_lot::Mutex;
@@ -94,6 +96,7 @@ pub enum Kind {
     Lists,
     Bank,
     Entries,
+    Families,
     Definitions,
     Pairs,
 }
@@ -131,6 +134,7 @@ pub async fn run(kind: Kind, mut client: Client, shared: Shared) {
             Kind::Bank => bank::run(session, shared.transfers.clone(), 3).await,
             // It ends when it does not know what its rows are: then they stay as they are.
             Kind::Entries => entries::run(session, shared.owner(), shared.owners.clone(), 20).await,
+            Kind::Families => families::run(session, 3).await,
             Kind::Definitions => schemas::change(session, &shared, 5).await,
             Kind::Pairs => schemas::rows(session, &shared, 40).await,
         }
