@@ -5,7 +5,7 @@
 //! index are one scan. The rows are checked against all conditions, and come once each (`exec/merge`).
 //!
 //! `a = 1 AND b = 2` looks at the rows that have entries at both keys, in an index on `a` and one on `b`: entries of one key lie in the order of row
-//! ids, and are walked side by side (`kernel`). An entry is a seventh of what its row costs, so this pays where each condition leaves many rows and
+//! ids, and are walked side by side (`kernel`). An entry costs a fifth of its row, so this pays where each condition leaves many rows and
 //! both together few. The first index is read as a range is; the other conditions are checked on the rows, since an entry may be of an older version.
 //! Only plain reads are intersected: what is locked is locked as the first index finds it.
 //!
@@ -20,7 +20,7 @@ use crate::logical::PathHint;
 /// To find out whether another scan gives a row too.
 const MERGED_ROW: f64 = 0.5;
 /// To look at an entry without its row.
-const ENTRY: f64 = 0.4;
+const ENTRY: f64 = 0.8;
 /// More indexes than this are not intersected.
 const MOST_COMMON: usize = 4;
 
