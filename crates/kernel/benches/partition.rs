@@ -6,8 +6,8 @@
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rauk_kernel::{
-    Access, Found, Horizon, MANY, MemoryBudget, Partition, Prepared, Probe, ReadAt, ScanPosition, ScanRequest, ScanRow,
-    TxnRef, TxnState, Verb, Verdict,
+    Access, Found, Horizon, MANY, MemoryBudget, Partition, Prepared, Probe, ReadAt, ScanEnd, ScanPosition, ScanRequest,
+    ScanRow, TxnRef, TxnState, Verb, Verdict,
 };
 use rauk_types::schema::ColumnDefault;
 use rauk_types::{
@@ -347,6 +347,62 @@ fn a_column_of_100_keys_of_a_secondary_index(bencher: divan::Bencher) {
         let low = b.rng.random_range(0..ROWS / 4 - 25);
         b.scan_column(low, 100, Some(covering.clone()));
     });
+}
+
+/// Of a million rows a thousand have one key, about a thousand another, and one both.
+fn rows_in_common(bencher: divan::Bencher, intersect: bool) {
+    const BY_V: IndexId = IndexId(2);
+    let mut schema = (*schema(false, true)).clone();
+    let parts = vec![IndexPart { column: 2, prefix: None, descending: false }];
+    schema.indexes.push(IndexSchema { id: BY_V, parts, ..schema.indexes[1].clone() });
+    let mut b = Bench::new(Arc::new(schema));
+    let v = |id: i64| format!("{:081}", id % 997).into_bytes();
+    for i in 0..ROWS {
+        let id = (i * 7_368_787) % ROWS;
+        b.row.clear();
+        row::encode_row(&b.schema, &[Value::Int(id), Value::Int(id % 1000), Value::Bytes(v(id))], &mut b.row);
+        b.p.restore_put(TABLE, 0, &b.row, Timestamp(1)).unwrap();
+    }
+    b.p.finish_restore().unwrap();
+    let defs: Vec<_> = b.schema.indexes.iter().map(|index| b.schema.key_def(index)).collect();
+    let key_of = |def: usize, id: i64| {
+        let mut key = Vec::new();
+        defs[def].encode_values(&[Value::Int(id), Value::Int(id % 1000), Value::Bytes(v(id))], &mut key);
+        key
+    };
+    bencher.bench_local(|| {
+        let id = b.rng.random_range(0..ROWS);
+        let key = Bound::Included(key_of(1, id));
+        let also = if intersect { vec![(BY_V, key_of(2, id))] } else { vec![] };
+        let request = ScanRequest {
+            table: TABLE,
+            index: Some(BY_K),
+            low: key.clone(),
+            high: key,
+            reverse: false,
+            lock: None,
+            covering: None,
+            also: also.into(),
+        };
+        let (mut position, mut found, wanted) = (ScanPosition::Start, 0, v(id));
+        let mut access = access(None, b.time);
+        let mut visit = |row: &ScanRow<'_>| {
+            found += usize::from(row.row.get(2).as_bytes() == Some(&wanted));
+            Verdict::Skip
+        };
+        while b.p.scan(&request, &mut position, 256, &mut access, &mut visit).unwrap() == ScanEnd::More {}
+        assert!((1..=2).contains(&found), "{found}");
+    });
+}
+
+#[divan::bench(sample_count = 20, sample_size = 50)]
+fn two_conditions_by_rows_of_one_index(bencher: divan::Bencher) {
+    rows_in_common(bencher, false);
+}
+
+#[divan::bench(sample_count = 20, sample_size = 50)]
+fn two_conditions_by_entries_of_two_indexes(bencher: divan::Bencher) {
+    rows_in_common(bencher, true);
 }
 
 fn main() {

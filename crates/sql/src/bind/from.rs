@@ -13,7 +13,7 @@ use super::frame::{Table, Visible};
 use super::names::{Clause, check_alias, unknown_column};
 use crate::expr::{self, ColumnId, CompareOp, Expr, SubqueryId};
 use crate::logical::{
-    self, Column, Derived, Join, JoinHints, JoinKind, Lateral, MAX_TABLES, Node, Query, Scan, ScanTable,
+    self, Column, Derived, Join, JoinHints, JoinKind, Lateral, MAX_TABLES, Node, PathHints, Query, Scan, ScanTable,
 };
 use crate::lookup::{TableSource, unsupported};
 use crate::parse::ast;
@@ -237,6 +237,7 @@ impl Binder<'_> {
             lock: None,
             follows: vec![],
             join_hints: JoinHints::default(),
+            path_hints: PathHints::default(),
         };
         let schema = scan.schema().clone();
         check_partitions(&factor.partitions, Some(&schema))?;

@@ -4,6 +4,8 @@
 //! JOIN_FIXED_ORDER                     tables are read as written
 //! JOIN_ORDER, JOIN_PREFIX, JOIN_SUFFIX some tables are read before others
 //! INDEX, JOIN_INDEX, NO_INDEX, NO_JOIN_INDEX   the indexes that a table may be read by
+//! INDEX_MERGE, NO_INDEX_MERGE          whether several indexes are read for a table, and which
+//! SKIP_SCAN, NO_SKIP_SCAN              whether an index is read for each value of its leading columns, and which
 //! MERGE, NO_MERGE                      whether a derived table, a view or a common table becomes part of the block
 //! BNL, NO_BNL                          whether a table that no index reaches is kept in memory
 //! HASH_JOIN, NO_HASH_JOIN              whether a table is probed by hash: always, or never
@@ -18,7 +20,7 @@
 
 use super::Binder;
 use crate::expr::ColumnId;
-use crate::logical::{JoinHints, Node, Scan};
+use crate::logical::{JoinHints, Node, PathHint, Scan};
 use crate::parse::ast::{Hint, HintArgument, Hints};
 use std::collections::BTreeSet;
 
@@ -35,8 +37,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "NO_BKA",
     "DERIVED_CONDITION_PUSHDOWN",
     "NO_DERIVED_CONDITION_PUSHDOWN",
-    "INDEX_MERGE",
-    "NO_INDEX_MERGE",
     "MRR",
     "NO_MRR",
     "NO_ICP",
@@ -45,8 +45,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "NO_ORDER_INDEX",
     "GROUP_INDEX",
     "NO_GROUP_INDEX",
-    "SKIP_SCAN",
-    "NO_SKIP_SCAN",
     "RESOURCE_GROUP",
 ];
 
@@ -81,6 +79,24 @@ const STRATEGIES: [&str; 4] = ["FIRSTMATCH", "MATERIALIZATION", "LOOSESCAN", "DU
 struct Strategies {
     first_match: bool,
     materialization: bool,
+}
+
+/// What a hint that names indexes speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Any,
+    Merge,
+    Skip,
+}
+
+impl Way {
+    fn of(hint: &str) -> Way {
+        match hint.trim_start_matches("NO_") {
+            "INDEX_MERGE" => Way::Merge,
+            "SKIP_SCAN" => Way::Skip,
+            _ => Way::Any,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,11 +203,16 @@ impl Binder<'_> {
                     false => block.orders.push((kind, names())),
                 }
             }
-            "INDEX" | "JOIN_INDEX" | "NO_INDEX" | "NO_JOIN_INDEX" if !hint.arguments.is_empty() => {
+            "INDEX" | "JOIN_INDEX" | "NO_INDEX" | "NO_JOIN_INDEX" | "INDEX_MERGE" | "NO_INDEX_MERGE" | "SKIP_SCAN"
+            | "NO_SKIP_SCAN"
+                if !hint.arguments.is_empty() =>
+            {
                 let mut names = names();
                 let table = names.remove(0);
                 let use_them = !hint.name.starts_with("NO_");
-                let same = |known: &(String, bool, String, Vec<String>)| known.2.eq_ignore_ascii_case(&table);
+                let same = |known: &(String, bool, String, Vec<String>)| {
+                    known.2.eq_ignore_ascii_case(&table) && Way::of(&known.0) == Way::of(&hint.name)
+                };
                 match block.indexes.iter().any(same) {
                     true => self.hints.warn(CONFLICTING, duplicate()),
                     false => block.indexes.push((hint.name.clone(), use_them, table, names)),
@@ -321,6 +342,18 @@ impl Binder<'_> {
             }
             if positions.is_empty() && !names.is_empty() {
                 continue;
+            }
+            let path = PathHint { wanted: *use_them, indexes: positions.clone() };
+            match Way::of(hint) {
+                Way::Any => {}
+                Way::Merge => {
+                    scan.path_hints.merge = Some(path);
+                    continue;
+                }
+                Way::Skip => {
+                    scan.path_hints.skip = Some(path);
+                    continue;
+                }
             }
             let all = || (0..schema.indexes.len()).collect::<Vec<usize>>();
             // They take the place of USE and IGNORE INDEX.

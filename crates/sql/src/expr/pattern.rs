@@ -25,6 +25,11 @@ const REGEXP_TIME_OUT: u16 = 3699;
 const REGEXP_SIZES: [usize; 4] = [2 << 10, 16 << 10, 128 << 10, 1 << 20];
 /// The size of a pattern times the length of a text: some seconds in the worst case, which nothing interrupts.
 const REGEXP_WORK: usize = 1 << 36;
+/// The same beside the rows of other nodes' statements: a millisecond in the worst case.
+const BOUNDED_WORK: usize = 1 << 24;
+/// Patterns whose compilation takes no longer than that: how many of the sizes they may try, and how long they are.
+const BOUNDED_SIZES: usize = 2;
+const BOUNDED_LENGTH: usize = 1024;
 /// Steps that LIKE takes before it seeks segments, a millisecond or two: more than most texts have characters.
 const SPARE: usize = 64 << 10;
 
@@ -222,6 +227,8 @@ pub struct RegexpPattern {
     regex: regex::Regex,
     /// Bytes, at most.
     size: usize,
+    /// Most work on one text.
+    work: usize,
 }
 
 impl PartialEq for RegexpPattern {
@@ -245,7 +252,21 @@ impl RegexpPattern {
         Self::with_flags(pattern, RegexpFlags { case_insensitive, ..RegexpFlags::default() })
     }
 
+    /// For use beside the rows of other nodes' statements; `None`: it is wrong, or to compile it or to use it may take long.
+    pub(crate) fn bounded(pattern: &str, case_insensitive: bool) -> Option<Self> {
+        if pattern.len() > BOUNDED_LENGTH {
+            return None;
+        }
+        let flags = RegexpFlags { case_insensitive, ..RegexpFlags::default() };
+        let compiled = Self::compile(pattern, flags, &REGEXP_SIZES[..BOUNDED_SIZES]).ok()?;
+        Some(RegexpPattern { work: BOUNDED_WORK, ..compiled })
+    }
+
     pub(crate) fn with_flags(pattern: &str, flags: RegexpFlags) -> Result<Self> {
+        Self::compile(pattern, flags, &REGEXP_SIZES)
+    }
+
+    fn compile(pattern: &str, flags: RegexpFlags, sizes: &[usize]) -> Result<Self> {
         if pattern.is_empty() {
             return Err(MysqlError::new(REGEXP_SYNTAX, "Illegal argument to a regular expression."));
         }
@@ -256,9 +277,9 @@ impl RegexpPattern {
             builder.size_limit(size).nest_limit(100).build()
         };
         let mut compiled = Err(regex::Error::CompiledTooBig(0));
-        for size in REGEXP_SIZES {
+        for &size in sizes {
             if let Err(regex::Error::CompiledTooBig(_)) = compiled {
-                compiled = compile(size).map(|regex| RegexpPattern { regex, size });
+                compiled = compile(size).map(|regex| RegexpPattern { regex, size, work: REGEXP_WORK });
             }
         }
         compiled.map_err(|error| match error {
@@ -276,7 +297,7 @@ impl RegexpPattern {
 impl RegexpPattern {
     /// For use on a text. Error 3699 where that may take long.
     pub(crate) fn on(&self, text: &str) -> Result<&regex::Regex> {
-        if text.len().saturating_mul(self.size) > REGEXP_WORK {
+        if text.len().saturating_mul(self.size) > self.work {
             return Err(MysqlError::new(REGEXP_TIME_OUT, "Timeout exceeded in regular expression match."));
         }
         Ok(&self.regex)

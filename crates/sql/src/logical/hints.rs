@@ -14,6 +14,39 @@ pub(crate) struct JoinHints {
     pub materialization: Option<bool>,
 }
 
+/// What hints say of ways to read a table; `None`: as optimizer_switch says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PathHints {
+    /// INDEX_MERGE and NO_INDEX_MERGE.
+    pub merge: Option<PathHint>,
+    /// SKIP_SCAN and NO_SKIP_SCAN.
+    pub skip: Option<PathHint>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PathHint {
+    /// It is taken where it is possible; else it is not taken.
+    pub wanted: bool,
+    /// By which indexes; empty: all.
+    pub indexes: Vec<usize>,
+}
+
+impl PathHint {
+    /// Whether an index may be read in this way.
+    pub fn allows(hint: &Option<PathHint>, index: usize) -> bool {
+        let Some(PathHint { wanted, indexes }) = hint else { return true };
+        match indexes.is_empty() {
+            true => *wanted,
+            false => indexes.contains(&index) == *wanted,
+        }
+    }
+
+    /// Whether it is asked for, whatever it costs.
+    pub fn asks(hint: &Option<PathHint>) -> bool {
+        hint.as_ref().is_some_and(|hint| hint.wanted)
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StatementHints {
     /// Milliseconds; 0: no limit.

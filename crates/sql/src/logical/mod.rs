@@ -42,7 +42,7 @@ use rauk_types::result::ResultColumn;
 use rauk_types::{DataType, TableSchema, ViewSchema};
 use std::sync::Arc;
 
-pub(crate) use hints::{JoinHints, StatementHints};
+pub(crate) use hints::{JoinHints, PathHint, PathHints, StatementHints};
 pub(crate) use json_table::{JsonCell, JsonRows, JsonTable, OnMissing, TableFunction};
 pub(crate) use window::{WindowNode, WindowStage};
 pub(crate) use write::{
@@ -222,6 +222,7 @@ pub(crate) struct Scan {
     /// By hints: columns of the tables that are to be read before it.
     pub follows: Vec<ColumnId>,
     pub join_hints: JoinHints,
+    pub path_hints: PathHints,
 }
 
 impl Scan {

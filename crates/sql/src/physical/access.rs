@@ -28,6 +28,7 @@ use super::model::{
 use super::selectivity::{self, Of};
 use super::skip::{self, Groups};
 use crate::expr::{Expr, Switches};
+use crate::logical::PathHint;
 use crate::statistics::TableStatistics;
 use rauk_node::Database;
 use rauk_types::{Covering, IndexKind, IndexSchema, TableSchema};
@@ -132,14 +133,27 @@ pub(crate) fn choose(
             }
         }
     }
+    let hints = &source.path_hints;
+    // A whole key is better in any case.
+    let by_key = |candidate: &Chosen| matches!(candidate.access, Access::Primary(_) | Access::Unique(_));
+    if PathHint::asks(&hints.skip) && candidates.iter().any(skip::is_skip) {
+        candidates.retain(|candidate| by_key(candidate) || skip::is_skip(candidate));
+    }
     if let Some(mut merged) = merge::candidate(of, sargs, total, &distribution) {
+        if PathHint::asks(&hints.merge) {
+            candidates.retain(by_key);
+        }
         let new: Vec<usize> = merged.possible.drain(..).filter(|position| !possible.contains(position)).collect();
         possible.extend(new);
         possible.sort_unstable();
         candidates.push(merged);
     }
     let has_index = !candidates.is_empty();
-    if !(source.force_index && has_index) {
+    let asked = |candidate: &Chosen| match candidate.access {
+        Access::Merge(_) => PathHint::asks(&hints.merge),
+        _ => PathHint::asks(&hints.skip) && skip::is_skip(candidate),
+    };
+    if !(source.force_index && has_index || candidates.iter().any(asked)) {
         candidates.push(Chosen {
             access: Access::Full { distribution: distribution.clone() },
             rows: total / pruned,

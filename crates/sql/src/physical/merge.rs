@@ -5,7 +5,7 @@
 //! index are one scan. The rows are checked against all conditions, and come once each (`exec/merge`).
 //!
 //! `a = 1 AND b = 2` looks at the rows that have entries at both keys, in an index on `a` and one on `b`: entries of one key lie in the order of row
-//! ids, and are walked side by side (`kernel`). An entry is a seventh of what its row costs, so this pays where each condition leaves many rows and
+//! ids, and are walked side by side (`kernel`). An entry costs a fifth of its row, so this pays where each condition leaves many rows and
 //! both together few. The first index is read as a range is; the other conditions are checked on the rows, since an entry may be of an older version.
 //! Only plain reads are intersected: what is locked is locked as the first index finds it.
 //!
@@ -15,11 +15,12 @@ use super::access::{Chosen, MAX_POINTS, Match, RANGE, RANGE_ROW, Spread, Table, 
 use super::alternatives::{Alternative, match_alternative};
 use super::condition::{Sarg, Test};
 use super::model::{Access, DistributionKey, IndexAccess, KeyCondition, KeyValue, MergeAccess, MergeWay};
+use crate::logical::PathHint;
 
 /// To find out whether another scan gives a row too.
 const MERGED_ROW: f64 = 0.5;
 /// To look at an entry without its row.
-const ENTRY: f64 = 0.4;
+const ENTRY: f64 = 0.8;
 /// More indexes than this are not intersected.
 const MOST_COMMON: usize = 4;
 
@@ -37,7 +38,8 @@ pub(super) fn candidate(
 
 /// Rows that have a whole key in each of several indexes.
 fn intersection(of: &Table<'_>, sargs: &[&Sarg], total: f64, distribution: &Option<DistributionKey>) -> Option<Chosen> {
-    if of.joins || !of.plain || !of.switches.index_merge_intersection() {
+    let asked = PathHint::asks(&of.source.path_hints.merge);
+    if of.joins || !of.plain || !(asked || of.switches.index_merge_intersection()) {
         return None;
     }
     let schema = of.source.schema();
@@ -61,7 +63,7 @@ fn intersection(of: &Table<'_>, sargs: &[&Sarg], total: f64, distribution: &Opti
         let saved = total * selectivity * (1.0 - found.selectivity) * RANGE_ROW;
         let cost = total * found.selectivity * ENTRY + RANGE;
         let first = chosen.is_empty();
-        if chosen.len() < MOST_COMMON && (first || saved > cost && !columns(position).any(known)) {
+        if chosen.len() < MOST_COMMON && (first || (asked || saved > cost) && !columns(position).any(known)) {
             entries += total * found.selectivity;
             selectivity *= found.selectivity;
             chosen.push((position, found));
@@ -101,12 +103,14 @@ fn is_usable(of: &Table<'_>, position: usize) -> bool {
     let schema = of.source.schema();
     let hidden = position == 0 && schema.hidden_key;
     let allowed = of.source.allowed_indexes.as_ref().is_none_or(|allowed| allowed.contains(&position));
-    !hidden && allowed && schema.indexes[position].is_ordered()
+    let hinted = PathHint::allows(&of.source.path_hints.merge, position);
+    !hidden && allowed && hinted && schema.indexes[position].is_ordered()
 }
 
 /// The cheapest merge for one of the ORs.
 fn union(of: &Table<'_>, sargs: &[&Sarg], total: f64, distribution: &Option<DistributionKey>) -> Option<Chosen> {
-    if of.joins || !of.switches.index_merge() {
+    let asked = PathHint::asks(&of.source.path_hints.merge);
+    if of.joins || !(asked || of.switches.index_merge()) {
         return None;
     }
     let plain: Vec<&Sarg> = sargs.iter().copied().filter(|sarg| !matches!(sarg.test, Test::Any(_))).collect();
@@ -149,7 +153,8 @@ fn merge(
         }
     }
     // By one index it is a list of ranges.
-    if parts.len() < 2 || !of.switches.index_merge_of(whole) {
+    let asked = PathHint::asks(&of.source.path_hints.merge);
+    if parts.len() < 2 || !(asked || of.switches.index_merge_of(whole)) {
         return None;
     }
     let rows = rows.clamp(1.0, total);

@@ -8,9 +8,9 @@
 //! `use_table` refuses a plan whose definitions are stale, so a position never means another column.
 
 use crate::expr::{Aggregate, Expr, ExprKind, WindowCall, WindowFrame};
-use crate::logical::JoinHints;
 use crate::logical::JsonTable;
 pub(crate) use crate::logical::{Fill, OnDuplicate, RowCheck, RowRules, SetColumn, SetOp};
+use crate::logical::{JoinHints, PathHints};
 use crate::lookup::VirtualTable;
 use crate::statistics::TableStatistics;
 use rauk_node::{Database, TableHandle, transaction::Lock};
@@ -208,6 +208,7 @@ pub(crate) struct Source {
     /// By hints: tables that are to be read before it.
     pub follows: Vec<usize>,
     pub join_hints: JoinHints,
+    pub path_hints: PathHints,
 }
 
 impl Source {

@@ -18,6 +18,7 @@ use super::access::{Chosen, RANGE, RANGE_ROW, Spread, Table, match_index};
 use super::condition::{Sarg, Test, is_deterministic};
 use super::model::{Access, DistributionKey, IndexAccess, KeyCondition, SkipAccess, Take};
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind};
+use crate::logical::PathHint;
 use rauk_node::Database;
 use rauk_types::{IndexSchema, KeyDef, TableSchema, TypeKind};
 
@@ -207,9 +208,15 @@ pub(super) fn candidates(asked: &Asked<'_>, out: &mut Vec<Chosen>) {
     if let Some(groups) = of.groups {
         out.extend(loose(asked, groups));
     }
-    if of.switches.skip_scan() {
+    let hint = &of.source.path_hints.skip;
+    if (of.switches.skip_scan() || PathHint::asks(hint)) && PathHint::allows(hint, asked.position) {
         out.extend(skip(asked));
     }
+}
+
+/// Whether it reads a range for each value of the leading parts.
+pub(super) fn is_skip(candidate: &Chosen) -> bool {
+    matches!(&candidate.access, Access::Skip(skip) if matches!(skip.take, Take::All))
 }
 
 /// Rows that stand for all others of a key.

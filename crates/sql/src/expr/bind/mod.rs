@@ -22,7 +22,7 @@ pub(super) use calls::converted;
 pub(super) use members::as_text;
 pub(super) use operators::WRONG_VALUE;
 pub(crate) use operators::settle_comparisons;
-pub(in crate::expr) use operators::{boolean, sorted_list};
+pub(in crate::expr) use operators::{boolean, row_keys, sorted_list};
 
 use super::convert::Result;
 use super::display::readable;

@@ -489,7 +489,7 @@ impl Binder<'_> {
             let own = std::mem::replace(part, Expr::null());
             *part = if by.iter().any(|by| *by != Comparison::Decimal) { own } else { settled(own) };
         }
-        let keys = self.row_keys(&left, &adapted_rows)?;
+        let keys = row_keys(&left, &adapted_rows, &mut |bytes| self.context.memory.take(bytes))?;
         let row_in = RowIn { left, negated, rows: adapted_rows, keys };
         Ok(boolean(ExprKind::RowIn(Box::new(row_in)), nullable))
     }
@@ -503,37 +503,6 @@ impl Binder<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Keys of rows of literals, if there are many and keys say what is equal.
-    fn row_keys(&self, left: &[Expr], rows: &[Vec<(Expr, Comparison)>]) -> Result<Option<RowKeys>> {
-        if rows.len() < SORTED_LENGTH {
-            return Ok(None);
-        }
-        let mut classes = Vec::with_capacity(left.len());
-        for (at, part) in left.iter().enumerate() {
-            let (first, by) = &rows[0][at];
-            let class = key_class(*by, &part.ty, &first.ty);
-            let same =
-                |row: &Vec<(Expr, Comparison)>| row[at].1 == *by && key_class(*by, &part.ty, &row[at].0.ty) == class;
-            match class.filter(|_| rows.iter().all(same)) {
-                Some(class) => classes.push(class),
-                None => return Ok(None),
-            }
-        }
-        let mut keys = rustc_hash::FxHashSet::default();
-        let mut nulls = false;
-        for row in rows {
-            let mut key = Vec::new();
-            for ((value, _), class) in row.iter().zip(&classes) {
-                let Some(value) = literal_of(value) else { return Ok(None) };
-                nulls |= value.is_null();
-                append_class_key(value.as_ref(), class, &mut key);
-            }
-            self.context.memory.take(key.len() + 40)?;
-            keys.insert(key.into_boxed_slice());
-        }
-        Ok(Some(RowKeys { classes, keys, nulls }))
     }
 
     pub fn is_null(&mut self, expr: &ast::Expr, negated: bool) -> Result<Expr> {
@@ -753,6 +722,40 @@ pub(super) fn adapted(expr: Expr, by: Comparison, other: &DataType) -> Result<Ex
         },
         _ => Ok(expr),
     }
+}
+
+/// Keys of rows of literals, if there are many and keys say what is equal; `take` counts their bytes.
+pub fn row_keys(
+    left: &[Expr],
+    rows: &[Vec<(Expr, Comparison)>],
+    take: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<Option<RowKeys>> {
+    if rows.len() < SORTED_LENGTH {
+        return Ok(None);
+    }
+    let mut classes = Vec::with_capacity(left.len());
+    for (at, part) in left.iter().enumerate() {
+        let (first, by) = &rows[0][at];
+        let class = key_class(*by, &part.ty, &first.ty);
+        let same = |row: &Vec<(Expr, Comparison)>| row[at].1 == *by && key_class(*by, &part.ty, &row[at].0.ty) == class;
+        match class.filter(|_| rows.iter().all(same)) {
+            Some(class) => classes.push(class),
+            None => return Ok(None),
+        }
+    }
+    let mut keys = rustc_hash::FxHashSet::default();
+    let mut nulls = false;
+    for row in rows {
+        let mut key = Vec::new();
+        for ((value, _), class) in row.iter().zip(&classes) {
+            let Some(value) = literal_of(value) else { return Ok(None) };
+            nulls |= value.is_null();
+            append_class_key(value.as_ref(), class, &mut key);
+        }
+        take(key.len() + 40)?;
+        keys.insert(key.into_boxed_slice());
+    }
+    Ok(Some(RowKeys { classes, keys, nulls }))
 }
 
 /// Of a long list of literals.

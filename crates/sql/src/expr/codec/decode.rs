@@ -1,10 +1,10 @@
 //! A typed expression out of the form that travels, for the rows of one table.
 
-use super::super::bind::{boolean, sorted_list};
+use super::super::bind::{boolean, row_keys, sorted_list};
 use super::super::functions;
-use super::super::pattern::LikePattern;
-use super::super::{CaseBranch, Comparison, Deep, Expr, ExprKind, Like, types};
-use super::{ARITHMETIC, BITS, COMPARISONS, DATE_SUB, TRUTHS, by_name, collation, comparison};
+use super::super::pattern::{LikePattern, RegexpPattern};
+use super::super::{CaseBranch, Comparison, Deep, Expr, ExprKind, Like, Regexp, RowIn, RowPart, types};
+use super::{ARITHMETIC, BITS, COMPARISONS, DATE_SUB, ROW_ORDERS, TRUTHS, by_name, collation, comparison};
 use crate::parse::ast::Unit;
 use rauk_types::{TableSchema, Value};
 use rauk_wire::expression::{Expression, Type};
@@ -118,6 +118,28 @@ impl Decoder<'_> {
                 let (negated, collation) = (name == "NOT LIKE", collation(text(by)?)?);
                 ExprKind::Like(Box::new(Like { expr, pattern, escape, negated, collation, compiled }))
             }
+            ("REGEXP" | "NOT REGEXP", [expr, pattern, any_case]) => {
+                let case_insensitive = match attribute(any_case)? {
+                    Value::Int(0) => false,
+                    Value::Int(1) => true,
+                    _ => return None,
+                };
+                let (expr, pattern) = (*operand(expr)?, *operand(pattern)?);
+                let ExprKind::Literal(Value::Str(text)) = &pattern.kind else { return None };
+                let compiled = Some(RegexpPattern::bounded(text, case_insensitive)?);
+                let negated = name == "NOT REGEXP";
+                ExprKind::Regexp(Box::new(Regexp { expr, pattern, negated, case_insensitive, compiled }))
+            }
+            ("ROW IN" | "NOT ROW IN" | "ROW IN EACH" | "NOT ROW IN EACH", [width, rest @ ..]) => {
+                let Value::Int(width) = attribute(width)? else { return None };
+                let width = usize::try_from(*width).ok().filter(|width| (1..=rest.len()).contains(width))?;
+                let (left, rest) = rest.split_at(width);
+                let left = self.all(left, level)?;
+                let rows = self.rows(width, name.ends_with("EACH"), rest, level)?;
+                // What they take is in proportion to what came.
+                let keys = row_keys(&left, &rows, &mut |_| Ok(())).ok()?;
+                ExprKind::RowIn(Box::new(RowIn { left, negated: name.starts_with("NOT"), rows, keys }))
+            }
             ("NEGATE", [expr, printed]) => ExprKind::Negate { expr: operand(expr)?, text: text(printed)?.into() },
             ("~", [expr]) => ExprKind::BitNot(operand(expr)?),
             ("CASE", arguments) => {
@@ -168,9 +190,42 @@ impl Decoder<'_> {
         })
     }
 
+    /// The rows of IN, each value with how it compares.
+    fn rows(
+        &self,
+        width: usize,
+        each: bool,
+        expressions: &[Expression],
+        level: usize,
+    ) -> Option<Vec<Vec<(Expr, Comparison)>>> {
+        let (values, by): (Vec<&Expression>, Vec<&Expression>) = match each {
+            true => expressions.chunks(2).map(|pair| Some((&pair[0], pair.get(1)?))).collect::<Option<_>>()?,
+            false => {
+                let (by, values) = expressions.split_at_checked(width)?;
+                (values.iter().collect(), by.iter().cycle().take(values.len()).collect())
+            }
+        };
+        if values.is_empty() || !values.len().is_multiple_of(width) {
+            return None;
+        }
+        let value = |(value, by): (&&Expression, &&Expression)| Some((self.decode(value, level + 1)?, compared(by)?));
+        let all: Vec<(Expr, Comparison)> = values.iter().zip(&by).map(value).collect::<Option<_>>()?;
+        let mut all = all.into_iter();
+        Some((0..values.len() / width).map(|_| all.by_ref().take(width).collect()).collect())
+    }
+
     /// An operator of two operands, or of one; `None`: the name is not one of theirs.
     fn binary(&self, name: &str, arguments: &[Expression], level: usize) -> Option<Option<ExprKind>> {
         let operand = |expression: &Expression| self.decode(expression, level + 1).map(Box::new);
+        if let Some(op) = by_name(&ROW_ORDERS, name) {
+            let part = |part: &[Expression]| {
+                let [left, right, by] = part else { return None };
+                let (left, right) = (self.decode(left, level + 1)?, self.decode(right, level + 1)?);
+                Some(RowPart { by: compared(by)?, left, right })
+            };
+            let parts: Option<Vec<RowPart>> = arguments.chunks(3).map(part).collect();
+            return Some(parts.filter(|parts| !parts.is_empty()).map(|parts| ExprKind::RowOrder { op, parts }));
+        }
         if let Some(op) = by_name(&COMPARISONS, name) {
             return Some(match arguments {
                 [left, right, by] => {

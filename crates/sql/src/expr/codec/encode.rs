@@ -1,8 +1,9 @@
 //! A typed expression in the form that travels.
 
 use super::super::functions;
-use super::super::{CaseBranch, Columns, Comparison, Expr, ExprKind, Like};
-use super::{ARITHMETIC, BITS, COMPARISONS, DATE_SUB, TRUTHS, comparison_name, name_of};
+use super::super::pattern::RegexpPattern;
+use super::super::{CaseBranch, Columns, Comparison, Expr, ExprKind, Like, Regexp, RowIn, RowPart};
+use super::{ARITHMETIC, BITS, COMPARISONS, DATE_SUB, ROW_ORDERS, TRUTHS, comparison_name, name_of};
 use rauk_types::Value;
 use rauk_wire::expression::{Expression, Type};
 
@@ -110,12 +111,28 @@ impl Inputs<'_> {
                 }
                 call(function.name, self.all(arguments)?)
             }
+            ExprKind::Regexp(regexp) => {
+                let Regexp { expr, pattern, negated: not, case_insensitive, .. } = &**regexp;
+                let (expr, pattern) = (self.encode(expr)?, self.encode(pattern)?);
+                let Expression::Literal { value: Value::Str(text), .. } = &pattern else { return None };
+                RegexpPattern::bounded(text, *case_insensitive)?;
+                let any_case = Expression::attribute(i64::from(*case_insensitive));
+                call(&negated(*not, "REGEXP"), vec![expr, pattern, any_case])
+            }
+            ExprKind::RowOrder { op, parts } => {
+                let mut arguments = Vec::with_capacity(3 * parts.len());
+                for RowPart { by, left, right } in parts {
+                    arguments.extend([self.encode(left)?, self.encode(right)?, attribute(*by)]);
+                }
+                call(ROW_ORDERS.iter().find(|(known, _)| known == op)?.1, arguments)
+            }
+            ExprKind::RowIn(row_in) => {
+                let (name, arguments) = self.row_in(row_in)?;
+                call(&negated(row_in.negated, name), arguments)
+            }
             ExprKind::Reference(_)
             | ExprKind::GroupValue(_)
             | ExprKind::Subquery(_)
-            | ExprKind::RowOrder { .. }
-            | ExprKind::RowIn(_)
-            | ExprKind::Regexp(_)
             | ExprKind::UserVariable(_)
             | ExprKind::AssignVariable { .. }
             | ExprKind::SystemVariable { .. } => None,
@@ -155,6 +172,26 @@ impl Inputs<'_> {
             }
         }
         Some((if same { "IN" } else { "IN EACH" }, arguments))
+    }
+
+    /// How many values a row has, the row on the left, then the rows: with how each value compares, or where these are the same in all rows, behind
+    /// these.
+    fn row_in(&self, row_in: &RowIn) -> Option<(&'static str, Vec<Expression>)> {
+        let RowIn { left, rows, .. } = row_in;
+        let first = rows.first()?;
+        let same = rows.iter().all(|row| row.iter().zip(first).all(|((_, by), (_, of))| by == of));
+        let mut arguments = vec![Expression::attribute(i64::try_from(left.len()).ok()?)];
+        arguments.extend(self.all(left)?);
+        if same {
+            arguments.extend(first.iter().map(|(_, by)| attribute(*by)));
+        }
+        for (value, by) in rows.iter().flatten() {
+            arguments.push(self.encode(value)?);
+            if !same {
+                arguments.push(attribute(*by));
+            }
+        }
+        Some((if same { "ROW IN" } else { "ROW IN EACH" }, arguments))
     }
 
     fn case(

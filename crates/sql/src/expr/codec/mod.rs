@@ -8,8 +8,10 @@
 //! zone, statement time), and take time in proportion to their inputs. A function says so of itself ([`Function::bounded`](super::functions::Function)).
 //! Parameters, and columns of other tables, become literals.
 //!
-//! Left out, and evaluated by the sender: subqueries, variables, regular expressions (their compilation is not bounded), rows compared in order or by
-//! IN, functions that read the session or may make long results.
+//! A regular expression goes when its pattern is known, short and compiles into little; beside the rows it takes texts up to a length that depends on its
+//! size, longer ones are left to the sender. Rows compared in order are a call with the operator's name behind `ROW`.
+//!
+//! Left out, and evaluated by the sender: subqueries, variables, other regular expressions, functions that read the session or may make long results.
 //!
 //! Who decodes trusts nothing: sizes are bounded by the form, a column must have the type that the receiver knows, an operator the operands
 //! that it needs. What is not known or does not fit is `None`.
@@ -58,7 +60,7 @@ const TRUTHS: [((bool, bool), &str); 4] = [
 
 /// The other operators.
 #[cfg(test)]
-const OTHERS: [&str; 20] = [
+const OTHERS: [&str; 26] = [
     "XOR",
     "IS NULL",
     "IS NOT NULL",
@@ -70,6 +72,12 @@ const OTHERS: [&str; 20] = [
     "NOT IN EACH",
     "LIKE",
     "NOT LIKE",
+    "REGEXP",
+    "NOT REGEXP",
+    "ROW IN",
+    "NOT ROW IN",
+    "ROW IN EACH",
+    "NOT ROW IN EACH",
     "NEGATE",
     "~",
     "CASE",
@@ -81,6 +89,10 @@ const OTHERS: [&str; 20] = [
     "DATE_ADD",
 ];
 const DATE_SUB: &str = "DATE_SUB";
+
+/// Rows in an order.
+const ROW_ORDERS: [(CompareOp, &str); 4] =
+    [(CompareOp::Lt, "ROW <"), (CompareOp::Le, "ROW <="), (CompareOp::Gt, "ROW >"), (CompareOp::Ge, "ROW >=")];
 
 fn name_of<T: PartialEq>(list: &[(T, &'static str)], value: &T) -> &'static str {
     list.iter().find(|(known, _)| known == value).map(|(_, name)| *name).expect("every operator has a name")

@@ -4,7 +4,7 @@ use super::Lowering;
 use super::places::{Outer, Places};
 use super::window;
 use crate::expr::{Aggregate, AggregateFunction, ColumnId, Expr, ExprKind};
-use crate::logical::{AggregateNode, CommonTableScan, JoinHints, JoinKind, Limit, Node, Query, ScanTable};
+use crate::logical::{AggregateNode, CommonTableScan, JoinHints, JoinKind, Limit, Node, PathHints, Query, ScanTable};
 use crate::physical::batches::key_batches;
 use crate::physical::condition;
 use crate::physical::covering::ReadColumns;
@@ -390,6 +390,7 @@ impl Lowering<'_> {
                     allowed_indexes: scan.allowed_indexes,
                     force_index: scan.force_index,
                     join_hints: scan.join_hints,
+                    path_hints: scan.path_hints,
                     ..plain_source(table, scan.alias)
                 };
                 Ok((source, scan.columns, scan.lock))
@@ -475,6 +476,7 @@ fn plain_source(table: SourceTable, alias: String) -> Source {
         statistics: None,
         follows: vec![],
         join_hints: JoinHints::default(),
+        path_hints: PathHints::default(),
     }
 }
 

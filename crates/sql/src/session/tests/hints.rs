@@ -255,6 +255,57 @@ fn a_table_is_probed_by_hash_or_by_its_index_as_sizes_say() {
 }
 
 #[test]
+fn merges_and_skip_scans_are_asked_for_or_forbidden() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT NOT NULL, c INT NOT NULL, KEY a (a), KEY b (b), KEY c (c), KEY cb (c, b))");
+    for from in (0..3000).step_by(500) {
+        let row = |id: usize| format!("({id}, {}, {}, {})", id % 40, id % 41, id % 3);
+        t.ok(&format!("INSERT INTO t VALUES {}", (from..from + 500).map(row).collect::<Vec<_>>().join(", ")));
+    }
+    t.ok("ANALYZE TABLE t");
+    let both = "FROM t WHERE a = 5 AND b = 7";
+    let three = "FROM t WHERE a = 5 AND b = 7 AND c = 1";
+    let either = "FROM t WHERE a = 5 OR b = 7";
+    let skip = "FROM t WHERE b > 38";
+    for (hint, from, expected) in [
+        ("", both, "intersect("),
+        ("NO_INDEX_MERGE(t)", both, "ref"),
+        ("NO_INDEX_MERGE(t a)", both, "ref"),
+        ("NO_INDEX_MERGE(t c)", both, "intersect("),
+        ("INDEX_MERGE(t) SET_VAR(optimizer_switch='index_merge=off')", both, "intersect("),
+        ("SET_VAR(optimizer_switch='index_merge=off')", both, "ref"),
+        ("INDEX_MERGE(t)", "FROM t WHERE a = 5 AND b = 7 AND id = 5", "const"),
+        ("INDEX_MERGE(t a, c)", three, "intersect(a,c)"),
+        ("INDEX_MERGE(t a)", both, "ref"),
+        ("NO_INDEX_MERGE(t)", either, "ALL"),
+        ("NO_INDEX_MERGE(t b)", either, "ALL"),
+        ("INDEX_MERGE(t a, b)", either, "union(a,b)"),
+        ("INDEX_MERGE(t)", "FROM t WHERE a >= 0 OR b = 7", "sort_union(a,b)"),
+        ("SKIP_SCAN(t)", skip, "skip scan"),
+        ("SKIP_SCAN(t cb) SET_VAR(optimizer_switch='skip_scan=off')", skip, "skip scan"),
+        ("NO_SKIP_SCAN(t)", skip, "ALL"),
+        ("SKIP_SCAN(t b)", skip, "ALL"),
+    ] {
+        let sql = format!("SELECT /*+ {hint} */ id, a, c {from}");
+        let plan = t.run(&format!("EXPLAIN {sql}"));
+        assert!(plan.contains(expected), "{sql}: {plan}");
+        let expected = t.run(&format!("SELECT id, a, c {from} ORDER BY id").replace("FROM t", "FROM t USE INDEX ()"));
+        t.expect(&format!("{sql} ORDER BY id"), &[&expected]);
+        // Where rows are locked, answers stay.
+        t.expect(&format!("{sql} ORDER BY id FOR UPDATE"), &[&expected]);
+    }
+    let sql = "SELECT /*+ INDEX_MERGE(t nothing) */ 1 FROM t LIMIT 1";
+    assert_eq!(warnings(&mut t, sql), "Warning|3128|Unresolved name `t`@`select#1` `nothing` for INDEX_MERGE hint");
+    let sql = "SELECT /*+ SKIP_SCAN(z) */ 1 FROM t LIMIT 1";
+    assert_eq!(warnings(&mut t, sql), "Warning|3128|Unresolved name `z`@`select#1` for SKIP_SCAN hint");
+    let sql = "SELECT /*+ INDEX(t a) INDEX_MERGE(t) NO_SKIP_SCAN(t) */ 1 FROM t LIMIT 1";
+    assert_eq!(warnings(&mut t, sql), "");
+    let sql = "SELECT /*+ INDEX_MERGE(t a, b) NO_INDEX_MERGE(t) */ 1 FROM t LIMIT 1";
+    assert!(warnings(&mut t, sql).starts_with("Warning|3126|"));
+}
+
+#[test]
 fn hints_stand_behind_changes_too() {
     let server = server();
     let mut t = server.session();
