@@ -2,7 +2,8 @@
 //!
 //! A [`DataType`](crate::DataType) is copied with every expression, so a list of members is *interned*: one [`Members`] for each list that is
 //! declared, kept while the process runs, and named by a reference. Equal lists are the same reference. A process that declares new
-//! lists again and again keeps them all; the limits of a declaration ([`MAX_ENUM_MEMBERS`], [`MAX_MEMBERS_BYTES`]) bound each.
+//! lists again and again keeps them all: the limits of a declaration ([`MAX_ENUM_MEMBERS`], [`MAX_MEMBERS_BYTES`]) bound each, and
+//! [`Members::declare`] refuses a new one when all have [`MAX_KEPT_BYTES`]. What a catalog says is never refused.
 //!
 //! Columns hold numbers. Of an ENUM the position of the member from 1 on, with 0 for the error value, whose text is empty; of a SET a bit for
 //! each member, the first member the lowest. Text becomes a number by the column's collation.
@@ -22,6 +23,9 @@ pub const MAX_SET_MEMBERS: usize = 64;
 pub const MAX_MEMBER_CHARS: usize = 255;
 /// Most bytes of all members of a column.
 pub const MAX_MEMBERS_BYTES: usize = 1 << 20;
+
+/// From so many bytes of all lists on no new ones are declared.
+pub const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// Lists of at most so many members are searched from the first to the last.
 const SHORT: usize = 16;
@@ -50,7 +54,13 @@ impl Hash for Members {
 }
 
 /// All lists, by their texts.
-static LISTS: Mutex<BTreeSet<ByTexts>> = Mutex::new(BTreeSet::new());
+static LISTS: Mutex<Lists> = Mutex::new(Lists { by_texts: BTreeSet::new(), bytes: 0 });
+
+struct Lists {
+    by_texts: BTreeSet<ByTexts>,
+    /// Of all texts, with what stands beside each.
+    bytes: usize,
+}
 
 struct ByTexts(&'static Members);
 
@@ -83,15 +93,29 @@ impl std::borrow::Borrow<[Box<str>]> for ByTexts {
 impl Members {
     /// The one list of these members.
     pub fn intern(texts: Vec<String>) -> &'static Members {
+        Members::within(texts, usize::MAX).expect("there is no limit")
+    }
+
+    /// The one list of these members, as a statement declares them. `None`: it is new, and there is no room for more lists until the next start.
+    pub fn declare(texts: Vec<String>) -> Option<&'static Members> {
+        Members::within(texts, MAX_KEPT_BYTES)
+    }
+
+    fn within(texts: Vec<String>, limit: usize) -> Option<&'static Members> {
         let texts: Box<[Box<str>]> = texts.into_iter().map(String::into_boxed_str).collect();
         let mut lists = LISTS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lists.get(&*texts) {
-            return known.0;
+        if let Some(known) = lists.by_texts.get(&*texts) {
+            return Some(known.0);
         }
+        let bytes = size_of::<Members>() + texts.iter().map(|text| size_of::<Box<str>>() + text.len()).sum::<usize>();
+        if lists.bytes.saturating_add(bytes) > limit {
+            return None;
+        }
+        lists.bytes += bytes;
         let members: &'static Members =
             Box::leak(Box::new(Members { texts, by_key: Mutex::default(), longest: OnceLock::new() }));
-        lists.insert(ByTexts(members));
-        members
+        lists.by_texts.insert(ByTexts(members));
+        Some(members)
     }
 
     pub fn texts(&self) -> impl ExactSizeIterator<Item = &str> {
@@ -207,6 +231,14 @@ mod tests {
         assert!(std::ptr::eq(of(&["a", "b"]), of(&["a", "b"])));
         assert_ne!(of(&["a", "b"]), of(&["b", "a"]));
         assert_ne!(of(&["a,b"]), of(&["a", "b"]));
+    }
+
+    #[test]
+    fn there_is_a_limit_for_new_lists_alone() {
+        let known = of(&["known"]);
+        assert_eq!(Members::within(vec!["known".into()], 0), Some(known));
+        assert_eq!(Members::within(vec!["unknown".into()], 0), None);
+        assert_eq!(Members::declare(vec!["unknown".into()]), Some(of(&["unknown"])));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::session::charset;
 use crate::session::errors;
 use rauk_types::error::codes;
 use rauk_types::format::display_width;
-use rauk_types::members::{MAX_ENUM_MEMBERS, MAX_MEMBER_CHARS, MAX_MEMBERS_BYTES, MAX_SET_MEMBERS};
+use rauk_types::members::{MAX_ENUM_MEMBERS, MAX_KEPT_BYTES, MAX_MEMBER_CHARS, MAX_MEMBERS_BYTES, MAX_SET_MEMBERS};
 use rauk_types::{Collation, DataType, Members, MysqlError, TypeKind};
 
 /// Bytes of the longest utf8mb4 character.
@@ -102,7 +102,15 @@ fn of_members(
         let message = format!("Illegal set '{text}' value found during parsing");
         return Err(MysqlError::new(codes::ILLEGAL_VALUE_FOR_TYPE, message));
     }
-    let ty = DataType::of_members(kind, Members::intern(texts), resolved);
+    let needed = texts.iter().map(String::len).sum::<usize>();
+    let members = Members::declare(texts).ok_or_else(|| {
+        let message = format!(
+            "Out of memory; restart server and try again (needed {needed} bytes for the members of column {column}: \
+             lists of members are kept until the next start, {MAX_KEPT_BYTES} bytes at most)"
+        );
+        MysqlError::new(codes::OUTOFMEMORY, message)
+    })?;
+    let ty = DataType::of_members(kind, members, resolved);
     check_members(&ty, column)?;
     Ok(ty)
 }
