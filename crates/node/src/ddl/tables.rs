@@ -344,14 +344,15 @@ pub(super) fn renamed_objects(
     for (to, object) in now {
         match object {
             Object::Table(table) => {
-                let stays = (&table.schema.database, &table.schema.name) == (&to.0, &to.1);
+                let named =
+                    pairs.iter().any(|(from, _)| *from == (table.schema.database.clone(), table.schema.name.clone()));
                 let name = |key: &rauk_types::ForeignKey| (key.parent_database.clone(), key.parent_table.clone());
                 let follows = |key: &rauk_types::ForeignKey| {
                     let name = name(key);
                     parents.get(&name).is_some_and(|to| *to != name)
                 };
                 // A child that is only held.
-                if stays && !table.schema.foreign_keys.iter().any(follows) {
+                if !named && !table.schema.foreign_keys.iter().any(follows) {
                     continue;
                 }
                 all.tables.push(renamed(&table, to.0, to.1, &parents));

@@ -183,7 +183,8 @@ proptest! {
         def.encode_row(&view, &mut key);
         let told = |column: &usize| {
             let ty = &table.columns[*column].ty;
-            !(ty.is_text() || ty.kind == TypeKind::Decimal && ty.precision > 38)
+            let other_width = matches!(ty.kind, TypeKind::Enum | TypeKind::Set | TypeKind::Bit | TypeKind::Year);
+            !(ty.is_text() || other_width || ty.kind == TypeKind::Decimal && ty.precision > 38)
         };
         let bytes = wanted.iter().filter(|column| table.columns[**column].ty.is_bytes()).count();
         let covering = Covering::new(&table, &def, &wanted);
