@@ -129,6 +129,7 @@ impl<B: Backend> Workers<B> {
         let cancelled = idle(grace);
         self.server.advance(Phase::Closing);
         idle(FAREWELL);
+        self.workers.iter().for_each(|worker| worker.runtime.begin_end());
         for worker in self.workers.iter() {
             worker.runtime.end(FAREWELL);
         }

@@ -95,6 +95,11 @@ impl TableHandle {
         &self.info.schema
     }
 
+    /// Whether foreign keys refer to it.
+    pub fn is_referenced(&self) -> bool {
+        self.info.shared.children.any()
+    }
+
     pub(crate) fn info(&self) -> &Arc<TableInfo> {
         &self.info
     }

@@ -54,6 +54,8 @@ pub struct Commands<'a, B: Backend> {
     values: Vec<Value>,
     /// Resolves when a waiting connection must end.
     stop: Signal<Stop>,
+    /// What it has resolved to.
+    stopped: Option<Stop>,
     timer: Pin<Box<Sleep>>,
     watch: Watch,
     idle_timeout: Duration,
@@ -99,6 +101,7 @@ impl<'a, B: Backend> Commands<'a, B> {
             statements: Statements::default(),
             values: Vec::new(),
             stop: Box::pin(first_of(killed, drained)),
+            stopped: None,
             watch: Watch {
                 abort: Box::pin(server.phase_reached(Phase::Closing)),
                 peer,
@@ -168,8 +171,17 @@ impl<'a, B: Backend> Commands<'a, B> {
                     }
                     half = Some((reads, deadline));
                 }
-            } else if let Poll::Ready(stop) = self.stop.as_mut().poll(cx) {
-                return Poll::Ready(Err(Some(stop)));
+            }
+            if self.stopped.is_none()
+                && let Poll::Ready(stop) = self.stop.as_mut().poll(cx)
+            {
+                self.stopped = Some(stop);
+            }
+            match self.stopped {
+                // The server waits a while for what has begun; whoever is killed is not waited for.
+                Some(Stop::Shutdown) if self.channel.in_packet() => {}
+                Some(stop) => return Poll::Ready(Err(Some(stop))),
+                None => {}
             }
             while self.timer.as_mut().poll(cx).is_ready() {
                 let deadline = half.map_or(idle_since + idle_timeout, |(_, deadline)| deadline);

@@ -25,7 +25,7 @@ use mio::{Events, Poll, Registry, Token};
 use parking_lot::{Condvar, Mutex};
 use slab::Slab;
 use socket::Sockets;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
@@ -33,7 +33,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::task::Waker;
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 use timer::Timers;
 
@@ -45,6 +45,8 @@ const SPARES: usize = 2;
 const SPARE_TIME: Duration = Duration::from_secs(10);
 /// Events that one look at the poll set may bring; the rest come with the next.
 const EVENTS: usize = 1024;
+/// Operations on sockets in one poll of a task; then others have their turn, also when a client sends one statement behind the other.
+const TURN: u32 = 64;
 /// The token of `Shared::waker`; sockets have others.
 const WAKE: Token = Token(usize::MAX);
 
@@ -95,6 +97,8 @@ struct Seat {
 thread_local! {
     /// The seat of this thread. Never borrowed while anything but this module runs.
     static SEAT: RefCell<Option<Box<Seat>>> = const { RefCell::new(None) };
+    /// Operations on sockets that are left to the running task.
+    static LEFT: Cell<u32> = const { Cell::new(TURN) };
     /// The runtime whose tasks this thread runs, with a seat or without.
     static HOME: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
 }
@@ -134,6 +138,8 @@ impl Runtime {
     pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         let place = Place { number: self.shared.tasks.lock().insert(None), shared: self.shared.clone() };
         let (number, shared) = (place.number, self.shared.clone());
+        // In a box: a future that awaits a captured one holds it twice.
+        let future = Box::pin(future);
         let future = async move {
             let _place = place;
             future.await;
@@ -143,13 +149,18 @@ impl Runtime {
         runnable.schedule();
     }
 
+    /// Begins what [`Runtime::end`] waits for.
+    pub fn begin_end(&self) {
+        self.shared.begin_end();
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
     /// Drops all tasks and ends the threads. Waits for those that compute, at most for `limit`.
     pub fn end(&self, limit: Duration) {
-        self.shared.begin_end();
+        self.begin_end();
         let deadline = Instant::now() + limit;
         let mut threads = self.shared.threads.lock();
         while threads.all > 0 {
@@ -333,8 +344,23 @@ fn round(shared: &Arc<Shared>) -> bool {
 
 /// Polls a task once. A panic ends the task and nothing else.
 fn run(task: Runnable) {
+    LEFT.set(TURN);
     if catch_unwind(AssertUnwindSafe(|| task.run())).is_err() {
         tracing::error!("a connection has ended by a panic");
+    }
+}
+
+/// Whether the task may use a socket; else it is polled again after others.
+fn has_turn(cx: &Context<'_>) -> bool {
+    match LEFT.get() {
+        0 => {
+            cx.waker().wake_by_ref();
+            false
+        }
+        left => {
+            LEFT.set(left - 1);
+            true
+        }
     }
 }
 
@@ -355,7 +381,7 @@ fn cancel_all(shared: &Shared) -> bool {
         let Some(task) = queued else { break };
         run(task);
     }
-    SEAT.set(None);
+    drop(SEAT.take());
     false
 }
 

@@ -183,6 +183,9 @@ impl<S: Source> Registered<S> {
     ) -> Poll<io::Result<T>> {
         loop {
             let word = ready!(self.readiness.poll(direction, cx));
+            if !super::has_turn(cx) {
+                return Poll::Pending;
+            }
             match operation(&self.socket) {
                 Ok(Done::Some(value)) => return Poll::Ready(Ok(value)),
                 Ok(Done::All(value)) => {

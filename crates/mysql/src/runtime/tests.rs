@@ -164,6 +164,33 @@ fn a_timer_from_a_thread_without_a_seat_wakes_the_sleeper() {
     runtime.end(LONG);
 }
 
+/// A task whose socket is always ready gives way to others.
+#[test]
+fn a_socket_that_is_always_ready_does_not_keep_the_seat() {
+    let runtime = runtime();
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (busy, mut feeder) = (registered(&runtime, ours), theirs);
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, fed) = (stop.clone(), stop.clone());
+    let writer = std::thread::spawn(move || while !fed.load(SeqCst) && feeder.write_all(&[7; 4096]).is_ok() {});
+    let (begin, begun) = channel();
+    runtime.spawn(async move {
+        let mut space = [0; 1];
+        while read(&busy, &mut space).await != 0 && !stopped.load(SeqCst) {
+            let _ = begin.send(());
+        }
+    });
+    begun.recv_timeout(LONG).unwrap();
+    let (sender, ended) = channel();
+    runtime.spawn(async move { sender.send(()).unwrap() });
+    let other_ran = ended.recv_timeout(LONG);
+    stop.store(true, SeqCst);
+    other_ran.unwrap();
+    drop(begun);
+    runtime.end(LONG);
+    writer.join().unwrap();
+}
+
 #[test]
 fn sockets_carry_what_is_larger_than_their_buffers() {
     let runtime = runtime();

@@ -39,14 +39,10 @@ impl Database {
         let Some(sharing) = Sharing::try_take(node, table)? else {
             return Ok(Progress { time: Timestamp::ZERO, finished: false });
         };
-        // In a cluster what commits is replicated, which these do not do.
-        if sharing.0.uniques.is_empty() && !sharing.0.is_related() && node.cluster().is_none() {
+        if stands_alone(node, sharing.0) {
             return try_groups(node, sharing.0, keys, done, unwritten, change);
         }
-        for (i, done) in done.iter_mut().enumerate().filter(|(_, done)| !**done) {
-            *done = true;
-            unwritten.left.push(i);
-        }
+        leave_all(done, unwritten);
         Ok(Progress { time: Timestamp::ZERO, finished: true })
     }
 
@@ -66,6 +62,10 @@ impl Database {
         }
         let node = &*self.node;
         let sharing = Sharing::take(node, table).await?;
+        if !stands_alone(node, sharing.0) {
+            leave_all(done, unwritten);
+            return Ok(time);
+        }
         let groups = Groups::new(node, sharing.0, keys, done);
         for mut group in groups.iter() {
             while group.len() > 0 {
@@ -78,6 +78,19 @@ impl Database {
             }
         }
         Ok(time)
+    }
+}
+
+/// Whether a row is all that a write of it concerns. In a cluster what commits is replicated, which these writes do not do.
+fn stands_alone(node: &Node, table: &TableInfo) -> bool {
+    table.uniques.is_empty() && !table.is_related() && node.cluster().is_none()
+}
+
+/// All that is not done needs transactions.
+fn leave_all(done: &mut [bool], unwritten: &mut Unwritten) {
+    for (i, done) in done.iter_mut().enumerate().filter(|(_, done)| !**done) {
+        *done = true;
+        unwritten.left.push(i);
     }
 }
 

@@ -179,7 +179,8 @@ pub(super) fn follow(
 
 /// Foreign keys whose rows are to be validated.
 pub(super) fn added_keys(old: &TableSchema, new: &TableSchema, wait: DdlWait<'_>) -> Vec<ForeignKey> {
-    let before = |key: &&ForeignKey| old.foreign_keys.iter().all(|before| before.name != key.name);
+    // One of the same name may be another.
+    let before = |key: &&ForeignKey| !old.foreign_keys.contains(key);
     new.foreign_keys.iter().filter(|key| wait.foreign_key_checks && before(key)).cloned().collect()
 }
 

@@ -18,7 +18,7 @@ use crate::table::relations::ParentIndex;
 use rauk_types::error::codes;
 use rauk_types::foreign::{ParentKey, child_index, is_compatible, parent_key};
 use rauk_types::key::prefix_successor;
-use rauk_types::{DataType, ForeignKey, MysqlError, ReferenceAction, RowView, TableId, TableSchema, ValueRef};
+use rauk_types::{Column, ForeignKey, MysqlError, ReferenceAction, RowView, TableId, TableSchema, TypeKind, ValueRef};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -85,7 +85,8 @@ pub(super) fn check_declared(
                 return refuse(codes::FK_COLUMN_NOT_NULL, text);
             }
             let before = old.filter(|_| !is_new).and_then(|old| old.columns.iter().find(|c| c.id == *id));
-            if before.is_some_and(|before| checks && !keeps_type(&before.ty, &column.ty)) {
+            let keeps = |before: &Column| old.is_none_or(|old| keeps_values(old, before, new, column));
+            if checks && before.is_some_and(|before| !keeps(before)) {
                 let text =
                     format!("Cannot change column '{}': used in a foreign key constraint '{}'", column.name, key.name);
                 return refuse(codes::FK_COLUMN_CANNOT_CHANGE, text);
@@ -158,9 +159,23 @@ fn needed_index(name: &str) -> Result<(), NodeError> {
     refuse(codes::DROP_INDEX_FK, format!("Cannot drop index '{name}': needed in a foreign key constraint"))
 }
 
-/// Whether a column's values stay what they are, so that what refers to them does too.
-fn keeps_type(old: &DataType, new: &DataType) -> bool {
-    is_compatible(old, new) && old.length <= new.length.max(u32::from(old.is_integer()) * u32::MAX)
+/// Whether a column's values stay what they are when the rows are written again, so that what refers to them does too.
+fn keeps_values(old: &TableSchema, before: &Column, new: &TableSchema, after: &Column) -> bool {
+    let is_numbered = |schema: &TableSchema, column: &Column| {
+        schema.auto_increment.is_some_and(|at| schema.columns[at].id == column.id)
+    };
+    let (from, to) = (&before.ty, &after.ty);
+    let is_long_enough = from.length <= to.length || from.is_integer();
+    let is_float = matches!(to.kind, TypeKind::Float | TypeKind::Double);
+    // CHAR loses spaces that VARCHAR has; a FLOAT with digits is rounded.
+    let keeps_form = from.kind == to.kind || from.is_integer() && to.is_integer();
+    is_compatible(from, to)
+        && is_long_enough
+        && keeps_form
+        && (!is_float || (from.precision, from.scale) == (to.precision, to.scale))
+        && before.generated == after.generated
+        // Rows with NULL or zero get numbers.
+        && (is_numbered(old, before) || !is_numbered(new, after))
 }
 
 /// What an ALTER does to the children of a table: checked, and given as their new definitions where columns get other names. Those of the table
@@ -221,7 +236,7 @@ fn follow_key(
             return Ok(false);
         };
         let column = &new.columns[place];
-        if checks && !keeps_type(&before.ty, &column.ty) {
+        if checks && !keeps_values(old, before, new, column) {
             let text = format!(
                 "Cannot change column '{}': used in a foreign key constraint '{}' of table '{child}'",
                 before.name, key.name

@@ -5,7 +5,8 @@
 //! of the parent share ([`Children`]). A write looks there after it has locked its row.
 //!
 //! Invariant: the list of a table's children grows only while its metadata lock is held alone (on every node of a cluster), so a transaction that
-//! uses the parent sees every child into which somebody could insert. It may see one that has just gone: the child's own metadata lock tells.
+//! uses the parent sees every child into which somebody could insert. It may see one that has gone, or has another name or number by now: whoever
+//! needs the children takes their metadata locks, and looks at the list again when one was not there.
 
 use parking_lot::RwLock;
 use rauk_types::foreign::{ParentKey, child_index, is_compatible, parent_key};

@@ -32,7 +32,7 @@ use rauk_types::error::codes;
 use rauk_types::foreign::{MAX_CASCADE_DEPTH, ParentKey};
 use rauk_types::key::prefix_successor;
 use rauk_types::{
-    IndexId, KeyDef, MysqlError, ReferenceAction, RowView, TableId, TableSchema, Value, ValueRef, format,
+    IndexId, KeyDef, MysqlError, ReferenceAction, RowView, TableId, TableSchema, TypeKind, Value, ValueRef, format,
 };
 use rustc_hash::FxHashSet;
 use std::future::Future;
@@ -52,6 +52,8 @@ pub(super) struct Known {
     parents: Vec<(TableId, usize, Arc<Parent>)>,
     /// Parents that were found and are locked: the child's table, the number of its foreign key, the encoded key.
     locked: FxHashSet<(TableId, usize, Vec<u8>)>,
+    /// The statement that has changed child rows last: rows that it has read before may be old.
+    cascaded: Option<u32>,
 }
 
 struct Parent {
@@ -77,11 +79,12 @@ struct Changed {
 /// One foreign key that refers to a changed row, and how far its child rows have been seen to.
 struct Step {
     changed: Arc<Changed>,
-    child: Child,
+    child: Found,
     cursor: Option<ScanCursor>,
 }
 
 /// A child's table and the number of its foreign key.
+#[derive(Clone)]
 struct Found {
     table: Arc<TableInfo>,
     number: usize,
@@ -93,7 +96,11 @@ type Checked<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, NodeError>> + S
 impl Transaction {
     /// Foreign keys are not looked at from now on (`foreign_key_checks=0`), or are.
     pub fn set_foreign_key_checks(&mut self, checks: bool) {
-        self.options.foreign_key_checks = checks;
+        if self.options.foreign_key_checks != checks {
+            // Parents may go without a look at their children meanwhile.
+            self.forget_parents();
+            self.options.foreign_key_checks = checks;
+        }
     }
 
     /// Whether a write to the table must see to other tables.
@@ -168,8 +175,7 @@ impl Transaction {
         new: &[Value],
     ) -> Result<bool, NodeError> {
         let mut moved = false;
-        for child in table.shared.children.list().iter() {
-            let Some(found) = self.child(child).await? else { continue };
+        for found in self.children(table).await? {
             let key = &found.table.schema.foreign_keys[found.number];
             let columns = key.parent_positions(&table.schema).unwrap_or_default();
             moved |= columns.iter().any(|&column| old[column] != new[column]);
@@ -215,6 +221,49 @@ impl Transaction {
                 return Ok(number.map(|number| Found { table, number }));
             }
         }
+    }
+
+    /// All foreign keys that refer to a table, each child under its metadata lock. A DDL that a lock was waited for may have renamed a child or
+    /// written it again under another number: then the list says what it is now.
+    async fn children(&mut self, table: &Arc<TableInfo>) -> Result<Vec<Found>, NodeError> {
+        loop {
+            let list = table.shared.children.list();
+            let (mut found, mut all) = (Vec::with_capacity(list.len()), true);
+            for child in list.iter() {
+                match self.child(child).await? {
+                    Some(child) => found.push(child),
+                    None => all = false,
+                }
+            }
+            if all || Arc::ptr_eq(&list, &table.shared.children.list()) {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// A row as it is, and as an UPDATE wants it that read `old` before its own cascades: columns that it does not assign keep what these have put
+    /// there. `None`: the row has gone. Neither CHECK nor a generated column reads what a cascade changes.
+    pub(super) async fn after_cascades(
+        &mut self,
+        table: &Arc<TableInfo>,
+        key: &[u8],
+        old: &[Value],
+        new: &[Value],
+    ) -> Result<Option<(Vec<Value>, Vec<Value>)>, NodeError> {
+        if self.known.as_ref().is_none_or(|known| known.cascaded != Some(self.statement)) {
+            return Ok(Some((old.to_vec(), new.to_vec())));
+        }
+        let key = Key::of(key);
+        let partition = self.node.partition_of(table.route.bucket_of_key(key.bytes, key.hash));
+        let step = self.begin_newest();
+        let lock = (LockMode::Exclusive, WaitPolicy::Wait);
+        let now = self.read_locked(table, partition, key, lock, u32::MAX, |row| row.map(|row| row.to_values())).await;
+        self.end_newest(step);
+        Ok(now?.map(|now| {
+            let assigned = old.iter().zip(new).zip(&now);
+            let new = assigned.map(|((old, new), now)| if old == new { now } else { new }.clone()).collect();
+            (now, new)
+        }))
     }
 
     /// The parent of a foreign key; `None` when it is missing, or lacks the columns or their index.
@@ -323,9 +372,9 @@ impl Transaction {
         let mut stack: Vec<Step> = Vec::new();
         let updated = new.iter().map(|_| table.schema.id).collect();
         let new = new.map(<[Value]>::to_vec);
-        self.push(&mut stack, Changed { table: table.clone(), old: old.to_vec(), new, depth: 0, updated });
+        self.push(&mut stack, Changed { table: table.clone(), old: old.to_vec(), new, depth: 0, updated }).await?;
         while let Some(mut step) = stack.pop() {
-            let Some(found) = self.child(&step.child).await? else { continue };
+            let found = step.child.clone();
             let rows = self.child_rows(&mut step, &found).await?;
             if rows.is_empty() {
                 continue;
@@ -339,7 +388,9 @@ impl Transaction {
             stack.push(step);
             for row in rows.into_iter().rev() {
                 if let Some(next) = self.change_child(&changed, &found, row).await? {
-                    self.push(&mut stack, next);
+                    let statement = self.statement;
+                    self.known.get_or_insert_default().cascaded = Some(statement);
+                    self.push(&mut stack, next).await?;
                 }
             }
         }
@@ -348,22 +399,22 @@ impl Transaction {
 
     /// The foreign keys that refer to a row are seen to in InnoDB's order: by the indexes that they refer to, and their names. The last one pushed is
     /// the first.
-    fn push(&self, stack: &mut Vec<Step>, changed: Changed) {
-        let list = changed.table.shared.children.list();
-        let mut children: Vec<&Child> = list.iter().collect();
+    async fn push(&mut self, stack: &mut Vec<Step>, changed: Changed) -> Result<(), NodeError> {
+        let mut children = self.children(&changed.table).await?;
         if children.len() > 1 {
             let parent = &changed.table.schema;
-            let place = |child: &&Child| {
-                let info = self.node.tables.by_id(child.table)?;
-                let key = info.schema.foreign_keys.iter().find(|key| key.name == child.name)?;
-                let (ParentKey::Whole(id) | ParentKey::First(id)) = ParentIndex::of(key, &info.schema, parent)?.key;
+            let place = |child: &Found| {
+                let schema = &child.table.schema;
+                let key = &schema.foreign_keys[child.number];
+                let (ParentKey::Whole(id) | ParentKey::First(id)) = ParentIndex::of(key, schema, parent)?.key;
                 parent.indexes.iter().position(|index| index.id == id)
             };
             children.sort_by_cached_key(place);
         }
         let changed = Arc::new(changed);
-        let step = |child: &Child| Step { changed: changed.clone(), child: child.clone(), cursor: None };
+        let step = |child: Found| Step { changed: changed.clone(), child, cursor: None };
         stack.extend(children.into_iter().rev().map(step));
+        Ok(())
     }
 
     /// Some of the child rows of a step, locked; none when there are no more. Error 1451 where they are not to be changed.
@@ -531,11 +582,15 @@ fn rows_of(index: IndexId, key: &[u8], distribution: Option<Vec<u8>>, lock: (Loc
     }
 }
 
-/// Whether a parent's value can be stored in the child's column: it may be shorter.
+/// Whether a parent's value can be stored in the child's column as it is: that may be shorter, CHAR has no spaces at its end, BINARY has all its bytes.
 fn fits(value: &Value, ty: &rauk_types::DataType) -> bool {
     match value {
-        Value::Str(text) => text.chars().count() <= ty.length as usize,
-        Value::Bytes(bytes) => bytes.len() <= ty.length as usize,
+        Value::Str(text) => {
+            text.chars().count() <= ty.length as usize && !(ty.kind == TypeKind::Char && text.ends_with(' '))
+        }
+        Value::Bytes(bytes) => {
+            bytes.len() <= ty.length as usize && (ty.kind != TypeKind::Binary || bytes.len() == ty.length as usize)
+        }
         _ => true,
     }
 }

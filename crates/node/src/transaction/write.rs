@@ -117,6 +117,10 @@ impl Transaction {
         let mut key = Vec::with_capacity(32);
         table.primary.encode_values(old, &mut key);
         self.ensure_txn();
+        let Some((old, new)) = self.after_cascades(table, &key, old, new).await? else {
+            return Ok(UpdateOutcome::Missing);
+        };
+        let (old, new) = (&*old, &*new);
         let moved = self.lock_referenced(table, &key, old, new).await?;
         self.write_number += 1;
         let number = self.write_number;

@@ -388,6 +388,11 @@ fn settled_default(schema: &TableSchema, at: usize, text: &str, context: &BindCo
             ),
         ));
     }
+    // Defaults are computed before generated columns.
+    if columns_of(&bound).iter().any(|&read| schema.columns[read].generated.is_some()) {
+        let text = "This version of MySQL doesn't yet support 'DEFAULT (expression) that reads a generated column'";
+        return Err(MysqlError::new(codes::NOT_SUPPORTED_YET, text));
+    }
     Ok(text)
 }
 

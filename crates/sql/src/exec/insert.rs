@@ -333,7 +333,9 @@ impl Insert<'_> {
                         self.schema.indexes.iter().rev().find(|i| i.kind != rauk_types::IndexKind::Ordered);
                     // A hidden key is the row's own.
                     let seen = self.schema.visible_columns().len();
-                    if old[..seen] == values[..seen] && last_unique.is_some_and(|i| i.id == index) {
+                    // Where others refer to the table, the row goes and comes again.
+                    let in_place = last_unique.is_some_and(|i| i.id == index) && !self.plan.table.is_referenced();
+                    if in_place && old[..seen] == values[..seen] {
                         // MySQL updates the row in place, and nothing changes.
                         self.affected += 1;
                         return self.returned(&values).await;

@@ -474,7 +474,15 @@ fn rename_column(draft: &mut TableDraft, at: usize, new: &str) {
 
 /// DROP CONSTRAINT: a foreign key, or what [`checks::remove_constraint`] finds.
 fn drop_constraint(draft: &mut TableDraft, name: &str) -> Result<(), MysqlError> {
-    if foreign::remove(draft, name) { Ok(()) } else { checks::remove_constraint(draft, name) }
+    let mut without = draft.clone();
+    match (foreign::remove(&mut without, name), checks::remove_constraint(&mut draft.clone(), name).is_ok()) {
+        (true, true) => Err(checks::several(name)),
+        (true, false) => {
+            *draft = without;
+            Ok(())
+        }
+        (false, _) => checks::remove_constraint(draft, name),
+    }
 }
 
 /// Error 3106: MySQL makes no VIRTUAL column of a column that is stored, nor the other way.

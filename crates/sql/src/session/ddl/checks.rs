@@ -129,12 +129,7 @@ pub fn remove(draft: &mut TableDraft, name: &str) -> Result<(), MysqlError> {
 /// DROP CONSTRAINT: a CHECK, a unique key or the primary key. Errors 3939, 3940.
 pub fn remove_constraint(draft: &mut TableDraft, name: &str) -> Result<(), MysqlError> {
     match (position(draft, name), is_key(draft, name)) {
-        (Some(_), true) => Err(MysqlError::new(
-            3939,
-            format!(
-                "Table has multiple constraints with the name '{name}'. Please use constraint specific 'DROP' clause."
-            ),
-        )),
+        (Some(_), true) => Err(several(name)),
         (Some(at), false) => {
             draft.checks.remove(at);
             Ok(())
@@ -142,6 +137,11 @@ pub fn remove_constraint(draft: &mut TableDraft, name: &str) -> Result<(), Mysql
         (None, true) => super::drop::remove_index(&mut draft.indexes, name),
         (None, false) => Err(no_constraint(name)),
     }
+}
+
+pub fn several(name: &str) -> MysqlError {
+    let text = "Please use constraint specific 'DROP' clause.";
+    MysqlError::new(3939, format!("Table has multiple constraints with the name '{name}'. {text}"))
 }
 
 /// ALTER CHECK, ALTER CONSTRAINT. Errors 3821, 3940, 3941.

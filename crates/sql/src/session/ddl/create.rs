@@ -14,6 +14,7 @@ use crate::session::errors;
 use crate::session::session::Session;
 use crate::session::users::Privileges;
 use crate::session::{charset, system};
+use rauk_node::DdlWait;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultColumn};
 use rauk_types::{Collation, DataType, IndexKind, MysqlError, TableSchema, TypeKind};
@@ -211,7 +212,9 @@ impl Session {
         match filled.await {
             Ok(completion) => Ok(completion),
             Err(error) => {
-                self.engine.database.drop_table(&database, &name, self.ddl_wait()).await?;
+                // It goes as it came, whoever waits for a parent of its name, also after a KILL.
+                let wait = DdlWait { foreign_key_checks: false, interrupt: None, ..self.ddl_wait() };
+                self.engine.database.drop_table(&database, &name, wait).await?;
                 Err(error)
             }
         }
