@@ -448,4 +448,8 @@ impl Scope for Binder<'_> {
     fn subquery(&mut self, query: &ast::Query) -> Result<BoundSubquery, MysqlError> {
         Binder::subquery(self, query)
     }
+
+    fn subquery_texts(&mut self, bound: &mut BoundSubquery, wanted: &[bool]) {
+        Binder::subquery_texts(self, bound, wanted);
+    }
 }

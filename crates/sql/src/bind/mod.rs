@@ -219,12 +219,20 @@ impl<'a> Binder<'a> {
         let id = SubqueryId(self.subqueries.len() as u32);
         self.subqueries.push(None);
         let (query, outer) = self.watched(Some(id), |binder| binder.query(query))?;
-        let query = self.texts(query);
         let columns = query.columns.iter().map(|&id| self.reference(id, true)).collect();
         let ids = outer.iter().map(|(id, _)| *id).collect();
         let subquery = logical::Subquery { query, outer: ids, apart: self.no_semijoin, shared: self.has_tables(id) };
         self.subqueries[id.0 as usize] = Some(subquery);
         Ok(BoundSubquery { id, outer: outer.into_iter().map(|(_, expr)| expr).collect(), columns })
+    }
+
+    /// Makes columns of a bound subquery texts where they are ENUM or SET.
+    fn subquery_texts(&mut self, bound: &mut BoundSubquery, wanted: &[bool]) {
+        let subquery = self.subqueries[bound.id.0 as usize].take();
+        let mut subquery = subquery.expect("a subquery that an expression has is bound");
+        subquery.query = self.texts(subquery.query, wanted);
+        bound.columns = subquery.query.columns.iter().map(|&id| self.reference(id, true)).collect();
+        self.subqueries[bound.id.0 as usize] = Some(subquery);
     }
 
     /// Whether common tables of a subquery read its outer columns.

@@ -131,13 +131,16 @@ impl Binder<'_> {
     }
 
     /// A query in an expression: an ENUM or SET that it gives is its text.
-    pub(super) fn texts(&mut self, query: Query) -> Query {
-        let of = |id: &crate::expr::ColumnId| self.columns.get(*id).ty;
-        if !query.columns.iter().any(|id| of(id).has_members()) {
-            return query;
-        }
-        let types: Vec<_> =
-            query.columns.iter().map(|id| expr::text_of_members(self.reference(*id, false)).ty).collect();
+    pub(super) fn texts(&mut self, query: Query, wanted: &[bool]) -> Query {
+        let types: Vec<_> = query
+            .columns
+            .iter()
+            .zip(wanted)
+            .map(|(id, wanted)| match self.reference(*id, false) {
+                column if *wanted => expr::text_of_members(column).ty,
+                column => column.ty,
+            })
+            .collect();
         self.converted(query, &types)
     }
 

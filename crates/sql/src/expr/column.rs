@@ -104,6 +104,10 @@ pub fn convert_for_column(
         if to == from {
             return Ok(value);
         }
+        // The error value is one of every ENUM.
+        if from.kind == TypeKind::Enum && to.kind == TypeKind::Enum && value.as_ref().as_integer() == Some(0) {
+            return Ok(Value::UInt(0));
+        }
         if !(to.is_numeric() || matches!(to.kind, TypeKind::Bit | TypeKind::Year)) {
             let text = Value::Str(convert::text(value.as_ref(), from).into_owned());
             let from = DataType::varchar(u32::MAX, from.collation);

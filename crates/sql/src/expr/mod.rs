@@ -468,6 +468,10 @@ pub trait Scope {
     fn subquery(&mut self, _query: &crate::parse::ast::Query) -> Result<BoundSubquery, MysqlError> {
         Err(bind_not_yet("subqueries in expressions"))
     }
+    /// Makes the `wanted` columns of a subquery, bound here, texts where they are ENUM or SET.
+    fn subquery_texts(&mut self, _bound: &mut BoundSubquery, _wanted: &[bool]) {
+        unreachable!("a scope that binds subqueries knows their columns")
+    }
     /// `DEFAULT(column)`.
     fn default_value(&mut self, column: &[&str]) -> Result<Expr, MysqlError>;
 }

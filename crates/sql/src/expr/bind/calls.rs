@@ -75,6 +75,9 @@ impl Binder<'_> {
                     if by == Comparison::Double || Class::of(&operand.ty).is_number() {
                         when = as_number(when);
                     }
+                    if members::as_texts(by) {
+                        when = members::as_text(when);
+                    }
                     by
                 }
                 (None, Some(literal)) => {

@@ -165,7 +165,10 @@ pub(super) fn settle_list(expr: &mut Expr, list: &mut [Expr], each: &mut [Compar
                 *item = as_text(take(item));
             }
         }
-        list.iter_mut().zip(each).for_each(|(item, by)| settle_year(expr, item, by));
+        // A constant at the left is compared with every item: beside one YEAR it stays what it is.
+        if expr.ty.kind == TypeKind::Year {
+            list.iter_mut().zip(each).for_each(|(item, by)| settle_year(expr, item, by));
+        }
         return true;
     }
     let texts = each.iter().filter(|by| as_texts(**by)).count();

@@ -360,8 +360,11 @@ impl Binder<'_> {
         let both = self.comparisons(&expr, &[&low, &high], "between")?;
         let (mut low_by, mut high_by) = (both[0], both[1]);
         let (mut expr, mut low, mut high) = (expr, low, high);
-        members::settle_year(&mut expr, &mut low, &mut low_by);
-        members::settle_year(&mut expr, &mut high, &mut high_by);
+        // A constant at the left is compared with both bounds: beside one YEAR it stays what it is.
+        if expr.ty.kind == TypeKind::Year {
+            members::settle_year(&mut expr, &mut low, &mut low_by);
+            members::settle_year(&mut expr, &mut high, &mut high_by);
+        }
         if expr.ty.has_members() && members::as_texts(low_by) != members::as_texts(high_by) {
             // One number makes all of them numbers.
             (low_by, high_by) = (Comparison::Double, Comparison::Double);

@@ -1,10 +1,11 @@
 //! Subqueries in expressions: values, rows, EXISTS, IN, ANY and ALL.
 //!
 //! The query is bound by the scope ([`Scope::subquery`](crate::expr::Scope::subquery)); here it is decided how its columns compare with what stands at the
-//! left, by the same rules as two expressions side by side.
+//! left, by the same rules as two expressions side by side. A column of ENUM or SET is its text as a value and in a row; in IN, ANY and ALL it is what its
+//! comparison asks for: the number beside a number.
 
 use super::operators::{adapted, boolean};
-use super::{Binder, one_column};
+use super::{Binder, members, one_column};
 use crate::expr::convert::Result;
 use crate::expr::{BoundSubquery, CompareOp, Comparison, Expr, ExprKind, Subquery, SubqueryTest};
 use crate::parse::ast::{self, Quantifier};
@@ -22,7 +23,7 @@ fn node(bound: BoundSubquery, test: SubqueryTest) -> ExprKind {
 impl Binder<'_> {
     /// `(SELECT …)` as a value. Error 1241 unless it has one column.
     pub fn subquery_value(&mut self, query: &ast::Query) -> Result<Expr> {
-        let bound = self.scope.subquery(query)?;
+        let bound = self.text_query(query)?;
         let [column] = bound.columns.as_slice() else { return Err(one_column()) };
         let (ty, coercibility) = (column.ty, column.coercibility);
         Ok(Expr { kind: node(bound, SubqueryTest::Scalar), ty, nullable: true, coercibility })
@@ -57,8 +58,10 @@ impl Binder<'_> {
         if left.len() > 1 && !membership {
             return Err(one_column());
         }
-        let bound = self.scope.subquery(query)?;
+        let mut bound = self.scope.subquery(query)?;
         let (left, by) = self.beside(left, &bound, &if membership { CompareOp::Eq } else { op }.to_string())?;
+        let texts: Vec<bool> = by.iter().map(|by| members::as_texts(*by)).collect();
+        self.members_to_texts(&mut bound, &texts);
         // A query may have no rows, and then the answer is never NULL; who knows before it runs.
         Ok(boolean(node(bound, SubqueryTest::Quantified { left, op, by, all }), true))
     }
@@ -66,9 +69,23 @@ impl Binder<'_> {
     /// `(a, b) op (SELECT x, y …)`.
     pub fn compare_with_row(&mut self, op: CompareOp, left: &[ast::Expr], query: &ast::Query) -> Result<Expr> {
         let left = left.iter().map(|part| self.bind(part)).collect::<Result<Vec<_>>>()?;
-        let bound = self.scope.subquery(query)?;
+        let bound = self.text_query(query)?;
         let (left, by) = self.beside(left, &bound, "=")?;
         Ok(boolean(node(bound, SubqueryTest::Row { left, op, by }), op != CompareOp::NullSafeEq))
+    }
+
+    /// A query whose columns of ENUM and SET are texts.
+    fn text_query(&mut self, query: &ast::Query) -> Result<BoundSubquery> {
+        let mut bound = self.scope.subquery(query)?;
+        let all = vec![true; bound.columns.len()];
+        self.members_to_texts(&mut bound, &all);
+        Ok(bound)
+    }
+
+    fn members_to_texts(&mut self, bound: &mut BoundSubquery, wanted: &[bool]) {
+        if bound.columns.iter().zip(wanted).any(|(column, wanted)| *wanted && column.ty.has_members()) {
+            self.scope.subquery_texts(bound, wanted);
+        }
     }
 
     fn row_parts(&mut self, expr: &ast::Expr) -> Result<Vec<Expr>> {

@@ -38,6 +38,8 @@ pub(crate) fn year_number(value: ValueRef<'_>) -> Option<i64> {
             }
             parsed.value
         }
+        ValueRef::Double(number) if number.fract() == 0.0 => number as i128,
+        ValueRef::Decimal(number) if number.truncated(0) == number => number.truncated(0).to_i128()?,
         value => value.as_integer()?,
     };
     match number {
