@@ -790,9 +790,9 @@ fn deadlines_hold_behind_a_waiting_ddl() {
     let mut tries = std::iter::repeat(()).take_while(|()| begin.elapsed() < Duration::from_secs(60));
     let failed = tries.any(|()| {
         let out = reads().with_deadline(Duration::from_millis(5)).run();
-        let failed = out.iter().all(|o| o.failed_with(3024));
-        assert!(failed || out == [Out::Missing, Out::Missing], "{out:?}");
-        failed
+        // A window may begin between the two.
+        assert!(out.iter().all(|o| *o == Out::Missing || o.failed_with(3024)), "{out:?}");
+        out.iter().any(|o| o.failed_with(3024))
     });
     assert!(failed, "the DDL keeps nobody out");
     let begin = std::time::Instant::now();
@@ -807,7 +807,7 @@ fn deadlines_hold_behind_a_waiting_ddl() {
     drop.join().unwrap().unwrap();
     let out = task.wait().unwrap().0;
     // It may have passed after a window.
-    assert!(out.iter().all(|o| o.failed_with(1412)) || out == [Out::Missing, Out::Missing], "{out:?}");
+    assert!(out.iter().all(|o| *o == Out::Missing || o.failed_with(1412)), "{out:?}");
     assert_eq!(reads().run_whole().unwrap_err().code, 1412, "the table is gone");
 }
 
