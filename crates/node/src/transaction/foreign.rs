@@ -241,6 +241,11 @@ impl Transaction {
         }
     }
 
+    /// Whether the running statement has changed child rows: rows that it has read before may be old.
+    pub(super) fn has_cascaded(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| known.cascaded == Some(self.statement))
+    }
+
     /// A row as it is, and as an UPDATE wants it that read `old` before its own cascades: columns that it does not assign keep what these have put
     /// there. `None`: the row has gone. Neither CHECK nor a generated column reads what a cascade changes.
     pub(super) async fn after_cascades(
@@ -250,9 +255,6 @@ impl Transaction {
         old: &[Value],
         new: &[Value],
     ) -> Result<Option<(Vec<Value>, Vec<Value>)>, NodeError> {
-        if self.known.as_ref().is_none_or(|known| known.cascaded != Some(self.statement)) {
-            return Ok(Some((old.to_vec(), new.to_vec())));
-        }
         let key = Key::of(key);
         let partition = self.node.partition_of(table.route.bucket_of_key(key.bytes, key.hash));
         let step = self.begin_newest();

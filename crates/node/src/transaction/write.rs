@@ -117,10 +117,14 @@ impl Transaction {
         let mut key = Vec::with_capacity(32);
         table.primary.encode_values(old, &mut key);
         self.ensure_txn();
-        let Some((old, new)) = self.after_cascades(table, &key, old, new).await? else {
-            return Ok(UpdateOutcome::Missing);
-        };
-        let (old, new) = (&*old, &*new);
+        let mut merged = None;
+        if self.has_cascaded() {
+            merged = self.after_cascades(table, &key, old, new).await?;
+            if merged.is_none() {
+                return Ok(UpdateOutcome::Missing);
+            }
+        }
+        let (old, new) = merged.as_ref().map_or((old, new), |(old, new)| (&**old, &**new));
         let moved = self.lock_referenced(table, &key, old, new).await?;
         self.write_number += 1;
         let number = self.write_number;
