@@ -8,7 +8,8 @@ work=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 
-"$rauk" start --data-dir "$work/data" --mysql-port 0 --http-port 0 --native-port 0 --socket "$work/s.sock" --memory-limit 2GiB --log-level warn >"$work/out" 2>"$work/err" &
+mkdir "$work/files"
+"$rauk" start --data-dir "$work/data" --secure-file-priv "$work/files" --mysql-port 0 --http-port 0 --native-port 0 --socket "$work/s.sock" --memory-limit 2GiB --log-level warn >"$work/out" 2>"$work/err" &
 server=$!
 for _ in $(seq 1 200); do
   grep -q '^rauk is ready' "$work/out" && break
@@ -48,6 +49,27 @@ for table in types plain pair many a_sum; do
   cmp "$work/d1.$table" "$work/d2.$table"
   [ -s "$work/d1.$table" ]
 done
+
+echo "-- mariadb-dump --tab writes files, mariadb-import loads them, from the server and from the client"
+client -e 'SET GLOBAL local_infile = ON; CREATE DATABASE d3'
+mariadb-dump -h 127.0.0.1 -P "$port" -u root --skip-ssl --tab="$work/files" d1 types plain pair
+import() { mariadb-import -h 127.0.0.1 -P "$port" -u root --skip-ssl "$@"; }
+for where in "" --local "--local --compress"; do
+  for table in types plain pair; do
+    client d3 -e "DROP TABLE IF EXISTS $table"
+    client d3 <"$work/files/$table.sql"
+    # shellcheck disable=SC2086
+    import $where d3 "$work/files/$table.txt" >"$work/import"
+    grep -q 'Skipped: 0  Warnings: 0' "$work/import"
+    client -N d3 -e "SELECT * FROM $table ORDER BY 1, 2; SHOW CREATE TABLE $table" >"$work/d3.$table"
+    cmp "$work/d1.$table" "$work/d3.$table"
+  done
+done
+seq 1 200000 | awk '{ print $1 ",\"row " $1 "\"," $1 * 2 }' >"$work/many.csv"
+client d3 -e 'CREATE TABLE many (id INT PRIMARY KEY, name VARCHAR(20), twice BIGINT, KEY (twice))'
+import --local --fields-terminated-by=, --fields-optionally-enclosed-by='"' d3 "$work/many.csv" | grep 'Records: 200000  Deleted: 0  Skipped: 0  Warnings: 0'
+[ "$(client -N d3 -e "SELECT COUNT(*), SUM(twice), SUM(name = CONCAT('row ', id)) FROM many")" = $'200000\t40000200000\t200000' ]
+client -e 'DROP DATABASE d3; SET GLOBAL local_infile = OFF'
 
 echo "-- sysbench: prepare, run, cleanup; prepared statements and text"
 client -e 'CREATE DATABASE sbtest'

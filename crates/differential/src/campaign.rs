@@ -127,8 +127,8 @@ fn run_seed(
         while let Some(statement) = next.take() {
             let was_variant = std::mem::replace(&mut is_variant, true);
             let alone = is_alone(&setup.schema, &statement);
-            let answers = pair.run(&statement, alone, keep)?;
-            let verdict = judge(&statement, alone, &answers);
+            let answers = pair.run(&setup.schema, &statement, alone, keep)?;
+            let verdict = judge(&statement, alone, &answers, &setup.schema);
             let is_change = !matches!(statement, Statement::Query(_) | Statement::View { .. });
             if is_change && keep && matches!(verdict, Verdict::Same) && answers.rauk.error_code().is_none() {
                 setup.history.push(statement.clone());
@@ -165,7 +165,7 @@ fn run_seed(
                 let mut schema = setup.schema.clone();
                 pair.fill(&mut schema)?;
                 for change in &setup.history {
-                    pair.run(change, setup.schema.alone, true)?;
+                    pair.run(&setup.schema, change, setup.schema.alone, true)?;
                 }
             }
         }
@@ -196,7 +196,7 @@ fn is_alone(schema: &Schema, statement: &Statement) -> bool {
     schema.alone || Features::of(statement).iter().any(|feature| !Feature::is_in_reference(feature))
 }
 
-pub fn judge(statement: &Statement, alone: bool, answers: &Answers) -> Verdict {
+pub fn judge(statement: &Statement, alone: bool, answers: &Answers, schema: &Schema) -> Verdict {
     if let Outcome::Error { code: NOT_SUPPORTED_YET, message } = &answers.rauk {
         return Verdict::NotSupported(message.clone());
     }
@@ -209,7 +209,7 @@ pub fn judge(statement: &Statement, alone: bool, answers: &Answers) -> Verdict {
     }
     match answers.difference(statement) {
         None => Verdict::Same,
-        Some(category) => match known::find(statement, category, answers) {
+        Some(category) => match known::find(statement, category, answers, schema) {
             Some(kind) => Verdict::Known(kind),
             None => Verdict::Different(category),
         },
@@ -225,10 +225,10 @@ fn differs(
     check: Option<Check>,
 ) -> Option<Answers> {
     let alone = is_alone(schema, statement);
-    let answers = pair.run(statement, alone, false).ok()?;
+    let answers = pair.run(schema, statement, alone, false).ok()?;
     let holds = match check {
         Some(check) => metamorphic::run(check, schema, statement, &mut |sql| pair.ask(sql)).flatten() == Some(category),
-        None => matches!(judge(statement, alone, &answers), Verdict::Different(c) if c == category),
+        None => matches!(judge(statement, alone, &answers, schema), Verdict::Different(c) if c == category),
     };
     holds.then_some(answers)
 }
@@ -255,7 +255,7 @@ fn shrunk(
             return None;
         }
         for change in &setup.history {
-            pair.run(change, schema.alone, true).ok()?;
+            pair.run(&schema, change, schema.alone, true).ok()?;
         }
         differs(pair, &schema, statement, category, check)
     };

@@ -7,9 +7,10 @@ use crate::compare::{self, Category};
 use crate::data;
 use crate::run::Answers;
 use crate::run::outcome::{Family, Outcome};
+use crate::schema::{Schema, Table};
 use crate::tree::feature::{Feature, Features};
 use crate::tree::visit::{Node, walk};
-use crate::tree::{Expr, Statement};
+use crate::tree::{Class, Expr, Statement};
 
 pub struct Kind {
     pub name: &'static str,
@@ -24,6 +25,7 @@ pub struct Evidence<'a> {
     pub features: Features,
     pub category: Category,
     pub answers: &'a Answers,
+    pub schema: &'a Schema,
 }
 
 pub const MOST: usize = 40;
@@ -34,9 +36,11 @@ pub const KINDS: &[Kind] = &[
         name: "one of several equal texts",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-handling.html",
         holds: |e| {
-            e.category == Category::Rows
+            let folded = |a: &Outcome, b: &Outcome| compare::same_folded_rows(a, b);
+            matches!(e.category, Category::Rows | Category::Contents)
                 && e.is_merged()
-                && compare::same_folded_rows(&e.answers.reference, &e.answers.rauk)
+                && folded(&e.answers.reference, &e.answers.rauk)
+                && e.answers.contents.iter().all(|(_, a, b)| folded(a, b))
         },
     },
     Kind {
@@ -77,6 +81,7 @@ pub const KINDS: &[Kind] = &[
                     || rauk == Family::Other
                     // BIT beside another type: MariaDB makes bytes of its digits.
                     || (is_set || e.text.contains("GROUP_CONCAT(")) && reference == Family::Bytes
+                    || is_set && e.has_kind("BIT") && reference == Family::Text
                     || reference == Family::Decimal && rauk == Family::Integer
                     || is_rounded && reference == Family::Integer && rauk == Family::Decimal
             };
@@ -96,18 +101,12 @@ pub const KINDS: &[Kind] = &[
         },
     },
     Kind {
-        // A column that only ON DUPLICATE KEY UPDATE names is not given a value by the INSERT; MariaDB takes it for one
-        // that is.
-        name: "a value given by ON DUPLICATE KEY UPDATE",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/data-type-defaults.html",
-        holds: |e| matches!(e.category, Category::Code(_, 1364 | 1423)) && e.features.has(Feature::OnDuplicate),
-    },
-    Kind {
         // Several rows or columns are wrong; or MySQL's strict mode makes a warning of a function an error, and MariaDB
         // goes on to the next one.
         name: "which of several errors of data comes first",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/sql-mode.html#sql-mode-strict",
         holds: |e| match e.category {
+            Category::Code(1369, 1292) => true,
             Category::Code(one, other) => DATA_ERRORS.contains(&one) && DATA_ERRORS.contains(&other),
             _ => false,
         },
@@ -123,14 +122,22 @@ pub const KINDS: &[Kind] = &[
         },
     },
     Kind {
-        // A quotient has digits behind its scale, until it is stored in a temporary table; whether it is, the plan
-        // decides.
-        name: "digits of a quotient behind its scale",
+        // A quotient has digits behind its scale, and a DOUBLE of fixed digits others, until they are stored in a temporary table; whether they are, the plan
+        // decides. MySQL 8 shows all digits of a variance or deviation, MariaDB four behind those of its argument. A product of DECIMALs
+        // loses digits beyond nine words of nine; here it keeps them. MariaDB takes a quotient of YEARWEEK and an AVG of ASCII or BIT_COUNT for
+        // shorter than they are, and gives the largest number that its type holds.
+        name: "digits",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/arithmetic-functions.html",
         holds: |e| {
+            let is_fixed =
+                || e.schema.tables.iter().flat_map(|table| &table.columns).any(|c| c.kind.sql == "DOUBLE(8,2)");
+            let divides = [" / ", "AVG(", "STD", "VAR_"].iter().any(|text| e.text.contains(text));
+            let is_cut = ["YEARWEEK(", "AVG(ASCII(", "AVG(BIT_COUNT("].iter().any(|text| e.text.contains(text));
             matches!(e.category, Category::Rows | Category::Contents)
-                && (e.text.contains(" / ") || e.text.contains("AVG("))
-                && e.same_rows_by(two_digits)
+                && (divides && e.same_rows_by(two_digits)
+                    || e.text.contains(" * ") && e.same_rows_by(eighteen_digits)
+                    || e.text.contains(" * ") && is_fixed() && e.same_rows_by(one_digit)
+                    || is_cut && e.reference_shows("9.9999"))
         },
     },
     Kind {
@@ -140,17 +147,21 @@ pub const KINDS: &[Kind] = &[
         name: "rows compared with NULL",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html",
         holds: |e| {
-            matches!(e.category, Category::Rows | Category::Affected | Category::Contents)
-                && e.has_form(ROW_COMPARISONS)
+            let differs = matches!(e.category, Category::Rows | Category::Affected | Category::Contents);
+            // What the dropped rows would have met.
+            let fails = matches!(e.category, Category::Code(0, code) if DATA_ERRORS.contains(&code));
+            (differs || fails) && e.has_form(ROW_COMPARISONS) || differs && e.features.has(Feature::RowSubquery)
         },
     },
     Kind {
-        // FIELD and MAKE_SET pass over a NULL, and INTERVAL of NULL is -1. MariaDB drops the NULL rows of an outer join all the same.
-        name: "FIELD and INTERVAL above an outer join",
+        // FIELD and MAKE_SET pass over a NULL, and INTERVAL of NULL is -1. MariaDB drops the NULL rows of an outer join all the same, and its MAKE_SET takes
+        // the next text for one that is NULL.
+        name: "FIELD, INTERVAL and MAKE_SET with NULL",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/string-functions.html#function_field",
         holds: |e| {
-            matches!(e.category, Category::Rows | Category::Affected | Category::Contents)
-                && e.features.has(Feature::OuterJoin)
+            let fails = matches!(e.category, Category::Code(0, code) if DATA_ERRORS.contains(&code));
+            (fails || matches!(e.category, Category::Rows | Category::Affected | Category::Contents))
+                && (e.features.has(Feature::OuterJoin) || e.text.contains("MAKE_SET("))
                 && ["FIELD(", "INTERVAL(", "MAKE_SET("].iter().any(|name| e.text.contains(name))
         },
     },
@@ -165,10 +176,13 @@ pub const KINDS: &[Kind] = &[
         },
     },
     Kind {
-        // The sign of a DECIMAL zero.
+        // The sign of a DECIMAL zero, which MariaDB shows, and compares by `<=>`.
         name: "minus zero",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/precision-math-decimal-characteristics.html",
-        holds: |e| e.category == Category::Rows && e.same_rows_by(unsigned_zero),
+        holds: |e| {
+            let compares = e.text.contains(" % ") && e.text.contains(" <=> ");
+            e.category == Category::Rows && (e.same_rows_by(unsigned_zero) || compares)
+        },
     },
     Kind {
         // Whether a function gives a zero date or NULL under NO_ZERO_DATE.
@@ -187,37 +201,53 @@ pub const KINDS: &[Kind] = &[
         },
     },
     Kind {
-        // The new values of the row collide with another row. MariaDB says nothing where the key is a unique HASH key.
-        name: "ON DUPLICATE KEY UPDATE that collides again",
+        // A column that only ON DUPLICATE KEY UPDATE names is not given a value by the INSERT; MariaDB takes it for one that is. The new values
+        // of the row may collide with another row, which MariaDB does not see where the key is a unique HASH key; and of two rows that
+        // the new one collides with it takes that of such a key first, MySQL that of the first key. A row that is set to what it was
+        // is not counted, also where a column without a value is NULL before and behind.
+        name: "ON DUPLICATE KEY UPDATE",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/insert-on-duplicate.html",
-        holds: |e| e.category == Category::Code(0, 1062) && e.features.has(Feature::OnDuplicate),
+        holds: |e| {
+            let by_hash = || e.changed_table().is_some_and(|table| table.keys.iter().any(|key| key.unique && key.hash));
+            e.features.has(Feature::OnDuplicate)
+                && match e.category {
+                    Category::Code(_, 1364 | 1423) | Category::Code(0, 1062) | Category::Affected => true,
+                    Category::Contents | Category::Rows | Category::Code(1062, 0) => by_hash(),
+                    _ => false,
+                }
+        },
     },
     Kind {
-        // A row that ON DUPLICATE KEY UPDATE sets to what it was is not counted, also where a column without a value is
-        // NULL before and behind.
-        name: "a duplicate that stays as it was",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/insert-on-duplicate.html",
-        holds: |e| e.category == Category::Affected && e.features.has(Feature::OnDuplicate),
-    },
-    Kind {
-        // MySQL 8 rounds digits of a second that do not fit, MariaDB cuts them. How many digits the time of a NULL has is
+        // The largest TIME has no fraction in MySQL. MySQL 8 rounds digits of a second that do not fit, MariaDB cuts them. How many digits the time of a NULL has is
         // told by neither.
         name: "fractions of a second are rounded",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/fractional-seconds.html",
         holds: |e| {
             // The generator's one literal with too many digits.
             let is_stored = e.category == Category::Contents && e.text.contains("1.005");
-            let casts = [" AS TIME)", " AS DATETIME)", "TIME("];
+            let casts = [" AS TIME)", " AS DATETIME)", "TIME(", " AS SIGNED)"];
+            let is_largest = e.text.contains("TIMEDIFF(") && e.reference_shows("838:59:59.9");
             let is_null = e.has_literal("NULL") && e.same_rows_by(without_fraction);
-            is_stored || e.category == Category::Rows && (is_null || casts.iter().any(|text| e.text.contains(text)))
+            is_stored
+                || e.category == Category::Rows
+                    && (is_null || is_largest || casts.iter().any(|text| e.text.contains(text)) && e.has_time())
         },
     },
     Kind {
-        // NULL into a TIMESTAMP that is NOT NULL is the current time in MariaDB; in MySQL 8 it is an error. A subquery
-        // without rows is NULL too.
+        // NULL into a TIMESTAMP that is NOT NULL is the current time in MariaDB; in MySQL 8 it is an error, with IGNORE the zero.
         name: "NULL for a TIMESTAMP",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/timestamp-initialization.html",
-        holds: |e| e.category == Category::Code(0, 1048) && (e.has_literal("NULL") || e.text.contains("(SELECT ")),
+        holds: |e| {
+            let of_timestamp = |c: &crate::schema::Column| c.kind.sql.starts_with("TIMESTAMP") && !c.nullable;
+            let has_one = || e.schema.tables.iter().flat_map(|table| &table.columns).any(of_timestamp);
+            match e.category {
+                Category::Code(0, 1048) => has_one(),
+                Category::Contents | Category::Warnings => {
+                    e.features.has(Feature::Ignore) && has_one() && e.changes_timestamp()
+                }
+                _ => false,
+            }
+        },
     },
     Kind {
         // The result is whole seconds in MySQL; MariaDB has the digits of a second too.
@@ -232,58 +262,63 @@ pub const KINDS: &[Kind] = &[
         // REPLACE with a NULL is NULL, also where there is nothing to replace.
         name: "REPLACE with NULL",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/string-functions.html#function_replace",
-        holds: |e| e.category == Category::Rows && e.text.contains("REPLACE(") && e.has_null_in_rauk(),
-    },
-    Kind {
-        // Whether two texts inside of rows that IN compares must agree on a collation.
-        name: "collations inside of rows",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/charset-collation-coercibility.html",
         holds: |e| {
-            matches!(e.category, Category::Code(_, 1267))
-                && (e.has_form(ROW_COMPARISONS) || e.features.has(Feature::RowSubquery))
+            e.category == Category::Rows
+                && e.text.contains("REPLACE(")
+                && (e.has_null_in_rauk()
+                    || e.text.split_once(" WHERE ").is_some_and(|(_, filter)| filter.contains("REPLACE(")))
         },
     },
     Kind {
-        // Without groups, HAVING may name a column of the select list in MySQL.
-        name: "HAVING without groups",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/select.html",
-        holds: |e| e.category == Category::Code(1463, 0),
+        // Whether two texts inside of rows that IN compares must agree on a collation. Where several places of a statement mix collations, which is
+        // bound first is not told. MariaDB does not look into a subquery that has no rows for sure.
+        name: "mixes of collations",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/charset-collation-coercibility.html",
+        holds: |e| match e.category {
+            Category::Code(0, 1267) if e.text.contains("WHERE NULL") || e.compares_column_with_itself() => true,
+            Category::Code(_, 1267) | Category::Code(1267, 0)
+                if e.has_form(ROW_COMPARISONS) || e.features.has(Feature::RowSubquery) =>
+            {
+                true
+            }
+            Category::Code(one, other) => [one, other].iter().all(|code| matches!(code, 1267 | 1270 | 1271)),
+            _ => false,
+        },
     },
     Kind {
-        // RANK and its kin take all rows for equal where nothing orders them; MariaDB asks for an order.
-        name: "ranks without an order",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/window-function-descriptions.html",
-        holds: |e| matches!(e.category, Category::Code(4018, _)) && e.features.has(Feature::Window),
-    },
-    Kind {
-        // The numbers of rows are unsigned in MySQL 8; what they agree on with signed ones is a DECIMAL.
-        name: "numbers of rows are unsigned",
+        // RANK and its kin take all rows for equal where nothing orders them; MariaDB asks for an order. The numbers of rows are unsigned in
+        // MySQL 8; what they agree on with signed ones is a DECIMAL.
+        name: "numbers of rows",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/window-function-descriptions.html",
         holds: |e| {
             let ranks = ["ROW_NUMBER()", "RANK()", "NTILE("];
-            e.category == Category::Types
-                && ranks.iter().any(|name| e.text.contains(name))
-                && e.differing().all(|types| {
-                    // The second as in "types of columns".
-                    [(Family::Integer, Family::Decimal), (Family::Decimal, Family::Integer)].contains(&types)
-                })
+            matches!(e.category, Category::Code(4018, _)) && e.features.has(Feature::Window)
+                || e.category == Category::Types
+                    && ranks.iter().any(|name| e.text.contains(name))
+                    && e.differing().all(|types| {
+                        // The second as in "types of columns".
+                        [(Family::Integer, Family::Decimal), (Family::Decimal, Family::Integer)].contains(&types)
+                    })
         },
     },
     Kind {
-        // MariaDB 10.11 sorts the rows of several windows into one order and then loses ends of partitions: MAX over a
+        // MariaDB 10.11 takes no value out of BIT_OR and BIT_AND when a frame loses rows. It sorts the rows of several windows into one order and then loses ends of partitions: MAX over a
         // partition is that of a part of it, LEAD gives the row itself. It looks for NULLs among the rows of IN before it
         // has computed their windows, and loses groups for which HAVING holds when windows read them.
-        name: "several windows in a block, windows below IN and above HAVING",
+        name: "windows",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-usage.html",
         holds: |e| {
             matches!(e.category, Category::Rows | Category::Affected | Category::Contents)
-                && (e.windows() > 1 || e.has_window_in_subquery() || e.windows() > 0 && e.text.contains(" HAVING "))
+                && (e.takes_bits_away()
+                    || e.windows() > 1
+                    || e.has_window_in_subquery()
+                    || e.windows() > 0 && e.text.contains(" HAVING "))
         },
     },
     Kind {
         // MIN and MAX of ENUM and SET compare texts, as both manuals say, and are texts here. MariaDB sorts such results by
-        // number, and finds them by number where it has a key.
-        name: "MIN and MAX of ENUM and SET",
+        // number, finds them by number where it has a key, and has their number where it groups. The year zero has four digits in MySQL.
+        name: "MIN and MAX of ENUM, SET and YEAR",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/aggregate-functions.html",
         holds: |e| {
             let same_but_for_members = || {
@@ -292,15 +327,32 @@ pub const KINDS: &[Kind] = &[
                     cell => cell.clone(),
                 })
             };
-            let differs = e.category == Category::Order || e.category == Category::Rows && same_but_for_members();
-            differs && ["MIN(", "MAX("].iter().any(|name| e.text.contains(name))
+            let is_year = || e.category == Category::Rows && e.same_rows_by(short_year) && e.has_kind("YEAR");
+            // Of a column, in something larger.
+            let by_number = || {
+                matches!(e.category, Category::Rows | Category::Warnings | Category::Types)
+                    && (e.has_kind("ENUM") || e.has_kind("SET"))
+                    && e.aggregates_members()
+            };
+            let differs =
+                e.category == Category::Order || e.category == Category::Rows && same_but_for_members() || by_number();
+            // MariaDB makes a year of whatever a YEAR column with a key is compared with, and of a fraction beside one.
+            let is_compared = || {
+                matches!(e.category, Category::Rows | Category::Affected | Category::Contents)
+                    && (e.has_year_key() || e.has_kind("YEAR") && e.has_literal("5e-1"))
+            };
+            is_year() || is_compared() || differs && ["MIN(", "MAX("].iter().any(|name| e.text.contains(name))
         },
     },
     Kind {
-        // MariaDB does not find a group key by its qualified name when another key has the same column name.
-        name: "group keys of the same name in HAVING",
-        manual: "https://mariadb.com/kb/en/group-by/",
-        holds: |e| e.category == Category::Code(1054, 0) && e.text.contains(" HAVING "),
+        // MariaDB does not find a group key by its qualified name when another key has the same column name. And without groups, HAVING may
+        // name a column of the select list in MySQL.
+        name: "names in HAVING",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/select.html",
+        holds: |e| {
+            e.category == Category::Code(1463, 0)
+                || matches!(e.category, Category::Code(1054, 0 | 1292)) && e.text.contains(" HAVING ")
+        },
     },
     Kind {
         // MySQL 8 gives the row of the total also where there are no rows to sum up; MariaDB gives none. And where a key
@@ -336,40 +388,40 @@ pub const KINDS: &[Kind] = &[
         holds: |e| e.category == Category::Code(0, 3020),
     },
     Kind {
-        // MySQL 8 does not change a table from which a subquery of the same statement reads.
-        name: "a subquery over the table that is changed",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/update.html",
-        holds: |e| e.category == Category::Code(0, 1093),
-    },
-    Kind {
-        // MySQL 8 shows all digits of a variance or deviation; MariaDB four behind those of its argument.
-        name: "digits of deviations",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/aggregate-functions.html#function_std",
+        // MariaDB takes a NULL of CRC32 for a number where it looks for NULLs among the rows of NOT IN, forgets that of an aggregate without rows
+        // there, and finds one among the rows of EXCEPT and INTERSECT that is not in the result.
+        name: "NULL among the rows of IN",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html#operator_in",
         holds: |e| {
-            e.category == Category::Rows
-                && (e.text.contains("STD") || e.text.contains("VAR_"))
-                && e.same_rows_by(two_digits)
-        },
-    },
-    Kind {
-        // CRC32 of NULL is NULL; MariaDB takes it for a number where it looks for NULLs among the rows of NOT IN.
-        name: "CRC32 of NULL",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/mathematical-functions.html#function_crc32",
-        holds: |e| {
-            matches!(e.category, Category::Rows | Category::Affected | Category::Contents)
-                && e.text.contains("CRC32(")
-                && e.text.contains(" (SELECT ")
+            let differs = matches!(e.category, Category::Rows | Category::Affected | Category::Contents);
+            differs
+                && e.text.contains("(SELECT ")
+                && (e.text.contains("CRC32(")
+                    || e.text.contains(" IN (")
+                        && (e.features.has(Feature::Except) || e.features.has(Feature::Intersect))
+                        && e.has_literal("NULL")
+                    || e.text.contains(" IN (SELECT M") && e.has_literal("NULL"))
         },
     },
     Kind {
         // A NULL among the rows of ALL or ANY makes the comparison unknown. MariaDB compares with the largest or smallest
-        // row, and forgets the NULL below IS UNKNOWN and NOT.
+        // row, and forgets the NULL below IS UNKNOWN and NOT, and beside dates.
         name: "ALL and ANY over NULLs",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/all-subqueries.html",
         holds: |e| {
             matches!(e.category, Category::Rows | Category::Affected | Category::Contents)
                 && e.features.has(Feature::Quantified)
-                && [" IS UNKNOWN)", " IS NOT TRUE)", " IS FALSE)", " IS NULL)"].iter().any(|test| e.text.contains(test))
+                && [
+                    "(NOT (NOT ",
+                    "(SELECT MIN(",
+                    "(SELECT MAX(",
+                    " IS UNKNOWN)",
+                    " IS NOT TRUE)",
+                    " IS FALSE)",
+                    " IS NULL)",
+                ]
+                .iter()
+                .any(|test| e.text.contains(test))
         },
     },
     Kind {
@@ -385,14 +437,90 @@ pub const KINDS: &[Kind] = &[
         },
     },
     Kind {
-        // Several places of a statement mix collations: which is bound first is not told. MariaDB does not look into a
-        // subquery that has no rows for sure.
-        name: "which mix of collations comes first",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/charset-collation-coercibility.html",
-        holds: |e| match e.category {
-            Category::Code(0, 1267) => e.text.contains("WHERE NULL"),
-            Category::Code(one, other) => [one, other].iter().all(|code| matches!(code, 1267 | 1270 | 1271)),
-            _ => false,
+        // A BIT stays one in CASE, NULLIF, MIN and in temporary tables, and is shown as bytes; MariaDB shows its number there. MariaDB's
+        // ROLLUP has zero for the total, and its recursive table refuses what the column cannot hold.
+        name: "a BIT is bytes",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/bit-value-literals.html",
+        holds: |e| {
+            let is_shown = || {
+                let (Outcome::Rows { columns, rows, .. }, Some(others)) = (&e.answers.rauk, e.answers.reference.rows())
+                else {
+                    return false;
+                };
+                let bits = |at: usize| columns.get(at).is_some_and(|column| column.family == Family::Other);
+                rows.len() == others.len() && (0..columns.len()).any(bits) && e.same_rows_by(bit_number)
+            };
+            e.has_kind("BIT")
+                && (matches!(e.category, Category::Rows | Category::Order | Category::Types) && is_shown()
+                    || e.category == Category::Rows && e.features.has(Feature::Rollup)
+                    || e.category == Category::Code(1406, 0) && e.features.has(Feature::Recursive))
+        },
+    },
+    Kind {
+        // MySQL does not resolve a common table that nothing reads. MariaDB does, without the tables and columns around it.
+        name: "a common table that nothing reads",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/with.html",
+        holds: |e| matches!(e.category, Category::Code(1054 | 1146 | 1267 | 1270 | 1271, _)) && e.has_unread_table(),
+    },
+    Kind {
+        // GREATEST and LEAST of texts compare texts; MariaDB compares numbers where a number is asked for.
+        name: "GREATEST and LEAST of texts as a number",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html#function_greatest",
+        holds: |e| {
+            let differs =
+                matches!(e.category, Category::Rows | Category::Warnings | Category::Affected | Category::Contents);
+            differs && e.compares_texts_by(&["GREATEST({0}, {1})", "LEAST({0}, {1}, {2})"])
+        },
+    },
+    Kind {
+        // `a = b AND a <=> b` is false for NULLs; MariaDB joins by the second alone.
+        name: "= beside <=> of the same columns",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html#operator_equal-to",
+        holds: |e| matches!(e.category, Category::Rows | Category::Affected | Category::Contents) && e.equals_twice(),
+    },
+    Kind {
+        // What a signed and an unsigned integer agree on is a BIGINT in MySQL 8, and keeps a negative number's bits in CAST AS UNSIGNED. An aggregate of a
+        // literal beyond BIGINT is unsigned; MariaDB subtracts it as a negative number.
+        name: "unsigned numbers beyond BIGINT",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/out-of-range-and-overflow.html",
+        holds: |e| {
+            let literal = "18446744073709551615";
+            e.category == Category::Rows && e.text.contains(" AS UNSIGNED)") && e.shows("1844674407370955")
+                || e.category == Category::Rows && e.text.contains(&format!("({literal})"))
+                || e.category == Category::Warnings && e.has_literal(literal)
+        },
+    },
+    Kind {
+        // NULLIF(a, MAX(a)) of a group by `a` is NULL; MariaDB compares with the group before.
+        name: "NULLIF of an aggregate",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/flow-control-functions.html#function_nullif",
+        holds: |e| {
+            e.category == Category::Rows
+                && e.features.has(Feature::Group)
+                && [", MAX(", ", MIN("].iter().any(|aggregate| e.text.contains("NULLIF(") && e.text.contains(aggregate))
+        },
+    },
+    Kind {
+        // A text that is no list of members and begins with a sign is no member of a SET; MariaDB takes the low bits of the number.
+        name: "a negative number for a SET",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/set.html",
+        holds: |e| {
+            e.category == Category::Contents
+                && e.features.has(Feature::Ignore)
+                && e.text.contains("'-")
+                && e.changed_table().is_some_and(|table| table.columns.iter().any(|c| c.kind.sql.starts_with("SET(")))
+        },
+    },
+    Kind {
+        // A value beside NULL in `<=>`, and the upper bound of a BETWEEN whose lower one decides, are not converted here; MariaDB converts them, and warns.
+        // It does not look at what IS UNKNOWN asks of, where that is never NULL.
+        name: "warnings of values that decide nothing",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html#operator_equal-to",
+        holds: |e| {
+            e.category == Category::Warnings
+                && (e.text.contains(" <=> ") && e.has_literal("NULL")
+                    || e.text.contains(" BETWEEN ")
+                    || e.text.contains(" IS UNKNOWN)"))
         },
     },
 ];
@@ -401,15 +529,16 @@ const ROW_COMPARISONS: &[&str] =
     &["(({0}, {1}) = ({2}, {3}))", "(({0}, {1}) IN (({2}, {3}), ({4}, {5})))", "(({0}, {1}) < ({2}, {3}))"];
 
 /// Of what is stored, and of what is computed for it.
-const DATA_ERRORS: &[u16] = &[1048, 1062, 1264, 1265, 1292, 1364, 1365, 1366, 1406, 1441, 1690, 1242, 3020, 3819, 4025];
+const DATA_ERRORS: &[u16] =
+    &[1048, 1062, 1264, 1265, 1292, 1364, 1365, 1366, 1406, 1441, 1451, 1452, 1690, 1761, 1242, 3020, 3819, 4025];
 
 /// Out of range (1916 is MariaDB's own), division, wrong value, more than one row of a subquery.
 const RUNTIME_ERRORS: &[u16] = &[1690, 1916, 1365, 1264, 1292, 1242, 1441];
 
 /// The kind that a difference is of.
-pub fn find(statement: &Statement, category: Category, answers: &Answers) -> Option<&'static Kind> {
+pub fn find(statement: &Statement, category: Category, answers: &Answers, schema: &Schema) -> Option<&'static Kind> {
     let text = statement.to_string();
-    let evidence = Evidence { statement, text: &text, features: Features::of(statement), category, answers };
+    let evidence = Evidence { statement, text: &text, features: Features::of(statement), category, answers, schema };
     KINDS.iter().find(|kind| (kind.holds)(&evidence))
 }
 
@@ -534,6 +663,135 @@ impl Evidence<'_> {
         rows.iter().flatten().flatten().any(|cell| String::from_utf8_lossy(cell).contains(text))
     }
 
+    /// A value of MariaDB's answer has this text in it.
+    fn reference_shows(&self, text: &str) -> bool {
+        let rows = self.answers.reference.rows().unwrap_or_default();
+        rows.iter().flatten().flatten().any(|cell| String::from_utf8_lossy(cell).contains(text))
+    }
+
+    /// A column of this type is in the schema.
+    fn has_kind(&self, prefix: &str) -> bool {
+        self.schema.tables.iter().flat_map(|table| &table.columns).any(|column| column.kind.sql.starts_with(prefix))
+    }
+
+    fn has_time(&self) -> bool {
+        self.text.contains("TIME") || self.has_kind("TIME") || self.has_kind("DATETIME")
+    }
+
+    fn has_year_key(&self) -> bool {
+        let of = |table: &Table| {
+            let mut years = table.columns.iter().filter(|column| column.kind.sql == "YEAR");
+            years.any(|year| table.keys.iter().any(|key| key.parts.iter().any(|part| part.column == year.name)))
+        };
+        self.schema.tables.iter().any(of)
+    }
+
+    /// The table that an INSERT, REPLACE, UPDATE or DELETE of one table names.
+    fn changed_table(&self) -> Option<&Table> {
+        let mut statement = self.statement;
+        if let Statement::ThroughView { table, .. } = statement {
+            return self.schema.table(table);
+        }
+        while let Statement::ThroughView { change, .. } = statement {
+            statement = change;
+        }
+        match statement {
+            Statement::Insert { table, .. } => self.schema.table(table),
+            _ => self.schema.tables.iter().find(|table| self.text.contains(&format!(" {} ", table.name))),
+        }
+    }
+
+    /// A changed table has a TIMESTAMP that is NOT NULL.
+    fn changes_timestamp(&self) -> bool {
+        let timestamp = |c: &crate::schema::Column| c.kind.sql.starts_with("TIMESTAMP") && !c.nullable;
+        self.changed_table().is_some_and(|table| table.columns.iter().any(timestamp))
+    }
+
+    /// `WHERE (a < a)`.
+    fn compares_column_with_itself(&self) -> bool {
+        let mut found = false;
+        walk(self.statement, &mut |node| {
+            if let Node::Expr(Expr::Form { arguments, class: Class::Boolean, .. }) = node
+                && let [left @ Expr::Column { .. }, right] = &arguments[..]
+            {
+                found |= left == right;
+            }
+        });
+        found
+    }
+
+    /// MIN or MAX of an ENUM or SET stands inside of something.
+    fn aggregates_members(&self) -> bool {
+        let members = |name: &str| {
+            let columns = self.schema.tables.iter().flat_map(|table| &table.columns);
+            columns
+                .filter(|c| c.name == name)
+                .any(|c| c.kind.sql.starts_with("ENUM(") || c.kind.sql.starts_with("SET("))
+        };
+        let mut found = false;
+        walk(self.statement, &mut |node| {
+            if let Node::Expr(Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, .. }) = node
+                && let Some(Expr::Column { name, .. }) = arguments.first()
+            {
+                found |= members(name);
+            }
+        });
+        found
+    }
+
+    /// Aggregates of bits over frames that lose rows.
+    fn takes_bits_away(&self) -> bool {
+        ["BIT_OR(", "BIT_AND("].iter().any(|name| self.text.contains(name)) && self.text.contains(" OVER ")
+    }
+
+    /// A common table of which only its definition speaks, or whose only readers nothing reads.
+    fn has_unread_table(&self) -> bool {
+        let mut rest = self.text;
+        let mut names = Vec::new();
+        while let Some(at) = rest.find(" AS (") {
+            let before = rest[..at].rsplit_once(" (").map_or(&rest[..at], |(name, _)| name);
+            let name = before.rsplit([' ', '(']).next().unwrap_or_default();
+            if name.starts_with('w') {
+                names.push(name.to_string());
+            }
+            rest = &rest[at + 5..];
+        }
+        names.iter().any(|name| {
+            let reads = [format!("FROM {name} "), format!("JOIN {name} "), format!("FROM {name})")];
+            !reads.iter().any(|read| self.text.contains(read))
+        })
+    }
+
+    /// One of these forms has texts.
+    fn compares_texts_by(&self, forms: &[&str]) -> bool {
+        let mut found = false;
+        walk(self.statement, &mut |node| {
+            if let Node::Expr(Expr::Form { form, class: Class::Text, .. }) = node {
+                found |= forms.contains(form);
+            }
+        });
+        found
+    }
+
+    /// Two columns are compared by `=` and by `<=>`.
+    fn equals_twice(&self) -> bool {
+        let (mut equal, mut same) = (Vec::new(), Vec::new());
+        walk(self.statement, &mut |node| {
+            if let Node::Expr(Expr::Form { form, arguments, .. }) = node
+                && let [left @ Expr::Column { .. }, right @ Expr::Column { .. }] = &arguments[..]
+            {
+                let mut pair = [format!("{left:?}"), format!("{right:?}")];
+                pair.sort();
+                match *form {
+                    "({0} = {1})" => equal.push(pair),
+                    "({0} <=> {1})" => same.push(pair),
+                    _ => {}
+                }
+            }
+        });
+        equal.iter().any(|pair| same.contains(pair))
+    }
+
     fn reads_tables(&self) -> bool {
         let mut found = !matches!(self.statement, Statement::Query(_) | Statement::View { .. });
         walk(self.statement, &mut |node| found |= matches!(node, Node::From(_)));
@@ -575,7 +833,34 @@ fn without_zeros(cell: &[u8]) -> Vec<u8> {
 }
 
 fn two_digits(cell: &[u8]) -> Vec<u8> {
-    number(cell).map_or(cell.to_vec(), |number| format!("{number:.2}").into_bytes())
+    number(cell).map_or(cell.to_vec(), |number| unsigned_zero(format!("{number:.2}").as_bytes()))
+}
+
+/// For a DOUBLE of two digits that was multiplied.
+fn one_digit(cell: &[u8]) -> Vec<u8> {
+    number(cell).map_or(cell.to_vec(), |number| unsigned_zero(format!("{:.0}", number / 2.0).as_bytes()))
+}
+
+fn eighteen_digits(cell: &[u8]) -> Vec<u8> {
+    match number(cell) {
+        Some(_) if cell.len() > 20 => cell[..20].to_vec(),
+        _ => cell.to_vec(),
+    }
+}
+
+/// `0` for the year zero.
+fn short_year(cell: &[u8]) -> Vec<u8> {
+    if cell == b"0000" { b"0".to_vec() } else { cell.to_vec() }
+}
+
+/// The digits of a BIT(10) that is shown as bytes.
+fn bit_number(cell: &[u8]) -> Vec<u8> {
+    match cell {
+        [high @ 0..=3, low] if !(high.is_ascii_digit() && low.is_ascii_digit()) => {
+            (u32::from(*high) << 8 | u32::from(*low)).to_string().into_bytes()
+        }
+        _ => cell.to_vec(),
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Random tables: all column types that Rauk has, collations, NULLs, defaults, keys of all shapes, generated columns and CHECK constraints.
+//! Random tables: all column types that Rauk has, collations, NULLs, defaults, keys of all shapes, generated columns, CHECK constraints and foreign keys
+//! to tables before.
 //!
 //! A schema is data, so that the shrinker can take columns, keys and rows away and print what is left. A seed decides
 //! two things for all of its statements: *variants* (text that differs only by case, accent or trailing spaces; most
@@ -25,6 +26,7 @@ pub struct Table {
     pub keys: Vec<Key>,
     /// Conditions of CHECK constraints.
     pub checks: Vec<String>,
+    pub foreign: Vec<Foreign>,
     /// Literals; a row that a server refuses is taken out when the tables are filled.
     pub rows: Vec<Vec<String>>,
 }
@@ -39,6 +41,16 @@ pub struct Column {
     pub default: Option<String>,
     /// What it is computed from, and VIRTUAL or STORED.
     pub generated: Option<(String, &'static str)>,
+}
+
+/// A foreign key of one column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Foreign {
+    pub column: String,
+    pub parent: String,
+    pub parent_column: String,
+    pub on_delete: &'static str,
+    pub on_update: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -123,8 +135,16 @@ impl Schema {
         let alone = dice.chance(0.1);
         let large = dice.chance(0.04);
         let count = dice.between(2, 4);
-        let mut table = |n| Table::random(&mut dice, format!("t{n}"), (variants, alone, large && n == 1));
-        let tables = (1..=count).map(&mut table).collect();
+        let mut tables: Vec<Table> = Vec::new();
+        for n in 1..=count {
+            let table = Table::random(&mut dice, format!("t{n}"), (variants, alone, large && n == 1));
+            tables.push(table);
+        }
+        // Drawn behind the tables, so that seeds keep the tables that they had.
+        let mut dice = Dice::new(seed, 1 << 41);
+        if dice.chance(0.35) {
+            add_foreign_keys(&mut dice, &mut tables);
+        }
         Schema { tables, variants, alone, large }
     }
 
@@ -171,7 +191,7 @@ impl Table {
             columns.iter().enumerate().map(value).collect()
         };
         let rows = (1..=rows).map(|n| row(dice, n)).collect();
-        Table { name, columns, keys, checks, rows }
+        Table { name, columns, keys, checks, foreign: vec![], rows }
     }
 
     /// The columns that take values.
@@ -196,6 +216,7 @@ impl Table {
         let mut lines: Vec<String> = self.columns.iter().map(Column::definition).collect();
         lines.extend(self.keys.iter().map(Key::definition));
         lines.extend(self.checks.iter().map(|check| format!("CHECK ({check})")));
+        lines.extend(self.foreign.iter().map(Foreign::definition));
         format!("CREATE TABLE {} ({})", self.name, lines.join(", "))
     }
 
@@ -253,6 +274,15 @@ impl Column {
     }
 }
 
+impl Foreign {
+    fn definition(&self) -> String {
+        let Foreign { column, parent, parent_column, on_delete, on_update } = self;
+        format!(
+            "FOREIGN KEY ({column}) REFERENCES {parent} ({parent_column}) ON DELETE {on_delete} ON UPDATE {on_update}"
+        )
+    }
+}
+
 impl Key {
     fn definition(&self) -> String {
         let part = |part: &Part| {
@@ -302,6 +332,56 @@ fn keys(dice: &mut Dice, columns: &mut [Column]) -> Vec<Key> {
         }
     }
     keys
+}
+
+/// Columns of the same type become foreign keys to a column that a key of their parent begins with. What an action writes is read by no generated column
+/// and no CHECK, since these are refused in different ways (MySQL 8: 3104, 3823). None is to the table itself: which of its rows a statement comes to first,
+/// a cascade or the row's own turn, decides how many are counted and what RESTRICT refuses, and no order is promised.
+fn add_foreign_keys(dice: &mut Dice, tables: &mut [Table]) {
+    const ACTIONS: &[&str] = &["RESTRICT", "NO ACTION", "CASCADE", "CASCADE", "CASCADE", "SET NULL", "SET NULL"];
+    for child in 1..tables.len() {
+        for _ in 0..dice.between(0, 2) {
+            let parent = dice.below(child);
+            let name = tables[parent].name.clone();
+            let key = match tables[parent].keys.iter().filter(|key| !key.hash).nth(dice.below(3)) {
+                Some(key) if key.parts[0].prefix.is_none() && !key.parts[0].descending => key.parts[0].column.clone(),
+                _ => continue,
+            };
+            let referred = tables[parent].column(&key).expect("keys are of columns").clone();
+            let has_number = referred.kind.sql.starts_with("FLOAT") || referred.kind.sql.starts_with("DOUBLE");
+            if referred.generated.is_some() || referred.kind.long || has_number {
+                continue;
+            }
+            let table = &mut tables[child];
+            let at = dice.below(table.columns.len());
+            let own = table.columns[at].name.clone();
+            let is_read = table.checks.iter().any(|check| check.contains(&own))
+                || table.columns.iter().any(|c| c.generated.as_ref().is_some_and(|(text, _)| text.contains(&own)))
+                || table.columns[at].generated.is_some();
+            let is_key =
+                table.keys.iter().any(|k| k.parts.iter().any(|part| part.column == own && part.prefix.is_some()));
+            let is_taken = table.foreign.iter().any(|foreign| foreign.column == own);
+            if is_read || is_key || is_taken {
+                continue;
+            }
+            let column = &mut table.columns[at];
+            if column.kind != referred.kind || column.collation != referred.collation {
+                if at == 0 {
+                    continue;
+                }
+                (column.kind, column.collation, column.default) = (referred.kind, referred.collation, None);
+                // Values that parents have.
+                let values: Vec<String> =
+                    (0..table.rows.len()).map(|_| data::value(dice, &table.columns[at], false)).collect();
+                table.rows.iter_mut().zip(values).for_each(|(row, value)| row[at] = value);
+            }
+            let nullable = table.columns[at].nullable;
+            let mut action = || *dice.pick(ACTIONS);
+            let fits = |action: &'static str| if action == "SET NULL" && !nullable { "CASCADE" } else { action };
+            let (on_delete, on_update) = (fits(action()), fits(action()));
+            table.foreign.push(Foreign { column: own, parent: name, parent_column: key, on_delete, on_update });
+        }
+    }
 }
 
 /// A condition that few rows break.

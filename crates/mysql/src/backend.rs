@@ -22,6 +22,8 @@ pub struct ConnectionInfo {
     pub found_rows: bool,
     /// CLIENT_IGNORE_SPACE.
     pub ignore_space: bool,
+    /// CLIENT_LOCAL_FILES: the client gives files of its own.
+    pub local_files: bool,
     /// CLIENT_INTERACTIVE: idle for `interactive_timeout` instead of `wait_timeout`.
     pub interactive: bool,
     /// OpenSSL's name of the cipher; `None` without TLS.

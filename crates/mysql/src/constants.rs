@@ -10,6 +10,7 @@ pub mod capability {
     pub const CONNECT_WITH_DB: u32 = 1 << 3;
     pub const COMPRESS: u32 = 1 << 5;
     pub const ODBC: u32 = 1 << 6;
+    pub const LOCAL_FILES: u32 = 1 << 7;
     pub const IGNORE_SPACE: u32 = 1 << 8;
     pub const PROTOCOL_41: u32 = 1 << 9;
     pub const INTERACTIVE: u32 = 1 << 10;
@@ -27,13 +28,14 @@ pub mod capability {
     pub const DEPRECATE_EOF: u32 = 1 << 24;
     pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
 
-    /// What Rauk offers; `SSL` comes on top where TLS is configured. Left out: local files, zstd, optional metadata, expired passwords.
+    /// What Rauk offers; `SSL` comes on top where TLS is configured. Left out: zstd, optional metadata, expired passwords.
     pub const OFFERED: u32 = LONG_PASSWORD
         | FOUND_ROWS
         | LONG_FLAG
         | CONNECT_WITH_DB
         | COMPRESS
         | ODBC
+        | LOCAL_FILES
         | IGNORE_SPACE
         | PROTOCOL_41
         | INTERACTIVE

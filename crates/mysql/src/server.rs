@@ -9,6 +9,7 @@ use crate::runtime::beside;
 use crate::tls::{TlsError, TlsOptions};
 use parking_lot::{Mutex, RwLock};
 use rauk_types::MysqlError;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -109,6 +110,48 @@ pub struct Server<B: Backend> {
     handshaking: Arc<AtomicUsize>,
     sessions: Arc<AtomicUsize>,
     counters: Mutex<Vec<Arc<Counters>>>,
+    interrupts: Arc<Interrupts>,
+}
+
+/// What interrupts a session's statement, from any thread.
+type Interrupt = Arc<dyn Fn() + Send + Sync>;
+
+/// What interrupts the statements of all sessions: also of those that compute, and so look at no signal, when the server ends.
+#[derive(Default)]
+pub(crate) struct Interrupts(Mutex<(u64, BTreeMap<u64, Interrupt>)>);
+
+/// One session's, until it is dropped.
+pub(crate) struct Registered {
+    all: Arc<Interrupts>,
+    number: u64,
+    interrupt: Interrupt,
+}
+
+impl Interrupts {
+    pub fn register(self: &Arc<Self>, interrupt: Interrupt) -> Registered {
+        let mut all = self.0.lock();
+        all.0 += 1;
+        let number = all.0;
+        all.1.insert(number, interrupt.clone());
+        Registered { all: self.clone(), number, interrupt }
+    }
+
+    fn call_all(&self) {
+        let all: Vec<Interrupt> = self.0.lock().1.values().cloned().collect();
+        all.into_iter().for_each(|interrupt| interrupt());
+    }
+}
+
+impl Registered {
+    pub fn call(&self) {
+        (self.interrupt)();
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.all.0.lock().1.remove(&self.number);
+    }
 }
 
 /// A place among a bounded number; given back when dropped.
@@ -146,6 +189,7 @@ impl<B: Backend> Server<B> {
             handshaking: Arc::default(),
             sessions: Arc::default(),
             counters: Mutex::default(),
+            interrupts: Arc::default(),
         }))
     }
 
@@ -211,6 +255,13 @@ impl<B: Backend> Server<B> {
             }
             forward
         });
+        if phase == Phase::Closing {
+            self.interrupts.call_all();
+        }
+    }
+
+    pub(crate) fn interrupts(&self) -> &Arc<Interrupts> {
+        &self.interrupts
     }
 
     /// Resolves when stopping has got so far.

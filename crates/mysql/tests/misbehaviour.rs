@@ -206,6 +206,33 @@ fn stopping_does_not_wait_for_ever() {
 }
 
 #[test]
+fn stopping_interrupts_what_computes() {
+    let mut running = run_default();
+    let mut busy = running.client();
+    busy.command(b"\x03SPIN");
+    std::thread::sleep(Duration::from_millis(50));
+    let began = Instant::now();
+    let cancelled = running.workers.take().unwrap().shutdown(Duration::from_millis(200));
+    assert_eq!(cancelled, 1);
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(busy.result().unwrap_err().code, 1053);
+}
+
+/// KILL of a connection whose client takes no answer does not wait for the client.
+#[test]
+fn who_is_killed_is_not_waited_for() {
+    let running = run_default();
+    let mut client = running.client();
+    client.command(b"\x03ROWS 1000000 1000");
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(running.server.totals().sessions, 1);
+    let began = Instant::now();
+    running.backend.kills.lock().unwrap().values().for_each(|kill| kill.send(true).unwrap());
+    eventually(|| running.server.totals().sessions == 0);
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+#[test]
 fn connections_are_spread_and_counted() {
     let running = run_default();
     let mut clients: Vec<Client> = (0..10).map(|_| running.client()).collect();

@@ -7,6 +7,11 @@ use rauk_types::{ErrorClass, MysqlError, error::codes};
 pub enum NodeError {
     #[error("Deadlock found when trying to get lock; try restarting transaction")]
     Deadlock,
+    /// A cycle among locks on names; the transaction goes on with those that it has.
+    #[error(
+        "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting lock acquisition."
+    )]
+    NameDeadlock,
     #[error("Lock wait timeout exceeded; try restarting transaction")]
     LockTimeout,
     /// What the transaction had locked and written in the partition died with a change of its primary: it is rolled back, like a deadlock's victim.
@@ -106,6 +111,7 @@ impl From<NodeError> for MysqlError {
     fn from(error: NodeError) -> Self {
         let code = match &error {
             NodeError::Deadlock | NodeError::Moved { .. } => codes::LOCK_DEADLOCK,
+            NodeError::NameDeadlock => codes::USER_LOCK_DEADLOCK,
             NodeError::LockTimeout | NodeError::NoPrimary { .. } => codes::LOCK_WAIT_TIMEOUT,
             NodeError::NoWait => codes::LOCK_NOWAIT,
             NodeError::Changed { .. } | NodeError::SnapshotTooOld { .. } => codes::CHECKREAD,

@@ -10,6 +10,7 @@
 //! | `executor` | one at a time on a partition, without threads that wait |
 //! | `commit` | group commit; commits under way |
 //! | `locks` | waits for rows, deadlocks; metadata locks |
+//! | [`names`] | locks on names, for GET_LOCK |
 //! | `table` | definitions with what is derived from them; counters; index tables |
 //! | `ddl` | changing definitions |
 //! | `checkpoint`, `recovery` | from memory to disk and back |
@@ -25,6 +26,7 @@ pub mod error;
 pub mod executor;
 mod locks;
 pub mod member;
+pub mod names;
 pub mod native;
 mod node;
 pub mod ops;
@@ -40,6 +42,7 @@ pub use database::{Config, Database, Durability, TableHandle};
 pub use ddl::{Convert, Look, TableName};
 pub use error::NodeError;
 pub use locks::metadata::DdlWait;
+pub use names::{NameLocks, OnLost};
 pub use rauk_manage::SettingChange;
 pub use runtime::Runtime;
 pub use runtime::threads::{Threads, block_on};

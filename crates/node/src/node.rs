@@ -8,6 +8,7 @@ use crate::executor::{Class, Guarded};
 use crate::locks::waits::Waits;
 use crate::member::chronicle::Chronicle;
 use crate::member::{self, Cluster};
+use crate::names::Names;
 use crate::ops::deadlock;
 use crate::ops::sessions::Sessions;
 use crate::runtime::Runtime;
@@ -41,6 +42,8 @@ pub struct Node {
     pub budget: Arc<MemoryBudget>,
     pub tables: TableCache,
     pub waits: Waits,
+    /// Locks on names.
+    pub names: Names,
     pub snapshots: Snapshots,
     pub inflight: Inflight,
     pub registry: Registry,
@@ -102,6 +105,7 @@ impl Node {
             budget: parts.budget,
             tables: TableCache::default(),
             waits: Waits::default(),
+            names: Names::default(),
             snapshots: Snapshots::default(),
             inflight: Inflight::default(),
             registry: Registry::default(),

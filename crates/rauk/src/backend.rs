@@ -37,6 +37,7 @@ impl protocol::Backend for Backend {
             multi_statements: info.multi_statements,
             found_rows: info.found_rows,
             ignore_space: info.ignore_space,
+            local_files: info.local_files,
             tls_cipher: info.tls_cipher,
             attributes: info.attributes,
         })?;

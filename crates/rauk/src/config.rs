@@ -51,6 +51,8 @@ pub struct Settings {
     pub tls_cert: Option<PathBuf>,
     pub tls_key: Option<PathBuf>,
     pub require_tls: bool,
+    /// Where LOAD DATA and SELECT … INTO OUTFILE may use files of this machine; `None`: nowhere; empty: everywhere.
+    pub secure_file_priv: Option<PathBuf>,
     pub log_level: String,
     pub log_json: bool,
     pub cluster: ClusterSettings,
@@ -84,6 +86,7 @@ impl Default for Settings {
             tls_cert: None,
             tls_key: None,
             require_tls: false,
+            secure_file_priv: None,
             log_level: "info".into(),
             log_json: false,
             cluster: ClusterSettings::default(),
@@ -247,6 +250,15 @@ pub const KEYS: &[Key] = &[
     key!("tls-key", "FILE", "Private key, PEM", |s, v| path(v).map(|p| s.tls_key = Some(p))),
     key!("require-tls", "true|false", "Refuse connections over TCP without TLS [default: false]", |s, v| boolean(v)
         .map(|x| s.require_tls = x)),
+    key!(
+        "secure-file-priv",
+        "DIR",
+        "Directory whose files LOAD DATA and SELECT ... INTO OUTFILE may use; empty: any but the data directory [default: none]",
+        |s, v| {
+            s.secure_file_priv = Some(PathBuf::from(v));
+            Ok(())
+        }
+    ),
     key!("log-level", "LEVEL", "error, warn, info, debug or trace [default: info]", |s, v| {
         const LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
         if !LEVELS.contains(&v) {

@@ -44,6 +44,7 @@ fn show(settings: &Settings, running: &Running) -> Result<(), String> {
         password: None,
         database: None,
         execute: None,
+        local_files: false,
     };
     out::line(format_args!("{}\n", running.ready_line(settings)))?;
     tour(&options)?;

@@ -44,7 +44,13 @@ fn command() -> Command {
                 .arg(text("user", "NAME", "User").short('u').default_value("root"))
                 .arg(text("password", "TEXT", "Password").short('p').env("MYSQL_PWD").hide_env_values(true))
                 .arg(text("database", "NAME", "Database").short('D'))
-                .arg(text("execute", "STATEMENT", "Run this and leave").short('e')),
+                .arg(text("execute", "STATEMENT", "Run this and leave").short('e'))
+                .arg(
+                    Arg::new("local-infile")
+                        .long("local-infile")
+                        .action(ArgAction::SetTrue)
+                        .help("Let the server ask for files of this machine (LOAD DATA LOCAL)"),
+                ),
         )
         .subcommand(
             Command::new("bench")
@@ -147,6 +153,7 @@ fn run_shell(arguments: &ArgMatches) -> Result<(), String> {
         password: get("password"),
         database: get("database"),
         execute: get("execute"),
+        local_files: arguments.get_flag("local-infile"),
     })
 }
 

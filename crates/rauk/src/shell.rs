@@ -1,15 +1,17 @@
 //! `rauk sql`: a small SQL shell, since a fresh machine may have no MySQL client.
 //!
 //! It is an ordinary client over the MySQL protocol (the `mysql` crate). Statements end with `;`; results are shown as tables with the time they took.
+//! A server may ask for a file of this machine only where `--local-infile` allows it (LOAD DATA LOCAL), as with MySQL's client.
 //! With `-e` or piped input there is no prompt, and the first error ends it with exit code 1.
 
 use crate::out;
 use comfy_table::{Table, presets};
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder, Value};
+use mysql::{Conn, LocalInfileHandler, OptsBuilder, Value};
 use rustyline::error::ReadlineError;
 use std::io::{IsTerminal, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub struct ShellOptions {
@@ -20,7 +22,12 @@ pub struct ShellOptions {
     pub password: Option<String>,
     pub database: Option<String>,
     pub execute: Option<String>,
+    /// The server may ask for files.
+    pub local_files: bool,
 }
+
+/// Why a file was not sent that the server has asked for.
+type Refusal = Arc<Mutex<Option<String>>>;
 
 /// A server of MySQL's protocol speaks first; who asks one of another protocol would wait for ever.
 const GREETING: Duration = Duration::from_secs(5);
@@ -73,18 +80,44 @@ fn expect_greeting(options: &ShellOptions) -> Result<(), String> {
 
 pub fn run(options: &ShellOptions) -> Result<(), String> {
     let mut connection = connect(options)?;
+    let refusal = Refusal::default();
+    connection.set_local_infile_handler(Some(file_sender(options.local_files, refusal.clone())));
     if let Some(text) = &options.execute {
-        return execute(&mut connection, text, &mut std::io::stdout());
+        return execute_telling(&mut connection, text, &refusal);
     }
     if !std::io::stdin().is_terminal() {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map_err(|e| format!("cannot read standard input: {e}"))?;
-        return execute(&mut connection, &text, &mut std::io::stdout());
+        return execute_telling(&mut connection, &text, &refusal);
     }
-    interactive(&mut connection)
+    interactive(&mut connection, &refusal)
 }
 
-fn interactive(connection: &mut Conn) -> Result<(), String> {
+/// Sends the files that the server asks for. One that cannot be sent is empty for the server, and the statement fails here.
+fn file_sender(allowed: bool, refusal: Refusal) -> LocalInfileHandler {
+    LocalInfileHandler::new(move |name, out| {
+        let name = String::from_utf8_lossy(name);
+        let sent = match allowed {
+            true => std::fs::File::open(&*name).and_then(|mut file| std::io::copy(&mut file, out)),
+            false => Err(std::io::Error::other("the shell was not started with --local-infile")),
+        };
+        if let Err(error) = sent {
+            *refusal.lock().expect("nobody panics with it") = Some(format!("{name} was not sent: {error}"));
+        }
+        Ok(())
+    })
+}
+
+/// Runs statements; fails too if a file could not be sent.
+fn execute_telling(connection: &mut Conn, text: &str, refusal: &Refusal) -> Result<(), String> {
+    let result = execute(connection, text, &mut std::io::stdout());
+    match refusal.lock().expect("nobody panics with it").take() {
+        Some(reason) => Err(reason),
+        None => result,
+    }
+}
+
+fn interactive(connection: &mut Conn, refusal: &Refusal) -> Result<(), String> {
     let mut editor = rustyline::DefaultEditor::new().map_err(|e| e.to_string())?;
     let history = std::env::var_os("HOME").map(|home| std::path::Path::new(&home).join(".rauk_history"));
     if let Some(file) = &history {
@@ -109,7 +142,7 @@ fn interactive(connection: &mut Conn) -> Result<(), String> {
         } else if text.trim_end().ends_with(';') {
             let statement = std::mem::take(&mut text);
             let _ = editor.add_history_entry(statement.trim());
-            if let Err(message) = execute(connection, &statement, &mut std::io::stdout()) {
+            if let Err(message) = execute_telling(connection, &statement, refusal) {
                 out::line(format_args!("{message}"))?;
             }
         }

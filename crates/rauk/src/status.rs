@@ -44,6 +44,7 @@ pub fn run(arguments: &ArgMatches) -> Result<(), String> {
         password: get("password"),
         database: None,
         execute: None,
+        local_files: false,
     };
     let mut connection = shell::connect(&options)?;
     let health: Vec<(String, String)> =

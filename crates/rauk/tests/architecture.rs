@@ -85,6 +85,7 @@ const SQL_FOLDERS: &[&str] = &[
     "hash",
     "measure",
     "memory",
+    "locks",
     "stack",
     "histogram",
     "statistics",

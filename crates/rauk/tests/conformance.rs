@@ -5,19 +5,24 @@
 //! `onlyif mariadb`, with a comment that says why. Sessions use `utf8mb4_unicode_ci`, since MariaDB 10.11 has no `utf8mb4_0900_ai_ci`.
 //!
 //! `RAUK_CONFORMANCE=file.slt` runs one file.
+//!
+//! `$DIR` in a statement is a directory in which the server may use files. To LOAD DATA LOCAL the client gives the *name* of the file as its content.
 
 mod common;
 
-use common::{Rauk, text};
+use common::{Rauk, rauk_command, text};
 use mysql::prelude::Queryable;
-use mysql::{Conn, Value};
+use mysql::{Conn, LocalInfileHandler, Value};
 use rauk_differential::run::servers::MariaDb;
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Runner};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 struct Client {
     connection: Conn,
     engine: &'static str,
+    /// What `$DIR` stands for.
+    directory: String,
 }
 
 /// Shown as `ERROR 1062 (23000): …`, so that `statement error 1062` matches.
@@ -46,6 +51,7 @@ impl DB for Client {
     type ColumnType = DefaultColumnType;
 
     fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, SqlError> {
+        let sql = sql.replace("$DIR", &self.directory);
         let mut result = self.connection.query_iter(sql)?;
         let types = vec![DefaultColumnType::Any; result.columns().as_ref().len()];
         if types.is_empty() {
@@ -68,7 +74,16 @@ impl DB for Client {
 }
 
 /// Runs a file in a database of its own.
-fn run_file(connect: &dyn Fn() -> Conn, engine: &'static str, file: &Path, database: &str) -> Result<usize, String> {
+fn run_file(
+    connect: &dyn Fn() -> Conn,
+    engine: &'static str,
+    file: &Path,
+    database: &str,
+    files: &Path,
+) -> Result<usize, String> {
+    let directory = files.join(format!("{engine}-{database}"));
+    std::fs::create_dir(&directory).map_err(|error| error.to_string())?;
+    let directory = directory.display().to_string();
     let mut admin = connect();
     admin
         .query_drop(format!("CREATE DATABASE {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"))
@@ -79,9 +94,11 @@ fn run_file(connect: &dyn Fn() -> Conn, engine: &'static str, file: &Path, datab
             .query_drop("SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci")
             .and_then(|()| connection.query_drop("SET time_zone = '+00:00'"))
             .and_then(|()| connection.query_drop(format!("USE {database}")));
+        connection.set_local_infile_handler(Some(LocalInfileHandler::new(|name, file| file.write_all(name))));
+        let directory = directory.clone();
         async move {
             prepared?;
-            Ok(Client { connection, engine })
+            Ok(Client { connection, engine, directory })
         }
     };
     let records = sqllogictest::parse_file::<DefaultColumnType>(file).map_err(|e| e.to_string())?;
@@ -115,18 +132,22 @@ fn golden_files_hold_on_both_servers() {
         .collect();
     files.sort();
     let data = tempfile::tempdir().expect("a temporary directory");
-    let rauk = Rauk::start(data.path());
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let mut command = rauk_command(data.path());
+    command.arg("--secure-file-priv").arg(place.path());
+    let rauk = Rauk::start_with(command).unwrap_or_else(|error| panic!("{error}"));
+    rauk.connect().query_drop("SET GLOBAL local_infile = ON").expect("root may");
     let mariadb = MariaDb::start().unwrap_or_else(|error| panic!("{error}"));
     let mut failures = Vec::new();
     let mut statements = 0;
     for (i, file) in files.iter().enumerate() {
         let database = format!("golden{i}");
         let name = file.file_name().expect("a name").to_string_lossy().into_owned();
-        match run_file(&|| mariadb.connect().expect("MariaDB answers"), "mariadb", file, &database) {
+        match run_file(&|| mariadb.connect().expect("MariaDB answers"), "mariadb", file, &database, place.path()) {
             Ok(count) => statements += count,
             Err(error) => failures.push(format!("{name}: {error}")),
         }
-        if let Err(error) = run_file(&|| rauk.connect(), "rauk", file, &database) {
+        if let Err(error) = run_file(&|| rauk.connect(), "rauk", file, &database, place.path()) {
             failures.push(format!("{name}: {error}"));
         }
     }

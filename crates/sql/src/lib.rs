@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! memory    what statements may use beside the stored rows
+//! locks     the user-level locks of a session
 //! parse     text → Statement (a syntax tree of MySQL's statements) → text; normal form for the plan cache
 //! expr      typed expressions: types, coercions, collations, functions, evaluation. One meaning for each, wherever it runs
 //! lookup    where tables come from: what binding asks of the session
@@ -19,6 +20,7 @@ pub mod exec;
 pub mod expr;
 mod hash;
 mod histogram;
+mod locks;
 mod logical;
 pub mod lookup;
 mod measure;

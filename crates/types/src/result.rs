@@ -56,6 +56,9 @@ pub enum SessionChange {
 
 pub type FlushFuture<'a> = Pin<Box<dyn Future<Output = Result<(), MysqlError>> + Send + 'a>>;
 
+/// `false`: the file has ended.
+pub type FileFuture<'a> = Pin<Box<dyn Future<Output = Result<bool, MysqlError>> + Send + 'a>>;
+
 /// Receives the results of statements. Rows are written into a buffer; nothing reaches the
 /// client before `flush`, or before the statement's future has returned. A caller with a large result calls
 /// `flush` when `buffered` is large, after it made sure that what it read is durable.
@@ -77,4 +80,15 @@ pub trait ResultSink: Send {
     /// Sends them, waiting for the client. A flush may be dropped: rows may be added, and the next one goes on where
     /// it was.
     fn flush(&mut self) -> FlushFuture<'_>;
+    /// Asks for a file whose rows the statement stores (LOAD DATA); `false`: nobody gives files here.
+    fn request_file(&mut self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+    /// Waits for the next piece of that file, and puts it behind what `into` has. After the end, and after an error, the file
+    /// stays at its end. It may be dropped while it waits: the next call goes on.
+    fn read_file<'a>(&'a mut self, into: &'a mut Vec<u8>) -> FileFuture<'a> {
+        let _ = into;
+        Box::pin(std::future::ready(Ok(false)))
+    }
 }

@@ -41,7 +41,7 @@ pub struct TableSchema {
     pub version: u32,
     pub database: String,
     pub name: String,
-    /// In the order the user sees; the hidden key, if any, is last.
+    /// In the order the user sees; behind them those of keys on expressions, and the hidden key, if any, last.
     pub columns: Vec<Column>,
     /// Primary key first. A hidden key's index is there too.
     pub indexes: Vec<IndexSchema>,
@@ -99,6 +99,9 @@ pub struct Generated {
     pub expression: String,
     /// STORED; else VIRTUAL.
     pub stored: bool,
+    /// The column holds a key's expression: it has no name that a statement could say, and goes with its key.
+    #[serde(default)]
+    pub of_key: bool,
 }
 
 /// CHECK: a row for which the expression is false is not written.
@@ -171,6 +174,11 @@ impl Column {
             generated: None,
             invisible: false,
         }
+    }
+
+    /// Whether it holds the expression of a key.
+    pub fn is_of_key(&self) -> bool {
+        self.generated.as_ref().is_some_and(|generated| generated.of_key)
     }
 }
 
@@ -261,9 +269,11 @@ impl TableSchema {
         self.columns.iter().enumerate().find(|(_, c)| c.name.eq_ignore_ascii_case(name))
     }
 
-    /// Columns a user sees (`SELECT *`): all but the hidden key.
+    /// Columns that a statement can name: all but those of keys on expressions and the hidden key.
     pub fn visible_columns(&self) -> &[Column] {
-        &self.columns[..self.columns.len() - usize::from(self.hidden_key)]
+        let shown = &self.columns[..self.columns.len() - usize::from(self.hidden_key)];
+        let of_keys = shown.iter().rev().take_while(|column| column.is_of_key()).count();
+        &shown[..shown.len() - of_keys]
     }
 
     /// The layout that new rows get, and its version number as stored in row headers.

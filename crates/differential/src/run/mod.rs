@@ -209,7 +209,7 @@ impl Pair {
 
     /// A statement on Rauk, and on the reference unless Rauk does not support it. A change is kept if `keep`, and both
     /// servers agree.
-    pub fn run(&mut self, statement: &Statement, alone: bool, keep: bool) -> Result<Answers, Error> {
+    pub fn run(&mut self, schema: &Schema, statement: &Statement, alone: bool, keep: bool) -> Result<Answers, Error> {
         self.connect()?;
         let answers = match statement {
             Statement::Query(query) => {
@@ -234,17 +234,17 @@ impl Pair {
                     self.raw(&behind, alone);
                     return Ok(made);
                 }
-                let answers = self.change(statement, &change.to_string(), alone, keep);
+                let answers = self.change(schema, statement, &change.to_string(), alone, keep);
                 self.raw(&behind, alone);
                 answers
             }
-            _ => self.change(statement, &statement.to_string(), alone, keep),
+            _ => self.change(schema, statement, &statement.to_string(), alone, keep),
         };
         Ok(answers)
     }
 
-    /// `sql` is the text of the change; tables are read behind it.
-    fn change(&mut self, statement: &Statement, sql: &str, alone: bool, keep: bool) -> Answers {
+    /// `sql` is the text of the change; tables are read behind it, all of them where actions of foreign keys may have changed others.
+    fn change(&mut self, schema: &Schema, statement: &Statement, sql: &str, alone: bool, keep: bool) -> Answers {
         self.tested.run("BEGIN");
         let rauk = self.tested.run(sql);
         if alone || rauk.error_code() == Some(NOT_SUPPORTED_YET) {
@@ -255,7 +255,12 @@ impl Pair {
         let reference = self.reference.run(sql);
         let mut contents = Vec::new();
         if rauk.error_code().is_none() && reference.error_code().is_none() {
-            for table in changed_tables(statement) {
+            let related = schema.tables.iter().any(|table| !table.foreign.is_empty());
+            let tables = match related {
+                true => schema.tables.iter().map(|table| table.name.clone()).collect(),
+                false => changed_tables(statement),
+            };
+            for table in tables {
                 let select = format!("SELECT * FROM {table}");
                 contents.push((table, self.reference.run(&select), self.tested.run(&select)));
             }

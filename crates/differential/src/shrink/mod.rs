@@ -66,6 +66,9 @@ pub fn setup(mut best: Setup, still: &mut dyn FnMut(&Setup) -> bool) -> Setup {
     for table in 0..best.schema.tables.len() {
         rows(&mut best, table, still);
         keys(&mut best, table, still);
+        for at in (0..best.schema.tables[table].foreign.len()).rev() {
+            try_step(&mut best, still, |setup| drop(setup.schema.tables[table].foreign.remove(at)));
+        }
         columns(&mut best, table, still);
     }
     best

@@ -157,6 +157,12 @@ impl LockTable {
         self.rows.get(key)?.held(txn)
     }
 
+    /// Whether `txn` holds the row or waits for it.
+    pub fn is_involved(&self, key: RowKey, txn: TxnId) -> bool {
+        let row = self.rows.get(key);
+        row.is_some_and(|row| row.held(txn).is_some() || row.queue.iter().any(|w| w.txn == txn))
+    }
+
     /// The others that hold the row, in whatever mode.
     pub fn holders_beside(&self, key: RowKey, txn: TxnId) -> Vec<TxnId> {
         let holders = self.rows.get(key).into_iter().flat_map(|row| row.holders.iter());

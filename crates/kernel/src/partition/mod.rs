@@ -13,6 +13,7 @@
 //! | [`write`] | insert, update, delete |
 //! | [`write_many`] | writes of many keys at once, each a transaction of its own |
 //! | [`scan`] | scans in slices, range locks |
+//! | [`names`] | locks on names that are no rows |
 //! | [`finish`] | commit, rollback, abort, ends of waits |
 //! | [`collect`] | throwing away old versions; the history limit |
 //! | [`restore`] | checkpoints and recovery |
@@ -39,6 +40,7 @@ mod finish;
 mod fragment;
 mod locks;
 mod many;
+mod names;
 mod ranges;
 mod read;
 mod restore;
@@ -62,6 +64,8 @@ use fragment::{Fragment, KeyList};
 use hashbrown::HashMap;
 use locks::LockTable;
 pub use many::{Found, MANY, ManyRead, Probe};
+pub use names::NAMES;
+use names::NameTable;
 use ranges::RangeTable;
 use rauk_types::{Covering, IndexId, PartitionId, RowView, TableId, Timestamp, TxnId};
 use restore::Buried;
@@ -238,6 +242,7 @@ pub struct Partition {
     locks: LockTable,
     txns: TxnTable,
     ranges: RangeTable,
+    names: NameTable,
     garbage: VecDeque<Garbage>,
     history_bytes: u64,
     history_limit: u64,
@@ -264,6 +269,7 @@ impl Partition {
             locks: LockTable::new(),
             txns: TxnTable::new(),
             ranges: RangeTable::default(),
+            names: NameTable::default(),
             garbage: VecDeque::new(),
             history_bytes: 0,
             history_limit: u64::MAX,
@@ -365,7 +371,8 @@ impl Partition {
         let garbage = self.garbage.capacity() * size_of::<Garbage>();
         let buried = self.buried.allocation_size() + self.buried_bytes;
         let rows = self.versions.side_bytes() + self.locks.bytes();
-        (rows + self.txns.bytes() + self.ranges.bytes() + garbage + buried) as u64
+        let locks = self.txns.bytes() + self.ranges.bytes() + self.names.bytes();
+        (rows + locks + garbage + buried) as u64
     }
 
     /// Tells the budget what side tables have grown or shrunk by.

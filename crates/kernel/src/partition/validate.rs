@@ -62,6 +62,7 @@ impl Partition {
         self.versions.validate_bytes();
         self.txns.validate();
         self.ranges.validate();
+        self.names.validate();
         for record in self.txns.iter() {
             for undo in &record.undo {
                 let side = self.versions.get(undo.key).expect("an undo entry of a row without a side entry");

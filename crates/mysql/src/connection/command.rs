@@ -13,7 +13,7 @@ use crate::packet::reader::{FrameError, Packet};
 use crate::result::sink::{Context, Form, Sink};
 use crate::result::{column, status};
 use crate::runtime::{Sleep, sleep_until};
-use crate::server::{Counters, Phase, Server};
+use crate::server::{Counters, Phase, Registered, Server};
 use crate::statement::{Statements, parameters};
 use crate::statement_text;
 use rauk_types::error::codes;
@@ -21,6 +21,7 @@ use rauk_types::result::SessionChange;
 use rauk_types::{MysqlError, Value};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -67,8 +68,8 @@ struct Watch {
     /// Resolves when even running statements must end.
     abort: Signal<()>,
     peer: Option<Peer>,
-    /// Ends the running statement.
-    interrupt: Box<dyn Fn() + Send + Sync>,
+    /// Ends the running statement; the server has it too, for its own end.
+    interrupt: Registered,
     /// Until the client is looked after again; made for the first statement that waits.
     timer: Option<Pin<Box<Sleep>>>,
 }
@@ -94,6 +95,8 @@ impl<'a, B: Backend> Commands<'a, B> {
         let drained: Signal<()> = Box::pin(server.phase_reached(Phase::Draining));
         let idle_timeout = session.idle_timeout();
         let peer = channel.link.stream.peer();
+        let closing: Signal<()> = Box::pin(server.phase_reached(Phase::Closing));
+        channel.link.end_waits_with(Box::pin(first(Box::pin(session.killed()), closing)));
         Commands {
             channel,
             context,
@@ -105,7 +108,7 @@ impl<'a, B: Backend> Commands<'a, B> {
             watch: Watch {
                 abort: Box::pin(server.phase_reached(Phase::Closing)),
                 peer,
-                interrupt: Box::new(session.interrupter()),
+                interrupt: server.interrupts().register(Arc::new(session.interrupter())),
                 timer: None,
             },
             timer: Box::pin(sleep_until(Instant::now() + idle_timeout)),
@@ -247,6 +250,14 @@ impl<'a, B: Backend> Commands<'a, B> {
                 }
                 let status = self.session.status();
                 let text = statement_text::decode(fields.rest(), status.no_backslash_escapes)?;
+                if context.capabilities & capability::LOCAL_FILES != 0 && may_load(&text) {
+                    // The packet's place is needed for those of the file.
+                    let text = text.into_owned();
+                    let mut sink = Sink::with_file(self.channel, context, status, self.read_timeout);
+                    let (outcome, next) = until(self.session.query(&text, &mut sink), &mut self.watch).await;
+                    sink.finish(outcome);
+                    return Ok(next);
+                }
                 let mut sink = Sink::new(link, context, Form::Text, status);
                 let (outcome, next) = until(self.session.query(&text, &mut sink), &mut self.watch).await;
                 sink.finish(outcome);
@@ -438,6 +449,15 @@ fn write_prepared(link: &mut Link, context: Context, prepared: &Prepared, flags:
     }
 }
 
+/// Resolves with the first of two.
+async fn first(mut one: Signal<()>, mut other: Signal<()>) {
+    poll_fn(|cx| match one.as_mut().poll(cx) {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => other.as_mut().poll(cx),
+    })
+    .await;
+}
+
 async fn first_of(mut killed: Signal<()>, mut drained: Signal<()>) -> Stop {
     poll_fn(|cx| {
         if killed.as_mut().poll(cx).is_ready() {
@@ -456,11 +476,20 @@ async fn until<T>(
 ) -> (Result<T, MysqlError>, Next) {
     let mut statement = std::pin::pin!(statement);
     poll_fn(|cx| {
-        if let Poll::Ready(outcome) = statement.as_mut().poll(cx) {
-            return Poll::Ready((outcome, Next::Continue));
+        let polled = statement.as_mut().poll(cx);
+        let interrupted = |error: &MysqlError| error.code == codes::QUERY_INTERRUPTED;
+        match polled {
+            // It may have been the end of the server that interrupted it.
+            Poll::Ready(Err(error)) if interrupted(&error) => match watch.abort.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready((Err(shutting_down()), Next::Exit(Exit::Closed))),
+                Poll::Pending => Poll::Ready((Err(error), Next::Continue)),
+            },
+            Poll::Ready(outcome) => Poll::Ready((outcome, Next::Continue)),
+            Poll::Pending => {
+                watch.look(cx);
+                watch.abort.as_mut().poll(cx).map(|()| (Err(shutting_down()), Next::Exit(Exit::Closed)))
+            }
         }
-        watch.look(cx);
-        watch.abort.as_mut().poll(cx).map(|()| (Err(shutting_down()), Next::Exit(Exit::Closed)))
     })
     .await
 }
@@ -472,7 +501,7 @@ impl Watch {
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + LOOK)));
         while timer.as_mut().poll(cx).is_ready() {
             if peer.is_gone() {
-                (self.interrupt)();
+                self.interrupt.call();
             }
             timer.as_mut().reset(Instant::now() + LOOK);
         }
@@ -486,6 +515,13 @@ async fn until_ended(work: impl Future<Output = ()>, watch: &mut Watch) -> ((), 
     };
     let (_, next) = until(work, watch).await;
     ((), next)
+}
+
+/// Whether a text may be one of LOAD DATA; yes too often does no harm.
+fn may_load(text: &str) -> bool {
+    let first = text.trim_ascii_start().as_bytes().first();
+    let begins = matches!(first, Some(b'L' | b'l' | b'/' | b'#' | b'-' | b'(' | b';'));
+    (begins || text.contains(';')) && text.as_bytes().windows(6).any(|word| word.eq_ignore_ascii_case(b"INFILE"))
 }
 
 fn shutting_down() -> MysqlError {

@@ -10,8 +10,10 @@ use crate::packet::reader::{FrameError, Packet, PacketReader};
 use crate::packet::writer::PacketWriter;
 use crate::runtime::{sleep, timeout_at};
 use rauk_types::{DataType, MysqlError};
-use std::future::poll_fn;
+use std::fmt;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::io::ReadBuf;
@@ -29,6 +31,15 @@ pub enum ChannelError {
     Malformed(#[from] Malformed),
 }
 
+/// What ends waits for the client.
+struct Ending(Pin<Box<dyn Future<Output = ()> + Send>>);
+
+impl fmt::Debug for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ending")
+    }
+}
+
 /// The sending half.
 #[derive(Debug)]
 pub struct Link {
@@ -39,6 +50,8 @@ pub struct Link {
     /// Column types of the present result, kept for its memory.
     pub types: Vec<DataType>,
     write_timeout: Duration,
+    /// Resolves when a client that takes nothing is not waited for any more: the connection was killed, or the server ends.
+    end: Option<Ending>,
     /// Compressed bytes that are not sent yet, or not all of them.
     deflated: Vec<u8>,
     /// How many bytes of `deflated`, or of the writer, the stream has taken.
@@ -74,7 +87,7 @@ impl Link {
             let bytes = if self.deflated.is_empty() { self.writer.bytes() } else { &self.deflated };
             let outcome = match self.broken {
                 true => Err(write_error()),
-                false => write_all(&mut self.stream, bytes, &mut self.written, self.write_timeout).await,
+                false => write_all(&mut self.stream, bytes, &mut self.written, self.write_timeout, &mut self.end).await,
             };
             self.sent += self.written as u64;
             self.written = 0;
@@ -93,9 +106,20 @@ impl Link {
         Ok(())
     }
 
+    /// From when on a client that takes nothing is not waited for any more.
+    pub fn end_waits_with(&mut self, end: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        self.end = Some(Ending(end));
+    }
+
     /// Bytes that were written and that the stream has not taken.
     pub fn unsent(&self) -> usize {
         self.writer.len() + self.deflated.len() - self.written
+    }
+
+    /// What comes from the client cannot be told apart any more: the connection ends with the present command.
+    pub fn break_off(&mut self) {
+        self.writer.clear();
+        self.broken = true;
     }
 
     pub fn is_broken(&self) -> bool {
@@ -113,6 +137,7 @@ async fn write_all(
     bytes: &[u8],
     written: &mut usize,
     timeout: Duration,
+    end: &mut Option<Ending>,
 ) -> Result<(), MysqlError> {
     // Only a client that is slow to read costs a timer.
     let mut timer = None;
@@ -129,6 +154,10 @@ async fn write_all(
                 Poll::Ready(Ok(n)) => {
                     *written += n;
                     timer = None;
+                }
+                Poll::Pending if end.as_mut().is_some_and(|end| end.0.as_mut().poll(cx).is_ready()) => {
+                    *end = None;
+                    return Poll::Ready(Err(write_error()));
                 }
                 Poll::Pending => {
                     let timer = timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
@@ -159,6 +188,7 @@ impl Channel {
                 compressed: None,
                 types: Vec::new(),
                 write_timeout,
+                end: None,
                 deflated: Vec::new(),
                 written: 0,
                 broken: false,

@@ -92,6 +92,7 @@ pub async fn serve<B: Backend>(
             multi_statements: client.capabilities & capability::MULTI_STATEMENTS != 0,
             found_rows: client.capabilities & capability::FOUND_ROWS != 0,
             ignore_space: client.capabilities & capability::IGNORE_SPACE != 0,
+            local_files: client.capabilities & capability::LOCAL_FILES != 0,
             interactive: client.capabilities & capability::INTERACTIVE != 0,
             tls_cipher: channel.link.stream.cipher(),
             attributes: std::mem::take(&mut client.login.attributes),

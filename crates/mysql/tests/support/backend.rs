@@ -237,6 +237,17 @@ impl Script {
             ["LENGTH", literal] => {
                 self.one_row(sink, more, &[column("length", DataType::BIGINT)], &[Value::Int(literal.len() as i64)]);
             }
+            // Computes until it is interrupted, and looks at nothing else meanwhile.
+            ["SPIN"] => {
+                let interrupted = || self.backend.interrupted.load(Relaxed);
+                let before = interrupted();
+                rauk_mysql::workers::beside(&mut || {
+                    while interrupted() == before {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                });
+                return Err(MysqlError::new(1317, "Query execution was interrupted"));
+            }
             ["SLEEP", ..] => {
                 let mut killed = self.killed.clone();
                 let (end, ended) = tokio::sync::oneshot::channel();
@@ -250,6 +261,28 @@ impl Script {
                     _ = killed.wait_for(|k| *k) => return Err(MysqlError::new(1317, "Query execution was interrupted")),
                 }
                 sink.complete(&self.completion(more));
+            }
+            // The bytes and pieces of a client's file, or the first error; with a number, an error after so many bytes. The file is read to its end.
+            ["LOAD", "INFILE", name, ..] => {
+                if !sink.request_file(name) {
+                    return Err(MysqlError::new(3948, "Loading local data is disabled"));
+                }
+                let (mut file, mut pieces, mut failed) = (Vec::new(), 0, None);
+                loop {
+                    match sink.read_file(&mut file).await {
+                        Ok(true) => pieces += 1,
+                        Ok(false) => break,
+                        Err(error) => failed = failed.or(Some(error)),
+                    }
+                    if number(3).is_some_and(|limit| file.len() as u64 >= limit) {
+                        failed = failed.or_else(|| Some(MysqlError::new(1062, "Duplicate entry")));
+                    }
+                }
+                if let Some(error) = failed {
+                    return Err(error);
+                }
+                let columns = ["bytes", "pieces"].map(|name| column(name, DataType::BIGINT));
+                self.one_row(sink, more, &columns, &[Value::Int(file.len() as i64), Value::Int(pieces)]);
             }
             ["SILENCE"] => {}
             ["BEGIN"] => {

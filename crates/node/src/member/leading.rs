@@ -239,7 +239,9 @@ impl Cluster {
                     .get(number)
                     .is_none_or(|before| before.view != state.view || before.primary != state.primary)
                 {
-                    node.sessions.on_view(&node, rauk_types::PartitionId(number as u16), state.view);
+                    let partition = rauk_types::PartitionId(number as u16);
+                    node.names.on_view(partition, state.view, self.runtime.now());
+                    node.sessions.on_view(&node, partition, state.view);
                 }
             }
         }

@@ -22,6 +22,8 @@ use std::time::Duration;
 /// Looks at a commit in the way before it pauses.
 const TURNS: u32 = 64;
 const PAUSE: Duration = Duration::from_millis(1);
+/// Between looks whether a view has settled.
+const SETTLE: Duration = Duration::from_millis(20);
 
 /// Who calls, what it sees, and how long it waits.
 pub struct Caller<'a> {
@@ -36,6 +38,8 @@ pub struct Caller<'a> {
     /// For each wait.
     pub patience: Duration,
     pub interrupt: &'a Interrupt,
+    /// The work is about a lock on a name: it waits until the view has settled, and a deadlock ends it alone.
+    pub names: bool,
     /// In a cluster.
     pub gate: Option<Gate<'a>>,
 }
@@ -85,6 +89,8 @@ pub enum Halt {
     NotHere,
     /// The view has changed: what the transaction had here is gone.
     Lost,
+    /// The view is too young for names.
+    Unsettled,
 }
 
 impl Gate<'_> {
@@ -144,6 +150,11 @@ pub async fn drive<R: Send>(
                     None => Ok(Within::Here),
                     Some(gate) => gate.enter(partition),
                 };
+                if let (true, Ok(Within::View(view))) = (caller.names, &entered)
+                    && !node.names.is_settled(partition, *view, node.runtime.now())
+                {
+                    return (Err(Halt::Unsettled), Timestamp::ZERO, Vec::new());
+                }
                 let within = match entered {
                     Ok(within) if *first.get_or_insert(within) == within => within,
                     Ok(_) => return (Err(Halt::Lost), Timestamp::ZERO, Vec::new()),
@@ -194,6 +205,12 @@ pub async fn drive<R: Send>(
                 let id = caller.txn.expect("only a known transaction can wait").id;
                 wait_for_lock(node, partition, id, caller).await.map_err(Halt::Wait)?;
             }
+            Err(Halt::Unsettled) => {
+                if caller.interrupt.is_killed() {
+                    return Err(Halt::Wait(NodeError::Interrupted));
+                }
+                node.runtime.sleep(SETTLE).await;
+            }
             Err(halt) => return Err(halt),
         }
     }
@@ -242,6 +259,7 @@ async fn wait_for_lock(node: &Node, partition: u16, id: TxnId, caller: &Caller<'
     drop(entered);
     let error = match waited {
         Waited::Lock(Outcome::Granted) => return Ok(()),
+        Waited::Lock(Outcome::Deadlock) if caller.names => NodeError::NameDeadlock,
         Waited::Lock(Outcome::Deadlock) => NodeError::Deadlock,
         Waited::Killed => NodeError::Interrupted,
         Waited::TimedOut => {

@@ -86,6 +86,7 @@ pub fn start(node: &Arc<Node>) {
     let weak = Arc::downgrade(node);
     node.runtime.spawn("deadlocks", Box::pin(search(weak.clone())));
     node.runtime.spawn("sessions", Box::pin(sweep(weak)));
+    crate::names::start(node);
 }
 
 async fn search(node: Weak<Node>) {

@@ -83,6 +83,25 @@ pub enum Op<'a> {
     ScanKeys(Scan<'a>),
     /// How large the table's part of the partition is.
     Usage,
+    /// A lock on a name, the key of no row ([`crate::names`]).
+    Name {
+        #[serde(borrow)]
+        key: Key<'a>,
+        /// What others are told of who has it.
+        owner: u32,
+        act: NameAct,
+    },
+}
+
+/// What is to be done about the lock on a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NameAct {
+    Take,
+    /// Without waiting.
+    TryTake,
+    Give,
+    /// Who has it?
+    Look,
 }
 
 /// A slice of a scan.
@@ -134,6 +153,8 @@ pub enum Done {
     Is(bool),
     Scanned(ScanEnd),
     Usage(TableUsage),
+    /// Of a name.
+    Owner(Option<u32>),
 }
 
 /// What a visitor is shown.
@@ -185,9 +206,14 @@ impl Op<'_> {
     pub fn touches(&self) -> bool {
         match self {
             Op::Read { .. } | Op::ReadMany { .. } | Op::ScanKeys(_) | Op::Usage => false,
+            Op::Name { act, .. } => *act != NameAct::Look,
             Op::Scan(scan) => scan.request.lock.is_some(),
             _ => true,
         }
+    }
+
+    pub fn is_name(&self) -> bool {
+        matches!(self, Op::Name { .. })
     }
 
     /// Nothing of it has been shown: it begins anew, perhaps elsewhere, where a position that it has come to means nothing.
@@ -266,6 +292,20 @@ pub fn run(
             p.scan_keys(request, position, *slice as usize, access, visit).map(Done::Scanned)
         }
         Op::Usage => Ok(Done::Usage(p.table_usage(table).unwrap_or_default())),
+        Op::Name { key, owner, act } => on_name(p, key, *owner, *act, access),
+    }
+}
+
+fn on_name(p: &mut Partition, key: &Key<'_>, owner: u32, act: NameAct, access: &Access<'_>) -> Result<Done, Stop> {
+    let txn = || access.txn.expect("a lock belongs to a transaction");
+    let wait = if act == NameAct::Take { WaitPolicy::Wait } else { WaitPolicy::NoWait };
+    match act {
+        NameAct::Take | NameAct::TryTake => p.take_name(txn(), key.bytes, owner, wait).map(|()| Done::Is(true)),
+        NameAct::Give => {
+            p.give_name(txn().id, key.bytes);
+            Ok(Done::Is(true))
+        }
+        NameAct::Look => Ok(Done::Owner(p.name_owner(key.bytes))),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::node::Node;
 use crate::scan::pushdown::{Fate, RowProgram};
 use crate::table::TableInfo;
 use crate::transaction::Interrupt;
-use rauk_kernel::{Access, Partition, ReadAt, ScanEnd, ScanPosition, Stop, Verdict};
+use rauk_kernel::{Access, NAMES, Partition, ReadAt, ScanEnd, ScanPosition, Stop, Verdict};
 use rauk_types::{Member, Timestamp, View};
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,7 +143,11 @@ async fn attempt(
     view: &mut View,
 ) -> Result<Answer, Failure> {
     let partition = request.partition.0;
-    let table = node.tables.by_id(request.table).filter(|t| t.schema.version == request.version);
+    let table = match request.table {
+        NAMES => Some(node.names.table().clone()),
+        id => node.tables.by_id(id),
+    };
+    let table = table.filter(|t| t.schema.version == request.version);
     let table = &*table.ok_or(Failure::StaleSchema)?;
     let mut op = wire::decode(&request.op, table, |bucket| node.partition_of(bucket) == partition)
         .filter(|op| session.is_some() || !op.touches())
@@ -172,6 +176,7 @@ async fn attempt(
         writes: request.writes,
         patience: Duration::from_millis(request.patience.into()),
         interrupt: session.map_or(&alone, |s| &s.interrupt),
+        names: op.is_name(),
         gate: Some(Gate::Primary(AsPrimary {
             cluster,
             view: request.view,
@@ -255,7 +260,9 @@ fn explain(halt: Halt) -> Failure {
     match halt {
         Halt::NotHere => Failure::NotHere,
         Halt::Lost => Failure::Lost,
+        Halt::Unsettled => Failure::Behind,
         Halt::Wait(NodeError::Deadlock) => Failure::Deadlock,
+        Halt::Wait(NodeError::NameDeadlock) => Failure::NameDeadlock,
         Halt::Wait(NodeError::Interrupted) => Failure::Interrupted,
         Halt::Wait(_) => Failure::LockTimeout,
         Halt::Stop(stop) => match stop {

@@ -139,7 +139,7 @@ fn far(
         }
         Answer::Seen(rows) => Ok((Done::Seen, rows, ScanPosition::Start)),
         Answer::Is(yes) => Ok((Done::Is(yes), Rows::default(), ScanPosition::Start)),
-        Answer::Usage { .. } | Answer::Sifted { .. } => panic!("nobody asked"),
+        Answer::Usage { .. } | Answer::Sifted { .. } | Answer::Owner(_) => panic!("nobody asked"),
     }
 }
 

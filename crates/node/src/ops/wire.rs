@@ -8,7 +8,7 @@ use super::operation::{Done, Op, Position, Scan, Seen};
 use crate::table::TableInfo;
 use bytes::Bytes;
 use rauk_kernel::partition::TableUsage;
-use rauk_kernel::{ScanEnd, ScanPosition, ScanRow, Verdict};
+use rauk_kernel::{NAMES, ScanEnd, ScanPosition, ScanRow, Verdict};
 use rauk_types::{PartitionId, RowView, TableId, Timestamp, TxnId, View};
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +87,8 @@ pub enum Answer {
         finished: bool,
         result: Bytes,
     },
+    /// Of a name.
+    Owner(Option<u32>),
 }
 
 /// Why an operation was not done; the transaction goes on unless said otherwise.
@@ -118,6 +120,8 @@ pub enum Failure {
         bytes: u64,
         limit: u64,
     },
+    /// A cycle among locks on names: nothing is lost.
+    NameDeadlock,
 }
 
 /// Rows one after the other: of point reads without keys, a missing one as [`MISSING`].
@@ -267,6 +271,7 @@ impl Answer {
                 let TableUsage { rows, row_bytes, hash_bytes, ordered_bytes, history_bytes } = usage;
                 Answer::Usage { rows, row_bytes, hash_bytes, ordered_bytes, history_bytes }
             }
+            Done::Owner(owner) => Answer::Owner(owner),
         }
     }
 }
@@ -293,10 +298,13 @@ pub fn decode<'a>(bytes: &'a [u8], table: &TableInfo, here: impl Fn(u16) -> bool
         RowView::checked(&table.schema, newest, row).is_some_and(|row| table.primary.matches(&row, key.bytes))
     };
     let sound = rest.is_empty()
+        && op.is_name() == (table.schema.id == NAMES)
         && match &op {
-            Op::Read { key } | Op::ReadLocked { key, .. } | Op::LockAbsence { key } | Op::Delete { key } => {
-                at_home(key)
-            }
+            Op::Read { key }
+            | Op::ReadLocked { key, .. }
+            | Op::LockAbsence { key }
+            | Op::Delete { key }
+            | Op::Name { key, .. } => at_home(key),
             Op::ReadMany { keys, done } => *done == 0 && keys.iter().all(at_home),
             Op::Insert { key, row } | Op::Update { key, row } => at_home(key) && fits(key, row),
             Op::Scan(scan) => scan.request.table == table.schema.id && scan.slice > 0,

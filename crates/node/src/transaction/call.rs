@@ -65,7 +65,7 @@ impl Transaction {
         }
         let node = self.node.clone();
         let mut observed = Timestamp::ZERO;
-        let caller = self.caller(view, None);
+        let caller = Caller { names: op.is_name(), ..self.caller(view, None) };
         let id = table.schema.id;
         let driven =
             drive(&node, partition, op.class(), &caller, &mut observed, |p, access| run(op, id, p, access, visit))
@@ -84,6 +84,7 @@ impl Transaction {
             writes: self.writes,
             patience: self.options.lock_wait_timeout,
             interrupt: &self.options.interrupt,
+            names: false,
             gate,
         }
     }
@@ -98,7 +99,7 @@ impl Transaction {
                 }
                 error
             }
-            Halt::NotHere | Halt::Lost => unreachable!("only behind a gate"),
+            Halt::NotHere | Halt::Lost | Halt::Unsettled => unreachable!("only behind a gate"),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::member::signal::Signal;
 use crate::member::{Cluster, Place};
 use crate::node::Node;
 use crate::ops::drive::{AsPrimary, AsReplica, Caller, Gate, Halt, Within, drive};
-use crate::ops::operation::{Done, Op, Seen, run};
+use crate::ops::operation::{Done, NameAct, Op, Seen, run};
 use crate::ops::touches::Touch;
 use crate::ops::wire::{self, Answer, Failure, OpAnswer, OpRequest, Reader, Shown};
 use crate::table::TableInfo;
@@ -131,6 +131,11 @@ impl Far {
         for peer in &mut self.peers {
             peer.undo_to = Some(peer.undo_to.map_or(number, |before| before.min(number)));
         }
+    }
+
+    /// Where it has something, and in which views.
+    pub fn views(&self) -> impl Iterator<Item = (u16, rauk_types::View)> {
+        self.places.iter().map(|t| (t.partition, t.place.view))
     }
 
     /// For the commit.
@@ -343,7 +348,7 @@ impl Transaction {
             touches: record.as_ref().map(|record| &record.touches),
             touched,
         });
-        let caller = self.caller(view, Some(gate));
+        let caller = Caller { names: op.is_name(), ..self.caller(view, Some(gate)) };
         let Ran { driven, observed, shown } = run_here(&node, partition, table, &caller, op, visit).await;
         self.observed = self.observed.max(observed);
         if touched && op.writes() {
@@ -592,6 +597,7 @@ pub fn explain(failure: Failure, name: impl Fn() -> String) -> Option<NodeError>
     Some(match failure {
         Failure::NotHere | Failure::Behind | Failure::Lost | Failure::Late => return None,
         Failure::Deadlock => NodeError::Deadlock,
+        Failure::NameDeadlock => NodeError::NameDeadlock,
         Failure::LockTimeout => NodeError::LockTimeout,
         Failure::NoWait => NodeError::NoWait,
         Failure::Changed => NodeError::Changed { table: name() },
@@ -664,6 +670,8 @@ fn show(answer: Answer, op: &mut Op<'_>, table: &TableInfo, visit: &mut Visitor<
         (Answer::Usage { rows, row_bytes, hash_bytes, ordered_bytes, history_bytes }, Op::Usage) => {
             Ok(Done::Usage(TableUsage { rows, row_bytes, hash_bytes, ordered_bytes, history_bytes }))
         }
+        (Answer::Is(true), Op::Name { .. }) => Ok(Done::Is(true)),
+        (Answer::Owner(owner), Op::Name { act: NameAct::Look, .. }) => Ok(Done::Owner(owner)),
         _ => Err(Shown::Malformed),
     }
 }

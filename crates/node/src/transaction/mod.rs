@@ -179,6 +179,16 @@ impl Transaction {
         }
     }
 
+    /// As partitions know it.
+    pub(crate) fn id(&self) -> Option<rauk_types::TxnId> {
+        self.txn.as_ref().map(|txn| txn.id)
+    }
+
+    /// In a cluster: the partitions where it has something, and in which views.
+    pub(crate) fn places(&self) -> Option<Vec<(u16, rauk_types::View)>> {
+        self.far.as_ref().map(|far| far.views().collect())
+    }
+
     pub fn options(&self) -> &TxnOptions {
         &self.options
     }

@@ -1,4 +1,4 @@
-//! `rauk bench sql`: sysbench and single-row inserts against Rauk, and against MariaDB in the same run.
+//! `rauk bench sql`: sysbench, single-row inserts, and what schemas cost (foreign keys, JSON, LOAD DATA), against Rauk, and against MariaDB in the same run.
 //!
 //! The servers are started for the run, each with a temporary data directory, both durable (an acknowledged commit is on disk). For every workload they take
 //! turns for as many rounds as wanted, so that a change of the machine's mood meets both. Reported are throughput, the server's CPU time an
@@ -12,8 +12,10 @@ pub mod flex;
 mod inserts;
 mod process;
 mod report;
+mod schemas;
 mod servers;
 mod sysbench;
+mod warehouses;
 
 pub use report::Row;
 
@@ -80,6 +82,13 @@ pub fn sql(options: &SqlOptions) -> Result<(), String> {
         if wanted(name) {
             rows.push(rounds(name, &list, options, |server| inserts::run(server, key, connections, options.inserts))?);
         }
+    }
+    for workload in schemas::WORKLOADS.iter().filter(|workload| wanted(workload.name())) {
+        for server in &list {
+            let prepared = workload.prepare(server, options);
+            prepared.map_err(|e| format!("{} on {}: {e}", workload.name(), server.kind.name()))?;
+        }
+        rows.push(rounds(workload.name(), &list, options, |server| workload.run(server, options, root.path()))?);
     }
     let names: Vec<&str> = list.iter().map(|s| s.kind.name()).collect();
     out::line(format_args!("{}", report::table(&names, &rows)))?;

@@ -144,7 +144,7 @@ fn start_mariadb(directory: &Path, durability: &str) -> Result<Server, String> {
         .arg(format!("--socket={}/mariadb.sock", directory.display()))
         .arg(format!("--port={port}"))
         .arg(format!("--innodb-flush-log-at-trx-commit={flush}"))
-        .args(["--innodb-buffer-pool-size=2G", "--innodb-log-file-size=1G"])
+        .args(["--innodb-buffer-pool-size=2G", "--innodb-log-file-size=1G", "--local-infile=1"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .stdin(Stdio::null())

@@ -87,10 +87,24 @@ fn engine_options(settings: &Settings, mysql: &TcpListener, native: &TcpListener
             ("rauk_native_port", Value::UInt(native_port.into())),
             ("rauk_native_longest_wait", Value::UInt(settings.native_longest_wait.into())),
             ("rauk_native_longest_spin", Value::UInt(settings.native_longest_spin.into())),
+            ("secure_file_priv", secure_file_priv(settings)?),
             ("max_connections", Value::UInt(settings.max_connections.into())),
         ],
         beside: workers::beside,
         give_way: workers::give_way,
         ..EngineOptions::default()
     })
+}
+
+/// The directory of files for clients, with a slash at its end, as MySQL shows it.
+fn secure_file_priv(settings: &Settings) -> Result<Value, String> {
+    match &settings.secure_file_priv {
+        None => Ok(Value::Null),
+        Some(path) if path.as_os_str().is_empty() => Ok(Value::from("")),
+        Some(path) => match path.canonicalize() {
+            Ok(directory) if directory.is_dir() => Ok(Value::Str(format!("{}/", directory.display()))),
+            Ok(_) => Err(format!("secure-file-priv: {} is not a directory", path.display())),
+            Err(error) => Err(format!("secure-file-priv: {}: {error}", path.display())),
+        },
+    }
 }

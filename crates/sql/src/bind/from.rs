@@ -11,6 +11,7 @@ use super::Binder;
 use super::change::{is_merged, target_used};
 use super::frame::{Table, Visible};
 use super::names::{Clause, check_alias, unknown_column};
+use super::own_row;
 use crate::expr::{self, ColumnId, CompareOp, Expr, SubqueryId};
 use crate::logical::{
     self, Column, Derived, Join, JoinHints, JoinKind, Lateral, MAX_TABLES, Node, PathHints, Query, Scan, ScanTable,
@@ -232,6 +233,7 @@ impl Binder<'_> {
             table,
             alias,
             columns: vec![],
+            computed: vec![],
             allowed_indexes: None,
             force_index: false,
             lock: None,
@@ -249,6 +251,9 @@ impl Binder<'_> {
                 self.columns.add(Column { ty: definition.ty, nullable: definition.nullable, coercibility, result })
             })
             .collect();
+        if schema.columns.iter().any(|column| column.generated.is_some()) {
+            scan.computed = own_row::computed_columns(&schema, &scan.columns);
+        }
         let visible = schema.visible_columns().iter().zip(&scan.columns).map(|(c, id)| (c.name.clone(), *id)).collect();
         let hidden = schema.columns.iter().zip(&scan.columns).filter(|(column, _)| column.invisible);
         self.invisible.extend(hidden.map(|(_, id)| *id));

@@ -23,7 +23,11 @@ use rustc_hash::FxHashMap;
 impl Binder<'_> {
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<Write, MysqlError> {
         let named = insert.columns.as_deref().unwrap_or_default();
-        let into = self.target_table(insert)?;
+        let listed: Option<Vec<String>> = match &insert.source {
+            ast::InsertSource::Set(set) => Some(set.iter().map(|set| set.column.name.clone()).collect()),
+            _ => insert.columns.as_ref().map(|list| list.iter().map(|column| column.name.clone()).collect()),
+        };
+        let into = self.target_table(&insert.table, listed.as_deref())?;
         let partitioned = into.below.is_none().then(|| into.table.schema());
         check_partitions(&insert.partitions, partitioned.map(|schema| &**schema))?;
         if insert.replace {
@@ -143,7 +147,7 @@ impl Binder<'_> {
     }
 
     /// The defaults of the columns of tables that get no row.
-    fn absent_row(&self, tables: &[Below]) -> Result<FxHashMap<ColumnId, Expr>, MysqlError> {
+    pub(super) fn absent_row(&self, tables: &[Below]) -> Result<FxHashMap<ColumnId, Expr>, MysqlError> {
         let mut row = FxHashMap::default();
         for below in tables {
             for (column, id) in below.table.schema().columns.iter().zip(&below.columns) {
@@ -250,9 +254,8 @@ impl Binder<'_> {
         Ok(items.list.into_iter().map(|(_, expr)| expr).collect())
     }
 
-    /// Where the rows go: a stored table, or the table below a view.
-    fn target_table(&mut self, insert: &ast::Insert) -> Result<Receiver, MysqlError> {
-        let name = &insert.table;
+    /// Where the rows go: a stored table, or the table below a view. `named`: the columns that the statement lists.
+    pub(super) fn target_table(&mut self, name: &TableName, named: Option<&[String]>) -> Result<Receiver, MysqlError> {
         match self.lookup.table(name.database.as_deref(), &name.name, "INSERT")? {
             TableSource::Stored(table) => {
                 let schema = table.schema();
@@ -261,11 +264,7 @@ impl Binder<'_> {
                 Ok(Receiver { database, alias, columns, below: None, others: vec![], check: None, table })
             }
             TableSource::View(view) => {
-                let named: Option<Vec<String>> = match &insert.source {
-                    ast::InsertSource::Set(set) => Some(set.iter().map(|set| set.column.name.clone()).collect()),
-                    _ => insert.columns.as_ref().map(|list| list.iter().map(|column| column.name.clone()).collect()),
-                };
-                let through = self.insert_target(&view, named.as_deref())?;
+                let through = self.insert_target(&view, named)?;
                 self.may_change_below(&through.below, "INSERT")?;
                 let (database, alias) = (view.database.clone(), view.name.clone());
                 let table = through.below.table.clone();
@@ -287,7 +286,7 @@ impl Binder<'_> {
     }
 
     /// Whether the statement may change rows of its table otherwise too. Errors: 1142, 1356.
-    fn may_change(&self, name: &TableName, into: &Receiver, privilege: &str) -> Result<(), MysqlError> {
+    pub(super) fn may_change(&self, name: &TableName, into: &Receiver, privilege: &str) -> Result<(), MysqlError> {
         match &into.below {
             Some(below) => self.may_change_below(below, privilege),
             None => self.lookup.table(name.database.as_deref(), &name.name, privilege).map(drop),
@@ -295,7 +294,7 @@ impl Binder<'_> {
     }
 
     /// Error 1423: a column of the table below a view that needs a value and gets none.
-    fn check_defaults(&self, name: &TableName, fill: &[Fill], columns: &[usize]) -> Result<(), MysqlError> {
+    pub(super) fn check_defaults(&self, name: &TableName, fill: &[Fill], columns: &[usize]) -> Result<(), MysqlError> {
         let missing = fill.iter().enumerate().any(|(at, fill)| matches!(fill, Fill::Missing) && !columns.contains(&at));
         if !missing || !self.context.sql_mode.strict {
             return Ok(());
@@ -306,7 +305,7 @@ impl Binder<'_> {
     }
 
     /// Columns for a row of the table. Values of a row to be inserted may be NULL before they are checked.
-    fn row_columns(&mut self, table: &TableHandle, nullable: bool) -> Vec<ColumnId> {
+    pub(super) fn row_columns(&mut self, table: &TableHandle, nullable: bool) -> Vec<ColumnId> {
         let schema = table.schema();
         let add = |at: usize| {
             let definition = &schema.columns[at];
@@ -322,7 +321,7 @@ impl Binder<'_> {
     }
 
     /// A row of the table as a table of the innermost frame.
-    fn add_row(&mut self, into: &Receiver, ids: &[ColumnId]) {
+    pub(super) fn add_row(&mut self, into: &Receiver, ids: &[ColumnId]) {
         let columns = into.named(ids);
         let visible = columns.iter().map(|(name, id)| Visible { name: name.clone(), id: *id });
         self.frame().visible.extend(visible);
@@ -379,7 +378,7 @@ impl Binder<'_> {
     }
 
     /// What columns get that the statement does not name.
-    fn fills(&self, table: &TableHandle) -> Result<Vec<Fill>, MysqlError> {
+    pub(super) fn fills(&self, table: &TableHandle) -> Result<Vec<Fill>, MysqlError> {
         let schema = table.schema();
         let mut out = Vec::with_capacity(schema.columns.len());
         for (position, column) in schema.columns.iter().enumerate() {
@@ -501,7 +500,7 @@ fn is_grouped(mut node: &Node) -> bool {
 fn check_generated(schema: &TableSchema, columns: &[usize], source: &InsertSource) -> Result<(), MysqlError> {
     for (at, &column) in columns.iter().enumerate().filter(|(_, column)| schema.columns[**column].generated.is_some()) {
         let given = match source {
-            InsertSource::Query(_) => true,
+            InsertSource::Query(_) | InsertSource::File(_) => true,
             InsertSource::Rows(rows) => rows.iter().any(|row| row[at].is_some()),
         };
         if given {
@@ -516,23 +515,23 @@ fn wrong_count(row: usize) -> MysqlError {
 }
 
 /// Where an INSERT puts its rows.
-struct Receiver {
-    table: TableHandle,
+pub(super) struct Receiver {
+    pub table: TableHandle,
     /// Of the table or the view that the statement names.
     database: String,
     alias: String,
     /// Names that the statement may use, and the positions that they mean in the schema.
-    columns: Vec<(String, usize)>,
+    pub columns: Vec<(String, usize)>,
     /// What is between a view and the table.
-    below: Option<Below>,
+    pub below: Option<Below>,
     /// The view's other tables.
-    others: Vec<Below>,
-    check: Option<RowCheck>,
+    pub others: Vec<Below>,
+    pub check: Option<RowCheck>,
 }
 
 impl Receiver {
     /// The position of a column of the table that is changed.
-    fn position(&self, name: &ColumnName) -> Result<usize, MysqlError> {
+    pub fn position(&self, name: &ColumnName) -> Result<usize, MysqlError> {
         let own = name.table.as_ref().is_none_or(|table| *table == self.alias);
         let database = name.database.as_ref().is_none_or(|database| *database == self.database);
         let found = self.columns.iter().find(|(known, _)| own && database && known.eq_ignore_ascii_case(&name.name));
@@ -547,7 +546,12 @@ impl Receiver {
 
 impl RowCheck {
     /// The check of a row that has these columns. `absent`: what stands for the columns of the view's other tables.
-    fn reading(self, below: &Option<Below>, row: &[ColumnId], absent: &FxHashMap<ColumnId, Expr>) -> RowCheck {
+    pub(super) fn reading(
+        self,
+        below: &Option<Below>,
+        row: &[ColumnId],
+        absent: &FxHashMap<ColumnId, Expr>,
+    ) -> RowCheck {
         let columns = below.as_ref().map_or(&[] as &[ColumnId], |below| &below.columns);
         let mut read = |expr: Expr| match expr.kind {
             ExprKind::Reference(id) => match columns.iter().position(|column| *column == id) {

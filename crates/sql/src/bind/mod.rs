@@ -10,7 +10,7 @@
 //! query      WITH, set operations, VALUES, TABLE, and the clauses around them
 //! common     common tables, recursive ones too
 //! view       views, defined and in FROM     through  changes through views
-//! change     UPDATE, DELETE             insert  INSERT, REPLACE
+//! change     UPDATE, DELETE             insert  INSERT, REPLACE    load  LOAD DATA
 //! own_row    CHECK, generated columns and computed defaults of the tables that are written
 //! names      clauses and errors of names; expressions without names
 //! ```
@@ -30,6 +30,7 @@ mod from;
 mod hints;
 mod insert;
 mod json_table;
+mod load;
 pub(crate) mod names;
 pub(crate) mod own_row;
 mod query;
@@ -125,7 +126,7 @@ struct OpenSubquery {
 pub(crate) fn bind(statement: &Parsed, lookup: &dyn Lookup, context: &BindContext) -> Result<Statement, MysqlError> {
     let mut binder = Binder::new(lookup, context);
     binder.operation = match statement {
-        Parsed::Insert(_) => "INSERT",
+        Parsed::Insert(_) | Parsed::Load(_) => "INSERT",
         Parsed::Update(_) => "UPDATE",
         _ => "DELETE",
     };
@@ -133,6 +134,7 @@ pub(crate) fn bind(statement: &Parsed, lookup: &dyn Lookup, context: &BindContex
     let body = match statement {
         Parsed::Query(query) => Body::Query(binder.query(query)?),
         Parsed::Insert(insert) => Body::Write(binder.insert(insert)?),
+        Parsed::Load(load) => Body::Write(binder.load(load)?),
         Parsed::Update(update) => Body::Write(binder.update(update)?),
         Parsed::Delete(delete) => Body::Write(binder.delete(delete)?),
         _ => return Err(unsupported("this statement in a query plan")),
@@ -185,6 +187,7 @@ impl<'a> Binder<'a> {
             switches: self.switches,
             parameters: self.context.parameters.len(),
             waits: self.context.waits.load(Ordering::Relaxed),
+            by_values: false,
         };
         statement.validate()?;
         Ok(statement)

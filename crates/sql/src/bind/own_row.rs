@@ -7,15 +7,19 @@
 //! A bound expression reads the row as table 0, column by column: it needs no place in a logical tree. It has no subquery, so that it is
 //! evaluated without waiting. Literals have the default collation, whatever the connection's is.
 //!
-//! Errors: 1054, 1111, 3102, 3105, 3106, 3107, 3109, 3763, 3765 of generated columns; 3767, 3768, 3769, 3770, 3772, 3773 of defaults; 3812 to 3816, 3818, 3820
+//! The expression of a key is that of a generated column which no statement can name. A statement that writes it out reads that column instead
+//! ([`computed_columns`]), as it does for any generated column that a key has.
+//!
+//! Errors: 1054, 1111, 3102, 3105, 3106, 3107, 3109, 3763, 3765 of generated columns; 3767, 3768, 3769, 3770, 3772, 3773 of defaults; 3754, 3758 of keys; 3812 to 3816, 3818, 3820
 //! of CHECK.
 
+use crate::expr::context::{Formats, SqlMode};
 use crate::expr::{self, Aggregate, BindContext, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope};
 use crate::logical::RowRules;
 use crate::parse::ast::{self, Literal};
 use crate::parse::{Mode, Statement, Tree, parse_within, print};
 use rauk_types::error::codes;
-use rauk_types::{ColumnDefault, IndexKind, MysqlError, TableSchema};
+use rauk_types::{ColumnDefault, DataType, IndexKind, MysqlError, TableSchema, TypeKind};
 use std::sync::Arc;
 
 /// What an expression of a table is.
@@ -27,6 +31,8 @@ pub(crate) enum Role<'a> {
     Generated(&'a str),
     /// The default of the column of this name.
     Default(&'a str),
+    /// An expression in the key of this name.
+    Key(&'a str),
 }
 
 /// Functions whose value depends on more than their arguments: no CHECK and no generated column may call them.
@@ -53,7 +59,19 @@ const CHANGING: &[&str] = &[
 ];
 
 /// Functions that nothing in a table may call.
-const NEVER: &[&str] = &["BENCHMARK", "FOUND_ROWS", "LAST_INSERT_ID", "LOAD_FILE", "ROW_COUNT", "SLEEP"];
+const NEVER: &[&str] = &[
+    "BENCHMARK",
+    "FOUND_ROWS",
+    "GET_LOCK",
+    "IS_FREE_LOCK",
+    "IS_USED_LOCK",
+    "LAST_INSERT_ID",
+    "LOAD_FILE",
+    "RELEASE_ALL_LOCKS",
+    "RELEASE_LOCK",
+    "ROW_COUNT",
+    "SLEEP",
+];
 
 /// Functions that are predicates to MySQL.
 const PREDICATES: &[&str] =
@@ -69,6 +87,7 @@ impl Role<'_> {
             }
             Role::Generated(_) => "generated column function",
             Role::Default(_) => "default value expression",
+            Role::Key(_) => "functional index",
         };
         MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{column}' in '{clause}'"))
     }
@@ -92,6 +111,10 @@ impl Role<'_> {
             (Role::Default(name), Some(_)) => {
                 (3770, format!("Default value expression of column '{name}' contains a disallowed function"))
             }
+            (Role::Key(name), _) => {
+                let message = format!("Expression of functional index '{name}' contains a disallowed function.");
+                return MysqlError::new(3758, message);
+            }
             (Role::Default(name), None) => {
                 (3769, format!("Default value expression of column '{name}' contains a disallowed function"))
             }
@@ -113,6 +136,7 @@ impl Role<'_> {
                 3772,
                 format!("Default value expression of column '{name}' cannot refer user or system variables."),
             ),
+            Role::Key(_) => self.disallowed(None),
         }
     }
 
@@ -128,6 +152,9 @@ impl Role<'_> {
                 3768,
                 format!("Default value expression of column '{name}' cannot refer to an auto-increment column."),
             ),
+            Role::Key(name) => {
+                MysqlError::new(3754, format!("Functional index '{name}' cannot refer to an auto-increment column."))
+            }
         }
     }
 
@@ -221,7 +248,9 @@ fn expression(tree: &Tree) -> &ast::Expr {
 }
 
 fn bind_tree(tree: &Tree, schema: &TableSchema, role: Role<'_>, context: &BindContext) -> Result<Expr, MysqlError> {
-    let own = BindContext { sql_mode: context.sql_mode, memory: context.memory.clone(), ..BindContext::default() };
+    // Whoever writes the row, its columns are computed alike.
+    let sql_mode = SqlMode { formats: Formats::default(), ..context.sql_mode };
+    let own = BindContext { sql_mode, memory: context.memory.clone(), ..BindContext::default() };
     crate::stack::with_room(tree.height, || expr::bind(expression(tree), &mut OwnRow { schema, role }, &own))
 }
 
@@ -279,10 +308,7 @@ pub(super) fn default_reading(
     context: &BindContext,
 ) -> Result<Option<Expr>, MysqlError> {
     let Some(expr) = computed_default(schema, column, context)? else { return Ok(None) };
-    Ok(Some(expr.map(&mut |expr| match expr.kind {
-        ExprKind::Column { column, .. } => Expr { kind: ExprKind::Reference(ids[column]), ..expr },
-        _ => expr,
-    })))
+    Ok(Some(reading(expr, ids)))
 }
 
 /// The columns that a CHECK of a stored table reads.
@@ -313,6 +339,10 @@ pub(crate) fn settle(schema: &mut TableSchema, beside: &[(String, String)]) -> R
     for at in 0..schema.columns.len() {
         let column = &schema.columns[at];
         if let Some(generated) = &column.generated {
+            // The expressions of keys are settled before the keys are made.
+            if generated.of_key {
+                continue;
+            }
             let stored = generated.stored;
             let text = settled_generated(schema, at, &generated.expression, &context)?;
             let in_key =
@@ -320,7 +350,7 @@ pub(crate) fn settle(schema: &mut TableSchema, beside: &[(String, String)]) -> R
             if in_key && !stored {
                 return Err(unsupported("Defining a virtual generated column as primary key"));
             }
-            schema.columns[at].generated = Some(rauk_types::Generated { expression: text, stored });
+            schema.columns[at].generated = Some(rauk_types::Generated { expression: text, stored, of_key: false });
         } else if let ColumnDefault::Expression(text) = &column.default {
             let text = settled_default(schema, at, text, &context)?;
             schema.columns[at].default = ColumnDefault::Expression(text);
@@ -331,6 +361,80 @@ pub(crate) fn settle(schema: &mut TableSchema, beside: &[(String, String)]) -> R
         schema.checks[at].expression = text;
     }
     Ok(())
+}
+
+/// The type of a key's expression over the rows of a table, and its canonical text.
+pub(crate) fn settled_key(row: &TableSchema, index: &str, text: &str) -> Result<(DataType, String), MysqlError> {
+    let (bound, text) = settled(text, row, Role::Key(index), &BindContext::default())?;
+    Ok((bound.ty, text))
+}
+
+/// Functions that read of the session what no statement says: its time zone, its language, its first day of the week.
+const OF_SESSION: &[&str] = &[
+    "CONVERT_TZ",
+    "DATE_FORMAT",
+    "DAYNAME",
+    "FORMAT",
+    "FROM_UNIXTIME",
+    "MONTHNAME",
+    "STR_TO_DATE",
+    "TIME_FORMAT",
+    "UNIX_TIMESTAMP",
+    "WEEK",
+    "YEARWEEK",
+];
+
+/// Whether sessions may see different values of the same row.
+fn depends_on_session(expr: &Expr) -> bool {
+    let mut found = match &expr.kind {
+        ExprKind::Column { .. } => expr.ty.kind == TypeKind::Timestamp,
+        ExprKind::Function { function, .. } => OF_SESSION.contains(&function.name),
+        ExprKind::Deep(_) => true,
+        _ => false,
+    };
+    expr.for_each_child(&mut |child| found = found || crate::stack::grow(|| depends_on_session(child)));
+    found
+}
+
+/// Whether a column has room for every value of an expression, and gives it back as it is.
+fn holds_all(column: &DataType, expr: &DataType) -> bool {
+    match column.kind {
+        TypeKind::VarChar | TypeKind::VarBinary => {
+            DataType { length: expr.length, ..*column } == *expr && column.length >= expr.length
+        }
+        _ if column.is_integer() && expr.is_integer() => {
+            column.unsigned == expr.unsigned && column.row_bytes() >= expr.row_bytes()
+        }
+        _ => column == expr,
+    }
+}
+
+/// The generated columns of a table that its keys have, and what each of them computes of a row whose columns have these ids. Left out: those that
+/// sessions may compute in different ways, and those that may hold less than the expression gives.
+pub(crate) fn computed_columns(schema: &TableSchema, ids: &[ColumnId]) -> Vec<(ColumnId, Expr)> {
+    let mut computed = Vec::new();
+    let context = BindContext::default();
+    for (at, column) in schema.columns.iter().enumerate() {
+        let Some(generated) = &column.generated else { continue };
+        if !schema.indexes.iter().any(|index| index.parts.iter().any(|part| part.column == at)) {
+            continue;
+        }
+        let Ok(expr) = bound(&generated.expression, schema, Role::Generated(&column.name), &context) else { continue };
+        let is_plain = matches!(expr.kind, ExprKind::Column { .. } | ExprKind::Literal(_));
+        if is_plain || depends_on_session(&expr) || !holds_all(&column.ty, &crate::expr::plain_type(expr.ty)) {
+            continue;
+        }
+        computed.push((ids[at], reading(expr, ids)));
+    }
+    computed
+}
+
+/// An expression over a table's own row, for a row whose columns have these ids.
+fn reading(expr: Expr, ids: &[ColumnId]) -> Expr {
+    expr.map(&mut |expr| match expr.kind {
+        ExprKind::Column { column, .. } => Expr { kind: ExprKind::Reference(ids[column]), ..expr },
+        _ => expr,
+    })
 }
 
 /// ER_UNSUPPORTED_ACTION_ON_GENERATED_COLUMN.

@@ -91,7 +91,7 @@ impl Effects {
                 None => context.user_variables.remove(&name),
             };
         }
-        context.subqueries.give_slept_back();
+        context.subqueries.give_waited_back();
         context.user_variable_bytes = self.user_variable_bytes;
         // Values that waited for others when it ended.
         let memory = &context.budget.memory;
@@ -155,7 +155,13 @@ async fn run_awaited(txn: &mut Transaction, context: &mut Context, alone: bool) 
                 memory.look()?;
                 return Err(NodeError::Interrupted.into());
             }
-            context.subqueries.has_slept(call, interrupted);
+            context.subqueries.has_waited(call, Value::Int(interrupted.into()));
+            Ok(())
+        }
+        Awaited::Lock { call, request } => {
+            let memory = context.budget.memory.clone();
+            let value = context.user_locks.run(request, &memory).await?;
+            context.subqueries.has_waited(call, value);
             Ok(())
         }
     }
@@ -469,7 +475,7 @@ impl<'a> Late<'a> {
         if self.settled {
             return Ok(());
         }
-        context.subqueries.forget_slept(&self.sleeps);
+        context.subqueries.forget_waited(&self.sleeps);
         while !self.is_answered(row, context) {
             let effects = Effects::begin(context);
             let mut waits = false;

@@ -1,4 +1,4 @@
-//! INSERT, REPLACE, INSERT … SELECT, IGNORE, ON DUPLICATE KEY UPDATE.
+//! INSERT, REPLACE, INSERT … SELECT, IGNORE, ON DUPLICATE KEY UPDATE; the rows of LOAD DATA, which [`super::load`] makes, are stored here too.
 //!
 //! A row is filled in the order MySQL fills it: defaults, then the listed values from left to right, each converted to its
 //! column as it is stored; then defaults that read the row; then AUTO_INCREMENT (the numbers of a statement go on above the explicit ones among them); then
@@ -11,6 +11,7 @@
 use super::answer::with_answers;
 use super::change::changed_number;
 use super::check::satisfies;
+use super::load;
 use super::output::Target;
 use super::query::run_query;
 use super::returning::return_row;
@@ -29,6 +30,9 @@ use rauk_types::result::{Completion, ResultColumn, ResultSink};
 use rauk_types::schema::{MAX_KEY_BYTES, MAX_LOB_BYTES};
 use rauk_types::{DataType, IndexId, KeyDef, MysqlError, TableSchema, TypeKind, Value, ValueRef};
 
+/// AUTO_INCREMENT numbers that are taken at once while nobody knows how many rows come.
+const MOST_RESERVED: u64 = 65_535;
+
 /// Longest encoded weights of a byte of text: what makes checking a key's length worth while.
 const WORST_KEY_GROWTH: usize = 20;
 
@@ -43,7 +47,7 @@ pub(crate) async fn run_insert(
         sink.columns(columns);
     }
     let selected = match &plan.source {
-        InsertSource::Rows(_) => None,
+        InsertSource::Rows(_) | InsertSource::File(_) => None,
         InsertSource::Query(query, types) => {
             let mut rows = KeptRows::new(context.budget.memory.clone());
             run_query(query, txn, context, Target::Rows(&mut rows)).await?;
@@ -51,9 +55,9 @@ pub(crate) async fn run_insert(
         }
     };
     let total = match (&plan.source, &selected) {
-        (_, Some((rows, _))) => rows.len(),
-        (InsertSource::Rows(rows), _) => rows.len(),
-        _ => 0,
+        (_, Some((rows, _))) => Some(rows.len() as u64),
+        (InsertSource::Rows(rows), _) => Some(rows.len() as u64),
+        _ => None,
     };
     let mut insert = Insert {
         plan,
@@ -61,17 +65,21 @@ pub(crate) async fn run_insert(
         txn,
         context,
         sink,
-        total: total as u64,
+        total,
         number: 0,
         reserved: None,
+        reservations: 0,
         generated: None,
         last_explicit: 0,
         affected: 0,
         duplicates: 0,
+        refused: 0,
         computed: Vec::new(),
+        always_computed: Vec::new(),
         forced: false,
     };
     let mut result = Ok(());
+    let mut loaded = None;
     match (&plan.source, selected) {
         (_, Some((mut rows, types))) => {
             while let Some(row) = rows.next() {
@@ -90,6 +98,10 @@ pub(crate) async fn run_insert(
                 }
             }
         }
+        (InsertSource::File(file), None) => match Box::pin(load::load_rows(&mut insert, file)).await {
+            Ok(rows) => loaded = Some(rows),
+            Err(error) => result = Err(error),
+        },
         (InsertSource::Query(..), None) => unreachable!("its rows have been read"),
     }
     let Insert { context, generated, last_explicit, affected, duplicates, .. } = insert;
@@ -99,8 +111,14 @@ pub(crate) async fn run_insert(
     if generated.is_some() {
         context.new_last_insert_id = generated;
     }
-    let several = total > 1 || matches!(plan.source, InsertSource::Query(..));
-    let info = if several {
+    let several = total > Some(1) || matches!(plan.source, InsertSource::Query(..));
+    let info = if let Some(loaded) = loaded {
+        let deleted = if plan.on_duplicate == OnDuplicate::Replace { duplicates } else { 0 };
+        let skipped = loaded.records.saturating_sub(affected.saturating_sub(deleted));
+        let warnings = context.warning_count;
+        format!("Records: {}  Deleted: {deleted}  Skipped: {skipped}  Warnings: {warnings}", loaded.records)
+    } else if several {
+        let total = total.unwrap_or(0);
         format!("Records: {total}  Duplicates: {duplicates}  Warnings: {}", context.warning_count)
     } else {
         String::new()
@@ -114,24 +132,31 @@ pub(crate) async fn run_insert(
     })
 }
 
-struct Insert<'a> {
-    plan: &'a InsertPlan,
-    schema: &'a TableSchema,
-    txn: &'a mut Transaction,
-    context: &'a mut Context,
-    /// Where rows of RETURNING go.
-    sink: &'a mut dyn ResultSink,
-    total: u64,
+pub(super) struct Insert<'a> {
+    pub plan: &'a InsertPlan,
+    pub schema: &'a TableSchema,
+    pub txn: &'a mut Transaction,
+    pub context: &'a mut Context,
+    /// Where rows of RETURNING go, and where a file comes from.
+    pub sink: &'a mut dyn ResultSink,
+    /// The rows of the statement; `None`: nobody knows before the file has ended.
+    total: Option<u64>,
     /// Of the row in work, from 1.
-    number: u64,
+    pub number: u64,
     /// AUTO_INCREMENT numbers in hand: the next, and how many.
     reserved: Option<(u64, u64)>,
+    /// How often numbers were taken for rows that nobody has counted.
+    reservations: u32,
     generated: Option<u64>,
     last_explicit: u64,
     affected: u64,
     duplicates: u64,
+    /// Rows that a check has refused, under IGNORE.
+    pub refused: u64,
     /// Columns of the row in work that get a default which reads the row.
     computed: Vec<usize>,
+    /// Those that get one in each row of a file.
+    always_computed: Vec<usize>,
     /// SET insert_id has given the numbers: the counter does not know of them.
     forced: bool,
 }
@@ -190,8 +215,19 @@ impl Insert<'_> {
         self.store(values, inputs).await
     }
 
+    /// A row of a file begins.
+    pub fn begin_row(&mut self) {
+        self.number += 1;
+        self.computed.clone_from(&self.always_computed);
+    }
+
+    /// The columns that were filled by what reads the row are so in each row that follows.
+    pub fn keep_computed(&mut self) {
+        self.always_computed = std::mem::take(&mut self.computed);
+    }
+
     /// What a column gets that has no value. `counts`: it stays so, and a missing default is an error.
-    fn filled(&mut self, column: usize, fill: &Fill, counts: bool) -> Result<Value, MysqlError> {
+    pub fn filled(&mut self, column: usize, fill: &Fill, counts: bool) -> Result<Value, MysqlError> {
         match fill {
             Fill::AutoIncrement => Ok(Value::Null),
             Fill::Computed(_) => {
@@ -231,7 +267,7 @@ impl Insert<'_> {
                 return Ok(Value::Null);
             }
             // A NULL in a single row is an error in every mode.
-            let lenient = self.plan.ignore || (self.total > 1 && !self.context.strict_statement);
+            let lenient = self.plan.ignore || (self.total > Some(1) && !self.context.strict_statement);
             return not_null(&definition.name, &definition.ty, lenient, self.context);
         }
         let stored = convert_for_column(value, ty, definition, self.number, self.context)?;
@@ -253,7 +289,8 @@ impl Insert<'_> {
         Ok(())
     }
 
-    async fn store(&mut self, mut values: Vec<Value>, inputs: Vec<Value>) -> Result<(), MysqlError> {
+    /// Stores a row whose values are those of the statement: numbers it, checks it, writes it.
+    pub async fn store(&mut self, mut values: Vec<Value>, inputs: Vec<Value>) -> Result<(), MysqlError> {
         if self.number.is_multiple_of(1024) {
             if super::scan::is_interrupted(self.txn) {
                 return Err(NodeError::Interrupted.into());
@@ -273,12 +310,14 @@ impl Insert<'_> {
         if let Some(check) = &self.plan.check
             && !satisfies(check, &values, &[], self.plan.ignore, self.txn, self.context).await?
         {
+            self.refused += 1;
             self.give_back(number);
             return Ok(());
         }
         if let Some(rules) = &self.plan.rules
             && !rules::holds(rules, &values, self.plan.ignore, self.context)?
         {
+            self.refused += 1;
             self.give_back(number);
             return Ok(());
         }
@@ -455,7 +494,12 @@ impl Insert<'_> {
 
     /// The first of as many numbers as rows may still need one; they are auto_increment_increment apart.
     async fn reserve(&mut self) -> Result<(u64, u64), MysqlError> {
-        let count = self.total - self.number + 1;
+        let count = match self.total {
+            Some(total) => total - self.number + 1,
+            // More each time, as in MySQL.
+            None => MOST_RESERVED.min(1 << self.reservations.min(16)),
+        };
+        self.reservations += 1;
         if let Some(first) = self.context.insert_id.take() {
             self.forced = true;
             return Ok((first, count));
@@ -551,7 +595,7 @@ pub(crate) fn set_on_update(schema: &TableSchema, set: &[SetColumn], new: &mut [
 }
 
 /// The statement's time as a TIMESTAMP or DATETIME column stores it.
-fn now_for(ty: &DataType, context: &Context) -> Value {
+pub(super) fn now_for(ty: &DataType, context: &Context) -> Value {
     let unit = 10i64.pow(6 - u32::from(ty.scale.min(6)));
     let micros = context.now_micros.div_euclid(unit) * unit;
     if ty.kind == TypeKind::Timestamp {
@@ -561,7 +605,7 @@ fn now_for(ty: &DataType, context: &Context) -> Value {
     Value::DateTime(local.unwrap_or(rauk_types::DateTime::ZERO))
 }
 
-fn check_length(value: &Value, column: &rauk_types::Column, row_number: u64) -> Result<(), MysqlError> {
+pub(super) fn check_length(value: &Value, column: &rauk_types::Column, row_number: u64) -> Result<(), MysqlError> {
     match value.as_ref().as_bytes() {
         Some(bytes) if column.ty.is_lob() && bytes.len() > MAX_LOB_BYTES => Err(MysqlError::new(
             codes::DATA_TOO_LONG,

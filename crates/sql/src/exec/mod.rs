@@ -22,6 +22,7 @@
 //! sort       the sorter
 //! sample     a sample of a table's rows
 //! insert     INSERT, REPLACE
+//! load       LOAD DATA: the lines of a file as rows
 //! rules      generated columns and CHECK constraints of rows that are written
 //! check      WITH CHECK OPTION of views
 //! change     UPDATE, DELETE of rows that a locking scan finds
@@ -41,6 +42,7 @@ mod json_table;
 mod kept;
 mod keys;
 mod lateral;
+mod load;
 mod merge;
 mod now;
 mod output;

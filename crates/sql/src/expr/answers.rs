@@ -46,10 +46,10 @@ pub struct Subqueries {
     pub(crate) plans: Option<Plans>,
     /// What the last evaluation lacked.
     pub(crate) missing: Option<Awaited>,
-    /// Calls of SLEEP that have slept, oldest first, and what each gives; an evaluation takes what it uses.
-    slept: Vec<(i64, bool)>,
+    /// Calls of SLEEP and the like that have waited, oldest first, and what each gives; an evaluation takes what it uses.
+    waited: Vec<(i64, Value)>,
     /// What the present evaluation has taken of them.
-    taken: Vec<(i64, bool)>,
+    taken: Vec<(i64, Value)>,
     answers: Vec<KeyMap<Arc<Answer>>>,
     /// Bytes of each subquery's answers.
     answer_bytes: Vec<usize>,
@@ -175,29 +175,41 @@ impl Subqueries {
         self.answers[number].clear();
     }
 
-    /// What a call of SLEEP gives when it has slept: whether it was interrupted. `None`: it has yet to sleep.
-    pub(crate) fn take_slept(&mut self, call: i64) -> Option<bool> {
-        let at = self.slept.iter().position(|(slept, _)| *slept == call)?;
-        let slept = self.slept.remove(at);
-        if self.undo.is_some() {
-            self.taken.push(slept);
+    /// User variables have other values: what was answered with the old ones does not hold.
+    pub(crate) fn forget_all(&mut self, memory: &crate::memory::Memory) {
+        for number in 0..self.answers.len() {
+            if !self.answers[number].is_empty() {
+                self.forget(number, memory);
+            }
         }
-        Some(slept.1)
+        // Their rows are given back at the end of the statement.
+        self.tables.iter_mut().for_each(|table| *table = None);
     }
 
-    pub(crate) fn has_slept(&mut self, call: i64, interrupted: bool) {
-        self.slept.push((call, interrupted));
+    /// What a call of SLEEP or the like gives when it has waited. `None`: it has yet to wait.
+    pub(crate) fn take_waited(&mut self, call: i64) -> Option<Value> {
+        let at = self.waited.iter().position(|(waited, _)| *waited == call)?;
+        let waited = self.waited.remove(at);
+        let value = waited.1.clone();
+        if self.undo.is_some() {
+            self.taken.push(waited);
+        }
+        Some(value)
     }
 
-    /// For a new row calls sleep again, though the last row has not used all.
-    pub(crate) fn forget_slept(&mut self, calls: &[i64]) {
-        self.slept.retain(|(call, _)| !calls.contains(call));
+    pub(crate) fn has_waited(&mut self, call: i64, value: Value) {
+        self.waited.push((call, value));
+    }
+
+    /// For a new row calls wait again, though the last row has not used all.
+    pub(crate) fn forget_waited(&mut self, calls: &[i64]) {
+        self.waited.retain(|(call, _)| !calls.contains(call));
     }
 
     /// The evaluation is undone: it has used nothing.
-    pub(crate) fn give_slept_back(&mut self) {
-        self.taken.append(&mut self.slept);
-        std::mem::swap(&mut self.taken, &mut self.slept);
+    pub(crate) fn give_waited_back(&mut self) {
+        self.taken.append(&mut self.waited);
+        std::mem::swap(&mut self.taken, &mut self.waited);
     }
 
     /// From here on, changes of user variables can be undone.

@@ -4,7 +4,6 @@
 //! Results beyond the type are error 1690, which shows the expression; a division by zero is NULL, and what sql_mode makes of it.
 
 use super::convert::{self, Result, to_decimal, to_f64, to_integer};
-use super::types::DIVISION_DIGITS;
 use super::{ArithmeticOp, Context};
 use rauk_types::decimal::DecimalError;
 use rauk_types::error::codes;
@@ -34,19 +33,20 @@ pub fn double(value: f64, text: &str) -> Result<Value> {
     if value.is_finite() { Ok(Value::Double(value)) } else { Err(out_of_range("DOUBLE", text)) }
 }
 
-/// Both sides are not NULL.
+/// Both sides are not NULL. `digits`: how many more a quotient has behind its point than the dividend.
 pub fn calculate(
     op: ArithmeticOp,
     left: ValueRef<'_>,
     right: ValueRef<'_>,
     ty: &DataType,
+    digits: u8,
     text: &str,
     context: &mut Context,
 ) -> Result<Value> {
     match (op, ty.kind) {
         (ArithmeticOp::IntegerDivide, _) => integer_divide(left, right, ty, text, context),
         (_, TypeKind::BigInt) => integers(op, left, right, ty, text, context),
-        (_, TypeKind::Decimal) => decimals(op, left, right, text, context),
+        (_, TypeKind::Decimal) => decimals(op, left, right, digits, text, context),
         _ => doubles(op, left, right, text, context),
     }
 }
@@ -94,6 +94,7 @@ fn decimals(
     op: ArithmeticOp,
     left: ValueRef<'_>,
     right: ValueRef<'_>,
+    digits: u8,
     text: &str,
     context: &mut Context,
 ) -> Result<Value> {
@@ -103,7 +104,7 @@ fn decimals(
         ArithmeticOp::Subtract => a.checked_sub(&b),
         ArithmeticOp::Multiply => a.checked_mul(&b),
         // With MySQL's guard digits: the value is rounded when it leaves the expression, so that 2 / 3 * 3 is 2.
-        ArithmeticOp::Divide => a.checked_div_guarded(&b, DIVISION_DIGITS),
+        ArithmeticOp::Divide => a.checked_div_guarded(&b, digits),
         _ => a.checked_rem(&b),
     };
     match result {

@@ -600,7 +600,9 @@ pub(crate) fn type_zero(ty: &DataType) -> Value {
         TypeKind::TinyInt | TypeKind::SmallInt | TypeKind::MediumInt | TypeKind::Int | TypeKind::BigInt => {
             if ty.unsigned { Value::UInt(0) } else { Value::Int(0) }
         }
-        TypeKind::Enum | TypeKind::Set | TypeKind::Bit | TypeKind::Year => Value::UInt(0),
+        // The first member.
+        TypeKind::Enum => Value::UInt(1),
+        TypeKind::Set | TypeKind::Bit | TypeKind::Year => Value::UInt(0),
         TypeKind::Float | TypeKind::Double => Value::Double(0.0),
         TypeKind::Decimal => Value::Decimal(Decimal::new(0, ty.scale)),
         TypeKind::Date => Value::Date(Date::from_packed(0)),

@@ -5,6 +5,23 @@ use rauk_types::{Collation, MysqlError, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Variables of the session that decide what expressions mean, beside sql_mode. Binding puts them into the expressions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Formats {
+    /// div_precision_increment.
+    pub division_digits: u8,
+    /// default_week_format.
+    pub week: u8,
+    /// lc_time_names, by its number.
+    pub locale: u8,
+}
+
+impl Default for Formats {
+    fn default() -> Self {
+        Formats { division_digits: 4, week: 0, locale: 0 }
+    }
+}
+
 /// sql_mode as flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SqlMode {
@@ -25,6 +42,8 @@ pub struct SqlMode {
     pub allow_invalid_dates: bool,
     pub time_truncate_fractional: bool,
     pub no_engine_substitution: bool,
+    /// They go wherever sql_mode goes: a plan belongs to both.
+    pub formats: Formats,
 }
 
 impl Default for SqlMode {
@@ -48,6 +67,7 @@ impl Default for SqlMode {
             allow_invalid_dates: false,
             time_truncate_fractional: false,
             no_engine_substitution: true,
+            formats: Formats::default(),
         }
     }
 }
@@ -124,6 +144,8 @@ pub struct Context {
     pub subqueries: super::answers::Subqueries,
     /// Of EXPLAIN ANALYZE: what its operators do is counted.
     pub measures: Option<Box<crate::measure::Measures>>,
+    /// GET_LOCK's.
+    pub user_locks: crate::locks::UserLocks,
     /// State of RAND() with and without seed, UUID() and the like.
     pub random_state: u64,
     /// Where a read of one row makes its key: kept, so that it allocates nothing.
@@ -186,6 +208,7 @@ impl Context {
             budget: super::Budget::default(),
             subqueries: Default::default(),
             measures: None,
+            user_locks: Default::default(),
             random_state: 0,
             key: Vec::new(),
             seeded_random: Vec::new(),

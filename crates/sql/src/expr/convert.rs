@@ -126,9 +126,19 @@ pub fn to_integer(value: ValueRef<'_>, context: &mut Context) -> Result<i128> {
             parsed.value
         }
         temporal => {
-            let (number, micros) = temporal_number(temporal).unwrap_or_default();
-            let up = i64::from(micros >= 500_000) * if number < 0 { -1 } else { 1 };
-            (number + up).into()
+            // To whole seconds, which may bring minutes and hours with them.
+            let whole = match temporal {
+                ValueRef::Time(v) => {
+                    let half = 500_000 * v.micros().signum();
+                    ValueRef::Time(Time::clipped((v.micros() + half) / MICROS_PER_SECOND * MICROS_PER_SECOND))
+                }
+                ValueRef::DateTime(v) => ValueRef::DateTime(v.rounded(0).unwrap_or(v)),
+                ValueRef::Timestamp(v) => {
+                    ValueRef::Timestamp((v + 500_000).div_euclid(MICROS_PER_SECOND) * MICROS_PER_SECOND)
+                }
+                other => other,
+            };
+            temporal_number(whole).map_or(0, |(number, _)| number.into())
         }
     })
 }

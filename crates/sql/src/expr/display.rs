@@ -203,8 +203,12 @@ impl fmt::Display for Named<'_> {
             }
             ExprKind::Function { function, arguments } => {
                 write!(f, "{}(", function.name.to_ascii_lowercase())?;
-                // Behind the argument of RAND and SLEEP stands the number of the call.
-                let shown = if matches!(function.name, "RAND" | "SLEEP") { 1 } else { usize::MAX };
+                // Behind the arguments of a function that waits, and of RAND, stands the number of the call.
+                let shown = match function.name {
+                    "RAND" => 1,
+                    _ if function.waits => arguments.len().saturating_sub(1),
+                    _ => usize::MAX,
+                };
                 self.separated(arguments.iter().take(shown), f)?;
                 f.write_str(")")
             }

@@ -6,13 +6,14 @@
 
 use super::budget::run;
 use super::convert::{self, Result};
+use super::types;
 use super::{
     Beside, BitOp, Columns, CompareOp, Comparison, Context, Expr, ExprKind, Function, RowIn, SortedList, SubqueryTest,
     Val, arithmetic, cast, interval,
 };
 use crate::expr::value_key::append_class_key;
 use crate::memory::LARGE;
-use rauk_types::{DateTime, Value, ValueRef};
+use rauk_types::{DateTime, TypeKind, Value, ValueRef};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
@@ -259,15 +260,26 @@ impl Expr {
                 None => Val::NULL,
             },
             ExprKind::Arithmetic { op, left, right, text } => {
+                let dividend = &left.ty;
                 let left = left.value(env, context)?;
-                if left.is_null() {
+                if left.is_null() && self.ty.kind == TypeKind::Decimal {
                     return Ok(Val::NULL);
                 }
+                // Warnings of the other side come whatever this one is, but where both are exact.
                 let right = right.value(env, context)?;
-                if right.is_null() {
+                if left.is_null() || right.is_null() {
+                    for side in [&left, &right].into_iter().filter(|side| !side.is_null()) {
+                        match self.ty.kind {
+                            TypeKind::Double => _ = convert::to_f64(side.as_ref(), context)?,
+                            TypeKind::BigInt => _ = convert::to_integer(side.as_ref(), context)?,
+                            _ => {}
+                        }
+                    }
                     return Ok(Val::NULL);
                 }
-                arithmetic::calculate(*op, left.as_ref(), right.as_ref(), &self.ty, text, context)?.into()
+                let digits =
+                    if *op == super::ArithmeticOp::Divide { types::quotient_digits(&self.ty, dividend) } else { 0 };
+                arithmetic::calculate(*op, left.as_ref(), right.as_ref(), &self.ty, digits, text, context)?.into()
             }
             ExprKind::Negate { expr, text } => {
                 let value = expr.value(env, context)?;

@@ -151,7 +151,7 @@ pub fn result_type(date: &Expr, amount: &Expr, unit: Unit, connection: Collation
     let fraction = match unit {
         _ if unit.has_microseconds() => 6,
         Unit::Second if amount.ty.kind == TypeKind::Decimal => amount.ty.scale.min(6),
-        Unit::Second if !amount.ty.is_integer() => 6,
+        Unit::Second if Class::of(&amount.ty) != Class::Integer => 6,
         _ => 0,
     };
     let scale = date.ty.scale.min(6).max(fraction);

@@ -68,20 +68,20 @@ pub use context::Context;
 pub use convert::{as_number, temporal_decimal, to_bits};
 pub use deep::Deep;
 pub(crate) use display::{Named, Names, readable};
-pub(crate) use functions::ANY_VALUE;
+pub(crate) use functions::{ANY_VALUE, crc32, locale};
 pub(crate) use subquery::{Awaited, is_pending, pending};
 pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
 pub use switches::Switches;
-pub(crate) use types::column_coercibility;
 pub use types::plain as plain_type;
+pub(crate) use types::{column_coercibility, quotient_digits};
 pub use value::Val;
 pub use window::{Distance, FrameBound, WindowCall, WindowFrame, WindowFunction};
 
 use crate::parse::ast::{self, Unit};
-use bind::{converted as bind_converted, not_yet as bind_not_yet};
+use bind::{converted as bind_converted, not_yet as bind_not_yet, shown as bind_shown, sorted as bind_sorted};
 use functions::Function;
 use pattern::{LikePattern, RegexpPattern};
-use rauk_types::{Collation, DataType, MysqlError, Value, ValueRef};
+use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value, ValueRef};
 
 /// Where an expression finds column values: table by its number in FROM, column by position in its schema.
 pub trait Columns {
@@ -539,6 +539,15 @@ pub(crate) fn unified_type(
     operation: &str,
     context: &BindContext,
 ) -> Result<(DataType, u8), MysqlError> {
+    // A BIT and other numbers are texts of digits.
+    let is_bit = |item: &Expr| item.ty.kind == TypeKind::Bit;
+    let is_number =
+        |item: &Expr| matches!(types::Class::of(&item.ty), types::Class::Null) || item.ty.is_numeric() || is_bit(item);
+    let others = items.iter().any(|item| !is_bit(item) && item.ty.kind != TypeKind::Null);
+    if others && items.iter().any(is_bit) && items.iter().all(is_number) {
+        let length = items.iter().map(|item| types::text_length(&types::numeric(&item.ty)));
+        return Ok((types::text_type(length.max().unwrap_or(0), Collation::Binary), types::IMPLICIT));
+    }
     match types::unify(items, operation, context.collation) {
         Ok((ty, types::MIXED)) if ty.is_text() => Err(types::mix_of_many(operation)),
         unified => unified,
@@ -552,7 +561,17 @@ pub(crate) fn text_of_members(expr: Expr) -> Expr {
 
 /// The expression as a value of this type.
 pub(crate) fn converted_to(expr: Expr, ty: &DataType) -> Expr {
+    let is_digits = expr.ty.kind == TypeKind::Bit && ty.is_bytes();
+    let expr = if is_digits { bind_sorted(expr) } else { expr };
+    let is_new_year = ty.kind == TypeKind::Year && !matches!(expr.ty.kind, TypeKind::Year | TypeKind::Null);
     let converted = bind_converted(expr, ty);
+    if is_new_year {
+        // Two digits are a year, as where they are stored.
+        let nullable = converted.nullable;
+        let kind =
+            ExprKind::Function { function: &functions::miscellaneous::YEAR_CONSTANT, arguments: vec![converted] };
+        return Expr { kind, ty: *ty, nullable, coercibility: types::NUMERIC };
+    }
     Expr { ty: *ty, ..converted }
 }
 

@@ -134,6 +134,11 @@ pub enum Awaited {
         call: i64,
         seconds: f64,
     },
+    /// A call of GET_LOCK or its like.
+    Lock {
+        call: i64,
+        request: crate::locks::LockRequest,
+    },
 }
 
 /// An answer that an evaluation needs.

@@ -26,8 +26,6 @@ pub const IGNORABLE: u8 = 6;
 const MAX_VARCHAR: u64 = 16_383;
 /// The integer part of BIGINT has so many digits.
 const BIGINT_DIGITS: u8 = 20;
-/// MySQL's div_precision_increment.
-pub const DIVISION_DIGITS: u8 = 4;
 const MAX_PRECISION: u8 = rauk_types::decimal::MAX_PRECISION;
 const MAX_SCALE: u8 = rauk_types::decimal::MAX_SCALE;
 
@@ -178,8 +176,13 @@ fn decimal(integer: u16, scale: u16) -> DataType {
     DataType::decimal(precision as u8, scale as u8)
 }
 
-/// The type of `left op right`.
-pub fn arithmetic(op: super::ArithmeticOp, left: &DataType, right: &DataType) -> DataType {
+/// How many more digits a quotient of this type has behind its point than what is divided.
+pub fn quotient_digits(quotient: &DataType, dividend: &DataType) -> u8 {
+    quotient.scale.saturating_sub(decimal_digits(&numeric(dividend)).1)
+}
+
+/// The type of `left op right`. `digits`: div_precision_increment.
+pub fn arithmetic(op: super::ArithmeticOp, left: &DataType, right: &DataType, digits: u8) -> DataType {
     use super::ArithmeticOp::*;
     let (l, r) = (numeric(left), numeric(right));
     let unsigned = l.unsigned || r.unsigned;
@@ -188,8 +191,8 @@ pub fn arithmetic(op: super::ArithmeticOp, left: &DataType, right: &DataType) ->
     }
     if l.kind == TypeKind::Double || r.kind == TypeKind::Double {
         // Fixed digits (of PI(), ROUND and DOUBLE(10,2)) stay fixed beside exact numbers.
-        let digits = l.scale.max(r.scale);
-        let scale = if op == Divide { digits.saturating_add(DIVISION_DIGITS) } else { digits };
+        let fixed = l.scale.max(r.scale);
+        let scale = if op == Divide { fixed.saturating_add(digits) } else { fixed };
         let scale = scale.min(DataType::DOUBLE.scale);
         return DataType { scale, ..DataType::DOUBLE };
     }
@@ -208,8 +211,8 @@ pub fn arithmetic(op: super::ArithmeticOp, left: &DataType, right: &DataType) ->
         }
         Modulo => decimal((lp - ls).max(rp - rs), ls.max(rs)),
         _ => {
-            let scale = (ls + u16::from(DIVISION_DIGITS)).min(MAX_SCALE.into());
-            let precision = (lp + rs + u16::from(DIVISION_DIGITS)).min(MAX_PRECISION.into());
+            let scale = (ls + u16::from(digits)).min(MAX_SCALE.into());
+            let precision = (lp + rs + u16::from(digits)).min(MAX_PRECISION.into());
             decimal(precision.saturating_sub(scale), scale)
         }
     }

@@ -27,6 +27,7 @@
 //! A query is a tree with the list of the columns it gives, in order. Subqueries of expressions and common tables stand beside the tree, in the
 //! [`Statement`]; a subquery reads columns of the queries around it by their ids.
 
+mod file;
 mod hints;
 mod json_table;
 mod print;
@@ -42,6 +43,7 @@ use rauk_types::result::ResultColumn;
 use rauk_types::{DataType, TableSchema, ViewSchema};
 use std::sync::Arc;
 
+pub(crate) use file::{FileCharset, FileRows, FileTarget, LineFormat, fixed_width, latin1};
 pub(crate) use hints::{JoinHints, PathHint, PathHints, StatementHints};
 pub(crate) use json_table::{JsonCell, JsonRows, JsonTable, OnMissing, TableFunction};
 pub(crate) use window::{WindowNode, WindowStage};
@@ -64,8 +66,10 @@ pub(crate) struct Statement {
     pub switches: Switches,
     /// Parameters that the statement itself has.
     pub parameters: usize,
-    /// An expression of it may wait (SLEEP).
+    /// An expression of it may wait (SLEEP, GET_LOCK).
     pub waits: bool,
+    /// Literals in the places of its parameters might make an expression that a key has.
+    pub by_values: bool,
 }
 
 /// What the statement does.
@@ -214,6 +218,8 @@ pub(crate) struct Scan {
     pub alias: String,
     /// One a column of the schema, hidden ones included.
     pub columns: Vec<ColumnId>,
+    /// Columns that keys have, with the expressions of the row that they hold.
+    pub computed: Vec<(ColumnId, Expr)>,
     /// Indexes that hints leave, by position in the schema; `None`: all.
     pub allowed_indexes: Option<Vec<usize>>,
     /// FORCE INDEX: a full scan only when no allowed index can be used.

@@ -246,6 +246,7 @@ impl Printer<'_> {
                 match &insert.source {
                     InsertSource::Query(query) => self.query(query, 1),
                     InsertSource::Rows(rows) => self.line(1, &format!("{} rows", rows.len())),
+                    InsertSource::File(file) => self.line(1, &format!("File {}", file.name)),
                 }
             }
             Write::Update(update) => self.target("Update", &update.target),

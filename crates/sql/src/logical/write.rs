@@ -3,7 +3,7 @@
 //! An UPDATE or DELETE of one table whose condition needs no other rows is [`Update`] or [`Delete`]: a scan that locks, and what happens to its rows.
 //! Every other one is a [`Change`]: a query gives the rows to be changed, and they are locked and changed when it has ended.
 
-use super::{Query, Scan, SortKey};
+use super::{FileRows, Query, Scan, SortKey};
 use crate::expr::{ColumnId, Expr};
 use rauk_node::TableHandle;
 use std::sync::Arc;
@@ -88,6 +88,7 @@ pub(crate) enum InsertSource {
     /// One expression a listed column; `None` is DEFAULT.
     Rows(Vec<Vec<Option<Expr>>>),
     Query(Query),
+    File(FileRows),
 }
 
 pub(crate) struct Insert {
@@ -149,8 +150,12 @@ impl Write {
         };
         match self {
             Write::Insert(insert) => {
-                if let InsertSource::Rows(rows) = &insert.source {
-                    rows.iter().flatten().flatten().for_each(&mut *visit);
+                match &insert.source {
+                    InsertSource::Rows(rows) => rows.iter().flatten().flatten().for_each(&mut *visit),
+                    InsertSource::File(file) => {
+                        file.set.iter().filter_map(|set| set.value.as_ref()).for_each(&mut *visit);
+                    }
+                    InsertSource::Query(_) => {}
                 }
                 for fill in &insert.fill {
                     if let Fill::Value(expr) = fill {
@@ -197,7 +202,7 @@ impl Write {
         match self {
             Write::Insert(insert) => match &insert.source {
                 InsertSource::Query(query) => Some(query),
-                InsertSource::Rows(_) => None,
+                InsertSource::Rows(_) | InsertSource::File(_) => None,
             },
             Write::Change(change) => Some(&change.rows),
             Write::Update(_) | Write::Delete(_) => None,
@@ -208,7 +213,7 @@ impl Write {
         match self {
             Write::Insert(insert) => match &mut insert.source {
                 InsertSource::Query(query) => Some(query),
-                InsertSource::Rows(_) => None,
+                InsertSource::Rows(_) | InsertSource::File(_) => None,
             },
             Write::Change(change) => Some(&mut change.rows),
             Write::Update(_) | Write::Delete(_) => None,

@@ -7,14 +7,16 @@
 //! semi     IN, EXISTS, ANY and ALL in conditions become semi and anti joins
 //! grouped  correlated subqueries with an aggregate become joins with a grouped table
 //! push     conditions on a derived table move into it
+//! computed an expression that a key of its table has is that column of the key
 //! walk     what passes share: queries, nodes and expressions of a statement, to change them
 //! ```
 //! A pass changes the tree and keeps what the statement means; [`Statement::validate`] checks it after each. Statements without derived tables,
-//! common tables, set operations and subqueries have nothing to gain: for them the look at their nodes is all that is paid.
+//! common tables, set operations and subqueries have nothing to gain of the passes before `computed`: for them the look at their nodes is all that is paid.
 //!
 //! No pass moves an expression whose value changes from row to row (RAND, UUID, assignments of variables), and none copies a subquery.
 
 mod common;
+mod computed;
 mod grouped;
 mod merge;
 mod push;
@@ -27,7 +29,7 @@ use rauk_types::MysqlError;
 
 type Pass = fn(&mut Statement);
 
-/// In the order in which they run.
+/// Of statements with several queries, in the order in which they run.
 const PASSES: [(&str, Pass); 6] = [
     ("common", common::pass),
     ("sorts", sorts::pass),
@@ -44,13 +46,16 @@ pub(crate) fn optimize(statement: &mut Statement) -> Result<(), MysqlError> {
 
 /// Runs all passes, and gives the statement to `watch` after each.
 pub(crate) fn watched(statement: &mut Statement, watch: &mut dyn FnMut(&str, &Statement)) -> Result<(), MysqlError> {
-    if !has_queries(statement) {
-        return Ok(());
+    if has_queries(statement) {
+        for (name, pass) in PASSES {
+            pass(statement);
+            statement.validate()?;
+            watch(name, statement);
+        }
     }
-    for (name, pass) in PASSES {
-        pass(statement);
+    if computed::pass(statement) {
         statement.validate()?;
-        watch(name, statement);
+        watch("computed", statement);
     }
     Ok(())
 }

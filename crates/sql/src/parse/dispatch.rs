@@ -63,7 +63,12 @@ impl Parser<'_> {
                 Ok(Statement::Flush(self.sql[start..self.end_of_last()].to_ascii_uppercase()))
             }
             "LOAD" if self.is_kw_at(1, "INDEX") => self.unsupported("LOAD INDEX INTO CACHE"),
-            "LOAD" => self.unsupported("LOAD DATA"),
+            "LOAD" if self.is_kw_at(1, "XML") => self.unsupported("LOAD XML"),
+            "LOAD" => {
+                self.advance();
+                self.expect_kw("DATA")?;
+                self.load_data()
+            }
             "CALL" => self.unsupported("CALL"),
             "HANDLER" => self.unsupported("HANDLER"),
             "SIGNAL" | "RESIGNAL" | "GET" => self.unsupported(&word),
@@ -444,7 +449,8 @@ impl Parser<'_> {
         }
         let tables = self.table_names()?;
         if word == "CHECKSUM" {
-            return self.unsupported("CHECKSUM TABLE");
+            let quick = matches!(self.accept_any_kw(&["QUICK", "EXTENDED"]), Some("QUICK"));
+            return Ok(Statement::ChecksumTable { tables, quick });
         }
         if word == "ANALYZE"
             && let Some(word) = self.accept_any_kw(&["UPDATE", "DROP"])

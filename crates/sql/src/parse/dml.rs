@@ -89,7 +89,7 @@ impl Parser<'_> {
     }
 
     /// `column = expression`; `:=` is allowed too.
-    fn assignment(&mut self) -> Result<Assignment> {
+    pub fn assignment(&mut self) -> Result<Assignment> {
         let column = self.column_name()?;
         if !self.accept(Kind::Eq) && !self.accept(Kind::Assign) {
             return self.fail();

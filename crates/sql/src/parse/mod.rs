@@ -6,11 +6,13 @@
 //! operators   expressions by MySQL's precedence
 //! primary     what stands between operators: literals, names, variables, CASE     calls  functions, windows
 //! query       SELECT, set operations, WITH      from  tables and joins
-//! dml         INSERT, UPDATE, DELETE            types, table, alter, view  definitions
+//! dml         INSERT, UPDATE, DELETE            load  LOAD DATA, formats of files
+//! types, table, alter, view  definitions
 //! set, show, account, dispatch  the other statements
 //! ast, statement   the tree that they make      tree  a statement with its height
 //! print       tree → text, in MySQL's canonical form
 //! split       one text of several statements → their texts
+//! digest      statement → what is left of it without literals
 //! normalize   statement → normal form with `?` for literals, for the plan cache
 //! ```
 //! The parser reads all of MySQL's queries and changes. What Rauk cannot execute yet is refused where the tree is bound and planned, which
@@ -21,12 +23,14 @@ mod alter;
 pub mod ast;
 mod calls;
 mod cursor;
+mod digest;
 mod dispatch;
 mod dml;
 mod from;
 mod hints;
 mod json_table;
 mod lexer;
+mod load;
 mod normalize;
 mod operators;
 mod primary;
@@ -48,6 +52,7 @@ mod shape_tests;
 mod tests;
 
 pub use cursor::{MAX_DEPTH, MAX_HEIGHT, MAX_PARAMETERS};
+pub use digest::digest_text;
 pub use lexer::{Mode, VERSION};
 pub use normalize::{Normal, normalize};
 pub use query::MAX_SELECTS;

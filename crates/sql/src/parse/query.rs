@@ -16,7 +16,7 @@
 
 use super::ast::{
     ColumnName, CommonTable, Expr, Hints, Into, IntoVariable, ItemName, Limit, Literal, LockClause, LockStrength,
-    LockWait, OrderItem, Query, QueryBody, Select, SelectItem, SetOp, TableName, With,
+    LockWait, OrderItem, OutFile, Query, QueryBody, Select, SelectItem, SetOp, TableName, With,
 };
 use super::cursor::{Parser, QUERY_LEVELS, Result};
 use super::lexer::Kind;
@@ -396,9 +396,8 @@ impl Parser<'_> {
         *into = Some(if self.accept_kw("DUMPFILE") {
             Into::DumpFile(self.string()?)
         } else if self.accept_kw("OUTFILE") {
-            let file = self.string()?;
-            self.export_options()?;
-            Into::OutFile(file)
+            let (path, charset) = (self.string()?, self.file_charset()?);
+            Into::OutFile(Box::new(OutFile { path, charset, format: self.file_format()? }))
         } else {
             Into::Variables(self.comma_separated(|p| match p.kind() {
                 Kind::UserVariable => p.user_variable().map(IntoVariable::User),
@@ -406,42 +405,6 @@ impl Parser<'_> {
             })?)
         });
         Ok(())
-    }
-
-    /// CHARACTER SET, FIELDS and LINES behind OUTFILE: read and dropped, since files are refused.
-    fn export_options(&mut self) -> Result<()> {
-        if self.accept_kws(&["CHARACTER", "SET"]) || self.accept_kw("CHARSET") {
-            self.charset_name()?;
-        }
-        if self.accept_any_kw(&["FIELDS", "COLUMNS"]).is_some() {
-            self.expect_any(&[
-                &["TERMINATED", "BY"],
-                &["OPTIONALLY", "ENCLOSED", "BY"],
-                &["ENCLOSED", "BY"],
-                &["ESCAPED", "BY"],
-            ])?;
-        }
-        if self.accept_kw("LINES") {
-            self.expect_any(&[&["TERMINATED", "BY"], &["STARTING", "BY"]])?;
-        }
-        Ok(())
-    }
-
-    /// One or more of these words, each with a text behind it.
-    fn expect_any(&mut self, clauses: &[&[&str]]) -> Result<()> {
-        let mut any = false;
-        while clauses.iter().any(|words| self.accept_kws(words)) {
-            match self.kind() {
-                Kind::Hex | Kind::Bit => {
-                    self.advance();
-                }
-                _ => {
-                    self.string()?;
-                }
-            }
-            any = true;
-        }
-        if any { Ok(()) } else { self.fail() }
     }
 }
 

@@ -159,7 +159,10 @@ fn into_stands_in_every_place_once() {
         "SELECT a FROM t INTO OUTFILE 'x' CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' \
          ESCAPED BY '\\\\' LINES STARTING BY '' TERMINATED BY '\\n'",
     );
-    assert_eq!(file.into, Some(Into::OutFile("x".into())));
+    let format =
+        FileFormat { field_end: b",".to_vec(), enclosed: b"\"".to_vec(), optionally: true, ..FileFormat::default() };
+    let charset = Some("utf8mb4".to_string());
+    assert_eq!(file.into, Some(Into::OutFile(Box::new(OutFile { path: "x".into(), charset, format }))));
     assert_eq!(query("SELECT 1 INTO DUMPFILE 'x'").into, Some(Into::DumpFile("x".into())));
     assert_eq!(code("SELECT 1 INTO @a FROM t INTO @b"), 3953);
     assert_eq!(near("SELECT 1 FROM t INTO"), "");
@@ -449,4 +452,34 @@ fn types_that_were_read_wrongly() {
     let now = ColumnOption::OnUpdate(Expr::call("NOW", vec![]));
     assert_eq!(column("DATETIME ON UPDATE NOW() NOT NULL").options, [now.clone(), ColumnOption::NotNull]);
     assert_eq!(column("DATETIME ON UPDATE NOW() COLLATE c").options, [now, ColumnOption::Collation("c".into())]);
+}
+
+#[test]
+fn load_data() {
+    let sql = "LOAD DATA LOW_PRIORITY LOCAL INFILE 'f' REPLACE INTO TABLE d.t PARTITION (p) CHARACTER SET latin1 \
+               COLUMNS TERMINATED BY ',' ENCLOSED BY '\"' ESCAPED BY 0x21 LINES STARTING BY 'a' TERMINATED BY b'1010' \
+               IGNORE 3 ROWS (a, @b, t.c) SET c = a + 1, d = DEFAULT";
+    let Statement::Load(load) = statement(sql) else { panic!("{sql}") };
+    assert!(load.local && load.duplicates == LoadDuplicates::Replace && !load.ignores());
+    assert_eq!((load.file.as_str(), load.table.name.as_str(), load.skip), ("f", "t", 3));
+    let format = FileFormat {
+        field_end: b",".to_vec(),
+        enclosed: b"\"".to_vec(),
+        optionally: false,
+        escaped: b"!".to_vec(),
+        line_start: b"a".to_vec(),
+        line_end: b"\n".to_vec(),
+    };
+    assert_eq!(load.format, format);
+    assert_eq!((load.targets.len(), load.set.len(), load.partitions.len()), (3, 2, 1));
+    assert_eq!(load.targets[1], LoadTarget::Variable("b".into()));
+    let Statement::Load(load) = statement("LOAD DATA INFILE 'f' INTO TABLE t ()") else { panic!() };
+    assert!(load.targets.is_empty() && !load.ignores() && load.format == FileFormat::default());
+    let mode = Mode { no_backslash_escapes: true, ..Mode::default() };
+    let parsed = parse("LOAD DATA INFILE 'f' INTO TABLE t", mode).expect("it is one");
+    let Statement::Load(load) = &*parsed.statement else { panic!() };
+    assert!(load.format.escaped.is_empty());
+    assert_eq!(near("LOAD DATA INFILE 'f' INTO TABLE t FIELDS LINES TERMINATED BY 'x'"), "LINES TERMINATED BY 'x'");
+    assert_eq!(near("LOAD DATA INFILE 'f' INTO TABLE t IGNORE 1 (a)"), "(a)");
+    assert_eq!(near("LOAD DATA INFILE f INTO TABLE t"), "f INTO TABLE t");
 }

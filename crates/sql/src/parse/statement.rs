@@ -283,6 +283,8 @@ pub enum Statement {
     Query(Box<ast::Query>),
     /// INSERT and REPLACE, with IGNORE, ON DUPLICATE KEY UPDATE, SET form, SELECT source.
     Insert(Box<ast::Insert>),
+    /// LOAD DATA.
+    Load(Box<ast::LoadData>),
     Update(Box<ast::Update>),
     Delete(Box<ast::Delete>),
     /// `format`: TRADITIONAL, JSON, TREE.
@@ -405,6 +407,11 @@ pub enum Statement {
         verb: String,
         tables: Vec<TableName>,
         histograms: Option<HistogramChange>,
+    },
+    /// `quick`: only a sum that is kept with the table.
+    ChecksumTable {
+        tables: Vec<TableName>,
+        quick: bool,
     },
     /// Rauk's own: a node that is down does not come back.
     ForgetNode(u64),

@@ -283,7 +283,7 @@ fn statements_of_every_kind() {
 fn unsupported_statements_say_what_they_are() {
     let cases = [
         ("XA START 'x'", "XA transactions"),
-        ("LOAD DATA INFILE 'x' INTO TABLE t", "LOAD DATA"),
+        ("LOAD XML INFILE 'x' INTO TABLE t", "LOAD XML"),
         ("CREATE DEFINER=`root`@`%` PROCEDURE p() BEGIN END", "CREATE PROCEDURE"),
         ("CREATE TRIGGER t BEFORE INSERT ON x FOR EACH ROW SET a = 1", "CREATE TRIGGER"),
         ("CREATE LOGFILE GROUP lg ADD UNDOFILE 'x'", "CREATE LOGFILE GROUP"),

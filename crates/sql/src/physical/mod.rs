@@ -107,6 +107,23 @@ impl Plan {
         Ok(explain::rows(&described))
     }
 
+    /// The rows, or combinations of rows, that the query block which looks at most of them is expected to look at.
+    pub(crate) fn most_rows(&self, context: &mut crate::expr::Context) -> Result<f64, MysqlError> {
+        let mut blocks: Vec<(Value, f64)> = Vec::new();
+        for row in self.explain(context)? {
+            let number = |value: &Value| match value {
+                Value::Double(number) => *number,
+                other => other.as_ref().as_integer().map_or(1.0, |number| number as f64),
+            };
+            let rows = number(&row[9]) * if row[10].is_null() { 1.0 } else { number(&row[10]) / 100.0 };
+            match blocks.iter_mut().find(|(id, _)| *id == row[0]) {
+                Some((_, product)) => *product *= rows,
+                None => blocks.push((row[0].clone(), rows)),
+            }
+        }
+        Ok(blocks.iter().map(|(_, product)| *product).fold(0.0, f64::max))
+    }
+
     /// EXPLAIN FORMAT=JSON.
     pub fn explain_json(&self, context: &mut crate::expr::Context) -> Result<String, MysqlError> {
         let described = describe::describe(self, context, describe::Print::Quoted)?;

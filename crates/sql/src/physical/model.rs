@@ -9,7 +9,7 @@
 
 use crate::expr::{Aggregate, Expr, ExprKind, WindowCall, WindowFrame};
 use crate::logical::JsonTable;
-pub(crate) use crate::logical::{Fill, OnDuplicate, RowCheck, RowRules, SetColumn, SetOp};
+pub(crate) use crate::logical::{FileRows, Fill, OnDuplicate, RowCheck, RowRules, SetColumn, SetOp};
 use crate::logical::{JoinHints, PathHints};
 use crate::lookup::VirtualTable;
 use crate::statistics::TableStatistics;
@@ -656,6 +656,8 @@ pub(crate) enum InsertSource {
     Rows(Vec<Vec<Option<Expr>>>),
     /// With the types of its columns.
     Query(Box<QueryPlan>, Vec<DataType>),
+    /// LOAD DATA. Its assignments read the row as table 0.
+    File(Box<FileRows>),
 }
 
 /// Expressions of VALUES read the row as far as it is filled as table 0; those of ON DUPLICATE KEY UPDATE read the row in the way as table 0, the row

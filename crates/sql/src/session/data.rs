@@ -16,13 +16,13 @@ use crate::exec;
 use crate::logical::StatementHints;
 use crate::measure::Measures;
 use crate::memory::out_of_time;
-use crate::parse::ast::{Expr, Limit, QueryBody};
+use crate::parse::ast::{Expr, Limit, LoadTarget, QueryBody};
 use crate::parse::{self, Statement};
 use crate::physical::{self, Plan};
 use crate::stack;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, FlushFuture, ResultColumn, ResultSink};
-use rauk_types::{DataType, MysqlError, ValueRef};
+use rauk_types::{DataType, MysqlError, TypeKind, ValueRef};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -32,6 +32,9 @@ const RUNS_BETWEEN_LOOKS: u32 = 256;
 const MAX_REPLANS: usize = 8;
 /// Times that a statement which met a partition without a primary is done again.
 const MAX_REPEATS: usize = 10;
+
+/// ER_TOO_BIG_SELECT.
+const TOO_BIG_SELECT: u16 = 1104;
 
 /// A statement whose tree takes so many bytes takes milliseconds to plan.
 const LONG_TREE: usize = 16 << 20;
@@ -75,6 +78,7 @@ pub enum DataKind {
     Select,
     Insert,
     Replace,
+    Load,
     Update,
     Delete,
 }
@@ -84,6 +88,7 @@ impl DataKind {
         match statement {
             Statement::Insert(insert) if insert.replace => DataKind::Replace,
             Statement::Insert(_) => DataKind::Insert,
+            Statement::Load(_) => DataKind::Load,
             Statement::Update(_) => DataKind::Update,
             Statement::Delete(_) => DataKind::Delete,
             _ => DataKind::Select,
@@ -95,6 +100,7 @@ impl DataKind {
             DataKind::Select => Counter::Select,
             DataKind::Insert => Counter::Insert,
             DataKind::Replace => Counter::Replace,
+            DataKind::Load => Counter::Load,
             DataKind::Update => Counter::Update,
             DataKind::Delete => Counter::Delete,
         }
@@ -279,7 +285,16 @@ impl Session {
         let catalog = self.engine.database.catalog_version();
         let generation = self.engine.plans.generation();
         let lookup = self.lookup();
-        let context = self.bind_context(types);
+        let mut context = self.bind_context(types);
+        if let Statement::Load(load) = statement {
+            // The variables that take fields are texts, whatever they are now.
+            let ty = DataType { collation: self.settings.collation, ..DataType::new(TypeKind::LongText) };
+            for target in &load.targets {
+                if let LoadTarget::Variable(name) = target {
+                    context.user_variables.insert(name.to_lowercase(), ty);
+                }
+            }
+        }
         let plan = || physical::plan(statement, &lookup, &context);
         // What the parser has counted says how long planning takes.
         let budget = &self.context.budget;
@@ -346,6 +361,17 @@ impl Session {
         ))
     }
 
+    /// max_join_size: error 1104 for a query one of whose blocks would look at more rows, or combinations of rows.
+    fn check_join_size(&mut self, plan: &CachedPlan) -> Result<(), MysqlError> {
+        if plan.plan.most_rows(&mut self.context)? <= self.settings.max_join_size as f64 {
+            return Ok(());
+        }
+        Err(MysqlError::new(
+            TOO_BIG_SELECT,
+            "The SELECT would examine more than MAX_JOIN_SIZE rows; check your WHERE and use SET SQL_BIG_SELECTS=1 or SET MAX_JOIN_SIZE=# if the SELECT is okay",
+        ))
+    }
+
     /// Runs a plan as one statement.
     pub(super) async fn run_plan(
         &mut self,
@@ -374,6 +400,12 @@ impl Session {
     async fn run_plain(&mut self, plan: &CachedPlan, sink: &mut dyn ResultSink) -> Result<Completion, MysqlError> {
         self.check_safe_update(plan)?;
         let changes = plan.kind != DataKind::Select;
+        if changes {
+            self.may_change()?;
+        }
+        if !self.settings.big_selects {
+            self.check_join_size(plan)?;
+        }
         let own = self.open.is_none();
         let autocommit = own && self.settings.autocommit;
         let mut open = match self.open.take() {

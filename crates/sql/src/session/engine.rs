@@ -67,6 +67,8 @@ pub struct Client {
     /// CLIENT_FOUND_ROWS: UPDATE reports matched rather than changed rows.
     pub found_rows: bool,
     pub ignore_space: bool,
+    /// CLIENT_LOCAL_FILES: it gives files of its own (LOAD DATA LOCAL).
+    pub local_files: bool,
     pub tls_cipher: Option<String>,
     pub attributes: Vec<(String, String)>,
 }
@@ -84,6 +86,7 @@ impl Client {
             multi_statements: true,
             found_rows: false,
             ignore_space: false,
+            local_files: true,
             tls_cipher: None,
             attributes: Vec::new(),
         }

@@ -28,6 +28,11 @@ pub fn not_supported(what: &str) -> MysqlError {
     MysqlError::new(codes::NOT_SUPPORTED_YET, format!("This version of MySQL doesn't yet support '{what}'"))
 }
 
+/// ER_UNKNOWN_ERROR.
+pub fn unknown(text: &str) -> MysqlError {
+    MysqlError::new(codes::UNKNOWN_ERROR, text)
+}
+
 pub fn no_database() -> MysqlError {
     MysqlError::new(codes::NO_DB, "No database selected")
 }

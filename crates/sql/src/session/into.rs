@@ -1,8 +1,7 @@
 //! SELECT … INTO @variables, and values of expressions that need a query: those of DO and SET.
 //!
 //! A query INTO variables may have one row. Of several the first sets them, as in MySQL, and the statement is error 1172; none
-//! is warning 1329, and they keep their values. At most two rows are read. INTO OUTFILE and DUMPFILE are refused: the
-//! server writes no files for its clients (1290, as of a MySQL with `--secure-file-priv=NULL`).
+//! is warning 1329, and they keep their values. At most two rows are read. INTO OUTFILE and DUMPFILE are `outfile`'s.
 
 use super::data::Source;
 use super::run::Done;
@@ -16,10 +15,8 @@ use rauk_types::format::append_text;
 use rauk_types::result::{Completion, FlushFuture, ResultColumn, ResultSink};
 use rauk_types::{DataType, MysqlError, TypeKind, Value, ValueRef};
 
-/// ER_OPTION_PREVENTS_STATEMENT.
-const OPTION_PREVENTS: u16 = 1290;
 /// ER_TOO_MANY_ROWS.
-const TOO_MANY_ROWS: u16 = 1172;
+pub(super) const TOO_MANY_ROWS: u16 = 1172;
 /// ER_SP_FETCH_NO_DATA.
 const NO_DATA: u16 = 1329;
 /// ER_SP_UNDECLARED_VAR.
@@ -82,7 +79,7 @@ impl ResultSink for FirstRow {
 }
 
 /// `SELECT item, …`
-fn select_of(items: Vec<Expr>) -> Query {
+pub(super) fn select_of(items: Vec<Expr>) -> Query {
     let item = |expr| SelectItem::Expr { expr, name: ItemName::Text(String::new()) };
     Query::plain(QueryBody::Select(Box::new(Select {
         hints: Default::default(),
@@ -100,14 +97,9 @@ fn select_of(items: Vec<Expr>) -> Query {
 }
 
 impl Session {
-    /// SELECT … INTO. Errors 1172, 1222, 1290, 1327; warning 1329.
+    /// SELECT … INTO. Errors 1172, 1222, 1327, those of files; warning 1329.
     pub(super) async fn select_into(&mut self, query: &Query, into: &Into) -> Result<Done, MysqlError> {
-        let Into::Variables(variables) = into else {
-            return Err(MysqlError::new(
-                OPTION_PREVENTS,
-                "The MySQL server is running with the --secure-file-priv option so it cannot execute this statement",
-            ));
-        };
+        let Into::Variables(variables) = into else { return self.select_into_file(query, into).await };
         let mut names = Vec::with_capacity(variables.len());
         for variable in variables {
             match variable {

@@ -17,6 +17,10 @@
 //! ddl           definitions
 //! show          SHOW, DESCRIBE, EXPLAIN
 //! system        virtual tables: information_schema, performance_schema, mysql, rauk
+//! checksum      CHECKSUM TABLE
+//! load          LOAD DATA
+//! outfile       SELECT … INTO OUTFILE, DUMPFILE
+//! files         files of the server's machine
 //! into          SELECT … INTO; values of DO and SET that need a query
 //! collect       a sink that keeps results in memory, for shells and tests
 //! ```
@@ -25,19 +29,24 @@
 //! (`wait_observed`), and a commit returns when it is on disk.
 
 pub mod charset;
+mod checksum;
 pub mod collect;
 pub(crate) mod data;
 pub(crate) mod ddl;
 pub mod engine;
 pub(crate) mod errors;
+mod files;
 mod hints;
 mod histograms;
 mod into;
+mod load;
 pub(crate) mod lookup;
+mod outfile;
 pub(crate) mod pattern;
 pub mod plan_cache;
 pub(crate) mod prepared;
 pub mod processlist;
+mod read_only;
 pub(crate) mod run;
 #[allow(clippy::module_inception)]
 pub mod session;

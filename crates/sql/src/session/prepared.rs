@@ -134,6 +134,7 @@ impl Session {
             Statement::Prepare { .. }
                 | Statement::Execute { .. }
                 | Statement::Deallocate(_)
+                | Statement::Load(_)
                 | Statement::LockTables(_)
                 | Statement::UnlockTables
         );

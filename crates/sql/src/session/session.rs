@@ -13,6 +13,7 @@ use super::users::{AccountRecord, Privileges};
 use super::variables::{SessionVariables, Settings};
 use crate::expr::context::{UserVariable, Warning, WarningLevel};
 use crate::expr::{BindContext, Budget, Context, Switches};
+use crate::locks::UserLocks;
 use crate::memory::{Memory, Watch, interrupted};
 use crate::parse::ast::TableName;
 use crate::parse::{self, Mode, Normal, Parsed, Tree};
@@ -57,6 +58,7 @@ pub struct Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.open = None;
+        self.context.user_locks.release_all();
         self.engine.processes.remove(self.process.id);
     }
 }
@@ -119,6 +121,10 @@ impl Session {
             ),
             subqueries: Default::default(),
             measures: None,
+            user_locks: UserLocks::new(engine.database.clone(), client.connection_id, process.interrupt.clone(), {
+                let process = process.clone();
+                Arc::new(move || process.kill_connection())
+            }),
             random_state: engine.runtime.random(),
             key: Vec::new(),
             seeded_random: Vec::new(),
@@ -180,6 +186,7 @@ impl Session {
     /// COM_RESET_CONNECTION: rolls back, forgets variables, prepared statements and warnings.
     pub async fn reset(&mut self) {
         self.open = None;
+        self.context.user_locks.release_all();
         self.next = NextTransaction::default();
         self.prepared.clear();
         self.named.clear();

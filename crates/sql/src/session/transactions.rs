@@ -62,6 +62,10 @@ impl Session {
 
     pub(crate) async fn commit_open(&mut self) -> Result<(), MysqlError> {
         match self.open.take() {
+            Some(open) if open.transaction.has_writes() && self.may_change().is_err() => {
+                open.transaction.rollback();
+                self.may_change()
+            }
             Some(open) => Ok(open.transaction.commit().await?),
             None => Ok(()),
         }

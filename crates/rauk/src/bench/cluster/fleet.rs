@@ -5,8 +5,8 @@
 use super::arguments::Options;
 use super::nodes::{Cluster, Plan, Traffic};
 use super::scale::Placement;
-use super::warehouses::{self, Done, Terminal};
 use crate::bench::servers::connect;
+use crate::bench::warehouses::{self, Done, Shape, Terminal};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -91,7 +91,7 @@ impl Fleet {
             tenants.push(Tenant { cluster, connection, load, history, done: Done::default() });
         }
         for tenant in &mut tenants {
-            warehouses::load(&mut tenant.connection, tenant.load.warehouses)?;
+            warehouses::load(&mut tenant.connection, tenant.load.warehouses, Shape::Partitioned)?;
         }
         for tenant in &tenants {
             tenant.cluster.wait_healthy(HEALTHY)?;

@@ -26,7 +26,6 @@ mod rejoin;
 mod relay;
 mod replicas;
 mod scale;
-mod warehouses;
 
 pub use arguments::{command, options};
 

@@ -1,6 +1,6 @@
 //! What a transaction of one warehouse costs as the cluster grows.
 //!
-//! For each number of data nodes, with one and with two replicas, a cluster is started, loaded and used by terminals ([`super::warehouses`]), as many for each node whatever their number, unless the same load is asked
+//! For each number of data nodes, with one and with two replicas, a cluster is started, loaded and used by terminals ([`crate::bench::warehouses`]), as many for each node whatever their number, unless the same load is asked
 //! for (then fewer transactions share a flush and a message on each of more nodes), in two ways: *near*, each terminal connected to the
 //! node that leads its warehouse, and *spread*, to the nodes in turn, wherever its warehouse is. How many terminals were local is measured, not assumed: EXPLAIN names a warehouse's partition, the cluster
 //! tells who leads it.
@@ -246,7 +246,7 @@ pub fn json(lines: &[Line]) -> serde_json::Value {
 mod tests {
     use super::*;
     use crate::bench::cluster::nodes::Traffic;
-    use crate::bench::cluster::warehouses::Done;
+    use crate::bench::warehouses::Done;
 
     /// A round of 1000 transactions in two seconds.
     fn round(cpu_seconds: f64) -> Round {

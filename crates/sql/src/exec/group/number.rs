@@ -7,7 +7,7 @@
 //! BIT_AND, BIT_OR and BIT_XOR of binary strings give binary strings of the same length; of everything else they give 64 bits. Without a value they
 //! give the value that changes nothing: ones for BIT_AND, zeros for the others.
 
-use crate::expr::{self, AggregateFunction};
+use crate::expr::{self, Aggregate, AggregateFunction, quotient_digits};
 use rauk_types::error::codes;
 use rauk_types::format::parse_double_prefix;
 use rauk_types::{DataType, Decimal, MysqlError, Value, ValueRef};
@@ -120,15 +120,18 @@ impl Sum {
         Ok(())
     }
 
-    pub fn finish(self, result: &DataType, function: AggregateFunction) -> Result<Value, MysqlError> {
+    pub fn finish(self, aggregate: &Aggregate) -> Result<Value, MysqlError> {
+        let (result, function) = (&aggregate.ty, aggregate.function);
         let average = function == AggregateFunction::Avg;
+        let argument = aggregate.arguments.first().map_or(DataType::BIGINT, |argument| argument.ty);
+        let digits = quotient_digits(result, &argument);
         let exact = |sum: Decimal, count: u64| -> Result<Value, MysqlError> {
             if count == 0 {
                 return Ok(Value::Null);
             }
             let value = if average {
                 // With guard digits, as every division inside an expression; they go when the value leaves it.
-                sum.checked_div_guarded(&Decimal::from(count), 4)
+                sum.checked_div_guarded(&Decimal::from(count), digits)
             } else {
                 sum.rescale(result.scale)
             };

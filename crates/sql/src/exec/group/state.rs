@@ -219,7 +219,7 @@ impl State {
         Ok(match self.inner {
             Inner::Count(count) if aggregate.ty.unsigned => Value::UInt(count),
             Inner::Count(count) => Value::Int(count as i64),
-            Inner::Sum(sum) => sum.finish(&aggregate.ty, function)?,
+            Inner::Sum(sum) => sum.finish(aggregate)?,
             Inner::Extreme(extreme) => extreme.finish(),
             Inner::Concat(concat) => concat.finish(aggregate, concat_limit, memory, context)?,
             Inner::Json(json) => json.finish(memory, context)?,

@@ -232,6 +232,8 @@ fn flags_of(mode: &mut SqlMode) -> [&mut bool; 17] {
         allow_invalid_dates,
         time_truncate_fractional,
         no_engine_substitution,
+        // What they say is in the expressions.
+        formats: _,
     } = mode;
     [
         strict,

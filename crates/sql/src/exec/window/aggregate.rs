@@ -262,9 +262,9 @@ impl Moving {
         let aggregate = &self.aggregate;
         Ok(match &self.state {
             Inner::Count(count) => Value::Int(*count as i64),
-            Inner::Sum(sum) => sum.clone().finish(&aggregate.ty, aggregate.function)?,
-            Inner::Doubles { sum, count } => doubles(*sum, *count).finish(&aggregate.ty, aggregate.function)?,
-            Inner::Exact { sum, count } => doubles(sum.value(), *count).finish(&aggregate.ty, aggregate.function)?,
+            Inner::Sum(sum) => sum.clone().finish(aggregate)?,
+            Inner::Doubles { sum, count } => doubles(*sum, *count).finish(aggregate)?,
+            Inner::Exact { sum, count } => doubles(sum.value(), *count).finish(aggregate)?,
             Inner::Bits(bits) => Value::UInt(bits.value(aggregate.function)),
             Inner::Extreme(queue) => match queue.front() {
                 Some(first) => aggregate.arguments[0].eval(&At { partition, row: first.row }, context)?,

@@ -132,7 +132,10 @@ impl Binder<'_> {
         Ok(match function {
             AggregateFunction::Count => (DataType { length: 21, ..DataType::BIGINT }, types::NUMERIC),
             AggregateFunction::Sum => (exact(22, 0), types::NUMERIC),
-            AggregateFunction::Avg => (exact(types::DIVISION_DIGITS, types::DIVISION_DIGITS), types::NUMERIC),
+            AggregateFunction::Avg => {
+                let digits = self.context.sql_mode.formats.division_digits;
+                (exact(digits, digits), types::NUMERIC)
+            }
             AggregateFunction::Min | AggregateFunction::Max => match first {
                 Some(e) => {
                     types::refuse_mixed(e, if function == AggregateFunction::Min { "min" } else { "max" })?;

@@ -44,7 +44,7 @@ pub fn converted(expr: Expr, ty: &DataType) -> Expr {
     Expr { kind: ExprKind::Cast(Box::new(expr)), ty: target, nullable, coercibility }
 }
 
-/// Calls of RAND(seed) and SLEEP that have been bound: each has a number of its own.
+/// Calls of RAND(seed), SLEEP and GET_LOCK's family that have been bound: each has a number of its own.
 static CALLS: AtomicI64 = AtomicI64::new(0);
 
 impl Binder<'_> {
@@ -386,12 +386,29 @@ impl Binder<'_> {
             let number = CALLS.fetch_add(1, Ordering::Relaxed);
             arguments.push(literal(Value::Int(number), DataType::BIGINT, types::NUMERIC));
         }
+        self.add_formats(function.name, &mut arguments);
         if function.waits {
             self.context.waits.store(true, Ordering::Relaxed);
             let number = CALLS.fetch_add(1, Ordering::Relaxed);
             arguments.push(literal(Value::Int(number), DataType::BIGINT, types::NUMERIC));
         }
         self.registered(function, arguments)
+    }
+
+    /// Arguments for what default_week_format and lc_time_names say where the statement does not.
+    fn add_formats(&self, name: &str, arguments: &mut Vec<Expr>) {
+        let formats = self.context.sql_mode.formats;
+        let named = match (name, arguments.len()) {
+            ("WEEK", 1) if formats.week != 0 => {
+                arguments.push(literal(Value::Int(formats.week.into()), DataType::BIGINT, types::NUMERIC));
+                return;
+            }
+            ("DAYNAME" | "MONTHNAME", 1) | ("DATE_FORMAT" | "FROM_UNIXTIME", 2) => formats.locale,
+            _ => return,
+        };
+        if let Some(locale) = functions::locale::numbered(named.into()).filter(|_| named != 0) {
+            arguments.push(self.text_literal(locale.name.to_string()));
+        }
     }
 
     /// A call of a function of the registry, with as many arguments as it takes.

@@ -94,6 +94,11 @@ fn member_of(constant: Expr, ty: &DataType) -> Expr {
     Expr { kind, ty: *ty, nullable, coercibility: types::NUMERIC }
 }
 
+/// A YEAR as the number that it is.
+pub fn plain_year(expr: Expr) -> Expr {
+    if expr.ty.kind == TypeKind::Year { cast(expr, DataType::BIGINT_UNSIGNED) } else { expr }
+}
+
 /// The year of two digits that a constant beside a YEAR stands for.
 fn year_of(constant: Expr) -> Expr {
     let ty = if Class::of(&constant.ty) == Class::Integer { DataType::BIGINT } else { DataType::DOUBLE };
@@ -139,10 +144,16 @@ pub(super) fn settle_sides(op: CompareOp, left: &mut Expr, right: &mut Expr, by:
 
 /// Turns a constant beside a YEAR into the year that it stands for.
 pub(super) fn settle_year(left: &mut Expr, right: &mut Expr, by: &mut Comparison) {
-    let year = |expr: &Expr| expr.ty.kind == TypeKind::Year;
+    // Of a column only: a function of it has its value, and is no YEAR to a comparison.
+    let year = |expr: &Expr| {
+        expr.ty.kind == TypeKind::Year && matches!(expr.kind, ExprKind::Column { .. } | ExprKind::Reference(_))
+    };
     let number = |expr: &Expr| {
         let class = Class::of(&expr.ty);
-        (class.is_number() || class.is_string()) && expr.is_constant() && !expr.has_subquery() && !year(expr)
+        (class.is_number() || class.is_string())
+            && expr.is_constant()
+            && !expr.has_subquery()
+            && expr.ty.kind != TypeKind::Year
     };
     let constant = match (year(left), year(right)) {
         (true, false) if number(right) => right,
@@ -166,7 +177,9 @@ pub(super) fn settle_list(expr: &mut Expr, list: &mut [Expr], each: &mut [Compar
             }
         }
         // A constant at the left is compared with every item: beside one YEAR it stays what it is.
-        if expr.ty.kind == TypeKind::Year {
+        // MySQL converts the constants of a list that has nothing else.
+        let all_constant = || list.iter().all(|item| item.is_constant() && !item.has_subquery());
+        if expr.ty.kind == TypeKind::Year && all_constant() {
             list.iter_mut().zip(each).for_each(|(item, by)| settle_year(expr, item, by));
         }
         return true;

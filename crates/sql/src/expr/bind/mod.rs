@@ -19,7 +19,7 @@ mod subquery;
 mod windows;
 
 pub(super) use calls::converted;
-pub(super) use members::as_text;
+pub(super) use members::{as_shown as shown, as_sorted as sorted, as_text};
 pub(super) use operators::WRONG_VALUE;
 pub(crate) use operators::settle_comparisons;
 pub(in crate::expr) use operators::{boolean, row_keys, sorted_list};

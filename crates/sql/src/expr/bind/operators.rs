@@ -168,7 +168,7 @@ impl Binder<'_> {
 
     pub fn arithmetic(&self, op: ArithmeticOp, left: Expr, right: Expr, text: impl FnOnce() -> String) -> Expr {
         let (left, right) = (as_number(left), as_number(right));
-        let mut ty = types::arithmetic(op, &left.ty, &right.ty);
+        let mut ty = types::arithmetic(op, &left.ty, &right.ty, self.context.sql_mode.formats.division_digits);
         if op == ArithmeticOp::Subtract && self.context.sql_mode.no_unsigned_subtraction && ty.is_integer() {
             ty.unsigned = false;
         }
@@ -218,6 +218,20 @@ impl Binder<'_> {
         Ok(boolean(ExprKind::Compare { op, by, left: Box::new(left), right: Box::new(right) }, nullable))
     }
 
+    /// The same for parts of rows, where a constant beside a YEAR is what it says.
+    fn compare_parts(&mut self, op: CompareOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        let are_values = !matches!((left, right), (ast::Expr::Row(_), _) | (_, ast::Expr::Row(_)));
+        if !are_values {
+            return self.compare_sides(op, left, right);
+        }
+        let (left, right) = (self.bind(left)?, self.bind(right)?);
+        self.compare_in_row(op, left, right)
+    }
+
+    fn compare_in_row(&self, op: CompareOp, left: Expr, right: Expr) -> Result<Expr> {
+        self.compare(op, members::plain_year(left), members::plain_year(right))
+    }
+
     /// Rows compare part by part: equality needs all of them, order the first that differs.
     fn compare_rows(&mut self, op: CompareOp, left: &[ast::Expr], right: &[ast::Expr]) -> Result<Expr> {
         if left.len() != right.len() {
@@ -231,7 +245,7 @@ impl Binder<'_> {
                 let each = if op == CompareOp::Ne { CompareOp::Eq } else { op };
                 let mut parts = Vec::with_capacity(left.len());
                 for (left, right) in left.iter().zip(right) {
-                    parts.push(self.compare_sides(each, left, right)?);
+                    parts.push(self.compare_parts(each, left, right)?);
                 }
                 let all = balanced(parts, ExprKind::And).ok_or_else(one_column)?;
                 if op != CompareOp::Ne {
@@ -277,7 +291,7 @@ impl Binder<'_> {
             let mut nullable = false;
             let mut compared = Vec::with_capacity(parts.len());
             for (left, right) in parts {
-                let equal = self.compare(CompareOp::Eq, left, right)?;
+                let equal = self.compare_in_row(CompareOp::Eq, left, right)?;
                 nullable |= equal.nullable;
                 let ExprKind::Compare { by, left, right, .. } = equal.kind else { unreachable!("made so") };
                 compared.push(RowPart { by, left: *left, right: *right });
@@ -293,10 +307,10 @@ impl Binder<'_> {
             let nullable = a.nullable || b.nullable;
             boolean(kind(Box::new(a), Box::new(b)), nullable)
         };
-        let mut rest = self.compare(op, last.0, last.1)?;
+        let mut rest = self.compare_in_row(op, last.0, last.1)?;
         for (level, (left, right)) in parts.into_iter().rev().enumerate() {
-            let decided = self.compare(strict, left.clone(), right.clone())?;
-            let equal = self.compare(CompareOp::Eq, left, right)?;
+            let decided = self.compare_in_row(strict, left.clone(), right.clone())?;
+            let equal = self.compare_in_row(CompareOp::Eq, left, right)?;
             if (level + 1) % (Deep::LEVELS / 2) == 0 {
                 rest = Deep::mark(rest);
             }
@@ -309,7 +323,10 @@ impl Binder<'_> {
     /// all together. Errors 1267, 1270, 1271.
     pub fn comparisons(&self, left: &Expr, others: &[&Expr], operation: &str) -> Result<Vec<Comparison>> {
         let own = |e: &Expr| Class::of(&left.ty).is_string() && Class::of(&e.ty).is_string();
-        let text = others.iter().any(|other| own(other)).then(|| {
+        // A NULL at the left does not keep texts of different collations from meeting.
+        let texts = others.iter().filter(|other| Class::of(&other.ty).is_string()).count();
+        let null = Class::of(&left.ty) == Class::Null && texts > 1;
+        let text = (null || others.iter().any(|other| own(other))).then(|| {
             let all = std::iter::once(left).chain(others.iter().copied());
             aggregate_collations(all, operation, self.context.collation).map(|(collation, _)| by_text(collation))
         });
@@ -416,6 +433,12 @@ impl Binder<'_> {
         let mut list = list;
         let mut each =
             self.comparisons(&expr, &list.iter().collect::<Vec<_>>(), if list.len() == 1 { "=" } else { "in" })?;
+        if let ([item], [by]) = (&mut list[..], &mut each[..])
+            && item.ty.kind == TypeKind::Year
+        {
+            // One item is an equality.
+            members::settle_year(&mut expr, item, by);
+        }
         if !members::settle_list(&mut expr, &mut list, &mut each) {
             // A number beside numbers, a text beside texts.
             let each = list.into_iter().map(|item| self.compare(CompareOp::Eq, expr.clone(), item));

@@ -283,7 +283,7 @@ const fn crc_table() -> [u32; 256] {
     table
 }
 
-fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     static TABLE: [u32; 256] = crc_table();
     !bytes.iter().fold(u32::MAX, |crc, b| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ b)])
 }

@@ -191,8 +191,15 @@ fn from_unixtime(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         return Ok(Value::Null);
     };
     if c.has(1) {
-        return Ok(super::date_format::format(&c.text(1), value, value.time(), false, context.max_allowed_packet)
-            .map_or(Value::Null, Value::Str));
+        let names = super::date_format::locale_of(c, 2, context);
+        return Ok(super::date_format::format(
+            &c.text(1),
+            value,
+            value.time(),
+            Some(names),
+            context.max_allowed_packet,
+        )
+        .map_or(Value::Null, Value::Str));
     }
     Ok(value.rounded(c.ty.scale).map_or(Value::Null, Value::DateTime))
 }

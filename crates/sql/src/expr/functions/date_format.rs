@@ -1,5 +1,9 @@
-//! Dates as text: DATE_FORMAT, TIME_FORMAT, STR_TO_DATE, names of days and months (English, lc_time_names has no other here).
+//! Dates as text: DATE_FORMAT, TIME_FORMAT, STR_TO_DATE, names of days and months.
+//!
+//! The language of names is an argument: of DATE_FORMAT one that may be written (MariaDB has it), of DAYNAME and MONTHNAME one that binding adds where
+//! `lc_time_names` is not en_US. STR_TO_DATE reads English names, as MySQL does.
 
+use super::locale::{self, Locale};
 use super::{Call, Derived, Function, Typing};
 use crate::expr::convert::{self, Result};
 use crate::expr::{Context, ExprKind};
@@ -17,10 +21,11 @@ pub const FUNCTIONS: &[Function] = &[
         "DAYNAME",
         1,
         1,
-        |t| Ok(t.connection_text(9).nullable()),
+        |t| Ok(t.connection_text(NAME_LENGTH).nullable()),
         |c, x| {
             let day = c.date(0, x)?.and_then(Date::weekday);
-            Ok(day.map_or(Value::Null, |d| Value::from(DAYS[usize::from(d)])))
+            let locale = locale_of(c, 1, x);
+            Ok(day.map_or(Value::Null, |d| Value::from(locale.days[usize::from(d)])))
         },
     )
     .of_statement(),
@@ -28,10 +33,11 @@ pub const FUNCTIONS: &[Function] = &[
         "MONTHNAME",
         1,
         1,
-        |t| Ok(t.connection_text(9).nullable()),
+        |t| Ok(t.connection_text(NAME_LENGTH).nullable()),
         |c, x| {
             let month = c.date(0, x)?.map(Date::month).filter(|m| *m > 0);
-            Ok(month.map_or(Value::Null, |m| Value::from(MONTHS[usize::from(m) - 1])))
+            let locale = locale_of(c, 1, x);
+            Ok(month.map_or(Value::Null, |m| Value::from(locale.months[usize::from(m) - 1])))
         },
     )
     .of_statement(),
@@ -76,15 +82,35 @@ fn get_format(kind: &str, style: &str) -> Option<&'static str> {
     })
 }
 
+/// Characters of the longest name of a day or month.
+const NAME_LENGTH: u64 = 24;
+
+/// ER_UNKNOWN_LOCALE.
+const UNKNOWN_LOCALE: u16 = 1649;
+
+/// The locale that an argument names; en_US without one. One that is not known is warning 1649.
+pub fn locale_of(c: &Call<'_, '_>, argument: usize, context: &mut Context) -> &'static Locale {
+    if !c.has(argument) {
+        return locale::usual();
+    }
+    let name = if c.is_null(argument) { "NULL".into() } else { c.text(argument) };
+    locale::find(&name).unwrap_or_else(|| {
+        context.warn(UNKNOWN_LOCALE, format!("Unknown locale: '{name}'"));
+        locale::usual()
+    })
+}
+
 fn date_format(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let format_text = c.text(1);
+    let locale = locale_of(c, 2, context);
     let Some(date) = c.datetime(0, context)? else { return Ok(Value::Null) };
-    Ok(format(&format_text, date, date.time(), false, context.max_allowed_packet).map_or(Value::Null, Value::Str))
+    let text = format(&format_text, date, date.time(), Some(locale), context.max_allowed_packet);
+    Ok(text.map_or(Value::Null, Value::Str))
 }
 
 fn time_format(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let Some(time) = c.time(0, context)? else { return Ok(Value::Null) };
-    Ok(format(&c.text(1), DateTime::ZERO, time, true, context.max_allowed_packet).map_or(Value::Null, Value::Str))
+    Ok(format(&c.text(1), DateTime::ZERO, time, None, context.max_allowed_packet).map_or(Value::Null, Value::Str))
 }
 
 fn ordinal(day: u8) -> &'static str {
@@ -97,13 +123,20 @@ fn ordinal(day: u8) -> &'static str {
     }
 }
 
-/// The text ends soon when it is longer than `limit`. `None` for an empty format, and for specifiers that a date without a month, or a time alone (`only_time`), has no answer to. A negative time
-/// has its sign at the beginning, whatever the format.
-pub fn format(specifiers: &str, value: DateTime, time: Time, only_time: bool, limit: usize) -> Option<String> {
+/// The text ends soon when it is longer than `limit`. `None` for an empty format, and for specifiers that a date without a month, or a time alone (`names`
+/// is `None`), has no answer to. A negative time has its sign at the beginning, whatever the format.
+pub fn format(
+    specifiers: &str,
+    value: DateTime,
+    time: Time,
+    names: Option<&'static Locale>,
+    limit: usize,
+) -> Option<String> {
     if specifiers.is_empty() {
         return None;
     }
-    let date = value.date();
+    let (date, only_time) = (value.date(), names.is_none());
+    let names = names.unwrap_or_else(locale::usual);
     let mut out = String::with_capacity(specifiers.len());
     if time.is_negative() {
         out.push('-');
@@ -130,7 +163,7 @@ pub fn format(specifiers: &str, value: DateTime, time: Time, only_time: bool, li
         if !answered {
             return None;
         }
-        let _ = specify(specifier, date, time, &mut out);
+        let _ = specify(specifier, date, time, names, &mut out);
     }
     Some(out)
 }
@@ -150,12 +183,11 @@ fn day_number(year: u16, month: u8, day: u8) -> i64 {
     days + year / 4 - (year / 100 + 1) * 3 / 4
 }
 
-fn specify(specifier: char, date: Date, time: Time, out: &mut String) -> std::fmt::Result {
+fn specify(specifier: char, date: Date, time: Time, names: &Locale, out: &mut String) -> std::fmt::Result {
     let (year, month, day) = (date.year(), date.month(), date.day());
     let (hour, minute, second) = (time.hours(), time.minutes(), time.seconds());
     let hour12 = (hour % 24 + 11) % 12 + 1;
     let half = if hour % 24 < 12 { "AM" } else { "PM" };
-    let short = |name: &'static str| &name[..3];
     let number = || day_number(year, month, day);
     // 0 is Monday.
     let weekday = || (number() + 5).rem_euclid(7) as usize;
@@ -168,10 +200,10 @@ fn specify(specifier: char, date: Date, time: Time, out: &mut String) -> std::fm
         'd' => write!(out, "{day:02}"),
         'e' => write!(out, "{day}"),
         'D' => write!(out, "{day}{}", ordinal(day)),
-        'M' => out.write_str(MONTHS[usize::from(month) - 1]),
-        'b' => out.write_str(short(MONTHS[usize::from(month) - 1])),
-        'W' => out.write_str(DAYS[weekday()]),
-        'a' => out.write_str(short(DAYS[weekday()])),
+        'M' => out.write_str(names.months[usize::from(month) - 1]),
+        'b' => out.write_str(names.short_months[usize::from(month) - 1]),
+        'W' => out.write_str(names.days[weekday()]),
+        'a' => out.write_str(names.short_days[weekday()]),
         'w' => write!(out, "{}", (weekday() + 1) % 7),
         'j' => write!(out, "{:03}", number() - day_number(year, 1, 1) + 1),
         'H' => write!(out, "{hour:02}"),

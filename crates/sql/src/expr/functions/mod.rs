@@ -17,6 +17,8 @@ mod calendar;
 pub(super) mod clock;
 mod date_format;
 mod information;
+pub(crate) mod locale;
+mod locks;
 pub(super) mod miscellaneous;
 mod network;
 mod numeric;
@@ -26,13 +28,14 @@ mod sleep;
 mod string;
 mod weights;
 
+pub(crate) use binary::crc32;
 pub(crate) use miscellaneous::ANY_VALUE;
 
 use super::cast::string_value;
 use super::convert::{self, Result};
 use super::types::{self, Class, aggregate_collations, result_collation, text_length, text_type};
 use super::{BindContext, Context, Expr, Val, budget};
-use rauk_types::{Collation, DataType, Date, DateTime, Decimal, Time, Value, ValueRef};
+use rauk_types::{Collation, DataType, Date, DateTime, Decimal, Time, TypeKind, Value, ValueRef};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -55,7 +58,7 @@ pub struct Function {
     /// It depends on nothing but its arguments and what is sent along to other nodes (sql_mode, time zone, time of the statement), waits for nothing, and
     /// takes time and memory in proportion to its arguments: so it may run under the guard of a partition elsewhere.
     pub bounded: bool,
-    /// The operator waits before it has a value, as it does for a subquery: SLEEP. Behind its arguments stands the number of the call.
+    /// The operator waits before it has a value, as it does for a subquery: SLEEP, GET_LOCK. Behind its arguments stands the number of the call.
     pub waits: bool,
     /// It evaluates its arguments itself, instead of `eval`.
     pub(crate) walk: Option<Walk>,
@@ -172,8 +175,20 @@ impl Typing<'_> {
         }
     }
 
+    /// Makes bytes of BIT arguments where text is asked for.
+    fn show_bits(&mut self, range: std::ops::Range<usize>) {
+        let end = range.end.min(self.arguments.len());
+        for argument in &mut self.arguments[range.start.min(end)..end] {
+            if argument.ty.kind == TypeKind::Bit {
+                let shown = super::bind_shown(std::mem::replace(argument, Expr::null()));
+                *argument = Expr { coercibility: types::IMPLICIT, ..shown };
+            }
+        }
+    }
+
     /// Text of so many characters, in the collation of the arguments in `range`.
-    pub fn text(&self, range: std::ops::Range<usize>, length: u64) -> Result<Derived> {
+    pub fn text(&mut self, range: std::ops::Range<usize>, length: u64) -> Result<Derived> {
+        self.show_bits(range.clone());
         let end = range.end.min(self.arguments.len());
         let strings = || self.arguments[range.start.min(end)..end].iter().filter(|e| Class::of(&e.ty).is_string());
         let (collation, coercibility) =
@@ -182,7 +197,8 @@ impl Typing<'_> {
     }
 
     /// The same of a function that compares these arguments. Errors 1267, 1270, 1271.
-    pub fn compared_text(&self, range: std::ops::Range<usize>, length: u64) -> Result<Derived> {
+    pub fn compared_text(&mut self, range: std::ops::Range<usize>, length: u64) -> Result<Derived> {
+        self.show_bits(range.clone());
         let end = range.end.min(self.arguments.len());
         let strings = || self.arguments[range.start.min(end)..end].iter().filter(|e| Class::of(&e.ty).is_string());
         let (collation, coercibility) =
@@ -290,8 +306,11 @@ impl Call<'_, '_> {
         convert::to_decimal(self.number(argument), context)
     }
 
-    /// An argument as a date or time reads it: an ENUM or SET by its text.
+    /// An argument as a date or time reads it: an ENUM or SET by its text, a YEAR as a date without month and day.
     fn moment(&self, argument: usize) -> Val<'_> {
+        if let (TypeKind::Year, Some(year)) = (self.argument_type(argument).kind, self.value(argument).as_integer()) {
+            return Val::Own(Value::Date(Date::from_parts(year as u16, 0, 0)));
+        }
         match self.argument_type(argument).has_members() && !self.is_null(argument) {
             true => Val::Own(Value::Str(self.text(argument).into_owned())),
             false => Val::Ref(self.value(argument)),
@@ -361,7 +380,7 @@ mod rules {
     }
 
     /// Text as long as the first argument, in its collation.
-    pub fn same_text(t: Typing<'_>) -> Result<Derived> {
+    pub fn same_text(mut t: Typing<'_>) -> Result<Derived> {
         t.text(0..1, t.length(0))
     }
 }
@@ -380,6 +399,7 @@ const GROUPS: &[&[Function]] = &[
     information::FUNCTIONS,
     network::FUNCTIONS,
     miscellaneous::FUNCTIONS,
+    locks::FUNCTIONS,
     sleep::FUNCTIONS,
     benchmark::FUNCTIONS,
     weights::FUNCTIONS,
@@ -396,7 +416,8 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
         "LCASE" => "LOWER",
         "UCASE" => "UPPER",
         "CHARACTER_LENGTH" => "CHAR_LENGTH",
-        "OCTET_LENGTH" => "LENGTH",
+        // LENGTHB is MariaDB's.
+        "OCTET_LENGTH" | "LENGTHB" => "LENGTH",
         "POSITION" => "LOCATE",
         "DAY" => "DAYOFMONTH",
         "SHA" => "SHA1",
@@ -415,11 +436,6 @@ pub(crate) fn is_not_yet(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "ICU_VERSION",
         "PS_THREAD_ID",
-        "GET_LOCK",
-        "RELEASE_LOCK",
-        "RELEASE_ALL_LOCKS",
-        "IS_FREE_LOCK",
-        "IS_USED_LOCK",
         "MASTER_POS_WAIT",
         "SOURCE_POS_WAIT",
         "WAIT_FOR_EXECUTED_GTID_SET",
@@ -436,8 +452,6 @@ pub(crate) fn is_not_yet(name: &str) -> bool {
         "NTH_VALUE",
         "PERCENT_RANK",
         "CUME_DIST",
-        "STATEMENT_DIGEST",
-        "STATEMENT_DIGEST_TEXT",
         "ENCRYPT",
         "PASSWORD",
         "ROLES_GRAPHML",

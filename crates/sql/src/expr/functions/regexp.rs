@@ -26,11 +26,11 @@ const OUT_OF_BOUNDS: u16 = 3686;
 /// Characters of a result whose length is not known.
 const LONG: u64 = 1 << 24;
 
-fn substr_type(t: Typing<'_>) -> Result<Derived> {
+fn substr_type(mut t: Typing<'_>) -> Result<Derived> {
     Ok(t.compared_text(0..2, t.length(0))?.nullable())
 }
 
-fn replace_type(t: Typing<'_>) -> Result<Derived> {
+fn replace_type(mut t: Typing<'_>) -> Result<Derived> {
     t.compared_text(0..3, LONG)
 }
 

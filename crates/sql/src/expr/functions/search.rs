@@ -95,7 +95,7 @@ fn hold_needle(
     Ok(Value::Int(found))
 }
 
-fn replace_type(t: Typing<'_>) -> Result<Derived> {
+fn replace_type(mut t: Typing<'_>) -> Result<Derived> {
     let (whole, from, to) = (t.length(0), t.length(1).max(1), t.length(2));
     let length = if to > from { whole.saturating_mul(to) } else { whole };
     t.compared_text(0..3, length)
@@ -130,7 +130,7 @@ fn replace(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     Ok(c.string(out))
 }
 
-fn substring_index_type(t: Typing<'_>) -> Result<Derived> {
+fn substring_index_type(mut t: Typing<'_>) -> Result<Derived> {
     t.compared_text(0..2, t.length(0))
 }
 
@@ -185,7 +185,7 @@ fn field(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     Ok(Value::Int(0))
 }
 
-fn elt_type(t: Typing<'_>) -> Result<Derived> {
+fn elt_type(mut t: Typing<'_>) -> Result<Derived> {
     let length = (1..t.arguments.len()).map(|i| t.length(i)).max().unwrap_or(0);
     Ok(t.text(1..usize::MAX, length)?.nullable())
 }
@@ -225,7 +225,7 @@ fn find_in_set(c: &Call<'_, '_>, _: &mut Context) -> Result<Value> {
     Ok(Value::Int(found.map_or(0, |p| p as i64 + 1)))
 }
 
-fn export_set_type(t: Typing<'_>) -> Result<Derived> {
+fn export_set_type(mut t: Typing<'_>) -> Result<Derived> {
     let longest = t.length(1).max(t.length(2));
     let separator = if t.arguments.len() > 3 { t.length(3) } else { 1 };
     t.text(1..4, (longest + separator) * 64)
@@ -244,7 +244,7 @@ fn export_set(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     Ok(c.string(parts.join(&separator[..])))
 }
 
-fn make_set_type(t: Typing<'_>) -> Result<Derived> {
+fn make_set_type(mut t: Typing<'_>) -> Result<Derived> {
     let length = (1..t.arguments.len()).map(|i| t.length(i) + 1).sum();
     Ok(t.text(1..usize::MAX, length)?.nullable())
 }

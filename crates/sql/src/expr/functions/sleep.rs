@@ -35,8 +35,8 @@ fn sleep(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         ));
     }
     let call = c.int(1, context)?;
-    match context.subqueries.take_slept(call) {
-        Some(interrupted) => Ok(Value::Int(interrupted.into())),
+    match context.subqueries.take_waited(call) {
+        Some(interrupted) => Ok(interrupted),
         None => {
             context.subqueries.missing = Some(Awaited::Sleep { call, seconds });
             Err(pending())

@@ -4,7 +4,7 @@
 
 use super::{Call, Derived, Function, Typing, rules};
 use crate::expr::convert::Result;
-use crate::expr::types::{Class, is_hex};
+use crate::expr::types::{self, Class, is_hex, text_type};
 use crate::expr::{Context, budget};
 use rauk_types::{TypeKind, Value};
 use std::borrow::Cow;
@@ -49,7 +49,7 @@ pub fn char_count(bytes: &[u8], binary: bool) -> usize {
     if binary { bytes.len() } else { bytes.iter().filter(|b| **b & 0xC0 != 0x80).count() }
 }
 
-fn concat_type(t: Typing<'_>) -> Result<Derived> {
+fn concat_type(mut t: Typing<'_>) -> Result<Derived> {
     let length = (0..t.arguments.len()).map(|i| t.length(i)).sum();
     t.text(0..usize::MAX, length)
 }
@@ -66,7 +66,7 @@ fn concat(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     Ok(c.string(out))
 }
 
-fn concat_ws_type(t: Typing<'_>) -> Result<Derived> {
+fn concat_ws_type(mut t: Typing<'_>) -> Result<Derived> {
     let separators = t.length(0) * (t.arguments.len() as u64).saturating_sub(2);
     let length = (1..t.arguments.len()).map(|i| t.length(i)).sum::<u64>() + separators;
     let nullable = t.arguments[0].nullable;
@@ -140,7 +140,7 @@ fn substring(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     Ok(c.string(rest[..end].to_vec()))
 }
 
-fn left_type(t: Typing<'_>) -> Result<Derived> {
+fn left_type(mut t: Typing<'_>) -> Result<Derived> {
     let limit = t.constant(1).map_or(u64::MAX, |n| n.max(0) as u64);
     t.text(0..1, t.length(0).min(limit))
 }
@@ -161,8 +161,9 @@ fn right(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
 }
 
 /// In the collation of the text and what is cut off it.
-fn trim_type(t: Typing<'_>) -> Result<Derived> {
-    t.compared_text(0..2, t.length(0))
+fn trim_type(mut t: Typing<'_>) -> Result<Derived> {
+    // Spaces are cut off without a comparison.
+    if t.arguments.len() == 1 { t.text(0..1, t.length(0)) } else { t.compared_text(0..2, t.length(0)) }
 }
 
 fn trim(c: &Call<'_, '_>, front: bool, back: bool) -> Value {
@@ -180,7 +181,7 @@ fn trim(c: &Call<'_, '_>, front: bool, back: bool) -> Value {
     c.string(rest.to_vec())
 }
 
-fn pad_type(t: Typing<'_>) -> Result<Derived> {
+fn pad_type(mut t: Typing<'_>) -> Result<Derived> {
     let length = t.constant(1).map_or(16_383, |n| n.max(0) as u64);
     let mut derived = t.text(0..1, length)?;
     if t.arguments[2].ty.is_bytes() && !t.arguments[0].ty.is_bytes() && Class::of(&t.arguments[0].ty) != Class::Text {
@@ -215,7 +216,7 @@ fn pad(c: &Call<'_, '_>, context: &mut Context, front: bool) -> Result<Value> {
     Ok(c.string(out))
 }
 
-fn repeat_type(t: Typing<'_>) -> Result<Derived> {
+fn repeat_type(mut t: Typing<'_>) -> Result<Derived> {
     let count = t.constant(1).map_or(u64::from(u32::MAX), |n| n.max(0) as u64);
     Ok(t.text(0..1, t.length(0).saturating_mul(count))?.nullable())
 }
@@ -276,8 +277,14 @@ fn reverse(c: &Call<'_, '_>, _: &mut Context) -> Result<Value> {
     Ok(Value::Str(text.chars().rev().collect()))
 }
 
-fn insert_type(t: Typing<'_>) -> Result<Derived> {
-    let mut derived = t.text(0..1, t.length(0) + t.length(3))?;
+fn insert_type(mut t: Typing<'_>) -> Result<Derived> {
+    let length = t.length(0) + t.length(3);
+    let mut derived = t.text(0..1, length)?;
+    let texts = [&t.arguments[0], &t.arguments[3]].into_iter().filter(|e| Class::of(&e.ty).is_string());
+    let (collation, coercibility) = types::result_collation(texts, "insert", t.context.collation)?;
+    if Class::of(&t.arguments[3].ty) == Class::Text && derived.ty.is_text() {
+        derived = Derived { ty: text_type(length, collation), coercibility, ..derived };
+    }
     if t.arguments[3].ty.is_bytes() {
         derived = Derived::new(super::text_type(t.length(0) + t.length(3), rauk_types::Collation::Binary));
     }
@@ -301,7 +308,7 @@ fn insert(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     Ok(c.string([&bytes[..begin], &new, &bytes[end..]].concat()))
 }
 
-fn quote_type(t: Typing<'_>) -> Result<Derived> {
+fn quote_type(mut t: Typing<'_>) -> Result<Derived> {
     t.text(0..1, t.length(0) * 2 + 2)
 }
 
@@ -329,7 +336,7 @@ fn quote(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     Ok(c.string(out))
 }
 
-fn soundex_type(t: Typing<'_>) -> Result<Derived> {
+fn soundex_type(mut t: Typing<'_>) -> Result<Derived> {
     t.text(0..1, t.length(0).max(4))
 }
 
@@ -380,7 +387,7 @@ fn format_number(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         let number = c.f64(0, context)?;
         format!("{:.*}", usize::from(digits), crate::expr::functions::numeric::round_double(number, digits.into()))
     };
-    let (thousands, point) = separators(if c.has(2) { c.text(2) } else { Cow::Borrowed("en_US") }.as_ref());
+    let locale = super::date_format::locale_of(c, 2, context);
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
         None => ("", &text[..]),
@@ -388,26 +395,17 @@ fn format_number(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let mut out = String::from(sign);
     for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i).is_multiple_of(3) {
-            out.push_str(thousands);
+        let left = whole.len() - i;
+        let groups = if locale.by_lakh && left > 3 { (left - 3).is_multiple_of(2) } else { left.is_multiple_of(3) };
+        if i > 0 && groups {
+            out.push_str(locale.thousands);
         }
         out.push(digit);
     }
     if digits > 0 {
-        out.push(point);
+        out.push_str(locale.point);
         out.push_str(fraction);
     }
     debug_assert!(c.ty.kind == TypeKind::VarChar || c.ty.is_text());
     Ok(Value::Str(out))
-}
-
-/// Separator of thousands and decimal point of a locale; en_US for all that are not here.
-fn separators(locale: &str) -> (&'static str, char) {
-    match locale {
-        "de_DE" | "nl_NL" | "it_IT" | "es_ES" | "pt_BR" | "da_DK" | "tr_TR" | "id_ID" | "is_IS" => (".", ','),
-        "fr_FR" | "pl_PL" | "pt_PT" | "de_AT" | "hr_HR" => ("", ','),
-        "sv_SE" | "nb_NO" | "fi_FI" | "cs_CZ" | "ru_RU" | "uk_UA" => (" ", ','),
-        "de_CH" => ("'", '.'),
-        _ => (",", '.'),
-    }
 }

@@ -421,8 +421,11 @@ impl Unit {
     }
 }
 
+/// Functions that may wait before they have a value.
+const WAITING: &[&str] = &["sleep", "get_lock", "release_lock", "release_all_locks", "is_free_lock", "is_used_lock"];
+
 impl Expr {
-    /// Whether it has to be run as a query: one stands in it, or SLEEP, at any depth.
+    /// Whether it has to be run as a query: one stands in it, or a function that waits (SLEEP, GET_LOCK), at any depth.
     pub fn has_query(&self) -> bool {
         let any = |items: &[Expr]| items.iter().any(|item| item.has_query());
         let maybe = |item: &Option<Box<Expr>>| item.as_ref().is_some_and(|item| item.has_query());
@@ -462,7 +465,7 @@ impl Expr {
                 maybe(operand) || branches.iter().any(branch) || maybe(otherwise)
             }
             Expr::Call(call) => match &call.arguments {
-                _ if call.database.is_none() && call.name.eq_ignore_ascii_case("sleep") => true,
+                _ if call.database.is_none() && WAITING.iter().any(|name| call.name.eq_ignore_ascii_case(name)) => true,
                 Arguments::Star => false,
                 Arguments::List { items, .. } => any(items),
             },

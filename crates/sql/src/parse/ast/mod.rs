@@ -5,6 +5,7 @@
 //! query       SELECT, set operations, VALUES, WITH, FROM, windows, locking clauses
 //! hint        optimizer hints
 //! change      INSERT, REPLACE, UPDATE, DELETE
+//! file        LOAD DATA, the format of files
 //! definition  columns, keys, constraints and their types
 //! ```
 //! The tree says what was written, with synonyms merged (`MID` is `SUBSTRING`, `!=` is `<>`) and grouping parentheses gone: the shape of the tree
@@ -15,12 +16,14 @@
 mod change;
 mod definition;
 mod expression;
+mod file;
 mod hint;
 mod query;
 
 pub use change::*;
 pub use definition::*;
 pub use expression::*;
+pub use file::*;
 pub use hint::*;
 pub use query::*;
 

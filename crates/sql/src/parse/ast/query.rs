@@ -1,6 +1,6 @@
 //! Queries: everything that gives rows.
 
-use super::{ColumnOption, ColumnType, Expr, Hints, TableName};
+use super::{ColumnOption, ColumnType, Expr, FileFormat, Hints, TableName};
 
 /// WITH, a body, and what holds for the whole of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -170,8 +170,16 @@ pub enum LockWait {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Into {
     Variables(Vec<IntoVariable>),
-    OutFile(String),
+    OutFile(Box<OutFile>),
     DumpFile(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutFile {
+    pub path: String,
+    /// CHARACTER SET.
+    pub charset: Option<String>,
+    pub format: FileFormat,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,10 +5,10 @@
 
 use super::{Print, Printer};
 use crate::parse::ast::{
-    CommonTable, Expr, Frame, FrameBound, FrameUnit, IndexHint, IndexHintAction, IndexHintScope, Into, IntoVariable,
-    ItemName, Join, JoinCondition, JoinKind, JsonTable, JsonTableColumn, Limit, LockClause, LockStrength, LockWait,
-    OnMissing, OrderItem, Query, QueryBody, Select, SelectItem, SetOp, TableFactor, TableReference, Window, WindowSpec,
-    With,
+    CommonTable, Expr, FileFormat, Frame, FrameBound, FrameUnit, IndexHint, IndexHintAction, IndexHintScope, Into,
+    IntoVariable, ItemName, Join, JoinCondition, JoinKind, JsonTable, JsonTableColumn, Limit, LockClause, LockStrength,
+    LockWait, OnMissing, OrderItem, Query, QueryBody, Select, SelectItem, SetOp, TableFactor, TableReference, Window,
+    WindowSpec, With,
 };
 use crate::stack;
 use std::fmt;
@@ -224,15 +224,56 @@ impl Printer<'_> {
                     IntoVariable::Local(name) => p.name(name),
                 })
             }
-            Some(Into::OutFile(path)) => {
+            Some(Into::OutFile(file)) => {
                 self.text(" into outfile ")?;
-                self.string(path)
+                self.string(&file.path)?;
+                if let Some(charset) = &file.charset {
+                    self.text(" character set ")?;
+                    self.name(charset)?;
+                }
+                self.file_format(&file.format)
             }
             Some(Into::DumpFile(path)) => {
                 self.text(" into dumpfile ")?;
                 self.string(path)
             }
         }
+    }
+
+    /// FIELDS and LINES, as far as they are not the usual ones.
+    fn file_format(&mut self, format: &FileFormat) -> fmt::Result {
+        let mut usual = FileFormat::default();
+        if self.mode.no_backslash_escapes {
+            usual.escaped.clear();
+        }
+        let enclosed = if format.optionally { " optionally enclosed by " } else { " enclosed by " };
+        let fields = [
+            (" terminated by ", &format.field_end, format.field_end == usual.field_end),
+            (enclosed, &format.enclosed, format.enclosed.is_empty() && !format.optionally),
+            (" escaped by ", &format.escaped, format.escaped == usual.escaped),
+        ];
+        let lines = [
+            (" starting by ", &format.line_start, format.line_start == usual.line_start),
+            (" terminated by ", &format.line_end, format.line_end == usual.line_end),
+        ];
+        for (clause, options) in [(" fields", fields.as_slice()), (" lines", lines.as_slice())] {
+            if options.iter().all(|(_, _, usual)| *usual) {
+                continue;
+            }
+            self.text(clause)?;
+            for (words, bytes, _) in options.iter().filter(|(_, _, usual)| !usual) {
+                self.text(words)?;
+                match std::str::from_utf8(bytes) {
+                    Ok(text) => self.string(text)?,
+                    Err(_) => {
+                        let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+                        self.text("0x")?;
+                        self.text(&digits)?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     // FROM

@@ -95,6 +95,8 @@ pub(in crate::physical) fn describe<'p>(
             let mut source = None;
             match &insert.source {
                 InsertSource::Query(query, _) => source = Some(explain.query(query, Role::Main)?),
+                // No statement that explains has one.
+                InsertSource::File(_) => {}
                 InsertSource::Rows(values) => {
                     explain.blocks = 1;
                     for value in values.iter().flatten().flatten() {

@@ -29,7 +29,8 @@ use window::Selected;
 
 /// Lowers a statement.
 pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
-    let Statement { columns, subqueries, tables, body, returned, hints, switches, parameters, waits } = statement;
+    let Statement { columns, subqueries, tables, body, returned, hints, switches, parameters, waits, by_values } =
+        statement;
     let mut lowering = Lowering {
         columns: &columns,
         lookup,
@@ -38,7 +39,7 @@ pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindCon
         switches,
         stored: vec![],
         selected: None,
-        by_values: false,
+        by_values,
     };
     let mut result = Vec::new();
     let kind = match body {

@@ -140,6 +140,10 @@ impl Lowering<'_> {
                 let types = self.types(&query.columns);
                 InsertSource::Query(Box::new(self.query(query, &outer)?), types)
             }
+            logical::InsertSource::File(file) => {
+                let set = place_set(file.set, &places)?;
+                InsertSource::File(Box::new(logical::FileRows { set, ..file }))
+            }
         };
         let mut fill = Vec::with_capacity(insert.fill.len());
         for value in insert.fill {

@@ -53,6 +53,7 @@ impl Session {
         for operation in operations {
             self.drop_part(&mut draft, operation)?;
         }
+        draft.drop_columns_without_key();
         for operation in operations {
             self.redefine_column(&mut draft, &mut altered, operation)?;
         }
@@ -65,7 +66,7 @@ impl Session {
         for operation in operations {
             self.place_column(&mut draft, operation)?;
         }
-        if draft.columns.is_empty() {
+        if draft.columns.iter().all(ColumnDraft::is_of_key) {
             return Err(MysqlError::new(
                 codes::CANT_REMOVE_ALL_FIELDS,
                 "You can't delete all columns with ALTER TABLE; use DROP TABLE instead",
@@ -97,6 +98,9 @@ impl Session {
                 }
                 other => self.apply(&mut draft, &altered, charset, other)?,
             }
+        }
+        if let Some(to) = &rename {
+            self.checks_may_move(&(database.clone(), name.clone()), to)?;
         }
         let completion = self.change_table(&table, draft).await?;
         self.start_auto_increment(&database, &name, auto_increment).await?;
@@ -268,7 +272,8 @@ impl Session {
             }
             AlterOperation::AddConstraint(constraint) => {
                 if !self.add_if_foreign(draft, constraint)? {
-                    draft.indexes.push(keys::draft(constraint)?);
+                    let index = keys::draft(constraint, &mut draft.columns)?;
+                    draft.indexes.push(index);
                 }
                 Ok(())
             }
@@ -335,6 +340,24 @@ impl Session {
     }
 
     /// Makes a stored table what the draft says.
+    /// Error 1832: where NULLs of a foreign key's column would become values that no parent has. In strict mode they are an error themselves.
+    fn check_foreign_nulls(&self, old: &TableSchema, new: &TableSchema) -> Result<(), MysqlError> {
+        if self.settings.sql_mode.strict || !self.settings.foreign_key_checks {
+            return Ok(());
+        }
+        for foreign in &old.foreign_keys {
+            let columns = foreign.columns.iter().filter_map(|&id| old.columns.iter().find(|column| column.id == id));
+            for column in columns.filter(|column| column.nullable) {
+                if new.columns.iter().any(|after| after.id == column.id && !after.nullable) {
+                    let (column, name) = (&column.name, &foreign.name);
+                    let text = format!("Cannot change column '{column}': used in a foreign key constraint '{name}'");
+                    return Err(MysqlError::new(codes::FK_COLUMN_CANNOT_CHANGE, text));
+                }
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) async fn change_table(
         &mut self,
         table: &TableHandle,
@@ -343,6 +366,8 @@ impl Session {
         let old = table.schema().clone();
         let hidden = old.hidden_key.then(|| old.columns[old.columns.len() - 1].id);
         let mut new = draft.build(hidden)?;
+        self.check_primary_key(&new)?;
+        self.check_foreign_nulls(&old, &new)?;
         self.warn_of_duplicate_indexes(&new, |index| old.index(index.id).is_none());
         self.check_names_are_free(&new, Some(old.id))?;
         check_storage(&old, &new)?;
@@ -395,7 +420,8 @@ impl Altered {
 }
 
 impl Altered {
-    /// What reads columns that were dropped or renamed: CHECKs of a dropped column alone go with it, everything else is in the way. Errors 3108, 3766, 3959.
+    /// What reads columns that were dropped or renamed: CHECKs of a dropped column alone go with it, everything else is in the way. Errors 3108, 3755, 3766, 3837,
+    /// 3959.
     fn check_dependents(&self, draft: &mut TableDraft) -> Result<(), MysqlError> {
         let schema = &self.schema;
         let dropped = |at: usize| !draft.columns.iter().any(|c| c.id == Some(schema.columns[at].id));
@@ -404,13 +430,23 @@ impl Altered {
             self.renamed.iter().any(|(id, name)| *id == column.id && !name.eq_ignore_ascii_case(&column.name))
         };
         let moved: Vec<usize> = (0..schema.visible_columns().len()).filter(|&at| dropped(at) || renamed(at)).collect();
-        for at in 0..schema.visible_columns().len() {
+        for at in 0..schema.columns.len() - usize::from(schema.hidden_key) {
             let dependent = &schema.columns[at];
             let redefined = self.redefined.contains(&dependent.id);
             let read = if dropped(at) || redefined { vec![] } else { own_row::read_by_column(schema, at) };
             let Some(&column) = read.iter().find(|read| moved.contains(read)) else { continue };
             let name = &schema.columns[column].name;
             return Err(match dependent.generated {
+                Some(_) if dependent.is_of_key() && dropped(column) => MysqlError::new(
+                    3755,
+                    format!(
+                        "Cannot drop column '{name}' because it is used by a functional index. In order to drop the column, you must remove the functional index."
+                    ),
+                ),
+                Some(_) if dependent.is_of_key() => MysqlError::new(
+                    3837,
+                    format!("Column '{name}' has a functional index dependency and cannot be dropped or renamed."),
+                ),
                 Some(_) => MysqlError::new(3108, format!("Column '{name}' has a generated column dependency.")),
                 None => MysqlError::new(
                     3766,

@@ -119,6 +119,11 @@ fn is_key(draft: &TableDraft, name: &str) -> bool {
     draft.indexes.iter().any(|i| i.kind != IndexKind::Ordered && i.name.as_deref().is_some_and(named))
 }
 
+fn is_foreign(draft: &TableDraft, name: &str) -> bool {
+    let named = |known: &str| known.eq_ignore_ascii_case(name);
+    draft.foreign_keys.iter().any(|foreign| foreign.name.as_deref().is_some_and(named))
+}
+
 /// DROP CHECK. Error 3821.
 pub fn remove(draft: &mut TableDraft, name: &str) -> Result<(), MysqlError> {
     let at = position(draft, name).ok_or_else(|| missing(name))?;
@@ -151,7 +156,7 @@ pub fn enforce(draft: &mut TableDraft, name: &str, enforced: bool, constraint: b
             draft.checks[at].enforced = enforced;
             Ok(())
         }
-        None if constraint && is_key(draft, name) => Err(MysqlError::new(
+        None if constraint && (is_key(draft, name) || is_foreign(draft, name)) => Err(MysqlError::new(
             3941,
             format!(
                 "Altering constraint enforcement is not supported for the constraint '{name}'. Enforcement state alter is not supported for the PRIMARY, UNIQUE and FOREIGN KEY type constraints."
@@ -182,6 +187,19 @@ pub fn must_validate(old: &TableSchema, new: &TableSchema) -> bool {
 }
 
 impl Session {
+    /// Error 3822: where a table goes by RENAME, another one has a CHECK of a name that one of its own has then.
+    pub(super) fn checks_may_move(&self, from: &(String, String), to: &(String, String)) -> Result<(), MysqlError> {
+        let Ok(table) = self.engine.database.table(&from.0, &from.1) else { return Ok(()) };
+        let mut schema = (**table.schema()).clone();
+        schema.database = to.0.clone();
+        for check in &mut schema.checks {
+            if let Some(number) = number_of(&check.name, &from.1) {
+                check.name = format!("{}_chk_{number}", to.1);
+            }
+        }
+        self.check_names_are_free(&schema, Some(schema.id))
+    }
+
     /// Error 3822: another table of the database has a CHECK of the same name.
     pub(super) fn check_names_are_free(&self, schema: &TableSchema, own: Option<TableId>) -> Result<(), MysqlError> {
         if schema.checks.is_empty() {

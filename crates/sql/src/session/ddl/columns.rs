@@ -35,6 +35,31 @@ pub struct ColumnDraft {
     pub invisible: bool,
 }
 
+impl ColumnDraft {
+    /// The column of a key's expression, called so until the table is built, which finds its type.
+    pub fn of_key(name: String, expression: String) -> ColumnDraft {
+        ColumnDraft {
+            id: None,
+            name,
+            ty: DataType::new(TypeKind::Null),
+            nullable: None,
+            default: DefaultDraft::NotGiven,
+            on_update_now: false,
+            auto_increment: false,
+            comment: String::new(),
+            initial: None,
+            key: None,
+            generated: Some(Generated { expression, stored: false, of_key: true }),
+            invisible: false,
+        }
+    }
+
+    /// Whether it holds the expression of a key.
+    pub fn is_of_key(&self) -> bool {
+        self.generated.as_ref().is_some_and(|generated| generated.of_key)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum DefaultDraft {
     NotGiven,
@@ -155,7 +180,8 @@ pub fn draft(
             // The table's.
             ColumnOption::Check(_) => {}
             ColumnOption::Generated { expr, stored } => {
-                generated = Some(Generated { expression: expr.to_string(), stored: *stored });
+                let expression = expr.to_string();
+                generated = Some(Generated { expression, stored: *stored, of_key: false });
             }
             ColumnOption::Invisible => invisible = true,
             ColumnOption::Srid(_) => return Err(errors::not_supported("SRID of a column")),

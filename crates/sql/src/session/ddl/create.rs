@@ -5,9 +5,9 @@ use super::columns;
 use super::keys::{self, IndexDraft};
 use super::options;
 use super::table::{self, TableDraft};
-use crate::expr;
+use super::types;
 use crate::expr::context::WarningLevel;
-use crate::parse::ast::{ColumnName, Insert, InsertSource, Query, TableConstraint, TableName};
+use crate::parse::ast::{ColumnName, Insert, InsertSource, Query, QueryBody, TableConstraint, TableName};
 use crate::parse::statement::{CreateIndex, CreateTable, DuplicateRows, Statement};
 use crate::physical;
 use crate::session::errors;
@@ -17,7 +17,10 @@ use crate::session::{charset, system};
 use rauk_node::DdlWait;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultColumn};
-use rauk_types::{Collation, DataType, IndexKind, MysqlError, TableSchema, TypeKind};
+use rauk_types::{Collation, ColumnDefault, IndexKind, MysqlError, TableSchema};
+
+/// ER_TABLE_WITHOUT_PK.
+const TABLE_WITHOUT_PK: u16 = 3750;
 
 impl Session {
     pub(crate) async fn create_database(
@@ -93,6 +96,7 @@ impl Session {
             forget_ids(&mut draft);
             draft.foreign_keys.clear();
             let schema = draft.build(None)?;
+            self.check_primary_key(&schema)?;
             self.check_names_are_free(&schema, None)?;
             self.engine.database.create_table(schema).await?;
             return Ok(Completion::default());
@@ -109,7 +113,8 @@ impl Session {
         draft.checks = checks::written(statement);
         for constraint in statement.constraints.iter().filter(|c| !matches!(c, TableConstraint::Check(_))) {
             if !self.add_if_foreign(&mut draft, constraint)? {
-                draft.indexes.push(keys::draft(constraint)?);
+                let index = keys::draft(constraint, &mut draft.columns)?;
+                draft.indexes.push(index);
             }
         }
         if let Some(partitioning) = &statement.partition_by {
@@ -118,6 +123,7 @@ impl Session {
         match &statement.query {
             None => {
                 let schema = draft.build(None)?;
+                self.check_primary_key(&schema)?;
                 self.warn_of_duplicate_indexes(&schema, |_| true);
                 self.check_names_are_free(&schema, None)?;
                 self.engine.database.create_related_table(schema, self.ddl_wait()).await?;
@@ -186,11 +192,12 @@ impl Session {
             }
             names.push(column.name.clone());
             if draft.column(&column.name).is_none() {
-                draft.columns.push(of_result(column));
+                draft.columns.push(self.of_result(column, matches!(query.body, QueryBody::Select(_))));
             }
         }
         let (database, name) = (draft.database.clone(), draft.name.clone());
         let schema = draft.build(None)?;
+        self.check_primary_key(&schema)?;
         self.check_names_are_free(&schema, None)?;
         self.engine.database.create_related_table(schema, self.ddl_wait()).await?;
         let filled = async {
@@ -220,6 +227,40 @@ impl Session {
         }
     }
 
+    /// sql_require_primary_key: error 3750 for a table without one.
+    pub(super) fn check_primary_key(&self, schema: &TableSchema) -> Result<(), MysqlError> {
+        if !self.settings.requires_primary_key || !schema.hidden_key {
+            return Ok(());
+        }
+        let text = "Unable to create or change a table without a primary key, when the system variable 'sql_require_primary_key' is set. Add a \
+                    primary key to the table or unset this variable to avoid this message. Note that tables without a primary key can cause \
+                    performance problems in row-based replication, so please consult your DBA before changing this setting.";
+        Err(MysqlError::new(TABLE_WITHOUT_PK, text))
+    }
+
+    /// A column that holds what a query gives. One that is a column of a table (of a query that is a single SELECT) has its default and comment too.
+    fn of_result(&self, column: &ResultColumn, may_be_own: bool) -> columns::ColumnDraft {
+        let mut draft = of_result(column);
+        if !may_be_own || column.org_table.is_empty() {
+            return draft;
+        }
+        let table = self.engine.database.table(&column.database, &column.org_table);
+        let Ok(table) = table else { return draft };
+        let schema = table.schema();
+        let own = schema.columns.iter().find(|own| own.name.eq_ignore_ascii_case(&column.org_name));
+        if let Some(own) = own.filter(|own| own.ty == draft.ty) {
+            draft.default = match &own.default {
+                ColumnDefault::Value(value) if !value.is_null() => columns::DefaultDraft::Value(value.clone()),
+                ColumnDefault::Now => columns::DefaultDraft::Now,
+                // One that is computed may read columns that are not here.
+                _ => columns::DefaultDraft::NotGiven,
+            };
+            draft.on_update_now = own.on_update_now;
+            draft.comment = own.comment.clone();
+        }
+        draft
+    }
+
     pub(crate) async fn create_index(&mut self, statement: &CreateIndex) -> Result<Completion, MysqlError> {
         let (database, name) = self.qualified(&statement.table)?;
         system::refuse_change(&database, &self.account)?;
@@ -231,12 +272,13 @@ impl Session {
         }
         self.commit_implicitly().await?;
         let mut draft = TableDraft::of(table.schema());
+        let parts = keys::parts(&statement.columns, &mut draft.columns)?;
         draft.indexes.push(IndexDraft {
             id: None,
             entry_table: None,
             name: Some(statement.name.clone()),
             kind: if statement.unique { IndexKind::Unique } else { IndexKind::Ordered },
-            parts: keys::parts(&statement.columns)?,
+            parts,
             hash_only: statement.hash && statement.unique,
             comment: String::new(),
             invisible: statement.invisible,
@@ -264,16 +306,7 @@ fn forget_ids(draft: &mut TableDraft) {
 
 /// A column that holds what a query gives.
 fn of_result(column: &ResultColumn) -> columns::ColumnDraft {
-    let mut ty = expr::plain_type(column.ty);
-    match ty.kind {
-        TypeKind::Null => ty = DataType { length: 0, ..DataType::new(TypeKind::Binary) },
-        TypeKind::VarChar if ty.length > 16_383 => {
-            ty = DataType { collation: ty.collation, ..DataType::new(TypeKind::LongText) }
-        }
-        TypeKind::VarBinary if ty.length > 65_535 => ty = DataType::new(TypeKind::LongBlob),
-        TypeKind::VarChar if ty.collation == Collation::Binary => ty = DataType::varbinary(ty.length),
-        _ => {}
-    }
+    let ty = types::of_expression(column.ty);
     columns::ColumnDraft {
         id: None,
         name: column.name.clone(),

@@ -120,6 +120,9 @@ impl Session {
             freed.push(from.clone());
             taken.push(to.clone());
         }
+        for (from, to) in &changes {
+            self.checks_may_move(from, to)?;
+        }
         self.engine.database.rename_tables(&changes, self.ddl_wait()).await?;
         Ok(Completion::default())
     }

@@ -1,9 +1,13 @@
 //! Keys: from definitions to checked index schemas.
 //!
-//! Errors: 1059, 1060, 1061, 1068, 1069, 1070, 1071, 1072, 1089, 1170, 1171, 1280, 1391, 3152, 3522.
+//! A part that is an expression is a column of its own: a generated one behind all others, which no statement can name and which goes with its key
+//! ([`rauk_types::Generated::of_key`]). In drafts it is called by its number ([`name_of_expression`]), in the table by its text.
+//!
+//! Errors: 1059, 1060, 1061, 1068, 1069, 1070, 1071, 1072, 1089, 1170, 1171, 1280, 1391, 3152, 3522; of expressions 3753, 3756, 3757, 3762, and those of
+//! [`crate::bind::own_row`].
 
 use super::columns::ColumnDraft;
-use crate::parse::ast::{IndexAlgorithm, KeyDefinition, KeyPart, TableConstraint};
+use crate::parse::ast::{Expr, IndexAlgorithm, KeyDefinition, KeyPart, TableConstraint};
 use crate::session::errors;
 use rauk_types::error::codes;
 use rauk_types::schema::{MAX_INDEXES, MAX_KEY_BYTES, MAX_KEY_PARTS};
@@ -46,8 +50,16 @@ impl IndexDraft {
     }
 }
 
-/// Reads `column`, `column(10)`, `column DESC`.
-pub fn parts(parts: &[KeyPart]) -> Result<Vec<PartDraft>, MysqlError> {
+/// What a key is called whose first part is an expression, where nobody says it; and in errors about its expression.
+pub const UNNAMED_EXPRESSION: &str = "functional_index";
+
+/// The name of the column of a key's expression in drafts, which no other column can have.
+pub fn name_of_expression(number: usize) -> String {
+    format!("\0expression {number}")
+}
+
+/// Reads `column`, `column(10)`, `column DESC`, `(expression)`, for which it adds a column.
+pub fn parts(parts: &[KeyPart], columns: &mut Vec<ColumnDraft>) -> Result<Vec<PartDraft>, MysqlError> {
     let draft = |part: &KeyPart| match part {
         KeyPart::Column { name, prefix: Some(0), .. } => {
             Err(MysqlError::new(1391, format!("Key part '{name}' length cannot be 0")))
@@ -55,18 +67,36 @@ pub fn parts(parts: &[KeyPart]) -> Result<Vec<PartDraft>, MysqlError> {
         KeyPart::Column { name, prefix, descending } => {
             Ok(PartDraft { column: name.clone(), prefix: *prefix, descending: *descending })
         }
-        KeyPart::Expr { .. } => Err(errors::not_supported("indexes on expressions")),
+        KeyPart::Expr { expr: Expr::Column(_), .. } => Err(MysqlError::new(
+            3762,
+            "Functional index on a column is not supported. Consider using a regular index instead.",
+        )),
+        KeyPart::Expr { expr, descending } => {
+            let free = |number: &usize| columns.iter().all(|column| column.name != name_of_expression(*number));
+            let number = (columns.len()..).find(free).expect("some number is free");
+            let name = name_of_expression(number);
+            columns.push(ColumnDraft::of_key(name.clone(), expr.to_string()));
+            Ok(PartDraft { column: name, prefix: None, descending: *descending })
+        }
     };
     parts.iter().map(draft).collect()
 }
 
-fn read(key: &KeyDefinition, name: Option<&str>, kind: IndexKind) -> Result<IndexDraft, MysqlError> {
+fn read(
+    key: &KeyDefinition,
+    name: Option<&str>,
+    kind: IndexKind,
+    columns: &mut Vec<ColumnDraft>,
+) -> Result<IndexDraft, MysqlError> {
+    if kind == IndexKind::Primary && key.parts.iter().any(|part| matches!(part, KeyPart::Expr { .. })) {
+        return Err(MysqlError::new(3756, "The primary key cannot be a functional index"));
+    }
     Ok(IndexDraft {
         id: None,
         entry_table: None,
         name: name.map(str::to_string),
         kind,
-        parts: parts(&key.parts)?,
+        parts: parts(&key.parts, columns)?,
         // A key that is not unique is ordered in any case, as in InnoDB.
         hash_only: key.algorithm == Some(IndexAlgorithm::Hash) && kind != IndexKind::Ordered,
         comment: key.comment.clone().unwrap_or_default(),
@@ -74,12 +104,14 @@ fn read(key: &KeyDefinition, name: Option<&str>, kind: IndexKind) -> Result<Inde
     })
 }
 
-/// Reads a table constraint that makes an index. Error 1235 for CHECK, full-text and spatial keys.
-pub fn draft(constraint: &TableConstraint) -> Result<IndexDraft, MysqlError> {
+/// Reads a table constraint that makes an index. Error 1235 for full-text and spatial keys.
+pub fn draft(constraint: &TableConstraint, columns: &mut Vec<ColumnDraft>) -> Result<IndexDraft, MysqlError> {
     match constraint {
-        TableConstraint::PrimaryKey(key) => read(key, Some("PRIMARY"), IndexKind::Primary),
-        TableConstraint::Unique(key) => read(key, key.name.as_deref().or(key.symbol.as_deref()), IndexKind::Unique),
-        TableConstraint::Index(key) => read(key, key.name.as_deref(), IndexKind::Ordered),
+        TableConstraint::PrimaryKey(key) => read(key, Some("PRIMARY"), IndexKind::Primary, columns),
+        TableConstraint::Unique(key) => {
+            read(key, key.name.as_deref().or(key.symbol.as_deref()), IndexKind::Unique, columns)
+        }
+        TableConstraint::Index(key) => read(key, key.name.as_deref(), IndexKind::Ordered, columns),
         TableConstraint::ForeignKey { .. } => unreachable!("the caller takes foreign keys elsewhere"),
         TableConstraint::Check(_) => unreachable!("CHECKs are no keys"),
         TableConstraint::FullText(_) => Err(errors::not_supported("FULLTEXT indexes")),
@@ -88,7 +120,7 @@ pub fn draft(constraint: &TableConstraint) -> Result<IndexDraft, MysqlError> {
 }
 
 /// Gives names to keys that have none, and checks those that have.
-fn name_all(drafts: &mut [IndexDraft]) -> Result<(), MysqlError> {
+fn name_all(drafts: &mut [IndexDraft], columns: &[ColumnDraft]) -> Result<(), MysqlError> {
     let mut taken: Vec<String> = Vec::new();
     for draft in drafts.iter() {
         let Some(name) = &draft.name else { continue };
@@ -108,11 +140,13 @@ fn name_all(drafts: &mut [IndexDraft]) -> Result<(), MysqlError> {
             draft.name = Some("PRIMARY".to_string());
             continue;
         }
-        let base = &draft.parts[0].column;
+        let first = &draft.parts[0].column;
+        let is_expression = columns.iter().any(|column| column.is_of_key() && column.name == *first);
+        let base = if is_expression { UNNAMED_EXPRESSION } else { first.as_str() };
         let free =
             |name: &str| !name.eq_ignore_ascii_case("PRIMARY") && !taken.iter().any(|t| t.eq_ignore_ascii_case(name));
         let name = if free(base) {
-            base.clone()
+            base.to_string()
         } else {
             (2..).map(|n| format!("{base}_{n}")).find(|n| free(n)).expect("some number is free")
         };
@@ -139,6 +173,16 @@ fn part(draft: &PartDraft, columns: &[ColumnDraft]) -> Result<(IndexPart, u64), 
     })?;
     let ty = &columns[at].ty;
     let name = &columns[at].name;
+    if columns[at].is_of_key() && ty.kind == TypeKind::Json {
+        let message = "Cannot create a functional index on a function that returns a JSON or GEOMETRY value.";
+        return Err(MysqlError::new(3753, message));
+    }
+    if columns[at].is_of_key() && ty.is_lob() {
+        return Err(MysqlError::new(
+            3757,
+            "Cannot create a functional index on an expression that returns a BLOB or TEXT. Please consider using CAST.",
+        ));
+    }
     if ty.kind == TypeKind::Json {
         let message =
             format!("JSON column '{name}' supports indexing only via generated columns on a specified JSON path.");
@@ -180,7 +224,7 @@ pub fn build(
         let message = format!("Too many keys specified; max {MAX_INDEXES} keys allowed");
         return Err(MysqlError::new(codes::TOO_MANY_KEYS, message));
     }
-    name_all(&mut drafts)?;
+    name_all(&mut drafts, columns)?;
     if let Some(primary) = drafts.iter().find(|d| d.kind == IndexKind::Primary) {
         for part in &primary.parts {
             let Some(column) = columns.iter_mut().find(|c| c.name.eq_ignore_ascii_case(&part.column)) else { continue };

@@ -1,7 +1,8 @@
-//! Table options: ENGINE, CHARSET, COLLATE, COMMENT, AUTO_INCREMENT, FULLY_REPLICATED. All others (ROW_FORMAT, KEY_BLOCK_SIZE, STATS_…) are read and have no effect.
+//! Table options: ENGINE, CHARSET, COLLATE, COMMENT, AUTO_INCREMENT, FULLY_REPLICATED. Those that promise what is not done (ENCRYPTION, TABLESPACE, …) are
+//! refused; all others (ROW_FORMAT, KEY_BLOCK_SIZE, STATS_…) are read and have no effect.
 
 use crate::expr::context::{Context, Warning, WarningLevel};
-use crate::session::charset;
+use crate::session::{charset, errors};
 use rauk_types::error::codes;
 use rauk_types::{Collation, MysqlError};
 
@@ -63,6 +64,14 @@ pub fn read(options: &[(String, String)], table: &str, context: &mut Context) ->
                     "1" => true,
                     _ => return Err(wrong()),
                 });
+            }
+            // Promises about who can read the rows, where they are and what a table is made of.
+            "ENCRYPTION" | "ENCRYPTED" if !matches!(value.to_ascii_uppercase().as_str(), "N" | "NO") => {
+                return Err(errors::not_supported(&format!("{upper} = {value}")));
+            }
+            "TABLESPACE" | "CONNECTION" | "UNION" => return Err(errors::not_supported(&upper)),
+            "DATA DIRECTORY" | "INDEX DIRECTORY" => {
+                note(context, 1618, format!("<{upper}> option ignored"));
             }
             _ => {}
         }

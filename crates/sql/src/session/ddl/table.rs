@@ -55,9 +55,14 @@ impl TableDraft {
 
     /// The drafts that would make this table; its hidden key is left out.
     pub fn of(schema: &TableSchema) -> TableDraft {
-        let columns = schema.visible_columns().iter().enumerate().map(|(at, column)| ColumnDraft {
+        let declared = &schema.columns[..schema.columns.len() - usize::from(schema.hidden_key)];
+        let name = |at: usize| match &schema.columns[at] {
+            column if column.is_of_key() => keys::name_of_expression(at),
+            column => column.name.clone(),
+        };
+        let columns = declared.iter().enumerate().map(|(at, column)| ColumnDraft {
             id: Some(column.id),
-            name: column.name.clone(),
+            name: name(at),
             ty: column.ty,
             // A column that may be NULL becomes NOT NULL when a primary key takes it, as if nothing had been said.
             nullable: (!column.nullable).then_some(false),
@@ -85,7 +90,7 @@ impl TableDraft {
                 .parts
                 .iter()
                 .map(|p| PartDraft {
-                    column: schema.columns[p.column].name.clone(),
+                    column: name(p.column),
                     prefix: p.prefix.map(u64::from),
                     descending: p.descending,
                 })
@@ -115,6 +120,38 @@ impl TableDraft {
         }
     }
 
+    /// The columns of keys' expressions go with their keys.
+    pub fn drop_columns_without_key(&mut self) {
+        let indexes = &self.indexes;
+        let is_part = |name: &str| indexes.iter().any(|index| index.parts.iter().any(|part| part.column == name));
+        self.columns.retain(|column| !column.is_of_key() || is_part(&column.name));
+    }
+
+    /// Puts the columns of keys' expressions behind all others, and finds their types.
+    fn settle_key_columns(&mut self) -> Result<(), MysqlError> {
+        self.drop_columns_without_key();
+        // A stable sort: the others keep their order.
+        self.columns.sort_by_key(ColumnDraft::is_of_key);
+        let own = self.columns.iter().take_while(|column| !column.is_of_key()).count();
+        if own == 0 || own == self.columns.len() {
+            return Ok(());
+        }
+        let finished = |draft: &ColumnDraft| columns::finish(draft, draft.nullable != Some(false), None);
+        let row = self.columns[..own].iter().map(finished).collect();
+        let key = vec![IndexSchema::primary(&[0])];
+        let mut row = TableSchema::new(TableId(0), self.database.as_str(), self.name.as_str(), row, key);
+        row.auto_increment = self.columns.iter().position(|column| column.auto_increment);
+        for column in &mut self.columns[own..] {
+            let index = self.indexes.iter().find(|index| index.parts.iter().any(|part| part.column == column.name));
+            let index = index.and_then(|index| index.name.as_deref()).unwrap_or(keys::UNNAMED_EXPRESSION);
+            let generated = column.generated.as_mut().expect("it holds an expression");
+            let (ty, text) = own_row::settled_key(&row, index, &generated.expression)?;
+            generated.expression = text;
+            column.ty = super::types::of_expression(ty);
+        }
+        Ok(())
+    }
+
     /// The position of a column.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
@@ -136,7 +173,7 @@ impl TableDraft {
     /// has already.
     pub fn build(mut self, hidden: Option<ColumnId>) -> Result<TableSchema, MysqlError> {
         check_table_name(&self.name)?;
-        if self.columns.is_empty() {
+        if self.columns.iter().all(ColumnDraft::is_of_key) {
             return Err(MysqlError::new(codes::TABLE_MUST_HAVE_COLUMNS, "A table must have at least 1 column"));
         }
         if self.columns.len() > MAX_COLUMNS {
@@ -148,9 +185,10 @@ impl TableDraft {
                 return Err(MysqlError::new(codes::DUP_FIELDNAME, message));
             }
         }
-        if self.columns.iter().all(|column| column.invisible) {
+        if self.columns.iter().all(|column| column.invisible || column.is_of_key()) {
             return Err(MysqlError::new(4028, "A table must have at least one visible column."));
         }
+        self.settle_key_columns()?;
         foreign::with_indexes(&mut self);
         let inline = self.columns.iter().filter_map(|c| {
             let kind = match c.key? {
@@ -179,7 +217,11 @@ impl TableDraft {
         let mut columns: Vec<rauk_types::Column> = Vec::with_capacity(self.columns.len() + 1);
         for draft in &self.columns {
             let id = draft.id.unwrap_or_else(&mut new_id);
-            columns.push(columns::finish(draft, draft.nullable != Some(false), Some(id)));
+            let mut column = columns::finish(draft, draft.nullable != Some(false), Some(id));
+            if let Some(generated) = column.generated.as_ref().filter(|generated| generated.of_key) {
+                column.name = generated.expression.clone();
+            }
+            columns.push(column);
         }
         let hidden_key = indexes.first().is_none_or(|i| i.kind != IndexKind::Primary);
         if hidden_key {

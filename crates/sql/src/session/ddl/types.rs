@@ -3,6 +3,7 @@
 //! Errors: 1074 (length), 1425, 1426, 1427 (precision and scale), 1439 (display width), 1063, 1115, 1273, 1235 for types that Rauk does not have; of
 //! members 1097, 1291, 1367, 3505; 1818 of YEAR, 3013 of BIT(0).
 
+use crate::expr;
 use crate::parse::ast::{ColumnType, Digits, IntegerSize};
 use crate::session::charset;
 use crate::session::errors;
@@ -378,5 +379,19 @@ pub fn data_type_name(kind: TypeKind) -> &'static str {
         TypeKind::Set => "set",
         TypeKind::Bit => "bit",
         TypeKind::Year => "year",
+    }
+}
+
+/// The type of a column that holds an expression's values.
+pub fn of_expression(ty: DataType) -> DataType {
+    let ty = expr::plain_type(ty);
+    match ty.kind {
+        TypeKind::Null => DataType { length: 0, ..DataType::new(TypeKind::Binary) },
+        TypeKind::VarChar if ty.length > 16_383 => {
+            DataType { collation: ty.collation, ..DataType::new(TypeKind::LongText) }
+        }
+        TypeKind::VarBinary if ty.length > 65_535 => DataType::new(TypeKind::LongBlob),
+        TypeKind::VarChar if ty.collation == Collation::Binary => DataType::varbinary(ty.length),
+        _ => ty,
     }
 }

@@ -140,7 +140,11 @@ fn index_text(schema: &TableSchema, index: &IndexSchema, name: &dyn Fn(&str) -> 
         .parts
         .iter()
         .map(|part| {
-            let mut out = name(&schema.columns[part.column].name);
+            let column = &schema.columns[part.column];
+            let mut out = match &column.generated {
+                Some(generated) if generated.of_key => format!("({})", generated.expression),
+                _ => name(&column.name),
+            };
             if let Some(prefix) = part.prefix {
                 out.push_str(&format!("({prefix})"));
             }

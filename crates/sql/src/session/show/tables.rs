@@ -227,7 +227,7 @@ impl Session {
                 Value::Int(i64::from(part.non_unique)),
                 s(part.key_name),
                 u(part.sequence),
-                s(part.column),
+                part.column.map_or(Value::Null, s),
                 s(if part.descending { "D" } else { "A" }),
                 Value::Int(part.cardinality as i64),
                 part.prefix.map_or(Value::Null, |p| Value::Int(i64::from(p))),
@@ -237,7 +237,7 @@ impl Session {
                 s(""),
                 s(part.comment),
                 s(if part.visible { "YES" } else { "NO" }),
-                Value::Null,
+                part.expression.map_or(Value::Null, s),
             ]
         };
         Ok(Table { columns, rows: parts.into_iter().map(row).collect() })

@@ -80,7 +80,9 @@ pub(crate) struct PartRow {
     pub non_unique: bool,
     pub key_name: String,
     pub sequence: u64,
-    pub column: String,
+    /// `None`: the part is an expression.
+    pub column: Option<String>,
+    pub expression: Option<String>,
     pub descending: bool,
     pub cardinality: u64,
     pub prefix: Option<u32>,
@@ -101,7 +103,8 @@ pub(crate) fn parts(viewer: &Viewer, table: &TableSchema) -> Vec<PartRow> {
                 non_unique: index.kind == IndexKind::Ordered,
                 key_name: index.name.clone(),
                 sequence: at as u64 + 1,
-                column: column.name.clone(),
+                column: (!column.is_of_key()).then(|| column.name.clone()),
+                expression: column.generated.as_ref().filter(|g| g.of_key).map(|g| g.expression.clone()),
                 descending: part.descending,
                 cardinality: cardinality(rows, index, at + 1, known.as_deref()),
                 prefix: part.prefix,
@@ -127,7 +130,7 @@ fn statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 s(&table.database),
                 s(part.key_name),
                 u(part.sequence),
-                s(part.column),
+                part.column.map_or(Value::Null, s),
                 s(if part.descending { "D" } else { "A" }),
                 Value::Int(part.cardinality as i64),
                 part.prefix.map_or(Value::Null, |p| Value::Int(i64::from(p))),
@@ -137,7 +140,7 @@ fn statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 s(""),
                 s(part.comment),
                 yes(part.visible),
-                Value::Null,
+                part.expression.map_or(Value::Null, s),
             ]);
         }
     }
@@ -165,7 +168,9 @@ fn key_column_usage(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
     let mut rows = Vec::new();
     for table in stored_tables(viewer, hints) {
         for index in declared(&table).filter(|i| i.kind != IndexKind::Ordered) {
-            for (at, part) in index.parts.iter().enumerate() {
+            // Expressions are no columns.
+            let parts = index.parts.iter().enumerate().filter(|(_, part)| !table.columns[part.column].is_of_key());
+            for (at, part) in parts {
                 rows.push(vec![
                     s("def"),
                     s(&table.database),

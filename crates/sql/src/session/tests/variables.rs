@@ -220,3 +220,71 @@ fn optimizer_switch_is_merged() {
     t.ok("SET optimizer_switch = DEFAULT");
     t.expect("SELECT @@optimizer_switch", &[&usual]);
 }
+
+#[test]
+fn read_only_stops_changes() {
+    let server = server();
+    let mut root = server.session();
+    root.ok("CREATE DATABASE d");
+    root.ok("CREATE TABLE d.t (a INT PRIMARY KEY)");
+    root.ok("CREATE USER u IDENTIFIED BY ''");
+    root.ok("GRANT ALL ON d.* TO u");
+    let mut user = server.connect("u", "127.0.0.1").unwrap();
+    user.ok("BEGIN");
+    user.ok("INSERT INTO d.t VALUES (1)");
+    root.ok("SET GLOBAL read_only = ON");
+    let refused = "The MySQL server is running with the --read-only option so it cannot execute this statement";
+    user.error("INSERT INTO d.t VALUES (2)", 1290, refused);
+    // What was written before goes with it.
+    user.error("COMMIT", 1290, refused);
+    user.expect("SELECT COUNT(*) FROM d.t", &["0"]);
+    for statement in [
+        "INSERT INTO d.t VALUES (2)",
+        "UPDATE d.t SET a = 1",
+        "DELETE FROM d.t",
+        "CREATE TABLE d.v (a INT)",
+        "DROP TABLE d.t",
+        "TRUNCATE d.t",
+        "CREATE VIEW d.v AS SELECT 1",
+        "SET PASSWORD = 'x'",
+    ] {
+        user.error(statement, 1290, refused);
+    }
+    user.ok("BEGIN");
+    user.ok("SELECT * FROM d.t FOR UPDATE");
+    user.ok("COMMIT");
+    root.ok("INSERT INTO d.t VALUES (3)");
+    root.ok("SET GLOBAL super_read_only = ON");
+    root.expect("SELECT @@read_only, @@super_read_only", &["1|1"]);
+    let refused = "The MySQL server is running with the --super-read-only option so it cannot execute this statement";
+    root.error("INSERT INTO d.t VALUES (4)", 1290, refused);
+    root.error("CREATE USER v", 1290, refused);
+    root.ok("SET GLOBAL read_only = OFF");
+    root.expect("SELECT @@read_only, @@super_read_only", &["0|0"]);
+    user.ok("INSERT INTO d.t VALUES (5)");
+    root.ok("BEGIN");
+    root.ok("INSERT INTO d.t VALUES (6)");
+    root.code("SET GLOBAL read_only = ON", 1192);
+    root.ok("ROLLBACK");
+    user.expect("SELECT a FROM d.t", &["3", "5"]);
+}
+
+#[test]
+fn values_that_nothing_follows_are_refused() {
+    let server = server();
+    let mut t = server.session();
+    t.error("SET GLOBAL general_log = ON", 1235, "This version of MySQL doesn't yet support 'general_log = ON'");
+    for statement in [
+        "SET GLOBAL slow_query_log = 1",
+        "SET GLOBAL init_connect = 'SET autocommit = 0'",
+        "SET GLOBAL offline_mode = ON",
+        "SET GLOBAL require_secure_transport = ON",
+        "SET PERSIST max_user_connections = 5",
+        "SET default_table_encryption = ON",
+        "SET explicit_defaults_for_timestamp = OFF",
+    ] {
+        t.code(statement, 1235);
+    }
+    t.ok("SET GLOBAL general_log = OFF");
+    t.ok("SET GLOBAL require_secure_transport = OFF");
+}

@@ -61,6 +61,7 @@ impl Privileges {
     pub const DROP: Privileges = Privileges(1 << 5);
     pub const RELOAD: Privileges = Privileges(1 << 6);
     pub const PROCESS: Privileges = Privileges(1 << 8);
+    pub const FILE: Privileges = Privileges(1 << 9);
     pub const REFERENCES: Privileges = Privileges(1 << 10);
     pub const INDEX: Privileges = Privileges(1 << 11);
     pub const ALTER: Privileges = Privileges(1 << 12);

@@ -5,13 +5,15 @@
 
 use super::definition::{Kind, Variable};
 use super::modes;
-use crate::expr::Switches;
 use crate::expr::context::{Warning, WarningLevel};
+use crate::expr::{Switches, locale};
 use crate::session::charset;
 use crate::session::errors;
 use rauk_types::error::codes;
 use rauk_types::{DataType, MysqlError, TypeKind, Value, format};
 
+/// ER_UNKNOWN_LOCALE.
+const UNKNOWN_LOCALE: u16 = 1649;
 /// ER_HYPERGRAPH_NOT_SUPPORTED_YET.
 const HYPERGRAPH_NOT_SUPPORTED_YET: u16 = 3999;
 
@@ -166,6 +168,16 @@ pub fn convert(
         Kind::Collation => {
             let name = text(variable, &value)?;
             Ok(Value::Str(charset::collation(&name)?.name.to_string()))
+        }
+        Kind::Locale => {
+            let found = match &value {
+                Value::UInt(number) => locale::numbered(*number),
+                Value::Int(number) => u64::try_from(*number).ok().and_then(locale::numbered),
+                Value::Null => return Err(refused()),
+                _ => locale::find(&text(variable, &value)?),
+            };
+            let unknown = || MysqlError::new(UNKNOWN_LOCALE, format!("Unknown locale: '{}'", shown(&value)));
+            Ok(Value::Str(found.ok_or_else(unknown)?.name.to_string()))
         }
         Kind::TimeZone => {
             let name = text(variable, &value)?;

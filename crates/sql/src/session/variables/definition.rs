@@ -39,6 +39,8 @@ pub enum Kind {
     NullableCharacterSet,
     Collation,
     TimeZone,
+    /// A name or a number of `lc_time_names`.
+    Locale,
 }
 
 /// One system variable.

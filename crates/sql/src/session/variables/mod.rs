@@ -2,7 +2,8 @@
 //!
 //! [`definition`] and [`table`] say what exists (name, scope, kind, range, default). [`store`] holds the values: the global ones as one shared
 //! immutable vector that every new session borrows, a session's own ones as a small map over it, so that an idle connection costs a few
-//! hundred bytes. [`assign`] checks and converts new values with MySQL's errors. [`settings`] is the digest of those variables that
+//! hundred bytes. [`assign`] checks and converts new values with MySQL's errors. [`refused`] has the values that are
+//! refused because nothing follows them. [`settings`] is the digest of those variables that
 //! statements consult, so that no statement looks a variable up by name.
 //!
 //! Left out: variables of parts that Rauk does not have (replication, MyISAM, the slow log's details), beyond those that tools read.
@@ -10,6 +11,7 @@
 pub mod assign;
 pub mod definition;
 pub mod modes;
+mod refused;
 pub mod set;
 pub mod settings;
 pub mod store;

@@ -105,6 +105,7 @@ pub fn flags(text: &str) -> SqlMode {
         allow_invalid_dates: has("ALLOW_INVALID_DATES"),
         time_truncate_fractional: has("TIME_TRUNCATE_FRACTIONAL"),
         no_engine_substitution: has("NO_ENGINE_SUBSTITUTION"),
+        ..SqlMode::default()
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::assign;
 use super::definition::{Variable, VariableScope};
+use super::refused;
 use super::settings::isolation;
 use super::store;
 use super::table::VARIABLES;
@@ -145,7 +146,9 @@ impl Session {
             None => variable.default_value(),
             Some(expression) => self.variable_value(variable, at, shared, expression).await?,
         };
+        refused::check(variable, &checked, &self.engine.variables.default_of(at))?;
         if shared {
+            self.may_be_read_only(variable, &checked)?;
             if scope == Scope::Persist && [REPLICAS, REPLACE_AFTER, MEMORY_RETURN].contains(&variable.name) {
                 let text = format!("{} is kept by the cluster in any case; use SET GLOBAL", variable.name);
                 return Err(MysqlError::new(codes::WRONG_VALUE_FOR_VAR, text));
@@ -179,6 +182,16 @@ impl Session {
                 }
                 None => Assignment::Session(at, checked),
             });
+        }
+        Ok(())
+    }
+
+    /// Error 1192 for who makes the server read only within a transaction of its own.
+    fn may_be_read_only(&self, variable: &Variable, value: &Value) -> Result<(), MysqlError> {
+        let on = matches!(variable.name, "read_only" | "super_read_only") && *value == Value::Int(1);
+        if on && self.open.as_ref().is_some_and(|open| open.transaction.has_writes()) {
+            let text = "Can't execute the given command because you have active locked tables or an active transaction";
+            return Err(MysqlError::new(codes::LOCK_OR_ACTIVE_TRANSACTION, text));
         }
         Ok(())
     }
@@ -285,7 +298,10 @@ impl Session {
                 self.next.isolation = isolation.or(self.next.isolation);
                 self.next.read_only = read_only.or(self.next.read_only);
             }
-            Assignment::Password { user, host, password } => self.set_password(&user, &host, &password).await?,
+            Assignment::Password { user, host, password } => {
+                self.may_change()?;
+                self.set_password(&user, &host, &password).await?;
+            }
             Assignment::Session(at, value) => self.assign_session(at, value).await?,
         }
         Ok(())
@@ -313,6 +329,11 @@ impl Session {
             }
             ("autocommit", Value::Int(0)) => self.settings.autocommit = false,
             ("last_insert_id" | "identity", Value::UInt(id)) => self.context.last_insert_id = *id,
+            // As MySQL has it: who sets a limit wants it followed.
+            ("max_join_size", Value::UInt(rows)) => {
+                let big = Value::Int(i64::from(*rows == u64::MAX));
+                self.set_variable("sql_big_selects", big);
+            }
             ("insert_id", Value::UInt(id)) => self.context.insert_id = Some(*id).filter(|id| *id > 0),
             ("rand_seed1" | "rand_seed2", Value::UInt(seed)) => {
                 self.context.random_state = self.context.random_state.rotate_left(32) ^ *seed;

@@ -3,8 +3,8 @@
 use super::assign;
 use super::modes;
 use super::store::SessionVariables;
-use crate::expr::Switches;
-use crate::expr::context::SqlMode;
+use crate::expr::context::{Formats, SqlMode};
+use crate::expr::{Switches, locale};
 use crate::session::charset;
 use rauk_node::Isolation;
 use rauk_types::{Collation, Value};
@@ -33,6 +33,11 @@ pub struct Settings {
     pub max_execution_time: u64,
     pub select_limit: u64,
     pub safe_updates: bool,
+    /// sql_big_selects: max_join_size does not count.
+    pub big_selects: bool,
+    pub max_join_size: u64,
+    /// sql_require_primary_key.
+    pub requires_primary_key: bool,
     pub auto_is_null: bool,
     pub max_error_count: usize,
     pub max_allowed_packet: usize,
@@ -62,7 +67,14 @@ impl Settings {
         };
         Settings {
             autocommit: on("autocommit"),
-            sql_mode: modes::flags(&text("sql_mode")),
+            sql_mode: SqlMode {
+                formats: Formats {
+                    division_digits: unsigned("div_precision_increment") as u8,
+                    week: unsigned("default_week_format") as u8,
+                    locale: locale::number(&text("lc_time_names")),
+                },
+                ..modes::flags(&text("sql_mode"))
+            },
             switches: Switches::of(&text("optimizer_switch")),
             collation: Collation::from_name(&text("collation_connection")).unwrap_or_default(),
             charset: charset::charset(&text("character_set_connection")).map_or("utf8mb4", |set| set.name),
@@ -76,6 +88,9 @@ impl Settings {
             max_execution_time: unsigned("max_execution_time"),
             select_limit: unsigned("sql_select_limit"),
             safe_updates: on("sql_safe_updates"),
+            big_selects: on("sql_big_selects"),
+            max_join_size: unsigned("max_join_size"),
+            requires_primary_key: on("sql_require_primary_key"),
             auto_is_null: on("sql_auto_is_null"),
             max_error_count: unsigned("max_error_count") as usize,
             max_allowed_packet: unsigned("max_allowed_packet") as usize,

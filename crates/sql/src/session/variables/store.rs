@@ -10,12 +10,13 @@ use super::table::{VARIABLES, position};
 use crate::expr::context::SystemVariables;
 use crate::parse::statement::Scope;
 use crate::session::errors;
+use crate::session::read_only::ReadOnly;
 use parking_lot::{Mutex, RwLock};
 use rauk_node::Database;
 use rauk_types::{MysqlError, Value};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 /// Old names of variables that share one value with the new name.
 fn storage(position: usize) -> usize {
@@ -41,6 +42,8 @@ pub struct GlobalVariables {
     defaults: Vec<Value>,
     database: Database,
     watchers: RwLock<Vec<(usize, Watcher)>>,
+    /// read_only and super_read_only: looked at by every change.
+    read_only: AtomicU8,
 }
 
 /// Whoever a variable is for, outside of SQL.
@@ -59,6 +62,7 @@ impl GlobalVariables {
             defaults,
             database,
             watchers: RwLock::default(),
+            read_only: AtomicU8::new(ReadOnly::Off as u8),
         }
     }
 
@@ -91,10 +95,33 @@ impl GlobalVariables {
             let mut values = self.values.write();
             let mut changed = (**values).clone();
             changed[at] = value;
+            self.settle_read_only(at, &mut changed);
             *values = Arc::new(changed);
             values.clone()
         };
         self.watchers.read().iter().filter(|(watched, _)| *watched == at).for_each(|(_, watcher)| watcher(&now[at]));
+    }
+
+    /// super_read_only brings read_only with it, and goes with it.
+    fn settle_read_only(&self, at: usize, values: &mut [Value]) {
+        let place = |name: &str| position(name).expect("it is a variable");
+        let (plain, full) = (place("read_only"), place("super_read_only"));
+        match (at == plain, at == full) {
+            (true, _) if values[plain] == Value::Int(0) => values[full] = Value::Int(0),
+            (_, true) if values[full] == Value::Int(1) => values[plain] = Value::Int(1),
+            (false, false) => return,
+            _ => {}
+        }
+        let now = match (&values[plain], &values[full]) {
+            (_, Value::Int(1)) => ReadOnly::Super,
+            (Value::Int(1), _) => ReadOnly::On,
+            _ => ReadOnly::Off,
+        };
+        self.read_only.store(now as u8, Relaxed);
+    }
+
+    pub fn read_only(&self) -> ReadOnly {
+        ReadOnly::of(self.read_only.load(Relaxed))
     }
 
     /// Calls `watcher` with the value as it is, and whenever it is set.

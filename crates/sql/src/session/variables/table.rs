@@ -163,7 +163,7 @@ pub const VARIABLES: &[Variable] = &[
     fixed("large_pages", Kind::Bool, "OFF"),
     session("last_insert_id", u(0, u64::MAX, 1), "0"),
     both("lc_messages", Kind::Text, "en_US"),
-    both("lc_time_names", Kind::Text, "en_US"),
+    both("lc_time_names", Kind::Locale, "en_US"),
     fixed("license", Kind::Text, "Apache-2.0"),
     global("local_infile", Kind::Bool, "OFF"),
     both("lock_wait_timeout", u(1, 31536000, 1), "31536000"),

@@ -204,7 +204,12 @@ impl Choices<'_> {
             0 => Into::Variables(
                 self.some(1, |c| if c.flag() { IntoVariable::User(c.name()) } else { IntoVariable::Local(c.name()) }),
             ),
-            1 => Into::OutFile(self.string()),
+            1 => {
+                let (path, charset) = (self.string(), None);
+                let field_end = self.string().into_bytes();
+                let format = FileFormat { field_end, line_start: vec![0xFF, 0], ..FileFormat::default() };
+                Into::OutFile(Box::new(OutFile { path, charset, format }))
+            }
             _ => Into::DumpFile(self.string()),
         }
     }

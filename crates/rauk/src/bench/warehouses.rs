@@ -1,7 +1,7 @@
 //! Transactions of one warehouse: tables, rows, and what a terminal does.
 //!
-//! After TPC-C's New-Order (order lines, stock, the district's next number) and Payment (sums in warehouse, district, customer; history), half of each, on tables that lie together by warehouse
-//! (`PARTITION BY KEY (w_id)`). Each warehouse has one terminal with a connection of its own, so that no transaction waits for another unless it was told to touch a second warehouse. It is not TPC-C.
+//! After TPC-C's New-Order (order lines, stock, the district's next number) and Payment (sums in warehouse, district, customer; history), half of each. The tables lie together by warehouse
+//! (`PARTITION BY KEY (w_id)`), or have the specification's foreign keys, or only the indexes that these need ([`Shape`]). Each warehouse has one terminal with a connection of its own, so that no transaction waits for another unless it was told to touch a second warehouse. It is not TPC-C.
 //!
 //! # What is checked
 //! [`check`] adds up after a run: orders taken are those acknowledged; warehouses' sums are those of their districts and those of the payments acknowledged; each order has its lines. A transaction
@@ -47,14 +47,55 @@ const TABLES: &[(&str, &str)] = &[
     ),
 ];
 
+/// How the tables are declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `PARTITION BY KEY (w_id)`.
+    Partitioned,
+    /// With the indexes that foreign keys need.
+    Indexed,
+    /// With foreign keys.
+    ForeignKeys,
+}
+
+/// Table, columns, table and columns that they refer to. An index begins with the columns of each.
+const FOREIGN_KEYS: &[(&str, &str, &str, &str)] = &[
+    ("district", "w_id", "warehouse", "w_id"),
+    ("customer", "w_id, d_id", "district", "w_id, d_id"),
+    ("stock", "w_id", "warehouse", "w_id"),
+    ("orders", "w_id, d_id, c_id", "customer", "w_id, d_id, c_id"),
+    ("order_line", "w_id, d_id, o_id", "orders", "w_id, d_id, o_id"),
+    ("order_line", "supply_w_id, i_id", "stock", "w_id, i_id"),
+    ("history", "w_id, d_id", "district", "w_id, d_id"),
+];
+
+impl Shape {
+    /// What stands behind the columns of a table, and behind its parenthesis.
+    fn clauses(self, table: &str) -> (String, &'static str) {
+        if self == Shape::Partitioned {
+            return (String::new(), " PARTITION BY KEY (w_id)");
+        }
+        let mut clauses = String::new();
+        for (_, columns, parent, parents) in FOREIGN_KEYS.iter().filter(|(of, ..)| *of == table) {
+            clauses.push_str(&format!(", KEY ({columns})"));
+            if self == Shape::ForeignKeys {
+                clauses.push_str(&format!(", FOREIGN KEY ({columns}) REFERENCES trade.{parent} ({parents})"));
+            }
+        }
+        (clauses, "")
+    }
+}
+
 fn shown(error: mysql::Error) -> String {
     error.to_string()
 }
 
-pub fn load(connection: &mut Conn, warehouses: u32) -> Result<(), String> {
+/// Makes the database `trade`, and rows for so many warehouses.
+pub fn load(connection: &mut Conn, warehouses: u32, shape: Shape) -> Result<(), String> {
     connection.query_drop("CREATE DATABASE trade").map_err(shown)?;
     for (name, columns) in TABLES {
-        let statement = format!("CREATE TABLE trade.{name} ({columns}) PARTITION BY KEY (w_id)");
+        let (clauses, behind) = shape.clauses(name);
+        let statement = format!("CREATE TABLE trade.{name} ({columns}{clauses}){behind}");
         connection.query_drop(statement).map_err(shown)?;
     }
     let filler = "x".repeat(200);
