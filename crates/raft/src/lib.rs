@@ -38,4 +38,5 @@ mod types;
 
 pub use error::RaftError;
 pub use group::{Description, Options, RaftGroup, Status, Timing};
+pub use message::PROTOCOL;
 pub use network::Transport;

@@ -17,8 +17,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 const MAGIC: &[u8; 4] = b"RKMG";
-/// Raised with every change of the messages or of what entries mean, and of what nodes say to each other otherwise: that has no number of its own, and nobody takes part without the manage group.
-pub const PROTOCOL: u16 = 5;
+/// The version of what the nodes of a cluster say to each other. Every change of the control plane's messages, of the
+/// meaning of its log entries, or of the messages between data nodes raises it: a process of another version cannot join.
+pub const PROTOCOL: u16 = 6;
 pub const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Serialize, Deserialize)]
