@@ -48,4 +48,6 @@ pub use runtime::Runtime;
 pub use runtime::threads::{Threads, block_on};
 pub use scan::pushdown::{Evaluator, Fate, FilterPushdown, MAX_PROGRAM, Pushdown, RowProgram};
 pub use scan::{Page, SMALL_TABLE, ScanBatch, ScanCursor, ScanSpec};
-pub use transaction::{InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Transaction, TxnOptions, UpdateOutcome};
+pub use transaction::{
+    InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Spans, Transaction, TxnOptions, UpdateOutcome, VisitSpans,
+};

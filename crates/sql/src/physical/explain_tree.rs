@@ -12,7 +12,7 @@
 //! so a filter and what it reads have one time. What is measured runs row by row, and so somewhat slower than otherwise.
 
 use super::cost;
-use super::describe::{Below, Block, COVERED, Described, Part, Place, Set, TABLE_FUNCTION, Table, Texts};
+use super::describe::{BATCHED, Below, Block, COVERED, Described, Part, Place, Set, TABLE_FUNCTION, Table, Texts};
 use super::model::{Access, RowsOf, SelectPlan, SetOp, SourceTable, Step};
 use crate::measure::{BlockMeasure, Measures, StepMeasure};
 use std::fmt::Write;
@@ -284,7 +284,7 @@ impl Tree<'_> {
             inputs,
             silent: false,
         };
-        if table.join_buffer.is_some() {
+        if table.join_buffer.is_some_and(|kind| kind != BATCHED) {
             let kept = step.kept.map_or(String::new(), |rows| format!(" ({rows} rows in memory)"));
             let text = match &table.hash {
                 Some(hash) => format!("Probe hash table: {hash}{kept}"),
@@ -316,8 +316,8 @@ impl Tree<'_> {
 fn loop_name(table: &Table<'_>) -> &'static str {
     match table.join_buffer {
         Some("hash join") => "Hash",
+        Some(BATCHED) | None => "Nested loop",
         Some(_) => "Block nested loop",
-        None => "Nested loop",
     }
 }
 
