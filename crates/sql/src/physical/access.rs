@@ -94,6 +94,9 @@ pub(crate) struct Table<'a> {
     pub groups: Option<&'a Groups>,
 }
 
+/// What a hint says, and the paths that it speaks of.
+type HintedWay<'a> = (&'a Option<PathHint>, &'a dyn Fn(&Chosen) -> bool);
+
 /// Chooses for one table. `sargs` are the conditions on this table whose values are known when it is read; `conditions` the
 /// conjuncts that will be checked on its rows, with their numbers.
 pub(crate) fn choose(
@@ -150,7 +153,7 @@ pub(crate) fn choose(
     let asked_for = |hint: &Option<PathHint>, candidate: &Chosen, way: &dyn Fn(&Chosen) -> bool| {
         PathHint::asks(hint) && way(candidate)
     };
-    let ways: [(&Option<PathHint>, &dyn Fn(&Chosen) -> bool); 4] = [
+    let ways: [HintedWay<'_>; 4] = [
         (&hints.lookup, &|candidate| !candidate.uses.is_empty() && matches!(candidate.access, Access::Range(_))),
         (&hints.order, &|candidate| candidate.ordered),
         (&hints.group, &skip::is_loose),

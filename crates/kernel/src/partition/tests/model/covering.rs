@@ -83,7 +83,7 @@ impl Model {
             last = span;
             seen[span].push((row.key.to_vec(), decode(&row.row)));
             // It goes on behind the row at which it was stopped.
-            if seen[span].len() % 3 == 0 { Verdict::KeepAndStop } else { Verdict::Keep }
+            if seen[span].len().is_multiple_of(3) { Verdict::KeepAndStop } else { Verdict::Keep }
         };
         while self.w.p.look_up(&lookup, &mut position, slice, &mut access, &mut visit).expect("as the rows were read")
             == ScanEnd::More
