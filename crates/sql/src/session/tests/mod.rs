@@ -2,6 +2,7 @@
 
 mod access_paths;
 mod batched_joins;
+mod batches;
 mod changes;
 mod clients;
 mod cost;
