@@ -17,6 +17,7 @@
 //! order      the order of inner tables
 //! grouping   ONLY_FULL_GROUP_BY
 //! place      where a value lies among those of a column; what a distribution key is fixed to
+//! vector     which blocks take their rows in batches
 //! describe   a plan as EXPLAIN shows it, as values
 //! explain    EXPLAIN in MySQL's columns; explain_json its JSON; explain_tree the operators, with what EXPLAIN ANALYZE counted
 //! ```
@@ -44,6 +45,7 @@ mod order;
 pub(crate) mod place;
 mod selectivity;
 mod skip;
+mod vector;
 
 use crate::expr::BindContext;
 use crate::lookup::Lookup;
