@@ -44,6 +44,7 @@ pub use error::NodeError;
 pub use locks::metadata::DdlWait;
 pub use names::{NameLocks, OnLost};
 pub use rauk_manage::SettingChange;
+pub use rauk_manage::histograms::TableHistograms;
 pub use runtime::Runtime;
 pub use runtime::threads::{Threads, block_on};
 pub use scan::pushdown::{Evaluator, Fate, FilterPushdown, MAX_PROGRAM, Pushdown, RowProgram};

@@ -186,6 +186,35 @@ impl ScanCursor {
         }
     }
 
+    /// Visits the next rows without copying them, until the visitor stops (`KeepAndStop`; the next call goes on behind that row) or the scan is at its end: `false`. Only of scans
+    /// that need no order over partitions. `rows`: how many rows the visitor takes before it stops, at most.
+    pub async fn visit_next(
+        &mut self,
+        txn: &mut Transaction,
+        rows: usize,
+        visit: &mut (dyn FnMut(&RowView<'_>) -> Verdict + Send),
+    ) -> Result<bool, NodeError> {
+        assert!(!self.spec.ordered, "rows in an order are read in batches");
+        self.begin(txn)?;
+        match &mut self.state {
+            State::Walk(walk) => {
+                walk.run(txn, &self.table, rows, &mut |row, _| visit(row)).await?;
+                Ok(!walk.is_finished())
+            }
+            State::Merge(merge) => {
+                let table = TableHandle::new(self.table.clone());
+                let mut batch = ScanBatch::default();
+                merge.fill(txn, &self.table, Page { rows, bytes: LARGE }, &mut |_| true, &mut batch).await?;
+                for number in 0..batch.len() {
+                    // All of the page are taken over: the merge is behind them.
+                    visit(&batch.row(&table, number));
+                }
+                Ok(!batch.is_empty())
+            }
+            State::New => unreachable!("begun above"),
+        }
+    }
+
     fn begin(&mut self, txn: &Transaction) -> Result<(), NodeError> {
         txn.check_running()?;
         if !matches!(self.state, State::New) {

@@ -62,6 +62,11 @@ impl Walk {
         Walk { request, partitions, place: Place::default(), range_locked: false, pushdown }
     }
 
+    /// Whether nothing is left.
+    pub fn is_finished(&self) -> bool {
+        self.partitions.is_empty()
+    }
+
     /// Visits rows until the visitor stops or nothing is left; goes on there when called again. `wanted`: how many rows the visitor keeps at most.
     pub async fn run(
         &mut self,

@@ -644,6 +644,10 @@ impl<'a> Run<'a> {
         mut spec: ScanSpec,
         row: &Joined<'_>,
     ) -> Result<(), MysqlError> {
+        if self.takes_batches(at) {
+            // Boxed: others have no room for it.
+            return Box::pin(self.fold_batches(at, level, table, spec, row)).await;
+        }
         let work = self.work(at, level, table, &mut spec, row, true);
         let Run { plan, txn, context, output, groups, .. } = &mut *self;
         let mut failed = None;

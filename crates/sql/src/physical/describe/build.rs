@@ -2,7 +2,7 @@
 
 use super::text::{BlockNames, column_name, index_of, key_length, used_parts};
 use super::{
-    BATCHED, Below, Block, COVERED, Described, Index, Part, Place, Print, Role, Set, TABLE_FUNCTION, Table, Tests,
+    BATCHED, BATCHES, Below, Block, COVERED, Described, Index, Part, Place, Print, Role, Set, TABLE_FUNCTION, Table, Tests,
     Texts, Windows,
 };
 use crate::expr::{Context, Expr, ExprKind, Names, NoColumns, SubqueryId};
@@ -307,6 +307,9 @@ impl<'p> Explain<'p, '_> {
             table.produced = before * level.produced();
             table.step_cost = estimate.cost - cost;
             table.prefix_cost = estimate.cost;
+            if plan.vector.is_some() {
+                table.notes.push(BATCHES);
+            }
             if let Some(id) = derived[level.table] {
                 table.name = format!("<derived{id}>");
             }

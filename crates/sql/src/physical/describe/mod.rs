@@ -179,6 +179,9 @@ pub(in crate::physical) const TABLE_FUNCTION: &str = "Table function: json_table
 /// The note of a table whose index says all that is read of it.
 pub(in crate::physical) const COVERED: &str = "Using index";
 
+/// The note of a table whose rows are grouped in batches.
+pub(in crate::physical) const BATCHES: &str = "Using batches";
+
 /// Whether expressions are printed, and how columns are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Print {
