@@ -447,10 +447,7 @@ impl Selection {
     /// Leaves the rows that `others` has not.
     pub fn remove(&mut self, others: &Selection) {
         let mut next = others.rows.iter().peekable();
-        self.rows.retain(|row| match next.next_if_eq(&row) {
-            Some(_) => false,
-            None => true,
-        });
+        self.rows.retain(|row| next.next_if_eq(&row).is_none());
     }
 
     /// Adds rows that are not among these.
