@@ -62,7 +62,8 @@ pub struct ScanSpec {
     pub limit_hint: Option<u64>,
     /// What nodes that lead other partitions are asked to do with the rows.
     pub pushdown: Option<Arc<dyn Pushdown>>,
-    /// By an index: the only columns that are read of the rows, which may be made of its keys then. A scan that locks reads the rows.
+    /// The only columns that are read of the rows, which may be made of the index's keys then; without an index none. A
+    /// scan that locks reads the rows.
     pub covering: Option<Arc<Covering>>,
     /// By one whole key of the index: rows without an entry at these keys of other indexes may be left out. The caller checks what the keys mean: scans that
     /// lock, and other nodes, leave out nothing.
@@ -219,7 +220,8 @@ impl ScanCursor {
         if !matches!(self.state, State::New) {
             return Ok(());
         }
-        assert!(self.spec.covering.is_none() || self.spec.index.is_some(), "rows are made of an index's keys");
+        let needs_key = self.spec.covering.as_ref().is_some_and(|covering| covering.needs_key());
+        assert!(!needs_key || self.spec.index.is_some(), "rows are made of an index's keys");
         if !self.spec.also.is_empty() {
             assert!(
                 self.spec.index.is_some() && !self.spec.reverse && self.spec.low == self.spec.high,

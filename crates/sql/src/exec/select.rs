@@ -368,6 +368,9 @@ impl<'a> Run<'a> {
             let remembered = self.laterals.entry(at).or_insert_with(|| Remembered::new(self.context));
             return Box::pin(remembered.rows(lateral, row, self.txn, self.context)).await.map(Some);
         }
+        if self.linked(at).is_some() {
+            return Ok(self.buffers[at].clone());
+        }
         if !level.buffered && !matches!(level.access, Access::Virtual { .. } | Access::Rows) {
             return Ok(None);
         }
@@ -496,7 +499,7 @@ impl<'a> Run<'a> {
                 }
                 return Ok(());
             }
-            let mut candidates = self.candidates(level, &buffer, row).await?;
+            let mut candidates = self.candidates(at, level, &buffer, row).await?;
             let mut seen = 0;
             while let Some((_, part)) = candidates.next(&buffer) {
                 let joined = row.with(level.table, part);
@@ -760,7 +763,16 @@ impl<'a> Run<'a> {
     }
 
     /// The rows of a table in memory that may join `row`.
-    async fn candidates(&mut self, level: &Level, buffer: &Buffer, row: &Joined<'_>) -> Result<Candidates, MysqlError> {
+    async fn candidates(
+        &mut self,
+        at: usize,
+        level: &Level,
+        buffer: &Buffer,
+        row: &Joined<'_>,
+    ) -> Result<Candidates, MysqlError> {
+        if let Some(first) = self.linked(at) {
+            return Ok(Candidates::Linked(first));
+        }
         let Run { txn, context, key, others, .. } = &mut *self;
         match others {
             true => with_answers(txn, context, |context| buffer.candidates(level, row, context, key)).await,
@@ -775,7 +787,7 @@ impl<'a> Run<'a> {
         buffer: &Buffer,
         row: &Joined<'_>,
     ) -> Result<(), MysqlError> {
-        let mut candidates = self.candidates(level, buffer, row).await?;
+        let mut candidates = self.candidates(at, level, buffer, row).await?;
         while let Some((_, part)) = candidates.next(buffer) {
             let joined = row.with(level.table, part);
             self.turn(1).await?;

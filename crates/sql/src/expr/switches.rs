@@ -18,7 +18,7 @@ const FLAGS: [(&str, bool); 28] = [
     ("mrr", false),
     ("mrr_cost_based", false),
     ("block_nested_loop", true),
-    ("batched_key_access", false),
+    ("batched_key_access", true),
     ("materialization", true),
     ("semijoin", true),
     ("loosescan", false),
@@ -40,6 +40,7 @@ const FLAGS: [(&str, bool); 28] = [
 ];
 
 const BLOCK_NESTED_LOOP: u32 = bit("block_nested_loop");
+const BATCHED_KEY_ACCESS: u32 = bit("batched_key_access");
 const HASH_JOIN: u32 = bit("hash_join");
 const MATERIALIZATION: u32 = bit("materialization");
 const SEMI_JOIN: u32 = bit("semijoin");
@@ -105,7 +106,13 @@ impl Switches {
         self.has(BLOCK_NESTED_LOOP)
     }
 
-    /// They are probed by hash where an equality joins them; so are those of a table that an index reaches, if that costs less.
+    /// A table that an index reaches is looked up for many rows of a join at once.
+    pub fn batched_key_access(self) -> bool {
+        self.has(BATCHED_KEY_ACCESS)
+    }
+
+    /// The rows of an inner table in memory are probed by hash where an equality joins them; so are those of a table
+    /// that an index reaches, if that costs less.
     pub fn hash_join(self) -> bool {
         self.has(HASH_JOIN)
     }

@@ -132,6 +132,11 @@ impl Plan {
         Ok(explain_json::text(&described))
     }
 
+    /// Whether EXPLAIN ANALYZE can count what it does: not changes that are fused with the scan of their one table, and no INSERT.
+    pub(crate) fn is_measured(&self) -> bool {
+        matches!(self.kind, PlanKind::Select(_) | PlanKind::Query(_) | PlanKind::Change(_))
+    }
+
     /// EXPLAIN ANALYZE: the operators with what was counted while the plan ran.
     pub(crate) fn explain_measured(
         &self,
@@ -139,7 +144,11 @@ impl Plan {
         context: &mut crate::expr::Context,
     ) -> Result<String, MysqlError> {
         let described = describe::describe(self, context, describe::Print::Short)?;
-        Ok(explain_tree::text(&described, measures))
+        let change = match &self.kind {
+            PlanKind::Change(change) => Some(&**change),
+            _ => None,
+        };
+        Ok(explain_tree::text(&described, change, measures))
     }
 
     /// Calls `visit` on every block of the statement.

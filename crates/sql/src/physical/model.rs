@@ -473,7 +473,8 @@ pub(crate) struct HashJoin {
 pub(crate) struct Level {
     pub table: usize,
     pub access: Access,
-    /// Of [`Access::Range`]: the index says all columns of the table that the block reads, so that rows may be made of its keys.
+    /// The index says all columns of the table that the block reads, so that rows may be made of its keys; of
+    /// [`Access::Full`]: it reads none.
     pub covering: Option<Arc<Covering>>,
     /// All conditions that can be checked once this row is there, but those the access path guarantees.
     pub filters: Vec<Expr>,

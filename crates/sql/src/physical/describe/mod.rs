@@ -107,6 +107,9 @@ pub(super) enum Place {
     Values,
 }
 
+/// The join buffer of a table that is looked up for many rows at once.
+pub(super) const BATCHED: &str = "Batched Key Access";
+
 /// A table of a block, and how it is read.
 pub(super) struct Table<'p> {
     pub source: &'p Source,

@@ -287,7 +287,7 @@ impl Lowering<'_> {
             point: false,
         };
         plan.late = has_subquery(&plan);
-        plan.batches = key_batches(&plan);
+        plan.batches = key_batches(&plan, self.switches.batched_key_access());
         keep_key_order(&mut plan);
         plan.vector = vector::choose(&plan, self.switches);
         plan.point = plan.reads_point();

@@ -2,6 +2,7 @@
 
 mod access_paths;
 mod batched_joins;
+mod batched_ranges;
 mod batches;
 mod changes;
 mod clients;
