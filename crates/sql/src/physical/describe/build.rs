@@ -2,8 +2,8 @@
 
 use super::text::{BlockNames, column_name, index_of, key_length, used_parts};
 use super::{
-    BATCHED, BATCHES, Below, Block, COVERED, Described, Index, Part, Place, Print, Role, Set, TABLE_FUNCTION, Table, Tests,
-    Texts, Windows,
+    BATCHED, BATCHES, Below, Block, COVERED, Described, Index, Part, Place, Print, Role, Set, TABLE_FUNCTION, Table,
+    Tests, Texts, Windows,
 };
 use crate::expr::{Context, Expr, ExprKind, Names, NoColumns, SubqueryId};
 use crate::physical::Plan;
