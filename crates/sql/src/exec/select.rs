@@ -17,6 +17,7 @@ use super::query::Running;
 use super::remote::{Wants, Work};
 use super::row::{Joined, Part};
 use super::scan::{BATCH, Opened, YIELD_ROWS, get_if, give_way, is_interrupted, lock_of, open, passes, yield_now};
+use super::vector::Top;
 use super::window::WindowRows;
 use crate::expr::{Context, Expr};
 use crate::measure::Meter;
@@ -649,6 +650,10 @@ impl<'a> Run<'a> {
             return Box::pin(self.fold_batches(at, level, table, spec, row)).await;
         }
         let work = self.work(at, level, table, &mut spec, row, true);
+        let alone = at == 0 && self.plan.steps.len() == 1;
+        let plain = alone && !self.late && spec.lock.is_none() && !self.txn.locks_plain_reads();
+        let wanted = if plain { self.output.first_wanted() } else { None };
+        let mut top = wanted.and_then(|wanted| Top::new(self.plan, level, table.schema(), wanted));
         let Run { plan, txn, context, output, groups, .. } = &mut *self;
         let mut failed = None;
         let mut visit = |view: &RowView<'_>| {
@@ -657,6 +662,7 @@ impl<'a> Run<'a> {
             }
             let joined = row.with(level.table, Part::Stored(*view));
             let result = match passes(&level.filters, &joined, context) {
+                Ok(true) if top.as_mut().is_some_and(|top| top.is_beyond(view)) => Ok(false),
                 Ok(true) => tail(plan, at + 1, &joined, groups, output, context).map(|()| true),
                 other => other,
             };

@@ -7,6 +7,7 @@
 //! fold     aggregates and groups
 //! program  a block's expressions as kernels
 //! run      the loop: gather under the guard, compute outside of it
+//! top      ORDER BY with LIMIT: rows that a word decides, in the push form
 //! ```
 //! The push form of [`super::select`] takes each row through all operators while its partition is held. That costs nothing but the row where
 //! few rows are read, and it stays the form of keys, joins and results that stream. Where the plan reads many rows of one table into groups
@@ -28,3 +29,6 @@ mod fold;
 mod number;
 mod program;
 mod run;
+mod top;
+
+pub(super) use top::Top;

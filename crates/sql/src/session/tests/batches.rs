@@ -372,3 +372,26 @@ fn plans_choose_batches_for_many_rows() {
     t.ok("SET optimizer_switch = 'batch_execution=on,batch_execution_cost_based=off'");
     assert!(chosen(&mut t, "SELECT SUM(b) FROM p WHERE id BETWEEN 10 AND 60"));
 }
+
+/// Rows that the word of their first key decides: the first of a long scan are those of all rows, sorted.
+#[test]
+fn the_first_rows_are_the_first_of_all() {
+    let server = server();
+    let mut t = prepare(&server);
+    let mut dice = Dice(4711);
+    random_rows(&mut t, &mut dice, 0..500);
+    // Rows of two layouts.
+    t.ok("ALTER TABLE t ADD COLUMN more INT DEFAULT 3");
+    random_rows(&mut t, &mut dice, 500..600);
+    for column in COLUMNS.iter().chain(&["more"]) {
+        for way in ["", " DESC"] {
+            for (limit, offset) in [(1, 0), (7, 2), (150, 100), (1000, 0)] {
+                let order = format!("FROM t WHERE y IS NULL OR y < 100 ORDER BY {column}{way}, id DESC");
+                let all = t.run(&format!("SELECT id, s, {column} {order}"));
+                let wanted: Vec<&str> = all.lines().skip(offset).take(limit).collect();
+                assert!(wanted.len() == limit || limit == 1000, "{all}");
+                t.expect(&format!("SELECT id, s, {column} {order} LIMIT {limit} OFFSET {offset}"), &wanted);
+            }
+        }
+    }
+}
