@@ -161,7 +161,8 @@ pub const KINDS: &[Kind] = &[
         holds: |e| {
             let differs = matches!(e.category, Category::Rows | Category::Affected | Category::Contents);
             // What the dropped rows would have met.
-            let fails = matches!(e.category, Category::Code(0, code) if DATA_ERRORS.contains(&code));
+            let of_data = |code| DATA_ERRORS.contains(&code);
+            let fails = matches!(e.category, Category::Code(0, code) | Category::Code(code, 0) if of_data(code));
             let is_outer = || {
                 let compares = [" = NULL)", " < NULL)", " <= NULL)", " > NULL)", " >= NULL)", " <> NULL)"];
                 e.features.has(Feature::OuterJoin)
@@ -195,6 +196,7 @@ pub const KINDS: &[Kind] = &[
             e.text.contains(" JOIN ")
                 && match e.category {
                     Category::Contents => is_update,
+                    Category::Code(0, code) | Category::Code(code, 0) if is_update => DATA_ERRORS.contains(&code),
                     Category::Code(0, 1451) | Category::Code(1451, 0) | Category::Affected => is_delete,
                     _ => false,
                 }
@@ -386,12 +388,14 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         // MariaDB does not find a group key by its qualified name when another key has the same column name. And without groups, HAVING may
-        // name a column of the select list in MySQL. In a UNION in a UNION of a subquery MariaDB does not find the columns around it.
-        name: "names in HAVING and in a UNION in a UNION",
+        // name a column of the select list in MySQL. In a UNION in a UNION of a subquery (EXCEPT, INTERSECT) MariaDB does not find the
+        // columns around it.
+        name: "names in HAVING and in nested set operations",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/select.html",
         holds: |e| {
             e.category == Category::Code(1463, 0)
-                || e.category == Category::Code(1054, 0) && e.text.contains("UNION ((SELECT ")
+                || e.category == Category::Code(1054, 0)
+                    && ["UNION", "EXCEPT", "INTERSECT"].iter().any(|op| e.text.contains(&format!("{op} ((SELECT ")))
                 || matches!(e.category, Category::Code(1054, 0 | 1292)) && e.text.contains(" HAVING ")
         },
     },
@@ -524,7 +528,7 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         // What a signed and an unsigned integer agree on is a BIGINT in MySQL 8, and keeps a negative number's bits in CAST AS UNSIGNED. An aggregate of a
-        // literal beyond BIGINT is unsigned; MariaDB subtracts it as a negative number. The BIT_AND of no rows is not negative.
+        // literal beyond BIGINT is unsigned; MariaDB subtracts it as a negative number. What BIT_AND and BIT_XOR give is not negative.
         // A difference of an unsigned DECIMAL may be negative; MariaDB makes it zero in a temporary table.
         name: "unsigned numbers beyond BIGINT",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/out-of-range-and-overflow.html",
@@ -532,7 +536,7 @@ pub const KINDS: &[Kind] = &[
             let literal = "18446744073709551615";
             e.category == Category::Rows && e.text.contains(" AS UNSIGNED)") && e.shows("1844674407370955")
                 || e.category == Category::Rows && e.text.contains(&format!("({literal})"))
-                || e.category == Category::Rows && e.text.contains("SIGN(BIT_AND(")
+                || e.category == Category::Rows && e.text.contains("SIGN(BIT_")
                 || e.category == Category::Rows
                     && e.has_kind("DECIMAL(8,3) UNSIGNED")
                     && e.text.contains(" - ")
@@ -562,7 +566,7 @@ pub const KINDS: &[Kind] = &[
         },
     },
     Kind {
-        // A value beside NULL in `<=>`, and the upper bound of a BETWEEN whose lower one decides, are not converted here; MariaDB converts them, and warns.
+        // A value beside NULL in `<=>` and IN, and the upper bound of a BETWEEN whose lower one decides, are not converted here; MariaDB converts them, and warns.
         // It does not look at what IS UNKNOWN and IS NULL ask of, where that is never NULL.
         name: "warnings of values that decide nothing",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html#operator_equal-to",
@@ -571,6 +575,7 @@ pub const KINDS: &[Kind] = &[
                 && (e.text.contains(" <=> ") && e.has_literal("NULL")
                     || e.text.contains(" BETWEEN ")
                     || e.text.contains(" IS UNKNOWN)")
+                    || e.text.contains("(NULL IN (")
                     || e.text.contains("CAST(")
                         && [" IS NULL)", " IS NOT NULL)"].iter().any(|test| e.text.contains(test)))
         },
