@@ -378,7 +378,11 @@ fn add_foreign_keys(dice: &mut Dice, tables: &mut [Table]) {
             let nullable = table.columns[at].nullable;
             let mut action = || *dice.pick(ACTIONS);
             let fits = |action: &'static str| if action == "SET NULL" && !nullable { "CASCADE" } else { action };
-            let (on_delete, on_update) = (fits(action()), fits(action()));
+            let (on_delete, mut on_update) = (fits(action()), fits(action()));
+            // MariaDB refuses what would bring a NULL of the parent to a child that takes none.
+            if on_update == "CASCADE" && !nullable && referred.nullable {
+                on_update = "RESTRICT";
+            }
             table.foreign.push(Foreign { column: own, parent: name, parent_column: key, on_delete, on_update });
         }
     }

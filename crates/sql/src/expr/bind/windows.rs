@@ -3,7 +3,7 @@
 //! The window behind OVER is the scope's: it knows the windows of the block.
 
 use super::aggregates::aggregate_function;
-use super::{Binder, not_yet, syntax};
+use super::{Binder, members, not_yet, syntax};
 use crate::expr::convert::Result;
 use crate::expr::types::{self, unify};
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind, WindowCall, WindowFunction};
@@ -96,7 +96,10 @@ impl Binder<'_> {
             if count && !is_count(item) {
                 return Err(syntax(name));
             }
-            arguments.push(self.bind(item)?);
+            let bound = self.bind(item)?;
+            // A member is a text here, as in MIN: its number is the column's.
+            let is_value = number == 0 && matches!(function, FirstValue | LastValue | NthValue | Lag | Lead);
+            arguments.push(if is_value { members::as_text(bound) } else { bound });
         }
         let unsigned = DataType { length: 21, ..DataType::BIGINT_UNSIGNED };
         let (ty, nullable, coercibility) = match function {

@@ -49,13 +49,20 @@ pub const FUNCTIONS: &[Function] = &[
 
 /// `a.b.c.d`; fewer parts leave out the middle ones.
 fn inet_aton(text: &str) -> Option<u64> {
-    if text.len() > "255.255.255.255".len() {
+    // Zeros in front do not matter, however many there are: 1.0000 is 1.0. Nothing before a dot is zero.
+    if text.is_empty() || text.ends_with('.') {
         return None;
     }
-    let parts: Vec<u64> = text
-        .split('.')
-        .map(|p| if p.len() <= 3 && !p.is_empty() { p.parse().ok().filter(|v| *v < 256) } else { None })
-        .collect::<Option<_>>()?;
+    let part = |digits: &str| {
+        let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
+        let digits = digits.trim_start_matches('0');
+        match digits.len() {
+            0 if is_number => Some(0),
+            1..=3 if is_number => digits.parse().ok().filter(|value| *value < 256),
+            _ => None,
+        }
+    };
+    let parts: Vec<u64> = text.splitn(5, '.').map(part).collect::<Option<_>>()?;
     let (last, first) = parts.split_last()?;
     if first.len() > 3 {
         return None;
