@@ -30,7 +30,8 @@ mod tests;
 use definitions::{Definition, Order};
 use std::cmp::Ordering;
 use table::GeneralTable;
-use uca::{MOST, SUPPLEMENTARY, Weigher};
+use tailoring::Tailoring;
+use uca::{MOST, SUPPLEMENTARY, Uca};
 
 /// A collation by MySQL's number. Each value is one that [`definitions`] has.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -123,34 +124,23 @@ impl Collation {
             Order::Bytes => a.cmp(b),
             Order::CodePoints => compare_padded(a, b),
             Order::General(table) => {
-                let Some((a, b)) = different(a, b, |_| false) else { return Ordering::Equal };
-                let equal = match compare_ascii(table.ascii_weights(), a, b) {
-                    Ok(order) => return order,
-                    Err(equal) => equal,
-                };
-                let weights = |text| Weights::new(Weigh::General(table), text);
-                compare_weights(weights(&a[equal..]), weights(&b[equal..]), GENERAL_SPACE, definition.pad)
+                let Some((a, b)) = different(a, b) else { return Ordering::Equal };
+                match compare_ascii(table.ascii_weights(), a, b) {
+                    Ok(order) => order,
+                    Err(equal) => {
+                        let weights = |text| Weights::new(*table, text);
+                        compare_weights(weights(&a[equal..]), weights(&b[equal..]), GENERAL_SPACE, definition.pad)
+                    }
+                }
             }
             Order::Uca(uca) => {
-                // A character may belong to a contraction with what follows it.
-                let tailoring = uca.tailoring();
-                let open = |code| tailoring.is_some_and(|tailoring| tailoring.is_open(code));
-                let Some((a, b)) = different(a, b, open) else { return Ordering::Equal };
-                let mut same = match compare_ascii(uca.ascii_weights(), a, b) {
-                    Ok(order) => return order,
-                    Err(equal) => equal,
-                };
-                for &level in uca.levels {
-                    let weights = |text| Weights::new(Weigh::Uca(uca.weigher(level)), text);
-                    let order =
-                        compare_weights(weights(&a[same..]), weights(&b[same..]), uca.space(level), definition.pad);
-                    if order != Ordering::Equal {
-                        return order;
-                    }
-                    // What weighs the same on one level need not on the next.
-                    same = 0;
+                let whole = (a, b);
+                let Some((a, b)) = different(a, b) else { return Ordering::Equal };
+                if let Some(tailoring) = uca.tailoring() {
+                    let texts = with_open(tailoring, whole, a, b);
+                    return compare_levels(uca, texts, definition.pad, |level| uca.tailored(tailoring, level));
                 }
-                Ordering::Equal
+                compare_levels(uca, (a, b), definition.pad, |level| uca.plain(level))
             }
         }
     }
@@ -194,12 +184,19 @@ impl Collation {
             Order::Bytes | Order::CodePoints => &[],
         };
         levels.iter().enumerate().flat_map(move |(at, level)| {
-            let weigh = match order {
-                Order::General(table) => Weigh::General(table),
-                Order::Uca(uca) => Weigh::Uca(uca.weigher(*level)),
-                Order::Bytes | Order::CodePoints => unreachable!("binary collations have no level"),
-            };
-            (at > 0).then_some(0).into_iter().chain(Weights::new(weigh, text))
+            let mut weights: Vec<u16> = Vec::new();
+            if at > 0 {
+                weights.push(0);
+            }
+            match order {
+                Order::General(table) => weights.extend(Weights::new(*table, text)),
+                Order::Uca(uca) => match uca.tailoring() {
+                    Some(tailoring) => weights.extend(Weights::new(uca.tailored(tailoring, *level), text)),
+                    None => weights.extend(Weights::new(uca.plain(*level), text)),
+                },
+                Order::Bytes | Order::CodePoints => {}
+            }
+            weights
         })
     }
 }
@@ -207,29 +204,37 @@ impl Collation {
 /// What a space weighs in general_ci.
 const GENERAL_SPACE: u16 = 0x20;
 
-/// Two texts from the first character on that differs; `None`: they are the same. What is the same byte for byte weighs the same, but for characters
-/// that are `open`: they may belong to what follows.
+/// Two texts from the first character on that differs, since what is the same byte for byte weighs the same; `None`: they are the same.
 #[inline]
-fn different<'a>(a: &'a [u8], b: &'a [u8], open: impl Fn(u32) -> bool) -> Option<(&'a [u8], &'a [u8])> {
+fn different<'a>(a: &'a [u8], b: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     let mut same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     if same == a.len() && same == b.len() {
         return None;
     }
-    let inside = |at: usize| [a, b].iter().any(|t| t.get(at).is_some_and(|byte| byte & 0xC0 == 0x80));
-    while same > 0 && inside(same) {
+    while same > 0 && [a, b].iter().any(|t| t.get(same).is_some_and(|byte| byte & 0xC0 == 0x80)) {
         same -= 1;
     }
-    while same > 0 {
-        let mut start = same - 1;
-        while start > 0 && inside(start) {
-            start -= 1;
-        }
-        if !open(first_char(&a[start..]).0) {
+    Some((&a[same..], &b[same..]))
+}
+
+/// The ends `a` and `b` of two whole texts with the characters before them that may be part of a contraction with what follows.
+#[cold]
+fn with_open<'a>(
+    tailoring: &Tailoring,
+    (whole_a, whole_b): (&'a [u8], &'a [u8]),
+    a: &[u8],
+    b: &[u8],
+) -> (&'a [u8], &'a [u8]) {
+    // The same in both.
+    let mut same = whole_a.len() - a.len();
+    debug_assert_eq!(same, whole_b.len() - b.len());
+    while let Some(last) = whole_a[..same].iter().rposition(|byte| byte & 0xC0 != 0x80) {
+        if !tailoring.is_open(first_char(&whole_a[last..]).0) {
             break;
         }
-        same = start;
+        same = last;
     }
-    Some((&a[same..], &b[same..]))
+    (&whole_a[same..], &whole_b[same..])
 }
 
 /// Compares as long as both texts have ASCII of one weight; else how many characters are equal.
@@ -250,7 +255,34 @@ fn compare_ascii(ascii: &[u16; 256], a: &[u8], b: &[u8]) -> Result<Ordering, usi
     Err(equal)
 }
 
-fn compare_weights(mut a: Weights<'_>, mut b: Weights<'_>, space: u16, pad: bool) -> Ordering {
+#[inline]
+fn compare_levels<W: Weigh>(
+    uca: &'static Uca,
+    (a, b): (&[u8], &[u8]),
+    pad: bool,
+    weigh: impl Fn(usize) -> W,
+) -> Ordering {
+    let mut same = match compare_ascii(uca.ascii_weights(), a, b) {
+        Ok(order) => return order,
+        Err(equal) => equal,
+    };
+    if uca.levels.len() == 1 && same == a.len() && same == b.len() {
+        return Ordering::Equal;
+    }
+    for &level in uca.levels {
+        let weigher = weigh(level);
+        let weights = |text| Weights::new(weigher, text);
+        let order = compare_weights(weights(&a[same..]), weights(&b[same..]), uca.space(level), pad);
+        if order != Ordering::Equal {
+            return order;
+        }
+        // What weighs the same on one level need not on the next.
+        same = 0;
+    }
+    Ordering::Equal
+}
+
+fn compare_weights<W: Weigh>(mut a: Weights<'_, W>, mut b: Weights<'_, W>, space: u16, pad: bool) -> Ordering {
     loop {
         match (a.next(), b.next()) {
             (None, None) => return Ordering::Equal,
@@ -271,7 +303,7 @@ pub(crate) fn trim_spaces(text: &[u8]) -> &[u8] {
 }
 
 /// How `first` and the weights after it compare with spaces without end.
-fn first_not(space: u16, first: u16, rest: &mut Weights<'_>) -> Ordering {
+fn first_not<W: Weigh>(space: u16, first: u16, rest: &mut Weights<'_, W>) -> Ordering {
     std::iter::once(first).chain(rest).find(|weight| *weight != space).map_or(Ordering::Equal, |w| w.cmp(&space))
 }
 
@@ -284,31 +316,24 @@ fn compare_padded(a: &[u8], b: &[u8]) -> Ordering {
     })
 }
 
-/// Gives the weights of characters.
-#[derive(Clone, Copy)]
-enum Weigh {
-    General(&'static GeneralTable),
-    Uca(Weigher),
+/// Gives the weights of characters on one level. A trait, so that the loops over weights are compiled for each way of weighing.
+trait Weigh: Copy {
+    /// Calls `emit` with the weights of the first character of `text`, which is not empty, or of the contraction there; its length in bytes.
+    fn first(&self, text: &[u8], emit: &mut impl FnMut(u16)) -> usize;
 }
 
-impl Weigh {
-    /// Calls `emit` with the weights of the first character of `text`, which is not empty, or of the contraction there; its length in bytes.
+impl Weigh for &'static GeneralTable {
     #[inline]
     fn first(&self, text: &[u8], emit: &mut impl FnMut(u16)) -> usize {
-        match self {
-            Weigh::Uca(weigher) => weigher.first(text, emit),
-            Weigh::General(table) => {
-                let (code, length) = first_char(text);
-                emit(if code > 0xFFFF { SUPPLEMENTARY } else { table.weight(code as u16) });
-                length
-            }
-        }
+        let (code, length) = first_char(text);
+        emit(if code > 0xFFFF { SUPPLEMENTARY } else { self.weight(code as u16) });
+        length
     }
 }
 
 /// The weights of a text on one level, one after the other.
-struct Weights<'a> {
-    weigh: Weigh,
+struct Weights<'a, W> {
+    weigh: W,
     text: &'a [u8],
     /// Weights of the present character, from `next` to `count`.
     pending: [u16; MOST],
@@ -316,13 +341,14 @@ struct Weights<'a> {
     count: u8,
 }
 
-impl<'a> Weights<'a> {
-    fn new(weigh: Weigh, text: &'a [u8]) -> Self {
+impl<'a, W: Weigh> Weights<'a, W> {
+    #[inline]
+    fn new(weigh: W, text: &'a [u8]) -> Self {
         Weights { weigh, text, pending: [0; MOST], next: 0, count: 0 }
     }
 }
 
-impl Iterator for Weights<'_> {
+impl<W: Weigh> Iterator for Weights<'_, W> {
     type Item = u16;
 
     #[inline]

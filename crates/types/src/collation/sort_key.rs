@@ -11,6 +11,7 @@
 //! Keys are built in pieces on the stack and handed to a closure, so that a stored key can be compared with a text without building the text's key in memory.
 
 use super::definitions::Order;
+use super::uca::Uca;
 use super::{Collation, GENERAL_SPACE, Weigh, Weights, first_char, trim_spaces};
 
 /// Marks behind the weight of a space in keys of PAD SPACE collations.
@@ -54,37 +55,18 @@ impl Collation {
             }
             Order::General(table) => {
                 let mut chunk = Chunk::new(emit);
-                let weigh = Weigh::General(table);
                 match definition.pad {
-                    true => emit_padded(&mut chunk, table.ascii_weights(), GENERAL_SPACE, text, weigh),
-                    false => emit_plain(&mut chunk, table.ascii_weights(), text, weigh),
+                    true => emit_padded(&mut chunk, table.ascii_weights(), GENERAL_SPACE, text, *table),
+                    false => emit_plain(&mut chunk, table.ascii_weights(), text, *table),
                 }
                 chunk.flush();
             }
             Order::Uca(uca) => {
                 let mut chunk = Chunk::new(emit);
-                let weigh = Weigh::Uca(uca.weigher(0));
-                match definition.pad {
-                    true => emit_padded(&mut chunk, uca.ascii_weights(), uca.space(0), text, weigh),
-                    false => emit_plain(&mut chunk, uca.ascii_weights(), text, weigh),
-                }
-                for &level in &uca.levels[1..] {
-                    let weights = Weights::new(Weigh::Uca(uca.weigher(level)), text);
-                    if definition.pad {
-                        // A space has the least weight of the level, so that the end of the level, which is less, stands for those at the end.
-                        let (space, mut held) = (uca.space(level), 0);
-                        for weight in weights {
-                            if weight == space {
-                                held += 1;
-                                continue;
-                            }
-                            (0..std::mem::take(&mut held)).for_each(|_| chunk.push(space, None));
-                            chunk.push(weight, None);
-                        }
-                        chunk.push(LEVEL_END, None);
-                    } else {
-                        chunk.push(LEVEL_END, None);
-                        weights.for_each(|weight| chunk.push(weight, None));
+                match uca.tailoring() {
+                    None => emit_levels(&mut chunk, uca, definition.pad, text, |level| uca.plain(level)),
+                    Some(tailoring) => {
+                        emit_levels(&mut chunk, uca, definition.pad, text, |level| uca.tailored(tailoring, level));
                     }
                 }
                 chunk.flush();
@@ -116,11 +98,12 @@ impl Collation {
                     }
                     text = &text[..last];
                 }
-                let weigh = Weigh::Uca(uca.weigher(0));
                 let mut chunk = Chunk::new(|bytes: &[u8]| out.extend_from_slice(bytes));
-                match definition.pad {
-                    true => emit_padded(&mut chunk, uca.ascii_weights(), uca.space(0), text, weigh),
-                    false => emit_plain(&mut chunk, uca.ascii_weights(), text, weigh),
+                match uca.tailoring() {
+                    None => emit_letters(&mut chunk, uca, definition.pad, text, uca.plain(0)),
+                    Some(tailoring) => {
+                        emit_letters(&mut chunk, uca, definition.pad, text, uca.tailored(tailoring, 0));
+                    }
                 }
                 chunk.flush();
                 out.truncate(out.len() - if definition.pad { 3 } else { 0 });
@@ -185,9 +168,48 @@ fn last_char(text: &[u8]) -> Option<usize> {
     text.iter().rposition(|byte| byte & 0xC0 != 0x80)
 }
 
+/// The first level.
+#[inline]
+fn emit_letters<E: FnMut(&[u8]), W: Weigh>(chunk: &mut Chunk<E>, uca: &'static Uca, pad: bool, text: &[u8], weigh: W) {
+    match pad {
+        true => emit_padded(chunk, uca.ascii_weights(), uca.space(0), text, weigh),
+        false => emit_plain(chunk, uca.ascii_weights(), text, weigh),
+    }
+}
+
+#[inline]
+fn emit_levels<E: FnMut(&[u8]), W: Weigh>(
+    chunk: &mut Chunk<E>,
+    uca: &'static Uca,
+    pad: bool,
+    text: &[u8],
+    weigh: impl Fn(usize) -> W,
+) {
+    emit_letters(chunk, uca, pad, text, weigh(0));
+    for &level in &uca.levels[1..] {
+        let weights = Weights::new(weigh(level), text);
+        if pad {
+            // A space has the least weight of the level, so that the end of the level, which is less, stands for those at the end.
+            let (space, mut held) = (uca.space(level), 0);
+            for weight in weights {
+                if weight == space {
+                    held += 1;
+                    continue;
+                }
+                (0..std::mem::take(&mut held)).for_each(|_| chunk.push(space, None));
+                chunk.push(weight, None);
+            }
+            chunk.push(LEVEL_END, None);
+        } else {
+            chunk.push(LEVEL_END, None);
+            weights.for_each(|weight| chunk.push(weight, None));
+        }
+    }
+}
+
 /// The weights of a level, NO PAD.
 #[inline]
-fn emit_plain<E: FnMut(&[u8])>(chunk: &mut Chunk<E>, ascii: &[u16; 256], text: &[u8], weigh: Weigh) {
+fn emit_plain<E: FnMut(&[u8]), W: Weigh>(chunk: &mut Chunk<E>, ascii: &[u16; 256], text: &[u8], weigh: W) {
     let mut rest = text;
     while !rest.is_empty() {
         rest = chunk.push_ascii(ascii, 0, rest);
@@ -200,7 +222,7 @@ fn emit_plain<E: FnMut(&[u8])>(chunk: &mut Chunk<E>, ascii: &[u16; 256], text: &
 
 /// The weights of a level, PAD SPACE, with marks behind spaces and the end.
 #[inline]
-fn emit_padded<E: FnMut(&[u8])>(chunk: &mut Chunk<E>, ascii: &[u16; 256], space: u16, text: &[u8], weigh: Weigh) {
+fn emit_padded<E: FnMut(&[u8]), W: Weigh>(chunk: &mut Chunk<E>, ascii: &[u16; 256], space: u16, text: &[u8], weigh: W) {
     let mut held = 0;
     let mut rest = text;
     while !rest.is_empty() {

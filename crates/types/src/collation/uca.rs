@@ -10,12 +10,12 @@
 //! | 9.0.0 | by its ranges | weigh as their letters | none (MySQL bug 111828) |
 //! | 14.0.0 | by its ranges | computed | all |
 
-use super::first_char;
 use super::table::{
     FIRST_SEQUENCE, IMPLICIT, UCA_520, UCA_0900, UCA_0900_SECONDARY, UCA_0900_TERTIARY, UCA_1400, UCA_1400_SECONDARY,
     UCA_1400_TERTIARY, UNICODE_CI, UcaTable,
 };
 use super::tailoring::Tailoring;
+use super::{Weigh, first_char};
 use std::sync::OnceLock;
 
 /// What every character beyond the basic plane weighs in UCA 4.0.0.
@@ -40,6 +40,8 @@ pub(super) struct Uca {
     pub version: Version,
     /// The levels that it compares by: 0 letters, 1 accents, 2 case.
     pub levels: &'static [usize],
+    /// Of the three levels; a version of which one level is used has one table.
+    tables: [&'static UcaTable; 3],
     /// The section of `tables/tailorings.txt`.
     language: Option<&'static str>,
     found: OnceLock<&'static Tailoring>,
@@ -47,7 +49,13 @@ pub(super) struct Uca {
 
 impl Uca {
     pub const fn new(version: Version, levels: &'static [usize], language: Option<&'static str>) -> Uca {
-        Uca { version, levels, language, found: OnceLock::new() }
+        let tables = match version {
+            Version::V400 => [&UNICODE_CI; 3],
+            Version::V520 => [&UCA_520; 3],
+            Version::V900 => [&UCA_0900, &UCA_0900_SECONDARY, &UCA_0900_TERTIARY],
+            Version::V1400 => [&UCA_1400, &UCA_1400_SECONDARY, &UCA_1400_TERTIARY],
+        };
+        Uca { version, levels, tables, language, found: OnceLock::new() }
     }
 
     #[inline]
@@ -56,23 +64,13 @@ impl Uca {
         Some(self.found.get_or_init(|| Tailoring::of(language)))
     }
 
-    pub fn weigher(&self, level: usize) -> Weigher {
-        let table = self.table(level);
-        let tailoring = self.tailoring();
-        Weigher { version: self.version, level, table, tailoring }
+    #[inline]
+    pub fn plain(&self, level: usize) -> Plain {
+        Plain { version: self.version, level, table: self.tables[level] }
     }
 
-    fn table(&self, level: usize) -> &'static UcaTable {
-        match (self.version, level) {
-            (Version::V400, _) => &UNICODE_CI,
-            (Version::V520, _) => &UCA_520,
-            (Version::V900, 0) => &UCA_0900,
-            (Version::V900, 1) => &UCA_0900_SECONDARY,
-            (Version::V900, _) => &UCA_0900_TERTIARY,
-            (Version::V1400, 0) => &UCA_1400,
-            (Version::V1400, 1) => &UCA_1400_SECONDARY,
-            (Version::V1400, _) => &UCA_1400_TERTIARY,
-        }
+    pub fn tailored(&self, tailoring: &'static Tailoring, level: usize) -> Tailored {
+        Tailored { plain: self.plain(level), tailoring }
     }
 
     /// Primary weights of ASCII characters by byte. 0: none, or to be looked at with what follows.
@@ -80,84 +78,92 @@ impl Uca {
     pub fn ascii_weights(&self) -> &'static [u16; 256] {
         match self.tailoring() {
             Some(tailoring) => tailoring.ascii_weights(),
-            None => self.table(0).ascii_weights(),
+            None => self.tables[0].ascii_weights(),
         }
     }
 
     /// The weight of a space on a level.
     #[inline]
     pub fn space(&self, level: usize) -> u16 {
-        if level == 0 { self.table(0).ascii_weights()[usize::from(b' ')] } else { OTHER_LEVELS[level - 1] }
+        if level == 0 { self.tables[0].ascii_weights()[usize::from(b' ')] } else { OTHER_LEVELS[level - 1] }
     }
 }
 
-/// Gives the weights of one level.
+/// Gives the weights of one level where there is no tailoring.
 #[derive(Clone, Copy)]
-pub(super) struct Weigher {
+pub(super) struct Plain {
     version: Version,
     level: usize,
     table: &'static UcaTable,
-    tailoring: Option<&'static Tailoring>,
 }
 
-impl Weigher {
-    /// Calls `emit` with the weights of the first character of `text`, which is not empty, or of the contraction there; its length in bytes.
+/// Gives the weights of one level, of a language's letters too.
+#[derive(Clone, Copy)]
+pub(super) struct Tailored {
+    plain: Plain,
+    tailoring: &'static Tailoring,
+}
+
+impl Weigh for Plain {
     #[inline]
-    pub fn first(&self, text: &[u8], emit: &mut impl FnMut(u16)) -> usize {
+    fn first(&self, text: &[u8], emit: &mut impl FnMut(u16)) -> usize {
         let (code, length) = first_char(text);
-        match self.tailoring {
-            None => self.character(code, emit),
-            Some(tailoring) => return self.tailored(tailoring, code, length, text, emit),
-        }
+        self.character(code, emit);
         length
     }
+}
 
-    fn tailored(
-        &self,
-        tailoring: &'static Tailoring,
-        code: u32,
-        length: usize,
-        text: &[u8],
-        emit: &mut impl FnMut(u16),
-    ) -> usize {
-        let mut emit = |weight| emit(tailoring.finish(weight, self.level));
+impl Weigh for Tailored {
+    fn first(&self, text: &[u8], emit: &mut impl FnMut(u16)) -> usize {
+        let (code, length) = first_char(text);
+        let (tailoring, level) = (self.tailoring, self.plain.level);
+        let mut emit = |weight| emit(tailoring.finish(weight, level));
         if let Some((levels, length)) = tailoring.contraction(code, text) {
-            levels[self.level].iter().copied().for_each(emit);
+            levels[level].iter().copied().for_each(emit);
             return length;
         }
         match tailoring.single(code) {
-            Some(levels) => levels[self.level].iter().copied().for_each(emit),
-            None => self.character(code, &mut emit),
+            Some(levels) => levels[level].iter().copied().for_each(emit),
+            None => self.plain.character(code, &mut emit),
         }
         length
     }
+}
 
+impl Plain {
     #[inline]
     fn character(&self, code: u32, emit: &mut impl FnMut(u16)) {
-        /// Of UCA 9.0.0: leading consonant, vowel, trailing consonant in a regular order.
+        match self.table.entry(code) {
+            0 => {}
+            IMPLICIT => {
+                let (weights, count) = self.computed(code);
+                weights[..count].iter().copied().for_each(emit);
+            }
+            entry @ ..FIRST_SEQUENCE => emit(entry),
+            entry => self.table.sequence(entry - FIRST_SEQUENCE).iter().copied().for_each(emit),
+        }
+    }
+
+    /// Weights of a character that is in no table. Given back and not emitted, so that callers keep theirs in registers.
+    #[inline(never)]
+    fn computed(&self, code: u32) -> ([u16; 3], usize) {
+        /// Of UCA 9.0.0: leading consonant, vowel, trailing consonant in a regular order, each of one weight.
         const SYLLABLES: std::ops::RangeInclusive<u32> = 0xAC00..=0xD7A3;
         if self.version == Version::V900 && SYLLABLES.contains(&code) {
             let number = code - SYLLABLES.start();
             let jamo = [0x1100 + number / 588, 0x1161 + number % 588 / 28, 0x11A7 + number % 28];
             // The first trailing "consonant" is none.
             let count = if jamo[2] == 0x11A7 { 2 } else { 3 };
-            jamo[..count].iter().for_each(|code| self.entry(*code, emit));
-        } else if self.version == Version::V400 && code > 0xFFFF {
-            emit(SUPPLEMENTARY);
-        } else {
-            self.entry(code, emit);
+            return (jamo.map(|code| self.table.entry(code)), count);
         }
-    }
-
-    #[inline]
-    fn entry(&self, code: u32, emit: &mut impl FnMut(u16)) {
-        match self.table.entry(code) {
-            0 => {}
-            IMPLICIT if self.level == 0 => implicit(self.version, code).into_iter().for_each(emit),
-            IMPLICIT => emit(OTHER_LEVELS[self.level - 1]),
-            entry @ ..FIRST_SEQUENCE => emit(entry),
-            entry => self.table.sequence(entry - FIRST_SEQUENCE).iter().copied().for_each(emit),
+        if self.level > 0 {
+            return ([OTHER_LEVELS[self.level - 1], 0, 0], 1);
         }
+        if self.version == Version::V400 && code > 0xFFFF {
+            return ([SUPPLEMENTARY, 0, 0], 1);
+        }
+        let [first, second] = implicit(self.version, code);
+        ([first, second, 0], 2)
     }
 }
 
