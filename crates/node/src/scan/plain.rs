@@ -117,10 +117,10 @@ impl Transaction {
     ) -> Result<ScanEnd, NodeError> {
         self.check_killed()?;
         let view = match request.lock {
-            None => self.read_view(false).await?,
+            None => self.read_view(table, false).await?,
             Some(_) => {
                 self.ensure_txn();
-                self.touch(partition);
+                self.touch(table, partition);
                 self.newest_view(self.statement)
             }
         };
@@ -221,7 +221,7 @@ impl Transaction {
             return Ok(());
         }
         self.ensure_txn();
-        self.touch(partition);
+        self.touch(table, partition);
         let view = self.newest_view(self.statement);
         let (index, low, high) = match request.index {
             Some(index) => (index, as_slice(&request.low), as_slice(&request.high)),

@@ -23,8 +23,8 @@ impl Transaction {
     }
 
     /// Notes that a partition is about to be locked or written in. In a cluster that is noted where it is done.
-    pub(crate) fn touch(&mut self, partition: u16) {
-        if !self.touched.contains(&partition) && self.node.cluster().is_none() {
+    pub(crate) fn touch(&mut self, table: &TableInfo, partition: u16) {
+        if table.own.is_none() && !self.touched.contains(&partition) && self.node.cluster().is_none() {
             self.touched.push(partition);
         }
     }
@@ -56,6 +56,9 @@ impl Transaction {
         if self.work >= WORK {
             self.work = 0;
             yield_once().await;
+        }
+        if let Some(rows) = &table.own {
+            return self.call_own(table, rows, view, op, visit);
         }
         if self.node.cluster().is_some() {
             // In a box, so that the calls of a node that is alone are not the larger for it.

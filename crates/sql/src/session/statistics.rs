@@ -79,8 +79,11 @@ impl Statistics {
 impl Engine {
     /// The statistics for a plan; when they are missing or old, the table will be sampled.
     pub(crate) fn statistics_for_plan(self: &Arc<Self>, table: &TableHandle) -> Option<Arc<TableStatistics>> {
+        if table.is_temporary() {
+            return None;
+        }
         let id = table.schema().id;
-        let rows = self.database.estimate_rows(id, None);
+        let rows = self.database.estimate_rows(table);
         let mut state = self.statistics.0.lock();
         let known = state.known.get(&id);
         let found = known.map(|known| known.statistics.clone());
@@ -140,7 +143,7 @@ impl Engine {
             autocommit: true,
             ..TxnOptions::default()
         });
-        let rows = self.database.estimate_rows(table.schema().id, None);
+        let rows = self.database.estimate_rows(&table);
         let clustered = self.database.member().is_some();
         let limits = Limits { rows, clustered, is_over: &is_over, context: None };
         if let Err(error) = self.gather_statistics(&table, &mut transaction, limits, &mut []).await {
