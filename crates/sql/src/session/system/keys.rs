@@ -96,7 +96,7 @@ pub(crate) fn parts(viewer: &Viewer, table: &TableSchema) -> Vec<PartRow> {
     let database = &viewer.engine.database;
     let temporary = viewer.temporary.get(&table.database, &table.name).filter(|own| own.schema().id == table.id);
     let rows = temporary.map_or_else(|| database.table_usage(table.id).rows, |own| database.estimate_rows(own));
-    let known = viewer.engine.statistics.of(table.id);
+    let known = viewer.engine.known_statistics(table.id);
     let mut out = Vec::new();
     for index in declared(table) {
         for (at, part) in index.parts.iter().enumerate() {
@@ -152,7 +152,7 @@ fn statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
 fn column_statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
     let mut rows = Vec::new();
     for table in stored_tables(viewer, hints) {
-        let Some(known) = viewer.engine.statistics.of(table.id) else { continue };
+        let Some(known) = viewer.engine.known_statistics(table.id) else { continue };
         for column in table.visible_columns() {
             let Some(histogram) = known.histograms.iter().find(|histogram| histogram.is_of(column)) else { continue };
             // What has no collation is in latin1_swedish_ci, as MySQL says it.
