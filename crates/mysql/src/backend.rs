@@ -1,5 +1,5 @@
 //! The seam to whatever executes statements.
-use rauk_types::result::{ResultColumn, ResultSink, ServerStatus};
+use rauk_types::result::{ResultColumn, ResultSink, ServerStatus, SessionChange};
 use rauk_types::{MysqlError, Value};
 use std::future::Future;
 use std::net::IpAddr;
@@ -76,6 +76,8 @@ pub trait Session: Send {
     ) -> impl Future<Output = Result<(), MysqlError>> + Send;
     fn close_statement(&mut self, id: u32);
     fn init_db(&mut self, name: &str) -> impl Future<Output = Result<(), MysqlError>> + Send;
+    /// What clients may follow, and have not been told.
+    fn take_changes(&mut self) -> Vec<SessionChange>;
     fn reset(&mut self) -> impl Future<Output = ()> + Send;
     fn set_multi_statements(&mut self, on: bool);
     /// COM_FIELD_LIST.

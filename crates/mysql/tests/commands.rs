@@ -280,6 +280,13 @@ fn session_changes_are_told_to_who_asks() {
     assert_eq!((changed.status & 0x4000, &changed.info[..]), (0x4000, &b"\0\x07\x01\x05\x04shop"[..]));
     client.command(b"\x02other");
     assert_eq!(client.result().unwrap().info, b"\0\x08\x01\x06\x05other");
+    // A variable, that anything has changed, the transaction's state, and how to begin it again.
+    let tracked = client.query("TRACK").unwrap();
+    assert_eq!(
+        (tracked.status & 0x4000, &tracked.info[..]),
+        (0x4000, &b"\0\x2a\0\x04\x01a\x011\x02\x02\x011\x05\x09\x08T_R___S_\x04\x13\x12START TRANSACTION;"[..])
+    );
+    assert_eq!(client.query("INSERT").unwrap().status & 0x4000, 0);
     assert_eq!(running.client().query("USE shop").unwrap().info, b"");
 }
 

@@ -4,6 +4,7 @@ use crate::checkpoint;
 use crate::commit::group::FlushPolicy;
 use crate::error::NodeError;
 use crate::executor::Class;
+use crate::member::Cluster;
 use crate::node::Node;
 use crate::recovery;
 use crate::runtime::Runtime;
@@ -190,42 +191,55 @@ impl Database {
     // Counters
 
     /// Reserves `count` consecutive AUTO_INCREMENT numbers and gives the first (1 in a new table). Only in a cluster it waits.
-    pub async fn take_auto_increment(&self, table: TableId, count: u64) -> Result<u64, NodeError> {
-        match self.node.cluster() {
-            None => self.next_auto_increment(table, count),
-            Some(cluster) => cluster.reserve(self.known(table)?.shared.id, count).await,
+    pub async fn take_auto_increment(&self, table: &TableHandle, count: u64) -> Result<u64, NodeError> {
+        match self.cluster_of(table) {
+            None => table.info.shared.auto_increment.take(count, &self.node.log),
+            Some(cluster) => cluster.reserve(self.known(table.info.schema.id)?.shared.id, count).await,
         }
     }
 
     /// An explicit value was stored: the counter goes above it. Only in a cluster it waits.
-    pub async fn raise_auto_increment(&self, table: TableId, value: u64) -> Result<(), NodeError> {
-        match self.node.cluster() {
-            None => self.observe_auto_increment(table, value),
-            Some(cluster) => cluster.observe(self.known(table)?.shared.id, value).await,
+    pub async fn raise_auto_increment(&self, table: &TableHandle, value: u64) -> Result<(), NodeError> {
+        match self.cluster_of(table) {
+            None => table.info.shared.auto_increment.observe(value, &self.node.log),
+            Some(cluster) => cluster.observe(self.known(table.info.schema.id)?.shared.id, value).await,
         }
     }
 
     /// The numbers given out from now on, by whichever node, are above `value`. Only in a cluster it waits.
-    pub async fn start_auto_increment(&self, table: TableId, value: u64) -> Result<(), NodeError> {
-        match self.node.cluster() {
-            None => self.observe_auto_increment(table, value),
-            Some(cluster) => cluster.start_numbers(self.known(table)?.shared.id, value).await,
+    pub async fn start_auto_increment(&self, table: &TableHandle, value: u64) -> Result<(), NodeError> {
+        match self.cluster_of(table) {
+            None => table.info.shared.auto_increment.observe(value, &self.node.log),
+            Some(cluster) => cluster.start_numbers(self.known(table.info.schema.id)?.shared.id, value).await,
         }
     }
 
-    /// [`Database::take_auto_increment`] on a node that is alone.
+    /// The cluster that gives a table its numbers; `None`: it gives them itself.
+    fn cluster_of(&self, table: &TableHandle) -> Option<&Arc<Cluster>> {
+        self.node.cluster().filter(|_| !table.is_temporary())
+    }
+
+    /// [`Database::take_auto_increment`] of a stored table, on a node that is alone.
     pub fn next_auto_increment(&self, table: TableId, count: u64) -> Result<u64, NodeError> {
         assert!(self.node.cluster().is_none(), "the cluster has the counters");
         self.known(table)?.shared.auto_increment.take(count, &self.node.log)
     }
 
-    /// [`Database::raise_auto_increment`] on a node that is alone.
+    /// [`Database::raise_auto_increment`] of a stored table, on a node that is alone.
     pub fn observe_auto_increment(&self, table: TableId, value: u64) -> Result<(), NodeError> {
         assert!(self.node.cluster().is_none(), "the cluster has the counters");
         self.known(table)?.shared.auto_increment.observe(value, &self.node.log)
     }
 
     /// The next number that would be given, as SHOW CREATE TABLE prints it. In a cluster it may be less: numbers are given to nodes in blocks.
+    pub fn peek_auto_increment_of(&self, table: &TableHandle) -> u64 {
+        match table.is_temporary() {
+            true => table.info.shared.auto_increment.peek(),
+            false => self.peek_auto_increment(table.info.schema.id),
+        }
+    }
+
+    /// [`Database::peek_auto_increment_of`] a stored table.
     pub fn peek_auto_increment(&self, table: TableId) -> u64 {
         if let Some(cluster) = self.node.cluster() {
             return cluster.next_number(table);
@@ -270,11 +284,13 @@ impl Database {
 
     // For the operator
 
-    /// Approximate number of index entries or rows of a table, for planning. Never waits.
-    pub fn estimate_rows(&self, table: TableId, index: Option<IndexId>) -> u64 {
-        // Every row has one entry in every index.
-        let _ = index;
-        self.table_usage(table).rows
+    /// Approximate number of rows of a table, and of entries in each of its indexes, for planning. Never waits.
+    pub fn estimate_rows(&self, table: &TableHandle) -> u64 {
+        match table.is_temporary() {
+            true => self.node.rows_of(&table.info),
+            // The newest definition, which counts on.
+            false => self.table_usage(table.info.schema.id).rows,
+        }
     }
 
     pub fn memory_used(&self) -> u64 {

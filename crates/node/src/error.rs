@@ -34,6 +34,10 @@ pub enum NodeError {
         "The table '{table}' is full: the memory limit of {limit} bytes (rauk_memory_limit) is reached; delete rows or raise the limit"
     )]
     MemoryFull { table: String, limit: u64 },
+    #[error(
+        "The table '{table}' is full: the temporary tables of the session have reached the limit of {limit} bytes (rauk_temporary_tables_memory); drop some or raise the limit"
+    )]
+    TemporaryFull { table: String, limit: u64 },
     /// It does not fit into one entry of the log. The transaction is rolled back; as it is it can never be done.
     #[error(
         "The transaction or statement is too large: {bytes} bytes of changes in one log entry, and the limit is {limit} bytes; make it smaller, or commit it in parts"
@@ -115,7 +119,9 @@ impl From<NodeError> for MysqlError {
             NodeError::LockTimeout | NodeError::NoPrimary { .. } => codes::LOCK_WAIT_TIMEOUT,
             NodeError::NoWait => codes::LOCK_NOWAIT,
             NodeError::Changed { .. } | NodeError::SnapshotTooOld { .. } => codes::CHECKREAD,
-            NodeError::MemoryFull { .. } | NodeError::TooLarge { .. } => codes::RECORD_FILE_FULL,
+            NodeError::MemoryFull { .. } | NodeError::TemporaryFull { .. } | NodeError::TooLarge { .. } => {
+                codes::RECORD_FILE_FULL
+            }
             NodeError::DiskFull(_) => codes::DISK_FULL,
             NodeError::Interrupted => codes::QUERY_INTERRUPTED,
             NodeError::StaleSchema => codes::TABLE_DEF_CHANGED,

@@ -11,6 +11,7 @@
 //! | `commit` | group commit; commits under way |
 //! | `locks` | waits for rows, deadlocks; metadata locks |
 //! | [`names`] | locks on names, for GET_LOCK |
+//! | [`temporary`] | tables of a session's own |
 //! | `table` | definitions with what is derived from them; counters; index tables |
 //! | `ddl` | changing definitions |
 //! | `checkpoint`, `recovery` | from memory to disk and back |
@@ -35,6 +36,7 @@ pub mod runtime;
 pub mod scan;
 pub mod status;
 mod table;
+pub mod temporary;
 pub mod transaction;
 
 pub use commit::group::FlushPolicy;
@@ -49,6 +51,7 @@ pub use runtime::Runtime;
 pub use runtime::threads::{Threads, block_on};
 pub use scan::pushdown::{Evaluator, Fate, FilterPushdown, MAX_PROGRAM, Pushdown, RowProgram};
 pub use scan::{Page, SMALL_TABLE, ScanBatch, ScanCursor, ScanSpec};
+pub use temporary::TemporaryMemory;
 pub use transaction::{
     InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Spans, Transaction, TxnOptions, UpdateOutcome, VisitSpans,
 };

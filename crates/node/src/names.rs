@@ -158,7 +158,7 @@ async fn look_after(node: Weak<Node>) {
 /// The names that a session has locked. Dropped, it gives all of them back.
 pub struct NameLocks {
     txn: Transaction,
-    owner: u32,
+    owner: u64,
     on_lost: OnLost,
 }
 
@@ -208,7 +208,7 @@ impl Drop for NameLocks {
 }
 
 impl Transaction {
-    async fn on_name(&mut self, name: &str, owner: u32, act: NameAct) -> Result<Done, NodeError> {
+    async fn on_name(&mut self, name: &str, owner: u64, act: NameAct) -> Result<Done, NodeError> {
         self.check_running()?;
         let node = self.node.clone();
         let table = node.names.table();
@@ -219,7 +219,7 @@ impl Transaction {
         let mut op = Op::Name { key, owner, act };
         if op.touches() {
             self.ensure_txn();
-            self.touch(partition);
+            self.touch(table, partition);
         }
         let view = self.newest_view(0);
         self.call(table, partition, view, &mut op, &mut |_| Verdict::Keep).await
@@ -228,13 +228,13 @@ impl Transaction {
 
 impl Database {
     /// For a session that locks names. `owner` is what others are told of who has a lock.
-    pub fn name_locks(&self, owner: u32, interrupt: Arc<Interrupt>, on_lost: OnLost) -> NameLocks {
+    pub fn name_locks(&self, owner: u64, interrupt: Arc<Interrupt>, on_lost: OnLost) -> NameLocks {
         let options = TxnOptions { isolation: Isolation::ReadCommitted, interrupt, ..TxnOptions::default() };
         NameLocks { txn: self.begin(options), owner, on_lost }
     }
 
     /// The owner of whoever has locked a name.
-    pub async fn name_owner(&self, name: &str, interrupt: Arc<Interrupt>) -> Result<Option<u32>, NodeError> {
+    pub async fn name_owner(&self, name: &str, interrupt: Arc<Interrupt>) -> Result<Option<u64>, NodeError> {
         let options = TxnOptions { isolation: Isolation::ReadCommitted, interrupt, ..TxnOptions::default() };
         match self.begin(options).on_name(name, 0, NameAct::Look).await? {
             Done::Owner(owner) => Ok(owner),

@@ -7,6 +7,7 @@ use crate::error::NodeError;
 use crate::executor::{Class, Guarded};
 use crate::locks::waits::Waits;
 use crate::member::chronicle::Chronicle;
+use crate::member::processes::Processes;
 use crate::member::{self, Cluster};
 use crate::names::Names;
 use crate::ops::deadlock;
@@ -50,6 +51,8 @@ pub struct Node {
     /// The manifest in force. Held while a checkpoint is written, so there is one at a time.
     pub manifest: Mutex<Manifest>,
     pub next_txn: AtomicU64,
+    /// Of temporary tables made so far, index tables included.
+    pub temporary_tables: AtomicU32,
     /// A lower bound of the oldest snapshot, not always fresh.
     oldest_snapshot: AtomicU64,
     pub stopping: AtomicBool,
@@ -64,6 +67,8 @@ pub struct Node {
     pub opened: std::time::Duration,
     /// Reads the programs of other nodes' scans.
     pub evaluator: OnceLock<Arc<dyn Evaluator>>,
+    /// The sessions of this process.
+    pub processes: OnceLock<Arc<dyn Processes>>,
     /// Set once when the node is a member of a cluster.
     cluster: OnceLock<Arc<Cluster>>,
 }
@@ -111,11 +116,13 @@ impl Node {
             registry: Registry::default(),
             manifest: Mutex::new(parts.manifest),
             next_txn: AtomicU64::new(1),
+            temporary_tables: AtomicU32::new(0),
             stopping: AtomicBool::new(false),
             chronicle: Chronicle::default(),
             sessions: Sessions::default(),
             search: deadlock::Search::default(),
             evaluator: OnceLock::new(),
+            processes: OnceLock::new(),
             cluster: OnceLock::new(),
         })
     }
@@ -160,6 +167,7 @@ impl Node {
     pub fn partitions_of(&self, table: &TableInfo) -> std::ops::Range<u16> {
         let everywhere = table.route.is_everywhere();
         match self.cluster() {
+            _ if table.own.is_some() => 0..1,
             None if everywhere => 0..1,
             None => 0..self.partition_count(),
             Some(_) if everywhere => self.partition_count() - 1..self.partition_count(),
@@ -267,6 +275,7 @@ impl Node {
     /// A key for a row of a table without a primary key. Only in a cluster it waits.
     pub async fn hidden_key(&self, table: &TableInfo) -> Result<u64, NodeError> {
         match self.cluster() {
+            _ if table.own.is_some() => table.shared.hidden_keys.take(&self.log),
             None => table.shared.hidden_keys.take(&self.log),
             Some(cluster) => cluster.reserve(hidden_counter(table.shared.id), 1).await,
         }

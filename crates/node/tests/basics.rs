@@ -283,7 +283,7 @@ fn hidden_keys_are_filled() {
         let keys: std::collections::BTreeSet<_> = rows.iter().map(|r| format!("{:?}", r[1])).collect();
         assert_eq!(keys.len(), 600);
         assert_eq!(db.table_usage(t.schema().id).rows, 600);
-        assert_eq!(db.estimate_rows(t.schema().id, None), 600);
+        assert_eq!(db.estimate_rows(&t), 600);
     });
 }
 

@@ -72,10 +72,11 @@ fn rows_written_on_one_node_are_read_on_all() {
         }
         // Each counts all of them, wherever they are.
         for node in &nodes {
-            let table = node.db.table("d", "t").unwrap().schema().id;
+            let handle = node.db.table("d", "t").unwrap();
+            let table = handle.schema().id;
             // A partition that moves meanwhile may be told of twice, or not at all.
             let end = std::time::Instant::now() + Duration::from_secs(10);
-            while (node.db.table_usage(table).rows, node.db.estimate_rows(table, None)) != (60, 60) {
+            while (node.db.table_usage(table).rows, node.db.estimate_rows(&handle)) != (60, 60) {
                 assert!(std::time::Instant::now() < end, "{:?} counts {}", node.id, node.db.table_usage(table).rows);
                 node.db.gather_usage().await;
             }

@@ -295,9 +295,8 @@ fn a_table_is_rewritten_and_goes_on_counting() {
             let rows: Vec<_> = (0..40).map(|i| vec![int(i), Value::Null]).collect();
             write(&node.db, "h", &rows).await;
         }
-        let id = nodes[1].db.table("d", "t").unwrap().schema().id;
-        let first = nodes[1].db.take_auto_increment(id, 1).await.unwrap();
         let t = nodes[1].db.table("d", "t").unwrap();
+        let first = nodes[1].db.take_auto_increment(&t, 1).await.unwrap();
         let mut new = (**t.schema()).clone();
         new.columns[1] = column(1, "value", DataType::varchar(30, Collation::DEFAULT), false);
         let mut convert = |row: &[Value]| {
@@ -313,8 +312,8 @@ fn a_table_is_rewritten_and_goes_on_counting() {
             let duplicate = try_insert(&node.db, "t", &[int(9_000), text("x"), text("c5")]).await;
             assert!(matches!(duplicate, InsertOutcome::Duplicate { index: IndexId(2), .. }));
         }
-        let id = nodes[2].db.table("d", "t").unwrap().schema().id;
-        assert!(nodes[2].db.take_auto_increment(id, 1).await.unwrap() > first);
+        let t = nodes[2].db.table("d", "t").unwrap();
+        assert!(nodes[2].db.take_auto_increment(&t, 1).await.unwrap() > first);
         let h = nodes[0].db.table("d", "h").unwrap();
         let same = (**h.schema()).clone();
         assert_eq!(nodes[0].db.rewrite_table(&h, same, WAIT, &mut |row| Ok(row.to_vec())).await, Ok(120));
@@ -335,20 +334,20 @@ fn numbers_are_given_out_once_in_the_whole_cluster() {
     let mut numbered = pairs("t");
     numbered.auto_increment = Some(0);
     block_on(nodes[0].db.create_table(numbered)).unwrap();
-    let id = nodes[0].db.table("d", "t").unwrap().schema().id;
+    let table = nodes[0].db.table("d", "t").unwrap();
     let taken = parking_lot::Mutex::new(std::collections::BTreeSet::new());
     std::thread::scope(|scope| {
         for node in &nodes {
             scope.spawn(|| {
                 for _ in 0..200 {
-                    let n = block_on(node.db.take_auto_increment(id, 2)).unwrap();
+                    let n = block_on(node.db.take_auto_increment(&table, 2)).unwrap();
                     let mut taken = taken.lock();
                     assert!(taken.insert(n) && taken.insert(n + 1), "{n}");
                 }
             });
         }
     });
-    assert!(nodes[1].db.peek_auto_increment(id) > 400);
+    assert!(nodes[1].db.peek_auto_increment(table.schema().id) > 400);
     end(nodes);
 }
 

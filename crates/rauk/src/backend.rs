@@ -2,7 +2,7 @@
 
 use rauk_mysql::backend as protocol;
 use rauk_sql::session::{Client, Engine, Session, VERSION};
-use rauk_types::result::{ResultColumn, ResultSink, ServerStatus};
+use rauk_types::result::{ResultColumn, ResultSink, ServerStatus, SessionChange};
 use rauk_types::{MysqlError, Value};
 use std::future::Future;
 use std::net::IpAddr;
@@ -82,6 +82,10 @@ impl protocol::Session for Connection {
 
     async fn reset(&mut self) {
         self.0.reset().await;
+    }
+
+    fn take_changes(&mut self) -> Vec<SessionChange> {
+        self.0.take_changes()
     }
 
     fn set_multi_statements(&mut self, on: bool) {

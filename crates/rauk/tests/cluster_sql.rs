@@ -147,14 +147,39 @@ fn numbers_counts_and_sessions_over_nodes() {
         until("it is dropped everywhere", || run(connection, shown).is_empty());
     }
 
-    // A node shows and ends its own sessions; the transaction of one that is killed goes on all nodes.
+    // Every node shows and ends the sessions of all; the transaction of one that is killed goes on all nodes.
     insist(&mut connections[1], "BEGIN");
     insist(&mut connections[1], "UPDATE shop.n SET v = 7");
-    let id = connections[1].connection_id();
-    let mut other = nodes[1].connect();
-    let list = run(&mut other, "SELECT ID FROM information_schema.PROCESSLIST");
-    assert!(list.contains(&id.to_string()), "{id} in {list:?}");
-    assert_eq!(run(&mut other, &format!("KILL {id}")), ["ok 0"]);
+    let ids: Vec<u64> = connections.iter_mut().map(|c| number(c, "SELECT CONNECTION_ID()")).collect();
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 3, "{ids:?}");
+    for (connection, own) in connections.iter_mut().zip(&ids) {
+        assert_eq!(*own as u32, connection.connection_id());
+        let list = run(connection, "SELECT ID FROM information_schema.PROCESSLIST");
+        assert!(ids.iter().all(|id| list.contains(&id.to_string())), "{ids:?} in {list:?}");
+        let shown: Vec<mysql::Row> = connection.query("SHOW FULL PROCESSLIST").unwrap();
+        let shown: Vec<u64> = shown.iter().filter_map(|row| row.get("Id")).collect();
+        assert!(ids.iter().all(|id| shown.contains(id)), "{ids:?} in {shown:?}");
+    }
+    let [id, unknown] = [ids[1], ids[1] + 1_000_000];
+    assert_eq!(run(&mut connections[0], &format!("KILL {unknown}")), ["error 1094"]);
+    assert_eq!(run(&mut connections[0], &format!("KILL QUERY {}", 1u64 << 45)), ["error 1094"]);
+    insist(&mut connections[2], "CREATE USER 'ann'@'%' IDENTIFIED BY 'one'");
+    let mut ann = login(&nodes[2], "ann", "one").expect("she is known");
+    assert_eq!(run(&mut ann, &format!("KILL {id}")), ["error 1095"]);
+    let own = number(&mut ann, "SELECT CONNECTION_ID()");
+    assert_eq!(run(&mut ann, "SELECT ID FROM information_schema.PROCESSLIST"), [own.to_string()]);
+    // A statement on another node is ended, and its session goes on.
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| run(&mut ann, "SELECT SLEEP(60)"));
+        until("the statement is shown elsewhere", || {
+            let shown = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO = 'SELECT SLEEP(60)'";
+            number(&mut connections[0], shown) == 1
+        });
+        assert_eq!(run(&mut connections[0], &format!("KILL QUERY {own}")), ["ok 0"]);
+        assert_eq!(sleeper.join().unwrap(), ["1"]);
+    });
+    assert_eq!(number(&mut ann, "SELECT 5"), 5);
+    assert_eq!(run(&mut connections[0], &format!("KILL {id}")), ["ok 0"]);
     until("its locks are given back", || {
         connections[2].query_drop("SET innodb_lock_wait_timeout = 2").unwrap();
         connections[2].query_drop("UPDATE shop.n SET v = 8").is_ok()

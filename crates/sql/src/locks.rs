@@ -39,7 +39,8 @@ pub enum LockRequest {
 /// Where locks are taken, and for whom.
 struct Source {
     database: Database,
-    connection_id: u32,
+    /// In the cluster.
+    connection_id: u64,
     interrupt: Arc<Interrupt>,
     on_lost: OnLost,
 }
@@ -56,7 +57,7 @@ pub struct UserLocks {
 }
 
 impl UserLocks {
-    pub(crate) fn new(database: Database, connection_id: u32, interrupt: Arc<Interrupt>, on_lost: OnLost) -> UserLocks {
+    pub(crate) fn new(database: Database, connection_id: u64, interrupt: Arc<Interrupt>, on_lost: OnLost) -> UserLocks {
         UserLocks { source: Some(Source { database, connection_id, interrupt, on_lost }), ..UserLocks::default() }
     }
 
@@ -79,9 +80,7 @@ impl UserLocks {
             LockRequest::Release(name) => self.release(name).await,
             LockRequest::ReleaseAll => Ok(Value::UInt(self.release_all())),
             LockRequest::IsFree(name) => self.owner(&name).await.map(|owner| Value::Int(i64::from(owner.is_none()))),
-            LockRequest::Owner(name) => {
-                self.owner(&name).await.map(|owner| owner.map_or(Value::Null, |id| Value::UInt(id.into())))
-            }
+            LockRequest::Owner(name) => self.owner(&name).await.map(|owner| owner.map_or(Value::Null, Value::UInt)),
         };
         result.map_err(|error| match error {
             // 3024 when it was max_execution_time that ended it.
@@ -134,7 +133,7 @@ impl UserLocks {
         Ok(Value::Int(1))
     }
 
-    async fn owner(&mut self, name: &str) -> Result<Option<u32>, NodeError> {
+    async fn owner(&mut self, name: &str) -> Result<Option<u64>, NodeError> {
         let source = self.source.as_ref().ok_or_else(no_session)?;
         if self.counts.contains_key(name) {
             return Ok(Some(source.connection_id));

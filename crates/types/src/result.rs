@@ -52,6 +52,12 @@ pub enum SessionChange {
         name: String,
         value: String,
     },
+    /// Something that a connection elsewhere would not have.
+    State,
+    /// The statements that begin a transaction like the one that is open.
+    TransactionCharacteristics(String),
+    /// Eight letters, one for each thing that may be said of a transaction.
+    TransactionState(String),
 }
 
 pub type FlushFuture<'a> = Pin<Box<dyn Future<Output = Result<(), MysqlError>> + Send + 'a>>;

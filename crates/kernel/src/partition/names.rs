@@ -27,7 +27,7 @@ const LEAST_SWEEP: usize = 64;
 struct Name {
     number: u32,
     /// Those that have asked for it, with their owners. May hold some that have gone.
-    callers: SmallVec<[(TxnId, u32); 1]>,
+    callers: SmallVec<[(TxnId, u64); 1]>,
 }
 
 #[derive(Default)]
@@ -47,7 +47,7 @@ fn row(number: u32) -> RowKey {
 }
 
 fn heap_bytes(key: &[u8], name: &Name) -> usize {
-    let spilled = if name.callers.spilled() { name.callers.capacity() * size_of::<(TxnId, u32)>() } else { 0 };
+    let spilled = if name.callers.spilled() { name.callers.capacity() * size_of::<(TxnId, u64)>() } else { 0 };
     key.len() + spilled
 }
 
@@ -61,7 +61,7 @@ impl NameTable {
     }
 
     /// Notes who asks, and gives the name's number. `is_used` tells whether a lock is held or waited for.
-    fn enter(&mut self, key: &[u8], txn: TxnId, owner: u32, is_used: impl Fn(u32) -> bool) -> u32 {
+    fn enter(&mut self, key: &[u8], txn: TxnId, owner: u64, is_used: impl Fn(u32) -> bool) -> u32 {
         if self.names.len() >= self.sweep_at.max(LEAST_SWEEP) && !self.names.contains_key(key) {
             self.sweep(&is_used);
         }
@@ -116,7 +116,7 @@ impl NameTable {
 
 impl Partition {
     /// Locks a name for the transaction, which may have it already. `wait`: else [`Stop::WouldWait`] if another has it.
-    pub fn take_name(&mut self, txn: &TxnRef, name: &[u8], owner: u32, wait: WaitPolicy) -> Result<(), Stop> {
+    pub fn take_name(&mut self, txn: &TxnRef, name: &[u8], owner: u64, wait: WaitPolicy) -> Result<(), Stop> {
         let locks = &self.locks;
         let number = self.names.enter(name, txn.id, owner, |number| locks.is_used(row(number)));
         let taken = locks::take(&mut self.locks, &mut self.txns, txn, row(number), Mode::Exclusive, wait);
@@ -137,9 +137,9 @@ impl Partition {
     }
 
     /// Who has the name.
-    pub fn name_owner(&self, name: &[u8]) -> Option<u32> {
+    pub fn name_owner(&self, name: &[u8]) -> Option<u64> {
         let name = self.names.names.get(name)?;
-        let holder = |(caller, _): &&(TxnId, u32)| self.locks.held(row(name.number), *caller).is_some();
+        let holder = |(caller, _): &&(TxnId, u64)| self.locks.held(row(name.number), *caller).is_some();
         name.callers.iter().find(holder).map(|(_, owner)| *owner)
     }
 }

@@ -17,7 +17,6 @@ use crate::server::{Counters, Phase, Registered, Server};
 use crate::statement::{Statements, parameters};
 use crate::statement_text;
 use rauk_types::error::codes;
-use rauk_types::result::SessionChange;
 use rauk_types::{MysqlError, Value};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -352,9 +351,9 @@ impl<'a, B: Backend> Commands<'a, B> {
                 let name = statement_text::decode(body, true)?;
                 let (outcome, next) = until(self.session.init_db(&name), &mut self.watch).await;
                 outcome?;
-                let change = [SessionChange::Schema(name.into_owned())];
+                let changes = self.session.take_changes();
                 let completion = plain_ok(self.session.status());
-                status::write_ok(&mut link.writer, context.capabilities, &completion, &change);
+                status::write_ok(&mut link.writer, context.capabilities, &completion, &changes);
                 return Ok(next);
             }
             command::FIELD_LIST => {

@@ -88,15 +88,21 @@ fn ok(
                             write::lenenc_bytes(value.as_bytes(), out);
                         });
                     }
-                    SessionChange::Schema(name) => {
-                        out.push(1);
-                        write::lenenc_with(out, |out| write::lenenc_bytes(name.as_bytes(), out));
-                    }
+                    SessionChange::Schema(name) => tracked_text(1, name, out),
+                    SessionChange::State => tracked_text(2, "1", out),
+                    SessionChange::TransactionCharacteristics(text) => tracked_text(4, text, out),
+                    SessionChange::TransactionState(letters) => tracked_text(5, letters, out),
                 }
             }
         });
     }
     writer.end();
+}
+
+/// A change that is one text.
+fn tracked_text(kind: u8, text: &str, out: &mut Vec<u8>) {
+    out.push(kind);
+    write::lenenc_with(out, |out| write::lenenc_bytes(text.as_bytes(), out));
 }
 
 pub fn write_error(writer: &mut PacketWriter, error: &MysqlError) {
@@ -169,6 +175,15 @@ mod tests {
         let completion = Completion { status: autocommit(), ..Default::default() };
         write_ok(&mut writer, capability::SESSION_TRACK, &completion, &changes);
         let expected = b"\0\0\0\x02\x40\0\0\0\x17\x01\x05\x04shop\x00\x0e\x0aautocommit\x02ON";
+        assert_eq!(&writer.bytes()[4..], expected);
+        let mut writer = PacketWriter::default();
+        let transaction = [
+            SessionChange::State,
+            SessionChange::TransactionState("T_______".into()),
+            SessionChange::TransactionCharacteristics("START TRANSACTION;".into()),
+        ];
+        write_ok(&mut writer, capability::SESSION_TRACK, &completion, &transaction);
+        let expected = b"\0\0\0\x02\x40\0\0\0\x24\x02\x02\x011\x05\x09\x08T_______\x04\x13\x12START TRANSACTION;";
         assert_eq!(&writer.bytes()[4..], expected);
         let mut writer = PacketWriter::default();
         write_ok(&mut writer, 0, &completion, &changes);

@@ -68,6 +68,7 @@ impl Backend for Scripted {
             info,
             killed,
             in_transaction: false,
+            changes: Vec::new(),
             prepared: BTreeMap::new(),
             next_id: 1,
         })
@@ -89,6 +90,7 @@ pub struct Script {
     multi_statements: bool,
     killed: watch::Receiver<bool>,
     in_transaction: bool,
+    changes: Vec<SessionChange>,
     prepared: BTreeMap<u32, String>,
     next_id: u32,
 }
@@ -306,6 +308,13 @@ impl Script {
                 sink.changed(SessionChange::Schema((*name).to_owned()));
                 sink.complete(&self.completion(more));
             }
+            ["TRACK"] => {
+                sink.changed(SessionChange::Variable { name: "a".into(), value: "1".into() });
+                sink.changed(SessionChange::State);
+                sink.changed(SessionChange::TransactionState("T_R___S_".into()));
+                sink.changed(SessionChange::TransactionCharacteristics("START TRANSACTION;".into()));
+                sink.complete(&self.completion(more));
+            }
             ["INSERT", ..] => {
                 let done = Completion {
                     affected_rows: 3,
@@ -425,11 +434,16 @@ impl Session for Script {
         self.prepared.remove(&id);
     }
 
+    fn take_changes(&mut self) -> Vec<SessionChange> {
+        std::mem::take(&mut self.changes)
+    }
+
     async fn init_db(&mut self, name: &str) -> Result<(), MysqlError> {
         if name == "missing" {
             return Err(MysqlError::new(1049, "Unknown database 'missing'"));
         }
         self.database = Some(name.to_owned());
+        self.changes.push(SessionChange::Schema(name.to_owned()));
         Ok(())
     }
 

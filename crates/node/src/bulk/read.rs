@@ -134,7 +134,7 @@ impl Database {
         numbers: Vec<usize>,
     ) -> Result<(Vec<usize>, Vec<Option<(u16, Vec<u8>)>>, Timestamp), NodeError> {
         let mut txn = self.begin(TxnOptions { autocommit: true, read_only: true, ..TxnOptions::default() });
-        let view = txn.read_view(true).await?;
+        let view = txn.read_view(table, true).await?;
         let mut rows = Vec::with_capacity(numbers.len());
         // Large rows come in several answers.
         while rows.len() < numbers.len() {

@@ -193,7 +193,7 @@ pub(super) fn redefined(table: &TableInfo, schema: Arc<TableSchema>) -> Arc<Tabl
 }
 
 /// Shows all rows of a table that is held alone.
-pub(super) async fn look_at_rows(
+pub(crate) async fn look_at_rows(
     node: &Arc<Node>,
     table: &Arc<TableInfo>,
     look: &mut Look<'_>,
@@ -211,14 +211,14 @@ pub(super) async fn look_at_rows(
 }
 
 /// What [`copy_rows`] has put into the new table.
-pub(super) struct Copied {
+pub(crate) struct Copied {
     pub rows: u64,
     /// The highest number in the AUTO_INCREMENT column; 0 without one.
     pub highest: u64,
 }
 
 /// Puts all rows of a table that is held alone into one that nobody knows yet, each passed through `convert`.
-pub(super) async fn copy_rows(
+pub(crate) async fn copy_rows(
     node: &Arc<Node>,
     old: &Arc<TableInfo>,
     new: &Arc<TableInfo>,

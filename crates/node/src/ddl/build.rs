@@ -242,7 +242,7 @@ pub(super) fn passes(error: &NodeError) -> bool {
 
 /// For trying transactions again.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     /// The first failure since something succeeded.
     since: Option<Duration>,
 }

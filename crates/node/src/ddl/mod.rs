@@ -11,7 +11,7 @@
 //!
 //! In a cluster the statements are the same, but the catalog is the manage group's and tables are locked on all nodes: [`cluster`].
 
-mod alter;
+pub(crate) mod alter;
 mod build;
 mod cluster;
 mod foreign;

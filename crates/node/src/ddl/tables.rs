@@ -20,7 +20,7 @@ pub type TableName = (String, String);
 
 impl Node {
     /// Gives a new table's schema what the node decides: ids from `first` on, version, layout, and index tables. All new schemas, the table's first.
-    pub(super) fn complete(mut schema: TableSchema, mut ids: impl FnMut() -> TableId) -> Vec<Arc<TableSchema>> {
+    pub(crate) fn complete(mut schema: TableSchema, mut ids: impl FnMut() -> TableId) -> Vec<Arc<TableSchema>> {
         schema.id = ids();
         schema.version = 1;
         schema.entry_of = None;

@@ -113,6 +113,8 @@ async fn answer(node: &Arc<Node>, cluster: &Arc<Cluster>, from: Member, question
             Signal::Running { txns }
         }
         Signal::Report { wanted } => Signal::Reported { report: Box::new(report::make(node, wanted)) },
+        Signal::ListSessions { user } => node.list_sessions(user.as_deref()),
+        Signal::KillSession { id, query_only, user } => node.kill_session(id, query_only, user.as_deref()),
         Signal::Heartbeat { index, oldest, wanted } => cluster.on_heartbeat(from, index, oldest, wanted).await,
         Signal::Cut { time, partitions } if cluster.knows_time(time).await => {
             cluster.on_cut(node, time, &partitions).await

@@ -45,6 +45,7 @@ mod opening;
 pub mod overview;
 mod pacing;
 mod peers;
+pub mod processes;
 mod replica_reads;
 pub mod report;
 mod room;

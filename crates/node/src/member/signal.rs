@@ -1,5 +1,6 @@
 //! What nodes say to each other.
 
+use super::processes::{KillOutcome, ProcessInfo};
 use super::report::{Report, Wanted};
 use crate::ops::{Edge, OpAnswer, OpRequest};
 use rauk_cluster::{Outcome, Vote};
@@ -195,6 +196,23 @@ pub enum Signal {
     Done,
     /// The receiver cannot answer: it does not lead (any more), or has no lease. Nothing was done.
     NotHere,
+
+    /// Who is connected to the receiver: of this user, or all. → `Sessions`
+    ListSessions {
+        user: Option<String>,
+    },
+    Sessions {
+        sessions: Vec<ProcessInfo>,
+    },
+    /// End a session of the receiver, or what it runs, if it is of this user. → `SessionKilled`
+    KillSession {
+        id: u32,
+        query_only: bool,
+        user: Option<String>,
+    },
+    SessionKilled {
+        outcome: KillOutcome,
+    },
 }
 
 impl Signal {

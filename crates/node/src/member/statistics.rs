@@ -145,6 +145,7 @@ impl Node {
     /// Of all partitions, as far as is known. Never waits.
     fn usage_everywhere(self: &Arc<Node>, table: &TableInfo) -> TableUsage {
         match self.cluster() {
+            _ if table.own.is_some() => table.own.as_ref().map_or_else(TableUsage::default, |rows| rows.usage(table)),
             None => self.usage(table),
             Some(cluster) => cluster.usage(self, table),
         }

@@ -111,7 +111,7 @@ impl Executor<'_, '_> {
             InsertOutcome::Duplicate { index, .. } => Ok(Effect::Duplicate(index)),
             InsertOutcome::Inserted => {
                 if let Number::Explicit(value) = number {
-                    self.database.raise_auto_increment(shape.schema().id, value).await?;
+                    self.database.raise_auto_increment(&shape.table, value).await?;
                 }
                 Ok(written(&shape.shape.wanted, shape.schema(), &row, number.generated()))
             }
@@ -184,7 +184,7 @@ impl Executor<'_, '_> {
             UpdateOutcome::Updated => {
                 let before = old.iter().map(Value::as_ref).collect();
                 if let Some(number) = image::changed_number(schema, &before, &new) {
-                    self.database.raise_auto_increment(schema.id, number).await?;
+                    self.database.raise_auto_increment(&shape.table, number).await?;
                 }
                 Ok(written(&shape.shape.wanted, schema, &new, None))
             }

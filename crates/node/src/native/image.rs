@@ -103,7 +103,7 @@ pub async fn number(database: &Database, table: &TableHandle, row: &mut Refs<'_>
     }
     match wanted(table, row) {
         Wanted::Given(number) => Ok(number),
-        Wanted::At(at) => generated(table, row, at, database.take_auto_increment(table.schema().id, 1).await?),
+        Wanted::At(at) => generated(table, row, at, database.take_auto_increment(table, 1).await?),
     }
 }
 

@@ -88,7 +88,7 @@ pub enum Op<'a> {
         #[serde(borrow)]
         key: Key<'a>,
         /// What others are told of who has it.
-        owner: u32,
+        owner: u64,
         act: NameAct,
     },
 }
@@ -154,7 +154,7 @@ pub enum Done {
     Scanned(ScanEnd),
     Usage(TableUsage),
     /// Of a name.
-    Owner(Option<u32>),
+    Owner(Option<u64>),
 }
 
 /// What a visitor is shown.
@@ -296,7 +296,7 @@ pub fn run(
     }
 }
 
-fn on_name(p: &mut Partition, key: &Key<'_>, owner: u32, act: NameAct, access: &Access<'_>) -> Result<Done, Stop> {
+fn on_name(p: &mut Partition, key: &Key<'_>, owner: u64, act: NameAct, access: &Access<'_>) -> Result<Done, Stop> {
     let txn = || access.txn.expect("a lock belongs to a transaction");
     let wait = if act == NameAct::Take { WaitPolicy::Wait } else { WaitPolicy::NoWait };
     match act {

@@ -88,7 +88,7 @@ pub enum Answer {
         result: Bytes,
     },
     /// Of a name.
-    Owner(Option<u32>),
+    Owner(Option<u64>),
 }
 
 /// Why an operation was not done; the transaction goes on unless said otherwise.

@@ -130,7 +130,8 @@ impl Transaction {
         position: &mut ScanPosition,
         visit: &mut (impl FnMut(&ScanRow<'_>) -> Verdict + Send),
     ) -> Option<(Result<ScanEnd, NodeError>, u32)> {
-        if request.lock.is_some() || self.node.cluster().is_some() || self.needs_snapshot(false) {
+        let elsewhere = table.own.is_some() || self.node.cluster().is_some();
+        if elsewhere || request.lock.is_some() || self.needs_snapshot(false) {
             return None;
         }
         if let Err(error) = self.check_killed() {
@@ -167,10 +168,10 @@ impl Transaction {
     ) -> Result<ScanEnd, NodeError> {
         self.check_killed()?;
         let view = match request.lock {
-            None => self.read_view(false).await?,
+            None => self.read_view(table, false).await?,
             Some(_) => {
                 self.ensure_txn();
-                self.touch(partition);
+                self.touch(table, partition);
                 self.newest_view(self.statement)
             }
         };
@@ -271,7 +272,7 @@ impl Transaction {
             return Ok(());
         }
         self.ensure_txn();
-        self.touch(partition);
+        self.touch(table, partition);
         let view = self.newest_view(self.statement);
         let (index, low, high) = match request.index {
             Some(index) => (index, as_slice(&request.low), as_slice(&request.high)),

@@ -44,6 +44,11 @@ impl Counter {
         Counter { id, next: AtomicU64::new(next), bound: AtomicU64::new(next), ahead: Mutex::new(1) }
     }
 
+    /// The counter of a temporary table, which nobody needs after a crash: its bound is never passed, so no record is written.
+    pub fn unlogged(id: TableId) -> Counter {
+        Counter { bound: AtomicU64::new(u64::MAX), ..Counter::new(id, 1) }
+    }
+
     /// Gives out `count` consecutive numbers: the first of them.
     pub fn take(&self, count: u64, log: &RedoLog) -> Result<u64, NodeError> {
         let mut first = self.next.load(Ordering::Relaxed);
@@ -121,6 +126,11 @@ struct Shard(Mutex<std::ops::Range<u64>>);
 impl HiddenKeys {
     pub fn new(table: TableId, next: u64) -> HiddenKeys {
         HiddenKeys { counter: Counter::new(hidden_counter(table), next), shards: Default::default() }
+    }
+
+    /// As [`Counter::unlogged`].
+    pub fn unlogged(table: TableId) -> HiddenKeys {
+        HiddenKeys { counter: Counter::unlogged(hidden_counter(table)), shards: Default::default() }
     }
 
     pub fn take(&self, log: &RedoLog) -> Result<u64, NodeError> {

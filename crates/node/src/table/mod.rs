@@ -3,11 +3,13 @@
 pub mod cache;
 pub mod counter;
 pub mod entries;
+pub mod own;
 pub mod relations;
 pub mod route;
 
 use crate::locks::metadata::MetadataLock;
 use counter::{Counter, HiddenKeys};
+use own::OwnRows;
 use parking_lot::Mutex;
 use rauk_kernel::partition::TableUsage;
 use rauk_types::{IndexId, KeyDef, TableId, TableSchema};
@@ -28,6 +30,8 @@ pub struct TableInfo {
     /// Its foreign keys, in their order.
     pub references: Vec<Reference>,
     pub shared: Arc<TableShared>,
+    /// Of a temporary table: where its rows are.
+    pub own: Option<Arc<OwnRows>>,
 }
 
 /// A unique index and its index table.
@@ -69,6 +73,19 @@ impl TableShared {
         })
     }
 
+    /// Of a temporary table: its counters write no log.
+    pub fn of_session(schema: &TableSchema) -> Arc<TableShared> {
+        Arc::new(TableShared {
+            id: schema.id,
+            lock: MetadataLock::default(),
+            version: AtomicU32::new(schema.version),
+            auto_increment: Counter::unlogged(schema.id),
+            hidden_keys: HiddenKeys::unlogged(schema.id),
+            children: Children::default(),
+            usage: Mutex::default(),
+        })
+    }
+
     /// Asked under the metadata lock, the answer stays true while it is held.
     pub fn is_current(&self, version: u32) -> bool {
         self.version.load(Ordering::Acquire) == version
@@ -89,6 +106,28 @@ impl TableInfo {
     pub fn new(
         schema: Arc<TableSchema>,
         shared: Arc<TableShared>,
+        entries_of: impl FnMut(TableId) -> Arc<TableInfo>,
+    ) -> Arc<TableInfo> {
+        TableInfo::with_rows(schema, shared, None, entries_of)
+    }
+
+    /// A temporary table, whose schema comes before those of its index tables.
+    pub fn of_session(schemas: &[Arc<TableSchema>], rows: &Arc<OwnRows>) -> Arc<TableInfo> {
+        let of = |schema: &Arc<TableSchema>| (schema.clone(), TableShared::of_session(schema));
+        let (schema, shared) = of(&schemas[0]);
+        TableInfo::with_rows(schema, shared, Some(rows.clone()), |id| {
+            let entries = schemas.iter().find(|schema| schema.id == id).expect("an index has its table");
+            let (schema, shared) = of(entries);
+            TableInfo::with_rows(schema, shared, Some(rows.clone()), |_| {
+                unreachable!("index tables have no unique index")
+            })
+        })
+    }
+
+    fn with_rows(
+        schema: Arc<TableSchema>,
+        shared: Arc<TableShared>,
+        own: Option<Arc<OwnRows>>,
         mut entries_of: impl FnMut(TableId) -> Arc<TableInfo>,
     ) -> Arc<TableInfo> {
         let uniques = schema
@@ -103,7 +142,7 @@ impl TableInfo {
         let route = Route::new(&schema);
         let references = Reference::all_of(&schema);
         let has_row_rules = schema.has_row_rules();
-        Arc::new(TableInfo { schema, primary, route, uniques, references, has_row_rules, shared })
+        Arc::new(TableInfo { schema, primary, route, uniques, references, has_row_rules, shared, own })
     }
 
     /// Whether foreign keys go from it or lead to it: then a write of one row may concern others.

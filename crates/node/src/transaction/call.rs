@@ -23,8 +23,8 @@ impl Transaction {
     }
 
     /// Notes that a partition is about to be locked or written in. In a cluster that is noted where it is done.
-    pub(crate) fn touch(&mut self, partition: u16) {
-        if !self.touched.contains(&partition) && self.node.cluster().is_none() {
+    pub(crate) fn touch(&mut self, table: &TableInfo, partition: u16) {
+        if table.own.is_none() && !self.touched.contains(&partition) && self.node.cluster().is_none() {
             self.touched.push(partition);
         }
     }
@@ -53,6 +53,9 @@ impl Transaction {
         visit: &mut (impl FnMut(Seen<'_, '_>) -> Verdict + Send),
     ) -> Result<Done, NodeError> {
         self.worked(op.class().weight()).await;
+        if let Some(rows) = &table.own {
+            return self.call_own(table, rows, view, op, visit);
+        }
         if self.node.cluster().is_some() {
             // In a box, so that the calls of a node that is alone are not the larger for it.
             let (done, found) = Box::pin(self.call_in_cluster(table, partition, view, *within, op, visit)).await?;

@@ -64,13 +64,20 @@ impl Transaction {
     /// Puts the commit into the log and installs it, or has the cluster do so. Nothing is held afterwards.
     async fn append(&mut self) -> Result<End, NodeError> {
         self.check_running()?;
+        let result = self.append_stored().await;
+        self.end_own(result.is_ok());
+        self.release();
+        result
+    }
+
+    /// The part of [`Transaction::append`] that is about stored tables.
+    async fn append_stored(&mut self) -> Result<End, NodeError> {
         if self.node.cluster().is_some() {
             let committed = Box::pin(self.commit_in_cluster()).await;
             if committed.is_err() {
                 // What the commit protocol has not been given (a last write was refused before) is still here and elsewhere; of the rest nothing is noted any more.
                 self.abort_in_cluster();
             }
-            self.release();
             return committed;
         }
         let appended = match self.touched.as_slice() {
@@ -79,7 +86,6 @@ impl Transaction {
             _ => self.commit_several().await,
         };
         let appended = appended.map_err(|error| failed_append(&self.node, error));
-        self.release();
         appended.map(|end| end.map_or(End::Nothing, End::Log))
     }
 
@@ -213,6 +219,7 @@ impl Transaction {
     }
 
     fn abort(&mut self) {
+        self.end_own(false);
         let touched = std::mem::take(&mut self.touched);
         if let Some(txn) = &self.txn
             && !touched.is_empty()

@@ -88,11 +88,12 @@ impl Transaction {
     ) -> Result<bool, NodeError> {
         assert!(self.effective_lock(None).is_none(), "locking reads keep their order");
         self.check_running()?;
-        if self.far.is_some() {
+        let info = table.info();
+        // The rows of a temporary table are looked up by the other way.
+        if self.far.is_some() || info.own.is_some() {
             return Ok(false);
         }
-        let view = self.read_view(false).await?;
-        let info = table.info();
+        let view = self.read_view(info, false).await?;
         for partition in self.node.partitions_of(info) {
             let mut first = numbers.start;
             while first < numbers.end {

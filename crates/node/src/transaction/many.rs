@@ -38,8 +38,8 @@ impl Transaction {
         assert_eq!(keys.len(), done.len(), "one mark for each key");
         self.check_running()?;
         self.check_killed()?;
-        let view = self.read_view(false).await?;
         let info = table.info().clone();
+        let view = self.read_view(&info, false).await?;
         if index == IndexId::PRIMARY {
             return self.read_many(&info, keys, view, done, visit).await;
         }
@@ -95,6 +95,10 @@ impl Transaction {
         done: &mut [bool],
         visit: &mut VisitMany<'_>,
     ) -> Result<(), NodeError> {
+        if let Some(rows) = &info.own {
+            let all = (0..keys.len()).map(|number| (number, keys.get(number)));
+            return self.read_many_own(info, rows, all, view, done, visit);
+        }
         let node = self.node.clone();
         let groups = Groups::new(&node, info, keys, done);
         let mut wanted = true;

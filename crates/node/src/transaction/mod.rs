@@ -27,6 +27,7 @@
 //! | `call` | a call to a partition, here or elsewhere |
 //! | `far` | in a cluster: where partitions are led, what has been touched there |
 //! | `read`, `many`, `write` | the calls |
+//! | `own` | calls to the rows of temporary tables |
 //! | `foreign` | foreign keys: checks and cascades beside the writes |
 //! | `end` | commit and rollback |
 //! | `snapshots` | the snapshots in use |
@@ -38,11 +39,12 @@ mod foreign;
 mod interrupt;
 mod lookup;
 mod many;
+mod own;
 mod read;
 pub mod snapshots;
 mod write;
 
-pub(crate) use call::explain;
+pub(crate) use call::{explain, name_of};
 pub(crate) use end::{append_record, failed_append};
 pub(crate) use far::not_shown;
 pub use interrupt::Interrupt;
@@ -54,6 +56,7 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::status::TxnRecord;
 use crate::table::TableInfo;
+use crate::table::own::OwnRows;
 use far::Far;
 use rauk_kernel::{LockMode, ReadAt, TxnRef, WaitPolicy};
 use rauk_types::{TableId, TableSchema, Timestamp};
@@ -219,7 +222,7 @@ impl Transaction {
 
     /// Whether other processes lead partitions of the table.
     pub fn reads_elsewhere(&self, table: &TableHandle) -> bool {
-        let Some(cluster) = self.node.cluster() else { return false };
+        let Some(cluster) = self.node.cluster().filter(|_| table.info().own.is_none()) else { return false };
         let led_here = |partition| cluster.place(partition).is_some_and(|place| place.primary == cluster.me());
         !self.node.partitions_of(table.info()).all(led_here)
     }
@@ -368,6 +371,11 @@ impl Transaction {
         }
     }
 
+    /// The rows of temporary tables that it uses.
+    fn own_rows(&self) -> impl Iterator<Item = &Arc<OwnRows>> {
+        self.tables.iter().filter_map(|used| used.info.own.as_ref())
+    }
+
     fn release_snapshot(&mut self) {
         if let Some(snapshot) = self.snapshot.take() {
             snapshot.release(&self.node);
@@ -386,10 +394,10 @@ impl Transaction {
         self.options.isolation == Isolation::Serializable
     }
 
-    /// For plain reads: of `one` row, or of more.
+    /// For plain reads of a table: of `one` row, or of more.
     #[inline]
-    pub(crate) async fn read_view(&mut self, one: bool) -> Result<View, NodeError> {
-        if self.needs_snapshot(one) {
+    pub(crate) async fn read_view(&mut self, table: &TableInfo, one: bool) -> Result<View, NodeError> {
+        if table.own.is_none() && self.needs_snapshot(one) {
             self.take_snapshot().await?;
         }
         Ok(self.plain_view())
@@ -419,6 +427,7 @@ impl Transaction {
     fn undo_to(&mut self, number: u32) {
         self.forget_parents();
         let Some(txn) = &self.txn else { return };
+        self.own_rows().for_each(|rows| rows.rollback_to(txn.id, number));
         // Also without a finished write: one that was refused halfway has left a part.
         if self.failed.is_none() {
             let id = txn.id;

@@ -66,7 +66,7 @@ impl Transaction {
         let partition = self.node.partition_of(info.route.bucket_of_key(key.bytes, key.hash));
         match self.effective_lock(lock) {
             None => {
-                let view = self.read_view(true).await?;
+                let view = self.read_view(info, true).await?;
                 let mut visit = Some(visit);
                 match self.read_now(info, partition, key, view, &mut visit) {
                     Some(result) => result,
@@ -93,10 +93,10 @@ impl Transaction {
         if let Err(error) = self.check_running() {
             return Some(Err(error));
         }
-        if self.locks_plain_reads() || self.needs_snapshot(true) {
+        let info = &**table.info();
+        if self.locks_plain_reads() || info.own.is_none() && self.needs_snapshot(true) {
             return None;
         }
-        let info = &**table.info();
         let key = Key::of(key);
         let partition = self.node.partition_of(info.route.bucket_of_key(key.bytes, key.hash));
         let view = self.plain_view();
@@ -127,7 +127,7 @@ impl Transaction {
             // A locking read looks at the newest entry without locking it: writers lock the row first and its entry second,
             // and so must readers, or the two would meet in deadlocks.
             let view = match lock {
-                None => self.read_view(true).await?,
+                None => self.read_view(&info, true).await?,
                 Some(_) => View { own_before: u32::MAX, at: ReadAt::Newest, conflict_after: None },
             };
             let base = self.read_entry(unique, &place, entry_partition, view).await?;
@@ -198,6 +198,15 @@ impl Transaction {
         view: View,
         visit: &mut Option<impl FnOnce(Option<RowView<'_>>) -> R>,
     ) -> Option<Result<R, NodeError>> {
+        if let Some(rows) = &info.own {
+            let mut found = None;
+            let show = &mut |seen: Seen<'_, '_>| {
+                found = Some(visit.take().expect("visited once")(seen.row()));
+                Verdict::Keep
+            };
+            let read = self.call_own(info, rows, view, &mut Op::Read { key }, show);
+            return Some(read.map(|_| found.expect("a row that is read is shown")));
+        }
         let node = &*self.node;
         // What it has touched must still be its own: the long way sees to that.
         if self.far.is_some() {
@@ -254,7 +263,7 @@ impl Transaction {
         visit: impl FnOnce(Option<RowView<'_>>) -> R + Send,
     ) -> Result<R, NodeError> {
         self.ensure_txn();
-        self.touch(partition);
+        self.touch(info, partition);
         let view = self.newest_view(own_before);
         let mut op = Op::ReadLocked { key, mode, wait, ranges: self.locks_ranges() };
         let mut visit = Visit::New(visit);
@@ -341,7 +350,7 @@ impl Transaction {
         key: Key<'_>,
     ) -> Result<bool, NodeError> {
         self.ensure_txn();
-        self.touch(partition);
+        self.touch(entries, partition);
         let view = self.newest_view(u32::MAX);
         self.call(entries, partition, view, &mut Op::LockAbsence { key }, &mut |_| Verdict::Keep).await.map(Done::is)
     }

@@ -60,7 +60,7 @@ impl Transaction {
         table: &Arc<TableInfo>,
         row: &[Value],
     ) -> Result<InsertOutcome, NodeError> {
-        self.check_writable()?;
+        self.check_writable_table(table)?;
         let mut filled;
         let mut row = row;
         if table.schema.hidden_key && row.last().is_none_or(Value::is_null) {
@@ -93,7 +93,7 @@ impl Transaction {
                         let checked = self.after_insert(table, row).await;
                         self.or_undo(number, checked)?;
                     }
-                    self.count_write();
+                    self.count_write(table);
                     return Ok(InsertOutcome::Inserted);
                 }
                 Step::Duplicate(index, existing) => return Ok(InsertOutcome::Duplicate { index, existing }),
@@ -109,8 +109,8 @@ impl Transaction {
         old: &[Value],
         new: &[Value],
     ) -> Result<UpdateOutcome, NodeError> {
-        self.check_writable()?;
         let table = table.info();
+        self.check_writable_table(table)?;
         if !self.checks_relations(table) {
             return self.change_row(table, old, new).await;
         }
@@ -196,7 +196,7 @@ impl Transaction {
             }
             match step {
                 Step::Done => {
-                    self.count_write();
+                    self.count_write(table);
                     return Ok(UpdateOutcome::Updated);
                 }
                 Step::Duplicate(index, existing) => return Ok(UpdateOutcome::Duplicate { index, existing }),
@@ -207,8 +207,8 @@ impl Transaction {
 
     /// Deletes a row that was read with an exclusive lock; `false` when it is gone.
     pub async fn delete(&mut self, table: &TableHandle, row: &[Value]) -> Result<bool, NodeError> {
-        self.check_writable()?;
         let table = table.info();
+        self.check_writable_table(table)?;
         if !self.checks_relations(table) {
             return self.remove_row(table, row).await;
         }
@@ -246,7 +246,7 @@ impl Transaction {
                 self.delete_entry(unique, &key).await?;
             }
         }
-        self.count_write();
+        self.count_write(table);
         Ok(true)
     }
 
@@ -258,7 +258,15 @@ impl Transaction {
         self.check_running()
     }
 
-    fn count_write(&mut self) {
+    /// A READ ONLY transaction may write temporary tables.
+    fn check_writable_table(&self, table: &TableInfo) -> Result<(), NodeError> {
+        if table.own.is_some() { self.check_running() } else { self.check_writable() }
+    }
+
+    fn count_write(&mut self, table: &TableInfo) {
+        if table.own.is_some() {
+            return;
+        }
         self.writes += 1;
         if let Some(record) = &self.record {
             record.rows_changed.fetch_add(1, Ordering::Relaxed);
@@ -324,7 +332,7 @@ impl Transaction {
         view: View,
         mut op: Op<'_>,
     ) -> Result<bool, NodeError> {
-        self.touch(partition);
+        self.touch(table, partition);
         self.call(table, partition, view, &mut op, &mut |_| Verdict::Keep).await.map(Done::is)
     }
 
@@ -394,7 +402,7 @@ impl Transaction {
         is_it: impl Fn(&RowView<'_>) -> bool + Send + Sync,
     ) -> Result<bool, NodeError> {
         let (place, partition) = self.place(table, key);
-        self.touch(partition);
+        self.touch(table, partition);
         // It may well be newer than the snapshot: a duplicate is reported all the same.
         let view = View { own_before: u32::MAX, at: ReadAt::Newest, conflict_after: None };
         let (mode, wait) = (LockMode::Exclusive, WaitPolicy::Wait);

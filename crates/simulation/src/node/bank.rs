@@ -162,7 +162,7 @@ async fn move_money(client: &mut Client, txn: &mut Transaction, number: i64) -> 
     change(client, txn, &accounts, target, amount).await?;
     client.pause().await;
     txn.begin_statement();
-    let id = client.db.take_auto_increment(ledger.schema().id, 1).await? as i64;
+    let id = client.db.take_auto_increment(&ledger, 1).await? as i64;
     let line = [id, number, source, target, amount].map(Value::Int);
     match txn.insert(&ledger, &line).await? {
         InsertOutcome::Inserted => Ok(()),

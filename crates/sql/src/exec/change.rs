@@ -85,7 +85,7 @@ pub(crate) async fn run_update(
         turns.after(read, context).await;
     }
     if let Some(number) = highest {
-        plan.database.raise_auto_increment(schema.id, number).await?;
+        plan.database.raise_auto_increment(table, number).await?;
     }
     context.matched_rows = matched;
     Ok(Completion {

@@ -336,12 +336,12 @@ impl Insert<'_> {
                         Number::Generated(number) => {
                             self.generated.get_or_insert(number);
                             if self.forced {
-                                self.plan.database.raise_auto_increment(self.schema.id, number).await?;
+                                self.plan.database.raise_auto_increment(&self.plan.table, number).await?;
                             }
                         }
                         Number::Explicit(value) => {
                             // Only a row that is there moves the counter, as in InnoDB.
-                            self.plan.database.raise_auto_increment(self.schema.id, value).await?;
+                            self.plan.database.raise_auto_increment(&self.plan.table, value).await?;
                             self.last_explicit = value;
                         }
                         Number::None => {}
@@ -457,7 +457,7 @@ impl Insert<'_> {
                 self.duplicates += 1;
                 if let Some(number) = changed_number(schema, &old, &new) {
                     self.pass_number(number);
-                    self.plan.database.raise_auto_increment(schema.id, number).await?;
+                    self.plan.database.raise_auto_increment(&self.plan.table, number).await?;
                 }
                 self.returned(&new).await
             }
@@ -506,7 +506,7 @@ impl Insert<'_> {
         }
         let (step, offset) = self.context.auto_increment;
         let taken = count.checked_mul(step).ok_or_else(no_number)?;
-        let first = self.plan.database.take_auto_increment(self.schema.id, taken).await?;
+        let first = self.plan.database.take_auto_increment(&self.plan.table, taken).await?;
         Ok((aligned(first, step, offset).ok_or_else(no_number)?, count))
     }
 

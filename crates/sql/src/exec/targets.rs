@@ -258,7 +258,7 @@ async fn update(
             }
         };
         if let Some(highest) = highest {
-            plan.database.raise_auto_increment(plan.targets[number].table.schema().id, highest).await?;
+            plan.database.raise_auto_increment(&plan.targets[number].table, highest).await?;
         }
     }
     Ok(counts)

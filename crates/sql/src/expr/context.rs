@@ -112,7 +112,8 @@ pub struct Context {
     /// `user@host` as the client gave it, and the account that matched.
     pub user: String,
     pub current_user: String,
-    pub connection_id: u32,
+    /// In the cluster.
+    pub connection_id: u64,
     pub last_insert_id: u64,
     /// What LAST_INSERT_ID(expr) set in this statement.
     pub new_last_insert_id: Option<u64>,

@@ -71,7 +71,8 @@ impl Parser<'_> {
             }
             "CALL" => self.unsupported("CALL"),
             "HANDLER" => self.unsupported("HANDLER"),
-            "SIGNAL" | "RESIGNAL" | "GET" => self.unsupported(&word),
+            "GET" => self.get_diagnostics(),
+            "SIGNAL" | "RESIGNAL" => self.signal(word == "RESIGNAL"),
             "INSTALL" | "UNINSTALL" => self.unsupported(&format!("{word} PLUGIN")),
             "CHANGE" | "RESET" | "PURGE" | "STOP" | "BINLOG" | "CLONE" | "SHUTDOWN" | "RESTART" | "HELP" | "IMPORT"
             | "CACHE" => self.unsupported(&word),

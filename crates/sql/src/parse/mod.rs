@@ -8,7 +8,7 @@
 //! query       SELECT, set operations, WITH      from  tables and joins
 //! dml         INSERT, UPDATE, DELETE            load  LOAD DATA, formats of files
 //! types, table, alter, view  definitions
-//! set, show, account, dispatch  the other statements
+//! set, show, account, diagnostics, dispatch  the other statements
 //! ast, statement   the tree that they make      tree  a statement with its height
 //! print       tree → text, in MySQL's canonical form
 //! split       one text of several statements → their texts
@@ -23,6 +23,7 @@ mod alter;
 pub mod ast;
 mod calls;
 mod cursor;
+pub mod diagnostics;
 mod digest;
 mod dispatch;
 mod dml;

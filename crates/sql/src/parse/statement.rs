@@ -1,6 +1,7 @@
 //! The statements that Rauk knows, around the queries, changes and definitions of [`super::ast`].
 
 use super::ast::{self, TableName};
+use super::diagnostics::{GetDiagnostics, Signal};
 use rauk_types::{ViewAlgorithm, ViewCheck, ViewSecurity};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -413,6 +414,9 @@ pub enum Statement {
         tables: Vec<TableName>,
         quick: bool,
     },
+    GetDiagnostics(Box<GetDiagnostics>),
+    /// RESIGNAL too.
+    Signal(Box<Signal>),
     /// Rauk's own: a node that is down does not come back.
     ForgetNode(u64),
     /// Rauk's own: partitions whose logs ended in damage go on with what is there.

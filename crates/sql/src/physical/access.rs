@@ -113,7 +113,7 @@ pub(crate) fn choose(
         SourceTable::Query(..) => return query_rows(conditions.len()),
         SourceTable::Stored(handle) => handle,
     };
-    let total = database.estimate_rows(table.schema().id, None).max(1) as f64;
+    let total = database.estimate_rows(table).max(1) as f64;
     let distribution = distribution_key(&schema, sargs);
     let pruned = if distribution.is_some() { f64::from(database.partition_count().max(1)) } else { 1.0 };
 

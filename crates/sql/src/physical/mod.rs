@@ -189,6 +189,16 @@ impl Plan {
         }
     }
 
+    /// Whether it reads tables that it does not change, and whether it changes some.
+    pub(crate) fn uses(&self) -> (bool, bool) {
+        (self.tables.iter().any(|(_, written)| !written), self.tables.iter().any(|(_, written)| *written))
+    }
+
+    /// Whether all tables that it changes are temporary ones.
+    pub(crate) fn changes_only_temporary(&self) -> bool {
+        self.tables.iter().all(|(table, written)| !written || table.is_temporary())
+    }
+
     /// Whether it reads one row by its key in one step, where nothing is in the way.
     #[cfg(test)]
     pub(crate) fn is_point(&self) -> bool {

@@ -95,7 +95,9 @@ impl Session {
 
     async fn checksum(&mut self, table: &TableName, quick: bool) -> Result<Vec<Value>, MysqlError> {
         let (database, name) = self.qualified(table)?;
-        self.require_table("SELECT", &database, &name, Privileges::SELECT)?;
+        if !self.temporary.has(&database, &name) {
+            self.require_table("SELECT", &database, &name, Privileges::SELECT)?;
+        }
         let shown = Value::Str(format!("{database}.{name}"));
         let schema = match self.base_table(&database, &name) {
             Ok(found) => found.schema().clone(),

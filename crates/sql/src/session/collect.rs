@@ -1,6 +1,6 @@
 //! A sink that keeps results in memory: for the SQL shell, for statements that the server runs itself, and for tests.
 
-use rauk_types::result::{Completion, FlushFuture, ResultColumn, ResultSink};
+use rauk_types::result::{Completion, FlushFuture, ResultColumn, ResultSink, SessionChange};
 use rauk_types::{Value, ValueRef, format};
 
 /// The result of one statement.
@@ -10,6 +10,8 @@ pub struct Collected {
     pub columns: Vec<ResultColumn>,
     pub rows: Vec<Vec<Value>>,
     pub completion: Completion,
+    /// What it changed of the session.
+    pub changes: Vec<SessionChange>,
 }
 
 impl Collected {
@@ -39,6 +41,7 @@ fn text(value: &Value, column: &ResultColumn) -> Option<String> {
 pub struct Collector {
     pub results: Vec<Collected>,
     current: Option<Collected>,
+    changes: Vec<SessionChange>,
 }
 
 impl Collector {
@@ -63,9 +66,14 @@ impl ResultSink for Collector {
         true
     }
 
+    fn changed(&mut self, change: SessionChange) {
+        self.changes.push(change);
+    }
+
     fn complete(&mut self, completion: &Completion) {
         let mut result = self.current.take().unwrap_or_default();
         result.completion = completion.clone();
+        result.changes = std::mem::take(&mut self.changes);
         self.results.push(result);
     }
 

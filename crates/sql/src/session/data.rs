@@ -178,6 +178,9 @@ impl Session {
     /// A plan of the cache; one that is outdated leaves it.
     fn cached_plan(&mut self, source: &Source<'_>) -> Option<Arc<CachedPlan>> {
         let plan = self.engine.plans.get(&self.key(source))?;
+        if self.is_shadowed(&plan) {
+            return None;
+        }
         if plan.is_outdated(&self.engine.database) {
             self.engine.plans.remove(&self.key(source));
             return None;
@@ -196,7 +199,7 @@ impl Session {
         let alone = self.is_alone();
         for attempt in 0.. {
             let (plan, reusable) = match known.take() {
-                Some(plan) if !plan.is_outdated(&self.engine.database) && self.is_present(&plan) => {
+                Some(plan) if self.is_usable(&plan) => {
                     self.check_needs(&plan)?;
                     (plan, true)
                 }
@@ -220,9 +223,12 @@ impl Session {
         unreachable!("the loop returns")
     }
 
-    /// Whether the plan cache was not emptied since a plan was made.
-    fn is_present(&self, plan: &CachedPlan) -> bool {
-        plan.generation == self.engine.plans.generation()
+    /// Whether a plan still means what its statement means, as far as is known before it runs, and the plan cache was not emptied since it was made.
+    fn is_usable(&self, plan: &CachedPlan) -> bool {
+        !plan.is_outdated(&self.engine.database)
+            && plan.generation == self.engine.plans.generation()
+            && !self.is_shadowed(plan)
+            && !self.has_lost(plan)
     }
 
     /// Every so many runs of a plan: asks for new statistics of its tables where they have changed much.
@@ -268,7 +274,7 @@ impl Session {
             && !by_global
             && source.text.len() <= MAX_CACHED_TEXT
             && !reads_user_variable(source.text);
-        if reusable {
+        if reusable && !plan.temporary {
             self.engine.plans.insert(&self.key(source), plan.clone());
         }
         Ok((plan, reusable))
@@ -302,7 +308,8 @@ impl Session {
         let used = lookup.finish(catalog);
         let kind = DataKind::of(statement);
         let uses = AtomicU32::new(0);
-        let plan = CachedPlan { plan, needs: used.needs, kind, catalog: used.catalog, generation, uses };
+        let (needs, catalog, temporary) = (used.needs, used.catalog, used.temporary);
+        let plan = CachedPlan { plan, needs, kind, catalog, temporary, generation, uses };
         Ok((Arc::new(plan), used.virtual_table))
     }
 
@@ -400,7 +407,8 @@ impl Session {
     async fn run_plain(&mut self, plan: &CachedPlan, sink: &mut dyn ResultSink) -> Result<Completion, MysqlError> {
         self.check_safe_update(plan)?;
         let changes = plan.kind != DataKind::Select;
-        if changes {
+        let stored = changes && !plan.plan.changes_only_temporary();
+        if stored {
             self.may_change()?;
         }
         if !self.settings.big_selects {
@@ -420,13 +428,16 @@ impl Session {
                 open
             }
         };
-        if changes && open.read_only {
+        if stored && open.read_only {
             self.open = (!own).then_some(open);
             return Err(MysqlError::new(
                 codes::READ_ONLY_TRANSACTION,
                 "Cannot execute statement in a READ ONLY transaction.",
             ));
         }
+        let (read, wrote) = plan.plan.uses();
+        open.tracked.read |= read;
+        open.tracked.wrote |= wrote;
         self.context.new_last_insert_id = None;
         open.transaction.set_lock_wait_timeout(self.settings.lock_wait_timeout);
         open.transaction.set_foreign_key_checks(self.settings.foreign_key_checks);
@@ -532,9 +543,15 @@ impl Session {
     }
 
     /// An INSERT that the session itself makes (CREATE TABLE … AS SELECT): in a transaction of its own.
-    pub(crate) async fn run_insert(&mut self, statement: &Statement) -> Result<Completion, MysqlError> {
+    /// Of a temporary table, in the one that is open, if any.
+    pub(crate) async fn run_insert(
+        &mut self,
+        statement: &Statement,
+        temporary: bool,
+    ) -> Result<Completion, MysqlError> {
         let mut nowhere = super::collect::Collector::default();
-        let autocommit = std::mem::replace(&mut self.settings.autocommit, true);
+        let autocommit = self.settings.autocommit;
+        self.settings.autocommit = autocommit || !temporary;
         let source = Source { text: "", statement: Some(statement), types: &[], known: None };
         let result = self.run_uncached(source, &mut nowhere).await;
         self.settings.autocommit = autocommit;

@@ -2,9 +2,10 @@
 
 use super::errors;
 use super::plan_cache::PlanCache;
-use super::processlist::ProcessList;
+use super::processlist::{ProcessList, Shown};
 use super::session::Session;
 use super::statistics::Statistics;
+use super::temporary::MEMORY_VARIABLE;
 use super::users::{Account, Users};
 use super::variables::GlobalVariables;
 use super::variables::assign;
@@ -128,6 +129,7 @@ impl Engine {
         let share = |of: u64| (database.memory_limit() / 10 * of).max(of * LEAST_TENTH);
         started.push((VARIABLE, Value::UInt(share(2))));
         started.push((TOTAL_VARIABLE, Value::UInt(share(4))));
+        started.push((MEMORY_VARIABLE, Value::UInt(share(1))));
         started.extend(options.variables);
         let variables = Arc::new(GlobalVariables::new(database.clone(), &started));
         for (key, text) in database.settings_with_prefix(PERSISTED) {
@@ -146,7 +148,7 @@ impl Engine {
             }
         });
         let started = runtime.now();
-        Ok(Arc::new(Engine {
+        let engine = Arc::new(Engine {
             database,
             runtime,
             variables,
@@ -160,7 +162,9 @@ impl Engine {
             memory,
             prepared: Arc::default(),
             started,
-        }))
+        });
+        engine.database.set_processes(Arc::new(Shown(Arc::downgrade(&engine))));
+        Ok(engine)
     }
 
     pub fn now_micros(&self) -> i64 {

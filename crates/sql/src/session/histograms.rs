@@ -52,6 +52,9 @@ impl Session {
                 self.require_table("INSERT", &database, &name, Privileges::INSERT)?;
                 let shown = format!("{database}.{name}");
                 let texts = match self.engine.database.view(&database, &name) {
+                    _ if self.temporary.has(&database, &name) => {
+                        vec![("Error", "Cannot create histogram statistics for a temporary table.".to_string())]
+                    }
                     Some(_) => vec![("Error", "Cannot create histogram statistics for a view.".to_string())],
                     None => match self.base_table(&database, &name) {
                         Ok(_) => self.histograms_of(&self.stored_table(&database, &name)?, change).await?,
@@ -104,7 +107,7 @@ impl Session {
             let mut open = self.new_transaction(true, Some(true));
             let database = &self.engine.database;
             database.gather_usage().await;
-            let rows = database.estimate_rows(schema.id, None);
+            let rows = database.estimate_rows(table);
             let clustered = database.member().is_some();
             let limits = Limits { rows, clustered, is_over: &|| false, context: Some(&self.context) };
             let result = self.engine.make_histograms(table, &mut open.transaction, limits, some, made).await;

@@ -11,6 +11,7 @@ use super::errors;
 use super::plan_cache::{Need, Needs};
 use super::session::Session;
 use super::system;
+use super::temporary::TemporaryTables;
 use super::users::{AccountRecord, Privileges};
 use super::variables::SessionVariables;
 use crate::bind::view::invalid;
@@ -32,6 +33,7 @@ pub struct Viewer {
     pub account: Arc<AccountRecord>,
     pub variables: Arc<SessionVariables>,
     pub connection_id: u32,
+    pub temporary: Arc<TemporaryTables>,
 }
 
 /// Implements [`Lookup`] for one planning, and notes what the plan will need on each use.
@@ -52,6 +54,8 @@ struct Notes {
     needs: RefCell<Needs>,
     virtual_used: Cell<bool>,
     view_used: Cell<bool>,
+    /// The first temporary table.
+    temporary_used: RefCell<Option<String>>,
 }
 
 /// What a planning has used.
@@ -59,6 +63,8 @@ pub struct Used {
     pub needs: Needs,
     /// A virtual table: such plans belong to one session.
     pub virtual_table: bool,
+    /// A temporary table: of the session, too, but the plan is good as long as the table is there.
+    pub temporary: bool,
     /// The version of the catalog for which the plan is good; `None`: any, as long as its tables are what they were.
     pub catalog: Option<u32>,
 }
@@ -93,8 +99,23 @@ impl SessionLookup {
         Used {
             needs: notes.needs.take(),
             virtual_table: notes.virtual_used.get(),
+            temporary: notes.temporary_used.borrow().is_some(),
             catalog: notes.view_used.get().then_some(catalog),
         }
+    }
+
+    /// The first temporary table that was found.
+    pub fn temporary_used(&self) -> Option<String> {
+        self.notes.temporary_used.borrow().clone()
+    }
+
+    /// Names in views never mean a temporary table.
+    fn temporary(&self, database: &str, name: &str, privilege: &str) -> Option<TableHandle> {
+        let table = self.viewer.temporary.meant(database, name, privilege).filter(|_| self.view.is_none())?;
+        if table.is_temporary() {
+            self.notes.temporary_used.borrow_mut().get_or_insert_with(|| name.to_string());
+        }
+        Some(table.clone())
     }
 
     fn need(&self, database: &str, name: &str, privileges: Privileges) {
@@ -151,6 +172,9 @@ impl Lookup for SessionLookup {
             }
             return Ok(TableSource::Virtual(system::table(&canonical, name, viewer.clone())?));
         }
+        if let Some(table) = self.temporary(&canonical, name, privilege) {
+            return Ok(TableSource::Stored(table));
+        }
         let privileges = Privileges::named(privilege).unwrap_or(Privileges::SELECT);
         self.require(privilege, &canonical, name, privileges)?;
         self.need(&canonical, name, privileges);
@@ -167,6 +191,9 @@ impl Lookup for SessionLookup {
     }
 
     fn may_lock_rows(&self, database: &str, name: &str) -> Result<(), MysqlError> {
+        if self.temporary(database, name, "SELECT").is_some() {
+            return Ok(());
+        }
         let any = Privileges::UPDATE.with(Privileges::DELETE).with(Privileges::LOCK_TABLES);
         let account = &self.viewer.account;
         if !account.global.intersects(any) && !account.on_table(database, name).intersects(any) {

@@ -22,6 +22,9 @@
 //! outfile       SELECT … INTO OUTFILE, DUMPFILE
 //! files         files of the server's machine
 //! into          SELECT … INTO; values of DO and SET that need a query
+//! temporary     temporary tables
+//! diagnostics   GET DIAGNOSTICS, SIGNAL
+//! tracking      what a session reports of its changes
 //! collect       a sink that keeps results in memory, for shells and tests
 //! ```
 //!
@@ -33,6 +36,7 @@ mod checksum;
 pub mod collect;
 pub(crate) mod data;
 pub(crate) mod ddl;
+mod diagnostics;
 pub mod engine;
 pub(crate) mod errors;
 mod files;
@@ -54,6 +58,8 @@ pub(crate) mod show;
 pub(crate) mod statistics;
 mod status;
 pub(crate) mod system;
+mod temporary;
+mod tracking;
 pub(crate) mod transactions;
 pub mod users;
 pub mod variables;

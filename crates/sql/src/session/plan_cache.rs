@@ -32,6 +32,8 @@ pub struct CachedPlan {
     /// The version of the catalog for which it was made, if it has read a view: of a view, its definer's rights and what it reads, nothing else tells that they are
     /// what they were.
     pub catalog: Option<u32>,
+    /// It has temporary tables: it belongs to its session.
+    pub temporary: bool,
     /// How often the cache had been emptied when it was made.
     pub generation: u32,
     /// How often it was run.

@@ -135,6 +135,8 @@ impl Session {
                 | Statement::Execute { .. }
                 | Statement::Deallocate(_)
                 | Statement::Load(_)
+                | Statement::GetDiagnostics(_)
+                | Statement::Signal(_)
                 | Statement::LockTables(_)
                 | Statement::UnlockTables
         );

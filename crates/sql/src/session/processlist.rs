@@ -1,15 +1,16 @@
 //! The process list: who is connected and what runs, and the handle by which KILL reaches it.
 
-use super::engine::Client;
+use super::engine::{Client, Engine};
 use super::status::{Counters, Retired};
 use futures::task::AtomicWaker;
 use parking_lot::{Mutex, RwLock};
+use rauk_node::member::processes::{KillOutcome, ProcessInfo, Processes};
 use rauk_node::transaction::Interrupt;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 /// Text of the running statement that is kept at most.
@@ -94,6 +95,21 @@ impl Future for Killed {
     }
 }
 
+/// What other nodes see of the sessions of an engine.
+pub struct Shown(pub Weak<Engine>);
+
+impl Processes for Shown {
+    fn list(&self, user: Option<&str>) -> Vec<ProcessInfo> {
+        let Some(engine) = self.0.upgrade() else { return Vec::new() };
+        engine.processes.list(user, engine.now_micros(), |id| engine.database.cluster_session_id(id))
+    }
+
+    fn kill(&self, id: u32, query_only: bool, user: Option<&str>) -> KillOutcome {
+        let Some(engine) = self.0.upgrade() else { return KillOutcome::Unknown };
+        engine.processes.kill(id, query_only, user)
+    }
+}
+
 /// All connections.
 #[derive(Default)]
 pub struct ProcessList {
@@ -139,6 +155,33 @@ impl ProcessList {
 
     pub fn find(&self, id: u32) -> Option<Arc<Process>> {
         self.processes.read().get(&id).cloned()
+    }
+
+    /// Those of `user`, or all, as others are told of them.
+    pub fn list(&self, user: Option<&str>, now_micros: i64, id_of: impl Fn(u32) -> u64) -> Vec<ProcessInfo> {
+        let all = self.all().into_iter().filter(|process| user.is_none_or(|user| process.user == user));
+        let info = |process: Arc<Process>| ProcessInfo {
+            id: id_of(process.id),
+            user: process.user.clone(),
+            host: process.host.clone(),
+            database: process.database.lock().clone(),
+            seconds: (now_micros - process.since_micros()).max(0) / 1_000_000,
+            info: process.info(),
+        };
+        all.map(info).collect()
+    }
+
+    /// KILL, by who is `user`, or by who may end all.
+    pub fn kill(&self, id: u32, query_only: bool, user: Option<&str>) -> KillOutcome {
+        let Some(target) = self.find(id) else { return KillOutcome::Unknown };
+        if user.is_some_and(|user| target.user != user) {
+            return KillOutcome::Denied;
+        }
+        match query_only {
+            true => target.interrupt.kill(),
+            false => target.kill_connection(),
+        }
+        KillOutcome::Done
     }
 
     /// In the order of their ids.

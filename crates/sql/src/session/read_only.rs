@@ -56,6 +56,7 @@ impl Session {
             DropDatabase, DropIndex, DropTable, DropUser, DropView, Grant, RenameTable, Revoke, TruncateTable,
         };
         match statement {
+            _ if self.changes_only_temporary(statement) => Ok(()),
             CreateDatabase { .. }
             | AlterDatabase { .. }
             | DropDatabase { .. }

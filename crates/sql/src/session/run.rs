@@ -5,7 +5,6 @@ use super::errors;
 use super::session::{LONG_TEXT, Session};
 use super::status::Counter;
 use super::users::Privileges;
-use super::variables::store;
 use crate::exec::Limits;
 use crate::expr::context::WarningLevel;
 use crate::memory;
@@ -14,15 +13,12 @@ use crate::parse::statement::{Show, ViewChange};
 use crate::parse::{self, Statement};
 use crate::stack::{self, Roomy};
 use rauk_node::TableHandle;
+use rauk_node::member::processes::KillOutcome;
 use rauk_types::error::codes;
-use rauk_types::result::{Completion, ResultSink, ServerStatus, SessionChange};
+use rauk_types::result::{Completion, ResultSink, ServerStatus};
 use rauk_types::{DataType, MysqlError, NodeId, Value};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// Variables whose changes a client hears of (session_track_system_variables' default).
-const TRACKED: [&str; 5] =
-    ["time_zone", "autocommit", "character_set_client", "character_set_results", "character_set_connection"];
 
 /// A statement that succeeded.
 #[derive(Debug, Default)]
@@ -110,6 +106,12 @@ impl Session {
         self.variables.error_count.store(self.errors, Ordering::Relaxed);
         self.variables.last_insert_id.store(self.context.last_insert_id, Ordering::Relaxed);
         self.variables.insert_id.store(self.context.insert_id.unwrap_or(0), Ordering::Relaxed);
+        if done.rows
+            && let Some(open) = &mut self.open
+        {
+            open.tracked.sent = true;
+        }
+        self.take_changes().into_iter().for_each(|change| sink.changed(change));
         sink.complete(&completion);
         Ok(())
     }
@@ -151,7 +153,10 @@ impl Session {
                 ),
             ));
         }
-        let diagnostic = matches!(*parsed.statement, Statement::Show(Show::Warnings { .. } | Show::Errors { .. }));
+        let diagnostic = matches!(
+            *parsed.statement,
+            Statement::Show(Show::Warnings { .. } | Show::Errors { .. }) | Statement::GetDiagnostics(_)
+        );
         if !diagnostic {
             self.clear_warnings();
         }
@@ -186,6 +191,7 @@ impl Session {
                 return Box::pin(self.explain_analyze(format.as_deref(), statement, sink)).await;
             }
             Statement::Explain { format, statement, .. } => return self.explain(format.as_deref(), statement, sink),
+            Statement::Show(Show::ProcessList { full }) => return Ok(self.list_processes(*full, sink).await),
             Statement::Show(show) => {
                 if matches!(show, Show::TableStatus { .. } | Show::Indexes { .. }) {
                     self.engine.database.gather_usage().await;
@@ -202,21 +208,9 @@ impl Session {
             Statement::Savepoint(name) => self.savepoint(name)?.into(),
             Statement::RollbackToSavepoint(name) => self.rollback_to(name)?.into(),
             Statement::ReleaseSavepoint(name) => self.release_savepoint(name)?.into(),
-            Statement::Set(items) => {
-                let before = TRACKED.map(|name| self.variables.by_name(name));
-                let done = self.run_set(items).await?.into();
-                for (name, before) in TRACKED.iter().zip(before) {
-                    let after = self.variables.by_name(name);
-                    if after != before {
-                        let (variable, _) = store::find(name)?;
-                        sink.changed(SessionChange::Variable { name: name.to_string(), value: variable.show(&after) });
-                    }
-                }
-                done
-            }
+            Statement::Set(items) => self.run_set(items).await?.into(),
             Statement::Use(name) => {
                 self.use_database(name)?;
-                sink.changed(SessionChange::Schema(self.context.current_database.clone().unwrap_or_default()));
                 Done::default()
             }
 
@@ -250,16 +244,18 @@ impl Session {
             }
 
             Statement::Kill { query_only, id } => {
-                self.kill(*query_only, id)?;
+                self.kill(*query_only, id).await?;
                 Done::default()
             }
             Statement::Prepare { name, from } => {
                 self.prepare_named(name, from)?;
+                self.track_state();
                 Done::default()
             }
             Statement::Execute { name, using } => return self.execute_named(name, using, sink).await,
             Statement::Deallocate(name) => {
                 self.deallocate(name)?;
+                self.track_state();
                 Done::default()
             }
             Statement::Do(expressions) => {
@@ -291,6 +287,14 @@ impl Session {
             Statement::TableMaintenance { verb, tables, .. } => return self.maintain(verb, tables, sink).await,
             Statement::Flush(what) => {
                 self.flush(what).await?;
+                Done::default()
+            }
+            Statement::GetDiagnostics(of) => {
+                self.get_diagnostics(of)?;
+                Done::default()
+            }
+            Statement::Signal(signal) => {
+                self.signal(signal)?;
                 Done::default()
             }
             Statement::ForgetNode(node) => {
@@ -348,6 +352,7 @@ impl Session {
             Statement::TableMaintenance { .. } => Counter::Maintenance,
             Statement::ChecksumTable { .. } => Counter::Checksum,
             Statement::Flush(_) => Counter::Flush,
+            Statement::GetDiagnostics(_) | Statement::Signal(_) => return,
             Statement::ForgetNode(_) | Statement::AcceptLoss | Statement::Unsupported(_) => return,
         };
         self.process.counters.add(counter, 1);
@@ -359,26 +364,28 @@ impl Session {
         super::ddl::columns::evaluate(expression, &bind_context, &mut self.context)
     }
 
-    fn kill(&mut self, query_only: bool, id: &Expr) -> Result<(), MysqlError> {
+    /// KILL of a session of any node; a number below 2³² is one of this node.
+    async fn kill(&mut self, query_only: bool, id: &Expr) -> Result<(), MysqlError> {
         let (value, _) = self.evaluate(id)?;
         let id = value.as_ref().as_integer().unwrap_or(0);
         let unknown = || MysqlError::new(codes::NO_SUCH_THREAD, format!("Unknown thread id: {id}"));
-        let number = u32::try_from(id).map_err(|_| unknown())?;
-        let target = self.engine.processes.find(number).ok_or_else(unknown)?;
-        let may = target.user == self.process.user
-            || self.account.global.intersects(Privileges::SUPER.with(Privileges::CONNECTION_ADMIN));
-        if !may {
-            return Err(MysqlError::new(codes::KILL_DENIED, format!("You are not owner of thread {id}")));
+        let number = u64::try_from(id).map_err(|_| unknown())?;
+        let all = self.account.global.intersects(Privileges::SUPER.with(Privileges::CONNECTION_ADMIN));
+        let user = (!all).then(|| self.process.user.clone());
+        let here = number as u32;
+        let is_here = number >> 32 == 0 || self.engine.database.cluster_session_id(here) == number;
+        let outcome = match is_here {
+            true => self.engine.processes.kill(here, query_only, user.as_deref()),
+            false => self.engine.database.kill_elsewhere(number, query_only, user.as_deref()).await?,
+        };
+        match outcome {
+            KillOutcome::Done if is_here && here == self.process.id => Err(memory::interrupted()),
+            KillOutcome::Done => Ok(()),
+            KillOutcome::Unknown => Err(unknown()),
+            KillOutcome::Denied => {
+                Err(MysqlError::new(codes::KILL_DENIED, format!("You are not owner of thread {id}")))
+            }
         }
-        if query_only {
-            target.interrupt.kill();
-        } else {
-            target.kill_connection();
-        }
-        if target.id == self.process.id {
-            return Err(memory::interrupted());
-        }
-        Ok(())
     }
 
     async fn flush(&mut self, what: &str) -> Result<(), MysqlError> {
@@ -418,7 +425,7 @@ impl Session {
         let mut open = self.new_transaction(true, Some(true));
         let database = &self.engine.database;
         database.gather_usage().await;
-        let rows = database.estimate_rows(table.schema().id, None);
+        let rows = database.estimate_rows(table);
         let clustered = database.member().is_some();
         let limits = Limits { rows, clustered, is_over: &|| false, context: Some(&self.context) };
         let result = self.engine.gather_statistics(table, &mut open.transaction, limits, &mut []).await;
@@ -436,7 +443,9 @@ impl Session {
         let mut rows = Vec::new();
         for table in tables {
             let (database, name) = self.qualified(table)?;
-            self.require_table("SELECT", &database, &name, Privileges::SELECT)?;
+            if !self.temporary.has(&database, &name) {
+                self.require_table("SELECT", &database, &name, Privileges::SELECT)?;
+            }
             let mut row = |kind: &str, text: String| {
                 rows.push(vec![
                     Value::Str(format!("{database}.{name}")),
@@ -445,7 +454,7 @@ impl Session {
                     Value::Str(text),
                 ]);
             };
-            let view = self.engine.database.view(&database, &name);
+            let view = self.view(&database, &name);
             let checked = match (&view, verb) {
                 // A view is in good order when its query can be bound.
                 (Some(view), "check") => super::system::schema_of_view(&self.viewer(), view).map(drop),
@@ -455,7 +464,9 @@ impl Session {
                 Ok(()) => {
                     if verb == "analyze" {
                         let table = self.stored_table(&database, &name)?;
-                        self.analyze_table(&table).await?;
+                        if !table.is_temporary() {
+                            self.analyze_table(&table).await?;
+                        }
                     }
                     row("status", "OK".to_string());
                 }

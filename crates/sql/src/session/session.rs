@@ -1,6 +1,7 @@
 //! One connection: its state, and the calls that the protocols make.
 
 use super::charset;
+use super::diagnostics::Signalled;
 use super::engine::{Client, Engine, too_many_connections};
 use super::errors;
 use super::lookup::{SessionLookup, Viewer};
@@ -8,6 +9,8 @@ use super::prepared::{PreparedStatement, type_of};
 use super::processlist::{Killed, Process};
 use super::status::Counter;
 use super::system;
+use super::temporary::TemporaryTables;
+use super::tracking::Tracker;
 use super::transactions::{NextTransaction, OpenTransaction};
 use super::users::{AccountRecord, Privileges};
 use super::variables::{SessionVariables, Settings};
@@ -48,7 +51,10 @@ pub struct Session {
     pub(crate) prepared_memory: Memory,
     /// PREPARE name FROM …, by name in lower case.
     pub(crate) named: FxHashMap<String, Arc<PreparedStatement>>,
+    pub(crate) temporary: Arc<TemporaryTables>,
     pub(crate) errors: u64,
+    pub(crate) signalled: Option<Box<Signalled>>,
+    pub(crate) tracker: Tracker,
     /// Types of `context.parameters` while a prepared statement that is no query runs.
     pub(crate) parameter_types: Vec<DataType>,
     /// Buffers for the normal form of a statement.
@@ -82,7 +88,8 @@ impl Session {
         let reserve = account.global.intersects(Privileges::SUPER.with(Privileges::CONNECTION_ADMIN));
         let process =
             engine.processes.add(&client, &host, now, limit + u64::from(reserve)).ok_or_else(too_many_connections)?;
-        let variables = Arc::new(SessionVariables::new(engine.variables.clone(), client.connection_id));
+        let id = engine.database.cluster_session_id(client.connection_id);
+        let variables = Arc::new(SessionVariables::new(engine.variables.clone(), id));
         let settings = Settings::read(&variables);
         let context = Context {
             parameters: Vec::new(),
@@ -93,7 +100,7 @@ impl Session {
             current_database: None,
             user: format!("{}@{host}", client.user),
             current_user: format!("{}@{}", account.user, account.host),
-            connection_id: client.connection_id,
+            connection_id: id,
             last_insert_id: 0,
             new_last_insert_id: None,
             auto_increment: settings.auto_increment,
@@ -121,7 +128,7 @@ impl Session {
             ),
             subqueries: Default::default(),
             measures: None,
-            user_locks: UserLocks::new(engine.database.clone(), client.connection_id, process.interrupt.clone(), {
+            user_locks: UserLocks::new(engine.database.clone(), id, process.interrupt.clone(), {
                 let process = process.clone();
                 Arc::new(move || process.kill_connection())
             }),
@@ -146,7 +153,10 @@ impl Session {
             last_prepared: 0,
             prepared_memory,
             named: FxHashMap::default(),
+            temporary: Arc::default(),
             errors: 0,
+            signalled: None,
+            tracker: Tracker::default(),
             parameter_types: Vec::new(),
             normal: Normal::default(),
         };
@@ -154,6 +164,7 @@ impl Session {
         if let Some(name) = database.filter(|name| !name.is_empty()) {
             session.use_database(&name)?;
         }
+        session.forget_changes();
         Ok(session)
     }
 
@@ -186,6 +197,7 @@ impl Session {
     /// COM_RESET_CONNECTION: rolls back, forgets variables, prepared statements and warnings.
     pub async fn reset(&mut self) {
         self.open = None;
+        self.drop_all_temporary();
         self.context.user_locks.release_all();
         self.next = NextTransaction::default();
         self.prepared.clear();
@@ -199,6 +211,7 @@ impl Session {
         self.context.found_rows = 0;
         self.clear_warnings();
         self.set_client_collation();
+        self.forget_changes();
     }
 
     pub fn status(&self) -> ServerStatus {
@@ -220,8 +233,10 @@ impl Session {
         self.refresh_account();
         let name = TableName { database: None, name: table.to_string() };
         let (database, table) = self.qualified(&name)?;
-        self.require_table("SELECT", &database, &table, Privileges::SELECT)?;
-        let schema = match self.engine.database.view(&database, &table) {
+        if !self.temporary.has(&database, &table) {
+            self.require_table("SELECT", &database, &table, Privileges::SELECT)?;
+        }
+        let schema = match self.view(&database, &table) {
             Some(view) => system::schema_of_view(&self.viewer(), &view)?,
             None => self.stored_table(&database, &table)?.schema().clone(),
         };
@@ -321,6 +336,7 @@ impl Session {
         self.context.auto_increment = self.settings.auto_increment;
         self.context.max_error_count = self.settings.max_error_count;
         self.context.max_allowed_packet = self.settings.max_allowed_packet;
+        self.temporary.set_limit(self.settings.temporary_memory);
     }
 
     /// How text is read.
@@ -366,6 +382,7 @@ impl Session {
             account: self.account.clone(),
             variables: self.variables.clone(),
             connection_id: self.client.connection_id,
+            temporary: self.temporary.clone(),
         }
     }
 
@@ -373,6 +390,7 @@ impl Session {
         self.context.warnings.clear();
         self.context.warning_count = 0;
         self.errors = 0;
+        self.signalled = None;
     }
 
     pub(crate) fn note(&mut self, code: u16, message: String) {
@@ -399,8 +417,11 @@ impl Session {
         Ok((system::canonical_database(&database), name.name.clone()))
     }
 
-    /// A stored table; 1049, 1146.
+    /// A temporary or else a stored table; 1049, 1146.
     pub(crate) fn stored_table(&self, database: &str, name: &str) -> Result<TableHandle, MysqlError> {
+        if let Some(table) = self.temporary.get(database, name) {
+            return Ok(table.clone());
+        }
         super::lookup::stored(&self.engine, database, name)
     }
 
@@ -414,6 +435,7 @@ impl Session {
             return Err(errors::unknown_database(&name));
         }
         self.set_current_database(Some(name));
+        self.track_schema();
         Ok(())
     }
 

@@ -105,7 +105,7 @@ fn read(table: TableId, stored: Option<&TableHistograms>) -> Vec<Arc<Histogram>>
 impl Engine {
     /// What is known of a table.
     pub(crate) fn known_statistics(&self, table: TableId) -> Option<Arc<TableStatistics>> {
-        self.follow_histograms(table, self.database.estimate_rows(table, None));
+        self.follow_histograms(table, self.database.table_usage(table).rows);
         self.statistics.0.lock().known.get(&table).map(|known| known.statistics.clone())
     }
 
@@ -118,8 +118,11 @@ impl Engine {
 
     /// The statistics for a plan; when they are missing or old, the table will be sampled.
     pub(crate) fn statistics_for_plan(self: &Arc<Self>, table: &TableHandle) -> Option<Arc<TableStatistics>> {
+        if table.is_temporary() {
+            return None;
+        }
         let id = table.schema().id;
-        let rows = self.database.estimate_rows(id, None);
+        let rows = self.database.estimate_rows(table);
         self.follow_histograms(id, rows);
         let mut state = self.statistics.0.lock();
         let known = state.known.get(&id);
@@ -178,7 +181,7 @@ impl Engine {
     ) -> Result<(), MysqlError> {
         let id = table.schema().id;
         self.database.change_histograms(id, changes).await?;
-        self.follow_histograms(id, self.database.estimate_rows(id, None));
+        self.follow_histograms(id, self.database.table_usage(id).rows);
         Ok(())
     }
 
@@ -207,7 +210,7 @@ impl Engine {
             autocommit: true,
             ..TxnOptions::default()
         });
-        let rows = self.database.estimate_rows(table.schema().id, None);
+        let rows = self.database.estimate_rows(&table);
         let clustered = self.database.member().is_some();
         let limits = Limits { rows, clustered, is_over: &is_over, context: None };
         if let Err(error) = self.gather_statistics(&table, &mut transaction, limits, &mut []).await {

@@ -1,6 +1,7 @@
 //! Transactions of a session: BEGIN, COMMIT, ROLLBACK, savepoints, and the commits that other statements imply.
 
 use super::session::Session;
+use super::tracking::Tracked;
 use rauk_node::{Isolation, Savepoint, Transaction, TxnOptions};
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
@@ -11,6 +12,8 @@ pub(crate) struct OpenTransaction {
     pub transaction: Transaction,
     pub read_only: bool,
     pub isolation: Isolation,
+    /// What session tracking tells of it.
+    pub tracked: Tracked,
     /// Names as written, with where they lead; compared without case.
     pub savepoints: Vec<(String, Savepoint)>,
 }
@@ -42,7 +45,8 @@ impl Session {
             foreign_key_checks: self.settings.foreign_key_checks,
             interrupt: self.process.interrupt.clone(),
         });
-        OpenTransaction { transaction, read_only, isolation, savepoints: Vec::new() }
+        let tracked = Tracked { given: next, ..Tracked::default() };
+        OpenTransaction { transaction, read_only, isolation, tracked, savepoints: Vec::new() }
     }
 
     /// BEGIN and START TRANSACTION: commits what is open first.
@@ -53,6 +57,9 @@ impl Session {
     ) -> Result<Completion, MysqlError> {
         self.commit_open().await?;
         let mut open = self.new_transaction(false, read_only);
+        open.tracked.explicit = true;
+        open.tracked.consistent_snapshot = consistent_snapshot;
+        open.tracked.given.read_only = read_only.or(open.tracked.given.read_only);
         if consistent_snapshot && open.isolation != Isolation::ReadCommitted {
             open.transaction.take_consistent_snapshot().await?;
         }
@@ -114,7 +121,9 @@ impl Session {
         // What SET TRANSACTION said is over with COMMIT and ROLLBACK, be a transaction open or not.
         self.next = chained.unwrap_or_default();
         if chained.is_some() {
-            self.open = Some(self.new_transaction(false, None));
+            let mut open = self.new_transaction(false, None);
+            open.tracked.explicit = true;
+            self.open = Some(open);
         }
         if release.unwrap_or(self.settings.completion_release) {
             self.process.kill_connection();

@@ -31,7 +31,7 @@ pub const FUNCTIONS: &[Function] = &[
         },
     )
     .impure(),
-    Function::new("CONNECTION_ID", 0, 0, rules::unsigned, |_, x| Ok(Value::UInt(x.connection_id.into()))).impure(),
+    Function::new("CONNECTION_ID", 0, 0, rules::unsigned, |_, x| Ok(Value::UInt(x.connection_id))).impure(),
     Function::new("LAST_INSERT_ID", 0, 1, rules::unsigned, |c, x| {
         if !c.has(0) {
             return Ok(Value::UInt(x.last_insert_id));
@@ -44,8 +44,7 @@ pub const FUNCTIONS: &[Function] = &[
     .impure(),
     // There are no roles.
     Function::new("CURRENT_ROLE", 0, 0, |t| system_text(t, 64), |_, _| Ok(Value::from("NONE"))).impure(),
-    Function::new("PS_CURRENT_THREAD_ID", 0, 0, rules::unsigned, |_, x| Ok(Value::UInt(x.connection_id.into())))
-        .impure(),
+    Function::new("PS_CURRENT_THREAD_ID", 0, 0, rules::unsigned, |_, x| Ok(Value::UInt(x.connection_id))).impure(),
     Function::new(
         "STATEMENT_DIGEST_TEXT",
         1,

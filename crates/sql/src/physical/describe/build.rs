@@ -517,6 +517,8 @@ impl<'p> Explain<'p, '_> {
         let source = &sources[level.table];
         let schema = source.schema();
         let partitions = match &source.table {
+            // A temporary table is in no partition of the node.
+            SourceTable::Stored(table) if table.is_temporary() => None,
             SourceTable::Stored(_) => self.partitions(level)?,
             SourceTable::Virtual(_) | SourceTable::Query(..) => None,
         };

@@ -41,7 +41,10 @@ impl Session {
     ) -> Result<Completion, MysqlError> {
         let (database, name) = self.qualified(table)?;
         system::refuse_change(&database, &self.account)?;
-        self.require_table("ALTER", &database, &name, Privileges::ALTER)?;
+        let temporary = self.temporary.has(&database, &name);
+        if !temporary {
+            self.require_table("ALTER", &database, &name, Privileges::ALTER)?;
+        }
         let table = self.base_table(&database, &name)?;
         self.commit_implicitly().await?;
 
@@ -84,10 +87,16 @@ impl Session {
                     let to = self.qualified(to)?;
                     super::table::check_table_name(&to.1)?;
                     self.database_collation(&to.0)?;
-                    self.require_table("CREATE", &to.0, &to.1, Privileges::CREATE.with(Privileges::INSERT))?;
-                    self.require_table("DROP", &database, &name, Privileges::DROP)?;
+                    if !temporary {
+                        self.require_table("CREATE", &to.0, &to.1, Privileges::CREATE.with(Privileges::INSERT))?;
+                        self.require_table("DROP", &database, &name, Privileges::DROP)?;
+                    }
                     if to != (database.clone(), name.clone()) {
-                        if self.is_named(&to.0, &to.1) {
+                        let is_there = match temporary {
+                            true => self.temporary.has(&to.0, &to.1),
+                            false => self.is_named(&to.0, &to.1),
+                        };
+                        if is_there {
                             return Err(errors::table_exists(&to.1));
                         }
                         rename = Some(to);
@@ -99,11 +108,15 @@ impl Session {
                 other => self.apply(&mut draft, &altered, charset, other)?,
             }
         }
+        if temporary && let Some(to) = rename.take() {
+            (draft.database, draft.name) = to;
+        }
         if let Some(to) = &rename {
             self.checks_may_move(&(database.clone(), name.clone()), to)?;
         }
+        let named = (draft.database.clone(), draft.name.clone());
         let completion = self.change_table(&table, draft).await?;
-        self.start_auto_increment(&database, &name, auto_increment).await?;
+        self.start_auto_increment(&self.stored_table(&named.0, &named.1)?, auto_increment).await?;
         if let Some(to) = rename {
             self.engine.database.rename_tables(&[((database, name), to)], self.ddl_wait()).await?;
         }
@@ -365,11 +378,16 @@ impl Session {
     ) -> Result<Completion, MysqlError> {
         let old = table.schema().clone();
         let hidden = old.hidden_key.then(|| old.columns[old.columns.len() - 1].id);
-        let mut new = draft.build(hidden)?;
+        let mut new = match table.is_temporary() {
+            true => self.temporary_schema(draft, hidden)?,
+            false => draft.build(hidden)?,
+        };
         self.check_primary_key(&new)?;
         self.check_foreign_nulls(&old, &new)?;
         self.warn_of_duplicate_indexes(&new, |index| old.index(index.id).is_none());
-        self.check_names_are_free(&new, Some(old.id))?;
+        if !table.is_temporary() {
+            self.check_names_are_free(&new, Some(old.id))?;
+        }
         check_storage(&old, &new)?;
         new.id = old.id;
         new.version = old.version;
@@ -381,11 +399,13 @@ impl Session {
         }
         renumber_changed_indexes(&old, &mut new);
         let info = "Records: 0  Duplicates: 0  Warnings: 0".to_string();
-        if !needs_rewrite(&old, &new) {
+        if !table.is_temporary() && !needs_rewrite(&old, &new) {
             self.engine.database.alter_table(table, new, self.ddl_wait()).await?;
             return Ok(Completion { info, ..Completion::default() });
         }
-        let copies = is_copy(&old, &new);
+        let same = TableSchema { database: old.database.clone(), name: old.name.clone(), ..new.clone() };
+        let renamed = table.is_temporary() && same == *old;
+        let copies = !renamed && (table.is_temporary() || is_copy(&old, &new));
         let rows = self.rewrite_table(table, &old, new).await?;
         // MySQL counts rows when it copies them to a new table, and not when it rebuilds one in place.
         let counted = if copies { rows } else { 0 };
@@ -787,8 +807,18 @@ impl Session {
             interrupt: Some(&self.process.interrupt),
             foreign_key_checks: self.settings.foreign_key_checks,
         };
-        let result = database.rewrite_seen_table(table, new, wait, look, &mut convert).await;
+        let result = match table.is_temporary() {
+            true => database.alter_temporary(table, new, look, &mut convert).await.map(|(new, rows)| (Some(new), rows)),
+            false => {
+                let written = database.rewrite_seen_table(table, new, wait, look, &mut convert).await;
+                written.map(|rows| (None, rows))
+            }
+        };
         self.context.strict_statement = before;
-        Ok(result?)
+        let (temporary, rows) = result?;
+        if let Some(new) = temporary {
+            self.replace_temporary(table, new);
+        }
+        Ok(rows)
     }
 }

@@ -14,7 +14,7 @@ use crate::session::errors;
 use crate::session::session::Session;
 use crate::session::users::Privileges;
 use crate::session::{charset, system};
-use rauk_node::DdlWait;
+use rauk_node::{DdlWait, TableHandle};
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultColumn};
 use rauk_types::{Collation, ColumnDefault, IndexKind, MysqlError, TableSchema};
@@ -67,20 +67,26 @@ impl Session {
     }
 
     pub(crate) async fn create_table(&mut self, statement: &CreateTable) -> Result<Completion, MysqlError> {
-        if statement.temporary {
-            return Err(errors::not_supported("CREATE TEMPORARY TABLE"));
-        }
+        let temporary = statement.temporary;
         let (database, name) = self.qualified(&statement.name)?;
         system::refuse_change(&database, &self.account)?;
-        self.require_table("CREATE", &database, &name, Privileges::CREATE)?;
+        match temporary {
+            true => self.may_make_temporary(statement, &database)?,
+            false => self.require_table("CREATE", &database, &name, Privileges::CREATE)?,
+        }
         table::check_table_name(&name)?;
         let inherited = self.database_collation(&database)?;
         if let Some(like) = &statement.like {
             let (from_database, from_name) = self.qualified(like)?;
-            self.require_table("SELECT", &from_database, &from_name, Privileges::SELECT)?;
+            if !self.temporary.has(&from_database, &from_name) {
+                self.require_table("SELECT", &from_database, &from_name, Privileges::SELECT)?;
+            }
         }
-        self.commit_implicitly().await?;
-        if self.is_named(&database, &name) {
+        if !temporary {
+            self.commit_implicitly().await?;
+        }
+        let is_there = if temporary { self.temporary.has(&database, &name) } else { self.is_named(&database, &name) };
+        if is_there {
             if statement.if_not_exists {
                 self.note(codes::TABLE_EXISTS, format!("Table '{name}' already exists"));
                 return Ok(Completion::default());
@@ -95,6 +101,13 @@ impl Session {
             draft.name = name;
             forget_ids(&mut draft);
             draft.foreign_keys.clear();
+            if temporary {
+                draft.distribution = None;
+                draft.fully_replicated = false;
+                let table = self.make_temporary(draft)?;
+                self.publish_temporary(table);
+                return Ok(Completion::default());
+            }
             let schema = draft.build(None)?;
             self.check_primary_key(&schema)?;
             self.check_names_are_free(&schema, None)?;
@@ -121,16 +134,24 @@ impl Session {
             draft.partition_by(partitioning)?;
         }
         match &statement.query {
+            None if temporary => {
+                let table = self.make_temporary(draft)?;
+                self.warn_of_duplicate_indexes(table.schema(), |_| true);
+                self.start_auto_increment(&table, options.auto_increment).await?;
+                self.publish_temporary(table);
+                Ok(Completion::default())
+            }
             None => {
                 let schema = draft.build(None)?;
                 self.check_primary_key(&schema)?;
                 self.warn_of_duplicate_indexes(&schema, |_| true);
                 self.check_names_are_free(&schema, None)?;
                 self.engine.database.create_related_table(schema, self.ddl_wait()).await?;
-                self.start_auto_increment(&database, &name, options.auto_increment).await?;
+                let table = self.engine.database.table(&database, &name)?;
+                self.start_auto_increment(&table, options.auto_increment).await?;
                 Ok(Completion::default())
             }
-            Some(query) => self.create_table_as(draft, query, statement.duplicates, options.auto_increment).await,
+            Some(query) => self.create_table_as(draft, query, statement, options.auto_increment).await,
         }
     }
 
@@ -156,16 +177,10 @@ impl Session {
     }
 
     /// AUTO_INCREMENT = n: the next number given is n.
-    pub(crate) async fn start_auto_increment(
-        &self,
-        database: &str,
-        name: &str,
-        start: Option<u64>,
-    ) -> Result<(), MysqlError> {
+    pub(crate) async fn start_auto_increment(&self, table: &TableHandle, start: Option<u64>) -> Result<(), MysqlError> {
         let Some(above) = start.and_then(|n| n.checked_sub(1)).filter(|n| *n > 0) else { return Ok(()) };
-        let table = self.engine.database.table(database, name)?;
         if table.schema().auto_increment.is_some() {
-            self.engine.database.start_auto_increment(table.schema().id, above).await?;
+            self.engine.database.start_auto_increment(table, above).await?;
         }
         Ok(())
     }
@@ -176,7 +191,7 @@ impl Session {
         &mut self,
         mut draft: TableDraft,
         query: &Query,
-        duplicates: DuplicateRows,
+        statement: &CreateTable,
         auto_increment: Option<u64>,
     ) -> Result<Completion, MysqlError> {
         let select = Statement::Query(Box::new(query.clone()));
@@ -196,12 +211,20 @@ impl Session {
             }
         }
         let (database, name) = (draft.database.clone(), draft.name.clone());
-        let schema = draft.build(None)?;
-        self.check_primary_key(&schema)?;
-        self.check_names_are_free(&schema, None)?;
-        self.engine.database.create_related_table(schema, self.ddl_wait()).await?;
+        let (duplicates, temporary) = (statement.duplicates, statement.temporary);
+        let table = match temporary {
+            true => self.make_temporary(draft)?,
+            false => {
+                let schema = draft.build(None)?;
+                self.check_primary_key(&schema)?;
+                self.check_names_are_free(&schema, None)?;
+                self.engine.database.create_related_table(schema, self.ddl_wait()).await?;
+                self.engine.database.table(&database, &name)?
+            }
+        };
+        self.set_filled(Some(table.clone()));
         let filled = async {
-            self.start_auto_increment(&database, &name, auto_increment).await?;
+            self.start_auto_increment(&table, auto_increment).await?;
             let insert = Insert {
                 hints: Default::default(),
                 replace: duplicates == DuplicateRows::Replace,
@@ -214,10 +237,18 @@ impl Session {
                 on_duplicate: Vec::new(),
                 returning: Vec::new(),
             };
-            self.run_insert(&Statement::Insert(Box::new(insert))).await
+            self.run_insert(&Statement::Insert(Box::new(insert)), temporary).await
         };
-        match filled.await {
-            Ok(completion) => Ok(completion),
+        let filled = filled.await;
+        self.set_filled(None);
+        match filled {
+            Ok(completion) => {
+                if temporary {
+                    self.publish_temporary(table);
+                }
+                Ok(completion)
+            }
+            Err(error) if temporary => Err(error),
             Err(error) => {
                 // It goes as it came, whoever waits for a parent of its name, also after a KILL.
                 let wait = DdlWait { foreign_key_checks: false, interrupt: None, ..self.ddl_wait() };
@@ -228,7 +259,7 @@ impl Session {
     }
 
     /// sql_require_primary_key: error 3750 for a table without one.
-    pub(super) fn check_primary_key(&self, schema: &TableSchema) -> Result<(), MysqlError> {
+    pub(crate) fn check_primary_key(&self, schema: &TableSchema) -> Result<(), MysqlError> {
         if !self.settings.requires_primary_key || !schema.hidden_key {
             return Ok(());
         }
@@ -244,8 +275,7 @@ impl Session {
         if !may_be_own || column.org_table.is_empty() {
             return draft;
         }
-        let table = self.engine.database.table(&column.database, &column.org_table);
-        let Ok(table) = table else { return draft };
+        let Ok(table) = self.stored_table(&column.database, &column.org_table) else { return draft };
         let schema = table.schema();
         let own = schema.columns.iter().find(|own| own.name.eq_ignore_ascii_case(&column.org_name));
         if let Some(own) = own.filter(|own| own.ty == draft.ty) {
@@ -264,7 +294,9 @@ impl Session {
     pub(crate) async fn create_index(&mut self, statement: &CreateIndex) -> Result<Completion, MysqlError> {
         let (database, name) = self.qualified(&statement.table)?;
         system::refuse_change(&database, &self.account)?;
-        self.require_table("INDEX", &database, &name, Privileges::INDEX)?;
+        if !self.temporary.has(&database, &name) {
+            self.require_table("INDEX", &database, &name, Privileges::INDEX)?;
+        }
         let table = self.base_table(&database, &name)?;
         if statement.if_not_exists && table.schema().index_by_name(&statement.name).is_some() {
             self.note(codes::DUP_KEYNAME, format!("Duplicate key name '{}'", statement.name));

@@ -50,7 +50,9 @@ impl Session {
             if names.contains(&(database.clone(), name.clone())) {
                 return Err(MysqlError::new(codes::NONUNIQ_TABLE, format!("Not unique table/alias: '{name}'")));
             }
-            self.require_table("DROP", &database, &name, Privileges::DROP)?;
+            if !temporary && !self.temporary.has(&database, &name) {
+                self.require_table("DROP", &database, &name, Privileges::DROP)?;
+            }
             names.push((database, name));
         }
         if !temporary {
@@ -58,7 +60,9 @@ impl Session {
         }
         let missing: Vec<String> = names
             .iter()
-            .filter(|(database, name)| temporary || !self.table_exists(database, name))
+            .filter(|(database, name)| {
+                !self.temporary.has(database, name) && (temporary || !self.table_exists(database, name))
+            })
             .map(|(database, name)| format!("{database}.{name}"))
             .collect();
         if !missing.is_empty() && !if_exists {
@@ -67,7 +71,9 @@ impl Session {
         for name in missing {
             self.note(codes::BAD_TABLE, format!("Unknown table '{name}'"));
         }
-        names.retain(|(database, name)| !temporary && self.table_exists(database, name));
+        names.retain(|(database, name)| {
+            !self.drop_temporary(database, name) && !temporary && self.table_exists(database, name)
+        });
         if !names.is_empty() {
             self.engine.database.drop_tables(&names, self.ddl_wait()).await?;
         }
@@ -77,6 +83,12 @@ impl Session {
     pub(crate) async fn truncate_table(&mut self, table: &TableName) -> Result<Completion, MysqlError> {
         let (database, name) = self.qualified(table)?;
         system::refuse_change(&database, &self.account)?;
+        if let Some(table) = self.temporary.get(&database, &name).cloned() {
+            self.commit_implicitly().await?;
+            let empty = self.engine.database.truncate_temporary(&table);
+            self.replace_temporary(&table, empty);
+            return Ok(Completion::default());
+        }
         self.require_table("DROP", &database, &name, Privileges::DROP)?;
         self.commit_implicitly().await?;
         self.stored_table(&database, &name)?;
@@ -135,7 +147,9 @@ impl Session {
     ) -> Result<Completion, MysqlError> {
         let (database, name) = self.qualified(table)?;
         system::refuse_change(&database, &self.account)?;
-        self.require_table("INDEX", &database, &name, Privileges::INDEX)?;
+        if !self.temporary.has(&database, &name) {
+            self.require_table("INDEX", &database, &name, Privileges::INDEX)?;
+        }
         let table = self.base_table(&database, &name)?;
         let mut draft = TableDraft::of(table.schema());
         match remove_index(&mut draft.indexes, index) {

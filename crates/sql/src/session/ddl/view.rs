@@ -103,6 +103,10 @@ impl Session {
         let lookup = self.lookup();
         let context = self.bind_context(Vec::new());
         let defined = view::define(database, name, &statement.columns, &query, &lookup, &context)?;
+        if let Some(table) = lookup.temporary_used() {
+            let message = format!("View's SELECT refers to a temporary table '{table}'");
+            return Err(MysqlError::new(1352, message));
+        }
         physical::plan(&Statement::Query(Box::new(query)), &lookup, &context)?;
         Ok(defined)
     }
@@ -141,7 +145,7 @@ impl Session {
 
     /// A stored table for a statement that takes no view. Errors 1347, 1049, 1146.
     pub(crate) fn base_table(&self, database: &str, name: &str) -> Result<TableHandle, MysqlError> {
-        self.stored_table(database, name).map_err(|error| match self.engine.database.view(database, name) {
+        self.stored_table(database, name).map_err(|error| match self.view(database, name) {
             Some(_) => errors::wrong_object(database, name, "BASE TABLE"),
             None => error,
         })

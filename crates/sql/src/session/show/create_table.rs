@@ -35,7 +35,13 @@ fn quoted_name(name: &str, always: bool) -> String {
 }
 
 /// `next`: the next AUTO_INCREMENT number. `zone` shows defaults of TIMESTAMP columns. `quote`: sql_quote_show_create.
-pub(super) fn text(schema: &TableSchema, next: Option<u64>, zone: &jiff::tz::TimeZone, quote: bool) -> String {
+pub(super) fn text(
+    schema: &TableSchema,
+    temporary: bool,
+    next: Option<u64>,
+    zone: &jiff::tz::TimeZone,
+    quote: bool,
+) -> String {
     let name = |name: &str| quoted_name(name, quote);
     let mut lines: Vec<String> = Vec::new();
     for (at, column) in schema.visible_columns().iter().enumerate() {
@@ -51,7 +57,8 @@ pub(super) fn text(schema: &TableSchema, next: Option<u64>, zone: &jiff::tz::Tim
         let enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
         lines.push(format!("  CONSTRAINT {} CHECK ({}){enforced}", name(&check.name), check.expression));
     }
-    let mut out = format!("CREATE TABLE {} (\n{}\n) ENGINE=InnoDB", name(&schema.name), lines.join(",\n"));
+    let kind = if temporary { " TEMPORARY" } else { "" };
+    let mut out = format!("CREATE{kind} TABLE {} (\n{}\n) ENGINE=InnoDB", name(&schema.name), lines.join(",\n"));
     if let Some(next) = next.filter(|n| *n > 1) {
         out.push_str(&format!(" AUTO_INCREMENT={next}"));
     }

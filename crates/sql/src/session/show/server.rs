@@ -4,9 +4,12 @@ use super::{Table, columns, integer_column, text_column, unsigned_column, unsupp
 use crate::expr::context::WarningLevel;
 use crate::parse::statement::UserName;
 use crate::session::charset;
+use crate::session::run::Done;
 use crate::session::session::Session;
 use crate::session::system::{self, s, u};
 use crate::session::users::{AccountRecord, Privileges, Users, grants, privilege};
+use rauk_types::error::codes;
+use rauk_types::result::ResultSink;
 use rauk_types::{MysqlError, Value};
 use std::sync::Arc;
 
@@ -102,8 +105,24 @@ impl Session {
         }
     }
 
+    /// SHOW PROCESSLIST of the whole cluster; a node that does not answer is a warning.
+    pub(crate) async fn list_processes(&mut self, full: bool, sink: &mut dyn ResultSink) -> Done {
+        let (rows, silent) = system::all_process_rows(&self.viewer()).await;
+        for node in silent {
+            let text = format!("Node {} has not answered: its sessions are not listed", node.0);
+            self.push_warning(WarningLevel::Warning, codes::UNKNOWN_ERROR, text);
+        }
+        let Table { columns, rows } = Self::processes_table(full, rows);
+        super::send(&columns, &rows, sink);
+        Done::rows()
+    }
+
+    /// Without rows: for the columns of a prepared statement.
     pub(super) fn show_processes(&self, full: bool) -> Table {
-        let mut rows = system::process_rows(&self.viewer());
+        Self::processes_table(full, Vec::new())
+    }
+
+    fn processes_table(full: bool, mut rows: Vec<Vec<Value>>) -> Table {
         if !full {
             for row in &mut rows {
                 if let Value::Str(info) = &mut row[7] {

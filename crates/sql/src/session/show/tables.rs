@@ -128,10 +128,10 @@ impl Session {
         if system::is_system(&database) {
             return system::schema(&database, &name);
         }
-        if !self.account.sees_table(&database, &name) {
+        if !self.temporary.has(&database, &name) && !self.account.sees_table(&database, &name) {
             return Err(errors::table_denied("SELECT", &self.account.user, &self.process.host, &name));
         }
-        match self.engine.database.view(&database, &name) {
+        match self.view(&database, &name) {
             Some(view) => system::schema_of_view(&self.viewer(), &view),
             None => Ok(self.stored_table(&database, &name)?.schema().clone()),
         }
@@ -245,7 +245,7 @@ impl Session {
 
     pub(super) fn show_create_table(&self, table: &TableName) -> Result<Table, MysqlError> {
         let (database, name) = self.qualified(table)?;
-        if let Some(view) = self.engine.database.view(&database, &name) {
+        if let Some(view) = self.view(&database, &name) {
             self.require_table("SHOW", &database, &name, Privileges::SELECT)?;
             return self.view_text(&view);
         }
@@ -253,8 +253,11 @@ impl Session {
         let text = if system::is_system(&schema.database) {
             super::create_table::text_of_virtual(&schema)
         } else {
-            let next = schema.auto_increment.map(|_| self.engine.database.peek_auto_increment(schema.id));
-            super::create_table::text(&schema, next, &self.settings.time_zone, self.settings.quote_names)
+            let table = self.stored_table(&database, &name)?;
+            let next = schema.auto_increment.map(|_| self.engine.database.peek_auto_increment_of(&table));
+            let temporary = table.is_temporary();
+            let (zone, quote) = (&self.settings.time_zone, self.settings.quote_names);
+            super::create_table::text(&schema, temporary, next, zone, quote)
         };
         Ok(Table {
             columns: vec![text_column("Table", 64), long_text_column("Create Table")],

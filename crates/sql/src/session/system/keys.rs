@@ -93,7 +93,9 @@ pub(crate) struct PartRow {
 }
 
 pub(crate) fn parts(viewer: &Viewer, table: &TableSchema) -> Vec<PartRow> {
-    let rows = viewer.engine.database.table_usage(table.id).rows;
+    let database = &viewer.engine.database;
+    let temporary = viewer.temporary.get(&table.database, &table.name).filter(|own| own.schema().id == table.id);
+    let rows = temporary.map_or_else(|| database.table_usage(table.id).rows, |own| database.estimate_rows(own));
     let known = viewer.engine.known_statistics(table.id);
     let mut out = Vec::new();
     for index in declared(table) {

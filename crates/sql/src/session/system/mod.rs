@@ -28,7 +28,7 @@ pub(crate) use catalog::{
     column_extra, column_key, column_privileges, current_timestamp, default_text, visible_databases,
 };
 pub(crate) use keys::{PartRow, declared, parts};
-pub(crate) use server::{process_rows, status_list};
+pub(crate) use server::{all_process_rows, status_list};
 pub(crate) use views::{schema_of as schema_of_view, visible as visible_views};
 
 pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
@@ -139,6 +139,11 @@ struct SystemTable {
 }
 
 impl SystemTable {
+    /// Whether it tells who is connected, which in a cluster is asked of all nodes.
+    fn lists_sessions(&self) -> bool {
+        self.registered.definition.name.eq_ignore_ascii_case("PROCESSLIST")
+    }
+
     /// Whether it tells how many rows stored tables have, which in a cluster other nodes know.
     fn counts_rows(&self) -> bool {
         let Definition { database, name, .. } = self.registered.definition;
@@ -163,6 +168,10 @@ impl VirtualTable for SystemTable {
                     let told = viewer.engine.database.reports(wanted).await;
                     rows(&viewer, &told)
                 })
+            }
+            None if self.lists_sessions() => {
+                let viewer = self.viewer.clone();
+                Box::pin(async move { Ok(server::all_process_rows(&viewer).await.0) })
             }
             None if self.counts_rows() => {
                 let (own, hints) = (self.clone(), [schema_hint, table_hint].map(|hint| hint.map(str::to_string)));

@@ -5,7 +5,8 @@ use crate::session::charset;
 use crate::session::lookup::Viewer;
 use crate::session::status::{self, Counter};
 use crate::session::users::Privileges;
-use rauk_types::Value;
+use rauk_node::member::processes::ProcessInfo;
+use rauk_types::{NodeId, Value};
 use std::sync::atomic::Ordering;
 
 const I: &str = INFORMATION_SCHEMA;
@@ -130,25 +131,40 @@ fn processes(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     Ok(process_rows(viewer))
 }
 
-pub(crate) fn process_rows(viewer: &Viewer) -> Vec<Vec<Value>> {
-    let all = viewer.account.global.contains(Privileges::PROCESS);
-    let now = viewer.engine.now_micros();
-    let shown = viewer.engine.processes.all().into_iter().filter(|p| all || p.user == viewer.account.user);
-    shown
-        .map(|process| {
-            let info = process.info();
-            vec![
-                u(process.id),
-                s(&process.user),
-                s(&process.host),
-                process.database.lock().clone().map_or(Value::Null, Value::Str),
-                s(if info.is_some() { "Query" } else { "Sleep" }),
-                Value::Int((now - process.since_micros()).max(0) / 1_000_000),
-                s(if info.is_some() { "executing" } else { "" }),
-                info.map_or(Value::Null, Value::Str),
-            ]
-        })
-        .collect()
+/// Whose sessions the viewer may see; `None`: all.
+fn seen_user(viewer: &Viewer) -> Option<&str> {
+    (!viewer.account.global.contains(Privileges::PROCESS)).then_some(&*viewer.account.user)
+}
+
+fn process_rows(viewer: &Viewer) -> Vec<Vec<Value>> {
+    let engine = &viewer.engine;
+    let id_of = |id| engine.database.cluster_session_id(id);
+    rows_of_sessions(engine.processes.list(seen_user(viewer), engine.now_micros(), id_of))
+}
+
+fn rows_of_sessions(sessions: Vec<ProcessInfo>) -> Vec<Vec<Value>> {
+    let row = |session: ProcessInfo| {
+        let info = session.info;
+        vec![
+            u(session.id),
+            s(session.user),
+            s(session.host),
+            session.database.map_or(Value::Null, Value::Str),
+            s(if info.is_some() { "Query" } else { "Sleep" }),
+            Value::Int(session.seconds),
+            s(if info.is_some() { "executing" } else { "" }),
+            info.map_or(Value::Null, Value::Str),
+        ]
+    };
+    sessions.into_iter().map(row).collect()
+}
+
+/// The sessions of this node, then those of the others; and the nodes that have not answered.
+pub(crate) async fn all_process_rows(viewer: &Viewer) -> (Vec<Vec<Value>>, Vec<NodeId>) {
+    let mut rows = process_rows(viewer);
+    let told = viewer.engine.database.sessions_elsewhere(seen_user(viewer)).await;
+    rows.extend(rows_of_sessions(told.sessions));
+    (rows, told.silent)
 }
 
 /// The reserved words of MySQL 8.0 (its documentation's list).

@@ -28,6 +28,8 @@ mod shows;
 mod skip_paths;
 mod sleeping;
 mod statistics;
+mod temporary;
+mod tracking;
 mod transactions;
 mod trees;
 mod users;

@@ -67,6 +67,7 @@ impl Privileges {
     pub const ALTER: Privileges = Privileges(1 << 12);
     pub const SHOW_DATABASES: Privileges = Privileges(1 << 13);
     pub const SUPER: Privileges = Privileges(1 << 14);
+    pub const CREATE_TEMPORARY_TABLES: Privileges = Privileges(1 << 15);
     pub const LOCK_TABLES: Privileges = Privileges(1 << 16);
     pub const CREATE_VIEW: Privileges = Privileges(1 << 20);
     pub const SHOW_VIEW: Privileges = Privileges(1 << 21);

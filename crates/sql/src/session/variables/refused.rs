@@ -22,6 +22,7 @@ const KEPT: &[(&str, &[&str])] = &[
     ("require_secure_transport", &[]),
     ("resultset_metadata", &["FULL"]),
     ("secure_auth", &["ON"]),
+    ("session_track_gtids", &["OFF"]),
     ("slow_query_log", &["OFF"]),
     ("updatable_views_with_limit", &["YES"]),
     ("use_secondary_engine", &["ON", "OFF"]),

@@ -273,6 +273,7 @@ impl Session {
     async fn assign(&mut self, assignment: Assignment) -> Result<(), MysqlError> {
         match assignment {
             Assignment::User(name, value, collation) => {
+                self.track_state();
                 self.context.set_user_variable(name, value, collation)?;
             }
             Assignment::Global(at, Value::UInt(replicas)) if VARIABLES[at].name == REPLICAS => {
@@ -293,7 +294,12 @@ impl Session {
                 self.engine.variables.set(at, value);
             }
             Assignment::Persist(at, value) => self.engine.persist(VARIABLES[at].name, value.as_ref()).await?,
-            Assignment::Names { charset, collation } => self.set_names(charset, collation),
+            Assignment::Names { charset, collation } => {
+                self.set_names(charset, collation);
+                for name in ["character_set_client", "character_set_results", "character_set_connection"] {
+                    self.track_variable(store::find(name)?.1);
+                }
+            }
             Assignment::NextTransaction { isolation, read_only } => {
                 self.next.isolation = isolation.or(self.next.isolation);
                 self.next.read_only = read_only.or(self.next.read_only);
@@ -359,7 +365,11 @@ impl Session {
             ("transaction_read_only" | "tx_read_only", _) => self.next.read_only = None,
             _ => {}
         }
+        if let ("session_track_system_variables", Value::Str(names)) = (VARIABLES[at].name, &value) {
+            self.warn_of_untracked(names);
+        }
         self.variables.set(at, value);
+        self.track_variable(at);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use super::store::SessionVariables;
 use crate::expr::context::{Formats, SqlMode};
 use crate::expr::{Switches, locale};
 use crate::session::charset;
+use crate::session::tracking::TransactionInfo;
 use rauk_node::Isolation;
 use rauk_types::{Collation, Value};
 use std::time::Duration;
@@ -43,6 +44,9 @@ pub struct Settings {
     pub max_allowed_packet: usize,
     /// rauk_query_memory_limit.
     pub memory_limit: usize,
+    /// rauk_temporary_tables_memory.
+    pub temporary_memory: u64,
+    pub track_transaction: TransactionInfo,
     pub idle_timeout: Duration,
     /// completion_type: what COMMIT and ROLLBACK do that do not say it.
     pub completion_chain: bool,
@@ -95,6 +99,8 @@ impl Settings {
             max_error_count: unsigned("max_error_count") as usize,
             max_allowed_packet: unsigned("max_allowed_packet") as usize,
             memory_limit: usize::try_from(unsigned("rauk_query_memory_limit")).unwrap_or(usize::MAX),
+            temporary_memory: unsigned("rauk_temporary_tables_memory"),
+            track_transaction: TransactionInfo::of(&text("session_track_transaction_info")),
             idle_timeout: Duration::from_secs(unsigned("wait_timeout")),
             completion_chain: text("completion_type") == "CHAIN",
             completion_release: text("completion_type") == "RELEASE",

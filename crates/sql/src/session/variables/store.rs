@@ -164,7 +164,8 @@ struct Own {
 pub struct SessionVariables {
     pub globals: Arc<GlobalVariables>,
     own: Mutex<Own>,
-    pub connection_id: u32,
+    /// In the cluster.
+    pub connection_id: u64,
     pub last_insert_id: AtomicU64,
     /// SET INSERT_ID: the next AUTO_INCREMENT value to use; 0 is none.
     pub insert_id: AtomicU64,
@@ -177,7 +178,7 @@ pub struct SessionVariables {
 }
 
 impl SessionVariables {
-    pub fn new(globals: Arc<GlobalVariables>, connection_id: u32) -> Self {
+    pub fn new(globals: Arc<GlobalVariables>, connection_id: u64) -> Self {
         let base = globals.snapshot();
         SessionVariables {
             globals,
@@ -211,7 +212,7 @@ impl SessionVariables {
             "insert_id" => return Value::UInt(self.insert_id.load(Relaxed)),
             "warning_count" => return Value::UInt(self.warning_count.load(Relaxed)),
             "error_count" => return Value::UInt(self.error_count.load(Relaxed)),
-            "pseudo_thread_id" => return Value::UInt(u64::from(self.connection_id)),
+            "pseudo_thread_id" => return Value::UInt(self.connection_id),
             "timestamp" => {
                 let fixed = self.fixed_timestamp.load(Relaxed);
                 let micros = if fixed != 0 { fixed } else { self.statement_micros.load(Relaxed) };

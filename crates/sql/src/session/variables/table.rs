@@ -249,6 +249,7 @@ pub const VARIABLES: &[Variable] = &[
     both("rauk_query_memory_limit", u(1048576, u64::MAX, 1), "268435456"),
     global("rauk_replace_after", u(0, u64::MAX, 1), "60"),
     global("rauk_replicas", u(0, u64::MAX, 1), "2"),
+    both("rauk_temporary_tables_memory", u(1048576, u64::MAX, 1), "134217728"),
     global("rauk_total_query_memory_limit", u(1048576, u64::MAX, 1), "536870912"),
     both("rbr_exec_mode", Kind::Choice(&["STRICT", "IDEMPOTENT"]), "STRICT"),
     both("read_buffer_size", u(8192, 2147479552, 4096), "131072"),
