@@ -96,7 +96,11 @@ impl Binder<'_> {
         for assignment in &update.assignments {
             let column = self.assigned_column(&assignment.column, &scan)?;
             self.may_write(scan.schema(), &[column], "UPDATE")?;
-            set.push(self.assigned_value(column, &assignment.value, scan.schema(), &scan.columns)?);
+            let assigned = self.assigned_value(column, &assignment.value, scan.schema(), &scan.columns)?;
+            if assignment.value != ast::Expr::Default {
+                self.may_copy(scan.schema(), &scan.columns, assigned.value.as_ref())?;
+            }
+            set.push(assigned);
         }
         let chosen = Chosen {
             filter: update.filter.as_ref(),

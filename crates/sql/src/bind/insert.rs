@@ -438,7 +438,11 @@ impl Binder<'_> {
         for assignment in &insert.on_duplicate {
             let column = into.position(&assignment.column)?;
             self.may_write(&schema, &[column], "UPDATE")?;
-            out.push(self.assigned_value(column, &assignment.value, &schema, existing)?);
+            let assigned = self.assigned_value(column, &assignment.value, &schema, existing)?;
+            if into.below.is_none() && assignment.value != ast::Expr::Default {
+                self.may_copy(&schema, existing, assigned.value.as_ref())?;
+            }
+            out.push(assigned);
         }
         Ok(out)
     }

@@ -289,6 +289,21 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
+    /// A value that is stored reads the row that it changes: that takes SELECT, or what is hidden could be copied to where it can be seen. Error 1143.
+    fn may_copy(&mut self, schema: &TableSchema, row: &[ColumnId], value: Option<&Expr>) -> Result<(), MysqlError> {
+        let Some(value) = value else { return Ok(()) };
+        let mut reads = false;
+        value.for_each_reference(&mut |id, _| reads |= row.contains(&id));
+        if !reads {
+            return Ok(());
+        }
+        if let Ok((_, false)) = self.lookup.table_by_columns(Some(&schema.database), &schema.name, "SELECT") {
+            return Ok(());
+        }
+        self.guard_row(schema, row);
+        self.may_read(value)
+    }
+
     fn guard_row(&mut self, schema: &TableSchema, columns: &[ColumnId]) {
         let names: Vec<(String, ColumnId)> =
             schema.columns.iter().zip(columns).map(|(column, id)| (column.name.clone(), *id)).collect();

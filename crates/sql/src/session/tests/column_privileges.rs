@@ -95,6 +95,37 @@ fn columns_are_written() {
     root.code("GRANT DELETE (a) ON shop.t TO app", 1064);
 }
 
+/// What may not be read may not be copied either to where it may.
+#[test]
+fn hidden_columns_are_not_copied() {
+    let (server, mut root, _) = shop();
+    root.ok("CREATE USER copier");
+    root.ok("GRANT SELECT (id, b), INSERT, UPDATE ON shop.t TO copier");
+    let mut copier = server.connect("copier", "10.1.2.3").unwrap();
+    copier.ok("USE shop");
+    let statements = [
+        "UPDATE t SET b = secret",
+        "UPDATE t SET b = (SELECT t.secret)",
+        "INSERT INTO t (id) VALUES (1) ON DUPLICATE KEY UPDATE b = secret",
+        "UPDATE t JOIN u USING (id) SET t.b = t.secret",
+    ];
+    for statement in statements {
+        // By another, whose plan may be in the cache.
+        root.ok("START TRANSACTION");
+        root.ok("USE shop");
+        root.ok(statement);
+        root.ok("ROLLBACK");
+        let error = copier.collect(statement).1.unwrap_err();
+        assert!(matches!(error.code, 1142 | 1143), "{statement}: {error}");
+    }
+    copier.ok("UPDATE t SET b = b + 1");
+    copier.ok("UPDATE t SET secret = 5");
+    root.ok("REVOKE SELECT ON t FROM copier");
+    copier.code("UPDATE t SET b = b + 1", 1143);
+    copier.ok("UPDATE t SET secret = 5");
+    root.expect("SELECT id, b, secret FROM t", &["1|101|5", "2|201|5"]);
+}
+
 #[test]
 fn they_are_shown_and_revoked() {
     let (server, mut root, mut app) = shop();
