@@ -17,9 +17,9 @@ pub mod status;
 
 pub use budget::MemoryBudget;
 pub use partition::{
-    Access, CopyCursor, Found, Horizon, LockMode, MANY, ManyRead, NAMES, Partition, Prepared, Probe, ReadAt, Refusal,
-    ScanEnd, ScanPosition, ScanRequest, ScanRow, SliceError, SliceRow, Stop, Verb, Verdict, WaitPolicy, Write,
-    slice_rows,
+    Access, CopyCursor, Found, Horizon, LockMode, Lookup, LookupPosition, MANY, ManyRead, NAMES, Partition, Prepared,
+    Probe, ReadAt, Refusal, ScanEnd, ScanPosition, ScanRequest, ScanRow, SliceError, SliceRow, Span, Stop, Verb,
+    Verdict, WaitPolicy, Write, slice_rows,
 };
 pub use prefetch::prefetch;
 pub use row_store::RowId;

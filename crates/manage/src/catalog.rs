@@ -5,6 +5,7 @@
 
 use crate::command::{Command, Job, JobId, JobStep};
 use crate::error::CatalogError;
+use crate::histograms::{Histograms, TableHistograms};
 use crate::views::Views;
 use rauk_types::{Collation, TableId, TableSchema, ViewSchema};
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,9 @@ pub struct Catalog {
     /// Snapshots of older programs have none.
     #[serde(default)]
     views: Views,
+    /// As `views`.
+    #[serde(default)]
+    histograms: Histograms,
 }
 
 impl Default for Catalog {
@@ -55,6 +59,7 @@ impl Default for Catalog {
             jobs: BTreeMap::new(),
             settings: BTreeMap::new(),
             views: Views::default(),
+            histograms: Histograms::default(),
         }
     }
 }
@@ -101,6 +106,11 @@ impl Catalog {
     /// Views of a database, sorted by name.
     pub fn views_of<'a>(&'a self, database: &'a str) -> impl Iterator<Item = &'a Arc<ViewSchema>> {
         self.views.of(database)
+    }
+
+    /// Histograms of a table's columns.
+    pub fn histograms(&self, table: TableId) -> Option<&Arc<TableHistograms>> {
+        self.histograms.of(table)
     }
 
     /// The lowest table id that was never used.
@@ -223,11 +233,15 @@ impl Catalog {
                 self.check_present(drop)?;
                 // On a copy: the names of dropped tables become free, and if anything is refused nothing has happened.
                 let mut after = self.clone();
+                let replaced = self.replaced(drop, create);
                 after.remove(drop, &mut applied);
                 after.check_new(create, &reserved, job.is_none())?;
                 after.add(create);
                 after.check_replaced(replace)?;
                 after.replace(replace);
+                if let Some((old, of, new)) = replaced {
+                    after.histograms.take_over(of, old, new);
+                }
                 if let Some(job) = job {
                     after.jobs.remove(job);
                 }
@@ -286,6 +300,10 @@ impl Catalog {
                     after.apply(&Command::CreateView { view: Arc::new(view), replace: false })?;
                 }
                 *self = after;
+            }
+            Command::ChangeHistograms { table, changes } => {
+                let table = self.tables.get(table).ok_or(CatalogError::NoSuchTableId(*table))?;
+                self.histograms.change(table, changes)?;
             }
         }
         Ok(applied)
@@ -436,7 +454,24 @@ impl Catalog {
             if table.entry_of.is_none() {
                 self.names.insert(name_of(table), table.id);
             }
-            self.tables.insert(table.id, table.clone());
+            if let Some(old) = self.tables.insert(table.id, table.clone()) {
+                self.histograms.follow(&old, table);
+            }
+        }
+    }
+
+    /// The table that one of `create` takes the place of, with its histograms: where each has one base table.
+    fn replaced<'a>(
+        &'a self,
+        drop: &[TableId],
+        create: &'a [Arc<TableSchema>],
+    ) -> Option<(&'a TableSchema, &'a TableHistograms, &'a TableSchema)> {
+        let base = |table: &&Arc<TableSchema>| table.entry_of.is_none();
+        let mut old = drop.iter().filter_map(|id| self.tables.get(id)).filter(base);
+        let mut new = create.iter().filter(base);
+        match (old.next(), old.next(), new.next(), new.next()) {
+            (Some(old), None, Some(new), None) => Some((old, self.histograms.of(old.id)?, new)),
+            _ => None,
         }
     }
 
@@ -459,6 +494,7 @@ impl Catalog {
             let Some(table) = self.tables.remove(&id) else { continue };
             if table.entry_of.is_none() {
                 self.names.remove(&name_of(&table));
+                self.histograms.remove(id);
             }
             applied.dropped.push(id);
         }

@@ -1,6 +1,6 @@
 //! What can be done to the catalog. These are written to disk: variants and fields are added at the end, never reused.
 
-use rauk_types::{Collation, ProcessId, TableId, TableSchema, ViewSchema};
+use rauk_types::{Collation, ColumnId, ProcessId, TableId, TableSchema, ViewSchema};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -134,6 +134,11 @@ pub enum Command {
     Rename {
         tables: Vec<Arc<TableSchema>>,
         views: Vec<(ObjectName, ObjectName)>,
+    },
+    /// Histograms of columns of a table; `None` takes one away. All or none.
+    ChangeHistograms {
+        table: TableId,
+        changes: Vec<(ColumnId, Option<Arc<str>>)>,
     },
 }
 

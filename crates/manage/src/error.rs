@@ -1,7 +1,7 @@
 //! Why the catalog refused a command, with the error a MySQL client gets.
 
 use crate::command::JobId;
-use rauk_types::{MysqlError, TableId, error::codes};
+use rauk_types::{ColumnId, MysqlError, TableId, error::codes};
 
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, thiserror::Error)]
 pub enum CatalogError {
@@ -28,6 +28,14 @@ pub enum CatalogError {
     /// Not a user's mistake: the caller looks again.
     #[error("Got temporary error: it was changed by somebody else meanwhile; try again")]
     SettingsChanged,
+    /// Not a user's mistake: the column was dropped meanwhile.
+    #[error("table {} has no column with id {}", .0.0, .1.0)]
+    NoSuchColumnId(TableId, ColumnId),
+    #[error(
+        "All histograms together are larger than {} bytes; drop some, or ask for fewer buckets",
+        crate::histograms::MOST_BYTES
+    )]
+    HistogramsTooLarge,
 }
 
 impl From<CatalogError> for MysqlError {
@@ -42,6 +50,8 @@ impl From<CatalogError> for MysqlError {
             CatalogError::NoSuchTableId(_)
             | CatalogError::TableIdUsed(_)
             | CatalogError::NoSuchJob(_)
+            | CatalogError::NoSuchColumnId(..)
+            | CatalogError::HistogramsTooLarge
             | CatalogError::TablesChanged(_) => codes::UNKNOWN_ERROR,
         };
         MysqlError::new(code, error.to_string())

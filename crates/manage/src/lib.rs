@@ -13,6 +13,7 @@ pub mod command;
 pub mod consensus;
 pub mod error;
 pub mod group;
+pub mod histograms;
 pub mod leader;
 pub mod store;
 pub mod views;

@@ -44,8 +44,11 @@ pub use error::NodeError;
 pub use locks::metadata::DdlWait;
 pub use names::{NameLocks, OnLost};
 pub use rauk_manage::SettingChange;
+pub use rauk_manage::histograms::TableHistograms;
 pub use runtime::Runtime;
 pub use runtime::threads::{Threads, block_on};
 pub use scan::pushdown::{Evaluator, Fate, FilterPushdown, MAX_PROGRAM, Pushdown, RowProgram};
 pub use scan::{Page, SMALL_TABLE, ScanBatch, ScanCursor, ScanSpec};
-pub use transaction::{InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Transaction, TxnOptions, UpdateOutcome};
+pub use transaction::{
+    InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Spans, Transaction, TxnOptions, UpdateOutcome, VisitSpans,
+};

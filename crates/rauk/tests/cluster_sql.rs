@@ -134,6 +134,19 @@ fn numbers_counts_and_sessions_over_nodes() {
         });
     }
 
+    // A histogram is that of all nodes.
+    run(&mut connections[2], "ANALYZE TABLE shop.n UPDATE HISTOGRAM ON v WITH 4 BUCKETS");
+    let shown = "SELECT HISTOGRAM FROM information_schema.COLUMN_STATISTICS WHERE TABLE_NAME = 'n'";
+    let histogram = run(&mut connections[2], shown);
+    assert!(histogram.len() == 1 && histogram[0].contains("equi-height"), "{histogram:?}");
+    for connection in &mut connections {
+        until("the histogram is everywhere", || run(connection, shown) == histogram);
+    }
+    run(&mut connections[0], "ANALYZE TABLE shop.n DROP HISTOGRAM ON v");
+    for connection in &mut connections {
+        until("it is dropped everywhere", || run(connection, shown).is_empty());
+    }
+
     // A node shows and ends its own sessions; the transaction of one that is killed goes on all nodes.
     insist(&mut connections[1], "BEGIN");
     insist(&mut connections[1], "UPDATE shop.n SET v = 7");

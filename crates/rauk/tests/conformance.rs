@@ -6,6 +6,9 @@
 //!
 //! `RAUK_CONFORMANCE=file.slt` runs one file.
 //!
+//! Rauk runs each file twice: with plans as it chooses them for few rows, and on a server where every block that can takes its rows in batches
+//! (`exec/vector` of the crate `sql`). Files that show plans run once.
+//!
 //! `$DIR` in a statement is a directory in which the server may use files. To LOAD DATA LOCAL the client gives the *name* of the file as its content.
 
 mod common;
@@ -120,6 +123,11 @@ fn run_file(
     }
 }
 
+/// Batches wherever there can be batches.
+const BATCHES: &str = "batch_execution_cost_based=off";
+/// Files whose answers are plans or the switches that choose them.
+const SHOWS_PLANS: [&str; 1] = ["optimizer_switch.slt"];
+
 #[test]
 fn golden_files_hold_on_both_servers() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
@@ -136,7 +144,14 @@ fn golden_files_hold_on_both_servers() {
     let mut command = rauk_command(data.path());
     command.arg("--secure-file-priv").arg(place.path());
     let rauk = Rauk::start_with(command).unwrap_or_else(|error| panic!("{error}"));
-    rauk.connect().query_drop("SET GLOBAL local_infile = ON").expect("root may");
+    let batches_data = tempfile::tempdir().expect("a temporary directory");
+    let mut command = rauk_command(batches_data.path());
+    command.arg("--secure-file-priv").arg(place.path());
+    let batches = Rauk::start_with(command).unwrap_or_else(|error| panic!("{error}"));
+    for server in [&rauk, &batches] {
+        server.connect().query_drop("SET GLOBAL local_infile = ON").expect("root may");
+    }
+    batches.connect().query_drop(format!("SET GLOBAL optimizer_switch = '{BATCHES}'")).expect("root may");
     let mariadb = MariaDb::start().unwrap_or_else(|error| panic!("{error}"));
     let mut failures = Vec::new();
     let mut statements = 0;
@@ -149,6 +164,13 @@ fn golden_files_hold_on_both_servers() {
         }
         if let Err(error) = run_file(&|| rauk.connect(), "rauk", file, &database, place.path()) {
             failures.push(format!("{name}: {error}"));
+        }
+        if SHOWS_PLANS.contains(&name.as_str()) {
+            continue;
+        }
+        let database = format!("batches{i}");
+        if let Err(error) = run_file(&|| batches.connect(), "rauk", file, &database, place.path()) {
+            failures.push(format!("{name}, in batches: {error}"));
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));

@@ -8,11 +8,13 @@
 //! Texts count by their first [`MOST_CHARACTERS`] characters, as their collation compares them. A value between the bounds of a
 //! bucket lies as far into it as it lies between them; a text lies in the middle.
 //!
-//! A histogram is made from the rows that a sample gives, and by request only.
+//! A histogram is made from the rows that a sample gives, and by request only. The catalog keeps it as text ([`Histogram::to_text`]): JSON with values
+//! as they are stored, which is not the JSON that users see.
 
 use rauk_types::datetime::{DateFlags, parse_date_time};
 use rauk_types::format::append_text;
 use rauk_types::{Collation, ColumnId, DataType, TypeKind, Value, ValueRef};
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
 /// Characters (bytes of a binary string) that count.
@@ -118,6 +120,19 @@ pub struct Histogram {
     updated: i64,
 }
 
+/// A histogram as the catalog has it. Fields are added at the end, with a default.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    ty: DataType,
+    singleton: bool,
+    nulls: f64,
+    sampling_rate: f64,
+    asked: u64,
+    updated: i64,
+    /// Low, high where it is another, until, distinct.
+    buckets: Vec<(Value, Option<Value>, f64, u64)>,
+}
+
 /// Whether a column of this type can have one.
 pub(crate) fn is_supported(ty: &DataType) -> bool {
     ty.kind != TypeKind::Json
@@ -173,6 +188,37 @@ impl Histogram {
         let nulls = nulls as f64 / all;
         let Made { buckets: asked, sampling_rate, now: updated } = made;
         Histogram { column, ty, buckets, singleton, nulls, sampling_rate, asked, updated }
+    }
+
+    /// For the catalog.
+    pub(crate) fn to_text(&self) -> String {
+        let bucket = |bucket: &Bucket| {
+            let high = (bucket.high.1 != bucket.low.1).then(|| bucket.high.1.clone());
+            (bucket.low.1.clone(), high, bucket.until, bucket.distinct)
+        };
+        let stored = Stored {
+            ty: self.ty,
+            singleton: self.singleton,
+            nulls: self.nulls,
+            sampling_rate: self.sampling_rate,
+            asked: self.asked,
+            updated: self.updated,
+            buckets: self.buckets.iter().map(bucket).collect(),
+        };
+        serde_json::to_string(&stored).expect("a histogram can always be written as JSON")
+    }
+
+    /// From the catalog. `Err`: why it cannot be read.
+    pub(crate) fn from_text(column: ColumnId, text: &str) -> Result<Histogram, String> {
+        let Stored { ty, singleton, nulls, sampling_rate, asked, updated, buckets } =
+            serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let spot = |value: &Value| Spot::of(value.as_ref(), &ty).ok_or_else(|| format!("{value:?} is no value of it"));
+        let bucket = |(low, high, until, distinct): (Value, Option<Value>, f64, u64)| {
+            let high = high.unwrap_or_else(|| low.clone());
+            Ok(Bucket { low: (spot(&low)?, low), high: (spot(&high)?, high), until, distinct: distinct.max(1) })
+        };
+        let buckets = buckets.into_iter().map(bucket).collect::<Result<_, String>>()?;
+        Ok(Histogram { column, ty, buckets, singleton, nulls, sampling_rate, asked, updated })
     }
 
     /// Whether it is of a column as it is now.
@@ -409,6 +455,46 @@ mod tests {
             assert_eq!(base64(text.as_bytes()), expected);
         }
     }
+
+    #[test]
+    fn the_catalog_gives_back_what_it_was_given() {
+        let of_kind = DataType::new;
+        let text = DataType { length: 9, ..of_kind(TypeKind::VarChar) };
+        for (values, ty) in [
+            (vec![], DataType::BIGINT),
+            (vec![Value::Null], DataType::BIGINT),
+            (vec![Value::Int(-5), Value::Int(i64::MAX), Value::Int(7)], DataType::BIGINT),
+            (vec![Value::UInt(u64::MAX), Value::UInt(0)], DataType { unsigned: true, ..DataType::BIGINT }),
+            (vec![Value::Double(0.1), Value::Double(1e300), Value::Double(-7.3e-9)], DataType::DOUBLE),
+            (vec![Value::Str("a\"b".into()), Value::Str("ä".into()), Value::Str(String::new())], text),
+            (vec![Value::Bytes(vec![0, 255]), Value::Bytes(vec![1])], of_kind(TypeKind::VarBinary)),
+        ] {
+            for buckets in [1, 2, 100] {
+                let made = of(values.clone(), ty, buckets);
+                let read = Histogram::from_text(ColumnId(1), &made.to_text()).unwrap();
+                assert_eq!(read, made);
+                assert_eq!(read.json(8), made.json(8));
+            }
+        }
+        let thirds = of((0..999).map(|n| Value::Int(n % 7)), DataType::BIGINT, 3);
+        assert_eq!(Histogram::from_text(ColumnId(1), &thirds.to_text()), Ok(thirds));
+        for text in ["", "{}", "[1]", "null"] {
+            assert!(Histogram::from_text(ColumnId(1), text).is_err(), "{text}");
+        }
+    }
+
+    /// As it is on disks.
+    #[test]
+    fn the_text_of_the_catalog_keeps_its_form() {
+        let made = of([Value::Int(1), Value::Int(2), Value::Null], DataType::BIGINT, 1);
+        let ty = serde_json::to_string(&DataType::BIGINT).unwrap();
+        let expected = format!(
+            "{{\"ty\":{ty},\"singleton\":false,\"nulls\":0.3333333333333333,\"sampling_rate\":1.0,\"asked\":1,\
+             \"updated\":1000000,\"buckets\":[[{{\"Int\":1}},{{\"Int\":2}},0.6666666666666666,2]]}}"
+        );
+        assert_eq!(made.to_text(), expected);
+    }
+
     #[test]
     fn values_of_all_forms_have_the_same_position() {
         use rauk_types::{Date, DateTime, Time};

@@ -13,9 +13,9 @@
 //! | SET, BIT | 8 bytes, big-endian |
 //! | DATE | 3 bytes |
 //! | TIME, DATETIME, TIMESTAMP | 8 bytes, biased |
-//! | text, NO PAD | 16-bit weights, none of which is 0, ended by 0x0000 |
+//! | text, NO PAD | 16-bit weights, none of which is 0, of each level, with 0x0000 between levels and at the end |
 //! | text, PAD SPACE | the sort key ([`Collation::sort_key`]), which ends itself |
-//! | bytes | themselves, 0x00 becomes 0x00 0xFF, ended by 0x00 0x00 |
+//! | bytes, text by bytes | themselves, 0x00 becomes 0x00 0xFF, ended by 0x00 0x00 |
 //!
 //! A descending part has all its bytes inverted. Keys are equal exactly when the values are equal under the
 //! collation; the value cannot be read back from a text key. A prefix index has the first characters (text) or bytes.
@@ -307,7 +307,7 @@ impl KeyPart {
             out.extend_from_slice(wide.as_slice());
         } else {
             let (content, collation) = self.content(value);
-            if collation == Collation::Binary {
+            if collation.is_bytes() {
                 escape(content, |bytes| out.extend_from_slice(bytes));
             } else {
                 collation.sort_key(content, out);
@@ -353,7 +353,7 @@ impl KeyPart {
                 19..=38 => 16,
                 _ => 28,
             },
-            _ if self.ty.is_text() && self.ty.collation != Collation::Binary => {
+            _ if self.ty.is_text() && !self.ty.collation.is_bytes() => {
                 self.ty.collation.sort_key_length(byte)? + end_mark(self.ty.collation).len()
             }
             _ => escaped_length(byte)? + 2,
@@ -370,7 +370,7 @@ impl KeyPart {
             out.push(1);
         }
         let text = self.prefix.map_or(text, |chars| text_prefix(text, chars));
-        if self.ty.collation == Collation::Binary {
+        if self.ty.collation.is_bytes() {
             escape(text.as_bytes(), |bytes| out.extend_from_slice(bytes));
         } else {
             self.ty.collation.sort_key_prefix(text.as_bytes(), out);
@@ -399,7 +399,7 @@ impl KeyPart {
             return matcher.rest();
         }
         let (content, collation) = self.content(value);
-        if collation == Collation::Binary {
+        if collation.is_bytes() {
             escape(content, |bytes| matcher.take(bytes));
         } else {
             collation.emit_key(content, |bytes| matcher.take(bytes));

@@ -31,7 +31,7 @@ pub use foreign::{ForeignKey, ReferenceAction};
 pub use ids::{ColumnId, IndexId, Member, NodeId, PartitionId, Position, ProcessId, TableId, Timestamp, TxnId, View};
 pub use key::{KeyDef, KeyPart};
 pub use members::Members;
-pub use row::{Covering, RowLayout, RowView};
+pub use row::{Covering, Field, FieldKind, RowLayout, RowView};
 pub use schema::{CheckConstraint, Column, ColumnDefault, Generated, IndexKind, IndexPart, IndexSchema, TableSchema};
 pub use value::{Value, ValueRef};
 pub use view::{ViewAlgorithm, ViewCheck, ViewSchema, ViewSecurity};

@@ -35,7 +35,7 @@ const SHORT: usize = 16;
 pub struct Members {
     texts: Box<[Box<str>]>,
     /// Positions by sort key, for each collation that was asked for.
-    by_key: Mutex<BTreeMap<u8, &'static BTreeMap<Vec<u8>, usize>>>,
+    by_key: Mutex<BTreeMap<u16, &'static BTreeMap<Vec<u8>, usize>>>,
     longest: OnceLock<usize>,
 }
 
@@ -182,7 +182,7 @@ impl Members {
 
     fn keys(&self, collation: Collation) -> &'static BTreeMap<Vec<u8>, usize> {
         let mut by_key = self.by_key.lock().unwrap_or_else(PoisonError::into_inner);
-        by_key.entry(collation as u8).or_insert_with(|| {
+        by_key.entry(collation.mysql_id()).or_insert_with(|| {
             let mut keys = BTreeMap::new();
             for (at, text) in self.texts.iter().enumerate() {
                 let mut key = Vec::new();

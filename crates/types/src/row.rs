@@ -20,8 +20,10 @@
 //! another value, and nothing worse.
 
 mod covering;
+mod field;
 
 pub use covering::Covering;
+pub use field::{Field, FieldKind};
 
 use crate::{ColumnId, DataType, Date, DateTime, Decimal, TableSchema, Time, TypeKind, Value, ValueRef, collation};
 use ethnum::I256;
@@ -555,6 +557,12 @@ impl<'a> RowView<'a> {
     /// The version of the row's layout.
     pub fn layout(&self) -> u16 {
         self.layout.version
+    }
+
+    /// The row's layout, when it is the newest one: that of [`Field`]s.
+    #[inline]
+    pub fn newest_layout(&self) -> Option<&'a RowLayout> {
+        self.newest.then_some(self.layout)
     }
 
     /// The schema by which the row is read.

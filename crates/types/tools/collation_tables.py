@@ -46,7 +46,7 @@ def words(numbers):
 def uca_table(weights):
     """`weights`: code point to tuple of weights; those not in it are implicit."""
     sequences, numbers = [], {}
-    pages, index = [], [0] * 0x1100
+    pages, index, seen = [], [0] * 0x1100, {}
     for block in range(0x1100):
         page = [IMPLICIT] * 256
         for low in range(256):
@@ -63,8 +63,10 @@ def uca_table(weights):
                     sequences.append(sequence)
                 page[low] = FIRST_SEQUENCE + numbers[sequence]
         if any(entry != IMPLICIT for entry in page):
-            pages.append(page)
-            index[block] = len(pages)
+            if tuple(page) not in seen:
+                pages.append(page)
+                seen[tuple(page)] = len(pages)
+            index[block] = seen[tuple(page)]
     assert FIRST_SEQUENCE + len(sequences) < IMPLICIT
     out = [len(pages), len(sequences)] + index
     for page in pages:
@@ -133,4 +135,5 @@ def main():
             out.write("\t".join(line.split("\t")[:3]) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

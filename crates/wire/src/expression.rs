@@ -198,7 +198,7 @@ impl Type {
         let length = reader.varint()?;
         let [precision, scale] = reader.array()?;
         let number = reader.varint()?;
-        let collation = Collation::ALL.into_iter().find(|collation| u32::from(collation.mysql_id()) == number);
+        let collation = u16::try_from(number).ok().and_then(Collation::from_mysql_id);
         let collation = collation.ok_or_else(|| reader.malformed())?;
         let coercibility = reader.u8()?;
         let sound = flags & !(UNSIGNED | NULLABLE | ZEROFILL) == 0

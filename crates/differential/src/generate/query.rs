@@ -559,6 +559,8 @@ pub const SWITCHES: &[&str] = &[
     "derived_condition_pushdown=off",
     "semijoin=off,materialization=off,subquery_to_derived=off",
     "derived_merge=off,derived_condition_pushdown=off",
+    "batch_execution_cost_based=off",
+    "batch_execution=off",
 ];
 
 /// Names and classes of a query's result.

@@ -54,9 +54,6 @@ pub struct OrderedIndex {
     bytes: u64,
 }
 
-/// Whether an entry (key and row id) lies before the place to begin at; `None`: begin at the edge.
-type Before<'a> = Option<&'a dyn Fn(&[u8]) -> bool>;
-
 /// Upper part of a node that split: the separator entry and the new node.
 type Split = Option<(Vec<u8>, u32)>;
 
@@ -128,13 +125,13 @@ impl OrderedIndex {
 
     /// Visits entries between `low` and `high` upward, or downward when `reverse`, starting behind `after` (an entry that
     /// need no longer be there) where given.
-    pub fn scan(
-        &self,
+    pub fn scan<'s>(
+        &'s self,
         low: Bound<&[u8]>,
         high: Bound<&[u8]>,
         reverse: bool,
         after: Option<(&[u8], RowId)>,
-        visit: &mut dyn FnMut(&[u8], RowId) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(&'s [u8], RowId) -> ControlFlow<()>,
     ) {
         if self.len == 0 {
             return;
@@ -149,20 +146,25 @@ impl OrderedIndex {
             Bound::Included(bound) => compare(key, bound) != Ordering::Greater,
             Bound::Excluded(bound) => compare(key, bound) == Ordering::Less,
         };
-        let _ = if reverse {
+        let _ = if let (false, Bound::Included(bound), None) = (reverse, low, after) {
+            // Most lookups: worth a search of its own.
+            let before = |entry: &[u8]| compare(split_entry(entry).0, bound) == Ordering::Less;
+            let mut visit = |key: &'s [u8], id| if within_high(key) { visit(key, id) } else { ControlFlow::Break(()) };
+            self.up(self.root, Some(&before), &mut visit)
+        } else if reverse {
             // Entries to visit are those below this point, from its end down.
             let before = |entry: &[u8]| {
                 let (key, id) = split_entry(entry);
                 within_high(key) && after.is_none_or(|(k, i)| compare(key, k).then(id.cmp(&i)) == Ordering::Less)
             };
-            let mut visit = |key: &[u8], id| if below_low(key) { ControlFlow::Break(()) } else { visit(key, id) };
+            let mut visit = |key: &'s [u8], id| if below_low(key) { ControlFlow::Break(()) } else { visit(key, id) };
             self.down(self.root, Some(&before), &mut visit)
         } else {
             let before = |entry: &[u8]| {
                 let (key, id) = split_entry(entry);
                 below_low(key) || after.is_some_and(|(k, i)| compare(key, k).then(id.cmp(&i)) != Ordering::Greater)
             };
-            let mut visit = |key: &[u8], id| if within_high(key) { visit(key, id) } else { ControlFlow::Break(()) };
+            let mut visit = |key: &'s [u8], id| if within_high(key) { visit(key, id) } else { ControlFlow::Break(()) };
             self.up(self.root, Some(&before), &mut visit)
         };
     }
@@ -213,11 +215,12 @@ impl OrderedIndex {
         }
     }
 
-    fn up(
-        &self,
+    /// `before`: whether an entry (key and row id) lies before the place to begin at; `None`: begin at the edge.
+    fn up<'s, B: Fn(&[u8]) -> bool>(
+        &'s self,
         number: u32,
-        before: Before<'_>,
-        visit: &mut dyn FnMut(&[u8], RowId) -> ControlFlow<()>,
+        before: Option<&B>,
+        visit: &mut impl FnMut(&'s [u8], RowId) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let node = &self.nodes[number as usize];
         let from = before.map_or(0, |before| node.keys.partition_point(before));
@@ -228,17 +231,17 @@ impl OrderedIndex {
         } else {
             self.up(node.children[from], before, visit)?;
             for &child in &node.children[from + 1..] {
-                self.up(child, None, visit)?;
+                self.up(child, None::<&B>, visit)?;
             }
         }
         ControlFlow::Continue(())
     }
 
-    fn down(
-        &self,
+    fn down<'s, B: Fn(&[u8]) -> bool>(
+        &'s self,
         number: u32,
-        before: Before<'_>,
-        visit: &mut dyn FnMut(&[u8], RowId) -> ControlFlow<()>,
+        before: Option<&B>,
+        visit: &mut impl FnMut(&'s [u8], RowId) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let node = &self.nodes[number as usize];
         let to = before.map_or(node.keys.len(), |before| node.keys.partition_point(before));
@@ -249,7 +252,7 @@ impl OrderedIndex {
         } else {
             self.down(node.children[to], before, visit)?;
             for &child in node.children[..to].iter().rev() {
-                self.down(child, None, visit)?;
+                self.down(child, None::<&B>, visit)?;
             }
         }
         ControlFlow::Continue(())

@@ -13,6 +13,7 @@
 //! | [`write`] | insert, update, delete |
 //! | [`write_many`] | writes of many keys at once, each a transaction of its own |
 //! | [`scan`] | scans in slices, range locks |
+//! | [`lookup`] | lookups of many ranges of an index at once |
 //! | [`names`] | locks on names that are no rows |
 //! | [`finish`] | commit, rollback, abort, ends of waits |
 //! | [`collect`] | throwing away old versions; the history limit |
@@ -39,6 +40,7 @@ mod copy;
 mod finish;
 mod fragment;
 mod locks;
+mod lookup;
 mod many;
 mod names;
 mod ranges;
@@ -63,6 +65,7 @@ pub use copy::{CopyCursor, SliceError, SliceRow, slice_rows};
 use fragment::{Fragment, KeyList};
 use hashbrown::HashMap;
 use locks::LockTable;
+pub use lookup::{Lookup, LookupPosition, Span};
 pub use many::{Found, MANY, ManyRead, Probe};
 pub use names::NAMES;
 use names::NameTable;
@@ -176,7 +179,8 @@ pub struct ScanRequest {
     pub high: Bound<Vec<u8>>,
     pub reverse: bool,
     pub lock: Option<(LockMode, WaitPolicy)>,
-    /// By an index, without a lock: no other columns are wanted than these, which its keys say. Rows may then be made of keys.
+    /// Without a lock: no other columns are wanted than these, which the keys of the index say; without an index none.
+    /// Rows may then be made of keys.
     pub covering: Option<Arc<Covering>>,
     /// By one whole key of an index, upward, without a lock: rows that have none of their entries at one of these keys are not looked at.
     pub also: Arc<[(IndexId, Vec<u8>)]>,

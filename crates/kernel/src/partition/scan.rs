@@ -48,7 +48,7 @@ pub(super) struct Scanner<'s, 'a> {
     access: &'s mut Access<'a>,
     table: TableId,
     lock: Option<(LockMode, WaitPolicy)>,
-    covering: Option<&'s Covering>,
+    pub(super) covering: Option<&'s Covering>,
     scratch: &'s mut Vec<u8>,
     /// Room for a row that is made of a key.
     image: &'s mut Vec<u8>,
@@ -72,35 +72,30 @@ impl Partition {
             (None, ReadAt::Newest) => None,
         };
         self.about_to_scan(request, compared)?;
-        let fragment = self.fragments.get(&request.table).ok_or(Stop::StaleSchema)?;
         let (mut scratch, mut image) = (std::mem::take(&mut self.scratch), std::mem::take(&mut self.image));
-        let mut scanner = Scanner {
-            fragment,
-            versions: &self.versions,
-            locks: &mut self.locks,
-            txns: &mut self.txns,
-            access,
-            table: request.table,
-            lock: request.lock,
-            covering: request.covering.as_deref().filter(|_| request.index.is_some() && request.lock.is_none()),
-            scratch: &mut scratch,
-            image: &mut image,
-        };
-        let result = match request.index {
-            None => scanner.rows(position, slice, visit),
-            Some(id) => match fragment.index_position(id) {
-                Some(i) if request.also.is_empty() || request.lock.is_some() => {
-                    scanner.entries(&fragment.indexes[i], request, position, slice, visit)
-                }
-                Some(i) => scanner.common(&fragment.indexes[i], request, position, slice, visit),
-                None => Err(Stop::StaleSchema),
-            },
-        };
+        let covering = request.covering.as_deref().filter(|_| request.lock.is_none());
+        let scanner = self.scanner(request.table, request.lock, covering, access, &mut scratch, &mut image);
+        let result = scanner.and_then(|mut scanner| scanner.slice(request, position, slice, visit));
         (self.scratch, self.image) = (scratch, image);
         if request.lock.is_some() {
             self.settle();
         }
         result
+    }
+
+    /// One slice's view of a table.
+    pub(super) fn scanner<'s, 'a>(
+        &'s mut self,
+        table: TableId,
+        lock: Option<(LockMode, WaitPolicy)>,
+        covering: Option<&'s Covering>,
+        access: &'s mut Access<'a>,
+        scratch: &'s mut Vec<u8>,
+        image: &'s mut Vec<u8>,
+    ) -> Result<Scanner<'s, 'a>, Stop> {
+        let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
+        let Partition { versions, locks, txns, .. } = self;
+        Ok(Scanner { fragment, versions, locks, txns, access, table, lock, covering, scratch, image })
     }
 
     /// Visits the keys of up to `slice` index entries from `position` on, whatever versions they stand for, pending ones of others included: the keys at which a
@@ -171,6 +166,22 @@ impl Partition {
 }
 
 impl Scanner<'_, '_> {
+    fn slice(
+        &mut self,
+        request: &ScanRequest,
+        position: &mut ScanPosition,
+        slice: usize,
+        visit: &mut dyn FnMut(&ScanRow<'_>) -> Verdict,
+    ) -> Result<ScanEnd, Stop> {
+        let fragment = self.fragment;
+        let Some(id) = request.index else { return self.rows(position, slice, visit) };
+        let index = fragment.index_position(id).map(|at| &fragment.indexes[at]).ok_or(Stop::StaleSchema)?;
+        match request.also.is_empty() || request.lock.is_some() {
+            true => self.entries(index, request, position, slice, visit),
+            false => self.common(index, request, position, slice, visit),
+        }
+    }
+
     fn rows(
         &mut self,
         position: &mut ScanPosition,

@@ -4,7 +4,7 @@
 use crate::constants::{COLLATION_BINARY, column_flag as flag, column_type};
 use crate::packet::write;
 use rauk_types::result::ResultColumn;
-use rauk_types::{Collation, DataType, Members, TypeKind};
+use rauk_types::{DataType, Members, TypeKind};
 
 /// The protocol's type of a column.
 pub fn wire_type(kind: TypeKind) -> u8 {
@@ -88,7 +88,7 @@ fn flags(column: &ResultColumn) -> u16 {
     let binary = if ty.is_numeric() || matches!(ty.kind, TypeKind::Bit | TypeKind::Year) {
         !stored
     } else {
-        !(ty.is_text() || ty.has_members()) || ty.kind == TypeKind::Json || ty.collation == Collation::Utf8mb4Bin
+        !(ty.is_text() || ty.has_members()) || ty.kind == TypeKind::Json || ty.collation.is_binary()
     };
     set(binary, flag::BINARY);
     flags
@@ -125,6 +125,7 @@ pub fn write_column(column: &ResultColumn, text_collation: u16, out: &mut Vec<u8
 mod tests {
     use super::*;
     use crate::constants::COLLATION_DEFAULT;
+    use rauk_types::Collation;
 
     pub fn stored(name: &str, ty: DataType) -> ResultColumn {
         ResultColumn {

@@ -15,6 +15,7 @@ mod alter;
 mod build;
 mod cluster;
 mod foreign;
+mod histograms;
 mod tables;
 mod views;
 

@@ -40,7 +40,8 @@ impl ScanBatch {
         self.rows.clear();
     }
 
-    pub(super) fn push(&mut self, layout: u16, row: &[u8]) {
+    /// Copies a row.
+    pub fn push(&mut self, layout: u16, row: &[u8]) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(row);
         self.rows.push((start, self.bytes.len() as u32, layout));

@@ -62,7 +62,8 @@ pub struct ScanSpec {
     pub limit_hint: Option<u64>,
     /// What nodes that lead other partitions are asked to do with the rows.
     pub pushdown: Option<Arc<dyn Pushdown>>,
-    /// By an index: the only columns that are read of the rows, which may be made of its keys then. A scan that locks reads the rows.
+    /// The only columns that are read of the rows, which may be made of the index's keys then; without an index none. A
+    /// scan that locks reads the rows.
     pub covering: Option<Arc<Covering>>,
     /// By one whole key of the index: rows without an entry at these keys of other indexes may be left out. The caller checks what the keys mean: scans that
     /// lock, and other nodes, leave out nothing.
@@ -185,12 +186,42 @@ impl ScanCursor {
         }
     }
 
+    /// Visits the next rows without copying them, until the visitor stops (`KeepAndStop`; the next call goes on behind that row) or the scan is at its end: `false`. Only of scans
+    /// that need no order over partitions. `rows`: how many rows the visitor takes before it stops, at most.
+    pub async fn visit_next(
+        &mut self,
+        txn: &mut Transaction,
+        rows: usize,
+        visit: &mut (dyn FnMut(&RowView<'_>) -> Verdict + Send),
+    ) -> Result<bool, NodeError> {
+        assert!(!self.spec.ordered, "rows in an order are read in batches");
+        self.begin(txn)?;
+        match &mut self.state {
+            State::Walk(walk) => {
+                walk.run(txn, &self.table, rows, &mut |row, _| visit(row)).await?;
+                Ok(!walk.is_finished())
+            }
+            State::Merge(merge) => {
+                let table = TableHandle::new(self.table.clone());
+                let mut batch = ScanBatch::default();
+                merge.fill(txn, &self.table, Page { rows, bytes: LARGE }, &mut |_| true, &mut batch).await?;
+                for number in 0..batch.len() {
+                    // All of the page are taken over: the merge is behind them.
+                    visit(&batch.row(&table, number));
+                }
+                Ok(!batch.is_empty())
+            }
+            State::New => unreachable!("begun above"),
+        }
+    }
+
     fn begin(&mut self, txn: &Transaction) -> Result<(), NodeError> {
         txn.check_running()?;
         if !matches!(self.state, State::New) {
             return Ok(());
         }
-        assert!(self.spec.covering.is_none() || self.spec.index.is_some(), "rows are made of an index's keys");
+        let needs_key = self.spec.covering.as_ref().is_some_and(|covering| covering.needs_key());
+        assert!(!needs_key || self.spec.index.is_some(), "rows are made of an index's keys");
         if !self.spec.also.is_empty() {
             assert!(
                 self.spec.index.is_some() && !self.spec.reverse && self.spec.low == self.spec.high,

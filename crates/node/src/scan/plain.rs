@@ -1,4 +1,8 @@
 //! Partition after partition, slice after slice.
+//!
+//! Most lookups by a secondary index find a few rows in each partition. So a slice that locks nothing is taken at once
+//! where the partition is idle and this node is alone ([`Transaction::slice_now`]): a plain call, no future. What is in
+//! the way there is left to a call that may wait, at the same place.
 
 use super::SLICE;
 use super::pushdown::Pushdown;
@@ -7,8 +11,9 @@ use crate::ops::drive::Within;
 use crate::ops::operation::{Done, Op, Scan, Seen};
 use crate::ops::wire::Reader;
 use crate::table::TableInfo;
+use crate::transaction::call::explain;
 use crate::transaction::{Transaction, View as Sees, not_shown};
-use rauk_kernel::{ScanEnd, ScanPosition, ScanRequest, ScanRow, Verdict};
+use rauk_kernel::{ScanEnd, ScanPosition, ScanRequest, ScanRow, Stop, Verdict};
 use rauk_types::{IndexId, RowView};
 use std::borrow::Cow;
 use std::ops::{Bound, Range};
@@ -57,6 +62,11 @@ impl Walk {
         Walk { request, partitions, place: Place::default(), range_locked: false, pushdown }
     }
 
+    /// Whether nothing is left.
+    pub fn is_finished(&self) -> bool {
+        self.partitions.is_empty()
+    }
+
     /// Visits rows until the visitor stops or nothing is left; goes on there when called again. `wanted`: how many rows the visitor keeps at most.
     pub async fn run(
         &mut self,
@@ -80,17 +90,22 @@ impl Walk {
                 false => FAR_ROWS,
             };
             let slice = Slice { entries: SLICE, rows, pushdown: self.pushdown.as_ref() };
-            let end = txn
-                .scan_slice(table, partition, &self.request, &mut self.place, slice, &mut |row| {
-                    let verdict = visit(&row.row, row.layout);
-                    stopped |= matches!(verdict, Verdict::KeepAndStop | Verdict::SkipAndStop);
-                    match verdict.keeps() {
-                        false => skipped += 1,
-                        true => kept += 1,
-                    }
-                    verdict
-                })
-                .await?;
+            let mut show = |row: &ScanRow<'_>| {
+                let verdict = visit(&row.row, row.layout);
+                stopped |= matches!(verdict, Verdict::KeepAndStop | Verdict::SkipAndStop);
+                match verdict.keeps() {
+                    false => skipped += 1,
+                    true => kept += 1,
+                }
+                verdict
+            };
+            let end = match txn.slice_now(table, partition, &self.request, &mut self.place.position, &mut show) {
+                Some((end, weight)) => {
+                    txn.worked(weight).await;
+                    end?
+                }
+                None => txn.scan_slice(table, partition, &self.request, &mut self.place, slice, &mut show).await?,
+            };
             if end == ScanEnd::Finished {
                 self.partitions.start += 1;
                 self.place = Place::default();
@@ -105,6 +120,41 @@ impl Walk {
 }
 
 impl Transaction {
+    /// A slice that locks nothing, of a partition that is idle, on a node that is alone: with its weight. `None`: the
+    /// rest of it takes a call that may wait.
+    fn slice_now(
+        &mut self,
+        table: &TableInfo,
+        partition: u16,
+        request: &ScanRequest,
+        position: &mut ScanPosition,
+        visit: &mut (impl FnMut(&ScanRow<'_>) -> Verdict + Send),
+    ) -> Option<(Result<ScanEnd, NodeError>, u32)> {
+        if request.lock.is_some() || self.node.cluster().is_some() || self.needs_snapshot(false) {
+            return None;
+        }
+        if let Err(error) = self.check_killed() {
+            return Some((Err(error), 0));
+        }
+        let mut access = self.access(self.plain_view());
+        let mut rows = 0;
+        let visit = &mut |row: &ScanRow<'_>| {
+            rows += 1;
+            visit(row)
+        };
+        let held = &self.node.partitions[usize::from(partition)];
+        let result = held.try_with(|p| p.scan(request, position, SLICE, &mut access, visit)).ok()?;
+        let observed = access.observed;
+        self.observed = self.observed.max(observed);
+        // As much as a point read for each few rows.
+        let weight = 1 + rows / 16;
+        match result {
+            Ok(end) => Some((Ok(end), weight)),
+            Err(Stop::Committing | Stop::Prepared(_)) => None,
+            Err(stop) => Some((Err(explain(stop, table)), weight)),
+        }
+    }
+
     /// One slice of a scan in one partition, with locks if the request has them.
     pub(super) async fn scan_slice(
         &mut self,

@@ -52,11 +52,7 @@ impl Transaction {
         op: &mut Op<'_>,
         visit: &mut (impl FnMut(Seen<'_, '_>) -> Verdict + Send),
     ) -> Result<Done, NodeError> {
-        self.work += op.class().weight();
-        if self.work >= WORK {
-            self.work = 0;
-            yield_once().await;
-        }
+        self.worked(op.class().weight()).await;
         if self.node.cluster().is_some() {
             // In a box, so that the calls of a node that is alone are not the larger for it.
             let (done, found) = Box::pin(self.call_in_cluster(table, partition, view, *within, op, visit)).await?;
@@ -72,6 +68,16 @@ impl Transaction {
                 .await;
         self.observed = self.observed.max(observed);
         driven.map(|(done, _)| done).map_err(|halt| self.halted(halt, table))
+    }
+
+    /// Counts work, and gives way to others of the thread now and then.
+    #[inline]
+    pub(crate) async fn worked(&mut self, weight: u32) {
+        self.work += weight;
+        if self.work >= WORK {
+            self.work = 0;
+            yield_once().await;
+        }
     }
 
     pub(super) fn caller<'a>(&'a self, view: View, gate: Option<Gate<'a>>) -> Caller<'a> {

@@ -17,8 +17,8 @@ use crate::error::NodeError;
 use crate::ops::operation::{Key, Op, Seen};
 use crate::ops::serve::MOST_KEYS;
 use crate::table::{TableInfo, entries};
-use rauk_kernel::{Access, Verdict};
-use rauk_types::{IndexId, RowView, Timestamp};
+use rauk_kernel::Verdict;
+use rauk_types::{IndexId, RowView};
 
 /// Is shown the number of a key and its row. `false`: no more are wanted for now; those of the present hold still come.
 pub type VisitMany<'v> = dyn FnMut(usize, Option<RowView<'_>>) -> bool + Send + 'v;
@@ -156,15 +156,7 @@ impl Transaction {
         }
         let (cluster, partition) = (node.cluster(), group.partition);
         let mut right = None;
-        let mut access = Access {
-            txn: self.txn.as_ref(),
-            own_before: view.own_before,
-            statement: self.write_number,
-            at: view.at,
-            conflict_after: view.conflict_after,
-            horizon: node.recent_horizon(),
-            observed: Timestamp::ZERO,
-        };
+        let mut access = self.access(view);
         let probes = &groups.probes(group, keys)[..group.len()];
         let read = node.partitions[usize::from(partition)]
             .try_with(|p| {

@@ -36,6 +36,7 @@ mod end;
 pub(crate) mod far;
 mod foreign;
 mod interrupt;
+mod lookup;
 mod many;
 mod read;
 pub mod snapshots;
@@ -45,6 +46,7 @@ pub(crate) use call::explain;
 pub(crate) use end::{append_record, failed_append};
 pub(crate) use far::not_shown;
 pub use interrupt::Interrupt;
+pub use lookup::{Spans, VisitSpans};
 pub use write::{InsertOutcome, UpdateOutcome};
 
 use crate::database::TableHandle;
@@ -111,7 +113,7 @@ pub struct Transaction {
     txn: Option<TxnRef>,
     record: Option<Arc<TxnRecord>>,
     snapshot: Option<Held>,
-    observed: Timestamp,
+    pub(crate) observed: Timestamp,
     /// Number of the present statement's first write.
     pub(crate) statement: u32,
     /// Number of the next write.
@@ -395,13 +397,13 @@ impl Transaction {
 
     /// Whether plain reads, of `one` row or of more, need a snapshot that is not drawn yet.
     #[inline]
-    fn needs_snapshot(&self, one: bool) -> bool {
+    pub(crate) fn needs_snapshot(&self, one: bool) -> bool {
         self.snapshot.is_none() && !(one && self.options.autocommit)
     }
 
     /// For plain reads, with the snapshot that is there.
     #[inline]
-    fn plain_view(&self) -> View {
+    pub(crate) fn plain_view(&self) -> View {
         let at = self.snapshot.as_ref().map_or(ReadAt::Newest, |held| ReadAt::Snapshot(held.time()));
         View { own_before: self.statement, at, conflict_after: None }
     }

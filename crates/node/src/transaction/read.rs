@@ -7,7 +7,7 @@ use crate::error::NodeError;
 use crate::member::Cluster;
 use crate::ops::operation::{Done, Key, Op, Seen};
 use crate::table::{TableInfo, UniqueIndex, entries};
-use rauk_kernel::{Access, LockMode, ReadAt, Stop, Verdict, WaitPolicy};
+use rauk_kernel::{LockMode, ReadAt, Stop, Verdict, WaitPolicy};
 use rauk_types::{IndexId, RowView, Timestamp};
 use std::sync::Arc;
 
@@ -205,15 +205,7 @@ impl Transaction {
         }
         let cluster = node.cluster();
         let mut right = None;
-        let mut access = Access {
-            txn: self.txn.as_ref(),
-            own_before: view.own_before,
-            statement: self.write_number,
-            at: view.at,
-            conflict_after: view.conflict_after,
-            horizon: node.recent_horizon(),
-            observed: Timestamp::ZERO,
-        };
+        let mut access = self.access(view);
         let id = info.schema.id;
         let read = node.partitions[partition as usize]
             .try_with(|p| {

@@ -246,7 +246,8 @@ impl Binder<'_> {
         }
         let ids = columns.iter().map(|(_, id)| *id).collect();
         let apart = self.hint_merge(alias);
-        let scan = CommonTableScan { table, alias: alias.to_string(), columns: ids, working, apart };
+        let pushdown = self.hint_pushdown(alias);
+        let scan = CommonTableScan { table, alias: alias.to_string(), columns: ids, working, apart, pushdown };
         Ok(Some((Node::CommonTable(Box::new(scan)), columns)))
     }
 }

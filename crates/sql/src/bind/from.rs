@@ -14,7 +14,8 @@ use super::names::{Clause, check_alias, unknown_column};
 use super::own_row;
 use crate::expr::{self, ColumnId, CompareOp, Expr, SubqueryId};
 use crate::logical::{
-    self, Column, Derived, Join, JoinHints, JoinKind, Lateral, MAX_TABLES, Node, PathHints, Query, Scan, ScanTable,
+    self, Column, Derived, Join, JoinHints, JoinKind, Lateral, MAX_TABLES, Node, PathHint, PathHints, Query, Scan,
+    ScanTable,
 };
 use crate::lookup::{GuardedTable, TableSource, unsupported};
 use crate::parse::ast;
@@ -375,7 +376,8 @@ impl Binder<'_> {
         };
         self.check_unique(&table)?;
         let apart = self.hint_merge(alias);
-        let derived = Derived { alias: alias.to_string(), query, view: None, lock: None, apart };
+        let pushdown = self.hint_pushdown(alias);
+        let derived = Derived { alias: alias.to_string(), query, view: None, lock: None, apart, pushdown };
         self.add_table(Node::Derived(Box::new(derived)), table)
     }
 
@@ -502,8 +504,15 @@ fn apply_hints(scan: &mut Scan, hints: &[ast::IndexHint], invisible_too: bool) -
             };
             named.push(position);
         }
-        // FOR ORDER BY and FOR GROUP BY restrict only how order is got, which an index scan may always be sorted for instead.
-        if hint.scope.is_some_and(|scope| scope != ast::IndexHintScope::Join) {
+        let path = match hint.scope {
+            Some(ast::IndexHintScope::OrderBy) => Some(&mut scan.path_hints.order),
+            Some(ast::IndexHintScope::GroupBy) => Some(&mut scan.path_hints.group),
+            Some(ast::IndexHintScope::Join) | None => None,
+        };
+        if let Some(path) = path {
+            let wanted = hint.action != ast::IndexHintAction::Ignore;
+            // USE INDEX () leaves none.
+            *path = Some(PathHint { wanted: wanted && !named.is_empty(), indexes: named });
             continue;
         }
         match hint.action {

@@ -3,24 +3,32 @@
 //! ```text
 //! JOIN_FIXED_ORDER                     tables are read as written
 //! JOIN_ORDER, JOIN_PREFIX, JOIN_SUFFIX some tables are read before others
-//! INDEX, JOIN_INDEX, NO_INDEX, NO_JOIN_INDEX   the indexes that a table may be read by
+//! INDEX, NO_INDEX                      the indexes that a table may be read by
+//! JOIN_INDEX, ORDER_INDEX, GROUP_INDEX the same for conditions, for orders, for groups; and their opposites
+//! NO_RANGE_OPTIMIZATION                indexes are not read by ranges and lists of values
+//! MRR, NO_MRR, NO_ICP                  nothing: see below
 //! INDEX_MERGE, NO_INDEX_MERGE          whether several indexes are read for a table, and which
 //! SKIP_SCAN, NO_SKIP_SCAN              whether an index is read for each value of its leading columns, and which
 //! MERGE, NO_MERGE                      whether a derived table, a view or a common table becomes part of the block
 //! BNL, NO_BNL                          whether a table that no index reaches is kept in memory
 //! HASH_JOIN, NO_HASH_JOIN              whether a table is probed by hash: always, or never
+//! BKA, NO_BKA                          whether a table is looked up for many rows before it at once
+//! DERIVED_CONDITION_PUSHDOWN, NO_…     whether conditions move into a derived table
 //! SEMIJOIN, NO_SEMIJOIN                whether a subquery becomes a join, and by FIRSTMATCH or MATERIALIZATION
 //! SUBQUERY                             a subquery stays one
 //! MAX_EXECUTION_TIME, SET_VAR          of the whole statement
 //! QB_NAME                              names the block, so that a hint may say @name
 //! ```
 //! Hints stand behind SELECT, UPDATE, DELETE, INSERT and REPLACE; those behind INSERT … SELECT count for the SELECT. A hint
-//! speaks of its own block, or of one inside of it by @name. What MySQL knows and this server does not follow is warning 1235; a mistake is 1064,
-//! an unknown table or index 3128, an unknown block 3127, a second hint of a kind 3126.
+//! speaks of its own block, or of one inside of it by @name. Some hints choose what is not to be chosen here, and do
+//! nothing once their names have been found: rows lie in memory, so that there is no reading of them in another order
+//! (MRR), and conditions are decided where the rows are in any case (NO_ICP). What MySQL knows and this server does not
+//! follow is warning 1235; a mistake is 1064, an unknown table or index 3128, an unknown block 3127, a second hint of a
+//! kind 3126.
 
 use super::Binder;
 use crate::expr::ColumnId;
-use crate::logical::{JoinHints, Node, PathHint, Scan};
+use crate::logical::{JoinHints, Node, PathHint, PathHints, Scan};
 use crate::parse::ast::{Hint, HintArgument, Hints};
 use std::collections::BTreeSet;
 
@@ -32,21 +40,7 @@ const UNKNOWN_BLOCK: u16 = 3127;
 const UNRESOLVED: u16 = 3128;
 
 /// Hints of MySQL that nothing here follows.
-const WITHOUT_EFFECT: &[&str] = &[
-    "BKA",
-    "NO_BKA",
-    "DERIVED_CONDITION_PUSHDOWN",
-    "NO_DERIVED_CONDITION_PUSHDOWN",
-    "MRR",
-    "NO_MRR",
-    "NO_ICP",
-    "NO_RANGE_OPTIMIZATION",
-    "ORDER_INDEX",
-    "NO_ORDER_INDEX",
-    "GROUP_INDEX",
-    "NO_GROUP_INDEX",
-    "RESOURCE_GROUP",
-];
+const WITHOUT_EFFECT: &[&str] = &["RESOURCE_GROUP"];
 
 /// What hints ask of one block.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +55,9 @@ pub(super) struct BlockHints {
     indexes: Vec<(String, bool, String, Vec<String>)>,
     /// MERGE (`true`) and NO_MERGE of a table; `None`: of all.
     merges: Vec<(bool, Option<String>)>,
-    /// BNL and HASH_JOIN: the hint, and its table; `None`: all.
+    /// DERIVED_CONDITION_PUSHDOWN (`true`) and its opposite.
+    pushdowns: Vec<(bool, Option<String>)>,
+    /// BNL, BKA and HASH_JOIN: the hint, and its table; `None`: all.
     joins: Vec<(&'static str, Option<String>)>,
     /// SEMIJOIN with strategies: how the tables of the block are found.
     semijoin: Option<Strategies>,
@@ -70,7 +66,9 @@ pub(super) struct BlockHints {
 }
 
 /// The hints of one block of how its tables are joined.
-const JOIN_HINTS: [&str; 4] = ["BNL", "NO_BNL", "HASH_JOIN", "NO_HASH_JOIN"];
+const JOIN_HINTS: [&str; 6] = ["BNL", "NO_BNL", "HASH_JOIN", "NO_HASH_JOIN", "BKA", "NO_BKA"];
+const PUSHDOWN: &str = "DERIVED_CONDITION_PUSHDOWN";
+const NO_PUSHDOWN: &str = "NO_DERIVED_CONDITION_PUSHDOWN";
 /// Strategies of MySQL for semi joins; the first two are followed.
 const STRATEGIES: [&str; 4] = ["FIRSTMATCH", "MATERIALIZATION", "LOOSESCAN", "DUPSWEEDOUT"];
 
@@ -85,17 +83,48 @@ struct Strategies {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Any,
+    Lookup,
+    Order,
+    Group,
     Merge,
     Skip,
+    Range,
+    /// Which rows are read first.
+    RowOrder,
+    /// Where conditions are decided.
+    Conditions,
 }
 
 impl Way {
-    fn of(hint: &str) -> Way {
-        match hint.trim_start_matches("NO_") {
-            "INDEX_MERGE" => Way::Merge,
-            "SKIP_SCAN" => Way::Skip,
-            _ => Way::Any,
-        }
+    /// `None`: the hint names no indexes.
+    fn of(hint: &str) -> Option<Way> {
+        Some(match hint {
+            "NO_ICP" => Way::Conditions,
+            "NO_RANGE_OPTIMIZATION" => Way::Range,
+            _ => match hint.trim_start_matches("NO_") {
+                "INDEX" => Way::Any,
+                "JOIN_INDEX" => Way::Lookup,
+                "ORDER_INDEX" => Way::Order,
+                "GROUP_INDEX" => Way::Group,
+                "INDEX_MERGE" => Way::Merge,
+                "SKIP_SCAN" => Way::Skip,
+                "MRR" => Way::RowOrder,
+                _ => return None,
+            },
+        })
+    }
+
+    /// Where a table keeps it.
+    fn place(self, hints: &mut PathHints) -> Option<&mut Option<PathHint>> {
+        Some(match self {
+            Way::Lookup => &mut hints.lookup,
+            Way::Order => &mut hints.order,
+            Way::Group => &mut hints.group,
+            Way::Merge => &mut hints.merge,
+            Way::Skip => &mut hints.skip,
+            Way::Range => &mut hints.range,
+            Way::Any | Way::RowOrder | Way::Conditions => return None,
+        })
     }
 }
 
@@ -203,10 +232,7 @@ impl Binder<'_> {
                     false => block.orders.push((kind, names())),
                 }
             }
-            "INDEX" | "JOIN_INDEX" | "NO_INDEX" | "NO_JOIN_INDEX" | "INDEX_MERGE" | "NO_INDEX_MERGE" | "SKIP_SCAN"
-            | "NO_SKIP_SCAN"
-                if !hint.arguments.is_empty() =>
-            {
+            name if !hint.arguments.is_empty() && Way::of(name).is_some() => {
                 let mut names = names();
                 let table = names.remove(0);
                 let use_them = !hint.name.starts_with("NO_");
@@ -219,8 +245,7 @@ impl Binder<'_> {
                 }
             }
             "SEMIJOIN" | "NO_SEMIJOIN" | "SUBQUERY" => self.take_subquery_hint(hint, block),
-            "BNL" | "NO_BNL" | "HASH_JOIN" | "NO_HASH_JOIN" => {
-                let known = JOIN_HINTS.into_iter().find(|known| *known == hint.name).expect("one of them");
+            name if let Some(known) = JOIN_HINTS.into_iter().find(|known| *known == name) => {
                 let tables: Vec<Option<String>> = match hint.arguments.is_empty() {
                     true => vec![None],
                     false => names().into_iter().map(Some).collect(),
@@ -240,6 +265,13 @@ impl Binder<'_> {
                 match hint.arguments.is_empty() {
                     true => block.merges.push((merge, None)),
                     false => block.merges.extend(names().into_iter().map(|name| (merge, Some(name)))),
+                }
+            }
+            PUSHDOWN | NO_PUSHDOWN => {
+                let moves = hint.name == PUSHDOWN;
+                match hint.arguments.is_empty() {
+                    true => block.pushdowns.push((moves, None)),
+                    false => block.pushdowns.extend(names().into_iter().map(|name| (moves, Some(name)))),
                 }
             }
             "MAX_EXECUTION_TIME" => match hint.arguments.as_slice() {
@@ -343,17 +375,12 @@ impl Binder<'_> {
             if positions.is_empty() && !names.is_empty() {
                 continue;
             }
-            let path = PathHint { wanted: *use_them, indexes: positions.clone() };
-            match Way::of(hint) {
-                Way::Any => {}
-                Way::Merge => {
-                    scan.path_hints.merge = Some(path);
-                    continue;
+            let way = Way::of(hint).expect("only such hints are kept");
+            if way != Way::Any {
+                if let Some(place) = way.place(&mut scan.path_hints) {
+                    *place = Some(PathHint { wanted: *use_them, indexes: positions });
                 }
-                Way::Skip => {
-                    scan.path_hints.skip = Some(path);
-                    continue;
-                }
+                continue;
             }
             let all = || (0..schema.indexes.len()).collect::<Vec<usize>>();
             // They take the place of USE and IGNORE INDEX.
@@ -374,6 +401,17 @@ impl Binder<'_> {
         let block = self.frame().hints.as_mut()?;
         let of = |name: &Option<String>| name.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(alias));
         let found = block.merges.iter().rev().find(|(_, name)| of(name)).map(|(merge, _)| !merge);
+        if found.is_some() {
+            block.met.insert(alias.to_lowercase());
+        }
+        found
+    }
+
+    /// Whether conditions move into a derived table of the innermost block; `None`: no hint speaks of it.
+    pub(super) fn hint_pushdown(&mut self, alias: &str) -> Option<bool> {
+        let block = self.frame().hints.as_mut()?;
+        let of = |name: &Option<String>| name.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(alias));
+        let found = block.pushdowns.iter().rev().find(|(_, name)| of(name)).map(|(moves, _)| *moves);
         if found.is_some() {
             block.met.insert(alias.to_lowercase());
         }
@@ -421,11 +459,13 @@ impl Binder<'_> {
                 self.hints.warn(UNRESOLVED, unresolved(name, hint));
             }
         }
-        for (merge, name) in &block.merges {
+        let merges = block.merges.iter().map(|(on, name)| (if *on { "MERGE" } else { "NO_MERGE" }, name));
+        let pushdowns = block.pushdowns.iter().map(|(on, name)| (if *on { PUSHDOWN } else { NO_PUSHDOWN }, name));
+        for (hint, name) in merges.chain(pushdowns) {
             if let Some(name) = name
                 && !block.met.contains(&name.to_lowercase())
             {
-                self.hints.warn(UNRESOLVED, unresolved(name, if *merge { "MERGE" } else { "NO_MERGE" }));
+                self.hints.warn(UNRESOLVED, unresolved(name, hint));
             }
         }
     }
@@ -444,6 +484,8 @@ impl BlockHints {
                 match *hint {
                     "BNL" => out.buffer = Some(true),
                     "NO_BNL" => out.buffer = Some(false),
+                    "BKA" => out.batch = Some(true),
+                    "NO_BKA" => out.batch = Some(false),
                     "HASH_JOIN" => out.hash = Some(true),
                     _ => out.hash = Some(false),
                 }

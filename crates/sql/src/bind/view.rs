@@ -261,6 +261,7 @@ impl Binder<'_> {
                 view: Some(view),
                 lock: None,
                 apart,
+                pushdown: self.hint_pushdown(alias),
             })),
         };
         Ok((node, table))

@@ -1,10 +1,17 @@
-//! Batched key joins: rows are gathered before a table that is looked up by key, and all their keys are read in one call.
+//! Batched key joins: rows are gathered before a table that is looked up by an index, and all their keys are read in
+//! one call.
 //!
 //! A row that comes to such a table is copied into a [`Batch`] with its key. When the batch is full, or no more rows come,
 //! the keys are read partition by partition ([`rauk_node::Transaction::get_many`]), which fetches memory ahead, and asks
 //! another node once for a batch and not once for a row. Then the gathered rows go on, one by one, in the order in which
 //! they came, each with the row that was found for it. The plan says where this is done ([`KeyBatch`]): for plain reads
 //! only, and where the order in which expressions are evaluated makes no difference.
+//!
+//! By a secondary index a lookup is a range and gives any number of rows, from any partition. So a batch asks for a
+//! *window* of its ranges at a time ([`rauk_node::Transaction::look_up`]), as many as give about [`BYTES`] of rows;
+//! these are a [`Buffer`] in which the rows of one lookup are linked, and the table's step loops over those of the row
+//! that goes on. A row whose lookup alone gives more, or that is not known to be one range, reads the table by itself,
+//! and so do all rows where other nodes lead a part of the table.
 //!
 //! *Size.* The first batch has [`FIRST`] rows, and no more than LIMIT wants; each full one is followed by one twice as
 //! large, up to [`MOST`] rows. A batch also ends with the row that reaches [`BYTES`], and all of it is counted as memory
@@ -15,17 +22,21 @@
 //! ([`drain`]).
 
 use super::answer::ends_statement;
-use super::keys::{SingleKey, single_key};
+use super::buffer::{Buffer, NO_ROW};
+use super::keys::{SingleKey, single_key, single_range};
 use super::query::Running;
 use super::row::{Joined, Part};
 use super::select::Run;
 use crate::expr::Context;
 use crate::memory::{Memory, values_bytes};
 use crate::physical::model::{Access, IndexAccess, KeyBatch, SelectPlan, Source, Step};
+use rauk_node::Spans;
 use rauk_node::bulk::Keys;
+use rauk_types::error::codes;
 use rauk_types::{IndexId, MysqlError, RowView, Value};
 use smallvec::SmallVec;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Rows of the first batch.
 const FIRST: usize = 16;
@@ -36,15 +47,31 @@ const BYTES: usize = 256 << 10;
 /// What a row's key takes beside its bytes: its end, and what was found by it.
 const BESIDE_KEY: usize = size_of::<Wanted>() + size_of::<Option<(u16, Range<usize>)>>() + 2 * size_of::<usize>();
 
+/// What a row that was found takes beside its bytes: its place, and the next one.
+const BESIDE_ROW: usize = 24;
+
 /// Rows before one table that is looked up by key.
 pub(super) struct Batch<'a> {
     plan: &'a KeyBatch,
     access: &'a IndexAccess,
-    unique: bool,
+    way: Way,
     rows: Rows,
     /// When it is full.
     size: usize,
+    /// Ranges that are looked up together.
+    window: usize,
     state: State,
+}
+
+/// What is looked up for a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// A whole key of the primary key.
+    Primary,
+    /// A whole key of a unique index.
+    Unique,
+    /// A range of an index.
+    Range,
 }
 
 /// What the batch does when a row comes to its steps.
@@ -53,6 +80,8 @@ enum State {
     Gathers,
     /// A gathered row goes on, and a row was found for it or not.
     Runs(bool),
+    /// A gathered row goes on, and this row of the step's buffer is the first of those that were found for it.
+    RunsLinked(u32),
     /// A gathered row goes on whose key is not known: the table is read for it.
     RunsAlone,
 }
@@ -68,7 +97,7 @@ enum HeldPart {
 #[derive(Clone, Copy)]
 enum Wanted {
     Nothing,
-    /// The key of this number.
+    /// The key, or the range, of this number.
     Key(usize),
     /// Not one key.
     Unknown,
@@ -87,6 +116,9 @@ struct Rows {
     /// Of the statement's memory: for `values` and `keys`, with what stands beside these.
     values_taken: usize,
     keys: Keys,
+    spans: Spans,
+    /// Room for the high end of a range.
+    high: Vec<u8>,
     /// By key: whether it was read, and what was found.
     done: Vec<bool>,
     found: Vec<Option<(u16, Range<usize>)>>,
@@ -102,13 +134,14 @@ impl<'a> Batch<'a> {
         let first = demand.map_or(FIRST, |demand| demand.clamp(1, FIRST as u64) as usize);
         let batch = |of: &'a KeyBatch| {
             let Step::Scan(level) = &plan.steps[of.level] else { unreachable!("a batch is of a table") };
-            let (access, unique) = match &level.access {
-                Access::Primary(access) => (access, false),
-                Access::Unique(access) => (access, true),
-                _ => unreachable!("a batch is of a table that is looked up by key"),
+            let (access, way) = match &level.access {
+                Access::Primary(access) => (access, Way::Primary),
+                Access::Unique(access) => (access, Way::Unique),
+                Access::Range(access) => (access, Way::Range),
+                _ => unreachable!("a batch is of a table that is looked up by an index"),
             };
             let rows = Rows::new(&context.budget.memory);
-            Batch { plan: of, access, unique, rows, size: first, state: State::Gathers }
+            Batch { plan: of, access, way, rows, size: first, window: MOST, state: State::Gathers }
         };
         plan.batches.iter().map(batch).collect()
     }
@@ -135,6 +168,16 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// The first row that was found for the row that goes on, of those in the buffer of this step.
+    #[inline]
+    pub(super) fn linked(&self, at: usize) -> Option<u32> {
+        let batch = self.batches.iter().find(|batch| batch.plan.level == at)?;
+        match batch.state {
+            State::RunsLinked(first) => Some(first),
+            _ => None,
+        }
+    }
+
     /// Whether the table of this step is looked up in batches.
     pub(super) fn is_batched(&self, at: usize) -> bool {
         self.batches.iter().any(|batch| batch.plan.level == at)
@@ -144,10 +187,17 @@ impl<'a> Run<'a> {
     pub(super) fn gather(&mut self, batch: usize, row: &Joined<'_>) -> Result<(), MysqlError> {
         let batch = &mut self.batches[batch];
         let mut key = std::mem::take(&mut self.key);
+        let mut high = std::mem::take(&mut batch.rows.high);
         key.clear();
-        let known = single_key(batch.access, row, self.context, &mut key);
-        let result = known.and_then(|known| batch.rows.push(row, known, &key));
+        high.clear();
+        let known = match batch.way {
+            Way::Range => single_range(batch.access, row, self.context, &mut key, &mut high),
+            Way::Primary | Way::Unique => single_key(batch.access, row, self.context, &mut key),
+        };
+        let high_end = (batch.way == Way::Range).then_some(high.as_slice());
+        let result = known.and_then(|known| batch.rows.push(row, known, &key, high_end));
         self.key = key;
+        batch.rows.high = high;
         result
     }
 }
@@ -208,37 +258,151 @@ async fn run_rows(run: &mut Run<'_>, number: usize, rows: &mut Rows) -> (bool, R
     let Step::Scan(of) = &plan.steps[level] else { unreachable!("a batch is of a table") };
     let zone = run.context.time_zone.clone();
     let root = Joined::root(&zone);
+    let ranges = run.batches[number].way == Way::Range;
+    let mut window = Window::default();
     let mut large = false;
-    if let Err(error) = look_up(run, number, rows, None).await {
+    if !ranges && let Err(error) = look_up(run, number, rows, None).await {
         return (large, Err(error));
     }
     let found_bytes = rows.found_bytes.len();
+    let mut result = Ok(());
     for row in 0..rows.len() {
         if run.is_done() {
             break;
         }
-        if let Wanted::Key(key) = rows.wanted[row]
-            && !rows.done[key]
-        {
-            // The rows that were found first are large.
-            large = true;
-            rows.found_bytes.truncate(found_bytes);
-            if let Err(error) = look_up(run, number, rows, Some(key)).await {
-                return (large, Err(error));
+        if let Wanted::Key(key) = rows.wanted[row] {
+            let looked = match ranges {
+                true if !window.has(key) => window.look_up(run, number, rows, key).await,
+                false if !rows.done[key] => {
+                    // The rows that were found first are large.
+                    large = true;
+                    rows.found_bytes.truncate(found_bytes);
+                    look_up(run, number, rows, Some(key)).await
+                }
+                _ => Ok(()),
+            };
+            if let Err(error) = looked {
+                result = Err(error);
+                break;
             }
         }
-        let (parts, state) = rows.row(row, of.table, &plan.sources);
+        let (parts, state) = rows.row(row, of.table, &plan.sources, ranges.then_some(&window));
         run.batches[number].state = state;
         let joined = root.with(usize::MAX, Part::Several(&parts));
         let before = run.alone;
         run.alone |= matches!(state, State::RunsAlone);
-        let result = run.advance(at, &joined).await;
+        result = run.advance(at, &joined).await;
         run.alone = before;
-        if let Err(error) = result {
-            return (large, Err(error));
+        if result.is_err() {
+            break;
         }
     }
-    (large, Ok(()))
+    if ranges {
+        window.end(run, level, rows);
+    }
+    (large, result)
+}
+
+/// Ranges whose rows are in the buffer of the table's step.
+#[derive(Default)]
+struct Window {
+    numbers: Range<usize>,
+    /// Of each: the first and the last of its rows.
+    ends: Vec<(u32, u32)>,
+    /// One range gives too many rows, or they are not to be looked up here: the table is read for the row.
+    alone: bool,
+    /// The table is not looked up here at all.
+    elsewhere: bool,
+}
+
+impl Window {
+    fn has(&self, number: usize) -> bool {
+        self.numbers.contains(&number)
+    }
+
+    /// The first row of a range; `None`: the table is read for it.
+    fn first(&self, number: usize) -> Option<u32> {
+        let ends = self.ends.get(number - self.numbers.start)?;
+        (!self.alone).then_some(ends.0)
+    }
+
+    /// Looks up as many ranges from `first` on as give few bytes of rows.
+    async fn look_up(&mut self, run: &mut Run<'_>, batch: usize, rows: &Rows, first: usize) -> Result<(), MysqlError> {
+        let plan = run.plan;
+        let at = run.batches[batch].plan.level;
+        let Step::Scan(level) = &plan.steps[at] else { unreachable!("a batch is of a table") };
+        let Some(table) = plan.sources[level.table].handle() else { unreachable!("it is a stored table") };
+        let index = table.schema().indexes[run.batches[batch].access.index].id;
+        let memory = run.context.budget.memory.clone();
+        let mut buffer = Buffer::linked(table.schema().clone());
+        loop {
+            self.end(run, at, rows);
+            let wanted = if self.elsewhere { 1 } else { run.batches[batch].window };
+            self.numbers = first..rows.spans.len().min(first + wanted);
+            self.ends.resize(self.numbers.len(), (NO_ROW, NO_ROW));
+            if self.elsewhere {
+                self.alone = true;
+                return Ok(());
+            }
+            let (mut bytes, mut full) = (0, false);
+            let mut failed = None;
+            let mut visit = |number: usize, row: RowView<'_>| {
+                bytes += row.bytes().len() + BESIDE_ROW;
+                full = bytes > BYTES;
+                if full {
+                    return false;
+                }
+                match buffer.push_linked(&row, &mut self.ends[number - first], &memory) {
+                    Ok(()) => true,
+                    Err(error) if error.code == codes::OUT_OF_SORTMEMORY => {
+                        full = true;
+                        false
+                    }
+                    Err(error) => {
+                        failed = Some(error);
+                        false
+                    }
+                }
+            };
+            let covering = level.covering.as_deref();
+            let numbers = self.numbers.clone();
+            let here = run.txn.look_up(table, index, covering, &rows.spans, numbers, &mut visit).await;
+            if failed.is_some() || full || !matches!(here, Ok(true)) {
+                buffer.clear_linked(&memory);
+            }
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            self.elsewhere = !here?;
+            if full {
+                run.batches[batch].window = (self.numbers.len() / 4).max(1);
+                if self.numbers.len() == 1 {
+                    self.alone = true;
+                    return Ok(());
+                }
+                continue;
+            }
+            if !self.elsewhere {
+                if bytes < BYTES / 4 {
+                    run.batches[batch].window = (run.batches[batch].window * 2).min(MOST);
+                }
+                run.buffers[at] = Some(Arc::new(buffer));
+                return Ok(());
+            }
+        }
+    }
+
+    /// The rows of the window have gone on.
+    fn end(&mut self, run: &mut Run<'_>, at: usize, rows: &Rows) {
+        if let Some(buffer) = run.buffers[at].take()
+            && let (Some(mut buffer), Some(memory)) = (Arc::into_inner(buffer), &rows.memory)
+        {
+            buffer.clear_linked(memory);
+        }
+        self.ends.clear();
+        self.numbers = 0..0;
+        self.alone = false;
+    }
 }
 
 /// Reads the keys of a batch until what is found is large, or one of them.
@@ -246,7 +410,7 @@ async fn look_up(run: &mut Run<'_>, number: usize, rows: &mut Rows, only: Option
     let batch = &run.batches[number];
     let Step::Scan(level) = &run.plan.steps[batch.plan.level] else { unreachable!("a batch is of a table") };
     let Some(table) = run.plan.sources[level.table].handle() else { unreachable!("it is a stored table") };
-    let index = match batch.unique {
+    let index = match batch.way == Way::Unique {
         true => table.schema().indexes[batch.access.index].id,
         false => IndexId::PRIMARY,
     };
@@ -302,24 +466,29 @@ impl Rows {
     }
 
     /// Copies a row. On an error it is as it was, but for memory.
-    fn push(&mut self, row: &Joined<'_>, known: SingleKey, key: &[u8]) -> Result<(), MysqlError> {
+    fn push(&mut self, row: &Joined<'_>, known: SingleKey, key: &[u8], high: Option<&[u8]>) -> Result<(), MysqlError> {
         let (parts, bytes, values) = (self.parts.len(), self.bytes.len(), self.values.len());
-        if let Err(error) = self.push_parts(row).and_then(|()| self.take(key.len() + BESIDE_KEY)) {
+        let more = key.len() + high.map_or(0, <[u8]>::len) + BESIDE_KEY;
+        if let Err(error) = self.push_parts(row).and_then(|()| self.take(more)) {
             self.parts.truncate(parts);
             self.bytes.truncate(bytes);
             self.values.truncate(values);
             return Err(error);
         }
         self.ends.push(self.parts.len());
-        self.wanted.push(match known {
-            SingleKey::Key => {
+        self.wanted.push(match (known, high) {
+            (SingleKey::Key, Some(high)) => {
+                self.spans.push(key, (!high.is_empty()).then_some(high));
+                Wanted::Key(self.spans.len() - 1)
+            }
+            (SingleKey::Key, None) => {
                 self.keys.push(key);
                 self.done.push(false);
                 self.found.push(None);
                 Wanted::Key(self.done.len() - 1)
             }
-            SingleKey::Nothing => Wanted::Nothing,
-            SingleKey::Unknown => Wanted::Unknown,
+            (SingleKey::Nothing, _) => Wanted::Nothing,
+            (SingleKey::Unknown, _) => Wanted::Unknown,
         });
         Ok(())
     }
@@ -370,14 +539,21 @@ impl Rows {
         Ok(())
     }
 
-    /// The parts of a row, with what was found for it.
-    fn row<'s>(&'s self, row: usize, table: usize, sources: &'s [Source]) -> (SmallVec<[(usize, Part<'s>); 6]>, State) {
+    /// The parts of a row, with what was found for it; `window`: by ranges.
+    fn row<'s>(
+        &'s self,
+        row: usize,
+        table: usize,
+        sources: &'s [Source],
+        window: Option<&Window>,
+    ) -> (SmallVec<[(usize, Part<'s>); 6]>, State) {
         let schema = |table: usize| sources[table].schema();
         let mut parts = SmallVec::new();
-        let state = match self.wanted[row] {
-            Wanted::Unknown => State::RunsAlone,
-            Wanted::Nothing => State::Runs(false),
-            Wanted::Key(key) => match &self.found[key] {
+        let state = match (self.wanted[row], window) {
+            (Wanted::Unknown, _) => State::RunsAlone,
+            (Wanted::Nothing, _) => State::Runs(false),
+            (Wanted::Key(range), Some(window)) => window.first(range).map_or(State::RunsAlone, State::RunsLinked),
+            (Wanted::Key(key), None) => match &self.found[key] {
                 Some((layout, bytes)) => {
                     let view = RowView::new(schema(table), *layout, &self.found_bytes[bytes.clone()]);
                     parts.push((table, Part::Stored(view)));
@@ -406,6 +582,7 @@ impl Rows {
         self.bytes.clear();
         self.values.clear();
         self.keys.clear();
+        self.spans.clear();
         self.done.clear();
         self.found.clear();
         self.found_bytes.clear();

@@ -37,6 +37,8 @@ pub(crate) struct Buffer {
     index: Option<HashIndex>,
     /// Where keys are all that is kept.
     keys: KeySet,
+    /// Of rows that were looked up for a batch: for each the next one of the same lookup.
+    next: Vec<u32>,
     pub too_large: bool,
 }
 
@@ -44,7 +46,12 @@ pub(crate) struct Buffer {
 pub(crate) enum Candidates {
     All(usize),
     Some(Found),
+    /// A row that was looked up for a batch, and those that follow it; [`NO_ROW`] ends them.
+    Linked(u32),
 }
+
+/// The number of no row.
+pub(crate) const NO_ROW: u32 = u32::MAX;
 
 impl Candidates {
     /// The next row, and its number in the buffer.
@@ -56,6 +63,12 @@ impl Candidates {
                 *next += 1;
                 *next - 1
             }
+            (Candidates::Linked(NO_ROW), _) => return None,
+            (Candidates::Linked(next), _) => {
+                let number = *next as usize;
+                *next = buffer.next[number];
+                number
+            }
             (Candidates::Some(_), None) => return None,
         };
         Some((number, buffer.part(number)?))
@@ -66,6 +79,35 @@ impl Buffer {
     /// Rows of a query, to loop over.
     pub fn of(rows: SharedRows) -> Buffer {
         Buffer { rows, ..Buffer::default() }
+    }
+
+    /// Rows of a stored table that are looked up for a batch.
+    pub fn linked(schema: Arc<TableSchema>) -> Buffer {
+        Buffer { schema: Some(schema), ..Buffer::default() }
+    }
+
+    /// Keeps a row that was looked up, behind those of the same lookup, the first and the last of which are given.
+    pub fn push_linked(
+        &mut self,
+        view: &RowView<'_>,
+        ends: &mut (u32, u32),
+        memory: &Memory,
+    ) -> Result<(), MysqlError> {
+        self.kept.push(view.layout(), view.bytes(), memory)?;
+        let number = self.next.len() as u32;
+        self.next.push(NO_ROW);
+        match ends.0 {
+            NO_ROW => ends.0 = number,
+            _ => self.next[ends.1 as usize] = number,
+        }
+        ends.1 = number;
+        Ok(())
+    }
+
+    /// Gives up the rows that were looked up.
+    pub fn clear_linked(&mut self, memory: &Memory) {
+        self.kept.release(memory);
+        self.next.clear();
     }
 
     /// Rows that are kept.

@@ -73,6 +73,58 @@ pub(crate) enum SingleKey {
     Unknown,
 }
 
+/// Whether a condition fixes leading parts by one value each, and asks for nothing else.
+fn is_one_prefix(condition: &KeyCondition) -> bool {
+    let plain = condition.tuples.is_none() && condition.range.is_none() && condition.any.is_empty();
+    plain && condition.equal.iter().all(|part| part.values.len() == 1)
+}
+
+/// The range of a condition that is one: its low end, and its high end, which is empty where there is none.
+pub(crate) fn single_range(
+    access: &IndexAccess,
+    row: &Joined<'_>,
+    context: &mut Context,
+    low: &mut Vec<u8>,
+    high: &mut Vec<u8>,
+) -> Result<SingleKey, MysqlError> {
+    let parts = &access.key_def.parts;
+    if !is_one_prefix(&access.condition) {
+        let mut ranges = condition_ranges(parts, &access.condition, row, context)?.into_iter();
+        return Ok(match (ranges.next(), ranges.next()) {
+            (None, _) => SingleKey::Nothing,
+            (Some(range), None) => {
+                *low = range.low;
+                *high = range.high.unwrap_or_default();
+                SingleKey::Key
+            }
+            _ => SingleKey::Unknown,
+        });
+    }
+    for (part, equal) in parts.iter().zip(&access.condition.equal) {
+        let (expr, null_safe) = match &equal.values[0] {
+            KeyValue::Value(expr) => (expr, false),
+            KeyValue::NullSafe(expr) => (expr, true),
+            KeyValue::Null if part.nullable => {
+                part.encode(ValueRef::Null, low);
+                continue;
+            }
+            KeyValue::Null => return Ok(SingleKey::Nothing),
+        };
+        match place(evaluate(expr, row, context)?, &part.ty, row.zone) {
+            Place::Exact(value) => part.encode(value.as_ref(), low),
+            Place::Null if null_safe && part.nullable => part.encode(ValueRef::Null, low),
+            Place::Null | Place::Gap { .. } => return Ok(SingleKey::Nothing),
+            Place::Fuzzy { .. } | Place::Unknown => return Ok(SingleKey::Unknown),
+        }
+    }
+    high.clear();
+    high.extend_from_slice(low);
+    if !prefix_successor(high) {
+        high.clear();
+    }
+    Ok(SingleKey::Key)
+}
+
 /// The keys of a lookup.
 pub(crate) fn points(access: &IndexAccess, row: &Joined<'_>, context: &mut Context) -> Result<Points, MysqlError> {
     let mut keys: Vec<Vec<u8>> = Vec::new();
@@ -120,6 +172,14 @@ pub(crate) fn ranges(
     row: &Joined<'_>,
     context: &mut Context,
 ) -> Result<Vec<KeyRange>, MysqlError> {
+    if is_one_prefix(&access.condition) {
+        let (mut low, mut high) = (Vec::with_capacity(40), Vec::with_capacity(40));
+        match single_range(access, row, context, &mut low, &mut high)? {
+            SingleKey::Key => return Ok(vec![KeyRange { low, high: (!high.is_empty()).then_some(high) }]),
+            SingleKey::Nothing => return Ok(Vec::new()),
+            SingleKey::Unknown => {}
+        }
+    }
     condition_ranges(&access.key_def.parts, &access.condition, row, context)
 }
 

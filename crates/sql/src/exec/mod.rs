@@ -16,6 +16,7 @@
 //! json_table the rows of JSON_TABLE
 //! buffer     inner tables kept in memory: hash and block joins
 //! kept       their bytes, and a hash index over them
+//! vector     batches of columns: filters and groups of one table's rows
 //! output     grouping, HAVING, projection, DISTINCT, sorting, LIMIT
 //! group      aggregates
 //! window     window functions
@@ -58,6 +59,7 @@ mod select;
 mod skip;
 mod sort;
 mod targets;
+mod vector;
 mod violation;
 mod window;
 

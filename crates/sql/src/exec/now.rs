@@ -197,6 +197,7 @@ impl Run<'_> {
                 candidates
             }
             Place::Between(candidates) => candidates,
+            _ if let Some(first) = self.linked(at) => Candidates::Linked(first),
             _ => {
                 let key = &mut self.key;
                 if let Some(others) = &level.keys_only {

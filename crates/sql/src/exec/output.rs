@@ -218,6 +218,11 @@ impl<'a> Output<'a> {
         })
     }
 
+    /// Where rows are grouped.
+    pub fn grouper(&mut self) -> Option<&mut Grouper<'a>> {
+        self.grouper.as_mut()
+    }
+
     /// Adds the groups of rows on other nodes.
     pub fn take_groups(&mut self, work: &Work) -> Result<(), MysqlError> {
         self.grouper.as_mut().map_or(Ok(()), |grouper| work.add_groups(grouper))

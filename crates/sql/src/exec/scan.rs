@@ -72,7 +72,7 @@ pub(crate) fn open(
                 partition: None,
                 limit_hint,
                 pushdown: None,
-                covering: None,
+                covering: level.covering.clone().filter(|_| lock.is_none()),
                 also: Arc::default(),
             },
             1,

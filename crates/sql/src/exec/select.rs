@@ -367,6 +367,9 @@ impl<'a> Run<'a> {
             let remembered = self.laterals.entry(at).or_insert_with(|| Remembered::new(self.context));
             return Box::pin(remembered.rows(lateral, row, self.txn, self.context)).await.map(Some);
         }
+        if self.linked(at).is_some() {
+            return Ok(self.buffers[at].clone());
+        }
         if !level.buffered && !matches!(level.access, Access::Virtual { .. } | Access::Rows) {
             return Ok(None);
         }
@@ -495,7 +498,7 @@ impl<'a> Run<'a> {
                 }
                 return Ok(());
             }
-            let mut candidates = self.candidates(level, &buffer, row).await?;
+            let mut candidates = self.candidates(at, level, &buffer, row).await?;
             let mut seen = 0;
             while let Some((_, part)) = candidates.next(&buffer) {
                 let joined = row.with(level.table, part);
@@ -641,6 +644,10 @@ impl<'a> Run<'a> {
         mut spec: ScanSpec,
         row: &Joined<'_>,
     ) -> Result<(), MysqlError> {
+        if self.takes_batches(at) {
+            // Boxed: others have no room for it.
+            return Box::pin(self.fold_batches(at, level, table, spec, row)).await;
+        }
         let work = self.work(at, level, table, &mut spec, row, true);
         let Run { plan, txn, context, output, groups, .. } = &mut *self;
         let mut failed = None;
@@ -750,7 +757,16 @@ impl<'a> Run<'a> {
     }
 
     /// The rows of a table in memory that may join `row`.
-    async fn candidates(&mut self, level: &Level, buffer: &Buffer, row: &Joined<'_>) -> Result<Candidates, MysqlError> {
+    async fn candidates(
+        &mut self,
+        at: usize,
+        level: &Level,
+        buffer: &Buffer,
+        row: &Joined<'_>,
+    ) -> Result<Candidates, MysqlError> {
+        if let Some(first) = self.linked(at) {
+            return Ok(Candidates::Linked(first));
+        }
         let Run { txn, context, key, others, .. } = &mut *self;
         match others {
             true => with_answers(txn, context, |context| buffer.candidates(level, row, context, key)).await,
@@ -765,7 +781,7 @@ impl<'a> Run<'a> {
         buffer: &Buffer,
         row: &Joined<'_>,
     ) -> Result<(), MysqlError> {
-        let mut candidates = self.candidates(level, buffer, row).await?;
+        let mut candidates = self.candidates(at, level, buffer, row).await?;
         while let Some((_, part)) = candidates.next(buffer) {
             let joined = row.with(level.table, part);
             self.turn(1).await?;

@@ -32,6 +32,7 @@ use super::violation::unless_refused;
 use crate::expr::Context;
 use crate::expr::context::UserVariable;
 use crate::hash::{KeyMap, KeySet};
+use crate::measure::BlockMeasure;
 use crate::memory::values_bytes;
 use crate::physical::model::{ChangePlan, ChangeTarget, Parts};
 use rauk_kernel::{LockMode, WaitPolicy};
@@ -63,10 +64,19 @@ pub(crate) async fn run_change(
     };
     let may_repeat = txn.options().isolation == Isolation::ReadCommitted || !txn.has_snapshot();
     let before = Before::of(context);
+    let begin = context.measures.as_ref().map(|measures| measures.now());
     for round in 1.. {
         take_snapshot(txn).await?;
         match attempt(plan, locks, may_repeat, columns, txn, context, sink).await {
-            Ok(Some(completion)) => return Ok(completion),
+            Ok(Some(completion)) => {
+                if let (Some(begin), Some(measures)) = (begin, &mut context.measures) {
+                    let time = measures.now().saturating_sub(begin);
+                    let delivered = completion.affected_rows;
+                    // The address of the plan may be that of its block.
+                    measures.add(&plan.targets, BlockMeasure { delivered, time, ..BlockMeasure::default() });
+                }
+                return Ok(completion);
+            }
             Ok(None) if round == MAX_ROUNDS => return Err(changed(&plan.targets[0])),
             Ok(None) => {}
             Err(error) if error.code == codes::CHECKREAD && may_repeat && round < MAX_ROUNDS && sink.withdraw() => {

@@ -38,6 +38,9 @@ impl Units {
         if self.collation.is_binary() {
             return c.into();
         }
+        if let Some(weight) = self.collation.ascii_weight(c) {
+            return weight.into();
+        }
         let mut utf8 = [0; 4];
         let mut weights = self.collation.weights(c.encode_utf8(&mut utf8).as_bytes());
         match (weights.next(), weights.next()) {
@@ -212,6 +215,9 @@ mod tests {
             Collation::Utf8mb4GeneralCi,
             Collation::Utf8mb4UnicodeCi,
             Collation::Utf8mb4Bin,
+            Collation::from_name("utf8mb4_0900_as_cs").unwrap(),
+            Collation::from_name("utf8mb4_hu_0900_ai_ci").unwrap(),
+            Collation::from_name("utf8mb4_uca1400_as_ci").unwrap(),
         ] {
             let mut units = Units::new(collation);
             for (a, b) in characters.iter().flat_map(|a| characters.iter().map(move |b| (*a, *b))) {

@@ -66,6 +66,7 @@ pub use compare::compare_values;
 pub(crate) use compare::key_class;
 pub use context::Context;
 pub use convert::{as_number, temporal_decimal, to_bits};
+pub(crate) use convert::{to_datetime, to_f64, to_time};
 pub use deep::Deep;
 pub(crate) use display::{Named, Names, readable};
 pub(crate) use functions::{ANY_VALUE, crc32, locale};
@@ -621,6 +622,17 @@ impl Expr {
         let mut constant = own;
         self.for_each_child(&mut |child| constant = constant && child.is_constant());
         constant
+    }
+
+    /// Whether evaluating it more or less often, or in another order, makes a difference.
+    pub(crate) fn has_effects(&self) -> bool {
+        let mut effects = match &self.kind {
+            ExprKind::AssignVariable { .. } => true,
+            ExprKind::Function { function, .. } => function.volatile,
+            _ => false,
+        };
+        self.for_each_child(&mut |child| effects = effects || child.has_effects());
+        effects
     }
 
     /// Gives the same value in every statement of every session: no column, parameter, variable, clock or session state. Only such a

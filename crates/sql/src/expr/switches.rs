@@ -1,6 +1,6 @@
 //! optimizer_switch: flags that choose plans, and never answers.
 //!
-//! The flags are those of MySQL 8.0 in its order. A flag is on by default where the planner does what it stands for, so that the list tells
+//! The flags are those of MySQL 8.0 in its order, and behind them those of this server alone. A flag is on by default where the planner does what it stands for, so that the list tells
 //! the truth; a dozen have an effect (they have methods of [`Switches`]), the others are kept and shown. A text changes flags of the
 //! present value: `flag=on`, `flag=off` and `flag=default` separated by commas, each flag at most once; a single `default` among them begins
 //! from the default. As in MySQL there are no spaces, and case does not count.
@@ -8,7 +8,7 @@
 //! Left out: MySQL's hypergraph optimizer, which cannot be asked for (3999, as of a MySQL that is not built for debugging).
 
 /// Names, and whether they are on by default.
-const FLAGS: [(&str, bool); 26] = [
+const FLAGS: [(&str, bool); 28] = [
     ("index_merge", true),
     ("index_merge_union", true),
     ("index_merge_sort_union", true),
@@ -18,7 +18,7 @@ const FLAGS: [(&str, bool); 26] = [
     ("mrr", false),
     ("mrr_cost_based", false),
     ("block_nested_loop", true),
-    ("batched_key_access", false),
+    ("batched_key_access", true),
     ("materialization", true),
     ("semijoin", true),
     ("loosescan", false),
@@ -35,9 +35,12 @@ const FLAGS: [(&str, bool); 26] = [
     ("prefer_ordering_index", true),
     ("hypergraph_optimizer", false),
     ("derived_condition_pushdown", true),
+    ("batch_execution", true),
+    ("batch_execution_cost_based", true),
 ];
 
 const BLOCK_NESTED_LOOP: u32 = bit("block_nested_loop");
+const BATCHED_KEY_ACCESS: u32 = bit("batched_key_access");
 const HASH_JOIN: u32 = bit("hash_join");
 const MATERIALIZATION: u32 = bit("materialization");
 const SEMI_JOIN: u32 = bit("semijoin");
@@ -52,6 +55,8 @@ const INDEX_MERGE_INTERSECTION: u32 = bit("index_merge_intersection");
 const SKIP_SCAN: u32 = bit("skip_scan");
 const USE_INVISIBLE_INDEXES: u32 = bit("use_invisible_indexes");
 const CONDITION_PUSHDOWN: u32 = bit("derived_condition_pushdown");
+const BATCH_EXECUTION: u32 = bit("batch_execution");
+const BATCH_EXECUTION_COST_BASED: u32 = bit("batch_execution_cost_based");
 
 /// The bit of a flag; a name that is none does not compile.
 const fn bit(name: &str) -> u32 {
@@ -101,7 +106,13 @@ impl Switches {
         self.has(BLOCK_NESTED_LOOP)
     }
 
-    /// They are probed by hash where an equality joins them; so are those of a table that an index reaches, if that costs less.
+    /// A table that an index reaches is looked up for many rows of a join at once.
+    pub fn batched_key_access(self) -> bool {
+        self.has(BATCHED_KEY_ACCESS)
+    }
+
+    /// The rows of an inner table in memory are probed by hash where an equality joins them; so are those of a table
+    /// that an index reaches, if that costs less.
     pub fn hash_join(self) -> bool {
         self.has(HASH_JOIN)
     }
@@ -159,6 +170,16 @@ impl Switches {
     /// Invisible indexes are used as others are.
     pub fn use_invisible_indexes(self) -> bool {
         self.has(USE_INVISIBLE_INDEXES)
+    }
+
+    /// The rows of one table are grouped in batches, column by column.
+    pub fn batch_execution(self) -> bool {
+        self.has(BATCH_EXECUTION)
+    }
+
+    /// Only where many rows are expected.
+    pub fn batch_execution_cost_based(self) -> bool {
+        self.has(BATCH_EXECUTION_COST_BASED)
     }
 
     /// What this server does not have.

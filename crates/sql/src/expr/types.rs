@@ -265,13 +265,13 @@ fn aggregate<'e>(
             result = Some((collation, coercibility));
             continue;
         }
-        let has = |c: Collation| present == c || collation == c;
+        let bytes = present == Collation::Binary || collation == Collation::Binary;
         result = Some(if strength == EXPLICIT {
             return Err(mix(&sides, operation));
-        } else if has(Collation::Binary) {
+        } else if bytes {
             (Collation::Binary, strength)
-        } else if has(Collation::Utf8mb4Bin) {
-            (Collation::Utf8mb4Bin, strength)
+        } else if let Some(binary) = [present, collation].into_iter().find(|c| c.is_binary()) {
+            (binary, strength)
         } else if strength >= COERCIBLE {
             (present, strength)
         } else {

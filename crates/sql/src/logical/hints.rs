@@ -9,6 +9,8 @@ pub(crate) struct JoinHints {
     pub buffer: Option<bool>,
     /// They may be probed by hash; `true`: they are, wherever there is an equality.
     pub hash: Option<bool>,
+    /// It may be looked up for many rows before it at once; `true`: it is wherever that is possible.
+    pub batch: Option<bool>,
     /// In a semi or anti join: found by an index for each row before it; read once.
     pub first_match: Option<bool>,
     pub materialization: Option<bool>,
@@ -21,6 +23,14 @@ pub(crate) struct PathHints {
     pub merge: Option<PathHint>,
     /// SKIP_SCAN and NO_SKIP_SCAN.
     pub skip: Option<PathHint>,
+    /// JOIN_INDEX and NO_JOIN_INDEX: indexes that find rows by conditions.
+    pub lookup: Option<PathHint>,
+    /// ORDER_INDEX and NO_ORDER_INDEX: indexes that give rows in an order.
+    pub order: Option<PathHint>,
+    /// GROUP_INDEX and NO_GROUP_INDEX: indexes of loose scans.
+    pub group: Option<PathHint>,
+    /// NO_RANGE_OPTIMIZATION: indexes that are read by one value of each leading column, or not by conditions.
+    pub range: Option<PathHint>,
 }
 
 #[derive(Clone, Debug)]

@@ -250,6 +250,8 @@ pub(crate) struct CommonTableScan {
     pub working: bool,
     /// By a hint: whether it does not become part of the block around it; `None`: as derived_merge says.
     pub apart: Option<bool>,
+    /// By a hint: whether conditions of that move into it, if it does not.
+    pub pushdown: Option<bool>,
 }
 
 /// A derived table or a view.
@@ -261,6 +263,8 @@ pub(crate) struct Derived {
     pub lock: Lock,
     /// Whether it does not become part of the block around it, by a hint or as a view says; `None`: as derived_merge says.
     pub apart: Option<bool>,
+    /// Whether conditions of the block around it move into it, by a hint; `None`: as derived_condition_pushdown says.
+    pub pushdown: Option<bool>,
 }
 
 /// A derived table that reads columns of the tables before it. Its query is one of [`Statement::subqueries`].

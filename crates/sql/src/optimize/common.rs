@@ -85,13 +85,14 @@ fn replace(
     match node {
         Node::CommonTable(scan) if scan.table == number => {
             let seed = seed.take().expect("it was there above");
-            let CommonTableScan { alias, columns, apart, .. } = &**scan;
+            let CommonTableScan { alias, columns, apart, pushdown, .. } = &**scan;
             for (&old, &new) in columns.iter().zip(&seed.columns) {
                 let column = statement.columns.get(new);
                 renamed.insert(old, Expr::reference(new, column.ty, column.nullable));
                 statement.columns.get_mut(new).result.table.clone_from(alias);
             }
-            let derived = Derived { alias: alias.clone(), query: seed, view: None, lock: None, apart: *apart };
+            let (alias, apart, pushdown) = (alias.clone(), *apart, *pushdown);
+            let derived = Derived { alias, query: seed, view: None, lock: None, apart, pushdown };
             *node = Node::Derived(Box::new(derived));
         }
         Node::Derived(derived) => {

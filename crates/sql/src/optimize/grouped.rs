@@ -249,7 +249,8 @@ impl Plan {
         let node = Node::Aggregate(Box::new(AggregateNode { input, keys, aggregates, rollup: None }));
         let query = Query { node: Node::Project { input: Box::new(node), items: project }, columns };
         let alias = format!("<group{}>", number + 2);
-        (Node::Derived(Box::new(Derived { alias, query, view: None, lock: None, apart: None })), on, value)
+        let derived = Derived { alias, query, view: None, lock: None, apart: None, pushdown: None };
+        (Node::Derived(Box::new(derived)), on, value)
     }
 }
 

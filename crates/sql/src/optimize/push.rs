@@ -20,16 +20,24 @@ use rauk_types::{Collation, DataType};
 const LARGE: usize = 256;
 
 pub fn pass(statement: &mut Statement) {
-    if statement.switches.condition_pushdown() {
-        for_each_query(statement, &mut |query, _| in_query(query));
-    }
+    let by_switch = statement.switches.condition_pushdown();
+    for_each_query(statement, &mut |query, _| in_query(query, by_switch));
 }
 
 /// Outer queries first: what moves into a derived table may move on from there.
-fn in_query(query: &mut Query) {
+fn in_query(query: &mut Query, by_switch: bool) {
     let keep = is_grouped(&query.node);
-    in_block(&mut query.node, keep);
-    for_each_inner_query(&mut query.node, &mut |inner| crate::stack::grow(|| in_query(inner)));
+    in_block(&mut query.node, Way { keep, by_switch });
+    for_each_inner_query(&mut query.node, &mut |inner| crate::stack::grow(|| in_query(inner, by_switch)));
+}
+
+/// How conditions of a block move.
+#[derive(Clone, Copy)]
+struct Way {
+    /// They stay as well.
+    keep: bool,
+    /// What optimizer_switch says, where no hint does.
+    by_switch: bool,
 }
 
 /// Whether a block is grouped: its conditions say which columns have one value a group, and stay as well.
@@ -45,12 +53,12 @@ fn is_grouped(node: &Node) -> bool {
     }
 }
 
-fn in_block(node: &mut Node, keep: bool) {
+fn in_block(node: &mut Node, way: Way) {
     match node {
         Node::Filter { input, conditions, having: false } => {
-            conditions.retain(|condition| !offer(input, condition) || keep);
+            conditions.retain(|condition| !offer(input, condition, way) || way.keep);
             let empty = conditions.is_empty();
-            in_block(input, keep);
+            in_block(input, way);
             if empty {
                 *node = std::mem::replace(input, Node::OneRow);
             }
@@ -60,28 +68,30 @@ fn in_block(node: &mut Node, keep: bool) {
             match join.kind {
                 JoinKind::Inner => {
                     let (left, right) = (&mut join.left, &mut join.right);
-                    join.on.retain(|condition| !(offer(left, condition) || offer(right, condition)) || keep);
+                    join.on
+                        .retain(|condition| !(offer(left, condition, way) || offer(right, condition, way)) || way.keep);
                 }
                 JoinKind::Left | JoinKind::Semi | JoinKind::Anti => {
-                    join.on.retain(|condition| !offer(&mut join.right, condition) || keep)
+                    join.on.retain(|condition| !offer(&mut join.right, condition, way) || way.keep)
                 }
             }
-            in_block(&mut join.left, keep);
-            in_block(&mut join.right, keep);
+            in_block(&mut join.left, way);
+            in_block(&mut join.right, way);
         }),
         Node::Derived(_) | Node::SetOperation(_) | Node::Window(_) => {}
-        node => super::walk::for_each_input(node, &mut |input| in_block(input, keep)),
+        node => super::walk::for_each_input(node, &mut |input| in_block(input, way)),
     }
 }
 
 /// Moves the condition into the derived table that it reads; `false`: it must stay.
-fn offer(node: &mut Node, condition: &Expr) -> bool {
+fn offer(node: &mut Node, condition: &Expr, way: Way) -> bool {
     match node {
-        Node::Filter { input, having: false, .. } => offer(input, condition),
+        Node::Filter { input, having: false, .. } => offer(input, condition, way),
         Node::Join(join) => crate::stack::grow(|| {
-            offer(&mut join.left, condition) || join.kind == JoinKind::Inner && offer(&mut join.right, condition)
+            offer(&mut join.left, condition, way)
+                || join.kind == JoinKind::Inner && offer(&mut join.right, condition, way)
         }),
-        Node::Derived(derived) => into_derived(derived, condition),
+        Node::Derived(derived) => derived.pushdown.unwrap_or(way.by_switch) && into_derived(derived, condition),
         _ => false,
     }
 }

@@ -120,6 +120,17 @@ pub(crate) fn choose(
         if source.allowed_indexes.as_ref().is_some_and(|a| !a.contains(&position)) {
             continue;
         }
+        let hints = &source.path_hints;
+        let narrowed: Vec<&Sarg>;
+        let sargs = match (PathHint::allows(&hints.lookup, position), PathHint::allows(&hints.range, position)) {
+            (true, true) => sargs,
+            (lookups, _) => {
+                let keeps = |sarg: &&&Sarg| lookups && sarg.test.is_one_value();
+                narrowed = sargs.iter().filter(keeps).copied().collect();
+                narrowed.as_slice()
+            }
+        };
+        let wanted = wanted.filter(|_| PathHint::allows(&hints.order, position));
         let known = Known { of, sargs, conditions, total, distribution: &distribution, wanted };
         index_candidates(&schema, position, &known, &mut candidates, &mut possible);
         if !(position == 0 && schema.hidden_key) {
@@ -136,8 +147,19 @@ pub(crate) fn choose(
     let hints = &source.path_hints;
     // A whole key is better in any case.
     let by_key = |candidate: &Chosen| matches!(candidate.access, Access::Primary(_) | Access::Unique(_));
-    if PathHint::asks(&hints.skip) && candidates.iter().any(skip::is_skip) {
-        candidates.retain(|candidate| by_key(candidate) || skip::is_skip(candidate));
+    let asked_for = |hint: &Option<PathHint>, candidate: &Chosen, way: &dyn Fn(&Chosen) -> bool| {
+        PathHint::asks(hint) && way(candidate)
+    };
+    let ways: [(&Option<PathHint>, &dyn Fn(&Chosen) -> bool); 4] = [
+        (&hints.lookup, &|candidate| !candidate.uses.is_empty() && matches!(candidate.access, Access::Range(_))),
+        (&hints.order, &|candidate| candidate.ordered),
+        (&hints.group, &skip::is_loose),
+        (&hints.skip, &skip::is_skip),
+    ];
+    for (hint, way) in ways {
+        if candidates.iter().any(|candidate| asked_for(hint, candidate, way)) {
+            candidates.retain(|candidate| by_key(candidate) || way(candidate));
+        }
     }
     if let Some(mut merged) = merge::candidate(of, sargs, total, &distribution) {
         if PathHint::asks(&hints.merge) {
@@ -151,7 +173,7 @@ pub(crate) fn choose(
     let has_index = !candidates.is_empty();
     let asked = |candidate: &Chosen| match candidate.access {
         Access::Merge(_) => PathHint::asks(&hints.merge),
-        _ => PathHint::asks(&hints.skip) && skip::is_skip(candidate),
+        _ => ways.iter().any(|(hint, way)| asked_for(hint, candidate, way)),
     };
     if !(source.force_index && has_index || candidates.iter().any(asked)) {
         candidates.push(Chosen {

@@ -2,7 +2,8 @@
 //!
 //! Rows are gathered before the table, and before the outer, semi and anti joins that begin with it, since these remember
 //! for one row whether it has found a match. The table is one that is read by one whole key of its primary key or of a
-//! unique index; some table before it may give more than one row.
+//! unique index, or by one range of an index, in no order, where few rows are expected for each row before; some table
+//! before it may give more than one row. Of a semi or anti join the first match is enough, so that fewer are few.
 //!
 //! Gathering makes the steps before the table go on while rows wait behind them. So it is done only where nothing of that
 //! can be seen: no table of the block is locked (locks keep their order, and LIMIT leaves rows unlocked that it does not
@@ -12,7 +13,8 @@
 use super::model::{Access, KeyBatch, Level, SelectPlan, Step};
 use crate::expr::{Expr, ExprKind};
 
-pub(super) fn key_batches(plan: &SelectPlan) -> Vec<KeyBatch> {
+/// `by_switch`: what optimizer_switch says of tables of which no hint speaks.
+pub(super) fn key_batches(plan: &SelectPlan, by_switch: bool) -> Vec<KeyBatch> {
     let mut batches = Vec::new();
     if plan.late || plan.first_row_only || plan.windows().is_some() {
         return batches;
@@ -24,12 +26,14 @@ pub(super) fn key_batches(plan: &SelectPlan) -> Vec<KeyBatch> {
             return vec![];
         }
         let by_key = is_by_key(level);
-        if by_key && !level.buffered && several {
-            let opens = |step: &Step| matches!(step, Step::Enter { .. } | Step::Test { .. });
-            let first = plan.steps[..at].iter().rposition(|step| !opens(step)).map_or(0, |last| last + 1);
-            if !is_inside(plan, first) {
-                batches.push(KeyBatch { at: first, level: at });
-            }
+        let hint = plan.sources[level.table].join_hints.batch;
+        let opens = |step: &Step| matches!(step, Step::Enter { .. } | Step::Test { .. });
+        let first = plan.steps[..at].iter().rposition(|step| !opens(step)).map_or(0, |last| last + 1);
+        let tested = plan.steps[first..at].iter().any(|step| matches!(step, Step::Test { .. }));
+        let few = level.rows <= if tested { FEW_TESTED } else { FEW };
+        let fits = by_key || is_by_range(level) && (few || hint == Some(true));
+        if fits && hint.unwrap_or(by_switch) && !level.buffered && several && !is_inside(plan, first) {
+            batches.push(KeyBatch { at: first, level: at });
         }
         several |= !by_key;
     }
@@ -47,6 +51,20 @@ fn is_by_key(level: &Level) -> bool {
         }
         _ => false,
     }
+}
+
+/// Rows of one lookup: more are found as fast by a scan of their own.
+const FEW: u64 = 512;
+/// The same where one of them may be enough.
+const FEW_TESTED: u64 = 8;
+
+/// Whether rows are read by one range of an index, and may be in any partition.
+fn is_by_range(level: &Level) -> bool {
+    let Access::Range(access) = &level.access else { return false };
+    let condition = &access.condition;
+    let one = condition.tuples.is_none() && condition.points() == 1 && condition.any.is_empty();
+    let anywhere = access.distribution.is_none() && !access.ordered && !access.reverse;
+    one && !condition.is_empty() && anywhere
 }
 
 /// Whether a step belongs to an outer, semi or anti join that begins before it.

@@ -49,6 +49,13 @@ pub(crate) enum Test {
     Any(Vec<Alternative>),
 }
 
+impl Test {
+    /// Whether a key part is fixed to one value.
+    pub fn is_one_value(&self) -> bool {
+        matches!(self, Test::Equal(_) | Test::NullSafe(_) | Test::IsNull)
+    }
+}
+
 /// Makes a condition what MySQL reads: `column IS NULL` also finds the zero date of a DATE or DATETIME that is NOT NULL, as clients ask that show
 /// zero dates as NULL. Only what a condition requires counts, by itself or through AND and OR; a value is not changed.
 pub(crate) fn find_zero_dates(condition: &mut Expr, sources: &[Source]) {

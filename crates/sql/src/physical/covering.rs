@@ -5,12 +5,16 @@
 //! condition that the access path guarantees is not one of them, so that `COUNT(*) … WHERE name = 'x'` is covered, though no
 //! text can be read back from a key. A text that is shown or compared, and a column that the index lacks, the primary key's too, need the row.
 //!
-//! Left out: reads that lock (the lock is on the row), whole keys of unique indexes (one row, found by its key), index merges and skips, which take
-//! keys apart themselves. A column that only some of the rows need is read by all.
+//! Loose and skip scans read the leading columns of their index too, which say where they jump to. A scan of all rows
+//! is covered where no column is read, as by COUNT(*): the row store's marks say which rows are there, and that takes
+//! less than any index.
+//!
+//! Left out: reads that lock (the lock is on the row), whole keys of unique indexes (one row, found by its key) and
+//! index merges. A column that only some of the rows need is read by all.
 
 use super::model::{Access, Level, Source, Step};
 use crate::expr::Expr;
-use rauk_types::Covering;
+use rauk_types::{Covering, KeyDef};
 use std::sync::Arc;
 
 /// The columns of each table that expressions read.
@@ -57,8 +61,21 @@ pub(super) fn cover(steps: &mut [Step], sources: &[Source], read: &[Vec<usize>])
     steps.iter().for_each(|step| all.step(step));
     for step in steps {
         let Step::Scan(level) = step else { continue };
-        let (Access::Range(access), None) = (&level.access, &level.lock) else { continue };
-        let covering = Covering::new(sources[level.table].schema(), &access.key_def, &all.0[level.table]);
+        if level.lock.is_some() {
+            continue;
+        }
+        let (schema, read) = (sources[level.table].schema(), &all.0[level.table]);
+        let covering = match &level.access {
+            Access::Range(access) => Covering::new(schema, &access.key_def, read),
+            Access::Skip(skip) => {
+                let leading = skip.prefix.parts.iter().map(|part| part.column);
+                let columns: Vec<usize> = read.iter().copied().chain(leading).collect();
+                Covering::new(schema, &skip.access.key_def, &columns)
+            }
+            // Rows of which nothing is read are counted by their marks.
+            Access::Full { .. } => Covering::new(schema, &KeyDef { parts: vec![] }, read),
+            _ => None,
+        };
         level.covering = covering.map(Arc::new);
     }
 }

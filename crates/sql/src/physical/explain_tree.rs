@@ -10,19 +10,25 @@
 //! Times are milliseconds of one loop, up to its first row and up to its last; rows are those of one loop too, on
 //! average. The time of an operator contains that of the operators below it. Conditions are checked where rows are read,
 //! so a filter and what it reads have one time. What is measured runs row by row, and so somewhat slower than otherwise.
+//! A change of several tables that had to find its rows more than once shows each time as a loop of what it reads.
 
 use super::cost;
-use super::describe::{Below, Block, COVERED, Described, Part, Place, Set, TABLE_FUNCTION, Table, Texts};
-use super::model::{Access, RowsOf, SelectPlan, SetOp, SourceTable, Step};
+use super::describe::{BATCHED, Below, Block, COVERED, Described, Part, Place, Set, TABLE_FUNCTION, Table, Texts};
+use super::model::{Access, ChangePlan, RowsOf, SelectPlan, SetOp, SourceTable, Step};
 use crate::measure::{BlockMeasure, Measures, StepMeasure};
 use std::fmt::Write;
 use std::time::Duration;
 
-pub(super) fn text(described: &Described<'_>, measures: &Measures) -> String {
+/// `change`: what is done with the rows.
+pub(super) fn text(described: &Described<'_>, change: Option<&ChangePlan>, measures: &Measures) -> String {
     let mut out = String::new();
     if let Described::Query(query) = described {
         let mut tree = Tree { measures };
-        print(&tree.part(query), 0, &mut out);
+        let mut operator = tree.part(query);
+        if let Some(change) = change {
+            operator = tree.change(change, operator);
+        }
+        print(&operator, 0, &mut out);
     }
     out
 }
@@ -78,6 +84,25 @@ struct Tree<'m> {
 }
 
 impl Tree<'_> {
+    /// UPDATE or DELETE: its rows are those that were changed. All are found before the first of them is, which MySQL calls buffered.
+    fn change(&mut self, change: &ChangePlan, rows: Operator) -> Operator {
+        let changed = |step: &Step| match step {
+            Step::Scan(level) if level.changed => {
+                Some(format!("{} (buffered)", change.rows.sources[level.table].alias))
+            }
+            _ => None,
+        };
+        let tables: Vec<String> = change.rows.steps.iter().filter_map(changed).collect();
+        let actual = self.measures.of(&change.targets).map(|run| Actual {
+            loops: run.runs,
+            rows: run.delivered,
+            first: run.time,
+            time: run.time,
+        });
+        let verb = if change.update { "Update" } else { "Delete from" };
+        over(format!("{verb} {}", tables.join(", ")), actual, rows)
+    }
+
     fn part(&mut self, query: &Part<'_>) -> Operator {
         crate::stack::grow(|| match query {
             Part::Block(block) => self.block(block),
@@ -284,7 +309,7 @@ impl Tree<'_> {
             inputs,
             silent: false,
         };
-        if table.join_buffer.is_some() {
+        if table.join_buffer.is_some_and(|kind| kind != BATCHED) {
             let kept = step.kept.map_or(String::new(), |rows| format!(" ({rows} rows in memory)"));
             let text = match &table.hash {
                 Some(hash) => format!("Probe hash table: {hash}{kept}"),
@@ -316,8 +341,8 @@ impl Tree<'_> {
 fn loop_name(table: &Table<'_>) -> &'static str {
     match table.join_buffer {
         Some("hash join") => "Hash",
+        Some(BATCHED) | None => "Nested loop",
         Some(_) => "Block nested loop",
-        None => "Nested loop",
     }
 }
 

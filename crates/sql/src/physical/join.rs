@@ -605,7 +605,8 @@ impl Builder<'_> {
     /// Of a table that an index reaches, behind others: its own access path to read it once and to probe it by hash, and
     /// what it costs until then.
     fn once(&self, table: usize, pool: &Pool, placed: &[usize], chosen: &Chosen) -> Option<(Chosen, f64)> {
-        let indexed = matches!(chosen.access, Access::Primary(_) | Access::Unique(_) | Access::Range(_));
+        let indexed =
+            matches!(chosen.access, Access::Primary(_) | Access::Unique(_) | Access::Range(_) | Access::Merge(_));
         let hints = self.sources[table].join_hints;
         let allowed = match self.testing {
             true => hints.materialization.unwrap_or(self.switches.materialization()),

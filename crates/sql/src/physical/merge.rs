@@ -7,9 +7,11 @@
 //! `a = 1 AND b = 2` looks at the rows that have entries at both keys, in an index on `a` and one on `b`: entries of one key lie in the order of row
 //! ids, and are walked side by side (`kernel`). An entry costs a fifth of its row, so this pays where each condition leaves many rows and
 //! both together few. The first index is read as a range is; the other conditions are checked on the rows, since an entry may be of an older version.
-//! Only plain reads are intersected: what is locked is locked as the first index finds it.
+//! Only plain reads are intersected: what is locked is locked as the first index finds it. In a join the keys may be of
+//! the tables before.
 //!
-//! Left out: intersections of ranges, whose entries are in another order, and those in joins and in the parts of an OR.
+//! Left out: intersections of ranges, whose entries are in another order, and those in the parts of an OR; unions in
+//! joins.
 
 use super::access::{Chosen, MAX_POINTS, Match, RANGE, RANGE_ROW, Spread, Table, match_parts};
 use super::alternatives::{Alternative, match_alternative};
@@ -39,10 +41,14 @@ pub(super) fn candidate(
 /// Rows that have a whole key in each of several indexes.
 fn intersection(of: &Table<'_>, sargs: &[&Sarg], total: f64, distribution: &Option<DistributionKey>) -> Option<Chosen> {
     let asked = PathHint::asks(&of.source.path_hints.merge);
-    if of.joins || !of.plain || !(asked || of.switches.index_merge_intersection()) {
+    if !of.plain || !(asked || of.switches.index_merge_intersection()) {
         return None;
     }
     let schema = of.source.schema();
+    // Joins look for paths very often.
+    if schema.indexes.len() < 3 {
+        return None;
+    }
     let one_key = |position: usize| {
         let index = &schema.indexes[position];
         let spread = Spread { index, statistics: of.source.statistics.as_deref(), total };
@@ -103,7 +109,8 @@ fn is_usable(of: &Table<'_>, position: usize) -> bool {
     let schema = of.source.schema();
     let hidden = position == 0 && schema.hidden_key;
     let allowed = of.source.allowed_indexes.as_ref().is_none_or(|allowed| allowed.contains(&position));
-    let hinted = PathHint::allows(&of.source.path_hints.merge, position);
+    let hints = &of.source.path_hints;
+    let hinted = [&hints.merge, &hints.lookup, &hints.range].iter().all(|hint| PathHint::allows(hint, position));
     !hidden && allowed && hinted && schema.indexes[position].is_ordered()
 }
 

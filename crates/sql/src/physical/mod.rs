@@ -17,6 +17,7 @@
 //! order      the order of inner tables
 //! grouping   ONLY_FULL_GROUP_BY
 //! place      where a value lies among those of a column; what a distribution key is fixed to
+//! vector     which blocks take their rows in batches
 //! describe   a plan as EXPLAIN shows it, as values
 //! explain    EXPLAIN in MySQL's columns; explain_json its JSON; explain_tree the operators, with what EXPLAIN ANALYZE counted
 //! ```
@@ -44,6 +45,7 @@ mod order;
 pub(crate) mod place;
 mod selectivity;
 mod skip;
+mod vector;
 
 use crate::expr::BindContext;
 use crate::lookup::Lookup;
@@ -130,6 +132,11 @@ impl Plan {
         Ok(explain_json::text(&described))
     }
 
+    /// Whether EXPLAIN ANALYZE can count what it does: not changes that are fused with the scan of their one table, and no INSERT.
+    pub(crate) fn is_measured(&self) -> bool {
+        matches!(self.kind, PlanKind::Select(_) | PlanKind::Query(_) | PlanKind::Change(_))
+    }
+
     /// EXPLAIN ANALYZE: the operators with what was counted while the plan ran.
     pub(crate) fn explain_measured(
         &self,
@@ -137,7 +144,11 @@ impl Plan {
         context: &mut crate::expr::Context,
     ) -> Result<String, MysqlError> {
         let described = describe::describe(self, context, describe::Print::Short)?;
-        Ok(explain_tree::text(&described, measures))
+        let change = match &self.kind {
+            PlanKind::Change(change) => Some(&**change),
+            _ => None,
+        };
+        Ok(explain_tree::text(&described, change, measures))
     }
 
     /// Calls `visit` on every block of the statement.

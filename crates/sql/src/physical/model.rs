@@ -473,7 +473,8 @@ pub(crate) struct HashJoin {
 pub(crate) struct Level {
     pub table: usize,
     pub access: Access,
-    /// Of [`Access::Range`]: the index says all columns of the table that the block reads, so that rows may be made of its keys.
+    /// The index says all columns of the table that the block reads, so that rows may be made of its keys; of
+    /// [`Access::Full`]: it reads none.
     pub covering: Option<Arc<Covering>>,
     /// All conditions that can be checked once this row is there, but those the access path guarantees.
     pub filters: Vec<Expr>,
@@ -557,6 +558,12 @@ pub(crate) struct Grouping {
     pub rollup: Option<Rollup>,
 }
 
+/// A block whose only table is read in batches.
+pub(crate) struct VectorPlan {
+    /// Positions of the table's columns that are read, ascending.
+    pub columns: Vec<usize>,
+}
+
 pub(crate) struct Rollup {
     /// The keys that each call of GROUPING() asks for, the one of the lowest bit last.
     pub groupings: Vec<Vec<usize>>,
@@ -586,6 +593,8 @@ pub(crate) struct SelectPlan {
     pub late: bool,
     /// Columns are given as they are stored: a TIMESTAMP not in local time.
     pub stored: bool,
+    /// Its rows are grouped in batches.
+    pub vector: Option<Box<VectorPlan>>,
     /// At most one row, by a whole primary key whose values are literals and parameters, to be given as it comes: `exec::point` can read it.
     pub point: bool,
 }

@@ -205,10 +205,15 @@ pub(super) fn candidates(asked: &Asked<'_>, out: &mut Vec<Chosen>) {
     if of.joins || !of.plain || !asked.index().is_ordered() {
         return;
     }
-    if let Some(groups) = of.groups {
+    let hints = &of.source.path_hints;
+    let ranges = PathHint::allows(&hints.range, asked.position);
+    if let Some(groups) = of.groups.filter(|_| ranges && PathHint::allows(&hints.group, asked.position)) {
         out.extend(loose(asked, groups));
     }
-    let hint = &of.source.path_hints.skip;
+    let hint = &hints.skip;
+    if !ranges || !PathHint::allows(&hints.lookup, asked.position) {
+        return;
+    }
     if (of.switches.skip_scan() || PathHint::asks(hint)) && PathHint::allows(hint, asked.position) {
         out.extend(skip(asked));
     }
@@ -217,6 +222,11 @@ pub(super) fn candidates(asked: &Asked<'_>, out: &mut Vec<Chosen>) {
 /// Whether it reads a range for each value of the leading parts.
 pub(super) fn is_skip(candidate: &Chosen) -> bool {
     matches!(&candidate.access, Access::Skip(skip) if matches!(skip.take, Take::All))
+}
+
+/// Whether it reads rows that stand for all others of a key.
+pub(super) fn is_loose(candidate: &Chosen) -> bool {
+    matches!(&candidate.access, Access::Skip(skip) if !matches!(skip.take, Take::All))
 }
 
 /// Rows that stand for all others of a key.

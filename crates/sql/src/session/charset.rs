@@ -1,10 +1,11 @@
 //! Character sets and collations by name, as SHOW CHARACTER SET, SHOW COLLATION and `SET NAMES` know them.
 //!
-//! Rauk stores all text as utf8mb4. latin1, ascii and utf8mb3 are accepted wherever a character set may be named, and stand for utf8mb4 with the
-//! nearest collation ([`Collation::from_name`]).
+//! Rauk stores all text as utf8mb4. latin1, ascii and utf8mb3 are accepted wherever a character set may be named, and stand for utf8mb4: utf8mb3 with the
+//! collation of the same name, the others with the nearest ([`Collation::from_name`]).
 
 use rauk_types::error::codes;
 use rauk_types::{Collation, MysqlError};
+use std::sync::LazyLock;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct CharacterSet {
@@ -48,32 +49,61 @@ pub const CHARACTER_SETS: &[CharacterSet] = &[
     },
 ];
 
-const fn info(
-    name: &'static str,
-    charset: &'static str,
-    id: u16,
-    default: bool,
-    sort_length: u32,
-    pad_space: bool,
-) -> CollationInfo {
-    CollationInfo { name, charset, id, default, sort_length, pad_space }
+/// Collations of other character sets, which stand for one of utf8mb4: names, sets, numbers, whether they are their set's default.
+const OTHERS: [(&str, &str, u16, bool); 5] = [
+    ("ascii_bin", "ascii", 65, false),
+    ("ascii_general_ci", "ascii", 11, true),
+    ("latin1_bin", "latin1", 47, false),
+    ("latin1_general_ci", "latin1", 48, false),
+    ("latin1_swedish_ci", "latin1", 8, true),
+];
+
+/// The collation of utf8mb3 that is named as one of utf8mb4 is, if there is one. Its number.
+fn utf8mb3_id(collation: Collation) -> Option<u16> {
+    Some(match collation.mysql_id() {
+        45 => 33,
+        46 => 83,
+        id @ 224..=247 => id - 32,
+        1070 => 1107,
+        id @ (1248 | 1270) => id - 32,
+        id @ 2304.. => id - 256,
+        _ => return None,
+    })
 }
 
-pub const COLLATIONS: &[CollationInfo] = &[
-    info("ascii_bin", "ascii", 65, false, 1, true),
-    info("ascii_general_ci", "ascii", 11, true, 1, true),
-    info("binary", "binary", 63, true, 1, false),
-    info("latin1_bin", "latin1", 47, false, 1, true),
-    info("latin1_general_ci", "latin1", 48, false, 1, true),
-    info("latin1_swedish_ci", "latin1", 8, true, 1, true),
-    info("utf8mb3_bin", "utf8mb3", 83, false, 1, true),
-    info("utf8mb3_general_ci", "utf8mb3", 33, true, 1, true),
-    info("utf8mb3_unicode_ci", "utf8mb3", 192, false, 8, true),
-    info("utf8mb4_0900_ai_ci", "utf8mb4", 255, true, 0, false),
-    info("utf8mb4_bin", "utf8mb4", 46, false, 1, true),
-    info("utf8mb4_general_ci", "utf8mb4", 45, false, 1, true),
-    info("utf8mb4_unicode_ci", "utf8mb4", 224, false, 8, true),
-];
+/// By name.
+pub fn collations() -> &'static [CollationInfo] {
+    static ALL: LazyLock<Vec<CollationInfo>> = LazyLock::new(|| {
+        let own = Collation::all().map(|collation| CollationInfo {
+            name: collation.name(),
+            charset: charset_of(collation),
+            id: collation.mysql_id(),
+            default: collation.is_default(),
+            sort_length: collation.sort_length().into(),
+            pad_space: collation.pad_space(),
+        });
+        let others = OTHERS.into_iter().map(|(name, charset, id, default)| CollationInfo {
+            name,
+            charset,
+            id,
+            default,
+            sort_length: 1,
+            pad_space: true,
+        });
+        let utf8mb3 = Collation::all().filter_map(|collation| {
+            let id = utf8mb3_id(collation)?;
+            // Once in the life of the process.
+            let name = collation.name().replace("utf8mb4", "utf8mb3").leak();
+            let sort_length = collation.sort_length().into();
+            let pad_space = collation.pad_space();
+            Some(CollationInfo { name, charset: "utf8mb3", id, default: id == 33, sort_length, pad_space })
+        });
+        let mut all: Vec<CollationInfo> = own.chain(others).chain(utf8mb3).collect();
+        all.sort_by_key(|collation| collation.name);
+        all
+    });
+    &ALL
+}
 
 /// By name; `utf8` is utf8mb3's old name, which clients mean as "Unicode". Error 1115.
 pub fn charset(name: &str) -> Result<&'static CharacterSet, MysqlError> {
@@ -84,7 +114,7 @@ pub fn charset(name: &str) -> Result<&'static CharacterSet, MysqlError> {
         .ok_or_else(|| MysqlError::new(codes::UNKNOWN_CHARACTER_SET, format!("Unknown character set: '{name}'")))
 }
 
-/// By name; `utf8_…` is `utf8mb3_…`. Error 1273.
+/// By name; `utf8_…` is `utf8mb3_…`, and MariaDB's `uca1400_…` is `utf8mb4_uca1400_…`. Error 1273.
 pub fn collation(name: &str) -> Result<&'static CollationInfo, MysqlError> {
     let renamed;
     let wanted = match name.get(..5) {
@@ -94,15 +124,18 @@ pub fn collation(name: &str) -> Result<&'static CollationInfo, MysqlError> {
         }
         _ => name,
     };
-    let found = |name: &str| COLLATIONS.iter().find(|c| c.name.eq_ignore_ascii_case(name));
-    // Another collation of MySQL's (`utf8mb4_unicode_520_ci`, `utf8mb4_swedish_ci`): the nearest that Rauk has stands for it.
-    found(wanted)
-        .or_else(|| found(Collation::from_name(wanted)?.name()))
+    let wanted = match wanted.get(..8) {
+        Some(prefix) if prefix.eq_ignore_ascii_case("uca1400_") => &format!("utf8mb4_{wanted}"),
+        _ => wanted,
+    };
+    collations()
+        .iter()
+        .find(|c| c.name.eq_ignore_ascii_case(wanted))
         .ok_or_else(|| MysqlError::new(codes::UNKNOWN_COLLATION, format!("Unknown collation: '{name}'")))
 }
 
 pub fn by_id(id: u16) -> Option<&'static CollationInfo> {
-    COLLATIONS.iter().find(|c| c.id == id)
+    collations().iter().find(|c| c.id == id)
 }
 
 /// The collation of text declared with this character set and collation, either of which may be left out. Errors: 1115, 1273, 1253.
@@ -120,7 +153,12 @@ pub fn resolve(
         (Some(name), None) => stored(charset(name)?.default_collation),
         (None, Some(name)) => stored(collation(name)?.name),
         (Some(set), Some(name)) => {
-            let (set, found) = (charset(set)?, collation(name)?);
+            let set = charset(set)?;
+            // MariaDB's names without a character set are of each.
+            let found = match name.get(..8) {
+                Some(prefix) if prefix.eq_ignore_ascii_case("uca1400_") => collation(&format!("{}_{name}", set.name))?,
+                _ => collation(name)?,
+            };
             if found.charset != set.name {
                 let message = format!("COLLATION '{}' is not valid for CHARACTER SET '{}'", found.name, set.name);
                 return Err(MysqlError::new(1253, message));
@@ -147,7 +185,7 @@ mod tests {
         for set in CHARACTER_SETS {
             let default = collation(set.default_collation).unwrap();
             assert!(default.default && default.charset == set.name);
-            assert_eq!(COLLATIONS.iter().filter(|c| c.charset == set.name && c.default).count(), 1);
+            assert_eq!(collations().iter().filter(|c| c.charset == set.name && c.default).count(), 1);
         }
         assert_eq!(collation("utf8_general_ci").unwrap().id, 33);
         assert_eq!(charset("UTF8").unwrap().name, "utf8mb3");

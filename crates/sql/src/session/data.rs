@@ -556,11 +556,14 @@ impl Session {
         Ok(result?.completion)
     }
 
-    /// Runs a query, counting what its operators do, and gives the text of EXPLAIN ANALYZE. Its rows go nowhere.
+    /// Runs a statement, counting what its operators do, and gives the text of EXPLAIN ANALYZE. Its rows go nowhere; what it changes is changed.
     pub(crate) async fn run_measured(&mut self, statement: &Statement) -> Result<String, MysqlError> {
         let alone = self.is_alone();
         for attempt in 0.. {
             let (plan, _) = self.plan(statement, self.parameter_types.clone())?;
+            if !plan.plan.is_measured() {
+                return Err(super::show::not_measured());
+            }
             self.context.measures = Some(Box::new(Measures::new(self.engine.runtime.clone())));
             let result = self.run_plan(&plan, &mut Nowhere).await;
             let measures = self.context.measures.take().expect("a plan that runs leaves them");

@@ -2,6 +2,7 @@
 //!
 //! As in MySQL each column has a row of the result, in the order of their names, and what is wrong with one is a row too; errors
 //! of the statement are a number of buckets that cannot be (1690) and a column that is named twice (1060).
+//! Histograms are part of the catalog (`manage::histograms`): durable when the statement has answered, and the same on all nodes.
 
 use super::run::Done;
 use super::session::Session;
@@ -48,6 +49,7 @@ impl Session {
             [table] => {
                 let (database, name) = self.qualified(table)?;
                 self.require_table("SELECT", &database, &name, Privileges::SELECT)?;
+                self.require_table("INSERT", &database, &name, Privileges::INSERT)?;
                 let shown = format!("{database}.{name}");
                 let texts = match self.engine.database.view(&database, &name) {
                     Some(_) => vec![("Error", "Cannot create histogram statistics for a view.".to_string())],
@@ -86,8 +88,7 @@ impl Session {
         let known: Vec<usize> = columns.iter().filter_map(|column| column.at.as_ref().ok().copied()).collect();
         let Some(buckets) = change.buckets else {
             let ids: Vec<_> = known.iter().map(|&at| schema.columns[at].id).collect();
-            let gone = self.engine.statistics.change_histograms(schema.id, vec![], &ids);
-            self.engine.plans.clear();
+            let gone = self.engine.drop_histograms(table, &ids).await?;
             let row = |column: Column| match column.at {
                 Ok(at) if gone.contains(&schema.columns[at].id) => {
                     ("status", format!("Histogram statistics removed for column '{}'.", column.name))

@@ -5,15 +5,16 @@
 //! [`LONGEST`], each table at most every [`PAUSE`]. Tables of less than [`LEAST_ROWS`] rows are not sampled by themselves:
 //! no plan of theirs is dear. ANALYZE TABLE samples at once. New statistics end the life of the cached plans.
 //!
-//! Histograms are made by ANALYZE TABLE … UPDATE HISTOGRAM only, and stay until they are dropped or the column is changed: they
-//! belong to the numbers of table and column, so that renaming keeps them. Nothing of it is stored: after a start, and on each node of a cluster, statistics are gathered again.
+//! Samples are not stored: after a start, and on each node of a cluster, they are taken again. Histograms are made by ANALYZE TABLE … UPDATE HISTOGRAM
+//! only, and are the catalog's: the same on all nodes, until they are dropped or the column is changed. Whoever asks for a table's statistics looks whether
+//! the catalog has others of it than were read before; then they are read, and the cached plans go.
 
 use super::engine::Engine;
 use crate::exec::{Limits, Sampled, Values, sample};
 use crate::histogram::{Histogram, Made};
 use crate::statistics::TableStatistics;
 use parking_lot::Mutex;
-use rauk_node::{Isolation, Runtime, TableHandle, TxnOptions};
+use rauk_node::{Isolation, Runtime, TableHandle, TableHistograms, TxnOptions};
 use rauk_types::{ColumnId, MysqlError, TableId};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -41,33 +42,22 @@ struct State {
 
 struct Known {
     statistics: Arc<TableStatistics>,
-    at: Duration,
+    /// When the table was sampled; `None`: there are histograms only.
+    at: Option<Duration>,
+    /// The catalog's text of its histograms.
+    stored: Option<Arc<TableHistograms>>,
 }
 
 impl Statistics {
-    /// What is known of a table.
-    pub fn of(&self, table: TableId) -> Option<Arc<TableStatistics>> {
-        self.0.lock().known.get(&table).map(|known| known.statistics.clone())
-    }
-
     /// Keeps what a sample has found, and the histograms that there are.
     fn put(&self, table: TableId, mut statistics: TableStatistics, at: Duration) {
         let mut state = self.0.lock();
-        if let Some(known) = state.known.get(&table) {
+        let mut stored = None;
+        if let Some(known) = state.known.remove(&table) {
             statistics.histograms.clone_from(&known.statistics.histograms);
+            stored = known.stored;
         }
-        state.known.insert(table, Known { statistics: Arc::new(statistics), at });
-    }
-
-    /// Keeps new histograms, and drops others, of a table that has statistics; gives the columns that had one.
-    pub fn change_histograms(&self, table: TableId, new: Vec<Histogram>, dropped: &[ColumnId]) -> Vec<ColumnId> {
-        let mut state = self.0.lock();
-        let Some(known) = state.known.get_mut(&table) else { return vec![] };
-        let statistics = Arc::make_mut(&mut known.statistics);
-        let goes = |of: &Arc<Histogram>| dropped.contains(&of.column) || new.iter().any(|new| new.column == of.column);
-        let gone = statistics.histograms.extract_if(.., |of| goes(of)).map(|of| of.column).collect();
-        statistics.histograms.extend(new.into_iter().map(Arc::new));
-        gone
+        state.known.insert(table, Known { statistics: Arc::new(statistics), at: Some(at), stored });
     }
 
     /// Forgets tables that are gone.
@@ -76,11 +66,61 @@ impl Statistics {
     }
 }
 
+impl State {
+    /// Reads the catalog's histograms of a table of `rows` rows if they are others than before; whether they are.
+    fn follow(&mut self, table: TableId, stored: Option<Arc<TableHistograms>>, rows: u64) -> bool {
+        let same = |known: &Option<Arc<TableHistograms>>| match (known, &stored) {
+            (Some(known), Some(stored)) => Arc::ptr_eq(known, stored) || known == stored,
+            (known, stored) => known.is_none() && stored.is_none(),
+        };
+        match self.known.get_mut(&table) {
+            None if stored.is_none() => return false,
+            Some(known) if same(&known.stored) => return false,
+            Some(known) => {
+                Arc::make_mut(&mut known.statistics).histograms = read(table, stored.as_deref());
+                known.stored = stored;
+            }
+            None => {
+                let histograms = read(table, stored.as_deref());
+                let statistics = Arc::new(TableStatistics { rows, histograms, ..TableStatistics::default() });
+                self.known.insert(table, Known { statistics, at: None, stored });
+            }
+        }
+        true
+    }
+}
+
+/// Histograms from their text. One that cannot be read counts as none: it says nothing about what a query gives.
+fn read(table: TableId, stored: Option<&TableHistograms>) -> Vec<Arc<Histogram>> {
+    let one = |(column, text): (&ColumnId, &Arc<str>)| match Histogram::from_text(*column, text) {
+        Ok(histogram) => Some(Arc::new(histogram)),
+        Err(error) => {
+            tracing::warn!(table = table.0, column = column.0, error, "histogram not readable");
+            None
+        }
+    };
+    stored.into_iter().flatten().filter_map(one).collect()
+}
+
 impl Engine {
+    /// What is known of a table.
+    pub(crate) fn known_statistics(&self, table: TableId) -> Option<Arc<TableStatistics>> {
+        self.follow_histograms(table, self.database.estimate_rows(table, None));
+        self.statistics.0.lock().known.get(&table).map(|known| known.statistics.clone())
+    }
+
+    fn follow_histograms(&self, table: TableId, rows: u64) {
+        let stored = self.database.histograms(table);
+        if self.statistics.0.lock().follow(table, stored, rows) {
+            self.plans.clear();
+        }
+    }
+
     /// The statistics for a plan; when they are missing or old, the table will be sampled.
     pub(crate) fn statistics_for_plan(self: &Arc<Self>, table: &TableHandle) -> Option<Arc<TableStatistics>> {
         let id = table.schema().id;
         let rows = self.database.estimate_rows(id, None);
+        self.follow_histograms(id, rows);
         let mut state = self.statistics.0.lock();
         let known = state.known.get(&id);
         let found = known.map(|known| known.statistics.clone());
@@ -123,10 +163,37 @@ impl Engine {
         let mut values: Vec<Values> = columns.iter().map(|&at| Values::new(table.schema(), at)).collect();
         let sampling_rate = self.gather_statistics(table, transaction, limits, &mut values).await?;
         let made = Made { sampling_rate, ..made };
-        let new = values.into_iter().map(|of| of.histogram(made)).collect();
-        self.statistics.change_histograms(table.schema().id, new, &[]);
-        self.plans.clear();
+        // A command each: none is long.
+        for of in values {
+            let histogram = of.histogram(made);
+            self.change_histograms(table, vec![(histogram.column, Some(histogram.to_text().into()))]).await?;
+        }
         Ok(())
+    }
+
+    async fn change_histograms(
+        &self,
+        table: &TableHandle,
+        changes: Vec<(ColumnId, Option<Arc<str>>)>,
+    ) -> Result<(), MysqlError> {
+        let id = table.schema().id;
+        self.database.change_histograms(id, changes).await?;
+        self.follow_histograms(id, self.database.estimate_rows(id, None));
+        Ok(())
+    }
+
+    /// Takes histograms of columns away; gives the columns that had one.
+    pub(crate) async fn drop_histograms(
+        &self,
+        table: &TableHandle,
+        columns: &[ColumnId],
+    ) -> Result<Vec<ColumnId>, MysqlError> {
+        let Some(stored) = self.database.histograms(table.schema().id) else { return Ok(vec![]) };
+        let gone: Vec<ColumnId> = columns.iter().filter(|column| stored.contains_key(column)).copied().collect();
+        if !gone.is_empty() {
+            self.change_histograms(table, gone.iter().map(|column| (*column, None)).collect()).await?;
+        }
+        Ok(gone)
     }
 
     async fn sample_in_background(&self, table: TableId) {
@@ -152,7 +219,8 @@ impl Engine {
 
 /// Whether a table of `rows` rows should be sampled.
 fn is_due(known: Option<&Known>, rows: u64, now: Duration) -> bool {
-    rows >= LEAST_ROWS && known.is_none_or(|known| known.statistics.is_old(rows) && now >= known.at + PAUSE)
+    let is_due = |known: &Known| known.at.is_none_or(|at| known.statistics.is_old(rows) && now >= at + PAUSE);
+    rows >= LEAST_ROWS && known.is_none_or(is_due)
 }
 
 async fn work(engine: Weak<Engine>) {
@@ -179,7 +247,10 @@ mod tests {
     #[test]
     fn a_table_is_due_when_it_has_changed_much_and_not_at_once_again() {
         let at = Duration::from_secs(100);
-        let of = |rows| Known { statistics: Arc::new(TableStatistics { rows, ..TableStatistics::default() }), at };
+        let statistics = |rows| Arc::new(TableStatistics { rows, ..TableStatistics::default() });
+        let of = |rows| Known { statistics: statistics(rows), at: Some(at), stored: None };
+        let unsampled = Known { at: None, ..of(LEAST_ROWS) };
+        assert!(is_due(Some(&unsampled), LEAST_ROWS, at) && !is_due(Some(&unsampled), LEAST_ROWS - 1, at));
         assert!(!is_due(None, LEAST_ROWS - 1, at) && is_due(None, LEAST_ROWS, at));
         for (then, rows, due) in
             [(10_000, 10_500, false), (10_000, 12_000, true), (10_000, 5000, true), (10_000, 10, false)]

@@ -1,48 +1,60 @@
 //! Collations: how text compares, and the weight strings that stand in keys.
 //!
-//! | collation | a character weighs | end of the text |
+//! | family | a character weighs | end of the text |
 //! |---|---|---|
-//! | `binary` | (bytes, not characters) | NO PAD |
+//! | `binary`, `utf8mb4_0900_bin` | (bytes, not characters) | NO PAD |
 //! | `utf8mb4_bin` | its code point | PAD SPACE |
-//! | `utf8mb4_0900_ai_ci` | its primary weights in UCA 9.0.0, none to eighteen | NO PAD |
 //! | `utf8mb4_general_ci` | one weight: upper case without accent, ß = s; all beyond the basic plane weigh the same | PAD SPACE |
-//! | `utf8mb4_unicode_ci` | its primary weights in UCA 4.0.0, ß = ss; all beyond the basic plane weigh the same | PAD SPACE |
+//! | `utf8mb4_unicode_ci` and its languages | its primary weights in UCA 4.0.0, ß = ss; all beyond the basic plane weigh the same | PAD SPACE |
+//! | `utf8mb4_unicode_520_ci` | its primary weights in UCA 5.2.0 | PAD SPACE |
+//! | `utf8mb4_0900_…` and its languages | its weights in UCA 9.0.0, on one, two (`as_ci`) or three (`as_cs`) levels | NO PAD |
+//! | `utf8mb4_uca1400_…` (MariaDB) | its weights in UCA 14.0.0, on one to three levels | PAD SPACE, or NO PAD |
 //!
-//! As in MySQL, no collation has contractions (its utf8mb4_0900_ai_ci leaves those of the DUCET out: MySQL bug 111828), so a text's weights are the weights of
-//! its characters in turn. Punctuation is not ignored; control characters are.
+//! A collation is MySQL's number; [`definitions`] says what each number means, [`uca`] how the Unicode collation algorithm is carried out,
+//! [`tailoring`] what languages change. Punctuation is not ignored; control characters are.
 //!
-//! The tables in `tables/` are frozen, since keys on disk hold their weights. `tools/collation_tables.py` made them: 0900 from
-//! `allkeys-9.0.0.txt`, the other two from what MariaDB 10.11, which shares them with MySQL, answers for every character of the basic plane.
+//! The tables in `tables/` are frozen, since keys on disk hold their weights. `tools/collation_tables.py` and `tools/uca_tables.py` made them: 0900 of
+//! `allkeys-9.0.0.txt` and the rules of CLDR 30, the others of what MariaDB 10.11 answers for every character, which shares them with MySQL.
+//! A test that is run by hand compares every character with that server again (`weights_are_those_of_mariadb`).
 
+mod definitions;
 mod names;
 mod sort_key;
 mod table;
+mod tailoring;
+mod uca;
 
 #[cfg(test)]
 mod tests;
 
-use serde::{Deserialize, Serialize};
+use definitions::{Definition, Order};
 use std::cmp::Ordering;
-use table::{FIRST_SEQUENCE, GENERAL_CI, IMPLICIT, UCA_0900, UNICODE_CI, UcaTable};
+use table::GeneralTable;
+use uca::{MOST, SUPPLEMENTARY, Weigher};
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum Collation {
+/// A collation by MySQL's number. Each value is one that [`definitions`] has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Collation(u16);
+
+#[expect(non_upper_case_globals, reason = "named as the variants of an enum are, in schemas too")]
+impl Collation {
     /// Bytes (BINARY, BLOB), no padding.
-    Binary,
+    pub const Binary: Collation = Collation(63);
     /// Code points, PAD SPACE.
-    Utf8mb4Bin,
+    pub const Utf8mb4Bin: Collation = Collation(46);
     /// UCA 9.0.0, accent- and case-insensitive, NO PAD. The default.
-    #[default]
-    Utf8mb40900AiCi,
+    pub const Utf8mb40900AiCi: Collation = Collation(255);
     /// One weight a character, ß = s, PAD SPACE.
-    Utf8mb4GeneralCi,
+    pub const Utf8mb4GeneralCi: Collation = Collation(45);
     /// UCA 4.0.0, PAD SPACE, ß = ss.
-    Utf8mb4UnicodeCi,
+    pub const Utf8mb4UnicodeCi: Collation = Collation(224);
 }
 
-/// What every character beyond the basic plane weighs in the two older collations.
-const SUPPLEMENTARY: u16 = 0xFFFD;
+impl Default for Collation {
+    fn default() -> Self {
+        Collation::DEFAULT
+    }
+}
 
 /// The first character of `text` and its length; a broken one counts as U+FFFD. `text` is not empty.
 #[inline]
@@ -65,152 +77,87 @@ fn first_char(text: &[u8]) -> (u32, usize) {
     decoded.unwrap_or((0xFFFD, 1))
 }
 
-/// Weights of one character that are not in a table.
-#[inline]
-fn implicit_0900(code: u32) -> [u16; 2] {
-    let base = match code {
-        0x17000..=0x18AFF => return [0xFB00, (code - 0x17000) as u16 | 0x8000],
-        0x3400..=0x4DB5 | 0x20000..=0x2A6D6 | 0x2A700..=0x2B734 | 0x2B740..=0x2B81D | 0x2B820..=0x2CEA1 => 0xFB80,
-        0x4E00..=0x9FD5 | 0xFA0E..=0xFA29 => 0xFB40,
-        _ => 0xFBC0,
-    };
-    [base + (code >> 15) as u16, (code & 0x7FFF) as u16 | 0x8000]
-}
-
-#[inline]
-fn implicit_400(code: u32) -> [u16; 2] {
-    let base = match code {
-        0x3400..=0x4DB5 => 0xFB80,
-        0x4E00..=0x9FA5 => 0xFB40,
-        _ => 0xFBC0,
-    };
-    [base + (code >> 15) as u16, (code & 0x7FFF) as u16 | 0x8000]
-}
-
-#[inline]
-fn uca_weights(table: &UcaTable, code: u32, implicit: fn(u32) -> [u16; 2], emit: &mut impl FnMut(u16)) {
-    match table.entry(code) {
-        0 => {}
-        IMPLICIT => implicit(code).into_iter().for_each(emit),
-        entry @ ..FIRST_SEQUENCE => emit(entry),
-        entry => table.sequence(entry - FIRST_SEQUENCE).iter().copied().for_each(emit),
-    }
-}
-
-fn weights_0900(code: u32, emit: &mut impl FnMut(u16)) {
-    /// Hangul syllables are leading consonant, vowel, trailing consonant in a regular order.
-    const SYLLABLES: std::ops::RangeInclusive<u32> = 0xAC00..=0xD7A3;
-    if SYLLABLES.contains(&code) {
-        let number = code - SYLLABLES.start();
-        let jamo = [0x1100 + number / 588, 0x1161 + number % 588 / 28, 0x11A7 + number % 28];
-        // The first trailing "consonant" is none.
-        let count = if jamo[2] == 0x11A7 { 2 } else { 3 };
-        for code in &jamo[..count] {
-            uca_weights(&UCA_0900, *code, implicit_0900, emit);
-        }
-        return;
-    }
-    uca_weights(&UCA_0900, code, implicit_0900, emit);
-}
-
 impl Collation {
     pub const DEFAULT: Collation = Collation::Utf8mb40900AiCi;
 
+    #[inline]
+    const fn definition(self) -> &'static Definition {
+        match definitions::by_id(self.0) {
+            Some(definition) => definition,
+            None => panic!("a collation has a definition"),
+        }
+    }
+
     /// Whether texts compare as if the shorter one had spaces at its end.
+    #[inline]
     pub const fn pad_space(self) -> bool {
-        matches!(self, Collation::Utf8mb4Bin | Collation::Utf8mb4GeneralCi | Collation::Utf8mb4UnicodeCi)
+        self.definition().pad
     }
 
     /// Whether texts are equal only when their bytes are (but for spaces at the end, with PAD SPACE).
+    #[inline]
     pub const fn is_binary(self) -> bool {
-        matches!(self, Collation::Binary | Collation::Utf8mb4Bin)
+        matches!(self.definition().order, Order::Bytes | Order::CodePoints)
     }
 
-    /// Weights of the ASCII characters by byte, for collations with 16-bit weights; 0 for what has none or is no ASCII.
+    /// Whether keys hold the bytes themselves: NO PAD, by bytes.
     #[inline]
-    fn ascii_weights(self) -> &'static [u16; 256] {
-        match self {
-            Collation::Utf8mb4GeneralCi => GENERAL_CI.ascii_weights(),
-            Collation::Utf8mb4UnicodeCi => UNICODE_CI.ascii_weights(),
-            _ => UCA_0900.ascii_weights(),
-        }
+    pub const fn is_bytes(self) -> bool {
+        matches!(self.definition().order, Order::Bytes)
     }
 
-    /// Weight of a space, for collations with 16-bit weights.
-    fn space(self) -> u16 {
-        match self {
-            Collation::Utf8mb4GeneralCi => 0x20,
-            _ => 0x0209,
-        }
-    }
-
-    /// Calls `emit` with every weight of a character, for collations with 16-bit weights.
-    #[inline]
-    fn char_weights(self, code: u32, emit: &mut impl FnMut(u16)) {
-        match self {
-            Collation::Utf8mb40900AiCi => weights_0900(code, emit),
-            Collation::Utf8mb4GeneralCi => {
-                emit(if code > 0xFFFF { SUPPLEMENTARY } else { GENERAL_CI.weight(code as u16) });
-            }
-            Collation::Utf8mb4UnicodeCi if code > 0xFFFF => emit(SUPPLEMENTARY),
-            Collation::Utf8mb4UnicodeCi => uca_weights(&UNICODE_CI, code, implicit_400, emit),
-            Collation::Binary | Collation::Utf8mb4Bin => unreachable!("binary collations compare bytes"),
+    /// Whether texts that differ in case only are different.
+    pub const fn is_case_sensitive(self) -> bool {
+        match &self.definition().order {
+            Order::Bytes | Order::CodePoints => true,
+            Order::General(_) => false,
+            // The last level is that of case, where there are three of them or its number is 2.
+            Order::Uca(uca) => uca.levels[uca.levels.len() - 1] == 2,
         }
     }
 
     /// Compares valid UTF-8 (any bytes for [`Collation::Binary`]).
     pub fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
-        match self {
-            Collation::Binary => a.cmp(b),
-            Collation::Utf8mb4Bin => compare_padded(a, b),
-            _ => {
-                // What is the same byte for byte weighs the same; go on at the beginning of the first character that differs.
-                let mut same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-                if same == a.len() && same == b.len() {
-                    return Ordering::Equal;
-                }
-                while same > 0 && [a, b].iter().any(|t| t.get(same).is_some_and(|byte| byte & 0xC0 == 0x80)) {
-                    same -= 1;
-                }
-                let (a, b) = (&a[same..], &b[same..]);
-                // As long as both have ASCII that is not ignored, one character is one weight.
-                let ascii = self.ascii_weights();
-                let weight = |byte: u8| ascii[usize::from(byte)];
-                let mut equal = 0;
-                for (x, y) in a.iter().zip(b) {
-                    let (x, y) = (weight(*x), weight(*y));
-                    if x == 0 || y == 0 {
-                        break;
-                    }
-                    if x != y {
-                        return x.cmp(&y);
-                    }
-                    equal += 1;
-                }
-                self.compare_weights(&a[equal..], &b[equal..])
+        let definition = self.definition();
+        match &definition.order {
+            Order::Bytes => a.cmp(b),
+            Order::CodePoints => compare_padded(a, b),
+            Order::General(table) => {
+                let Some((a, b)) = different(a, b, |_| false) else { return Ordering::Equal };
+                let equal = match compare_ascii(table.ascii_weights(), a, b) {
+                    Ok(order) => return order,
+                    Err(equal) => equal,
+                };
+                let weights = |text| Weights::new(Weigh::General(table), text);
+                compare_weights(weights(&a[equal..]), weights(&b[equal..]), GENERAL_SPACE, definition.pad)
             }
-        }
-    }
-
-    fn compare_weights(self, a: &[u8], b: &[u8]) -> Ordering {
-        let (mut a, mut b) = (Weights::new(self, a), Weights::new(self, b));
-        let space = self.space();
-        loop {
-            match (a.next(), b.next()) {
-                (None, None) => return Ordering::Equal,
-                (Some(x), Some(y)) if x == y => {}
-                (Some(x), Some(y)) => return x.cmp(&y),
-                (Some(x), None) if self.pad_space() => return first_not(space, x, &mut a),
-                (None, Some(y)) if self.pad_space() => return first_not(space, y, &mut b).reverse(),
-                (Some(_), None) => return Ordering::Greater,
-                (None, Some(_)) => return Ordering::Less,
+            Order::Uca(uca) => {
+                // A character may belong to a contraction with what follows it.
+                let tailoring = uca.tailoring();
+                let open = |code| tailoring.is_some_and(|tailoring| tailoring.is_open(code));
+                let Some((a, b)) = different(a, b, open) else { return Ordering::Equal };
+                let mut same = match compare_ascii(uca.ascii_weights(), a, b) {
+                    Ok(order) => return order,
+                    Err(equal) => equal,
+                };
+                for &level in uca.levels {
+                    let weights = |text| Weights::new(Weigh::Uca(uca.weigher(level)), text);
+                    let order =
+                        compare_weights(weights(&a[same..]), weights(&b[same..]), uca.space(level), definition.pad);
+                    if order != Ordering::Equal {
+                        return order;
+                    }
+                    // What weighs the same on one level need not on the next.
+                    same = 0;
+                }
+                Ordering::Equal
             }
         }
     }
 
     /// Whether two texts are equal under the collation.
     pub fn equal(self, a: &[u8], b: &[u8]) -> bool {
-        a == b || (self != Collation::Binary && self.compare(a, b) == Ordering::Equal)
+        a == b || (!self.is_bytes() && self.compare(a, b) == Ordering::Equal)
     }
 
     /// Whether two characters weigh the same: how LIKE compares, character by character and without padding.
@@ -223,12 +170,97 @@ impl Collation {
         }
         let (mut x, mut y) = ([0u8; 4], [0u8; 4]);
         let (x, y) = (a.encode_utf8(&mut x), b.encode_utf8(&mut y));
-        Weights::new(self, x.as_bytes()).eq(Weights::new(self, y.as_bytes()))
+        self.weights(x.as_bytes()).eq(self.weights(y.as_bytes()))
     }
 
-    /// The 16-bit weights of a text, character after character; empty for binary collations, which have none. For WEIGHT_STRING and searches.
+    /// The one weight of an ASCII character, where the collation has one level and the character one weight.
+    #[inline]
+    pub fn ascii_weight(self, c: char) -> Option<u16> {
+        let ascii = match &self.definition().order {
+            Order::General(table) => table.ascii_weights(),
+            Order::Uca(uca) if uca.levels.len() == 1 => uca.ascii_weights(),
+            _ => return None,
+        };
+        ascii.get(c as usize).copied().filter(|weight| *weight != 0)
+    }
+
+    /// The 16-bit weights of a text, character after character, level after level with a zero between two; empty for binary collations, which have
+    /// none. For WEIGHT_STRING and searches.
     pub fn weights(self, text: &[u8]) -> impl Iterator<Item = u16> {
-        Weights::new(self, if self.is_binary() { &[] } else { text })
+        let order = &self.definition().order;
+        let levels: &[usize] = match order {
+            Order::Uca(uca) => uca.levels,
+            Order::General(_) => &[0],
+            Order::Bytes | Order::CodePoints => &[],
+        };
+        levels.iter().enumerate().flat_map(move |(at, level)| {
+            let weigh = match order {
+                Order::General(table) => Weigh::General(table),
+                Order::Uca(uca) => Weigh::Uca(uca.weigher(*level)),
+                Order::Bytes | Order::CodePoints => unreachable!("binary collations have no level"),
+            };
+            (at > 0).then_some(0).into_iter().chain(Weights::new(weigh, text))
+        })
+    }
+}
+
+/// What a space weighs in general_ci.
+const GENERAL_SPACE: u16 = 0x20;
+
+/// Two texts from the first character on that differs; `None`: they are the same. What is the same byte for byte weighs the same, but for characters
+/// that are `open`: they may belong to what follows.
+#[inline]
+fn different<'a>(a: &'a [u8], b: &'a [u8], open: impl Fn(u32) -> bool) -> Option<(&'a [u8], &'a [u8])> {
+    let mut same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    if same == a.len() && same == b.len() {
+        return None;
+    }
+    let inside = |at: usize| [a, b].iter().any(|t| t.get(at).is_some_and(|byte| byte & 0xC0 == 0x80));
+    while same > 0 && inside(same) {
+        same -= 1;
+    }
+    while same > 0 {
+        let mut start = same - 1;
+        while start > 0 && inside(start) {
+            start -= 1;
+        }
+        if !open(first_char(&a[start..]).0) {
+            break;
+        }
+        same = start;
+    }
+    Some((&a[same..], &b[same..]))
+}
+
+/// Compares as long as both texts have ASCII of one weight; else how many characters are equal.
+#[inline]
+fn compare_ascii(ascii: &[u16; 256], a: &[u8], b: &[u8]) -> Result<Ordering, usize> {
+    let weight = |byte: u8| ascii[usize::from(byte)];
+    let mut equal = 0;
+    for (x, y) in a.iter().zip(b) {
+        let (x, y) = (weight(*x), weight(*y));
+        if x == 0 || y == 0 {
+            break;
+        }
+        if x != y {
+            return Ok(x.cmp(&y));
+        }
+        equal += 1;
+    }
+    Err(equal)
+}
+
+fn compare_weights(mut a: Weights<'_>, mut b: Weights<'_>, space: u16, pad: bool) -> Ordering {
+    loop {
+        match (a.next(), b.next()) {
+            (None, None) => return Ordering::Equal,
+            (Some(x), Some(y)) if x == y => {}
+            (Some(x), Some(y)) => return x.cmp(&y),
+            (Some(x), None) if pad => return first_not(space, x, &mut a),
+            (None, Some(y)) if pad => return first_not(space, y, &mut b).reverse(),
+            (Some(_), None) => return Ordering::Greater,
+            (None, Some(_)) => return Ordering::Less,
+        }
     }
 }
 
@@ -252,19 +284,41 @@ fn compare_padded(a: &[u8], b: &[u8]) -> Ordering {
     })
 }
 
-/// The weights of a text, one after the other.
+/// Gives the weights of characters.
+#[derive(Clone, Copy)]
+enum Weigh {
+    General(&'static GeneralTable),
+    Uca(Weigher),
+}
+
+impl Weigh {
+    /// Calls `emit` with the weights of the first character of `text`, which is not empty, or of the contraction there; its length in bytes.
+    #[inline]
+    fn first(&self, text: &[u8], emit: &mut impl FnMut(u16)) -> usize {
+        match self {
+            Weigh::Uca(weigher) => weigher.first(text, emit),
+            Weigh::General(table) => {
+                let (code, length) = first_char(text);
+                emit(if code > 0xFFFF { SUPPLEMENTARY } else { table.weight(code as u16) });
+                length
+            }
+        }
+    }
+}
+
+/// The weights of a text on one level, one after the other.
 struct Weights<'a> {
-    collation: Collation,
+    weigh: Weigh,
     text: &'a [u8],
-    /// Weights of the present character, from `next` to `count`. The longest expansion of the tables has 18.
-    pending: [u16; 20],
+    /// Weights of the present character, from `next` to `count`.
+    pending: [u16; MOST],
     next: u8,
     count: u8,
 }
 
 impl<'a> Weights<'a> {
-    fn new(collation: Collation, text: &'a [u8]) -> Self {
-        Weights { collation, text, pending: [0; 20], next: 0, count: 0 }
+    fn new(weigh: Weigh, text: &'a [u8]) -> Self {
+        Weights { weigh, text, pending: [0; MOST], next: 0, count: 0 }
     }
 }
 
@@ -277,14 +331,13 @@ impl Iterator for Weights<'_> {
             if self.text.is_empty() {
                 return None;
             }
-            let (code, length) = first_char(self.text);
-            self.text = &self.text[length..];
             let mut count = 0;
             let pending = &mut self.pending;
-            self.collation.char_weights(code, &mut |weight| {
+            let length = self.weigh.first(self.text, &mut |weight| {
                 pending[count] = weight;
                 count += 1;
             });
+            self.text = &self.text[length..];
             (self.next, self.count) = (0, count as u8);
         }
         self.next += 1;

@@ -1,65 +1,61 @@
-//! What collations and character sets are called, and which stand for which.
+//! What collations are called, their numbers, and how they are stored.
 //!
-//! Rauk stores all text as utf8mb4. Other character sets and collations that dumps and frameworks ask for are accepted and become the
-//! nearest of the five.
+//! A schema holds a collation as its name. The first five have names of their own there, and numbers of their own where a schema travels in a binary
+//! form: those that they had as the variants of an enum. The number of each other one is MySQL's, from [`OTHERS`] on.
 
-use super::Collation;
+use super::{Collation, definitions};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+/// The collations that were there first, with their stored names, in the order of their stored numbers.
+const FIRST: [(Collation, &str); 5] = [
+    (Collation::Binary, "Binary"),
+    (Collation::Utf8mb4Bin, "Utf8mb4Bin"),
+    (Collation::Utf8mb40900AiCi, "Utf8mb40900AiCi"),
+    (Collation::Utf8mb4GeneralCi, "Utf8mb4GeneralCi"),
+    (Collation::Utf8mb4UnicodeCi, "Utf8mb4UnicodeCi"),
+];
+
+/// The stored number of MySQL's collation number 0.
+const OTHERS: u32 = 16;
 
 const UTF8_NAMES: [&str; 3] = ["utf8mb4", "utf8mb3", "utf8"];
 
 impl Collation {
     /// All collations, in the order of their numbers.
-    pub const ALL: [Collation; 5] = [
-        Collation::Utf8mb4GeneralCi,
-        Collation::Utf8mb4Bin,
-        Collation::Binary,
-        Collation::Utf8mb4UnicodeCi,
-        Collation::Utf8mb40900AiCi,
-    ];
+    pub fn all() -> impl Iterator<Item = Collation> {
+        definitions::all().map(|definition| Collation(definition.id))
+    }
 
     /// MySQL's name: `utf8mb4_0900_ai_ci`.
     pub const fn name(self) -> &'static str {
-        match self {
-            Collation::Binary => "binary",
-            Collation::Utf8mb4Bin => "utf8mb4_bin",
-            Collation::Utf8mb40900AiCi => "utf8mb4_0900_ai_ci",
-            Collation::Utf8mb4GeneralCi => "utf8mb4_general_ci",
-            Collation::Utf8mb4UnicodeCi => "utf8mb4_unicode_ci",
-        }
+        self.definition().name
     }
 
-    /// MySQL's number, as in the protocol: 63, 46, 255, 45, 224.
+    /// MySQL's number, as in the protocol.
     pub const fn mysql_id(self) -> u16 {
-        match self {
-            Collation::Binary => 63,
-            Collation::Utf8mb4Bin => 46,
-            Collation::Utf8mb40900AiCi => 255,
-            Collation::Utf8mb4GeneralCi => 45,
-            Collation::Utf8mb4UnicodeCi => 224,
-        }
+        self.0
     }
 
-    /// By MySQL's number, as clients send it in the handshake. Numbers of other utf8, latin1 and ascii collations
-    /// become the nearest; `None`: one of another character set.
+    /// By MySQL's number, as clients send it in the handshake.
     pub const fn from_mysql_id(id: u16) -> Option<Collation> {
-        Some(match id {
-            63 => Collation::Binary,
-            46 | 47 | 49 | 65 | 83 => Collation::Utf8mb4Bin,
-            5 | 8 | 11 | 15 | 31 | 33 | 45 | 48 | 76 | 94 | 223 => Collation::Utf8mb4GeneralCi,
-            192..=215 | 224..=247 => Collation::Utf8mb4UnicodeCi,
-            // Up to 304 the case-sensitive ones of each language, then 0900_as_ci, then they alternate; 308 is Chinese, 309 is 0900_bin.
-            255..=277 | 305 => Collation::Utf8mb40900AiCi,
-            278..=304 | 308 | 309 => Collation::Utf8mb4Bin,
-            306 | 307 | 310..=323 if id.is_multiple_of(2) => Collation::Utf8mb40900AiCi,
-            306 | 307 | 310..=323 => Collation::Utf8mb4Bin,
-            _ => return None,
-        })
+        if definitions::by_id(id).is_some() { Some(Collation(id)) } else { None }
     }
 
-    /// By name, in any case; latin1 and ascii names, and other utf8mb3/utf8mb4 names, map to the nearest that Rauk has. `None`: unknown (1273).
+    /// By its very name.
+    pub fn named(name: &str) -> Option<Collation> {
+        definitions::all().find(|definition| definition.name == name).map(|definition| Collation(definition.id))
+    }
+
+    /// By name, in any case; utf8mb3 and utf8 names are those of utf8mb4, MariaDB's uca1400 names may lack the character set; latin1 and ascii names map
+    /// to the nearest that Rauk has. `None`: unknown (1273).
     pub fn from_name(name: &str) -> Option<Collation> {
         let name = name.to_ascii_lowercase();
-        if let Some(collation) = Collation::ALL.into_iter().find(|c| c.name() == name) {
+        if name.starts_with("uca1400_") {
+            return Collation::named(&format!("utf8mb4_{name}"));
+        }
+        if let Some(collation) = Collation::named(&name) {
             return Some(collation);
         }
         let (charset, rest) = name.split_once('_')?;
@@ -76,14 +72,10 @@ impl Collation {
                 "general_ci" => general,
                 _ => None,
             },
-            _ if UTF8_NAMES.contains(&charset) => match rest {
-                "bin" | "nopad_bin" => binary,
-                "general_ci" | "general_nopad_ci" | "general_mysql500_ci" | "tolower_ci" => general,
-                _ if rest.ends_with("0900_bin") || rest.ends_with("_cs") => binary,
-                _ if rest.contains("0900_") && rest.ends_with("_ci") => Some(Collation::Utf8mb40900AiCi),
-                _ if rest.ends_with("_ci") && is_language(rest) => Some(Collation::Utf8mb4UnicodeCi),
-                _ => None,
-            },
+            // The 0900 family is of utf8mb4 only.
+            _ if UTF8_NAMES.contains(&charset) && !rest.contains("0900") => {
+                Collation::named(&format!("utf8mb4_{rest}"))
+            }
             _ => None,
         }
     }
@@ -100,7 +92,7 @@ impl Collation {
 
     /// `utf8mb4`, or `binary`.
     pub const fn charset_name(self) -> &'static str {
-        if matches!(self, Collation::Binary) { "binary" } else { "utf8mb4" }
+        if self.0 == Collation::Binary.0 { "binary" } else { "utf8mb4" }
     }
 
     /// Whether it is the default of its character set.
@@ -115,42 +107,69 @@ impl Collation {
 
     /// SORTLEN of SHOW COLLATION in MySQL 8.
     pub const fn sort_length(self) -> u8 {
-        match self {
-            Collation::Utf8mb40900AiCi => 0,
-            Collation::Utf8mb4UnicodeCi => 8,
-            _ => 1,
+        self.definition().sort_length
+    }
+
+    fn stored_name(self) -> &'static str {
+        FIRST.iter().find(|(collation, _)| *collation == self).map_or(self.name(), |(_, name)| name)
+    }
+
+    fn from_stored_name(name: &str) -> Option<Collation> {
+        FIRST
+            .iter()
+            .find(|(_, stored)| *stored == name)
+            .map(|(collation, _)| *collation)
+            .or_else(|| Collation::named(name))
+    }
+
+    fn stored_number(self) -> u32 {
+        match FIRST.iter().position(|(collation, _)| *collation == self) {
+            Some(number) => number as u32,
+            None => OTHERS + u32::from(self.0),
+        }
+    }
+
+    fn from_stored_number(number: u32) -> Option<Collation> {
+        match FIRST.get(number as usize) {
+            Some((collation, _)) => Some(*collation),
+            None => Collation::from_mysql_id(u16::try_from(number.checked_sub(OTHERS)?).ok()?),
         }
     }
 }
 
-/// The UCA collations of MySQL's utf8mb3 and utf8mb4 before 0900.
-fn is_language(rest: &str) -> bool {
-    const NAMES: [&str; 25] = [
-        "unicode",
-        "unicode_520",
-        "icelandic",
-        "latvian",
-        "romanian",
-        "slovenian",
-        "polish",
-        "estonian",
-        "spanish",
-        "swedish",
-        "turkish",
-        "czech",
-        "danish",
-        "lithuanian",
-        "slovak",
-        "spanish2",
-        "roman",
-        "persian",
-        "esperanto",
-        "hungarian",
-        "sinhala",
-        "german2",
-        "croatian",
-        "vietnamese",
-        "thai_520_w2",
-    ];
-    rest.strip_suffix("_ci").is_some_and(|name| NAMES.contains(&name) || name == "uca1400_ai")
+impl fmt::Debug for Collation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.stored_name())
+    }
+}
+
+impl Serialize for Collation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match serializer.is_human_readable() {
+            true => serializer.serialize_str(self.stored_name()),
+            false => serializer.serialize_u32(self.stored_number()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Collation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Name;
+        impl Visitor<'_> for Name {
+            type Value = Collation;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a collation")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Collation, E> {
+                Collation::from_stored_name(name).ok_or_else(|| E::custom(format!("unknown collation {name:?}")))
+            }
+        }
+        if deserializer.is_human_readable() {
+            return deserializer.deserialize_str(Name);
+        }
+        let number = u32::deserialize(deserializer)?;
+        Collation::from_stored_number(number).ok_or_else(|| de::Error::custom(format!("unknown collation {number}")))
+    }
 }

@@ -5,20 +5,27 @@
 //! the end are dropped, a key ends with the weight of a space and the byte 1, and every space inside has a byte behind its weight that says whether
 //! the next other character is below (0) or above (2) a space. Such keys are never a prefix of one another; NO PAD keys may be.
 //!
+//! Where a collation has several levels, the key has them one after the other: first all letters, then all accents, then all cases. Under NO PAD a zero
+//! stands between two; under PAD SPACE a zero stands behind each but the first, and spaces at the end are dropped there too.
+//!
 //! Keys are built in pieces on the stack and handed to a closure, so that a stored key can be compared with a text without building the text's key in memory.
 
-use super::{Collation, first_char, trim_spaces};
+use super::definitions::Order;
+use super::{Collation, GENERAL_SPACE, Weigh, Weights, first_char, trim_spaces};
 
 /// Marks behind the weight of a space in keys of PAD SPACE collations.
 const PAD_BELOW: u8 = 0;
 const PAD_END: u8 = 1;
 const PAD_ABOVE: u8 = 2;
 
+/// Between levels, and behind each but the first under PAD SPACE. No weight is 0.
+const LEVEL_END: u16 = 0;
+
 impl Collation {
     /// Appends the weight string of valid UTF-8 `text` (bytes themselves for Binary): equal strings give equal bytes, and byte
     /// order is collation order, PAD SPACE included. Between PAD SPACE keys neither is a prefix of the other.
     pub fn sort_key(self, text: &[u8], out: &mut Vec<u8>) {
-        if self != Collation::Binary {
+        if !self.is_bytes() {
             out.reserve(text.len() * 2 + 3);
         }
         self.emit_key(text, |bytes| out.extend_from_slice(bytes));
@@ -27,9 +34,10 @@ impl Collation {
     /// Calls `emit` with the pieces of the sort key, in order.
     #[inline]
     pub(crate) fn emit_key(self, text: &[u8], mut emit: impl FnMut(&[u8])) {
-        match self {
-            Collation::Binary => emit(text),
-            Collation::Utf8mb4Bin => {
+        let definition = self.definition();
+        match &definition.order {
+            Order::Bytes => emit(text),
+            Order::CodePoints => {
                 let mut rest = trim_spaces(text);
                 while let Some(space) = rest.iter().position(|byte| *byte == b' ') {
                     emit(&rest[..space]);
@@ -44,97 +52,178 @@ impl Collation {
                 emit(rest);
                 emit(&[b' ', PAD_END]);
             }
-            Collation::Utf8mb40900AiCi => {
+            Order::General(table) => {
                 let mut chunk = Chunk::new(emit);
-                let mut rest = text;
-                while !rest.is_empty() {
-                    rest = chunk.push_ascii(self.ascii_weights(), 0, rest);
-                    if !rest.is_empty() {
-                        let (code, length) = first_char(rest);
-                        self.char_weights(code, &mut |weight| chunk.push(weight, None));
-                        rest = &rest[length..];
-                    }
+                let weigh = Weigh::General(table);
+                match definition.pad {
+                    true => emit_padded(&mut chunk, table.ascii_weights(), GENERAL_SPACE, text, weigh),
+                    false => emit_plain(&mut chunk, table.ascii_weights(), text, weigh),
                 }
                 chunk.flush();
             }
-            Collation::Utf8mb4GeneralCi | Collation::Utf8mb4UnicodeCi => {
-                let (ascii, space) = (self.ascii_weights(), self.space());
+            Order::Uca(uca) => {
                 let mut chunk = Chunk::new(emit);
-                let mut held = 0;
-                let mut rest = text;
-                while !rest.is_empty() {
-                    if held == 0 {
-                        rest = chunk.push_ascii(ascii, space, rest);
-                    }
-                    if !rest.is_empty() {
-                        let (code, length) = first_char(rest);
-                        self.char_weights(code, &mut |weight| {
+                let weigh = Weigh::Uca(uca.weigher(0));
+                match definition.pad {
+                    true => emit_padded(&mut chunk, uca.ascii_weights(), uca.space(0), text, weigh),
+                    false => emit_plain(&mut chunk, uca.ascii_weights(), text, weigh),
+                }
+                for &level in &uca.levels[1..] {
+                    let weights = Weights::new(Weigh::Uca(uca.weigher(level)), text);
+                    if definition.pad {
+                        // A space has the least weight of the level, so that the end of the level, which is less, stands for those at the end.
+                        let (space, mut held) = (uca.space(level), 0);
+                        for weight in weights {
                             if weight == space {
-                                // Held back until it is known what follows; at the end of the text nothing does.
                                 held += 1;
-                                return;
+                                continue;
                             }
-                            let mark = if weight < space { PAD_BELOW } else { PAD_ABOVE };
-                            for _ in 0..std::mem::take(&mut held) {
-                                chunk.push(space, Some(mark));
-                            }
+                            (0..std::mem::take(&mut held)).for_each(|_| chunk.push(space, None));
                             chunk.push(weight, None);
-                        });
-                        rest = &rest[length..];
+                        }
+                        chunk.push(LEVEL_END, None);
+                    } else {
+                        chunk.push(LEVEL_END, None);
+                        weights.for_each(|weight| chunk.push(weight, None));
                     }
                 }
-                chunk.push(space, Some(PAD_END));
                 chunk.flush();
             }
         }
     }
 
     /// Appends a prefix that the sort keys of all texts beginning with `text` share: the lower end of the range for LIKE 'text%'
-    /// (its upper end is [`prefix_successor`](crate::key::prefix_successor)). Under PAD SPACE, spaces at the end of `text` are left out, so the range is wider than the pattern.
+    /// (its upper end is [`prefix_successor`](crate::key::prefix_successor)). Under PAD SPACE, spaces at the end of `text` are left out, so the range is wider than the pattern;
+    /// so are characters at the end that may be part of a contraction with what follows, and all levels but the first.
     pub fn sort_key_prefix(self, text: &[u8], out: &mut Vec<u8>) {
-        self.sort_key(text, out);
-        // Without the mark of the end; the spaces that it stands for are dropped already.
-        let mark = match self {
-            Collation::Binary | Collation::Utf8mb40900AiCi => 0,
-            Collation::Utf8mb4Bin => 2,
-            Collation::Utf8mb4GeneralCi | Collation::Utf8mb4UnicodeCi => 3,
-        };
-        out.truncate(out.len() - mark);
+        let definition = self.definition();
+        match &definition.order {
+            Order::Bytes => out.extend_from_slice(text),
+            Order::CodePoints => {
+                self.sort_key(text, out);
+                // Without the mark of the end; the spaces that it stands for are dropped already.
+                out.truncate(out.len() - 2);
+            }
+            Order::General(_) => {
+                self.sort_key(text, out);
+                out.truncate(out.len() - if definition.pad { 3 } else { 0 });
+            }
+            Order::Uca(uca) => {
+                let mut text = text;
+                while let (Some(tailoring), Some(last)) = (uca.tailoring(), last_char(text)) {
+                    if !tailoring.is_open(first_char(&text[last..]).0) {
+                        break;
+                    }
+                    text = &text[..last];
+                }
+                let weigh = Weigh::Uca(uca.weigher(0));
+                let mut chunk = Chunk::new(|bytes: &[u8]| out.extend_from_slice(bytes));
+                match definition.pad {
+                    true => emit_padded(&mut chunk, uca.ascii_weights(), uca.space(0), text, weigh),
+                    false => emit_plain(&mut chunk, uca.ascii_weights(), text, weigh),
+                }
+                chunk.flush();
+                out.truncate(out.len() - if definition.pad { 3 } else { 0 });
+            }
+        }
     }
-}
 
-impl Collation {
     /// Length of the sort key at the beginning of longer bytes, which `byte` gives by position; `None` when they end within it, or are no
-    /// sort key. Keys of PAD SPACE collations end themselves; behind others stands a weight of zero. Not for Binary.
+    /// sort key. Keys of PAD SPACE collations end themselves; behind others stands a weight of zero. Not for collations of bytes.
     pub(crate) fn sort_key_length(self, byte: impl Fn(usize) -> Option<u8>) -> Option<usize> {
         let weight = |at| Some(u16::from_be_bytes([byte(at)?, byte(at + 1)?]));
+        let definition = self.definition();
         let mut at = 0;
-        loop {
-            match self {
-                Collation::Binary => unreachable!("bytes have no sort key"),
-                Collation::Utf8mb40900AiCi => match weight(at)? {
-                    0 => return Some(at),
-                    _ => at += 2,
-                },
-                Collation::Utf8mb4Bin => match byte(at)? {
+        let (space, levels) = match &definition.order {
+            Order::Bytes => unreachable!("bytes have no sort key"),
+            Order::CodePoints => loop {
+                match byte(at)? {
                     b' ' => match byte(at + 1)? {
                         PAD_END => return Some(at + 2),
                         PAD_BELOW | PAD_ABOVE => at += 2,
                         _ => return None,
                     },
                     _ => at += 1,
-                },
-                Collation::Utf8mb4GeneralCi | Collation::Utf8mb4UnicodeCi => match weight(at)? == self.space() {
-                    true => match byte(at + 2)? {
-                        PAD_END => return Some(at + 3),
-                        PAD_BELOW | PAD_ABOVE => at += 3,
-                        _ => return None,
-                    },
-                    false => at += 2,
-                },
+                }
+            },
+            Order::General(_) => (GENERAL_SPACE, 1),
+            Order::Uca(uca) => (uca.space(0), uca.levels.len()),
+        };
+        if !definition.pad {
+            for level in 0..levels {
+                at += if level > 0 { 2 } else { 0 };
+                while weight(at)? != LEVEL_END {
+                    at += 2;
+                }
+            }
+            return Some(at);
+        }
+        loop {
+            if weight(at)? != space {
+                at += 2;
+                continue;
+            }
+            at += 3;
+            match byte(at - 1)? {
+                PAD_END => break,
+                PAD_BELOW | PAD_ABOVE => {}
+                _ => return None,
             }
         }
+        for _ in 1..levels {
+            while weight(at)? != LEVEL_END {
+                at += 2;
+            }
+            at += 2;
+        }
+        Some(at)
     }
+}
+
+/// Where the last character of a text begins.
+fn last_char(text: &[u8]) -> Option<usize> {
+    text.iter().rposition(|byte| byte & 0xC0 != 0x80)
+}
+
+/// The weights of a level, NO PAD.
+#[inline]
+fn emit_plain<E: FnMut(&[u8])>(chunk: &mut Chunk<E>, ascii: &[u16; 256], text: &[u8], weigh: Weigh) {
+    let mut rest = text;
+    while !rest.is_empty() {
+        rest = chunk.push_ascii(ascii, 0, rest);
+        if !rest.is_empty() {
+            let length = weigh.first(rest, &mut |weight| chunk.push(weight, None));
+            rest = &rest[length..];
+        }
+    }
+}
+
+/// The weights of a level, PAD SPACE, with marks behind spaces and the end.
+#[inline]
+fn emit_padded<E: FnMut(&[u8])>(chunk: &mut Chunk<E>, ascii: &[u16; 256], space: u16, text: &[u8], weigh: Weigh) {
+    let mut held = 0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        if held == 0 {
+            rest = chunk.push_ascii(ascii, space, rest);
+        }
+        if !rest.is_empty() {
+            let length = weigh.first(rest, &mut |weight| {
+                if weight == space {
+                    // Held back until it is known what follows; at the end of the text nothing does.
+                    held += 1;
+                    return;
+                }
+                let mark = if weight < space { PAD_BELOW } else { PAD_ABOVE };
+                for _ in 0..std::mem::take(&mut held) {
+                    chunk.push(space, Some(mark));
+                }
+                chunk.push(weight, None);
+            });
+            rest = &rest[length..];
+        }
+    }
+    chunk.push(space, Some(PAD_END));
 }
 
 /// Gathers weights, so that they are given out in larger pieces.

@@ -1,4 +1,4 @@
-//! The frozen weight tables, in the form that `tools/collation_tables.py` describes.
+//! The frozen weight tables, in the form that `tools/collation_tables.py` describes. `tools/uca_tables.py` made the later ones.
 
 /// Entry of a character whose weights are computed from its code point.
 pub const IMPLICIT: u16 = 0xFFFF;
@@ -25,9 +25,21 @@ macro_rules! table {
 table!(UCA_0900_WORDS, "tables/uca_0900.bin");
 table!(UNICODE_CI_WORDS, "tables/unicode_ci.bin");
 table!(GENERAL_CI_WORDS, "tables/general_ci.bin");
+table!(UCA_520_WORDS, "tables/uca_520.bin");
+table!(UCA_0900_SECONDARY_WORDS, "tables/uca_0900_secondary.bin");
+table!(UCA_0900_TERTIARY_WORDS, "tables/uca_0900_tertiary.bin");
+table!(UCA_1400_WORDS, "tables/uca_1400.bin");
+table!(UCA_1400_SECONDARY_WORDS, "tables/uca_1400_secondary.bin");
+table!(UCA_1400_TERTIARY_WORDS, "tables/uca_1400_tertiary.bin");
 
 pub static UCA_0900: UcaTable = UcaTable::new(&UCA_0900_WORDS);
 pub static UNICODE_CI: UcaTable = UcaTable::new(&UNICODE_CI_WORDS);
+pub static UCA_520: UcaTable = UcaTable::new(&UCA_520_WORDS);
+pub static UCA_0900_SECONDARY: UcaTable = UcaTable::new(&UCA_0900_SECONDARY_WORDS);
+pub static UCA_0900_TERTIARY: UcaTable = UcaTable::new(&UCA_0900_TERTIARY_WORDS);
+pub static UCA_1400: UcaTable = UcaTable::new(&UCA_1400_WORDS);
+pub static UCA_1400_SECONDARY: UcaTable = UcaTable::new(&UCA_1400_SECONDARY_WORDS);
+pub static UCA_1400_TERTIARY: UcaTable = UcaTable::new(&UCA_1400_TERTIARY_WORDS);
 pub static GENERAL_CI: GeneralTable = GeneralTable::new(&GENERAL_CI_WORDS);
 
 /// Blocks of 256 code points up to U+10FFFF.

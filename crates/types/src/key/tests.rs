@@ -81,6 +81,13 @@ fn values(ty: DataType) -> BoxedStrategy<Value> {
     prop_oneof![1 => Just(Value::Null), 9 => value].boxed()
 }
 
+/// Some of each kind.
+fn collations() -> Vec<Collation> {
+    let names = "binary utf8mb4_bin utf8mb4_0900_ai_ci utf8mb4_general_ci utf8mb4_unicode_ci utf8mb4_0900_bin
+        utf8mb4_0900_as_cs utf8mb4_hu_0900_as_cs utf8mb4_spanish2_ci utf8mb4_uca1400_as_cs utf8mb4_uca1400_nopad_as_ci";
+    names.split_ascii_whitespace().map(|name| Collation::named(name).expect(name)).collect()
+}
+
 fn types() -> Vec<DataType> {
     use TypeKind::*;
     let mut types = Vec::new();
@@ -89,7 +96,7 @@ fn types() -> Vec<DataType> {
     }
     types.extend([Float, Double, Date, Time, DateTime, Timestamp, VarBinary, Json].map(DataType::new));
     types.extend([(5, 2), (9, 9), (18, 4), (30, 10), (38, 0), (65, 30), (40, 5)].map(|(p, s)| DataType::decimal(p, s)));
-    types.extend(Collation::ALL.map(|collation| DataType::varchar(9, collation)));
+    types.extend(collations().into_iter().map(|collation| DataType::varchar(9, collation)));
     types
 }
 
@@ -196,7 +203,7 @@ proptest! {
 
     #[test]
     fn a_prefix_key_is_the_key_of_the_prefix(text in text(), bytes: Vec<u8>, n in 1u32..4) {
-        for collation in Collation::ALL {
+        for collation in collations() {
             let whole = part(DataType::varchar(9, collation));
             let prefix = KeyPart { prefix: Some(n), ..whole.clone() };
             let cut: String = text.chars().take(n as usize).collect();
@@ -210,7 +217,7 @@ proptest! {
 
     #[test]
     fn like_ranges_hold_all_texts_with_the_prefix(prefix in text(), rest in text(), descending: bool, n in prop::option::of(1u32..4)) {
-        for collation in Collation::ALL {
+        for collation in collations() {
             let part = KeyPart { descending, prefix: n, ..part(DataType::varchar(9, collation)) };
             let mut low = Vec::new();
             part.encode_like_prefix(&prefix, &mut low);

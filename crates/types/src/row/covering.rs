@@ -95,6 +95,11 @@ impl Covering {
         Some(Covering { layout: layout.version, empty, parts })
     }
 
+    /// Whether some column is wanted.
+    pub fn needs_key(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
     /// The layout of the rows.
     pub fn layout(&self) -> u16 {
         self.layout

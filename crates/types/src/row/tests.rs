@@ -112,6 +112,41 @@ proptest! {
         prop_assert_eq!(row.to_values(), values);
     }
 
+    /// What a field says of a row is what the row says.
+    #[test]
+    fn fields_read_what_the_row_says(values in row_of(&every_type(|i| i % 3 != 0))) {
+        let table = every_type(|i| i % 3 != 0);
+        let bytes = encoded(&table, &values);
+        let row = RowView::new(&table, 0, &bytes);
+        let layout = row.newest_layout().expect("there is one layout");
+        for (position, value) in values.iter().enumerate() {
+            let Some(field) = layout.field(position) else {
+                let ty = table.columns[position].ty;
+                prop_assert!(ty.kind == TypeKind::Decimal && ty.precision > 38);
+                continue;
+            };
+            prop_assert_eq!(field.is_null(&bytes), value.is_null());
+            prop_assert_eq!(field.is_nullable(), table.columns[position].nullable);
+            if value.is_null() {
+                continue;
+            }
+            let read = match field.kind() {
+                FieldKind::Int => ValueRef::Int(field.word(&bytes) as i64),
+                FieldKind::UInt => ValueRef::UInt(field.word(&bytes)),
+                FieldKind::Double => ValueRef::Double(f64::from_bits(field.word(&bytes))),
+                FieldKind::Decimal(scale) => decimal(field.word(&bytes) as i64, scale),
+                FieldKind::WideDecimal(scale) => decimal(field.wide(&bytes), scale),
+                FieldKind::Date => ValueRef::Date(Date::from_packed(field.word(&bytes) as u32)),
+                FieldKind::Time => ValueRef::Time(Time::clipped(field.word(&bytes) as i64)),
+                FieldKind::DateTime => ValueRef::DateTime(DateTime::from_packed(field.word(&bytes))),
+                FieldKind::Timestamp => ValueRef::Timestamp(field.word(&bytes) as i64),
+                FieldKind::Text => ValueRef::Str(std::str::from_utf8(field.bytes(layout, &bytes)).unwrap()),
+                FieldKind::Bytes => ValueRef::Bytes(field.bytes(layout, &bytes)),
+            };
+            prop_assert_eq!(read, row.get(position));
+        }
+    }
+
     /// What has the shape of a row can be read, whoever sent it.
     #[test]
     fn what_holds_is_read(

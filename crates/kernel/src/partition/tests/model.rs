@@ -596,6 +596,7 @@ impl Model {
                     self.check_scan_observed(actor, &request, upto);
                 }
                 self.look_covering(actor, &request, at, slice, &found);
+                self.look_spans(actor, &request, at, slice, &found);
                 if !stale {
                     self.check_scan_observed(actor, &request, upto);
                     self.look_common(actor, at, slice, &found);

@@ -29,7 +29,7 @@ use super::output::with_value;
 use super::row::GroupRow;
 use super::sort::sort_in_runs;
 use crate::expr::value_key::{append_key, shown};
-use crate::expr::{Columns, Context};
+use crate::expr::{Aggregate, Columns, Context};
 use crate::hash::hash_of;
 use crate::memory::{Memory, values_bytes};
 use crate::parse::statement::Scope;
@@ -121,8 +121,24 @@ impl<'a> Grouper<'a> {
     /// Takes a row; `true`: no more are needed.
     pub fn push(&mut self, row: &dyn Columns, context: &mut Context) -> Result<bool, MysqlError> {
         let grouping = self.grouping;
+        let number = self.group_of(row, context)?;
+        let mut at = Some(number as u32);
+        while let Some(number) = at {
+            let first = number as usize * grouping.aggregates.len();
+            for (state, aggregate) in self.states[first..].iter_mut().zip(&grouping.aggregates) {
+                state.push(aggregate, row, context, &self.memory)?;
+            }
+            at = self.groups[number as usize].above;
+        }
+        Ok(self.first_row_only && self.states[number * grouping.aggregates.len()].is_found())
+    }
+
+    /// The number of a row's group, which is made if it is the first one of it.
+    #[inline]
+    pub fn group_of(&mut self, row: &dyn Columns, context: &mut Context) -> Result<usize, MysqlError> {
+        let grouping = self.grouping;
         let rolls = grouping.rollup.is_some();
-        let number = if grouping.keys.is_empty() {
+        Ok(if grouping.keys.is_empty() {
             if self.groups.is_empty() {
                 let group = self.new_group(Some(row), 0);
                 self.add_group(group);
@@ -147,16 +163,20 @@ impl<'a> Grouper<'a> {
                 self.add_above(number, row)?;
             }
             number
-        };
-        let mut at = Some(number as u32);
-        while let Some(number) = at {
-            let first = number as usize * grouping.aggregates.len();
-            for (state, aggregate) in self.states[first..].iter_mut().zip(&grouping.aggregates) {
-                state.push(aggregate, row, context, &self.memory)?;
-            }
-            at = self.groups[number as usize].above;
-        }
-        Ok(self.first_row_only && self.states[number * grouping.aggregates.len()].is_found())
+        })
+    }
+
+    /// The states of all groups, those of one group together.
+    pub fn states(&mut self) -> &mut [State] {
+        &mut self.states
+    }
+
+    pub fn aggregates(&self) -> &'a [Aggregate] {
+        &self.grouping.aggregates
+    }
+
+    pub fn memory(&self) -> &Memory {
+        &self.memory
     }
 
     /// How many columns a group carries.

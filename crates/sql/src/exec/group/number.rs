@@ -18,9 +18,10 @@ const BITWISE_OPERANDS_SIZE: u16 = 3513;
 /// SUM and AVG.
 #[derive(Clone)]
 pub(in crate::exec) enum Sum {
-    /// Exact integers; becomes `Exact` when a value is no integer.
-    Integer {
+    /// Exact numbers of one scale; becomes `Exact` when a value has another one, or when they are too many for 128 bits.
+    Scaled {
         sum: i128,
+        scale: u8,
         count: u64,
     },
     Exact {
@@ -37,29 +38,30 @@ impl Sum {
     /// `result`: the aggregate's type.
     pub fn new(argument: Option<&DataType>, result: &DataType) -> Sum {
         if result.kind != rauk_types::TypeKind::Decimal {
-            Sum::Double { sum: 0.0, count: 0 }
-        } else if argument.is_some_and(DataType::is_integer) {
-            Sum::Integer { sum: 0, count: 0 }
-        } else {
-            Sum::Exact { sum: Decimal::ZERO, count: 0 }
+            return Sum::Double { sum: 0.0, count: 0 };
+        }
+        match argument {
+            Some(ty) if ty.is_integer() => Sum::Scaled { sum: 0, scale: 0, count: 0 },
+            Some(ty) if ty.kind == rauk_types::TypeKind::Decimal => Sum::Scaled { sum: 0, scale: ty.scale, count: 0 },
+            _ => Sum::Exact { sum: Decimal::ZERO, count: 0 },
         }
     }
 
     #[inline]
     pub fn push(&mut self, value: ValueRef<'_>, function: AggregateFunction) -> Result<(), MysqlError> {
         match self {
-            Sum::Integer { sum, count } => match value.as_integer() {
-                Some(v) => {
-                    // 2^63 rows of 2^64 fit.
-                    *sum += v;
-                    *count += 1;
+            Sum::Scaled { sum, scale, count } => {
+                match unscaled(value, *scale).and_then(|value| sum.checked_add(value)) {
+                    Some(more) => {
+                        *sum = more;
+                        *count += 1;
+                    }
+                    None => {
+                        self.make_exact();
+                        return self.push(value, function);
+                    }
                 }
-                None => {
-                    let (known, rows) = (Decimal::new(*sum, 0), *count);
-                    *self = Sum::Exact { sum: known, count: rows };
-                    return self.push(value, function);
-                }
-            },
+            }
             Sum::Exact { sum, count } => {
                 *sum = sum.checked_add(&term(value)).map_err(|_| out_of_range(function))?;
                 *count += 1;
@@ -75,37 +77,67 @@ impl Sum {
     /// The sum and its count, where they are exact.
     pub fn exact(&self) -> Option<(Decimal, u64)> {
         match self {
-            Sum::Integer { sum, count } => Some((Decimal::new(*sum, 0), *count)),
+            // The scale of no value is not that of a sum.
+            Sum::Scaled { count: 0, .. } => Some((Decimal::ZERO, 0)),
+            Sum::Scaled { sum, scale, count } => Some((Decimal::new(*sum, *scale), *count)),
             Sum::Exact { sum, count } => Some((*sum, *count)),
             Sum::Double { .. } => None,
         }
     }
 
-    /// Adds the sum of other rows.
-    pub fn absorb(&mut self, more: Decimal, rows: u64, function: AggregateFunction) -> Result<(), MysqlError> {
-        let (sum, count) = match self {
-            Sum::Integer { sum, count } => match more.unscaled_i128().filter(|_| more.scale() == 0) {
-                Some(more) => {
-                    *sum = sum.checked_add(more).ok_or_else(|| out_of_range(function))?;
+    fn make_exact(&mut self) {
+        let (sum, count) = self.exact().expect("sums of doubles are not exact");
+        *self = Sum::Exact { sum, count };
+    }
+
+    /// Adds the sum of `rows` other values that have this scale.
+    #[inline]
+    pub fn add(&mut self, more: i128, of: u8, rows: u64, function: AggregateFunction) -> Result<(), MysqlError> {
+        match self {
+            Sum::Scaled { sum, scale, count } if *scale == of => {
+                if let Some(total) = sum.checked_add(more) {
+                    *sum = total;
                     *count = count.saturating_add(rows);
                     return Ok(());
                 }
-                None => (Decimal::new(*sum, 0), *count),
-            },
-            Sum::Exact { sum, count } => (*sum, *count),
-            Sum::Double { .. } => unreachable!("sums of doubles do not travel"),
-        };
-        let sum = sum.checked_add(&more).map_err(|_| out_of_range(function))?;
-        *self = Sum::Exact { sum, count: count.saturating_add(rows) };
+            }
+            _ => {}
+        }
+        if rows == 0 { Ok(()) } else { self.absorb(Decimal::new(more, of), rows, function) }
+    }
+
+    /// Adds the sum of other rows.
+    pub fn absorb(&mut self, more: Decimal, rows: u64, function: AggregateFunction) -> Result<(), MysqlError> {
+        if let Sum::Scaled { sum, scale, count } = self {
+            let term = more.unscaled_i128().filter(|_| more.scale() == *scale);
+            if let Some(total) = term.and_then(|term| sum.checked_add(term)) {
+                *sum = total;
+                *count = count.saturating_add(rows);
+                return Ok(());
+            }
+            self.make_exact();
+        }
+        let Sum::Exact { sum, count } = self else { unreachable!("sums of doubles do not travel") };
+        *sum = sum.checked_add(&more).map_err(|_| out_of_range(function))?;
+        *count = count.saturating_add(rows);
         Ok(())
+    }
+
+    /// Adds doubles in their order.
+    pub fn add_doubles(&mut self, values: impl Iterator<Item = f64>) {
+        let Sum::Double { sum, count } = self else { unreachable!("an exact sum has no doubles") };
+        for value in values {
+            *sum += value;
+            *count += 1;
+        }
     }
 
     /// Takes a value away that was added.
     pub fn remove(&mut self, value: ValueRef<'_>, function: AggregateFunction) -> Result<(), MysqlError> {
         match self {
-            Sum::Integer { sum, count } => {
-                // A sum with a value that is no integer is exact already.
-                *sum -= value.as_integer().unwrap_or_default();
+            Sum::Scaled { sum, scale, count } => {
+                // A sum with a value of another scale is exact already.
+                *sum -= unscaled(value, *scale).unwrap_or_default();
                 *count -= 1;
             }
             Sum::Exact { sum, count } => {
@@ -138,11 +170,22 @@ impl Sum {
             value.map(Value::Decimal).map_err(|_| out_of_range(function))
         };
         match self {
-            Sum::Integer { sum, count } => exact(Decimal::new(sum, 0), count),
+            Sum::Scaled { sum, scale, count } => exact(Decimal::new(sum, scale), count),
             Sum::Exact { sum, count } => exact(sum, count),
             Sum::Double { count: 0, .. } => Ok(Value::Null),
             Sum::Double { sum, count } => Ok(Value::Double(if average { sum / count as f64 } else { sum })),
         }
+    }
+}
+
+/// The integer that a value of this scale is; `None`: it has another scale, or is wider.
+#[inline]
+fn unscaled(value: ValueRef<'_>, scale: u8) -> Option<i128> {
+    match value {
+        ValueRef::Decimal(value) if value.scale() == scale => value.unscaled_i128(),
+        ValueRef::Decimal(_) => None,
+        value if scale == 0 => value.as_integer(),
+        _ => None,
     }
 }
 

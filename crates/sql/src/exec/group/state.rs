@@ -126,6 +126,41 @@ impl State {
         }
     }
 
+    /// COUNT: so many rows more.
+    #[inline]
+    pub fn add_count(&mut self, rows: u64) {
+        let Inner::Count(count) = &mut self.inner else { unreachable!("a count counts") };
+        *count += rows;
+    }
+
+    /// SUM, AVG: the sum of `rows` values of this scale.
+    #[inline]
+    pub fn add_exact(
+        &mut self,
+        sum: i128,
+        scale: u8,
+        rows: u64,
+        function: AggregateFunction,
+    ) -> Result<(), MysqlError> {
+        let Inner::Sum(state) = &mut self.inner else { unreachable!("a sum adds") };
+        state.add(sum, scale, rows, function)
+    }
+
+    /// SUM, AVG: doubles in their order.
+    #[inline]
+    pub fn add_doubles(&mut self, values: impl Iterator<Item = f64>) {
+        let Inner::Sum(state) = &mut self.inner else { unreachable!("a sum adds") };
+        state.add_doubles(values);
+    }
+
+    /// MIN, MAX: a value that is not NULL.
+    #[inline]
+    pub fn offer(&mut self, value: ValueRef<'_>, aggregate: &Aggregate, memory: &Memory) -> Result<(), MysqlError> {
+        let Inner::Extreme(extreme) = &mut self.inner else { unreachable!("MIN and MAX compare") };
+        let ty = aggregate.arguments.first().map_or(&DataType::BIGINT, |argument| &argument.ty);
+        extreme.push(value, ty, aggregate.function == AggregateFunction::Min, memory)
+    }
+
     /// Whether DISTINCT sees the row's arguments for the first time, none of them NULL.
     fn is_new(
         &mut self,

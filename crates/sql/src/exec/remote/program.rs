@@ -293,7 +293,7 @@ fn zone_of(name: &str) -> Option<TimeZone> {
 }
 
 fn collation_of(name: &str) -> Option<Collation> {
-    Collation::ALL.into_iter().find(|collation| collation.name() == name)
+    Collation::named(name)
 }
 
 /// Warnings of rows that were not sent.

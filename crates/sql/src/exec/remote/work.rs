@@ -6,7 +6,7 @@ use super::program::{self, EncodedAggregate, EncodedThen, Parts, Warned, travels
 use crate::exec::group::Grouper;
 use crate::expr::codec::{Inputs, encode};
 use crate::expr::context::Warning;
-use crate::expr::{Aggregate, AggregateFunction, Columns, Context, Expr, ExprKind};
+use crate::expr::{Aggregate, AggregateFunction, Columns, Context, Expr};
 use crate::memory::Memory;
 use crate::physical::model::{Grouping, SortKey};
 use parking_lot::Mutex;
@@ -78,7 +78,7 @@ impl Work {
                 Some(condition) => conditions.push(condition),
                 None => {
                     complete = false;
-                    if has_effects(filter) {
+                    if filter.has_effects() {
                         break;
                     }
                 }
@@ -220,17 +220,6 @@ impl Pushdown for Work {
 fn misunderstood() -> MysqlError {
     let text = "nodes of the cluster do not understand each other: are their versions the same?";
     NodeError::Fatal(text.to_string()).into()
-}
-
-/// Whether evaluating it more or less often makes a difference.
-fn has_effects(expr: &Expr) -> bool {
-    let mut effects = match &expr.kind {
-        ExprKind::AssignVariable { .. } => true,
-        ExprKind::Function { function, .. } => function.volatile,
-        _ => false,
-    };
-    expr.for_each_child(&mut |child| effects = effects || has_effects(child));
-    effects
 }
 
 fn first(order: &[SortKey], count: usize, inputs: &Inputs<'_>) -> Option<EncodedThen> {

@@ -361,7 +361,7 @@ impl Binder<'_> {
                 let collation =
                     types::aggregate_collations([&expr, &pattern], "regexp_like", self.context.collation)?.0;
                 let nullable = expr.nullable || pattern.nullable;
-                let case_insensitive = !collation.is_binary();
+                let case_insensitive = !collation.is_case_sensitive();
                 let regexp = crate::expr::Regexp { expr, pattern, negated: false, case_insensitive, compiled: None };
                 return Ok(boolean(ExprKind::Regexp(Box::new(regexp)), nullable));
             }

@@ -585,7 +585,7 @@ impl Binder<'_> {
         let pattern = members::as_shown(self.bind(pattern)?);
         let strings = [&expr, &pattern].into_iter().filter(|e| Class::of(&e.ty).is_string());
         let (collation, _) = aggregate_collations(strings, "regexp_like", self.context.collation)?;
-        let case_insensitive = !collation.is_binary();
+        let case_insensitive = !collation.is_case_sensitive();
         let compiled = match &pattern.kind {
             ExprKind::Literal(Value::Str(text)) => Some(RegexpPattern::new(text, case_insensitive)?),
             _ => None,

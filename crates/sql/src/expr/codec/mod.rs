@@ -128,5 +128,5 @@ fn comparison(name: &str) -> Option<Comparison> {
 }
 
 fn collation(name: &str) -> Option<Collation> {
-    Collation::ALL.into_iter().find(|collation| collation.name() == name)
+    Collation::named(name)
 }

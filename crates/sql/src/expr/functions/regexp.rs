@@ -46,7 +46,7 @@ thread_local! {
 fn pattern(c: &Call<'_, '_>, match_type: usize) -> Result<RegexpPattern> {
     let strings = c.arguments[..2].iter().filter(|e| Class::of(&e.ty).is_string());
     let collation = types::aggregate_collations(strings, "", Collation::DEFAULT).map_or(Collation::DEFAULT, |c| c.0);
-    let mut flags = RegexpFlags { case_insensitive: !collation.is_binary(), ..RegexpFlags::default() };
+    let mut flags = RegexpFlags { case_insensitive: !collation.is_case_sensitive(), ..RegexpFlags::default() };
     if c.has(match_type) {
         for letter in c.text(match_type).chars() {
             match letter {

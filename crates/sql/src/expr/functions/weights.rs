@@ -1,6 +1,7 @@
 //! WEIGHT_STRING: by what a text is compared.
 //!
-//! The weights of the characters one after the other, 16 bits each and big-endian; in utf8mb4_bin the code points, 24 bits each; of binary strings
+//! The weights of the characters one after the other, 16 bits each and big-endian, level after level with two zero bytes between; in utf8mb4_bin the
+//! code points, 24 bits each; of binary strings
 //! the bytes, with zero bytes for what is missing. Numbers and dates have no weights: NULL. A second argument is the number of characters that AS CHAR(n) asks for: more are cut off, and what is missing
 //! weighs as spaces where the collation pads (utf8mb4_0900_ai_ci does not).
 
@@ -9,6 +10,7 @@ use crate::expr::Context;
 use crate::expr::convert::Result;
 use crate::expr::types::Class;
 use rauk_types::{Collation, DataType, Value};
+use std::borrow::Cow;
 
 pub const FUNCTIONS: &[Function] = &[Function::new("WEIGHT_STRING", 1, 2, weights_type, weights)];
 
@@ -49,8 +51,9 @@ fn weights(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     };
     let text = &text[..end];
     // Spaces behind it; NO PAD has none.
-    let missing = if collation == Collation::Utf8mb40900AiCi { 0 } else { count };
-    let each = if collation == Collation::Utf8mb4Bin { 3 } else { 2 };
+    let missing = if collation.pad_space() { count } else { 0 };
+    let points = collation.is_binary();
+    let each = if points { 3 } else { 2 };
     let padding = missing.saturating_mul(each);
     // A character weighs no more than its bytes allow, but for the few of several weights, which are counted when they are there.
     if !c.fits(padding, context) {
@@ -64,16 +67,15 @@ fn weights(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
             out.extend_from_slice(weight);
         }
     };
-    let characters = text.chars().chain(std::iter::repeat_n(' ', missing));
-    context.budget.memory.while_it_may(characters, |characters| {
-        for character in characters {
-            if collation == Collation::Utf8mb4Bin {
-                push(&u32::from(character).to_be_bytes()[1..]);
-            } else {
-                let mut utf8 = [0; 4];
-                collation.weights(character.encode_utf8(&mut utf8).as_bytes()).for_each(|w| push(&w.to_be_bytes()));
-            }
-        }
-    })?;
+    if points {
+        let characters = text.chars().chain(std::iter::repeat_n(' ', missing));
+        context.budget.memory.while_it_may(characters, |characters| {
+            characters.for_each(|character| push(&u32::from(character).to_be_bytes()[1..]));
+        })?;
+    } else {
+        let padded = if missing == 0 { Cow::Borrowed(text) } else { Cow::Owned(format!("{text}{:missing$}", "")) };
+        let weights = collation.weights(padded.as_bytes());
+        context.budget.memory.while_it_may(weights, |weights| weights.for_each(|w| push(&w.to_be_bytes())))?;
+    }
     Ok(if c.fits(out.len(), context) { Value::Bytes(out) } else { Value::Null })
 }

@@ -2,8 +2,8 @@
 
 use super::text::{BlockNames, column_name, index_of, key_length, used_parts};
 use super::{
-    Below, Block, COVERED, Described, Index, Part, Place, Print, Role, Set, TABLE_FUNCTION, Table, Tests, Texts,
-    Windows,
+    BATCHED, BATCHES, Below, Block, COVERED, Described, Index, Part, Place, Print, Role, Set, TABLE_FUNCTION, Table, Tests,
+    Texts, Windows,
 };
 use crate::expr::{Context, Expr, ExprKind, Names, NoColumns, SubqueryId};
 use crate::physical::Plan;
@@ -301,9 +301,15 @@ impl<'p> Explain<'p, '_> {
             let Step::Scan(level) = step else { continue };
             let mut table = self.table(&plan.sources, level, !tables.is_empty())?;
             table.step = at;
+            if plan.batches.iter().any(|batch| batch.level == at) {
+                table.join_buffer = Some(BATCHED);
+            }
             table.produced = before * level.produced();
             table.step_cost = estimate.cost - cost;
             table.prefix_cost = estimate.cost;
+            if plan.vector.is_some() {
+                table.notes.push(BATCHES);
+            }
             if let Some(id) = derived[level.table] {
                 table.name = format!("<derived{id}>");
             }
@@ -546,7 +552,7 @@ impl<'p> Explain<'p, '_> {
         if index_of(&level.access).is_some_and(|access| access.reverse) {
             notes.push("Backward index scan");
         }
-        if level.covering.is_some() {
+        if level.covering.is_some() && matches!(level.access, Access::Range(_)) {
             notes.push(COVERED);
         }
         if let Access::Skip(skip) = &level.access {

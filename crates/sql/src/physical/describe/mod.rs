@@ -107,6 +107,9 @@ pub(super) enum Place {
     Values,
 }
 
+/// The join buffer of a table that is looked up for many rows at once.
+pub(super) const BATCHED: &str = "Batched Key Access";
+
 /// A table of a block, and how it is read.
 pub(super) struct Table<'p> {
     pub source: &'p Source,
@@ -175,6 +178,9 @@ pub(in crate::physical) const TABLE_FUNCTION: &str = "Table function: json_table
 
 /// The note of a table whose index says all that is read of it.
 pub(in crate::physical) const COVERED: &str = "Using index";
+
+/// The note of a table whose rows are grouped in batches.
+pub(in crate::physical) const BATCHES: &str = "Using batches";
 
 /// Whether expressions are printed, and how columns are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@ use crate::physical::model::{
     Access, Grouping, LateralRows, Rollup, RowsOf, SelectPlan, SortKey, Source, SourceTable, Step,
 };
 use crate::physical::skip::Groups;
+use crate::physical::vector;
 use rauk_node::transaction::Lock;
 use rauk_types::{Collation, ColumnDefault, DataType, MysqlError, TableId, TableSchema, Value};
 use std::sync::Arc;
@@ -282,11 +283,13 @@ impl Lowering<'_> {
             batches: vec![],
             late: false,
             stored: false,
+            vector: None,
             point: false,
         };
         plan.late = has_subquery(&plan);
-        plan.batches = key_batches(&plan);
+        plan.batches = key_batches(&plan, self.switches.batched_key_access());
         keep_key_order(&mut plan);
+        plan.vector = vector::choose(&plan, self.switches);
         plan.point = plan.reads_point();
         Ok(plan)
     }

@@ -1,5 +1,6 @@
 //! EXPLAIN: MySQL's table and its JSON; FORMAT=TREE, the logical tree that is planned, in a text of our own; and EXPLAIN
-//! ANALYZE, which runs the query and shows its operators with what was estimated and what was counted.
+//! ANALYZE, which runs the statement and shows its operators with what was estimated and what was counted. As in MySQL that is a query,
+//! or an UPDATE or DELETE of several tables, which changes the rows.
 
 use super::{Table, column, send, text_column, unsigned_column};
 use crate::parse::Statement;
@@ -60,7 +61,7 @@ impl Session {
         Ok(Done::rows())
     }
 
-    /// Runs a query and shows what its operators did.
+    /// Runs a query, or a change of several tables, and shows what its operators did.
     pub(crate) async fn explain_analyze(
         &mut self,
         format: Option<&str>,
@@ -74,13 +75,18 @@ impl Session {
             }
             Some(name) => return Err(unknown_format(name)),
         }
-        if !matches!(statement, Statement::Query(_)) {
-            return Err(errors::not_supported("EXPLAIN ANALYZE on this query"));
+        if !matches!(statement, Statement::Query(_) | Statement::Update(_) | Statement::Delete(_)) {
+            return Err(not_measured());
         }
         let text = self.run_measured(statement).await?;
         send_text(text, sink);
         Ok(Done::rows())
     }
+}
+
+/// Error 1235 of a statement whose operators are not counted.
+pub(in crate::session) fn not_measured() -> MysqlError {
+    errors::not_supported("EXPLAIN ANALYZE on this query")
 }
 
 fn send_text(text: String, sink: &mut dyn ResultSink) {

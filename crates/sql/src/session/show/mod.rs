@@ -15,6 +15,7 @@ use super::run::Done;
 use super::session::Session;
 use crate::bind::computed_column;
 use crate::parse::statement::{Scope, Show, ShowFilter};
+pub(in crate::session) use explain::not_measured;
 use rauk_types::result::{ResultColumn, ResultSink};
 use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value, ValueRef};
 

@@ -62,7 +62,7 @@ impl Session {
         };
         Table {
             columns: columns(&["Collation", "Charset", "Id#", "Default", "Compiled", "Sortlen#", "Pad_attribute"]),
-            rows: charset::COLLATIONS.iter().map(row).collect(),
+            rows: charset::collations().iter().map(row).collect(),
         }
     }
 

@@ -94,7 +94,7 @@ pub(crate) struct PartRow {
 
 pub(crate) fn parts(viewer: &Viewer, table: &TableSchema) -> Vec<PartRow> {
     let rows = viewer.engine.database.table_usage(table.id).rows;
-    let known = viewer.engine.statistics.of(table.id);
+    let known = viewer.engine.known_statistics(table.id);
     let mut out = Vec::new();
     for index in declared(table) {
         for (at, part) in index.parts.iter().enumerate() {
@@ -150,7 +150,7 @@ fn statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
 fn column_statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
     let mut rows = Vec::new();
     for table in stored_tables(viewer, hints) {
-        let Some(known) = viewer.engine.statistics.of(table.id) else { continue };
+        let Some(known) = viewer.engine.known_statistics(table.id) else { continue };
         for column in table.visible_columns() {
             let Some(histogram) = known.histograms.iter().find(|histogram| histogram.is_of(column)) else { continue };
             // What has no collation is in latin1_swedish_ci, as MySQL says it.

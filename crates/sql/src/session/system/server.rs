@@ -84,11 +84,11 @@ fn collations(_: &Viewer, _: &Hints<'_>) -> Rows {
             s(if c.pad_space { "PAD SPACE" } else { "NO PAD" }),
         ]
     };
-    Ok(charset::COLLATIONS.iter().map(row).collect())
+    Ok(charset::collations().iter().map(row).collect())
 }
 
 fn applicability(_: &Viewer, _: &Hints<'_>) -> Rows {
-    Ok(charset::COLLATIONS.iter().map(|c| vec![s(c.name), s(c.charset)]).collect())
+    Ok(charset::collations().iter().map(|c| vec![s(c.name), s(c.charset)]).collect())
 }
 
 fn engines(_: &Viewer, _: &Hints<'_>) -> Rows {

@@ -32,7 +32,10 @@ fn explain_shows_what_is_changed() {
     let cases: [(&str, &[&str]); 7] = [
         (
             "UPDATE t JOIN u ON u.id = t.a SET t.b = 'q'",
-            &["1 UPDATE t ALL NULL NULL NULL", "1 SIMPLE u eq_ref PRIMARY test.t.a NULL"],
+            &[
+                "1 UPDATE t ALL NULL NULL NULL",
+                "1 SIMPLE u eq_ref PRIMARY test.t.a Using join buffer (Batched Key Access)",
+            ],
         ),
         (
             "UPDATE t STRAIGHT_JOIN u ON u.id = t.id SET t.b = 'q', u.a = 1 WHERE t.id = 1",
@@ -40,17 +43,20 @@ fn explain_shows_what_is_changed() {
         ),
         (
             "DELETE u FROM t STRAIGHT_JOIN u ON u.a = t.id WHERE t.a > 1",
-            &["1 SIMPLE t range a NULL NULL", "1 DELETE u ref a test.t.id NULL"],
+            &["1 SIMPLE t range a NULL NULL", "1 DELETE u ref a test.t.id Using join buffer (Batched Key Access)"],
         ),
         (
             "DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.a)",
-            &["1 DELETE t ALL NULL NULL NULL", "1 SIMPLE u eq_ref PRIMARY test.t.a FirstMatch(t)"],
+            &[
+                "1 DELETE t ALL NULL NULL NULL",
+                "1 SIMPLE u eq_ref PRIMARY test.t.a FirstMatch(t); Using join buffer (Batched Key Access)",
+            ],
         ),
         (
             "UPDATE t JOIN u ON u.id = t.id SET t.a = (SELECT COUNT(*) FROM u v WHERE v.a = t.id) WHERE t.id < 3",
             &[
                 "1 UPDATE t range PRIMARY NULL NULL",
-                "1 PRIMARY u eq_ref PRIMARY test.t.id NULL",
+                "1 PRIMARY u eq_ref PRIMARY test.t.id Using join buffer (Batched Key Access)",
                 "2 DEPENDENT SUBQUERY v ref a func Using index",
             ],
         ),

@@ -39,7 +39,10 @@ fn subqueries_have_blocks_of_their_own() {
     check(
         &mut t,
         "SELECT * FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.a AND t.b = 'x')",
-        &["1 SIMPLE t ALL NULL NULL Using where", "1 SIMPLE u eq_ref PRIMARY test.t.a FirstMatch(t)"],
+        &[
+            "1 SIMPLE t ALL NULL NULL Using where",
+            "1 SIMPLE u eq_ref PRIMARY test.t.a FirstMatch(t); Using join buffer (Batched Key Access)",
+        ],
     );
     check(
         &mut t,
@@ -74,7 +77,7 @@ fn subqueries_have_blocks_of_their_own() {
         "SELECT 1 FROM t WHERE a IN (SELECT a FROM u WHERE EXISTS (SELECT 1 FROM u v WHERE v.id = t.id))",
         &[
             "1 SIMPLE t ALL NULL NULL NULL",
-            "1 SIMPLE u ref a test.t.a Using index",
+            "1 SIMPLE u ref a test.t.a Using index; Using join buffer (Batched Key Access)",
             "1 SIMPLE v eq_ref PRIMARY test.t.id FirstMatch(t)",
         ],
     );

@@ -141,16 +141,17 @@ fn what_is_wrong_is_a_warning() {
     assert!(warnings(&mut t, sql).starts_with("Warning|1064|Optimizer hint syntax error near"));
     let sql = "SELECT /*+ MERGE( */ 1";
     assert!(warnings(&mut t, sql).starts_with("Warning|1064|Optimizer hint syntax error near"));
-    let sql = "SELECT /*+ BKA(a) */ 1 FROM a LIMIT 1";
+    let sql = "SELECT /*+ RESOURCE_GROUP(a) */ 1 FROM a LIMIT 1";
     assert!(warnings(&mut t, sql).starts_with("Warning|1235|"));
     let sql = "SELECT /*+ INDEX(a kx) INDEX(a ky) */ 1 FROM a LIMIT 1";
     assert!(warnings(&mut t, sql).starts_with("Warning|3126|"));
     let sql = "SELECT /*+ INDEX(@nowhere a kx) */ 1 FROM a LIMIT 1";
     assert_eq!(warnings(&mut t, sql), "Warning|3127|Query block name `nowhere` is not found for INDEX hint");
     // Each execution warns, from the cache too; and a hint elsewhere is a comment.
-    t.ok("SELECT /*+ BKA(a) */ 1 FROM a LIMIT 1");
-    assert!(warnings(&mut t, "SELECT /*+ BKA(a) */ 1 FROM a LIMIT 1").starts_with("Warning|1235|"));
-    assert_eq!(warnings(&mut t, "SELECT 1 /*+ BKA(a) */ FROM a LIMIT 1"), "");
+    t.ok("SELECT /*+ RESOURCE_GROUP(a) */ 1 FROM a LIMIT 1");
+    let sql = "SELECT /*+ RESOURCE_GROUP(a) */ 1 FROM a LIMIT 1";
+    assert!(warnings(&mut t, sql).starts_with("Warning|1235|"));
+    assert_eq!(warnings(&mut t, "SELECT 1 /*+ RESOURCE_GROUP(a) */ FROM a LIMIT 1"), "");
     t.expect("SELECT /*+ */ 1", &["1"]);
     let prepared = t.prepare("SELECT /*+ NO_INDEX(a) SET_VAR(nothing = 1) */ COUNT(*) FROM a WHERE x = ?");
     assert_eq!(t.prepared(prepared.id, &[rauk_types::Value::Int(1)]), "10");
@@ -241,7 +242,7 @@ fn a_table_is_probed_by_hash_or_by_its_index_as_sizes_say() {
     let expected = t.run(&all);
     for hints in ["/*+ NO_HASH_JOIN(s) */", "/*+ NO_BNL(s) */", "/*+ SET_VAR(optimizer_switch='hash_join=off') */"] {
         let sql = all.replace("SELECT", &format!("SELECT {hints}"));
-        assert!(!extra(&mut t, "s", &sql).contains("join buffer"), "{sql}");
+        assert!(!extra(&mut t, "s", &sql).contains("hash join"), "{sql}");
         t.expect(&sql, &[&expected]);
     }
     let sql = few.replace("SELECT", "SELECT /*+ HASH_JOIN(s) */");
@@ -419,4 +420,100 @@ fn a_hint_speaks_of_an_inner_block_by_its_name() {
         let got = warnings(&mut t, sql);
         assert!(got.starts_with(warning), "{sql}: {got}");
     }
+}
+
+#[test]
+fn indexes_serve_conditions_orders_and_groups_as_hints_say() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    t.ok("ALTER TABLE a ADD KEY kxy (x, y)");
+    t.ok("ANALYZE TABLE a");
+    let key = |t: &mut Test, sql: &str| plan(t, sql).split(':').next_back().unwrap().to_string();
+    // Conditions.
+    let sql = |hints: &str| format!("SELECT {hints} COUNT(*) FROM a WHERE x = 5 AND id >= 0");
+    for (hints, expected) in [
+        ("/*+ JOIN_INDEX(a kxy) */", "kxy"),
+        ("/*+ JOIN_INDEX(a kx) */", "kx"),
+        ("/*+ NO_JOIN_INDEX(a kx, PRIMARY) */", "kxy"),
+        ("/*+ NO_JOIN_INDEX(a) */", "NULL"),
+        // These are about other things.
+        ("/*+ JOIN_INDEX(a kxy) NO_ORDER_INDEX(a) NO_GROUP_INDEX(a) */", "kxy"),
+        ("/*+ NO_RANGE_OPTIMIZATION(a PRIMARY) JOIN_INDEX(a kx) */", "kx"),
+    ] {
+        assert_eq!(key(&mut t, &sql(hints)), expected, "{hints}");
+        t.expect(&sql(hints), &["10"]);
+    }
+    // Orders: an index that gives one, or a sort.
+    let sql = |hints: &str| format!("SELECT {hints} x, id FROM a ORDER BY x LIMIT 3");
+    let sorts = |t: &mut Test, sql: &str| extra(t, "a", sql).contains("filesort");
+    assert!(!sorts(&mut t, &sql("")));
+    assert!(sorts(&mut t, &sql("/*+ NO_ORDER_INDEX(a) */")));
+    assert!(sorts(&mut t, &sql("/*+ NO_ORDER_INDEX(a kx, kxy) */")));
+    assert_eq!(key(&mut t, &sql("/*+ NO_ORDER_INDEX(a kx) */")), "kxy");
+    assert_eq!(key(&mut t, &sql("/*+ ORDER_INDEX(a kxy) */")), "kxy");
+    assert!(sorts(&mut t, &sql("/*+ ORDER_INDEX(a ky) */")));
+    assert!(!sorts(&mut t, &sql("/*+ NO_JOIN_INDEX(a) */")));
+    for hints in ["", "/*+ NO_ORDER_INDEX(a) */", "/*+ ORDER_INDEX(a kxy) */"] {
+        t.expect(&sql(hints).replace("x, id", "x"), &["0", "0", "0"]);
+    }
+    let asked = "SELECT /*+ ORDER_INDEX(a kx) */ SUM(y) FROM (SELECT y FROM a ORDER BY x LIMIT 1000) d";
+    t.expect(asked, &["4350"]);
+    assert!(sorts(&mut t, "SELECT id FROM a IGNORE INDEX FOR ORDER BY (kx, kxy) ORDER BY x LIMIT 3"));
+    assert_eq!(key(&mut t, "SELECT id FROM a USE INDEX FOR ORDER BY (kxy) ORDER BY x LIMIT 3"), "kxy");
+    // Groups.
+    let sql = |hints: &str| format!("SELECT {hints} x, MIN(y) FROM a GROUP BY x ORDER BY x LIMIT 2");
+    let loose = |t: &mut Test, sql: &str| extra(t, "a", sql).contains("Using index for group-by");
+    assert!(loose(&mut t, &sql("/*+ GROUP_INDEX(a kxy) */")));
+    assert!(!loose(&mut t, &sql("/*+ GROUP_INDEX(a kx) */")));
+    assert!(!loose(&mut t, &sql("/*+ NO_GROUP_INDEX(a) */")));
+    assert!(!loose(&mut t, &sql("/*+ NO_RANGE_OPTIMIZATION(a) */")));
+    assert!(!loose(&mut t, "SELECT DISTINCT x FROM a IGNORE INDEX FOR GROUP BY (kx, kxy)"));
+    for hints in ["", "/*+ GROUP_INDEX(a kxy) */", "/*+ NO_GROUP_INDEX(a) */", "/*+ NO_RANGE_OPTIMIZATION(a) */"] {
+        t.expect(&sql(hints), &["0|0", "1|1"]);
+    }
+    // Ranges and lists, but not single values.
+    let range = |hints: &str| format!("SELECT {hints} COUNT(*) FROM a WHERE x BETWEEN 3 AND 4");
+    assert_ne!(key(&mut t, &range("")), "NULL");
+    assert_eq!(key(&mut t, &range("/*+ NO_RANGE_OPTIMIZATION(a) */")), "NULL");
+    assert_eq!(key(&mut t, &range("/*+ NO_RANGE_OPTIMIZATION(a kx) */")), "kxy");
+    t.expect(&range("/*+ NO_RANGE_OPTIMIZATION(a) */"), &["20"]);
+    let list = "SELECT /*+ NO_RANGE_OPTIMIZATION(a PRIMARY) */ x FROM a WHERE id IN (31, 62)";
+    assert_eq!(key(&mut t, list), "NULL");
+    t.expect(list, &["1", "2"]);
+    assert_eq!(key(&mut t, "SELECT /*+ NO_RANGE_OPTIMIZATION(a) */ x FROM a WHERE id = 31"), "PRIMARY");
+    // Names are looked at, also of hints that do nothing else.
+    for hint in ["MRR", "NO_MRR", "NO_ICP", "NO_RANGE_OPTIMIZATION", "ORDER_INDEX", "GROUP_INDEX", "NO_JOIN_INDEX"] {
+        assert_eq!(warnings(&mut t, &format!("SELECT /*+ {hint}(a kx) */ 1 FROM a LIMIT 1")), "", "{hint}");
+        let unknown = format!("Warning|3128|Unresolved name `a`@`select#1` `z` for {hint} hint");
+        assert_eq!(warnings(&mut t, &format!("SELECT /*+ {hint}(a z) */ 1 FROM a LIMIT 1")), unknown);
+        let unknown = format!("Warning|3128|Unresolved name `z`@`select#1` for {hint} hint");
+        assert_eq!(warnings(&mut t, &format!("SELECT /*+ {hint}(z) */ 1 FROM a LIMIT 1")), unknown);
+        let twice = format!("SELECT /*+ {hint}(a kx) {hint}(a ky) */ 1 FROM a LIMIT 1");
+        assert!(warnings(&mut t, &twice).starts_with("Warning|3126|"), "{hint}");
+    }
+}
+
+#[test]
+fn conditions_move_into_derived_tables_as_hints_say() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    t.ok("CREATE VIEW v AS SELECT x, COUNT(*) n FROM a GROUP BY x");
+    let reads = |t: &mut Test, sql: &str| plan(t, sql).contains("a:kx");
+    for from in ["(SELECT x, COUNT(*) n FROM a GROUP BY x) d", "v d"] {
+        let sql = |hints: &str| format!("SELECT {hints} n FROM {from} WHERE d.x = 5");
+        assert!(reads(&mut t, &sql("")));
+        assert!(!reads(&mut t, &sql("/*+ NO_DERIVED_CONDITION_PUSHDOWN(d) */")));
+        assert!(!reads(&mut t, &sql("/*+ NO_DERIVED_CONDITION_PUSHDOWN() */")));
+        let off = "SET_VAR(optimizer_switch = 'derived_condition_pushdown=off')";
+        assert!(!reads(&mut t, &sql(&format!("/*+ {off} */"))));
+        assert!(reads(&mut t, &sql(&format!("/*+ {off} DERIVED_CONDITION_PUSHDOWN(d) */"))));
+        for hints in ["", "/*+ NO_DERIVED_CONDITION_PUSHDOWN(d) */"] {
+            t.expect(&sql(hints), &["10"]);
+        }
+    }
+    let sql = "SELECT /*+ NO_DERIVED_CONDITION_PUSHDOWN(z) */ 1 FROM v d LIMIT 1";
+    let text = "Warning|3128|Unresolved name `z`@`select#1` for NO_DERIVED_CONDITION_PUSHDOWN hint";
+    assert_eq!(warnings(&mut t, sql), text);
 }

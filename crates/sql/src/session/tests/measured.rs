@@ -118,6 +118,52 @@ fn queries_in_queries_are_counted() {
 }
 
 #[test]
+fn changes_of_several_tables_are_counted_and_done() {
+    let server = server();
+    let mut t = server.session();
+    tables(&mut t);
+    check(
+        &mut t,
+        "UPDATE t STRAIGHT_JOIN u ON u.id = t.a SET t.b = 'q', u.a = u.a + 10 WHERE t.id > 1",
+        &[
+            // Two rows of t, and the one of u that both of them join.
+            "-> Update t (buffered), u (buffered) [rows=3 loops=1]",
+            "    -> Nested loop inner join [rows=2 loops=1]",
+            "        -> Index range scan on t using PRIMARY over (id > 1) [rows=3 loops=1]",
+            "        -> Single-row index lookup on u using PRIMARY (id = t.a) [rows=0.67 loops=3]",
+        ],
+    );
+    t.expect("SELECT id, b FROM t ORDER BY id", &["1|x", "2|q", "3|z", "4|q"]);
+    t.expect("SELECT id, a FROM u ORDER BY id", &["1|1", "2|12", "3|3"]);
+    // What it changes is part of the transaction around it.
+    t.ok("BEGIN");
+    check(
+        &mut t,
+        "DELETE t FROM t STRAIGHT_JOIN u ON u.id = t.a WHERE u.a = 12",
+        &[
+            "-> Delete from t (buffered) [rows=2 loops=1]",
+            "    -> Nested loop inner join [rows=2 loops=1]",
+            "        -> Table scan on t [rows=4 loops=1]",
+            "        -> Filter: (u.a = 12) [rows=0.50 loops=4]",
+            "            -> Single-row index lookup on u using PRIMARY (id = t.a) [rows=0.75 loops=4]",
+        ],
+    );
+    t.expect("SELECT id FROM t ORDER BY id", &["1", "3"]);
+    t.ok("ROLLBACK");
+    t.expect("SELECT id FROM t ORDER BY id", &["1", "2", "3", "4"]);
+    // An error undoes the statement, and leaves no counters behind.
+    t.code("EXPLAIN ANALYZE UPDATE t JOIN u ON u.id = t.id SET t.id = 4, u.a = 0", 1062);
+    t.expect("SELECT SUM(a) FROM u", &["16"]);
+    assert!(t.session.context.measures.is_none());
+    // As any change it needs a server that takes changes.
+    t.ok("SET GLOBAL super_read_only = ON");
+    t.code("EXPLAIN ANALYZE DELETE t FROM t JOIN u ON u.id = t.a", 1290);
+    t.ok("SET GLOBAL super_read_only = OFF");
+    t.ok("SET GLOBAL read_only = OFF");
+    t.expect("SELECT COUNT(*) FROM t", &["4"]);
+}
+
+#[test]
 fn analyze_is_for_queries() {
     let server = server();
     let mut t = server.session();
@@ -128,6 +174,8 @@ fn analyze_is_for_queries() {
         "This version of MySQL doesn't yet support 'EXPLAIN ANALYZE with JSON format'",
     );
     t.code("EXPLAIN ANALYZE DELETE FROM t", 1235);
+    t.code("EXPLAIN ANALYZE UPDATE t SET a = 1", 1235);
+    t.code("EXPLAIN ANALYZE INSERT INTO u SELECT 9, 9", 1235);
     t.expect("SELECT COUNT(*) FROM t", &["4"]);
     t.error("EXPLAIN FORMAT=XML SELECT 1", 1791, "Unknown EXPLAIN format name: 'XML'");
     t.code("EXPLAIN ANALYZE SELECT (SELECT id FROM t)", 1242);

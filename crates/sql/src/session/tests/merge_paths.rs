@@ -319,3 +319,53 @@ fn rows_that_move_between_the_scans_are_neither_missed_nor_doubled() {
         assert!(wrong.is_empty(), "{wrong:#?}");
     });
 }
+
+#[test]
+fn a_join_looks_up_what_indexes_have_in_common() {
+    let server = server();
+    let (mut t, mut other) = (server.session(), server.session());
+    table(&mut t, 3000);
+    t.ok("CREATE TABLE o (id INT PRIMARY KEY, x INT, y INT)");
+    t.ok("INSERT INTO o VALUES (1, 1, 2), (2, 7, 24), (3, NULL, 2), (4, 7, NULL), (5, 14, 33), (6, 99, 1), (7, 1, 2)");
+    t.ok("ANALYZE TABLE o");
+    let merged = |t: &mut Test, sql: &str| t.run(&format!("EXPLAIN {sql}")).contains("Using intersect");
+    let queries = [
+        "SELECT o.id, t.id, t.n FROM o STRAIGHT_JOIN t ON t.a = o.x AND t.b = o.y",
+        "SELECT o.id, t.id FROM o STRAIGHT_JOIN t ON t.a = o.x AND t.b = 2",
+        "SELECT o.id, t.id FROM o LEFT JOIN t ON t.a = o.x AND t.b = o.y AND t.n = 0",
+        "SELECT o.id FROM o WHERE EXISTS (SELECT 1 FROM t WHERE t.a = o.x AND t.b = o.y)",
+        "SELECT o.id FROM o WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.a = o.x AND t.b = o.y AND t.n > 0)",
+        "SELECT o.id, (SELECT SUM(t.id) FROM t WHERE t.a = o.x AND t.b = o.y) FROM o",
+        "SELECT o.id, COUNT(*) FROM t STRAIGHT_JOIN o ON o.id = t.n + 1 WHERE t.a = 7 AND t.b = 24 GROUP BY o.id",
+    ];
+    let off = "SET optimizer_switch = 'index_merge=off,hash_join=off,subquery_to_derived=off'";
+    let on = "SET optimizer_switch = 'default,hash_join=off,subquery_to_derived=off,semijoin=off'";
+    let compare = |t: &mut Test| {
+        for sql in queries {
+            t.ok(off);
+            let expected = t.run(sql);
+            t.ok(on);
+            let got = t.run(sql);
+            assert_eq!(sorted(&got), sorted(&expected), "{sql}");
+        }
+    };
+    t.ok(on);
+    for sql in queries {
+        assert!(merged(&mut t, sql), "{sql}\n{}", t.run(&format!("EXPLAIN {sql}")));
+    }
+    assert!(!merged(&mut t, &format!("{} FOR UPDATE", queries[0])));
+    assert!(!merged(&mut t, &queries[0].replace("SELECT", "SELECT /*+ NO_INDEX_MERGE(t) */")));
+    compare(&mut t);
+    t.ok("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    t.ok("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+    t.ok(on);
+    let before = t.run(queries[0]);
+    other.ok("UPDATE t SET a = 1, b = 2 WHERE id BETWEEN 100 AND 120");
+    other.ok("DELETE FROM t WHERE a = 7 AND b = 24");
+    assert_eq!(t.run(queries[0]), before);
+    compare(&mut t);
+    t.ok("UPDATE t SET b = 33 WHERE a = 14 AND id > 2000");
+    compare(&mut t);
+    t.ok("ROLLBACK");
+    compare(&mut t);
+}

@@ -2,6 +2,8 @@
 
 mod access_paths;
 mod batched_joins;
+mod batched_ranges;
+mod batches;
 mod changes;
 mod clients;
 mod column_privileges;

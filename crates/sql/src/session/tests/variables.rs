@@ -169,8 +169,8 @@ fn optimizer_switch_is_merged() {
         shown.split(',').find_map(|item| item.strip_prefix(&format!("{flag}="))).expect("it is listed") == "on"
     };
     let usual = t.run("SELECT @@optimizer_switch");
-    assert!(usual.starts_with("index_merge=on,") && usual.ends_with(",derived_condition_pushdown=on"), "{usual}");
-    assert_eq!(usual.split(',').count(), 26);
+    assert!(usual.starts_with("index_merge=on,") && usual.ends_with(",batch_execution_cost_based=on"), "{usual}");
+    assert_eq!(usual.split(',').count(), 28);
     t.expect("SHOW VARIABLES LIKE 'optimizer_switch'", &[&format!("optimizer_switch|{usual}")]);
     t.ok("SET optimizer_switch = 'semijoin=off'");
     t.ok("SET @@session.optimizer_switch = 'FirstMatch=OFF,mrr=on'");
