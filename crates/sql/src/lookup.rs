@@ -32,10 +32,31 @@ pub enum TableSource {
     View(Arc<ViewSchema>),
 }
 
+/// A table or view on some of whose columns privileges are granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuardedTable {
+    pub database: String,
+    pub name: String,
+}
+
 /// Finds tables and checks privileges: the session implements it.
 pub trait Lookup {
     /// `privilege`: SELECT, INSERT, UPDATE, DELETE. Errors: 1046, 1146, 1142, 1109.
     fn table(&self, database: Option<&str>, name: &str, privilege: &str) -> Result<TableSource, MysqlError>;
+    /// The same for who can look at columns: `true` where the privilege is granted on some columns only, each of
+    /// which is to be asked for.
+    fn table_by_columns(
+        &self,
+        database: Option<&str>,
+        name: &str,
+        privilege: &str,
+    ) -> Result<(TableSource, bool), MysqlError> {
+        Ok((self.table(database, name, privilege)?, false))
+    }
+    /// Whether a column may be read or written. Error: 1143.
+    fn may_use_column(&self, _: &GuardedTable, _column: &str, _privilege: &str) -> Result<(), MysqlError> {
+        Ok(())
+    }
     /// Whether the rows of a table or view may be locked by FOR UPDATE, which takes more than SELECT. Error: 1142.
     fn may_lock_rows(&self, database: &str, name: &str) -> Result<(), MysqlError>;
     /// Finds what the query of a view names: in the view's database, with the privileges that its SQL SECURITY says. Errors: 1449, 1045.

@@ -95,7 +95,12 @@ impl Binder<'_> {
         let mut set = Vec::new();
         for assignment in &update.assignments {
             let column = self.assigned_column(&assignment.column, &scan)?;
-            set.push(self.assigned_value(column, &assignment.value, scan.schema(), &scan.columns)?);
+            self.may_write(scan.schema(), &[column], "UPDATE")?;
+            let assigned = self.assigned_value(column, &assignment.value, scan.schema(), &scan.columns)?;
+            if assignment.value != ast::Expr::Default {
+                self.may_copy(scan.schema(), &scan.columns, assigned.value.as_ref())?;
+            }
+            set.push(assigned);
         }
         let chosen = Chosen {
             filter: update.filter.as_ref(),
@@ -165,6 +170,7 @@ impl Binder<'_> {
                     (changed.len() - 1, position(&changed[changed.len() - 1].columns, id))
                 }
             };
+            self.may_write(changed[at].table.schema(), &[column], "UPDATE")?;
             assigned.push((at, column, &assignment.value));
         }
         self.check_views(&changed)?;
@@ -275,7 +281,10 @@ impl Binder<'_> {
         };
         let ScanTable::Stored(table) = &scan.table else { return Err(denied(&scan.alias, privilege)) };
         let schema = table.schema();
-        self.lookup.table(Some(&schema.database), &schema.name, privilege)?;
+        let (_, by_columns) = self.lookup.table_by_columns(Some(&schema.database), &schema.name, privilege)?;
+        if by_columns {
+            self.by_columns.push(schema.id);
+        }
         let (alias, columns) = (scan.alias.clone(), scan.columns.clone());
         Ok(Changed { table: table.clone(), alias, columns, set: vec![], check: None })
     }
@@ -457,8 +466,7 @@ impl Binder<'_> {
     fn target(&mut self, scan: Scan, chosen: Chosen<'_>) -> Result<Target, MysqlError> {
         if chosen.filter.is_some() {
             // A condition reads.
-            let schema = scan.schema();
-            self.lookup.table(Some(&schema.database), &schema.name, "SELECT")?;
+            self.reads_changed(scan.schema(), &scan.columns)?;
         }
         self.chosen(scan, chosen)
     }

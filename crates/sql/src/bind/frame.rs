@@ -273,6 +273,7 @@ impl<'a> Binder<'a> {
                 if inner {
                     self.note_outer(level, &expr);
                 }
+                self.may_read(&expr)?;
                 self.note_name(path, level, &expr);
                 return Ok(Some(expr));
             }

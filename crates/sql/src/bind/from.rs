@@ -17,7 +17,7 @@ use crate::logical::{
     self, Column, Derived, Join, JoinHints, JoinKind, Lateral, MAX_TABLES, Node, PathHint, PathHints, Query, Scan,
     ScanTable,
 };
-use crate::lookup::{TableSource, unsupported};
+use crate::lookup::{GuardedTable, TableSource, unsupported};
 use crate::parse::ast;
 use rauk_node::TableHandle;
 use rauk_types::error::codes;
@@ -177,7 +177,9 @@ impl Binder<'_> {
         frame.clause = Clause::From;
         frame.visible = side.visible.clone();
         let id = frame.column(&[name])?.ok_or_else(|| unknown_column(&[name], Clause::From))?;
-        Ok(self.reference(id, self.frames.last().is_some_and(|frame| frame.null_rows(id))))
+        let column = self.reference(id, self.frames.last().is_some_and(|frame| frame.null_rows(id)));
+        self.may_read(&column)?;
+        Ok(column)
     }
 
     fn table(&mut self, factor: &ast::TableFactor) -> Result<Tree, MysqlError> {
@@ -212,7 +214,8 @@ impl Binder<'_> {
         let name = &factor.name;
         let alias = factor.alias.as_ref().unwrap_or(&name.name).clone();
         check_alias(&alias)?;
-        let table = match self.lookup.table(name.database.as_deref(), &name.name, privilege)? {
+        let (source, by_columns) = self.lookup.table_by_columns(name.database.as_deref(), &name.name, privilege)?;
+        let table = match source {
             TableSource::Stored(handle) => {
                 self.check_target(&handle)?;
                 ScanTable::Stored(handle)
@@ -224,7 +227,14 @@ impl Binder<'_> {
                 }
                 check_partitions(&factor.partitions, None)?;
                 self.note_table(name, &view.database);
+                if by_columns && privilege != "SELECT" {
+                    self.lookup.table(name.database.as_deref(), &name.name, privilege)?;
+                }
+                let guarded = GuardedTable { database: view.database.clone(), name: view.name.clone() };
                 let (node, table) = self.view(&alias, factor.alias.is_some(), view)?;
+                if by_columns {
+                    self.guard(guarded, &table.columns);
+                }
                 self.check_unique(&table)?;
                 let Tree { node, visible, .. } = self.add_table(node, table)?;
                 return Ok((node, visible));
@@ -252,6 +262,10 @@ impl Binder<'_> {
                 self.columns.add(Column { ty: definition.ty, nullable: definition.nullable, coercibility, result })
             })
             .collect();
+        if by_columns {
+            self.by_columns.push(schema.id);
+            self.guard_row(&schema, &scan.columns);
+        }
         if schema.columns.iter().any(|column| column.generated.is_some()) {
             scan.computed = own_row::computed_columns(&schema, &scan.columns);
         }

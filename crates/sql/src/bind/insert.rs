@@ -87,11 +87,15 @@ impl Binder<'_> {
             }
             seen.push(column);
         }
+        self.may_write(&schema, &columns, "INSERT")?;
         check_generated(&schema, &columns, &source)?;
         let mut update = vec![];
         let mut inputs = vec![];
         let on_duplicate = if !insert.on_duplicate.is_empty() {
-            self.may_change(&insert.table, &into, "UPDATE")?;
+            match into.below {
+                Some(_) => self.may_change(&insert.table, &into, "UPDATE")?,
+                None => self.updates_by_columns(&schema, &existing)?,
+            }
             self.frames.push(of_select.unwrap_or_else(Frame::new));
             self.add_row(&into, &existing);
             let bound = self.on_duplicate(insert, &into, &columns, &existing, &inserted);
@@ -256,14 +260,21 @@ impl Binder<'_> {
 
     /// Where the rows go: a stored table, or the table below a view. `named`: the columns that the statement lists.
     pub(super) fn target_table(&mut self, name: &TableName, named: Option<&[String]>) -> Result<Receiver, MysqlError> {
-        match self.lookup.table(name.database.as_deref(), &name.name, "INSERT")? {
+        let (source, by_columns) = self.lookup.table_by_columns(name.database.as_deref(), &name.name, "INSERT")?;
+        match source {
             TableSource::Stored(table) => {
                 let schema = table.schema();
+                if by_columns {
+                    self.by_columns.push(schema.id);
+                }
                 let columns = schema.visible_columns().iter().enumerate().map(|(at, c)| (c.name.clone(), at)).collect();
                 let (database, alias) = (schema.database.clone(), schema.name.clone());
                 Ok(Receiver { database, alias, columns, below: None, others: vec![], check: None, table })
             }
             TableSource::View(view) => {
+                if by_columns {
+                    self.lookup.table(name.database.as_deref(), &name.name, "INSERT")?;
+                }
                 let through = self.insert_target(&view, named)?;
                 self.may_change_below(&through.below, "INSERT")?;
                 let (database, alias) = (view.database.clone(), view.name.clone());
@@ -291,6 +302,16 @@ impl Binder<'_> {
             Some(below) => self.may_change_below(below, privilege),
             None => self.lookup.table(name.database.as_deref(), &name.name, privilege).map(drop),
         }
+    }
+
+    /// ON DUPLICATE KEY UPDATE changes the table, or some columns of it, and reads its row.
+    fn updates_by_columns(&mut self, schema: &TableSchema, existing: &[ColumnId]) -> Result<(), MysqlError> {
+        let (_, by_columns) = self.lookup.table_by_columns(Some(&schema.database), &schema.name, "UPDATE")?;
+        if by_columns {
+            self.by_columns.push(schema.id);
+            self.guard_row(schema, existing);
+        }
+        Ok(())
     }
 
     /// Error 1423: a column of the table below a view that needs a value and gets none.
@@ -416,7 +437,12 @@ impl Binder<'_> {
         let mut out = Vec::new();
         for assignment in &insert.on_duplicate {
             let column = into.position(&assignment.column)?;
-            out.push(self.assigned_value(column, &assignment.value, &schema, existing)?);
+            self.may_write(&schema, &[column], "UPDATE")?;
+            let assigned = self.assigned_value(column, &assignment.value, &schema, existing)?;
+            if into.below.is_none() && assignment.value != ast::Expr::Default {
+                self.may_copy(&schema, existing, assigned.value.as_ref())?;
+            }
+            out.push(assigned);
         }
         Ok(out)
     }

@@ -75,6 +75,7 @@ impl Binder<'_> {
         let set = set?;
         columns.extend(set.iter().map(|set| set.column));
 
+        self.may_write(&schema, &columns, "INSERT")?;
         let ignore = load.ignores();
         let on_duplicate = match load.duplicates {
             LoadDuplicates::Replace => OnDuplicate::Replace,

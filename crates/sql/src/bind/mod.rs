@@ -42,15 +42,16 @@ mod windows;
 
 use crate::expr::{BindContext, BoundSubquery, ColumnId, Expr, SubqueryId, Switches};
 use crate::logical::{self, Body, Column, Columns, Statement};
-use crate::lookup::{Lookup, unsupported};
+use crate::lookup::{GuardedTable, Lookup, unsupported};
 use crate::parse::Statement as Parsed;
 use crate::parse::ast;
 use crate::parse::print::FullNames;
 use common::CommonName;
 use frame::Frame;
 use rauk_types::result::ResultColumn;
-use rauk_types::{MysqlError, TableId};
+use rauk_types::{MysqlError, TableId, TableSchema};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 /// Columns that a query gives at most (1117).
@@ -109,6 +110,10 @@ pub(crate) struct Binder<'a> {
     opened: Vec<through::Opened>,
     /// Columns that `*` leaves out.
     invisible: FxHashSet<ColumnId>,
+    /// Columns that are to be asked for before they are read: only on some of their table is SELECT granted.
+    guarded: FxHashMap<ColumnId, (Rc<GuardedTable>, String)>,
+    /// Tables whose written columns are to be asked for.
+    by_columns: Vec<TableId>,
     /// What columns of opened views are that are no columns of tables.
     computed: FxHashMap<ColumnId, Expr>,
 }
@@ -171,6 +176,8 @@ impl<'a> Binder<'a> {
             opens_views: 0,
             opened: vec![],
             invisible: FxHashSet::default(),
+            guarded: FxHashMap::default(),
+            by_columns: vec![],
             computed: FxHashMap::default(),
         }
     }
@@ -241,6 +248,66 @@ impl<'a> Binder<'a> {
     /// Whether common tables of a subquery read its outer columns.
     fn has_tables(&self, id: SubqueryId) -> bool {
         self.tables.iter().flatten().any(|table| table.within == Some(id))
+    }
+
+    /// From now on names of these columns are checked.
+    fn guard(&mut self, table: GuardedTable, columns: &[(String, ColumnId)]) {
+        let table = Rc::new(table);
+        self.guarded.extend(columns.iter().map(|(name, id)| (*id, (table.clone(), name.clone()))));
+    }
+
+    /// Whether the columns that a name means may be read. Error 1143.
+    fn may_read(&self, expr: &Expr) -> Result<(), MysqlError> {
+        if self.guarded.is_empty() {
+            return Ok(());
+        }
+        let mut denied = None;
+        expr.for_each_reference(&mut |id, _| {
+            if let Some((table, column)) = self.guarded.get(&id) {
+                denied = denied.take().or(self.lookup.may_use_column(table, column, "SELECT").err());
+            }
+        });
+        denied.map_or(Ok(()), Err)
+    }
+
+    /// Whether the columns of a table may be written that are granted one by one. Error 1143.
+    fn may_write(&self, schema: &TableSchema, columns: &[usize], privilege: &str) -> Result<(), MysqlError> {
+        if !self.by_columns.contains(&schema.id) {
+            return Ok(());
+        }
+        let table = GuardedTable { database: schema.database.clone(), name: schema.name.clone() };
+        let mut names = columns.iter().map(|&at| &schema.columns[at].name);
+        names.try_for_each(|name| self.lookup.may_use_column(&table, name, privilege))
+    }
+
+    /// The statement reads a table that it changes: SELECT is needed, on the table or on what it reads.
+    fn reads_changed(&mut self, schema: &TableSchema, columns: &[ColumnId]) -> Result<(), MysqlError> {
+        let (_, by_columns) = self.lookup.table_by_columns(Some(&schema.database), &schema.name, "SELECT")?;
+        if by_columns {
+            self.guard_row(schema, columns);
+        }
+        Ok(())
+    }
+
+    /// A value that is stored reads the row that it changes: that takes SELECT, or what is hidden could be copied to where it can be seen. Error 1143.
+    fn may_copy(&mut self, schema: &TableSchema, row: &[ColumnId], value: Option<&Expr>) -> Result<(), MysqlError> {
+        let Some(value) = value else { return Ok(()) };
+        let mut reads = false;
+        value.for_each_reference(&mut |id, _| reads |= row.contains(&id));
+        if !reads {
+            return Ok(());
+        }
+        if let Ok((_, false)) = self.lookup.table_by_columns(Some(&schema.database), &schema.name, "SELECT") {
+            return Ok(());
+        }
+        self.guard_row(schema, row);
+        self.may_read(value)
+    }
+
+    fn guard_row(&mut self, schema: &TableSchema, columns: &[ColumnId]) {
+        let names: Vec<(String, ColumnId)> =
+            schema.columns.iter().zip(columns).map(|(column, id)| (column.name.clone(), *id)).collect();
+        self.guard(GuardedTable { database: schema.database.clone(), name: schema.name.clone() }, &names);
     }
 
     /// A new column that no table has.

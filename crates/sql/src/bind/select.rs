@@ -167,6 +167,7 @@ impl Binder<'_> {
     fn push_column(&mut self, id: ColumnId, items: &mut Items) -> Result<(), MysqlError> {
         let null_rows = self.frame().null_rows(id);
         let expr = self.reference(id, null_rows);
+        self.may_read(&expr)?;
         let name = self.columns.get(id).result.name.clone();
         self.push(expr, name, items)
     }

@@ -112,6 +112,8 @@ pub struct Context {
     /// `user@host` as the client gave it, and the account that matched.
     pub user: String,
     pub current_user: String,
+    /// The active roles, or NONE.
+    pub current_role: String,
     /// In the cluster.
     pub connection_id: u64,
     pub last_insert_id: u64,
@@ -188,6 +190,7 @@ impl Context {
             current_database: None,
             user: String::new(),
             current_user: String::new(),
+            current_role: String::new(),
             connection_id: 0,
             last_insert_id: 0,
             new_last_insert_id: None,

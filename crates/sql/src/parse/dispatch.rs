@@ -207,6 +207,9 @@ impl Parser<'_> {
         if self.accept_kw("USER") {
             return self.create_user();
         }
+        if self.accept_kw("ROLE") {
+            return self.create_role();
+        }
         if let Some(word) = self.accept_any_kw(&["FULLTEXT", "SPATIAL"]) {
             return self.unsupported(&format!("CREATE {word} INDEX"));
         }
@@ -218,7 +221,6 @@ impl Parser<'_> {
             "EVENT",
             "SERVER",
             "TABLESPACE",
-            "ROLE",
             "RESOURCE",
             "SEQUENCE",
         ]) {
@@ -336,6 +338,9 @@ impl Parser<'_> {
         if self.accept_kw("USER") {
             return self.drop_user();
         }
+        if self.accept_kw("ROLE") {
+            return self.drop_role();
+        }
         if self.accept_kw("PREPARE") {
             return Ok(Statement::Deallocate(self.name()?));
         }
@@ -352,7 +357,6 @@ impl Parser<'_> {
             "EVENT",
             "SERVER",
             "TABLESPACE",
-            "ROLE",
             "RESOURCE",
             "SPATIAL",
             "UNDO",
@@ -366,7 +370,7 @@ impl Parser<'_> {
     fn rename(&mut self) -> Result<Statement> {
         self.expect_kw("RENAME")?;
         if self.accept_kw("USER") {
-            return self.unsupported("RENAME USER");
+            return self.rename_user();
         }
         if self.accept_any_kw(&["TABLE", "TABLES"]).is_none() {
             return self.fail();

@@ -80,6 +80,11 @@ pub fn parse(sql: &str, mode: Mode) -> Result<Parsed, MysqlError> {
     parse_within(sql, mode, &Memory::default())
 }
 
+/// The value of `mandatory_roles`: roles, separated by commas. Error 1064.
+pub fn role_list(text: &str) -> Result<Vec<statement::UserName>, MysqlError> {
+    Parser::new(text, Mode::default(), &Memory::default())?.role_list()
+}
+
 /// The same, where what is allocated counts against `memory`: 1038.
 pub fn parse_within(sql: &str, mode: Mode, memory: &Memory) -> Result<Parsed, MysqlError> {
     if sql.len() > u32::MAX as usize {

@@ -8,8 +8,12 @@ use super::statement::{IsolationLevel, Scope, SetItem, Statement};
 impl Parser<'_> {
     pub fn set(&mut self) -> Result<Statement> {
         self.expect_kw("SET")?;
-        if self.accept_kw("ROLE") || self.accept_kws(&["DEFAULT", "ROLE"]) {
-            return self.unsupported("Roles");
+        // `SET role = 1` would be a variable of that name.
+        if self.is_kw("ROLE") && !matches!(self.kind_at(1), Kind::Eq | Kind::Assign) {
+            return self.set_role();
+        }
+        if self.are_kws(&["DEFAULT", "ROLE"]) {
+            return self.set_default_role();
         }
         if self.accept_kw("RESOURCE") {
             return self.unsupported("Resource groups");

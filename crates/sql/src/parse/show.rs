@@ -96,10 +96,11 @@ impl Parser<'_> {
             "PROCESSLIST" => Show::ProcessList { full },
             "GRANTS" => {
                 let user = if self.accept_kw("FOR") { Some(self.user_name()?) } else { None };
-                if self.accept_kw("USING") {
-                    self.comma_separated(Self::user_name)?;
-                }
-                Show::Grants(user.filter(|u| !u.user.is_empty() || !u.host.is_empty()))
+                let using = match user.is_some() && self.accept_kw("USING") {
+                    true => self.comma_separated(Self::user_name)?,
+                    false => vec![],
+                };
+                Show::Grants { user: user.filter(|u| !u.user.is_empty() || !u.host.is_empty()), using }
             }
             "TRIGGERS" => self.empty("TRIGGERS")?,
             "EVENTS" => self.empty("EVENTS")?,

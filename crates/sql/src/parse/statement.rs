@@ -1,6 +1,6 @@
 //! The statements that Rauk knows, around the queries, changes and definitions of [`super::ast`].
 
-use super::ast::{self, TableName};
+use super::ast::{self, AccountOptions, Forgiving, PrivilegeItem, RoleStatement, TableName, UserDefinition};
 use super::diagnostics::{GetDiagnostics, Signal};
 use rauk_types::{ViewAlgorithm, ViewCheck, ViewSecurity};
 
@@ -62,7 +62,8 @@ pub struct UserName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Authentication {
     /// IDENTIFIED BY 'text' (default plugin), or IDENTIFIED WITH plugin BY 'text'.
-    Password { plugin: Option<String>, password: String },
+    /// `replaced`: REPLACE 'the present one'.
+    Password { plugin: Option<String>, password: String, replaced: Option<String> },
     /// IDENTIFIED WITH plugin AS 'hash'.
     Hash { plugin: String, hash: String },
 }
@@ -271,7 +272,11 @@ pub enum Show {
     ProcessList {
         full: bool,
     },
-    Grants(Option<UserName>),
+    /// `user` `None`: the session's own.
+    Grants {
+        user: Option<UserName>,
+        using: Vec<UserName>,
+    },
     /// Kinds of objects that Rauk has none of: an empty answer with MySQL's columns (TRIGGERS, EVENTS, FUNCTION STATUS, PROCEDURE STATUS, OPEN TABLES, MASTER STATUS …).
     Empty {
         kind: String,
@@ -355,30 +360,35 @@ pub enum Statement {
     },
 
     CreateUser {
-        users: Vec<(UserName, Option<Authentication>)>,
+        users: Vec<UserDefinition>,
+        options: Box<AccountOptions>,
         if_not_exists: bool,
     },
     AlterUser {
-        users: Vec<(UserName, Option<Authentication>)>,
+        users: Vec<UserDefinition>,
+        options: Box<AccountOptions>,
         if_exists: bool,
     },
+    RenameUser(Vec<(UserName, UserName)>),
+    Role(Box<RoleStatement>),
     DropUser {
         users: Vec<UserName>,
         if_exists: bool,
     },
     /// Privileges in upper case; `database`/`table` `None` is `*`.
     Grant {
-        privileges: Vec<String>,
+        privileges: Vec<PrivilegeItem>,
         database: Option<String>,
         table: Option<String>,
         users: Vec<UserName>,
         grant_option: bool,
     },
     Revoke {
-        privileges: Vec<String>,
+        privileges: Vec<PrivilegeItem>,
         database: Option<String>,
         table: Option<String>,
         users: Vec<UserName>,
+        forgiving: Forgiving,
     },
 
     Show(Show),

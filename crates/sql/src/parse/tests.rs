@@ -375,13 +375,14 @@ fn grants() {
     else {
         panic!()
     };
-    assert_eq!(privileges, ["SELECT", "INSERT", "ALL PRIVILEGES"]);
+    let names: Vec<&str> = privileges.iter().map(|item| item.name.as_str()).collect();
+    assert_eq!(names, ["SELECT", "INSERT", "ALL PRIVILEGES"]);
     assert_eq!((database.as_deref(), table, grant_option), (Some("db"), None, true));
     assert_eq!(users[1], UserName { user: "b".into(), host: "localhost".into() });
     assert!(matches!(
         statement("CREATE USER u IDENTIFIED WITH mysql_native_password BY 'p'"),
         Statement::CreateUser { users, .. }
-            if users[0].1 == Some(Authentication::Password { plugin: Some("mysql_native_password".into()), password: "p".into() })
+            if users[0].authentication == Some(Authentication::Password { plugin: Some("mysql_native_password".into()), password: "p".into(), replaced: None })
     ));
 }
 

@@ -199,7 +199,7 @@ impl Session {
         let alone = self.is_alone();
         for attempt in 0.. {
             let (plan, reusable) = match known.take() {
-                Some(plan) if self.is_usable(&plan) => {
+                Some(plan) if self.is_usable(&plan) && !self.needs_columns(&plan) => {
                     self.check_needs(&plan)?;
                     (plan, true)
                 }
@@ -252,6 +252,7 @@ impl Session {
     fn find_plan(&mut self, source: &Source<'_>) -> Result<(Arc<CachedPlan>, bool), MysqlError> {
         if self.may_cache()
             && let Some(plan) = self.cached_plan(source)
+            && !self.needs_columns(&plan)
         {
             self.check_needs(&plan)?;
             return Ok((plan, true));
@@ -331,6 +332,16 @@ impl Session {
         let mut query = query.clone();
         query.limit = Some(Limit { count: Expr::number(self.settings.select_limit.to_string()), offset: None });
         Some(Statement::Query(query))
+    }
+
+    /// Whether a plan reads or writes a table of which the session may do so with some columns only: it is to be made
+    /// again, since the plan does not say which columns it needs.
+    fn needs_columns(&self, plan: &CachedPlan) -> bool {
+        !self.account.columns.is_empty()
+            && plan.needs.privileges.iter().any(|need| {
+                let whole = self.account.on_table(&need.database, &need.name).contains(need.privileges);
+                !whole && self.account.on_columns(&need.database, &need.name).is_some()
+            })
     }
 
     /// A plan out of the cache was made for another user perhaps.

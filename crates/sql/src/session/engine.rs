@@ -100,7 +100,7 @@ pub struct Engine {
     pub runtime: Arc<dyn Runtime>,
     pub variables: Arc<GlobalVariables>,
     pub users: Users,
-    pub plans: PlanCache,
+    pub plans: Arc<PlanCache>,
     pub processes: ProcessList,
     pub(crate) statistics: Statistics,
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
@@ -138,8 +138,19 @@ impl Engine {
                 tracing::warn!(name, text, %error, "a persisted variable cannot be used and keeps its default");
             }
         }
-        let plans = PlanCache::new(variables.unsigned("rauk_plan_cache_size") as usize);
+        let plans = Arc::new(PlanCache::new(variables.unsigned("rauk_plan_cache_size") as usize));
         let users = Users::load(database.clone())?;
+        // Plans that have read a view depend on the roles of its definer.
+        let (settings, known) = (users.role_settings(), plans.clone());
+        variables.watch("mandatory_roles", move |value| {
+            settings.set_mandatory(value);
+            known.clear();
+        });
+        let (settings, known) = (users.role_settings(), plans.clone());
+        variables.watch("activate_all_roles_on_login", move |value| {
+            settings.set_activate_all(value);
+            known.clear();
+        });
         let memory = Arc::new(Pool::default());
         let pool = memory.clone();
         variables.watch(TOTAL_VARIABLE, move |value| {

@@ -71,6 +71,14 @@ pub fn table_denied(command: &str, user: &str, host: &str, table: &str) -> Mysql
     )
 }
 
+/// 1143.
+pub fn column_denied(command: &str, user: &str, host: &str, column: &str, table: &str) -> MysqlError {
+    MysqlError::new(
+        codes::COLUMNACCESS_DENIED,
+        format!("{command} command denied to user '{user}'@'{host}' for column '{column}' in table '{table}'"),
+    )
+}
+
 /// 1449.
 pub fn no_such_definer(user: &str, host: &str) -> MysqlError {
     let message = format!("The user specified as a definer ('{user}'@'{host}') does not exist");

@@ -16,8 +16,9 @@ use super::users::{AccountRecord, Privileges};
 use super::variables::SessionVariables;
 use crate::bind::view::invalid;
 use crate::expr::BindContext;
-use crate::lookup::{Lookup, TableSource};
+use crate::lookup::{GuardedTable, Lookup, TableSource};
 use crate::parse::ast::{ColumnOption, ColumnType};
+use crate::parse::statement::UserName;
 use crate::statistics::TableStatistics;
 use rauk_node::{Database, NodeError, TableHandle};
 use rauk_types::error::codes;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 pub struct Viewer {
     pub engine: Arc<Engine>,
     pub account: Arc<AccountRecord>,
+    pub active_roles: Vec<UserName>,
     pub variables: Arc<SessionVariables>,
     pub connection_id: u32,
     pub temporary: Arc<TemporaryTables>,
@@ -162,31 +164,24 @@ pub(crate) fn denied(need: &Need, error: MysqlError) -> MysqlError {
 
 impl Lookup for SessionLookup {
     fn table(&self, database: Option<&str>, name: &str, privilege: &str) -> Result<TableSource, MysqlError> {
-        let viewer = &self.viewer;
-        let database = database.or(self.database.as_deref()).ok_or_else(errors::no_database)?;
-        let canonical = system::canonical_database(database);
-        if system::is_system(&canonical) {
-            self.notes.virtual_used.set(true);
-            if privilege != "SELECT" {
-                return Err(errors::table_denied(privilege, &viewer.account.user, &self.host, name));
-            }
-            return Ok(TableSource::Virtual(system::table(&canonical, name, viewer.clone())?));
-        }
-        if let Some(table) = self.temporary(&canonical, name, privilege) {
-            return Ok(TableSource::Stored(table));
-        }
+        Ok(self.find(database, name, privilege, false)?.0)
+    }
+
+    fn table_by_columns(
+        &self,
+        database: Option<&str>,
+        name: &str,
+        privilege: &str,
+    ) -> Result<(TableSource, bool), MysqlError> {
+        self.find(database, name, privilege, true)
+    }
+
+    fn may_use_column(&self, table: &GuardedTable, column: &str, privilege: &str) -> Result<(), MysqlError> {
+        let account = &self.viewer.account;
         let privileges = Privileges::named(privilege).unwrap_or(Privileges::SELECT);
-        self.require(privilege, &canonical, name, privileges)?;
-        self.need(&canonical, name, privileges);
-        match stored(&viewer.engine, &canonical, name) {
-            Ok(table) => Ok(TableSource::Stored(table)),
-            Err(error) => match viewer.engine.database.view(&canonical, name) {
-                Some(view) => {
-                    self.notes.view_used.set(true);
-                    Ok(TableSource::View(view))
-                }
-                None => Err(error),
-            },
+        match account.on_column(&table.database, &table.name, column, privileges) {
+            true => Ok(()),
+            false => Err(errors::column_denied(privilege, &account.user, &self.host, column, &table.name)),
         }
     }
 
@@ -218,7 +213,8 @@ impl Lookup for SessionLookup {
         };
         if view.security == ViewSecurity::Definer {
             let (user, host) = &view.definer;
-            viewer.account = viewer.engine.users.find(user, host).ok_or_else(|| self.no_definer(user, host))?;
+            let definer = viewer.engine.users.find(user, host).ok_or_else(|| self.no_definer(user, host))?;
+            viewer.account = viewer.engine.users.as_definer(&definer);
             lookup.is_own = false;
             lookup.host.clone_from(&viewer.account.host);
             lookup.viewer = viewer;
@@ -263,6 +259,46 @@ impl Lookup for SessionLookup {
 }
 
 impl SessionLookup {
+    /// `by_columns`: a privilege on some column is enough; whether it is one, is given too.
+    fn find(
+        &self,
+        database: Option<&str>,
+        name: &str,
+        privilege: &str,
+        by_columns: bool,
+    ) -> Result<(TableSource, bool), MysqlError> {
+        let viewer = &self.viewer;
+        let database = database.or(self.database.as_deref()).ok_or_else(errors::no_database)?;
+        let canonical = system::canonical_database(database);
+        if system::is_system(&canonical) {
+            self.notes.virtual_used.set(true);
+            if privilege != "SELECT" {
+                return Err(errors::table_denied(privilege, &viewer.account.user, &self.host, name));
+            }
+            return Ok((TableSource::Virtual(system::table(&canonical, name, viewer.clone())?), false));
+        }
+        if let Some(table) = self.temporary(&canonical, name, privilege) {
+            return Ok((TableSource::Stored(table), false));
+        }
+        let privileges = Privileges::named(privilege).unwrap_or(Privileges::SELECT);
+        let required = self.require(privilege, &canonical, name, privileges);
+        let some = required.is_err() && by_columns && viewer.account.on_any_column(&canonical, name, privileges);
+        if !some {
+            required?;
+        }
+        self.need(&canonical, name, privileges);
+        match stored(&viewer.engine, &canonical, name) {
+            Ok(table) => Ok((TableSource::Stored(table), some)),
+            Err(error) => match viewer.engine.database.view(&canonical, name) {
+                Some(view) => {
+                    self.notes.view_used.set(true);
+                    Ok((TableSource::View(view), some))
+                }
+                None => Err(error),
+            },
+        }
+    }
+
     /// Who may not know of other accounts hears of a refused access only.
     fn no_definer(&self, user: &str, host: &str) -> MysqlError {
         let account = &self.viewer.account;

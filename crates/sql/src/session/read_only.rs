@@ -7,6 +7,7 @@
 use super::session::Session;
 use super::users::Privileges;
 use crate::parse::Statement;
+use crate::parse::ast::RoleStatement;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
 
@@ -53,7 +54,8 @@ impl Session {
     pub(crate) fn may_run(&self, statement: &Statement) -> Result<(), MysqlError> {
         use Statement::{
             AlterDatabase, AlterTable, AlterUser, CreateDatabase, CreateIndex, CreateTable, CreateUser, CreateView,
-            DropDatabase, DropIndex, DropTable, DropUser, DropView, Grant, RenameTable, Revoke, TruncateTable,
+            DropDatabase, DropIndex, DropTable, DropUser, DropView, Grant, RenameTable, RenameUser, Revoke, Role,
+            TruncateTable,
         };
         match statement {
             _ if self.changes_only_temporary(statement) => Ok(()),
@@ -72,8 +74,11 @@ impl Session {
             | CreateUser { .. }
             | AlterUser { .. }
             | DropUser { .. }
+            | RenameUser(_)
             | Grant { .. }
             | Revoke { .. } => self.may_change(),
+            Role(role) if matches!(**role, RoleStatement::Set(_)) => Ok(()),
+            Role(_) => self.may_change(),
             _ => Ok(()),
         }
     }

@@ -8,7 +8,7 @@ use super::users::Privileges;
 use crate::exec::Limits;
 use crate::expr::context::WarningLevel;
 use crate::memory;
-use crate::parse::ast::{Expr, TableName};
+use crate::parse::ast::{Expr, RoleStatement, TableName};
 use crate::parse::statement::{Show, ViewChange};
 use crate::parse::{self, Statement};
 use crate::stack::{self, Roomy};
@@ -233,14 +233,25 @@ impl Session {
             Statement::CreateIndex(index) => self.create_index(index).await?.into(),
             Statement::DropIndex { name, table, if_exists } => self.drop_index(table, name, *if_exists).await?.into(),
 
-            Statement::CreateUser { users, if_not_exists } => self.create_users(users, *if_not_exists).await?.into(),
-            Statement::AlterUser { users, if_exists } => self.alter_users(users, *if_exists).await?.into(),
+            Statement::CreateUser { users, options, if_not_exists } => {
+                Box::pin(self.create_users(users, options, *if_not_exists)).await?.into()
+            }
+            Statement::AlterUser { users, options, if_exists } => {
+                Box::pin(self.alter_users(users, options, *if_exists)).await?.into()
+            }
+            Statement::RenameUser(pairs) => Box::pin(self.rename_users(pairs)).await?.into(),
+            Statement::Role(role) => {
+                Box::pin(self.run_role_statement(role)).await?;
+                Done::default()
+            }
             Statement::DropUser { users, if_exists } => self.drop_users(users, *if_exists).await?.into(),
             Statement::Grant { privileges, database, table, users, grant_option } => {
-                self.grant(privileges, database.as_deref(), table.as_deref(), users, *grant_option).await?.into()
+                let level = (database.as_deref(), table.as_deref());
+                Box::pin(self.grant(privileges, level, users, *grant_option)).await?.into()
             }
-            Statement::Revoke { privileges, database, table, users } => {
-                self.revoke(privileges, database.as_deref(), table.as_deref(), users).await?.into()
+            Statement::Revoke { privileges, database, table, users, forgiving } => {
+                let level = (database.as_deref(), table.as_deref());
+                Box::pin(self.revoke(privileges, level, users, *forgiving)).await?.into()
             }
 
             Statement::Kill { query_only, id } => {
@@ -339,6 +350,15 @@ impl Session {
             Statement::CreateUser { .. } => Counter::CreateUser,
             Statement::AlterUser { .. } => Counter::AlterUser,
             Statement::DropUser { .. } => Counter::DropUser,
+            Statement::RenameUser(_) => Counter::RenameUser,
+            Statement::Role(role) => match **role {
+                RoleStatement::Create { .. } => Counter::CreateRole,
+                RoleStatement::Drop { .. } => Counter::DropRole,
+                RoleStatement::Grant { .. } => Counter::GrantRoles,
+                RoleStatement::Revoke { .. } => Counter::RevokeRoles,
+                RoleStatement::Set(_) => Counter::SetRole,
+                RoleStatement::SetDefault { .. } => Counter::AlterUserDefaultRole,
+            },
             Statement::Grant { .. } => Counter::Grant,
             Statement::Revoke { .. } => Counter::Revoke,
             Statement::Show(_) => Counter::Show,
@@ -389,7 +409,12 @@ impl Session {
     }
 
     async fn flush(&mut self, what: &str) -> Result<(), MysqlError> {
-        self.require_any(Privileges::RELOAD, "RELOAD")?;
+        let (needed, names) = match what {
+            _ if what.starts_with("STATUS") => (Privileges::FLUSH_STATUS, "RELOAD or FLUSH_STATUS"),
+            _ if what.starts_with("TABLE") => (Privileges::FLUSH_TABLES, "RELOAD or FLUSH_TABLES"),
+            _ => (Privileges::RELOAD, "RELOAD"),
+        };
+        self.require_any(Privileges::RELOAD.with(needed), names)?;
         if what.contains("READ LOCK") {
             // Saying yes without locking would let a backup tool write an inconsistent copy.
             return Err(errors::not_supported(

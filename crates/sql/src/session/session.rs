@@ -19,6 +19,7 @@ use crate::expr::{BindContext, Budget, Context, Switches};
 use crate::locks::UserLocks;
 use crate::memory::{Memory, Watch, interrupted};
 use crate::parse::ast::TableName;
+use crate::parse::statement::UserName;
 use crate::parse::{self, Mode, Normal, Parsed, Tree};
 use rauk_node::{DdlWait, TableHandle};
 use rauk_types::result::{ResultColumn, ResultSink, ServerStatus};
@@ -36,7 +37,12 @@ pub(crate) const LONG_TEXT: usize = 256 << 10;
 pub struct Session {
     pub engine: Arc<Engine>,
     pub(crate) client: Client,
+    /// The session's account as it is stored.
+    pub(crate) own: Arc<AccountRecord>,
+    /// What the session may do: its account with its active roles.
     pub(crate) account: Arc<AccountRecord>,
+    /// In order of their names.
+    pub(crate) active_roles: Vec<UserName>,
     /// Of [`super::users::Users`] when `account` was fetched.
     account_epoch: u64,
     pub(crate) variables: Arc<SessionVariables>,
@@ -77,6 +83,9 @@ impl Session {
             let message = format!("Access denied for user '{}'@'{}' (using password: NO)", client.user, client.peer);
             MysqlError::new(rauk_types::error::codes::ACCESS_DENIED, message)
         })?;
+        let own = account;
+        let roles = engine.users.roles_at_login(&own);
+        let account = engine.users.with_roles(&own, &roles);
         let limit = engine.variables.unsigned("max_connections");
         let now = engine.now_micros();
         let host = if client.peer.to_canonical().is_loopback() {
@@ -100,6 +109,7 @@ impl Session {
             current_database: None,
             user: format!("{}@{host}", client.user),
             current_user: format!("{}@{}", account.user, account.host),
+            current_role: "NONE".to_string(),
             connection_id: id,
             last_insert_id: 0,
             new_last_insert_id: None,
@@ -141,7 +151,9 @@ impl Session {
         let mut session = Session {
             engine,
             client,
+            own,
             account,
+            active_roles: vec![],
             account_epoch,
             variables,
             settings,
@@ -160,6 +172,7 @@ impl Session {
             parameter_types: Vec::new(),
             normal: Normal::default(),
         };
+        session.activate(roles);
         session.set_client_collation();
         if let Some(name) = database.filter(|name| !name.is_empty()) {
             session.use_database(&name)?;
@@ -210,6 +223,8 @@ impl Session {
         self.context.row_count = -1;
         self.context.found_rows = 0;
         self.clear_warnings();
+        self.refresh_account();
+        self.activate(self.engine.users.roles_at_login(&self.own));
         self.set_client_collation();
         self.forget_changes();
     }
@@ -311,9 +326,16 @@ impl Session {
         if epoch != self.account_epoch {
             self.account_epoch = epoch;
             // A dropped account keeps what it had until it disconnects, as in MySQL.
-            if let Some(account) = self.engine.users.find(&self.account.user, &self.account.host) {
-                self.account = account;
+            if let Some(own) = self.engine.users.find(&self.own.user, &self.own.host) {
+                self.own = own;
             }
+            // Roles that were revoked or dropped are active no more, and those that are left may have changed.
+            let mut active = std::mem::take(&mut self.active_roles);
+            if !active.is_empty() {
+                let granted = self.engine.users.granted_roles(&self.own);
+                active.retain(|role| granted.contains_key(role));
+            }
+            self.activate(active);
         }
     }
 
@@ -380,6 +402,7 @@ impl Session {
         Viewer {
             engine: self.engine.clone(),
             account: self.account.clone(),
+            active_roles: self.active_roles.clone(),
             variables: self.variables.clone(),
             connection_id: self.client.connection_id,
             temporary: self.temporary.clone(),

@@ -18,6 +18,8 @@ pub const FUNCTIONS: &[Function] = &[
     )
     .impure(),
     Function::new("USER", 0, 0, |t| system_text(t, 288), |_, x| Ok(Value::Str(x.user.clone()))).impure(),
+    Function::new("CURRENT_ROLE", 0, 0, |t| system_text(t, 1024), |_, x| Ok(Value::Str(x.current_role.clone())))
+        .impure(),
     Function::new("CURRENT_USER", 0, 0, |t| system_text(t, 288), |_, x| Ok(Value::Str(x.current_user.clone())))
         .impure(),
     Function::new(
@@ -42,8 +44,6 @@ pub const FUNCTIONS: &[Function] = &[
     })
     .with_null()
     .impure(),
-    // There are no roles.
-    Function::new("CURRENT_ROLE", 0, 0, |t| system_text(t, 64), |_, _| Ok(Value::from("NONE"))).impure(),
     Function::new("PS_CURRENT_THREAD_ID", 0, 0, rules::unsigned, |_, x| Ok(Value::UInt(x.connection_id))).impure(),
     Function::new(
         "STATEMENT_DIGEST_TEXT",

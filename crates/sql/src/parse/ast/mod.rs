@@ -6,6 +6,7 @@
 //! hint        optimizer hints
 //! change      INSERT, REPLACE, UPDATE, DELETE
 //! file        LOAD DATA, the format of files
+//! account     accounts, roles, privileges
 //! definition  columns, keys, constraints and their types
 //! ```
 //! The tree says what was written, with synonyms merged (`MID` is `SUBSTRING`, `!=` is `<>`) and grouping parentheses gone: the shape of the tree
@@ -13,6 +14,7 @@
 //!
 //! The tree is printed by [`super::print`] in MySQL's canonical form; parsing that text gives the same tree.
 
+mod account;
 mod change;
 mod definition;
 mod expression;
@@ -20,6 +22,7 @@ mod file;
 mod hint;
 mod query;
 
+pub use account::*;
 pub use change::*;
 pub use definition::*;
 pub use expression::*;

@@ -85,7 +85,11 @@ impl Session {
             return Err(errors::not_supported("MATCH FULL and MATCH PARTIAL; there is MATCH SIMPLE"));
         }
         let parent_database = references.table.database.clone().unwrap_or_else(|| draft.database.clone());
-        self.require_table("REFERENCES", &parent_database, &references.table.name, Privileges::REFERENCES)?;
+        let parent = &references.table.name;
+        let on = |column: &String| self.account.on_column(&parent_database, parent, column, Privileges::REFERENCES);
+        if references.columns.is_empty() || !references.columns.iter().all(on) {
+            self.require_table("REFERENCES", &parent_database, parent, Privileges::REFERENCES)?;
+        }
         draft.foreign_keys.push(ForeignKeyDraft {
             name: symbol.map(str::to_string),
             columns: columns.to_vec(),

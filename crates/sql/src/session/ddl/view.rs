@@ -87,7 +87,10 @@ impl Session {
         let Some(UserName { user, host }) = named else { return Ok(None) };
         let definer = if user.is_empty() && host.is_empty() { own.clone() } else { (user.clone(), host.clone()) };
         if definer != own {
-            self.require_any(Privileges::SUPER.with(Privileges::SET_USER_ID), "SUPER or SET_USER_ID")?;
+            self.require_any(
+                Privileges::SUPER.with(Privileges::SET_USER_ID).with(Privileges::SET_ANY_DEFINER),
+                "SUPER or SET_USER_ID",
+            )?;
         }
         Ok(Some(definer))
     }

@@ -101,7 +101,7 @@ impl Session {
             Show::Plugins => (self.show_plugins()?, &none),
             Show::Privileges => (self.show_privileges(), &none),
             Show::ProcessList { full } => (self.show_processes(*full), &none),
-            Show::Grants(user) => (self.show_grants(user.as_ref())?, &none),
+            Show::Grants { user, using } => (self.show_grants(user.as_ref(), using)?, &none),
             Show::Empty { kind, filter } => (server::empty(kind)?, filter),
         };
         self.filter(table, filter)

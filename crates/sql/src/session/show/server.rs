@@ -7,6 +7,7 @@ use crate::session::charset;
 use crate::session::run::Done;
 use crate::session::session::Session;
 use crate::session::system::{self, s, u};
+use crate::session::users::record::quoted_name;
 use crate::session::users::{AccountRecord, Privileges, Users, grants, privilege};
 use rauk_types::error::codes;
 use rauk_types::result::ResultSink;
@@ -152,8 +153,8 @@ impl Session {
                 || (name.user == self.account.user && name.host.eq_ignore_ascii_case(&self.account.host))
         };
         match user {
-            None => Ok(self.account.clone()),
-            Some(name) if own(name) => Ok(self.account.clone()),
+            None => Ok(self.own.clone()),
+            Some(name) if own(name) => Ok(self.own.clone()),
             Some(name) => {
                 if !self.account.on_database("mysql").contains(Privileges::SELECT) {
                     let (own, host) = (&self.account.user, &self.account.host);
@@ -168,10 +169,20 @@ impl Session {
         }
     }
 
-    pub(super) fn show_grants(&self, user: Option<&UserName>) -> Result<Table, MysqlError> {
+    /// Without names: the session's account with its active roles. `using`: as if these roles were active.
+    pub(super) fn show_grants(&self, user: Option<&UserName>, using: &[UserName]) -> Result<Table, MysqlError> {
+        let users = &self.engine.users;
         let account = self.shown_account(user)?;
+        let granted = users.granted_roles(&account);
+        if let Some(missing) = using.iter().find(|role| !granted.contains_key(role)) {
+            let message = format!("{} is not granted to {}", quoted_name(missing), quoted_name(&account.name()));
+            return Err(MysqlError::new(3530, message));
+        }
+        let active = if user.is_none() { self.active_roles.as_slice() } else { using };
+        let mut shown = AccountRecord::clone(&*users.with_roles(&account, active));
+        shown.roles = granted;
         let name = format!("Grants for {}@{}", account.user, account.host);
-        let rows = grants::grants(&account).into_iter().map(|line| vec![Value::Str(line)]).collect();
+        let rows = grants::grants(&shown).into_iter().map(|line| vec![Value::Str(line)]).collect();
         Ok(Table { columns: vec![text_column(&name, 1024)], rows })
     }
 

@@ -166,6 +166,10 @@ impl Session {
         let stored = !system::is_system(&schema.database);
         let mut rows = Vec::new();
         for (at, column) in schema.visible_columns().iter().enumerate() {
+            let privileges = privileges(&column.name);
+            if privileges.is_empty() {
+                continue;
+            }
             let text = column.ty.is_text() && column.ty.kind != TypeKind::Json || column.ty.has_members();
             let default = match stored {
                 true => system::default_text(column, &self.settings.time_zone).map_or(Value::Null, Value::Str),
@@ -182,7 +186,7 @@ impl Session {
                 s(if stored { system::column_extra(&schema, at) } else { String::new() }),
             ]);
             if full {
-                row.extend([s(&privileges), s(&column.comment)]);
+                row.extend([s(privileges), s(&column.comment)]);
             }
             rows.push(row);
         }

@@ -174,6 +174,10 @@ fn columns(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
     for table in virtual_tables(viewer, hints).into_iter().chain(stored_tables(viewer, hints)).chain(views) {
         let privileges = column_privileges(viewer, &table);
         for (at, column) in table.visible_columns().iter().enumerate() {
+            let privileges = privileges(&column.name);
+            if privileges.is_empty() {
+                continue;
+            }
             let ty = &column.ty;
             let (characters, octets) = text_lengths(ty);
             let (precision, scale) = numeric_precision(ty);
@@ -209,7 +213,7 @@ fn columns(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 s(column_type(ty)),
                 s(column_key(&table, at)),
                 s(column_extra(&table, at)),
-                s(&privileges),
+                s(privileges),
                 s(&column.comment),
                 s(column.generated.as_ref().map_or(String::new(), |of| shown_expression(&of.expression))),
                 Value::Null,
@@ -219,20 +223,27 @@ fn columns(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
     Ok(rows)
 }
 
-/// The column PRIVILEGES: what the session may do with the columns of a table.
-pub(crate) fn column_privileges(viewer: &Viewer, table: &TableSchema) -> String {
-    if is_system(&table.database) {
-        return "select".to_string();
-    }
+/// The column PRIVILEGES: what the session may do with each column of a table. Columns for which it is empty are not
+/// shown.
+pub(crate) fn column_privileges<'a>(viewer: &'a Viewer, table: &TableSchema) -> impl Fn(&str) -> String + 'a {
+    const WORDS: [(Privileges, &str); 4] = [
+        (Privileges::SELECT, "select"),
+        (Privileges::INSERT, "insert"),
+        (Privileges::UPDATE, "update"),
+        (Privileges::REFERENCES, "references"),
+    ];
+    let system = is_system(&table.database);
     let granted = viewer.account.on_table(&table.database, &table.name);
-    let mut words = Vec::new();
-    for (name, word) in [("SELECT", "select"), ("INSERT", "insert"), ("UPDATE", "update"), ("REFERENCES", "references")]
-    {
-        if Privileges::named(name).is_some_and(|p| granted.contains(p)) {
-            words.push(word);
+    let columns = viewer.account.on_columns(&table.database, &table.name);
+    move |column| {
+        if system {
+            return "select".to_string();
         }
+        let of_column = columns.into_iter().flatten().filter(|(name, _)| name.eq_ignore_ascii_case(column));
+        let all = of_column.fold(granted, |all, (_, privileges)| all.with(*privileges));
+        let words: Vec<&str> = WORDS.iter().filter(|(p, _)| all.contains(*p)).map(|(_, word)| *word).collect();
+        words.join(",")
     }
-    words.join(",")
 }
 
 fn text_lengths(ty: &DataType) -> (Value, Value) {

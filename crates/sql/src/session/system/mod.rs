@@ -11,6 +11,7 @@ mod cluster;
 mod keys;
 mod privileges;
 mod rauk;
+mod roles;
 mod server;
 mod views;
 
@@ -65,6 +66,7 @@ fn registry() -> &'static Vec<Registered> {
             catalog::TABLES,
             keys::TABLES,
             privileges::TABLES,
+            roles::TABLES,
             server::TABLES,
             rauk::TABLES,
             cluster::TABLES,

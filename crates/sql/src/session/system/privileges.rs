@@ -4,6 +4,7 @@ use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, none, s, yes};
 use crate::session::lookup::Viewer;
 use crate::session::users::{AccountRecord, Privileges};
 use rauk_types::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const I: &str = INFORMATION_SCHEMA;
@@ -31,19 +32,7 @@ pub(super) const TABLES: &[Definition] = &[
         database: I,
         name: "COLUMN_PRIVILEGES",
         columns: "GRANTEE s292, TABLE_CATALOG s512, TABLE_SCHEMA b64, TABLE_NAME b64, COLUMN_NAME s64, PRIVILEGE_TYPE s64, IS_GRANTABLE s3",
-        rows: none,
-    },
-    Definition {
-        database: I,
-        name: "APPLICABLE_ROLES",
-        columns: "USER s97?, HOST s256?, GRANTEE s97?, GRANTEE_HOST s256?, ROLE_NAME s255?, ROLE_HOST s256?, IS_GRANTABLE s3, IS_DEFAULT s3?, IS_MANDATORY s3",
-        rows: none,
-    },
-    Definition {
-        database: I,
-        name: "ENABLED_ROLES",
-        columns: "ROLE_NAME s255?, ROLE_HOST s255?, IS_DEFAULT s3?, IS_MANDATORY s3",
-        rows: none,
+        rows: column_privileges,
     },
     Definition {
         database: "mysql",
@@ -62,6 +51,12 @@ pub(super) const TABLES: &[Definition] = &[
         name: "tables_priv",
         columns: "Host s255, Db b64, User b32, Table_name b64, Grantor s288, Table_priv s255, Column_priv s255",
         rows: table_grants,
+    },
+    Definition {
+        database: "mysql",
+        name: "columns_priv",
+        columns: "Host s255, Db b64, User b32, Table_name b64, Column_name s64, Column_priv s31",
+        rows: column_grants,
     },
     Definition { database: "mysql", name: "func", columns: "name s64, ret i, dl s128, type s9", rows: none },
     Definition { database: "mysql", name: "time_zone_name", columns: "Name s64, Time_zone_id u", rows: time_zones },
@@ -205,23 +200,79 @@ fn databases(viewer: &Viewer, _: &Hints<'_>) -> Rows {
 fn table_grants(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     let mut rows = Vec::new();
     for account in viewer.engine.users.all().iter() {
-        for ((database, table), privileges) in &account.tables {
-            let mut names: Vec<String> = privileges.names().iter().map(|n| capitalized(n)).collect();
-            if privileges.contains(Privileges::GRANT_OPTION) {
-                names.push("Grant".to_string());
-            }
+        let keys: BTreeSet<&(String, String)> = account.tables.keys().chain(account.columns.keys()).collect();
+        for key in keys {
+            let privileges = account.tables.get(key).copied().unwrap_or_default();
+            let columns = account.columns.get(key).into_iter().flat_map(|columns| columns.values());
+            let on_columns = columns.fold(Privileges::NONE, |all, of_column| all.with(*of_column));
             rows.push(vec![
                 s(&account.host),
-                s(database),
+                s(&key.0),
                 s(&account.user),
-                s(table),
+                s(&key.1),
                 s(""),
-                s(names.join(",")),
-                s(""),
+                set_of(privileges),
+                s(capitalized_names(on_columns).join(",")),
             ]);
         }
     }
     Ok(rows)
+}
+
+fn column_grants(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for account in viewer.engine.users.all().iter() {
+        for ((database, table), columns) in &account.columns {
+            for (column, privileges) in columns {
+                rows.push(vec![
+                    s(&account.host),
+                    s(database),
+                    s(&account.user),
+                    s(table),
+                    s(column),
+                    s(capitalized_names(*privileges).join(",")),
+                ]);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn column_privileges(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    let mut rows = Vec::new();
+    for account in visible(viewer) {
+        for ((database, table), columns) in &account.columns {
+            let on_table = account.tables.get(&(database.clone(), table.clone())).copied().unwrap_or_default();
+            let grantable = on_table.contains(Privileges::GRANT_OPTION);
+            for (column, privileges) in columns {
+                for name in privileges.names() {
+                    rows.push(vec![
+                        grantee(&account),
+                        s("def"),
+                        s(database),
+                        s(table),
+                        s(column),
+                        s(name),
+                        yes(grantable),
+                    ]);
+                }
+            }
+        }
+    }
+    Ok(rows)
+}
+
+pub(super) fn capitalized_names(privileges: Privileges) -> Vec<String> {
+    privileges.names().iter().map(|name| capitalized(name)).collect()
+}
+
+/// The privileges on a table as the sets in MySQL's tables show them.
+pub(super) fn set_of(privileges: Privileges) -> Value {
+    let mut names = capitalized_names(privileges);
+    if privileges.contains(Privileges::GRANT_OPTION) {
+        names.push("Grant".to_string());
+    }
+    s(names.join(","))
 }
 
 fn capitalized(name: &str) -> String {

@@ -6,8 +6,11 @@
 //!
 //! Of several that meet, one gets through each time, so all do after some tries. Whoever has had bad luck for very long gets a temporary error.
 
-use super::store::{AccountRecord, Users};
+use super::record::AccountRecord;
+use super::store::Users;
+use crate::expr::context::WarningLevel;
 use crate::memory::interrupted;
+use crate::parse::statement::UserName;
 use crate::session::session::Session;
 use rauk_node::{NodeError, SettingChange};
 use rauk_types::MysqlError;
@@ -26,7 +29,7 @@ pub struct Draft {
     /// By the keys of their settings.
     accounts: BTreeMap<String, Drafted>,
     /// For the client, if the statement is carried out.
-    notes: Vec<(u16, String)>,
+    notes: Vec<(WarningLevel, u16, String)>,
 }
 
 struct Drafted {
@@ -48,7 +51,30 @@ impl Draft {
     }
 
     pub fn note(&mut self, code: u16, message: String) {
-        self.notes.push((code, message));
+        self.notes.push((WarningLevel::Note, code, message));
+    }
+
+    pub fn warn(&mut self, code: u16, message: String) {
+        self.notes.push((WarningLevel::Warning, code, message));
+    }
+
+    /// Whether an account is a role or has it, directly or by others. All accounts between are looked at.
+    pub fn leads_to(&mut self, users: &Users, from: &UserName, role: &UserName) -> bool {
+        let mut seen = Vec::new();
+        let mut open = vec![from.clone()];
+        while let Some(name) = open.pop() {
+            if name == *role {
+                return true;
+            }
+            if seen.contains(&name) {
+                continue;
+            }
+            if let Some(record) = self.account(users, &name.user, &name.host) {
+                open.extend(record.roles.keys().cloned());
+            }
+            seen.push(name);
+        }
+        false
     }
 
     /// Accounts that were only looked at are among them: that they are there, or not, is what the statement answers.
@@ -80,7 +106,15 @@ impl Session {
                 Err(NodeError::SettingsChanged) if tries < TRIES => {}
                 result => {
                     result?;
-                    drafted.notes.into_iter().for_each(|(code, message)| self.note(code, message));
+                    for (level, code, message) in drafted.notes {
+                        match level {
+                            WarningLevel::Note => self.note(code, message),
+                            _ => self.push_warning(level, code, message),
+                        }
+                    }
+                    // The session's own rights may have changed: its next statement, and what follows in this one,
+                    // has them.
+                    self.refresh_account();
                     return Ok(());
                 }
             }

@@ -1,7 +1,8 @@
 //! The statements that would make an account again: SHOW GRANTS and SHOW CREATE USER.
 
 use super::privilege::Privileges;
-use super::store::AccountRecord;
+use super::record::{AccountRecord, quoted_name};
+use std::collections::{BTreeMap, BTreeSet};
 
 fn line(privileges: Privileges, everything: Privileges, level: &str, account: &str) -> String {
     let list = if privileges.without(Privileges::GRANT_OPTION).is_empty() {
@@ -15,7 +16,7 @@ fn line(privileges: Privileges, everything: Privileges, level: &str, account: &s
     format!("GRANT {list} ON {level} TO {account}{option}")
 }
 
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
@@ -30,7 +31,7 @@ pub fn grants(record: &AccountRecord) -> Vec<String> {
     let (fixed, dynamic) = record.global.split_dynamic();
     let option = Privileges(record.global.0 & Privileges::GRANT_OPTION.0);
     // MySQL 8 lists global privileges one by one, whether they are all there or not.
-    let never = Privileges(u64::MAX);
+    let never = Privileges(u128::MAX);
     let mut lines = vec![line(fixed.with(option), never, "*.*", &account)];
     if !dynamic.is_empty() {
         let names = dynamic.names().join(",");
@@ -41,19 +42,52 @@ pub fn grants(record: &AccountRecord) -> Vec<String> {
         let level = format!("{}.*", quoted(database));
         lines.push(line(*privileges, Privileges::all_database(), &level, &account));
     }
-    for ((database, table), privileges) in &record.tables {
-        let level = format!("{}.{}", quoted(database), quoted(table));
-        lines.push(line(*privileges, Privileges::all_table(), &level, &account));
+    let tables: BTreeSet<&(String, String)> = record.tables.keys().chain(record.columns.keys()).collect();
+    for key in tables {
+        let privileges = record.tables.get(key).copied().unwrap_or_default();
+        let level = format!("{}.{}", quoted(&key.0), quoted(&key.1));
+        match record.columns.get(key) {
+            None => lines.push(line(privileges, Privileges::all_table(), &level, &account)),
+            Some(columns) => lines.push(table_line(privileges, columns, &level, &account)),
+        }
+    }
+    for (admin, option) in [(false, ""), (true, " WITH ADMIN OPTION")] {
+        let roles: Vec<String> =
+            record.roles.iter().filter(|(_, with)| **with == admin).map(|(role, _)| quoted_name(role)).collect();
+        if !roles.is_empty() {
+            lines.push(format!("GRANT {} TO {account}{option}", roles.join(",")));
+        }
     }
     lines
 }
 
+/// The line of a table with privileges on columns.
+fn table_line(privileges: Privileges, columns: &BTreeMap<String, Privileges>, level: &str, account: &str) -> String {
+    let all = columns.values().fold(privileges, |all, of_column| all.with(*of_column));
+    let mut list = Vec::new();
+    for name in all.names() {
+        let one = Privileges::named(name).unwrap_or_default();
+        if privileges.contains(one) {
+            list.push(name.to_string());
+        }
+        let of: Vec<String> =
+            columns.iter().filter(|(_, granted)| granted.contains(one)).map(|(column, _)| quoted(column)).collect();
+        if !of.is_empty() {
+            list.push(format!("{name} ({})", of.join(", ")));
+        }
+    }
+    let option = if privileges.contains(Privileges::GRANT_OPTION) { " WITH GRANT OPTION" } else { "" };
+    format!("GRANT {} ON {level} TO {account}{option}", list.join(", "))
+}
+
 /// SHOW CREATE USER.
 pub fn create_user(record: &AccountRecord) -> String {
+    let roles: Vec<String> = record.default_roles.iter().map(quoted_name).collect();
+    let roles = if roles.is_empty() { String::new() } else { format!(" DEFAULT ROLE {}", roles.join(",")) };
     let hash = if record.hash.is_empty() { String::new() } else { format!(" AS '{}'", record.hash) };
     let lock = if record.locked { "LOCK" } else { "UNLOCK" };
     format!(
-        "CREATE USER {} IDENTIFIED WITH '{}'{hash} REQUIRE NONE PASSWORD EXPIRE DEFAULT ACCOUNT {lock} PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT DEFAULT",
+        "CREATE USER {} IDENTIFIED WITH '{}'{hash}{roles} REQUIRE NONE PASSWORD EXPIRE DEFAULT ACCOUNT {lock} PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT DEFAULT",
         account_name(record),
         record.plugin
     )

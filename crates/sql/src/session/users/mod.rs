@@ -5,15 +5,21 @@
 //! asks it before every statement; when any account changes, an epoch number moves and sessions fetch theirs again. A statement changes accounts only from what
 //! they are ([`change`]), however many do so on however many nodes.
 //!
-//! Privileges are granted globally, on a database (with `%` and `_` as wildcards) or on a table. Left out: privileges on columns, roles, password
-//! expiry, resource limits.
+//! Privileges are granted globally, on a database (with `%` and `_` as wildcards), on a table or on columns; accounts
+//! can be granted to others as [`roles`]. Left out: password expiry and history, resource limits, certificates,
+//! partial revokes.
 
 pub mod change;
 pub mod grants;
 pub mod password;
 pub mod privilege;
+pub mod privilege_statements;
+pub mod record;
+pub mod role_statements;
+pub mod roles;
 pub mod statements;
 pub mod store;
 
 pub use privilege::Privileges;
-pub use store::{Account, AccountRecord, Users};
+pub use record::AccountRecord;
+pub use store::{Account, Users};

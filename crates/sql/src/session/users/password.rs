@@ -41,6 +41,20 @@ pub fn is_hash(plugin: &str, hash: &str) -> bool {
     }
 }
 
+/// Whether a hash is that of a password.
+pub fn matches(plugin: &str, hash: &str, password: &str) -> bool {
+    if hash.is_empty() || password.is_empty() {
+        return hash.is_empty() && password.is_empty();
+    }
+    if plugin == NATIVE {
+        return hash == native(password);
+    }
+    let salt = hash.as_bytes().get(7..7 + SALT_BYTES).and_then(|salt| salt.try_into().ok());
+    salt.is_some_and(|salt: &[u8; SALT_BYTES]| {
+        std::str::from_utf8(salt).is_ok() && hash == caching_sha2(password, salt)
+    })
+}
+
 fn native(password: &str) -> String {
     let stage = Sha1::digest(Sha1::digest(password.as_bytes()));
     let mut out = String::from("*");
@@ -170,6 +184,9 @@ mod tests {
             let hash = hash(plugin, "secret", &mut random);
             assert!(is_hash(plugin, &hash), "{hash}");
             assert!(!is_hash(plugin, "secret"));
+            assert!(
+                matches(plugin, &hash, "secret") && !matches(plugin, &hash, "Secret") && !matches(plugin, &hash, "")
+            );
         }
         assert_eq!(hash(CACHING_SHA2, "", &mut random), "");
     }

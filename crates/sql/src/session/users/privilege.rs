@@ -2,7 +2,7 @@
 
 /// A set of privileges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Privileges(pub u64);
+pub struct Privileges(pub u128);
 
 /// Name and level, in the order in which SHOW GRANTS lists them: `true` for those that a database can be given too.
 const NAMES: &[(&str, bool)] = &[
@@ -36,20 +36,60 @@ const NAMES: &[(&str, bool)] = &[
     ("CREATE TABLESPACE", false),
     ("CREATE ROLE", false),
     ("DROP ROLE", false),
-    // MySQL 8's dynamic privileges that tools grant or ask for.
+    // The dynamic privileges of MySQL's manual, those of components too, which can be granted whether there is the
+    // component or not.
+    ("ALLOW_NONEXISTENT_DEFINER", false),
+    ("APPLICATION_PASSWORD_ADMIN", false),
+    ("AUDIT_ABORT_EXEMPT", false),
+    ("AUDIT_ADMIN", false),
+    ("AUTHENTICATION_POLICY_ADMIN", false),
     ("BACKUP_ADMIN", false),
+    ("BINLOG_ADMIN", false),
+    ("BINLOG_ENCRYPTION_ADMIN", false),
+    ("CLONE_ADMIN", false),
     ("CONNECTION_ADMIN", false),
+    ("ENCRYPTION_KEY_ADMIN", false),
+    ("FIREWALL_ADMIN", false),
+    ("FIREWALL_EXEMPT", false),
+    ("FIREWALL_USER", false),
+    ("FLUSH_OPTIMIZER_COSTS", false),
+    ("FLUSH_PRIVILEGES", false),
+    ("FLUSH_STATUS", false),
+    ("FLUSH_TABLES", false),
+    ("FLUSH_USER_RESOURCES", false),
+    ("GROUP_REPLICATION_ADMIN", false),
+    ("GROUP_REPLICATION_STREAM", false),
+    ("INNODB_REDO_LOG_ARCHIVE", false),
+    ("INNODB_REDO_LOG_ENABLE", false),
+    ("MASKING_DICTIONARIES_ADMIN", false),
+    ("NDB_STORED_USER", false),
+    ("OPTIMIZE_LOCAL_TABLE", false),
+    ("PASSWORDLESS_USER_ADMIN", false),
     ("PERSIST_RO_VARIABLES_ADMIN", false),
+    ("REPLICATION_APPLIER", false),
+    ("REPLICATION_SLAVE_ADMIN", false),
+    ("RESOURCE_GROUP_ADMIN", false),
+    ("RESOURCE_GROUP_USER", false),
     ("ROLE_ADMIN", false),
+    ("SENSITIVE_VARIABLES_OBSERVER", false),
+    ("SERVICE_CONNECTION_ADMIN", false),
     ("SESSION_VARIABLES_ADMIN", false),
+    ("SET_ANY_DEFINER", false),
     ("SET_USER_ID", false),
+    ("SHOW_ROUTINE", false),
+    ("SKIP_QUERY_REWRITE", false),
     ("SYSTEM_USER", false),
     ("SYSTEM_VARIABLES_ADMIN", false),
+    ("TABLE_ENCRYPTION_ADMIN", false),
+    ("TELEMETRY_LOG_ADMIN", false),
+    ("TP_CONNECTION_ADMIN", false),
+    ("TRANSACTION_GTID_TAG", false),
+    ("VERSION_TOKEN_ADMIN", false),
     ("XA_RECOVER_ADMIN", false),
 ];
 /// How many of [`NAMES`] are MySQL's static privileges.
 const STATIC: usize = 30;
-const GRANT_OPTION_BIT: u32 = 63;
+const GRANT_OPTION_BIT: u32 = 127;
 
 impl Privileges {
     pub const NONE: Privileges = Privileges(0);
@@ -72,9 +112,15 @@ impl Privileges {
     pub const CREATE_VIEW: Privileges = Privileges(1 << 20);
     pub const SHOW_VIEW: Privileges = Privileges(1 << 21);
     pub const CREATE_USER: Privileges = Privileges(1 << 24);
-    pub const CONNECTION_ADMIN: Privileges = Privileges(1 << 31);
-    pub const SET_USER_ID: Privileges = Privileges(1 << 35);
-    pub const SYSTEM_VARIABLES_ADMIN: Privileges = Privileges(1 << 37);
+    pub const CREATE_ROLE: Privileges = Privileges(1 << 28);
+    pub const DROP_ROLE: Privileges = Privileges(1 << 29);
+    pub const CONNECTION_ADMIN: Privileges = Privileges(1 << 39);
+    pub const ROLE_ADMIN: Privileges = Privileges(1 << 62);
+    pub const FLUSH_STATUS: Privileges = Privileges(1 << 46);
+    pub const FLUSH_TABLES: Privileges = Privileges(1 << 47);
+    pub const SET_ANY_DEFINER: Privileges = Privileges(1 << 66);
+    pub const SET_USER_ID: Privileges = Privileges(1 << 67);
+    pub const SYSTEM_VARIABLES_ADMIN: Privileges = Privileges(1 << 71);
     pub const GRANT_OPTION: Privileges = Privileges(1 << GRANT_OPTION_BIT);
     /// Everything but GRANT OPTION.
     pub const ALL_GLOBAL: Privileges = Privileges((1 << NAMES.len()) - 1);
@@ -93,6 +139,16 @@ impl Privileges {
             .fold(Privileges::all_database(), |all, name| all.without(Privileges::named(name).unwrap_or_default()))
     }
 
+    /// All that a column can be given.
+    pub const fn all_column() -> Privileges {
+        Privileges::SELECT.with(Privileges::INSERT).with(Privileges::UPDATE).with(Privileges::REFERENCES)
+    }
+
+    /// MySQL's dynamic privileges.
+    pub fn all_dynamic() -> Privileges {
+        Privileges::ALL_GLOBAL.split_dynamic().1
+    }
+
     /// One privilege by its name in upper case; `USAGE` is none. `None`: there is no such privilege.
     pub fn named(name: &str) -> Option<Privileges> {
         match name {
@@ -102,7 +158,7 @@ impl Privileges {
         }
     }
 
-    pub fn with(self, other: Privileges) -> Privileges {
+    pub const fn with(self, other: Privileges) -> Privileges {
         Privileges(self.0 | other.0)
     }
 
@@ -129,7 +185,7 @@ impl Privileges {
 
     /// MySQL's static privileges and, apart from them, the dynamic ones (SHOW GRANTS prints two lines).
     pub fn split_dynamic(self) -> (Privileges, Privileges) {
-        let fixed = (1u64 << STATIC) - 1;
+        let fixed = (1u128 << STATIC) - 1;
         (Privileges(self.0 & fixed), Privileges(self.0 & Privileges::ALL_GLOBAL.0 & !fixed))
     }
 }
@@ -184,6 +240,12 @@ mod tests {
             (Privileges::SET_USER_ID, "SET_USER_ID"),
             (Privileges::CREATE_USER, "CREATE USER"),
             (Privileges::CONNECTION_ADMIN, "CONNECTION_ADMIN"),
+            (Privileges::CREATE_ROLE, "CREATE ROLE"),
+            (Privileges::DROP_ROLE, "DROP ROLE"),
+            (Privileges::ROLE_ADMIN, "ROLE_ADMIN"),
+            (Privileges::FLUSH_STATUS, "FLUSH_STATUS"),
+            (Privileges::FLUSH_TABLES, "FLUSH_TABLES"),
+            (Privileges::SET_ANY_DEFINER, "SET_ANY_DEFINER"),
             (Privileges::SYSTEM_VARIABLES_ADMIN, "SYSTEM_VARIABLES_ADMIN"),
             (Privileges::GRANT_OPTION, "GRANT OPTION"),
         ] {

@@ -1,24 +1,38 @@
-//! CREATE USER, ALTER USER, DROP USER, GRANT, REVOKE, SET PASSWORD.
+//! CREATE USER, ALTER USER, DROP USER, RENAME USER, SET PASSWORD.
 //!
 //! Each says what it makes of the accounts in a function that [`Session::change_accounts`] may call more than once, so rights are checked there too.
 
 use super::password;
 use super::privilege::Privileges;
-use super::store::{AccountRecord, Users};
+use super::record::AccountRecord;
+use super::store::Users;
+use crate::parse::ast::{AccountOptions, RoleChoice, UserDefinition};
 use crate::parse::statement::{Authentication, UserName};
-use crate::session::errors;
 use crate::session::session::Session;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
 use rauk_types::result::Completion;
 use std::collections::BTreeMap;
 
+const INCORRECT_PASSWORD: u16 = 3891;
+const RENAME_ROLE: u16 = 3532;
+
 /// Plugins and hashes that IDENTIFIED gives, by the place of the user in the statement: made once, since hashing takes long.
 type Credentials = BTreeMap<usize, (String, String)>;
 
+/// REPLACE names the present password. Error 3891.
+fn check_replaced(record: &AccountRecord, authentication: &Authentication) -> Result<(), MysqlError> {
+    let Authentication::Password { replaced: Some(present), .. } = authentication else { return Ok(()) };
+    if password::matches(&record.plugin, &record.hash, present) {
+        return Ok(());
+    }
+    let message = "Incorrect current password. Specify the correct password which has to be replaced.";
+    Err(MysqlError::new(INCORRECT_PASSWORD, message))
+}
+
 impl Session {
     /// CURRENT_USER arrives as two empty names.
-    fn named(&self, name: &UserName) -> (String, String) {
+    pub(super) fn named(&self, name: &UserName) -> (String, String) {
         if name.user.is_empty() && name.host.is_empty() {
             return (self.account.user.clone(), self.account.host.clone());
         }
@@ -26,7 +40,7 @@ impl Session {
     }
 
     /// `accounts` failed, as one error 1396 that lists them.
-    fn failed_accounts(operation: &str, accounts: &[(String, String)]) -> Result<(), MysqlError> {
+    pub(super) fn failed_accounts(operation: &str, accounts: &[(String, String)]) -> Result<(), MysqlError> {
         if accounts.is_empty() {
             return Ok(());
         }
@@ -38,7 +52,7 @@ impl Session {
     /// Plugin and hash of IDENTIFIED.
     fn credentials(&self, authentication: &Authentication) -> Result<(String, String), MysqlError> {
         match authentication {
-            Authentication::Password { plugin, password } => {
+            Authentication::Password { plugin, password, .. } => {
                 let plugin = plugin.clone().unwrap_or_else(|| password::CACHING_SHA2.to_string());
                 Users::check_plugin(&plugin)?;
                 let hash = password::hash(&plugin, password, &mut || self.engine.runtime.random());
@@ -70,17 +84,26 @@ impl Session {
 
     pub(crate) async fn create_users(
         &mut self,
-        users: &[(UserName, Option<Authentication>)],
+        users: &[UserDefinition],
+        options: &AccountOptions,
         if_not_exists: bool,
     ) -> Result<Completion, MysqlError> {
-        self.require_any(Privileges::CREATE_USER, "CREATE USER")?;
+        let default = match &options.default_role {
+            Some(RoleChoice::Named(roles)) => roles.as_slice(),
+            _ => &[],
+        };
+        let may = |session: &Session| {
+            session.require_any(Privileges::CREATE_USER, "CREATE USER")?;
+            session.may_grant_roles(default)
+        };
+        may(self)?;
         self.commit_implicitly().await?;
         let mut known = Credentials::new();
         self.change_accounts(|session, draft| {
-            session.require_any(Privileges::CREATE_USER, "CREATE USER")?;
+            may(session)?;
             let mut failed = Vec::new();
-            for (at, (name, authentication)) in users.iter().enumerate() {
-                let (user, host) = session.named(name);
+            for (at, definition) in users.iter().enumerate() {
+                let (user, host) = session.named(&definition.name);
                 Users::check_name(&user, &host)?;
                 let account = draft.account(&session.engine.users, &user, &host);
                 if account.is_some() {
@@ -91,10 +114,19 @@ impl Session {
                     }
                     continue;
                 }
-                let empty = Authentication::Password { plugin: None, password: String::new() };
-                let authentication = authentication.as_ref().unwrap_or(&empty);
+                let empty = Authentication::Password { plugin: None, password: String::new(), replaced: None };
+                let authentication = definition.authentication.as_ref().unwrap_or(&empty);
                 let (plugin, hash) = session.credentials_once(authentication, at, &mut known)?;
-                *account = Some(AccountRecord { user, host, plugin, hash, ..AccountRecord::default() });
+                let locked = options.lock.unwrap_or(false);
+                let name = UserName { user: user.clone(), host: host.clone() };
+                *account = Some(AccountRecord { user, host, plugin, hash, locked, ..AccountRecord::default() });
+                // A default role of CREATE USER is granted with it.
+                for role in default {
+                    session.draft_grant(draft, role, &name, false)?;
+                }
+                if let Some(account) = draft.account(&session.engine.users, &name.user, &name.host) {
+                    account.default_roles = default.iter().cloned().collect();
+                }
             }
             Self::failed_accounts("CREATE USER", &failed)
         })
@@ -102,10 +134,10 @@ impl Session {
         Ok(Completion::default())
     }
 
-    /// Everybody may alter the own account.
-    fn may_alter(&self, users: &[(UserName, Option<Authentication>)]) -> Result<(), MysqlError> {
-        let own = |(user, host): (String, String)| user == self.account.user && host == self.account.host;
-        if users.iter().all(|(name, _)| own(self.named(name))) {
+    /// Everybody may change the own password and default roles.
+    fn may_alter(&self, users: &[UserDefinition], options: &AccountOptions) -> Result<(), MysqlError> {
+        let own = |(user, host): (String, String)| self.own.is(&UserName { user, host });
+        if options.lock.is_none() && users.iter().all(|definition| own(self.named(&definition.name))) {
             return Ok(());
         }
         self.require_any(Privileges::CREATE_USER, "CREATE USER")
@@ -113,17 +145,18 @@ impl Session {
 
     pub(crate) async fn alter_users(
         &mut self,
-        users: &[(UserName, Option<Authentication>)],
+        users: &[UserDefinition],
+        options: &AccountOptions,
         if_exists: bool,
     ) -> Result<Completion, MysqlError> {
-        self.may_alter(users)?;
+        self.may_alter(users, options)?;
         self.commit_implicitly().await?;
         let mut known = Credentials::new();
         self.change_accounts(|session, draft| {
-            session.may_alter(users)?;
+            session.may_alter(users, options)?;
             let mut failed = Vec::new();
-            for (at, (name, authentication)) in users.iter().enumerate() {
-                let (user, host) = session.named(name);
+            for (at, definition) in users.iter().enumerate() {
+                let (user, host) = session.named(&definition.name);
                 let Some(record) = draft.account(&session.engine.users, &user, &host) else {
                     if if_exists {
                         draft.note(3162, format!("Authorization ID '{user}'@'{host}' does not exist."));
@@ -132,8 +165,13 @@ impl Session {
                     }
                     continue;
                 };
-                if let Some(authentication) = authentication {
+                if let Some(authentication) = &definition.authentication {
+                    check_replaced(record, authentication)?;
                     (record.plugin, record.hash) = session.credentials_once(authentication, at, &mut known)?;
+                }
+                record.locked = options.lock.unwrap_or(record.locked);
+                if let Some(choice) = &options.default_role {
+                    session.draft_default_roles(draft, choice, &UserName { user, host })?;
                 }
             }
             Self::failed_accounts("ALTER USER", &failed)
@@ -147,19 +185,42 @@ impl Session {
         self.commit_implicitly().await?;
         self.change_accounts(|session, draft| {
             session.require_any(Privileges::CREATE_USER, "CREATE USER")?;
+            session.draft_drops("DROP USER", users, if_exists, draft)
+        })
+        .await?;
+        Ok(Completion::default())
+    }
+
+    /// RENAME USER. What was granted to an account goes with it; views whose definer it is keep the old name. What
+    /// was granted as a role keeps its name (3532).
+    pub(crate) async fn rename_users(&mut self, pairs: &[(UserName, UserName)]) -> Result<Completion, MysqlError> {
+        self.require_any(Privileges::CREATE_USER, "CREATE USER")?;
+        self.commit_implicitly().await?;
+        self.change_accounts(|session, draft| {
+            session.require_any(Privileges::CREATE_USER, "CREATE USER")?;
+            let users = &session.engine.users;
             let mut failed = Vec::new();
-            for name in users {
-                let (user, host) = session.named(name);
-                if draft.account(&session.engine.users, &user, &host).take().is_some() {
+            for (from, to) in pairs {
+                let (user, host) = session.named(from);
+                let from = UserName { user, host };
+                Users::check_name(&to.user, &to.host)?;
+                if users.all().iter().any(|record| record.roles.contains_key(&from)) || users.is_mandatory(&from) {
+                    return Err(MysqlError::new(RENAME_ROLE, "Renaming of a role identifier is forbidden"));
+                }
+                let taken = draft.account(users, &to.user, &to.host).is_some();
+                let record = draft.account(users, &from.user, &from.host);
+                if taken || record.is_none() {
+                    failed.push((from.user, from.host));
                     continue;
                 }
-                if if_exists {
-                    draft.note(3162, format!("Authorization ID '{user}'@'{host}' does not exist."));
-                } else {
-                    failed.push((user, host));
-                }
+                let record = record.take().map(|record| AccountRecord {
+                    user: to.user.clone(),
+                    host: to.host.clone(),
+                    ..record
+                });
+                *draft.account(users, &to.user, &to.host) = record;
             }
-            Self::failed_accounts("DROP USER", &failed)
+            Self::failed_accounts("RENAME USER", &failed)
         })
         .await?;
         Ok(Completion::default())
@@ -167,7 +228,7 @@ impl Session {
 
     /// Everybody may set the own password.
     pub(crate) fn may_set_password(&self, user: &str, host: &str) -> Result<(), MysqlError> {
-        if user == self.account.user && host == self.account.host {
+        if self.own.user == user && self.own.host.eq_ignore_ascii_case(host) {
             return Ok(());
         }
         self.require_any(Privileges::CREATE_USER.with(Privileges::SUPER), "CREATE USER")
@@ -183,178 +244,5 @@ impl Session {
             Ok(())
         })
         .await
-    }
-
-    /// The privileges that the names of a GRANT mean at a level. Error 1221 for what the level cannot have.
-    fn privileges_of(names: &[String], database: bool, table: bool) -> Result<Privileges, MysqlError> {
-        let grantable = match (database, table) {
-            (false, _) => Privileges::ALL_GLOBAL,
-            (true, false) => Privileges::all_database(),
-            (true, true) => Privileges::all_table(),
-        };
-        let mut all = Privileges::NONE;
-        for name in names {
-            if name == "ALL PRIVILEGES" {
-                all = all.with(grantable);
-                continue;
-            }
-            let one = Privileges::named(name).ok_or_else(|| {
-                MysqlError::new(
-                    codes::PARSE_ERROR,
-                    format!("You have an error in your SQL syntax; '{name}' is no privilege"),
-                )
-            })?;
-            if !grantable.with(Privileges::GRANT_OPTION).contains(one) {
-                return Err(if table {
-                    MysqlError::new(
-                        1144,
-                        "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used",
-                    )
-                } else {
-                    MysqlError::new(1221, "Incorrect usage of DB GRANT and GLOBAL PRIVILEGES")
-                });
-            }
-            all = all.with(one);
-        }
-        Ok(all)
-    }
-
-    /// Who grants must have what is granted, and GRANT OPTION, at that level.
-    fn may_grant(&self, privileges: Privileges, database: Option<&str>, table: Option<&str>) -> Result<(), MysqlError> {
-        let own = match (database, table) {
-            (Some(database), Some(table)) => self.account.on_table(database, table),
-            (Some(database), None) => self.account.on_database(database),
-            _ => self.account.global,
-        };
-        if own.contains(privileges.with(Privileges::GRANT_OPTION)) {
-            return Ok(());
-        }
-        let (user, host) = (&self.account.user, &self.account.host);
-        Err(match (database, table) {
-            (Some(_), Some(table)) => errors::table_denied("GRANT", user, host, table),
-            (Some(database), None) => errors::database_denied(user, host, database),
-            _ => MysqlError::new(
-                codes::ACCESS_DENIED,
-                format!(
-                    "Access denied for user '{user}'@'{host}' (using password: {})",
-                    if self.account.hash.is_empty() { "NO" } else { "YES" }
-                ),
-            ),
-        })
-    }
-
-    /// The database of a GRANT: an empty name is the current one.
-    fn grant_level(&self, database: Option<&str>) -> Result<Option<String>, MysqlError> {
-        match database {
-            Some("") => Ok(Some(self.context.current_database.clone().ok_or_else(errors::no_database)?)),
-            other => Ok(other.map(str::to_string)),
-        }
-    }
-
-    pub(crate) async fn grant(
-        &mut self,
-        privileges: &[String],
-        database: Option<&str>,
-        table: Option<&str>,
-        users: &[UserName],
-        grant_option: bool,
-    ) -> Result<Completion, MysqlError> {
-        let database = self.grant_level(database)?;
-        let asked = Self::privileges_of(privileges, database.is_some(), table.is_some())?;
-        self.may_grant(asked, database.as_deref(), table)?;
-        self.commit_implicitly().await?;
-        let granted = if grant_option { asked.with(Privileges::GRANT_OPTION) } else { asked };
-        if let (Some(database), Some(table)) = (&database, table) {
-            let creating = granted.contains(Privileges::CREATE);
-            if !creating && !crate::session::system::is_system(database) && !self.is_named(database, table) {
-                self.stored_table(database, table)?;
-            }
-        }
-        self.change_accounts(|session, draft| {
-            session.may_grant(asked, database.as_deref(), table)?;
-            for name in users {
-                let (user, host) = session.named(name);
-                let Some(record) = draft.account(&session.engine.users, &user, &host) else {
-                    return Err(MysqlError::new(1410, "You are not allowed to create a user with GRANT"));
-                };
-                match (&database, table) {
-                    (None, _) => record.global = record.global.with(granted),
-                    (Some(database), None) => {
-                        let known = record.databases.entry(database.clone()).or_default();
-                        *known = known.with(granted);
-                    }
-                    (Some(database), Some(table)) => {
-                        let known = record.tables.entry((database.clone(), table.to_string())).or_default();
-                        *known = known.with(granted);
-                    }
-                }
-                record.databases.retain(|_, p| !p.is_empty());
-                record.tables.retain(|_, p| !p.is_empty());
-            }
-            Ok(())
-        })
-        .await?;
-        Ok(Completion::default())
-    }
-
-    pub(crate) async fn revoke(
-        &mut self,
-        privileges: &[String],
-        database: Option<&str>,
-        table: Option<&str>,
-        users: &[UserName],
-    ) -> Result<Completion, MysqlError> {
-        let database = self.grant_level(database)?;
-        let revoked = Self::privileges_of(privileges, database.is_some(), table.is_some())?;
-        // REVOKE ALL PRIVILEGES, GRANT OPTION FROM user: everything, at every level.
-        let everything = database.is_none()
-            && privileges.iter().any(|p| p == "ALL PRIVILEGES")
-            && privileges.iter().any(|p| p == "GRANT OPTION");
-        let may_revoke = |session: &Session| match everything {
-            true => session.require_any(Privileges::CREATE_USER, "CREATE USER"),
-            false => session.may_grant(revoked, database.as_deref(), table),
-        };
-        may_revoke(self)?;
-        self.commit_implicitly().await?;
-        self.change_accounts(|session, draft| {
-            may_revoke(session)?;
-            for name in users {
-                let (user, host) = session.named(name);
-                let missing = || {
-                    let message = format!("There is no such grant defined for user '{user}' on host '{host}'");
-                    MysqlError::new(codes::NONEXISTING_GRANT, message)
-                };
-                let account = draft.account(&session.engine.users, &user, &host);
-                let record = account.as_mut().ok_or_else(missing)?;
-                if everything {
-                    record.global = Privileges::NONE;
-                    record.databases.clear();
-                    record.tables.clear();
-                    continue;
-                }
-                match (&database, table) {
-                    (None, _) => record.global = record.global.without(revoked),
-                    (Some(database), None) => {
-                        let known = record.databases.get_mut(database).ok_or_else(missing)?;
-                        *known = known.without(revoked);
-                    }
-                    (Some(database), Some(table)) => {
-                        let key = (database.clone(), table.to_string());
-                        let known = record.tables.get_mut(&key).ok_or_else(|| {
-                            let message = format!(
-                                "There is no such grant defined for user '{user}' on host '{host}' on table '{table}'"
-                            );
-                            MysqlError::new(1147, message)
-                        })?;
-                        *known = known.without(revoked);
-                    }
-                }
-                record.databases.retain(|_, p| !p.is_empty());
-                record.tables.retain(|_, p| !p.is_empty());
-            }
-            Ok(())
-        })
-        .await?;
-        Ok(Completion::default())
     }
 }

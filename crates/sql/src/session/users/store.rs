@@ -5,18 +5,18 @@
 
 use super::password;
 use super::privilege::Privileges;
+use super::record::AccountRecord;
+use super::roles::RoleSettings;
 use crate::session::errors;
 use crate::session::pattern;
 use parking_lot::RwLock;
 use rauk_node::{Database, NodeError, SettingChange, block_on};
 use rauk_types::MysqlError;
-use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-const PREFIX: &str = "user:";
 /// Set once the first accounts were written, so that a server whose users were all dropped does not grow a root again.
 const INITIALIZED: &str = "users.initialized";
 
@@ -30,123 +30,6 @@ pub struct Account {
     /// `authentication_string` as in mysql.user: `$A$005$…` or `*HEX`; empty: no password.
     pub hash: String,
     pub locked: bool,
-}
-
-/// One account and all that was granted to it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AccountRecord {
-    pub user: String,
-    pub host: String,
-    pub plugin: String,
-    pub hash: String,
-    pub locked: bool,
-    pub global: Privileges,
-    /// By database name as written in GRANT, wildcards included.
-    pub databases: BTreeMap<String, Privileges>,
-    pub tables: BTreeMap<(String, String), Privileges>,
-}
-
-fn privileges_json(privileges: Privileges) -> Json {
-    let mut names = privileges.names();
-    if privileges.contains(Privileges::GRANT_OPTION) {
-        names.push("GRANT OPTION");
-    }
-    json!(names)
-}
-
-fn privileges_from(json: &Json) -> Privileges {
-    let names = json.as_array().map(Vec::as_slice).unwrap_or_default();
-    names.iter().filter_map(Json::as_str).filter_map(Privileges::named).fold(Privileges::NONE, Privileges::with)
-}
-
-impl AccountRecord {
-    pub(super) fn to_json(&self) -> String {
-        let databases: Vec<Json> = self
-            .databases
-            .iter()
-            .map(|(name, p)| json!({ "database": name, "privileges": privileges_json(*p) }))
-            .collect();
-        let tables: Vec<Json> = self
-            .tables
-            .iter()
-            .map(|((database, table), p)| {
-                json!({ "database": database, "table": table, "privileges": privileges_json(*p) })
-            })
-            .collect();
-        json!({
-            "user": self.user,
-            "host": self.host,
-            "plugin": self.plugin,
-            "hash": self.hash,
-            "locked": self.locked,
-            "global": privileges_json(self.global),
-            "databases": databases,
-            "tables": tables,
-        })
-        .to_string()
-    }
-
-    fn from_json(text: &str) -> Option<AccountRecord> {
-        let json: Json = serde_json::from_str(text).ok()?;
-        let text = |name: &str| json[name].as_str().unwrap_or_default().to_string();
-        let list = |name: &str| json[name].as_array().cloned().unwrap_or_default();
-        let of = |entry: &Json, name: &str| entry[name].as_str().unwrap_or_default().to_string();
-        Some(AccountRecord {
-            user: json["user"].as_str()?.to_string(),
-            host: json["host"].as_str()?.to_string(),
-            plugin: text("plugin"),
-            hash: text("hash"),
-            locked: json["locked"].as_bool().unwrap_or(false),
-            global: privileges_from(&json["global"]),
-            databases: list("databases")
-                .iter()
-                .map(|e| (of(e, "database"), privileges_from(&e["privileges"])))
-                .collect(),
-            tables: list("tables")
-                .iter()
-                .map(|e| ((of(e, "database"), of(e, "table")), privileges_from(&e["privileges"])))
-                .collect(),
-        })
-    }
-
-    fn key(user: &str, host: &str) -> String {
-        format!("{PREFIX}{user}@{host}")
-    }
-
-    /// What is granted on a database, the global privileges included.
-    pub fn on_database(&self, database: &str) -> Privileges {
-        let granted = self.databases.iter().filter(|(name, _)| pattern::like(name, database, false));
-        granted.fold(self.global, |all, (_, p)| all.with(*p))
-    }
-
-    /// What is granted on a table, the wider levels included.
-    pub fn on_table(&self, database: &str, table: &str) -> Privileges {
-        let own = self.tables.iter().find(|((d, t), _)| d == database && t == table);
-        self.on_database(database).with(own.map_or(Privileges::NONE, |(_, p)| *p))
-    }
-
-    /// Whether the account may know that the database exists.
-    pub fn sees_database(&self, database: &str) -> bool {
-        if matches!(database, "information_schema" | "performance_schema") {
-            return true;
-        }
-        let shown = Privileges::all_database().with(Privileges::SHOW_DATABASES).with(Privileges::GRANT_OPTION);
-        self.on_database(database).intersects(shown) || self.tables.keys().any(|(d, _)| d == database)
-    }
-
-    /// Whether the account may use the database as its current one.
-    pub fn may_use(&self, database: &str) -> bool {
-        let useful = Privileges::all_database().with(Privileges::GRANT_OPTION);
-        matches!(database, "information_schema" | "performance_schema")
-            || self.on_database(database).intersects(useful)
-            || self.tables.keys().any(|(d, _)| d == database)
-    }
-
-    /// Whether the account may know that the table exists.
-    pub fn sees_table(&self, database: &str, table: &str) -> bool {
-        let seen = Privileges::all_database().with(Privileges::GRANT_OPTION);
-        self.on_table(database, table).intersects(seen)
-    }
 }
 
 /// How many characters of a host pattern are fixed: MySQL tries the most specific first.
@@ -196,6 +79,7 @@ pub struct Users {
     version: AtomicU32,
     /// Moves with every change.
     epoch: AtomicU64,
+    pub(super) role_settings: Arc<RoleSettings>,
 }
 
 #[derive(Default)]
@@ -222,14 +106,25 @@ impl Users {
                 [(INITIALIZED.to_string(), "1".to_string()), (AccountRecord::key("root", "localhost"), root.to_json())];
             block_on(database.set_first_settings(&settings))?;
         }
-        let users = Users { database, loaded: RwLock::default(), version: AtomicU32::new(0), epoch: AtomicU64::new(1) };
+        let users = Users {
+            database,
+            loaded: RwLock::default(),
+            version: AtomicU32::new(0),
+            epoch: AtomicU64::new(1),
+            role_settings: Arc::default(),
+        };
         users.reload(users.database.catalog_version());
         Ok(users)
     }
 
     pub fn epoch(&self) -> u64 {
         self.refresh();
-        self.epoch.load(Ordering::Acquire)
+        // Both only grow.
+        self.epoch.load(Ordering::Acquire) + self.role_settings.changes()
+    }
+
+    pub fn role_settings(&self) -> Arc<RoleSettings> {
+        self.role_settings.clone()
     }
 
     pub fn all(&self) -> Arc<Vec<Arc<AccountRecord>>> {
@@ -250,7 +145,7 @@ impl Users {
         let mut loaded = self.loaded.write();
         let mut changed = false;
         let mut texts = BTreeMap::new();
-        for (key, text) in self.database.settings_with_prefix(PREFIX) {
+        for (key, text) in self.database.settings_with_prefix(AccountRecord::PREFIX) {
             let record = match loaded.texts.remove(&key) {
                 Some((known, record)) if known == text => record,
                 _ => {
@@ -363,31 +258,5 @@ mod tests {
         assert!(!host_matches("10.1.0.0/255.255.0.0", v4));
         assert!(host_matches("10.0.%", "::ffff:10.0.3.4".parse().unwrap()));
         assert!(specificity("localhost") > specificity("10.0.%") && specificity("10.0.%") > specificity("%"));
-    }
-
-    #[test]
-    fn records_survive_json() {
-        let mut record = AccountRecord {
-            user: "app".to_string(),
-            host: "%".to_string(),
-            plugin: password::NATIVE.to_string(),
-            hash: "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19".to_string(),
-            locked: true,
-            global: Privileges::PROCESS,
-            ..AccountRecord::default()
-        };
-        record.databases.insert("shop".to_string(), Privileges::SELECT.with(Privileges::GRANT_OPTION));
-        record.tables.insert(("other".to_string(), "t".to_string()), Privileges::UPDATE);
-        assert_eq!(AccountRecord::from_json(&record.to_json()), Some(record.clone()));
-        assert!(record.may_use("shop") && record.may_use("other") && !record.may_use("third"));
-        assert_eq!(record.on_table("other", "t"), Privileges::PROCESS.with(Privileges::UPDATE));
-    }
-
-    #[test]
-    fn database_grants_are_patterns() {
-        let mut record = AccountRecord::default();
-        record.databases.insert("app\\_%".to_string(), Privileges::SELECT);
-        assert!(record.on_database("app_one").contains(Privileges::SELECT));
-        assert!(record.on_database("apple").is_empty());
     }
 }

@@ -25,6 +25,8 @@ const REPLICAS: &str = "rauk_replicas";
 const REPLACE_AFTER: &str = "rauk_replace_after";
 const MEMORY_RETURN: &str = "rauk_memory_return_timeout";
 
+const MANDATORY_ROLES: &str = "mandatory_roles";
+
 /// A checked assignment.
 enum Assignment {
     Session(usize, Value),
@@ -149,6 +151,7 @@ impl Session {
         refused::check(variable, &checked, &self.engine.variables.default_of(at))?;
         if shared {
             self.may_be_read_only(variable, &checked)?;
+            self.may_be_mandatory(variable, &checked)?;
             if scope == Scope::Persist && [REPLICAS, REPLACE_AFTER, MEMORY_RETURN].contains(&variable.name) {
                 let text = format!("{} is kept by the cluster in any case; use SET GLOBAL", variable.name);
                 return Err(MysqlError::new(codes::WRONG_VALUE_FOR_VAR, text));
@@ -184,6 +187,13 @@ impl Session {
             });
         }
         Ok(())
+    }
+
+    /// mandatory_roles is a list of roles (1231), and takes the privilege to grant them (1227).
+    fn may_be_mandatory(&self, variable: &Variable, value: &Value) -> Result<(), MysqlError> {
+        let (MANDATORY_ROLES, Value::Str(text)) = (variable.name, value) else { return Ok(()) };
+        self.require_any(Privileges::SUPER.with(Privileges::ROLE_ADMIN), "SUPER or ROLE_ADMIN")?;
+        crate::parse::role_list(text).map(drop).map_err(|_| errors::wrong_value(variable.name, text))
     }
 
     /// Error 1192 for who makes the server read only within a transaction of its own.

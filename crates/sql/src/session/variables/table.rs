@@ -180,6 +180,7 @@ pub const VARIABLES: &[Variable] = &[
     both("low_priority_updates", Kind::Bool, "OFF"),
     fixed("lower_case_file_system", Kind::Bool, "OFF"),
     fixed("lower_case_table_names", u(0, 2, 1), "0"),
+    global("mandatory_roles", Kind::Text, ""),
     both("max_allowed_packet", u(1024, 1073741824, 1024), "67108864"),
     global("max_binlog_size", u(4096, 1073741824, 1), "1073741824"),
     global("max_connect_errors", u(1, u64::MAX, 1), "100"),
