@@ -6,6 +6,7 @@
 //!
 //! Keys are handed over by reference and allocate nothing: up to four values stand on the stack.
 
+use rauk_types::json::JsonRef;
 use rauk_types::{Date, DateTime, Decimal, Time, Value, ValueRef};
 use smallvec::SmallVec;
 
@@ -165,15 +166,28 @@ impl FromColumn for bool {
     }
 }
 
+/// A document as a program sees it.
+pub(crate) fn json_text(document: JsonRef<'_>) -> Vec<u8> {
+    let mut text = Vec::new();
+    document.append_shown(&mut text);
+    text
+}
+
 impl FromColumn for String {
     fn from_value(value: ValueRef<'_>) -> Option<Self> {
-        value.as_str().map(String::from)
+        match value {
+            ValueRef::Json(document) => String::from_utf8(json_text(document)).ok(),
+            value => value.as_str().map(String::from),
+        }
     }
 }
 
 impl FromColumn for Vec<u8> {
     fn from_value(value: ValueRef<'_>) -> Option<Self> {
-        value.as_bytes().map(<[u8]>::to_vec)
+        match value {
+            ValueRef::Json(document) => Some(json_text(document)),
+            value => value.as_bytes().map(<[u8]>::to_vec),
+        }
     }
 }
 
@@ -219,7 +233,10 @@ impl FromColumn for DateTime {
 
 impl FromColumn for Value {
     fn from_value(value: ValueRef<'_>) -> Option<Self> {
-        Some(value.to_owned())
+        Some(match value {
+            ValueRef::Json(document) => Value::Str(String::from_utf8(json_text(document)).ok()?),
+            value => value.to_owned(),
+        })
     }
 }
 

@@ -325,8 +325,16 @@ fn exhausted(what: &str, variable: &str, limit: usize) -> MysqlError {
 pub(crate) fn heap_bytes(value: &Value) -> usize {
     match value {
         Value::Str(s) => s.capacity(),
-        Value::Bytes(b) => b.capacity(),
+        Value::Bytes(b) | Value::Json(b) => b.capacity(),
         _ => 0,
+    }
+}
+
+/// Bytes of a text, of bytes or of a document.
+pub(crate) fn heap_length(value: &Value) -> usize {
+    match value {
+        Value::Json(document) => document.len(),
+        value => value.as_ref().as_bytes().map_or(0, <[u8]>::len),
     }
 }
 

@@ -10,6 +10,7 @@
 
 use crate::datetime::{DateFlags, MICROS_PER_DAY, TIMESTAMP_MAX, TIMESTAMP_MIN};
 use crate::error::codes;
+use crate::json::{self, Invalid};
 use crate::schema::MAX_LOB_BYTES;
 use crate::{Column, DataType, Date, Decimal, MysqlError, TypeKind, ValueRef, format};
 
@@ -32,7 +33,7 @@ pub fn column_value<'a>(column: &Column, value: ValueRef<'a>) -> Result<ValueRef
         (VarChar, ValueRef::Str(text)) if text.len() <= ty.length as usize => Ok(value),
         (Char | VarChar, ValueRef::Str(text)) => characters(column, text),
         (TinyText | Text | MediumText | LongText, ValueRef::Str(text)) => long(column, text.len(), value),
-        (Json, ValueRef::Str(text)) => json(column, text),
+        (Json, ValueRef::Str(text)) => json_text(column, text),
         (Binary, ValueRef::Bytes(bytes)) if bytes.len() < ty.length as usize => {
             // It would be padded with zeros, and read as another value.
             let shown = format!("{} of {} bytes", bytes.len(), ty.length);
@@ -163,14 +164,11 @@ fn long<'a>(column: &Column, bytes: usize, value: ValueRef<'a>) -> Result<ValueR
     if bytes > (column.ty.length as usize).min(MAX_LOB_BYTES) { Err(too_long(column)) } else { Ok(value) }
 }
 
-fn json<'a>(column: &Column, text: &'a str) -> Result<ValueRef<'a>, MysqlError> {
+fn json_text<'a>(column: &Column, text: &'a str) -> Result<ValueRef<'a>, MysqlError> {
     let value = long(column, text.len(), ValueRef::Str(text))?;
-    let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) else {
+    let Err(Invalid { reason, position }) = json::parse(text, &mut |_| Ok(()))? else {
         return Ok(value);
     };
-    let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-    let position = (before + error.column().saturating_sub(1)).min(text.len());
-    let reason = if text.trim().is_empty() { "The document is empty." } else { "Invalid value." };
     let name = &column.name;
     Err(MysqlError::new(
         codes::INVALID_JSON_TEXT,

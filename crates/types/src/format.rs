@@ -229,6 +229,7 @@ fn append_plain(value: ValueRef<'_>, ty: &DataType, out: &mut Vec<u8>) {
         ValueRef::Timestamp(v) => timestamp_utc(v).append_text(fsp, out),
         ValueRef::Str(v) => out.extend_from_slice(v.as_bytes()),
         ValueRef::Bytes(v) => out.extend_from_slice(v),
+        ValueRef::Json(v) => v.append_shown(out),
     }
 }
 

@@ -14,6 +14,7 @@ pub mod error;
 pub mod foreign;
 pub mod format;
 pub mod ids;
+pub mod json;
 pub mod key;
 pub mod members;
 pub mod result;

@@ -9,7 +9,7 @@
 //! Fixed: integers (1, 2, 3, 4, 8 bytes), FLOAT 4, DOUBLE 8, DATE 3, TIME/DATETIME/TIMESTAMP 8, DECIMAL by precision: up to 9 digits
 //! 4 bytes, up to 18 in 8, up to 38 in 16 (the unscaled integer at the column's scale); ENUM 1 or 2, SET and BIT 1, 2, 3, 4 or 8, unsigned; YEAR 1, the
 //! years since 1900. Variable: CHAR (without trailing pad spaces), VARCHAR,
-//! TEXT, BINARY, VARBINARY, BLOB, JSON, wider DECIMAL (its unscaled integer in as few bytes as hold it). A NULL takes no variable bytes, and its fixed bytes are zero.
+//! TEXT, BINARY, VARBINARY, BLOB, JSON in its [stored form](crate::json), wider DECIMAL (its unscaled integer in as few bytes as hold it). A NULL takes no variable bytes, and its fixed bytes are zero.
 //! Rows are WIDE when their variable bytes are 64 KiB or more.
 //!
 //! The layout version is not in these bytes: the row's header has it. A [`RowView`] reads columns by their
@@ -25,6 +25,7 @@ mod field;
 pub use covering::Covering;
 pub use field::{Field, FieldKind};
 
+use crate::json::JsonRef;
 use crate::{ColumnId, DataType, Date, DateTime, Decimal, TableSchema, Time, TypeKind, Value, ValueRef, collation};
 use ethnum::I256;
 use serde::{Deserialize, Serialize};
@@ -83,6 +84,7 @@ enum Codec {
     Char,
     Text,
     Bytes,
+    Json,
 }
 
 impl Codec {
@@ -112,7 +114,8 @@ impl Codec {
                 _ => Codec::DecimalWide,
             },
             (Char, _) => Codec::Char,
-            (VarChar | TinyText | Text | MediumText | LongText | Json, _) => Codec::Text,
+            (VarChar | TinyText | Text | MediumText | LongText, _) => Codec::Text,
+            (Json, _) => Codec::Json,
             (Enum, _) => Codec::unsigned(if ty.member_count() < 256 { 8 } else { 16 }),
             (Set, _) => Codec::unsigned(ty.member_count() as u32),
             (Bit, _) => Codec::unsigned(ty.length),
@@ -147,7 +150,7 @@ impl Codec {
             | Codec::Timestamp
             | Codec::Decimal64 => 8,
             Codec::Decimal128 => 16,
-            Codec::DecimalWide | Codec::Char | Codec::Text | Codec::Bytes => 0,
+            Codec::DecimalWide | Codec::Char | Codec::Text | Codec::Bytes | Codec::Json => 0,
         }
     }
 
@@ -308,6 +311,7 @@ impl RowLayout {
                 ValueRef::Str(std::str::from_utf8(self.variable(slot.place, bytes)).expect("a stored text is UTF-8"))
             }
             Codec::Bytes => ValueRef::Bytes(self.variable(slot.place, bytes)),
+            Codec::Json => ValueRef::Json(JsonRef::stored(self.variable(slot.place, bytes))),
         }
     }
 }
@@ -457,6 +461,7 @@ fn variable_length<'v>(slot: &Slot, value: impl Source<'v>) -> usize {
         Codec::Char => value.text().map_or(0, |text| collation::trim_spaces(text.as_bytes()).len()),
         Codec::Text => value.text().map_or(0, str::len),
         Codec::Bytes => value.bytes().map_or(0, <[u8]>::len),
+        Codec::Json => json(value).map_or(0, JsonRef::stored_len),
         Codec::DecimalWide if !value.is_null() => wide_decimal_bytes(unscaled(value.value(), slot.scale)).1,
         _ => 0,
     }
@@ -467,6 +472,13 @@ fn append_variable<'v>(slot: &Slot, value: impl Source<'v>, out: &mut Vec<u8>) {
         Codec::Char => value.text().map(|text| collation::trim_spaces(text.as_bytes())),
         Codec::Text => value.text().map(str::as_bytes),
         Codec::Bytes => value.bytes(),
+        Codec::Json => {
+            match json(value) {
+                Some(json) => json.append_stored(out),
+                None => mismatch(value.value(), "JSON"),
+            }
+            return;
+        }
         _ => {
             let (bytes, length) = wide_decimal_bytes(unscaled(value.value(), slot.scale));
             out.extend_from_slice(&bytes[..length]);
@@ -474,6 +486,15 @@ fn append_variable<'v>(slot: &Slot, value: impl Source<'v>, out: &mut Vec<u8>) {
         }
     };
     out.extend_from_slice(bytes.unwrap_or_else(|| mismatch(value.value(), "text or bytes")));
+}
+
+/// JSON in its stored form; a text is stored as it is.
+fn json<'v>(value: impl Source<'v>) -> Option<JsonRef<'v>> {
+    match value.value() {
+        ValueRef::Json(json) => Some(json),
+        ValueRef::Str(text) => Some(JsonRef::of_text(text)),
+        _ => None,
+    }
 }
 
 #[inline]

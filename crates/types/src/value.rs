@@ -6,12 +6,15 @@
 //! and converted to the session's time zone when SQL reads it; inside SQL
 //! expressions it is a [`Value::DateTime`].
 //!
+//! A JSON value is in its stored form ([`crate::json`]), which is binary, or text where it comes from text.
+//!
 //! Both are at most 32 bytes. A [`ValueRef`] is `Copy` and needs no allocation: a
 //! [`Decimal`] of any width is 28 bytes and travels by value in both.
 //!
 //! `==` compares variants, as Rust code that moves values about expects: `Int(1)` is not `UInt(1)`, `Str` compares
 //! bytes. Numbers within DECIMAL are equal whatever their scale (`1.0 == 1.00`). SQL's `=` is the expression layer's.
 
+use crate::json::JsonRef;
 use crate::{Date, DateTime, Decimal, Time};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +34,8 @@ pub enum Value {
     Timestamp(i64),
     Str(String),
     Bytes(Vec<u8>),
+    /// JSON in its stored form.
+    Json(Vec<u8>),
 }
 
 /// A SQL value that borrows its bytes. At most 32 bytes.
@@ -48,6 +53,7 @@ pub enum ValueRef<'a> {
     Timestamp(i64),
     Str(&'a str),
     Bytes(&'a [u8]),
+    Json(JsonRef<'a>),
 }
 
 impl Value {
@@ -69,6 +75,7 @@ impl Value {
             Value::Timestamp(v) => ValueRef::Timestamp(*v),
             Value::Str(v) => ValueRef::Str(v),
             Value::Bytes(v) => ValueRef::Bytes(v),
+            Value::Json(v) => ValueRef::Json(JsonRef::stored(v)),
         }
     }
 }
@@ -93,10 +100,11 @@ impl<'a> ValueRef<'a> {
             ValueRef::Timestamp(v) => Value::Timestamp(v),
             ValueRef::Str(v) => Value::Str(String::from(v)),
             ValueRef::Bytes(v) => Value::Bytes(v.to_vec()),
+            ValueRef::Json(v) => Value::Json(v.to_stored()),
         }
     }
 
-    /// The bytes of a string or of binary data; `None` for everything else.
+    /// The bytes of a string or of binary data; `None` for everything else, also for JSON.
     #[inline]
     pub fn as_bytes(&self) -> Option<&'a [u8]> {
         match *self {
@@ -221,6 +229,8 @@ mod tests {
             Value::from("text"),
             Value::from(vec![0u8, 255]),
             Value::Timestamp(17),
+            Value::Json(vec![crate::json::VERSION, 4, 1]),
+            Value::Json(b"[1]".to_vec()),
         ] {
             assert_eq!(value.as_ref().to_owned(), value);
         }

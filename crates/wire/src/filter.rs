@@ -14,6 +14,7 @@
 
 use crate::WireError;
 use crate::read::{Reader, put_prefixed, put_varint};
+use rauk_types::json::JsonRef;
 use rauk_types::schema::MAX_COLUMNS;
 use rauk_types::{Column, Decimal, RowView, TableSchema, TypeKind, Value, ValueRef};
 use std::cmp::Ordering;
@@ -236,6 +237,7 @@ fn check_constant(table: &TableSchema, column: &Column, value: &Value) -> Result
         Value::Timestamp(_) => (ty.kind == Timestamp, "a TIMESTAMP"),
         Value::Str(_) => (ty.is_text(), "a text"),
         Value::Bytes(_) => (ty.is_bytes(), "bytes"),
+        Value::Json(_) => (false, "JSON"),
     };
     if fits {
         return Ok(());
@@ -270,6 +272,10 @@ fn compare(row: &RowView<'_>, position: usize, left: ValueRef<'_>, right: ValueR
         (UInt(a), UInt(b)) => a.cmp(&b),
         (Str(a), Str(b)) => row.table().columns[position].ty.collation.compare(a.as_bytes(), b.as_bytes()),
         (Bytes(a), Bytes(b)) => a.cmp(b),
+        // By its text, as a client sees it.
+        (Json(a), Str(b)) => shown(a).as_slice().cmp(b.as_bytes()),
+        (Str(a), Json(b)) => a.as_bytes().cmp(&shown(b)),
+        (Json(a), Json(b)) => shown(a).cmp(&shown(b)),
         (Date(a), Date(b)) => a.cmp(&b),
         (DateTime(a), DateTime(b)) => a.cmp(&b),
         (Date(a), DateTime(b)) => a.at_midnight().cmp(&b),
@@ -278,6 +284,12 @@ fn compare(row: &RowView<'_>, position: usize, left: ValueRef<'_>, right: ValueR
         (Timestamp(a), Timestamp(b)) => a.cmp(&b),
         _ => return compare_numbers(left, right),
     })
+}
+
+fn shown(json: JsonRef<'_>) -> Vec<u8> {
+    let mut text = Vec::new();
+    json.append_shown(&mut text);
+    text
 }
 
 /// Numbers of different types; `None` for what is no number, NULL above all.

@@ -102,6 +102,7 @@ fn type_of(value: &ValueRef<'_>) -> DataType {
         ValueRef::Timestamp(_) => TypeKind::Timestamp,
         ValueRef::Str(_) => TypeKind::Text,
         ValueRef::Bytes(_) => TypeKind::Blob,
+        ValueRef::Json(_) => TypeKind::Json,
     })
 }
 

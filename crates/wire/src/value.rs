@@ -10,14 +10,15 @@
 //! | 2 UInt, 5 Date, 7 DateTime | 0–8 | the number (packed), little-endian in `n` bytes |
 //! | 3 Double | 8 | IEEE, little-endian |
 //! | 4 Decimal | 0 | scale u8, count u8, the unscaled integer as little-endian two's complement in `count` bytes |
-//! | 9 Str, 10 Bytes | 0–14 | `n` bytes |
-//! | 9 Str, 10 Bytes | 15 | varint length, bytes |
+//! | 9 Str, 10 Bytes, 11 Json | 0–14 | `n` bytes |
+//! | 9 Str, 10 Bytes, 11 Json | 15 | varint length, bytes |
 
 use crate::WireError;
 use crate::read::{Reader, put_varint};
 use ethnum::I256;
 use rauk_types::datetime::{MICROS_PER_DAY, TIMESTAMP_MAX, TIMESTAMP_MIN};
 use rauk_types::decimal::MAX_SCALE;
+use rauk_types::json::JsonRef;
 use rauk_types::{Date, DateTime, Decimal, Time, ValueRef};
 
 const NULL: u8 = 0;
@@ -31,6 +32,8 @@ const DATE_TIME: u8 = 7;
 const TIMESTAMP: u8 = 8;
 const STR: u8 = 9;
 const BYTES: u8 = 10;
+/// JSON in its stored form, between nodes. Clients send text, and get it by [`put_shown`].
+const JSON: u8 = 11;
 
 /// In the lower half of the tag of texts and bytes: the length follows.
 const LONG: u8 = 15;
@@ -50,6 +53,19 @@ pub fn put(value: ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::Timestamp(v) => put_signed(TIMESTAMP, v, out),
         ValueRef::Str(v) => put_content(STR, v.as_bytes(), out),
         ValueRef::Bytes(v) => put_content(BYTES, v, out),
+        ValueRef::Json(v) => put_content(JSON, &v.to_stored(), out),
+    }
+}
+
+/// The same for clients: JSON is text.
+pub fn put_shown(value: ValueRef<'_>, out: &mut Vec<u8>) {
+    match value {
+        ValueRef::Json(v) => {
+            let mut text = Vec::with_capacity(2 * v.stored_len());
+            v.append_shown(&mut text);
+            put_content(STR, &text, out);
+        }
+        value => put(value, out),
     }
 }
 
@@ -121,6 +137,7 @@ pub fn get<'a>(reader: &mut Reader<'a>) -> Result<ValueRef<'a>, WireError> {
         }
         STR => std::str::from_utf8(content(reader, low)?).ok().map(ValueRef::Str),
         BYTES => Some(ValueRef::Bytes(content(reader, low)?)),
+        JSON => Some(ValueRef::Json(JsonRef::stored(content(reader, low)?))),
         _ => None,
     };
     value.ok_or_else(|| reader.malformed())
@@ -133,7 +150,7 @@ pub fn skip(reader: &mut Reader<'_>) -> Result<(), WireError> {
     let low = usize::from(tag & 15);
     let count = match tag >> 4 {
         DECIMAL => usize::from(reader.array::<2>()?[1]),
-        STR | BYTES if low == usize::from(LONG) => reader.varint()? as usize,
+        STR | BYTES | JSON if low == usize::from(LONG) => reader.varint()? as usize,
         _ => low,
     };
     reader.bytes(count).map(drop)

@@ -11,6 +11,7 @@ use crate::expr::{ColumnId, Expr, ExprKind};
 use crate::logical::{JsonCell, JsonRows, JsonTable, Node, OnMissing, Query, TableFunction};
 use crate::parse::ast;
 use rauk_types::error::codes;
+use rauk_types::json::Json;
 use rauk_types::{ColumnDefault, DataType, MysqlError, TypeKind, Value};
 use std::sync::Arc;
 
@@ -132,11 +133,11 @@ fn on_missing(action: Option<&ast::OnMissing>, name: &str, ty: &DataType) -> Res
         None | Some(ast::OnMissing::Null) => OnMissing::Null,
         Some(ast::OnMissing::Error) => OnMissing::Error,
         Some(ast::OnMissing::Default(text)) => {
-            let scalar = |value: &serde_json::Value| !value.is_array() && !value.is_object();
-            let parsed = serde_json::from_str(text).ok();
-            let fits = parsed.filter(|value| ty.kind == TypeKind::Json || scalar(value));
+            let scalar = |tree: &Json<'_>| !matches!(tree, Json::Array(_) | Json::Object(_));
+            let parsed = rauk_types::json::parse(text, &mut |_| Ok(())).ok().and_then(Result::ok);
+            let fits = parsed.filter(|tree| ty.kind == TypeKind::Json || scalar(tree));
             let invalid = || MysqlError::new(codes::INVALID_DEFAULT, format!("Invalid default value for '{name}'"));
-            OnMissing::Default(fits.ok_or_else(invalid)?)
+            OnMissing::Default(Value::Json(fits.ok_or_else(invalid)?.encode(&mut |_| Ok(()))?))
         }
     })
 }

@@ -302,7 +302,7 @@ impl Binder<'_> {
                 WindowFunction::Aggregate(AggregateFunction::JsonArrayAgg | AggregateFunction::JsonObjectAgg)
             );
             for (at, argument) in call.arguments.iter_mut().enumerate().filter(|(at, _)| Some(*at) != count) {
-                let predicate = json && argument.is_predicate();
+                let predicate = json && argument.is_boolean();
                 debug_assert!(count != Some(at));
                 let column = self.below(argument.clone(), &mut below);
                 // A document shows a predicate as a boolean, by its form.

@@ -606,8 +606,8 @@ pub(super) fn now_for(ty: &DataType, context: &Context) -> Value {
 }
 
 pub(super) fn check_length(value: &Value, column: &rauk_types::Column, row_number: u64) -> Result<(), MysqlError> {
-    match value.as_ref().as_bytes() {
-        Some(bytes) if column.ty.is_lob() && bytes.len() > MAX_LOB_BYTES => Err(MysqlError::new(
+    match crate::memory::heap_length(value) {
+        bytes if column.ty.is_lob() && bytes > MAX_LOB_BYTES => Err(MysqlError::new(
             codes::DATA_TOO_LONG,
             format!("Data too long for column '{}' at row {row_number}", column.name),
         )),

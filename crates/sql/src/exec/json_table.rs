@@ -14,15 +14,15 @@
 use super::answer::turn;
 use super::output::Target;
 use super::select::Ran;
-use crate::expr::json::{self, Document};
-use crate::expr::{Context, NoColumns, convert_for_column, run};
+use crate::expr::json;
+use crate::expr::json::store::{not_scalar, value_for};
+use crate::expr::{Context, NoColumns, run};
 use crate::logical::{JsonCell, JsonRows, JsonTable, OnMissing};
 use crate::memory::{Memory, values_bytes};
 use crate::physical::model::JsonTablePlan;
 use rauk_node::Transaction;
-use rauk_types::error::codes;
-use rauk_types::{Column, DataType, MysqlError, TypeKind, Value};
-use serde_json::Value as Json;
+use rauk_types::json::{Json, JsonRef, Normal};
+use rauk_types::{Column, MysqlError, TypeKind, Value};
 
 /// Work of looking at one value of a document, in bytes.
 const VISIT: usize = 64;
@@ -34,14 +34,14 @@ pub(super) async fn run_json_table(
     mut target: Target<'_>,
 ) -> Result<Ran, MysqlError> {
     let mut ran = Ran::default();
-    let text = match plan.document.eval(&NoColumns, context)? {
+    let document = match plan.document.eval(&NoColumns, context)? {
         Value::Null => return Ok(ran),
-        Value::Str(text) => text,
+        document @ (Value::Str(_) | Value::Json(_)) => document,
         // Only the type of a parameter is not known before.
         _ => return Err(no_document()),
     };
-    let runner = context.budget.runner(text.len());
-    let rows = run(runner, || rows_of(&plan.table, &text, context))?;
+    let runner = context.budget.runner(crate::memory::heap_bytes(&document));
+    let rows = run(runner, || rows_of(&plan.table, &document, context))?;
     let Rows { list, .. } = &rows;
     for row in list {
         turn(1, txn, context).await?;
@@ -69,24 +69,30 @@ impl Drop for Rows {
 }
 
 /// Errors: 3141, 1038, 1317, and those of ERROR ON EMPTY and ERROR ON ERROR.
-fn rows_of(table: &JsonTable, text: &str, context: &mut Context) -> Result<Rows, MysqlError> {
+fn rows_of(table: &JsonTable, document: &Value, context: &mut Context) -> Result<Rows, MysqlError> {
     let memory = context.budget.memory.clone();
-    context.budget.work(text.len())?;
-    let document: Document = json::parse(text, &memory)?.map_err(|invalid| {
-        let json::Invalid { reason, position } = invalid;
-        let message =
-            format!("Invalid JSON text in argument 1 to function json_table: \"{reason}\" at position {position}.");
-        MysqlError::new(codes::INVALID_JSON_TEXT_IN_PARAM, message)
-    })?;
+    context.budget.work(crate::memory::heap_bytes(document))?;
+    let parsed;
+    let normal: Normal<'_> = match document {
+        Value::Json(stored) => json::normal(JsonRef::stored(stored), context)?,
+        Value::Str(text) => {
+            parsed =
+                json::counted(&mut context.budget, |take| json::parsed(text, 1, "json_table", take)?.encode(take))?;
+            json::normal(JsonRef::stored(&parsed), context)?
+        }
+        _ => return Err(no_document()),
+    };
+    let held = normal.get().stored_len();
+    memory.take(held)?;
     let mut making = Making {
         table,
         defaults: Vec::new(),
         row: vec![Value::Null; table.columns.len()],
-        rows: Rows { list: vec![], bytes: 0, memory },
+        rows: Rows { list: vec![], bytes: held, memory },
         context,
     };
     making.store_defaults()?;
-    making.matches(&table.rows, &document.value)?;
+    making.matches(&table.rows, normal.get())?;
     Ok(making.rows)
 }
 
@@ -115,7 +121,7 @@ impl Making<'_> {
         table.rows.for_each_cell(&mut |cell| {
             let JsonCell::Value { at, on_empty, on_error, .. } = cell else { return };
             let mut stored = |action: &OnMissing| match action {
-                OnMissing::Default(value) => store(value, &table.columns[*at], self.context).map(Some),
+                OnMissing::Default(value) => value_for(document_of(value), &table.columns[*at], self.context).map(Some),
                 OnMissing::Null | OnMissing::Error => Ok(None),
             };
             match (stored(on_empty), stored(on_error)) {
@@ -128,16 +134,16 @@ impl Making<'_> {
     }
 
     /// The rows of all matches of a path in `document`. Gives whether there was one.
-    fn matches(&mut self, rows: &JsonRows, document: &Json) -> Result<bool, MysqlError> {
+    fn matches(&mut self, rows: &JsonRows, document: JsonRef<'_>) -> Result<bool, MysqlError> {
         let found = rows.path.find(document, &mut || self.context.budget.work(VISIT))?;
         for (number, value) in found.iter().enumerate() {
             for cell in &rows.cells {
-                let (at, stored) = self.cell(cell, value, number as u64 + 1)?;
+                let (at, stored) = self.cell(cell, *value, number as u64 + 1)?;
                 self.row[at] = stored;
             }
             let mut nested = false;
             for below in &rows.nested {
-                nested |= self.matches(below, value)?;
+                nested |= self.matches(below, *value)?;
                 below.for_each_cell(&mut |cell| self.row[place(cell)] = Value::Null);
             }
             if !nested {
@@ -151,13 +157,14 @@ impl Making<'_> {
         Ok(!found.is_empty())
     }
 
-    fn cell(&mut self, cell: &JsonCell, document: &Json, number: u64) -> Result<(usize, Value), MysqlError> {
+    fn cell(&mut self, cell: &JsonCell, document: JsonRef<'_>, number: u64) -> Result<(usize, Value), MysqlError> {
         let context = &mut *self.context;
         Ok(match cell {
             JsonCell::Ordinality { at } => (*at, Value::UInt(number)),
             JsonCell::Exists { at, path } => {
                 let exists = path.exists(document, &mut || context.budget.work(VISIT))?;
-                (*at, store(&Json::from(u8::from(exists)), &self.table.columns[*at], context)?)
+                let number = Value::Json(Json::Int(exists.into()).encode(&mut |_| Ok(()))?);
+                (*at, value_for(document_of(&number), &self.table.columns[*at], context)?)
             }
             JsonCell::Value { at, path, on_empty, on_error } => {
                 let column = &self.table.columns[*at];
@@ -168,10 +175,10 @@ impl Making<'_> {
                         OnMissing::Default(_) => Ok(self.defaults[*at].on_empty.clone().expect("it was stored before")),
                         OnMissing::Error => return Err(missing(column)),
                     },
-                    [value] => store(value, column, context),
+                    [value] => value_for(*value, column, context),
                     several if column.ty.kind == TypeKind::Json => {
-                        let list = Json::Array(several.iter().map(|value| (*value).clone()).collect());
-                        Ok(Value::Str(json::text(&list)))
+                        let list = Json::Array(several.iter().map(|value| Json::Stored(*value)).collect());
+                        json::encoded(&list, context)
                     }
                     _ => Err(not_scalar(column)),
                 };
@@ -206,72 +213,10 @@ fn missing(column: &Column) -> MysqlError {
     MysqlError::new(3665, format!("Missing value for JSON_TABLE column '{}'", column.name))
 }
 
-/// ER_WRONG_JSON_TABLE_VALUE.
-fn not_scalar(column: &Column) -> MysqlError {
-    let name = &column.name;
-    MysqlError::new(3666, format!("Can't store an array or an object in the scalar JSON_TABLE column '{name}'"))
-}
-
-/// A value of a document as a value of a column. Errors: 3666, 3156, 3669.
-fn store(value: &Json, column: &Column, context: &mut Context) -> Result<Value, MysqlError> {
-    let ty = &column.ty;
-    if ty.kind == TypeKind::Json {
-        return Ok(Value::Str(json::text(value)));
+/// The document that a default is.
+fn document_of(value: &Value) -> JsonRef<'_> {
+    match value.as_ref() {
+        rauk_types::ValueRef::Json(document) => document,
+        _ => JsonRef::NULL,
     }
-    if value.is_null() {
-        return Ok(Value::Null);
-    }
-    let text = ty.is_text() || ty.is_bytes();
-    let varchar = DataType { length: 16_383, collation: context.collation, ..DataType::new(TypeKind::VarChar) };
-    let (given, from) = match value {
-        Json::Array(_) | Json::Object(_) => return Err(not_scalar(column)),
-        Json::String(text) => (Value::Str(text.clone()), varchar),
-        Json::Bool(_) | Json::Number(_) if text => (Value::Str(json::text(value)), varchar),
-        Json::Bool(_) | Json::Number(_) if ty.is_temporal() => return Err(not_cast(column)),
-        Json::Bool(truth) => (Value::Int((*truth).into()), DataType::BIGINT),
-        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(number), _) => (Value::Int(number), DataType::BIGINT),
-            (None, Some(number)) => (Value::UInt(number), DataType { unsigned: true, ..DataType::BIGINT }),
-            (None, None) => (Value::Double(number.as_f64().unwrap_or(f64::INFINITY)), DataType::DOUBLE),
-        },
-        Json::Null => unreachable!("it was looked at above"),
-    };
-    let (warnings, count) = (context.warnings.len(), context.warning_count);
-    let strict = std::mem::replace(&mut context.strict_statement, true);
-    // A TIMESTAMP in an expression is a local time.
-    let local = DataType { kind: TypeKind::DateTime, ..*ty };
-    let stored = match ty.kind {
-        TypeKind::Timestamp => convert_for_column(given, &from, &Column { ty: local, ..column.clone() }, 1, context),
-        _ => convert_for_column(given, &from, column, 1, context),
-    };
-    context.strict_statement = strict;
-    context.warnings.truncate(warnings);
-    context.warning_count = count;
-    stored.map_err(|error| {
-        let is_number = error.code == codes::WARN_DATA_OUT_OF_RANGE;
-        if value.is_string() && !text && (ty.is_temporal() || !is_number) {
-            not_cast(column)
-        } else {
-            out_of_range(column)
-        }
-    })
-}
-
-/// ER_JT_VALUE_OUT_OF_RANGE.
-fn out_of_range(column: &Column) -> MysqlError {
-    MysqlError::new(3669, format!("Value is out of range for JSON_TABLE's column '{}'", column.name))
-}
-
-/// ER_INVALID_JSON_VALUE_FOR_CAST.
-fn not_cast(column: &Column) -> MysqlError {
-    let kind = match column.ty.kind {
-        TypeKind::Decimal => "DECIMAL",
-        TypeKind::Float | TypeKind::Double => "DOUBLE",
-        TypeKind::Date => "DATE",
-        TypeKind::Time => "TIME",
-        TypeKind::DateTime | TypeKind::Timestamp => "DATETIME",
-        _ => "INTEGER",
-    };
-    let name = &column.name;
-    MysqlError::new(3156, format!("Invalid JSON value for CAST to {kind} from column {name} at row 1"))
 }

@@ -267,6 +267,7 @@ pub(crate) fn append_exact(value: ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::Timestamp(v) => text(8, &v.to_be_bytes()),
         ValueRef::Str(v) => text(9, v.as_bytes()),
         ValueRef::Bytes(v) => text(10, v),
+        ValueRef::Json(v) => text(11, &v.to_stored()),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::convert::{self, Result, to_datetime, to_decimal, to_f64, to_integer, to_time};
 use super::functions::overflowed;
-use super::{Context, Val, arithmetic, column};
+use super::{Context, Val, arithmetic, column, json};
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
-use rauk_types::{Collation, DataType, Decimal, MysqlError, TypeKind, Value, ValueRef};
+use rauk_types::{Collation, DataType, Decimal, TypeKind, Value, ValueRef};
 
 /// No length was given: CAST(x AS CHAR).
 pub const NO_LENGTH: u32 = u32::MAX;
@@ -16,6 +16,25 @@ pub fn cast<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Co
         let text = convert::text(value.as_ref(), from).into_owned();
         let from = DataType::varchar(NO_LENGTH, from.collation);
         return cast(Val::Own(Value::Str(text)), &from, to, context);
+    }
+    if let ValueRef::Json(document) = value.as_ref()
+        && !to.is_text()
+        && !to.is_bytes()
+    {
+        let kind = match to.kind {
+            TypeKind::Decimal => "DECIMAL",
+            TypeKind::Double | TypeKind::Float => "DOUBLE",
+            TypeKind::Date => "DATE",
+            TypeKind::Time => "TIME",
+            TypeKind::DateTime | TypeKind::Timestamp => "DATETIME",
+            _ => "INTEGER",
+        };
+        let missing = if to.is_temporal() { Val::NULL } else { Val::Own(Value::Int(0)) };
+        let plain = json::plain_as(document, kind, context)?.map_or(missing, Val::Own);
+        if plain.is_null() {
+            return Ok(plain);
+        }
+        return cast(plain, &DataType::varchar(NO_LENGTH, Collation::Utf8mb4Bin), to, context);
     }
     let reference = value.as_ref();
     Ok(match to.kind {
@@ -35,7 +54,8 @@ pub fn cast<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Co
             Some(v) => Value::Time(v.rounded(to.scale)).into(),
             None => Val::NULL,
         },
-        TypeKind::Json => json(reference, from)?.into(),
+        TypeKind::Json if matches!(reference, ValueRef::Json(document) if !document.is_text()) => value,
+        TypeKind::Json => json(reference, from, context)?.into(),
         TypeKind::Bit | TypeKind::Year => integer(reference, &DataType::BIGINT_UNSIGNED, context)?.into(),
         TypeKind::Enum | TypeKind::Set => column::member_number(&convert::text(reference, from), to).into(),
         _ if to.is_integer() => integer(reference, to, context)?.into(),
@@ -180,36 +200,15 @@ fn bytes<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Conte
     Ok(Value::Bytes(data).into())
 }
 
-/// CAST AS JSON: numbers and booleans are JSON as they stand, text has to be JSON (3141).
-fn json(value: ValueRef<'_>, from: &DataType) -> Result<Value> {
-    // A number without zeros before it.
-    let plain = DataType { zerofill: false, ..*from };
-    let from = if from.kind == TypeKind::Year { &DataType::BIGINT_UNSIGNED } else { &plain };
-    let text = convert::text(value, from);
-    if value.as_bytes().is_none() {
-        let mut out = Vec::new();
-        append_text(value, from, &mut out);
-        let text = String::from_utf8(out).expect("numbers and dates are ASCII");
-        return Ok(Value::Str(if from.is_numeric() { text } else { format!("\"{text}\"") }));
-    }
-    match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
-        Ok(_) => Ok(Value::Str(text.into_owned())),
-        Err(error) => Err(MysqlError::new(
-            codes::INVALID_JSON_TEXT_IN_PARAM,
-            format!(
-                "Invalid JSON text in argument 1 to function cast_as_json: \"{}\" at position {}.",
-                json_reason(&error),
-                error.column().saturating_sub(1)
-            ),
-        )),
-    }
-}
-
-/// RapidJSON's words for what is wrong, as MySQL prints them, as far as serde_json tells them apart.
-pub fn json_reason(error: &serde_json::Error) -> &'static str {
-    match error.classify() {
-        serde_json::error::Category::Eof => "The document is empty.",
-        _ => "Invalid value.",
+/// CAST AS JSON: a text has to be JSON (3141), binary strings are opaque values; anything else is a scalar.
+fn json(value: ValueRef<'_>, from: &DataType, context: &mut Context) -> Result<Value> {
+    match value {
+        ValueRef::Json(document) => Ok(Value::Json(json::normal(document, context)?.get().to_stored())),
+        ValueRef::Str(text) => {
+            json::counted(&mut context.budget, |take| json::parsed(text, 1, "cast_as_json", take)?.encode(take))
+                .map(Value::Json)
+        }
+        value => json::encoded(&json::part(value, from), context),
     }
 }
 

@@ -11,7 +11,8 @@ mod plain;
 use super::Context;
 use super::context::WarningLevel;
 use super::convert::{self, Result, shown};
-use super::types::{Class, is_hex};
+use super::json;
+use super::types::is_hex;
 use plain::{bits, enumerated, set, year};
 use rauk_types::datetime::{self, DateFlags, TemporalError};
 use rauk_types::error::codes;
@@ -99,6 +100,10 @@ pub fn convert_for_column(
         (Value::Timestamp(_), TypeKind::Timestamp) => return Ok(value),
         _ => {}
     }
+    if matches!(value, Value::Json(_)) && to.kind != TypeKind::Json {
+        let (value, from) = json::store::plain_for(value, column)?;
+        return convert_for_column(value, &from, column, row_number, context);
+    }
     let mut target = Target { column, row: row_number, context };
     if from.has_members() && value.as_ref().as_integer().is_some() {
         if to == from {
@@ -126,7 +131,7 @@ pub fn convert_for_column(
         TypeKind::Time => time(value.as_ref(), to, &mut target),
         TypeKind::DateTime => date_time(value.as_ref(), from, to, &mut target),
         TypeKind::Timestamp => timestamp(value.as_ref(), from, to, &mut target),
-        TypeKind::Json => json(value, from, &mut target),
+        TypeKind::Json => json::store::document(value, from, column, target.context),
         _ if to.is_integer() => integer(number(&value, from), to, &mut target),
         _ if to.is_text() => text(value, from, to, &mut target),
         _ => bytes(value, from, to, &mut target),
@@ -371,44 +376,6 @@ fn bytes(value: Value, from: &DataType, to: &DataType, target: &mut Target<'_>) 
     }
     Ok(Value::Bytes(content))
 }
-
-fn json(value: Value, from: &DataType, target: &mut Target<'_>) -> Result<Value> {
-    let content = match value {
-        Value::Str(text) => text,
-        Value::Bytes(_) => {
-            return Err(MysqlError::new(
-                3144,
-                format!(
-                    "Cannot create a JSON value from a string with CHARACTER SET 'binary' (column '{}').",
-                    target.column.name
-                ),
-            ));
-        }
-        other => {
-            // A number without zeros before it.
-            let plain = DataType { zerofill: false, ..*from };
-            let from = if from.kind == TypeKind::Year { &DataType::BIGINT_UNSIGNED } else { &plain };
-            let text = convert::text(other.as_ref(), from).into_owned();
-            if Class::of(from).is_number() { text } else { format!("\"{text}\"") }
-        }
-    };
-    match serde_json::from_str::<serde::de::IgnoredAny>(&content) {
-        Ok(_) => Ok(Value::Str(content)),
-        Err(error) => {
-            let reason =
-                if content.trim().is_empty() { "The document is empty." } else { super::cast::json_reason(&error) };
-            let position = super::json::byte_position(&content, &error);
-            Err(MysqlError::new(
-                codes::INVALID_JSON_TEXT,
-                format!(
-                    "Invalid JSON text: \"{reason}\" at position {position} in value for column '{}'.",
-                    target.column.name
-                ),
-            ))
-        }
-    }
-}
-
 // Dates and times
 
 /// What a value is as a date and time: read strictly, nothing noted.
@@ -610,7 +577,7 @@ pub(crate) fn type_zero(ty: &DataType) -> Value {
         TypeKind::DateTime => Value::DateTime(DateTime::ZERO),
         TypeKind::Timestamp => Value::Timestamp(0),
         TypeKind::Binary => Value::Bytes(vec![0; ty.length as usize]),
-        TypeKind::Json => Value::Str(String::from("null")),
+        TypeKind::Json => Value::Json(rauk_types::json::JsonRef::NULL.to_stored()),
         _ if ty.is_bytes() => Value::Bytes(Vec::new()),
         _ => Value::Str(String::new()),
     }

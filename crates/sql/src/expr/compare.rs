@@ -1,6 +1,7 @@
 //! Comparing two values as [`Comparison`] says.
 
 use super::convert::{self, Result};
+use super::json;
 use super::types::Class;
 use super::{CompareOp, Comparison, Context};
 use rauk_types::format::parse_int_prefix;
@@ -79,6 +80,7 @@ impl Comparison {
                     a.unwrap_or(DateTime::ZERO).cmp(&b.unwrap_or(DateTime::ZERO))
                 }
             },
+            Comparison::Json => json::compare_values(a, b, context)?,
             Comparison::Time => {
                 let (a, b) = (convert::to_time(a, context)?, convert::to_time(b, context)?);
                 a.unwrap_or(Time::ZERO).cmp(&b.unwrap_or(Time::ZERO))
@@ -132,6 +134,7 @@ pub(crate) fn key_class(by: Comparison, left: &DataType, right: &DataType) -> Op
         Comparison::Decimal => DataType::decimal(65, 30),
         Comparison::Double if both(DataType::is_numeric) => DataType::DOUBLE,
         Comparison::Text(collation) if both(DataType::is_text) => DataType::varchar(0, collation),
+        Comparison::Json => DataType::new(TypeKind::Json),
         Comparison::Bytes => DataType::varbinary(0),
         Comparison::DateTime if both(|t| t.is_temporal() && t.kind != TypeKind::Time) => {
             DataType::new(TypeKind::DateTime)
@@ -154,6 +157,7 @@ pub fn compare_values(a: ValueRef<'_>, b: ValueRef<'_>, ty: &DataType) -> Orderi
         (ValueRef::Time(a), ValueRef::Time(b)) => a.cmp(&b),
         (ValueRef::DateTime(a), ValueRef::DateTime(b)) => a.cmp(&b),
         (ValueRef::Timestamp(a), ValueRef::Timestamp(b)) => a.cmp(&b),
+        (ValueRef::Json(a), ValueRef::Json(b)) => json::compare(a, b),
         _ => match integers(a, b) {
             Some(order) => order,
             None => mixed(a, b, ty),

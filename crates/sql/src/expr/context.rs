@@ -151,6 +151,8 @@ pub struct Context {
     pub user_locks: crate::locks::UserLocks,
     /// State of RAND() with and without seed, UUID() and the like.
     pub random_state: u64,
+    /// Paths in documents that the session has used lately.
+    pub(crate) json_paths: crate::expr::json::path::Paths,
     /// Where a read of one row makes its key: kept, so that it allocates nothing.
     pub key: Vec<u8>,
     /// The running statement's calls of RAND(seed) with a constant seed: a number of the call, and its state.
@@ -182,6 +184,7 @@ impl Context {
     /// A session's state before its first statement, for tests and for folding constants.
     pub fn new(variables: Arc<dyn SystemVariables>) -> Context {
         Context {
+            json_paths: Default::default(),
             parameters: Vec::new(),
             sql_mode: SqlMode::default(),
             now_micros: 0,
@@ -221,6 +224,15 @@ impl Context {
 
     /// `@name := value`. Error 1038: a session's variables may take as much memory as one of its statements.
     pub fn set_user_variable(&mut self, name: String, value: Value, collation: Collation) -> Result<(), MysqlError> {
+        // A variable holds no JSON: it has its text.
+        let (value, collation) = match value.as_ref() {
+            rauk_types::ValueRef::Json(document) => {
+                let mut text = Vec::new();
+                document.append_shown(&mut text);
+                (Value::Str(String::from_utf8_lossy(&text).into_owned()), Collation::Utf8mb4Bin)
+            }
+            _ => (value, collation),
+        };
         let bytes = |name: &str, value: &Value| name.len() + heap_bytes(value) + 2 * size_of::<(String, Value)>();
         let old = self.user_variables.get(&name).map_or(0, |old| bytes(&name, &old.value));
         let now = self.user_variable_bytes.saturating_sub(old) + bytes(&name, &value);

@@ -4,11 +4,12 @@
 //! INSERT, UPDATE or DELETE these warnings are errors ([`Context::warn_or_fail`]).
 
 use super::Context;
+use super::json;
 use super::types::is_hex;
 use rauk_types::datetime::{self, MICROS_PER_SECOND, TemporalError};
 use rauk_types::error::codes;
 use rauk_types::format::{append_text, parse_double_prefix, parse_int_prefix, timestamp_utc};
-use rauk_types::{DataType, Date, DateTime, Decimal, MysqlError, Time, ValueRef};
+use rauk_types::{DataType, Date, DateTime, Decimal, MysqlError, Time, Value, ValueRef};
 use std::borrow::Cow;
 
 pub type Result<T> = std::result::Result<T, MysqlError>;
@@ -55,6 +56,10 @@ pub fn to_f64(value: ValueRef<'_>, context: &mut Context) -> Result<f64> {
             }
             parsed.value
         }
+        ValueRef::Json(document) => match json::plain_as(document, "DOUBLE", context)? {
+            Some(plain) => to_f64(plain.as_ref(), context)?,
+            None => 0.0,
+        },
         temporal => {
             let (number, micros) = temporal_number(temporal).unwrap_or_default();
             let negative = matches!(temporal, ValueRef::Time(t) if t.is_negative());
@@ -78,6 +83,10 @@ pub fn to_decimal(value: ValueRef<'_>, context: &mut Context) -> Result<Decimal>
             }
             parsed.value
         }
+        ValueRef::Json(document) => match json::plain_as(document, "DECIMAL", context)? {
+            Some(plain) => to_decimal(plain.as_ref(), context)?,
+            None => Decimal::ZERO,
+        },
         temporal => temporal_decimal(temporal).unwrap_or(Decimal::ZERO),
     })
 }
@@ -125,6 +134,10 @@ pub fn to_integer(value: ValueRef<'_>, context: &mut Context) -> Result<i128> {
             }
             parsed.value
         }
+        ValueRef::Json(document) => match json::plain_as(document, "INTEGER", context)? {
+            Some(plain) => to_integer(plain.as_ref(), context)?,
+            None => 0,
+        },
         temporal => {
             // To whole seconds, which may bring minutes and hours with them.
             let whole = match temporal {
@@ -181,6 +194,13 @@ pub fn is_true(value: ValueRef<'_>, context: &mut Context) -> Result<bool> {
         ValueRef::Date(v) => !v.is_zero(),
         ValueRef::Time(v) => v.micros() != 0,
         ValueRef::DateTime(v) => !v.is_zero(),
+        // An array, an object and a `null` are true, as they are no zero.
+        ValueRef::Json(document) => match json::plain(document)? {
+            Some(plain @ (Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_))) => {
+                is_true(plain.as_ref(), context)?
+            }
+            _ => true,
+        },
         other => to_f64(other, context)? != 0.0,
     })
 }
@@ -272,6 +292,10 @@ pub fn to_datetime(value: ValueRef<'_>, context: &mut Context) -> Result<Option<
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
             parse_datetime(value.as_bytes().unwrap_or_default(), "datetime", context)?
         }
+        ValueRef::Json(document) => match json::plain_as(document, "DATETIME", context)? {
+            Some(plain) => to_datetime(plain.as_ref(), context)?,
+            None => None,
+        },
         number => datetime_from_number(number, context)?,
     })
 }
@@ -329,6 +353,10 @@ pub fn to_time(value: ValueRef<'_>, context: &mut Context) -> Result<Option<Time
                 }
             }
         }
+        ValueRef::Json(document) => match json::plain_as(document, "TIME", context)? {
+            Some(plain) => to_time(plain.as_ref(), context)?,
+            None => None,
+        },
         number => {
             let number = to_decimal(number, context)?;
             let whole = number.truncated(0).to_i64().unwrap_or(i64::MAX);

@@ -22,6 +22,11 @@ fn literal(value: &Value, ty: &DataType, f: &mut fmt::Formatter<'_>) -> fmt::Res
     match value {
         Value::Null => f.write_str("NULL"),
         Value::Str(text) => write!(f, "'{}'", text.replace('\'', "''")),
+        Value::Json(_) => {
+            let mut text = Vec::new();
+            append_text(value.as_ref(), ty, &mut text);
+            write!(f, "cast('{}' as json)", String::from_utf8_lossy(&text).replace('\'', "''"))
+        }
         Value::Bytes(bytes) => {
             f.write_str("0x")?;
             bytes.iter().try_for_each(|b| write!(f, "{b:02X}"))

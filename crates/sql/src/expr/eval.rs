@@ -388,7 +388,7 @@ impl Expr {
                 interval::add(date_value.as_ref(), amount, *subtract, *unit, &self.ty, context)?.into()
             }
             ExprKind::Function { function: Function { walk: Some(walk), .. }, arguments } => {
-                walk(arguments, env, context)?.into()
+                walk(arguments, env, context)?
             }
             ExprKind::Function { function, arguments } => {
                 let mut values: SmallVec<[Val<'a>; 4]> = SmallVec::with_capacity(arguments.len());

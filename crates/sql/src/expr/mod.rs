@@ -9,6 +9,7 @@
 //! convert    values between types with MySQL's truncation warnings
 //! column     values into columns: the errors and warnings of INSERT and UPDATE
 //! budget     what evaluation may use: memory, the size of values, time between looks at KILL
+//! json       paths in documents, and values as documents
 //! find       text in text under a collation, in linear time
 //! functions  the registry: one entry a function, by subject
 //! codec      expressions on their way to other nodes, and which of them may run there
@@ -17,7 +18,7 @@
 //! display    expressions as EXPLAIN and error messages print them
 //! ```
 //! **Values and types.** An integer is `Int` or `UInt` as its type says; a TIMESTAMP column is a `DateTime` of the session's time zone as soon as it
-//! is read; JSON is text. A value may be narrower than its type says, never wider.
+//! is read; JSON is a document ([`rauk_types::json`]), and its text where text is asked for. A value may be narrower than its type says, never wider.
 //!
 //! **Comparisons** are decided when binding ([`Comparison`]): integers, decimals, doubles, text by a collation, bytes, dates. The evaluator borrows
 //! both sides ([`Val`]) and copies nothing, so that `id = ?` or `name < 'x'` costs no allocation.
@@ -26,7 +27,7 @@
 //! AND b < 2)`. What would be copied so is simple ([`Expr::is_simple`]). Other expressions are not copied: nesting would
 //! double them at each level.
 //!
-//! Left out: full-text search, JSON functions but JSON_VALID.
+//! Left out: full-text search.
 
 mod answers;
 mod arithmetic;
@@ -76,10 +77,14 @@ pub use switches::Switches;
 pub use types::plain as plain_type;
 pub(crate) use types::{column_coercibility, quotient_digits};
 pub use value::Val;
+pub(crate) use value::type_of;
 pub use window::{Distance, FrameBound, WindowCall, WindowFrame, WindowFunction};
 
 use crate::parse::ast::{self, Unit};
-use bind::{converted as bind_converted, not_yet as bind_not_yet, shown as bind_shown, sorted as bind_sorted};
+use bind::{
+    as_document as bind_document, converted as bind_converted, not_yet as bind_not_yet, shown as bind_shown,
+    sorted as bind_sorted,
+};
 use functions::Function;
 use pattern::{LikePattern, RegexpPattern};
 use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value, ValueRef};
@@ -185,6 +190,8 @@ pub enum Comparison {
     /// DATE, DATETIME, TIMESTAMP, and what is compared with them.
     DateTime,
     Time,
+    /// One is JSON: in the order of JSON values; what is not JSON is a scalar.
+    Json,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -653,6 +660,11 @@ impl Expr {
         let mut immutable = own;
         self.for_each_child(&mut |child| immutable = immutable && child.is_immutable());
         immutable
+    }
+
+    /// Whether its value is a boolean in a document. A literal may be TRUE or 1: binding knows that by what was written.
+    pub(crate) fn is_boolean(&self) -> bool {
+        self.is_predicate() && !matches!(self.kind, ExprKind::Literal(_))
     }
 
     /// Whether MySQL takes an integer expression for a boolean.

@@ -76,6 +76,11 @@ impl LikePattern {
         LikePattern { pieces }
     }
 
+    /// Whether a text is like it, character by character.
+    pub fn matches_exactly(&self, text: &str) -> bool {
+        self.matches(text.chars(), |a, b| a == b, usize::MAX) == Some(true)
+    }
+
     /// `None`: it takes more than `spare` steps.
     fn matches<T: Copy>(
         &self,

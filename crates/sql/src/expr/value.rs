@@ -1,7 +1,7 @@
 //! A value on its way through the evaluator: borrowed from a row, a literal or a parameter, or just made.
 
 use crate::memory::{LARGE, heap_bytes};
-use rauk_types::{Value, ValueRef};
+use rauk_types::{Collation, DataType, TypeKind, Value, ValueRef};
 
 /// Borrowed where possible; numbers and dates are copies either way.
 #[derive(Clone, Debug)]
@@ -26,10 +26,13 @@ impl<'a> Val<'a> {
         matches!(self, Val::Ref(ValueRef::Null) | Val::Own(Value::Null))
     }
 
-    /// Bytes of a text.
+    /// Bytes of a text, of bytes or of a document.
     #[inline]
     pub fn bytes(&self) -> usize {
-        self.as_ref().as_bytes().map_or(0, <[u8]>::len)
+        match self.as_ref() {
+            ValueRef::Json(document) => document.stored_len(),
+            value => value.as_bytes().map_or(0, <[u8]>::len),
+        }
     }
 
     /// Bytes that it holds, when they are worth counting.
@@ -61,5 +64,23 @@ impl<'a> Val<'a> {
 impl From<Value> for Val<'_> {
     fn from(value: Value) -> Self {
         Val::Own(value)
+    }
+}
+
+/// The type that a value from a client is bound with. Lengths are left at their largest, so that plans do not depend on them.
+pub(crate) fn type_of(value: &Value, collation: Collation) -> DataType {
+    match value {
+        Value::Null => DataType::new(TypeKind::Null),
+        Value::Int(_) => DataType::BIGINT,
+        Value::UInt(_) => DataType::BIGINT_UNSIGNED,
+        Value::Double(_) => DataType::DOUBLE,
+        Value::Decimal(d) => DataType::decimal(65, d.scale()),
+        Value::Date(_) => DataType::new(TypeKind::Date),
+        Value::Time(_) => DataType { scale: 6, ..DataType::new(TypeKind::Time) },
+        Value::DateTime(_) => DataType { scale: 6, ..DataType::new(TypeKind::DateTime) },
+        Value::Timestamp(_) => DataType { scale: 6, ..DataType::new(TypeKind::Timestamp) },
+        Value::Str(_) => DataType { collation, ..DataType::new(TypeKind::LongText) },
+        Value::Bytes(_) => DataType::new(TypeKind::LongBlob),
+        Value::Json(_) => DataType::new(TypeKind::Json),
     }
 }

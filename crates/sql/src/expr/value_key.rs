@@ -4,6 +4,7 @@
 //! grouping, DISTINCT, hash tables and the answers of `IN` use the same keys. An equality of two types has a class, the
 //! type to which both sides are brought before they are encoded ([`in_class`]).
 
+use super::json;
 use rauk_types::{DataType, Decimal, KeyPart, TypeKind, ValueRef};
 
 /// Appends a value's key. A DECIMAL counts with the digits that its type shows: a quotient has some more.
@@ -46,6 +47,10 @@ pub(crate) fn append_key(value: ValueRef<'_>, ty: &DataType, descending: bool, o
             out.push(1);
             out.extend_from_slice(&(v as u64 ^ 1 << 63).to_be_bytes());
         }
+        ValueRef::Json(v) => {
+            out.push(1);
+            json::append_key(v, out);
+        }
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
             let kind = if ty.is_text() { TypeKind::VarChar } else { TypeKind::VarBinary };
             let collation = if ty.is_text() { ty.collation } else { rauk_types::Collation::Binary };
@@ -70,6 +75,10 @@ pub(crate) fn shown(value: Decimal, ty: &DataType) -> Decimal {
 /// Appends the key of one side of an equality whose sides are encoded as `class`. All digits of a DECIMAL count.
 pub(crate) fn append_class_key(value: ValueRef<'_>, class: &DataType, out: &mut Vec<u8>) {
     match in_class(value, class) {
+        value if class.kind == TypeKind::Json && !matches!(value, ValueRef::Null | ValueRef::Json(_)) => {
+            let document = json::scalar_document(value);
+            append_key(document.as_ref(), class, false, out);
+        }
         ValueRef::Decimal(value) => {
             out.push(1);
             decimal(&value, out);

@@ -2,7 +2,7 @@
 
 use crate::expr::json::path::Path;
 use crate::expr::{ColumnId, Expr};
-use rauk_types::Column;
+use rauk_types::{Column, Value};
 use std::sync::Arc;
 
 /// A table whose rows a function computes.
@@ -50,7 +50,8 @@ pub(crate) enum JsonCell {
 pub(crate) enum OnMissing {
     Null,
     Error,
-    Default(serde_json::Value),
+    /// A document.
+    Default(Value),
 }
 
 impl JsonRows {

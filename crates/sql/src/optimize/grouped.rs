@@ -324,6 +324,7 @@ fn groups_as(by: Comparison, ty: &DataType) -> bool {
         Comparison::Decimal => ty.kind != TypeKind::Float && ty.kind != TypeKind::Double && ty.is_numeric(),
         Comparison::Text(collation) => ty.is_text() && ty.collation == collation,
         Comparison::DateTime => matches!(ty.kind, TypeKind::Date | TypeKind::DateTime),
+        Comparison::Json => ty.kind == TypeKind::Json,
         Comparison::Double | Comparison::Bytes | Comparison::Time => false,
     }
 }

@@ -18,6 +18,9 @@ const NULL_TREATMENT: &[&str] = &["LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "N
 impl Parser<'_> {
     /// What follows the name of a function.
     pub fn call(&mut self, database: Option<String>, name: String) -> Result<Expr> {
+        if database.is_none() && name.eq_ignore_ascii_case("JSON_VALUE") {
+            return self.json_value(name);
+        }
         self.expect(Kind::LParen)?;
         let quantifier = self.accept_any_kw(&["DISTINCT", "ALL"]);
         let arguments = if quantifier != Some("DISTINCT") && self.accept(Kind::Star) {

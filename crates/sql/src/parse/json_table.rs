@@ -1,4 +1,4 @@
-//! JSON_TABLE in FROM.
+//! JSON_TABLE in FROM, and JSON_VALUE.
 //!
 //! ```text
 //! JSON_TABLE(expr, 'path' COLUMNS (column, …)) [AS] alias
@@ -7,10 +7,13 @@
 //!         | name type EXISTS PATH 'path'
 //!         | NESTED [PATH] 'path' COLUMNS (column, …)
 //! on      = (NULL | ERROR | DEFAULT 'json') ON
+//! JSON_VALUE(expr, 'path' [RETURNING type] [(NULL | ERROR | DEFAULT value) ON EMPTY] [… ON ERROR])
 //! ```
 //! As in MySQL, ON ERROR may also stand before ON EMPTY.
 
-use super::ast::{ColumnOption, JsonTable, JsonTableColumn, OnMissing, TableReference};
+use super::ast::{
+    ColumnOption, Expr, JsonTable, JsonTableColumn, JsonValue, Literal, OnMissing, OnNoValue, TableReference,
+};
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
 use rauk_types::MysqlError;
@@ -74,6 +77,43 @@ impl Parser<'_> {
             *place = Some(action);
         }
         Ok(JsonTableColumn::Value { name, column_type, options, path, on_empty, on_error })
+    }
+
+    /// `JSON_VALUE(…)`: a call, unless it says more than a document and a path.
+    pub(super) fn json_value(&mut self, name: String) -> Result<Expr> {
+        self.expect(Kind::LParen)?;
+        let document = self.expr()?;
+        self.expect(Kind::Comma)?;
+        let path = self.expr()?;
+        let returning = if self.accept_kw("RETURNING") { Some(self.cast_type()?) } else { None };
+        let (mut on_empty, mut on_error) = (None, None);
+        while let Some(word) = self.accept_any_kw(&["NULL", "ERROR", "DEFAULT"]) {
+            let action = match word {
+                "NULL" => OnNoValue::Null,
+                "ERROR" => OnNoValue::Error,
+                _ => OnNoValue::Default(self.expr()?),
+            };
+            self.expect_kw("ON")?;
+            let place = match self.accept_any_kw(&["EMPTY", "ERROR"]) {
+                Some("EMPTY") if on_error.is_none() => &mut on_empty,
+                Some("ERROR") => &mut on_error,
+                _ => return self.fail(),
+            };
+            if place.is_some() {
+                return self.fail();
+            }
+            *place = Some(action);
+        }
+        self.expect(Kind::RParen)?;
+        if returning.is_none() && on_empty.is_none() && on_error.is_none() {
+            let mut call = Expr::call("JSON_VALUE", vec![document, path]);
+            if let Expr::Call(call) = &mut call {
+                call.name = name;
+            }
+            return Ok(call);
+        }
+        let Expr::Literal(Literal::Text { value: path, introducer: None }) = path else { return self.fail() };
+        Ok(Expr::JsonValue(Box::new(JsonValue { document, path, returning, on_empty, on_error })))
     }
 
     fn on_missing(&mut self) -> Result<Option<OnMissing>> {

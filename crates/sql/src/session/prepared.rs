@@ -12,6 +12,7 @@ use super::run::Done;
 use super::session::Session;
 use super::status::Counter;
 use crate::expr::context::SqlMode;
+use crate::expr::type_of;
 use crate::memory::Memory;
 use crate::parse::ast::Query;
 use crate::parse::statement::{PrepareSource, Show};
@@ -20,7 +21,7 @@ use crate::stack::{self, Roomy};
 use parking_lot::Mutex;
 use rauk_types::error::codes;
 use rauk_types::result::{ResultColumn, ResultSink};
-use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value};
+use rauk_types::{Collation, DataType, MysqlError, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -81,23 +82,6 @@ struct LastPlan {
     database: Option<String>,
     sql_mode: SqlMode,
     collation: Collation,
-}
-
-/// The type that a value from a client is bound with. Lengths are left at their largest, so that plans do not depend on them.
-pub(crate) fn type_of(value: &Value, collation: Collation) -> DataType {
-    match value {
-        Value::Null => DataType::new(TypeKind::Null),
-        Value::Int(_) => DataType::BIGINT,
-        Value::UInt(_) => DataType::BIGINT_UNSIGNED,
-        Value::Double(_) => DataType::DOUBLE,
-        Value::Decimal(d) => DataType::decimal(65, d.scale()),
-        Value::Date(_) => DataType::new(TypeKind::Date),
-        Value::Time(_) => DataType { scale: 6, ..DataType::new(TypeKind::Time) },
-        Value::DateTime(_) => DataType { scale: 6, ..DataType::new(TypeKind::DateTime) },
-        Value::Timestamp(_) => DataType { scale: 6, ..DataType::new(TypeKind::Timestamp) },
-        Value::Str(_) => DataType { collation, ..DataType::new(TypeKind::LongText) },
-        Value::Bytes(_) => DataType::new(TypeKind::LongBlob),
-    }
 }
 
 fn parameter_column() -> ResultColumn {

@@ -5,7 +5,7 @@ use super::diagnostics::Signalled;
 use super::engine::{Client, Engine, too_many_connections};
 use super::errors;
 use super::lookup::{SessionLookup, Viewer};
-use super::prepared::{PreparedStatement, type_of};
+use super::prepared::PreparedStatement;
 use super::processlist::{Killed, Process};
 use super::status::Counter;
 use super::system;
@@ -15,6 +15,7 @@ use super::transactions::{NextTransaction, OpenTransaction};
 use super::users::{AccountRecord, Privileges};
 use super::variables::{SessionVariables, Settings};
 use crate::expr::context::{UserVariable, Warning, WarningLevel};
+use crate::expr::type_of;
 use crate::expr::{BindContext, Budget, Context, Switches};
 use crate::locks::UserLocks;
 use crate::memory::{Memory, Watch, interrupted};
@@ -101,6 +102,7 @@ impl Session {
         let variables = Arc::new(SessionVariables::new(engine.variables.clone(), id));
         let settings = Settings::read(&variables);
         let context = Context {
+            json_paths: Default::default(),
             parameters: Vec::new(),
             sql_mode: settings.sql_mode,
             now_micros: now,

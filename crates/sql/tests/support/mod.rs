@@ -327,6 +327,7 @@ fn type_of(value: &Value) -> DataType {
         Value::Double(_) => DataType::DOUBLE,
         Value::Str(s) => DataType::varchar(s.chars().count() as u32, Collation::DEFAULT),
         Value::Bytes(b) => DataType::varbinary(b.len() as u32),
+        Value::Json(_) => DataType::new(TypeKind::Json),
         Value::Decimal(d) => DataType::decimal(d.precision(), d.scale()),
         Value::Date(_) => DataType::new(TypeKind::Date),
         Value::Time(_) => DataType { scale: 6, ..DataType::new(TypeKind::Time) },

@@ -99,6 +99,11 @@ proptest! {
                 let mut bytes = Vec::new();
                 encode_refs(&table, &[checked], &mut bytes);
                 let row = RowView::new(&table, 0, &bytes);
+                if ty.kind == TypeKind::Json {
+                    // Stored as it is, and read as JSON. It has no key.
+                    prop_assert_eq!(row.get(0).to_owned(), checked.as_str().map_or(Value::Null, |t| Value::Json(t.into())));
+                    return Ok(());
+                }
                 prop_assert_eq!(row.get(0), checked);
                 let part = KeyPart { column: 0, ty, nullable, prefix: None, descending: false };
                 let (mut key, mut of_row) = (Vec::new(), Vec::new());

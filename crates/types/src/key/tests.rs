@@ -94,7 +94,7 @@ fn types() -> Vec<DataType> {
     for kind in [TinyInt, SmallInt, MediumInt, Int, BigInt] {
         types.extend([DataType::new(kind), DataType { unsigned: true, ..DataType::new(kind) }]);
     }
-    types.extend([Float, Double, Date, Time, DateTime, Timestamp, VarBinary, Json].map(DataType::new));
+    types.extend([Float, Double, Date, Time, DateTime, Timestamp, VarBinary].map(DataType::new));
     types.extend([(5, 2), (9, 9), (18, 4), (30, 10), (38, 0), (65, 30), (40, 5)].map(|(p, s)| DataType::decimal(p, s)));
     types.extend(collations().into_iter().map(|collation| DataType::varchar(9, collation)));
     types

@@ -184,7 +184,7 @@ impl Way {
                 let ends = layout.fixed_end as usize;
                 Some(Way::Bytes { ends: (ends + 2 * at, ends + 2 * layout.variable_columns as usize) })
             }
-            Codec::Year | Codec::DecimalWide | Codec::Char | Codec::Text => None,
+            Codec::Year | Codec::DecimalWide | Codec::Char | Codec::Text | Codec::Json => None,
         }
     }
 }

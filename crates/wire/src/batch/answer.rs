@@ -58,7 +58,7 @@ impl AnswerBuilder {
         let count = u16::try_from(values.len()).expect("a table has fewer columns");
         let at = self.out.len();
         self.out.resize(at + ROW_HEAD, 0);
-        values.for_each(|value| crate::value::put(value, &mut self.out));
+        values.for_each(|value| crate::value::put_shown(value, &mut self.out));
         let head = row_head(operation, COLUMNS, count, self.out.len() - at - ROW_HEAD);
         self.out[at..at + ROW_HEAD].copy_from_slice(&head);
         self.entries += 1;

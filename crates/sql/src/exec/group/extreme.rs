@@ -42,9 +42,9 @@ impl Extreme {
             }
         };
         if better {
-            if matches!(value, ValueRef::Str(_) | ValueRef::Bytes(_)) {
+            if matches!(value, ValueRef::Str(_) | ValueRef::Bytes(_) | ValueRef::Json(_)) {
                 let known = self.best.as_ref().map_or(0, heap_bytes);
-                let length = value.as_bytes().map_or(0, <[u8]>::len);
+                let length = crate::expr::Val::Ref(value).bytes();
                 // The key comes with the second value, and is about as long.
                 memory.take(length * 2)?;
                 memory.give(known * 2);

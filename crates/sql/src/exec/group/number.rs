@@ -300,6 +300,7 @@ pub(in crate::exec) fn number(value: ValueRef<'_>) -> f64 {
         ValueRef::Decimal(v) => v.to_f64(),
         ValueRef::Str(v) => parse_double_prefix(v.as_bytes()).value,
         ValueRef::Bytes(v) => parse_double_prefix(v).value,
+        ValueRef::Json(v) => expr::json::plain(v).ok().flatten().map_or(0.0, |plain| number(plain.as_ref())),
         temporal => expr::temporal_decimal(temporal).map_or(0.0, |v| v.to_f64()),
     }
 }

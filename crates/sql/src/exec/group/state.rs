@@ -257,7 +257,7 @@ impl State {
             Inner::Sum(sum) => sum.finish(aggregate)?,
             Inner::Extreme(extreme) => extreme.finish(),
             Inner::Concat(concat) => concat.finish(aggregate, concat_limit, memory, context)?,
-            Inner::Json(json) => json.finish(memory, context)?,
+            Inner::Json(json) => json.finish(context)?,
             Inner::Bits(bits) => bits.finish(&aggregate.ty, function),
             Inner::Variance(variance) => variance.finish(
                 matches!(function, AggregateFunction::VarSamp | AggregateFunction::StddevSamp),

@@ -4,7 +4,7 @@
 //! `ANY_VALUE` is an ordinary function: it only keeps ONLY_FULL_GROUP_BY from judging its argument.
 
 use super::operators::as_number;
-use super::{Binder, members, not_yet, syntax};
+use super::{Binder, members, syntax};
 use crate::expr::convert::Result;
 use crate::expr::types::{self, Class, decimal_digits, numeric, text_type};
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind, cast};
@@ -86,7 +86,8 @@ impl Binder<'_> {
         for item in items {
             use AggregateFunction::{Count, GroupConcat, JsonArrayAgg, JsonObjectAgg, Max, Min};
             let numeric = !matches!(function, Count | Min | Max | GroupConcat | JsonArrayAgg | JsonObjectAgg);
-            let bound = self.bind(item)?;
+            let documents = matches!(function, JsonArrayAgg | JsonObjectAgg);
+            let bound = if documents { self.bind_for_document(item)? } else { self.bind(item)? };
             arguments.push(match function {
                 _ if numeric => as_number(bound),
                 // By text, as MySQL has it.
@@ -154,9 +155,9 @@ impl Binder<'_> {
                 _ => (DataType { length: 21, ..DataType::BIGINT_UNSIGNED }, types::NUMERIC),
             },
             AggregateFunction::JsonArrayAgg | AggregateFunction::JsonObjectAgg => {
-                // MySQL writes them in Base64 with the type of the column.
-                if arguments.iter().any(|argument| argument.ty.is_bytes() || argument.ty.kind == TypeKind::Bit) {
-                    return Err(not_yet("binary strings in JSON documents"));
+                // A binary string is no name of a member.
+                if arguments.len() == 2 && arguments[0].ty.is_bytes() {
+                    return Err(crate::expr::json::binary_text());
                 }
                 (DataType::new(TypeKind::Json), types::IMPLICIT)
             }

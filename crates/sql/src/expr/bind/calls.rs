@@ -27,7 +27,9 @@ fn unknown_function(name: &str) -> MysqlError {
 pub fn converted(expr: Expr, ty: &DataType) -> Expr {
     let expr = if Class::of(ty).is_number() || expr.ty == *ty { expr } else { members::as_text(expr) };
     let (from, to) = (Class::of(&expr.ty), Class::of(ty));
-    let same = from == to && (from != Class::Integer || expr.ty.unsigned == ty.unsigned);
+    let same = from == to
+        && (expr.ty.kind == TypeKind::Json) == (ty.kind == TypeKind::Json)
+        && (from != Class::Integer || expr.ty.unsigned == ty.unsigned);
     // A DATE among DATETIMEs gets its time, a decimal keeps its digits: the type says how many are shown.
     if same || from == Class::Null {
         return expr;
@@ -121,8 +123,14 @@ impl Binder<'_> {
     }
 
     pub fn cast(&mut self, expr: &ast::Expr, target: &CastType, text: impl Fn() -> String) -> Result<Expr> {
+        let boolean = super::is_boolean(expr);
         let expr = self.bind(expr)?;
         let ty = types::cast_type(target, self.text_connection(), text)?;
+        if ty.kind == TypeKind::Json {
+            let expr = members::as_document(expr);
+            let expr = if boolean { self.boolean_document(expr)? } else { expr };
+            return Ok(self.cast_to(expr, ty));
+        }
         let expr = if ty.is_numeric() { as_number(expr) } else { members::as_text(expr) };
         Ok(self.cast_to(expr, ty))
     }
@@ -132,6 +140,28 @@ impl Binder<'_> {
         let may_fail = Class::of(&ty).is_temporal() && !Class::of(&expr.ty).is_temporal();
         let nullable = expr.nullable || may_fail || expr.ty.is_bytes() && ty.is_text();
         Expr { kind: ExprKind::Cast(Box::new(expr)), ty, nullable, coercibility }
+    }
+
+    /// JSON_VALUE with more than a document and a path: a call with what to do, and the values of DEFAULT.
+    pub fn json_value(&mut self, call: &ast::JsonValue) -> Result<Expr> {
+        let document = self.bind(&call.document)?;
+        let ty = match &call.returning {
+            Some(target) => types::cast_type(target, Collation::Utf8mb4Bin, || "JSON_VALUE".to_string())?,
+            None => text_type(512, Collation::Utf8mb4Bin),
+        };
+        let mut arguments = vec![document, self.text_literal(call.path.clone())];
+        for action in [&call.on_empty, &call.on_error] {
+            let (number, value) = match action {
+                None | Some(ast::OnNoValue::Null) => (0, Expr::null()),
+                Some(ast::OnNoValue::Error) => (1, Expr::null()),
+                Some(ast::OnNoValue::Default(value)) => (0, self.bind(value)?),
+            };
+            arguments.push(literal(Value::Int(number), DataType::BIGINT, types::NUMERIC));
+            arguments.push(if Class::of(&value.ty) == Class::Null { value } else { self.cast_to(value, ty) });
+        }
+        let value = self.call("JSON_VALUE_OF", arguments)?;
+        let coercibility = if ty.is_text() { types::COERCIBLE } else { types::NUMERIC };
+        Ok(Expr { ty, nullable: true, coercibility, ..value })
     }
 
     fn text_connection(&self) -> Collation {
@@ -150,7 +180,7 @@ impl Binder<'_> {
         };
         let length = types::text_length(&expr.ty);
         let ty = text_type(length, collation);
-        if expr.ty.is_text() {
+        if expr.ty.is_text() && expr.ty.kind != TypeKind::Json {
             let (nullable, kind) = (expr.nullable, ExprKind::Collate(Box::new(expr)));
             return Ok(Expr { kind, ty, nullable, coercibility: types::IMPLICIT });
         }
@@ -279,8 +309,9 @@ impl Binder<'_> {
             _ => {}
         }
         let mut bound = Vec::with_capacity(arguments.len());
+        let documents = name.starts_with("JSON_") && functions::makes_documents(&name);
         for argument in arguments {
-            bound.push(self.bind(argument)?);
+            bound.push(if documents { self.bind_for_document(argument)? } else { self.bind(argument)? });
         }
         if name == "GROUPING" {
             if bound.is_empty() {

@@ -19,7 +19,7 @@ mod subquery;
 mod windows;
 
 pub(super) use calls::converted;
-pub(super) use members::{as_shown as shown, as_sorted as sorted, as_text};
+pub(super) use members::{as_document, as_shown as shown, as_sorted as sorted, as_text};
 pub(super) use operators::WRONG_VALUE;
 pub(crate) use operators::settle_comparisons;
 pub(in crate::expr) use operators::{boolean, row_keys, sorted_list};
@@ -197,10 +197,29 @@ impl<'b> Binder<'b> {
                 self.any_or_all(left, comparison_op(*op)?, *quantifier, query)?
             }
             E::Match { .. } => return Err(not_yet("MATCH ... AGAINST")),
-            E::MemberOf { .. } => return Err(not_yet("MEMBER OF")),
-            E::JsonPath { .. } => return Err(not_yet("JSON functions")),
+            E::MemberOf { value, array } => {
+                let arguments = vec![self.bind_for_document(value)?, self.bind(array)?];
+                self.call("MEMBER OF", arguments)?
+            }
+            E::JsonValue(call) => self.json_value(call)?,
+            E::JsonPath { column, path, unquote } => {
+                let arguments = vec![self.bind(column)?, self.text_literal(path.clone())];
+                let found = self.call("JSON_EXTRACT", arguments)?;
+                if *unquote { self.call("JSON_UNQUOTE", vec![found])? } else { found }
+            }
         };
         Ok(fold::fold(bound, self.context))
+    }
+
+    /// A value for a document: what was written as a predicate, or as TRUE, is a boolean.
+    pub fn bind_for_document(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        let bound = self.bind(expr)?;
+        if is_boolean(expr) { self.boolean_document(bound) } else { Ok(bound) }
+    }
+
+    pub fn boolean_document(&mut self, bound: Expr) -> Result<Expr> {
+        let truth = self.call("JSON_TRUTH", vec![bound])?;
+        Ok(fold::fold(truth, self.context))
     }
 
     pub fn resolved(&self, resolved: Resolved) -> Result<Expr> {
@@ -334,6 +353,38 @@ impl<'b> Binder<'b> {
             }
             _ => Err(wrong()),
         }
+    }
+}
+
+/// Whether an expression is a boolean as it is written.
+pub(super) fn is_boolean(expr: &ast::Expr) -> bool {
+    use ast::{BinaryOp as B, Expr as E};
+    match expr {
+        E::Literal(Literal::Boolean(_))
+        | E::Unary { op: ast::UnaryOp::Not, .. }
+        | E::Is { .. }
+        | E::Between { .. }
+        | E::InList { .. }
+        | E::InQuery { .. }
+        | E::Exists(_)
+        | E::Quantified { .. }
+        | E::MemberOf { .. }
+        | E::Like { .. }
+        | E::Regexp { .. } => true,
+        E::Binary { op, .. } => matches!(
+            op,
+            B::Equal
+                | B::NullSafeEqual
+                | B::NotEqual
+                | B::Less
+                | B::LessOrEqual
+                | B::Greater
+                | B::GreaterOrEqual
+                | B::And
+                | B::Or
+                | B::Xor
+        ),
+        _ => false,
     }
 }
 

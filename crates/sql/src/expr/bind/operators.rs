@@ -11,6 +11,7 @@ use super::{Binder, literal, members, one_column};
 use crate::expr::convert::{Result, hex_number};
 use crate::expr::display::readable;
 use crate::expr::functions::clock;
+use crate::expr::functions::json::TRUTH as JSON_TRUTH;
 use crate::expr::interval;
 use crate::expr::key_class;
 use crate::expr::pattern::{LikePattern, RegexpPattern};
@@ -197,8 +198,15 @@ impl Binder<'_> {
             (ast::Expr::Subquery(query), ast::Expr::Row(right)) => self.compare_with_row(op.flipped(), right, query),
             (ast::Expr::Row(_), _) | (_, ast::Expr::Row(_)) => Err(one_column()),
             _ => {
-                let left = self.bind(left)?;
-                let right = self.bind(right)?;
+                let booleans = [super::is_boolean(left), super::is_boolean(right)];
+                let mut left = self.bind(left)?;
+                let mut right = self.bind(right)?;
+                // TRUE beside JSON is a boolean, 1 is none.
+                match (left.ty.kind == TypeKind::Json, right.ty.kind == TypeKind::Json, booleans) {
+                    (true, false, [_, true]) => right = self.boolean_document(right)?,
+                    (false, true, [true, _]) => left = self.boolean_document(left)?,
+                    _ => {}
+                }
                 self.compare(op, left, right)
             }
         }
@@ -322,7 +330,11 @@ impl Binder<'_> {
     /// How a value compares with each of several others. As texts it compares with all of them by one collation: that of
     /// all together. Errors 1267, 1270, 1271.
     pub fn comparisons(&self, left: &Expr, others: &[&Expr], operation: &str) -> Result<Vec<Comparison>> {
-        let own = |e: &Expr| Class::of(&left.ty).is_string() && Class::of(&e.ty).is_string();
+        let json = left.ty.kind == TypeKind::Json;
+        let own = |e: &Expr| {
+            let texts = Class::of(&left.ty).is_string() && Class::of(&e.ty).is_string();
+            texts && !json && e.ty.kind != TypeKind::Json
+        };
         // A NULL at the left does not keep texts of different collations from meeting.
         let texts = others.iter().filter(|other| Class::of(&other.ty).is_string()).count();
         let null = Class::of(&left.ty) == Class::Null && texts > 1;
@@ -345,6 +357,7 @@ impl Binder<'_> {
             (Class::Null, Class::Null) => Comparison::Integer,
             (Class::Null, _) => alone(&right.ty),
             (_, Class::Null) => alone(&left.ty),
+            _ if left.ty.kind == TypeKind::Json || right.ty.kind == TypeKind::Json => Comparison::Json,
             (Class::Integer, Class::Integer) => Comparison::Integer,
             (Class::Integer | Class::Decimal, Class::Integer | Class::Decimal) => Comparison::Decimal,
             _ if l.is_number() && r.is_number() => Comparison::Double,
@@ -684,6 +697,7 @@ fn settled_as(expr: Expr, averages: &[ColumnId]) -> Expr {
 /// How a value compares with NULL: it never comes to it, but a planner may look.
 fn alone(ty: &DataType) -> Comparison {
     match Class::of(ty) {
+        _ if ty.kind == TypeKind::Json => Comparison::Json,
         Class::Decimal => Comparison::Decimal,
         Class::Double => Comparison::Double,
         Class::Text => Comparison::Text(ty.collation),
@@ -694,10 +708,24 @@ fn alone(ty: &DataType) -> Comparison {
     }
 }
 
+/// A value beside JSON: a predicate is a boolean, an ENUM or SET its text.
+fn beside_json(expr: Expr) -> Expr {
+    let expr = members::as_document(expr);
+    if !expr.is_boolean() {
+        return expr;
+    }
+    let nullable = expr.nullable;
+    let kind = ExprKind::Function { function: &JSON_TRUTH, arguments: vec![expr] };
+    Expr { kind, ty: DataType::new(TypeKind::Json), nullable, coercibility: types::NUMERIC }
+}
+
 /// A literal in the form in which it will be compared: dates are read once. Error 1525 for a text that is no date.
 pub(super) fn adapted(expr: Expr, by: Comparison, other: &DataType) -> Result<Expr> {
     if by == Comparison::Decimal {
         return Ok(settled(as_number(expr)));
+    }
+    if by == Comparison::Json {
+        return Ok(beside_json(expr));
     }
     let expr = if members::as_texts(by) { members::as_text(expr) } else { expr };
     let expr = if matches!(by, Comparison::Double) || Class::of(other).is_number() { as_number(expr) } else { expr };

@@ -112,6 +112,7 @@ fn comparison_name(by: Comparison) -> &'static str {
         Comparison::Bytes => "BYTES",
         Comparison::DateTime => "DATETIME",
         Comparison::Time => "TIME",
+        Comparison::Json => "JSON",
     }
 }
 
@@ -123,6 +124,7 @@ fn comparison(name: &str) -> Option<Comparison> {
         "BYTES" => Comparison::Bytes,
         "DATETIME" => Comparison::DateTime,
         "TIME" => Comparison::Time,
+        "JSON" => Comparison::Json,
         name => Comparison::Text(collation(name)?),
     })
 }

@@ -186,7 +186,8 @@ pub(super) fn year(value: ValueRef<'_>, from: &DataType, target: &mut Target<'_>
             let year = convert::today(target.context).year();
             ranged(year.into(), target)
         }
-        ValueRef::Str(_) | ValueRef::Bytes(_) => {
+        // JSON has become a plain value before.
+        ValueRef::Str(_) | ValueRef::Bytes(_) | ValueRef::Json(_) => {
             let text = value.as_bytes().unwrap_or_default();
             let parsed = Decimal::parse_prefix(text);
             if parsed.consumed == 0 {

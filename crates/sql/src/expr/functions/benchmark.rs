@@ -7,7 +7,7 @@ use super::{Derived, Function, Typing};
 use crate::expr::budget::run;
 use crate::expr::convert::{self, Result};
 use crate::expr::eval::Env;
-use crate::expr::{Context, Expr};
+use crate::expr::{Context, Expr, Val};
 use rauk_types::error::codes;
 use rauk_types::{DataType, MysqlError, Value, ValueRef};
 
@@ -31,16 +31,16 @@ fn benchmark_type(t: Typing<'_>) -> Result<Derived> {
     Ok(Derived::new(DataType { length: 1, ..DataType::BIGINT }).nullable())
 }
 
-fn benchmark(arguments: &[Expr], env: &Env<'_>, context: &mut Context) -> Result<Value> {
+fn benchmark<'a>(arguments: &'a [Expr], env: &Env<'a>, context: &mut Context) -> Result<Val<'a>> {
     let [count, repeated] = arguments else { unreachable!("it has two arguments") };
     let value = count.value(env, context)?;
     let count = match convert::as_number(value.as_ref(), &count.ty) {
-        ValueRef::Null => return Ok(Value::Null),
+        ValueRef::Null => return Ok(Val::NULL),
         ValueRef::UInt(count) => count,
         number => match convert::to_i64(number, context)? {
             negative @ ..0 => {
                 context.warn(WRONG_VALUE, format!("Incorrect count value: '{negative}' for function benchmark"));
-                return Ok(Value::Null);
+                return Ok(Val::NULL);
             }
             count => count as u64,
         },
@@ -51,6 +51,6 @@ fn benchmark(arguments: &[Expr], env: &Env<'_>, context: &mut Context) -> Result
             repeated.value(env, context)?;
             context.budget.work(WORK)?;
         }
-        Ok(Value::Int(0))
+        Ok(Val::Own(Value::Int(0)))
     })
 }

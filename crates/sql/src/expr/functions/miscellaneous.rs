@@ -1,4 +1,4 @@
-//! GREATEST and LEAST, UUIDs, JSON_VALID, units for people, and what else has no better place.
+//! GREATEST and LEAST, UUIDs, units for people, and what else has no better place.
 
 use super::{Call, Derived, Function, Typing, rules};
 use crate::expr::Context;
@@ -21,10 +21,6 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new("UUID_TO_BIN", 1, 2, |_| Ok(Derived::new(DataType::varbinary(16)).nullable()), uuid_to_bin),
     Function::new("BIN_TO_UUID", 1, 2, |t| Ok(t.connection_text(36).nullable()), bin_to_uuid),
     Function::new("IS_UUID", 1, 1, rules::boolean, |c, _| Ok(Value::Int(uuid_bytes(&c.text(0)).is_some().into()))),
-    Function::new("JSON_VALID", 1, 1, rules::boolean, |c, _| {
-        let text = Class::of(c.argument_type(0)).is_string();
-        Ok(Value::Int((text && serde_json::from_str::<serde::de::IgnoredAny>(&c.text(0)).is_ok()).into()))
-    }),
     Function::new("INTERVAL", 2, u8::MAX, rules::integer, interval).with_null(),
     Function::new(ANY_VALUE, 1, 1, any_value_type, |c, _| Ok(c.value(0).to_owned())).with_null(),
     Function::new("UUID_SHORT", 0, 0, rules::unsigned, |_, x| uuid_short(x)).volatile(),

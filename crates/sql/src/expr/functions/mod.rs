@@ -17,6 +17,7 @@ mod calendar;
 pub(super) mod clock;
 mod date_format;
 mod information;
+pub(super) mod json;
 pub(crate) mod locale;
 mod locks;
 pub(super) mod miscellaneous;
@@ -41,7 +42,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 /// The value of a call, from its arguments.
-pub(crate) type Walk = fn(&[Expr], &super::eval::Env<'_>, &mut Context) -> Result<Value>;
+pub(crate) type Walk = for<'a> fn(&'a [Expr], &super::eval::Env<'a>, &mut Context) -> Result<Val<'a>>;
 
 /// A function as the registry knows it.
 pub struct Function {
@@ -235,7 +236,7 @@ impl Function {
         let bytes = values.iter().map(Val::bytes).sum();
         context.budget.work(bytes)?;
         let value = budget::run(context.budget.runner(bytes), || (self.eval)(&call, context))?;
-        let length = value.as_ref().as_bytes().map_or(0, <[u8]>::len);
+        let length = crate::memory::heap_length(&value);
         Ok(if call.fits(length, context) { value } else { Value::Null })
     }
 }
@@ -399,6 +400,10 @@ const GROUPS: &[&[Function]] = &[
     information::FUNCTIONS,
     network::FUNCTIONS,
     miscellaneous::FUNCTIONS,
+    json::FUNCTIONS,
+    json::change::FUNCTIONS,
+    json::search::FUNCTIONS,
+    json::schema::FUNCTIONS,
     locks::FUNCTIONS,
     sleep::FUNCTIONS,
     benchmark::FUNCTIONS,
@@ -421,6 +426,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
         "POSITION" => "LOCATE",
         "DAY" => "DAYOFMONTH",
         "SHA" => "SHA1",
+        "JSON_APPEND" => "JSON_ARRAY_APPEND",
         "SCHEMA" => "DATABASE",
         "SESSION_USER" | "SYSTEM_USER" => "USER",
         "CURRENT_TIMESTAMP" | "LOCALTIME" | "LOCALTIMESTAMP" => "NOW",
@@ -429,6 +435,20 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
         name => name,
     };
     index.get(name).copied()
+}
+
+/// Functions that put their arguments into documents.
+pub(crate) fn makes_documents(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "JSON_ARRAY",
+        "JSON_OBJECT",
+        "JSON_SET",
+        "JSON_INSERT",
+        "JSON_REPLACE",
+        "JSON_ARRAY_APPEND",
+        "JSON_ARRAY_INSERT",
+    ];
+    NAMES.contains(&name)
 }
 
 /// Functions that MySQL has and Rauk has not yet.
@@ -456,5 +476,5 @@ pub(crate) fn is_not_yet(name: &str) -> bool {
         "PASSWORD",
         "ROLES_GRAPHML",
     ];
-    NAMES.contains(&name) || name.starts_with("JSON_") || name.starts_with("ST_") || name.starts_with("MBR")
+    NAMES.contains(&name) || name.starts_with("ST_") || name.starts_with("MBR")
 }

@@ -11,9 +11,10 @@
 //!
 //! Following a path may visit a document many times (`$**.a**.b`), so every visited value counts as work of the statement.
 
-use super::sorted;
 use rauk_types::MysqlError;
-use serde_json::Value;
+use rauk_types::json::{Json, JsonRef, Node};
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
 /// ER_INVALID_JSON_PATH.
 const INVALID_PATH: u16 = 3143;
@@ -27,7 +28,7 @@ pub struct Path {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Leg {
+pub enum Leg {
     Member(String),
     AnyMember,
     Element(Index),
@@ -39,7 +40,7 @@ enum Leg {
 
 /// A place in an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Index {
+pub enum Index {
     First(usize),
     /// Counted from the last element.
     Last(usize),
@@ -47,11 +48,43 @@ enum Index {
 
 impl Index {
     /// The place in an array of `length` elements; `None`: before its beginning. It may be behind its end.
-    fn place(self, length: usize) -> Option<usize> {
+    pub fn place(self, length: usize) -> Option<usize> {
         match self {
             Index::First(number) => Some(number),
             Index::Last(number) => length.checked_sub(1)?.checked_sub(number),
         }
+    }
+}
+
+/// Paths that were parsed lately, by their texts.
+#[derive(Default)]
+pub struct Paths {
+    known: Vec<(Box<str>, Arc<Path>)>,
+    /// Where the next one goes when there are [`MOST_PATHS`].
+    next: usize,
+}
+
+/// Paths that a session keeps.
+const MOST_PATHS: usize = 32;
+/// Bytes of the longest one that it keeps.
+const LONGEST_PATH: usize = 1024;
+
+impl Paths {
+    /// Error 3143.
+    pub fn find(&mut self, text: &str) -> Result<Arc<Path>, MysqlError> {
+        if let Some((_, path)) = self.known.iter().find(|(known, _)| **known == *text) {
+            return Ok(path.clone());
+        }
+        let path = Arc::new(Path::parse(text)?);
+        if text.len() <= LONGEST_PATH {
+            let entry = (Box::from(text), path.clone());
+            match self.known.get_mut(self.next) {
+                Some(old) => *old = entry,
+                None => self.known.push(entry),
+            }
+            self.next = (self.next + 1) % MOST_PATHS;
+        }
+        Ok(path)
     }
 }
 
@@ -134,9 +167,17 @@ impl Parser<'_> {
         self.blanks();
         if self.text[self.at..].starts_with('"') {
             // A name in quotes is a JSON string.
-            let mut values = serde_json::Deserializer::from_str(&self.text[self.at..]).into_iter::<String>();
-            let name = values.next()?.ok()?;
-            self.at += values.byte_offset();
+            let rest = &self.text[self.at..];
+            let mut escaped = false;
+            let end = rest.char_indices().skip(1).find(|(_, c)| {
+                let ends = *c == '"' && !escaped;
+                escaped = *c == '\\' && !escaped;
+                ends
+            });
+            let quoted = &rest[..end?.0 + 1];
+            let Ok(Ok(Json::String(name))) = rauk_types::json::parse(quoted, &mut |_| Ok(())) else { return None };
+            let name = name.into_owned();
+            self.at += quoted.len();
             return Some(Leg::Member(name));
         }
         let name = self.word();
@@ -162,7 +203,7 @@ impl Parser<'_> {
 }
 
 /// Values by their places.
-type Known = hashbrown::HashSet<*const Value>;
+type Known = hashbrown::HashSet<*const u8>;
 
 /// Counts visited values. Errors: 1317, 3024.
 pub type Work<'w> = dyn FnMut() -> Result<(), MysqlError> + 'w;
@@ -178,9 +219,34 @@ impl Path {
         })
     }
 
+    pub fn legs(&self) -> &[Leg] {
+        &self.legs
+    }
+
+    /// Whether it may find several values.
+    pub fn has_wildcard(&self) -> bool {
+        self.legs.iter().any(|leg| !matches!(leg, Leg::Member(_) | Leg::Element(_)))
+    }
+
+    /// The value that a path without wildcards finds: only what is on the way is read.
+    #[inline]
+    pub fn get<'v>(&self, document: JsonRef<'v>) -> Result<Option<JsonRef<'v>>, MysqlError> {
+        let mut value = document;
+        for leg in &self.legs {
+            match leg.step(value)? {
+                Some(next) => value = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(value))
+    }
+
     /// The values that the path finds.
-    pub fn find<'v>(&self, document: &'v Value, work: &mut Work<'_>) -> Result<Vec<&'v Value>, MysqlError> {
-        let mut found: Vec<&'v Value> = vec![document];
+    pub fn find<'v>(&self, document: JsonRef<'v>, work: &mut Work<'_>) -> Result<Vec<JsonRef<'v>>, MysqlError> {
+        if !self.has_wildcard() {
+            return Ok(self.get(document)?.into_iter().collect());
+        }
+        let mut found = vec![document];
         for (at, leg) in self.legs.iter().enumerate() {
             let mut next = Vec::new();
             // What an earlier value has brought has brought what is in it too.
@@ -193,7 +259,7 @@ impl Path {
             }
             // By different ways an ellipsis may come to one value.
             if *leg != Leg::Ellipsis && self.legs[..at].contains(&Leg::Ellipsis) {
-                next.retain(|value| known.insert(std::ptr::from_ref::<Value>(value)));
+                next.retain(|value| known.insert(value.address()));
             }
             found = next;
         }
@@ -201,62 +267,67 @@ impl Path {
     }
 
     /// Whether it finds anything.
-    pub fn exists(&self, document: &Value, work: &mut Work<'_>) -> Result<bool, MysqlError> {
+    pub fn exists(&self, document: JsonRef<'_>, work: &mut Work<'_>) -> Result<bool, MysqlError> {
         Ok(!self.find(document, work)?.is_empty())
     }
 }
 
 /// A value before what is in it, each once.
 fn everything_in<'v>(
-    value: &'v Value,
+    value: JsonRef<'v>,
     known: &mut Known,
-    out: &mut Vec<&'v Value>,
+    out: &mut Vec<JsonRef<'v>>,
     work: &mut Work<'_>,
 ) -> Result<(), MysqlError> {
     work()?;
-    if !known.insert(std::ptr::from_ref(value)) {
+    if !known.insert(value.address()) {
         return Ok(());
     }
     out.push(value);
-    match value {
-        Value::Array(items) => items.iter().try_for_each(|item| everything_in(item, known, out, work)),
-        Value::Object(members) => {
-            sorted(members).into_iter().try_for_each(|(_, item)| everything_in(item, known, out, work))
-        }
-        _ => Ok(()),
-    }
+    let Some(list) = value.list()? else { return Ok(()) };
+    list.iter().try_for_each(|item| everything_in(item?.1, known, out, work))
 }
 
 impl Leg {
-    fn follow<'v>(&self, value: &'v Value, out: &mut Vec<&'v Value>, work: &mut Work<'_>) -> Result<(), MysqlError> {
+    /// The one value to which a leg leads that is no wildcard.
+    #[inline]
+    fn step<'v>(&self, value: JsonRef<'v>) -> Result<Option<JsonRef<'v>>, MysqlError> {
+        let place = match (self, value.list()?) {
+            (Leg::Member(name), Some(list)) => list.find(name)?.map(|place| (list, place)),
+            (Leg::Element(index), Some(list)) if !list.is_object() => {
+                index.place(list.len()).filter(|place| *place < list.len()).map(|place| (list, place))
+            }
+            // Of an array of this value alone.
+            (Leg::Element(index), _) => return Ok((index.place(1) == Some(0)).then_some(value)),
+            _ => None,
+        };
+        Ok(place.map(|(list, place)| list.value(place)).transpose()?)
+    }
+
+    fn follow<'v>(
+        &self,
+        value: JsonRef<'v>,
+        out: &mut Vec<JsonRef<'v>>,
+        work: &mut Work<'_>,
+    ) -> Result<(), MysqlError> {
         work()?;
-        match (self, value) {
-            (Leg::Member(name), Value::Object(members)) => out.extend(members.get(name)),
-            (Leg::AnyMember, Value::Object(members)) => {
-                for (_, member) in sorted(members) {
+        match (self, value.read()?) {
+            (Leg::Member(_) | Leg::Element(_), _) => out.extend(self.step(value)?),
+            (Leg::AnyMember, Node::Object(list)) | (Leg::AnyElement, Node::Array(list)) => {
+                for item in list.iter() {
                     work()?;
-                    out.push(member);
+                    out.push(item?.1);
                 }
             }
-            (Leg::AnyElement, Value::Array(items)) => {
-                for item in items {
+            (Leg::Range(from, to), Node::Array(list)) => {
+                let from = from.place(list.len()).unwrap_or(0);
+                let Some(to) = to.place(list.len()) else { return Ok(()) };
+                for place in from..to.saturating_add(1).min(list.len()) {
                     work()?;
-                    out.push(item);
-                }
-            }
-            (Leg::Element(index), Value::Array(items)) => {
-                out.extend(index.place(items.len()).and_then(|place| items.get(place)));
-            }
-            (Leg::Range(from, to), Value::Array(items)) => {
-                let from = from.place(items.len()).unwrap_or(0);
-                let Some(to) = to.place(items.len()) else { return Ok(()) };
-                for item in items.iter().take(to.saturating_add(1)).skip(from) {
-                    work()?;
-                    out.push(item);
+                    out.push(list.value(place)?);
                 }
             }
             // Of an array of this value alone.
-            (Leg::Element(index), _) if index.place(1) == Some(0) => out.push(value),
             (Leg::Range(from, to), _) if from.place(1).is_none_or(|at| at == 0) && to.place(1).is_some() => {
                 out.push(value);
             }
@@ -266,15 +337,39 @@ impl Leg {
     }
 }
 
+/// As MySQL writes a leg: names that need it are in quotes.
+pub fn append_member(name: &str, out: &mut String) {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    let plain =
+        name.chars().next().is_some_and(|first| is_word(first) && !first.is_numeric()) && name.chars().all(is_word);
+    out.push('.');
+    if plain {
+        out.push_str(name);
+        return;
+    }
+    let mut quoted = Vec::new();
+    rauk_types::json::append_quoted(name, &mut quoted);
+    out.push_str(&String::from_utf8_lossy(&quoted));
+}
+
+pub fn append_element(place: usize, out: &mut String) {
+    write!(out, "[{place}]").unwrap_or_else(|fmt::Error| unreachable!("a text takes a number"));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn find(document: &str, path: &str) -> String {
-        let document: Value = serde_json::from_str(document).unwrap();
+        let document = JsonRef::of_text(document).normal(&mut |_| Ok(())).unwrap();
         let path = Path::parse(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let found = path.find(&document, &mut || Ok(())).unwrap();
-        found.into_iter().map(super::super::text).collect::<Vec<_>>().join(" ")
+        let found = path.find(document.get(), &mut || Ok(())).unwrap();
+        let text = |value: JsonRef<'_>| {
+            let mut text = Vec::new();
+            value.append_text(&mut text).unwrap();
+            String::from_utf8(text).unwrap()
+        };
+        found.into_iter().map(text).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -338,13 +433,13 @@ mod tests {
     fn several_ellipses_take_work_of_the_size_of_the_document() {
         let (depth, width) = (90, 2000);
         let text = format!("{}{}1{}", "[".repeat(depth), "1,".repeat(width), "]".repeat(depth));
-        let document: Value = serde_json::from_str(&text).unwrap();
+        let document = JsonRef::of_text(&text).normal(&mut |_| Ok(())).unwrap();
         let mut visits = 0;
         let mut work = || {
             visits += 1;
             Ok(())
         };
-        let found = Path::parse("$**[*]**[*]").unwrap().find(&document, &mut work).unwrap();
+        let found = Path::parse("$**[*]**[*]").unwrap().find(document.get(), &mut work).unwrap();
         assert_eq!(found.len(), depth - 2 + width + 1);
         assert!(visits < 10 * (depth + width), "{visits}");
     }

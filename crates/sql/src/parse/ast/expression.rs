@@ -3,6 +3,24 @@
 use super::{ColumnName, OrderItem, Query, Window};
 use crate::parse::statement::Scope;
 
+/// `JSON_VALUE(document, 'path' RETURNING type … ON EMPTY … ON ERROR)`
+#[derive(Clone, Debug, PartialEq)]
+pub struct JsonValue {
+    pub document: Expr,
+    pub path: String,
+    pub returning: Option<CastType>,
+    pub on_empty: Option<OnNoValue>,
+    pub on_error: Option<OnNoValue>,
+}
+
+/// Before ON EMPTY and ON ERROR of JSON_VALUE.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OnNoValue {
+    Null,
+    Error,
+    Default(Expr),
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     Literal(Literal),
@@ -82,6 +100,9 @@ pub enum Expr {
         path: String,
         unquote: bool,
     },
+
+    /// JSON_VALUE with RETURNING, ON EMPTY or ON ERROR; without them it is a call.
+    JsonValue(Box<JsonValue>),
 
     /// `(a, b)` and `ROW(a, b)`: at least one item.
     Row(Vec<Expr>),
@@ -455,6 +476,10 @@ impl Expr {
             | Expr::MemberOf { value: one, array: other }
             | Expr::TimestampAdd { amount: one, date: other, .. }
             | Expr::TimestampDiff { from: one, to: other, .. } => one.has_query() || other.has_query(),
+            Expr::JsonValue(call) => {
+                let default = |on: &Option<OnNoValue>| matches!(on, Some(OnNoValue::Default(item)) if item.has_query());
+                call.document.has_query() || default(&call.on_empty) || default(&call.on_error)
+            }
             Expr::Between { operand, low, high, .. } => operand.has_query() || low.has_query() || high.has_query(),
             Expr::InList { operand, list, .. } => operand.has_query() || any(list),
             Expr::Like { operand, pattern, escape, .. } => operand.has_query() || pattern.has_query() || maybe(escape),

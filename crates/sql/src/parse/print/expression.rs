@@ -6,8 +6,8 @@
 
 use super::{Print, Printer, is_plain_word};
 use crate::parse::ast::{
-    Arguments, BinaryOp, Call, CastType, Expr, Introducer, IsTest, Literal, MatchMode, NullTreatment, Quantifier,
-    TrimSide, UnaryOp,
+    Arguments, BinaryOp, Call, CastType, Expr, Introducer, IsTest, Literal, MatchMode, NullTreatment, OnNoValue,
+    Quantifier, TrimSide, UnaryOp,
 };
 use crate::parse::reserved::{is_reserved, is_reserved_function};
 use crate::parse::statement::Scope;
@@ -138,6 +138,29 @@ impl Printer<'_> {
                 self.text(" member of (")?;
                 self.expr(array)?;
                 self.text("))")
+            }
+            Expr::JsonValue(call) => {
+                self.text("json_value(")?;
+                self.expr(&call.document)?;
+                self.text(",")?;
+                self.string(&call.path)?;
+                if let Some(returning) = &call.returning {
+                    self.text(" returning ")?;
+                    self.cast_type(returning)?;
+                }
+                for (action, place) in [(&call.on_empty, " on empty"), (&call.on_error, " on error")] {
+                    match action {
+                        None => continue,
+                        Some(OnNoValue::Null) => self.text(" null")?,
+                        Some(OnNoValue::Error) => self.text(" error")?,
+                        Some(OnNoValue::Default(value)) => {
+                            self.text(" default ")?;
+                            self.expr(value)?;
+                        }
+                    }
+                    self.text(place)?;
+                }
+                self.text(")")
             }
             Expr::JsonPath { column, path, unquote } => {
                 self.text("(")?;

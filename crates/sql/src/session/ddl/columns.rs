@@ -349,7 +349,7 @@ pub fn implicit_value(column: &Column, context: &mut Context) -> Result<Value, M
             }
         }
         TypeKind::Float | TypeKind::Double => Value::Double(0.0),
-        TypeKind::Json => Value::Str("null".to_string()),
+        TypeKind::Json => Value::Json(rauk_types::json::JsonRef::NULL.to_stored()),
         _ if ty.is_text() => Value::Str(String::new()),
         TypeKind::Binary => Value::Bytes(vec![0; ty.length as usize]),
         _ if ty.is_bytes() => Value::Bytes(Vec::new()),

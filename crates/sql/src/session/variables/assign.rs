@@ -29,6 +29,7 @@ fn shown(value: &Value) -> String {
         Value::Time(_) => DataType::new(TypeKind::Time),
         Value::DateTime(_) => DataType::new(TypeKind::DateTime),
         Value::Timestamp(_) => DataType::new(TypeKind::Timestamp),
+        Value::Json(_) => DataType::new(TypeKind::Json),
         Value::Str(text) => return text.clone(),
         Value::Bytes(bytes) => return String::from_utf8_lossy(bytes).into_owned(),
     };
