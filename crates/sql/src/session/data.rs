@@ -337,11 +337,15 @@ impl Session {
     /// Whether a plan reads or writes a table of which the session may do so with some columns only: it is to be made
     /// again, since the plan does not say which columns it needs.
     fn needs_columns(&self, plan: &CachedPlan) -> bool {
-        !self.account.columns.is_empty()
-            && plan.needs.privileges.iter().any(|need| {
-                let whole = self.account.on_table(&need.database, &need.name).contains(need.privileges);
-                !whole && self.account.on_columns(&need.database, &need.name).is_some()
-            })
+        plan.needs.privileges.iter().any(|need| {
+            if self.account.global.contains(need.privileges) {
+                return false;
+            }
+            let missing = need.privileges.without(self.account.on_table(&need.database, &need.name));
+            // Of a table that may be changed and not read, the error names the column.
+            let names_column = missing == Privileges::SELECT && missing != need.privileges;
+            !missing.is_empty() && (names_column || self.account.on_columns(&need.database, &need.name).is_some())
+        })
     }
 
     /// A plan out of the cache was made for another user perhaps.
