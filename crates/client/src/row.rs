@@ -80,7 +80,7 @@ impl<'a> RowRef<'a> {
         };
         let content = self.content.clone();
         (0..count).map(move |i| match &content {
-            Content::Stored(row) => (opened.schema.columns[i].name.as_str(), row.get(i)),
+            Content::Stored(row) => (opened.schema.columns[i].name.as_str(), stored(row, i)),
             Content::Values { columns, values } => {
                 (opened.schema.columns[usize::from(columns[i])].name.as_str(), values[i])
             }
@@ -91,7 +91,7 @@ impl<'a> RowRef<'a> {
     #[inline]
     pub(crate) fn at(&self, position: usize) -> Result<ValueRef<'a>, Error> {
         match &self.content {
-            Content::Stored(row) => Ok(row.get(position)),
+            Content::Stored(row) => Ok(stored(row, position)),
             Content::Values { columns, values } => {
                 match columns.iter().position(|column| usize::from(*column) == position) {
                     Some(i) => Ok(values[i]),
@@ -103,6 +103,15 @@ impl<'a> RowRef<'a> {
                 }
             }
         }
+    }
+}
+
+/// A value of a row. JSON comes as text, and is a text to programs.
+#[inline]
+fn stored<'a>(row: &RowView<'a>, position: usize) -> ValueRef<'a> {
+    match row.get(position) {
+        ValueRef::Json(json) => json.text().map_or(ValueRef::Json(json), ValueRef::Str),
+        value => value,
     }
 }
 

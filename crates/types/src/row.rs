@@ -44,6 +44,7 @@ pub struct RowLayout {
     /// Where the end offsets of the variable columns begin, or the row ends.
     fixed_end: u32,
     variable_columns: u32,
+    has_json: bool,
 }
 
 /// What of a layout is stored; the rest follows from it.
@@ -209,7 +210,8 @@ impl RowLayout {
         for (slot, (id, ..)) in columns.iter().enumerate() {
             by_id[usize::from(id.0)] = slot as u16;
         }
-        RowLayout { version, columns, slots, by_id, fixed_end: next_offset, variable_columns: next_variable }
+        let has_json = slots.iter().any(|slot| slot.codec == Codec::Json);
+        RowLayout { version, columns, slots, by_id, fixed_end: next_offset, variable_columns: next_variable, has_json }
     }
 
     /// The layout of a table's present columns, as version `version`.
@@ -545,6 +547,15 @@ fn write_integer(value: i128, signed: bool, out: &mut [u8]) {
     out.copy_from_slice(&value.to_le_bytes()[..width]);
 }
 
+/// What a row reads that is older than the column. Catalogs of before have JSON as text.
+#[cold]
+fn initial(column: &crate::Column) -> ValueRef<'_> {
+    match column.initial.as_ref() {
+        ValueRef::Str(text) if column.ty.kind == TypeKind::Json => ValueRef::Json(JsonRef::of_text(text)),
+        value => value,
+    }
+}
+
 /// A stored row and how to read it.
 #[derive(Clone, Copy)]
 pub struct RowView<'a> {
@@ -607,8 +618,29 @@ impl<'a> RowView<'a> {
     pub fn get(&self, position: usize) -> ValueRef<'a> {
         match self.slot(position) {
             Some(slot) => self.layout.read(slot, self.bytes),
-            None => self.table.columns[position].initial.as_ref(),
+            None => initial(&self.table.columns[position]),
         }
+    }
+
+    /// The row as programs of the native API see it, where it is another one: with JSON as text. The version is that of its layout.
+    #[inline]
+    pub fn shown(&self) -> Option<(u16, Vec<u8>)> {
+        if self.layout.has_json { self.with_text() } else { None }
+    }
+
+    #[cold]
+    fn with_text(&self) -> Option<(u16, Vec<u8>)> {
+        let values = (0..self.table.columns.len()).map(|position| match self.get(position) {
+            ValueRef::Json(json) => {
+                let mut text = Vec::new();
+                json.append_shown(&mut text);
+                Value::Str(String::from_utf8_lossy(&text).into_owned())
+            }
+            value => value.to_owned(),
+        });
+        let mut bytes = Vec::new();
+        encode_row(self.table, &values.collect::<Vec<_>>(), &mut bytes);
+        Some((self.table.layout().version, bytes))
     }
 
     #[inline]

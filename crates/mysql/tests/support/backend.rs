@@ -163,6 +163,7 @@ fn type_of(value: &Value) -> DataType {
         Value::Time(_) => DataType { scale: 6, ..DataType::new(TypeKind::Time) },
         Value::DateTime(_) | Value::Timestamp(_) => DataType { scale: 6, ..DataType::new(TypeKind::DateTime) },
         Value::Bytes(_) => DataType::varbinary(1 << 24),
+        Value::Json(_) => DataType::new(TypeKind::Json),
     }
 }
 

@@ -59,6 +59,14 @@ impl Answer {
     /// Answers with a row as stored, or with what is wanted of it. `row` is read by the definition that the client has.
     #[inline]
     pub fn row(&mut self, operation: u16, wanted: &Wanted, layout: u16, row: &RowView<'_>) {
+        if *wanted == Wanted::Row
+            && let Some((layout, bytes)) = row.shown()
+        {
+            return match self.has_room(bytes.len()) {
+                true => self.builder.row(operation, layout, &bytes),
+                false => self.builder.failed(operation, &failure::too_large()),
+            };
+        }
         match wanted {
             Wanted::Row if self.has_room(row.bytes().len()) => self.builder.row(operation, layout, row.bytes()),
             Wanted::Columns(columns) if self.has_room(size_of_columns(row, columns)) => {

@@ -325,6 +325,8 @@ async fn page(
             Wanted::Row | Wanted::Nothing => None,
         };
         let row = batch.row(&open.table, i);
+        let shown = if columns.is_none() { row.shown() } else { None };
+        let (layout, bytes) = shown.as_ref().map_or((layout, bytes), |(layout, bytes)| (*layout, bytes));
         let size = columns.map_or(bytes.len(), |columns| size_of_columns(&row, columns));
         if builder.bytes() + size + 16 > limit {
             return Err(PageError::TooLarge);

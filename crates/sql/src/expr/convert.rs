@@ -9,7 +9,7 @@ use super::types::is_hex;
 use rauk_types::datetime::{self, MICROS_PER_SECOND, TemporalError};
 use rauk_types::error::codes;
 use rauk_types::format::{append_text, parse_double_prefix, parse_int_prefix, timestamp_utc};
-use rauk_types::{DataType, Date, DateTime, Decimal, MysqlError, Time, Value, ValueRef};
+use rauk_types::{DataType, Date, DateTime, Decimal, MysqlError, Time, ValueRef};
 use std::borrow::Cow;
 
 pub type Result<T> = std::result::Result<T, MysqlError>;
@@ -194,13 +194,7 @@ pub fn is_true(value: ValueRef<'_>, context: &mut Context) -> Result<bool> {
         ValueRef::Date(v) => !v.is_zero(),
         ValueRef::Time(v) => v.micros() != 0,
         ValueRef::DateTime(v) => !v.is_zero(),
-        // An array, an object and a `null` are true, as they are no zero.
-        ValueRef::Json(document) => match json::plain(document)? {
-            Some(plain @ (Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_))) => {
-                is_true(plain.as_ref(), context)?
-            }
-            _ => true,
-        },
+        ValueRef::Json(document) => !json::is_zero(document)?,
         other => to_f64(other, context)? != 0.0,
     })
 }

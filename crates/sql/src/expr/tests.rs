@@ -83,7 +83,7 @@ pub(crate) fn table() -> Table {
             ("da", DataType::new(TypeKind::Date), true, Value::Date(Date::new(2024, 2, 29).unwrap())),
             ("tm", DataType::new(TypeKind::Time), true, Value::Time(Time::new(true, 26, 30, 15, 0).unwrap())),
             ("ts", DataType::new(TypeKind::Timestamp), true, Value::Timestamp(1_700_000_000_000_000)),
-            ("js", DataType::new(TypeKind::Json), true, Value::from("{\"a\": 1}")),
+            ("js", DataType::new(TypeKind::Json), true, Value::Json(b"{\"a\": 1}".to_vec())),
         ],
     }
 }
@@ -329,13 +329,19 @@ fn messages_of_expressions() {
             "s = sg",
             "Illegal mix of collations (utf8mb4_0900_ai_ci,IMPLICIT) and (utf8mb4_general_ci,IMPLICIT) for operation '='",
         ),
-        ("JSON_EXTRACT(js, '$.a')", "This version of MySQL doesn't yet support 'JSON_EXTRACT'"),
-        ("js->'$.a'", "This version of MySQL doesn't yet support 'JSON functions'"),
+        (
+            "JSON_EXTRACT(id, '$.a')",
+            "Invalid data type for JSON data in argument 1 to function json_extract; a JSON string or JSON type is required.",
+        ),
+        ("js->'$.'", "Invalid JSON path expression. The error is around character position 2."),
         ("id IN (SELECT 1)", "This version of MySQL doesn't yet support 'subqueries in expressions'"),
         ("id = ANY (SELECT 1)", "This version of MySQL doesn't yet support 'subqueries in expressions'"),
         ("NOT EXISTS (SELECT 1)", "This version of MySQL doesn't yet support 'subqueries in expressions'"),
         ("MATCH (s) AGAINST ('x')", "This version of MySQL doesn't yet support 'MATCH ... AGAINST'"),
-        ("1 MEMBER OF (js)", "This version of MySQL doesn't yet support 'MEMBER OF'"),
+        (
+            "1 MEMBER OF (id)",
+            "Invalid data type for JSON data in argument 2 to function member of; a JSON string or JSON type is required.",
+        ),
         ("RANK() OVER (ORDER BY id)", "You cannot use the window function 'rank' in this context.'"),
         ("CAST(id AS YEAR)", "This version of MySQL doesn't yet support 'CAST ... AS YEAR'"),
         ("test.nosuch(1)", "FUNCTION test.nosuch does not exist"),

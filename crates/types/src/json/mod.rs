@@ -35,7 +35,7 @@ mod tree;
 mod tests;
 
 pub use parse::{Invalid, parse};
-pub use print::{append_double, append_quoted};
+pub use print::{Form, append_double, append_quoted};
 pub use read::{List, Node};
 pub use tree::{Json, Members};
 
@@ -152,6 +152,11 @@ impl<'a> JsonRef<'a> {
     /// Where it lies: no two values of a document lie at one place.
     pub fn address(self) -> *const u8 {
         self.bytes.as_ptr()
+    }
+
+    /// The text that it is, if it is still text.
+    pub fn text(self) -> Option<&'a str> {
+        if self.tag == TEXT { std::str::from_utf8(self.bytes).ok() } else { None }
     }
 
     /// Whether it is still text, and must be [normalised](JsonRef::normal) before it is read.

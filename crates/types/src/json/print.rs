@@ -9,11 +9,11 @@ use crate::format::{append_f64, append_i64, append_u64};
 type Result<T> = std::result::Result<T, Corrupt>;
 
 /// How the parts of a document stand.
-#[derive(Clone, Copy, PartialEq)]
-enum Form {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
     /// `{"a": [1, 2]}`
     Plain,
-    /// Each value on a line, at most so deep.
+    /// Each value on a line, indented by two blanks a level.
     Lines,
     /// Without blanks.
     Dense,
@@ -22,7 +22,7 @@ enum Form {
 impl JsonRef<'_> {
     /// Appends MySQL's normal form. A value that is still text must be [normalised](JsonRef::normal) before.
     pub fn append_text(self, out: &mut Vec<u8>) -> Result<()> {
-        append(self, Form::Plain, 0, out)
+        append(self, Form::Plain, 0, usize::MAX, out).map(|_| ())
     }
 
     /// Appends what clients see: the normal form, of JSON text too. Text that is no JSON (no column has taken such) stays as it is.
@@ -40,14 +40,10 @@ impl JsonRef<'_> {
         }
     }
 
-    /// Appends the document in lines, indented by two blanks.
-    pub fn append_pretty(self, out: &mut Vec<u8>) -> Result<()> {
-        append(self, Form::Lines, 0, out)
-    }
-
-    /// Appends the document without any blanks.
-    pub fn append_compact(self, out: &mut Vec<u8>) -> Result<()> {
-        append(self, Form::Dense, 0, out)
+    /// Appends the document in this form, as long as `out` is not longer than `most`: a deep document has many more blanks than
+    /// values. `false`: it is longer.
+    pub fn append_form(self, form: Form, most: usize, out: &mut Vec<u8>) -> Result<bool> {
+        append(self, form, 0, most, out)
     }
 
     /// Appends a string as it is, anything else as [`JsonRef::append_text`].
@@ -71,7 +67,8 @@ fn line(depth: usize, form: Form, out: &mut Vec<u8>) {
     }
 }
 
-fn append(value: JsonRef<'_>, form: Form, depth: usize, out: &mut Vec<u8>) -> Result<()> {
+/// Gives whether `out` is within `most` bytes; it ends early where it is not.
+fn append(value: JsonRef<'_>, form: Form, depth: usize, most: usize, out: &mut Vec<u8>) -> Result<bool> {
     if depth >= MAX_DEPTH {
         return Err(Corrupt);
     }
@@ -80,7 +77,7 @@ fn append(value: JsonRef<'_>, form: Form, depth: usize, out: &mut Vec<u8>) -> Re
         Node::Object(list) => (list, true),
         scalar => {
             append_scalar(&scalar, out);
-            return Ok(());
+            return Ok(out.len() <= most);
         }
     };
     out.push(if object { b'{' } else { b'[' });
@@ -94,13 +91,15 @@ fn append(value: JsonRef<'_>, form: Form, depth: usize, out: &mut Vec<u8>) -> Re
             append_quoted(name, out);
             out.extend_from_slice(if form == Form::Dense { b":" } else { b": " });
         }
-        append(value, form, depth + 1, out)?;
+        if !append(value, form, depth + 1, most, out)? {
+            return Ok(false);
+        }
     }
     if !list.is_empty() {
         line(depth, form, out);
     }
     out.push(if object { b'}' } else { b']' });
-    Ok(())
+    Ok(out.len() <= most)
 }
 
 fn append_scalar(scalar: &Node<'_>, out: &mut Vec<u8>) {

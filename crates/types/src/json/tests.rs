@@ -87,7 +87,9 @@ fn documents_are_normalised() {
         assert_eq!(shown(&stored(text)), normal);
     }
     let mut pretty = Vec::new();
-    JsonRef::stored(&stored(r#"{"a":[1,{}],"b":[]}"#)).append_pretty(&mut pretty).unwrap();
+    JsonRef::stored(&stored(r#"{"a":[1,{}],"b":[]}"#)).append_form(Form::Lines, 1000, &mut pretty).unwrap();
+    let short = JsonRef::stored(&stored("[[[1]]]")).append_form(Form::Lines, 20, &mut Vec::new());
+    assert_eq!(short, Ok(false));
     assert_eq!(String::from_utf8(pretty).unwrap(), "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": []\n}");
 }
 
@@ -313,10 +315,10 @@ proptest! {
         prop_assert_eq!(&stored(&shown(&again)), &again);
         prop_assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{}", text);
         let mut out = Vec::new();
-        JsonRef::stored(&again).append_compact(&mut out).unwrap();
+        JsonRef::stored(&again).append_form(Form::Dense, usize::MAX, &mut out).unwrap();
         prop_assert_eq!(stored(std::str::from_utf8(&out).unwrap()), again.clone());
         out.clear();
-        JsonRef::stored(&again).append_pretty(&mut out).unwrap();
+        JsonRef::stored(&again).append_form(Form::Lines, usize::MAX, &mut out).unwrap();
         prop_assert_eq!(stored(std::str::from_utf8(&out).unwrap()), again);
     }
 
@@ -350,7 +352,7 @@ proptest! {
             value.append_shown(&mut out);
             if let Ok(normal) = value.normal(&mut free) {
                 let value = normal.get();
-                let _ = (value.depth(), value.append_key(&mut out), value.append_pretty(&mut out));
+                let _ = (value.depth(), value.append_key(&mut out), value.append_form(Form::Lines, usize::MAX, &mut out));
                 let _ = (value.compare(value), value.append_unquoted(&mut out));
                 let _ = Json::Stored(value).encode(&mut free);
                 if let Ok(Some(list)) = value.list() {

@@ -55,8 +55,8 @@ impl FieldKind {
             Codec::Decimal128 => FieldKind::WideDecimal(scale),
             Codec::Char | Codec::Text => FieldKind::Text,
             Codec::Bytes => FieldKind::Bytes,
-            // Its integer has up to 27 bytes.
-            Codec::DecimalWide => return None,
+            // Its integer has up to 27 bytes. A document is no text.
+            Codec::DecimalWide | Codec::Json => return None,
         })
     }
 }
@@ -116,7 +116,7 @@ impl Field {
                 0 => 0,
                 since => 1900 + u64::from(since),
             },
-            Codec::Decimal128 | Codec::DecimalWide | Codec::Char | Codec::Text | Codec::Bytes => {
+            Codec::Decimal128 | Codec::DecimalWide | Codec::Char | Codec::Text | Codec::Bytes | Codec::Json => {
                 unreachable!("{:?} is no word", self.kind)
             }
         }

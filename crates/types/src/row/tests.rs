@@ -347,3 +347,31 @@ fn a_value_of_another_type_is_our_mistake() {
     assert_eq!(table.columns[0].default, ColumnDefault::None);
     encoded(&table, &[Value::from("2024-01-01")]);
 }
+
+/// A row of before has JSON as text, as a program of the native API writes and sees it.
+#[test]
+fn json_is_read_in_both_forms_and_shown_as_text() {
+    let schema = table(vec![column(0, ty(TypeKind::Int), false), column(1, ty(TypeKind::Json), true)]);
+    let tree = crate::json::parse(r#"{"bb": [1], "a": "x"}"#, &mut |_| Ok(())).unwrap().unwrap();
+    let binary = tree.encode(&mut |_| Ok(())).unwrap();
+    for (value, text) in [
+        (Value::from("{\"bb\":[1],\"a\":\"x\"}"), r#"{"a": "x", "bb": [1]}"#),
+        (Value::Json(binary), r#"{"a": "x", "bb": [1]}"#),
+    ] {
+        let mut bytes = Vec::new();
+        encode_row(&schema, &[Value::Int(1), value.clone()], &mut bytes);
+        let row = RowView::checked(&schema, 0, &bytes).unwrap();
+        let ValueRef::Json(json) = row.get(1) else { panic!("{:?}", row.get(1)) };
+        assert_eq!(json.text().is_some(), value.as_ref().as_str().is_some());
+        let (layout, shown) = row.shown().unwrap();
+        let ValueRef::Json(json) = RowView::new(&schema, layout, &shown).get(1) else { panic!() };
+        assert_eq!(json.text(), Some(text));
+    }
+    let mut bytes = Vec::new();
+    encode_row(&schema, &[Value::Int(1), Value::Null], &mut bytes);
+    assert!(RowView::new(&schema, 0, &bytes).is_null(1));
+    let plain = table(vec![column(0, ty(TypeKind::Int), false)]);
+    bytes.clear();
+    encode_row(&plain, &[Value::Int(1)], &mut bytes);
+    assert_eq!(RowView::new(&plain, 0, &bytes).shown(), None);
+}

@@ -159,7 +159,19 @@ pub fn plain(document: JsonRef<'_>) -> Result<Option<Value>> {
     }))
 }
 
-/// The same for a conversion to `kind`, with MySQL's warning, or in strict mode its error, where it is none.
+/// Whether it equals the number 0: what MySQL takes for false. The boolean `false` does not.
+pub fn is_zero(document: JsonRef<'_>) -> Result<bool> {
+    let normal = document.normal(&mut |_| Ok(()))?;
+    Ok(match normal.get().read()? {
+        Node::Int(v) => v == 0,
+        Node::UInt(v) => v == 0,
+        Node::Double(v) => v == 0.0,
+        Node::Decimal(v) => v.is_zero(),
+        _ => false,
+    })
+}
+
+/// [`plain`] for a conversion to `kind`, with MySQL's warning, or in strict mode its error, where it is none.
 pub fn plain_as(document: JsonRef<'_>, kind: &str, context: &mut Context) -> Result<Option<Value>> {
     let value = plain(document)?;
     if value.is_none() {

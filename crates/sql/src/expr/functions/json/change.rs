@@ -38,7 +38,7 @@ const fn pairs(function: Function) -> Function {
 }
 
 fn pairs_type(t: Typing<'_>) -> Result<Derived> {
-    if t.arguments.len() % 2 == 0 {
+    if t.arguments.len().is_multiple_of(2) {
         let name = t.name.to_ascii_lowercase();
         let message = format!("Incorrect parameter count in the call to native function '{name}'");
         return Err(MysqlError::new(rauk_types::error::codes::WRONG_PARAMCOUNT_TO_NATIVE_FCT, message));
@@ -77,12 +77,15 @@ fn locate<'t, 'a>(tree: &'t mut Json<'a>, legs: &[Leg]) -> Result<Option<&'t mut
     Ok(Some(tree))
 }
 
+/// Puts a value where a path leads.
+type Put<'p> = dyn for<'a> Fn(&mut Json<'a>, &[Leg], Place, Json<'a>) -> Result<()> + 'p;
+
 /// Applies `apply` to the tree for each path and value. NULL when the document or a path is NULL.
 fn with_pairs(
     c: &Call<'_, '_>,
     context: &mut Context,
     apply: &dyn Fn(&mut Json<'_>, &[Leg]) -> Result<Place>,
-    put: &dyn for<'a> Fn(&mut Json<'a>, &[Leg], Place, Json<'a>) -> Result<()>,
+    put: &Put<'_>,
 ) -> Result<Value> {
     if c.is_null(0) || (1..c.len()).step_by(2).any(|at| c.is_null(at)) {
         return Ok(Value::Null);

@@ -23,7 +23,7 @@ use crate::expr::eval::Env;
 use crate::expr::json::{self, path::Path};
 use crate::expr::types::text_type;
 use crate::expr::{Context, Expr, Val, bind_document};
-use rauk_types::json::{Json, JsonRef, List, Members, Node, Normal};
+use rauk_types::json::{Form, Json, JsonRef, List, Members, Node, Normal};
 use rauk_types::{Collation, Column, DataType, MysqlError, TypeKind, Value, ValueRef};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -42,13 +42,13 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new("JSON_DEPTH", 1, 1, rules::integer, |c, x| Ok(Value::Int(document(c, 0, x)?.get().depth()? as i64))),
     Function::new("JSON_LENGTH", 1, 2, rules::integer_or_null, length),
     Function::new("JSON_KEYS", 1, 2, json_or_null, keys),
-    Function::new("JSON_PRETTY", 1, 1, text, |c, x| shown(c, x, |document, out| document.append_pretty(out))),
+    Function::new("JSON_PRETTY", 1, 1, text, |c, x| shown(c, x, Form::Lines)),
     Function::new("JSON_STORAGE_SIZE", 1, 1, rules::integer, storage_size),
     // Changed documents are written whole, so that nothing is free in them.
     Function::new("JSON_STORAGE_FREE", 1, 1, rules::integer, |c, x| document(c, 0, x).map(|_| Value::Int(0))),
-    Function::new("JSON_COMPACT", 1, 1, text, |c, x| shown(c, x, |document, out| document.append_compact(out))),
-    Function::new("JSON_LOOSE", 1, 1, text, |c, x| shown(c, x, |document, out| document.append_text(out))),
-    Function::new("JSON_DETAILED", 1, 1, text, |c, x| shown(c, x, |document, out| document.append_pretty(out))),
+    Function::new("JSON_COMPACT", 1, 1, text, |c, x| shown(c, x, Form::Dense)),
+    Function::new("JSON_LOOSE", 1, 1, text, |c, x| shown(c, x, Form::Plain)),
+    Function::new("JSON_DETAILED", 1, 1, text, |c, x| shown(c, x, Form::Lines)),
     Function::new("JSON_EXISTS", 2, 2, rules::integer_or_null, |c, x| {
         let (document, path) = (document(c, 0, x)?, path(c, 1, x)?);
         Ok(Value::Int((!found(&path, document.get(), x)?.is_empty()).into()))
@@ -201,8 +201,16 @@ fn incorrect_type(number: usize, function: &str) -> MysqlError {
     MysqlError::new(3064, format!("Incorrect type for argument {number} in function {function}."))
 }
 
-fn quote(c: &Call<'_, '_>, _: &mut Context) -> Result<Value> {
+fn quote(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let ValueRef::Str(text) = c.value(0) else { return Err(incorrect_type(1, "json_quote")) };
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' | 8 | 9 | 10 | 12 | 13 => 1,
+        0..0x20 => 5,
+        _ => 0,
+    };
+    if !c.fits(text.len() + 2 + text.bytes().map(escaped).sum::<usize>(), context) {
+        return Ok(Value::Null);
+    }
     let mut out = Vec::with_capacity(text.len() + 2);
     rauk_types::json::append_quoted(text, &mut out);
     Ok(c.string(out))
@@ -387,15 +395,14 @@ fn keys(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     json::encoded(&Json::Array(names), context)
 }
 
-fn shown(
-    c: &Call<'_, '_>,
-    context: &mut Context,
-    append: fn(JsonRef<'_>, &mut Vec<u8>) -> std::result::Result<(), rauk_types::json::Corrupt>,
-) -> Result<Value> {
+fn shown(c: &Call<'_, '_>, context: &mut Context, form: Form) -> Result<Value> {
     let document = document(c, 0, context)?;
-    let mut out = Vec::with_capacity(2 * document.get().stored_len());
-    append(document.get(), &mut out)?;
-    Ok(c.string(out))
+    let mut out = Vec::new();
+    if document.get().append_form(form, context.max_allowed_packet, &mut out)? {
+        return Ok(c.string(out));
+    }
+    super::overflowed(c.name, context);
+    Ok(Value::Null)
 }
 
 fn storage_size(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
