@@ -137,7 +137,9 @@ pub fn get<'a>(reader: &mut Reader<'a>) -> Result<ValueRef<'a>, WireError> {
         }
         STR => std::str::from_utf8(content(reader, low)?).ok().map(ValueRef::Str),
         BYTES => Some(ValueRef::Bytes(content(reader, low)?)),
-        JSON => Some(ValueRef::Json(JsonRef::stored(content(reader, low)?))),
+        JSON => {
+            Some(content(reader, low)?).filter(|bytes| !bytes.is_empty()).map(|b| ValueRef::Json(JsonRef::stored(b)))
+        }
         _ => None,
     };
     value.ok_or_else(|| reader.malformed())

@@ -432,7 +432,9 @@ fn values_out_of_range() {
         vec![1 << 4 | 9, 0, 0, 0, 0, 0, 0, 0, 0, 0],
         vec![3 << 4 | 4, 0, 0, 0, 0],
         vec![1],
+        // A document has a byte that says its form.
         vec![11 << 4],
+        vec![12 << 4],
     ];
     for bytes in wrong {
         assert!(value::get(&mut Reader::new(&bytes, "value")).is_err(), "{bytes:?}");

@@ -155,12 +155,20 @@ impl Collation {
         if a == b {
             return true;
         }
-        if self.is_binary() {
-            return false;
-        }
         let (mut x, mut y) = ([0u8; 4], [0u8; 4]);
         let (x, y) = (a.encode_utf8(&mut x), b.encode_utf8(&mut y));
-        self.weights(x.as_bytes()).eq(self.weights(y.as_bytes()))
+        let (x, y) = (x.as_bytes(), y.as_bytes());
+        match &self.definition().order {
+            Order::Bytes | Order::CodePoints => false,
+            Order::General(table) => Weights::new(*table, x).eq(Weights::new(*table, y)),
+            Order::Uca(uca) => uca.levels.iter().all(|&level| match uca.tailoring() {
+                Some(tailoring) => {
+                    let weigher = uca.tailored(tailoring, level);
+                    Weights::new(weigher, x).eq(Weights::new(weigher, y))
+                }
+                None => Weights::new(uca.plain(level), x).eq(Weights::new(uca.plain(level), y)),
+            }),
+        }
     }
 
     /// The one weight of an ASCII character, where the collation has one level and the character one weight.

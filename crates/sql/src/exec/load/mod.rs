@@ -171,11 +171,14 @@ impl Load<'_> {
     /// A field as its column stores it.
     fn converted(&self, bytes: &[u8], column: usize, insert: &mut Insert<'_>) -> Result<Value, MysqlError> {
         let definition = &insert.schema.columns[column];
-        let value = match definition.ty.is_bytes() {
-            true => Value::Bytes(bytes.to_vec()),
-            false => value_of(bytes, self.rows.charset),
+        let is_json = definition.ty.kind == TypeKind::Json;
+        let (value, text) = match self.rows.charset {
+            _ if definition.ty.is_bytes() => (Value::Bytes(bytes.to_vec()), self.text),
+            // Import tools name no character set, and a document is UTF-8 in whatever it was dumped.
+            FileCharset::Binary if is_json => (value_of(bytes, FileCharset::Utf8), DataType::new(TypeKind::LongText)),
+            charset => (value_of(bytes, charset), self.text),
         };
-        let stored = convert_for_column(value, &self.text, definition, insert.number, insert.context)?;
+        let stored = convert_for_column(value, &text, definition, insert.number, insert.context)?;
         super::insert::check_length(&stored, definition, insert.number)?;
         Ok(stored)
     }
