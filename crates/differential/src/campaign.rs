@@ -34,6 +34,8 @@ pub struct Plan {
     pub only: Option<u64>,
     /// Every statement is printed before it runs.
     pub verbose: bool,
+    /// Every difference of a known kind is printed.
+    pub known: bool,
 }
 
 pub struct Finding {
@@ -128,13 +130,16 @@ fn run_seed(
             let was_variant = std::mem::replace(&mut is_variant, true);
             let alone = is_alone(&setup.schema, &statement);
             let answers = pair.run(&setup.schema, &statement, alone, keep)?;
-            let verdict = judge(&statement, alone, &answers, &setup.schema);
+            let verdict = judge(pair, &statement, alone, &answers, &setup.schema);
             let is_change = !matches!(statement, Statement::Query(_) | Statement::View { .. });
             if is_change && keep && matches!(verdict, Verdict::Same) && answers.rauk.error_code().is_none() {
                 setup.history.push(statement.clone());
             }
             if !is_judged {
                 continue;
+            }
+            if let (Verdict::Known(kind), true) = (&verdict, plan.known) {
+                println!("{}", shown(seed, number, kind, &statement, &answers));
             }
             if matches!(verdict, Verdict::Same) && !was_variant {
                 next = variant(&statement, &mut dice, setup.schema.variants);
@@ -196,7 +201,7 @@ fn is_alone(schema: &Schema, statement: &Statement) -> bool {
     schema.alone || Features::of(statement).iter().any(|feature| !Feature::is_in_reference(feature))
 }
 
-pub fn judge(statement: &Statement, alone: bool, answers: &Answers, schema: &Schema) -> Verdict {
+fn judge(pair: &mut Pair, statement: &Statement, alone: bool, answers: &Answers, schema: &Schema) -> Verdict {
     if let Outcome::Error { code: NOT_SUPPORTED_YET, message } = &answers.rauk {
         return Verdict::NotSupported(message.clone());
     }
@@ -209,11 +214,25 @@ pub fn judge(statement: &Statement, alone: bool, answers: &Answers, schema: &Sch
     }
     match answers.difference(statement) {
         None => Verdict::Same,
-        Some(category) => match known::find(statement, category, answers, schema) {
+        Some(category) => match known::find(pair, schema, statement, category, answers) {
             Some(kind) => Verdict::Known(kind),
             None => Verdict::Different(category),
         },
     }
+}
+
+/// A difference of a known kind, for people.
+fn shown(seed: u64, number: u64, kind: &Kind, statement: &Statement, answers: &Answers) -> String {
+    let mut text = format!("~~ {seed}:{number} {}\n{statement}\n", kind.name);
+    let mut answer = |one: &Outcome, other: &Outcome| {
+        text += &format!("   MariaDB: {}\n   Rauk:    {}\n", one.shown(), other.shown());
+    };
+    answer(&answers.reference, &answers.rauk);
+    let differs = answers.contents.iter().find(|(_, one, other)| !compare::same_rows(one, other));
+    if let Some((_, one, other)) = differs {
+        answer(one, other);
+    }
+    text
 }
 
 /// Does the case differ in this way, in the database as it is? Gives the answers if so.
@@ -228,7 +247,7 @@ fn differs(
     let answers = pair.run(schema, statement, alone, false).ok()?;
     let holds = match check {
         Some(check) => metamorphic::run(check, schema, statement, &mut |sql| pair.ask(sql)).flatten() == Some(category),
-        None => matches!(judge(statement, alone, &answers, schema), Verdict::Different(c) if c == category),
+        None => matches!(judge(pair, statement, alone, &answers, schema), Verdict::Different(c) if c == category),
     };
     holds.then_some(answers)
 }

@@ -87,19 +87,19 @@ pub fn codes(reference: &Outcome, rauk: &Outcome) -> Option<Category> {
 
 /// The same rows, in any order.
 pub fn same_rows(a: &Outcome, b: &Outcome) -> bool {
-    same_rows_by(a, b, |cell| cell.clone())
+    same_rows_by(a, b, |_, cell| cell.clone())
 }
 
 /// The same rows when text that differs by case, accent or trailing spaces counts as the same.
 pub fn same_folded_rows(a: &Outcome, b: &Outcome) -> bool {
-    same_rows_by(a, b, |cell| cell.as_ref().map(|bytes| fold(bytes)))
+    same_rows_by(a, b, |_, cell| cell.as_ref().map(|bytes| fold(bytes)))
 }
 
 /// `None` is NULL.
 pub type Cell = Option<Vec<u8>>;
 
-/// The same rows when each value is shown in this way.
-pub fn same_rows_by(a: &Outcome, b: &Outcome, shown: impl Fn(&Cell) -> Cell) -> bool {
+/// The same rows when each value is shown in this way; values are told by the number of their column.
+pub fn same_rows_by(a: &Outcome, b: &Outcome, shown: impl Fn(usize, &Cell) -> Cell) -> bool {
     let (Outcome::Rows { columns, rows: a, .. }, Outcome::Rows { columns: others, rows: b, .. }) = (a, b) else {
         return true;
     };
@@ -109,7 +109,8 @@ pub fn same_rows_by(a: &Outcome, b: &Outcome, shown: impl Fn(&Cell) -> Cell) -> 
     let is_double: Vec<bool> =
         columns.iter().zip(others).map(|(x, y)| x.family == Family::Double || y.family == Family::Double).collect();
     let sorted = |rows: &[Row]| {
-        let mut rows: Vec<Row> = rows.iter().map(|row| row.iter().map(&shown).collect()).collect();
+        let shown = |row: &Row| row.iter().enumerate().map(|(at, cell)| shown(at, cell)).collect();
+        let mut rows: Vec<Row> = rows.iter().map(shown).collect();
         rows.sort();
         rows
     };
@@ -141,9 +142,10 @@ fn close(a: Option<f64>, b: Option<f64>) -> bool {
     }
 }
 
-/// Case, accents of the generator's words, trailing spaces.
-fn fold(bytes: &[u8]) -> Vec<u8> {
+/// Case, accents of the generator's words, control characters (a BIT as text has them), trailing spaces.
+pub fn fold(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes).to_lowercase().replace('é', "e");
+    let text: String = text.chars().filter(|c| !c.is_control()).collect();
     text.trim_end_matches(' ').as_bytes().to_vec()
 }
 

@@ -38,6 +38,9 @@ struct Arguments {
     /// Print every statement.
     #[arg(long)]
     verbose: bool,
+    /// Print every difference of a known kind, with its kind.
+    #[arg(long)]
+    known: bool,
     /// MariaDB against a MariaDB that plans in other ways: judges the generator.
     #[arg(long)]
     against_itself: bool,
@@ -63,6 +66,7 @@ fn plan(arguments: &Arguments) -> Result<Plan, String> {
         findings: arguments.findings.max(1),
         only: None,
         verbose: arguments.verbose,
+        known: arguments.known,
     };
     if let Some(case) = &arguments.case {
         let wrong = || format!("--case takes SEED:NUMBER, not '{case}'");

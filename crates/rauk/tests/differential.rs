@@ -21,6 +21,7 @@ fn plan(features: Features, first_seed: u64, seeds: u64, statements: u64) -> Pla
         findings: 3,
         only: None,
         verbose: false,
+        known: false,
     }
 }
 

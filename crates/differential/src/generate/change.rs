@@ -105,7 +105,7 @@ impl Generator<'_> {
         let class = column.class();
         let literal = |text: String| Expr::literal(text, class);
         match self.dice.below(20) {
-            0 => literal(data::odd_value(&mut self.dice)),
+            0 => literal(data::odd_value(&mut self.dice, class)),
             1 => literal("DEFAULT".into()),
             2..=3 if self.allows(Feature::ChangeSubquery) => self.other_table_subquery(&table.name, class),
             4..=5 => self.expression(class, 1),
@@ -175,7 +175,7 @@ impl Generator<'_> {
         let place = Expr::column(alias, &column.name, column.class());
         let class = column.class();
         let value = match self.dice.below(10) {
-            0 => Expr::literal(data::odd_value(&mut self.dice), class),
+            0 => Expr::literal(data::odd_value(&mut self.dice, class), class),
             1..=2 if self.allows(Feature::ChangeSubquery) => self.other_table_subquery(&table.name, class),
             3..=6 if !table.is_unique_part(&column.name) => {
                 let (features, tables_left) = (self.features, std::mem::take(&mut self.tables_left));

@@ -5,6 +5,7 @@
 //! back, so that both servers keep the same rows even where they differ.
 
 pub mod outcome;
+mod second;
 pub mod servers;
 
 use crate::compare::{self, Category};
@@ -77,6 +78,8 @@ const REFERENCE_SETTINGS: &[&str] = &[
     "SET time_zone = '+00:00'",
     "SET group_concat_max_len = 100000",
     "SET max_statement_time = 20",
+    // As MySQL 8 does.
+    "SET sql_mode = CONCAT(@@sql_mode, ',TIME_ROUND_FRACTIONAL')",
 ];
 const RAUK_SETTINGS: &[&str] = &[
     "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci",
@@ -91,6 +94,7 @@ const TWIN_SETTINGS: &[&str] = &[
     "SET time_zone = '+00:00'",
     "SET group_concat_max_len = 100000",
     "SET max_statement_time = 20",
+    "SET sql_mode = CONCAT(@@sql_mode, ',TIME_ROUND_FRACTIONAL')",
     "SET optimizer_switch = 'materialization=off,semijoin=off,derived_merge=off,condition_pushdown_for_derived=off,split_materialized=off,index_merge=off'",
     "SET join_cache_level = 0",
 ];
@@ -101,6 +105,10 @@ pub struct Pair {
     rauk: Option<Rauk>,
     reference: Session,
     tested: Session,
+    /// Another session with the reference, for second opinions.
+    second: Session,
+    /// The reference has copies of the tables as they are; with their unique keys or without.
+    copied: Option<bool>,
 }
 
 impl Pair {
@@ -121,6 +129,8 @@ impl Pair {
             rauk,
             reference: Session::new("differential", REFERENCE_SETTINGS),
             tested: Session::new("differential_tested", settings),
+            second: Session::new("differential", REFERENCE_SETTINGS),
+            copied: None,
         };
         pair.connect()?;
         Ok(pair)
@@ -133,6 +143,12 @@ impl Pair {
             let connection = connection.map_err(|cause| Error::Connect { server: "MariaDB", cause })?;
             self.reference.connection = Some(connection);
             self.reference.settings.iter().for_each(|sql| drop(self.reference.run(sql)));
+        }
+        if self.second.connection.is_none() {
+            let connection = self.mariadb.connect();
+            let connection = connection.map_err(|cause| Error::Connect { server: "MariaDB", cause })?;
+            self.second.connection = Some(connection);
+            self.second.settings.iter().for_each(|sql| drop(self.second.run(sql)));
         }
         if self.tested.connection.is_none() {
             let connection = match &mut self.rauk {
@@ -156,6 +172,7 @@ impl Pair {
     /// Gives the first difference.
     pub fn fill(&mut self, schema: &mut Schema) -> Result<Option<(String, Answers)>, Error> {
         self.connect()?;
+        self.copied = None;
         for session in [&mut self.reference, &mut self.tested] {
             let name = session.database;
             let statements = [
@@ -271,6 +288,9 @@ impl Pair {
         }
         let answers = Answers { reference, rauk, contents };
         let end = if keep && answers.difference(statement).is_none() { "COMMIT" } else { "ROLLBACK" };
+        if end == "COMMIT" {
+            self.copied = None;
+        }
         self.tested.run(end);
         self.reference.run(end);
         answers

@@ -43,8 +43,8 @@ pub(crate) async fn run_update(
     let (mut matched, mut changed) = (0u64, 0u64);
     let mut highest = None;
     let mut turns = Turns::default();
-    let mut found =
-        Found::open(&plan.level, &plan.sources, &plan.once, &plan.order, plan.limit.as_ref(), txn, context).await?;
+    let demand = Demand { order: &plan.order, limit: plan.limit.as_ref(), counts_refused: true };
+    let mut found = Found::open(&plan.level, &plan.sources, &plan.once, demand, txn, context).await?;
     loop {
         let rows = found.next(txn, context).await?;
         if rows.is_empty() {
@@ -191,8 +191,8 @@ pub(crate) async fn run_delete(
     }
     let mut deleted = 0u64;
     let mut turns = Turns::default();
-    let mut found =
-        Found::open(&plan.level, &plan.sources, &plan.once, &plan.order, plan.limit.as_ref(), txn, context).await?;
+    let demand = Demand { order: &plan.order, limit: plan.limit.as_ref(), counts_refused: !plan.ignore };
+    let mut found = Found::open(&plan.level, &plan.sources, &plan.once, demand, txn, context).await?;
     loop {
         let rows = found.next(txn, context).await?;
         if rows.is_empty() {
@@ -206,6 +206,8 @@ pub(crate) async fn run_delete(
                 if !plan.returning.is_empty() {
                     return_row(&plan.returning, &row, txn, context, sink).await?;
                 }
+            } else {
+                found.give_back();
             }
         }
         turns.after(read, context).await;
@@ -226,16 +228,16 @@ pub(super) fn changed_number(schema: &TableSchema, old: &[Value], new: &[Value])
 /// The next rows of those that were sorted.
 async fn again(
     sorted: &mut Sorted,
-    table: &TableHandle,
-    lock: Lock,
+    most: usize,
+    (table, lock): (&TableHandle, Lock),
     txn: &mut Transaction,
 ) -> Result<Vec<Vec<Value>>, MysqlError> {
     if is_interrupted(txn) {
         return Err(NodeError::Interrupted.into());
     }
     let columns = table.schema().columns.len();
-    let mut rows = Vec::with_capacity(BATCH);
-    while rows.len() < BATCH
+    let mut rows = Vec::with_capacity(most);
+    while rows.len() < most
         && let Some(payload) = sorted.next()
     {
         rows.extend(match payload.split_first() {
@@ -254,6 +256,15 @@ fn stored(sources: &[Source]) -> &TableHandle {
 /// Whether a row is one of those to be changed. Answers of subqueries are there.
 fn matches(level: &Level, row: &Joined<'_>, context: &mut Context) -> Result<bool, MysqlError> {
     Ok(passes(&level.filters, row, context)? && passes(&level.late_filters, row, context)?)
+}
+
+/// How many rows a statement takes, in which order.
+struct Demand<'a> {
+    order: &'a [SortKey],
+    limit: Option<&'a Expr>,
+    /// Of UPDATE the LIMIT is one of rows that are found, of DELETE one of rows that are deleted: there a row that IGNORE
+    /// passes over does not count.
+    counts_refused: bool,
 }
 
 /// The rows that a statement changes, as stored.
@@ -284,8 +295,7 @@ impl<'a> Found<'a> {
         level: &'a Level,
         sources: &'a [Source],
         once: &[Expr],
-        order: &[SortKey],
-        limit: Option<&Expr>,
+        Demand { order, limit, counts_refused }: Demand<'_>,
         txn: &mut Transaction,
         context: &mut Context,
     ) -> Result<Found<'a>, MysqlError> {
@@ -311,7 +321,8 @@ impl<'a> Found<'a> {
         let mut found = Found { level, table, opened, met, at: 0, cursor: None, left, sorted: None };
         if !order.is_empty() {
             let memory = context.budget.memory.clone();
-            let mut sorter = Sorter::new(usize::try_from(left).unwrap_or(usize::MAX), memory);
+            let kept = if counts_refused { usize::try_from(left).unwrap_or(usize::MAX) } else { usize::MAX };
+            let mut sorter = Sorter::new(kept, memory);
             let primary = table.schema().key_def(&table.schema().indexes[0]);
             let (mut whole, mut payload) = (0, Vec::new());
             found.left = u64::MAX;
@@ -347,14 +358,23 @@ impl<'a> Found<'a> {
             }
             let runner = context.budget.runner_of_rows(sorter.len());
             found.sorted = Some(run(runner, || sorter.finish())?);
+            found.left = left;
         }
         Ok(found)
+    }
+
+    /// A row that it gave was not changed: another one may be in its place.
+    fn give_back(&mut self) {
+        self.left = self.left.saturating_add(1);
     }
 
     /// Some of the rows; none: there are no more.
     async fn next(&mut self, txn: &mut Transaction, context: &mut Context) -> Result<Vec<Vec<Value>>, MysqlError> {
         if let Some(sorted) = &mut self.sorted {
-            return again(sorted, self.table, self.level.lock, txn).await;
+            let most = usize::try_from(self.left).unwrap_or(BATCH).min(BATCH);
+            let rows = again(sorted, most, (self.table, self.level.lock), txn).await?;
+            self.left -= rows.len() as u64;
+            return Ok(rows);
         }
         let zone = context.time_zone.clone();
         let root = Joined::root(&zone);

@@ -1,0 +1,151 @@
+//! Tables after a change, and how many rows it says to have changed.
+
+use super::evidence::Evidence;
+use super::{Kind, Test, are_data_errors};
+use crate::compare::{Category, Cell};
+use crate::run::outcome::Outcome;
+use crate::schema::Column;
+use crate::tree::feature::Feature;
+use crate::tree::{Expr, From, Source, Statement};
+
+pub const KINDS: &[Kind] = &[
+    Kind {
+        // In an UPDATE of several tables, assignments may see the values from before or from assignments to their left.
+        // In a DELETE of several tables a parent may come before its children, which a cascade has deleted then.
+        name: "order in a change of several tables",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/update.html",
+        test: Test::Answers(|e| match e.statement {
+            Statement::Update { from: From::Join { .. }, set, .. } => {
+                e.differs_in_rows() && set.iter().any(|(_, value)| set.iter().any(|(place, _)| reads(value, place)))
+            }
+            Statement::Delete { from: From::Join { .. }, .. } => {
+                let related = e.schema.tables.iter().any(|table| !table.foreign.is_empty());
+                related && matches!(e.category, Category::Code(0, 1451) | Category::Code(1451, 0) | Category::Affected)
+            }
+            _ => false,
+        }),
+    },
+    Kind {
+        // MySQL 8 looks for columns without a value and a default row by row: no row, no error; two rows, two warnings.
+        name: "columns without a value and a default, by row",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/data-type-defaults.html",
+        test: Test::Answers(|e| {
+            let Statement::Insert { columns, source, .. } = e.change() else { return false };
+            let Some(table) = e.target() else { return false };
+            let missing = table.base().into_iter().filter(|c| needs_value(c) && !columns.contains(&c.name)).count();
+            match (e.category, source, &e.answers.reference, &e.answers.rauk) {
+                (Category::Code(1364, 0), Source::Query(_), _, Outcome::Done { affected, .. }) => *affected == 0,
+                (Category::Code(1364, 0), Source::Query(_), _, Outcome::Rows { rows, .. }) => rows.is_empty(),
+                (Category::Warnings, Source::Rows(rows), one, other) => {
+                    let count = |outcome: &Outcome| match outcome {
+                        Outcome::Done { warnings, .. } | Outcome::Rows { warnings, .. } => usize::from(*warnings),
+                        _ => 0,
+                    };
+                    missing > 0 && count(other) == count(one) + (rows.len() - 1) * missing
+                }
+                _ => false,
+            }
+        }),
+    },
+    Kind {
+        // A column that only ON DUPLICATE KEY UPDATE names is not given a value by the INSERT; MariaDB takes it for one
+        // that is. Of two rows that the new one collides with, MySQL takes that of the first key; MariaDB takes a unique
+        // HASH key for the last one, and does not see that the new values of a row collide by such a key. A row that is
+        // set to what it was is not counted; MariaDB counts it where a column without a value is NULL before and behind.
+        name: "rows that collide",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/insert-on-duplicate.html",
+        test: Test::Answers(|e| {
+            let (Some(table), Statement::Insert { verb, columns, on_duplicate, .. }) = (e.target(), e.change()) else {
+                return false;
+            };
+            let is_missing = |name: &String| !columns.contains(name) && table.column(name).is_some_and(needs_value);
+            let by_hash = table.keys.iter().any(|key| key.unique && key.hash);
+            let collides = *verb == "REPLACE" || !on_duplicate.is_empty();
+            match e.category {
+                Category::Code(_, 1364 | 1423) if on_duplicate.iter().any(|(name, _)| is_missing(name)) => true,
+                Category::Code(0, 1062) | Category::Code(1062, 0) => by_hash && collides,
+                _ if by_hash && collides => e.differs_in_rows(),
+                Category::Affected => {
+                    let counted = |outcome: &Outcome| match outcome {
+                        Outcome::Done { affected, .. } => *affected,
+                        _ => 0,
+                    };
+                    !on_duplicate.is_empty()
+                        && counted(&e.answers.rauk) < counted(&e.answers.reference)
+                        && e.same_contents_by(Cell::clone)
+                }
+                _ => false,
+            }
+        }),
+    },
+    Kind {
+        // NULL into a TIMESTAMP that is NOT NULL is the current time in MariaDB; in MySQL 8 it is an error, with IGNORE the
+        // zero.
+        name: "NULL for a TIMESTAMP",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/timestamp-initialization.html",
+        test: Test::Answers(|e| {
+            let is_timestamp = |c: &Column| c.kind.sql.starts_with("TIMESTAMP") && !c.nullable;
+            let columns = || e.schema.tables.iter().flat_map(|table| &table.columns);
+            match (e.category, &e.answers.rauk) {
+                (Category::Code(_, 1048), Outcome::Error { message, .. }) => {
+                    let named = message.split('\'').nth(1).unwrap_or_default();
+                    columns().any(|column| column.name == named && is_timestamp(column))
+                }
+                (Category::Contents | Category::Warnings, _) => {
+                    let is_zero = |cell: &Cell| cell.as_ref().is_some_and(|bytes| bytes.starts_with(b"0000-00-00"));
+                    e.has(Feature::Ignore)
+                        && columns().any(is_timestamp)
+                        && (e.category == Category::Warnings && e.has_null() || e.contents_go(&|_, b| is_zero(b)))
+                }
+                _ => false,
+            }
+        }),
+    },
+    Kind {
+        // MariaDB's JSON is a CHECK constraint, whose error IGNORE turns into a warning; MySQL's error 3140 stays one. What
+        // IGNORE puts where a JSON is missing is valid JSON in MySQL, and an empty text in MariaDB, which its CHECK
+        // refuses.
+        name: "JSON that is not valid",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/json.html",
+        test: Test::Answers(|e| {
+            let has_json = |columns: Vec<&Column>| columns.iter().any(|column| column.kind.sql == "JSON");
+            let all = || e.schema.tables.iter().flat_map(|table| &table.columns).collect();
+            match e.category {
+                Category::Code(4025, code) => (code == 3140 || are_data_errors(code, 4025)) && has_json(all()),
+                Category::Code(code, 3140) => (code == 0 || are_data_errors(code, 3140)) && has_json(all()),
+                Category::Affected | Category::Contents => e.has(Feature::Ignore) && has_json(changed_columns(e)),
+                _ => false,
+            }
+        }),
+    },
+    Kind {
+        // A text with a number that is none of the SET's has no member; MariaDB takes the low bits of the number.
+        name: "a text with a number beyond the members of a SET",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/set.html",
+        test: Test::Answers(|e| {
+            e.has(Feature::Ignore)
+                && changed_columns(e).iter().any(|column| column.kind.sql.starts_with("SET("))
+                && e.contents_go(&|_, b| b.as_ref().is_some_and(|bytes| bytes.is_empty()))
+        }),
+    },
+];
+
+/// A row that gives it no value is an error.
+fn needs_value(column: &Column) -> bool {
+    !column.nullable && column.default.is_none()
+}
+
+/// The value reads the column that an assignment changes.
+fn reads(value: &Expr, place: &Expr) -> bool {
+    value == place
+        || match value {
+            Expr::Form { arguments, .. } => arguments.iter().any(|argument| reads(argument, place)),
+            _ => false,
+        }
+}
+
+/// Columns of the tables that the statement changes.
+fn changed_columns<'a>(e: &Evidence<'a>) -> Vec<&'a Column> {
+    let changed = |name: &str| e.answers.contents.iter().any(|(table, ..)| table == name);
+    e.schema.tables.iter().filter(|table| changed(&table.name)).flat_map(|table| &table.columns).collect()
+}

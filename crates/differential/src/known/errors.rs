@@ -1,0 +1,169 @@
+//! Errors: one server fails and the other does not, or with another code.
+
+use super::evidence::{Evidence, begins};
+use super::{Kind, Test, places};
+use crate::compare::Category;
+use crate::tree::feature::Feature;
+use crate::tree::visit::{Node, walk};
+use crate::tree::{From, Statement};
+
+pub const KINDS: &[Kind] = &[
+    Kind {
+        // Strict mode makes a warning of a function an error in UPDATE and DELETE too, and of a logarithm of zero. MariaDB
+        // warns of what Rauk refuses.
+        name: "a warning that is an error in a strict change",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/sql-mode.html#sql-mode-strict",
+        test: Test::Warnings(|e, warned, code| {
+            let is_logarithm = code == 3020 && e.any(|expr| begins(expr, &["LN(", "LOG("]));
+            matches!(e.category, Category::Code(0, _))
+                && !e.has(Feature::Ignore)
+                && (STRICT_ERRORS.contains(&code) && warned.contains(&code) || is_logarithm)
+        }),
+    },
+    Kind {
+        // Several rows or columns are wrong. MariaDB warns of Rauk's error too when it passes over errors.
+        name: "which of several errors of data comes first",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/sql-mode.html#ignore-effect-on-execution",
+        test: Test::Warnings(|e, warned, code| match e.category {
+            Category::Code(one, _) if one == 1369 || are_data_errors(one, code) => {
+                let as_warned = match code {
+                    // Shortened when it is passed over.
+                    1406 => [1406, 1265],
+                    3819 => [3819, 4025],
+                    3140 => [3140, 4025],
+                    code => [code, code],
+                };
+                warned.iter().any(|warned| as_warned.contains(warned))
+            }
+            _ => false,
+        }),
+    },
+    Kind {
+        // Whether a row whose expression fails is met, depends on the order in which conditions and tables are taken.
+        name: "an error of a row that a plan may not meet",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/where-optimization.html",
+        test: Test::Answers(|e| match e.category {
+            Category::Code(0, code) | Category::Code(code, 0) => may_be_left_out(e, code),
+            Category::Code(one, other) => {
+                // The other one is met after it, or is one of what is stored.
+                let is_other = |code| RUNTIME_ERRORS.contains(&code) || DATA_ERRORS.contains(&code);
+                may_be_left_out(e, one) && is_other(other) || may_be_left_out(e, other) && is_other(one)
+            }
+            _ => false,
+        }),
+    },
+    Kind {
+        // In MySQL no subquery of a change reads the table that is changed, however deep it stands; in MariaDB some may.
+        // 1443 is the same through a view.
+        name: "a subquery that reads the changed table",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/subquery-errors.html",
+        test: Test::Answers(|e| matches!(e.category, Category::Code(_, 1093 | 1443)) && reads_target(e)),
+    },
+    Kind {
+        // Where several places of a statement mix collations, which is bound first is not told.
+        name: "which of several mixes of collations",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/charset-collation-coercibility.html",
+        test: Test::Answers(|e| match e.category {
+            Category::Code(one, other) => [one, other].iter().all(|code| matches!(code, 1267 | 1270 | 1271)),
+            _ => false,
+        }),
+    },
+    Kind {
+        // MariaDB does not find a table of a WITH around a nested one, nor a column around a set operation in a set operation.
+        // What is named is there: the generator names nothing else.
+        name: "names that MariaDB does not find",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/with.html",
+        test: Test::Answers(|e| match e.category {
+            Category::Code(1146 | 1054, code) if code != 1146 && code != 1054 => {
+                let message = e.reference_message();
+                let name = message.split('\'').nth(1).unwrap_or_default();
+                let (first, second) = name.rsplit_once('.').unwrap_or(("", name));
+                e.names.is_common_table(second) || e.names.is_alias(first)
+            }
+            _ => false,
+        }),
+    },
+    Kind {
+        // IGNORE leaves out rows that a view's CHECK OPTION refuses; MariaDB's INSERT of one row is refused.
+        name: "IGNORE and CHECK OPTION",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/sql-mode.html#ignore-effect-on-execution",
+        test: Test::Answers(|e| e.category == Category::Code(1369, 0) && e.has(Feature::Ignore)),
+    },
+    Kind {
+        // A recursive table's columns are of the types of its first part. That of a literal is wider in MySQL, and MariaDB
+        // has a width for what a BIT gives.
+        name: "how wide a column of a recursive table is",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/with.html#common-table-expressions-recursive",
+        test: Test::Answers(|e| {
+            let named = e.reference_message().split('\'').nth(1).unwrap_or_default().to_string();
+            matches!(e.category, Category::Code(1264 | 1406, _)) && e.names.is_recursive_column(&named)
+        }),
+    },
+    Kind {
+        // A text that is no number is cut for a DOUBLE, and wrong for MariaDB.
+        name: "a text for a DOUBLE",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/floating-point-types.html",
+        test: Test::Answers(|e| {
+            e.category == Category::Code(1366, 1265) && e.reference_message().starts_with("Incorrect double value")
+        }),
+    },
+    Kind {
+        // ROUND of a whole number is one of the same type, which it may leave; MariaDB makes it a DECIMAL.
+        name: "ROUND that leaves its type",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/mathematical-functions.html#function_round",
+        test: Test::Answers(|e| {
+            let is_round = e.rauk_message().split('\'').nth(1).is_some_and(|expr| expr.starts_with("round("));
+            e.category == Category::Code(0, 1690) && is_round
+        }),
+    },
+];
+
+/// Of what is stored, and of what is computed for it.
+const DATA_ERRORS: &[u16] =
+    &[1048, 1062, 1264, 1265, 1292, 1364, 1365, 1366, 1406, 1441, 1451, 1452, 1690, 1761, 1242, 3020, 3140, 3819, 4025];
+
+/// Errors in a strict change that are warnings elsewhere.
+const STRICT_ERRORS: &[u16] = &[1264, 1265, 1292, 1365, 1366, 1411, 1441];
+
+/// Out of range (1916 is MariaDB's own), division, wrong value, more than one row of a subquery.
+const RUNTIME_ERRORS: &[u16] = &[1690, 1916, 1365, 1264, 1292, 1242, 1441];
+
+/// Both are errors of data: which of them is found first is open.
+pub fn are_data_errors(one: u16, other: u16) -> bool {
+    DATA_ERRORS.contains(&one) && DATA_ERRORS.contains(&other)
+}
+
+/// A plan may leave out what fails in this way.
+fn may_be_left_out(e: &Evidence<'_>, code: u16) -> bool {
+    RUNTIME_ERRORS.contains(&code) && places::may_be_left_out(e.statement, code)
+}
+
+/// A table in a subquery, or in a view or derived table, is one that is changed.
+fn reads_target(e: &Evidence<'_>) -> bool {
+    let targets: Vec<String> = match e.change() {
+        Statement::Update { from, .. } | Statement::Delete { from, .. } => named(from),
+        Statement::Insert { table, .. } => vec![table.clone()],
+        _ => Vec::new(),
+    };
+    let through = e.target().map(|table| table.name.clone());
+    let targets: Vec<String> = targets.into_iter().chain(through).collect();
+    let mut found = false;
+    walk(e.statement, &mut |node| {
+        let mut read = |from: &Option<From>| {
+            found |= from.iter().flat_map(named).any(|name| targets.contains(&name));
+        };
+        if let Node::Select(select) = node {
+            read(&select.from);
+        }
+    });
+    found
+}
+
+/// The tables of a FROM.
+fn named(from: &From) -> Vec<String> {
+    match from {
+        From::Table { name, .. } => vec![name.clone()],
+        From::Derived { .. } => Vec::new(),
+        From::Join { left, right, .. } => [named(left), named(right)].concat(),
+    }
+}

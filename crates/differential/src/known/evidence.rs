@@ -1,0 +1,201 @@
+//! What a predicate looks at: the statement, both answers, and what its names stand for.
+
+use super::names::{Names, items};
+use crate::compare::{self, Category, Cell};
+use crate::run::Answers;
+use crate::run::outcome::{Family, Outcome, Row};
+use crate::schema::{Column, Schema, Table};
+use crate::tree::feature::{Feature, Features};
+use crate::tree::visit::{Node, walk};
+use crate::tree::{Expr, Item, Statement};
+
+pub struct Evidence<'a> {
+    pub statement: &'a Statement,
+    pub features: Features,
+    pub category: Category,
+    pub answers: &'a Answers,
+    pub schema: &'a Schema,
+    pub names: &'a Names<'a>,
+}
+
+impl<'a> Evidence<'a> {
+    pub fn new(
+        statement: &'a Statement,
+        category: Category,
+        answers: &'a Answers,
+        schema: &'a Schema,
+        names: &'a Names<'a>,
+    ) -> Evidence<'a> {
+        Evidence { statement, features: Features::of(statement), category, answers, schema, names }
+    }
+
+    pub fn has(&self, feature: Feature) -> bool {
+        self.features.has(feature)
+    }
+
+    pub fn is_change(&self) -> bool {
+        !matches!(self.statement, Statement::Query(_) | Statement::View { .. })
+    }
+
+    /// The change itself, if it goes through a view.
+    pub fn change(&self) -> &Statement {
+        match self.statement {
+            Statement::ThroughView { change, .. } => change,
+            other => other,
+        }
+    }
+
+    /// The rows, or the tables after a change, differ.
+    pub fn differs_in_rows(&self) -> bool {
+        matches!(self.category, Category::Rows | Category::Affected | Category::Contents)
+    }
+
+    /// An expression of this kind stands somewhere.
+    pub fn any(&self, of: impl Fn(&Expr) -> bool) -> bool {
+        let mut found = false;
+        walk(self.statement, &mut |node| {
+            if let Node::Expr(expr) = node {
+                found |= of(expr);
+            }
+        });
+        found
+    }
+
+    /// What gives a column of the result, one expression for each part of a set operation.
+    pub fn shown(&self, at: usize) -> Vec<Expr> {
+        let of = |returning: &[Item]| returning.get(at).map(|item| item.expr.clone()).into_iter().collect();
+        match self.change() {
+            Statement::Query(query) | Statement::View { query, .. } => items(query, at),
+            Statement::Insert { returning, .. } | Statement::Delete { returning, .. } => of(returning),
+            _ => Vec::new(),
+        }
+    }
+
+    /// An expression of this kind is in what a column of the result is computed from.
+    pub fn shows(&self, at: usize, of: &dyn Fn(&Expr) -> bool) -> bool {
+        self.shown(at).iter().any(|expr| self.names.has(expr, of))
+    }
+
+    /// A column of the tables of this kind is in what a column of the result is computed from.
+    pub fn shows_column(&self, at: usize, of: &dyn Fn(&Column) -> bool) -> bool {
+        self.shown(at).iter().any(|expr| self.names.reads(expr, of))
+    }
+
+    /// The rows are the same when the values of some columns are shown in another way.
+    pub fn same_rows_by(&self, open: &dyn Fn(usize) -> bool, shown: fn(&[u8]) -> Vec<u8>) -> bool {
+        let width = self.rauk().first().map_or(0, Vec::len);
+        let is_open: Vec<bool> = (0..width).map(open).collect();
+        self.category == Category::Rows
+            && compare::same_rows_by(&self.answers.reference, &self.answers.rauk, |at, cell| match cell {
+                Some(bytes) if is_open.get(at) == Some(&true) => Some(shown(bytes)),
+                other => other.clone(),
+            })
+    }
+
+    /// The tables after the change are the same when their values are shown in another way.
+    pub fn same_contents_by(&self, shown: impl Fn(&Cell) -> Cell) -> bool {
+        let same = |a: &Outcome, b: &Outcome| compare::same_rows_by(a, b, |_, cell| shown(cell));
+        self.answers.contents.iter().all(|(_, a, b)| same(a, b))
+    }
+
+    pub fn rauk(&self) -> &[Row] {
+        self.answers.rauk.rows().unwrap_or_default()
+    }
+
+    pub fn reference(&self) -> &[Row] {
+        self.answers.reference.rows().unwrap_or_default()
+    }
+
+    /// What MariaDB said to it, if that was an error.
+    pub fn reference_message(&self) -> &str {
+        message(&self.answers.reference)
+    }
+
+    pub fn rauk_message(&self) -> &str {
+        message(&self.answers.rauk)
+    }
+
+    /// The columns that differ in the family of their type: number, MariaDB's, Rauk's.
+    pub fn differing(&self) -> Vec<(usize, Family, Family)> {
+        let families = |outcome: &Outcome| match outcome {
+            Outcome::Rows { columns, .. } => columns.iter().map(|c| c.family).collect::<Vec<_>>(),
+            _ => Vec::new(),
+        };
+        let pairs = families(&self.answers.reference).into_iter().zip(families(&self.answers.rauk));
+        pairs.enumerate().filter(|(_, (a, b))| a != b).map(|(at, (a, b))| (at, a, b)).collect()
+    }
+
+    /// A literal, or what is nothing else.
+    pub fn has_null(&self) -> bool {
+        self.any(is_null)
+    }
+
+    /// The table that an INSERT, REPLACE, UPDATE or DELETE of one table names.
+    pub fn target(&self) -> Option<&'a Table> {
+        self.names.target()
+    }
+}
+
+fn message(outcome: &Outcome) -> &str {
+    match outcome {
+        Outcome::Error { message, .. } => message,
+        _ => "",
+    }
+}
+
+pub fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal { text, .. } if text == "NULL")
+}
+
+/// The expression is a form that begins so.
+pub fn begins(expr: &Expr, with: &[&str]) -> bool {
+    matches!(expr, Expr::Form { form, .. } if with.iter().any(|start| form.starts_with(start)))
+}
+
+/// Rows that are compared each with each at most.
+const PAIRED: usize = 3000;
+
+impl Evidence<'_> {
+    /// Every row of MariaDB's has a row of Rauk's whose values are the same, or go with each other.
+    pub fn rows_go(&self, go: &dyn Fn(usize, &Cell, &Cell) -> bool) -> bool {
+        self.category == Category::Rows && rows_go(self.reference(), self.rauk(), go)
+    }
+
+    /// The same of the tables after a change.
+    pub fn contents_go(&self, go: &dyn Fn(&Cell, &Cell) -> bool) -> bool {
+        let go = |_: usize, a: &Cell, b: &Cell| go(a, b);
+        self.category == Category::Contents
+            && self.answers.contents.iter().all(|(_, a, b)| match (a.rows(), b.rows()) {
+                (Some(a), Some(b)) => rows_go(a, b, &go),
+                _ => false,
+            })
+    }
+}
+
+fn rows_go(reference: &[Row], rauk: &[Row], go: &dyn Fn(usize, &Cell, &Cell) -> bool) -> bool {
+    if reference.len() != rauk.len() || reference.len() > PAIRED {
+        return false;
+    }
+    let same =
+        |a: &Row, b: &Row| a.len() == b.len() && a.iter().zip(b).enumerate().all(|(at, (x, y))| x == y || go(at, x, y));
+    let mut left: Vec<&Row> = rauk.iter().collect();
+    // Rows that are the same find each other first, so that none takes the partner of another one.
+    let mut others: Vec<&Row> = Vec::new();
+    for row in reference {
+        match left.iter().position(|other| *other == row) {
+            Some(at) => drop(left.swap_remove(at)),
+            None => others.push(row),
+        }
+    }
+    others.into_iter().all(|row| match left.iter().position(|other| same(row, other)) {
+        Some(at) => {
+            left.swap_remove(at);
+            true
+        }
+        None => false,
+    })
+}
+
+pub fn number(cell: &Cell) -> Option<f64> {
+    std::str::from_utf8(cell.as_ref()?).ok()?.parse().ok()
+}

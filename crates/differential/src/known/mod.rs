@@ -1,0 +1,133 @@
+//! Differences that are known: MariaDB is not MySQL 8 there, or SQL leaves the answer open.
+//!
+//! Each kind has the page of a manual that says why, and a test of whether a difference is of it. The best test asks
+//! MariaDB again: by another plan, or in [`words`] that mean to it what the statement means to MySQL 8. If it then gives
+//! Rauk's answer, nothing that Rauk alone gets wrong is hidden. Where no words help, a predicate looks at the statement
+//! and at both answers, as narrowly as it can: [`types`], [`values`], [`changes`], [`errors`].
+//!
+//! There are at most forty kinds: a list that grows beyond is a judge that looks away. Where MariaDB is compared with
+//! itself nobody is asked again, so that what is generated without one right answer is found.
+
+mod changes;
+mod errors;
+mod evidence;
+mod layers;
+mod names;
+mod places;
+mod types;
+mod values;
+mod words;
+
+pub use errors::are_data_errors;
+
+use crate::compare::Category;
+use crate::run::outcome::Family;
+use crate::run::{Answers, Pair};
+use crate::schema::Schema;
+use crate::tree::Statement;
+use evidence::Evidence;
+use names::Names;
+
+pub struct Kind {
+    pub name: &'static str,
+    pub manual: &'static str,
+    test: Test,
+}
+
+enum Test {
+    /// MariaDB says what Rauk says when it plans otherwise.
+    Plan,
+    /// MariaDB says what Rauk says when the statement is put in these words.
+    Words(fn(&mut Statement, &Names<'_>) -> bool),
+    /// MariaDB warns of Rauk's error, or would if it passed over errors.
+    Warnings(fn(&Evidence<'_>, &[u16], u16) -> bool),
+    /// Only types differ, and this column's may: its number, MariaDB's family of types, Rauk's.
+    Type(fn(&Evidence<'_>, usize, Family, Family) -> bool),
+    /// The statement and the answers.
+    Answers(fn(&Evidence<'_>) -> bool),
+}
+
+pub const MOST: usize = 40;
+
+/// What is asked of MariaDB comes first.
+pub const KINDS: &[&[Kind]] = &[words::KINDS, errors::KINDS, types::KINDS, values::KINDS, changes::KINDS];
+
+/// The kind that a difference is of.
+pub fn find(
+    pair: &mut Pair,
+    schema: &Schema,
+    statement: &Statement,
+    category: Category,
+    answers: &Answers,
+) -> Option<&'static Kind> {
+    let names = Names::of(statement, schema);
+    let evidence = Evidence::new(statement, category, answers, schema, &names);
+    if let Some(kind) = by_reference(pair, &evidence) {
+        return Some(kind);
+    }
+    let holds = |kind: &&Kind| matches!(kind.test, Test::Answers(holds) if holds(&evidence));
+    let kinds = || KINDS.iter().copied().flatten();
+    kinds().find(holds).or_else(|| {
+        let differing = evidence.differing();
+        let open = |(at, reference, rauk)| {
+            kinds().find(|kind| matches!(kind.test, Test::Type(holds) if holds(&evidence, at, reference, rauk)))
+        };
+        let found: Option<Vec<&Kind>> = differing.into_iter().map(open).collect();
+        found.filter(|_| category == Category::Types)?.into_iter().next()
+    })
+}
+
+/// The reference is asked again.
+fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
+    if !pair.has_reference_beside() {
+        return None;
+    }
+    let agrees = |said: &Answers| match said.difference(e.statement) {
+        None => true,
+        // Other words have other types.
+        Some(Category::Types | Category::Warnings) => !matches!(e.category, Category::Types | Category::Warnings),
+        Some(_) => false,
+    };
+    let mut all = e.statement.clone();
+    let mut changed: Vec<&Kind> = Vec::new();
+    for kind in KINDS.iter().copied().flatten() {
+        let holds = match kind.test {
+            Test::Plan => pair.by_other_plans(e.schema, e.statement, e.answers).iter().any(agrees),
+            Test::Words(change) => {
+                let mut other = e.statement.clone();
+                let is_other = change(&mut other, e.names);
+                if change(&mut all, e.names) {
+                    changed.push(kind);
+                }
+                is_other && pair.in_other_words(&other, e.answers).iter().any(agrees)
+            }
+            Test::Warnings(is_meant) => match e.category {
+                Category::Code(reference, rauk) if rauk != 0 && e.is_change() => {
+                    let warned = pair.warned_of(e.statement, reference != 0);
+                    is_meant(e, &warned, rauk)
+                }
+                _ => false,
+            },
+            Test::Type(_) | Test::Answers(_) => false,
+        };
+        if holds {
+            return Some(kind);
+        }
+    }
+    // Several differences in one statement.
+    (changed.len() > 1 && pair.in_other_words(&all, e.answers).iter().any(agrees)).then(|| changed[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_short_and_each_kind_has_a_manual() {
+        let kinds: Vec<&Kind> = KINDS.iter().copied().flatten().collect();
+        assert!(kinds.len() <= MOST, "{} kinds", kinds.len());
+        for kind in kinds {
+            assert!(kind.manual.starts_with("https://"), "{}", kind.name);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Expressions that a plan may or may not evaluate.
+//!
+//! Conditions are taken in any order, tables are joined in any order, a filter may go before what a derived table
+//! computes, and under a LIMIT or an EXISTS no more rows are made than are asked for. What such a place computes for a
+//! row that the result does not need may fail, or not be computed. Everywhere else an error is an error for both.
+
+use crate::tree::{Body, Class, Expr, From, Query, Select, Statement};
+
+/// Whether the statement computes something that fails with this code where a plan may leave it out.
+pub fn may_be_left_out(statement: &Statement, code: u16) -> bool {
+    let mut search = Search { code, found: false };
+    search.statement(statement);
+    search.found
+}
+
+struct Search {
+    code: u16,
+    found: bool,
+}
+
+impl Search {
+    fn statement(&mut self, statement: &Statement) {
+        match statement {
+            Statement::Query(query) | Statement::View { query, .. } => self.query(query, false),
+            Statement::ThroughView { filter, change, .. } => {
+                // The view's condition stands beside that of the change.
+                filter.iter().for_each(|filter| self.expr(filter, true));
+                self.statement(change);
+            }
+            Statement::Insert { source, on_duplicate, .. } => {
+                match source {
+                    crate::tree::Source::Rows(rows) => rows.iter().flatten().for_each(|e| self.expr(e, false)),
+                    crate::tree::Source::Query(query) => self.query(query, false),
+                }
+                on_duplicate.iter().for_each(|(_, value)| self.expr(value, false));
+            }
+            Statement::Update { with, from, set, filter, limit, .. } => {
+                with.iter().for_each(|cte| self.query(&cte.query, true));
+                self.from(from);
+                let is_open = limit.is_some() || matches!(from, From::Join { .. });
+                set.iter().for_each(|(_, value)| self.expr(value, is_open));
+                self.filter(filter.as_ref(), is_open);
+            }
+            Statement::Delete { with, from, filter, limit, .. } => {
+                with.iter().for_each(|cte| self.query(&cte.query, true));
+                self.from(from);
+                self.filter(filter.as_ref(), limit.is_some() || matches!(from, From::Join { .. }));
+            }
+        }
+    }
+
+    /// `is_open`: what the query gives is not needed, or not all of it.
+    fn query(&mut self, query: &Query, is_open: bool) {
+        query.with.iter().for_each(|cte| self.query(&cte.query, true));
+        let is_open = is_open || query.limit.is_some();
+        match &query.body {
+            Body::Select(select) => self.select(select, is_open),
+            Body::Set { left, right, .. } => {
+                self.query(left, is_open);
+                self.query(right, is_open);
+            }
+            Body::Values(rows) => rows.iter().flatten().for_each(|expr| self.expr(expr, is_open)),
+            Body::Table(_) => {}
+        }
+    }
+
+    fn select(&mut self, select: &Select, is_open: bool) {
+        if let Some(from) = &select.from {
+            self.from(from);
+        }
+        let joins = matches!(select.from, Some(From::Join { .. }));
+        // A group's item may be computed before HAVING has dropped the group.
+        let items_open = is_open || select.having.is_some();
+        select.items.iter().for_each(|item| self.expr(&item.expr, items_open));
+        select.group.iter().for_each(|expr| self.expr(expr, is_open));
+        self.filter(select.filter.as_ref(), is_open || joins || select.having.is_some());
+        self.filter(select.having.as_ref(), is_open || select.filter.is_some());
+    }
+
+    fn from(&mut self, from: &From) {
+        match from {
+            From::Table { .. } => {}
+            From::Derived { query, .. } => self.query(query, true),
+            From::Join { left, right, on, .. } => {
+                self.from(left);
+                self.from(right);
+                on.iter().for_each(|on| self.expr(on, true));
+            }
+        }
+    }
+
+    fn filter(&mut self, filter: Option<&Expr>, is_open: bool) {
+        if let Some(filter) = filter {
+            self.expr(filter, is_open);
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr, is_open: bool) {
+        self.found |= is_open && may_fail(expr, self.code);
+        match expr {
+            Expr::Literal { .. } | Expr::Column { .. } => {}
+            Expr::Form { form, arguments, .. } => {
+                let is_open = is_open || form.contains(" AND ") || form.contains(" OR ");
+                arguments.iter().for_each(|argument| self.expr(argument, is_open));
+            }
+            Expr::Subquery { arguments, query, .. } => {
+                arguments.iter().for_each(|argument| self.expr(argument, true));
+                self.query(query, true);
+            }
+            Expr::Window { function, partition, .. } => {
+                self.expr(function, is_open);
+                partition.iter().for_each(|expr| self.expr(expr, is_open));
+            }
+        }
+    }
+}
+
+/// Whether this expression itself, of some values, fails with this code.
+fn may_fail(expr: &Expr, code: u16) -> bool {
+    match (expr, code) {
+        (Expr::Subquery { form, .. }, 1242) => *form == "{Q}",
+        (Expr::Form { form, .. }, 1365) => [" / ", " % ", " DIV ", "MOD("].iter().any(|text| form.contains(text)),
+        (Expr::Form { form, .. }, 1441) => ["INTERVAL", "ADD(", "TIME("].iter().any(|text| form.contains(text)),
+        // Out of range; 1916 is MariaDB's own.
+        (Expr::Form { class, .. }, 1690 | 1916) => class.is_number() && *class != Class::Boolean,
+        // A text that is no number or date, a value that its type has not.
+        (Expr::Form { form, arguments, .. }, 1264 | 1292) => {
+            form.contains("CAST(") || arguments.iter().any(|argument| argument.class() == Class::Text)
+        }
+        _ => false,
+    }
+}

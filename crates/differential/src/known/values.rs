@@ -1,0 +1,179 @@
+//! Values that may be shown in more than one way.
+
+use super::evidence::{Evidence, begins, is_null, number};
+use super::{Kind, Test};
+use crate::compare::{self, Category, Cell};
+use crate::run::outcome::{Family, Outcome};
+use crate::tree::feature::Feature;
+use crate::tree::visit::{Node, walk};
+use crate::tree::{Class, Expr};
+
+pub const KINDS: &[Kind] = &[
+    Kind {
+        // Which of several texts that are equal by their collation a group, a DISTINCT, a UNION or MIN shows, is open.
+        name: "one of several equal texts",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-handling.html",
+        test: Test::Answers(|e| {
+            let folded = |a: &Outcome, b: &Outcome| compare::same_folded_rows(a, b);
+            matches!(e.category, Category::Rows | Category::Contents)
+                && is_merged(e)
+                && folded(&e.answers.reference, &e.answers.rauk)
+                && e.answers.contents.iter().all(|(_, a, b)| folded(a, b))
+        }),
+    },
+    Kind {
+        // In MySQL 8 the scale of ROUND and TRUNCATE is not larger than that of their argument.
+        name: "scale of ROUND and TRUNCATE",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/mathematical-functions.html#function_round",
+        test: Test::Answers(|e| {
+            e.same_rows_by(&|at| e.shows(at, &|expr| begins(expr, &["ROUND(", "TRUNCATE("])), without_zeros)
+        }),
+    },
+    Kind {
+        // MySQL 8 shows all digits of a variance or deviation, MariaDB four behind those of its argument. A quotient, and
+        // an average, has digits behind its scale until it is stored in a temporary table: whether it is, the plan
+        // decides. A product of DECIMALs loses digits beyond nine words of nine; MariaDB's CUME_DIST has ten digits. A
+        // DOUBLE of fixed digits has others in an expression.
+        name: "digits behind the scale",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/arithmetic-functions.html",
+        test: Test::Answers(|e| {
+            let divides = |expr: &Expr| match expr {
+                Expr::Form { form, class, .. } => {
+                    form.contains(" / ")
+                        || ["AVG(", "STD", "VAR_", "CUME_DIST(", "PERCENT_RANK("].iter().any(|s| form.starts_with(s))
+                        || form.contains(" * ") && *class == Class::Decimal
+                }
+                _ => false,
+            };
+            let is_open =
+                |at: usize| e.shows(at, &divides) || e.shows_column(at, &|column| column.kind.sql == "DOUBLE(8,2)");
+            e.rows_go(&|at, a, b| is_open(at) && near(a, b))
+        }),
+    },
+    Kind {
+        // Whether a function gives a zero date or NULL under NO_ZERO_DATE. The year zero has four digits in MySQL.
+        name: "zeros of dates and years",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/date-and-time-types.html",
+        test: Test::Answers(|e| {
+            let is_date = |cell: &Cell| cell.as_ref().is_none_or(|bytes| bytes.starts_with(b"0000-00-00"));
+            let is_year = |cell: &Cell| matches!(cell.as_deref(), Some(b"0000" | b"0"));
+            let of_year = |at: usize| e.shows_column(at, &|column| column.kind.sql == "YEAR");
+            e.rows_go(&|at, a, b| is_date(a) && is_date(b) || is_year(a) && is_year(b) && of_year(at))
+        }),
+    },
+    Kind {
+        // The largest TIME has no fraction in MySQL. How many digits the time of a NULL has is told by neither manual.
+        name: "fractions of the largest TIME, and of NULL",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/time.html",
+        test: Test::Answers(|e| {
+            e.rows_go(&|at, a, b| {
+                let text = |cell: &Cell| String::from_utf8_lossy(cell.as_deref().unwrap_or_default()).into_owned();
+                let (a, b) = (text(a), text(b));
+                let (whole, fraction) = a.split_once('.').unwrap_or((&a, ""));
+                let (other, digits) = b.split_once('.').unwrap_or((&b, ""));
+                let is_largest = whole.ends_with("838:59:59") && digits.is_empty();
+                let are_zeros = fraction.bytes().chain(digits.bytes()).all(|digit| digit == b'0');
+                whole == other && whole.contains(':') && (is_largest || are_zeros && e.shows(at, &is_null))
+            })
+        }),
+    },
+    Kind {
+        // A BIT stays one in CASE, NULLIF, MIN and in temporary tables, and is shown as bytes; MariaDB shows its number.
+        name: "a BIT is bytes",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/bit-type.html",
+        test: Test::Answers(|e| {
+            let Outcome::Rows { columns, .. } = &e.answers.rauk else { return false };
+            let is_open = |at: usize| {
+                columns.get(at).is_some_and(|column| column.family == Family::Other)
+                    && e.shows_column(at, &|column| column.kind.sql.starts_with("BIT"))
+            };
+            e.same_rows_by(&is_open, bit_number)
+        }),
+    },
+    Kind {
+        // A signed and an unsigned integer agree on a BIGINT in MySQL 8, which keeps a negative number's bits in CAST AS
+        // UNSIGNED. What BIT_AND and BIT_XOR give is not negative. A difference of an unsigned DECIMAL may be negative;
+        // MariaDB makes it zero in a temporary table.
+        name: "unsigned numbers",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/out-of-range-and-overflow.html",
+        test: Test::Answers(|e| {
+            e.rows_go(&|at, a, b| {
+                let (Some(a), Some(b)) = (number(a), number(b)) else { return false };
+                let is_cast = e.shows(at, &|expr| begins(expr, &["CAST({0} AS UNSIGNED)"]));
+                let is_sign = e.shows(at, &|expr| begins(expr, &["SIGN("]))
+                    && e.shows(at, &|expr| begins(expr, &["BIT_AND(", "BIT_XOR(", "BIT_OR("]));
+                let is_difference = e.shows(at, &|expr| begins(expr, &["({0} - {1})"]))
+                    && e.shows_column(at, &|column| column.kind.sql == "DECIMAL(8,3) UNSIGNED");
+                is_cast && b >= 18_446_744_073_709_000_000.0
+                    || is_sign && (a, b) == (-1.0, 1.0)
+                    || is_difference && a == 0.0 && b < 0.0
+            })
+        }),
+    },
+    Kind {
+        // A value beside NULL in `<=>` and IN, and the upper bound of a BETWEEN whose lower one decides, are not converted
+        // here; MariaDB converts them, and warns. It does not look at what IS UNKNOWN and IS NULL ask of, where that is
+        // never NULL.
+        name: "warnings of values that decide nothing",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html",
+        test: Test::Answers(|e| {
+            let decides_nothing = |expr: &Expr| match expr {
+                Expr::Form { form, arguments, .. } => match *form {
+                    "({0} <=> {1})" => arguments.iter().any(is_null),
+                    "({0} IN ({1}, {2}, {3}))" | "({0} NOT IN ({1}, {2}))" => arguments.iter().any(is_null),
+                    "({0} BETWEEN {1} AND {2})" | "({0} NOT BETWEEN {1} AND {2})" => true,
+                    "({0} IS UNKNOWN)" => true,
+                    "({0} IS NULL)" | "({0} IS NOT NULL)" => begins(&arguments[0], &["CAST("]),
+                    "CAST({0} AS UNSIGNED)" => true,
+                    _ => false,
+                },
+                _ => false,
+            };
+            e.category == Category::Warnings && e.any(decides_nothing)
+        }),
+    },
+];
+
+/// Rows are merged: a group, a DISTINCT, a set operation, MIN or MAX.
+fn is_merged(e: &Evidence<'_>) -> bool {
+    let mut found =
+        [Feature::Union, Feature::Intersect, Feature::Except, Feature::Recursive].iter().any(|feature| e.has(*feature));
+    walk(e.statement, &mut |node| {
+        found |= match node {
+            Node::Select(select) => select.distinct || !select.group.is_empty(),
+            Node::Expr(Expr::Form { form: "MIN({0})" | "MAX({0})", .. }) => true,
+            _ => false,
+        };
+    });
+    found
+}
+
+/// The same but for digits that few operations make of half a digit in the fourth place.
+fn near(a: &Cell, b: &Cell) -> bool {
+    match (number(a), number(b)) {
+        (Some(a), Some(b)) => (a - b).abs() <= 6e-5 + 1e-3 * a.abs().max(b.abs()),
+        _ => false,
+    }
+}
+
+/// `7` for `7.00`.
+fn without_zeros(cell: &[u8]) -> Vec<u8> {
+    match number(&Some(cell.to_vec())) {
+        Some(0.0) => b"0".to_vec(),
+        Some(_) if cell.contains(&b'.') => {
+            let text = String::from_utf8_lossy(cell);
+            text.trim_end_matches('0').trim_end_matches('.').as_bytes().to_vec()
+        }
+        _ => cell.to_vec(),
+    }
+}
+
+/// The digits of a BIT(10) that is shown as bytes.
+fn bit_number(cell: &[u8]) -> Vec<u8> {
+    match cell {
+        [high @ 0..=3, low] if !(high.is_ascii_digit() && low.is_ascii_digit()) => {
+            (u32::from(*high) << 8 | u32::from(*low)).to_string().into_bytes()
+        }
+        _ => cell.to_vec(),
+    }
+}

@@ -1,0 +1,497 @@
+//! What a statement means by MySQL 8's manual, in words that MariaDB understands in the same way.
+//!
+//! Where the two manuals differ, or MariaDB does not keep to its own, the disputed construct is written otherwise: `(a,
+//! b) < (c, d)` as `a < c OR a = c AND b < d`. The difference is known if MariaDB then gives Rauk's answer. So a kind
+//! says exactly what the right answer is, and hides nothing else that is wrong in the same statement.
+//!
+//! Each function changes a statement and says whether there was something to change.
+
+use super::names::Names;
+use super::{Kind, Test, layers};
+use crate::generate::forms::{AGGREGATES, BITS, STATISTICS};
+use crate::tree::visit::{NodeMut, walk_mut};
+use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Statement};
+
+pub const KINDS: &[Kind] = &[
+    Kind {
+        // What a statement means does not depend on how it is executed. MariaDB contradicts itself.
+        name: "MariaDB by another plan",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/switchable-optimizations.html",
+        test: Test::Plan,
+    },
+    Kind {
+        // MariaDB sorts the rows of several windows into one order and loses ends of partitions, and loses groups for which HAVING
+        // holds when windows read them.
+        name: "windows in layers",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-usage.html",
+        test: Test::Words(in_layers),
+    },
+    Kind {
+        // MySQL 8 gives the row of the total also where there are no rows to sum up. MariaDB shows NULL once for a key that is
+        // selected twice, and keeps what a key in an expression had in the group before.
+        name: "ROLLUP as groupings",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-modifiers.html",
+        test: Test::Words(rollup_by_union),
+    },
+    Kind {
+        // MySQL finds a group key inside of a larger expression, in a list twice, and by its qualified name in HAVING; MariaDB
+        // looks for columns alone, and for the last name.
+        name: "group keys in expressions and in HAVING",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-handling.html",
+        test: Test::Words(keys_as_aggregates),
+    },
+    Kind {
+        // A NULL among the rows of a subquery makes what it does not decide unknown. MariaDB forgets it below NOT and IS UNKNOWN,
+        // beside dates, and behind MIN and MAX.
+        name: "IN, ANY and ALL by existence",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/all-subqueries.html",
+        test: Test::Words(by_existence),
+    },
+    Kind {
+        // MariaDB says 0 for (NULL, 1) = (2, 1), drops rows of an outer join for which (1, 1) < (12, NULL) is true, mixes
+        // collations inside of rows, and joins by `a <=> b` alone where `a = b` is asked for too.
+        name: "comparisons in other words",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html",
+        test: Test::Words(compared),
+    },
+    Kind {
+        // A number and a text are compared as DOUBLE, a YEAR and a number as numbers. MariaDB converts what does not change to the
+        // type of the column beside it: 2 is not larger than '1.5', and what a YEAR is compared with is a year.
+        name: "compared numbers",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/type-conversion.html",
+        test: Test::Words(compared_numbers),
+    },
+    Kind {
+        // REPLACE with NULL is NULL; FIELD and MAKE_SET pass over a NULL, INTERVAL of NULL is -1, and none of them asks for a row
+        // of an outer join that is not NULL. CRC32 of NULL is NULL. TIME_TO_SEC is whole seconds. NULLIF(a, MAX(a)) of a group
+        // by `a` is NULL. GREATEST and LEAST of texts compare texts also where a number is asked for.
+        name: "functions in other words",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/functions.html",
+        test: Test::Words(functions),
+    },
+    Kind {
+        // MariaDB shows the sign of a DECIMAL zero, and compares by it.
+        name: "zeros without a sign",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/precision-math-decimal-characteristics.html",
+        test: Test::Words(unsigned_zeros),
+    },
+    Kind {
+        // MIN and MAX of ENUM and SET compare texts, as both manuals say, and are texts here. MariaDB sorts by number, finds them by
+        // number where it has a key, and has their number where it groups.
+        name: "MIN and MAX of members",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/aggregate-functions.html",
+        test: Test::Words(texts_of_members),
+    },
+    Kind {
+        // A view is its query. MariaDB's keeps the character set of a CAST alone, whose default is another collation, and a key of
+        // ROLLUP without the name of its table.
+        name: "a view's query",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/create-view.html",
+        test: Test::Words(without_view),
+    },
+    Kind {
+        // MySQL does not resolve them. MariaDB does, without the tables and columns around them.
+        name: "common tables that nothing reads",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/with.html",
+        test: Test::Words(without_unread),
+    },
+    Kind {
+        // All rows have the same rank where nothing orders them; MariaDB asks for an order. Its distance from an unsigned number
+        // has no sign.
+        name: "windows in other words",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-frames.html",
+        test: Test::Words(windows),
+    },
+];
+
+/// What became of an expression.
+enum Step {
+    Same,
+    /// Another one is in its place.
+    Changed,
+    /// It is the first argument of the one in its place.
+    Wrapped,
+}
+
+/// Does something to every expression, each once.
+fn each(statement: &mut Statement, change: &mut dyn FnMut(&mut Expr) -> Step) -> bool {
+    let (mut changed, mut is_done) = (false, false);
+    walk_mut(statement, &mut |node| {
+        let NodeMut::Expr(expr) = node else { return };
+        if std::mem::take(&mut is_done) {
+            return;
+        }
+        match change(expr) {
+            Step::Same => {}
+            Step::Changed => changed = true,
+            Step::Wrapped => (changed, is_done) = (true, true),
+        }
+    });
+    changed
+}
+
+fn wrap(expr: &mut Expr, form: &'static str) -> Step {
+    let class = expr.class();
+    let inner = std::mem::replace(expr, Expr::literal("NULL", class));
+    *expr = Expr::form(form, class, vec![inner]);
+    Step::Wrapped
+}
+
+/// Other words for forms, with the same arguments.
+fn reworded(statement: &mut Statement, words: &[(&'static str, &'static str)]) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form, .. } => match words.iter().find(|(from, _)| from == form) {
+            Some((_, to)) => {
+                *form = to;
+                Step::Changed
+            }
+            None => Step::Same,
+        },
+        _ => Step::Same,
+    })
+}
+
+fn functions(statement: &mut Statement, _: &Names) -> bool {
+    reworded(
+        statement,
+        &[
+            (
+                "REPLACE({0}, 'a', {1})",
+                "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL ELSE REPLACE({0}, 'a', {1}) END",
+            ),
+            ("FIELD({0}, {1}, {2})", "CASE WHEN {0} IS NULL THEN 0 ELSE FIELD({0}, {1}, {2}) END"),
+            ("INTERVAL({0}, 1, 5, 10)", "CASE WHEN {0} IS NULL THEN -1 ELSE INTERVAL({0}, 1, 5, 10) END"),
+            (
+                "MAKE_SET({0}, {1}, {2})",
+                "CASE WHEN {0} IS NULL THEN NULL ELSE CONCAT_WS(',', IF({0} & 1, {1}, NULL), IF({0} & 2, {2}, NULL)) END",
+            ),
+            ("CRC32({0})", "CASE WHEN {0} IS NULL THEN NULL ELSE CRC32({0}) END"),
+            // A BIT or a year zero makes no valid JSON there.
+            ("JSON_LENGTH(JSON_ARRAYAGG({0}))", "JSON_LENGTH(JSON_ARRAYAGG({0} + 0))"),
+            ("TIME_TO_SEC({0})", "CAST(TRUNCATE(TIME_TO_SEC({0}), 0) AS SIGNED)"),
+            ("NULLIF({0}, {1})", "CASE WHEN {0} = {1} THEN NULL ELSE {0} END"),
+        ],
+    ) | extremes_of_texts(statement)
+}
+
+fn compared(statement: &mut Statement, _: &Names) -> bool {
+    reworded(
+        statement,
+        &[
+            ("(({0}, {1}) = ({2}, {3}))", "({0} = {2} AND {1} = {3})"),
+            ("(({0}, {1}) IN (({2}, {3}), ({4}, {5})))", "({0} = {2} AND {1} = {3} OR {0} = {4} AND {1} = {5})"),
+            ("(({0}, {1}) < ({2}, {3}))", "({0} < {2} OR {0} = {2} AND {1} < {3})"),
+            ("({0} <=> {1})", "COALESCE({0} = {1}, {0} IS NULL AND {1} IS NULL)"),
+        ],
+    )
+}
+
+/// A sum of 0 has no sign.
+fn unsigned_zeros(statement: &mut Statement, _: &Names) -> bool {
+    const SIGNED: &[&str] =
+        &["({0} % {1})", "(- {0})", "({0} * {1})", "({0} / {1})", "ROUND({0}, 1)", "TRUNCATE({0}, 1)", "({0} - {1})"];
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form, class: Class::Decimal, .. } if SIGNED.contains(form) => wrap(expr, "({0} + 0)"),
+        _ => Step::Same,
+    })
+}
+
+fn extremes_of_texts(statement: &mut Statement) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form: "GREATEST({0}, {1})" | "LEAST({0}, {1}, {2})", class: Class::Text, .. } => {
+            wrap(expr, "CONCAT({0})")
+        }
+        _ => Step::Same,
+    })
+}
+
+/// MIN and MAX of the texts of ENUM and SET.
+fn texts_of_members(statement: &mut Statement, names: &Names) -> bool {
+    let is_member = |sql: &str| sql.starts_with("ENUM(") || sql.starts_with("SET(");
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form, arguments, .. } if matches!(*form, "MIN({0})" | "MAX({0})") => {
+            if !names.column(&arguments[0]).is_some_and(|column| is_member(column.kind.sql)) {
+                return Step::Same;
+            }
+            *form = if *form == "MIN({0})" { "MIN(CONCAT({0}))" } else { "MAX(CONCAT({0}))" };
+            Step::Changed
+        }
+        _ => Step::Same,
+    })
+}
+
+/// Numbers that are compared are no columns whose type MariaDB gives to what stands beside them.
+fn compared_numbers(statement: &mut Statement, names: &Names) -> bool {
+    each(statement, &mut |expr| {
+        let Expr::Form { class: Class::Boolean, arguments, form } = expr else { return Step::Same };
+        let is_comparison = ["=", "<", ">", "BETWEEN", " IN "].iter().any(|operator| form.contains(operator));
+        let has_text = arguments.iter().any(|argument| argument.class() == Class::Text);
+        if !is_comparison || arguments.len() < 2 {
+            return Step::Same;
+        }
+        let mut changed = false;
+        for argument in arguments.iter_mut() {
+            if argument.class().is_number() && names.column(argument).is_some() {
+                wrap(argument, if has_text { "({0} + 0e0)" } else { "({0} + 0)" });
+                changed = true;
+            }
+        }
+        if changed { Step::Changed } else { Step::Same }
+    })
+}
+
+/// IN, ANY and ALL by EXISTS: a row that decides, else a row of which it is not known.
+fn by_existence(statement: &mut Statement, _: &Names) -> bool {
+    let mut number = 0;
+    each(statement, &mut |expr| {
+        let Expr::Subquery { form, arguments, query, .. } = expr else { return Step::Same };
+        let (comparison, decides, is_negated): (&'static str, &str, bool) = match *form {
+            "({0} IN {Q})" | "({0} = ANY {Q})" => ("({0} = {1})", "1", false),
+            "({0} NOT IN {Q})" | "({0} <> ALL {Q})" => ("({0} = {1})", "0", false),
+            "({0} < ANY {Q})" => ("({0} < {1})", "1", false),
+            "({0} >= ANY {Q})" => ("({0} >= {1})", "1", false),
+            "({0} > ALL {Q})" => ("({0} > {1})", "0", true),
+            "(({0}, {1}) IN {Q})" => ("({0} = {2} AND {1} = {3})", "1", false),
+            "(({0}, {1}) NOT IN {Q})" => ("({0} = {2} AND {1} = {3})", "0", false),
+            _ => return Step::Same,
+        };
+        let mut exists = |form: &'static str| {
+            number += 1;
+            let holds = |items: Vec<Expr>| {
+                let compared = Expr::form(comparison, Class::Boolean, [arguments.clone(), items].concat());
+                Expr::form(form, Class::Boolean, vec![compared])
+            };
+            let query = Box::new(rows_for_which(query, number, &holds)?);
+            Some(Expr::Subquery { form: "EXISTS {Q}", arguments: Vec::new(), query, class: Class::Boolean })
+        };
+        let parts = [exists(if is_negated { "(NOT {0})" } else { "{0}" }), exists("({0} IS NULL)")];
+        let [Some(decided), Some(unknown)] = parts else { return Step::Same };
+        let form = match decides {
+            "1" => "CASE WHEN {0} THEN 1 WHEN {1} THEN NULL ELSE 0 END",
+            _ => "CASE WHEN {0} THEN 0 WHEN {1} THEN NULL ELSE 1 END",
+        };
+        *expr = Expr::form(form, Class::Boolean, vec![decided, unknown]);
+        Step::Changed
+    })
+}
+
+/// The rows of the query for whose items a condition holds.
+fn rows_for_which(query: &Query, number: u32, holds: &dyn Fn(Vec<Expr>) -> Expr) -> Option<Query> {
+    if let Body::Select(select) = &query.body
+        && query.limit.is_none()
+        && query.with.is_empty()
+        && select.group.is_empty()
+        && select.having.is_none()
+        && !select.items.iter().any(|item| needs_rows(&item.expr))
+    {
+        let mut select = select.clone();
+        let condition = holds(select.items.iter().map(|item| item.expr.clone()).collect());
+        select.filter = Some(match select.filter.take() {
+            Some(filter) => Expr::form("({0} AND {1})", Class::Boolean, vec![filter, condition]),
+            None => condition,
+        });
+        return Some(Query::of(Body::Select(select)));
+    }
+    let alias = format!("x{number}");
+    let first = query.first_select()?;
+    let items = first.items.iter().map(|item| Expr::column(&alias, &item.alias, item.expr.class())).collect();
+    let mut select = Select::of(vec![Item { expr: Expr::literal("1", Class::Integer), alias: format!("y{number}") }]);
+    select.from = Some(From::Derived { query: Box::new(query.clone()), alias, lateral: false });
+    select.filter = Some(holds(items));
+    Some(Query::of(Body::Select(Box::new(select))))
+}
+
+/// An aggregate or a window.
+fn needs_rows(expr: &Expr) -> bool {
+    match expr {
+        Expr::Window { .. } => true,
+        Expr::Form { form, arguments, .. } => is_aggregate(form) || arguments.iter().any(needs_rows),
+        Expr::Subquery { arguments, .. } => arguments.iter().any(needs_rows),
+        Expr::Literal { .. } | Expr::Column { .. } => false,
+    }
+}
+
+pub fn is_aggregate(form: &str) -> bool {
+    AGGREGATES.iter().any(|(_, aggregate, _)| *aggregate == form)
+        || STATISTICS.contains(&form)
+        || BITS.contains(&form)
+        || form.contains("AGG(")
+}
+
+/// The query itself in the place of a view.
+fn without_view(statement: &mut Statement, _: &Names) -> bool {
+    let Statement::View { query, .. } = statement else { return false };
+    *statement = Statement::Query(query.clone());
+    true
+}
+
+/// Common tables that nothing reads are left out.
+fn without_unread(statement: &mut Statement, _: &Names) -> bool {
+    let mut changed = false;
+    loop {
+        let mut read = Vec::new();
+        walk_mut(statement, &mut |node| {
+            if let NodeMut::From(From::Table { name, .. }) = node {
+                read.push(name.clone());
+            }
+        });
+        let mut is_less = false;
+        walk_mut(statement, &mut |node| {
+            if let NodeMut::Query(query) = node {
+                let before = query.with.len();
+                query.with.retain(|cte| cte.recursive || read.contains(&cte.name));
+                is_less |= query.with.len() < before;
+            }
+        });
+        changed |= is_less;
+        if !is_less {
+            return changed;
+        }
+    }
+}
+
+/// The distance of a RANGE is taken from a number with a sign; ranks have an order.
+fn windows(statement: &mut Statement, names: &Names) -> bool {
+    const RANKS: &[&str] = &["RANK()", "DENSE_RANK()", "PERCENT_RANK()", "CUME_DIST()"];
+    each(statement, &mut |expr| match expr {
+        Expr::Window { order, frame, .. } if frame.starts_with("RANGE BETWEEN") && order.len() == 1 => {
+            let key = &mut order[0].expr;
+            if names.column(key).is_some_and(|column| column.kind.sql.ends_with("UNSIGNED")) {
+                wrap(key, "CAST({0} AS DECIMAL(40,3))");
+                return Step::Changed;
+            }
+            Step::Same
+        }
+        Expr::Window { function, order, named: false, .. } if order.is_empty() => match &**function {
+            Expr::Form { form, .. } if RANKS.contains(form) => {
+                order.push(OrderKey { expr: Expr::literal("'a'", Class::Text), descending: false });
+                Step::Changed
+            }
+            _ => Step::Same,
+        },
+        _ => Step::Same,
+    })
+}
+
+/// Each block with windows in layers.
+fn in_layers(statement: &mut Statement, _: &Names) -> bool {
+    let (mut changed, mut number) = (false, 0);
+    walk_mut(statement, &mut |node| {
+        if let NodeMut::Query(query) = node
+            && query.lock.is_empty()
+            && let Body::Select(select) = &mut query.body
+            && let Some(whole) = layers::of(select, &mut number)
+        {
+            **select = whole;
+            changed = true;
+        }
+    });
+    changed
+}
+
+/// Groupings one by one in the place of ROLLUP: with the last key NULL, with the last two NULL, …
+fn rollup_by_union(statement: &mut Statement, _: &Names) -> bool {
+    let mut changed = false;
+    walk_mut(statement, &mut |node| {
+        let NodeMut::Query(query) = node else { return };
+        let is_plain = query.limit.is_none() && query.lock.is_empty();
+        let Body::Select(select) = &query.body else { return };
+        if !select.rollup || !is_plain || select.distinct || select.window.is_some() {
+            return;
+        }
+        let mut whole: Option<Query> = None;
+        for kept in (0..=select.group.len()).rev() {
+            let part = Query::of(Body::Select(Box::new(grouping(select, kept))));
+            whole = Some(match whole {
+                None => part,
+                Some(left) => {
+                    Query::of(Body::Set { operator: "UNION ALL", left: Box::new(left), right: Box::new(part) })
+                }
+            });
+        }
+        query.body = whole.expect("there is a grouping without keys").body;
+        changed = true;
+    });
+    changed
+}
+
+/// One grouping of a ROLLUP: the keys from the `kept`-th on are NULL outside of aggregates.
+fn grouping(select: &Select, kept: usize) -> Select {
+    let mut part = select.clone();
+    part.rollup = false;
+    let gone = part.group.split_off(kept);
+    for expr in part.items.iter_mut().map(|item| &mut item.expr).chain(&mut part.having) {
+        hide(expr, &gone);
+    }
+    if part.group.is_empty() && part.having.is_none() {
+        // The total is one row, of no rows too.
+        part.having = Some(Expr::form("(COUNT(*) >= 0)", Class::Boolean, vec![]));
+    }
+    part
+}
+
+fn hide(expr: &mut Expr, gone: &[Expr]) {
+    if gone.contains(expr) {
+        *expr = Expr::literal("NULL", expr.class());
+        return;
+    }
+    match expr {
+        Expr::Form { form, arguments, .. } if !is_aggregate(form) => {
+            arguments.iter_mut().for_each(|argument| hide(argument, gone));
+        }
+        Expr::Subquery { arguments, .. } => arguments.iter_mut().for_each(|argument| hide(argument, gone)),
+        _ => {}
+    }
+}
+
+/// Group keys are the least of their group, where they are parts of something and in HAVING.
+fn keys_as_aggregates(statement: &mut Statement, _: &Names) -> bool {
+    let mut changed = false;
+    walk_mut(statement, &mut |node| {
+        let NodeMut::Select(select) = node else { return };
+        let keys = select.group.clone();
+        if keys.is_empty() || select.rollup {
+            return;
+        }
+        let mut met: Vec<Expr> = Vec::new();
+        for item in &mut select.items {
+            // MariaDB finds it once.
+            let is_first = keys.contains(&item.expr) && !met.contains(&item.expr);
+            met.push(item.expr.clone());
+            if !is_first {
+                let expressions: Vec<Expr> =
+                    keys.iter().filter(|key| !matches!(key, Expr::Column { .. })).cloned().collect();
+                changed |= aggregate_keys(&mut item.expr, &expressions);
+            }
+        }
+        if let Some(having) = &mut select.having {
+            changed |= aggregate_keys(having, &keys);
+        }
+    });
+    changed
+}
+
+fn aggregate_keys(expr: &mut Expr, keys: &[Expr]) -> bool {
+    if keys.contains(expr) {
+        let class = expr.class();
+        let key = std::mem::replace(expr, Expr::literal("NULL", class));
+        *expr = Expr::form("MIN({0})", class, vec![key]);
+        return true;
+    }
+    match expr {
+        Expr::Form { form, arguments, .. } if !is_aggregate(form) => {
+            arguments.iter_mut().fold(false, |changed, argument| aggregate_keys(argument, keys) | changed)
+        }
+        Expr::Window { function, .. } => match &mut **function {
+            // The window's function is no aggregate of the group; its argument is.
+            Expr::Form { arguments, .. } => {
+                arguments.iter_mut().fold(false, |changed, argument| aggregate_keys(argument, keys) | changed)
+            }
+            _ => false,
+        },
+        Expr::Subquery { arguments, .. } => {
+            arguments.iter_mut().fold(false, |changed, argument| aggregate_keys(argument, keys) | changed)
+        }
+        _ => false,
+    }
+}

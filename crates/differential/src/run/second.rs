@@ -1,0 +1,189 @@
+//! Second opinions: the reference asked the same thing in other ways.
+//!
+//! An answer must not depend on the plan. Where MariaDB contradicts itself when its optimizer is switched otherwise, or
+//! when the same rows stand in tables without indexes, and then says what Rauk says, its first answer is the plan's
+//! fault. That is no list of MariaDB's faults but a question to MariaDB itself, so that it hides nothing that Rauk alone
+//! gets wrong.
+//!
+//! The copies without indexes are made when they are first asked for, and again after the rows have changed. A change
+//! runs in a transaction that is rolled back. What is left out: faults that MariaDB has under each of its plans.
+
+use super::{Answers, Pair, through_view};
+use crate::run::outcome::{Outcome, Row};
+use crate::schema::Schema;
+use crate::tree::visit::{NodeMut, walk_mut};
+use crate::tree::{From, Statement};
+
+/// The database of the copies.
+const COPIES: &str = "differential_copies";
+
+/// Ways to plan: without rewriting, with rewriting of another kind, as usual.
+const PLANS: &[&str] = &[
+    "SET optimizer_switch = 'materialization=off,semijoin=off,derived_merge=off,condition_pushdown_for_derived=off,\
+     condition_pushdown_for_subquery=off,condition_pushdown_from_having=off,split_materialized=off,index_merge=off,\
+     subquery_cache=off,exists_to_in=off,table_elimination=off,outer_join_with_cache=off', join_cache_level = 0",
+    "SET optimizer_switch = 'default,in_to_exists=off,materialization=on,semijoin=off,derived_merge=off,\
+     optimize_join_buffer_size=off', join_cache_level = 8",
+    "SET optimizer_switch = 'default', join_cache_level = 2",
+];
+
+impl Pair {
+    /// There is a MariaDB that is not compared with itself.
+    pub fn has_reference_beside(&self) -> bool {
+        self.rauk.is_some()
+    }
+
+    /// What the reference says to the statement by other plans, each beside Rauk's first answer.
+    pub fn by_other_plans(&mut self, schema: &Schema, statement: &Statement, first: &Answers) -> Vec<Answers> {
+        if self.connect().is_err() {
+            return Vec::new();
+        }
+        let mut found = self.opinions(statement, first, &PLANS[..2]);
+        // Foreign keys need their indexes.
+        let related = schema.tables.iter().any(|table| !table.foreign.is_empty());
+        let is_query = matches!(statement, Statement::Query(_) | Statement::View { .. });
+        if (is_query || !related) && self.copy(schema, !is_query) {
+            let mut plain = statement.clone();
+            walk_mut(&mut plain, &mut |node| {
+                if let NodeMut::From(From::Table { hint, .. }) = node {
+                    hint.clear();
+                }
+            });
+            self.second.run(&format!("USE {COPIES}"));
+            found.extend(self.opinions_here(&plain, first, PLANS));
+        }
+        found
+    }
+
+    /// What the reference says to another statement, by its usual plan and by one that rewrites little.
+    pub fn in_other_words(&mut self, statement: &Statement, first: &Answers) -> Vec<Answers> {
+        if self.connect().is_err() {
+            return Vec::new();
+        }
+        self.opinions(statement, first, &[PLANS[2], PLANS[0]])
+    }
+
+    /// Codes that the reference warns of in a change, as it is or `lenient`, passing over errors of data (IGNORE); and
+    /// its error without foreign keys.
+    pub fn warned_of(&mut self, statement: &Statement, lenient: bool) -> Vec<u16> {
+        let is_lenient = lenient;
+        let mut lenient = statement.clone();
+        if self.connect().is_err() || is_lenient && !ignore(&mut lenient) {
+            return Vec::new();
+        }
+        let database = self.reference.database;
+        let text = |statement: &Statement| match statement {
+            Statement::ThroughView { change, .. } => change.to_string(),
+            other => other.to_string(),
+        };
+        let (original, change, frame) = (text(statement), text(&lenient), statement.frame());
+        let session = &mut self.second;
+        session.run(&format!("USE {database}"));
+        session.run(PLANS[2]);
+        if let Some((before, _)) = &frame {
+            session.run(before);
+        }
+        session.run("BEGIN");
+        session.run(&change);
+        let warnings = session.run("SHOW WARNINGS");
+        session.run("ROLLBACK");
+        session.run("SET foreign_key_checks = 0");
+        session.run("BEGIN");
+        let unrelated = session.run(&original).error_code();
+        session.run("ROLLBACK");
+        session.run("SET foreign_key_checks = 1");
+        if let Some((_, behind)) = &frame {
+            session.run(behind);
+        }
+        let code = |row: &Row| String::from_utf8_lossy(row.get(1)?.as_ref()?).parse().ok();
+        warnings.rows().unwrap_or_default().iter().filter_map(code).chain(unrelated).collect()
+    }
+
+    fn opinions(&mut self, statement: &Statement, first: &Answers, plans: &[&str]) -> Vec<Answers> {
+        let database = self.reference.database;
+        self.second.run(&format!("USE {database}"));
+        self.opinions_here(statement, first, plans)
+    }
+
+    fn opinions_here(&mut self, statement: &Statement, first: &Answers, plans: &[&str]) -> Vec<Answers> {
+        let opinion = |plan: &&str| {
+            self.second.run(plan);
+            self.opinion(statement, first)
+        };
+        plans.iter().map(opinion).collect()
+    }
+
+    fn opinion(&mut self, statement: &Statement, first: &Answers) -> Answers {
+        let session = &mut self.second;
+        let mut contents = Vec::new();
+        let reference = match statement {
+            Statement::Query(query) => session.run(&query.to_string()),
+            Statement::View { twice, .. } => through_view(session, &statement.to_string(), *twice),
+            _ => {
+                let frame = statement.frame();
+                let sql = match statement {
+                    Statement::ThroughView { change, .. } => change.to_string(),
+                    _ => statement.to_string(),
+                };
+                if let Some((before, _)) = &frame {
+                    session.run(before);
+                }
+                session.run("BEGIN");
+                let outcome = session.run(&sql);
+                for (table, _, rauk) in &first.contents {
+                    contents.push((table.clone(), session.run(&format!("SELECT * FROM {table}")), rauk.clone()));
+                }
+                session.run("ROLLBACK");
+                if let Some((_, behind)) = &frame {
+                    session.run(behind);
+                }
+                outcome
+            }
+        };
+        Answers { reference, rauk: first.rauk.clone(), contents }
+    }
+
+    /// The tables without their indexes, or with the unique ones for a change; whether that is done.
+    fn copy(&mut self, schema: &Schema, with_unique: bool) -> bool {
+        if self.copied == Some(with_unique) {
+            return true;
+        }
+        let done = |outcome: Outcome| matches!(outcome, Outcome::Done { .. });
+        let source = self.reference.database;
+        let session = &mut self.second;
+        self.copied = None;
+        let made = done(session.run(&format!("DROP DATABASE IF EXISTS {COPIES}")))
+            && done(session.run(&format!("CREATE DATABASE {COPIES} COLLATE utf8mb4_unicode_ci")))
+            && done(session.run(&format!("USE {COPIES}")))
+            && schema.tables.iter().all(|table| {
+                let mut plain = table.clone();
+                plain.keys.retain(|key| with_unique && (key.primary || key.unique));
+                plain.foreign.clear();
+                let columns: Vec<&str> = plain.base().iter().map(|column| column.name.as_str()).collect();
+                let columns = columns.join(", ");
+                let name = &table.name;
+                done(session.run(&plain.create()))
+                    && done(
+                        session.run(&format!("INSERT INTO {name} ({columns}) SELECT {columns} FROM {source}.{name}")),
+                    )
+            });
+        self.copied = made.then_some(with_unique);
+        made
+    }
+}
+
+/// Makes a change one that passes over errors of data; `false`: it is none.
+fn ignore(statement: &mut Statement) -> bool {
+    match statement {
+        Statement::ThroughView { change, .. } => ignore(change),
+        Statement::Insert { verb, .. } => {
+            *verb = "INSERT IGNORE";
+            true
+        }
+        Statement::Update { ignore, .. } | Statement::Delete { ignore, .. } => {
+            *ignore = true;
+            true
+        }
+        Statement::Query(_) | Statement::View { .. } => false,
+    }
+}
