@@ -244,7 +244,8 @@ impl Generator<'_> {
         let filter = self.change_filter();
         let (order, limit) = self.change_limit();
         let returning = if with.is_empty() { self.returning(table) } else { Vec::new() };
-        let ignore = self.allows(Feature::Ignore) && self.dice.chance(0.2);
+        // MariaDB gives back rows that IGNORE has passed over too.
+        let ignore = self.allows(Feature::Ignore) && self.dice.chance(0.2) && returning.is_empty();
         self.scopes.pop();
         Statement::Delete { with, ignore, targets: Vec::new(), from, filter, order, limit, returning }
     }

@@ -15,13 +15,15 @@ pub const KINDS: &[Kind] = &[
         manual: "https://dev.mysql.com/doc/refman/8.0/en/sql-mode.html#sql-mode-strict",
         test: Test::Warnings(|e, warned, code| {
             let is_logarithm = code == 3020 && e.any(|expr| begins(expr, &["LN(", "LOG("]));
-            matches!(e.category, Category::Code(0, _))
-                && !e.has(Feature::Ignore)
-                && (STRICT_ERRORS.contains(&code) && warned.contains(&code) || is_logarithm)
+            let is_warning = e.category == Category::Code(0, code) && STRICT_ERRORS.contains(&code);
+            // A division by 0 to MariaDB.
+            let is_logarithm = is_logarithm && matches!(e.category, Category::Code(0 | 1365, _));
+            !e.has(Feature::Ignore) && (is_warning && warned.contains(&code) || is_logarithm)
         }),
     },
     Kind {
-        // Several rows or columns are wrong. MariaDB warns of Rauk's error too when it passes over errors.
+        // Several rows or columns are wrong. MariaDB warns of Rauk's error too when it passes over errors. A text that is no
+        // number is cut for a DOUBLE, and wrong for MariaDB.
         name: "which of several errors of data comes first",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/sql-mode.html#ignore-effect-on-execution",
         test: Test::Warnings(|e, warned, code| match e.category {
@@ -30,6 +32,7 @@ pub const KINDS: &[Kind] = &[
                     // Shortened when it is passed over.
                     1406 => [1406, 1265],
                     3819 => [3819, 4025],
+                    1265 if e.reference_message().starts_with("Incorrect double value") => [1265, 1366],
                     3140 => [3140, 4025],
                     code => [code, code],
                 };
@@ -97,14 +100,6 @@ pub const KINDS: &[Kind] = &[
         test: Test::Answers(|e| {
             let named = e.reference_message().split('\'').nth(1).unwrap_or_default().to_string();
             matches!(e.category, Category::Code(1264 | 1406, _)) && e.names.is_recursive_column(&named)
-        }),
-    },
-    Kind {
-        // A text that is no number is cut for a DOUBLE, and wrong for MariaDB.
-        name: "a text for a DOUBLE",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/floating-point-types.html",
-        test: Test::Answers(|e| {
-            e.category == Category::Code(1366, 1265) && e.reference_message().starts_with("Incorrect double value")
         }),
     },
     Kind {

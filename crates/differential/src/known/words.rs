@@ -8,8 +8,8 @@
 
 use super::names::Names;
 use super::{Kind, Test, layers};
-use crate::generate::forms::{AGGREGATES, BITS, STATISTICS};
-use crate::tree::visit::{NodeMut, walk_mut};
+use crate::generate::forms::{AGGREGATES, BITS, CHOICES, STATISTICS};
+use crate::tree::visit::{self, NodeMut, walk_mut};
 use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Statement};
 
 pub const KINDS: &[Kind] = &[
@@ -101,6 +101,13 @@ pub const KINDS: &[Kind] = &[
         name: "windows in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-frames.html",
         test: Test::Words(windows),
+    },
+    Kind {
+        // A signed and an unsigned integer agree on a BIGINT in MySQL 8, with which a sum may leave its range; on a DECIMAL
+        // in MariaDB.
+        name: "signed and unsigned numbers",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/out-of-range-and-overflow.html",
+        test: Test::Words(signed_mixes),
     },
 ];
 
@@ -350,10 +357,30 @@ fn without_unread(statement: &mut Statement, _: &Names) -> bool {
     }
 }
 
-/// The distance of a RANGE is taken from a number with a sign; ranks have an order.
+/// The distance of a RANGE is taken from a number with a sign; ranks have an order; a column of a block around is the
+/// same for all rows, and parts none.
 fn windows(statement: &mut Statement, names: &Names) -> bool {
     const RANKS: &[&str] = &["RANK()", "DENSE_RANK()", "PERCENT_RANK()", "CUME_DIST()"];
-    each(statement, &mut |expr| match expr {
+    let mut is_parted = false;
+    walk_mut(statement, &mut |node| {
+        let NodeMut::Select(select) = node else { return };
+        let own = select.from.as_ref().map(aliases).unwrap_or_default();
+        let is_outer = |expr: &Expr| matches!(expr, Expr::Column { table, .. } if !own.contains(table));
+        for item in &mut select.items {
+            visit::expr(&mut item.expr, &mut |node| {
+                if let NodeMut::Expr(Expr::Window { partition, named, .. }) = node
+                    && partition.iter().any(is_outer)
+                {
+                    partition.retain(|expr| !is_outer(expr));
+                    (*named, is_parted) = (false, true);
+                }
+            });
+        }
+        if let Some((partition, _)) = &mut select.window {
+            partition.retain(|expr| !is_outer(expr));
+        }
+    });
+    let is_reworded = each(statement, &mut |expr| match expr {
         Expr::Window { order, frame, .. } if frame.starts_with("RANGE BETWEEN") && order.len() == 1 => {
             let key = &mut order[0].expr;
             if names.column(key).is_some_and(|column| column.kind.sql.ends_with("UNSIGNED")) {
@@ -370,6 +397,29 @@ fn windows(statement: &mut Statement, names: &Names) -> bool {
             _ => Step::Same,
         },
         _ => Step::Same,
+    });
+    is_parted || is_reworded
+}
+
+/// What the tables of a FROM are called.
+fn aliases(from: &From) -> Vec<String> {
+    match from {
+        From::Table { alias, .. } | From::Derived { alias, .. } => vec![alias.clone()],
+        From::Join { left, right, .. } => [aliases(left), aliases(right)].concat(),
+    }
+}
+
+/// What a signed and an unsigned number agree on is a BIGINT.
+fn signed_mixes(statement: &mut Statement, names: &Names) -> bool {
+    let is_mixing = |form: &str| {
+        CHOICES.iter().any(|(choice, _)| *choice == form) || form.starts_with("GREATEST(") || form.starts_with("LEAST(")
+    };
+    each(statement, &mut |expr| {
+        let is_mix = matches!(expr, Expr::Form { form, class: Class::Integer, .. } if is_mixing(form));
+        if is_mix && names.reads(expr, &|column| column.kind.sql.ends_with("UNSIGNED")) {
+            return wrap(expr, "CAST({0} AS SIGNED)");
+        }
+        Step::Same
     })
 }
 
@@ -378,11 +428,11 @@ fn in_layers(statement: &mut Statement, _: &Names) -> bool {
     let (mut changed, mut number) = (false, 0);
     walk_mut(statement, &mut |node| {
         if let NodeMut::Query(query) = node
-            && query.lock.is_empty()
             && let Body::Select(select) = &mut query.body
             && let Some(whole) = layers::of(select, &mut number)
         {
             **select = whole;
+            query.lock = "";
             changed = true;
         }
     });
@@ -394,7 +444,7 @@ fn rollup_by_union(statement: &mut Statement, _: &Names) -> bool {
     let mut changed = false;
     walk_mut(statement, &mut |node| {
         let NodeMut::Query(query) = node else { return };
-        let is_plain = query.limit.is_none() && query.lock.is_empty();
+        let is_plain = query.limit.is_none();
         let Body::Select(select) = &query.body else { return };
         if !select.rollup || !is_plain || select.distinct || select.window.is_some() {
             return;
@@ -410,6 +460,7 @@ fn rollup_by_union(statement: &mut Statement, _: &Names) -> bool {
             });
         }
         query.body = whole.expect("there is a grouping without keys").body;
+        query.lock = "";
         changed = true;
     });
     changed

@@ -109,6 +109,7 @@ pub struct Pair {
     second: Session,
     /// The reference has copies of the tables as they are; with their unique keys or without.
     copied: Option<bool>,
+    restarted: bool,
 }
 
 impl Pair {
@@ -131,24 +132,31 @@ impl Pair {
             tested: Session::new("differential_tested", settings),
             second: Session::new("differential", REFERENCE_SETTINGS),
             copied: None,
+            restarted: false,
         };
         pair.connect()?;
         Ok(pair)
     }
 
-    /// Connections where there are none. A Rauk that takes no connection is started again on an empty directory.
+    /// A server was started again since this was last asked: it has no tables.
+    pub fn was_restarted(&mut self) -> bool {
+        std::mem::take(&mut self.restarted)
+    }
+
+    /// Connections where there are none. A server that takes no connection is started again on an empty directory.
     fn connect(&mut self) -> Result<(), Error> {
-        if self.reference.connection.is_none() {
-            let connection = self.mariadb.connect();
-            let connection = connection.map_err(|cause| Error::Connect { server: "MariaDB", cause })?;
-            self.reference.connection = Some(connection);
-            self.reference.settings.iter().for_each(|sql| drop(self.reference.run(sql)));
+        let is_cut = self.reference.connection.is_none() || self.second.connection.is_none();
+        if is_cut && self.mariadb.connect().is_err() {
+            self.mariadb = MariaDb::start()?;
+            (self.reference.connection, self.second.connection) = (None, None);
+            (self.copied, self.restarted) = (None, true);
         }
-        if self.second.connection.is_none() {
-            let connection = self.mariadb.connect();
-            let connection = connection.map_err(|cause| Error::Connect { server: "MariaDB", cause })?;
-            self.second.connection = Some(connection);
-            self.second.settings.iter().for_each(|sql| drop(self.second.run(sql)));
+        for session in [&mut self.reference, &mut self.second] {
+            if session.connection.is_none() {
+                let connection = self.mariadb.connect();
+                session.connection = Some(connection.map_err(|cause| Error::Connect { server: "MariaDB", cause })?);
+                session.settings.iter().for_each(|sql| drop(session.run(sql)));
+            }
         }
         if self.tested.connection.is_none() {
             let connection = match &mut self.rauk {
@@ -157,6 +165,7 @@ impl Pair {
                     Ok(connection) => Ok(connection),
                     Err(_) => {
                         rauk.restart()?;
+                        self.restarted = true;
                         rauk.connect()
                     }
                 },
