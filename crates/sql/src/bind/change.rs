@@ -21,7 +21,7 @@ use crate::logical::{
 use crate::lookup::{TableSource, unsupported};
 use crate::parse::ast::{self, TableReference};
 use rauk_node::TableHandle;
-use rauk_types::MysqlError;
+use rauk_types::{MysqlError, TableId};
 use rauk_types::error::codes;
 use rustc_hash::FxHashMap;
 
@@ -264,7 +264,7 @@ impl Binder<'_> {
         if matches!(scan.table, ScanTable::Virtual(_)) {
             return Err(denied(&scan.alias, privilege));
         }
-        self.targets.push((scan.schema().id, scan.alias.clone()));
+        self.targets.push(Forbidden::by_table(scan.schema().id, &scan.alias));
         self.frame().visible = visible;
         self.frame().allowed = Aggregates::Refused;
         Ok(*scan)
@@ -369,7 +369,7 @@ impl Binder<'_> {
         self.may_change_below(&opened.below[0], privilege)?;
         let check = opened.check.clone().filter(|_| privilege != "DELETE");
         let alias = table.alias.as_ref().unwrap_or(&table.name.name).clone();
-        self.targets.push((scan.schema().id, alias));
+        self.targets.push(Forbidden::by_table(scan.schema().id, &alias));
         self.frame().allowed = Aggregates::Refused;
         Ok(check)
     }
@@ -431,7 +431,7 @@ impl Binder<'_> {
     }
 
     fn note_targets(&mut self, changed: &[Changed]) {
-        self.targets.extend(changed.iter().map(|c| (c.table.schema().id, c.alias.clone())));
+        self.targets.extend(changed.iter().map(|c| Forbidden::by_table(c.table.schema().id, &c.alias)));
     }
 
     /// Error 1093 for subqueries that were bound before it was known what is changed.
@@ -692,6 +692,29 @@ fn denied(alias: &str, privilege: &str) -> MysqlError {
     MysqlError::new(codes::TABLEACCESS_DENIED, format!("{privilege} command denied to user for table '{alias}'"))
 }
 
+/// A table that the statement changes.
+#[derive(Clone)]
+pub(super) struct Forbidden {
+    pub table: TableId,
+    pub alias: String,
+    /// Subqueries may read it by another alias: so it is with INSERT and REPLACE, whose rows are computed before they are written.
+    by_alias: bool,
+}
+
+impl Forbidden {
+    pub fn by_table(table: TableId, alias: &str) -> Forbidden {
+        Forbidden { table, alias: alias.to_string(), by_alias: false }
+    }
+
+    pub fn by_alias(table: TableId, alias: &str) -> Forbidden {
+        Forbidden { by_alias: true, ..Forbidden::by_table(table, alias) }
+    }
+
+    pub fn meets(&self, table: TableId, alias: &str) -> bool {
+        self.table == table && (!self.by_alias || self.alias.eq_ignore_ascii_case(alias))
+    }
+}
+
 /// Error 1093.
 pub(super) fn target_used(alias: &str) -> MysqlError {
     MysqlError::new(
@@ -701,14 +724,15 @@ pub(super) fn target_used(alias: &str) -> MysqlError {
 }
 
 /// Whether a derived table of a subquery is merged into it, so that the subquery reads the tables of the derived one (1093). One that computes
-/// columns may be grouped: it is taken for one that is kept.
+/// columns may be grouped: it is taken for one that is kept. So is one whose condition has a subquery.
 pub(super) fn is_merged(query: &ast::Query) -> bool {
     let ast::QueryBody::Select(select) = &query.body else { return false };
     let plain = |item: &ast::SelectItem| match item {
         ast::SelectItem::Wildcard | ast::SelectItem::TableWildcard(_) => true,
         ast::SelectItem::Expr { expr, .. } => matches!(expr, ast::Expr::Column(_)),
     };
-    is_mergeable(query) && select.items.iter().all(plain)
+    let asks = select.filter.as_ref().is_some_and(ast::Expr::has_query);
+    is_mergeable(query) && !asks && select.items.iter().all(plain)
 }
 
 /// Whether an expression reads one of these columns.

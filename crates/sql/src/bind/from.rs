@@ -8,7 +8,7 @@
 //! them is a derived table. One at the right of a RIGHT JOIN may not read the left side (3668), which is not there before it.
 
 use super::Binder;
-use super::change::{is_merged, target_used};
+use super::change::{Forbidden, is_merged, target_used};
 use super::frame::{Table, Visible};
 use super::names::{Clause, check_alias, unknown_column};
 use super::own_row;
@@ -217,7 +217,7 @@ impl Binder<'_> {
         let (source, by_columns) = self.lookup.table_by_columns(name.database.as_deref(), &name.name, privilege)?;
         let table = match source {
             TableSource::Stored(handle) => {
-                self.check_target(&handle)?;
+                self.check_target(&handle, &alias)?;
                 ScanTable::Stored(handle)
             }
             TableSource::Virtual(table) => ScanTable::Virtual(table),
@@ -409,7 +409,7 @@ impl Binder<'_> {
     }
 
     /// Error 1093: a subquery reads the table that the statement changes.
-    fn check_target(&mut self, table: &TableHandle) -> Result<(), MysqlError> {
+    fn check_target(&mut self, table: &TableHandle, alias: &str) -> Result<(), MysqlError> {
         if self.materialized > 0 {
             return Ok(());
         }
@@ -417,8 +417,8 @@ impl Binder<'_> {
         if !self.open.is_empty() {
             self.read.push(id);
         }
-        match self.targets.iter().find(|(target, _)| *target == id) {
-            Some((_, alias)) => Err(self.prevented_by_view(alias).unwrap_or_else(|| target_used(alias))),
+        match self.targets.iter().find(|target| target.meets(id, alias)) {
+            Some(Forbidden { alias, .. }) => Err(self.prevented_by_view(alias).unwrap_or_else(|| target_used(alias))),
             None => Ok(()),
         }
     }

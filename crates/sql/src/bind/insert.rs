@@ -4,7 +4,7 @@
 //! UPDATE see the row in the way, and the row that was to be inserted by `VALUES(column)` or through the row alias.
 
 use super::Binder;
-use super::change::reads;
+use super::change::{Forbidden, reads};
 use super::frame::{Aggregates, Frame, Table, Visible};
 use super::from::{check_partitions, stored_column};
 use super::names::{Clause, default_expression, literal, unknown_column};
@@ -62,7 +62,7 @@ impl Binder<'_> {
                 InsertSource::Query(query)
             }
             rows => {
-                self.targets.push((schema.id, schema.name.clone()));
+                self.targets.push(Forbidden::by_alias(schema.id, &schema.name));
                 self.frames.push(Frame::new());
                 self.take_hints(&insert.hints);
                 self.hint_target(&insert.table.name);
@@ -116,7 +116,7 @@ impl Binder<'_> {
         let mut returning = vec![];
         if !insert.returning.is_empty() {
             self.lookup.table(insert.table.database.as_deref(), &insert.table.name, "SELECT")?;
-            self.targets.push((schema.id, schema.name.clone()));
+            self.targets.push(Forbidden::by_table(schema.id, &schema.name));
             self.frames.push(Frame::new());
             self.add_row(&into, &existing);
             let bound = self.returning(&insert.returning);

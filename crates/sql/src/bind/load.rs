@@ -4,6 +4,7 @@
 //! and no assignment names get their defaults, as in INSERT. The rows of the file are stored as those of an INSERT are.
 
 use super::Binder;
+use super::change::Forbidden;
 use super::frame::Frame;
 use super::from::check_partitions;
 use super::own_row;
@@ -59,7 +60,7 @@ impl Binder<'_> {
             }
             columns.push(*at);
         }
-        self.targets.push((schema.id, schema.name.clone()));
+        self.targets.push(Forbidden::by_table(schema.id, &schema.name));
         self.frames.push(Frame::new());
         self.add_row(&into, &existing);
         let mut assigned = || {

@@ -40,6 +40,7 @@ mod through;
 pub(crate) mod view;
 mod windows;
 
+use change::Forbidden;
 use crate::expr::{BindContext, BoundSubquery, ColumnId, Expr, SubqueryId, Switches};
 use crate::logical::{self, Body, Column, Columns, Statement};
 use crate::lookup::{GuardedTable, Lookup, unsupported};
@@ -80,7 +81,7 @@ pub(crate) struct Binder<'a> {
     before_arguments: Vec<Vec<usize>>,
     nesting: usize,
     /// Tables that the statement changes, which its subqueries may not read (1093).
-    targets: Vec<(TableId, String)>,
+    targets: Vec<Forbidden>,
     /// Tables that subqueries read, those of derived and common tables left out.
     read: Vec<TableId>,
     /// The columns of RETURNING.

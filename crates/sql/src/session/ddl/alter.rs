@@ -286,6 +286,7 @@ impl Session {
             AlterOperation::AddConstraint(constraint) => {
                 if !self.add_if_foreign(draft, constraint)? {
                     let index = keys::draft(constraint, &mut draft.columns)?;
+                    foreign::give_way(draft, &index);
                     draft.indexes.push(index);
                 }
                 Ok(())

@@ -2,6 +2,7 @@
 
 use super::checks;
 use super::columns;
+use super::foreign;
 use super::keys::{self, IndexDraft};
 use super::options;
 use super::table::{self, TableDraft};
@@ -305,7 +306,7 @@ impl Session {
         self.commit_implicitly().await?;
         let mut draft = TableDraft::of(table.schema());
         let parts = keys::parts(&statement.columns, &mut draft.columns)?;
-        draft.indexes.push(IndexDraft {
+        let index = IndexDraft {
             id: None,
             entry_table: None,
             name: Some(statement.name.clone()),
@@ -314,7 +315,9 @@ impl Session {
             hash_only: statement.hash && statement.unique,
             comment: String::new(),
             invisible: statement.invisible,
-        });
+        };
+        foreign::give_way(&mut draft, &index);
+        draft.indexes.push(index);
         self.change_table(&table, draft).await
     }
 }

@@ -149,6 +149,29 @@ fn serves(index: &IndexDraft, columns: &[String]) -> bool {
     !index.hash_only && index.parts.len() >= columns.len() && index.parts.iter().zip(columns).all(same)
 }
 
+/// Takes out the index that was made for a foreign key when a new index of its name serves the key: MySQL lets it give way to one that is
+/// declared. Programs that copy a table's reflected definition declare it so. That an index was made is told from its name and its columns.
+pub fn give_way(draft: &mut TableDraft, new: &IndexDraft) {
+    let same = |a: &Option<String>, b: &Option<String>| {
+        a.as_ref().zip(b.as_ref()).is_some_and(|(a, b)| a.eq_ignore_ascii_case(b))
+    };
+    let made_for = |index: &IndexDraft| {
+        draft.foreign_keys.iter().any(|key| {
+            key.brings.is_none()
+                && (same(&key.name, &index.name) || same(&key.columns.first().cloned(), &index.name))
+                && index.parts.len() == key.columns.len()
+                && serves(index, &key.columns)
+                && serves(new, &key.columns)
+        })
+    };
+    let is_it = |index: &IndexDraft| {
+        index.id.is_some() && index.kind == IndexKind::Ordered && same(&index.name, &new.name) && made_for(index)
+    };
+    if let Some(at) = draft.indexes.iter().position(is_it) {
+        draft.indexes.remove(at);
+    }
+}
+
 /// Adds the indexes that new foreign keys need and that nobody has declared.
 pub fn with_indexes(draft: &mut TableDraft) {
     let inline: Vec<IndexDraft> = draft

@@ -1,0 +1,5 @@
+"""The admin is the site's interface."""
+from django.contrib import admin
+from django.urls import path
+
+urlpatterns = [path("admin/", admin.site.urls)]

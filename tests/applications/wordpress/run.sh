@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# WordPress as Debian packages it, on PHP's own web server, used through its web pages alone.
+set -euo pipefail
+cd "$(dirname "$0")"
+packages=(wordpress wordpress-theme-twentytwentythree php-cli php-mysql php-gd php-xml)
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  sudo=()
+  [ "$(id -u)" = 0 ] || sudo=(sudo)
+  "${sudo[@]}" apt-get update -qq
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+# A site of its own, with its links to shared libraries as files. Debian's configuration is left out: WordPress writes its own.
+site=$APPLICATION_WORK/site
+cp -rL /usr/share/wordpress "$site"
+rm -f "$site/wp-config.php" "$site/.htaccess"
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+PHP_CLI_SERVER_WORKERS=4 php -d upload_max_filesize=8M -S "127.0.0.1:$port" -t "$site" >"$APPLICATION_WORK/php" 2>&1 &
+php=$!
+trap 'kill $php 2>/dev/null || true' EXIT
+for _ in $(seq 1 100); do
+  grep -q 'started' "$APPLICATION_WORK/php" && break
+  kill -0 $php 2>/dev/null || { cat "$APPLICATION_WORK/php"; exit 1; }
+  sleep 0.1
+done
+if ! python3 browse.py "http://127.0.0.1:$port" "$site"; then
+  grep -h 'database error' "$site/wp-content/debug.log" || true
+  exit 1
+fi
