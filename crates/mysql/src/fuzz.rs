@@ -5,6 +5,7 @@ use crate::packet::read::Fields;
 use crate::packet::reader::PacketReader;
 use crate::statement::{Statement, parameters};
 use crate::{handshake, statement_text};
+use rauk_types::Charset;
 
 /// The packet limit under which fuzzing runs, in bytes.
 const LIMIT: usize = 1 << 20;
@@ -18,17 +19,19 @@ pub fn fuzz_packet(data: &[u8]) {
     let capabilities = if choices & 1 == 0 { u32::MAX } else { !capability::QUERY_ATTRIBUTES };
     let _ = handshake::read_first(data, capabilities, choices & 2 != 0);
     let _ = handshake::read_change_user(data, capabilities);
+    let sets: Vec<Charset> = Charset::all().filter(|set| set.is_for_clients()).collect();
+    let set = sets[data.get(1).map_or(0, |byte| usize::from(*byte)) % sets.len()];
     let mut statement = Statement { parameters: u16::from(choices >> 2), ..Statement::default() };
     statement.long_data.insert(1, data.to_vec());
     let mut values = Vec::new();
     for _ in 0..2 {
-        let _ = parameters::read_execute(&mut Fields::new(data), &mut statement, capabilities, &mut values);
+        let _ = parameters::read_execute(&mut Fields::new(data), &mut statement, capabilities, set, &mut values);
     }
     let mut fields = Fields::new(data);
     if parameters::skip_attributes(&mut fields).is_ok() {
-        let _ = statement_text::decode(fields.rest(), choices & 4 != 0);
+        let _ = statement_text::decode(fields.rest(), set, choices & 4 != 0);
     }
-    let _ = statement_text::decode(data, choices & 4 != 0);
+    let _ = statement_text::decode(data, set, choices & 4 != 0);
 }
 
 fn stream(data: &[u8]) {

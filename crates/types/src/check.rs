@@ -3,7 +3,8 @@
 //! Unlike SQL's conversions this changes nothing, except what loses nothing: an integer in another integer type or a DECIMAL, or in a DOUBLE that holds it exactly; a DECIMAL with fewer
 //! digits behind the point; spaces at the end of a CHAR, which are not stored. Nothing is rounded, cut, padded or read from a text. Zero dates may stand in a column, 31 February may not.
 //!
-//! Texts are MySQL's and name the column; codes are 1048 NULL, 1264 out of range, 1265 digits would be lost, 1292 no such date or time, 1366 wrong type,
+//! Texts are MySQL's and name the column; codes are 1048 NULL, 1264 out of range, 1265 digits would be lost, 1292 no such date or time, 1366 wrong type or
+//! a character that the column's set lacks,
 //! 1406 too long, 3140 no JSON. The row is always 1: every operation has one.
 //!
 //! What passes can be encoded into a row and a key without a panic.
@@ -30,9 +31,17 @@ pub fn column_value<'a>(column: &Column, value: ValueRef<'a>) -> Result<ValueRef
         (Enum | Set | Bit | Year, ValueRef::Int(v)) => plain_number(column, v.into()),
         (Enum | Set | Bit | Year, ValueRef::UInt(v)) => plain_number(column, v.into()),
         (Enum | Set, ValueRef::Str(text)) => members(column, text),
+        (Char | VarChar | TinyText | Text | MediumText | LongText, ValueRef::Str(text))
+            if ty.collation.charset().lacks(text).is_some() =>
+        {
+            Err(incorrect(column, codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, "string", &shown(value)))
+        }
         (VarChar, ValueRef::Str(text)) if text.len() <= ty.length as usize => Ok(value),
         (Char | VarChar, ValueRef::Str(text)) => characters(column, text),
-        (TinyText | Text | MediumText | LongText, ValueRef::Str(text)) => long(column, text.len(), value),
+        (TinyText | Text | MediumText | LongText, ValueRef::Str(text)) => {
+            long(column, text.len().min(ty.collation.charset().length(text)), value)
+                .and_then(|value| if text.len() > MAX_LOB_BYTES { Err(too_long(column)) } else { Ok(value) })
+        }
         (Json, ValueRef::Str(text)) => json_text(column, text),
         (Binary, ValueRef::Bytes(bytes)) if bytes.len() < ty.length as usize => {
             // It would be padded with zeros, and read as another value.

@@ -55,7 +55,7 @@ pub struct DataType {
     pub kind: TypeKind,
     pub unsigned: bool,
     /// CHAR, VARCHAR: characters. BINARY, VARBINARY: bytes. TEXT and BLOB kinds: the
-    /// limit in bytes. Integers: display width where one was given (`tinyint(1)`), else 0. BIT: bits.
+    /// limit in bytes of the character set. Integers: display width where one was given (`tinyint(1)`), else 0. BIT: bits.
     pub length: u32,
     /// DECIMAL: total digits (1–65). Else 0.
     pub precision: u8,
@@ -233,7 +233,7 @@ impl DataType {
         }
     }
 
-    /// Bytes that a column takes in MySQL's count of a row (limit 65 535) and of a key part: characters count four.
+    /// Bytes that a column takes in MySQL's count of a row (limit 65 535) and of a key part: a character counts as the longest of its set.
     pub fn row_bytes(&self) -> u64 {
         let length = u64::from(self.length);
         let prefixed = |bytes: u64| bytes + if bytes > 255 { 2 } else { 1 };
@@ -249,8 +249,8 @@ impl DataType {
                 let digits = |n: u64| n / 9 * 4 + [0, 1, 1, 2, 2, 3, 3, 4, 4][(n % 9) as usize];
                 digits(u64::from(self.precision - self.scale)) + digits(u64::from(self.scale))
             }
-            TypeKind::Char => length * 4,
-            TypeKind::VarChar => prefixed(length * 4),
+            TypeKind::Char => length * u64::from(self.collation.charset().max_bytes()),
+            TypeKind::VarChar => prefixed(length * u64::from(self.collation.charset().max_bytes())),
             TypeKind::Binary => length,
             TypeKind::VarBinary => prefixed(length),
             TypeKind::Time => 3 + fraction,

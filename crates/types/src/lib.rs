@@ -1,10 +1,11 @@
 //! The vocabulary that every other crate speaks: values and their types, table
-//! schemas, the codecs of rows and keys, collations, ids, and error classes.
+//! schemas, the codecs of rows and keys, character sets, collations, ids, and error classes.
 //!
 //! Nothing here does I/O, reads a clock or starts a thread. Layouts that reach
 //! a disk or a wire (rows, keys, hashes) are frozen: changing one needs a
 //! format version.
 
+pub mod charset;
 pub mod check;
 pub mod collation;
 pub mod data_type;
@@ -23,6 +24,7 @@ pub mod schema;
 pub mod value;
 pub mod view;
 
+pub use charset::Charset;
 pub use collation::Collation;
 pub use data_type::{DataType, TypeKind};
 pub use datetime::{Date, DateTime, Time};

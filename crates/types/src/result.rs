@@ -1,6 +1,6 @@
 //! What a statement gives back, and where it goes: the seam between SQL and the protocols.
 
-use crate::{DataType, MysqlError, ValueRef};
+use crate::{Charset, Collation, DataType, MysqlError, ValueRef};
 use std::future::Future;
 use std::pin::Pin;
 
@@ -41,6 +41,43 @@ pub struct ServerStatus {
     /// The statement was one of several and is not the last.
     pub more_results: bool,
     pub no_backslash_escapes: bool,
+    pub charsets: Charsets,
+}
+
+/// The character sets of a connection's texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charsets {
+    /// character_set_client: of statements and parameters.
+    pub client: Charset,
+    /// character_set_results: of rows, names and messages. `None`: each column's own.
+    pub results: Option<Charset>,
+    /// What columns of text say of it.
+    pub results_collation: Collation,
+}
+
+impl Default for Charsets {
+    fn default() -> Self {
+        let utf8mb4 = Charset::UTF8MB4;
+        Charsets { client: utf8mb4, results: Some(utf8mb4), results_collation: Collation::DEFAULT }
+    }
+}
+
+impl Charsets {
+    /// The set that a column's values are sent in.
+    #[inline]
+    pub fn of_column(&self, ty: &DataType) -> Charset {
+        match self.results {
+            Some(set) => set,
+            // JSON is utf8mb4 always, and other types are ASCII.
+            None if ty.is_text() || ty.has_members() => ty.collation.charset(),
+            None => Charset::UTF8MB4,
+        }
+    }
+
+    /// The set of names and messages.
+    pub fn of_names(&self) -> Charset {
+        self.results.unwrap_or(Charset::UTF8MB4)
+    }
 }
 
 /// A change of the session that clients may follow (CLIENT_SESSION_TRACK).

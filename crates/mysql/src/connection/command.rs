@@ -17,6 +17,7 @@ use crate::server::{Counters, Phase, Registered, Server};
 use crate::statement::{Statements, parameters};
 use crate::statement_text;
 use rauk_types::error::codes;
+use rauk_types::result::ServerStatus;
 use rauk_types::{MysqlError, Value};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -143,7 +144,10 @@ impl<'a, B: Backend> Commands<'a, B> {
             match next {
                 Ok(Next::Continue) => {}
                 Ok(Next::Exit(exit)) => return exit,
-                Err(error) => status::write_error(&mut self.channel.link.writer, &error),
+                Err(error) => {
+                    let set = self.session.status().charsets.of_names();
+                    status::write_error(&mut self.channel.link.writer, &error, set);
+                }
             }
         }
     }
@@ -195,24 +199,25 @@ impl<'a, B: Backend> Commands<'a, B> {
             Poll::Pending
         })
         .await;
+        let set = self.session.status().charsets.of_names();
         let writer = &mut self.channel.link.writer;
         match waited {
             Ok(Ok(packet)) => Ok(Some(packet)),
             Ok(Err(ChannelError::Frame(FrameError::TooLarge))) => {
                 let error = "Got a packet bigger than 'max_allowed_packet' bytes";
-                status::write_error(writer, &MysqlError::new(codes::NET_PACKET_TOO_LARGE, error));
+                status::write_error(writer, &MysqlError::new(codes::NET_PACKET_TOO_LARGE, error), set);
                 Ok(None)
             }
             Ok(Err(ChannelError::Frame(FrameError::OutOfOrder { .. }))) => {
                 let error = MysqlError::new(codes::NET_PACKETS_OUT_OF_ORDER, "Got packets out of order");
-                status::write_error(writer, &error);
+                status::write_error(writer, &error, set);
                 Err(Exit::Aborted)
             }
             Ok(Err(_)) => Err(Exit::Aborted),
             Err(Some(Stop::Killed)) => Err(Exit::Closed),
             Err(Some(Stop::Shutdown)) => {
                 writer.set_sequence(0);
-                status::write_error(writer, &shutting_down());
+                status::write_error(writer, &shutting_down(), set);
                 Err(Exit::Closed)
             }
             Err(None) => {
@@ -229,7 +234,7 @@ impl<'a, B: Backend> Commands<'a, B> {
                          See wait_timeout and interactive_timeout for configuring this behavior.",
                     )
                 };
-                status::write_error(writer, &error);
+                status::write_error(writer, &error, set);
                 Err(Exit::Aborted)
             }
         }
@@ -248,7 +253,7 @@ impl<'a, B: Backend> Commands<'a, B> {
                     parameters::skip_attributes(&mut fields).map_err(malformed)?;
                 }
                 let status = self.session.status();
-                let text = statement_text::decode(fields.rest(), status.no_backslash_escapes)?;
+                let text = statement_text::decode(fields.rest(), status.charsets.client, status.no_backslash_escapes)?;
                 if context.capabilities & capability::LOCAL_FILES != 0 && may_load(&text) {
                     // The packet's place is needed for those of the file.
                     let text = text.into_owned();
@@ -274,7 +279,9 @@ impl<'a, B: Backend> Commands<'a, B> {
                          'max_allowed_packet' bytes",
                     ));
                 }
-                let decoded = parameters::read_execute(&mut fields, statement, context.capabilities, &mut self.values);
+                let client = self.session.status().charsets.client;
+                let capabilities = context.capabilities;
+                let decoded = parameters::read_execute(&mut fields, statement, capabilities, client, &mut self.values);
                 self.statements.reset(id);
                 let execute = decoded.map_err(|error| {
                     tracing::debug!(%error, "COM_STMT_EXECUTE");
@@ -294,10 +301,11 @@ impl<'a, B: Backend> Commands<'a, B> {
                 return Ok(next);
             }
             command::STMT_PREPARE => {
-                let text = statement_text::decode(body, self.session.status().no_backslash_escapes)?;
+                let status = self.session.status();
+                let text = statement_text::decode(body, status.charsets.client, status.no_backslash_escapes)?;
                 let (prepared, next) = until(self.session.prepare(&text), &mut self.watch).await;
                 let prepared = prepared?;
-                write_prepared(link, context, &prepared, status::flags(&self.session.status()));
+                write_prepared(link, context, &prepared, &self.session.status());
                 let parameters = prepared.parameters.len() as u16;
                 self.statements.insert(prepared.id, parameters);
                 return Ok(next);
@@ -348,7 +356,7 @@ impl<'a, B: Backend> Commands<'a, B> {
                 status::write_end(&mut link.writer, context.capabilities, &completion, end, &[]);
             }
             command::INIT_DB => {
-                let name = statement_text::decode(body, true)?;
+                let name = statement_text::decode(body, self.session.status().charsets.client, true)?;
                 let (outcome, next) = until(self.session.init_db(&name), &mut self.watch).await;
                 outcome?;
                 let changes = self.session.take_changes();
@@ -357,12 +365,13 @@ impl<'a, B: Backend> Commands<'a, B> {
                 return Ok(next);
             }
             command::FIELD_LIST => {
-                let table = String::from_utf8_lossy(fields.nul_bytes()).into_owned();
-                let wildcard = String::from_utf8_lossy(fields.rest()).into_owned();
+                let charsets = self.session.status().charsets;
+                let table = charsets.client.decode(fields.nul_bytes()).text.into_owned();
+                let wildcard = charsets.client.decode(fields.rest()).text.into_owned();
                 let columns = self.session.columns_of(&table, &wildcard)?;
                 for c in &columns {
                     link.writer.begin();
-                    column::write_column(c, context.collation, link.writer.out());
+                    column::write_column(c, &charsets, link.writer.out());
                     // The default value, which no client reads: NULL.
                     link.writer.out().push(0xFB);
                     link.writer.end();
@@ -425,7 +434,7 @@ impl<'a, B: Backend> Commands<'a, B> {
 /// Fetched rows are sent when so many bytes wait.
 const FETCH_FLUSH: usize = 256 * 1024;
 
-fn write_prepared(link: &mut Link, context: Context, prepared: &Prepared, flags: u16) {
+fn write_prepared(link: &mut Link, context: Context, prepared: &Prepared, status: &ServerStatus) {
     let writer = &mut link.writer;
     writer.begin();
     let out = writer.out();
@@ -439,11 +448,11 @@ fn write_prepared(link: &mut Link, context: Context, prepared: &Prepared, flags:
     for columns in [&prepared.parameters, &prepared.columns] {
         for c in columns {
             writer.begin();
-            column::write_column(c, context.collation, writer.out());
+            column::write_column(c, &status.charsets, writer.out());
             writer.end();
         }
         if !columns.is_empty() && context.capabilities & capability::DEPRECATE_EOF == 0 {
-            status::write_eof(writer, 0, flags);
+            status::write_eof(writer, 0, status::flags(status));
         }
     }
 }

@@ -12,7 +12,7 @@ pub mod link;
 pub mod stream;
 
 use crate::backend::{Backend, ConnectionInfo};
-use crate::constants::{COLLATION_DEFAULT, capability, code};
+use crate::constants::{capability, code};
 use crate::handshake::{self, FirstPacket, Login};
 use crate::result::sink::Context;
 use crate::result::status;
@@ -21,9 +21,9 @@ use crate::server::{Counters, Server};
 use authenticate::{Refusal, authenticate, bad_handshake};
 use command::{Commands, Exit};
 use link::Channel;
-use rauk_types::MysqlError;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ServerStatus};
+use rauk_types::{Charset, MysqlError};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -77,11 +77,7 @@ pub async fn serve<B: Backend>(
 
     let mut first = true;
     loop {
-        let context = Context {
-            capabilities: client.capabilities,
-            collation: text_collation(client.collation),
-            cursor_limit: limits.cursor_bytes,
-        };
+        let context = Context { capabilities: client.capabilities, cursor_limit: limits.cursor_bytes };
         let info = ConnectionInfo {
             connection_id,
             user: client.login.user.clone(),
@@ -137,14 +133,6 @@ pub async fn serve<B: Backend>(
 
 fn too_many() -> MysqlError {
     MysqlError::new(codes::CON_COUNT, "Too many connections")
-}
-
-/// The number that text columns carry: the client's own when it is one of utf8mb4, since that is what is sent.
-fn text_collation(collation: u16) -> u16 {
-    match collation {
-        45 | 46 | 224..=247 | 255..=323 => collation,
-        _ => COLLATION_DEFAULT,
-    }
 }
 
 async fn greet<B: Backend>(
@@ -217,7 +205,7 @@ async fn refuse<B: Backend>(
             error
         }
     };
-    status::write_error(&mut channel.link.writer, &error);
+    status::write_error(&mut channel.link.writer, &error, Charset::UTF8MB4);
     channel.close(LINGER).await;
 }
 

@@ -1,10 +1,10 @@
 //! Column definitions, with the types, lengths and flags that MySQL reports.
 //!
-//! Text is always sent in utf8mb4, so lengths are counted at four bytes a character, as MySQL does for such a connection.
+//! Text is sent in character_set_results, so lengths are counted at the bytes of its longest character.
 use crate::constants::{COLLATION_BINARY, column_flag as flag, column_type};
 use crate::packet::write;
-use rauk_types::result::ResultColumn;
-use rauk_types::{DataType, Members, TypeKind};
+use rauk_types::result::{Charsets, ResultColumn};
+use rauk_types::{Charset, DataType, Members, TypeKind};
 
 /// The protocol's type of a column.
 pub fn wire_type(kind: TypeKind) -> u8 {
@@ -34,8 +34,9 @@ pub fn wire_type(kind: TypeKind) -> u8 {
     }
 }
 
-/// Longest text form in bytes.
-fn length(ty: &DataType) -> u32 {
+/// Longest text form in bytes; of text in the set in which the column is sent.
+fn length(ty: &DataType, set: Charset) -> u32 {
+    let of_characters = |characters: usize| (characters as u32).saturating_mul(set.max_bytes());
     let fraction = if ty.scale == 0 { 0 } else { u32::from(ty.scale) + 1 };
     let width = |signed, unsigned| match (ty.length, ty.unsigned) {
         (0, true) => unsigned,
@@ -56,10 +57,12 @@ fn length(ty: &DataType) -> u32 {
         TypeKind::Time => 10 + fraction,
         TypeKind::DateTime | TypeKind::Timestamp => 19 + fraction,
         TypeKind::Json => u32::MAX,
-        TypeKind::Enum => (ty.members.map_or(0, Members::longest) as u32).saturating_mul(4),
-        TypeKind::Set => (ty.members.map_or(0, Members::joined) as u32).saturating_mul(4),
+        TypeKind::Enum => of_characters(ty.members.map_or(0, Members::longest)),
+        TypeKind::Set => of_characters(ty.members.map_or(0, Members::joined)),
         TypeKind::Year => 4,
-        _ if ty.is_text() => ty.length.saturating_mul(4),
+        // Of the kinds of TEXT the limit is in bytes of the column's own set.
+        _ if ty.is_text() && ty.is_lob() => of_characters((ty.length / ty.collation.charset().min_bytes()) as usize),
+        _ if ty.is_text() => of_characters(ty.length as usize),
         _ => ty.length,
     }
 }
@@ -80,7 +83,8 @@ fn flags(column: &ResultColumn) -> u16 {
     set(column.primary_key || column.unique_key || column.multiple_key, flag::PART_KEY);
     set(column.auto_increment, flag::AUTO_INCREMENT);
     set(ty.is_lob(), flag::BLOB);
-    set(ty.unsigned || matches!(ty.kind, TypeKind::Bit | TypeKind::Year), flag::UNSIGNED);
+    // Of a text it marks a constant (see `rauk_sql`).
+    set(ty.unsigned && !ty.is_text() || matches!(ty.kind, TypeKind::Bit | TypeKind::Year), flag::UNSIGNED);
     set(ty.zerofill || ty.kind == TypeKind::Year, flag::ZEROFILL);
     set(ty.kind == TypeKind::Enum, flag::ENUM);
     set(ty.kind == TypeKind::Set, flag::SET);
@@ -94,17 +98,22 @@ fn flags(column: &ResultColumn) -> u16 {
     flags
 }
 
-/// Appends the payload of a column definition. `text_collation` is the number that text columns carry: the connection's.
-pub fn write_column(column: &ResultColumn, text_collation: u16, out: &mut Vec<u8>) {
+/// Appends the payload of a column definition.
+pub fn write_column(column: &ResultColumn, charsets: &Charsets, out: &mut Vec<u8>) {
     let ty = &column.ty;
     write::lenenc_bytes(b"def", out);
     for name in [&column.database, &column.table, &column.org_table, &column.name, &column.org_name] {
-        write::lenenc_bytes(name.as_bytes(), out);
+        write::lenenc_bytes(&charsets.of_names().encode(name), out);
     }
     out.push(0x0C);
     let text = ty.is_text() && ty.kind != TypeKind::Json || ty.has_members();
-    out.extend_from_slice(&if text { text_collation } else { COLLATION_BINARY }.to_le_bytes());
-    out.extend_from_slice(&length(ty).to_le_bytes());
+    let collation = match charsets.results {
+        _ if !text => COLLATION_BINARY,
+        Some(_) => charsets.results_collation.mysql_id(),
+        None => ty.collation.mysql_id(),
+    };
+    out.extend_from_slice(&collation.to_le_bytes());
+    out.extend_from_slice(&length(ty, charsets.of_column(ty)).to_le_bytes());
     out.push(wire_type(ty.kind));
     out.extend_from_slice(&flags(column).to_le_bytes());
     let decimals = match ty.kind {
@@ -124,7 +133,6 @@ pub fn write_column(column: &ResultColumn, text_collation: u16, out: &mut Vec<u8
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::constants::COLLATION_DEFAULT;
     use rauk_types::Collation;
 
     pub fn stored(name: &str, ty: DataType) -> ResultColumn {
@@ -146,7 +154,7 @@ mod tests {
     /// Collation, length, type, flags, decimals.
     fn tail(column: &ResultColumn) -> (u16, u32, u8, u16, u8) {
         let mut out = Vec::new();
-        write_column(column, COLLATION_DEFAULT, &mut out);
+        write_column(column, &Charsets::default(), &mut out);
         let t = &out[out.len() - 12..];
         (
             u16::from_le_bytes([t[0], t[1]]),
@@ -166,7 +174,7 @@ mod tests {
             ..stored("id", DataType::new(TypeKind::Int))
         };
         let mut out = Vec::new();
-        write_column(&column, COLLATION_DEFAULT, &mut out);
+        write_column(&column, &Charsets::default(), &mut out);
         assert_eq!(out, b"\x03def\x01d\x01t\x01t\x02id\x02id\x0c\x3f\0\x0b\0\0\0\x03\x03\x42\0\0\0");
     }
 

@@ -4,6 +4,7 @@
 pub mod binary;
 pub mod column;
 pub mod cursor;
+pub mod encode;
 pub mod sink;
 pub mod status;
 pub mod text;

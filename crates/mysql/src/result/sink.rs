@@ -6,7 +6,7 @@
 //! Invariants: a command's answer always ends with exactly one final OK, EOF or ERR packet, whatever the session does; a result set of which
 //! nothing was sent yet is taken back when its statement fails, so that the client sees the error only.
 use super::cursor::CursorRows;
-use super::{binary, column, status, text};
+use super::{binary, column, encode, status, text};
 use crate::connection::link::{Channel, ChannelError, Link};
 use crate::constants::{capability, status as flag};
 use crate::packet::reader::FrameError;
@@ -28,8 +28,6 @@ pub enum Form {
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
     pub capabilities: u32,
-    /// The collation number that text columns carry.
-    pub collation: u16,
     /// Longest rows of an open cursor in bytes.
     pub cursor_limit: usize,
 }
@@ -73,10 +71,12 @@ pub struct Sink<'a> {
     file: File,
     context: Context,
     form: Form,
-    /// Status before the statement, for the EOF behind the column definitions.
+    /// Status before the statement, for the EOF behind the column definitions, and the character sets of its results.
     status: ServerStatus,
     state: State,
     types: Vec<DataType>,
+    /// Values of the present result set are sent in another character set than utf8mb4.
+    encodes: bool,
     /// Begin of the present result set, while nothing of it was sent.
     begin: Option<Mark>,
     cursor: Option<CursorRows>,
@@ -104,6 +104,7 @@ impl<'a> Sink<'a> {
             status,
             state: State::Between,
             types,
+            encodes: false,
             begin: None,
             cursor: None,
             cursor_full: false,
@@ -130,7 +131,7 @@ impl<'a> Sink<'a> {
                 if let Some(mark) = self.begin.take() {
                     self.wire.link().writer.rewind(mark);
                 }
-                status::write_error(&mut self.wire.link().writer, &error);
+                status::write_error(&mut self.wire.link().writer, &error, self.status.charsets.of_names());
                 None
             }
             None => self.cursor.take(),
@@ -158,6 +159,8 @@ impl ResultSink for Sink<'_> {
     fn columns(&mut self, columns: &[ResultColumn]) {
         self.types.clear();
         self.types.extend(columns.iter().map(|c| c.ty));
+        let charsets = &self.status.charsets;
+        self.encodes = self.types.iter().any(|ty| encode::is_encoded(ty) && !charsets.of_column(ty).is_utf8mb4());
         let writer = &mut self.wire.link().writer;
         self.begin = Some(writer.mark());
         writer.begin();
@@ -165,7 +168,7 @@ impl ResultSink for Sink<'_> {
         writer.end();
         for c in columns {
             writer.begin();
-            column::write_column(c, self.context.collation, writer.out());
+            column::write_column(c, &self.status.charsets, writer.out());
             writer.end();
         }
         if self.context.capabilities & capability::DEPRECATE_EOF == 0 && self.cursor.is_none() {
@@ -177,6 +180,15 @@ impl ResultSink for Sink<'_> {
     fn row(&mut self, values: &[ValueRef<'_>]) {
         assert_eq!(values.len(), self.types.len(), "a row has as many values as columns");
         let types = &self.types;
+        let encoded;
+        let references;
+        let values = if self.encodes {
+            encoded = encode::row(values, types, &self.status.charsets);
+            references = encoded.iter().map(encode::Encoded::as_ref).collect::<Vec<ValueRef<'_>>>();
+            &references[..]
+        } else {
+            values
+        };
         if let Some(rows) = &mut self.cursor {
             let fits =
                 !self.cursor_full && rows.push(self.context.cursor_limit, |out| binary::write_row(values, types, out));

@@ -2,8 +2,8 @@
 use crate::constants::{capability, status};
 use crate::packet::write;
 use crate::packet::writer::PacketWriter;
-use rauk_types::MysqlError;
 use rauk_types::result::{Completion, ServerStatus, SessionChange};
+use rauk_types::{Charset, MysqlError};
 
 /// The status flags as a packet carries them.
 pub fn flags(status: &ServerStatus) -> u16 {
@@ -78,6 +78,7 @@ fn ok(
         write::lenenc_bytes(completion.info.as_bytes(), out);
     }
     if tracked {
+        let set = completion.status.charsets.of_names();
         write::lenenc_with(out, |out| {
             for change in changes {
                 match change {
@@ -85,13 +86,13 @@ fn ok(
                         out.push(0);
                         write::lenenc_with(out, |out| {
                             write::lenenc_bytes(name.as_bytes(), out);
-                            write::lenenc_bytes(value.as_bytes(), out);
+                            write::lenenc_bytes(&set.encode(value), out);
                         });
                     }
-                    SessionChange::Schema(name) => tracked_text(1, name, out),
-                    SessionChange::State => tracked_text(2, "1", out),
-                    SessionChange::TransactionCharacteristics(text) => tracked_text(4, text, out),
-                    SessionChange::TransactionState(letters) => tracked_text(5, letters, out),
+                    SessionChange::Schema(name) => tracked_text(1, &set.encode(name), out),
+                    SessionChange::State => tracked_text(2, b"1", out),
+                    SessionChange::TransactionCharacteristics(text) => tracked_text(4, text.as_bytes(), out),
+                    SessionChange::TransactionState(letters) => tracked_text(5, letters.as_bytes(), out),
                 }
             }
         });
@@ -100,12 +101,13 @@ fn ok(
 }
 
 /// A change that is one text.
-fn tracked_text(kind: u8, text: &str, out: &mut Vec<u8>) {
+fn tracked_text(kind: u8, text: &[u8], out: &mut Vec<u8>) {
     out.push(kind);
-    write::lenenc_with(out, |out| write::lenenc_bytes(text.as_bytes(), out));
+    write::lenenc_with(out, |out| write::lenenc_bytes(text, out));
 }
 
-pub fn write_error(writer: &mut PacketWriter, error: &MysqlError) {
+/// `set`: that of messages.
+pub fn write_error(writer: &mut PacketWriter, error: &MysqlError, set: Charset) {
     writer.begin();
     let out = writer.out();
     out.push(0xFF);
@@ -117,7 +119,7 @@ pub fn write_error(writer: &mut PacketWriter, error: &MysqlError) {
     while !error.message.is_char_boundary(end) {
         end -= 1;
     }
-    out.extend_from_slice(&error.message.as_bytes()[..end]);
+    out.extend_from_slice(&set.encode(&error.message[..end]));
     writer.end();
 }
 
@@ -193,10 +195,10 @@ mod tests {
     #[test]
     fn errors_carry_their_state() {
         let mut writer = PacketWriter::default();
-        write_error(&mut writer, &MysqlError::new(1146, "Table 'a.b' doesn't exist"));
+        write_error(&mut writer, &MysqlError::new(1146, "Table 'a.b' doesn't exist"), Charset::UTF8MB4);
         assert_eq!(writer.bytes(), b"\x22\0\0\0\xff\x7a\x04#42S02Table 'a.b' doesn't exist");
         let mut writer = PacketWriter::default();
-        write_error(&mut writer, &MysqlError::new(1064, "ß".repeat(400)));
+        write_error(&mut writer, &MysqlError::new(1064, "ß".repeat(400)), Charset::UTF8MB4);
         assert_eq!(writer.len(), 4 + 9 + 512);
     }
 }

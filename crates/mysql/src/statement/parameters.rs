@@ -1,11 +1,12 @@
 //! Decodes the parameters of COM_STMT_EXECUTE, and the attributes in front of COM_QUERY.
 //!
-//! The types come from the client and hold until it sends others. Text that is valid UTF-8 becomes a string, other text and BLOB types become
+//! The types come from the client and hold until it sends others. Text that is valid in character_set_client becomes a string, other text and BLOB types become
 //! bytes. A date with impossible parts is an error, as no column could take it.
 use super::{Bound, Statement};
 use crate::constants::{capability, column_type as t};
 use crate::packet::read::{Fields, Malformed};
-use rauk_types::{Date, DateTime, Decimal, Time, Value};
+use rauk_types::charset::Decoded;
+use rauk_types::{Charset, Date, DateTime, Decimal, Time, Value};
 
 /// Flag of COM_STMT_EXECUTE: query attributes follow although the statement may have no parameters.
 const PARAMETER_COUNT_AVAILABLE: u8 = 8;
@@ -22,6 +23,7 @@ pub fn read_execute(
     fields: &mut Fields<'_>,
     statement: &mut Statement,
     capabilities: u32,
+    client: Charset,
     out: &mut Vec<Value>,
 ) -> Result<Execute, Malformed> {
     out.clear();
@@ -56,9 +58,9 @@ pub fn read_execute(
         let bound = statement.types[i];
         let long = u16::try_from(i).ok().and_then(|i| statement.long_data.get(&i));
         let value = match long {
-            Some(data) => text_or_bytes(data.clone(), bound.wire_type),
+            Some(data) => text_or_bytes(data.clone(), bound.wire_type, client),
             None if nulls[i / 8] & (1 << (i % 8)) != 0 => Value::Null,
-            None => read_value(fields, bound)?,
+            None => read_value(fields, bound, client)?,
         };
         if i < own {
             out.push(value);
@@ -82,7 +84,7 @@ pub fn skip_attributes(fields: &mut Fields<'_>) -> Result<(), Malformed> {
     }
     for (i, bound) in read_types(fields, count, true)?.into_iter().enumerate() {
         if nulls[i / 8] & (1 << (i % 8)) == 0 {
-            read_value(fields, bound)?;
+            read_value(fields, bound, Charset::UTF8MB4)?;
         }
     }
     Ok(())
@@ -103,7 +105,7 @@ fn read_types(fields: &mut Fields<'_>, count: usize, named: bool) -> Result<Vec<
     Ok(types)
 }
 
-fn read_value(fields: &mut Fields<'_>, bound: Bound) -> Result<Value, Malformed> {
+fn read_value(fields: &mut Fields<'_>, bound: Bound, client: Charset) -> Result<Value, Malformed> {
     let signed = |signed: i64, unsigned: u64| if bound.unsigned { Value::UInt(unsigned) } else { Value::Int(signed) };
     Ok(match bound.wire_type {
         t::NULL => Value::Null,
@@ -129,7 +131,7 @@ fn read_value(fields: &mut Fields<'_>, bound: Bound) -> Result<Value, Malformed>
         t::DATETIME | t::TIMESTAMP => Value::DateTime(read_datetime(fields)?),
         t::TIME => Value::Time(read_time(fields)?),
         t::DECIMAL | t::NEWDECIMAL => {
-            let text = text_or_bytes(fields.lenenc_bytes()?.to_vec(), t::VAR_STRING);
+            let text = text_or_bytes(fields.lenenc_bytes()?.to_vec(), t::VAR_STRING, client);
             match &text {
                 Value::Str(s) => s.parse::<Decimal>().map(Value::Decimal).unwrap_or(text),
                 _ => text,
@@ -146,19 +148,29 @@ fn read_value(fields: &mut Fields<'_>, bound: Bound) -> Result<Value, Malformed>
         | t::BLOB
         | t::VAR_STRING
         | t::STRING
-        | t::GEOMETRY => text_or_bytes(fields.lenenc_bytes()?.to_vec(), bound.wire_type),
+        | t::GEOMETRY => text_or_bytes(fields.lenenc_bytes()?.to_vec(), bound.wire_type, client),
         _ => return Err(Malformed("unknown type of a parameter")),
     })
 }
 
-fn text_or_bytes(bytes: Vec<u8>, wire_type: u8) -> Value {
+fn text_or_bytes(bytes: Vec<u8>, wire_type: u8, client: Charset) -> Value {
     match wire_type {
         t::TINY_BLOB | t::MEDIUM_BLOB | t::LONG_BLOB | t::BLOB | t::BIT | t::GEOMETRY => Value::Bytes(bytes),
+        _ if is_other(client, &bytes) => match client.decode(&bytes) {
+            Decoded { text, malformed: None } => Value::Str(text.into_owned()),
+            _ => Value::Bytes(bytes),
+        },
         _ => match String::from_utf8(bytes) {
             Ok(text) => Value::Str(text),
             Err(error) => Value::Bytes(error.into_bytes()),
         },
     }
+}
+
+/// Whether bytes mean something else in the client's set than in UTF-8.
+#[inline]
+fn is_other(client: Charset, bytes: &[u8]) -> bool {
+    !client.is_utf8mb4() && client != Charset::UTF8MB3 && client != Charset::BINARY && !bytes.is_ascii()
 }
 
 fn read_datetime(fields: &mut Fields<'_>) -> Result<DateTime, Malformed> {
@@ -214,7 +226,7 @@ mod tests {
         let mut packet = vec![0, 1, 0, 0, 0];
         packet.extend_from_slice(body);
         let mut out = Vec::new();
-        read_execute(&mut Fields::new(&packet), statement, 0, &mut out)?;
+        read_execute(&mut Fields::new(&packet), statement, 0, Charset::UTF8MB4, &mut out)?;
         Ok(out)
     }
 
@@ -286,12 +298,14 @@ mod tests {
     fn attributes_behind_the_parameters() {
         let body = [8, 1, 0, 0, 0, 2, 0, 1, t::TINY, 0, 0, t::TINY, 0, 1, b'a', 5, 6];
         let (mut s, mut out) = (statement(1), Vec::new());
-        read_execute(&mut Fields::new(&body), &mut s, capability::QUERY_ATTRIBUTES, &mut out).unwrap();
+        read_execute(&mut Fields::new(&body), &mut s, capability::QUERY_ATTRIBUTES, Charset::UTF8MB4, &mut out)
+            .unwrap();
         assert_eq!(out, [Value::Int(5)]);
         assert_eq!(s.types.len(), 1);
         // Without attributes, the count is there as well (mysql-connector-python).
         let body = [0, 1, 0, 0, 0, 1, 0, 1, t::TINY, 0, 0, 7];
-        read_execute(&mut Fields::new(&body), &mut s, capability::QUERY_ATTRIBUTES, &mut out).unwrap();
+        read_execute(&mut Fields::new(&body), &mut s, capability::QUERY_ATTRIBUTES, Charset::UTF8MB4, &mut out)
+            .unwrap();
         assert_eq!(out, [Value::Int(7)]);
     }
 
@@ -311,6 +325,19 @@ mod tests {
         }
         let absurd = [8, 1, 0, 0, 0, 0xFE, 255, 255, 255, 255, 255, 255, 255, 127];
         let mut out = Vec::new();
-        assert!(read_execute(&mut Fields::new(&absurd), &mut statement(1), u32::MAX, &mut out).is_err());
+        assert!(
+            read_execute(&mut Fields::new(&absurd), &mut statement(1), u32::MAX, Charset::UTF8MB4, &mut out).is_err()
+        );
+    }
+
+    #[test]
+    fn texts_in_the_set_of_the_client() {
+        let of = |set, bytes: &[u8]| text_or_bytes(bytes.to_vec(), t::VAR_STRING, set);
+        assert_eq!(of(Charset::LATIN1, b"\xE4\x80"), Value::from("ä€"));
+        assert_eq!(of(Charset::UTF8MB3, "ä😀".as_bytes()), Value::from("ä😀"));
+        assert_eq!(of(Charset::BINARY, "ä".as_bytes()), Value::from("ä"));
+        // What is malformed stays bytes, and bytes are bytes.
+        assert_eq!(of(Charset::GBK, b"\xD6"), Value::Bytes(vec![0xD6]));
+        assert_eq!(text_or_bytes(vec![0xE4], t::BLOB, Charset::LATIN1), Value::Bytes(vec![0xE4]));
     }
 }

@@ -9,16 +9,16 @@ use super::frame::Frame;
 use super::from::check_partitions;
 use super::own_row;
 use crate::logical::{
-    FileCharset, FileRows, FileTarget, Insert, InsertSource, LineFormat, OnDuplicate, SetColumn, Write,
+    FileRows, FileTarget, Insert, InsertSource, LineFormat, OnDuplicate, SetColumn, Write, file_charset,
 };
 use crate::parse::ast::{LoadData, LoadDuplicates, LoadTarget};
-use rauk_types::MysqlError;
 use rauk_types::error::codes;
+use rauk_types::{Charset, MysqlError};
 
 impl Binder<'_> {
     pub(super) fn load(&mut self, load: &LoadData) -> Result<Write, MysqlError> {
         let format = LineFormat::new(&load.format)?;
-        let charset = load.charset.as_deref().map_or(Ok(FileCharset::Utf8), FileCharset::named)?;
+        let charset = load.charset.as_deref().map_or(Ok(Charset::UTF8MB4), file_charset)?;
         let of_fields = load.targets.iter().filter_map(|target| match target {
             LoadTarget::Column(column) => Some(column.name.clone()),
             LoadTarget::Variable(_) => None,

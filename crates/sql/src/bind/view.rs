@@ -286,7 +286,6 @@ impl Binder<'_> {
         let context = BindContext {
             parameters: Vec::new(),
             collation: view.collation,
-            charset: "",
             sql_mode: self.context.sql_mode,
             variable_type: self.context.variable_type,
             user_variables: Default::default(),

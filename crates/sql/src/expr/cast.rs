@@ -5,7 +5,7 @@ use super::functions::overflowed;
 use super::{Context, Val, arithmetic, column, json};
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
-use rauk_types::{Collation, DataType, Decimal, TypeKind, Value, ValueRef};
+use rauk_types::{Charset, Collation, DataType, Decimal, TypeKind, Value, ValueRef};
 
 /// No length was given: CAST(x AS CHAR).
 pub const NO_LENGTH: u32 = u32::MAX;
@@ -145,21 +145,26 @@ fn cut_warning(kind: &str, length: u32, bytes: &[u8], context: &mut Context) -> 
 
 fn characters<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Context) -> Result<Val<'a>> {
     let limit = if to.kind == TypeKind::VarChar { to.length } else { NO_LENGTH };
+    let set = to.collation.charset();
     // Borrowed text that fits goes through as it is.
     if let Val::Ref(ValueRef::Str(text)) = value
         && (text.len() <= limit as usize || limit == NO_LENGTH)
+        && set.lacks(text).is_none()
     {
         return Ok(value);
     }
     let reference = value.as_ref();
-    if let ValueRef::Bytes(bytes) = reference
-        && let Err(error) = std::str::from_utf8(bytes)
-    {
-        let rest = &bytes[error.valid_up_to()..];
-        context.warn(INVALID_CHARACTER_STRING, invalid_text(rest));
-        return Ok(Val::NULL);
-    }
-    let text = convert::text(reference, from);
+    let text = match reference {
+        ValueRef::Bytes(bytes) => {
+            let decoded = set.decode(bytes);
+            if let Some(at) = decoded.malformed {
+                context.warn(INVALID_CHARACTER_STRING, invalid_text(&bytes[at..], set));
+                return Ok(Val::NULL);
+            }
+            decoded.text
+        }
+        _ => convert::without(convert::text(reference, from), set),
+    };
     if limit != NO_LENGTH
         && let Some((end, _)) = text.char_indices().nth(limit as usize)
     {
@@ -173,13 +178,13 @@ fn characters<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut 
 pub const INVALID_CHARACTER_STRING: u16 = 1300;
 
 /// `Invalid utf8mb4 character string: 'FFFE'`.
-pub fn invalid_text(rest: &[u8]) -> String {
+pub fn invalid_text(rest: &[u8], set: Charset) -> String {
     let shown: String = rest.iter().take(6).map(|b| format!("{b:02X}")).collect();
-    format!("Invalid utf8mb4 character string: '{shown}'")
+    format!("Invalid {} character string: '{shown}'", set.name())
 }
 
 fn bytes<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Context) -> Result<Val<'a>> {
-    let data = convert::text_bytes(value.as_ref(), from);
+    let data = convert::coded_bytes(value.as_ref(), from);
     let limit = to.length as usize;
     if to.length == NO_LENGTH {
         return Ok(Value::Bytes(data.into_owned()).into());

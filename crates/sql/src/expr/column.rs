@@ -14,11 +14,12 @@ use super::convert::{self, Result, shown};
 use super::json;
 use super::types::is_hex;
 use plain::{bits, enumerated, set, year};
+use rauk_types::charset::Decoded;
 use rauk_types::datetime::{self, DateFlags, TemporalError};
 use rauk_types::error::codes;
 use rauk_types::format::{parse_double_prefix, timestamp_utc};
 use rauk_types::schema::MAX_LOB_BYTES;
-use rauk_types::{Column, DataType, Date, DateTime, Decimal, MysqlError, Time, TypeKind, Value, ValueRef};
+use rauk_types::{Charset, Column, DataType, Date, DateTime, Decimal, MysqlError, Time, TypeKind, Value, ValueRef};
 
 pub(crate) use plain::{member_number, year_number};
 
@@ -96,7 +97,11 @@ pub fn convert_for_column(
             TypeKind::Int if i32::try_from(*v).is_ok() => return Ok(value),
             _ => {}
         },
-        (Value::Str(text), TypeKind::VarChar) if text.len() <= to.length as usize => return Ok(value),
+        (Value::Str(text), TypeKind::VarChar)
+            if text.len() <= to.length as usize && to.collation.charset().lacks(text).is_none() =>
+        {
+            return Ok(value);
+        }
         (Value::Timestamp(_), TypeKind::Timestamp) => return Ok(value),
         _ => {}
     }
@@ -292,23 +297,41 @@ fn double(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result
 // Text and bytes
 
 fn text(value: Value, from: &DataType, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
+    let set = to.collation.charset();
     let content = match value {
         Value::Str(text) => text,
-        Value::Bytes(bytes) => match String::from_utf8(bytes) {
+        Value::Bytes(bytes) if set.is_utf8mb4() => match String::from_utf8(bytes) {
             Ok(text) => text,
-            Err(error) => return broken_text(&error.into_bytes(), target),
+            Err(error) => return broken_text(&error.into_bytes(), set, target),
+        },
+        Value::Bytes(bytes) => match set.decode(&bytes) {
+            Decoded { text, malformed: None } => text.into_owned(),
+            _ => return broken_text(&bytes, set, target),
         },
         other => convert::text(other.as_ref(), from).into_owned(),
     };
+    let content = match set.lacks(&content) {
+        None => content,
+        Some(at) => {
+            // The bytes that are told are those of the text as it came.
+            let rest = from.collation.charset().encode(&content[at..]);
+            incorrect_text(&rest, target)?;
+            convert::without(content.into(), set).into_owned()
+        }
+    };
     if to.is_lob() {
         let limit = (to.length as usize).min(MAX_LOB_BYTES);
-        if content.len() <= limit {
+        if content.len() <= limit
+            || !set.is_utf8mb4() && set.length(&content) <= limit && content.len() <= MAX_LOB_BYTES
+        {
             return Ok(Value::Str(content));
         }
-        let mut end = limit;
-        while !content.is_char_boundary(end) {
-            end -= 1;
-        }
+        let mut taken = 0;
+        let fits = |character: &char| {
+            taken += set.length(character.encode_utf8(&mut [0; 4]));
+            taken <= limit
+        };
+        let end = content.chars().take_while(fits).map(char::len_utf8).sum();
         return too_long(content, end, false, target);
     }
     let mut content = content;
@@ -343,10 +366,15 @@ fn length_error(stored: Value, target: &mut Target<'_>) -> Result<Value> {
     target.truncated(stored)
 }
 
-/// `Incorrect string value: '\xFF' for column 'c' at row 1`
-fn broken_text(bytes: &[u8], target: &mut Target<'_>) -> Result<Value> {
-    let valid = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), str::len);
-    let rest = &bytes[valid..];
+/// What is malformed in the set, and all behind it, is not stored.
+fn broken_text(bytes: &[u8], set: Charset, target: &mut Target<'_>) -> Result<Value> {
+    let valid = set.decode(bytes).malformed.unwrap_or(bytes.len());
+    incorrect_text(&bytes[valid..], target)?;
+    Ok(Value::Str(set.decode(&bytes[..valid]).text.into_owned()))
+}
+
+/// `Incorrect string value: '\xFF' for column 'c' at row 1`; `rest` begins with what is wrong.
+fn incorrect_text(rest: &[u8], target: &mut Target<'_>) -> Result<()> {
     let mut shown: String = rest
         .iter()
         .take(6)
@@ -355,16 +383,15 @@ fn broken_text(bytes: &[u8], target: &mut Target<'_>) -> Result<Value> {
     if rest.len() > 6 {
         shown.push_str("...");
     }
-    let stored = Value::Str(String::from_utf8_lossy(&bytes[..valid]).into_owned());
     let message = format!("Incorrect string value: '{shown}' for {}", target.place());
-    target.lossy(codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, message, stored)
+    target.context.warn_or_fail(codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, message)
 }
 
 fn bytes(value: Value, from: &DataType, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
     let mut content = match value {
         Value::Bytes(bytes) => bytes,
-        Value::Str(text) => text.into_bytes(),
-        other => convert::text_bytes(other.as_ref(), from).into_owned(),
+        Value::Str(text) if from.collation.charset().is_utf8mb4() || !from.is_text() => text.into_bytes(),
+        other => convert::coded_bytes(other.as_ref(), from).into_owned(),
     };
     let limit = if to.is_lob() { (to.length as usize).min(MAX_LOB_BYTES) } else { to.length as usize };
     if content.len() > limit {

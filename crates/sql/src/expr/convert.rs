@@ -9,7 +9,7 @@ use super::types::is_hex;
 use rauk_types::datetime::{self, MICROS_PER_SECOND, TemporalError};
 use rauk_types::error::codes;
 use rauk_types::format::{append_text, parse_double_prefix, parse_int_prefix, timestamp_utc};
-use rauk_types::{DataType, Date, DateTime, Decimal, MysqlError, Time, ValueRef};
+use rauk_types::{Charset, DataType, Date, DateTime, Decimal, MysqlError, Time, ValueRef};
 use std::borrow::Cow;
 
 pub type Result<T> = std::result::Result<T, MysqlError>;
@@ -208,6 +208,26 @@ pub fn text_bytes<'v>(value: ValueRef<'v>, ty: &DataType) -> Cow<'v, [u8]> {
             append_text(value, ty, &mut out);
             Cow::Owned(out)
         }
+    }
+}
+
+/// The bytes of a value in the character set of its type: what it is where it is seen as bytes.
+pub fn coded_bytes<'v>(value: ValueRef<'v>, ty: &DataType) -> Cow<'v, [u8]> {
+    let set = ty.collation.charset();
+    if set.is_utf8mb4() || !(ty.is_text() || ty.has_members()) || matches!(value, ValueRef::Bytes(_)) {
+        return text_bytes(value, ty);
+    }
+    match text(value, ty) {
+        Cow::Borrowed(text) => set.encode(text),
+        Cow::Owned(text) => Cow::Owned(set.encode(&text).into_owned()),
+    }
+}
+
+/// A text with `?` for each character that a set lacks.
+pub fn without(text: Cow<'_, str>, set: Charset) -> Cow<'_, str> {
+    match set.lacks(&text) {
+        None => text,
+        Some(_) => Cow::Owned(text.chars().map(|c| if set.has(c) { c } else { '?' }).collect()),
     }
 }
 

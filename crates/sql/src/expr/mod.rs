@@ -33,7 +33,7 @@ mod answers;
 mod arithmetic;
 mod bind;
 mod budget;
-mod cast;
+pub(crate) mod cast;
 pub(crate) mod codec;
 mod column;
 mod compare;
@@ -497,8 +497,6 @@ pub struct BindContext {
     pub parameters: Vec<DataType>,
     /// collation_connection and sql_mode decide literals and operators.
     pub collation: rauk_types::Collation,
-    /// character_set_connection; empty: utf8mb4.
-    pub charset: &'static str,
     pub sql_mode: context::SqlMode,
     pub switches: Switches,
     /// What DEFAULT in a hint that sets optimizer_switch means.

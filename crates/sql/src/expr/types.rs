@@ -4,12 +4,13 @@
 //! else (DOUBLE, text) makes it DOUBLE. Dates count as their digits: DATE and DATETIME as BIGINT, with a fraction as DECIMAL.
 //!
 //! **One type for several values** (CASE, COALESCE, UNION): [`unify`]. **Collations**: [`aggregate_collations`]; the smaller coercibility wins,
-//! and among equals `_bin`; else errors 1267, 1270 and 1271 name the sides.
+//! and among equals `_bin`. Of different character sets one has to take the other's text without loss: Unicode does, each takes ASCII, and constants are
+//! converted to what columns have. Else errors 1267, 1270 and 1271 name the sides.
 
-use super::Expr;
+use super::{Expr, ExprKind};
 use crate::parse::ast::CastType;
 use rauk_types::error::codes;
-use rauk_types::{Collation, DataType, Members, MysqlError, TypeKind};
+use rauk_types::{Charset, Collation, DataType, Members, MysqlError, TypeKind, Value};
 use smallvec::SmallVec;
 
 /// Coercibilities, as COERCIBILITY() gives them.
@@ -82,7 +83,10 @@ pub fn text_type(characters: u64, collation: Collation) -> DataType {
         Collation::Binary if characters <= 65_535 => DataType::varbinary(length),
         Collation::Binary => DataType { length, ..DataType::new(TypeKind::LongBlob) },
         _ if characters <= MAX_VARCHAR => DataType::varchar(length, collation),
-        _ => DataType { length: length.saturating_mul(4), collation, ..DataType::new(TypeKind::LongText) },
+        _ => {
+            let length = length.saturating_mul(collation.charset().max_bytes());
+            DataType { length, collation, ..DataType::new(TypeKind::LongText) }
+        }
     }
 }
 
@@ -125,7 +129,7 @@ pub fn text_length(ty: &DataType) -> u64 {
         TypeKind::Date => 10,
         TypeKind::Time => 10 + fraction,
         TypeKind::DateTime | TypeKind::Timestamp => 19 + fraction,
-        _ if ty.is_text() && ty.is_lob() => u64::from(ty.length) / 4,
+        _ if ty.is_text() && ty.is_lob() => u64::from(ty.length / ty.collation.charset().max_bytes()),
         _ => ty.length.into(),
     }
 }
@@ -232,7 +236,7 @@ pub fn aggregate_collations<'e>(
     aggregate(items, operation, connection, false)
 }
 
-/// As [`aggregate_collations`] for text that is put together and not compared: of different collations it becomes utf8mb4_bin, of
+/// As [`aggregate_collations`] for text that is put together and not compared: of different collations it becomes the set's _bin, of
 /// coercibility [`MIXED`].
 pub fn result_collation<'e>(
     items: impl IntoIterator<Item = &'e Expr>,
@@ -240,6 +244,42 @@ pub fn result_collation<'e>(
     connection: Collation,
 ) -> Result<(Collation, u8), MysqlError> {
     aggregate(items, operation, connection, true)
+}
+
+/// Whether a set has every character of another.
+pub fn is_superset(set: Charset, of: Charset) -> bool {
+    set == of || of == Charset::ASCII || set.is_unicode() && (set.has_supplementary() || !of.has_supplementary())
+}
+
+/// Whether an expression's text is ASCII, whatever the row.
+fn is_ascii(e: &Expr) -> bool {
+    match &e.kind {
+        _ if !Class::of(&e.ty).is_string() || e.ty.collation.charset() == Charset::ASCII => true,
+        ExprKind::Literal(Value::Str(text)) => text.is_ascii(),
+        ExprKind::Literal(Value::Null) => true,
+        ExprKind::Collate(inner) | ExprKind::Cast(inner) => is_ascii(inner),
+        _ => false,
+    }
+}
+
+/// One of several texts: its collation, its coercibility, and whether it is ASCII.
+#[derive(Clone, Copy)]
+struct Side {
+    collation: Collation,
+    strength: u8,
+    ascii: bool,
+}
+
+impl Side {
+    /// Whether text of another character set is converted to this one's because nothing is lost: to Unicode, and from ASCII.
+    fn takes(self, other: Side) -> bool {
+        let (own, set) = (self.collation.charset(), other.collation.charset());
+        let wider = !set.is_unicode()
+            || own.has_supplementary() && !set.has_supplementary() && own.min_bytes() == set.min_bytes();
+        let stronger = self.strength < other.strength;
+        let equal = self.strength == other.strength;
+        own.is_unicode() && (stronger || equal && wider) || other.ascii && (stronger || equal && !self.ascii)
+    }
 }
 
 fn aggregate<'e>(
@@ -251,13 +291,28 @@ fn aggregate<'e>(
     // What is no text becomes text of the connection's collation when it must.
     let own =
         |e: &Expr| if e.ty.is_text() || e.ty.is_bytes() || e.ty.has_members() { e.ty.collation } else { connection };
-    let sides: SmallVec<[(Collation, u8); 8]> = items.into_iter().map(|e| (own(e), e.coercibility)).collect();
+    let items: SmallVec<[&Expr; 8]> = items.into_iter().collect();
+    let sides: SmallVec<[(Collation, u8); 8]> = items.iter().map(|e| (own(e), e.coercibility)).collect();
     let mut result: Option<(Collation, u8)> = None;
-    for &(collation, coercibility) in &sides {
+    for (at, &(collation, coercibility)) in sides.iter().enumerate() {
         let Some((present, strength)) = result else {
             result = Some((collation, coercibility));
             continue;
         };
+        if present.charset() != collation.charset() && present != Collation::Binary && collation != Collation::Binary {
+            let before = Side { collation: present, strength, ascii: items[..at].iter().all(|e| is_ascii(e)) };
+            let next = Side { collation, strength: coercibility, ascii: is_ascii(items[at]) };
+            let converted = |from: Side, to: Side| to.strength < from.strength && from.strength >= SYSTEM;
+            if before.takes(next) {
+                continue;
+            }
+            if next.takes(before) || converted(before, next) {
+                result = Some((collation, coercibility));
+            } else if !converted(next, before) {
+                return Err(mix(&sides, operation));
+            }
+            continue;
+        }
         if strength < coercibility || present == collation && strength == coercibility {
             continue;
         }
@@ -275,13 +330,54 @@ fn aggregate<'e>(
         } else if strength >= COERCIBLE {
             (present, strength)
         } else {
-            (Collation::Utf8mb4Bin, MIXED)
+            (Collation::binary_of(present.charset()), MIXED)
         });
     }
     match result {
         Some((_, MIXED)) if !mixed => Err(mix(&sides, operation)),
+        Some((collation, _)) if items.iter().any(|e| is_lost(e, collation.charset())) => Err(mix(&sides, operation)),
         result => Ok(result.unwrap_or((connection, COERCIBLE))),
     }
+}
+
+/// Whether a constant has a character that the common set lacks. Parameters that came out of a text say whether they are ASCII (`normalize`);
+/// those that are not make the statement one that is planned with its literals. What a client binds is not looked at: it equals nothing.
+fn is_lost(e: &Expr, set: Charset) -> bool {
+    let own = e.ty.collation.charset();
+    if !e.ty.is_text() || set == Charset::BINARY || is_superset(set, own) {
+        return false;
+    }
+    match &e.kind {
+        ExprKind::Literal(Value::Str(text)) => set.lacks(text).is_some(),
+        ExprKind::Parameter(_) => e.ty.unsigned,
+        _ => false,
+    }
+}
+
+/// One of several strings that stand together in a collation: among bytes a text becomes the bytes of its set, among texts bytes are read in theirs.
+/// Where texts are UTF-8 nothing is done, as bytes are read so anyway.
+pub fn beside(expr: Expr, collation: Collation) -> Expr {
+    if collation == Collation::Binary {
+        return coded(expr);
+    }
+    if !expr.ty.is_bytes() || collation.charset().is_utf8mb4() {
+        return expr;
+    }
+    let ty = DataType { length: u32::MAX, ..text_type(text_length(&expr.ty), collation) };
+    let coercibility = expr.coercibility;
+    Expr { kind: ExprKind::Cast(Box::new(expr)), ty, nullable: true, coercibility }
+}
+
+/// The bytes that a text is in its set.
+pub fn coded(expr: Expr) -> Expr {
+    if !expr.ty.is_text() || expr.ty.kind == TypeKind::Json || expr.ty.collation.charset().is_utf8mb4() {
+        return expr;
+    }
+    let length = text_length(&expr.ty).saturating_mul(expr.ty.collation.charset().max_bytes().into());
+    let shown = text_type(length, Collation::Binary);
+    let ty = DataType { length: u32::MAX, ..shown };
+    let (nullable, coercibility) = (expr.nullable, expr.coercibility);
+    Expr { kind: ExprKind::Cast(Box::new(expr)), ty, nullable, coercibility }
 }
 
 /// Error 1267: the text is put together from texts of different collations, and has none to compare by.
@@ -430,8 +526,14 @@ pub fn cast_type(target: &CastType, connection: Collation, text: impl Fn() -> St
         CastType::Char { length, charset: Some(charset) } if charset.eq_ignore_ascii_case("binary") => {
             binary_type(*length)
         }
-        // All text is utf8mb4 here, whatever character set was named.
-        CastType::Char { length, .. } => DataType::varchar(length_of(*length), connection),
+        CastType::Char { length, charset: Some(charset) } => {
+            let unknown =
+                || MysqlError::new(codes::UNKNOWN_CHARACTER_SET, format!("Unknown character set: '{charset}'"));
+            let set = Charset::named(charset).ok_or_else(unknown)?;
+            let collation = if connection.charset() == set { connection } else { Collation::of_charset(set) };
+            DataType::varchar(length_of(*length), collation)
+        }
+        CastType::Char { length, charset: None } => DataType::varchar(length_of(*length), connection),
         CastType::Binary(length) => binary_type(*length),
         CastType::Date => DataType::new(TypeKind::Date),
         CastType::DateTime(digits) => {

@@ -4,7 +4,7 @@ use super::SetColumn;
 use crate::parse::ast::FileFormat;
 use rauk_types::error::codes;
 use rauk_types::members::Members;
-use rauk_types::{DataType, MysqlError, TypeKind};
+use rauk_types::{Charset, DataType, MysqlError, TypeKind};
 
 /// ER_WRONG_FIELD_TERMINATORS.
 const WRONG_TERMINATORS: u16 = 1083;
@@ -22,17 +22,6 @@ pub(crate) struct LineFormat {
     pub lines_end: bool,
 }
 
-/// How the bytes of a file become text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FileCharset {
-    Utf8,
-    /// Windows' code page 1252, as MySQL's latin1 is.
-    Latin1,
-    Ascii,
-    /// Bytes as they are.
-    Binary,
-}
-
 /// Where a field of a line goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FileTarget {
@@ -46,7 +35,7 @@ pub(crate) struct FileRows {
     /// As the statement names it.
     pub name: String,
     pub format: LineFormat,
-    pub charset: FileCharset,
+    pub charset: Charset,
     /// Lines that are passed first.
     pub skip: u64,
     pub targets: Vec<FileTarget>,
@@ -82,43 +71,21 @@ impl LineFormat {
     }
 }
 
-impl FileCharset {
-    /// Error 1115.
-    pub fn named(name: &str) -> Result<FileCharset, MysqlError> {
-        match name.to_ascii_lowercase().as_str() {
-            "utf8mb4" | "utf8mb3" | "utf8" => Ok(FileCharset::Utf8),
-            "latin1" => Ok(FileCharset::Latin1),
-            "ascii" => Ok(FileCharset::Ascii),
-            "binary" => Ok(FileCharset::Binary),
-            _ => Err(MysqlError::new(codes::UNKNOWN_CHARACTER_SET, format!("Unknown character set: '{name}'"))),
-        }
+/// The character set of a file; `binary` means bytes as they are. Errors: 1115, and 1235 where a terminator of one byte is no character.
+pub(crate) fn file_charset(name: &str) -> Result<Charset, MysqlError> {
+    let unknown = || MysqlError::new(codes::UNKNOWN_CHARACTER_SET, format!("Unknown character set: '{name}'"));
+    let set = Charset::named(name).ok_or_else(unknown)?;
+    if set.is_for_clients() {
+        return Ok(set);
     }
-
-    /// A character beyond ASCII in a file of one byte a character; `None`: it has none such.
-    pub fn encoded(self, character: char) -> Option<u8> {
-        match self {
-            _ if character.is_ascii() => u8::try_from(character).ok(),
-            FileCharset::Latin1 => (0x80..=0xFF).find(|byte| latin1(*byte) == character),
-            _ => None,
-        }
-    }
-}
-
-/// A character of code page 1252; its five free places are control characters.
-pub(crate) fn latin1(byte: u8) -> char {
-    const UPPER: [char; 32] = [
-        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8D}', 'Ž', '\u{8F}', '\u{90}', '‘',
-        '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9D}', 'ž', 'Ÿ',
-    ];
-    match byte {
-        0x80..0xA0 => UPPER[usize::from(byte - 0x80)],
-        other => char::from(other),
-    }
+    let message = format!("This version of MySQL doesn't yet support 'files of rows in {}'", set.name());
+    Err(MysqlError::new(codes::NOT_SUPPORTED_YET, message))
 }
 
 /// Bytes that a column has in a fixed line.
 pub(crate) fn fixed_width(ty: &DataType) -> usize {
     let sign = usize::from(!ty.unsigned);
+    let each = ty.collation.charset().max_bytes() as usize;
     let fraction = if ty.scale > 0 { 1 + usize::from(ty.scale) } else { 0 };
     match ty.kind {
         TypeKind::TinyInt => 3 + sign,
@@ -133,9 +100,9 @@ pub(crate) fn fixed_width(ty: &DataType) -> usize {
         TypeKind::DateTime | TypeKind::Timestamp => 19 + fraction,
         TypeKind::Year => 4,
         TypeKind::Bit => (ty.length as usize).div_ceil(8),
-        TypeKind::Enum => 4 * ty.members.map_or(0, Members::longest),
-        TypeKind::Set => 4 * ty.members.map_or(0, Members::joined),
-        TypeKind::Char | TypeKind::VarChar => 4 * ty.length as usize,
+        TypeKind::Enum => each * ty.members.map_or(0, Members::longest),
+        TypeKind::Set => each * ty.members.map_or(0, Members::joined),
+        TypeKind::Char | TypeKind::VarChar => each * ty.length as usize,
         _ => ty.length as usize,
     }
 }

@@ -43,7 +43,7 @@ use rauk_types::result::ResultColumn;
 use rauk_types::{DataType, TableSchema, ViewSchema};
 use std::sync::Arc;
 
-pub(crate) use file::{FileCharset, FileRows, FileTarget, LineFormat, fixed_width, latin1};
+pub(crate) use file::{FileRows, FileTarget, LineFormat, file_charset, fixed_width};
 pub(crate) use hints::{JoinHints, PathHint, PathHints, StatementHints};
 pub(crate) use json_table::{JsonCell, JsonRows, JsonTable, OnMissing, TableFunction};
 pub(crate) use window::{WindowNode, WindowStage};

@@ -221,6 +221,8 @@ fn take(token: Token, sql: &str, mode: Mode, out: &mut Normal) -> bool {
             } else {
                 DataType::new(TypeKind::LongText)
             };
+            // Beside a character set that may lack its characters such a text is planned as a literal.
+            let ty = DataType { unsigned: !content.is_ascii(), ..ty };
             (Value::Str(content), ty)
         }
         Kind::Integer => match (text.parse::<i64>(), text.parse::<u64>()) {

@@ -12,7 +12,7 @@ use super::lexer::{Kind, literal_digits};
 use super::operators::{ADD, PREDICATE, QueryOrExprs, row_or_single};
 use super::reserved::{is_reserved, is_reserved_function};
 use super::statement::Scope;
-use rauk_types::MysqlError;
+use rauk_types::{Charset, MysqlError};
 
 /// ER_PS_MANY_PARAM.
 const PS_MANY_PARAM: u16 = 1390;
@@ -310,10 +310,8 @@ impl Parser<'_> {
 
 /// Character sets that may introduce a literal.
 fn is_introducer(word: &str) -> bool {
-    const CHARSETS: &[&str] = &[
-        "_utf8mb4", "_utf8mb3", "_utf8", "_binary", "_latin1", "_ascii", "_ucs2", "_utf16", "_utf16le", "_utf32",
-        "_cp1250", "_cp1251", "_cp1252", "_latin2", "_koi8r", "_gbk", "_gb2312", "_gb18030", "_big5", "_sjis", "_ujis",
-        "_euckr", "_cp932",
-    ];
-    CHARSETS.iter().any(|c| c.eq_ignore_ascii_case(word))
+    /// Those that MySQL has and Rauk has not: error 1115 when the literal is bound, and not a name.
+    const OTHERS: [&str; 7] = ["big5", "eucjpms", "gb18030", "gb2312", "swe7", "tis620", "ujis"];
+    let Some(name) = word.strip_prefix('_') else { return false };
+    Charset::named(name).is_some() || OTHERS.iter().any(|other| other.eq_ignore_ascii_case(name))
 }

@@ -57,7 +57,7 @@ impl Parser<'_> {
             || (self.is_kw("CHARSET") && self.kind_at(1) != Kind::Eq && self.accept_kw("CHARSET"))
         {
             let charset = if self.accept_kw("DEFAULT") { None } else { Some(self.charset_name()?) };
-            return Ok(SetItem::Names { charset, collation: None });
+            return Ok(SetItem::CharacterSet(charset));
         }
         if self.is_kw("PASSWORD") {
             self.advance();

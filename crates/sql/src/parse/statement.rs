@@ -35,11 +35,13 @@ pub enum SetItem {
         name: String,
         value: ast::Expr,
     },
-    /// SET NAMES / SET CHARACTER SET; `None` is DEFAULT.
+    /// SET NAMES; `None` is DEFAULT.
     Names {
         charset: Option<String>,
         collation: Option<String>,
     },
+    /// SET CHARACTER SET; `None` is DEFAULT.
+    CharacterSet(Option<String>),
     Transaction {
         scope: Scope,
         isolation: Option<IsolationLevel>,

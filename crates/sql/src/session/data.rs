@@ -22,7 +22,7 @@ use crate::physical::{self, Plan};
 use crate::stack;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, FlushFuture, ResultColumn, ResultSink};
-use rauk_types::{DataType, MysqlError, TypeKind, ValueRef};
+use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value, ValueRef};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -148,8 +148,16 @@ impl Session {
         let mut normal = std::mem::take(&mut self.normal);
         let mut result = None;
         if parse::normalize(sql, self.mode(), &mut normal) {
-            for ty in normal.types.iter_mut().filter(|ty| ty.is_text()) {
-                ty.collation = self.settings.collation;
+            for (ty, value) in normal.types.iter_mut().zip(&mut normal.parameters).filter(|(ty, _)| ty.is_text()) {
+                match self.settings.collation {
+                    // As a literal is then.
+                    Collation::Binary => {
+                        let Value::Str(text) = std::mem::replace(value, Value::Null) else { continue };
+                        *ty = DataType { length: ty.length, ..DataType::new(TypeKind::VarBinary) };
+                        *value = Value::Bytes(text.into_bytes());
+                    }
+                    collation => ty.collation = collation,
+                }
             }
             self.clear_warnings();
             std::mem::swap(&mut self.context.parameters, &mut normal.parameters);

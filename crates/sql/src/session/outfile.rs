@@ -15,13 +15,13 @@ use super::into::TOO_MANY_ROWS;
 use super::run::Done;
 use super::session::Session;
 use crate::expr::context::WarningLevel;
-use crate::logical::{FileCharset, LineFormat, fixed_width};
+use crate::logical::{LineFormat, file_charset, fixed_width};
 use crate::parse::Statement;
 use crate::parse::ast::{FileFormat, Into, Query};
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
 use rauk_types::result::{Completion, FlushFuture, ResultColumn, ResultSink};
-use rauk_types::{DataType, MysqlError, TypeKind, ValueRef};
+use rauk_types::{Charset, DataType, MysqlError, TypeKind, ValueRef};
 
 /// ER_AMBIGUOUS_FIELD_TERM.
 const AMBIGUOUS_FIELD_TERM: u16 = 1475;
@@ -39,7 +39,8 @@ struct RowFormat {
     /// Only texts are enclosed.
     optionally: bool,
     escape: Option<u8>,
-    charset: FileCharset,
+    /// `binary`: each column in its own.
+    charset: Charset,
     /// The width of each column, where the line has no terminators.
     widths: Option<Vec<usize>>,
     types: Vec<DataType>,
@@ -58,7 +59,7 @@ fn is_text(ty: &DataType) -> bool {
 
 impl RowFormat {
     /// Errors: 1083.
-    fn new(format: &FileFormat, charset: FileCharset, columns: &[ResultColumn]) -> Result<RowFormat, MysqlError> {
+    fn new(format: &FileFormat, charset: Charset, columns: &[ResultColumn]) -> Result<RowFormat, MysqlError> {
         let lines = LineFormat::new(format)?;
         let types: Vec<DataType> = columns.iter().map(|column| column.ty).collect();
         let separator = lines.quote.or(lines.field_end.first().copied());
@@ -105,8 +106,9 @@ impl RowFormat {
                 continue;
             }
             append_text(*value, ty, scratch);
-            if !ty.is_bytes()
-                && let Some(lost) = encode(scratch, self.charset)
+            let set = if self.charset == Charset::BINARY { ty.collation.charset() } else { self.charset };
+            if (ty.is_text() || ty.has_members())
+                && let Some(lost) = encode(scratch, set)
             {
                 lacking.push((at, lost));
             }
@@ -118,7 +120,7 @@ impl RowFormat {
             }
             let begin = out.len();
             match self.escape {
-                Some(escape) if text || self.unsafe_separator => self.escaped(scratch, escape, quote, out),
+                Some(escape) if text || self.unsafe_separator => self.escaped(scratch, set, escape, quote, out),
                 _ => out.extend_from_slice(scratch),
             }
             if let Some(width) = width {
@@ -132,12 +134,20 @@ impl RowFormat {
     }
 
     /// Appends a value with its escapes.
-    fn escaped(&self, bytes: &[u8], escape: u8, quote: Option<u8>, out: &mut Vec<u8>) {
+    fn escaped(&self, bytes: &[u8], set: Charset, escape: u8, quote: Option<u8>, out: &mut Vec<u8>) {
         let field_end = self.field_end.first().copied();
         let separator = self.quote.or(field_end);
         let boundary = if quote.is_some() { separator } else { field_end };
         let line_end = self.line_end.first().copied();
-        for &byte in bytes {
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            // The second byte of a character may look like an escape.
+            let length = if set.max_bytes() == 1 { 1 } else { set.step(&bytes[at..]) };
+            at += length;
+            if length > 1 {
+                out.extend_from_slice(&bytes[at - length..at]);
+                continue;
+            }
             let some = Some(byte);
             let wanted = byte == escape || some == boundary || some == line_end || byte == 0;
             // Doubled, it would be no escape.
@@ -153,23 +163,15 @@ impl RowFormat {
 }
 
 /// Turns UTF-8 into the file's character set; gives the first character that it has not.
-fn encode(bytes: &mut Vec<u8>, charset: FileCharset) -> Option<String> {
-    if matches!(charset, FileCharset::Utf8 | FileCharset::Binary) || bytes.is_ascii() {
+fn encode(bytes: &mut Vec<u8>, set: Charset) -> Option<String> {
+    if set.is_utf8mb4() || set.is_for_clients() && bytes.is_ascii() {
         return None;
     }
     let text = String::from_utf8_lossy(bytes).into_owned();
-    let mut lost = None;
     bytes.clear();
-    for character in text.chars() {
-        match charset.encoded(character) {
-            Some(byte) => bytes.push(byte),
-            None => {
-                lost.get_or_insert_with(|| character.to_string().bytes().map(|b| format!("\\x{b:02X}")).collect());
-                bytes.push(b'?');
-            }
-        }
-    }
-    lost
+    set.append(&text, bytes);
+    let lost = text[set.lacks(&text)?..].chars().next()?;
+    Some(lost.to_string().bytes().map(|b| format!("\\x{b:02X}")).collect())
 }
 
 /// Takes the rows of the query.
@@ -253,7 +255,7 @@ impl Session {
         let (name, format) = match into {
             Into::DumpFile(name) => (name, None),
             Into::OutFile(file) => {
-                let charset = file.charset.as_deref().map_or(Ok(FileCharset::Binary), FileCharset::named)?;
+                let charset = file.charset.as_deref().map_or(Ok(Charset::BINARY), file_charset)?;
                 (&file.path, Some(RowFormat::new(&file.format, charset, &plan.plan.columns)?))
             }
             Into::Variables(_) => unreachable!("these are no file"),

@@ -1,6 +1,5 @@
 //! One connection: its state, and the calls that the protocols make.
 
-use super::charset;
 use super::diagnostics::Signalled;
 use super::engine::{Client, Engine, too_many_connections};
 use super::errors;
@@ -23,8 +22,8 @@ use crate::parse::ast::TableName;
 use crate::parse::statement::UserName;
 use crate::parse::{self, Mode, Normal, Parsed, Tree};
 use rauk_node::{DdlWait, TableHandle};
-use rauk_types::result::{ResultColumn, ResultSink, ServerStatus};
-use rauk_types::{DataType, MysqlError, Value};
+use rauk_types::result::{Charsets, ResultColumn, ResultSink, ServerStatus};
+use rauk_types::{Charset, Collation, DataType, MysqlError, Value};
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::future::Future;
@@ -185,10 +184,21 @@ impl Session {
 
     /// The character set that the client announced in its handshake.
     fn set_client_collation(&mut self) {
-        if let Some(collation) = charset::by_id(self.client.collation) {
-            self.set_names(collation.charset, collation.name);
+        let announced = Collation::from_mysql_id(self.client.collation);
+        // As in MySQL the server's own counts where a client names a set that no statement can be written in.
+        if let Some(collation) = announced.filter(|collation| collation.charset().is_for_clients()) {
+            self.set_names(collation);
         }
         self.read_settings();
+    }
+
+    /// The character sets of the client's texts. Columns say the collation that the client announced, where it is one of the results' set.
+    pub(crate) fn charsets(&self) -> Charsets {
+        let results = self.settings.results;
+        let default = Collation::of_charset(results.unwrap_or(Charset::UTF8MB4));
+        let announced = Collation::from_mysql_id(self.client.collation);
+        let results_collation = announced.filter(|c| c.charset() == default.charset()).unwrap_or(default);
+        Charsets { client: self.settings.client, results, results_collation }
     }
 
     // Calls of the protocols
@@ -238,6 +248,7 @@ impl Session {
             in_transaction_readonly: self.open.as_ref().is_some_and(|open| open.read_only),
             more_results: false,
             no_backslash_escapes: self.settings.sql_mode.no_backslash_escapes,
+            charsets: self.charsets(),
         }
     }
 
@@ -384,7 +395,6 @@ impl Session {
         BindContext {
             parameters,
             collation: self.settings.collation,
-            charset: self.settings.charset,
             sql_mode: self.settings.sql_mode,
             switches: self.settings.switches,
             usual_switches: Switches::of(&self.engine.variables.text("optimizer_switch")),
@@ -470,7 +480,7 @@ impl Session {
             .and_then(|name| self.engine.database.database_collation(name))
             .unwrap_or(rauk_types::Collation::DEFAULT);
         self.set_variable("collation_database", Value::from(collation.name()));
-        self.set_variable("character_set_database", Value::from(charset::charset_of(collation)));
+        self.set_variable("character_set_database", Value::from(collation.charset_name()));
         *self.process.database.lock() = name.clone();
         self.context.current_database = name;
     }

@@ -9,16 +9,19 @@
 //! | `utf8mb4_unicode_520_ci` | its primary weights in UCA 5.2.0 | PAD SPACE |
 //! | `utf8mb4_0900_…` and its languages | its weights in UCA 9.0.0, on one, two (`as_ci`) or three (`as_cs`) levels | NO PAD |
 //! | `utf8mb4_uca1400_…` (MariaDB) | its weights in UCA 14.0.0, on one to three levels | PAD SPACE, or NO PAD |
+//! | those of `utf8mb3`, `ucs2`, `utf16`, `utf32` | as those of utf8mb4 that are named so | as there |
+//! | those of `latin1`, `cp1251`, `gbk` … | what a table says of its code ([`set`]) | PAD SPACE |
 //!
 //! A collation is MySQL's number; [`definitions`] says what each number means, [`uca`] how the Unicode collation algorithm is carried out,
 //! [`tailoring`] what languages change. Punctuation is not ignored; control characters are.
 //!
 //! The tables in `tables/` are frozen, since keys on disk hold their weights. `tools/collation_tables.py` and `tools/uca_tables.py` made them: 0900 of
 //! `allkeys-9.0.0.txt` and the rules of CLDR 30, the others of what MariaDB 10.11 answers for every character, which shares them with MySQL.
-//! A test that is run by hand compares every character with that server again (`weights_are_those_of_mariadb`).
+//! A test that is run by hand compares every character with that server again (`weights_are_those_of_mariadb`). Texts are UTF-8 whatever the character set.
 
 mod definitions;
 mod names;
+mod set;
 mod sort_key;
 mod table;
 mod tailoring;
@@ -27,7 +30,9 @@ mod uca;
 #[cfg(test)]
 mod tests;
 
+use crate::charset::Charset;
 use definitions::{Definition, Order};
+use set::SetTable;
 use std::cmp::Ordering;
 use table::GeneralTable;
 use tailoring::Tailoring;
@@ -98,7 +103,7 @@ impl Collation {
     /// Whether texts are equal only when their bytes are (but for spaces at the end, with PAD SPACE).
     #[inline]
     pub const fn is_binary(self) -> bool {
-        matches!(self.definition().order, Order::Bytes | Order::CodePoints)
+        matches!(self.definition().order, Order::Bytes | Order::CodePoints | Order::Set { binary: true, .. })
     }
 
     /// Whether keys hold the bytes themselves: NO PAD, by bytes.
@@ -108,10 +113,11 @@ impl Collation {
     }
 
     /// Whether texts that differ in case only are different.
-    pub const fn is_case_sensitive(self) -> bool {
+    pub fn is_case_sensitive(self) -> bool {
         match &self.definition().order {
             Order::Bytes | Order::CodePoints => true,
             Order::General(_) => false,
+            Order::Set { .. } => self.is_binary() || self.name().ends_with("_cs"),
             // The last level is that of case, where there are three of them or its number is 2.
             Order::Uca(uca) => uca.levels[uca.levels.len() - 1] == 2,
         }
@@ -130,6 +136,17 @@ impl Collation {
                     Err(equal) => {
                         let weights = |text| Weights::new(*table, text);
                         compare_weights(weights(&a[equal..]), weights(&b[equal..]), GENERAL_SPACE, definition.pad)
+                    }
+                }
+            }
+            Order::Set { table, .. } => {
+                let Some((a, b)) = different(a, b) else { return Ordering::Equal };
+                let table: &'static SetTable = table;
+                match compare_ascii(table.ascii_weights(), a, b) {
+                    Ok(order) => order,
+                    Err(equal) => {
+                        let weights = |text| Weights::new(table, text);
+                        compare_weights(weights(&a[equal..]), weights(&b[equal..]), table.space(), definition.pad)
                     }
                 }
             }
@@ -161,6 +178,10 @@ impl Collation {
         match &self.definition().order {
             Order::Bytes | Order::CodePoints => false,
             Order::General(table) => Weights::new(*table, x).eq(Weights::new(*table, y)),
+            Order::Set { table, .. } => {
+                let table: &'static SetTable = table;
+                Weights::new(table, x).eq(Weights::new(table, y))
+            }
             Order::Uca(uca) => uca.levels.iter().all(|&level| match uca.tailoring() {
                 Some(tailoring) => {
                     let weigher = uca.tailored(tailoring, level);
@@ -176,6 +197,7 @@ impl Collation {
     pub fn ascii_weight(self, c: char) -> Option<u16> {
         let ascii = match &self.definition().order {
             Order::General(table) => table.ascii_weights(),
+            Order::Set { table, binary: false } => table.ascii_weights(),
             Order::Uca(uca) if uca.levels.len() == 1 => uca.ascii_weights(),
             _ => return None,
         };
@@ -188,7 +210,7 @@ impl Collation {
         let order = &self.definition().order;
         let levels: &[usize] = match order {
             Order::Uca(uca) => uca.levels,
-            Order::General(_) => &[0],
+            Order::General(_) | Order::Set { .. } => &[0],
             Order::Bytes | Order::CodePoints => &[],
         };
         levels.iter().enumerate().flat_map(move |(at, level)| {
@@ -198,6 +220,7 @@ impl Collation {
             }
             match order {
                 Order::General(table) => weights.extend(Weights::new(*table, text)),
+                Order::Set { table, .. } => weights.extend(Weights::new(&***table, text)),
                 Order::Uca(uca) => match uca.tailoring() {
                     Some(tailoring) => weights.extend(Weights::new(uca.tailored(tailoring, *level), text)),
                     None => weights.extend(Weights::new(uca.plain(*level), text)),
@@ -206,6 +229,21 @@ impl Collation {
             }
             weights
         })
+    }
+}
+
+impl Collation {
+    /// The character set of its texts.
+    #[inline]
+    pub const fn charset(self) -> Charset {
+        self.definition().charset
+    }
+
+    /// The weight string where it is one of bytes and not of 16-bit weights: of sets that are not Unicode's.
+    pub fn weight_bytes(self, text: &[u8]) -> Option<Vec<u8>> {
+        let Order::Set { table, .. } = &self.definition().order else { return None };
+        let table: &'static SetTable = table;
+        Some(Weights::new(table, text).flat_map(|weight| table.weight_bytes(weight)).collect())
     }
 }
 

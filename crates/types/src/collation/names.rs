@@ -4,6 +4,7 @@
 //! form: those that they had as the variants of an enum. The number of each other one is MySQL's, from [`OTHERS`] on.
 
 use super::{Collation, definitions};
+use crate::charset::Charset;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -19,8 +20,6 @@ const FIRST: [(Collation, &str); 5] = [
 
 /// The stored number of MySQL's collation number 0.
 const OTHERS: u32 = 16;
-
-const UTF8_NAMES: [&str; 3] = ["utf8mb4", "utf8mb3", "utf8"];
 
 impl Collation {
     /// All collations, in the order of their numbers.
@@ -48,56 +47,38 @@ impl Collation {
         definitions::all().find(|definition| definition.name == name).map(|definition| Collation(definition.id))
     }
 
-    /// By name, in any case; utf8mb3 and utf8 names are those of utf8mb4, MariaDB's uca1400 names may lack the character set; latin1 and ascii names map
-    /// to the nearest that Rauk has. `None`: unknown (1273).
+    /// By name, in any case; `utf8_…` is `utf8mb3_…`, and MariaDB's uca1400 names are those of utf8mb4 where they lack the character set. `None`:
+    /// unknown (1273).
     pub fn from_name(name: &str) -> Option<Collation> {
         let name = name.to_ascii_lowercase();
         if name.starts_with("uca1400_") {
             return Collation::named(&format!("utf8mb4_{name}"));
         }
-        if let Some(collation) = Collation::named(&name) {
-            return Some(collation);
-        }
-        let (charset, rest) = name.split_once('_')?;
-        let general = Some(Collation::Utf8mb4GeneralCi);
-        let binary = Some(Collation::Utf8mb4Bin);
-        match charset {
-            "latin1" => match rest {
-                "bin" | "general_cs" => binary,
-                "swedish_ci" | "general_ci" | "german1_ci" | "german2_ci" | "danish_ci" | "spanish_ci" => general,
-                _ => None,
-            },
-            "ascii" => match rest {
-                "bin" => binary,
-                "general_ci" => general,
-                _ => None,
-            },
-            // The 0900 family is of utf8mb4 only.
-            _ if UTF8_NAMES.contains(&charset) && !rest.contains("0900") => {
-                Collation::named(&format!("utf8mb4_{rest}"))
-            }
-            _ => None,
+        match name.strip_prefix("utf8_") {
+            Some(rest) => Collation::named(&format!("utf8mb3_{rest}")),
+            None => Collation::named(&name),
         }
     }
 
-    /// The default collation of a character set, in any case; those of the sets that Rauk stores as utf8mb4. `None`: unknown (1115).
-    pub fn from_charset(name: &str) -> Option<Collation> {
-        Some(match name.to_ascii_lowercase().as_str() {
-            "utf8mb4" => Collation::Utf8mb40900AiCi,
-            "utf8" | "utf8mb3" | "latin1" | "ascii" => Collation::Utf8mb4GeneralCi,
-            "binary" => Collation::Binary,
-            _ => return None,
-        })
+    /// The default collation of a character set.
+    pub const fn of_charset(charset: Charset) -> Collation {
+        Collation(charset.default_collation())
     }
 
-    /// `utf8mb4`, or `binary`.
+    /// The collation of a character set that orders by code.
+    pub fn binary_of(charset: Charset) -> Collation {
+        let name = format!("{}_bin", charset.name());
+        Collation::named(&name).unwrap_or(Collation::Binary)
+    }
+
+    /// The name of its character set.
     pub const fn charset_name(self) -> &'static str {
-        if self.0 == Collation::Binary.0 { "binary" } else { "utf8mb4" }
+        self.charset().name()
     }
 
     /// Whether it is the default of its character set.
     pub const fn is_default(self) -> bool {
-        matches!(self, Collation::Binary | Collation::Utf8mb40900AiCi)
+        self.charset().default_collation() == self.0
     }
 
     /// `PAD SPACE` or `NO PAD`, as information_schema.COLLATIONS shows it.

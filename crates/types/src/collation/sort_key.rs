@@ -11,6 +11,7 @@
 //! Keys are built in pieces on the stack and handed to a closure, so that a stored key can be compared with a text without building the text's key in memory.
 
 use super::definitions::Order;
+use super::set::SetTable;
 use super::uca::Uca;
 use super::{Collation, GENERAL_SPACE, Weigh, Weights, first_char, trim_spaces};
 
@@ -61,6 +62,15 @@ impl Collation {
                 }
                 chunk.flush();
             }
+            Order::Set { table, .. } => {
+                let table: &'static SetTable = table;
+                let mut chunk = Chunk::new(emit);
+                match definition.pad {
+                    true => emit_padded(&mut chunk, table.ascii_weights(), table.space(), text, table),
+                    false => emit_plain(&mut chunk, table.ascii_weights(), text, table),
+                }
+                chunk.flush();
+            }
             Order::Uca(uca) => {
                 let mut chunk = Chunk::new(emit);
                 match uca.tailoring() {
@@ -86,7 +96,7 @@ impl Collation {
                 // Without the mark of the end; the spaces that it stands for are dropped already.
                 out.truncate(out.len() - 2);
             }
-            Order::General(_) => {
+            Order::General(_) | Order::Set { .. } => {
                 self.sort_key(text, out);
                 out.truncate(out.len() - if definition.pad { 3 } else { 0 });
             }
@@ -130,6 +140,7 @@ impl Collation {
                 }
             },
             Order::General(_) => (GENERAL_SPACE, 1),
+            Order::Set { table, .. } => (table.space(), 1),
             Order::Uca(uca) => (uca.space(0), uca.levels.len()),
         };
         if !definition.pad {

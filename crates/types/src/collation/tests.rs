@@ -7,7 +7,9 @@ fn kinds() -> Vec<Collation> {
         0900_as_cs da_0900_as_cs hu_0900_as_cs hr_0900_as_cs vi_0900_as_cs cs_0900_ai_ci ru_0900_ai_ci sv_0900_as_cs lt_0900_as_cs czech_ci
         german2_ci spanish2_ci croatian_ci uca1400_ai_ci uca1400_ai_cs uca1400_as_ci uca1400_as_cs uca1400_nopad_as_cs
         uca1400_danish_as_cs uca1400_nopad_ai_cs";
-    names.split_ascii_whitespace().map(named).collect()
+    let of_sets =
+        ["latin1_german2_ci", "latin7_general_ci", "gbk_chinese_ci"].map(|name| Collation::named(name).expect(name));
+    names.split_ascii_whitespace().map(named).chain(of_sets).collect()
 }
 
 fn named(name: &str) -> Collation {
@@ -105,12 +107,17 @@ fn names_and_numbers() {
         assert_eq!(Collation::from_mysql_id(collation.mysql_id()), Some(collation));
     }
     for (name, id) in [
-        ("utf8_general_ci", Some(45)),
-        ("utf8mb3_bin", Some(46)),
-        ("latin1_swedish_ci", Some(45)),
-        ("ascii_bin", Some(46)),
+        ("utf8_general_ci", Some(33)),
+        ("utf8mb3_bin", Some(83)),
+        ("latin1_swedish_ci", Some(8)),
+        ("ascii_bin", Some(65)),
+        ("gbk_chinese_ci", Some(28)),
+        ("utf16_unicode_ci", Some(101)),
+        ("utf32_vietnamese_ci", Some(183)),
+        ("latin2_czech_cs", None),
+        ("tis620_thai_ci", None),
         ("utf8mb4_unicode_520_ci", Some(246)),
-        ("utf8mb3_swedish_ci", Some(232)),
+        ("utf8mb3_swedish_ci", Some(200)),
         ("utf8mb4_de_pb_0900_ai_ci", Some(256)),
         ("utf8mb4_0900_as_cs", Some(278)),
         ("utf8mb4_0900_bin", Some(309)),
@@ -122,15 +129,14 @@ fn names_and_numbers() {
         ("utf8mb4_zh_0900_as_cs", None),
         ("utf8mb3_0900_ai_ci", None),
         ("utf8mb4_nonsense_ci", None),
-        ("koi8r_bin", None),
+        ("koi8r_bin", Some(74)),
         ("", None),
     ] {
         assert_eq!(Collation::from_name(name).map(Collation::mysql_id), id, "{name}");
     }
     assert_eq!(Collation::from_mysql_id(303), None);
-    assert_eq!(Collation::from_charset("UTF8MB4"), Some(Collation::DEFAULT));
-    assert_eq!(Collation::from_charset("latin1"), Some(Collation::Utf8mb4GeneralCi));
-    assert_eq!(Collation::from_charset("big5"), None);
+    assert_eq!(Collation::of_charset(Charset::UTF8MB4), Collation::DEFAULT);
+    assert_eq!(Collation::of_charset(Charset::LATIN1).name(), "latin1_swedish_ci");
 }
 
 #[test]

@@ -17,8 +17,8 @@
 //!
 //! In a UTF-8 file a byte that begins no character is error 1300.
 
-use crate::logical::{FileCharset, LineFormat};
-use rauk_types::MysqlError;
+use crate::logical::LineFormat;
+use rauk_types::{Charset, MysqlError};
 use std::ops::Range;
 
 /// ER_INVALID_CHARACTER_STRING.
@@ -65,7 +65,8 @@ pub(super) enum Shape {
 
 pub(super) struct LineReader<'f> {
     format: &'f LineFormat,
-    utf8: bool,
+    /// The file's character set, where it has characters of several bytes.
+    set: Option<Charset>,
     shape: Shape,
     /// Bytes that may mean something, and those of longer characters.
     special: Box<[bool; 256]>,
@@ -94,20 +95,20 @@ pub(super) struct LineReader<'f> {
 }
 
 impl<'f> LineReader<'f> {
-    pub fn new(format: &'f LineFormat, charset: FileCharset, shape: Shape, skip: u64) -> Self {
-        let utf8 = charset == FileCharset::Utf8;
+    pub fn new(format: &'f LineFormat, set: Charset, shape: Shape, skip: u64) -> Self {
+        let longer = set != Charset::BINARY && set.max_bytes() > 1;
         // MySQL passes none where lines end as fields do.
         let skip = if format.lines_end && format.line_end.is_empty() { 0 } else { skip };
         let mut special = Box::new([false; 256]);
         for byte in [format.escape, format.quote, format.field_end.first().copied(), format.line_end.first().copied()] {
             byte.into_iter().for_each(|byte| special[usize::from(byte)] = true);
         }
-        if utf8 {
+        if longer {
             special[0x80..].fill(true);
         }
         LineReader {
             format,
-            utf8,
+            set: longer.then_some(set),
             shape,
             special,
             data: Vec::new(),
@@ -334,7 +335,7 @@ impl<'f> LineReader<'f> {
                             copy = Some(self.copies.len());
                             self.copies.extend_from_slice(&self.data[begin..here]);
                         }
-                        if !self.utf8 || next < 0x80 {
+                        if self.set.is_none() || next < 0x80 {
                             null |= next == b'N';
                             self.copies.push(unescaped(next));
                             continue;
@@ -378,9 +379,9 @@ impl<'f> LineReader<'f> {
                     break (here, false);
                 }
             }
-            if self.utf8 && byte >= 0x80 {
+            if let Some(set) = self.set.filter(|_| byte >= 0x80) {
                 let from = self.at - 1;
-                let length = length_of(byte);
+                let length = set.length_by(byte);
                 if length == 0 {
                     return Err(Stop::Broken(self.broken_character(begin, here, copy)));
                 }
@@ -396,7 +397,7 @@ impl<'f> LineReader<'f> {
                 }
                 let character = &self.data[from..from + length];
                 // Of one that is broken, the first byte is taken as it is.
-                let taken = if std::str::from_utf8(character).is_ok() { length } else { 1 };
+                let taken = if set.decode(character).malformed.is_none() { length } else { 1 };
                 if copy.is_some() {
                     self.copies.extend_from_slice(&self.data[from..from + taken]);
                 }
@@ -430,7 +431,8 @@ impl<'f> LineReader<'f> {
             Some(from) => &self.copies[from..],
             None => &self.data[begin..here],
         };
-        let message = format!("Invalid utf8mb4 character string: '{}'", String::from_utf8_lossy(field));
+        let set = self.set.unwrap_or(Charset::UTF8MB4);
+        let message = format!("Invalid {} character string: '{}'", set.name(), set.decode(field).text);
         MysqlError::new(INVALID_CHARACTER_STRING, message)
     }
 
@@ -519,18 +521,6 @@ fn unescaped(byte: u8) -> u8 {
         b'0' => 0,
         b'Z' => 0x1A,
         other => other,
-    }
-}
-
-/// Bytes of the UTF-8 character that `first` begins; 0: none begins so.
-fn length_of(first: u8) -> usize {
-    match first {
-        0..0x80 => 1,
-        0x80..0xC2 => 0,
-        0xC2..0xE0 => 2,
-        0xE0..0xF0 => 3,
-        0xF0..0xF8 => 4,
-        _ => 0,
     }
 }
 

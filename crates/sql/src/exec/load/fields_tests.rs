@@ -27,7 +27,7 @@ fn csv() -> LineFormat {
 
 /// Feeds a file in pieces. Lines with their fields, `NULL` for NULL, and `+` behind those that had more; an error's text.
 fn read(format: &LineFormat, shape: Shape, skip: u64, file: &[u8], step: usize) -> Vec<String> {
-    let mut reader = LineReader::new(format, FileCharset::Utf8, shape, skip);
+    let mut reader = LineReader::new(format, rauk_types::Charset::UTF8MB4, shape, skip);
     let mut pieces = file.chunks(step);
     let mut feed = |reader: &mut LineReader<'_>| match pieces.next() {
         Some(piece) => reader.room().extend_from_slice(piece),

@@ -13,13 +13,14 @@ mod fields;
 use super::insert::{Insert, assign, now_for};
 use super::row::Rows;
 use super::{answer::with_answers, scan};
+use crate::expr::cast::{INVALID_CHARACTER_STRING, invalid_text};
 use crate::expr::{convert_for_column, type_zero};
-use crate::logical::{FileCharset, FileRows, FileTarget, fixed_width, latin1};
+use crate::logical::{FileRows, FileTarget, fixed_width};
 use crate::physical::model::Fill;
 use fields::{LineReader, Next, Shape};
 use rauk_node::NodeError;
 use rauk_types::schema::ColumnDefault;
-use rauk_types::{Collation, DataType, Decimal, MysqlError, TableSchema, TypeKind, Value};
+use rauk_types::{Charset, Collation, DataType, Decimal, MysqlError, TableSchema, TypeKind, Value};
 
 /// ER_WARN_TOO_FEW_RECORDS.
 const TOO_FEW: u16 = 1261;
@@ -140,7 +141,7 @@ impl Load<'_> {
                 }
                 FileTarget::Variable(name) if null => self.set_variable(name, Value::Null, insert)?,
                 FileTarget::Variable(name) => {
-                    let value = value_of(bytes, self.rows.charset);
+                    let value = value_of(bytes, self.rows.charset)?;
                     self.set_variable(name, value, insert)?;
                 }
             }
@@ -175,8 +176,8 @@ impl Load<'_> {
         let (value, text) = match self.rows.charset {
             _ if definition.ty.is_bytes() => (Value::Bytes(bytes.to_vec()), self.text),
             // Import tools name no character set, and a document is UTF-8 in whatever it was dumped.
-            FileCharset::Binary if is_json => (value_of(bytes, FileCharset::Utf8), DataType::new(TypeKind::LongText)),
-            charset => (value_of(bytes, charset), self.text),
+            Charset::BINARY if is_json => (value_of(bytes, Charset::UTF8MB4)?, DataType::new(TypeKind::LongText)),
+            charset => (value_of(bytes, charset)?, self.text),
         };
         let stored = convert_for_column(value, &text, definition, insert.number, insert.context)?;
         super::insert::check_length(&stored, definition, insert.number)?;
@@ -259,10 +260,14 @@ fn defaults(insert: &mut Insert<'_>) -> Result<Vec<Value>, MysqlError> {
 }
 
 /// The type that fields are converted from.
-fn text_type(charset: FileCharset, collation: Collation) -> DataType {
+fn text_type(charset: Charset, collation: Collation) -> DataType {
     match charset {
-        FileCharset::Binary => DataType::new(TypeKind::LongBlob),
-        _ => DataType { collation, ..DataType::new(TypeKind::LongText) },
+        Charset::BINARY => DataType::new(TypeKind::LongBlob),
+        _ => {
+            let own = collation.charset() == charset;
+            let collation = if own { collation } else { Collation::of_charset(charset) };
+            DataType { collation, ..DataType::new(TypeKind::LongText) }
+        }
     }
 }
 
@@ -304,21 +309,16 @@ fn plain_number(bytes: &[u8], ty: &DataType) -> Option<Value> {
     Some(if ty.unsigned { Value::UInt(number as u64) } else { Value::Int(number) })
 }
 
-/// A field as text. What is no text in the file's character set stays bytes, which no text column takes (1366).
-fn value_of(bytes: &[u8], charset: FileCharset) -> Value {
-    let unread = |bytes: &[u8]| match std::str::from_utf8(bytes) {
-        Ok(text) => Value::Str(text.to_string()),
-        Err(_) => Value::Bytes(bytes.to_vec()),
-    };
-    match charset {
-        FileCharset::Utf8 => unread(bytes),
-        FileCharset::Binary => Value::Bytes(bytes.to_vec()),
-        _ if bytes.is_ascii() => unread(bytes),
-        FileCharset::Latin1 => Value::Str(bytes.iter().map(|byte| latin1(*byte)).collect()),
-        // No byte of it begins a character of UTF-8.
-        FileCharset::Ascii => {
-            Value::Bytes(bytes.iter().map(|byte| if byte.is_ascii() { *byte } else { 0xFF }).collect())
-        }
+/// A field as text. What is no UTF-8 stays bytes, which no text column takes (1366); of another set it is error 1300.
+fn value_of(bytes: &[u8], set: Charset) -> Result<Value, MysqlError> {
+    if set == Charset::BINARY {
+        return Ok(Value::Bytes(bytes.to_vec()));
+    }
+    let decoded = set.decode(bytes);
+    match decoded.malformed {
+        None => Ok(Value::Str(decoded.text.into_owned())),
+        Some(_) if set == Charset::UTF8MB4 || set == Charset::UTF8MB3 => Ok(Value::Bytes(bytes.to_vec())),
+        Some(at) => Err(MysqlError::new(INVALID_CHARACTER_STRING, invalid_text(&bytes[at..], set))),
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::aggregates::aggregate_function;
 use super::operators::{as_number, boolean};
-use super::{Binder, literal, members, not_yet, syntax};
+use super::{Binder, charset_named, literal, members, not_yet, syntax};
 use crate::expr::convert::Result;
 use crate::expr::functions::{self, Typing};
 use crate::expr::types::{self, Class, text_type, unify};
 use crate::expr::{CaseBranch, CompareOp, Comparison, Expr, ExprKind, WindowFunction, cast};
-use crate::parse::ast::{self, Arguments, Call, CastType, Introducer, Literal, TrimSide, UnaryOp, Unit};
+use crate::parse::ast::{self, Arguments, Call, CastType, TrimSide, UnaryOp, Unit};
 use rauk_types::error::codes;
-use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value};
+use rauk_types::{Charset, Collation, DataType, MysqlError, TypeKind, Value};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 fn wrong_count(name: &str) -> MysqlError {
@@ -168,47 +168,46 @@ impl Binder<'_> {
         if self.context.collation == Collation::Binary { Collation::DEFAULT } else { self.context.collation }
     }
 
-    /// CONVERT(x USING charset): all text is utf8mb4 here, and the collation is the set's default, whatever the
-    /// connection's; `binary` gives its bytes.
+    /// CONVERT(x USING charset): of the set's default collation, whatever the connection's; `binary` gives the bytes.
     pub fn convert_using(&mut self, expr: &ast::Expr, charset: &str) -> Result<Expr> {
         let expr = members::as_text(self.bind(expr)?);
-        if charset.eq_ignore_ascii_case("binary") {
+        let set = charset_named(charset)?;
+        if set == Charset::BINARY {
             return Ok(self.cast_to(expr, DataType::varbinary(cast::NO_LENGTH)));
         }
-        let Some(collation) = charset_collation(charset) else {
-            return Err(MysqlError::new(codes::UNKNOWN_CHARACTER_SET, format!("Unknown character set: '{charset}'")));
-        };
         let length = types::text_length(&expr.ty);
-        let ty = text_type(length, collation);
-        if expr.ty.is_text() && expr.ty.kind != TypeKind::Json {
+        let ty = text_type(length, Collation::of_charset(set));
+        if expr.ty.is_text() && expr.ty.kind != TypeKind::Json && types::is_superset(set, expr.ty.collation.charset()) {
             let (nullable, kind) = (expr.nullable, ExprKind::Collate(Box::new(expr)));
             return Ok(Expr { kind, ty, nullable, coercibility: types::IMPLICIT });
         }
-        Ok(self.cast_to(expr, DataType { length: cast::NO_LENGTH, ..ty }))
+        // It is never cut; the type says how long a text may be.
+        let text = expr.ty.is_text();
+        let converted = self.cast_to(expr, DataType { length: cast::NO_LENGTH, ..ty });
+        if !text {
+            return Ok(converted);
+        }
+        let (nullable, coercibility) = (converted.nullable, converted.coercibility);
+        Ok(Expr { kind: ExprKind::Collate(Box::new(converted)), ty, nullable, coercibility })
     }
 
     pub fn collate(&mut self, expr: &ast::Expr, name: &str) -> Result<Expr> {
-        let written = written_charset(expr);
         let expr = members::as_text(self.bind(expr)?);
         let Some(collation) = Collation::from_name(name) else {
             return Err(MysqlError::new(codes::UNKNOWN_COLLATION, format!("Unknown collation: '{name}'")));
         };
-        if expr.ty.is_bytes() != (collation == Collation::Binary) {
-            if expr.ty.is_bytes() {
-                return Err(MysqlError::new(
-                    COLLATION_CHARSET_MISMATCH,
-                    format!("COLLATION '{name}' is not valid for CHARACTER SET 'binary'"),
-                ));
-            }
-            if expr.ty.is_text() {
-                return Err(MysqlError::new(
-                    COLLATION_CHARSET_MISMATCH,
-                    format!("COLLATION '{name}' is not valid for CHARACTER SET 'utf8mb4'"),
-                ));
-            }
-        }
-        if !expr.ty.is_bytes() {
-            self.check_charset(written, name, &expr)?;
+        let set = if expr.ty.is_bytes() {
+            Charset::BINARY
+        } else if expr.ty.is_text() {
+            expr.ty.collation.charset()
+        } else {
+            self.text_connection().charset()
+        };
+        // Names and what is stored of definitions is utf8mb4 here and utf8mb3 in MySQL, whose collations tools write beside it.
+        let system = set == Charset::UTF8MB4 && collation.charset() == Charset::UTF8MB3 && reads_columns(&expr);
+        if collation.charset() != set && !system {
+            let message = format!("COLLATION '{name}' is not valid for CHARACTER SET '{}'", set.name());
+            return Err(MysqlError::new(COLLATION_CHARSET_MISMATCH, message));
         }
         let ty = if expr.ty.is_text() {
             DataType { collation, ..expr.ty }
@@ -218,26 +217,6 @@ impl Binder<'_> {
         let nullable = expr.nullable;
         let expr = converted(expr, &ty);
         Ok(Expr { kind: ExprKind::Collate(Box::new(expr)), ty, nullable, coercibility: types::EXPLICIT })
-    }
-
-    /// Error 1253 for a collation of another character set than the text's: the one that is written beside it, else that of columns (utf8mb4; of
-    /// system tables utf8mb3, which tools write) or of the connection.
-    fn check_charset(&self, written: Option<String>, collation: &str, expr: &Expr) -> Result<()> {
-        let set = collation.split('_').next().unwrap_or_default().to_ascii_lowercase();
-        let set = if set == "utf8" { "utf8mb3" } else { &set };
-        let mut columns = false;
-        expr.for_each_column(&mut |_, _| columns = true);
-        let connection = if self.context.charset.is_empty() { "utf8mb4" } else { self.context.charset };
-        let fits = match &written {
-            Some(written) => set == written,
-            None => set == "utf8mb4" || if columns { set == "utf8mb3" } else { set == connection },
-        };
-        if fits {
-            return Ok(());
-        }
-        let own = written.as_deref().unwrap_or(if columns { "utf8mb4" } else { connection });
-        let message = format!("COLLATION '{collation}' is not valid for CHARACTER SET '{own}'");
-        Err(MysqlError::new(COLLATION_CHARSET_MISMATCH, message))
     }
 
     pub fn extract(&mut self, unit: Unit, operand: &ast::Expr) -> Result<Expr> {
@@ -444,6 +423,9 @@ impl Binder<'_> {
 
     /// A call of a function of the registry, with as many arguments as it takes.
     fn registered(&self, function: &'static functions::Function, mut arguments: Vec<Expr>) -> Result<Expr> {
+        if function.coded {
+            arguments = arguments.into_iter().map(types::coded).collect();
+        }
         let typing = Typing { name: function.name, arguments: &mut arguments, context: self.context };
         let derived = (function.ty)(typing)?;
         let nullable = derived.nullable || function.null_on_null && arguments.iter().any(|a| a.nullable);
@@ -460,10 +442,11 @@ impl Binder<'_> {
         let collation = if Class::of(&expr.ty) == Class::Text { expr.ty.collation } else { Collation::Binary };
         match name {
             "COERCIBILITY" => literal(Value::Int(expr.coercibility.into()), DataType::BIGINT, types::NUMERIC),
-            "CHARSET" => {
-                let charset = if collation == Collation::Binary { "binary" } else { "utf8mb4" };
-                literal(Value::from(charset), text_type(64, Collation::Utf8mb4GeneralCi), types::COERCIBLE)
-            }
+            "CHARSET" => literal(
+                Value::from(collation.charset_name()),
+                text_type(64, Collation::Utf8mb4GeneralCi),
+                types::COERCIBLE,
+            ),
             _ => literal(Value::from(collation.name()), text_type(64, Collation::Utf8mb4GeneralCi), types::COERCIBLE),
         }
     }
@@ -480,33 +463,11 @@ fn is_written_out(expr: &ast::Expr) -> bool {
     }
 }
 
-/// The character set that an introducer or CONVERT … USING gives a text.
-fn written_charset(expr: &ast::Expr) -> Option<String> {
-    let name = match expr {
-        ast::Expr::Collate { operand, .. } => return written_charset(operand),
-        ast::Expr::Literal(
-            Literal::Text { introducer: Some(Introducer::Charset(charset)), .. }
-            | Literal::Hex { introducer: Some(Introducer::Charset(charset)), .. }
-            | Literal::Bits { introducer: Some(Introducer::Charset(charset)), .. },
-        ) => charset,
-        ast::Expr::ConvertUsing { charset, .. } => charset,
-        _ => return None,
-    };
-    let name = name.to_ascii_lowercase();
-    Some(if name == "utf8" { "utf8mb3".to_string() } else { name })
+fn reads_columns(expr: &Expr) -> bool {
+    let mut columns = false;
+    expr.for_each_column(&mut |_, _| columns = true);
+    columns
 }
 
 /// ER_COLLATION_CHARSET_MISMATCH.
 const COLLATION_CHARSET_MISMATCH: u16 = 1253;
-
-/// The default collation of a character set that Rauk stores as utf8mb4.
-fn charset_collation(charset: &str) -> Option<Collation> {
-    let name = charset.to_ascii_lowercase();
-    match name.as_str() {
-        "utf8mb4" => Some(Collation::DEFAULT),
-        "utf8" | "utf8mb3" | "latin1" | "ascii" | "ucs2" | "utf16" | "utf16le" | "utf32" => {
-            Some(Collation::Utf8mb4GeneralCi)
-        }
-        _ => Collation::from_name(&format!("{name}_general_ci")),
-    }
-}

@@ -137,9 +137,20 @@ pub(super) fn settle_sides(op: CompareOp, left: &mut Expr, right: &mut Expr, by:
         *left = as_text(take(left));
         *right = as_text(take(right));
     }
+    settle_strings([&mut *left, &mut *right], by);
     let mut by = by;
     settle_year(left, right, &mut by);
     by
+}
+
+/// Brings strings together in the collation that they are compared by.
+pub(super) fn settle_strings<'e>(sides: impl IntoIterator<Item = &'e mut Expr>, by: Comparison) {
+    let collation = match by {
+        Comparison::Bytes => Collation::Binary,
+        Comparison::Text(collation) => collation,
+        _ => return,
+    };
+    sides.into_iter().for_each(|side| *side = types::beside(std::mem::replace(side, Expr::null()), collation));
 }
 
 /// Turns a constant beside a YEAR into the year that it stands for.

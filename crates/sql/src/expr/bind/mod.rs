@@ -32,7 +32,7 @@ use crate::parse::ast::{self, Introducer, IsTest, Literal};
 use crate::parse::statement;
 use crate::stack;
 use rauk_types::error::codes;
-use rauk_types::{Collation, DataType, Decimal, MysqlError, TypeKind, Value, datetime};
+use rauk_types::{Charset, Collation, DataType, Decimal, MysqlError, TypeKind, Value, datetime};
 
 pub(super) struct Binder<'b> {
     pub scope: &'b mut dyn Scope,
@@ -285,11 +285,13 @@ impl<'b> Binder<'b> {
             Literal::Null => Expr::null(),
             Literal::Boolean(truth) => literal(Value::Int((*truth).into()), types::BOOLEAN, types::NUMERIC),
             Literal::Number(digits) => number(digits)?,
-            Literal::Text { value, introducer: Some(Introducer::Charset(charset)) } if charset == "binary" => {
-                binary_literal(value.clone().into_bytes())
-            }
-            // All text is utf8mb4 here, whatever character set was named.
-            Literal::Text { value, .. } => self.text_literal(value.clone()),
+            Literal::Text { value, introducer: None } => match self.context.collation {
+                // What a client calls binary is no text.
+                Collation::Binary => binary_literal(value.clone().into_bytes()),
+                _ => self.text_literal(value.clone()),
+            },
+            // What was written in another set than UTF-8 came as hexadecimal digits.
+            Literal::Text { value, introducer } => self.introduced(introducer.as_ref(), value.clone().into_bytes())?,
             Literal::Hex { digits, introducer } => self.introduced(introducer.as_ref(), hex_bytes(digits))?,
             Literal::Bits { digits, introducer } => self.introduced(introducer.as_ref(), bit_bytes(digits))?,
             Literal::Date(text) => self.date(text)?,
@@ -309,27 +311,33 @@ impl<'b> Binder<'b> {
         Expr { kind: ExprKind::Parameter(index), ty, nullable: true, coercibility }
     }
 
-    /// `x'41'`, `_binary x'41'`, `_latin1 x'41'`: bytes in a character set.
-    fn introduced(&self, introducer: Option<&Introducer>, bytes: Vec<u8>) -> Result<Expr> {
-        let charset = match introducer {
+    /// `x'41'`, `_binary x'41'`, `_latin1 x'41'`, `_latin1'A'`: bytes in a character set. Errors 1115, 1300.
+    fn introduced(&self, introducer: Option<&Introducer>, mut bytes: Vec<u8>) -> Result<Expr> {
+        let set = match introducer {
             None => return Ok(hex_literal(bytes)),
-            Some(Introducer::National) => "utf8mb3",
-            Some(Introducer::Charset(charset)) => charset,
+            Some(Introducer::National) => Charset::UTF8MB3,
+            Some(Introducer::Charset(name)) => charset_named(name)?,
         };
-        if charset == "binary" {
+        if set == Charset::BINARY {
             return Ok(binary_literal(bytes));
         }
-        if charset == "latin1" {
-            return Ok(self.text_literal(bytes.iter().map(|b| char::from(*b)).collect()));
+        // As if zeros stood before it.
+        let missing = bytes.len().next_multiple_of(set.min_bytes() as usize) - bytes.len();
+        bytes.splice(..0, std::iter::repeat_n(0, missing));
+        let decoded = set.decode(&bytes);
+        if let Some(at) = decoded.malformed {
+            let message = super::cast::invalid_text(&bytes[at..], set);
+            return Err(MysqlError::new(super::cast::INVALID_CHARACTER_STRING, message));
         }
-        match String::from_utf8(bytes) {
-            Ok(text) => Ok(self.text_literal(text)),
-            Err(error) => {
-                let valid = error.utf8_error().valid_up_to();
-                let message = super::cast::invalid_text(&error.as_bytes()[valid..]);
-                Err(MysqlError::new(super::cast::INVALID_CHARACTER_STRING, message))
-            }
-        }
+        let text = decoded.text.into_owned();
+        let ty = text_type(text.chars().count() as u64, self.of_charset(set));
+        Ok(literal(Value::Str(text), ty, types::COERCIBLE))
+    }
+
+    /// The collation of text that is said to be of a character set: the connection's, where it is one of it.
+    pub fn of_charset(&self, set: Charset) -> Collation {
+        let connection = self.context.collation;
+        if connection.charset() == set { connection } else { Collation::of_charset(set) }
     }
 
     /// `DATE '2024-01-01'`: error 1525 when it is none.
@@ -420,4 +428,10 @@ fn hex_literal(bytes: Vec<u8>) -> Expr {
 pub(super) fn binary_literal(bytes: Vec<u8>) -> Expr {
     let ty = text_type(bytes.len() as u64, Collation::Binary);
     literal(Value::Bytes(bytes), ty, types::COERCIBLE)
+}
+
+/// Error 1115.
+pub(super) fn charset_named(name: &str) -> Result<Charset> {
+    let unknown = || MysqlError::new(codes::UNKNOWN_CHARACTER_SET, format!("Unknown character set: '{name}'"));
+    Charset::named(name).ok_or_else(unknown)
 }

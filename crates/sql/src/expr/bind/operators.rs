@@ -390,6 +390,9 @@ impl Binder<'_> {
         let both = self.comparisons(&expr, &[&low, &high], "between")?;
         let (mut low_by, mut high_by) = (both[0], both[1]);
         let (mut expr, mut low, mut high) = (expr, low, high);
+        if low_by == high_by {
+            members::settle_strings([&mut expr, &mut low, &mut high], low_by);
+        }
         // A constant at the left is compared with both bounds: beside one YEAR it stays what it is.
         if expr.ty.kind == TypeKind::Year {
             members::settle_year(&mut expr, &mut low, &mut low_by);
@@ -451,6 +454,9 @@ impl Binder<'_> {
         {
             // One item is an equality.
             members::settle_year(&mut expr, item, by);
+        }
+        if let Some(by) = each.first().filter(|by| each.iter().all(|other| other == *by)) {
+            members::settle_strings(std::iter::once(&mut expr).chain(&mut list), *by);
         }
         if !members::settle_list(&mut expr, &mut list, &mut each) {
             // A number beside numbers, a text beside texts.
@@ -572,6 +578,7 @@ impl Binder<'_> {
         };
         let strings = [&expr, &pattern].into_iter().filter(|e| Class::of(&e.ty).is_string());
         let (collation, _) = aggregate_collations(strings, "like", self.context.collation)?;
+        let [expr, pattern] = [expr, pattern].map(|side| types::beside(side, collation));
         let compiled = match &pattern.kind {
             ExprKind::Literal(Value::Str(text)) => {
                 self.context.memory.take(text.len() * LikePattern::BYTES)?;

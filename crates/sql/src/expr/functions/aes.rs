@@ -21,7 +21,7 @@ use rauk_types::error::codes;
 use rauk_types::{Collation, MysqlError, Value};
 
 pub const FUNCTIONS: &[Function] = &[
-    Function::new("AES_ENCRYPT", 2, 3, bytes_type, |c, x| aes(c, x, true)),
+    Function::new("AES_ENCRYPT", 2, 3, bytes_type, |c, x| aes(c, x, true)).of_bytes(),
     Function::new("AES_DECRYPT", 2, 3, bytes_type, |c, x| aes(c, x, false)),
 ];
 

@@ -8,7 +8,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use rauk_types::{Collation, Value};
 
 pub const FUNCTIONS: &[Function] = &[
-    Function::new("COMPRESS", 1, 1, bytes_type, compress).unbounded(),
+    Function::new("COMPRESS", 1, 1, bytes_type, compress).unbounded().of_bytes(),
     Function::new("UNCOMPRESS", 1, 1, bytes_type, uncompress).unbounded(),
     Function::new("UNCOMPRESSED_LENGTH", 1, 1, rules::unsigned_or_null, |c, x| {
         let bytes = c.bytes(0);

@@ -5,31 +5,35 @@ use crate::expr::Context;
 use crate::expr::convert::{self, Result};
 use crate::expr::types::{Class, text_type};
 use md5::Digest as _;
-use rauk_types::{Collation, DataType, TypeKind, Value, ValueRef};
+use rauk_types::{Collation, TypeKind, Value, ValueRef};
 
 pub const FUNCTIONS: &[Function] = &[
-    Function::new("HEX", 1, 1, hex_type, hex),
+    Function::new("HEX", 1, 1, hex_type, hex).of_bytes(),
     Function::new("UNHEX", 1, 1, unhex_type, |c, _| Ok(unhex(&c.bytes(0)).map_or(Value::Null, Value::Bytes))),
     Function::new("BIN", 1, 1, digits_type, |c, _| Ok(converted(&digits(c), 10, 2))),
     Function::new("OCT", 1, 1, digits_type, |c, _| Ok(converted(&digits(c), 10, 8))),
     Function::new("CONV", 3, 3, digits_type, conv),
     Function::new("ASCII", 1, 1, rules::integer, |c, _| {
         Ok(Value::Int(c.bytes(0).first().map_or(0, |b| i64::from(*b))))
-    }),
-    Function::new("ORD", 1, 1, rules::integer, |c, _| Ok(Value::Int(ord(&c.bytes(0), c.argument_type(0))))),
+    })
+    .of_bytes(),
+    Function::new("ORD", 1, 1, rules::integer, |c, _| Ok(Value::Int(ord(c)))),
     Function::new("CHAR", 1, u8::MAX, char_type, char_of).with_null(),
     Function::new("TO_BASE64", 1, 1, base64_type, |c, x| {
         let bytes = c.bytes(0);
         let digits = bytes.len().div_ceil(3) * 4;
         Ok(if c.fits(digits + digits / 76, x) { Value::Str(to_base64(&bytes)) } else { Value::Null })
-    }),
+    })
+    .of_bytes(),
     Function::new("FROM_BASE64", 1, 1, from_base64_type, |c, x| {
         Ok(from_base64(&c.bytes(0), x)?.map_or(Value::Null, Value::Bytes))
     }),
-    Function::new("MD5", 1, 1, |t| Ok(t.connection_text(32)), |c, _| Ok(hex_text(&md5::Md5::digest(&*c.bytes(0))))),
-    Function::new("SHA1", 1, 1, |t| Ok(t.connection_text(40)), |c, _| Ok(hex_text(&sha1::Sha1::digest(&*c.bytes(0))))),
-    Function::new("SHA2", 2, 2, |t| Ok(t.connection_text(128).nullable()), sha2_of),
-    Function::new("CRC32", 1, 1, rules::unsigned, |c, _| Ok(Value::UInt(crc32(&c.bytes(0)).into()))),
+    Function::new("MD5", 1, 1, |t| Ok(t.connection_text(32)), |c, _| Ok(hex_text(&md5::Md5::digest(&*c.bytes(0)))))
+        .of_bytes(),
+    Function::new("SHA1", 1, 1, |t| Ok(t.connection_text(40)), |c, _| Ok(hex_text(&sha1::Sha1::digest(&*c.bytes(0)))))
+        .of_bytes(),
+    Function::new("SHA2", 2, 2, |t| Ok(t.connection_text(128).nullable()), sha2_of).of_bytes(),
+    Function::new("CRC32", 1, 1, rules::unsigned, |c, _| Ok(Value::UInt(crc32(&c.bytes(0)).into()))).of_bytes(),
     Function::new("BIT_COUNT", 1, 1, rules::integer, |c, x| {
         Ok(Value::Int(convert::to_bits(c.number(0), x)?.count_ones().into()))
     }),
@@ -159,16 +163,22 @@ fn in_base(mut value: u64, base: u64) -> String {
 }
 
 /// The first character's bytes as a number.
-fn ord(bytes: &[u8], ty: &DataType) -> i64 {
-    let Some(first) = bytes.first() else { return 0 };
-    let length = match first {
-        _ if ty.is_bytes() => 1,
-        0xC0..0xE0 => 2,
-        0xE0..0xF0 => 3,
-        0xF0.. => 4,
-        _ => 1,
+fn ord(c: &Call<'_, '_>) -> i64 {
+    let (bytes, ty) = (c.bytes(0), c.argument_type(0));
+    let first = match String::from_utf8_lossy(&bytes).chars().next() {
+        Some(first) if ty.is_text() => ty.collation.charset().encode(first.encode_utf8(&mut [0; 4])).into_owned(),
+        _ => {
+            let length = match bytes.first() {
+                _ if ty.is_bytes() => 1,
+                Some(0xC0..0xE0) => 2,
+                Some(0xE0..0xF0) => 3,
+                Some(0xF0..) => 4,
+                _ => 1,
+            };
+            bytes.iter().take(length).copied().collect()
+        }
     };
-    bytes.iter().take(length).fold(0, |n, b| n << 8 | i64::from(*b))
+    first.iter().fold(0, |n, b| n << 8 | i64::from(*b))
 }
 
 fn char_type(t: Typing<'_>) -> Result<Derived> {

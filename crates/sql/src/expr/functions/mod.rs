@@ -61,6 +61,8 @@ pub struct Function {
     pub bounded: bool,
     /// The operator waits before it has a value, as it does for a subquery: SLEEP, GET_LOCK. Behind its arguments stands the number of the call.
     pub waits: bool,
+    /// Of a text it sees the bytes of its character set.
+    pub coded: bool,
     /// It evaluates its arguments itself, instead of `eval`.
     pub(crate) walk: Option<Walk>,
     pub(crate) ty: fn(Typing<'_>) -> Result<Derived>,
@@ -98,6 +100,7 @@ impl Function {
             volatile: false,
             bounded: true,
             waits: false,
+            coded: false,
             walk: None,
             ty,
             eval,
@@ -117,6 +120,11 @@ impl Function {
     /// Depends on the session: its user, its counters.
     const fn impure(self) -> Function {
         Function { pure: false, bounded: false, ..self }
+    }
+
+    /// Sees bytes.
+    const fn of_bytes(self) -> Function {
+        Function { coded: true, ..self }
     }
 
     /// May take long, or make much of little.
@@ -194,6 +202,7 @@ impl Typing<'_> {
         let strings = || self.arguments[range.start.min(end)..end].iter().filter(|e| Class::of(&e.ty).is_string());
         let (collation, coercibility) =
             result_collation(strings(), &self.name.to_ascii_lowercase(), self.context.collation)?;
+        self.settle(range.start.min(end)..end, collation);
         Ok(Derived { ty: text_type(length, collation), nullable: false, coercibility })
     }
 
@@ -204,7 +213,17 @@ impl Typing<'_> {
         let strings = || self.arguments[range.start.min(end)..end].iter().filter(|e| Class::of(&e.ty).is_string());
         let (collation, coercibility) =
             aggregate_collations(strings(), &self.name.to_ascii_lowercase(), self.context.collation)?;
+        self.settle(range.start.min(end)..end, collation);
         Ok(Derived { ty: text_type(length, collation), nullable: false, coercibility })
+    }
+
+    /// Brings the arguments together in a collation.
+    fn settle(&mut self, range: std::ops::Range<usize>, collation: Collation) {
+        if !collation.charset().is_utf8mb4() {
+            for argument in &mut self.arguments[range] {
+                *argument = types::beside(std::mem::replace(argument, Expr::null()), collation);
+            }
+        }
     }
 
     /// Text in the connection's collation.

@@ -12,8 +12,8 @@ use std::borrow::Cow;
 pub const FUNCTIONS: &[Function] = &[
     Function::new("CONCAT", 1, u8::MAX, concat_type, concat),
     Function::new("CONCAT_WS", 2, u8::MAX, concat_ws_type, concat_ws).with_null(),
-    Function::new("LENGTH", 1, 1, rules::integer, |c, _| Ok(Value::Int(c.bytes(0).len() as i64))),
-    Function::new("BIT_LENGTH", 1, 1, rules::integer, |c, _| Ok(Value::Int(c.bytes(0).len() as i64 * 8))),
+    Function::new("LENGTH", 1, 1, rules::integer, |c, _| Ok(Value::Int(c.bytes(0).len() as i64))).of_bytes(),
+    Function::new("BIT_LENGTH", 1, 1, rules::integer, |c, _| Ok(Value::Int(c.bytes(0).len() as i64 * 8))).of_bytes(),
     Function::new("CHAR_LENGTH", 1, 1, rules::integer, |c, _| {
         let binary = c.argument_type(0).is_bytes();
         Ok(Value::Int(char_count(&c.bytes(0), binary) as i64))
@@ -105,12 +105,14 @@ fn change_case<I: Iterator<Item = char>>(
         return Ok(c.string(c.bytes(0).into_owned()));
     }
     let text = c.text(0);
+    let set = c.ty.collation.charset();
     let mut out = String::with_capacity(text.len());
     context.budget.memory.while_it_may(text.chars(), |characters| {
         for original in characters {
             let mut other = convert(original);
             match (other.next(), other.next()) {
-                (Some(single), None) => out.push(single),
+                // A letter whose other case the set lacks stays too (`µ` in latin1).
+                (Some(single), None) if set.has(single) => out.push(single),
                 _ => out.push(original),
             }
         }

@@ -59,6 +59,11 @@ fn weights(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     if !c.fits(padding, context) {
         return Ok(Value::Null);
     }
+    if let Some(mut weights) = collation.weight_bytes(text.as_bytes()) {
+        weights
+            .extend(std::iter::repeat_n(b' ', missing).flat_map(|_| collation.weight_bytes(b" ").unwrap_or_default()));
+        return Ok(if c.fits(weights.len(), context) { Value::Bytes(weights) } else { Value::Null });
+    }
     let limit = context.max_allowed_packet;
     let mut out = Vec::new();
     let mut push = |weight: &[u8]| {

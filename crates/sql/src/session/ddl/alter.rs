@@ -313,7 +313,7 @@ impl Session {
                     .iter_mut()
                     .filter(|c| c.ty.is_text() && c.ty.kind != TypeKind::Json || c.ty.has_members())
                 {
-                    column.ty.collation = converted;
+                    column.ty = super::types::converted(column.ty, converted, &column.name)?;
                     super::types::check_members(&column.ty, &column.name)?;
                 }
                 Ok(())

@@ -13,8 +13,8 @@ use rauk_types::members::{MAX_ENUM_MEMBERS, MAX_KEPT_BYTES, MAX_MEMBER_CHARS, MA
 use rauk_types::{Collation, DataType, Members, MysqlError, TypeKind};
 
 /// Bytes of the longest utf8mb4 character.
-const MAX_CHAR_BYTES: u64 = 4;
-const MAX_VARCHAR_CHARS: u64 = 65_535 / MAX_CHAR_BYTES;
+/// Bytes of the longest VARCHAR.
+const MAX_VARCHAR_BYTES: u64 = 65_535;
 
 /// What else the column definition says about its type.
 #[derive(Default)]
@@ -99,8 +99,9 @@ fn of_members(
         let message = format!("Too long enumeration/set value for column {column}.");
         return Err(MysqlError::new(codes::TOO_LONG_SET_ENUM_VALUE, message));
     }
-    if let Some(text) = texts.iter().find(|text| set && text.contains(',')) {
-        let message = format!("Illegal set '{text}' value found during parsing");
+    let wrong = |text: &&String| set && text.contains(',') || resolved.charset().lacks(text).is_some();
+    if let Some(text) = texts.iter().find(wrong) {
+        let message = format!("Illegal {} '{text}' value found during parsing", data_type_name(kind));
         return Err(MysqlError::new(codes::ILLEGAL_VALUE_FOR_TYPE, message));
     }
     let needed = texts.iter().map(String::len).sum::<usize>();
@@ -261,9 +262,9 @@ fn binary(kind: TypeKind, length: Option<u64>, column: &str) -> Result<DataType,
     Ok(DataType { length: length as u32, ..DataType::new(kind) })
 }
 
-/// The smallest TEXT kind for so many characters.
-fn sized_text(characters: u64, column: &str) -> Result<TypeKind, MysqlError> {
-    match characters.saturating_mul(MAX_CHAR_BYTES) {
+/// The smallest TEXT kind for so many bytes.
+fn sized_text(bytes: u64, column: &str) -> Result<TypeKind, MysqlError> {
+    match bytes {
         0..=255 => Ok(TypeKind::TinyText),
         256..=65_535 => Ok(TypeKind::Text),
         65_536..=16_777_215 => Ok(TypeKind::MediumText),
@@ -291,14 +292,15 @@ fn character(
         };
         return Ok(DataType::new(kind));
     }
+    let each = u64::from(collation.charset().max_bytes());
     let mut ty = DataType { collation, ..DataType::new(kind) };
     match (kind, length) {
         (TypeKind::Char, Some(length)) if length > 255 => return Err(too_long(column, 255)),
-        (TypeKind::VarChar, Some(length)) if length > MAX_VARCHAR_CHARS => {
+        (TypeKind::VarChar, Some(length)) if length > MAX_VARCHAR_BYTES / each => {
             if attributes.strict {
-                return Err(too_long(column, MAX_VARCHAR_CHARS));
+                return Err(too_long(column, MAX_VARCHAR_BYTES / each));
             }
-            ty = DataType { collation, ..DataType::new(sized_text(length, column)?) };
+            ty = DataType { collation, ..DataType::new(sized_text(length.saturating_mul(each), column)?) };
         }
         (TypeKind::Char | TypeKind::VarChar, Some(length)) => ty.length = length as u32,
         (TypeKind::VarChar, None) => {
@@ -310,6 +312,41 @@ fn character(
         _ => {}
     }
     Ok(ty)
+}
+
+/// The type of a column that is converted to another collation (ALTER TABLE … CONVERT TO): it holds as many characters as before, for which a longer kind
+/// may be needed. `binary` makes the byte type of the same shape.
+pub fn converted(ty: DataType, collation: Collation, column: &str) -> Result<DataType, MysqlError> {
+    let (from, to) = (ty.collation.charset(), collation.charset());
+    if ty.has_members() {
+        return match collation {
+            Collation::Binary => Err(errors::not_supported("ENUM and SET columns of the character set binary")),
+            _ => Ok(DataType { collation, ..ty }),
+        };
+    }
+    let each = u64::from(to.max_bytes());
+    let length = u64::from(ty.length);
+    let kept = DataType { collation, ..ty };
+    Ok(match ty.kind {
+        TypeKind::Char if collation == Collation::Binary => {
+            DataType { length: ty.length.saturating_mul(from.max_bytes()), ..DataType::new(TypeKind::Binary) }
+        }
+        TypeKind::VarChar if collation == Collation::Binary => {
+            DataType::varbinary(ty.length.saturating_mul(from.max_bytes()))
+        }
+        TypeKind::TinyText if collation == Collation::Binary => DataType::new(TypeKind::TinyBlob),
+        TypeKind::Text if collation == Collation::Binary => DataType::new(TypeKind::Blob),
+        TypeKind::MediumText if collation == Collation::Binary => DataType::new(TypeKind::MediumBlob),
+        TypeKind::LongText if collation == Collation::Binary => DataType::new(TypeKind::LongBlob),
+        TypeKind::VarChar if length > MAX_VARCHAR_BYTES / each => {
+            return Err(too_long(column, MAX_VARCHAR_BYTES / each));
+        }
+        TypeKind::TinyText | TypeKind::Text | TypeKind::MediumText if to.max_bytes() > from.max_bytes() => {
+            let bytes = length / u64::from(from.min_bytes()) * each;
+            DataType { collation, ..DataType::new(sized_text(bytes, column)?) }
+        }
+        _ => kept,
+    })
 }
 
 /// The type as MySQL 8 writes it in SHOW CREATE TABLE and COLUMN_TYPE: `int unsigned`, `decimal(10,2)`, `varchar(20)`.

@@ -1,9 +1,8 @@
 //! The text of SHOW CREATE TABLE, in MySQL 8's layout: reading it back makes the same table.
 
-use crate::session::charset;
 use crate::session::ddl::types::column_type;
 use crate::session::system::{self, current_timestamp};
-use rauk_types::{Column, ColumnDefault, IndexKind, IndexSchema, TableSchema, TypeKind, Value};
+use rauk_types::{Collation, Column, ColumnDefault, IndexKind, IndexSchema, TableSchema, TypeKind, Value};
 
 /// A text literal that every sql_mode reads alike but NO_BACKSLASH_ESCAPES.
 fn quoted_text(text: &str) -> String {
@@ -62,11 +61,10 @@ pub(super) fn text(
     if let Some(next) = next.filter(|n| *n > 1) {
         out.push_str(&format!(" AUTO_INCREMENT={next}"));
     }
-    out.push_str(&format!(
-        " DEFAULT CHARSET={} COLLATE={}",
-        charset::charset_of(schema.collation),
-        schema.collation.name()
-    ));
+    out.push_str(&format!(" DEFAULT CHARSET={}", schema.collation.charset_name()));
+    if says_collation(schema.collation) {
+        out.push_str(&format!(" COLLATE={}", schema.collation.name()));
+    }
     if schema.fully_replicated {
         out.push_str(" FULLY_REPLICATED=1");
     }
@@ -80,15 +78,20 @@ pub(super) fn text(
     out
 }
 
+/// Whether a definition names the collation, too: it is not the default of its character set, or is that of utf8mb4, which other servers have otherwise.
+pub(super) fn says_collation(collation: Collation) -> bool {
+    !collation.is_default() || collation == Collation::DEFAULT
+}
+
 fn column_text(schema: &TableSchema, at: usize, column: &Column, zone: &jiff::tz::TimeZone) -> String {
     let ty = &column.ty;
     let mut out = column_type(ty);
     if ty.is_text() && ty.kind != TypeKind::Json || ty.has_members() {
         if ty.collation != schema.collation {
-            out.push_str(&format!(" CHARACTER SET {}", charset::charset_of(ty.collation)));
+            out.push_str(&format!(" CHARACTER SET {}", ty.collation.charset_name()));
         }
-        // A column says its collation when it is not the character set's default, or not the table's.
-        if ty.collation != rauk_types::Collation::DEFAULT || ty.collation != schema.collation {
+        // A column says its collation when it is not the character set's default, or is that of utf8mb4 and not the table's.
+        if !ty.collation.is_default() || says_collation(ty.collation) && ty.collation != schema.collation {
             out.push_str(&format!(" COLLATE {}", ty.collation.name()));
         }
     }

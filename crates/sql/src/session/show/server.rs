@@ -11,7 +11,7 @@ use crate::session::users::record::quoted_name;
 use crate::session::users::{AccountRecord, Privileges, Users, grants, privilege};
 use rauk_types::error::codes;
 use rauk_types::result::ResultSink;
-use rauk_types::{MysqlError, Value};
+use rauk_types::{Charset, Collation, MysqlError, Value};
 use std::sync::Arc;
 
 impl Session {
@@ -52,15 +52,15 @@ impl Session {
     }
 
     pub(super) fn show_collations(&self) -> Table {
-        let row = |c: &charset::CollationInfo| {
+        let row = |c: &Collation| {
             vec![
-                s(c.name),
-                s(c.charset),
-                u(c.id),
-                s(if c.default { "Yes" } else { "" }),
+                s(c.name()),
+                s(c.charset_name()),
+                u(c.mysql_id()),
+                s(if c.is_default() { "Yes" } else { "" }),
                 s("Yes"),
-                u(c.sort_length),
-                s(if c.pad_space { "PAD SPACE" } else { "NO PAD" }),
+                u(c.sort_length()),
+                s(c.pad_attribute()),
             ]
         };
         Table {
@@ -70,10 +70,11 @@ impl Session {
     }
 
     pub(super) fn show_character_sets(&self) -> Table {
-        let row = |c: &charset::CharacterSet| vec![s(c.name), s(c.description), s(c.default_collation), u(c.max_bytes)];
+        let default = |set: Charset| s(Collation::of_charset(set).name());
+        let row = |set: Charset| vec![s(set.name()), s(set.description()), default(set), u(set.max_bytes())];
         Table {
             columns: columns(&["Charset", "Description", "Default collation", "Maxlen#"]),
-            rows: charset::CHARACTER_SETS.iter().map(row).collect(),
+            rows: Charset::all().map(row).collect(),
         }
     }
 

@@ -1,14 +1,15 @@
 //! SHOW DATABASES, TABLES, TABLE STATUS, COLUMNS, INDEX, CREATE DATABASE; DESCRIBE.
 
+use super::create_table::says_collation;
 use super::{Table, columns, integer_column, long_text_column, text_column, unsigned_column};
 use crate::parse::ast::TableName;
 use crate::parse::statement::{Show, ShowFilter};
 use crate::session::ddl::types::column_type;
+use crate::session::errors;
 use crate::session::run::Done;
 use crate::session::session::Session;
 use crate::session::system::{self, s, u};
 use crate::session::users::Privileges;
-use crate::session::{charset, errors};
 use rauk_types::result::ResultSink;
 use rauk_types::{MysqlError, TableSchema, TypeKind, Value};
 use std::sync::Arc;
@@ -280,11 +281,13 @@ impl Session {
             None => return Err(errors::unknown_database(&name)),
         };
         let guard = if if_not_exists { "/*!32312 IF NOT EXISTS*/ " } else { "" };
+        let said = match says_collation(collation) {
+            true => format!("{} COLLATE {}", collation.charset_name(), collation.name()),
+            false => collation.charset_name().to_string(),
+        };
         let text = format!(
-            "CREATE DATABASE {guard}`{}` /*!40100 DEFAULT CHARACTER SET {} COLLATE {} */ /*!80016 DEFAULT ENCRYPTION='N' */",
+            "CREATE DATABASE {guard}`{}` /*!40100 DEFAULT CHARACTER SET {said} */ /*!80016 DEFAULT ENCRYPTION='N' */",
             name.replace('`', "``"),
-            charset::charset_of(collation),
-            collation.name()
         );
         Ok(Table {
             columns: vec![text_column("Database", 64), text_column("Create Database", 1024)],

@@ -2,7 +2,6 @@
 
 use super::views;
 use super::{DATABASES, Definition, Hints, INFORMATION_SCHEMA, Rows, is_system, none, s, schemas, u, yes};
-use crate::session::charset;
 use crate::session::ddl::types::{column_type, data_type_name};
 use crate::session::lookup::Viewer;
 use crate::session::users::Privileges;
@@ -120,7 +119,7 @@ fn virtual_tables(viewer: &Viewer, hints: &Hints<'_>) -> Vec<Arc<TableSchema>> {
 fn schemata(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     let row = |name: String| {
         let collation = viewer.engine.database.database_collation(&name).unwrap_or(Collation::Utf8mb4GeneralCi);
-        vec![s("def"), s(name), s(charset::charset_of(collation)), s(collation.name()), Value::Null, s("NO")]
+        vec![s("def"), s(name), s(collation.charset_name()), s(collation.name()), Value::Null, s("NO")]
     };
     Ok(visible_databases(viewer).into_iter().map(row).collect())
 }
@@ -187,7 +186,7 @@ fn columns(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
             };
             let text = ty.is_text() && ty.kind != TypeKind::Json || ty.has_members();
             let (set, collation) = match text {
-                true => (s(charset::charset_of(ty.collation)), s(ty.collation.name())),
+                true => (s(ty.collation.charset_name()), s(ty.collation.name())),
                 false => (Value::Null, Value::Null),
             };
             let default = match &column.default {
@@ -251,15 +250,18 @@ fn text_lengths(ty: &DataType) -> (Value, Value) {
         return (Value::Null, Value::Null);
     }
     let length = i64::from(ty.length);
+    let each = i64::from(ty.collation.charset().max_bytes());
     let members = |characters: Option<usize>| {
         let characters = characters.unwrap_or(0) as i64;
-        (Value::Int(characters), Value::Int(characters * 4))
+        (Value::Int(characters), Value::Int(characters * each))
     };
     match ty.kind {
         TypeKind::Enum => members(ty.members.map(Members::longest)),
         TypeKind::Set => members(ty.members.map(Members::joined)),
-        TypeKind::Char | TypeKind::VarChar => (Value::Int(length), Value::Int(length * 4)),
-        _ if ty.is_text() || ty.is_bytes() => (Value::Int(length), Value::Int(length)),
+        TypeKind::Char | TypeKind::VarChar => (Value::Int(length), Value::Int(length * each)),
+        // Of the kinds of TEXT the limit is one of bytes.
+        _ if ty.is_text() => (Value::Int(length / i64::from(ty.collation.charset().min_bytes())), Value::Int(length)),
+        _ if ty.is_bytes() => (Value::Int(length), Value::Int(length)),
         _ => (Value::Null, Value::Null),
     }
 }

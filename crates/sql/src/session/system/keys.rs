@@ -2,7 +2,6 @@
 
 use super::catalog::{shown_expression, stored_tables};
 use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, s, u, yes};
-use crate::session::charset;
 use crate::session::lookup::Viewer;
 use crate::statistics::TableStatistics;
 use rauk_types::foreign::{ParentKey, parent_key};
@@ -157,7 +156,7 @@ fn column_statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
             let Some(histogram) = known.histograms.iter().find(|histogram| histogram.is_of(column)) else { continue };
             // What has no collation is in latin1_swedish_ci, as MySQL says it.
             let number = match column.ty.is_text() || column.ty.is_bytes() {
-                true => charset::collation(column.ty.collation.name()).map_or(0, |collation| collation.id),
+                true => column.ty.collation.mysql_id(),
                 false => 8,
             };
             rows.push(vec![s(&table.database), s(&table.name), s(&column.name), s(histogram.json(number))]);

@@ -6,7 +6,7 @@ use crate::session::lookup::Viewer;
 use crate::session::status::{self, Counter};
 use crate::session::users::Privileges;
 use rauk_node::member::processes::ProcessInfo;
-use rauk_types::{NodeId, Value};
+use rauk_types::{Charset, Collation, NodeId, Value};
 use std::sync::atomic::Ordering;
 
 const I: &str = INFORMATION_SCHEMA;
@@ -69,27 +69,28 @@ pub(super) const TABLES: &[Definition] = &[
 ];
 
 fn character_sets(_: &Viewer, _: &Hints<'_>) -> Rows {
-    let sets = charset::CHARACTER_SETS.iter();
-    Ok(sets.map(|c| vec![s(c.name), s(c.default_collation), s(c.description), u(c.max_bytes)]).collect())
+    let default = |set: Charset| s(Collation::of_charset(set).name());
+    let row = |set: Charset| vec![s(set.name()), default(set), s(set.description()), u(set.max_bytes())];
+    Ok(Charset::all().map(row).collect())
 }
 
 fn collations(_: &Viewer, _: &Hints<'_>) -> Rows {
-    let row = |c: &charset::CollationInfo| {
+    let row = |c: &Collation| {
         vec![
-            s(c.name),
-            s(c.charset),
-            u(c.id),
-            s(if c.default { "Yes" } else { "" }),
+            s(c.name()),
+            s(c.charset_name()),
+            u(c.mysql_id()),
+            s(if c.is_default() { "Yes" } else { "" }),
             s("Yes"),
-            u(c.sort_length),
-            s(if c.pad_space { "PAD SPACE" } else { "NO PAD" }),
+            u(c.sort_length()),
+            s(c.pad_attribute()),
         ]
     };
     Ok(charset::collations().iter().map(row).collect())
 }
 
 fn applicability(_: &Viewer, _: &Hints<'_>) -> Rows {
-    Ok(charset::collations().iter().map(|c| vec![s(c.name), s(c.charset)]).collect())
+    Ok(charset::collations().iter().map(|c| vec![s(c.name()), s(c.charset_name())]).collect())
 }
 
 fn engines(_: &Viewer, _: &Hints<'_>) -> Rows {

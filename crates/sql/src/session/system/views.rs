@@ -49,7 +49,6 @@ fn described(viewer: &Viewer, view: &ViewSchema) -> Result<Described, MysqlError
     let context = BindContext {
         parameters: Vec::new(),
         collation: Collation::DEFAULT,
-        charset: "",
         sql_mode: Default::default(),
         variable_type: Some(type_by_name),
         user_variables: Default::default(),

@@ -10,7 +10,7 @@ use crate::expr::{Switches, locale};
 use crate::session::charset;
 use crate::session::errors;
 use rauk_types::error::codes;
-use rauk_types::{DataType, MysqlError, TypeKind, Value, format};
+use rauk_types::{Charset, DataType, MysqlError, TypeKind, Value, format};
 
 /// ER_UNKNOWN_LOCALE.
 const UNKNOWN_LOCALE: u16 = 1649;
@@ -159,16 +159,17 @@ pub fn convert(
             Ok(Value::Str(wanted.to_string()))
         }
         Kind::CharacterSet => {
-            let name = text(variable, &value)?;
-            Ok(Value::Str(charset::charset(&name)?.name.to_string()))
+            let set = charset::charset(&text(variable, &value)?)?;
+            let set = if variable.name == "character_set_client" { client_charset(set)? } else { set };
+            Ok(Value::from(set.name()))
         }
         Kind::NullableCharacterSet => match &value {
             Value::Null => Ok(Value::Null),
-            _ => Ok(Value::Str(charset::charset(&text(variable, &value)?)?.name.to_string())),
+            _ => Ok(Value::from(charset::charset(&text(variable, &value)?)?.name())),
         },
         Kind::Collation => {
             let name = text(variable, &value)?;
-            Ok(Value::Str(charset::collation(&name)?.name.to_string()))
+            Ok(Value::from(charset::collation(&name)?.name()))
         }
         Kind::Locale => {
             let found = match &value {
@@ -214,6 +215,11 @@ pub fn time_zone(name: &str) -> Result<jiff::tz::TimeZone, MysqlError> {
         return Err(unknown());
     }
     Ok(TimeZone::fixed(Offset::from_seconds(total * 60).map_err(|_| unknown())?))
+}
+
+/// Statements are read as ASCII and what else there is, so a set whose ASCII is written otherwise is error 1231.
+pub fn client_charset(set: Charset) -> Result<Charset, MysqlError> {
+    if set.is_for_clients() { Ok(set) } else { Err(errors::wrong_value("character_set_client", set.name())) }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::session::{charset, errors};
 use rauk_node::{Isolation, NodeError};
 use rauk_types::error::codes;
 use rauk_types::result::Completion;
-use rauk_types::{Collation, MysqlError, Value};
+use rauk_types::{Charset, Collation, MysqlError, Value};
 
 /// These belong to the whole cluster.
 const REPLICAS: &str = "rauk_replicas";
@@ -34,10 +34,10 @@ enum Assignment {
     /// The text that is stored; `None`: forget it.
     Persist(usize, Option<Value>),
     User(String, Value, Collation),
-    Names {
-        charset: &'static str,
-        collation: &'static str,
-    },
+    /// SET NAMES.
+    Names(Collation),
+    /// SET CHARACTER SET: of the client and of results; the connection's is the current database's.
+    CharacterSet(Charset),
     NextTransaction {
         isolation: Option<Isolation>,
         read_only: Option<bool>,
@@ -79,18 +79,14 @@ impl Session {
                 out.push(Assignment::User(name.to_lowercase(), value, ty.collation));
                 Ok(())
             }
-            SetItem::Names { charset: None, .. } => {
-                out.push(Assignment::Names { charset: "utf8mb4", collation: "utf8mb4_0900_ai_ci" });
+            SetItem::Names { charset, collation } => {
+                let set = self.client_charset(charset.as_deref())?;
+                let collation = charset::resolve(Some(set.name()), collation.as_deref(), Collation::DEFAULT)?;
+                out.push(Assignment::Names(collation));
                 Ok(())
             }
-            SetItem::Names { charset: Some(name), collation } => {
-                let set = charset::charset(name)?;
-                charset::resolve(Some(name), collation.as_deref(), Default::default())?;
-                let collation = match collation {
-                    Some(collation) => charset::collation(collation)?.name,
-                    None => set.default_collation,
-                };
-                out.push(Assignment::Names { charset: set.name, collation });
+            SetItem::CharacterSet(charset) => {
+                out.push(Assignment::CharacterSet(self.client_charset(charset.as_deref())?));
                 Ok(())
             }
             SetItem::Transaction { scope, isolation, read_only } => {
@@ -304,11 +300,22 @@ impl Session {
                 self.engine.variables.set(at, value);
             }
             Assignment::Persist(at, value) => self.engine.persist(VARIABLES[at].name, value.as_ref()).await?,
-            Assignment::Names { charset, collation } => {
-                self.set_names(charset, collation);
-                for name in ["character_set_client", "character_set_results", "character_set_connection"] {
-                    self.track_variable(store::find(name)?.1);
+            Assignment::Names(collation) => {
+                self.set_names(collation);
+                self.track_character_sets()?;
+            }
+            Assignment::CharacterSet(set) => {
+                for name in ["character_set_client", "character_set_results"] {
+                    self.set_variable(name, Value::from(set.name()));
                 }
+                let names = ["character_set", "collation"];
+                for (connection, database) in
+                    names.map(|name| (format!("{name}_connection"), format!("{name}_database")))
+                {
+                    let value = self.variables.by_name(&database);
+                    self.set_variable(&connection, value);
+                }
+                self.track_character_sets()?;
             }
             Assignment::NextTransaction { isolation, read_only } => {
                 self.next.isolation = isolation.or(self.next.isolation);
@@ -355,20 +362,20 @@ impl Session {
                 self.context.random_state = self.context.random_state.rotate_left(32) ^ *seed;
             }
             ("character_set_connection", Value::Str(name)) => {
-                let collation = charset::charset(name)?.default_collation;
-                self.set_variable("collation_connection", Value::from(collation));
+                let collation = Collation::of_charset(charset::charset(name)?);
+                self.set_variable("collation_connection", Value::from(collation.name()));
             }
             ("collation_connection", Value::Str(name)) => {
-                let charset = charset::collation(name)?.charset;
+                let charset = charset::collation(name)?.charset_name();
                 self.set_variable("character_set_connection", Value::from(charset));
             }
             ("collation_server", Value::Str(name)) => {
-                let charset = charset::collation(name)?.charset;
+                let charset = charset::collation(name)?.charset_name();
                 self.set_variable("character_set_server", Value::from(charset));
             }
             ("character_set_server", Value::Str(name)) => {
-                let collation = charset::charset(name)?.default_collation;
-                self.set_variable("collation_server", Value::from(collation));
+                let collation = Collation::of_charset(charset::charset(name)?);
+                self.set_variable("collation_server", Value::from(collation.name()));
             }
             // The session's characteristic is that of the next transaction too, whatever SET TRANSACTION said before.
             ("transaction_isolation" | "tx_isolation", _) => self.next.isolation = None,
@@ -384,11 +391,31 @@ impl Session {
     }
 
     /// SET NAMES.
-    pub(crate) fn set_names(&mut self, charset: &str, collation: &str) {
+    pub(crate) fn set_names(&mut self, collation: Collation) {
         for name in ["character_set_client", "character_set_connection", "character_set_results"] {
-            self.set_variable(name, Value::from(charset));
+            self.set_variable(name, Value::from(collation.charset_name()));
         }
-        self.set_variable("collation_connection", Value::from(collation));
+        self.set_variable("collation_connection", Value::from(collation.name()));
+    }
+
+    /// The set that a client may write statements in; without a name the server's default. Errors: 1115, 1231.
+    fn client_charset(&self, name: Option<&str>) -> Result<Charset, MysqlError> {
+        let default;
+        let name = match name {
+            Some(name) => name,
+            None => {
+                default = self.engine.variables.text("character_set_client");
+                &default
+            }
+        };
+        assign::client_charset(charset::charset(name)?)
+    }
+
+    fn track_character_sets(&mut self) -> Result<(), MysqlError> {
+        for name in ["character_set_client", "character_set_results", "character_set_connection"] {
+            self.track_variable(store::find(name)?.1);
+        }
+        Ok(())
     }
 }
 

@@ -5,10 +5,9 @@ use super::modes;
 use super::store::SessionVariables;
 use crate::expr::context::{Formats, SqlMode};
 use crate::expr::{Switches, locale};
-use crate::session::charset;
 use crate::session::tracking::TransactionInfo;
 use rauk_node::Isolation;
-use rauk_types::{Collation, Value};
+use rauk_types::{Charset, Collation, Value};
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
@@ -19,8 +18,10 @@ pub struct Settings {
     pub switches: Switches,
     /// collation_connection.
     pub collation: Collation,
-    /// character_set_connection.
-    pub charset: &'static str,
+    /// character_set_client.
+    pub client: Charset,
+    /// character_set_results; `None`: nothing is converted.
+    pub results: Option<Charset>,
     pub time_zone: jiff::tz::TimeZone,
     pub isolation: Isolation,
     pub read_only: bool,
@@ -81,7 +82,11 @@ impl Settings {
             },
             switches: Switches::of(&text("optimizer_switch")),
             collation: Collation::from_name(&text("collation_connection")).unwrap_or_default(),
-            charset: charset::charset(&text("character_set_connection")).map_or("utf8mb4", |set| set.name),
+            client: Charset::named(&text("character_set_client")).unwrap_or(Charset::UTF8MB4),
+            results: match variables.by_name("character_set_results") {
+                Value::Str(name) => Charset::named(&name).filter(|set| *set != Charset::BINARY),
+                _ => None,
+            },
             time_zone: assign::time_zone(&text("time_zone")).unwrap_or(jiff::tz::TimeZone::UTC),
             isolation: isolation(&text("transaction_isolation")),
             read_only: on("transaction_read_only"),
