@@ -26,6 +26,8 @@ pub struct ConnectionInfo {
     pub local_files: bool,
     /// CLIENT_INTERACTIVE: idle for `interactive_timeout` instead of `wait_timeout`.
     pub interactive: bool,
+    /// CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS.
+    pub handles_expired_passwords: bool,
     /// OpenSSL's name of the cipher; `None` without TLS.
     pub tls_cipher: Option<String>,
     /// Connection attributes (`program_name`, …).
@@ -41,7 +43,25 @@ pub struct Account {
     pub plugin: String,
     /// `authentication_string` as in mysql.user: `$A$005$…` or `*HEX`; empty: no password.
     pub hash: String,
+    /// The same of a second password, which is as good; empty: there is none.
+    pub second: String,
     pub locked: bool,
+}
+
+/// A certificate that a client has shown and that the server trusts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// As OpenSSL writes it in one line: `/C=…/O=…/CN=…`.
+    pub subject: String,
+    pub issuer: String,
+}
+
+/// How a client is connected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transport {
+    /// OpenSSL's name of the cipher; `None` without TLS.
+    pub cipher: Option<String>,
+    pub certificate: Option<Certificate>,
 }
 
 #[derive(Clone, Debug)]
@@ -56,6 +76,17 @@ pub trait Backend: Send + Sync + 'static {
     type Session: Session;
     /// The account for a user from an address, most specific host first.
     fn account(&self, user: &str, peer: IpAddr) -> Option<Account>;
+    /// What comes of a login of `account`, whose password was proven or not: an error refuses it in any case.
+    fn judge_login(
+        &self,
+        user: &str,
+        account: &Account,
+        peer: IpAddr,
+        proven: bool,
+        transport: &Transport,
+    ) -> Result<(), MysqlError>;
+    /// Whether clients that use neither TLS nor a Unix-domain socket are refused.
+    fn requires_secure_transport(&self) -> bool;
     /// Begins a session; fails with 1049 or 1044 for the database, 1040 for too many.
     fn connect(
         self: &Arc<Self>,

@@ -24,11 +24,12 @@ pub mod capability {
     pub const PLUGIN_AUTH: u32 = 1 << 19;
     pub const CONNECT_ATTRS: u32 = 1 << 20;
     pub const PLUGIN_AUTH_LENENC_CLIENT_DATA: u32 = 1 << 21;
+    pub const CAN_HANDLE_EXPIRED_PASSWORDS: u32 = 1 << 22;
     pub const SESSION_TRACK: u32 = 1 << 23;
     pub const DEPRECATE_EOF: u32 = 1 << 24;
     pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
 
-    /// What Rauk offers; `SSL` comes on top where TLS is configured. Left out: zstd, optional metadata, expired passwords.
+    /// What Rauk offers; `SSL` comes on top where TLS is configured. Left out: zstd, optional metadata.
     pub const OFFERED: u32 = LONG_PASSWORD
         | FOUND_ROWS
         | LONG_FLAG
@@ -49,6 +50,7 @@ pub mod capability {
         | PLUGIN_AUTH
         | CONNECT_ATTRS
         | PLUGIN_AUTH_LENENC_CLIENT_DATA
+        | CAN_HANDLE_EXPIRED_PASSWORDS
         | SESSION_TRACK
         | DEPRECATE_EOF
         | QUERY_ATTRIBUTES;
@@ -149,7 +151,6 @@ pub mod code {
     pub const NET_READ_INTERRUPTED: u16 = 1159;
     pub const INVALID_CHARACTER_STRING: u16 = 1300;
     pub const MALFORMED_PACKET: u16 = 1835;
-    pub const ACCOUNT_LOCKED: u16 = 3118;
     pub const SECURE_TRANSPORT_REQUIRED: u16 = 3159;
     pub const STMT_HAS_NO_OPEN_CURSOR: u16 = 1421;
 }

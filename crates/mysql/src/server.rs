@@ -51,8 +51,8 @@ impl Default for Limits {
 #[derive(Clone, Debug, Default)]
 pub struct ServerOptions {
     pub tls: TlsOptions,
-    /// Refuses clients that use neither TLS nor a Unix-domain socket.
-    pub require_secure_transport: bool,
+    /// Certificates (PEM) that those of clients are checked by; `None`: clients are asked for none.
+    pub client_ca: Option<PathBuf>,
     /// Where the RSA key of `caching_sha2_password` is kept (PEM, made when it is not there); `None`: a new one at every start.
     pub rsa_key_path: Option<PathBuf>,
     pub limits: Limits,
@@ -98,7 +98,6 @@ pub struct Totals {
 pub struct Server<B: Backend> {
     backend: Arc<B>,
     tls: Option<Arc<rustls::ServerConfig>>,
-    require_secure_transport: bool,
     rsa_key_path: Option<PathBuf>,
     rsa_key: OnceCell<RsaKey>,
     limits: RwLock<Limits>,
@@ -173,11 +172,10 @@ impl Drop for Slot {
 impl<B: Backend> Server<B> {
     /// Loads or makes the certificate; opens nothing yet.
     pub fn new(backend: Arc<B>, options: ServerOptions) -> Result<Arc<Self>, TlsError> {
-        let tls = options.tls.load()?;
+        let tls = options.tls.load(options.client_ca.as_deref())?;
         Ok(Arc::new(Server {
             backend,
             tls,
-            require_secure_transport: options.require_secure_transport,
             rsa_key_path: options.rsa_key_path,
             rsa_key: OnceCell::new(),
             limits: RwLock::new(options.limits),
@@ -293,10 +291,6 @@ impl<B: Backend> Server<B> {
 
     pub(crate) fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {
         self.tls.clone()
-    }
-
-    pub(crate) fn requires_secure_transport(&self) -> bool {
-        self.require_secure_transport
     }
 
     pub(crate) fn throttle(&self) -> &Throttle {

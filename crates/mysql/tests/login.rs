@@ -2,7 +2,7 @@
 mod support;
 
 use rauk_mysql::{Listener, Server, ServerOptions, TlsOptions, workers};
-use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -201,7 +201,10 @@ fn garbage_before_the_handshake() {
     running.client().query("SELECT 1").unwrap();
 }
 
-fn over_tls(port: u16, directory: &std::path::Path) -> Client {
+/// A client's certificate and key.
+type Shown = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn over_tls(port: u16, directory: &std::path::Path, shown: Option<Shown>) -> Client {
     let mut plain = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let mut greeting = [0; 4];
     std::io::Read::read_exact(&mut plain, &mut greeting).unwrap();
@@ -218,8 +221,11 @@ fn over_tls(port: u16, directory: &std::path::Path) -> Client {
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let config = match shown {
+        Some((chain, key)) => config.with_client_auth_cert(chain, key).unwrap(),
+        None => config.with_no_client_auth(),
+    };
     let name = ServerName::try_from("localhost").unwrap();
     let connection = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
     let mut nonce = [0; 20];
@@ -233,19 +239,87 @@ fn over_tls(port: u16, directory: &std::path::Path) -> Client {
 #[test]
 fn tls_with_the_certificate_that_was_made() {
     let directory = tempfile::tempdir().unwrap();
-    let options = ServerOptions {
-        tls: TlsOptions::Automatic { directory: directory.path().into() },
-        require_secure_transport: true,
-        ..ServerOptions::default()
-    };
-    let running = run(Scripted::default(), options);
-    let mut client = over_tls(running.port, directory.path());
+    let options =
+        ServerOptions { tls: TlsOptions::Automatic { directory: directory.path().into() }, ..ServerOptions::default() };
+    let running = run(Scripted { require_secure_transport: true, ..Scripted::default() }, options);
+    let mut client = over_tls(running.port, directory.path(), None);
     client.login("native", "secret", client::SSL, NATIVE).unwrap();
     assert_eq!(client.query("WHOAMI").unwrap().text()[0][3].as_deref(), Some("TLS_AES_256_GCM_SHA384"));
     assert_eq!(client.query("ROWS 3000 100").unwrap().rows.len(), 3000);
 
     let failure = login(running.port, "native", "secret", NATIVE).err().unwrap();
     assert_eq!(failure.code, 3159);
+}
+
+/// Who an authority has signed is known by name; clients without a certificate come in as before, unless an account
+/// asks for one.
+#[test]
+fn certificates_of_clients() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = |name: &str| {
+        let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        (certificate.pem(), rcgen::Issuer::new(params, key))
+    };
+    let ((pem, good), (_, bad)) = (authority("our ca"), authority("other"));
+    let signed = |issuer: &rcgen::Issuer<'_, rcgen::KeyPair>| -> Shown {
+        let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(rcgen::DnType::CountryName, "SE");
+        params.distinguished_name.push(rcgen::DnType::OrganizationName, "Ünion");
+        params.distinguished_name.push(rcgen::DnType::CommonName, "app");
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, issuer).unwrap();
+        (vec![certificate.der().clone()], PrivateKeyDer::try_from(key.serialize_der()).unwrap())
+    };
+    let path = directory.path().join("ca.pem");
+    std::fs::write(&path, pem).unwrap();
+    let options = ServerOptions {
+        tls: TlsOptions::Automatic { directory: directory.path().into() },
+        client_ca: Some(path),
+        ..ServerOptions::default()
+    };
+    let running = run(Scripted::default(), options);
+    let port = running.port;
+    let transport = |shown: Option<Shown>| {
+        over_tls(port, directory.path(), shown).login("native", "secret", client::SSL, NATIVE).unwrap();
+        running.backend.transport.lock().unwrap().clone()
+    };
+    let with = transport(Some(signed(&good)));
+    assert_eq!(with.cipher.as_deref(), Some("TLS_AES_256_GCM_SHA384"));
+    let names = with.certificate.unwrap();
+    assert_eq!((names.subject.as_str(), names.issuer.as_str()), ("/C=SE/O=\\xC3\\x9Cnion/CN=app", "/CN=our ca"));
+    assert_eq!(transport(None).certificate, None);
+    let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        over_tls(port, directory.path(), Some(signed(&bad))).login("native", "secret", client::SSL, NATIVE)
+    }));
+    assert!(!matches!(refused, Ok(Ok(_))), "an unknown authority has signed it");
+}
+
+#[test]
+fn a_second_password_is_as_good() {
+    let mut backend = Scripted::default();
+    for user in ["native", "sha2"] {
+        let account = backend.accounts.get_mut(user).unwrap();
+        account.second = match user {
+            "native" => rauk_mysql::auth::native::hash(b"before"),
+            _ => rauk_mysql::auth::sha2::hash(b"before"),
+        };
+    }
+    let running = run(backend, ServerOptions::default());
+    for (user, plugin) in [("native", NATIVE), ("sha2", SHA2)] {
+        for round in 0..2 {
+            for password in ["secret", "before"] {
+                login(running.port, user, password, plugin)
+                    .unwrap_or_else(|e| panic!("{user} {password} {round}: {e:?}"));
+            }
+            assert_eq!(login(running.port, user, "neither", plugin).err().unwrap().code, 1045);
+        }
+    }
 }
 
 #[cfg(unix)]

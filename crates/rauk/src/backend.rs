@@ -1,7 +1,7 @@
 //! Where the protocol meets SQL: `mysql`'s traits, answered by `sql`'s engine and sessions.
 
 use rauk_mysql::backend as protocol;
-use rauk_sql::session::{Client, Engine, Session, VERSION};
+use rauk_sql::session::{Client, Engine, LoginAttempt, Session, VERSION};
 use rauk_types::result::{ResultColumn, ResultSink, ServerStatus, SessionChange};
 use rauk_types::{MysqlError, Value};
 use std::future::Future;
@@ -22,8 +22,32 @@ impl protocol::Backend for Backend {
             host: account.host,
             plugin: account.plugin,
             hash: account.hash,
+            second: account.second,
             locked: account.locked,
         })
+    }
+
+    fn judge_login(
+        &self,
+        user: &str,
+        account: &protocol::Account,
+        peer: IpAddr,
+        proven: bool,
+        transport: &protocol::Transport,
+    ) -> Result<(), MysqlError> {
+        let certificate = transport.certificate.as_ref();
+        self.0.judge_login(&LoginAttempt {
+            user,
+            account_host: &account.host,
+            peer,
+            proven,
+            cipher: transport.cipher.as_deref(),
+            certificate: certificate.map(|shown| (shown.subject.as_str(), shown.issuer.as_str())),
+        })
+    }
+
+    fn requires_secure_transport(&self) -> bool {
+        self.0.requires_secure_transport()
     }
 
     async fn connect(self: &Arc<Self>, info: protocol::ConnectionInfo) -> Result<Connection, MysqlError> {
@@ -38,6 +62,7 @@ impl protocol::Backend for Backend {
             found_rows: info.found_rows,
             ignore_space: info.ignore_space,
             local_files: info.local_files,
+            handles_expired_passwords: info.handles_expired_passwords,
             tls_cipher: info.tls_cipher,
             attributes: info.attributes,
         })?;

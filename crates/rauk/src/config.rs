@@ -50,7 +50,10 @@ pub struct Settings {
     pub checkpoint_redo: u64,
     pub tls_cert: Option<PathBuf>,
     pub tls_key: Option<PathBuf>,
+    /// What certificates of clients (REQUIRE X509) are checked by.
+    pub tls_ca: Option<PathBuf>,
     pub require_tls: bool,
+    pub disconnect_on_expired_password: bool,
     /// Where LOAD DATA and SELECT … INTO OUTFILE may use files of this machine; `None`: nowhere; empty: everywhere.
     pub secure_file_priv: Option<PathBuf>,
     pub log_level: String,
@@ -85,7 +88,9 @@ impl Default for Settings {
             checkpoint_redo: 512 << 20,
             tls_cert: None,
             tls_key: None,
+            tls_ca: None,
             require_tls: false,
+            disconnect_on_expired_password: true,
             secure_file_priv: None,
             log_level: "info".into(),
             log_json: false,
@@ -248,6 +253,18 @@ pub const KEYS: &[Key] = &[
     key!("tls-cert", "FILE", "Certificate chain, PEM [default: self-signed, made at first start]", |s, v| path(v)
         .map(|p| s.tls_cert = Some(p))),
     key!("tls-key", "FILE", "Private key, PEM", |s, v| path(v).map(|p| s.tls_key = Some(p))),
+    key!(
+        "tls-ca",
+        "FILE",
+        "Authority that clients' certificates must be signed by (REQUIRE X509), PEM [default: clients show none]",
+        |s, v| path(v).map(|p| s.tls_ca = Some(p))
+    ),
+    key!(
+        "disconnect-on-expired-password",
+        "true|false",
+        "Refuse clients that cannot handle an expired password [default: true]",
+        |s, v| boolean(v).map(|x| s.disconnect_on_expired_password = x)
+    ),
     key!("require-tls", "true|false", "Refuse connections over TCP without TLS [default: false]", |s, v| boolean(v)
         .map(|x| s.require_tls = x)),
     key!(

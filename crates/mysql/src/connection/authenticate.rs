@@ -126,28 +126,49 @@ async fn check<B: Backend>(
         host: String::new(),
         plugin: auth::CACHING_SHA2.into(),
         hash: DECOY.into(),
+        second: String::new(),
         locked: false,
     });
-    let proven = if account.hash.is_empty() {
-        no_password(channel, login, peer, &account, nonce.is_some()).await?
-    } else if account.plugin == auth::CACHING_SHA2 {
-        caching_sha2(server, channel, login, nonce, peer, &account).await?
-    } else if account.plugin == auth::NATIVE {
-        mysql_native(channel, login, nonce, peer, &account).await?
-    } else {
-        return Err(Refusal::Other(MysqlError::new(1524, format!("Plugin '{}' is not loaded", account.plugin))));
+    let (proven, denial) = match prove(server, channel, login, nonce, peer, &account).await {
+        Ok(proven) => (proven && known, denied(&login.user, peer, true)),
+        Err(denial @ Refusal::Denied(..)) => (false, denial),
+        Err(other) => return Err(other),
     };
-    if !proven || !known {
-        return Err(denied(&login.user, peer, true));
+    if known {
+        let transport = channel.link.stream.transport();
+        let judged = server.backend().judge_login(&login.user, &account, peer, proven, &transport);
+        judged.map_err(|error| match proven {
+            // A wrong password counts for its address, whatever else is wrong.
+            false => Refusal::Denied(error, Duration::ZERO),
+            true => Refusal::Other(error),
+        })?;
     }
-    if account.locked {
-        let host = host_name(peer);
-        return Err(Refusal::Other(MysqlError::new(
-            code::ACCOUNT_LOCKED,
-            format!("Access denied for user '{}'@'{host}'. Account is locked.", login.user),
-        )));
+    if proven { Ok(account) } else { Err(denial) }
+}
+
+/// Whether the client knows the account's password, or its second one.
+async fn prove<B: Backend>(
+    server: &Server<B>,
+    channel: &mut Channel,
+    login: &Login,
+    nonce: Option<[u8; NONCE]>,
+    peer: IpAddr,
+    account: &Account,
+) -> Result<bool, Refusal> {
+    if account.hash.is_empty() {
+        no_password(channel, login, peer, account, nonce.is_some()).await
+    } else if account.plugin == auth::CACHING_SHA2 {
+        caching_sha2(server, channel, login, nonce, peer, account).await
+    } else if account.plugin == auth::NATIVE {
+        mysql_native(channel, login, nonce, peer, account).await
+    } else {
+        Err(Refusal::Other(MysqlError::new(1524, format!("Plugin '{}' is not loaded", account.plugin))))
     }
-    Ok(account)
+}
+
+/// The hashes of an account's passwords.
+fn hashes(account: &Account) -> impl Iterator<Item = &str> {
+    [account.hash.as_str(), account.second.as_str()].into_iter().filter(|hash| !hash.is_empty())
 }
 
 /// An account without a password: only from the same machine, and only for who offers none.
@@ -219,7 +240,7 @@ async fn mysql_native(
     if is_empty(&response) {
         return Err(denied(&login.user, peer, false));
     }
-    Ok(native::verify(&account.hash, &nonce, &response))
+    Ok(hashes(account).any(|hash| native::verify(hash, &nonce, &response)))
 }
 
 async fn caching_sha2<B: Backend>(
@@ -234,9 +255,11 @@ async fn caching_sha2<B: Backend>(
     if is_empty(&response) {
         return Err(denied(&login.user, peer, false));
     }
-    if let Some(digest) = server.password_cache().get(&login.user, &account.host, &account.hash)
-        && sha2::verify_fast(&digest, &nonce, &response)
-    {
+    let fast = |hash: &str| {
+        let digest = server.password_cache().get(&login.user, &account.host, hash);
+        digest.is_some_and(|digest| sha2::verify_fast(&digest, &nonce, &response))
+    };
+    if hashes(account).any(fast) {
         channel.link.writer.packet(&FAST_SUCCESS);
         return Ok(true);
     }
@@ -257,11 +280,14 @@ async fn caching_sha2<B: Backend>(
         key.password(&answer, &nonce)
     };
     let Some(password) = password else { return Ok(false) };
-    let hash = account.hash.as_bytes();
-    let (good, digest) =
-        server.hash_beside(|| (sha2::verify_password(hash, &password), sha2::digest2(&password))).await;
-    if good {
-        server.password_cache().put(&login.user, &account.host, &account.hash, digest);
+    let (good, digest) = server
+        .hash_beside(|| {
+            let good = hashes(account).find(|hash| sha2::verify_password(hash.as_bytes(), &password));
+            (good, sha2::digest2(&password))
+        })
+        .await;
+    if let Some(hash) = good {
+        server.password_cache().put(&login.user, &account.host, hash, digest);
     }
-    Ok(good)
+    Ok(good.is_some())
 }

@@ -90,6 +90,7 @@ pub async fn serve<B: Backend>(
             ignore_space: client.capabilities & capability::IGNORE_SPACE != 0,
             local_files: client.capabilities & capability::LOCAL_FILES != 0,
             interactive: client.capabilities & capability::INTERACTIVE != 0,
+            handles_expired_passwords: client.capabilities & capability::CAN_HANDLE_EXPIRED_PASSWORDS != 0,
             tls_cipher: channel.link.stream.cipher(),
             attributes: std::mem::take(&mut client.login.attributes),
         };
@@ -171,7 +172,7 @@ async fn introduce<B: Backend>(server: &Server<B>, channel: &mut Channel) -> Res
                 over_tls = true;
             }
             FirstPacket::Response(response) => {
-                if server.requires_secure_transport() && !channel.link.stream.is_secure() {
+                if server.backend().requires_secure_transport() && !channel.link.stream.is_secure() {
                     return Err(Refusal::Other(MysqlError::new(
                         code::SECURE_TRANSPORT_REQUIRED,
                         "Connections using insecure transport are prohibited while --require_secure_transport=ON.",

@@ -1,7 +1,9 @@
 //! A client's byte stream: TCP or Unix-domain socket, plain or under TLS.
 //!
 //! The socket is shared: while a statement runs and has the stream, a [`Peer`] sees whether the client is still there.
+use crate::backend::Transport;
 use crate::runtime::{Direction, Done, Registered, Runtime};
+use crate::tls;
 use mio::net::TcpStream;
 #[cfg(unix)]
 use mio::net::UnixStream;
@@ -185,6 +187,14 @@ impl Stream {
     }
 
     /// OpenSSL's name of the cipher, as `Ssl_cipher` shows it.
+    pub fn transport(&self) -> Transport {
+        let certificate = match self {
+            Stream::Tls(stream) => stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()),
+            _ => None,
+        };
+        Transport { cipher: self.cipher(), certificate: certificate.and_then(|der| tls::names_of(der)) }
+    }
+
     pub fn cipher(&self) -> Option<String> {
         let Stream::Tls(stream) = self else { return None };
         let suite = stream.get_ref().1.negotiated_cipher_suite()?;

@@ -3,7 +3,7 @@
 //! Users: `root` without a password, `native` and `sha2` with the password `secret`, `locked`. Statements are separated by `;` when the client
 //! allows several; see `statement` for what there is.
 use rauk_mysql::auth::{native, sha2};
-use rauk_mysql::{Account, Backend, ConnectionInfo, Prepared, Session};
+use rauk_mysql::{Account, Backend, ConnectionInfo, Prepared, Session, Transport};
 use rauk_types::result::{Completion, ResultColumn, ResultSink, ServerStatus, SessionChange};
 use rauk_types::{Collation, DataType, Date, DateTime, Decimal, MysqlError, Time, TypeKind, Value, ValueRef};
 use std::collections::BTreeMap;
@@ -22,12 +22,20 @@ pub struct Scripted {
     pub interrupted: AtomicUsize,
     pub max_allowed_packet: usize,
     pub idle_timeout: Duration,
+    pub require_secure_transport: bool,
+    /// Of the last login that was judged.
+    pub transport: Mutex<Transport>,
 }
 
 impl Default for Scripted {
     fn default() -> Self {
-        let account =
-            |plugin: &str, hash: String, locked| Account { host: "%".into(), plugin: plugin.into(), hash, locked };
+        let account = |plugin: &str, hash: String, locked| Account {
+            host: "%".into(),
+            plugin: plugin.into(),
+            hash,
+            second: String::new(),
+            locked,
+        };
         let sha2 = sha2::hash(b"secret");
         Scripted {
             accounts: BTreeMap::from([
@@ -41,6 +49,8 @@ impl Default for Scripted {
             interrupted: AtomicUsize::new(0),
             max_allowed_packet: 64 << 20,
             idle_timeout: Duration::from_secs(3600),
+            require_secure_transport: false,
+            transport: Mutex::default(),
         }
     }
 }
@@ -50,6 +60,28 @@ impl Backend for Scripted {
 
     fn account(&self, user: &str, _peer: IpAddr) -> Option<Account> {
         self.accounts.get(user).cloned()
+    }
+
+    fn judge_login(
+        &self,
+        user: &str,
+        account: &Account,
+        _peer: IpAddr,
+        proven: bool,
+        transport: &Transport,
+    ) -> Result<(), MysqlError> {
+        *self.transport.lock().unwrap() = transport.clone();
+        match proven && account.locked {
+            true => {
+                let message = format!("Access denied for user '{user}'@'localhost'. Account is locked.");
+                Err(MysqlError::new(3118, message))
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn requires_secure_transport(&self) -> bool {
+        self.require_secure_transport
     }
 
     async fn connect(self: &Arc<Self>, info: ConnectionInfo) -> Result<Script, MysqlError> {

@@ -37,7 +37,7 @@ impl Services {
         };
         let options = ServerOptions {
             tls,
-            require_secure_transport: settings.require_tls,
+            client_ca: settings.tls_ca.clone(),
             rsa_key_path: Some(settings.data_dir.join("private_key.pem")),
             limits: Limits { max_connections: settings.max_connections as usize, ..Limits::default() },
         };
@@ -87,6 +87,9 @@ fn engine_options(settings: &Settings, mysql: &TcpListener, native: &TcpListener
             ("rauk_native_port", Value::UInt(native_port.into())),
             ("rauk_native_longest_wait", Value::UInt(settings.native_longest_wait.into())),
             ("rauk_native_longest_spin", Value::UInt(settings.native_longest_spin.into())),
+            ("require_secure_transport", Value::Int(settings.require_tls.into())),
+            ("disconnect_on_expired_password", Value::Int(settings.disconnect_on_expired_password.into())),
+            ("ssl_ca", Value::Str(settings.tls_ca.as_ref().map_or(String::new(), |path| path.display().to_string()))),
             ("secure_file_priv", secure_file_priv(settings)?),
             ("max_connections", Value::UInt(settings.max_connections.into())),
         ],

@@ -1,14 +1,30 @@
 //! Users, roles and privileges.
 
-use super::ast::{AccountOptions, Forgiving, PrivilegeItem, RoleChoice, RoleStatement, UserDefinition};
+use super::ast::{
+    AccountNote, AccountOptions, Expiry, Forgiving, PrivilegeItem, ResourceLimits, RoleChoice, RoleStatement,
+    SetPassword, TlsRule, UserDefinition,
+};
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
 use super::statement::{Authentication, Statement, UserName};
 
+/// Of FAILED_LOGIN_ATTEMPTS and PASSWORD_LOCK_TIME.
+const LONGEST_LOCK: u64 = 32_767;
+
 impl Parser<'_> {
     /// Behind `CREATE USER` or `ALTER USER`.
     fn user_definitions(&mut self) -> Result<Vec<UserDefinition>> {
-        self.comma_separated(|p| Ok(UserDefinition { name: p.user_name()?, authentication: p.authentication()? }))
+        self.comma_separated(|p| {
+            let name = p.user_name()?;
+            if p.accept_kws(&["DISCARD", "OLD", "PASSWORD"]) {
+                let (authentication, replaced, retain) = (None, None, false);
+                return Ok(UserDefinition { name, authentication, replaced, retain, discard: true });
+            }
+            let authentication = p.authentication()?;
+            let (replaced, retain) =
+                if authentication.is_some() { p.replaced_and_retained()? } else { Default::default() };
+            Ok(UserDefinition { name, authentication, replaced, retain, discard: false })
+        })
     }
 
     fn authentication(&mut self) -> Result<Option<Authentication>> {
@@ -21,101 +37,161 @@ impl Parser<'_> {
             if self.accept_kw("AS") {
                 return Ok(Some(Authentication::Hash { plugin: name, hash: self.string()? }));
             }
-            plugin = Some(name);
             if !self.is_kw("BY") {
-                let password = String::new();
-                return Ok(Some(Authentication::Password { plugin, password, replaced: None }));
+                return Ok(Some(Authentication::Plugin(name)));
             }
+            plugin = Some(name);
         }
         self.expect_kw("BY")?;
+        if self.accept_kws(&["RANDOM", "PASSWORD"]) {
+            return Ok(Some(Authentication::Random { plugin }));
+        }
         if self.accept_kw("PASSWORD") {
             let plugin = plugin.unwrap_or_else(|| "mysql_native_password".into());
             return Ok(Some(Authentication::Hash { plugin, hash: self.string()? }));
         }
-        let password = self.string()?;
-        let replaced = if self.accept_kw("REPLACE") { Some(self.string()?) } else { None };
-        Ok(Some(Authentication::Password { plugin, password, replaced }))
+        Ok(Some(Authentication::Password { plugin, password: self.string()? }))
     }
 
-    /// REQUIRE, WITH limits, PASSWORD and ACCOUNT options, COMMENT. What says how accounts are in any case is
-    /// accepted; what asks for something that nothing follows is noted for error 1235.
+    /// `[REPLACE 'text'] [RETAIN CURRENT PASSWORD]`.
+    fn replaced_and_retained(&mut self) -> Result<(Option<String>, bool)> {
+        let replaced = if self.accept_kw("REPLACE") { Some(self.string()?) } else { None };
+        Ok((replaced, self.accept_kws(&["RETAIN", "CURRENT", "PASSWORD"])))
+    }
+
+    /// Behind `SET PASSWORD`.
+    pub fn set_password(&mut self) -> Result<Statement> {
+        let user = if self.accept_kw("FOR") { Some(self.user_name()?) } else { None };
+        let password = if self.accept_kws(&["TO", "RANDOM"]) {
+            None
+        } else {
+            self.assign()?;
+            Some(if self.accept_kw("PASSWORD") { self.parenthesized(Self::string)? } else { self.string()? })
+        };
+        let (replaced, retain) = self.replaced_and_retained()?;
+        Ok(Statement::SetPassword(Box::new(SetPassword { user, password, replaced, retain })))
+    }
+
+    /// REQUIRE, WITH limits, PASSWORD and ACCOUNT options, COMMENT or ATTRIBUTE.
     fn account_options(&mut self, options: &mut AccountOptions) -> Result<()> {
         loop {
-            let mut unsupported = None;
             if self.accept_kw("REQUIRE") {
-                if !self.accept_kw("NONE") {
-                    unsupported = Some("REQUIRE SSL, X509, SUBJECT, ISSUER and CIPHER");
-                    self.required_certificate()?;
-                }
+                options.tls = Some(self.tls_rule()?);
             } else if self.accept_kw("WITH") {
-                while let Some(limit) = self.resource_limit()? {
-                    unsupported = unsupported.or((limit > 0).then_some("Limits of an account"));
-                }
+                self.resource_limits(&mut options.limits)?;
             } else if self.accept_kw("ACCOUNT") {
                 options.lock = Some(self.accept_kw("LOCK"));
                 if options.lock == Some(false) {
                     self.expect_kw("UNLOCK")?;
                 }
             } else if self.accept_kw("PASSWORD") {
-                unsupported = self.password_option()?;
-            } else if let Some(word) = self.accept_any_kw(&["FAILED_LOGIN_ATTEMPTS", "PASSWORD_LOCK_TIME"]) {
-                let unbounded = word == "PASSWORD_LOCK_TIME" && self.accept_kw("UNBOUNDED");
-                let limits = unbounded || self.integer()? > 0;
-                unsupported = limits.then_some("FAILED_LOGIN_ATTEMPTS and PASSWORD_LOCK_TIME");
-            } else if self.accept_any_kw(&["COMMENT", "ATTRIBUTE"]).is_some() {
-                self.string()?;
+                self.password_option(options)?;
+            } else if self.accept_kw("FAILED_LOGIN_ATTEMPTS") {
+                options.failed_logins = Some(self.small_number(LONGEST_LOCK)?);
+            } else if self.accept_kw("PASSWORD_LOCK_TIME") {
+                options.lock_days = Some(match self.accept_kw("UNBOUNDED") {
+                    true => -1,
+                    false => self.small_number::<u16>(LONGEST_LOCK)?.into(),
+                });
+            } else if options.note.is_none() && self.accept_kw("COMMENT") {
+                options.note = Some(AccountNote::Comment(self.string()?));
+            } else if options.note.is_none() && self.accept_kw("ATTRIBUTE") {
+                options.note = Some(AccountNote::Attribute(self.string()?));
             } else {
                 return Ok(());
             }
-            options.unsupported = options.unsupported.take().or(unsupported.map(str::to_string));
         }
     }
 
     /// Behind `REQUIRE`.
-    fn required_certificate(&mut self) -> Result<()> {
-        if self.accept_any_kw(&["SSL", "X509"]).is_some() {
-            return Ok(());
+    fn tls_rule(&mut self) -> Result<TlsRule> {
+        match self.accept_any_kw(&["NONE", "SSL", "X509"]) {
+            Some("NONE") => return Ok(TlsRule::None),
+            Some("SSL") => return Ok(TlsRule::Any),
+            Some(_) => return Ok(TlsRule::X509),
+            None => {}
         }
-        let mut some = false;
-        while self.accept_any_kw(&["SUBJECT", "ISSUER", "CIPHER"]).is_some() {
-            self.string()?;
+        let (mut subject, mut issuer, mut cipher) = (None, None, None);
+        while let Some(word) = self.accept_any_kw(&["SUBJECT", "ISSUER", "CIPHER"]) {
+            let place = match word {
+                "SUBJECT" => &mut subject,
+                "ISSUER" => &mut issuer,
+                _ => &mut cipher,
+            };
+            if place.is_some() {
+                return self.fail();
+            }
+            *place = Some(self.string()?);
             self.accept_kw("AND");
+        }
+        match (&subject, &issuer, &cipher) {
+            (None, None, None) => self.fail(),
+            _ => Ok(TlsRule::Specified { subject, issuer, cipher }),
+        }
+    }
+
+    /// Behind `WITH`.
+    fn resource_limits(&mut self, limits: &mut ResourceLimits) -> Result<()> {
+        const LIMITS: &[&str] =
+            &["MAX_QUERIES_PER_HOUR", "MAX_UPDATES_PER_HOUR", "MAX_CONNECTIONS_PER_HOUR", "MAX_USER_CONNECTIONS"];
+        let mut some = false;
+        while let Some(word) = self.accept_any_kw(LIMITS) {
             some = true;
+            let place = match word {
+                "MAX_QUERIES_PER_HOUR" => &mut limits.queries,
+                "MAX_UPDATES_PER_HOUR" => &mut limits.updates,
+                "MAX_CONNECTIONS_PER_HOUR" => &mut limits.connections,
+                _ => &mut limits.user_connections,
+            };
+            *place = Some(self.small_number(u32::MAX.into())?);
         }
         if some { Ok(()) } else { self.fail() }
     }
 
-    fn resource_limit(&mut self) -> Result<Option<u64>> {
-        const LIMITS: &[&str] =
-            &["MAX_QUERIES_PER_HOUR", "MAX_UPDATES_PER_HOUR", "MAX_CONNECTIONS_PER_HOUR", "MAX_USER_CONNECTIONS"];
-        if self.accept_any_kw(LIMITS).is_none() { Ok(None) } else { self.integer().map(Some) }
+    /// A number of at most `largest`, which the type can hold.
+    fn small_number<N: TryFrom<u64>>(&mut self, largest: u64) -> Result<N> {
+        let number = self.integer()?;
+        match N::try_from(number) {
+            Ok(small) if number <= largest => Ok(small),
+            _ => self.fail(),
+        }
     }
 
-    /// Behind `PASSWORD`: what of it nothing follows.
-    fn password_option(&mut self) -> Result<Option<&'static str>> {
+    /// Behind `PASSWORD`.
+    fn password_option(&mut self, options: &mut AccountOptions) -> Result<()> {
         if self.accept_kw("EXPIRE") {
-            let never = self.accept_any_kw(&["NEVER", "DEFAULT"]).is_some();
-            if !never && self.accept_kw("INTERVAL") {
-                self.integer()?;
+            options.expiry = Some(if self.accept_kw("NEVER") {
+                Expiry::Never
+            } else if self.accept_kw("DEFAULT") {
+                Expiry::Default
+            } else if self.accept_kw("INTERVAL") {
+                let days = self.small_number(u16::MAX.into())?;
+                self.expect_kw("DAY")?;
+                if days == 0 {
+                    return self.fail();
+                }
+                Expiry::Days(days)
+            } else {
+                Expiry::Now
+            });
+        } else if self.accept_kw("HISTORY") {
+            let default = self.accept_kw("DEFAULT");
+            options.history = Some(if default { None } else { Some(self.small_number(u16::MAX.into())?) });
+        } else if self.accept_kws(&["REUSE", "INTERVAL"]) {
+            let default = self.accept_kw("DEFAULT");
+            options.reuse_days = Some(if default { None } else { Some(self.small_number(u16::MAX.into())?) });
+            if !default {
                 self.expect_kw("DAY")?;
             }
-            return Ok((!never).then_some("PASSWORD EXPIRE"));
+        } else {
+            self.expect_kws(&["REQUIRE", "CURRENT"])?;
+            options.require_current = Some(match self.accept_any_kw(&["OPTIONAL", "DEFAULT"]) {
+                Some("OPTIONAL") => Some(false),
+                Some(_) => None,
+                None => Some(true),
+            });
         }
-        if self.accept_kw("HISTORY") {
-            let limits = !self.accept_kw("DEFAULT") && self.integer()? > 0;
-            return Ok(limits.then_some("PASSWORD HISTORY"));
-        }
-        if self.accept_kws(&["REUSE", "INTERVAL"]) {
-            if self.accept_kw("DEFAULT") {
-                return Ok(None);
-            }
-            let days = self.integer()?;
-            self.expect_kw("DAY")?;
-            return Ok((days > 0).then_some("PASSWORD REUSE INTERVAL"));
-        }
-        self.expect_kws(&["REQUIRE", "CURRENT"])?;
-        let optional = self.accept_any_kw(&["OPTIONAL", "DEFAULT"]).is_some();
-        Ok((!optional).then_some("PASSWORD REQUIRE CURRENT"))
+        Ok(())
     }
 
     pub fn create_user(&mut self) -> Result<Statement> {
@@ -126,9 +202,6 @@ impl Parser<'_> {
             options.default_role = Some(RoleChoice::Named(self.comma_separated(Self::user_name)?));
         }
         self.account_options(&mut options)?;
-        if let Some(feature) = options.unsupported.take() {
-            return self.unsupported(&feature);
-        }
         Ok(Statement::CreateUser { users, options, if_not_exists })
     }
 
@@ -140,13 +213,7 @@ impl Parser<'_> {
             options.default_role = Some(self.role_choice()?);
             return Ok(Statement::AlterUser { users, options, if_exists });
         }
-        if self.are_kws(&["DISCARD", "OLD", "PASSWORD"]) || self.are_kws(&["RETAIN", "CURRENT", "PASSWORD"]) {
-            return self.unsupported("A second password of an account");
-        }
         self.account_options(&mut options)?;
-        if let Some(feature) = options.unsupported.take() {
-            return self.unsupported(&feature);
-        }
         Ok(Statement::AlterUser { users, options, if_exists })
     }
 

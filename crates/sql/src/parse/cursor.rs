@@ -474,7 +474,8 @@ impl<'a> Parser<'a> {
 
     /// `'user'@'host'`, `user`, `CURRENT_USER()`: the last is an empty user name.
     pub fn user_name(&mut self) -> Result<UserName> {
-        if self.accept_kw("CURRENT_USER") {
+        if self.is_kw("USER") && self.kind_at(1) == Kind::LParen || self.is_kw("CURRENT_USER") {
+            self.advance();
             if self.accept(Kind::LParen) {
                 self.expect(Kind::RParen)?;
             }

@@ -1,4 +1,4 @@
-//! The SET family: variables, user variables, NAMES, TRANSACTION, PASSWORD.
+//! The SET family: variables, user variables, NAMES, TRANSACTION.
 
 use super::ast::{ColumnName, Expr};
 use super::cursor::{Parser, Result};
@@ -18,6 +18,10 @@ impl Parser<'_> {
         if self.accept_kw("RESOURCE") {
             return self.unsupported("Resource groups");
         }
+        // `SET password = 1` is no variable: the statement of that name stands alone.
+        if self.accept_kw("PASSWORD") {
+            return self.set_password();
+        }
         let items = self.comma_separated(Self::set_item)?;
         Ok(Statement::Set(items))
     }
@@ -31,7 +35,7 @@ impl Parser<'_> {
         }
     }
 
-    fn assign(&mut self) -> Result<()> {
+    pub(super) fn assign(&mut self) -> Result<()> {
         if self.accept(Kind::Eq) || self.accept(Kind::Assign) { Ok(()) } else { self.fail() }
     }
 
@@ -58,10 +62,6 @@ impl Parser<'_> {
         {
             let charset = if self.accept_kw("DEFAULT") { None } else { Some(self.charset_name()?) };
             return Ok(SetItem::CharacterSet(charset));
-        }
-        if self.is_kw("PASSWORD") {
-            self.advance();
-            return self.set_password();
         }
         let start = self.position();
         let scope = self.scope();
@@ -103,13 +103,6 @@ impl Parser<'_> {
         let charset = Some(self.charset_name()?);
         let collation = if self.accept_kw("COLLATE") { Some(self.charset_name()?) } else { None };
         Ok(SetItem::Names { charset, collation })
-    }
-
-    fn set_password(&mut self) -> Result<SetItem> {
-        let user = if self.accept_kw("FOR") { Some(self.user_name()?) } else { None };
-        self.assign()?;
-        let password = if self.accept_kw("PASSWORD") { self.parenthesized(Self::string)? } else { self.string()? };
-        Ok(SetItem::Password { user, password })
     }
 
     fn set_transaction(&mut self, scope: Scope) -> Result<SetItem> {

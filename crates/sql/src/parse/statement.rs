@@ -1,6 +1,8 @@
 //! The statements that Rauk knows, around the queries, changes and definitions of [`super::ast`].
 
-use super::ast::{self, AccountOptions, Forgiving, PrivilegeItem, RoleStatement, TableName, UserDefinition};
+use super::ast::{
+    self, AccountOptions, Forgiving, PrivilegeItem, RoleStatement, SetPassword, TableName, UserDefinition,
+};
 use super::diagnostics::{GetDiagnostics, Signal};
 use rauk_types::{ViewAlgorithm, ViewCheck, ViewSecurity};
 
@@ -47,11 +49,6 @@ pub enum SetItem {
         isolation: Option<IsolationLevel>,
         read_only: Option<bool>,
     },
-    /// SET PASSWORD [FOR user] = 'text'.
-    Password {
-        user: Option<UserName>,
-        password: String,
-    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,8 +61,11 @@ pub struct UserName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Authentication {
     /// IDENTIFIED BY 'text' (default plugin), or IDENTIFIED WITH plugin BY 'text'.
-    /// `replaced`: REPLACE 'the present one'.
-    Password { plugin: Option<String>, password: String, replaced: Option<String> },
+    Password { plugin: Option<String>, password: String },
+    /// IDENTIFIED [WITH plugin] BY RANDOM PASSWORD.
+    Random { plugin: Option<String> },
+    /// IDENTIFIED WITH plugin: no password.
+    Plugin(String),
     /// IDENTIFIED WITH plugin AS 'hash'.
     Hash { plugin: String, hash: String },
 }
@@ -319,6 +319,7 @@ pub enum Statement {
     RollbackToSavepoint(String),
     ReleaseSavepoint(String),
     Set(Vec<SetItem>),
+    SetPassword(Box<SetPassword>),
     Use(String),
 
     CreateDatabase {

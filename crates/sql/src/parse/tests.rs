@@ -382,7 +382,7 @@ fn grants() {
     assert!(matches!(
         statement("CREATE USER u IDENTIFIED WITH mysql_native_password BY 'p'"),
         Statement::CreateUser { users, .. }
-            if users[0].authentication == Some(Authentication::Password { plugin: Some("mysql_native_password".into()), password: "p".into(), replaced: None })
+            if users[0].authentication == Some(Authentication::Password { plugin: Some("mysql_native_password".into()), password: "p".into() })
     ));
 }
 

@@ -132,7 +132,7 @@ impl Session {
 
     /// Whether plans may come from and go to the cache: not while sql_select_limit rewrites SELECTs.
     pub(crate) fn may_cache(&self) -> bool {
-        self.settings.select_limit == u64::MAX
+        self.settings.select_limit == u64::MAX && !self.password_expired
     }
 
     /// Runs a text through the plan cache, without parsing it when its plan is there. `None`: it has to be parsed as it stands, because it is
@@ -346,7 +346,7 @@ impl Session {
     /// again, since the plan does not say which columns it needs.
     fn needs_columns(&self, plan: &CachedPlan) -> bool {
         plan.needs.privileges.iter().any(|need| {
-            if self.account.global.contains(need.privileges) {
+            if self.account.global_on(&need.database).contains(need.privileges) {
                 return false;
             }
             let missing = need.privileges.without(self.account.on_table(&need.database, &need.name));
@@ -362,7 +362,7 @@ impl Session {
             self.require_row_locks(database, table)?;
         }
         for need in &plan.needs.privileges {
-            if self.account.global.contains(need.privileges) {
+            if self.account.global_on(&need.database).contains(need.privileges) {
                 continue;
             }
             for (privilege, command) in [
@@ -433,6 +433,7 @@ impl Session {
         let stored = changes && !plan.plan.changes_only_temporary();
         if stored {
             self.may_change()?;
+            self.spend_update()?;
         }
         if !self.settings.big_selects {
             self.check_join_size(plan)?;

@@ -6,13 +6,16 @@ use super::processlist::{ProcessList, Shown};
 use super::session::Session;
 use super::statistics::Statistics;
 use super::temporary::MEMORY_VARIABLE;
-use super::users::{Account, Users};
+use super::users::logins::Logins;
+use super::users::rules::PasswordDefaults;
+use super::users::{Account, AccountRecord, Users};
 use super::variables::GlobalVariables;
 use super::variables::assign;
 use super::variables::store;
 use crate::expr::context::Warning;
 use crate::expr::{Beside, GiveWay};
 use crate::memory::{Pool, TOTAL_VARIABLE, VARIABLE};
+use crate::parse::ast::TlsRule;
 use rauk_node::{Database, Runtime};
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, Value};
@@ -22,6 +25,8 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 pub const VERSION: &str = "8.0.36-rauk-0.1.0";
+const ACCOUNT_LOCKED: u16 = 3118;
+const PASSWORD_EXPIRED: u16 = 1862;
 const PERSISTED: &str = "variable:";
 /// Of small memory limits: what one statement gets is never less than two of these.
 const LEAST_TENTH: u64 = 128 << 20;
@@ -70,8 +75,23 @@ pub struct Client {
     pub ignore_space: bool,
     /// CLIENT_LOCAL_FILES: it gives files of its own (LOAD DATA LOCAL).
     pub local_files: bool,
+    /// CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS.
+    pub handles_expired_passwords: bool,
     pub tls_cipher: Option<String>,
     pub attributes: Vec<(String, String)>,
+}
+
+/// A login whose password was proven or not.
+pub struct LoginAttempt<'a> {
+    pub user: &'a str,
+    /// The account's host pattern that matched.
+    pub account_host: &'a str,
+    pub peer: IpAddr,
+    pub proven: bool,
+    /// OpenSSL's name of the cipher; `None` without TLS.
+    pub cipher: Option<&'a str>,
+    /// Subject and issuer of the client's certificate, which the server trusts, as OpenSSL writes them in one line.
+    pub certificate: Option<(&'a str, &'a str)>,
 }
 
 impl Client {
@@ -88,6 +108,7 @@ impl Client {
             found_rows: false,
             ignore_space: false,
             local_files: true,
+            handles_expired_passwords: true,
             tls_cipher: None,
             attributes: Vec::new(),
         }
@@ -100,6 +121,7 @@ pub struct Engine {
     pub runtime: Arc<dyn Runtime>,
     pub variables: Arc<GlobalVariables>,
     pub users: Users,
+    pub logins: Logins,
     pub plans: Arc<PlanCache>,
     pub processes: ProcessList,
     pub(crate) statistics: Statistics,
@@ -164,6 +186,7 @@ impl Engine {
             runtime,
             variables,
             users,
+            logins: Logins::default(),
             plans,
             processes: ProcessList::default(),
             statistics: Statistics::default(),
@@ -193,8 +216,72 @@ impl Engine {
             host: record.host.clone(),
             plugin: record.plugin.clone(),
             hash: record.hash.clone(),
+            second: record.rules.second.clone(),
             locked: record.locked,
         })
+    }
+
+    /// What comes of a login, whatever the password was. Errors 3955 (blocked after wrong passwords) and, for one who
+    /// has proven the password, 3118 (locked) and 1045 (the connection is not what REQUIRE asks for).
+    pub fn judge_login(&self, attempt: &LoginAttempt<'_>) -> Result<(), MysqlError> {
+        let Some(record) = self.users.find_or_resolve(attempt.user, attempt.account_host, attempt.peer) else {
+            return Ok(());
+        };
+        let peer = attempt.peer.to_canonical();
+        let host = if peer.is_loopback() { "localhost".to_string() } else { peer.to_string() };
+        self.logins.note(&record, attempt.proven, &host, self.now_micros())?;
+        if !attempt.proven {
+            return Ok(());
+        }
+        let user = attempt.user;
+        if record.locked {
+            let message = format!("Access denied for user '{user}'@'{host}'. Account is locked.");
+            return Err(MysqlError::new(ACCOUNT_LOCKED, message));
+        }
+        let (cipher, certificate) = (attempt.cipher, attempt.certificate);
+        let is =
+            |asked: &Option<String>, found: Option<&str>| asked.as_deref().is_none_or(|asked| found == Some(asked));
+        let good = match &record.rules.tls {
+            TlsRule::None => true,
+            TlsRule::Any => cipher.is_some(),
+            TlsRule::X509 => certificate.is_some(),
+            TlsRule::Specified { subject, issuer, cipher: asked } => {
+                cipher.is_some()
+                    && is(asked, cipher)
+                    && is(subject, certificate.map(|(subject, _)| subject))
+                    && is(issuer, certificate.map(|(_, issuer)| issuer))
+            }
+        };
+        if good {
+            return Ok(());
+        }
+        let using = if record.hash.is_empty() { "NO" } else { "YES" };
+        let message = format!("Access denied for user '{user}'@'{host}' (using password: {using})");
+        Err(MysqlError::new(codes::ACCESS_DENIED, message))
+    }
+
+    pub(crate) fn password_defaults(&self) -> PasswordDefaults {
+        PasswordDefaults {
+            lifetime: self.variables.unsigned("default_password_lifetime"),
+            history: self.variables.unsigned("password_history"),
+            reuse_days: self.variables.unsigned("password_reuse_interval"),
+            require_current: self.variables.is_on("password_require_current"),
+        }
+    }
+
+    /// Whether a session has to change its password first. Error 1862 where the client could not be told.
+    pub(crate) fn check_password_age(&self, record: &AccountRecord, handled: bool) -> Result<bool, MysqlError> {
+        let expired = record.rules.is_expired(self.now_micros(), &self.password_defaults());
+        if expired && !handled && self.variables.is_on("disconnect_on_expired_password") {
+            let message = "Your password has expired. To log in you must change it using a client that supports expired passwords.";
+            return Err(MysqlError::new(PASSWORD_EXPIRED, message));
+        }
+        Ok(expired)
+    }
+
+    /// Whether clients without TLS or a Unix-domain socket are refused.
+    pub fn requires_secure_transport(&self) -> bool {
+        self.variables.is_on("require_secure_transport")
     }
 
     /// Begins a session. Errors: 1040 (too many connections), 1044 and 1049 (the database).

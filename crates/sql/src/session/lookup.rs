@@ -136,7 +136,7 @@ impl SessionLookup {
 
     fn require(&self, command: &str, database: &str, name: &str, privileges: Privileges) -> Result<(), MysqlError> {
         let account = &self.viewer.account;
-        if account.global.contains(privileges) || account.on_table(database, name).contains(privileges) {
+        if account.global_on(database).contains(privileges) || account.on_table(database, name).contains(privileges) {
             return Ok(());
         }
         Err(errors::table_denied(command, &account.user, &self.host, name))
@@ -191,7 +191,7 @@ impl Lookup for SessionLookup {
         }
         let any = Privileges::UPDATE.with(Privileges::DELETE).with(Privileges::LOCK_TABLES);
         let account = &self.viewer.account;
-        if !account.global.intersects(any) && !account.on_table(database, name).intersects(any) {
+        if !account.global_on(database).intersects(any) && !account.on_table(database, name).intersects(any) {
             let command = "SELECT with locking clause";
             return Err(errors::table_denied(command, &account.user, &self.host, name));
         }

@@ -67,7 +67,7 @@ pub mod variables;
 #[cfg(test)]
 mod tests;
 
-pub use engine::{Client, Engine, EngineOptions, VERSION};
+pub use engine::{Client, Engine, EngineOptions, LoginAttempt, VERSION};
 pub use prepared::Prepared;
 pub use session::Session;
 pub use users::Account;

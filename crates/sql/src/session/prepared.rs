@@ -211,7 +211,9 @@ impl Session {
         self.start_statement();
         self.clear_warnings();
         let height = prepared.statement.height;
-        let result = if parameters.len() == prepared.parameters {
+        let result = if let Err(error) = self.spend_query() {
+            Err(error)
+        } else if parameters.len() == prepared.parameters {
             let future = Box::pin(self.run_prepared(&prepared, parameters.to_vec(), sink));
             if height <= stack::SHALLOW { future.await } else { Roomy { height, future }.await }
         } else {
@@ -245,6 +247,9 @@ impl Session {
             Statement::Query(query) => query.into.is_none(),
             other => matches!(other, Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)),
         };
+        if data {
+            self.check_not_expired()?;
+        }
         if !data {
             self.parameter_types = types;
             let result = Box::pin(self.dispatch(&prepared.statement, sink)).await;

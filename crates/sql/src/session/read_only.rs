@@ -55,7 +55,7 @@ impl Session {
         use Statement::{
             AlterDatabase, AlterTable, AlterUser, CreateDatabase, CreateIndex, CreateTable, CreateUser, CreateView,
             DropDatabase, DropIndex, DropTable, DropUser, DropView, Grant, RenameTable, RenameUser, Revoke, Role,
-            TruncateTable,
+            SetPassword, TruncateTable,
         };
         match statement {
             _ if self.changes_only_temporary(statement) => Ok(()),
@@ -75,11 +75,17 @@ impl Session {
             | AlterUser { .. }
             | DropUser { .. }
             | RenameUser(_)
+            | SetPassword(_)
             | Grant { .. }
-            | Revoke { .. } => self.may_change(),
+            | Revoke { .. } => self.may_begin_change(),
             Role(role) if matches!(**role, RoleStatement::Set(_)) => Ok(()),
-            Role(_) => self.may_change(),
+            Role(_) => self.may_begin_change(),
             _ => Ok(()),
         }
+    }
+
+    fn may_begin_change(&self) -> Result<(), MysqlError> {
+        self.may_change()?;
+        self.spend_update()
     }
 }

@@ -61,7 +61,10 @@ impl Session {
         if self.settings.max_execution_time > 0 && parse::is_query(sql, self.mode()) {
             self.limit_time();
         }
-        let result = self.run_statement(sql, sink).await;
+        let result = match self.spend_query() {
+            Ok(()) => self.run_statement(sql, sink).await,
+            Err(error) => Err(error),
+        };
         self.finish_statement(result, more, sink)
     }
 
@@ -176,6 +179,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Done, MysqlError> {
         self.count(statement);
+        self.check_expired(statement)?;
         self.may_run(statement)?;
         Ok(match statement {
             Statement::Query(query) if query.into.is_some() => {
@@ -209,6 +213,7 @@ impl Session {
             Statement::RollbackToSavepoint(name) => self.rollback_to(name)?.into(),
             Statement::ReleaseSavepoint(name) => self.release_savepoint(name)?.into(),
             Statement::Set(items) => self.run_set(items).await?.into(),
+            Statement::SetPassword(change) => return Box::pin(self.set_password(change, sink)).await,
             Statement::Use(name) => {
                 self.use_database(name)?;
                 Done::default()
@@ -234,10 +239,10 @@ impl Session {
             Statement::DropIndex { name, table, if_exists } => self.drop_index(table, name, *if_exists).await?.into(),
 
             Statement::CreateUser { users, options, if_not_exists } => {
-                Box::pin(self.create_users(users, options, *if_not_exists)).await?.into()
+                return Box::pin(self.create_users(users, options, *if_not_exists, sink)).await;
             }
             Statement::AlterUser { users, options, if_exists } => {
-                Box::pin(self.alter_users(users, options, *if_exists)).await?.into()
+                return Box::pin(self.alter_users(users, options, *if_exists, sink)).await;
             }
             Statement::RenameUser(pairs) => Box::pin(self.rename_users(pairs)).await?.into(),
             Statement::Role(role) => {
@@ -333,6 +338,7 @@ impl Session {
             Statement::RollbackToSavepoint(_) => Counter::RollbackToSavepoint,
             Statement::ReleaseSavepoint(_) => Counter::ReleaseSavepoint,
             Statement::Set(_) => Counter::SetOption,
+            Statement::SetPassword(_) => Counter::SetPassword,
             Statement::Use(_) => Counter::ChangeDatabase,
             Statement::CreateDatabase { .. } => Counter::CreateDatabase,
             Statement::AlterDatabase { .. } => Counter::AlterDatabase,
@@ -412,6 +418,10 @@ impl Session {
         let (needed, names) = match what {
             _ if what.starts_with("STATUS") => (Privileges::FLUSH_STATUS, "RELOAD or FLUSH_STATUS"),
             _ if what.starts_with("TABLE") => (Privileges::FLUSH_TABLES, "RELOAD or FLUSH_TABLES"),
+            _ if what.starts_with("PRIVILEGES") => (Privileges::FLUSH_PRIVILEGES, "RELOAD or FLUSH_PRIVILEGES"),
+            _ if what.starts_with("USER_RESOURCES") => {
+                (Privileges::FLUSH_USER_RESOURCES, "RELOAD or FLUSH_USER_RESOURCES")
+            }
             _ => (Privileges::RELOAD, "RELOAD"),
         };
         self.require_any(Privileges::RELOAD.with(needed), names)?;
@@ -426,6 +436,10 @@ impl Session {
             self.process.counters.clear();
         } else if what.starts_with("TABLE") {
             self.engine.plans.clear();
+        } else if what.starts_with("PRIVILEGES") {
+            self.engine.logins.forget_failures();
+        } else if what.starts_with("USER_RESOURCES") {
+            self.engine.logins.forget_usage();
         }
         Ok(())
     }

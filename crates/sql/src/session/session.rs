@@ -11,6 +11,7 @@ use super::system;
 use super::temporary::TemporaryTables;
 use super::tracking::Tracker;
 use super::transactions::{NextTransaction, OpenTransaction};
+use super::users::logins::Entered;
 use super::users::{AccountRecord, Privileges};
 use super::variables::{SessionVariables, Settings};
 use crate::expr::context::{UserVariable, Warning, WarningLevel};
@@ -43,6 +44,10 @@ pub struct Session {
     pub(crate) account: Arc<AccountRecord>,
     /// In order of their names.
     pub(crate) active_roles: Vec<UserName>,
+    /// Nothing but its change is allowed (error 1820).
+    pub(crate) password_expired: bool,
+    /// Its place among the sessions of its account.
+    pub(crate) entered: Entered,
     /// Of [`super::users::Users`] when `account` was fetched.
     account_epoch: u64,
     pub(crate) variables: Arc<SessionVariables>,
@@ -78,12 +83,15 @@ impl Drop for Session {
 impl Session {
     pub(crate) fn new(engine: Arc<Engine>, client: Client) -> Result<Session, MysqlError> {
         let account_epoch = engine.users.epoch();
-        let account = engine.users.find(&client.user, &client.account_host);
-        let account = account.or_else(|| engine.users.resolve(&client.user, client.peer)).ok_or_else(|| {
+        let account = engine.users.find_or_resolve(&client.user, &client.account_host, client.peer);
+        let account = account.ok_or_else(|| {
             let message = format!("Access denied for user '{}'@'{}' (using password: NO)", client.user, client.peer);
             MysqlError::new(rauk_types::error::codes::ACCESS_DENIED, message)
         })?;
         let own = account;
+        let password_expired = engine.check_password_age(&own, client.handles_expired_passwords)?;
+        let entered =
+            engine.logins.enter(&own, engine.variables.unsigned("max_user_connections"), engine.now_micros())?;
         let roles = engine.users.roles_at_login(&own);
         let account = engine.users.with_roles(&own, &roles);
         let limit = engine.variables.unsigned("max_connections");
@@ -155,6 +163,8 @@ impl Session {
             own,
             account,
             active_roles: vec![],
+            password_expired,
+            entered,
             account_epoch,
             variables,
             settings,
@@ -216,6 +226,7 @@ impl Session {
     /// COM_INIT_DB.
     pub async fn init_db(&mut self, name: &str) -> Result<(), MysqlError> {
         self.refresh_account();
+        self.check_not_expired()?;
         self.use_database(name)
     }
 
@@ -259,6 +270,7 @@ impl Session {
     /// COM_FIELD_LIST: the columns of a table of the current database whose names match the pattern (empty: all).
     pub fn columns_of(&mut self, table: &str, wildcard: &str) -> Result<Vec<ResultColumn>, MysqlError> {
         self.refresh_account();
+        self.check_not_expired()?;
         let name = TableName { database: None, name: table.to_string() };
         let (database, table) = self.qualified(&name)?;
         if !self.temporary.has(&database, &table) {
@@ -341,6 +353,8 @@ impl Session {
             // A dropped account keeps what it had until it disconnects, as in MySQL.
             if let Some(own) = self.engine.users.find(&self.own.user, &self.own.host) {
                 self.own = own;
+                let rules = &self.own.rules;
+                self.password_expired &= rules.is_expired(self.engine.now_micros(), &self.engine.password_defaults());
             }
             // Roles that were revoked or dropped are active no more, and those that are left may have changed.
             let mut active = std::mem::take(&mut self.active_roles);
@@ -350,6 +364,16 @@ impl Session {
             }
             self.activate(active);
         }
+    }
+
+    /// A statement begins that counts for MAX_QUERIES_PER_HOUR. Error 1226.
+    pub(crate) fn spend_query(&self) -> Result<(), MysqlError> {
+        self.entered.spend_query(&self.own.rules.limits, self.engine.now_micros())
+    }
+
+    /// The same for MAX_UPDATES_PER_HOUR.
+    pub(crate) fn spend_update(&self) -> Result<(), MysqlError> {
+        self.entered.spend_update(&self.own.rules.limits, self.engine.now_micros())
     }
 
     /// How long DDL waits for the users of its tables: until lock_wait_timeout (1205) or KILL (1317).
@@ -514,7 +538,9 @@ impl Session {
         table: &str,
         privileges: Privileges,
     ) -> Result<(), MysqlError> {
-        if self.account.global.contains(privileges) || self.account.on_table(database, table).contains(privileges) {
+        if self.account.global_on(database).contains(privileges)
+            || self.account.on_table(database, table).contains(privileges)
+        {
             return Ok(());
         }
         Err(errors::table_denied(command, &self.account.user, &self.process.host, table))
@@ -524,7 +550,7 @@ impl Session {
     /// error 1142.
     pub(crate) fn require_row_locks(&self, database: &str, table: &str) -> Result<(), MysqlError> {
         let any = Privileges::UPDATE.with(Privileges::DELETE).with(Privileges::LOCK_TABLES);
-        if self.account.global.intersects(any) || self.account.on_table(database, table).intersects(any) {
+        if self.account.global_on(database).intersects(any) || self.account.on_table(database, table).intersects(any) {
             return Ok(());
         }
         let command = "SELECT with locking clause";

@@ -62,6 +62,7 @@ counters! {
     Savepoint = "Com_savepoint",
     Select = "Com_select",
     SetOption = "Com_set_option",
+    SetPassword = "Com_set_password",
     SetRole = "Com_set_role",
     AlterUserDefaultRole = "Com_alter_user_default_role",
     Show = "Com_show_status",

@@ -1,9 +1,12 @@
 //! Privileges: those tables of information_schema, and the readable part of `mysql`.
 
-use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, none, s, yes};
+use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, datetime, none, s, yes};
+use crate::parse::ast::TlsRule;
 use crate::session::lookup::Viewer;
+use crate::session::users::rules::json_text;
 use crate::session::users::{AccountRecord, Privileges};
 use rauk_types::Value;
+use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -35,9 +38,15 @@ pub(super) const TABLES: &[Definition] = &[
         rows: column_privileges,
     },
     Definition {
+        database: I,
+        name: "USER_ATTRIBUTES",
+        columns: "USER s32, HOST s255, ATTRIBUTE x?",
+        rows: user_attributes,
+    },
+    Definition {
         database: "mysql",
         name: "user",
-        columns: "Host s255, User b32, Select_priv s1, Insert_priv s1, Update_priv s1, Delete_priv s1, Create_priv s1, Drop_priv s1, Reload_priv s1, Shutdown_priv s1, Process_priv s1, File_priv s1, Grant_priv s1, References_priv s1, Index_priv s1, Alter_priv s1, Show_db_priv s1, Super_priv s1, Create_tmp_table_priv s1, Lock_tables_priv s1, Execute_priv s1, Repl_slave_priv s1, Repl_client_priv s1, Create_view_priv s1, Show_view_priv s1, Create_routine_priv s1, Alter_routine_priv s1, Create_user_priv s1, Event_priv s1, Trigger_priv s1, Create_tablespace_priv s1, plugin s64, authentication_string x?, password_expired s1, account_locked s1",
+        columns: "Host s255, User b32, Select_priv s1, Insert_priv s1, Update_priv s1, Delete_priv s1, Create_priv s1, Drop_priv s1, Reload_priv s1, Shutdown_priv s1, Process_priv s1, File_priv s1, Grant_priv s1, References_priv s1, Index_priv s1, Alter_priv s1, Show_db_priv s1, Super_priv s1, Create_tmp_table_priv s1, Lock_tables_priv s1, Execute_priv s1, Repl_slave_priv s1, Repl_client_priv s1, Create_view_priv s1, Show_view_priv s1, Create_routine_priv s1, Alter_routine_priv s1, Create_user_priv s1, Event_priv s1, Trigger_priv s1, Create_tablespace_priv s1, ssl_type s9, ssl_cipher x, x509_issuer x, x509_subject x, max_questions u, max_updates u, max_connections u, max_user_connections u, plugin s64, authentication_string x?, password_expired s1, password_last_changed t?, password_lifetime u?, account_locked s1, Create_role_priv s1, Drop_role_priv s1, Password_reuse_history u?, Password_reuse_time u?, Password_require_current s1?, User_attributes j?",
         rows: users,
     },
     Definition {
@@ -123,6 +132,75 @@ fn flag(granted: Privileges, name: &str) -> Value {
     s(if has { "Y" } else { "N" })
 }
 
+/// The columns of mysql.user behind the privileges that MySQL 5.5 had.
+fn rules_of(account: &AccountRecord) -> Vec<Value> {
+    let rules = &account.rules;
+    let yes_no = |on: bool| s(if on { "Y" } else { "N" });
+    let number = |value: Option<u32>| value.map_or(Value::Null, |value| Value::UInt(value.into()));
+    let (kind, cipher, issuer, subject) = match &rules.tls {
+        TlsRule::None => ("", None, None, None),
+        TlsRule::Any => ("ANY", None, None, None),
+        TlsRule::X509 => ("X509", None, None, None),
+        TlsRule::Specified { subject, issuer, cipher } => {
+            ("SPECIFIED", cipher.as_deref(), issuer.as_deref(), subject.as_deref())
+        }
+    };
+    let limits = &rules.limits;
+    vec![
+        s(kind),
+        s(cipher.unwrap_or_default()),
+        s(issuer.unwrap_or_default()),
+        s(subject.unwrap_or_default()),
+        Value::UInt(limits.queries.into()),
+        Value::UInt(limits.updates.into()),
+        Value::UInt(limits.connections.into()),
+        Value::UInt(limits.user_connections.into()),
+        s(&account.plugin),
+        s(&account.hash),
+        yes_no(rules.expired),
+        if rules.changed > 0 { datetime(rules.changed) } else { Value::Null },
+        number(rules.lifetime.map(u32::from)),
+        yes_no(account.locked),
+        flag(account.global, "CREATE ROLE"),
+        flag(account.global, "DROP ROLE"),
+        number(rules.history),
+        number(rules.reuse_days),
+        rules.require_current.map_or(Value::Null, yes_no),
+        attributes(account).map_or(Value::Null, s),
+    ]
+}
+
+/// User_attributes: the account's own attribute as `metadata`, and rules that have no column.
+fn attributes(account: &AccountRecord) -> Option<String> {
+    let rules = &account.rules;
+    let mut all = Map::new();
+    if let Some(attribute) = &rules.attribute {
+        all.insert("metadata".to_string(), Json::Object(attribute.clone()));
+    }
+    if !account.restrictions.is_empty() {
+        let of_database =
+            |(name, privileges): (&String, &Privileges)| json!({ "Database": name, "Privileges": privileges.names() });
+        all.insert("Restrictions".to_string(), account.restrictions.iter().map(of_database).collect());
+    }
+    if rules.failed_logins > 0 || rules.lock_days != 0 {
+        let locking =
+            json!({ "failed_login_attempts": rules.failed_logins, "password_lock_time_days": rules.lock_days });
+        all.insert("Password_locking".to_string(), locking);
+    }
+    if !rules.second.is_empty() {
+        all.insert("additional_password".to_string(), Json::from(rules.second.as_str()));
+    }
+    (!all.is_empty()).then(|| json_text(&Json::Object(all)))
+}
+
+fn user_attributes(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    let row = |account: &Arc<AccountRecord>| {
+        let attribute = account.rules.attribute_text().map_or(Value::Null, s);
+        vec![s(&account.user), s(&account.host), attribute]
+    };
+    Ok(visible(viewer).iter().map(row).collect())
+}
+
 fn users(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     const FLAGS: &[&str] = &[
         "SELECT",
@@ -158,7 +236,7 @@ fn users(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     let row = |account: &Arc<AccountRecord>| {
         let mut row = vec![s(&account.host), s(&account.user)];
         row.extend(FLAGS.iter().map(|name| flag(account.global, name)));
-        row.extend([s(&account.plugin), s(&account.hash), s("N"), s(if account.locked { "Y" } else { "N" })]);
+        row.extend(rules_of(account));
         row
     };
     Ok(viewer.engine.users.all().iter().map(row).collect())

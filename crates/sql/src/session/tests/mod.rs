@@ -1,6 +1,7 @@
 //! Statements through a session, against what MySQL answers.
 
 mod access_paths;
+mod account_rules;
 mod batched_joins;
 mod batched_ranges;
 mod batches;
@@ -48,11 +49,13 @@ use rauk_types::result::ResultSink;
 use rauk_types::{MysqlError, Value};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 /// A server in memory.
 pub(super) struct Server {
     pub engine: Arc<Engine>,
+    /// In microseconds; stands still at [`NOW`] unless a test moves it.
+    pub clock: Arc<AtomicI64>,
     next_id: AtomicU32,
 }
 
@@ -75,9 +78,11 @@ pub(super) fn server_on(disk: Arc<MemoryDisk>) -> Server {
         ..Config::default()
     };
     let database = Database::open(config, disk, runtime.clone(), &|_| {}).expect("the database opens");
-    let options = EngineOptions { clock: Arc::new(|| NOW), ..EngineOptions::default() };
+    let clock = Arc::new(AtomicI64::new(NOW));
+    let now = clock.clone();
+    let options = EngineOptions { clock: Arc::new(move || now.load(Ordering::Relaxed)), ..EngineOptions::default() };
     let engine = Engine::new(database, runtime, options).expect("the engine starts");
-    Server { engine, next_id: AtomicU32::new(1) }
+    Server { engine, clock, next_id: AtomicU32::new(1) }
 }
 
 impl Server {

@@ -59,37 +59,6 @@ fn dynamic_privileges() {
     app.code("FLUSH STATUS", 1227);
 }
 
-/// What nothing follows is refused, and what says how accounts are in any case is not.
-#[test]
-fn options_of_accounts() {
-    let server = server();
-    let mut t = server.session();
-    t.ok("CREATE USER app IDENTIFIED BY 'x' REQUIRE NONE WITH MAX_QUERIES_PER_HOUR 0 PASSWORD EXPIRE NEVER PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT OPTIONAL FAILED_LOGIN_ATTEMPTS 0 ACCOUNT LOCK COMMENT 'c'");
-    assert!(account(&server, "app").unwrap().locked);
-    t.ok("ALTER USER app ACCOUNT UNLOCK");
-    assert!(!account(&server, "app").unwrap().locked);
-    for option in [
-        "REQUIRE SSL",
-        "REQUIRE SUBJECT 'a' AND ISSUER 'b'",
-        "WITH MAX_QUERIES_PER_HOUR 5",
-        "PASSWORD EXPIRE",
-        "PASSWORD EXPIRE INTERVAL 3 DAY",
-        "PASSWORD HISTORY 3",
-        "PASSWORD REUSE INTERVAL 3 DAY",
-        "PASSWORD REQUIRE CURRENT",
-        "FAILED_LOGIN_ATTEMPTS 3 PASSWORD_LOCK_TIME UNBOUNDED",
-        "RETAIN CURRENT PASSWORD",
-    ] {
-        t.code(&format!("ALTER USER app IDENTIFIED BY 'y' {option}"), 1235);
-    }
-    t.code("ALTER USER app DISCARD OLD PASSWORD", 1235);
-    t.code("ALTER USER app IDENTIFIED BY 'y' REPLACE 'y'", 3891);
-    t.ok("ALTER USER app IDENTIFIED BY 'y' REPLACE 'x'");
-    let mut app = server.connect("app", "10.1.2.3").unwrap();
-    app.ok("ALTER USER CURRENT_USER() IDENTIFIED BY 'z'");
-    app.code("ALTER USER CURRENT_USER() ACCOUNT LOCK", 1227);
-}
-
 #[test]
 fn privileges_are_checked() {
     let server = server();

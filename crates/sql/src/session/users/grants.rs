@@ -2,6 +2,8 @@
 
 use super::privilege::Privileges;
 use super::record::{AccountRecord, quoted_name};
+use super::rules::Limits;
+use crate::parse::ast::TlsRule;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn line(privileges: Privileges, everything: Privileges, level: &str, account: &str) -> String {
@@ -37,6 +39,10 @@ pub fn grants(record: &AccountRecord) -> Vec<String> {
         let names = dynamic.names().join(",");
         let option = if option.is_empty() { "" } else { " WITH GRANT OPTION" };
         lines.push(format!("GRANT {names} ON *.* TO {account}{option}"));
+    }
+    for (database, privileges) in &record.restrictions {
+        let names = privileges.names().join(", ");
+        lines.push(format!("REVOKE {names} ON {}.* FROM {account}", quoted(database)));
     }
     for (database, privileges) in &record.databases {
         let level = format!("{}.*", quoted(database));
@@ -80,17 +86,71 @@ fn table_line(privileges: Privileges, columns: &BTreeMap<String, Privileges>, le
     format!("GRANT {} ON {level} TO {account}{option}", list.join(", "))
 }
 
-/// SHOW CREATE USER.
+fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+fn tls(rule: &TlsRule) -> String {
+    match rule {
+        TlsRule::None => "NONE".to_string(),
+        TlsRule::Any => "SSL".to_string(),
+        TlsRule::X509 => "X509".to_string(),
+        TlsRule::Specified { subject, issuer, cipher } => {
+            let parts = [("SUBJECT", subject), ("ISSUER", issuer), ("CIPHER", cipher)];
+            let parts = parts.iter().filter_map(|(word, value)| Some(format!("{word} {}", text(value.as_deref()?))));
+            parts.collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+fn limits(limits: &Limits) -> String {
+    let all = [
+        ("MAX_QUERIES_PER_HOUR", limits.queries),
+        ("MAX_UPDATES_PER_HOUR", limits.updates),
+        ("MAX_CONNECTIONS_PER_HOUR", limits.connections),
+        ("MAX_USER_CONNECTIONS", limits.user_connections),
+    ];
+    let set: Vec<String> =
+        all.iter().filter(|(_, limit)| *limit > 0).map(|(word, limit)| format!(" {word} {limit}")).collect();
+    if set.is_empty() { String::new() } else { format!(" WITH{}", set.concat()) }
+}
+
+/// SHOW CREATE USER, in MySQL 8's form: a statement that makes the account again.
 pub fn create_user(record: &AccountRecord) -> String {
+    let rules = &record.rules;
+    let mut out = format!("CREATE USER {} IDENTIFIED WITH '{}'", account_name(record), record.plugin);
+    if !record.hash.is_empty() {
+        out.push_str(&format!(" AS {}", text(&record.hash)));
+    }
     let roles: Vec<String> = record.default_roles.iter().map(quoted_name).collect();
-    let roles = if roles.is_empty() { String::new() } else { format!(" DEFAULT ROLE {}", roles.join(",")) };
-    let hash = if record.hash.is_empty() { String::new() } else { format!(" AS '{}'", record.hash) };
-    let lock = if record.locked { "LOCK" } else { "UNLOCK" };
-    format!(
-        "CREATE USER {} IDENTIFIED WITH '{}'{hash}{roles} REQUIRE NONE PASSWORD EXPIRE DEFAULT ACCOUNT {lock} PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT DEFAULT",
-        account_name(record),
-        record.plugin
-    )
+    if !roles.is_empty() {
+        out.push_str(&format!(" DEFAULT ROLE {}", roles.join(",")));
+    }
+    out.push_str(&format!(" REQUIRE {}{} PASSWORD EXPIRE", tls(&rules.tls), limits(&rules.limits)));
+    match (rules.expired, rules.lifetime) {
+        (true, _) => {}
+        (false, None) => out.push_str(" DEFAULT"),
+        (false, Some(0)) => out.push_str(" NEVER"),
+        (false, Some(days)) => out.push_str(&format!(" INTERVAL {days} DAY")),
+    }
+    out.push_str(if record.locked { " ACCOUNT LOCK" } else { " ACCOUNT UNLOCK" });
+    let or_default = |value: Option<u32>| value.map_or("DEFAULT".to_string(), |value| value.to_string());
+    out.push_str(&format!(" PASSWORD HISTORY {}", or_default(rules.history)));
+    let days = if rules.reuse_days.is_some() { " DAY" } else { "" };
+    out.push_str(&format!(" PASSWORD REUSE INTERVAL {}{days}", or_default(rules.reuse_days)));
+    out.push_str(match rules.require_current {
+        None => " PASSWORD REQUIRE CURRENT DEFAULT",
+        Some(true) => " PASSWORD REQUIRE CURRENT",
+        Some(false) => " PASSWORD REQUIRE CURRENT OPTIONAL",
+    });
+    if rules.failed_logins > 0 || rules.lock_days != 0 {
+        let days = if rules.lock_days < 0 { "UNBOUNDED".to_string() } else { rules.lock_days.to_string() };
+        out.push_str(&format!(" FAILED_LOGIN_ATTEMPTS {} PASSWORD_LOCK_TIME {days}", rules.failed_logins));
+    }
+    if let Some(attribute) = rules.attribute_text() {
+        out.push_str(&format!(" ATTRIBUTE {}", text(&attribute)));
+    }
+    out
 }
 
 #[cfg(test)]

@@ -6,17 +6,22 @@
 //! they are ([`change`]), however many do so on however many nodes.
 //!
 //! Privileges are granted globally, on a database (with `%` and `_` as wildcards), on a table or on columns; accounts
-//! can be granted to others as [`roles`]. Left out: password expiry and history, resource limits, certificates,
-//! partial revokes.
+//! can be granted to others as [`roles`]. What else an account is held to ([`rules`]: how old its password may be, which
+//! passwords it may not use again, how its connections must be encrypted, how much it may do in an hour) is stored
+//! with it; what it has used up, and wrong passwords in a row, are counted by each node ([`logins`]).
+//! Left out: accounts of several factors, proxies, passwords that a component checks.
 
 pub mod change;
 pub mod grants;
+pub mod logins;
 pub mod password;
+pub mod passwords;
 pub mod privilege;
 pub mod privilege_statements;
 pub mod record;
 pub mod role_statements;
 pub mod roles;
+pub mod rules;
 pub mod statements;
 pub mod store;
 

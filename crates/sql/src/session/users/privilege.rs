@@ -114,10 +114,13 @@ impl Privileges {
     pub const CREATE_USER: Privileges = Privileges(1 << 24);
     pub const CREATE_ROLE: Privileges = Privileges(1 << 28);
     pub const DROP_ROLE: Privileges = Privileges(1 << 29);
+    pub const APPLICATION_PASSWORD_ADMIN: Privileges = Privileges(1 << 31);
     pub const CONNECTION_ADMIN: Privileges = Privileges(1 << 39);
     pub const ROLE_ADMIN: Privileges = Privileges(1 << 62);
     pub const FLUSH_STATUS: Privileges = Privileges(1 << 46);
+    pub const FLUSH_PRIVILEGES: Privileges = Privileges(1 << 45);
     pub const FLUSH_TABLES: Privileges = Privileges(1 << 47);
+    pub const FLUSH_USER_RESOURCES: Privileges = Privileges(1 << 48);
     pub const SET_ANY_DEFINER: Privileges = Privileges(1 << 66);
     pub const SET_USER_ID: Privileges = Privileges(1 << 67);
     pub const SYSTEM_VARIABLES_ADMIN: Privileges = Privileges(1 << 71);
@@ -245,6 +248,9 @@ mod tests {
             (Privileges::ROLE_ADMIN, "ROLE_ADMIN"),
             (Privileges::FLUSH_STATUS, "FLUSH_STATUS"),
             (Privileges::FLUSH_TABLES, "FLUSH_TABLES"),
+            (Privileges::FLUSH_PRIVILEGES, "FLUSH_PRIVILEGES"),
+            (Privileges::FLUSH_USER_RESOURCES, "FLUSH_USER_RESOURCES"),
+            (Privileges::APPLICATION_PASSWORD_ADMIN, "APPLICATION_PASSWORD_ADMIN"),
             (Privileges::SET_ANY_DEFINER, "SET_ANY_DEFINER"),
             (Privileges::SYSTEM_VARIABLES_ADMIN, "SYSTEM_VARIABLES_ADMIN"),
             (Privileges::GRANT_OPTION, "GRANT OPTION"),

@@ -1,7 +1,9 @@
 //! GRANT and REVOKE of privileges.
 //!
 //! A privilege is granted globally, on a database, on a table or on columns of one. REVOKE on a table takes the same
-//! privileges on its columns, too, as in MySQL.
+//! privileges on its columns, too, as in MySQL. With `partial_revokes`, REVOKE on a database of what an account has
+//! globally restricts it there; restrictions hold whatever the variable says later, and go with what a restricted
+//! account grants.
 
 use super::change::Draft;
 use super::privilege::Privileges;
@@ -13,6 +15,7 @@ use crate::session::session::Session;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
 use rauk_types::result::Completion;
+use std::collections::BTreeSet;
 
 /// Database and table of a GRANT as written: `None` is `*`, an empty database the current one.
 type Written<'a> = (Option<&'a str>, Option<&'a str>);
@@ -183,12 +186,18 @@ impl Session {
                 let Some(record) = draft.account(&session.engine.users, &user, &host) else {
                     return Err(MysqlError::new(1410, "You are not allowed to create a user with GRANT"));
                 };
-                let known = match (&asked.database, asked.table_key()) {
-                    (None, _) => &mut record.global,
-                    (Some(database), None) => record.databases.entry(database.clone()).or_default(),
-                    (Some(_), Some(key)) => record.tables.entry(key).or_default(),
-                };
-                *known = known.with(granted);
+                match (&asked.database, asked.table_key()) {
+                    (None, _) => grant_globally(record, granted, &session.account),
+                    (Some(database), None) => {
+                        let left = end_restriction(record, database, granted);
+                        let known = record.databases.entry(database.clone()).or_default();
+                        *known = known.with(left);
+                    }
+                    (Some(_), Some(key)) => {
+                        let known = record.tables.entry(key).or_default();
+                        *known = known.with(granted);
+                    }
+                }
                 if let Some(key) = asked.table_key() {
                     let columns = record.columns.entry(key).or_default();
                     for (column, privileges) in &asked.columns {
@@ -258,16 +267,31 @@ impl Session {
         let record = account.as_mut().ok_or_else(|| Missing::User(missing()))?;
         if everything {
             record.global = Privileges::NONE;
+            record.restrictions.clear();
             record.databases.clear();
             record.tables.clear();
             record.columns.clear();
             return Ok(());
         }
         match (&asked.database, asked.table_key()) {
-            (None, _) => record.global = record.global.without(asked.privileges),
+            (None, _) => {
+                record.global = record.global.without(asked.privileges);
+                record.restrictions.values_mut().for_each(|known| *known = known.without(asked.privileges));
+            }
             (Some(database), None) => {
-                let known = record.databases.get_mut(database).ok_or_else(|| Missing::Grant(missing()))?;
-                *known = known.without(asked.privileges);
+                let partial = match self.engine.variables.is_on("partial_revokes") {
+                    true => Privileges(record.global.0 & asked.privileges.without(Privileges::GRANT_OPTION).0),
+                    false => Privileges::NONE,
+                };
+                if !partial.is_empty() {
+                    let known = record.restrictions.entry(database.clone()).or_default();
+                    *known = known.with(partial);
+                }
+                match record.databases.get_mut(database) {
+                    Some(known) => *known = known.without(asked.privileges),
+                    None if partial.is_empty() => return Err(Missing::Grant(missing())),
+                    None => {}
+                }
             }
             (Some(_), Some(key)) => {
                 let revoked = revoke_on_table(record, asked, &key);
@@ -283,6 +307,27 @@ impl Session {
         record.forget_empty();
         Ok(())
     }
+}
+
+/// A restriction of whoever grants holds for what is granted, unless the account has it without one already.
+fn grant_globally(record: &mut AccountRecord, granted: Privileges, grantor: &AccountRecord) {
+    let databases: BTreeSet<String> = grantor.restrictions.keys().chain(record.restrictions.keys()).cloned().collect();
+    for database in databases {
+        let own = record.restrictions.get(&database).copied().unwrap_or_default();
+        let of_grantor = grantor.restrictions.get(&database).copied().unwrap_or_default();
+        let limited = own.with(granted.without(record.global));
+        let kept = own.without(granted).with(Privileges(granted.0 & of_grantor.0 & limited.0));
+        record.restrictions.insert(database, kept);
+    }
+    record.global = record.global.with(granted);
+}
+
+/// GRANT on a database ends what partial revokes have kept from the account there; the rest is granted on it.
+fn end_restriction(record: &mut AccountRecord, database: &str, granted: Privileges) -> Privileges {
+    let Some(restricted) = record.restrictions.get_mut(database) else { return granted };
+    let ended = Privileges(restricted.0 & granted.0);
+    *restricted = restricted.without(ended);
+    granted.without(ended)
 }
 
 /// `None`: there is nothing of that.

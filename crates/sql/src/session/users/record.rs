@@ -10,8 +10,10 @@
 //! them, which every check reads.
 
 use super::privilege::Privileges;
+use super::rules::AccountRules;
 use crate::parse::statement::UserName;
 use crate::session::pattern;
+use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +38,9 @@ pub struct AccountRecord {
     /// How often it was granted as a role. Whoever drops or renames it has then seen all its grants: one that comes
     /// meanwhile changes the document.
     pub grants: u64,
+    pub rules: AccountRules,
+    /// Global privileges that were revoked on single databases (partial_revokes).
+    pub restrictions: BTreeMap<String, Privileges>,
     /// Members of the document that this version does not know.
     pub unknown: Map<String, Json>,
 }
@@ -76,7 +81,7 @@ impl AccountRecord {
     /// Members of every document.
     const MEMBERS: [&str; 8] = ["user", "host", "plugin", "hash", "locked", "global", "databases", "tables"];
     /// Members that a document has if there is something to say.
-    const OPTIONAL: [&str; 4] = ["columns", "roles", "default_roles", "grants"];
+    const OPTIONAL: [&str; 6] = ["columns", "roles", "default_roles", "grants", "rules", "restrictions"];
 
     pub(super) fn to_json(&self) -> String {
         let databases: Vec<Json> = self
@@ -116,6 +121,13 @@ impl AccountRecord {
         if self.grants > 0 {
             put("grants", json!(self.grants));
         }
+        if self.rules != AccountRules::default() {
+            put("rules", serde_json::to_value(&self.rules).unwrap_or_default());
+        }
+        if !self.restrictions.is_empty() {
+            let of_database = |(name, p): (&String, &Privileges)| (name.clone(), privileges_json(*p));
+            put("restrictions", Json::Object(self.restrictions.iter().map(of_database).collect()));
+        }
         Json::Object(document).to_string()
     }
 
@@ -127,6 +139,12 @@ impl AccountRecord {
             ((text_of(entry, "database"), text_of(entry, "table")), columns)
         };
         let known = |name: &str| Self::MEMBERS.contains(&name) || Self::OPTIONAL.contains(&name);
+        // Rules that cannot be read would let in whom they keep out: such an account is none.
+        let rules = match json.get("rules") {
+            Some(rules) => AccountRules::deserialize(rules).ok()?,
+            None => AccountRules::default(),
+        };
+        let restrictions = json["restrictions"].as_object().cloned().unwrap_or_default();
         let unknown = json.as_object()?.iter().filter(|(name, _)| !known(name));
         Some(AccountRecord {
             user: json["user"].as_str()?.to_string(),
@@ -150,6 +168,8 @@ impl AccountRecord {
                 .collect(),
             default_roles: list_of(&json, "default_roles").iter().map(name_of).collect(),
             grants: json["grants"].as_u64().unwrap_or(0),
+            rules,
+            restrictions: restrictions.iter().map(|(name, p)| (name.clone(), privileges_from(p))).collect(),
             unknown: unknown.map(|(name, value)| (name.clone(), value.clone())).collect(),
         })
     }
@@ -166,8 +186,14 @@ impl AccountRecord {
         self.user == name.user && self.host.eq_ignore_ascii_case(&name.host)
     }
 
-    /// What is granted to another account, too; its name, password and default roles are not.
+    /// What is granted to another account, too; its name, password and default roles are not. A global privilege is
+    /// restricted on a database where each of those that have it is.
     pub fn merge(&mut self, other: &AccountRecord) {
+        let databases: BTreeSet<&String> = self.restrictions.keys().chain(other.restrictions.keys()).collect();
+        let (own, others) = (|d: &str| self.kept_from(d), |d: &str| other.kept_from(d));
+        let both = databases.into_iter().map(|d| (d.clone(), Privileges(own(d).0 & others(d).0)));
+        let all = self.global.with(other.global);
+        self.restrictions = both.map(|(d, p)| (d, Privileges(p.0 & all.0))).filter(|(_, p)| !p.is_empty()).collect();
         self.global = self.global.with(other.global);
         for (database, privileges) in &other.databases {
             let known = self.databases.entry(database.clone()).or_default();
@@ -192,6 +218,7 @@ impl AccountRecord {
     /// Levels at which nothing is left are no grants.
     pub fn forget_empty(&mut self) {
         self.databases.retain(|_, privileges| !privileges.is_empty());
+        self.restrictions.retain(|_, privileges| !privileges.is_empty());
         self.tables.retain(|_, privileges| !privileges.is_empty());
         self.columns.retain(|_, columns| {
             columns.retain(|_, privileges| !privileges.is_empty());
@@ -199,10 +226,24 @@ impl AccountRecord {
         });
     }
 
+    /// What no global grant gives on a database.
+    fn kept_from(&self, database: &str) -> Privileges {
+        let restricted = self.restrictions.get(database).copied().unwrap_or_default();
+        Privileges(!self.global.0 | restricted.0)
+    }
+
+    /// Global privileges as they hold on a database.
+    pub fn global_on(&self, database: &str) -> Privileges {
+        match self.restrictions.get(database) {
+            Some(restricted) => self.global.without(*restricted),
+            None => self.global,
+        }
+    }
+
     /// What is granted on a database, the global privileges included.
     pub fn on_database(&self, database: &str) -> Privileges {
         let granted = self.databases.iter().filter(|(name, _)| pattern::like(name, database, false));
-        granted.fold(self.global, |all, (_, p)| all.with(*p))
+        granted.fold(self.global_on(database), |all, (_, p)| all.with(*p))
     }
 
     /// What is granted on a table, the wider levels included.

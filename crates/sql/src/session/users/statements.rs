@@ -2,32 +2,34 @@
 //!
 //! Each says what it makes of the accounts in a function that [`Session::change_accounts`] may call more than once, so rights are checked there too.
 
-use super::password;
+use super::passwords::{Credentials, Generated};
 use super::privilege::Privileges;
 use super::record::AccountRecord;
 use super::store::Users;
-use crate::parse::ast::{AccountOptions, RoleChoice, UserDefinition};
+use crate::parse::Statement;
+use crate::parse::ast::{AccountOptions, Expiry, RoleChoice, SetPassword, UserDefinition};
 use crate::parse::statement::{Authentication, UserName};
+use crate::session::run::Done;
 use crate::session::session::Session;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
-use rauk_types::result::Completion;
+use rauk_types::result::{Completion, ResultSink};
 use std::collections::BTreeMap;
 
-const INCORRECT_PASSWORD: u16 = 3891;
 const RENAME_ROLE: u16 = 3532;
+const MUST_CHANGE_PASSWORD: u16 = 1820;
 
-/// Plugins and hashes that IDENTIFIED gives, by the place of the user in the statement: made once, since hashing takes long.
-type Credentials = BTreeMap<usize, (String, String)>;
+/// What IDENTIFIED gives, by the place of the user in the statement: made once.
+type Known = BTreeMap<usize, Credentials>;
 
-/// REPLACE names the present password. Error 3891.
-fn check_replaced(record: &AccountRecord, authentication: &Authentication) -> Result<(), MysqlError> {
-    let Authentication::Password { replaced: Some(present), .. } = authentication else { return Ok(()) };
-    if password::matches(&record.plugin, &record.hash, present) {
-        return Ok(());
-    }
-    let message = "Incorrect current password. Specify the correct password which has to be replaced.";
-    Err(MysqlError::new(INCORRECT_PASSWORD, message))
+/// What a session may do whose password has expired.
+fn changes_passwords(statement: &Statement) -> bool {
+    matches!(statement, Statement::AlterUser { .. } | Statement::SetPassword(_))
+}
+
+fn must_change_password() -> MysqlError {
+    let message = "You must reset your password using ALTER USER statement before executing this statement.";
+    MysqlError::new(MUST_CHANGE_PASSWORD, message)
 }
 
 impl Session {
@@ -37,6 +39,11 @@ impl Session {
             return (self.account.user.clone(), self.account.host.clone());
         }
         (name.user.clone(), name.host.clone())
+    }
+
+    fn full_name(&self, name: &UserName) -> UserName {
+        let (user, host) = self.named(name);
+        UserName { user, host }
     }
 
     /// `accounts` failed, as one error 1396 that lists them.
@@ -49,37 +56,40 @@ impl Session {
         Err(MysqlError::new(codes::CANNOT_USER, message))
     }
 
-    /// Plugin and hash of IDENTIFIED.
-    fn credentials(&self, authentication: &Authentication) -> Result<(String, String), MysqlError> {
-        match authentication {
-            Authentication::Password { plugin, password, .. } => {
-                let plugin = plugin.clone().unwrap_or_else(|| password::CACHING_SHA2.to_string());
-                Users::check_plugin(&plugin)?;
-                let hash = password::hash(&plugin, password, &mut || self.engine.runtime.random());
-                Ok((plugin, hash))
-            }
-            Authentication::Hash { plugin, hash } => {
-                Users::check_plugin(plugin)?;
-                if !password::is_hash(plugin, hash) {
-                    return Err(MysqlError::new(1827, "The password hash doesn't have the expected format."));
-                }
-                Ok((plugin.clone(), hash.clone()))
-            }
-        }
+    /// Error 1820 while the session's password has expired, but for statements that change passwords.
+    pub(crate) fn check_expired(&self, statement: &Statement) -> Result<(), MysqlError> {
+        if self.password_expired && !changes_passwords(statement) { Err(must_change_password()) } else { Ok(()) }
     }
 
+    /// Error 1820 for a command that is no statement.
+    pub(crate) fn check_not_expired(&self) -> Result<(), MysqlError> {
+        if self.password_expired { Err(must_change_password()) } else { Ok(()) }
+    }
+
+    /// The same in every draft.
     fn credentials_once(
         &self,
         authentication: &Authentication,
         at: usize,
-        known: &mut Credentials,
-    ) -> Result<(String, String), MysqlError> {
+        keep: Option<&str>,
+        known: &mut Known,
+    ) -> Result<Credentials, MysqlError> {
         if let Some(made) = known.get(&at) {
             return Ok(made.clone());
         }
-        let made = self.credentials(authentication)?;
+        let made = self.credentials(authentication, keep)?;
         known.insert(at, made.clone());
         Ok(made)
+    }
+
+    /// Passwords that were made for the accounts of a statement that was carried out.
+    fn generated(&self, users: &[UserDefinition], known: &Known) -> Vec<Generated> {
+        let made = known.iter().filter(|(_, made)| made.random);
+        made.map(|(at, made)| {
+            let (user, host) = self.named(&users[*at].name);
+            Generated { name: UserName { user, host }, text: made.text.clone().unwrap_or_default() }
+        })
+        .collect()
     }
 
     pub(crate) async fn create_users(
@@ -87,7 +97,8 @@ impl Session {
         users: &[UserDefinition],
         options: &AccountOptions,
         if_not_exists: bool,
-    ) -> Result<Completion, MysqlError> {
+        sink: &mut dyn ResultSink,
+    ) -> Result<Done, MysqlError> {
         let default = match &options.default_role {
             Some(RoleChoice::Named(roles)) => roles.as_slice(),
             _ => &[],
@@ -98,7 +109,7 @@ impl Session {
         };
         may(self)?;
         self.commit_implicitly().await?;
-        let mut known = Credentials::new();
+        let mut known = Known::new();
         self.change_accounts(|session, draft| {
             may(session)?;
             let mut failed = Vec::new();
@@ -114,12 +125,18 @@ impl Session {
                     }
                     continue;
                 }
-                let empty = Authentication::Password { plugin: None, password: String::new(), replaced: None };
-                let authentication = definition.authentication.as_ref().unwrap_or(&empty);
-                let (plugin, hash) = session.credentials_once(authentication, at, &mut known)?;
-                let locked = options.lock.unwrap_or(false);
                 let name = UserName { user: user.clone(), host: host.clone() };
-                *account = Some(AccountRecord { user, host, plugin, hash, locked, ..AccountRecord::default() });
+                let locked = options.lock.unwrap_or(false);
+                let mut record = AccountRecord { user, host, locked, ..AccountRecord::default() };
+                record.rules.apply(options, session.engine.now_micros())?;
+                record.rules.unlocks = 0;
+                let empty = Authentication::Password { plugin: None, password: String::new() };
+                let authentication = definition.authentication.as_ref().unwrap_or(&empty);
+                let made = session.credentials_once(authentication, at, None, &mut known)?;
+                let expired = record.rules.expired;
+                session.draft_password(&mut record, &made, false)?;
+                record.rules.expired = expired;
+                *account = Some(record);
                 // A default role of CREATE USER is granted with it.
                 for role in default {
                     session.draft_grant(draft, role, &name, false)?;
@@ -131,16 +148,26 @@ impl Session {
             Self::failed_accounts("CREATE USER", &failed)
         })
         .await?;
-        Ok(Completion::default())
+        let generated = self.generated(users, &known);
+        Ok(self.send_generated(&generated, sink))
     }
 
-    /// Everybody may change the own password and default roles.
+    /// Everybody may change the own password and default roles; a second password takes a privilege.
     fn may_alter(&self, users: &[UserDefinition], options: &AccountOptions) -> Result<(), MysqlError> {
         let own = |(user, host): (String, String)| self.own.is(&UserName { user, host });
-        if options.lock.is_none() && users.iter().all(|definition| own(self.named(&definition.name))) {
-            return Ok(());
+        let plain = AccountOptions { default_role: options.default_role.clone(), ..AccountOptions::default() };
+        if *options == plain && users.iter().all(|definition| own(self.named(&definition.name))) {
+            return match users.iter().any(|definition| definition.retain || definition.discard) {
+                true => self.may_have_second_password(),
+                false => Ok(()),
+            };
         }
         self.require_any(Privileges::CREATE_USER, "CREATE USER")
+    }
+
+    fn may_have_second_password(&self) -> Result<(), MysqlError> {
+        let any = Privileges::CREATE_USER.with(Privileges::APPLICATION_PASSWORD_ADMIN);
+        self.require_any(any, "CREATE USER or APPLICATION_PASSWORD_ADMIN")
     }
 
     pub(crate) async fn alter_users(
@@ -148,10 +175,14 @@ impl Session {
         users: &[UserDefinition],
         options: &AccountOptions,
         if_exists: bool,
-    ) -> Result<Completion, MysqlError> {
+        sink: &mut dyn ResultSink,
+    ) -> Result<Done, MysqlError> {
         self.may_alter(users, options)?;
+        if self.password_expired && users.iter().any(|definition| definition.authentication.is_none()) {
+            return Err(must_change_password());
+        }
         self.commit_implicitly().await?;
-        let mut known = Credentials::new();
+        let mut known = Known::new();
         self.change_accounts(|session, draft| {
             session.may_alter(users, options)?;
             let mut failed = Vec::new();
@@ -166,8 +197,17 @@ impl Session {
                     continue;
                 };
                 if let Some(authentication) = &definition.authentication {
-                    check_replaced(record, authentication)?;
-                    (record.plugin, record.hash) = session.credentials_once(authentication, at, &mut known)?;
+                    session.check_replaced(record, definition.replaced.as_deref())?;
+                    let made = session.credentials_once(authentication, at, None, &mut known)?;
+                    // Rules that the same statement sets hold for the password already.
+                    record.rules.apply(options, session.engine.now_micros())?;
+                    session.draft_password(record, &made, definition.retain)?;
+                    record.rules.expired = made.bare || options.expiry == Some(Expiry::Now);
+                } else {
+                    record.rules.apply(options, session.engine.now_micros())?;
+                }
+                if definition.discard {
+                    record.rules.second.clear();
                 }
                 record.locked = options.lock.unwrap_or(record.locked);
                 if let Some(choice) = &options.default_role {
@@ -177,7 +217,12 @@ impl Session {
             Self::failed_accounts("ALTER USER", &failed)
         })
         .await?;
-        Ok(Completion::default())
+        let own = users.iter().any(|definition| self.own.is(&self.full_name(&definition.name)));
+        if own && options.expiry == Some(Expiry::Now) {
+            self.password_expired = true;
+        }
+        let generated = self.generated(users, &known);
+        Ok(self.send_generated(&generated, sink))
     }
 
     pub(crate) async fn drop_users(&mut self, users: &[UserName], if_exists: bool) -> Result<Completion, MysqlError> {
@@ -226,23 +271,51 @@ impl Session {
         Ok(Completion::default())
     }
 
-    /// Everybody may set the own password.
-    pub(crate) fn may_set_password(&self, user: &str, host: &str) -> Result<(), MysqlError> {
-        if self.own.user == user && self.own.host.eq_ignore_ascii_case(host) {
-            return Ok(());
+    /// Everybody may set the own password; a second one takes a privilege.
+    fn may_set_password(&self, name: &UserName, retain: bool) -> Result<(), MysqlError> {
+        match (self.own.is(name), retain) {
+            (true, false) => Ok(()),
+            (true, true) => self.may_have_second_password(),
+            (false, _) => self.require_any(Privileges::CREATE_USER.with(Privileges::SUPER), "CREATE USER"),
         }
-        self.require_any(Privileges::CREATE_USER.with(Privileges::SUPER), "CREATE USER")
     }
 
-    pub(crate) async fn set_password(&mut self, user: &str, host: &str, text: &str) -> Result<(), MysqlError> {
+    /// SET PASSWORD: the plugin stays.
+    pub(crate) async fn set_password(
+        &mut self,
+        change: &SetPassword,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Done, MysqlError> {
+        let name = match &change.user {
+            Some(name) => self.full_name(name),
+            None => self.own.name(),
+        };
+        self.may_set_password(&name, change.retain)?;
+        self.commit_implicitly().await?;
+        let authentication = match &change.password {
+            Some(text) => Authentication::Password { plugin: None, password: text.clone() },
+            None => Authentication::Random { plugin: None },
+        };
+        let mut known = Known::new();
         self.change_accounts(|session, draft| {
-            session.may_set_password(user, host)?;
-            let Some(record) = draft.account(&session.engine.users, user, host) else {
+            session.may_set_password(&name, change.retain)?;
+            let Some(record) = draft.account(&session.engine.users, &name.user, &name.host) else {
                 return Err(MysqlError::new(codes::PASSWORD_NO_MATCH, "Can't find any matching row in the user table"));
             };
-            record.hash = password::hash(&record.plugin, text, &mut || session.engine.runtime.random());
-            Ok(())
+            session.check_replaced(record, change.replaced.as_deref())?;
+            let plugin = record.plugin.clone();
+            let mut made = session.credentials_once(&authentication, 0, Some(&plugin), &mut known)?;
+            if made.plugin != plugin {
+                // Somebody gave the account another plugin while this was drafted.
+                known.clear();
+                made = session.credentials_once(&authentication, 0, Some(&plugin), &mut known)?;
+            }
+            session.draft_password(record, &made, change.retain)
         })
-        .await
+        .await?;
+        let made = known.remove(&0).filter(|made| made.random);
+        let generated: Vec<Generated> =
+            made.map(|made| Generated { name, text: made.text.unwrap_or_default() }).into_iter().collect();
+        Ok(self.send_generated(&generated, sink))
     }
 }

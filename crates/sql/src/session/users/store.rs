@@ -29,6 +29,8 @@ pub struct Account {
     pub plugin: String,
     /// `authentication_string` as in mysql.user: `$A$005$…` or `*HEX`; empty: no password.
     pub hash: String,
+    /// The same of a second password; empty: there is none.
+    pub second: String,
     pub locked: bool,
 }
 
@@ -179,6 +181,10 @@ impl Users {
     pub fn resolve(&self, user: &str, peer: IpAddr) -> Option<Arc<AccountRecord>> {
         let accounts = self.all();
         accounts.iter().find(|a| (a.user == user || a.user.is_empty()) && host_matches(&a.host, peer)).cloned()
+    }
+
+    pub fn find_or_resolve(&self, user: &str, host: &str, peer: IpAddr) -> Option<Arc<AccountRecord>> {
+        self.find(user, host).or_else(|| self.resolve(user, peer))
     }
 
     /// The account of exactly this name with what is stored of it, or the place where it would be stored.

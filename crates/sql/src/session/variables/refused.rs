@@ -16,10 +16,7 @@ const KEPT: &[(&str, &[&str])] = &[
     ("general_log", &["OFF"]),
     ("gtid_mode", &["OFF"]),
     ("init_connect", &[""]),
-    ("max_user_connections", &["0"]),
     ("offline_mode", &["OFF"]),
-    // It is what the server was started with.
-    ("require_secure_transport", &[]),
     ("resultset_metadata", &["FULL"]),
     ("secure_auth", &["ON"]),
     ("session_track_gtids", &["OFF"]),

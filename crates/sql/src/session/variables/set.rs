@@ -21,6 +21,7 @@ use rauk_types::result::Completion;
 use rauk_types::{Charset, Collation, MysqlError, Value};
 
 /// These belong to the whole cluster.
+const PARTIAL_REVOKES_EXIST: u16 = 3896;
 const REPLICAS: &str = "rauk_replicas";
 const REPLACE_AFTER: &str = "rauk_replace_after";
 const MEMORY_RETURN: &str = "rauk_memory_return_timeout";
@@ -41,11 +42,6 @@ enum Assignment {
     NextTransaction {
         isolation: Option<Isolation>,
         read_only: Option<bool>,
-    },
-    Password {
-        user: String,
-        host: String,
-        password: String,
     },
 }
 
@@ -92,17 +88,6 @@ impl Session {
             SetItem::Transaction { scope, isolation, read_only } => {
                 self.check_transaction(*scope, *isolation, *read_only, out)
             }
-            SetItem::Password { user, password } => {
-                let (user, host) = match user {
-                    Some(name) if !(name.user.is_empty() && name.host.is_empty()) => {
-                        (name.user.clone(), name.host.clone())
-                    }
-                    _ => (self.account.user.clone(), self.account.host.clone()),
-                };
-                self.may_set_password(&user, &host)?;
-                out.push(Assignment::Password { user, host, password: password.clone() });
-                Ok(())
-            }
         }
     }
 
@@ -148,6 +133,7 @@ impl Session {
         if shared {
             self.may_be_read_only(variable, &checked)?;
             self.may_be_mandatory(variable, &checked)?;
+            self.may_end_restrictions(variable, &checked)?;
             if scope == Scope::Persist && [REPLICAS, REPLACE_AFTER, MEMORY_RETURN].contains(&variable.name) {
                 let text = format!("{} is kept by the cluster in any case; use SET GLOBAL", variable.name);
                 return Err(MysqlError::new(codes::WRONG_VALUE_FOR_VAR, text));
@@ -183,6 +169,16 @@ impl Session {
             });
         }
         Ok(())
+    }
+
+    /// partial_revokes stays on while an account has a restriction (3896).
+    fn may_end_restrictions(&self, variable: &Variable, value: &Value) -> Result<(), MysqlError> {
+        let ends = variable.name == "partial_revokes" && *value != Value::Int(1);
+        if !ends || self.engine.users.all().iter().all(|account| account.restrictions.is_empty()) {
+            return Ok(());
+        }
+        let message = "At least one partial revoke exists on a database. The system variable '@@partial_revokes' must be set to ON.";
+        Err(MysqlError::new(PARTIAL_REVOKES_EXIST, message))
     }
 
     /// mandatory_roles is a list of roles (1231), and takes the privilege to grant them (1227).
@@ -320,10 +316,6 @@ impl Session {
             Assignment::NextTransaction { isolation, read_only } => {
                 self.next.isolation = isolation.or(self.next.isolation);
                 self.next.read_only = read_only.or(self.next.read_only);
-            }
-            Assignment::Password { user, host, password } => {
-                self.may_change()?;
-                self.set_password(&user, &host, &password).await?;
             }
             Assignment::Session(at, value) => self.assign_session(at, value).await?,
         }

@@ -145,6 +145,11 @@ impl GlobalVariables {
         }
     }
 
+    pub fn is_on(&self, name: &str) -> bool {
+        let (_, at) = find(name).expect("a variable that the server reads exists");
+        self.get(at) == Value::Int(1)
+    }
+
     pub fn unsigned(&self, name: &str) -> u64 {
         let (_, at) = find(name).expect("a variable that the server reads exists");
         match self.get(at) {
