@@ -13,9 +13,13 @@ const KEPT: &[(&str, &[&str])] = &[
     ("default_collation_for_utf8mb4", &["utf8mb4_0900_ai_ci"]),
     ("default_table_encryption", &["OFF"]),
     ("explicit_defaults_for_timestamp", &["ON"]),
+    ("ft_boolean_syntax", &["+ -><()~*:\"\"&|"]),
     ("general_log", &["OFF"]),
     ("gtid_mode", &["OFF"]),
     ("init_connect", &[""]),
+    ("innodb_ft_enable_stopword", &["ON"]),
+    ("innodb_ft_server_stopword_table", &["", "NULL"]),
+    ("innodb_ft_user_stopword_table", &["", "NULL"]),
     ("max_user_connections", &["0"]),
     ("offline_mode", &["OFF"]),
     // It is what the server was started with.
