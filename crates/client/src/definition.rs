@@ -86,7 +86,7 @@ impl Opened {
     /// Position of an index by whose key one row can be asked for.
     pub fn unique(&self, name: &str) -> Result<usize, Error> {
         let position = self.index(name)?;
-        if self.schema.indexes[position].kind == IndexKind::Ordered {
+        if !self.schema.indexes[position].is_unique() {
             let message = format!("Key '{name}' of table '{}' is not unique: scan it instead", self.name);
             return Err(Error::new(ErrorKind::UnknownIndex, codes::KEY_DOES_NOT_EXITS, message));
         }

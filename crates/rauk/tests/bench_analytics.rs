@@ -1,4 +1,4 @@
-//! `rauk bench analytics` on few rows: TPC-H's 22 queries and the statements of single operators give the answers of a
+//! `rauk bench analytics` on few rows: TPC-H's 22 queries, the statements of single operators and full-text searches give the answers of a
 //! MariaDB of the same run, figures agree with each other, nothing is left behind, and wrong words are refused.
 //!
 //! That anything is fast is not proved here (docs/performance.md).
@@ -28,9 +28,9 @@ fn queries_over_many_rows_have_the_answers_of_mariadb() {
     let text = std::fs::read(directory.path().join("analytics.json")).expect("the JSON was written");
     let report: Value = serde_json::from_slice(&text).expect("it is JSON");
     let lines = |part: &str| report[part].as_array().unwrap_or_else(|| panic!("no {part} in {report}")).clone();
-    let (tpch, micro) = (lines("tpch"), lines("micro"));
-    assert_eq!((tpch.len(), micro.len()), (22, 13), "{report}");
-    for line in tpch.iter().chain(&micro) {
+    let (tpch, micro, texts) = (lines("tpch"), lines("micro"), lines("texts"));
+    assert_eq!((tpch.len(), micro.len(), texts.len()), (22, 13, 7), "{report}");
+    for line in tpch.iter().chain(&micro).chain(&texts) {
         assert!(line["difference"].is_null(), "{line}");
         for server in ["Rauk", "MariaDB"] {
             let figures = &line["servers"][server];
@@ -57,7 +57,7 @@ fn wrong_words_are_refused() {
         ("--scale 0", "--scale is a number from 0.0001 to 100"),
         ("--scale much", "not much"),
         ("--queries q1,q23", "there is no q23; there are q1, q2"),
-        ("--only tpcds", "possible values: tpch, micro"),
+        ("--only tpcds", "possible values: tpch, micro, texts"),
         ("--rounds 0", "--rounds"),
     ] {
         let output = bench(directory.path(), &arguments.split(' ').collect::<Vec<_>>());

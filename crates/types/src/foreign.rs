@@ -7,7 +7,7 @@
 //! Here are the rules that need the two schemas only: which index serves the lookup on each side, which column types fit together, and the text
 //! of the constraint as errors and SHOW CREATE TABLE print it. Enforcement is `node::transaction::foreign`, DDL `node::ddl::foreign`.
 
-use crate::schema::{IndexKind, IndexSchema, TableSchema};
+use crate::schema::{IndexSchema, TableSchema};
 use crate::{ColumnId, DataType, IndexId, TypeKind};
 use serde::{Deserialize, Serialize};
 
@@ -127,7 +127,7 @@ pub fn child_index<'a>(child: &'a TableSchema, columns: &[usize]) -> Option<&'a 
 /// The index by which a parent row is found; unique ones first.
 pub fn parent_key(parent: &TableSchema, columns: &[usize]) -> Option<ParentKey> {
     let fits = |index: &&IndexSchema| begins_with(index, columns);
-    let whole = |index: &&IndexSchema| index.kind != IndexKind::Ordered && index.parts.len() == columns.len();
+    let whole = |index: &&IndexSchema| index.is_unique() && index.parts.len() == columns.len();
     if let Some(index) = parent.indexes.iter().filter(fits).find(whole) {
         return Some(ParentKey::Whole(index.id));
     }
@@ -160,7 +160,7 @@ pub fn is_compatible(child: &DataType, parent: &DataType) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Column, IndexPart};
+    use crate::schema::{Column, IndexKind, IndexPart};
     use crate::{Collation, TableId};
 
     fn table() -> TableSchema {

@@ -11,6 +11,7 @@
 //! each partition of the base table, for ranges. NULLs are not in the index table.
 
 use crate::foreign::ForeignKey;
+use crate::fulltext::TextParser;
 use crate::key::KeyDef;
 use crate::row::RowLayout;
 use crate::{Collation, ColumnId, DataType, IndexId, TableId, Value};
@@ -131,6 +132,8 @@ pub enum IndexKind {
     Primary,
     Unique,
     Ordered,
+    /// One entry for each word of a row ([`crate::fulltext`]).
+    FullText(TextParser),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -198,9 +201,23 @@ impl IndexSchema {
         }
     }
 
-    /// Whether partitions keep an ordered index for it.
+    /// Whether its keys are those of rows, in an order: one a row.
     pub fn is_ordered(&self) -> bool {
+        !self.hash_only && !self.is_full_text()
+    }
+
+    /// Whether partitions keep entries for it.
+    pub fn has_entries(&self) -> bool {
         !self.hash_only
+    }
+
+    pub fn is_full_text(&self) -> bool {
+        matches!(self.kind, IndexKind::FullText(_))
+    }
+
+    /// Whether no two rows have equal keys.
+    pub fn is_unique(&self) -> bool {
+        matches!(self.kind, IndexKind::Primary | IndexKind::Unique)
     }
 }
 

@@ -11,12 +11,12 @@ use crate::budget::MemoryBudget;
 use crate::hash_index::HashIndex;
 use crate::ordered_index::OrderedIndex;
 use crate::row_store::{RowId, RowStore};
-use rauk_types::{IndexId, KeyDef, RowView, TableSchema, Timestamp, key};
+use rauk_types::{IndexId, IndexKeys, KeyDef, RowView, RowWords, TableSchema, Timestamp, key};
 use std::sync::Arc;
 
 pub(super) struct Index {
     pub id: IndexId,
-    pub def: KeyDef,
+    pub def: IndexKeys,
     pub tree: OrderedIndex,
 }
 
@@ -25,10 +25,10 @@ pub(super) struct Fragment {
     pub primary: KeyDef,
     pub rows: RowStore,
     pub hash: HashIndex,
-    /// One for each index that is not hash-only.
+    /// One for each index that has entries.
     pub indexes: Vec<Index>,
     /// The key definitions of all indexes, hash-only ones too: for range locks.
-    pub range_defs: Vec<(IndexId, KeyDef)>,
+    pub range_defs: Vec<(IndexId, IndexKeys)>,
     /// Rows committed and not deleted.
     pub live: u64,
     /// Bytes of old versions, rows under tombstones included.
@@ -63,6 +63,23 @@ impl KeyList {
         self.ends.push((index, self.bytes.len()));
     }
 
+    /// All keys of a row in an index.
+    pub fn push_all(&mut self, index: usize, keys: &IndexKeys, view: &RowView<'_>) {
+        match keys {
+            IndexKeys::Row(def) => self.push(index, def, view),
+            IndexKeys::Words(def) => {
+                let mut words = RowWords::default();
+                def.collect(view, &mut words);
+                words.iter().for_each(|key| self.push_key(index, key));
+            }
+        }
+    }
+
+    fn push_key(&mut self, index: usize, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push((index, self.bytes.len()));
+    }
+
     /// Takes back the last one.
     pub fn pop(&mut self) {
         self.ends.pop();
@@ -82,11 +99,6 @@ impl KeyList {
     pub fn iter(&self) -> impl Iterator<Item = (usize, &[u8])> {
         (0..self.ends.len()).map(|i| self.get(i))
     }
-}
-
-/// Whether two images have equal values in all columns of a key; `false` may still mean equal keys.
-pub(super) fn same_columns(def: &KeyDef, a: &RowView<'_>, b: &RowView<'_>) -> bool {
-    def.parts.iter().all(|p| a.get(p.column) == b.get(p.column))
 }
 
 impl Fragment {
@@ -111,14 +123,14 @@ impl Fragment {
     /// Takes over a new definition: indexes that it keeps stay as they are, new ones are empty.
     pub fn set_schema(&mut self, schema: Arc<TableSchema>, budget: &Arc<MemoryBudget>) {
         self.primary = schema.key_def(schema.primary());
-        self.range_defs = schema.indexes.iter().map(|i| (i.id, schema.key_def(i))).collect();
+        self.range_defs = schema.indexes.iter().map(|i| (i.id, IndexKeys::new(&schema, i))).collect();
         let mut old = std::mem::take(&mut self.indexes);
-        for index in schema.indexes.iter().filter(|i| i.is_ordered()) {
+        for index in schema.indexes.iter().filter(|i| i.has_entries()) {
             let tree = match old.iter().position(|o| o.id == index.id) {
                 Some(i) => old.swap_remove(i).tree,
                 None => OrderedIndex::new(budget.clone()),
             };
-            self.indexes.push(Index { id: index.id, def: schema.key_def(index), tree });
+            self.indexes.push(Index { id: index.id, def: IndexKeys::new(&schema, index), tree });
         }
         self.schema = schema;
     }
@@ -173,9 +185,10 @@ impl Fragment {
     pub fn add_entries(&mut self, id: RowId, layout: u16, bytes: &[u8], scratch: &mut Vec<u8>) {
         let view = RowView::new(&self.schema, layout, bytes);
         for index in &mut self.indexes {
-            scratch.clear();
-            index.def.encode_row(&view, scratch);
-            index.tree.insert(scratch, id);
+            let tree = &mut index.tree;
+            index.def.for_each(&view, scratch, |key| {
+                tree.insert(key, id);
+            });
         }
     }
 
@@ -183,14 +196,24 @@ impl Fragment {
     pub fn distinct_keys(&self, image: (u16, &[u8]), other: (u16, &[u8]), list: &mut KeyList, scratch: &mut Vec<u8>) {
         let (image, other) = (self.view(image.0, image.1), self.view(other.0, other.1));
         for (position, index) in self.indexes.iter().enumerate() {
-            if index.id == IndexId::PRIMARY || same_columns(&index.def, &image, &other) {
+            if index.id == IndexId::PRIMARY || index.def.same_columns(&image, &other) {
                 continue;
             }
-            list.push(position, &index.def, &image);
-            scratch.clear();
-            index.def.encode_row(&other, scratch);
-            if list.last() == scratch.as_slice() {
-                list.pop();
+            match &index.def {
+                IndexKeys::Row(def) => {
+                    list.push(position, def, &image);
+                    scratch.clear();
+                    def.encode_row(&other, scratch);
+                    if list.last() == scratch.as_slice() {
+                        list.pop();
+                    }
+                }
+                IndexKeys::Words(def) => {
+                    let (mut words, mut others) = (RowWords::default(), RowWords::default());
+                    def.collect(&image, &mut words);
+                    def.collect(&other, &mut others);
+                    words.iter().filter(|key| !others.contains(key)).for_each(|key| list.push_key(position, key));
+                }
             }
         }
     }
@@ -213,11 +236,8 @@ impl Fragment {
         let mut removed = 0;
         for (position, entry) in list.iter() {
             let index = &self.indexes[position];
-            let needed = versions.any_image(self, key, |layout, bytes| {
-                scratch.clear();
-                index.def.encode_row(&self.view(layout, bytes), scratch);
-                scratch == entry
-            });
+            let needed =
+                versions.any_image(self, key, |layout, bytes| index.def.has(&self.view(layout, bytes), entry, scratch));
             if !needed && self.indexes[position].tree.remove(entry, key.row()) {
                 removed += 1;
             }
@@ -232,7 +252,7 @@ impl Fragment {
         versions.any_image(self, key, |layout, bytes| {
             let view = self.view(layout, bytes);
             for (position, index) in self.indexes.iter().enumerate() {
-                list.push(position, &index.def, &view);
+                list.push_all(position, &index.def, &view);
             }
             false
         });

@@ -20,8 +20,9 @@ use super::fragment::Fragment;
 use super::versions::flags;
 use super::{Partition, Stop};
 use crate::budget::Purpose;
+use crate::ordered_index::OrderedIndex;
 use crate::row_store::{RowHeader, RowId};
-use rauk_types::{RowView, TableId, Timestamp, key};
+use rauk_types::{IndexKeys, RowView, TableId, Timestamp, key};
 
 /// Time in which a missing key was deleted, by table and key: what recovery remembers.
 pub(super) type Buried = hashbrown::HashMap<(TableId, Box<[u8]>), Timestamp, rustc_hash::FxBuildHasher>;
@@ -161,29 +162,58 @@ impl Fragment {
     }
 
     fn fill_indexes(&mut self) {
+        let (rows, schema) = (&self.rows, &self.schema);
         for index in &mut self.indexes {
             // A new index may have been built meanwhile over rows that were not the last ones.
             index.tree.clear();
             // All keys in one buffer; what is sorted is their first eight bytes, and where they lie.
-            let mut keys: Vec<u8> = Vec::new();
-            let mut order: Vec<(u64, u64, u32, RowId)> = Vec::with_capacity(self.rows.len());
+            let mut sorted = Sorted { keys: Vec::new(), order: Vec::with_capacity(rows.len()) };
             let mut next = RowId(0);
-            while let Some(id) = self.rows.next(next) {
+            let mut room = Vec::new();
+            while let Some(id) = rows.next(next) {
                 next = RowId(id.0 + 1);
-                let (header, bytes) = self.rows.get(id);
-                let start = keys.len();
-                index.def.encode_row(&RowView::new(&self.schema, header.layout, bytes), &mut keys);
-                let key = &keys[start..];
-                let mut head = [0; 8];
-                let n = key.len().min(8);
-                head[..n].copy_from_slice(&key[..n]);
-                order.push((u64::from_be_bytes(head), start as u64, key.len() as u32, id));
+                let (header, bytes) = rows.get(id);
+                let view = RowView::new(schema, header.layout, bytes);
+                index.def.for_each(&view, &mut room, |key| sorted.push(key, id));
+                // Words are many more than rows: they go in sorted runs.
+                if matches!(index.def, IndexKeys::Words(_)) && sorted.keys.len() >= RUN_BYTES {
+                    sorted.insert(&mut index.tree);
+                }
             }
-            let key = |entry: &(u64, u64, u32, RowId)| &keys[entry.1 as usize..entry.1 as usize + entry.2 as usize];
-            order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a).cmp(key(b))).then(a.3.cmp(&b.3)));
-            for entry in &order {
-                index.tree.insert(key(entry), entry.3);
-            }
+            sorted.insert(&mut index.tree);
         }
+    }
+}
+
+/// Bytes of keys after which a run of words is put into the tree.
+const RUN_BYTES: usize = 32 << 20;
+
+/// Entries that are to be sorted.
+struct Sorted {
+    keys: Vec<u8>,
+    /// First eight bytes of the key, where it lies, its length, the row.
+    order: Vec<(u64, u64, u32, RowId)>,
+}
+
+impl Sorted {
+    #[inline]
+    fn push(&mut self, key: &[u8], id: RowId) {
+        let mut head = [0; 8];
+        let n = key.len().min(8);
+        head[..n].copy_from_slice(&key[..n]);
+        self.order.push((u64::from_be_bytes(head), self.keys.len() as u64, key.len() as u32, id));
+        self.keys.extend_from_slice(key);
+    }
+
+    /// Puts all into a tree, and is empty then.
+    fn insert(&mut self, tree: &mut OrderedIndex) {
+        let Sorted { keys, order } = self;
+        let key = |entry: &(u64, u64, u32, RowId)| &keys[entry.1 as usize..entry.1 as usize + entry.2 as usize];
+        order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a).cmp(key(b))).then(a.3.cmp(&b.3)));
+        for entry in order.iter() {
+            tree.insert(key(entry), entry.3);
+        }
+        keys.clear();
+        order.clear();
     }
 }

@@ -325,9 +325,7 @@ impl Scanner<'_, '_> {
         if sight.sole || index.id == IndexId::PRIMARY {
             return true;
         }
-        self.scratch.clear();
-        index.def.encode_row(&self.fragment.view(sight.layout, sight.bytes), self.scratch);
-        self.scratch == key
+        index.def.has(&self.fragment.view(sight.layout, sight.bytes), key, self.scratch)
     }
 
     /// Of a row that changed after the transaction's snapshot: shows the version that the snapshot has at this entry.

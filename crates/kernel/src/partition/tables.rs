@@ -87,7 +87,7 @@ impl Partition {
             // Old versions have entries too: a snapshot that is older than the index may still be open.
             self.keys.clear();
             self.versions.any_image(fragment, RowKey::new(table, id), |layout, bytes| {
-                self.keys.push(position, &fragment.indexes[position].def, &fragment.view(layout, bytes));
+                self.keys.push_all(position, &fragment.indexes[position].def, &fragment.view(layout, bytes));
                 false
             });
             let size: usize = self.keys.iter().map(|(_, key)| key.len() + size_of::<RowId>()).sum();

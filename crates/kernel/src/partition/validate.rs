@@ -124,9 +124,9 @@ impl Partition {
             while let Some(id) = fragment.rows.next(next) {
                 next = RowId(id.0 + 1);
                 self.versions.any_image(fragment, RowKey::new(table, id), |layout, bytes| {
-                    let mut key = Vec::new();
-                    index.def.encode_row(&fragment.view(layout, bytes), &mut key);
-                    expected.insert((key, id));
+                    index.def.for_each(&fragment.view(layout, bytes), &mut Vec::new(), |key| {
+                        expected.insert((key.to_vec(), id));
+                    });
                     false
                 });
             }

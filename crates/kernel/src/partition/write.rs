@@ -313,7 +313,7 @@ fn push(
 fn all_range_keys(fragment: &Fragment, layout: u16, bytes: &[u8], keys: &mut KeyList) {
     let view = fragment.view(layout, bytes);
     for (position, (_, def)) in fragment.range_defs.iter().enumerate() {
-        keys.push(position, def, &view);
+        keys.push_all(position, def, &view);
     }
 }
 
@@ -321,9 +321,9 @@ fn all_range_keys(fragment: &Fragment, layout: u16, bytes: &[u8], keys: &mut Key
 fn moved_range_keys(fragment: &Fragment, old: (u16, &[u8]), new: (u16, &[u8]), keys: &mut KeyList) {
     let (old, new) = (fragment.view(old.0, old.1), fragment.view(new.0, new.1));
     for (position, (_, def)) in fragment.range_defs.iter().enumerate() {
-        if !super::fragment::same_columns(def, &old, &new) {
-            keys.push(position, def, &old);
-            keys.push(position, def, &new);
+        if !def.same_columns(&old, &new) {
+            keys.push_all(position, def, &old);
+            keys.push_all(position, def, &new);
         }
     }
 }

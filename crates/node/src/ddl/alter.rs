@@ -62,8 +62,8 @@ impl Database {
         for unique in info.uniques.iter().filter(|u| fresh.contains(&u.id)) {
             node.tables.publish_hidden(unique.entries.clone());
         }
-        for index in new.indexes.iter().filter(|i| i.is_ordered()) {
-            if !old.schema.index(index.id).is_some_and(|i| i.is_ordered()) {
+        for index in new.indexes.iter().filter(|i| i.has_entries()) {
+            if !old.schema.index(index.id).is_some_and(|i| i.has_entries()) {
                 wait.unless_killed(build_ordered(node, &new, index.id)).await?;
             }
         }
@@ -307,7 +307,7 @@ impl Plan {
                     fresh.push(index.id);
                 }
                 IndexKind::Unique => {}
-                IndexKind::Primary | IndexKind::Ordered => index.entry_table = None,
+                IndexKind::Primary | IndexKind::Ordered | IndexKind::FullText(_) => index.entry_table = None,
             }
         }
         let new = Arc::new(new);
@@ -344,7 +344,7 @@ pub(super) fn next_version(old: &TableSchema, mut new: TableSchema) -> TableSche
 /// definition comes back.
 pub(super) fn between(old: &TableSchema, new: &TableSchema) -> TableSchema {
     let mut between = new.clone();
-    for index in old.indexes.iter().filter(|i| i.is_ordered()) {
+    for index in old.indexes.iter().filter(|i| i.has_entries()) {
         if let Some(kept) = between.indexes.iter_mut().find(|i| i.id == index.id) {
             kept.hash_only = false;
             continue;

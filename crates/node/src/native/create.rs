@@ -202,16 +202,19 @@ fn check_indexes(table: &mut TableSchema) -> Result<(), Failure> {
         let (before, rest) = indexes.split_at_mut(at);
         let index = &mut rest[0];
         check_index_name(index, before)?;
+        if index.is_full_text() {
+            return Err(refused(codes::NOT_SUPPORTED_YET, "This version of Rauk makes full-text indexes by SQL only"));
+        }
         check_parts(index, columns)?;
         // A key that is not unique is ordered in any case.
-        index.hash_only &= index.kind != IndexKind::Ordered;
+        index.hash_only &= index.is_unique();
         index.entry_table = None;
     }
     let rank = |index: &IndexSchema| match index.kind {
         IndexKind::Primary => 0,
         IndexKind::Unique if index.parts.iter().all(|p| !columns[p.column].nullable) => 1,
         IndexKind::Unique => 2,
-        IndexKind::Ordered => 3,
+        IndexKind::Ordered | IndexKind::FullText(_) => 3,
     };
     // Ids in the order given, the primary key's is always the same; then MySQL's order.
     let mut next = 1;

@@ -6,7 +6,7 @@ use crate::{Database, TableHandle};
 use parking_lot::RwLock;
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_types::error::codes;
-use rauk_types::{IndexId, IndexKind, TableId, TableSchema};
+use rauk_types::{IndexId, TableId, TableSchema};
 use rauk_wire::{Failure, LockWish, OpKind, Shape, Wanted};
 use rustc_hash::FxHashMap;
 
@@ -129,7 +129,7 @@ pub fn prepare<'s>(tables: &Tables, database: &Database, shape: &'s Shape) -> Re
     }
     let by_key = !matches!(kind, OpKind::Insert | OpKind::Write);
     let index = schema.index(shape.index);
-    if by_key && index.is_none_or(|i| i.kind == IndexKind::Ordered) {
+    if by_key && index.is_none_or(|i| !i.is_unique()) {
         return Err(unknown_index(schema, shape.index));
     }
     let has_values = !matches!(kind, OpKind::Read | OpKind::Delete);

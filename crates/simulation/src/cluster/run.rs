@@ -520,7 +520,7 @@ async fn read_indexes(db: Database) -> Result<Vec<(&'static str, Verdict)>, Node
             let forward = collect(&mut txn, &table, everything(Some(index.id)), 7).await?;
             let spec = ScanSpec { reverse: true, ..everything(Some(index.id)) };
             let backward = collect(&mut txn, &table, spec, 7).await?;
-            let found = if index.kind == IndexKind::Ordered {
+            let found = if !index.is_unique() {
                 None
             } else {
                 let def = schema.key_def(index);

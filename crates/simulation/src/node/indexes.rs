@@ -46,7 +46,7 @@ async fn check_table(db: &Database, schema: &Arc<TableSchema>) -> Result<Result<
                 )));
             }
         }
-        if index.kind != IndexKind::Ordered {
+        if index.is_unique() {
             for row in &rows {
                 let nulls = index.parts.iter().any(|part| row[part.column].is_null());
                 if nulls {

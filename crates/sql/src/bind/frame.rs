@@ -12,7 +12,10 @@ use super::Binder;
 use super::hints::BlockHints;
 use super::names::{Clause, ambiguous, default_expression, literal, no_default, unknown_column};
 use super::windows::PendingCall;
-use crate::expr::{Aggregate, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope, WindowCall};
+use crate::expr::{
+    Aggregate, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope, SearchMode, WindowCall, fulltext,
+};
+use crate::logical;
 use crate::parse::ast;
 use rauk_types::error::codes;
 use rauk_types::{ColumnDefault, MysqlError, TableSchema, Value};
@@ -444,6 +447,35 @@ impl Scope for Binder<'_> {
             return Err(MysqlError::new(3773, "DEFAULT function cannot be used with default value expressions"));
         }
         default_expression(definition, self.context)?.ok_or_else(|| no_default(&definition.name))
+    }
+
+    fn search(&mut self, columns: &[Expr], against: Expr, mode: SearchMode) -> Result<usize, MysqlError> {
+        let id = |column: &Expr| match column.kind {
+            ExprKind::Reference(id) => Some(id),
+            _ => None,
+        };
+        let ids: Vec<ColumnId> = columns.iter().filter_map(id).collect();
+        // All of one table, which may be one of a block around.
+        let table = self.frames.iter().find_map(|frame| frame.table_of(*ids.first()?));
+        let position = |id: &ColumnId| table?.columns.iter().position(|(_, known)| known == id);
+        let positions: Option<Vec<usize>> = ids.iter().map(position).collect();
+        let (Some(table), Some(positions)) = (table, positions) else {
+            return Err(crate::expr::wrong_arguments("MATCH"));
+        };
+        let index = table.schema.as_ref().and_then(|schema| {
+            let at = fulltext::index_of(schema, &positions)?;
+            Some((schema.id, schema.indexes[at].id))
+        });
+        let Some((table, index)) = index else {
+            return Err(MysqlError::new(1191, "Can't find FULLTEXT index matching the column list"));
+        };
+        let search = logical::Search { table, index, against, mode };
+        // Conditions, order and list ask for the same one.
+        let number = self.searches.iter().position(|known| *known == search).unwrap_or(self.searches.len());
+        if number == self.searches.len() {
+            self.searches.push(search);
+        }
+        Ok(number)
     }
 
     fn subquery(&mut self, query: &ast::Query) -> Result<BoundSubquery, MysqlError> {

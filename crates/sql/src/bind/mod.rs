@@ -71,6 +71,7 @@ pub(crate) struct Binder<'a> {
     /// `None` while the query is being bound.
     subqueries: Vec<Option<logical::Subquery>>,
     tables: Vec<Option<logical::CommonTable>>,
+    searches: Vec<logical::Search>,
     /// Query blocks around what is being bound, the innermost last.
     frames: Vec<Frame>,
     /// Common tables in reach, the innermost last.
@@ -156,6 +157,7 @@ impl<'a> Binder<'a> {
             columns: Columns::default(),
             subqueries: vec![],
             tables: vec![],
+            searches: vec![],
             frames: vec![],
             common: vec![],
             open: vec![],
@@ -189,6 +191,7 @@ impl<'a> Binder<'a> {
             columns: self.columns,
             subqueries: self.subqueries.into_iter().map(|s| s.expect("every subquery is bound")).collect(),
             tables: self.tables.into_iter().map(|t| t.expect("every common table is bound")).collect(),
+            searches: self.searches,
             body,
             returned: self.returned,
             hints: (!self.hints.is_empty()).then(|| Box::new(self.hints)),

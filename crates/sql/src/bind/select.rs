@@ -8,7 +8,7 @@ use super::names::{Clause, bind_row_count, check_alias};
 use super::rollup::raise;
 use super::windows::BoundCall;
 use super::{Binder, MAX_COLUMNS, computed_column};
-use crate::expr::{self, Aggregate, AggregateFunction, BindContext, ColumnId, Expr, ExprKind};
+use crate::expr::{self, Aggregate, AggregateFunction, BindContext, ColumnId, Expr, ExprKind, fulltext};
 use crate::logical::{AggregateNode, Column, Limit, Node, Query, ScanTable, SortKey};
 use crate::parse::ast;
 use rauk_kernel::{LockMode, WaitPolicy};
@@ -54,9 +54,11 @@ impl Binder<'_> {
         self.select_list(&select.items, &mut items)?;
         self.frame().takes_windows = false;
 
+        let mut relevance = None;
         if let Some(filter) = &select.filter {
             self.frame().allowed = Aggregates::Refused;
             let bound = self.bind_in(filter, Clause::Where)?;
+            relevance = found_by(&bound);
             node = filtered(node, bound, false);
         }
         let keys = self.group_by(&select.group_by, rolls(select), &items)?;
@@ -97,6 +99,13 @@ impl Binder<'_> {
             for expr in above.chain(items.list.iter_mut().map(|(_, item)| item)) {
                 *expr = expr::settle_comparisons(std::mem::replace(expr, Expr::null()), &averages);
             }
+        }
+        let plain = keys.is_empty() && aggregates.is_empty() && windows.is_empty() && !select.distinct;
+        // Of a table in FROM or a subquery, order shows where it is cut off.
+        let outermost = self.frames.len() == 1 && self.views.is_empty() && self.materialized == 0;
+        let plain = plain && (outermost || clauses.limit.is_some());
+        if let Some(expr) = relevance.filter(|_| plain && order.is_empty()) {
+            order.push(SortKey { expr, descending: true });
         }
         if !keys.is_empty() || !aggregates.is_empty() {
             node = Node::Aggregate(Box::new(AggregateNode { input: node, keys, aggregates, rollup }));
@@ -360,6 +369,14 @@ impl Items {
             keys.push(SortKey { expr: Expr { kind: ExprKind::Reference(id), ..expr }, descending });
         }
         keys
+    }
+}
+
+/// MATCH by itself, where a condition requires it: rows that it finds come in the order of their relevance.
+fn found_by(condition: &Expr) -> Option<Expr> {
+    match &condition.kind {
+        ExprKind::And(left, right) => found_by(left).or_else(|| found_by(right)),
+        _ => fulltext::called(condition).map(|_| condition.clone()),
     }
 }
 

@@ -300,6 +300,7 @@ impl Binder<'_> {
             columns: std::mem::take(&mut self.columns),
             subqueries: std::mem::take(&mut self.subqueries),
             tables: std::mem::take(&mut self.tables),
+            searches: std::mem::take(&mut self.searches),
             nesting: self.nesting,
             targets: self.targets.clone(),
             operation: self.operation,
@@ -311,7 +312,8 @@ impl Binder<'_> {
             ..Binder::new(&*lookup, &context)
         };
         let bound = stack::with_room(height, || binder.query(query));
-        let Binder { columns, subqueries, tables, read, .. } = binder;
+        let Binder { columns, subqueries, tables, searches, read, .. } = binder;
+        self.searches = searches;
         self.read = read;
         self.columns = columns;
         self.subqueries = subqueries;

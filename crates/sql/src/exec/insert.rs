@@ -368,8 +368,7 @@ impl Insert<'_> {
                 }
                 OnDuplicate::Replace => {
                     let Some(old) = self.existing(&existing).await? else { continue };
-                    let last_unique =
-                        self.schema.indexes.iter().rev().find(|i| i.kind != rauk_types::IndexKind::Ordered);
+                    let last_unique = self.schema.indexes.iter().rev().find(|i| i.is_unique());
                     // A hidden key is the row's own.
                     let seen = self.schema.visible_columns().len();
                     // Where others refer to the table, the row goes and comes again.

@@ -12,8 +12,10 @@
 use super::keys::{self, KeyRange};
 use super::row::{Joined, Part};
 use super::scan::{BATCH, Opened, give_way, passes};
+use super::search;
 use super::select::Run;
 use crate::expr::Context;
+use crate::expr::fulltext::Search;
 use crate::memory::Memory;
 use crate::physical::model::{Level, MergeAccess, Source};
 use crate::physical::place::{Distribution, distribution};
@@ -21,17 +23,25 @@ use rauk_node::{SMALL_TABLE, ScanBatch, ScanCursor, ScanSpec, TableHandle};
 use rauk_types::{KeyDef, MysqlError, RowView, TableSchema};
 use rustc_hash::FxHashSet;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// What a level merges in this execution.
 pub(crate) struct Merge {
-    /// Each with the number of its index among `ranges`.
+    /// Each with the number of its part.
     pub scans: Vec<(usize, ScanSpec)>,
-    /// The indexes, and what is read of each.
-    ranges: Vec<(KeyDef, Vec<KeyRange>)>,
-    /// Of scans that lock.
+    parts: Parts,
+    /// Of scans that lock, and of words that may be in a row several times.
     pub met: Option<Met>,
     /// Room for a key.
     key: Vec<u8>,
+}
+
+/// What is read.
+pub(super) enum Parts {
+    /// The indexes, and what is read of each.
+    Ranges(Vec<(KeyDef, Vec<KeyRange>)>),
+    /// Words, a scan each: the terms of a search that it names for this.
+    Words { search: Arc<Search>, columns: Vec<usize> },
 }
 
 /// The rows that scans have given.
@@ -69,6 +79,11 @@ fn primary_key(schema: &TableSchema) -> KeyDef {
 }
 
 impl Met {
+    fn new(schema: &TableSchema, context: &Context) -> Met {
+        let held = Held { memory: context.budget.memory.clone(), bytes: 0 };
+        Met { primary: primary_key(schema), keys: FxHashSet::default(), held }
+    }
+
     /// Whether the row is met for the first time.
     pub fn is_new(&mut self, view: &RowView<'_>) -> Result<bool, MysqlError> {
         let mut key = Vec::new();
@@ -117,21 +132,40 @@ pub(super) fn open(
     if scans.is_empty() {
         return Ok(Opened::Nothing);
     }
-    let met = scan.lock.is_some().then(|| Met {
-        primary: primary_key(schema),
-        keys: FxHashSet::default(),
-        held: Held { memory: context.budget.memory.clone(), bytes: 0 },
-    });
-    Ok(Opened::Merge(Box::new(Merge { scans, ranges, met, key: Vec::new() })))
+    let met = scan.lock.is_some().then(|| Met::new(schema, context));
+    Ok(Opened::Merge(Box::new(Merge { scans, parts: Parts::Ranges(ranges), met, key: Vec::new() })))
 }
 
 impl Merge {
+    /// Of words. `repeats`: one of the scans may give a row more than once.
+    pub(super) fn of_words(
+        scans: Vec<(usize, ScanSpec)>,
+        parts: Parts,
+        repeats: bool,
+        schema: &TableSchema,
+        context: &Context,
+    ) -> Merge {
+        let locks = scans.first().is_some_and(|(_, scan)| scan.lock.is_some());
+        let met = (locks || repeats).then(|| Met::new(schema, context));
+        Merge { scans, parts, met, key: Vec::new() }
+    }
+
     /// Whether no scan has given the row that a scan of index `number` finds.
     fn is_new(&mut self, number: usize, view: &RowView<'_>) -> Result<bool, MysqlError> {
         if let Some(met) = &mut self.met {
             return met.is_new(view);
         }
-        let Merge { ranges, key, .. } = self;
+        let Merge { parts, key, .. } = self;
+        let ranges = match parts {
+            Parts::Ranges(ranges) => ranges,
+            Parts::Words { search, columns } => {
+                // One word has a row once.
+                return Ok(number == 0 || {
+                    let texts = search::texts(view, columns);
+                    search.first_of_cover(&texts).is_none_or(|first| first == number)
+                });
+            }
+        };
         let found = ranges[..number].iter().any(|(index, ranges)| {
             key.clear();
             index.encode_row(view, key);

@@ -55,6 +55,7 @@ mod row;
 pub(crate) mod rules;
 mod sample;
 mod scan;
+mod search;
 mod select;
 mod skip;
 mod sort;
@@ -99,6 +100,22 @@ pub async fn execute(
             None => transaction.use_table(table).await?,
         }
     }
+    if !plan.searches.is_empty() {
+        // Boxed, since few statements have one.
+        Box::pin(search::begin(plan, transaction, context)).await?;
+        let result = Box::pin(execute_parts(plan, transaction, context, sink)).await;
+        context.searches.end();
+        return result;
+    }
+    execute_parts(plan, transaction, context, sink).await
+}
+
+async fn execute_parts(
+    plan: &Plan,
+    transaction: &mut Transaction,
+    context: &mut Context,
+    sink: &mut dyn ResultSink,
+) -> Result<Completion, MysqlError> {
     if let Some(parts) = &plan.parts {
         let own = context.parameters.len();
         assert!(own <= parts.parameters, "{own} parameters are more than the {} of the plan", parts.parameters);

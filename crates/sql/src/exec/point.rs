@@ -23,7 +23,7 @@ pub(crate) fn read_point(
     sink: &mut dyn ResultSink,
 ) -> Option<Result<Completion, MysqlError>> {
     let PlanKind::Select(select) = &plan.kind else { return None };
-    if !select.point || plan.parts.is_some() || context.measures.is_some() {
+    if !select.point || plan.parts.is_some() || !plan.searches.is_empty() || context.measures.is_some() {
         return None;
     }
     for (table, _) in &plan.tables {

@@ -3,6 +3,7 @@
 use super::keys::{self, KeyRange, Points, SingleKey};
 use super::merge::{self, Merge};
 use super::row::Joined;
+use super::search;
 use super::skip::{self, Skip};
 use crate::expr::{Context, Expr};
 use crate::physical::model::{Access, IndexAccess, Level, MergeAccess, MergeWay, Source};
@@ -113,6 +114,10 @@ pub(crate) fn open(
         }
         Access::Merge(access) => match everything(None) {
             Opened::Scans(mut scans) => merge::open(access, source, scans.remove(0), row, context),
+            _ => unreachable!("a scan of everything is one"),
+        },
+        Access::Text(access) => match everything(None) {
+            Opened::Scans(mut scans) => search::open(access, source, scans.remove(0), row, context),
             _ => unreachable!("a scan of everything is one"),
         },
         Access::Virtual { .. } | Access::Rows => {

@@ -145,6 +145,8 @@ pub struct Context {
     pub budget: super::Budget,
     /// The other queries of the running statement.
     pub subqueries: super::answers::Subqueries,
+    /// The searches by MATCH of the running statement.
+    pub searches: super::fulltext::Searches,
     /// Of EXPLAIN ANALYZE: what its operators do is counted.
     pub measures: Option<Box<crate::measure::Measures>>,
     /// GET_LOCK's.
@@ -214,6 +216,7 @@ impl Context {
             variables,
             budget: super::Budget::default(),
             subqueries: Default::default(),
+            searches: Default::default(),
             measures: None,
             user_locks: Default::default(),
             random_state: 0,

@@ -27,7 +27,6 @@
 //! AND b < 2)`. What would be copied so is simple ([`Expr::is_simple`]). Other expressions are not copied: nesting would
 //! double them at each level.
 //!
-//! Left out: full-text search.
 
 mod answers;
 mod arithmetic;
@@ -43,6 +42,7 @@ mod deep;
 mod display;
 mod eval;
 mod find;
+pub(crate) mod fulltext;
 mod functions;
 mod interval;
 pub(crate) mod json;
@@ -58,7 +58,7 @@ mod window;
 pub(crate) mod tests;
 
 pub(crate) use answers::{Answer, CommonRows, RowSet, SharedRows, Want, append_exact};
-pub(crate) use bind::settle_comparisons;
+pub(crate) use bind::{settle_comparisons, wrong_arguments};
 pub(crate) use budget::run;
 pub use budget::{Beside, Budget, GiveWay};
 pub use column::convert_for_column;
@@ -67,9 +67,10 @@ pub use compare::compare_values;
 pub(crate) use compare::key_class;
 pub use context::Context;
 pub use convert::{as_number, temporal_decimal, to_bits};
-pub(crate) use convert::{to_datetime, to_f64, to_time};
+pub(crate) use convert::{text as text_of, to_datetime, to_f64, to_time};
 pub use deep::Deep;
 pub(crate) use display::{Named, Names, readable};
+pub use fulltext::SearchMode;
 pub(crate) use functions::{ANY_VALUE, crc32, locale};
 pub(crate) use subquery::{Awaited, is_pending, pending};
 pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
@@ -472,6 +473,10 @@ pub trait Scope {
     fn within_aggregate(&mut self, _inside: bool) {}
     /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.
     fn inserted_value(&mut self, column: &str) -> Result<Resolved, MysqlError>;
+    /// Registers a search by MATCH over columns, and gives its number. Errors 1191, 1210.
+    fn search(&mut self, _columns: &[Expr], _against: Expr, _mode: SearchMode) -> Result<usize, MysqlError> {
+        Err(bind::wrong_arguments("MATCH"))
+    }
     /// Binds a subquery. Error 1235 where none may stand.
     fn subquery(&mut self, _query: &crate::parse::ast::Query) -> Result<BoundSubquery, MysqlError> {
         Err(bind_not_yet("subqueries in expressions"))

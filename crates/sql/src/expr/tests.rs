@@ -337,7 +337,7 @@ fn messages_of_expressions() {
         ("id IN (SELECT 1)", "This version of MySQL doesn't yet support 'subqueries in expressions'"),
         ("id = ANY (SELECT 1)", "This version of MySQL doesn't yet support 'subqueries in expressions'"),
         ("NOT EXISTS (SELECT 1)", "This version of MySQL doesn't yet support 'subqueries in expressions'"),
-        ("MATCH (s) AGAINST ('x')", "This version of MySQL doesn't yet support 'MATCH ... AGAINST'"),
+        ("MATCH (s) AGAINST ('x')", "Incorrect arguments to MATCH"),
         (
             "1 MEMBER OF (id)",
             "Invalid data type for JSON data in argument 2 to function member of; a JSON string or JSON type is required.",

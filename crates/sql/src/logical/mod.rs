@@ -35,12 +35,12 @@ mod validate;
 mod window;
 mod write;
 
-use crate::expr::{Aggregate, ColumnId, Expr, SubqueryId, Switches};
+use crate::expr::{Aggregate, ColumnId, Expr, SearchMode, SubqueryId, Switches};
 use crate::lookup::VirtualTable;
 use rauk_node::TableHandle;
 use rauk_node::transaction::Lock;
 use rauk_types::result::ResultColumn;
-use rauk_types::{DataType, TableSchema, ViewSchema};
+use rauk_types::{DataType, IndexId, TableId, TableSchema, ViewSchema};
 use std::sync::Arc;
 
 pub(crate) use file::{FileRows, FileTarget, LineFormat, file_charset, fixed_width};
@@ -57,6 +57,8 @@ pub(crate) struct Statement {
     pub columns: Columns,
     pub subqueries: Vec<Subquery>,
     pub tables: Vec<CommonTable>,
+    /// By the numbers that its calls of MATCH have.
+    pub searches: Vec<Search>,
     pub body: Body,
     /// What RETURNING tells clients of its columns.
     pub returned: Vec<ResultColumn>,
@@ -70,6 +72,15 @@ pub(crate) struct Statement {
     pub waits: bool,
     /// Literals in the places of its parameters might make an expression that a key has.
     pub by_values: bool,
+}
+
+/// MATCH … AGAINST: what is looked for, in which index. `against` is the same for all rows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Search {
+    pub table: TableId,
+    pub index: IndexId,
+    pub against: Expr,
+    pub mode: SearchMode,
 }
 
 /// What the statement does.

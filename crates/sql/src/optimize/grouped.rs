@@ -23,7 +23,7 @@ use crate::expr::{
     Aggregate, AggregateFunction, ColumnId, CompareOp, Comparison, Expr, ExprKind, SubqueryId, SubqueryTest,
 };
 use crate::logical::{AggregateNode, Derived, Join, JoinKind, Node, Query, ScanTable, Statement};
-use rauk_types::{DataType, IndexKind, TypeKind, Value};
+use rauk_types::{DataType, TypeKind, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 pub fn pass(statement: &mut Statement) {
@@ -164,9 +164,10 @@ fn joins_of(node: &mut Node) -> Option<&mut Node> {
 /// Whether a unique key of the only table is fixed.
 fn is_one_row(joins: &Node, fixed: &[ColumnId]) -> bool {
     let Node::Scan(scan) = joins else { return false };
-    scan.schema().indexes.iter().any(|index| {
-        index.kind != IndexKind::Ordered && index.parts.iter().all(|part| fixed.contains(&scan.columns[part.column]))
-    })
+    scan.schema()
+        .indexes
+        .iter()
+        .any(|index| index.is_unique() && index.parts.iter().all(|part| fixed.contains(&scan.columns[part.column])))
 }
 
 /// A subquery that can be grouped: what it is grouped by, and what that is compared with.

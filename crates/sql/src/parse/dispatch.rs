@@ -3,7 +3,7 @@
 //! Statements that MySQL has and Rauk has not yet become [`Statement::Unsupported`] with a name for error 1235; their text is not read
 //! further. What MySQL has not either is error 1064 at its first word.
 
-use super::ast::TableName;
+use super::ast::{TableConstraint, TableName};
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
 use super::statement::{HistogramChange, PrepareSource, Statement, ViewChange};
@@ -198,11 +198,11 @@ impl Parser<'_> {
             return Ok(Statement::CreateDatabase { name, if_not_exists, charset, collation });
         }
         if self.accept_kw("INDEX") {
-            return self.create_index(false);
+            return self.create_index(TableConstraint::Index);
         }
         if self.accept_kw("UNIQUE") {
             self.expect_kw("INDEX")?;
-            return self.create_index(true);
+            return self.create_index(TableConstraint::Unique);
         }
         if self.accept_kw("USER") {
             return self.create_user();
@@ -210,8 +210,12 @@ impl Parser<'_> {
         if self.accept_kw("ROLE") {
             return self.create_role();
         }
-        if let Some(word) = self.accept_any_kw(&["FULLTEXT", "SPATIAL"]) {
-            return self.unsupported(&format!("CREATE {word} INDEX"));
+        if self.accept_kw("FULLTEXT") {
+            self.expect_kw("INDEX")?;
+            return self.create_index(TableConstraint::FullText);
+        }
+        if self.accept_kw("SPATIAL") {
+            return self.unsupported("CREATE SPATIAL INDEX");
         }
         if let Some(word) = self.accept_any_kw(&[
             "PROCEDURE",

@@ -184,12 +184,9 @@ pub enum ColumnPosition {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateIndex {
-    pub name: String,
-    pub unique: bool,
-    pub hash: bool,
+    /// An index, a unique or a full-text one.
+    pub key: ast::TableConstraint,
     pub table: TableName,
-    pub columns: Vec<ast::KeyPart>,
-    pub invisible: bool,
     pub if_not_exists: bool,
 }
 

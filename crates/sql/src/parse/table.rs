@@ -8,6 +8,15 @@ use super::cursor::{Parser, Result};
 use super::lexer::Kind;
 use super::statement::{CreateIndex, CreateTable, DuplicateRows, PartitionBy, Statement};
 
+/// What follows the parts of a key. KEY_BLOCK_SIZE says nothing here.
+#[derive(Default)]
+struct IndexOptions {
+    algorithm: Option<IndexAlgorithm>,
+    comment: Option<String>,
+    invisible: bool,
+    parser: Option<String>,
+}
+
 impl Parser<'_> {
     /// Behind `CREATE [TEMPORARY] TABLE`.
     pub fn create_table(&mut self, temporary: bool) -> Result<Statement> {
@@ -220,8 +229,8 @@ impl Parser<'_> {
     fn key_body(&mut self, symbol: Option<String>, name: Option<String>) -> Result<KeyDefinition> {
         let before = self.index_algorithm()?;
         let parts = self.key_parts()?;
-        let (behind, comment, invisible) = self.index_options()?;
-        Ok(KeyDefinition { symbol, name, algorithm: behind.or(before), parts, comment, invisible })
+        let IndexOptions { algorithm, comment, invisible, parser } = self.index_options()?;
+        Ok(KeyDefinition { symbol, name, algorithm: algorithm.or(before), parts, comment, invisible, parser })
     }
 
     fn index_algorithm(&mut self) -> Result<Option<IndexAlgorithm>> {
@@ -255,23 +264,23 @@ impl Parser<'_> {
         self.accept_any_kw(&["ASC", "DESC"]) == Some("DESC")
     }
 
-    /// Algorithm, comment and INVISIBLE; the other options say nothing here.
-    fn index_options(&mut self) -> Result<(Option<IndexAlgorithm>, Option<String>, bool)> {
-        let (mut algorithm, mut comment, mut invisible) = (None, None, false);
+    /// What follows the parts of a key.
+    fn index_options(&mut self) -> Result<IndexOptions> {
+        let mut options = IndexOptions::default();
         loop {
             if self.is_any_kw(&["USING", "TYPE"]) {
-                algorithm = self.index_algorithm()?;
+                options.algorithm = self.index_algorithm()?;
             } else if self.accept_kw("COMMENT") {
-                comment = Some(self.string()?);
+                options.comment = Some(self.string()?);
             } else if self.accept_kw("KEY_BLOCK_SIZE") {
                 self.accept(Kind::Eq);
                 self.integer()?;
             } else if self.accept_kws(&["WITH", "PARSER"]) {
-                self.any_word()?;
+                options.parser = Some(self.name()?);
             } else if let Some(word) = self.accept_any_kw(&["VISIBLE", "INVISIBLE"]) {
-                invisible = word == "INVISIBLE";
+                options.invisible = word == "INVISIBLE";
             } else {
-                return Ok((algorithm, comment, invisible));
+                return Ok(options);
             }
         }
     }
@@ -435,25 +444,19 @@ impl Parser<'_> {
     }
 
     /// Behind `CREATE [UNIQUE] INDEX`.
-    pub fn create_index(&mut self, unique: bool) -> Result<Statement> {
+    pub fn create_index(&mut self, constraint: fn(KeyDefinition) -> TableConstraint) -> Result<Statement> {
         let if_not_exists = self.accept_kws(&["IF", "NOT", "EXISTS"]);
         let name = self.name()?;
         let before = self.index_algorithm()?;
         self.expect_kw("ON")?;
         let table = self.table_name()?;
         let columns = self.key_parts()?;
-        let (behind, _, invisible) = self.index_options()?;
+        let IndexOptions { algorithm, comment, invisible, parser } = self.index_options()?;
         self.algorithm_and_lock()?;
-        let hash = behind.or(before) == Some(IndexAlgorithm::Hash);
-        Ok(Statement::CreateIndex(Box::new(CreateIndex {
-            name,
-            unique,
-            hash,
-            table,
-            columns,
-            invisible,
-            if_not_exists,
-        })))
+        let algorithm = algorithm.or(before);
+        let symbol = None;
+        let key = KeyDefinition { symbol, name: Some(name), algorithm, parts: columns, comment, invisible, parser };
+        Ok(Statement::CreateIndex(Box::new(CreateIndex { key: constraint(key), table, if_not_exists })))
     }
 
     /// Behind `DROP INDEX`.

@@ -23,11 +23,11 @@ use super::alternatives::match_alternatives;
 use super::condition::{Sarg, Test};
 use super::merge;
 use super::model::{
-    Access, DistributionKey, EqualPart, IndexAccess, KeyCondition, KeyValue, RangePart, Source, SourceTable,
+    Access, DistributionKey, EqualPart, IndexAccess, KeyCondition, KeyValue, RangePart, Source, SourceTable, TextAccess,
 };
 use super::selectivity::{self, Of};
 use super::skip::{self, Groups};
-use crate::expr::{Expr, Switches};
+use crate::expr::{CompareOp, Expr, ExprKind, Switches, fulltext};
 use crate::logical::PathHint;
 use crate::statistics::TableStatistics;
 use rauk_node::Database;
@@ -173,6 +173,14 @@ pub(crate) fn choose(
         possible.sort_unstable();
         candidates.push(merged);
     }
+    if let Some(found) = full_text(of, conditions, total) {
+        if let Access::Text(text) = &found.access
+            && !possible.contains(&text.access.index)
+        {
+            possible.push(text.access.index);
+        }
+        candidates.push(found);
+    }
     let has_index = !candidates.is_empty();
     let asked = |candidate: &Chosen| match candidate.access {
         Access::Merge(_) => PathHint::asks(&hints.merge),
@@ -213,6 +221,67 @@ pub(crate) fn choose(
     let mut best = best.expect("a full scan or an index is always a candidate");
     best.possible = possible;
     best
+}
+
+/// The part of the rows that a search is thought to find.
+const FOUND: f64 = 0.01;
+
+/// Rows that a MATCH among the conditions finds.
+fn full_text(of: &Table<'_>, conditions: &[(usize, &Expr)], total: f64) -> Option<Chosen> {
+    let schema = of.source.schema();
+    let allowed =
+        |position: &usize| of.source.allowed_indexes.as_ref().is_none_or(|allowed| allowed.contains(position));
+    conditions.iter().find_map(|(number, condition)| {
+        let (search, columns, above) = found_by(condition)?;
+        let mut positions = Vec::with_capacity(columns.len());
+        for column in columns {
+            match column.kind {
+                ExprKind::Column { table, column } if table == of.number => positions.push(column),
+                _ => return None,
+            }
+        }
+        let position = fulltext::index_of(schema, &positions).filter(allowed)?;
+        let rows = (total * FOUND).max(1.0);
+        let access = IndexAccess {
+            index: position,
+            key_def: schema.key_def(&schema.indexes[position]),
+            condition: KeyCondition::default(),
+            distribution: None,
+            ordered: false,
+            reverse: false,
+        };
+        Some(Chosen {
+            access: Access::Text(Box::new(TextAccess { access, search, above })),
+            rows,
+            kept: 0.0,
+            cost: rows * RANGE_ROW + RANGE,
+            covers: vec![],
+            uses: vec![*number],
+            possible: vec![],
+            ordered: false,
+        })
+    })
+}
+
+/// A condition that MATCH decides: its search, its columns, and what it must be above.
+type FoundBy<'e> = (usize, &'e [Expr], Option<(Expr, bool)>);
+
+fn found_by(condition: &Expr) -> Option<FoundBy<'_>> {
+    if let Some((search, columns)) = fulltext::called(condition) {
+        return Some((search, columns, None));
+    }
+    let ExprKind::Compare { op, left, right, .. } = &condition.kind else { return None };
+    let (op, call, value) = match fulltext::called(left) {
+        Some(call) => (*op, call, right),
+        None => (op.flipped(), fulltext::called(right)?, left),
+    };
+    let inclusive = match op {
+        CompareOp::Gt => false,
+        CompareOp::Ge => true,
+        _ => return None,
+    };
+    let known = value.is_constant() && !value.has_subquery() && value.ty.is_numeric();
+    known.then(|| (call.0, call.1, Some(((**value).clone(), inclusive))))
 }
 
 /// Rows of a candidate that the conditions of a join leave.
@@ -465,7 +534,7 @@ fn index_candidates(
     let statistics = of.source.statistics.as_deref();
     let index = &schema.indexes[position];
     let hidden = position == 0 && schema.hidden_key;
-    if hidden {
+    if hidden || index.is_full_text() {
         return;
     }
     let found = match_index(&Spread { index, statistics, total }, sargs);
@@ -494,7 +563,7 @@ fn index_candidates(
         };
         let points = found.condition.points() as f64;
         let ranges = found.condition.ranges() as f64;
-        let unique = index.kind != IndexKind::Ordered;
+        let unique = index.is_unique();
         if whole && unique && (plain || index.kind == IndexKind::Primary) {
             // Whether each value is exactly one key. If not, an index without an order may have to read everything, so all conditions stay.
             let are_keys = found.covers.len() == found.uses.len();

@@ -334,7 +334,7 @@ fn used_columns(plan: &SelectPlan, table: usize) -> Vec<&str> {
                 }
                 Access::Skip(skip) => vec![(&skip.access, skip.used)],
                 Access::Merge(merge) => merge.parts.iter().map(|part| (part, part.condition.used_parts())).collect(),
-                Access::Full { .. } | Access::Rows | Access::Virtual { .. } => vec![],
+                Access::Full { .. } | Access::Rows | Access::Virtual { .. } | Access::Text(_) => vec![],
             };
             for (access, parts) in read {
                 used.extend(schema.indexes[access.index].parts[..parts].iter().map(|part| part.column));

@@ -145,7 +145,7 @@ fn determined_columns(query: &Checked<'_>) -> Vec<(usize, usize)> {
         for (number, source) in query.sources.iter().enumerate() {
             let schema = source.schema();
             let whole = schema.indexes.iter().any(|index| {
-                index.kind != IndexKind::Ordered
+                index.is_unique()
                     && index.parts.iter().all(|p| {
                         p.prefix.is_none()
                             && (index.kind == IndexKind::Primary || !schema.columns[p.column].nullable)

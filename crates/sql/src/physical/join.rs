@@ -606,7 +606,7 @@ impl Builder<'_> {
     /// what it costs until then.
     fn once(&self, table: usize, pool: &Pool, placed: &[usize], chosen: &Chosen) -> Option<(Chosen, f64)> {
         let indexed =
-            matches!(chosen.access, Access::Primary(_) | Access::Unique(_) | Access::Range(_) | Access::Merge(_));
+            !matches!(chosen.access, Access::Full { .. } | Access::Skip(_) | Access::Virtual { .. } | Access::Rows);
         let hints = self.sources[table].join_hints;
         let allowed = match self.testing {
             true => hints.materialization.unwrap_or(self.switches.materialization()),

@@ -63,6 +63,8 @@ pub struct Plan {
     pub columns: Vec<ResultColumn>,
     /// Every stored table that it uses, with whether it is written: the executor calls `use_table` on each.
     pub tables: Vec<(TableHandle, bool)>,
+    /// Its searches by MATCH, by their numbers; `None`: nothing that runs has it.
+    pub(crate) searches: Vec<Option<model::SearchPlan>>,
     /// Its other queries; `None` for most statements.
     pub(crate) parts: Option<Arc<model::Parts>>,
     pub(crate) kind: PlanKind,
@@ -202,7 +204,9 @@ impl Plan {
     /// Whether it reads one row by its key in one step, where nothing is in the way.
     #[cfg(test)]
     pub(crate) fn is_point(&self) -> bool {
-        self.parts.is_none() && matches!(&self.kind, PlanKind::Select(select) if select.point)
+        self.parts.is_none()
+            && self.searches.is_empty()
+            && matches!(&self.kind, PlanKind::Select(select) if select.point)
     }
 
     /// Whether it changes nothing and takes no locks of its own: a SELECT without FOR UPDATE or FOR SHARE.

@@ -7,14 +7,14 @@
 //! Expressions name a column by the number of its table in FROM and its position in the schema the plan was made with; the executor's
 //! `use_table` refuses a plan whose definitions are stale, so a position never means another column.
 
-use crate::expr::{Aggregate, Expr, ExprKind, WindowCall, WindowFrame};
+use crate::expr::{Aggregate, Expr, ExprKind, SearchMode, WindowCall, WindowFrame};
 use crate::logical::JsonTable;
 pub(crate) use crate::logical::{FileRows, Fill, OnDuplicate, RowCheck, RowRules, SetColumn, SetOp};
 use crate::logical::{JoinHints, PathHints};
 use crate::lookup::VirtualTable;
 use crate::statistics::TableStatistics;
 use rauk_node::{Database, TableHandle, transaction::Lock};
-use rauk_types::{Covering, DataType, KeyDef, TableSchema};
+use rauk_types::{Covering, DataType, IndexId, KeyDef, TableSchema};
 use std::sync::Arc;
 
 pub(crate) enum PlanKind {
@@ -385,6 +385,27 @@ pub(crate) enum Take {
     Ends { column: usize, condition: KeyCondition, first: bool, last: bool },
 }
 
+/// Rows that MATCH … AGAINST finds.
+#[derive(Clone, Debug)]
+pub(crate) struct TextAccess {
+    /// The index; it has no condition.
+    pub access: IndexAccess,
+    /// The number of the search.
+    pub search: usize,
+    /// `MATCH … > value` (or `>=`: inclusive) instead of MATCH by itself: below 0 it holds for rows that are not found.
+    pub above: Option<(Expr, bool)>,
+}
+
+/// A search of the statement: what AGAINST says, of an index.
+pub(crate) struct SearchPlan {
+    /// Knows how many rows there are.
+    pub database: Database,
+    pub table: TableHandle,
+    pub index: IndexId,
+    pub against: Expr,
+    pub mode: SearchMode,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Access {
     /// Every row (of one partition, when the distribution columns are fixed).
@@ -399,6 +420,8 @@ pub(crate) enum Access {
     Skip(Box<SkipAccess>),
     /// Ranges of several ordered indexes.
     Merge(Box<MergeAccess>),
+    /// The words of a full-text index.
+    Text(Box<TextAccess>),
     /// The rows of a query.
     Rows,
     /// A virtual table, with what WHERE fixes TABLE_SCHEMA and TABLE_NAME to.
@@ -443,6 +466,10 @@ impl Access {
             Access::Merge(merge) => {
                 merge.parts.iter().for_each(|part| part.condition.for_each_expr(visit));
                 merge.parts.first().and_then(|part| part.distribution.as_ref())
+            }
+            Access::Text(text) => {
+                text.above.iter().for_each(|(value, _)| visit(value));
+                None
             }
             Access::Rows => None,
             Access::Virtual { schema, table } => {
@@ -758,7 +785,7 @@ impl Level {
     pub fn looks_at_all(&self) -> bool {
         match &self.access {
             Access::Full { .. } | Access::Rows | Access::Virtual { .. } => true,
-            Access::Primary(_) | Access::Unique(_) | Access::Skip(_) | Access::Merge(_) => false,
+            Access::Primary(_) | Access::Unique(_) | Access::Skip(_) | Access::Merge(_) | Access::Text(_) => false,
             Access::Range(access) => access.condition.is_empty(),
         }
     }

@@ -14,7 +14,7 @@ use crate::parse::statement::HistogramChange;
 use rauk_node::TableHandle;
 use rauk_types::error::codes;
 use rauk_types::result::ResultSink;
-use rauk_types::{IndexKind, MysqlError, TableSchema, Value};
+use rauk_types::{MysqlError, TableSchema, Value};
 
 /// ER_DATA_OUT_OF_RANGE.
 const OUT_OF_RANGE: u16 = 1690;
@@ -136,7 +136,7 @@ fn usable(schema: &TableSchema, at: usize) -> Result<(), String> {
     if !is_supported(&column.ty) {
         return Err(format!("The column '{}' has an unsupported data type.", column.name));
     }
-    let unique = |index: &&rauk_types::IndexSchema| index.kind != IndexKind::Ordered && index.parts.len() == 1;
+    let unique = |index: &&rauk_types::IndexSchema| index.is_unique() && index.parts.len() == 1;
     if schema.indexes.iter().filter(unique).any(|index| index.parts[0].column == at) {
         return Err(format!("The column '{}' is covered by a single-part unique index.", column.name));
     }

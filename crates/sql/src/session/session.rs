@@ -146,6 +146,7 @@ impl Session {
                 (engine.beside, engine.give_way),
             ),
             subqueries: Default::default(),
+            searches: Default::default(),
             measures: None,
             user_locks: UserLocks::new(engine.database.clone(), id, process.interrupt.clone(), {
                 let process = process.clone();

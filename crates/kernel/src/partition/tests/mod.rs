@@ -5,3 +5,4 @@ mod model;
 mod replica;
 mod support;
 mod waits;
+mod words;

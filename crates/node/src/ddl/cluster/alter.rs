@@ -39,9 +39,9 @@ pub async fn alter_table(
     let children: Schemas = follow(place.node, old, &mut new, wait)?.iter().map(|c| c.schema.clone()).collect();
     let added = added_keys(&old.schema, &new, wait);
     let node = place.node;
-    let had = |id| old.schema.index(id).is_some_and(IndexSchema::is_ordered);
-    let ordered = new.indexes.iter().any(|i| i.is_ordered() && !had(i.id));
-    if Plan::fresh(&new) == 0 && !ordered {
+    let had = |id| old.schema.index(id).is_some_and(IndexSchema::has_entries);
+    let built = new.indexes.iter().any(|i| i.has_entries() && !had(i.id));
+    if Plan::fresh(&new) == 0 && !built {
         let Plan { new, dropped, .. } = Plan::make(old, new, || unreachable!("no table is made"));
         wait.unless_killed(validate(node, old, &new, &added)).await?;
         let replace = std::iter::once(new).chain(children).collect();
@@ -52,12 +52,12 @@ pub async fn alter_table(
     loop {
         let (job, plan) = Job::start(&held, &what, |ids| {
             let plan = Plan::make(old, new.clone(), ids);
-            let definition = ordered.then(|| Arc::new(between(&old.schema, &plan.new)));
+            let definition = built.then(|| Arc::new(between(&old.schema, &plan.new)));
             (plan.made.clone(), definition.into_iter().collect(), plan)
         })
         .await?;
         let filled = async {
-            fill_indexes(&job, &plan, ordered, &mut again.patience).await?;
+            fill_indexes(&job, &plan, built, &mut again.patience).await?;
             validate(node, old, &plan.new, &added).await
         };
         match wait.unless_killed(filled).await {

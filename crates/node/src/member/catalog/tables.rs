@@ -65,7 +65,7 @@ pub(super) async fn follow(node: &Arc<Node>, before: Option<Followed>, group: &G
     }
     for item in left {
         let schema = now.placed.get(&item.table);
-        if schema.and_then(|t| t.index(item.index)).is_some_and(|i| i.is_ordered()) {
+        if schema.and_then(|t| t.index(item.index)).is_some_and(|i| i.has_entries()) {
             fill_now(node, item).await;
         }
     }
@@ -122,8 +122,8 @@ async fn bring(
                     return Vec::new();
                 }
                 p.alter_table(schema.clone());
-                let ordered = schema.indexes.iter().filter(|i| i.is_ordered());
-                let new = ordered.filter(|i| !old.index(i.id).is_some_and(|o| o.is_ordered()));
+                let kept = schema.indexes.iter().filter(|i| i.has_entries());
+                let new = kept.filter(|i| !old.index(i.id).is_some_and(|o| o.has_entries()));
                 new.map(|i| i.id).collect::<Vec<IndexId>>()
             })
             .await;

@@ -1,7 +1,8 @@
 //! `rauk bench analytics`: queries over many rows, on Rauk and on MariaDB in the same run.
 //!
-//! Two parts. `tpch`: the eight tables of TPC-H by a generator of our own, and its 22 queries. `micro`: one statement for
-//! each operator (grouping, sorting, joins, subqueries) over tables of a chosen number of rows. Both servers are started for
+//! Three parts. `tpch`: the eight tables of TPC-H by a generator of our own, and its 22 queries. `micro`: one statement for
+//! each operator (grouping, sorting, joins, subqueries) over tables of a chosen number of rows. `texts`: full-text search of
+//! as many short texts. Both servers are started for
 //! the run and loaded with the same rows through the MySQL protocol; then they take turns statement by statement, their
 //! answers are compared, and time and CPU time of a run are put beside each other. A run in which an answer differs, or a
 //! server has none, ends with an error after its table.
@@ -9,7 +10,8 @@
 //! ```text
 //! random    numbers of a seed            generate  TPC-H's tables
 //! words     its words and comments       queries   its queries
-//! micro     tables and statements of the other part
+//! micro     tables and statements of the second part
+//! texts     those of the third
 //! measure   runs, answers, times         report    the table, JSON
 //! ```
 //! This is not an official result of TPC-H: there are no refresh streams, and data are not the reference program's.
@@ -20,6 +22,7 @@ mod micro;
 mod queries;
 mod random;
 mod report;
+mod texts;
 mod words;
 
 use super::process::{self, temporary_directory};
@@ -30,9 +33,10 @@ use measure::{Line, Statement, Subject};
 use mysql::prelude::Queryable;
 use std::time::{Duration, Instant};
 
-/// The databases of the two parts.
+/// The databases of the parts.
 const TPCH: &str = "tpch";
 const MICRO: &str = "micro";
+const TEXTS: &str = "texts";
 /// Bytes of one INSERT.
 const INSERT: usize = 256 << 10;
 
@@ -48,6 +52,7 @@ pub struct Options {
     patience: u64,
     tpch: bool,
     micro: bool,
+    texts: bool,
     /// Names of statements; empty: all.
     queries: Vec<String>,
     json: Option<String>,
@@ -64,11 +69,11 @@ pub fn command() -> Command {
         .about("TPC-H's 22 queries and single operators over many rows, on servers started for the run")
         .arg(text("against", "SERVER", "Peer of the same run").value_parser(["mariadb"]))
         .arg(text("scale", "X", "Scale of TPC-H: 1 is 6 million rows of lineitem").default_value("0.1"))
-        .arg(count("rows", "Rows of the tables of micro", 100_000_000, "1000000"))
+        .arg(count("rows", "Rows of the tables of micro, and of texts", 100_000_000, "1000000"))
         .arg(count("rounds", "Rounds on each server", 100, "3"))
         .arg(count("milliseconds", "Least time of a round", 60_000, "300"))
         .arg(count("patience", "Seconds that a statement may take", 3_600, "60"))
-        .arg(text("only", "PART", "One part").value_parser([TPCH, MICRO]))
+        .arg(text("only", "PART", "One part").value_parser([TPCH, MICRO, TEXTS]))
         .arg(text("queries", "LIST", "Only these statements: q1,q6,hash"))
         .arg(text("json", "FILE", "Write the figures as JSON too"))
 }
@@ -88,10 +93,11 @@ pub fn options(arguments: &ArgMatches) -> Result<Options, String> {
         let names = list.iter().map(|s| s.name.as_str());
         queries.is_empty() || names.into_iter().any(|name| queries.iter().any(|q| q == name))
     };
-    let (tpch, micro) = (statements_of_tpch(scale), statements_of_micro(rows));
+    let (tpch, micro, texts) = (statements_of_tpch(scale), statements_of_micro(rows), statements_of_texts());
+    let all = || tpch.iter().chain(&micro).chain(&texts);
     for query in &queries {
-        if !tpch.iter().chain(&micro).any(|s| s.name == *query) {
-            let names: Vec<&str> = tpch.iter().chain(&micro).map(|s| s.name.as_str()).collect();
+        if !all().any(|s| s.name == *query) {
+            let names: Vec<&str> = all().map(|s| s.name.as_str()).collect();
             return Err(format!("--queries: there is no {query}; there are {}", names.join(", ")));
         }
     }
@@ -106,6 +112,7 @@ pub fn options(arguments: &ArgMatches) -> Result<Options, String> {
         patience: number("patience"),
         tpch: part(TPCH) && known(&tpch),
         micro: part(MICRO) && known(&micro),
+        texts: part(TEXTS) && known(&texts),
         queries,
         json: word("json"),
     })
@@ -118,6 +125,10 @@ fn statements_of_tpch(scale: f64) -> Vec<Statement> {
 
 fn statements_of_micro(rows: u64) -> Vec<Statement> {
     micro::statements(rows).into_iter().map(|(name, text, range)| Statement { name, text, range }).collect()
+}
+
+fn statements_of_texts() -> Vec<Statement> {
+    texts::statements().into_iter().map(|(name, text, range)| Statement { name, text, range }).collect()
 }
 
 pub fn run(options: &Options) -> Result<(), String> {
@@ -134,7 +145,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     let mut parts = Vec::new();
     if options.tpch {
         for server in &servers {
-            load(server, TPCH, generate::DEFINITIONS, &generate::TABLES, &mut |take| {
+            load(server, TPCH, [generate::DEFINITIONS, &[]], &generate::TABLES, &mut |take| {
                 generate::generate(options.scale, take)
             })?;
         }
@@ -143,10 +154,20 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     if options.micro {
         for server in &servers {
-            load(server, MICRO, micro::DEFINITIONS, &micro::TABLES, &mut |take| micro::generate(options.rows, take))?;
+            load(server, MICRO, [micro::DEFINITIONS, &[]], &micro::TABLES, &mut |take| {
+                micro::generate(options.rows, take)
+            })?;
         }
         let title = format!("Single operators, {} rows", options.rows);
         parts.push((MICRO, title, measure_all(&servers, MICRO, statements_of_micro(options.rows), options)?));
+    }
+    if options.texts {
+        for server in &servers {
+            let statements = [texts::DEFINITIONS, texts::INDEXES];
+            load(server, TEXTS, statements, &texts::TABLES, &mut |take| texts::generate(options.rows, take))?;
+        }
+        let title = format!("Full-text search, {} texts", options.rows);
+        parts.push((TEXTS, title, measure_all(&servers, TEXTS, statements_of_texts(), options)?));
     }
     let mut failed = Vec::new();
     for (_, title, lines) in &parts {
@@ -178,8 +199,14 @@ fn measure_all(
 
 type Rows<'r> = &'r mut dyn FnMut(&mut dyn FnMut(usize, &str) -> Result<(), String>) -> Result<(), String>;
 
-/// Makes the tables of a part and inserts its rows, many in a statement.
-fn load(server: &Server, database: &str, definitions: &[&str], tables: &[&str], rows: Rows<'_>) -> Result<(), String> {
+/// Makes the tables of a part and inserts its rows, many in a statement. `around`: statements before the rows and behind them.
+fn load(
+    server: &Server,
+    database: &str,
+    around: [&[&str]; 2],
+    tables: &[&str],
+    rows: Rows<'_>,
+) -> Result<(), String> {
     let started = Instant::now();
     let mut connection = server.connect()?;
     let mut run =
@@ -187,7 +214,7 @@ fn load(server: &Server, database: &str, definitions: &[&str], tables: &[&str], 
     // One collation that both have, whatever their defaults are.
     run(&format!("CREATE DATABASE {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"))?;
     run(&format!("USE {database}"))?;
-    for definition in definitions {
+    for definition in around[0] {
         run(definition)?;
     }
     let mut pending = vec![String::new(); tables.len()];
@@ -210,9 +237,14 @@ fn load(server: &Server, database: &str, definitions: &[&str], tables: &[&str], 
     for text in pending.iter().filter(|text| !text.is_empty()) {
         run(text)?;
     }
+    let inserted = started.elapsed().as_secs_f64();
+    for definition in around[1] {
+        run(definition)?;
+    }
     for table in tables {
         run(&format!("ANALYZE TABLE {table}"))?;
     }
-    eprintln!("{}: {count} rows of {database} loaded in {:.1} s", server.kind.name(), started.elapsed().as_secs_f64());
+    let (name, all) = (server.kind.name(), started.elapsed().as_secs_f64());
+    eprintln!("{name}: {count} rows of {database} loaded in {all:.1} s, {inserted:.1} s of them to insert");
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// `rows`: all rows of the table.
 pub fn check(schema: &TableSchema, rows: &[Vec<Value>]) -> Verdict {
-    for index in schema.indexes.iter().filter(|index| index.kind != IndexKind::Ordered) {
+    for index in schema.indexes.iter().filter(|index| index.is_unique()) {
         let def = schema.key_def(index);
         let mut seen: BTreeMap<Vec<u8>, &Vec<Value>> = BTreeMap::new();
         for row in rows {

@@ -13,12 +13,14 @@
 mod aggregates;
 mod calls;
 mod fold;
+mod full_text;
 mod members;
 mod operators;
 mod subquery;
 mod windows;
 
 pub(super) use calls::converted;
+pub(crate) use full_text::wrong_arguments;
 pub(super) use members::{as_document, as_shown as shown, as_sorted as sorted, as_text};
 pub(super) use operators::WRONG_VALUE;
 pub(crate) use operators::settle_comparisons;
@@ -196,7 +198,7 @@ impl<'b> Binder<'b> {
             E::Quantified { left, op, quantifier, query } => {
                 self.any_or_all(left, comparison_op(*op)?, *quantifier, query)?
             }
-            E::Match { .. } => return Err(not_yet("MATCH ... AGAINST")),
+            E::Match { columns, against, mode } => self.full_text(columns, against, *mode)?,
             E::MemberOf { value, array } => {
                 let arguments = vec![self.bind_for_document(value)?, self.bind(array)?];
                 self.call("MEMBER OF", arguments)?

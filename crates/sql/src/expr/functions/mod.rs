@@ -16,6 +16,7 @@ mod bounds;
 mod calendar;
 pub(super) mod clock;
 mod date_format;
+pub(super) mod full_text;
 mod information;
 pub(super) mod json;
 pub(crate) mod locale;

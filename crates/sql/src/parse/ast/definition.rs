@@ -169,6 +169,8 @@ pub struct KeyDefinition {
     pub parts: Vec<KeyPart>,
     pub comment: Option<String>,
     pub invisible: bool,
+    /// WITH PARSER.
+    pub parser: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

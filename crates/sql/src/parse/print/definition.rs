@@ -200,6 +200,10 @@ impl Printer<'_> {
             Some(IndexAlgorithm::RTree) => ") USING RTREE",
         })?;
         key.comment.as_ref().map_or(Ok(()), |text| self.comment(text))?;
+        if let Some(parser) = &key.parser {
+            self.text(" WITH PARSER ")?;
+            self.name(parser)?;
+        }
         self.text(if key.invisible { " /*!80000 INVISIBLE */" } else { "" })
     }
 

@@ -650,6 +650,7 @@ impl<'p> Explain<'p, '_> {
             }
             Access::Skip(_) => "range",
             Access::Merge(_) => "index_merge",
+            Access::Text(_) => "fulltext",
             Access::Range(a) => {
                 let condition = &a.condition;
                 if condition.is_empty() {
@@ -694,7 +695,7 @@ impl<'p> Explain<'p, '_> {
             Access::Primary(a) | Access::Unique(a) | Access::Range(a) => a.distribution.as_ref(),
             Access::Skip(skip) => skip.access.distribution.as_ref(),
             Access::Merge(merge) => merge.parts.first().and_then(|part| part.distribution.as_ref()),
-            Access::Virtual { .. } | Access::Rows => None,
+            Access::Virtual { .. } | Access::Rows | Access::Text(_) => None,
         };
         let count = level.partitions;
         let zone = self.context.time_zone.clone();

@@ -145,6 +145,7 @@ pub(super) fn index_of(access: &Access) -> Option<&IndexAccess> {
     match access {
         Access::Primary(access) | Access::Unique(access) | Access::Range(access) => Some(access),
         Access::Skip(skip) => Some(&skip.access),
+        Access::Text(text) => Some(&text.access),
         Access::Full { .. } | Access::Virtual { .. } | Access::Rows | Access::Merge(_) => None,
     }
 }
@@ -153,6 +154,7 @@ pub(super) fn index_of(access: &Access) -> Option<&IndexAccess> {
 pub(super) fn used_parts(access: &Access, of: &IndexAccess, schema: &TableSchema) -> usize {
     match access {
         Access::Skip(skip) => skip.used,
+        Access::Text(_) => 0,
         _ if of.condition.is_empty() => schema.indexes[of.index].parts.len(),
         _ => of.condition.used_parts(),
     }

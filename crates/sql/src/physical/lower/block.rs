@@ -26,7 +26,7 @@ use std::sync::Arc;
 fn keep_key_order(plan: &mut SelectPlan) {
     if let (None, [Step::Scan(level)]) = (&plan.lock, plan.steps.as_mut_slice()) {
         level.key_order =
-            matches!(level.access, Access::Full { .. } | Access::Range(_) | Access::Skip(_) | Access::Merge(_))
+            !matches!(level.access, Access::Primary(_) | Access::Unique(_) | Access::Virtual { .. } | Access::Rows)
                 && !level.buffered;
     }
 }

@@ -17,7 +17,9 @@ mod window;
 mod write;
 
 use super::Plan;
-use super::model::{CommonTablePlan, JsonTablePlan, Parts, PlanKind, QueryPlan, RecursivePlan, SetPlan, SubqueryPlan};
+use super::model::{
+    CommonTablePlan, JsonTablePlan, Parts, PlanKind, QueryPlan, RecursivePlan, SearchPlan, SetPlan, SubqueryPlan,
+};
 use crate::expr::{BindContext, ColumnId, Switches};
 use crate::logical::{self, Body, Columns, CommonTable, Node, Query, Statement};
 use crate::lookup::Lookup;
@@ -29,8 +31,19 @@ use window::Selected;
 
 /// Lowers a statement.
 pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindContext) -> Result<Plan, MysqlError> {
-    let Statement { columns, subqueries, tables, body, returned, hints, switches, parameters, waits, by_values } =
-        statement;
+    let Statement {
+        columns,
+        subqueries,
+        tables,
+        searches,
+        body,
+        returned,
+        hints,
+        switches,
+        parameters,
+        waits,
+        by_values,
+    } = statement;
     let mut lowering = Lowering {
         columns: &columns,
         lookup,
@@ -57,7 +70,13 @@ pub(super) fn lower(statement: Statement, lookup: &dyn Lookup, context: &BindCon
     };
     let parts = lowering.parts(subqueries, tables, parameters, waits)?;
     let by_values = lowering.by_values;
-    Ok(Plan { columns: result, tables: lowering.stored, parts, kind, hints, by_values })
+    let search = |search: logical::Search| {
+        let (table, _) = lowering.stored.iter().find(|(table, _)| table.schema().id == search.table)?;
+        let logical::Search { index, against, mode, .. } = search;
+        Some(SearchPlan { database: lowering.database.clone(), table: table.clone(), index, against, mode })
+    };
+    let searches = searches.into_iter().map(search).collect();
+    Ok(Plan { columns: result, tables: lowering.stored, searches, parts, kind, hints, by_values })
 }
 
 struct Lowering<'a> {

@@ -596,7 +596,9 @@ fn renumber_changed_indexes(old: &TableSchema, new: &mut TableSchema) {
         .iter()
         .map(|index| match old.index(index.id) {
             Some(before) if index.kind != IndexKind::Primary => {
-                key_parts(old, before) != key_parts(new, index) || before.hash_only != index.hash_only
+                key_parts(old, before) != key_parts(new, index)
+                    || before.hash_only != index.hash_only
+                    || before.kind != index.kind
             }
             _ => false,
         })

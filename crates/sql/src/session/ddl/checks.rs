@@ -116,7 +116,10 @@ fn position(draft: &TableDraft, name: &str) -> Option<usize> {
 
 fn is_key(draft: &TableDraft, name: &str) -> bool {
     let named = |known: &str| known.eq_ignore_ascii_case(name);
-    draft.indexes.iter().any(|i| i.kind != IndexKind::Ordered && i.name.as_deref().is_some_and(named))
+    draft
+        .indexes
+        .iter()
+        .any(|i| matches!(i.kind, IndexKind::Primary | IndexKind::Unique) && i.name.as_deref().is_some_and(named))
 }
 
 fn is_foreign(draft: &TableDraft, name: &str) -> bool {

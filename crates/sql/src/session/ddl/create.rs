@@ -3,7 +3,7 @@
 use super::checks;
 use super::columns;
 use super::foreign;
-use super::keys::{self, IndexDraft};
+use super::keys;
 use super::options;
 use super::table::{self, TableDraft};
 use super::types;
@@ -18,7 +18,7 @@ use crate::session::{charset, system};
 use rauk_node::{DdlWait, TableHandle};
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultColumn};
-use rauk_types::{Collation, ColumnDefault, IndexKind, MysqlError, TableSchema};
+use rauk_types::{Collation, ColumnDefault, MysqlError, TableSchema};
 
 /// ER_TABLE_WITHOUT_PK.
 const TABLE_WITHOUT_PK: u16 = 3750;
@@ -299,23 +299,14 @@ impl Session {
             self.require_table("INDEX", &database, &name, Privileges::INDEX)?;
         }
         let table = self.base_table(&database, &name)?;
-        if statement.if_not_exists && table.schema().index_by_name(&statement.name).is_some() {
-            self.note(codes::DUP_KEYNAME, format!("Duplicate key name '{}'", statement.name));
+        let mut draft = TableDraft::of(table.schema());
+        let index = keys::draft(&statement.key, &mut draft.columns)?;
+        let name = index.name.as_deref().unwrap_or_default();
+        if statement.if_not_exists && table.schema().index_by_name(name).is_some() {
+            self.note(codes::DUP_KEYNAME, format!("Duplicate key name '{name}'"));
             return Ok(Completion::default());
         }
         self.commit_implicitly().await?;
-        let mut draft = TableDraft::of(table.schema());
-        let parts = keys::parts(&statement.columns, &mut draft.columns)?;
-        let index = IndexDraft {
-            id: None,
-            entry_table: None,
-            name: Some(statement.name.clone()),
-            kind: if statement.unique { IndexKind::Unique } else { IndexKind::Ordered },
-            parts,
-            hash_only: statement.hash && statement.unique,
-            comment: String::new(),
-            invisible: statement.invisible,
-        };
         foreign::give_way(&mut draft, &index);
         draft.indexes.push(index);
         self.change_table(&table, draft).await

@@ -146,7 +146,9 @@ pub fn rename_column(draft: &mut TableDraft, old: &str, new: &str) {
 fn serves(index: &IndexDraft, columns: &[String]) -> bool {
     let same =
         |(part, column): (&PartDraft, &String)| part.prefix.is_none() && part.column.eq_ignore_ascii_case(column);
-    !index.hash_only && index.parts.len() >= columns.len() && index.parts.iter().zip(columns).all(same)
+    !(index.hash_only || matches!(index.kind, IndexKind::FullText(_)))
+        && index.parts.len() >= columns.len()
+        && index.parts.iter().zip(columns).all(same)
 }
 
 /// Takes out the index that was made for a foreign key when a new index of its name serves the key: MySQL lets it give way to one that is

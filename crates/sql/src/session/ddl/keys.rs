@@ -3,7 +3,7 @@
 //! A part that is an expression is a column of its own: a generated one behind all others, which no statement can name and which goes with its key
 //! ([`rauk_types::Generated::of_key`]). In drafts it is called by its number ([`name_of_expression`]), in the table by its text.
 //!
-//! Errors: 1059, 1060, 1061, 1068, 1069, 1070, 1071, 1072, 1089, 1170, 1171, 1280, 1391, 3152, 3522; of expressions 3753, 3756, 3757, 3762, and those of
+//! Errors: 1059, 1060, 1061, 1068, 1069, 1070, 1071, 1072, 1089, 1170, 1171, 1280, 1283, 1391, 3152, 3522; of expressions 3753, 3756, 3757, 3762, and those of
 //! [`crate::bind::own_row`].
 
 use super::columns::ColumnDraft;
@@ -11,7 +11,7 @@ use crate::parse::ast::{Expr, IndexAlgorithm, KeyDefinition, KeyPart, TableConst
 use crate::session::errors;
 use rauk_types::error::codes;
 use rauk_types::schema::{MAX_INDEXES, MAX_KEY_BYTES, MAX_KEY_PARTS};
-use rauk_types::{IndexId, IndexKind, IndexPart, IndexSchema, MysqlError, TableId, TypeKind};
+use rauk_types::{Collation, IndexId, IndexKind, IndexPart, IndexSchema, MysqlError, TableId, TextParser, TypeKind};
 
 /// A key on its way into a table; its columns are still names.
 #[derive(Clone, Debug)]
@@ -91,6 +91,10 @@ fn read(
     if kind == IndexKind::Primary && key.parts.iter().any(|part| matches!(part, KeyPart::Expr { .. })) {
         return Err(MysqlError::new(3756, "The primary key cannot be a functional index"));
     }
+    if key.parser.is_some() && !matches!(kind, IndexKind::FullText(_)) {
+        let message = "You have an error in your SQL syntax; WITH PARSER stands behind FULLTEXT keys only";
+        return Err(MysqlError::new(codes::PARSE_ERROR, message));
+    }
     Ok(IndexDraft {
         id: None,
         entry_table: None,
@@ -98,13 +102,13 @@ fn read(
         kind,
         parts: parts(&key.parts, columns)?,
         // A key that is not unique is ordered in any case, as in InnoDB.
-        hash_only: key.algorithm == Some(IndexAlgorithm::Hash) && kind != IndexKind::Ordered,
+        hash_only: key.algorithm == Some(IndexAlgorithm::Hash) && matches!(kind, IndexKind::Primary | IndexKind::Unique),
         comment: key.comment.clone().unwrap_or_default(),
         invisible: key.invisible,
     })
 }
 
-/// Reads a table constraint that makes an index. Error 1235 for full-text and spatial keys.
+/// Reads a table constraint that makes an index. Error 1235 for spatial keys.
 pub fn draft(constraint: &TableConstraint, columns: &mut Vec<ColumnDraft>) -> Result<IndexDraft, MysqlError> {
     match constraint {
         TableConstraint::PrimaryKey(key) => read(key, Some("PRIMARY"), IndexKind::Primary, columns),
@@ -114,10 +118,42 @@ pub fn draft(constraint: &TableConstraint, columns: &mut Vec<ColumnDraft>) -> Re
         TableConstraint::Index(key) => read(key, key.name.as_deref(), IndexKind::Ordered, columns),
         TableConstraint::ForeignKey { .. } => unreachable!("the caller takes foreign keys elsewhere"),
         TableConstraint::Check(_) => unreachable!("CHECKs are no keys"),
-        TableConstraint::FullText(_) => Err(errors::not_supported("FULLTEXT indexes")),
+        TableConstraint::FullText(key) => full_text(key, columns),
         TableConstraint::Spatial(_) => Err(errors::not_supported("SPATIAL indexes")),
     }
 }
+
+/// A full-text key. A length and a direction of a part say nothing, as in MySQL.
+fn full_text(key: &KeyDefinition, columns: &mut Vec<ColumnDraft>) -> Result<IndexDraft, MysqlError> {
+    if key.parts.iter().any(|part| matches!(part, KeyPart::Expr { .. })) {
+        return Err(MysqlError::new(3758, "Fulltext functional index is not supported."));
+    }
+    let parser = match &key.parser {
+        None => TextParser::Words,
+        Some(name) if name.eq_ignore_ascii_case("ngram") => TextParser::Ngram,
+        Some(name) => return Err(MysqlError::new(1128, format!("Function '{name}' is not defined"))),
+    };
+    let mut draft = read(key, key.name.as_deref(), IndexKind::FullText(parser), columns)?;
+    for part in &mut draft.parts {
+        (part.prefix, part.descending) = (None, false);
+    }
+    Ok(draft)
+}
+
+/// A part of a full-text key. Error 1283.
+fn text_part(draft: &PartDraft, columns: &[ColumnDraft]) -> Result<IndexPart, MysqlError> {
+    let at = position(draft, columns)?;
+    let ty = &columns[at].ty;
+    let text = ty.is_text() && !ty.has_members() && ty.kind != TypeKind::Json && ty.collation != Collation::Binary;
+    if !text {
+        let message = format!("Column '{}' cannot be part of FULLTEXT index", columns[at].name);
+        return Err(MysqlError::new(BAD_FULL_TEXT_COLUMN, message));
+    }
+    Ok(IndexPart { column: at, prefix: None, descending: false })
+}
+
+/// ER_BAD_FT_COLUMN.
+const BAD_FULL_TEXT_COLUMN: u16 = 1283;
 
 /// Gives names to keys that have none, and checks those that have.
 fn name_all(drafts: &mut [IndexDraft], columns: &[ColumnDraft]) -> Result<(), MysqlError> {
@@ -163,14 +199,19 @@ fn wrong_prefix() -> MysqlError {
     )
 }
 
-/// One part, checked; and its bytes in MySQL's count of a key.
-fn part(draft: &PartDraft, columns: &[ColumnDraft]) -> Result<(IndexPart, u64), MysqlError> {
-    let at = columns.iter().position(|c| c.name.eq_ignore_ascii_case(&draft.column)).ok_or_else(|| {
+/// Where a part's column stands. Error 1072.
+fn position(draft: &PartDraft, columns: &[ColumnDraft]) -> Result<usize, MysqlError> {
+    columns.iter().position(|c| c.name.eq_ignore_ascii_case(&draft.column)).ok_or_else(|| {
         MysqlError::new(
             codes::KEY_COLUMN_DOES_NOT_EXIST,
             format!("Key column '{}' doesn't exist in table", draft.column),
         )
-    })?;
+    })
+}
+
+/// One part, checked; and its bytes in MySQL's count of a key.
+fn part(draft: &PartDraft, columns: &[ColumnDraft]) -> Result<(IndexPart, u64), MysqlError> {
+    let at = position(draft, columns)?;
     let ty = &columns[at].ty;
     let name = &columns[at].name;
     if columns[at].is_of_key() && ty.kind == TypeKind::Json {
@@ -254,13 +295,24 @@ pub fn build(
         let mut parts = Vec::with_capacity(draft.parts.len());
         let mut bytes = 0;
         for wanted in &draft.parts {
-            let (found, length) = part(wanted, columns)?;
+            let (found, length) = match draft.kind {
+                IndexKind::FullText(_) => (text_part(wanted, columns)?, 0),
+                _ => part(wanted, columns)?,
+            };
             if parts.iter().any(|p: &IndexPart| p.column == found.column) {
                 let message = format!("Duplicate column name '{}'", wanted.column);
                 return Err(MysqlError::new(codes::DUP_FIELDNAME, message));
             }
             parts.push(found);
             bytes += length;
+        }
+        if let (IndexKind::FullText(_), Some(first)) = (draft.kind, parts.first()) {
+            let collation = |part: &IndexPart| columns[part.column].ty.collation;
+            if let Some(other) = parts.iter().find(|part| collation(part) != collation(first)) {
+                let name = &columns[other.column].name;
+                let message = format!("Column '{name}' cannot be part of FULLTEXT index");
+                return Err(MysqlError::new(BAD_FULL_TEXT_COLUMN, message));
+            }
         }
         if bytes > MAX_KEY_BYTES as u64 {
             let message = format!("Specified key was too long; max key length is {MAX_KEY_BYTES} bytes");
@@ -290,6 +342,7 @@ pub fn build(
         IndexKind::Unique if index.parts.iter().all(|p| columns[p.column].nullable == Some(false)) => 1,
         IndexKind::Unique => 2,
         IndexKind::Ordered => 3,
+        IndexKind::FullText(_) => 4,
     };
     out.sort_by_key(rank);
     // The first unique key over NOT NULL columns stands for a primary key that is not there.

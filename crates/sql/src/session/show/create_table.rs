@@ -2,7 +2,7 @@
 
 use crate::session::ddl::types::column_type;
 use crate::session::system::{self, current_timestamp};
-use rauk_types::{Collation, Column, ColumnDefault, IndexKind, IndexSchema, TableSchema, TypeKind, Value};
+use rauk_types::{Collation, Column, ColumnDefault, IndexKind, IndexSchema, TableSchema, TextParser, TypeKind, Value};
 
 /// A text literal that every sql_mode reads alike but NO_BACKSLASH_ESCAPES.
 fn quoted_text(text: &str) -> String {
@@ -168,6 +168,7 @@ fn index_text(schema: &TableSchema, index: &IndexSchema, name: &dyn Fn(&str) -> 
         IndexKind::Primary => "PRIMARY KEY".to_string(),
         IndexKind::Unique => format!("UNIQUE KEY {}", name(&index.name)),
         IndexKind::Ordered => format!("KEY {}", name(&index.name)),
+        IndexKind::FullText(_) => format!("FULLTEXT KEY {}", name(&index.name)),
     };
     out.push_str(&format!(" ({})", parts.join(",")));
     if index.hash_only {
@@ -178,6 +179,9 @@ fn index_text(schema: &TableSchema, index: &IndexSchema, name: &dyn Fn(&str) -> 
     }
     if index.invisible {
         out.push_str(" /*!80000 INVISIBLE */");
+    }
+    if index.kind == IndexKind::FullText(TextParser::Ngram) {
+        out.push_str(" /*!50100 WITH PARSER `ngram` */");
     }
     out
 }

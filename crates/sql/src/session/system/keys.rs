@@ -5,6 +5,7 @@ use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, s, u, yes};
 use crate::session::lookup::Viewer;
 use crate::statistics::TableStatistics;
 use rauk_types::foreign::{ParentKey, parent_key};
+use rauk_types::fulltext::STOP_WORDS;
 use rauk_types::{IndexKind, IndexSchema, ReferenceAction, TableSchema, Value};
 
 const I: &str = INFORMATION_SCHEMA;
@@ -52,6 +53,12 @@ pub(super) const TABLES: &[Definition] = &[
         columns: "ID s129?, FOR_NAME s129?, REF_NAME s129?, N_COLS i, TYPE u",
         rows: innodb_foreign,
     },
+    Definition {
+        database: I,
+        name: "INNODB_FT_DEFAULT_STOPWORD",
+        columns: "value s18",
+        rows: |_, _| Ok(STOP_WORDS.iter().map(|word| vec![s(*word)]).collect()),
+    },
 ];
 
 /// The indexes that a user declared.
@@ -62,14 +69,14 @@ pub(crate) fn declared(table: &TableSchema) -> impl Iterator<Item = &IndexSchema
 /// Distinct values of the first `parts` columns of an index, as far as it is known: rows for a unique index; for others by
 /// the statistics, or a guess.
 pub(crate) fn cardinality(rows: u64, index: &IndexSchema, parts: usize, known: Option<&TableStatistics>) -> u64 {
-    if index.kind != IndexKind::Ordered && parts == index.parts.len() {
+    if index.is_unique() && parts == index.parts.len() {
         return rows;
     }
     if let Some(distinct) = known.and_then(|known| known.distinct(index.id, parts, rows)) {
         return (distinct.round() as u64).min(rows);
     }
     // Nothing is known of the values: ten rows a value and column.
-    let missing = index.parts.len() - parts + usize::from(index.kind == IndexKind::Ordered);
+    let missing = index.parts.len() - parts + usize::from(!index.is_unique());
     let guess = rows / 10u64.saturating_pow(missing.min(6) as u32);
     guess.max(u64::from(rows > 0))
 }
@@ -82,13 +89,26 @@ pub(crate) struct PartRow {
     /// `None`: the part is an expression.
     pub column: Option<String>,
     pub expression: Option<String>,
-    pub descending: bool,
-    pub cardinality: u64,
+    descending: bool,
+    /// Its entries have the order of the column.
+    ordered: bool,
+    cardinality: u64,
     pub prefix: Option<u32>,
     pub nullable: bool,
     pub kind: &'static str,
     pub comment: String,
     pub visible: bool,
+}
+
+impl PartRow {
+    pub fn cardinality(&self) -> Value {
+        if self.ordered { Value::Int(self.cardinality as i64) } else { Value::Null }
+    }
+
+    /// `A`, `D`, or nothing.
+    pub fn collation(&self) -> Option<&'static str> {
+        self.ordered.then_some(if self.descending { "D" } else { "A" })
+    }
 }
 
 pub(crate) fn parts(viewer: &Viewer, table: &TableSchema) -> Vec<PartRow> {
@@ -101,16 +121,21 @@ pub(crate) fn parts(viewer: &Viewer, table: &TableSchema) -> Vec<PartRow> {
         for (at, part) in index.parts.iter().enumerate() {
             let column = &table.columns[part.column];
             out.push(PartRow {
-                non_unique: index.kind == IndexKind::Ordered,
+                non_unique: !index.is_unique(),
                 key_name: index.name.clone(),
                 sequence: at as u64 + 1,
                 column: (!column.is_of_key()).then(|| column.name.clone()),
                 expression: column.generated.as_ref().filter(|g| g.of_key).map(|g| g.expression.clone()),
                 descending: part.descending,
+                ordered: !index.is_full_text(),
                 cardinality: cardinality(rows, index, at + 1, known.as_deref()),
                 prefix: part.prefix,
                 nullable: column.nullable,
-                kind: if index.hash_only { "HASH" } else { "BTREE" },
+                kind: match index.kind {
+                    IndexKind::FullText(_) => "FULLTEXT",
+                    _ if index.hash_only => "HASH",
+                    _ => "BTREE",
+                },
                 comment: index.comment.clone(),
                 visible: !index.invisible,
             });
@@ -129,11 +154,11 @@ fn statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 s(&table.name),
                 Value::Int(i64::from(part.non_unique)),
                 s(&table.database),
-                s(part.key_name),
+                s(&part.key_name),
                 u(part.sequence),
-                part.column.map_or(Value::Null, s),
-                s(if part.descending { "D" } else { "A" }),
-                Value::Int(part.cardinality as i64),
+                part.column.as_deref().map_or(Value::Null, s),
+                part.collation().map_or(Value::Null, s),
+                part.cardinality(),
                 part.prefix.map_or(Value::Null, |p| Value::Int(i64::from(p))),
                 Value::Null,
                 s(if part.nullable { "YES" } else { "" }),
@@ -168,7 +193,7 @@ fn column_statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
 fn key_column_usage(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
     let mut rows = Vec::new();
     for table in stored_tables(viewer, hints) {
-        for index in declared(&table).filter(|i| i.kind != IndexKind::Ordered) {
+        for index in declared(&table).filter(|i| i.is_unique()) {
             // Expressions are no columns.
             let parts = index.parts.iter().enumerate().filter(|(_, part)| !table.columns[part.column].is_of_key());
             for (at, part) in parts {
@@ -266,7 +291,7 @@ fn innodb_foreign(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
 fn table_constraints(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
     let mut rows = Vec::new();
     for table in stored_tables(viewer, hints) {
-        for index in declared(&table).filter(|i| i.kind != IndexKind::Ordered) {
+        for index in declared(&table).filter(|i| i.is_unique()) {
             let kind = if index.kind == IndexKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
             rows.push(vec![
                 s("def"),

@@ -13,6 +13,7 @@ mod covering;
 mod definitions;
 mod dml;
 mod explain;
+mod full_text;
 mod hints;
 mod join_order;
 mod key_expressions;

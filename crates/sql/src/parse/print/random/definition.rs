@@ -126,6 +126,7 @@ impl Choices<'_> {
                 _ => KeyPart::Column { name: c.name(), prefix: c.maybe(Self::number), descending: c.flag() },
             }),
             comment: self.maybe(Self::string),
+            parser: None,
         }
     }
 }
