@@ -15,7 +15,7 @@
 //! Of each 64 ids a [`Mark`] keeps what of their headers tells most readers all: the newest time in any of them, and one bit a row that says whether
 //! there is more of it elsewhere ([`BESIDE`]). Marks of a million rows are 250 KB and stay in a processor's cache, where headers do not.
 //!
-//! Invariants: a mark is not older than any header of its ids, and has their bits; every location in use points to exactly one slot; a page's live count is the number of its slots in use; `bytes` equals
+//! Invariants: a mark is not older than the header of any of its ids without [`BESIDE`], and has their bits; every location in use points to exactly one slot; a page's live count is the number of its slots in use; `bytes` equals
 //! what was added to the budget and not subtracted. Not here: what the bytes mean, versions, locks.
 
 use crate::budget::{MemoryBudget, MemoryFull, Purpose};
@@ -53,7 +53,7 @@ pub const BESIDE: u8 = 4;
 /// What 64 rows have in common.
 #[derive(Clone, Copy, Default)]
 struct Mark {
-    /// No header is newer.
+    /// No header without [`BESIDE`] is newer.
     newest: Timestamp,
     /// One bit an id: its header has the flag [`BESIDE`].
     beside: u64,
@@ -246,8 +246,13 @@ impl RowStore {
     fn mark(&mut self, id: RowId, header: RowHeader) {
         let mark = &mut self.marks[id.0 as usize / 64];
         let bit = 1 << (id.0 % 64);
-        mark.newest = mark.newest.max(header.time);
-        mark.beside = if header.flags & BESIDE != 0 { mark.beside | bit } else { mark.beside & !bit };
+        if header.flags & BESIDE != 0 {
+            // Nobody asks for its time before it gets another header.
+            mark.beside |= bit;
+        } else {
+            mark.beside &= !bit;
+            mark.newest = mark.newest.max(header.time);
+        }
     }
 
     /// Gives the row new bytes; it keeps its id. On error nothing has changed.

@@ -14,9 +14,11 @@ use super::transactions::Undo;
 use super::versions::{Change, Image, flags};
 use super::{Partition, Stop, WaitPolicy, Write};
 use crate::budget::Purpose;
-use crate::row_store::RowHeader;
 use crate::status::TxnRef;
-use rauk_types::{RowView, TableId, Timestamp, key};
+use rauk_types::{RowView, TableId, key};
+
+/// All that is adopted is one statement: nobody rolls back to the middle of it.
+const STATEMENT: u32 = 0;
 
 impl Partition {
     /// Puts a write of a transaction beside the rows. A row that is not there is inserted, one that is there gets a new version; the deletion
@@ -52,14 +54,7 @@ impl Partition {
         let fragment = self.fragments.get_mut(&table).expect("seen by the caller");
         let hash = key::hash(key);
         let Some(id) = fragment.find(key, hash) else {
-            let header = RowHeader { time: Timestamp::ZERO, layout, flags: flags::UNCOMMITTED | flags::SIDE };
-            let id = fragment.rows.insert(header, row, Purpose::Relief)?;
-            fragment.link(hash, id);
-            fragment.add_entries(id, layout, row, &mut self.entry);
-            let rk = RowKey::new(table, id);
-            self.hold(txn, rk, Mode::Gone).expect("nobody else has seen this row");
-            self.push_adopted(txn, rk, Image::Inline);
-            return Ok(());
+            return Ok(self.put_fresh(txn, table, hash, (layout, row), STATEMENT, Purpose::Relief)?);
         };
         let rk = RowKey::new(table, id);
         let mode = if self.is_there(txn, rk) { Mode::Exclusive } else { Mode::Gone };
@@ -84,28 +79,27 @@ impl Partition {
 
     /// Whether the row is there for this transaction: as it wrote it, or else as it was committed.
     fn is_there(&self, txn: &TxnRef, rk: RowKey) -> bool {
-        match self.versions.get(rk).and_then(|side| side.own_top(txn.id)) {
+        let header = self.fragments[&rk.table()].rows.header(rk.row());
+        match self.versions.own_top(rk, header, txn.id) {
             Some(own) => own.image != Image::Deleted,
-            None => {
-                let header = self.fragments[&rk.table()].rows.header(rk.row());
-                header.flags & (flags::TOMBSTONE | flags::UNCOMMITTED) == 0
-            }
+            None => header.flags & (flags::TOMBSTONE | flags::UNCOMMITTED) == 0,
         }
     }
 
     fn hold(&mut self, txn: &TxnRef, rk: RowKey, mode: Mode) -> Result<(), Stop> {
-        match locks::take(&mut self.locks, &mut self.txns, txn, rk, mode, WaitPolicy::NoWait) {
+        let header = self.fragments[&rk.table()].rows.header(rk.row());
+        let fresh = self.versions.seats.owner(header).map(|(owner, _)| owner);
+        match locks::take(&mut self.locks, &mut self.txns, txn, rk, mode, WaitPolicy::NoWait, fresh) {
             Ok(_) => Ok(()),
             Err(_) => Err(Stop::Wait(self.locks.holders_beside(rk, txn.id))),
         }
     }
 
     fn push_adopted(&mut self, txn: &TxnRef, rk: RowKey, image: Image) {
-        // One statement: nobody rolls back to the middle of it.
-        let statement = 0;
-        let first = self.versions.push(rk, txn, Change { statement, image });
         let fragment = self.fragments.get_mut(&rk.table()).expect("seen by the caller");
+        fragment.unfold(&mut self.versions, rk);
+        let first = self.versions.push(rk, txn, Change { statement: STATEMENT, image });
         fragment.add_flags(rk.row(), flags::SIDE);
-        self.txns.push_undo(txn, Undo { key: rk, statement, first });
+        self.txns.push_undo(txn, Undo { key: rk, statement: STATEMENT, first });
     }
 }

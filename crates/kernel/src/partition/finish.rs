@@ -23,9 +23,8 @@ impl Partition {
         for undo in record.undo.iter().filter(|u| u.first) {
             let (table, id) = (undo.key.table(), undo.key.row());
             let fragment = &self.fragments[&table];
-            let side = self.versions.get(undo.key).expect("a changed row has a side entry");
-            let top = side.own_top(txn).expect("a changed row has a pending image");
             let (header, bytes) = fragment.rows.get(id);
+            let top = self.versions.own_top(undo.key, header, txn).expect("a changed row has a pending image");
             match top.image {
                 Image::Inline => visit(table, Write::Put { layout: header.layout, row: bytes }),
                 Image::Stored(image) => {
@@ -64,6 +63,11 @@ impl Partition {
         let fragment = self.fragments.get_mut(&rk.table()).expect("a table in use");
         let versions = &mut self.versions;
         let header = fragment.rows.header(rk.row());
+        if header.flags & flags::FRESH != 0 {
+            fragment.rows.set_header(rk.row(), RowHeader { time, flags: 0, ..header });
+            fragment.live += 1;
+            return;
+        }
         let top = versions.get(rk).and_then(|s| s.pending.as_ref()).expect("a changed row has pending images").top();
         let fresh = header.flags & flags::UNCOMMITTED != 0;
         assert!(fresh || header.time <= time, "{rk:?}: committed at {:?} and then at {time:?}", header.time);
@@ -138,11 +142,15 @@ impl Partition {
     fn undo(&mut self, txn: TxnId, rk: RowKey) {
         let fragment = self.fragments.get_mut(&rk.table()).expect("a table in use");
         let versions = &mut self.versions;
-        let top = versions.get(rk).and_then(|s| s.pending.as_ref()).expect("a changed row has pending images").top();
+        let header = fragment.rows.header(rk.row());
+        let top = versions.pending(rk, header).expect("a changed row has pending images").change;
         if top.image == Image::Inline {
             fragment.vanish(versions, rk, &mut self.keys);
-            self.locks.forget(rk);
-            self.txns.unlist(txn, rk);
+            // Of a fresh row nothing is written down before somebody has asked for it.
+            if self.locks.is_used(rk) {
+                self.locks.forget(rk);
+                self.txns.unlist(txn, rk);
+            }
             return;
         }
         versions.with(rk, |side| {

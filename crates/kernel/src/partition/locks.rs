@@ -169,6 +169,17 @@ impl LockTable {
         holders.map(|h| h.txn).filter(|h| *h != txn).collect()
     }
 
+    /// Writes down that a fresh row is its owner's; whether that was not done before.
+    fn hold_fresh(&mut self, key: RowKey, owner: TxnId) -> bool {
+        let row = self.rows.get_or_insert_with(key, RowLock::default);
+        let new = row.holders.is_empty();
+        if new {
+            row.holders.push(Holder { txn: owner, mode: Mode::Gone, fresh: None });
+        }
+        assert!(row.held(owner) == Some(Mode::Gone), "{key:?}: a fresh row that its owner does not hold");
+        new
+    }
+
     /// The lock, or those who are in the way. With `wait` the transaction stands in the queue then.
     pub fn request(&mut self, key: RowKey, txn: TxnId, mode: Mode, wait: bool) -> Result<Taken, Vec<TxnId>> {
         let row = self.rows.get_or_insert_with(key, RowLock::default);
@@ -313,7 +324,8 @@ impl LockTable {
     }
 }
 
-/// Takes a lock for a call, or says why not. A transaction that must wait is in the row's queue then.
+/// Takes a lock for a call, or says why not. A transaction that must wait is in the row's queue then. `fresh`: the owner of
+/// the row when it is fresh, who holds it; that is written down now.
 pub(super) fn take(
     locks: &mut LockTable,
     txns: &mut TxnTable,
@@ -321,7 +333,13 @@ pub(super) fn take(
     key: RowKey,
     mode: Mode,
     wait: WaitPolicy,
+    fresh: Option<&TxnRef>,
 ) -> Result<Taken, Stop> {
+    if let Some(owner) = fresh
+        && locks.hold_fresh(key, owner.id)
+    {
+        txns.claim(owner, key, true);
+    }
     match locks.request(key, txn.id, mode, wait == WaitPolicy::Wait) {
         Ok(taken) => {
             if taken.before != Some(taken.now) {

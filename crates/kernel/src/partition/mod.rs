@@ -21,6 +21,7 @@
 //! | [`copy`] | rows in slices for another replica, and taking them in |
 //! | [`adopt`] | writes of transactions that another replica leads |
 //! | [`validate`] | the check of all invariants |
+//! | [`fresh`] | inserts that nobody has touched since |
 //! | [`fragment`], [`versions`], [`locks`], [`ranges`], [`transactions`], [`side`] | the structures |
 //!
 //! *Time.* A transaction's commit time is not below what [`Partition::least_time`] said when it prepared: above every snapshot that has
@@ -39,6 +40,7 @@ mod common;
 mod copy;
 mod finish;
 mod fragment;
+mod fresh;
 mod locks;
 mod lookup;
 mod many;

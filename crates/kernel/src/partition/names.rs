@@ -119,7 +119,7 @@ impl Partition {
     pub fn take_name(&mut self, txn: &TxnRef, name: &[u8], owner: u64, wait: WaitPolicy) -> Result<(), Stop> {
         let locks = &self.locks;
         let number = self.names.enter(name, txn.id, owner, |number| locks.is_used(row(number)));
-        let taken = locks::take(&mut self.locks, &mut self.txns, txn, row(number), Mode::Exclusive, wait);
+        let taken = locks::take(&mut self.locks, &mut self.txns, txn, row(number), Mode::Exclusive, wait, None);
         let locks = &self.locks;
         self.names.retain_callers(name, |caller| locks.is_involved(row(number), caller));
         self.settle();

@@ -18,7 +18,7 @@ pub(super) fn changed_after(fragment: &Fragment, versions: &VersionTable, key: R
     header.flags & flags::UNCOMMITTED == 0
         && header.time > after
         // Own pending: the lock was taken before, and nobody else has written since.
-        && access.txn.is_none_or(|t| versions.get(key).and_then(|s| s.own_top(t.id)).is_none())
+        && access.txn.is_none_or(|t| versions.own_top(key, header, t.id).is_none())
 }
 
 /// Of a key without a row: whether the transaction's snapshot certainly had none either.
@@ -31,8 +31,8 @@ pub(super) fn knows_missing(fragment: &Fragment, access: &Access<'_>) -> Result<
 
 /// Whether somebody else has pending images on the row.
 pub(super) fn others_pending(fragment: &Fragment, versions: &VersionTable, key: RowKey, access: &Access<'_>) -> bool {
-    fragment.rows.header(key.row()).flags & flags::SIDE != 0
-        && versions.get(key).is_some_and(|s| s.other_owner(access.txn).is_some())
+    let top = versions.pending(key, fragment.rows.header(key.row()));
+    top.is_some_and(|top| access.txn.is_none_or(|t| t.id != top.owner.id))
 }
 
 impl Partition {
@@ -117,7 +117,8 @@ pub(super) fn lock_and_see<'a>(
     access: &mut Access<'_>,
 ) -> Result<Option<(Sight<'a>, Taken)>, Stop> {
     let txn = access.txn.expect("a locking read belongs to a transaction");
-    let taken = locks::take(lock_table, txns, txn, rk, mode, wait)?;
+    let fresh = versions.seats.owner(fragment.rows.header(rk.row())).map(|(owner, _)| owner);
+    let taken = locks::take(lock_table, txns, txn, rk, mode, wait, fresh)?;
     match versions.see(fragment, rk, ReadAt::Newest, access) {
         Ok(Some(sight)) => Ok(Some((sight, taken))),
         other => {

@@ -32,6 +32,8 @@ pub(super) struct TxnRecord {
     pub ranges: Vec<TableId>,
     /// Tables where it waits for a range lock of another.
     pub range_waits: Vec<TableId>,
+    /// Its number as an owner of fresh rows.
+    seat: Option<u32>,
 }
 
 impl TxnRecord {
@@ -43,6 +45,7 @@ impl TxnRecord {
             waits: Vec::new(),
             ranges: Vec::new(),
             range_waits: Vec::new(),
+            seat: None,
         }
     }
 
@@ -79,16 +82,26 @@ pub(super) struct TxnTable {
     records: HashMap<TxnId, Box<TxnRecord>, FxBuildHasher>,
     #[expect(clippy::vec_box, reason = "the boxes are what is recycled")]
     spares: Vec<Box<TxnRecord>>,
+    /// Seats that were given back, and how many there are.
+    free_seats: Vec<u32>,
+    seats: u32,
     bytes: usize,
 }
 
 impl TxnTable {
     pub fn new() -> Self {
-        TxnTable { records: HashMap::with_hasher(FxBuildHasher), spares: Vec::new(), bytes: 0 }
+        TxnTable {
+            records: HashMap::with_hasher(FxBuildHasher),
+            spares: Vec::new(),
+            free_seats: Vec::new(),
+            seats: 0,
+            bytes: 0,
+        }
     }
 
     pub fn bytes(&self) -> usize {
-        self.bytes + self.records.allocation_size() + self.spares.capacity() * size_of::<usize>()
+        let lists = self.spares.capacity() * size_of::<usize>() + self.free_seats.capacity() * size_of::<u32>();
+        self.bytes + self.records.allocation_size() + lists
     }
 
     pub fn get(&self, txn: TxnId) -> Option<&TxnRecord> {
@@ -120,6 +133,19 @@ impl TxnTable {
             assert!(undo.statement >= last, "statement {} writes after statement {last}", undo.statement);
             r.undo.push(undo);
         });
+    }
+
+    /// The transaction's number as an owner of fresh rows, and whether it has just got it.
+    pub fn seat(&mut self, txn: &TxnRef) -> (u32, bool) {
+        if let Some(seat) = self.records.get(&txn.id).and_then(|record| record.seat) {
+            return (seat, false);
+        }
+        let seat = self.free_seats.pop().unwrap_or_else(|| {
+            self.seats += 1;
+            self.seats - 1
+        });
+        self.with(txn, |r| r.seat = Some(seat));
+        (seat, true)
     }
 
     /// Notes a lock that the transaction got (`new`: on a row it did not hold), waited for or not.
@@ -195,6 +221,7 @@ impl TxnTable {
     /// Takes back a record that [`TxnTable::remove`] gave.
     pub fn recycle(&mut self, mut record: Box<TxnRecord>) {
         record.clear();
+        self.free_seats.extend(record.seat.take());
         if self.spares.len() < SPARE_RECORDS && record.bytes() <= SPARE_BYTES {
             self.spares.push(record);
         } else {
@@ -242,5 +269,8 @@ impl TxnTable {
     pub fn validate(&self) {
         let bytes: usize = self.records.values().chain(&self.spares).map(|r| r.bytes()).sum();
         assert_eq!(bytes, self.bytes, "bytes of transaction records");
+        let mut seats: Vec<u32> = self.iter().filter_map(|r| r.seat).chain(self.free_seats.iter().copied()).collect();
+        seats.sort_unstable();
+        assert!(seats.iter().copied().eq(0..self.seats), "seats are taken once or free: {seats:?} of {}", self.seats);
     }
 }

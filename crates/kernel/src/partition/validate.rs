@@ -5,7 +5,7 @@ use super::fragment::Fragment;
 use super::locks::Mode;
 use super::side::RowKey;
 use super::versions::{Image, flags};
-use crate::row_store::RowId;
+use crate::row_store::{RowHeader, RowId};
 use rauk_types::{TableId, Timestamp, key};
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
@@ -33,13 +33,12 @@ impl Partition {
                 let mut pk = Vec::new();
                 fragment.primary.encode_row(&fragment.view(header.layout, bytes), &mut pk);
                 assert_eq!(fragment.find(&pk, key::hash(&pk)), Some(id), "{rk:?}: not found by its key");
-                assert_eq!(
-                    header.flags & flags::SIDE != 0,
-                    self.versions.get(rk).is_some(),
-                    "{rk:?}: flags {:b}",
-                    header.flags
-                );
-                if header.flags & flags::SIDE != 0 {
+                let fresh = header.flags & flags::FRESH != 0;
+                let has_side = header.flags & flags::SIDE != 0 && !fresh;
+                assert_eq!(has_side, self.versions.get(rk).is_some(), "{rk:?}: flags {:b}", header.flags);
+                if fresh {
+                    self.validate_fresh(rk, header);
+                } else if header.flags & flags::SIDE != 0 {
                     sides += 1;
                     let (stored, old) = self.validate_side(fragment, rk);
                     images += stored;
@@ -65,11 +64,24 @@ impl Partition {
         self.names.validate();
         for record in self.txns.iter() {
             for undo in &record.undo {
-                let side = self.versions.get(undo.key).expect("an undo entry of a row without a side entry");
-                assert!(side.own_top(record.txn.id).is_some(), "{undo:?}: nothing pending");
+                let header = self.fragments[&undo.key.table()].rows.header(undo.key.row());
+                let own = self.versions.own_top(undo.key, header, record.txn.id);
+                assert!(own.is_some(), "{undo:?}: nothing pending");
             }
         }
         assert_eq!(self.counted, self.side_bytes(), "bytes of side tables counted in the budget");
+    }
+
+    /// A fresh row is listed once by its owner, who alone holds its lock.
+    fn validate_fresh(&self, rk: RowKey, header: RowHeader) {
+        let all = flags::UNCOMMITTED | flags::SIDE | flags::FRESH;
+        assert_eq!(header.flags, all, "{rk:?}: flags of a fresh row");
+        let (owner, statement) = self.versions.seats.owner(header).expect("it is fresh");
+        let record = self.txns.get(owner.id).expect("the owner is known");
+        let mut undo = record.undo.iter().filter(|u| u.key == rk).map(|u| (u.statement, u.first));
+        assert_eq!((undo.next(), undo.next()), (Some((statement, true)), None), "{rk:?}: undo entries");
+        let held = !self.locks.is_used(rk) || self.locks.held(rk, owner.id) == Some(Mode::Gone);
+        assert!(held && self.locks.holders_beside(rk, owner.id).is_empty(), "{rk:?}: a fresh row of somebody else");
     }
 
     /// Gives the images in the store and the bytes of history.

@@ -10,13 +10,15 @@
 //! * `buried`: under a tombstone the inline bytes are the deleted version's; this is its time.
 //!
 //! A fresh insert's bytes go straight into the row store, flagged [`flags::UNCOMMITTED`], and its commit is a header
-//! change. All other images lie in one store of the partition, in slabs as rows do.
+//! change. Until somebody does more to it, such a row has no entry here: its header says whose it is ([`super::fresh`]). All
+//! other images lie in one store of the partition, in slabs as rows do.
 //!
 //! *Index entries follow images*: the ordered indexes have an entry for the key of every image of a row, inline bytes
 //! under a tombstone included, and no others. So a scan meets everything that a version could put there, and a row
 //! with no side entry needs no check.
 
 use super::fragment::Fragment;
+use super::fresh::Seats;
 use super::side::{RowKey, SideMap};
 use super::{Access, ReadAt, Stop};
 use crate::budget::{MemoryBudget, MemoryFull, Purpose};
@@ -32,8 +34,10 @@ pub(super) mod flags {
     pub const TOMBSTONE: u8 = 1;
     /// The inline version is an insert that has not been committed.
     pub const UNCOMMITTED: u8 = 2;
-    /// The row has an entry in the side table.
+    /// The row has an entry in the side table, or is fresh.
     pub const SIDE: u8 = crate::row_store::BESIDE;
+    /// The row is fresh: the header's time says whose it is. Stands with the two flags above.
+    pub const FRESH: u8 = 8;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,20 +95,19 @@ impl Side {
             .map_or(0, |p| if p.stack.spilled() { p.stack.capacity() * size_of::<Change>() } else { 0 });
         history + stack
     }
+}
 
-    /// The pending images' owner, when it is somebody else.
-    pub fn other_owner(&self, txn: Option<&TxnRef>) -> Option<&TxnRef> {
-        self.pending.as_ref().map(|p| &p.owner).filter(|o| txn.is_none_or(|t| t.id != o.id))
-    }
-
-    /// The newest pending image, when it is this transaction's.
-    pub fn own_top(&self, txn: TxnId) -> Option<Change> {
-        self.pending.as_ref().filter(|p| p.owner.id == txn).map(Pending::top)
-    }
+/// Whose a pending row is, and its newest image.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Top<'a> {
+    pub owner: &'a TxnRef,
+    pub change: Change,
 }
 
 pub(super) struct VersionTable {
     sides: SideMap<Side>,
+    /// The owners of fresh rows.
+    pub seats: Seats,
     pub images: RowStore,
     /// An image that stays, so that the store does not give back and allocate its pages with every single update.
     keeper: Option<RowId>,
@@ -122,12 +125,35 @@ pub(super) struct Sight<'a> {
 
 impl VersionTable {
     pub fn new(budget: Arc<MemoryBudget>) -> Self {
-        VersionTable { sides: SideMap::new(), images: RowStore::new(budget), keeper: None, heap: 0 }
+        VersionTable {
+            sides: SideMap::new(),
+            seats: Seats::default(),
+            images: RowStore::new(budget),
+            keeper: None,
+            heap: 0,
+        }
     }
 
     /// Bytes of the side table; the image store counts its own.
     pub fn side_bytes(&self) -> usize {
-        self.sides.bytes() + self.heap
+        self.sides.bytes() + self.seats.bytes() + self.heap
+    }
+
+    /// Whose the row is that has this header, and its newest pending image.
+    pub fn pending(&self, key: RowKey, header: RowHeader) -> Option<Top<'_>> {
+        if header.flags & flags::SIDE == 0 {
+            return None;
+        }
+        if let Some((owner, statement)) = self.seats.owner(header) {
+            return Some(Top { owner, change: Change { statement, image: Image::Inline } });
+        }
+        let pending = self.sides.get(key)?.pending.as_ref()?;
+        Some(Top { owner: &pending.owner, change: pending.top() })
+    }
+
+    /// The newest pending image, when it is this transaction's.
+    pub fn own_top(&self, key: RowKey, header: RowHeader, txn: TxnId) -> Option<Change> {
+        self.pending(key, header).filter(|top| top.owner.id == txn).map(|top| top.change)
     }
 
     pub fn get(&self, key: RowKey) -> Option<&Side> {
@@ -244,6 +270,11 @@ impl VersionTable {
         access: &mut Access<'_>,
     ) -> Result<Option<Sight<'a>>, Stop> {
         let inline = Sight { layout: header.layout, bytes, sole: false };
+        if let Some((owner, statement)) = self.seats.owner(header) {
+            let own = access.txn.is_some_and(|t| t.id == owner.id);
+            let seen = if own { statement < access.own_before } else { committed(owner, upto, access)? };
+            return if seen { Ok(Some(inline)) } else { absent_before(fragment, upto) };
+        }
         let side = if header.flags & flags::SIDE == 0 { None } else { self.sides.get(key) };
         if let Some(pending) = side.and_then(|s| s.pending.as_ref()) {
             let of = |image| match image {
@@ -258,23 +289,12 @@ impl VersionTable {
                 if let Some(own) = pending.stack.iter().rev().find(|c| c.statement < access.own_before) {
                     return Ok(of(own.image));
                 }
-            } else {
-                match pending.owner.status.get() {
-                    TxnState::Active | TxnState::Aborted => {}
-                    TxnState::Committing => return Err(Stop::Committing),
-                    TxnState::Prepared(least) if least <= upto => return Err(Stop::Prepared(pending.owner.id)),
-                    TxnState::Prepared(_) => {}
-                    TxnState::Committed(time) if time <= upto => {
-                        access.observed = access.observed.max(time);
-                        return Ok(of(pending.top().image));
-                    }
-                    TxnState::Committed(_) => {}
-                }
+            } else if committed(&pending.owner, upto, access)? {
+                return Ok(of(pending.top().image));
             }
         }
         if header.flags & flags::UNCOMMITTED != 0 {
-            // What stood under this key before, if anything, is gone.
-            return if upto < fragment.removed_floor { Err(Stop::SnapshotTooOld) } else { Ok(None) };
+            return absent_before(fragment, upto);
         }
         if header.time <= upto {
             access.observed = access.observed.max(header.time);
@@ -308,4 +328,23 @@ impl VersionTable {
     pub fn len(&self) -> usize {
         self.sides.len()
     }
+}
+
+/// Whether what another transaction has pending is to be seen by a reader up to `upto`: it has committed by then.
+fn committed(owner: &TxnRef, upto: Timestamp, access: &mut Access<'_>) -> Result<bool, Stop> {
+    match owner.status.get() {
+        TxnState::Committing => Err(Stop::Committing),
+        TxnState::Prepared(least) if least <= upto => Err(Stop::Prepared(owner.id)),
+        TxnState::Committed(time) if time <= upto => {
+            access.observed = access.observed.max(time);
+            Ok(true)
+        }
+        TxnState::Active | TxnState::Aborted | TxnState::Prepared(_) | TxnState::Committed(_) => Ok(false),
+    }
+}
+
+/// What a reader sees of a row that an insert it does not see has brought: nothing, if what stood under the key before is not
+/// gone.
+fn absent_before<'a>(fragment: &Fragment, upto: Timestamp) -> Result<Option<Sight<'a>>, Stop> {
+    if upto < fragment.removed_floor { Err(Stop::SnapshotTooOld) } else { Ok(None) }
 }

@@ -11,7 +11,7 @@ use super::locks::{self, Mode};
 use super::ranges::RangeTable;
 use super::side::RowKey;
 use super::transactions::{TxnTable, Undo};
-use super::versions::{Change, Image, Pending, VersionTable, flags};
+use super::versions::{Change, Image, VersionTable, flags};
 use super::{Access, Partition, Stop, WaitPolicy, read};
 use crate::budget::{MemoryFull, Purpose};
 use crate::row_store::{RowHeader, RowId};
@@ -67,29 +67,18 @@ impl Partition {
             all_range_keys(fragment, layout, row, &mut self.keys);
             check_ranges(fragment, &mut self.ranges, &mut self.txns, txn, table, &self.keys)?;
         }
-        let header = RowHeader { time: Timestamp::ZERO, layout, flags: flags::UNCOMMITTED | flags::SIDE };
-        let id = fragment.rows.insert(header, row, Purpose::Write)?;
-        fragment.link(hash, id);
-        fragment.add_entries(id, layout, row, &mut self.scratch);
-        let rk = RowKey::new(table, id);
-        locks::take(&mut self.locks, &mut self.txns, txn, rk, Mode::Gone, WaitPolicy::NoWait)
-            .expect("nobody else has seen this row");
-        push(fragment, &mut self.versions, &mut self.txns, txn, rk, access.statement, Image::Inline);
-        Ok(())
+        Ok(self.put_fresh(txn, table, hash, (layout, row), access.statement, Purpose::Write)?)
     }
 
     /// An insert where a row with this key is: pending, deleted, or in the way.
     fn insert_over(&mut self, txn: &TxnRef, rk: RowKey, row: &[u8], access: &mut Access<'_>) -> Result<(), Stop> {
         let fragment = self.fragments.get_mut(&rk.table()).expect("seen by the caller");
         let header = fragment.rows.header(rk.row());
-        let pending = self.versions.get(rk).and_then(|s| s.pending.as_ref());
-        let in_the_way = match pending {
-            Some(p) if p.owner.id == txn.id => (p.top().image != Image::Deleted).then_some(Timestamp::ZERO),
-            Some(Pending { owner, .. }) => match owner.status.get() {
-                TxnState::Committed(time) => {
-                    let deleted = pending.is_some_and(|p| p.top().image == Image::Deleted);
-                    (!deleted).then_some(time)
-                }
+        let in_the_way = match self.versions.pending(rk, header) {
+            Some(top) if top.change.image == Image::Deleted => None,
+            Some(top) if top.owner.id == txn.id => Some(Timestamp::ZERO),
+            Some(top) => match top.owner.status.get() {
+                TxnState::Committed(time) => Some(time),
                 _ => None,
             },
             None => (header.flags & flags::TOMBSTONE == 0).then_some(header.time),
@@ -99,9 +88,10 @@ impl Partition {
             locks::drop_wait(&mut self.locks, &mut self.txns, txn.id, rk);
             return Err(Stop::Duplicate);
         }
-        let taken = locks::take(&mut self.locks, &mut self.txns, txn, rk, Mode::Gone, WaitPolicy::Wait)?;
+        let fresh = self.versions.seats.owner(header).map(|(owner, _)| owner);
+        let taken = locks::take(&mut self.locks, &mut self.txns, txn, rk, Mode::Gone, WaitPolicy::Wait, fresh)?;
         // What is held now: an own deletion or a tombstone.
-        let own = self.versions.get(rk).is_some_and(|s| s.own_top(txn.id).is_some());
+        let own = self.versions.own_top(rk, header, txn.id).is_some();
         if !own {
             access.observed = access.observed.max(header.time);
         }
@@ -162,7 +152,8 @@ impl Partition {
         };
         let rk = RowKey::new(table, id);
         let mode = if row.is_some() { Mode::Exclusive } else { Mode::Gone };
-        let result = match locks::take(&mut self.locks, &mut self.txns, txn, rk, mode, WaitPolicy::Wait) {
+        let fresh = self.versions.seats.owner(fragment.rows.header(id)).map(|(owner, _)| owner);
+        let result = match locks::take(&mut self.locks, &mut self.txns, txn, rk, mode, WaitPolicy::Wait, fresh) {
             Err(stop) => Err(stop),
             Ok(taken) => {
                 let result = self.change_locked(txn, rk, row, access);
@@ -271,13 +262,13 @@ fn newest(
     rk: RowKey,
     access: &mut Access<'_>,
 ) -> Result<Newest, Stop> {
-    if let Some(change) = versions.get(rk).and_then(|s| s.own_top(txn.id)) {
+    let header = fragment.rows.header(rk.row());
+    if let Some(change) = versions.own_top(rk, header, txn.id) {
         return Ok(match change.image {
             Image::Deleted => Newest::Absent,
             image => Newest::Present(image, Some(change)),
         });
     }
-    let header = fragment.rows.header(rk.row());
     access.observed = access.observed.max(header.time);
     if read::changed_after(fragment, versions, rk, access) {
         return Err(Stop::Changed);
@@ -304,6 +295,7 @@ fn push(
     statement: u32,
     image: Image,
 ) {
+    fragment.unfold(versions, rk);
     let first = versions.push(rk, txn, Change { statement, image });
     fragment.add_flags(rk.row(), flags::SIDE);
     txns.push_undo(txn, Undo { key: rk, statement, first });

@@ -166,8 +166,7 @@ impl Partition {
     }
 
     fn has_pending(&self, fragment: &Fragment, rk: RowKey) -> bool {
-        fragment.rows.header(rk.row()).flags & flags::SIDE != 0
-            && self.versions.get(rk).is_some_and(|side| side.pending.is_some())
+        self.versions.pending(rk, fragment.rows.header(rk.row())).is_some()
     }
 
     /// Makes what was prepared, in this hold, the newest committed versions, with the time that the log has decided.

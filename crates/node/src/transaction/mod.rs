@@ -26,7 +26,7 @@
 //! |---|---|
 //! | `call` | a call to a partition, here or elsewhere |
 //! | `far` | in a cluster: where partitions are led, what has been touched there |
-//! | `read`, `many`, `write` | the calls |
+//! | `read`, `many`, `write`, `insert_many` | the calls |
 //! | `own` | calls to the rows of temporary tables |
 //! | `foreign` | foreign keys: checks and cascades beside the writes |
 //! | `end` | commit and rollback |
@@ -36,6 +36,7 @@ pub(crate) mod call;
 mod end;
 pub(crate) mod far;
 mod foreign;
+mod insert_many;
 mod interrupt;
 mod lookup;
 mod many;

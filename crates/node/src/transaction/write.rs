@@ -267,9 +267,14 @@ impl Transaction {
         if table.own.is_some() {
             return;
         }
-        self.writes += 1;
+        self.count_writes(1);
+    }
+
+    /// Rows that were written in stored tables.
+    pub(super) fn count_writes(&mut self, rows: u64) {
+        self.writes += rows;
         if let Some(record) = &self.record {
-            record.rows_changed.fetch_add(1, Ordering::Relaxed);
+            record.rows_changed.fetch_add(rows, Ordering::Relaxed);
         }
     }
 

@@ -11,6 +11,7 @@
 use super::answer::with_answers;
 use super::change::changed_number;
 use super::check::satisfies;
+use super::gathered::{Gathered, may_gather};
 use super::load;
 use super::output::Target;
 use super::query::run_query;
@@ -59,6 +60,7 @@ pub(crate) async fn run_insert(
         (InsertSource::Rows(rows), _) => Some(rows.len() as u64),
         _ => None,
     };
+    let gathers = may_gather(plan, total, txn);
     let mut insert = Insert {
         plan,
         schema: plan.table.schema(),
@@ -77,6 +79,8 @@ pub(crate) async fn run_insert(
         computed: Vec::new(),
         always_computed: Vec::new(),
         forced: false,
+        gathers,
+        gathered: Gathered::default(),
     };
     let mut result = Ok(());
     let mut loaded = None;
@@ -104,6 +108,8 @@ pub(crate) async fn run_insert(
         },
         (InsertSource::Query(..), None) => unreachable!("its rows have been read"),
     }
+    // Errors of the rows before the one that has failed go first.
+    result = insert.write_gathered().await.and(result);
     let Insert { context, generated, last_explicit, affected, duplicates, .. } = insert;
     result?;
     // A generated number goes before what LAST_INSERT_ID(expr) has set, and that before the number that a row brought.
@@ -159,11 +165,14 @@ pub(super) struct Insert<'a> {
     always_computed: Vec<usize>,
     /// SET insert_id has given the numbers: the counter does not know of them.
     forced: bool,
+    /// Whether rows are written together.
+    gathers: bool,
+    pub(super) gathered: Gathered,
 }
 
 /// How a row's AUTO_INCREMENT column got its number.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Number {
+pub(super) enum Number {
     None,
     Generated(u64),
     Explicit(u64),
@@ -322,6 +331,39 @@ impl Insert<'_> {
             return Ok(());
         }
         check_keys(self.schema, &self.plan.key_defs, &values)?;
+        match self.gathers {
+            true => self.gather(values, number).await,
+            false => self.write(values, number, inputs).await,
+        }
+    }
+
+    /// A row was inserted that has this number.
+    pub(super) async fn inserted(&mut self, number: Number) -> Result<(), MysqlError> {
+        self.affected += 1;
+        match number {
+            Number::Generated(number) => {
+                self.generated.get_or_insert(number);
+                if self.forced {
+                    self.plan.database.raise_auto_increment(&self.plan.table, number).await?;
+                }
+            }
+            Number::Explicit(value) => {
+                // Only a row that is there moves the counter, as in InnoDB.
+                self.plan.database.raise_auto_increment(&self.plan.table, value).await?;
+                self.last_explicit = value;
+            }
+            Number::None => {}
+        }
+        Ok(())
+    }
+
+    /// Writes a row that is numbered and checked.
+    pub(super) async fn write(
+        &mut self,
+        values: Vec<Value>,
+        number: Number,
+        inputs: Vec<Value>,
+    ) -> Result<(), MysqlError> {
         loop {
             let written = self.txn.insert(&self.plan.table, &values).await;
             let Some(outcome) = unless_refused(written, self.plan.ignore, self.context)? else {
@@ -331,21 +373,7 @@ impl Insert<'_> {
             };
             let (index, existing) = match outcome {
                 InsertOutcome::Inserted => {
-                    self.affected += 1;
-                    match number {
-                        Number::Generated(number) => {
-                            self.generated.get_or_insert(number);
-                            if self.forced {
-                                self.plan.database.raise_auto_increment(&self.plan.table, number).await?;
-                            }
-                        }
-                        Number::Explicit(value) => {
-                            // Only a row that is there moves the counter, as in InnoDB.
-                            self.plan.database.raise_auto_increment(&self.plan.table, value).await?;
-                            self.last_explicit = value;
-                        }
-                        Number::None => {}
-                    }
+                    self.inserted(number).await?;
                     return self.returned(&values).await;
                 }
                 InsertOutcome::Duplicate { index, existing } => (index, existing),

@@ -37,6 +37,7 @@ mod batch;
 mod buffer;
 mod change;
 mod check;
+mod gathered;
 mod group;
 mod insert;
 mod json_table;

@@ -54,6 +54,66 @@ fn writes_are_seen_by_their_owner_and_by_others_after_commit() {
 }
 
 #[test]
+fn of_many_inserts_those_are_left_whose_keys_are_there() {
+    let mut w = world();
+    put(&mut w, r(1, 10, "a"));
+    put(&mut w, r(2, 20, "b"));
+    remove(&mut w, 2);
+    let other = w.begin();
+    w.insert(&other, &r(3, 30, "c")).unwrap();
+    let t = w.begin();
+    let rows = [r(4, 40, "d"), r(1, 11, "x"), r(2, 21, "x"), r(3, 31, "x"), r(5, 50, "e"), r(4, 41, "x")];
+    assert_eq!(w.insert_many(&t, &rows), [true, false, false, false, true, false]);
+    w.p.validate();
+    assert_eq!(w.insert(&t, &r(3, 31, "x")), Err(Stop::Wait(vec![other.r.id])), "the owner's lock is found");
+    w.p.validate();
+    w.abort(other);
+    w.commit(t);
+    assert_eq!(w.all(Some(BY_K), NEWEST), [r(1, 10, "a"), r(4, 40, "d"), r(5, 50, "e")]);
+    w.p.validate();
+}
+
+#[test]
+fn many_inserts_are_left_where_a_range_is_locked_or_memory_is_full() {
+    let mut w = world();
+    let reader = w.begin();
+    w.p.lock_range(&reader.r, TABLE, BY_K, Bound::Unbounded, Bound::Unbounded).unwrap();
+    let t = w.begin();
+    assert_eq!(w.insert_many(&t, &[r(1, 10, "a")]), [false]);
+    w.abort(reader);
+    w.p.set_full_elsewhere(Some(1));
+    assert_eq!(w.insert_many(&t, &[r(1, 10, "a")]), [false]);
+    w.p.set_full_elsewhere(None);
+    w.budget.set_limit(w.budget.used());
+    assert_eq!(w.insert_many(&t, &[r(1, 10, "a"), r(2, 20, "b")]), [false, false]);
+    assert!(!w.p.has_transaction(t.r.id), "nothing is left of it");
+    w.p.validate();
+}
+
+#[test]
+fn a_fresh_row_that_is_changed_again_is_an_ordinary_pending_one() {
+    let mut w = world();
+    let mut t = w.begin();
+    w.insert(&t, &r(1, 10, "a")).unwrap();
+    assert_eq!(w.update(&t, &r(1, 11, "aa")), Ok(true), "in the same statement");
+    w.p.validate();
+    t.statement = 2;
+    assert_eq!(w.update(&t, &r(1, 12, "aaa")), Ok(true));
+    w.insert(&t, &r(2, 20, "b")).unwrap();
+    t.statement = 3;
+    assert_eq!(w.delete(&t, 2), Ok(true));
+    w.p.validate();
+    t.statement = 4;
+    assert_eq!(w.read(Some(&t), 1, NEWEST), Ok((Some(r(1, 12, "aaa")), 0)));
+    w.p.rollback_to(t.r.id, 2);
+    w.p.validate();
+    assert_eq!(w.read(Some(&t), 1, NEWEST), Ok((Some(r(1, 11, "aa")), 0)));
+    w.commit(t);
+    assert_eq!(w.all(Some(BY_K), NEWEST), [r(1, 11, "aa")]);
+    w.p.validate();
+}
+
+#[test]
 fn a_snapshot_sees_what_was_and_collection_takes_it_away_after() {
     let mut w = world();
     let first = put(&mut w, r(1, 10, "a"));

@@ -260,7 +260,10 @@ impl Model {
                 let id = row.0;
                 self.actors[actor].touched.insert(id);
                 let newest = self.own(actor, id, u32::MAX).unwrap_or_else(|| self.at_time(id, u64::MAX).1);
-                match self.w.insert(&self.actors[actor].txn, &row) {
+                let with_others = self.rng.random_ratio(1, 3);
+                let txn = &self.actors[actor].txn;
+                let done = with_others && self.w.insert_many(txn, std::slice::from_ref(&row)) == [true];
+                match if done { Ok(()) } else { self.w.insert(txn, &row) } {
                     Ok(()) => {
                         assert_eq!(newest, None, "insert over a row");
                         self.check_observed(actor, id);

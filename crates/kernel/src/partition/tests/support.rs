@@ -2,7 +2,7 @@
 
 use crate::budget::MemoryBudget;
 use crate::partition::{
-    Access, Horizon, LockMode, Partition, ReadAt, ScanEnd, ScanPosition, ScanRequest, Stop, Verdict, WaitPolicy,
+    Access, Horizon, LockMode, Partition, Probe, ReadAt, ScanEnd, ScanPosition, ScanRequest, Stop, Verdict, WaitPolicy,
 };
 use crate::status::{TxnRef, TxnState};
 use rauk_types::{
@@ -174,6 +174,20 @@ impl World {
         let result = self.p.insert(TABLE, &key, key::hash(&key), &bytes, &mut access);
         self.observed = access.observed.0;
         result
+    }
+
+    /// Which of the rows were inserted.
+    pub fn insert_many(&mut self, txn: &Txn, rows: &[Row]) -> Vec<bool> {
+        let keys: Vec<Vec<u8>> = rows.iter().map(|row| self.key(row.0)).collect();
+        let images: Vec<Vec<u8>> = rows.iter().map(|row| self.encode(row)).collect();
+        let probes: Vec<Probe<'_>> = keys.iter().map(|key| Probe { key, hash: key::hash(key) }).collect();
+        let images: Vec<&[u8]> = images.iter().map(Vec::as_slice).collect();
+        let mut inserted = vec![false; rows.len()];
+        let access = self.access(Some(txn), ReadAt::Newest);
+        let done = self.p.insert_many(TABLE, &probes, &images, &access, &mut |i| inserted[i] = true);
+        assert_eq!(done, Ok(()));
+        self.observed = access.observed.0;
+        inserted
     }
 
     pub fn update(&mut self, txn: &Txn, row: &Row) -> Result<bool, Stop> {
