@@ -142,8 +142,10 @@ pub fn odd_value(dice: &mut Dice, class: Class) -> String {
         "0.25",
     ]);
     match (value, class) {
-        // Too many hours; MariaDB takes it for a date.
-        ("20200101", Class::Time) => "9999999".into(),
+        // Too many hours; MariaDB takes a number for a date.
+        ("20200101" | "9999999999", Class::Time) => "'900:00:00'".into(),
+        // MariaDB keeps the spaces of a JSON.
+        ("'  5'", Class::Json) => "'5'".into(),
         (value, _) => value.into(),
     }
 }

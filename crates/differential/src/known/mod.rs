@@ -62,19 +62,20 @@ pub fn find(
 ) -> Option<&'static Kind> {
     let names = Names::of(statement, schema);
     let evidence = Evidence::new(statement, category, answers, schema, &names);
-    if let Some(kind) = by_reference(pair, &evidence) {
-        return Some(kind);
-    }
-    let holds = |kind: &&Kind| matches!(kind.test, Test::Answers(holds) if holds(&evidence));
+    by_reference(pair, &evidence).or_else(|| by_answers(&evidence))
+}
+
+/// Nobody is asked.
+fn by_answers(e: &Evidence<'_>) -> Option<&'static Kind> {
     let kinds = || KINDS.iter().copied().flatten();
-    kinds().find(holds).or_else(|| {
-        let differing = evidence.differing();
+    if e.category == Category::Types {
         let open = |(at, reference, rauk)| {
-            kinds().find(|kind| matches!(kind.test, Test::Type(holds) if holds(&evidence, at, reference, rauk)))
+            kinds().find(|kind| matches!(kind.test, Test::Type(holds) if holds(e, at, reference, rauk)))
         };
-        let found: Option<Vec<&Kind>> = differing.into_iter().map(open).collect();
-        found.filter(|_| category == Category::Types)?.into_iter().next()
-    })
+        let found: Option<Vec<&Kind>> = e.differing().into_iter().map(open).collect();
+        return found?.into_iter().next();
+    }
+    kinds().find(|kind| matches!(kind.test, Test::Answers(holds) if holds(e)))
 }
 
 /// The reference is asked again.
@@ -86,6 +87,11 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
         None => true,
         // Other words have other types.
         Some(Category::Types | Category::Warnings) => !matches!(e.category, Category::Types | Category::Warnings),
+        // Values that are known to be shown in two ways.
+        Some(category @ (Category::Rows | Category::Contents)) => {
+            let rest = Evidence::new(e.statement, category, said, e.schema, e.names);
+            by_answers(&rest).is_some()
+        }
         Some(_) => false,
     };
     let mut all = e.statement.clone();

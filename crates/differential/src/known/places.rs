@@ -4,6 +4,8 @@
 //! computes, and under a LIMIT or an EXISTS no more rows are made than are asked for. What such a place computes for a
 //! row that the result does not need may fail, or not be computed. Everywhere else an error is an error for both.
 
+use super::words::is_aggregate;
+use crate::tree::visit::{Node, walk};
 use crate::tree::{Body, Class, Expr, From, Query, Select, Statement};
 
 /// Whether the statement computes something that fails with this code where a plan may leave it out.
@@ -101,7 +103,11 @@ impl Search {
             Expr::Literal { .. } | Expr::Column { .. } => {}
             Expr::Form { form, arguments, .. } => {
                 let is_open = is_open || form.contains(" AND ") || form.contains(" OR ");
-                arguments.iter().for_each(|argument| self.expr(argument, is_open));
+                // What stands behind a NULL is not looked at.
+                let stops = form.starts_with("FIELD(") || form.starts_with("COUNT(DISTINCT {0}, {1}");
+                for (at, argument) in arguments.iter().enumerate() {
+                    self.expr(argument, is_open || stops && at > 0);
+                }
             }
             Expr::Subquery { arguments, query, .. } => {
                 arguments.iter().for_each(|argument| self.expr(argument, true));
@@ -115,11 +121,29 @@ impl Search {
     }
 }
 
+/// Whether something is computed from an aggregate that fails with this code: MariaDB computes it when there is no row yet.
+pub fn may_fail_before_rows(statement: &Statement, code: u16) -> bool {
+    let mut found = false;
+    walk(statement, &mut |node| {
+        if let Node::Expr(expr @ Expr::Form { arguments, .. }) = node {
+            found |= may_fail(expr, code) && arguments.iter().any(has_aggregate);
+        }
+    });
+    found
+}
+
+fn has_aggregate(expr: &Expr) -> bool {
+    match expr {
+        Expr::Form { form, arguments, .. } => is_aggregate(form) || arguments.iter().any(has_aggregate),
+        _ => false,
+    }
+}
+
 /// Whether this expression itself, of some values, fails with this code.
 fn may_fail(expr: &Expr, code: u16) -> bool {
     match (expr, code) {
         (Expr::Subquery { form, .. }, 1242) => *form == "{Q}",
-        (Expr::Form { form, .. }, 1365) => [" / ", " % ", " DIV ", "MOD("].iter().any(|text| form.contains(text)),
+        (Expr::Form { form, .. }, 1365) => [" / ", " % ", " DIV ", "MOD(", "LN(", "LOG("].iter().any(|text| form.contains(text)),
         (Expr::Form { form, .. }, 1441) => ["INTERVAL", "ADD(", "TIME("].iter().any(|text| form.contains(text)),
         // Out of range; 1916 is MariaDB's own.
         (Expr::Form { class, .. }, 1690 | 1916) => class.is_number() && *class != Class::Boolean,

@@ -175,6 +175,8 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
             ("CRC32({0})", "CASE WHEN {0} IS NULL THEN NULL ELSE CRC32({0}) END"),
             // A BIT or a year zero makes no valid JSON there.
             ("JSON_LENGTH(JSON_ARRAYAGG({0}))", "JSON_LENGTH(JSON_ARRAYAGG({0} + 0))"),
+            // Taken for shorter than it is.
+            ("YEARWEEK({0})", "(YEARWEEK({0}) + 0)"),
             ("TIME_TO_SEC({0})", "CAST(TRUNCATE(TIME_TO_SEC({0}), 0) AS SIGNED)"),
             ("NULLIF({0}, {1})", "CASE WHEN {0} = {1} THEN NULL ELSE {0} END"),
         ],
@@ -284,20 +286,8 @@ fn by_existence(statement: &mut Statement, _: &Names) -> bool {
 
 /// The rows of the query for whose items a condition holds.
 fn rows_for_which(query: &Query, number: u32, holds: &dyn Fn(Vec<Expr>) -> Expr) -> Option<Query> {
-    if let Body::Select(select) = &query.body
-        && query.limit.is_none()
-        && query.with.is_empty()
-        && select.group.is_empty()
-        && select.having.is_none()
-        && !select.items.iter().any(|item| needs_rows(&item.expr))
-    {
-        let mut select = select.clone();
-        let condition = holds(select.items.iter().map(|item| item.expr.clone()).collect());
-        select.filter = Some(match select.filter.take() {
-            Some(filter) => Expr::form("({0} AND {1})", Class::Boolean, vec![filter, condition]),
-            None => condition,
-        });
-        return Some(Query::of(Body::Select(select)));
+    if let Some(inside) = rows_inside(query, holds) {
+        return Some(inside);
     }
     let alias = format!("x{number}");
     let first = query.first_select()?;
@@ -306,6 +296,38 @@ fn rows_for_which(query: &Query, number: u32, holds: &dyn Fn(Vec<Expr>) -> Expr)
     select.from = Some(From::Derived { query: Box::new(query.clone()), alias, lateral: false });
     select.filter = Some(holds(items));
     Some(Query::of(Body::Select(Box::new(select))))
+}
+
+/// The same where the condition may stand in the query's own blocks.
+fn rows_inside(query: &Query, holds: &dyn Fn(Vec<Expr>) -> Expr) -> Option<Query> {
+    if query.limit.is_some() || !query.with.is_empty() {
+        return None;
+    }
+    let body = match &query.body {
+        Body::Select(select) => {
+            if select.rollup || select.items.iter().any(|item| has_window(&item.expr)) {
+                return None;
+            }
+            let mut select = select.clone();
+            let condition = holds(select.items.iter().map(|item| item.expr.clone()).collect());
+            let is_grouped = !select.group.is_empty()
+                || select.having.is_some()
+                || select.items.iter().any(|item| needs_rows(&item.expr));
+            let place = if is_grouped { &mut select.having } else { &mut select.filter };
+            *place = Some(match place.take() {
+                Some(other) => Expr::form("({0} AND {1})", Class::Boolean, vec![other, condition]),
+                None => condition,
+            });
+            Body::Select(select)
+        }
+        Body::Set { operator, left, right } if operator.starts_with("UNION") => Body::Set {
+            operator,
+            left: Box::new(rows_inside(left, holds)?),
+            right: Box::new(rows_inside(right, holds)?),
+        },
+        _ => return None,
+    };
+    Some(Query::of(body))
 }
 
 /// An aggregate or a window.
@@ -323,6 +345,14 @@ pub fn is_aggregate(form: &str) -> bool {
         || STATISTICS.contains(&form)
         || BITS.contains(&form)
         || form.contains("AGG(")
+}
+
+fn has_window(expr: &Expr) -> bool {
+    match expr {
+        Expr::Window { .. } => true,
+        Expr::Form { arguments, .. } | Expr::Subquery { arguments, .. } => arguments.iter().any(has_window),
+        _ => false,
+    }
 }
 
 /// The query itself in the place of a view.
