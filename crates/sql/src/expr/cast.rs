@@ -3,6 +3,7 @@
 use super::convert::{self, Result, to_datetime, to_decimal, to_f64, to_integer, to_time};
 use super::functions::overflowed;
 use super::{Context, Val, arithmetic, column, json};
+use std::borrow::Cow;
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
 use rauk_types::{Charset, Collation, DataType, Decimal, TypeKind, Value, ValueRef};
@@ -156,12 +157,13 @@ fn characters<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut 
     let reference = value.as_ref();
     let text = match reference {
         ValueRef::Bytes(bytes) => {
-            let decoded = set.decode(bytes);
+            let bytes = set.aligned(bytes);
+            let decoded = set.decode(&bytes);
             if let Some(at) = decoded.malformed {
                 context.warn(INVALID_CHARACTER_STRING, invalid_text(&bytes[at..], set));
                 return Ok(Val::NULL);
             }
-            decoded.text
+            Cow::Owned(decoded.text.into_owned())
         }
         _ => convert::without(convert::text(reference, from), set),
     };

@@ -304,7 +304,7 @@ fn text(value: Value, from: &DataType, to: &DataType, target: &mut Target<'_>) -
             Ok(text) => text,
             Err(error) => return broken_text(&error.into_bytes(), set, target),
         },
-        Value::Bytes(bytes) => match set.decode(&bytes) {
+        Value::Bytes(bytes) => match set.decode(&set.aligned(&bytes)) {
             Decoded { text, malformed: None } => text.into_owned(),
             _ => return broken_text(&bytes, set, target),
         },

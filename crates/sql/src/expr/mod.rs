@@ -37,7 +37,7 @@ pub(crate) mod codec;
 mod column;
 mod compare;
 pub mod context;
-mod convert;
+pub(crate) mod convert;
 mod deep;
 mod display;
 mod eval;

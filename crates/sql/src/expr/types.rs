@@ -370,7 +370,8 @@ pub fn beside(expr: Expr, collation: Collation) -> Expr {
 
 /// The bytes that a text is in its set.
 pub fn coded(expr: Expr) -> Expr {
-    if !expr.ty.is_text() || expr.ty.kind == TypeKind::Json || expr.ty.collation.charset().is_utf8mb4() {
+    let text = expr.ty.is_text() && expr.ty.kind != TypeKind::Json || expr.ty.has_members();
+    if !text || expr.ty.collation.charset().is_utf8mb4() {
         return expr;
     }
     let length = text_length(&expr.ty).saturating_mul(expr.ty.collation.charset().max_bytes().into());

@@ -13,6 +13,7 @@ use super::status::Counter;
 use super::transactions::{OpenTransaction, ends_transaction, is_stale};
 use super::users::Privileges;
 use crate::exec;
+use crate::expr::convert::without;
 use crate::logical::StatementHints;
 use crate::measure::Measures;
 use crate::memory::out_of_time;
@@ -156,7 +157,12 @@ impl Session {
                         *ty = DataType { length: ty.length, ..DataType::new(TypeKind::VarBinary) };
                         *value = Value::Bytes(text.into_bytes());
                     }
-                    collation => ty.collation = collation,
+                    collation => {
+                        ty.collation = collation;
+                        if let Value::Str(text) = value {
+                            keep_known(text, collation);
+                        }
+                    }
                 }
             }
             self.clear_warnings();
@@ -622,5 +628,12 @@ impl Session {
             }
         }
         unreachable!("the loop returns")
+    }
+}
+
+/// Makes `?` of what the connection's character set lacks of a text that came in the client's.
+pub(super) fn keep_known(text: &mut String, collation: Collation) {
+    if collation.charset().lacks(text).is_some() {
+        *text = without(std::mem::take(text).into(), collation.charset()).into_owned();
     }
 }

@@ -6,7 +6,7 @@
 //! A plan is for parameter *types*; a client that sends other types, or
 //! whose session has other settings, gets another plan.
 
-use super::data::Source;
+use super::data::{Source, keep_known};
 use super::plan_cache::CachedPlan;
 use super::run::Done;
 use super::session::Session;
@@ -214,7 +214,17 @@ impl Session {
         let result = if let Err(error) = self.spend_query() {
             Err(error)
         } else if parameters.len() == prepared.parameters {
-            let future = Box::pin(self.run_prepared(&prepared, parameters.to_vec(), sink));
+            let mut parameters = parameters.to_vec();
+            for parameter in &mut parameters {
+                if let Value::Str(text) = parameter {
+                    match self.settings.collation {
+                        // As a literal is then.
+                        Collation::Binary => *parameter = Value::Bytes(std::mem::take(text).into_bytes()),
+                        collation => keep_known(text, collation),
+                    }
+                }
+            }
+            let future = Box::pin(self.run_prepared(&prepared, parameters, sink));
             if height <= stack::SHALLOW { future.await } else { Roomy { height, future }.await }
         } else {
             Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to mysqld_stmt_execute"))

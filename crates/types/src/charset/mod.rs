@@ -110,6 +110,14 @@ impl Charset {
         self.min_bytes() == 1
     }
 
+    /// Bytes with as many zeros before them as a set needs whose characters have several bytes each.
+    pub fn aligned(self, bytes: &[u8]) -> Cow<'_, [u8]> {
+        match bytes.len().next_multiple_of(self.min_bytes() as usize) - bytes.len() {
+            0 => Cow::Borrowed(bytes),
+            missing => Cow::Owned([&vec![0; missing], bytes].concat()),
+        }
+    }
+
     /// Reads bytes as text. Binary ones are UTF-8.
     pub fn decode(self, bytes: &[u8]) -> Decoded<'_> {
         let coding = &self.definition().coding;

@@ -26,7 +26,7 @@ pub(super) use operators::WRONG_VALUE;
 pub(crate) use operators::settle_comparisons;
 pub(in crate::expr) use operators::{boolean, row_keys, sorted_list};
 
-use super::convert::Result;
+use super::convert::{Result, without};
 use super::display::readable;
 use super::types::{self, Class, text_type};
 use super::{BindContext, CompareOp, Deep, Expr, ExprKind, Resolved, Scope};
@@ -290,7 +290,8 @@ impl<'b> Binder<'b> {
             Literal::Text { value, introducer: None } => match self.context.collation {
                 // What a client calls binary is no text.
                 Collation::Binary => binary_literal(value.clone().into_bytes()),
-                _ => self.text_literal(value.clone()),
+                // It came in the client's set, which may have more.
+                connection => self.text_literal(without(value.as_str().into(), connection.charset()).into_owned()),
             },
             // What was written in another set than UTF-8 came as hexadecimal digits.
             Literal::Text { value, introducer } => self.introduced(introducer.as_ref(), value.clone().into_bytes())?,
@@ -314,7 +315,7 @@ impl<'b> Binder<'b> {
     }
 
     /// `x'41'`, `_binary x'41'`, `_latin1 x'41'`, `_latin1'A'`: bytes in a character set. Errors 1115, 1300.
-    fn introduced(&self, introducer: Option<&Introducer>, mut bytes: Vec<u8>) -> Result<Expr> {
+    fn introduced(&self, introducer: Option<&Introducer>, bytes: Vec<u8>) -> Result<Expr> {
         let set = match introducer {
             None => return Ok(hex_literal(bytes)),
             Some(Introducer::National) => Charset::UTF8MB3,
@@ -323,9 +324,7 @@ impl<'b> Binder<'b> {
         if set == Charset::BINARY {
             return Ok(binary_literal(bytes));
         }
-        // As if zeros stood before it.
-        let missing = bytes.len().next_multiple_of(set.min_bytes() as usize) - bytes.len();
-        bytes.splice(..0, std::iter::repeat_n(0, missing));
+        let bytes = set.aligned(&bytes);
         let decoded = set.decode(&bytes);
         if let Some(at) = decoded.malformed {
             let message = super::cast::invalid_text(&bytes[at..], set);

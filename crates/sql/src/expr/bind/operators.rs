@@ -593,7 +593,14 @@ impl Binder<'_> {
 
     /// The character of ESCAPE: a text of one, or none with an empty text. Error 1210 for anything else.
     fn escape(&mut self, escape: &ast::Expr) -> Result<Option<char>> {
-        match self.bind(escape)?.kind {
+        let escape = match self.bind(escape)?.kind {
+            ExprKind::Literal(Value::Bytes(bytes)) => match String::from_utf8(bytes) {
+                Ok(text) => ExprKind::Literal(Value::Str(text)),
+                Err(error) => ExprKind::Literal(Value::Bytes(error.into_bytes())),
+            },
+            other => other,
+        };
+        match escape {
             ExprKind::Literal(Value::Str(text)) if text.chars().nth(1).is_none() => Ok(text.chars().next()),
             ExprKind::Literal(Value::Null) => Ok(Some('\\')),
             _ => Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to ESCAPE")),

@@ -374,9 +374,10 @@ mod rules {
     }
 
     /// An integer that comes from comparing all texts among the arguments: errors 1267, 1270 and 1271 when they cannot be compared.
-    pub fn compared(t: Typing<'_>) -> Result<Derived> {
+    pub fn compared(mut t: Typing<'_>) -> Result<Derived> {
         let strings = t.arguments.iter().filter(|e| Class::of(&e.ty).is_string());
-        aggregate_collations(strings, &t.name.to_ascii_lowercase(), t.context.collation)?;
+        let (collation, _) = aggregate_collations(strings, &t.name.to_ascii_lowercase(), t.context.collation)?;
+        t.settle(0..t.arguments.len(), collation);
         Ok(Derived::new(DataType::BIGINT))
     }
 
