@@ -41,9 +41,10 @@ pub mod transaction;
 
 pub use commit::group::FlushPolicy;
 pub use database::{Config, Database, Durability, TableHandle};
+pub use ddl::locking::TableLocks;
 pub use ddl::{Convert, Look, TableName};
 pub use error::NodeError;
-pub use locks::metadata::DdlWait;
+pub use locks::metadata::{DdlWait, LockedTables, Mode as TableLockMode};
 pub use names::{NameLocks, OnLost};
 pub use rauk_manage::SettingChange;
 pub use rauk_manage::histograms::TableHistograms;

@@ -502,3 +502,52 @@ fn statements_of_all_nodes_at_once_leave_one_catalog() {
     }
     end(nodes);
 }
+
+#[test]
+fn tables_that_a_session_has_locked() {
+    use TableLockMode::{Alone, NoWrites};
+    let (_turn, world, mut nodes) = three();
+    let wait = DdlWait::from(Duration::from_secs(20));
+    let short = || TxnOptions { metadata_wait: Duration::from_millis(100), ..TxnOptions::default() };
+    block_on(async {
+        nodes[0].db.create_table(accounts("t")).await.unwrap();
+        nodes[0].db.create_table(accounts("u")).await.unwrap();
+        fill(&nodes[1].db, "t", 0..5).await;
+        let handle = |at: usize, table: &str| nodes[at].db.table("d", table).unwrap();
+        let wanted = [(handle(0, "t"), NoWrites), (handle(0, "u"), Alone)];
+        let locks = nodes[0].db.lock_tables(&wanted, wait).await.unwrap();
+        for (at, node) in nodes.iter().enumerate() {
+            let mut txn = node.db.begin(short());
+            txn.use_table(&handle(at, "t")).await.unwrap();
+            assert_eq!(txn.use_table_to_write(&handle(at, "t")).await, Err(NodeError::LockTimeout));
+            assert_eq!(txn.use_table(&handle(at, "u")).await, Err(NodeError::LockTimeout));
+        }
+        let mut own = nodes[0].db.begin(TxnOptions { locked: Some(locks.tables.clone()), ..short() });
+        own.use_table(&handle(0, "t")).await.unwrap();
+        assert_eq!(code(own.use_table_to_write(&handle(0, "t")).await.unwrap_err()), 1099);
+        own.use_table_to_write(&handle(0, "u")).await.unwrap();
+        own.insert(&handle(0, "u"), &account(1, 1, None)).await.unwrap();
+        own.commit().await.unwrap();
+        // Sessions of other nodes keep writers out, too; nobody gets the table alone.
+        let second = nodes[1].db.lock_tables(&[(handle(1, "t"), NoWrites)], wait).await.unwrap();
+        let alone =
+            nodes[2].db.lock_tables(&[(handle(2, "t"), Alone)], DdlWait::from(Duration::from_millis(300))).await;
+        assert_eq!(alone.err(), Some(NodeError::LockTimeout));
+        drop(locks);
+        assert_eq!(rows(&nodes[2].db, "u").await.len(), 1);
+        let mut txn = nodes[2].db.begin(short());
+        assert_eq!(txn.use_table_to_write(&handle(2, "t")).await, Err(NodeError::LockTimeout));
+        drop(txn);
+        drop(second);
+        fill(&nodes[2].db, "t", 5..6).await;
+    });
+    wait_calm(&world);
+    // The locks of a process end with it.
+    let last = nodes.pop().unwrap();
+    let locks = block_on(last.db.lock_tables(&[(last.db.table("d", "u").unwrap(), Alone)], wait)).unwrap();
+    last.kill();
+    block_on(write(&nodes[0].db, "u", &[account(2, 2, None)]));
+    drop(locks);
+    wait_calm(&world);
+    end(nodes);
+}

@@ -1,7 +1,7 @@
 //! Where tables come from: what binding asks of the session.
 
 use crate::expr::BindContext;
-use crate::parse::ast::{ColumnOption, ColumnType};
+use crate::parse::ast::{ColumnOption, ColumnType, TableName};
 use crate::statistics::TableStatistics;
 use rauk_node::runtime::BoxFuture;
 use rauk_node::{Database, TableHandle};
@@ -52,6 +52,10 @@ pub trait Lookup {
         privilege: &str,
     ) -> Result<(TableSource, bool), MysqlError> {
         Ok((self.table(database, name, privilege)?, false))
+    }
+    /// Whether a table that the statement names may be used under LOCK TABLES. Errors: 1099, 1100.
+    fn check_locked(&self, _: &TableName, _alias: Option<&str>, _privilege: &str) -> Result<(), MysqlError> {
+        Ok(())
     }
     /// Whether a column may be read or written. Error: 1143.
     fn may_use_column(&self, _: &GuardedTable, _column: &str, _privilege: &str) -> Result<(), MysqlError> {

@@ -17,11 +17,14 @@ use crate::command::Command;
 use rauk_types::{ProcessId, TableId};
 use serde::{Deserialize, Serialize};
 
-/// A cluster-wide metadata lock: a DDL statement that wants tables alone. Every process locks them locally and tells the owner; the owner changes the catalog, which ends it.
+/// A cluster-wide metadata lock: a DDL statement that wants tables alone, or a session that has said LOCK TABLES. Every process locks them locally and tells the owner; the owner changes the catalog, which ends it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     pub owner: ProcessId,
     pub tables: Vec<TableId>,
+    /// Tables of which it only keeps writers out (LOCK TABLES … READ).
+    #[serde(default)]
+    pub reads: Vec<TableId>,
     /// For people: `ALTER TABLE shop.orders`.
     pub what: String,
 }
@@ -61,7 +64,12 @@ impl Group {
         if !self.is_up(intent.owner) {
             return Err(Answer::Void);
         }
-        let shares = |other: &&Intent| other.tables.iter().any(|t| intent.tables.contains(t));
+        let shares = |other: &&Intent| {
+            let alone = |of: &Intent, with: &Intent| {
+                of.tables.iter().any(|t| with.tables.contains(t) || with.reads.contains(t))
+            };
+            alone(other, intent) || alone(intent, other)
+        };
         if let Some(other) = self.intents.values().find(shares) {
             return Err(Answer::Refused(Refused::Intended(other.what.clone())));
         }

@@ -111,7 +111,7 @@ pub(crate) fn with_table(group: &mut Group, id: u32, name: &str) {
 }
 
 fn intent(owner: ProcessId, tables: &[u32], what: &str) -> Intent {
-    Intent { owner, tables: tables.iter().copied().map(TableId).collect(), what: what.into() }
+    Intent { owner, tables: tables.iter().copied().map(TableId).collect(), reads: vec![], what: what.into() }
 }
 
 #[test]

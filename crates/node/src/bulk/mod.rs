@@ -90,28 +90,43 @@ impl Database {
 }
 
 /// The table's metadata lock, shared for the time of a call.
-struct Sharing<'a>(&'a TableInfo);
+struct Sharing<'a> {
+    table: &'a TableInfo,
+    /// It is counted among the writers.
+    writes: bool,
+}
 
 impl<'a> Sharing<'a> {
-    /// `None`: a DDL is at the table, or waits for it.
-    fn try_take(node: &Node, table: &'a TableHandle) -> Result<Option<Sharing<'a>>, NodeError> {
+    /// `None`: a DDL is at the table, or waits for it, or it is locked.
+    fn try_take(node: &Node, table: &'a TableHandle, writes: bool) -> Result<Option<Sharing<'a>>, NodeError> {
         node.check_running()?;
         let info = &**table.info();
-        match info.shared.lock.try_share() {
-            true => Sharing(info).checked().map(Some),
-            false => Ok(None),
+        if !info.shared.lock.try_share() {
+            return Ok(None);
         }
+        let mut sharing = Sharing { table: info, writes: false };
+        if writes && !info.shared.lock.try_write() {
+            return Ok(None);
+        }
+        sharing.writes = writes;
+        sharing.checked().map(Some)
     }
 
-    async fn take(node: &Node, table: &'a TableHandle) -> Result<Sharing<'a>, NodeError> {
+    async fn take(node: &Node, table: &'a TableHandle, writes: bool) -> Result<Sharing<'a>, NodeError> {
         node.check_running()?;
         let info = &**table.info();
-        info.shared.lock.share(&*node.runtime, TxnOptions::default().lock_wait_timeout, None).await?;
-        Sharing(info).checked()
+        let wait = TxnOptions::default().metadata_wait;
+        info.shared.lock.share(&*node.runtime, wait, None).await?;
+        let mut sharing = Sharing { table: info, writes: false };
+        if writes {
+            info.shared.lock.write(&*node.runtime, wait, None).await?;
+            sharing.writes = true;
+        }
+        sharing.checked()
     }
 
     fn checked(self) -> Result<Sharing<'a>, NodeError> {
-        match self.0.shared.is_current(self.0.schema.version) {
+        match self.table.shared.is_current(self.table.schema.version) {
             true => Ok(self),
             false => Err(NodeError::StaleSchema),
         }
@@ -120,7 +135,10 @@ impl<'a> Sharing<'a> {
 
 impl Drop for Sharing<'_> {
     fn drop(&mut self) {
-        self.0.shared.lock.unshare();
+        if self.writes {
+            self.table.shared.lock.end_write();
+        }
+        self.table.shared.lock.unshare();
     }
 }
 

@@ -30,11 +30,11 @@ impl Database {
         visit: &mut (dyn FnMut(usize, Found<'_>) + Send),
     ) -> Result<Progress, NodeError> {
         let node = &*self.node;
-        let Some(sharing) = Sharing::try_take(node, table)? else {
+        let Some(sharing) = Sharing::try_take(node, table, false)? else {
             return Ok(Progress { time: Timestamp::ZERO, finished: false });
         };
         let mut progress = Progress { time: Timestamp::ZERO, finished: true };
-        let groups = Groups::new(node, sharing.0, keys, done);
+        let groups = Groups::new(node, sharing.table, keys, done);
         for mut group in groups.iter() {
             let led = Led::look(node, group.partition);
             if led.is_none() {
@@ -42,12 +42,12 @@ impl Database {
                 continue;
             }
             while group.len() > 0 {
-                let read = |p: &mut Partition| read_group(p, node, sharing.0, &groups, &group, keys, done, visit);
+                let read = |p: &mut Partition| read_group(p, node, sharing.table, &groups, &group, keys, done, visit);
                 let Ok(held) = node.partitions[usize::from(group.partition)].try_with(read) else {
                     progress.finished = false;
                     break;
                 };
-                let keys = progress.add(held.map_err(|stop| explain(stop, sharing.0))?);
+                let keys = progress.add(held.map_err(|stop| explain(stop, sharing.table))?);
                 group = group.skip(keys);
                 led.as_ref().map_or(Ok(()), |led| led.look_again(node, group.partition))?;
             }
@@ -68,21 +68,22 @@ impl Database {
             return Ok(progress.time);
         }
         let node = &*self.node;
-        let sharing = Sharing::take(node, table).await?;
+        let sharing = Sharing::take(node, table, false).await?;
         if node.cluster().is_some() {
-            let read = Box::pin(self.read_many_in_cluster(sharing.0, keys, done, visit)).await?;
+            let read = Box::pin(self.read_many_in_cluster(sharing.table, keys, done, visit)).await?;
             return Ok(progress.time.max(read));
         }
         loop {
             progress.finished = true;
             let mut prepared = None;
-            let groups = Groups::new(node, sharing.0, keys, done);
+            let groups = Groups::new(node, sharing.table, keys, done);
             for mut group in groups.iter() {
                 while group.len() > 0 {
                     let (groups, members, visit, done) = (&groups, &group, &mut *visit, &mut *done);
-                    let read = |p: &mut Partition| read_group(p, node, sharing.0, groups, members, keys, done, visit);
+                    let read =
+                        |p: &mut Partition| read_group(p, node, sharing.table, groups, members, keys, done, visit);
                     let held = node.partitions[usize::from(group.partition)].with(class(group.len()), read).await;
-                    let held = held.map_err(|stop| explain(stop, sharing.0))?;
+                    let held = held.map_err(|stop| explain(stop, sharing.table))?;
                     prepared = prepared.or(held.read.prepared.map(|txn| (group.partition, txn)));
                     group = group.skip(progress.add(held));
                 }

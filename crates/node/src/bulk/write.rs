@@ -36,11 +36,11 @@ impl Database {
         change: &mut (dyn FnMut(usize, Found<'_>, &mut Vec<u8>) -> Verb + Send),
     ) -> Result<Progress, NodeError> {
         let node = &*self.node;
-        let Some(sharing) = Sharing::try_take(node, table)? else {
+        let Some(sharing) = Sharing::try_take(node, table, true)? else {
             return Ok(Progress { time: Timestamp::ZERO, finished: false });
         };
-        if stands_alone(node, sharing.0) {
-            return try_groups(node, sharing.0, keys, done, unwritten, change);
+        if stands_alone(node, sharing.table) {
+            return try_groups(node, sharing.table, keys, done, unwritten, change);
         }
         leave_all(done, unwritten);
         Ok(Progress { time: Timestamp::ZERO, finished: true })
@@ -61,15 +61,15 @@ impl Database {
             return Ok(time);
         }
         let node = &*self.node;
-        let sharing = Sharing::take(node, table).await?;
-        if !stands_alone(node, sharing.0) {
+        let sharing = Sharing::take(node, table, true).await?;
+        if !stands_alone(node, sharing.table) {
             leave_all(done, unwritten);
             return Ok(time);
         }
-        let groups = Groups::new(node, sharing.0, keys, done);
+        let groups = Groups::new(node, sharing.table, keys, done);
         for mut group in groups.iter() {
             while group.len() > 0 {
-                let call = Call { node, table: sharing.0, groups: &groups, group: &group, keys };
+                let call = Call { node, table: sharing.table, groups: &groups, group: &group, keys };
                 let (done, unwritten, change) = (&mut *done, &mut *unwritten, &mut *change);
                 let write = |p: &mut Partition| call.write(p, done, unwritten, change);
                 let held = node.partitions[usize::from(group.partition)].with(class(group.len()), write).await?;

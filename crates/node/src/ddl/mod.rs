@@ -16,6 +16,7 @@ mod build;
 mod cluster;
 mod foreign;
 mod histograms;
+pub mod locking;
 mod tables;
 mod views;
 
@@ -23,11 +24,12 @@ pub use alter::{Convert, Look};
 pub use tables::TableName;
 
 use crate::error::NodeError;
-use crate::locks::metadata::{DdlWait, LOOK, Turns};
+use crate::locks::metadata::{DdlWait, LOOK, Mode, Turns};
 use crate::node::Node;
 use crate::table::{TableInfo, TableShared};
 use rauk_manage::{Applied, Command, StoreError};
-use rauk_types::TableSchema;
+use rauk_types::{TableId, TableSchema};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,13 +96,22 @@ impl Node {
 /// Tables that a DDL has alone; given back when dropped.
 struct Exclusive {
     tables: Vec<Arc<TableInfo>>,
+    /// Of the tables, those that LOCK TABLES only keeps writers out of.
+    reads: Reads,
+}
+
+/// Tables that are locked in [`Mode::NoWrites`]; all others are in [`Mode::Alone`].
+type Reads = BTreeSet<TableId>;
+
+fn mode_of(reads: &Reads, table: &TableInfo) -> Mode {
+    if reads.contains(&table.schema.id) { Mode::NoWrites } else { Mode::Alone }
 }
 
 impl Exclusive {
     /// Locks all of them in the order of their ids, in turns with new users ([`Turns`]), and makes sure that these are
     /// still the newest definitions: `StaleSchema` else.
     async fn lock(node: &Node, tables: Vec<Arc<TableInfo>>, wait: DdlWait<'_>) -> Result<Exclusive, NodeError> {
-        wait.unless_killed(Exclusive::lock_in_turns(node, tables, wait.limit)).await
+        wait.unless_killed(Exclusive::lock_in_turns(node, tables, Reads::new(), wait.limit)).await
     }
 
     /// `main` and what `others` gives, which may be others when the locks are there: then again. `StaleSchema` is of `main`, which comes first.
@@ -128,6 +139,7 @@ impl Exclusive {
     async fn lock_in_turns(
         node: &Node,
         mut tables: Vec<Arc<TableInfo>>,
+        reads: Reads,
         wait: Duration,
     ) -> Result<Exclusive, NodeError> {
         node.check_running()?;
@@ -138,7 +150,7 @@ impl Exclusive {
         let left = || end.saturating_sub(runtime.now());
         let mut turns = Turns::LOCAL;
         loop {
-            match Exclusive::lock_within(node, &tables, turns.window().min(left())).await {
+            match Exclusive::lock_within(node, &tables, &reads, turns.window().min(left())).await {
                 Err(NodeError::LockTimeout) if !left().is_zero() => {}
                 Err(error) => return Err(error),
                 Ok(held) => return held.check(),
@@ -147,29 +159,34 @@ impl Exclusive {
             while runtime.now() < pause && !left().is_zero() {
                 runtime.sleep(LOOK.min(left())).await;
                 node.check_running()?;
-                if let Some(held) = Exclusive::lock_now(&tables) {
+                if let Some(held) = Exclusive::lock_now(&tables, &reads) {
                     return held.check();
                 }
             }
         }
     }
 
-    async fn lock_within(node: &Node, tables: &[Arc<TableInfo>], window: Duration) -> Result<Exclusive, NodeError> {
+    async fn lock_within(
+        node: &Node,
+        tables: &[Arc<TableInfo>],
+        reads: &Reads,
+        window: Duration,
+    ) -> Result<Exclusive, NodeError> {
         let end = node.runtime.now() + window;
-        let mut held = Exclusive { tables: Vec::new() };
+        let mut held = Exclusive { tables: Vec::new(), reads: reads.clone() };
         for table in tables {
             let left = end.saturating_sub(node.runtime.now());
-            table.shared.lock.exclude(&*node.runtime, left).await?;
+            table.shared.lock.lock(mode_of(reads, table), &*node.runtime, left).await?;
             held.tables.push(table.clone());
         }
         Ok(held)
     }
 
     /// If nobody uses any of them.
-    fn lock_now(tables: &[Arc<TableInfo>]) -> Option<Exclusive> {
-        let mut held = Exclusive { tables: Vec::new() };
+    fn lock_now(tables: &[Arc<TableInfo>], reads: &Reads) -> Option<Exclusive> {
+        let mut held = Exclusive { tables: Vec::new(), reads: reads.clone() };
         for table in tables {
-            if !table.shared.lock.try_exclude() {
+            if !table.shared.lock.try_lock(mode_of(reads, table)) {
                 return None;
             }
             held.tables.push(table.clone());
@@ -187,6 +204,6 @@ impl Exclusive {
 
 impl Drop for Exclusive {
     fn drop(&mut self) {
-        self.tables.iter().for_each(|t| t.shared.lock.end_exclusion());
+        self.tables.iter().for_each(|t| t.shared.lock.unlock(mode_of(&self.reads, t)));
     }
 }

@@ -1,4 +1,5 @@
-//! Metadata locks: statements share a table's definition, DDL has it alone.
+//! Metadata locks: statements share a table's definition, DDL has it alone, and LOCK TABLES keeps others out for as
+//! long as its session wants.
 //!
 //! One word a table: the number of transactions that use it, and a bit that DDL sets. A user adds one and, if the bit is set, takes it
 //! back and waits: so statements that come after the bit is set queue behind the DDL. DDL sets the bit and waits until the number is zero. Waiting
@@ -10,12 +11,19 @@
 //! times as long. Windows double up to a longest one. So a statement is delayed by a window at most, users that each
 //! end within the longest window cannot starve a DDL, and one that meets longer ones without end fails with 1205 after
 //! `lock_wait_timeout`.
+//!
+//! *Three modes.* A lock is taken [`Mode::Alone`] by DDL and LOCK TABLES … WRITE. [`Mode::NoWrites`] is that of LOCK
+//! TABLES … READ and FLUSH TABLES WITH READ LOCK: whoever has it is a user like any other, for which DDL waits, and keeps
+//! out *writers*. Users that write say so in a second word (the number of writers, and above it that of holders of this
+//! mode), so users that only read pay nothing. Holders of this mode do not keep each other out. A session that has
+//! locked a table uses it without a share of its own (`TxnOptions::locked`).
 
 use crate::error::NodeError;
 use crate::runtime::Runtime;
 use crate::transaction::Interrupt;
 use futures::future::{Either, select};
 use parking_lot::Mutex;
+use rauk_types::TableId;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -81,9 +89,33 @@ impl Turns {
     }
 }
 
+/// One holder of [`Mode::NoWrites`] in the word of writers.
+const NO_WRITES: u64 = 1 << 32;
+
+/// What whoever locks a table keeps out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mode {
+    /// Whoever writes.
+    NoWrites,
+    /// All others.
+    Alone,
+}
+
+/// Tables that a session has locked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LockedTables(pub Vec<(TableId, Mode)>);
+
+impl LockedTables {
+    pub fn mode_of(&self, table: TableId) -> Option<Mode> {
+        self.0.iter().find(|(id, _)| *id == table).map(|(_, mode)| *mode)
+    }
+}
+
 #[derive(Default)]
 pub struct MetadataLock {
     word: AtomicU64,
+    /// Writers among the users, and in the upper half holders of [`Mode::NoWrites`].
+    writers: AtomicU64,
     waiting: Mutex<Vec<Waker>>,
 }
 
@@ -118,7 +150,8 @@ impl MetadataLock {
         if self.try_share() {
             return Ok(());
         }
-        self.wait(runtime, timeout, interrupt, || self.try_share()).await
+        // An attempt in vain wakes those who wait, and so would wake this one again and again.
+        self.wait(runtime, timeout, interrupt, || !self.is_awaited() && self.try_share()).await
     }
 
     #[inline]
@@ -127,6 +160,67 @@ impl MetadataLock {
         if before & DDL != 0 {
             self.wake();
         }
+    }
+
+    /// A user becomes a writer, if nobody keeps writers out.
+    pub fn try_write(&self) -> bool {
+        let one_more = |writers| (writers < NO_WRITES).then_some(writers + 1);
+        self.writers.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_ok()
+    }
+
+    /// The same; waits at most `timeout`, then 1205, or until it is killed.
+    pub async fn write(
+        &self,
+        runtime: &dyn Runtime,
+        timeout: Duration,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<(), NodeError> {
+        self.wait(runtime, timeout, interrupt, || self.try_write()).await
+    }
+
+    pub fn end_write(&self) {
+        if self.writers.fetch_sub(1, Ordering::AcqRel) >= NO_WRITES {
+            self.wake();
+        }
+    }
+
+    /// Locks in a mode: waits for all that the mode keeps out, at most `timeout`, then 1205.
+    pub async fn lock(&self, mode: Mode, runtime: &dyn Runtime, timeout: Duration) -> Result<(), NodeError> {
+        if mode == Mode::Alone {
+            return self.exclude(runtime, timeout).await;
+        }
+        let start = runtime.now();
+        self.share(runtime, timeout, None).await?;
+        self.writers.fetch_add(NO_WRITES, Ordering::AcqRel);
+        let given_up = EndOnDrop(self);
+        let left = timeout.saturating_sub(runtime.now().saturating_sub(start));
+        self.wait(runtime, left, None, || self.writers.load(Ordering::Acquire) % NO_WRITES == 0).await?;
+        std::mem::forget(given_up);
+        Ok(())
+    }
+
+    /// Locks in a mode if there is nothing to wait for.
+    pub fn try_lock(&self, mode: Mode) -> bool {
+        if mode == Mode::Alone {
+            return self.try_exclude();
+        }
+        if !self.try_share() {
+            return false;
+        }
+        if self.writers.fetch_add(NO_WRITES, Ordering::AcqRel) % NO_WRITES == 0 {
+            return true;
+        }
+        self.unlock(mode);
+        false
+    }
+
+    pub fn unlock(&self, mode: Mode) {
+        if mode == Mode::Alone {
+            return self.end_exclusion();
+        }
+        self.writers.fetch_sub(NO_WRITES, Ordering::AcqRel);
+        self.unshare();
+        self.wake();
     }
 
     /// Has the table alone: waits for other DDL and for all users, at most `timeout`, then 1205. New users wait
@@ -183,6 +277,15 @@ impl MetadataLock {
             Either::Left((result, _)) => result,
             Either::Right(_) => Err(NodeError::LockTimeout),
         }
+    }
+}
+
+/// See [`Mode::NoWrites`].
+struct EndOnDrop<'a>(&'a MetadataLock);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.unlock(Mode::NoWrites);
     }
 }
 
@@ -257,6 +360,37 @@ mod tests {
         assert!(!lock.try_exclude());
         lock.unshare();
         assert!(lock.try_exclude() && !lock.try_exclude() && !lock.try_share());
+    }
+
+    #[test]
+    fn writers_are_kept_out_and_readers_are_not() {
+        let runtime = Threads::start().unwrap();
+        let lock = Arc::new(MetadataLock::default());
+        assert!(lock.try_lock(Mode::NoWrites) && lock.try_lock(Mode::NoWrites));
+        // A reader comes in, and is no writer before both are gone; DDL waits for all three.
+        assert!(lock.try_share() && !lock.try_write() && !lock.try_lock(Mode::Alone));
+        lock.unlock(Mode::NoWrites);
+        assert!(!lock.try_write());
+        let short = Duration::from_millis(5);
+        assert_eq!(block_on(lock.write(&*runtime, short, None)), Err(NodeError::LockTimeout));
+        let writer = {
+            let (lock, runtime) = (lock.clone(), runtime.clone());
+            std::thread::spawn(move || block_on(lock.write(&*runtime, LONG, None)))
+        };
+        lock.unlock(Mode::NoWrites);
+        assert_eq!(writer.join().unwrap(), Ok(()));
+        // Now the writer keeps the mode out, and what is given up keeps nobody out.
+        assert!(!lock.try_lock(Mode::NoWrites));
+        assert_eq!(block_on(lock.lock(Mode::NoWrites, &*runtime, short)), Err(NodeError::LockTimeout));
+        assert!(lock.try_write());
+        lock.end_write();
+        lock.end_write();
+        block_on(lock.lock(Mode::NoWrites, &*runtime, LONG)).unwrap();
+        lock.unlock(Mode::NoWrites);
+        lock.unshare();
+        assert!(lock.try_lock(Mode::Alone) && !lock.try_lock(Mode::NoWrites));
+        lock.unlock(Mode::Alone);
+        assert_eq!((lock.word.load(Ordering::Relaxed), lock.writers.load(Ordering::Relaxed)), (0, 0));
     }
 
     #[test]

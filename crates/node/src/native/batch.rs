@@ -147,6 +147,11 @@ async fn statement(
     for table in operation::tables(executor.shapes) {
         held.txn.use_table(table).await.map_err(|e| call.failure(e))?;
     }
+    for op in &executor.operations.list {
+        if !matches!(op.kind, OpKind::Read | OpKind::Savepoint | OpKind::RollbackTo) {
+            held.txn.use_table_to_write(&executor.shapes[op.shape].table).await.map_err(|e| call.failure(e))?;
+        }
+    }
     let (start, mark) = (held.txn.savepoint(), answer.mark());
     let savepoints = held.savepoints.len();
     let mut end = End::Well;

@@ -244,7 +244,12 @@ async fn flush(
     }
     // A DDL in the way is waited for here, where deadlines and cancels end the wait: the bulk calls would wait for it regardless.
     let options = call.session.options(Isolation::RepeatableRead, true, true, lock_wait_ms, &call.interrupt);
-    let passed = executor.database.begin(options).use_table(table.table).await;
+    let mut txn = executor.database.begin(options);
+    let passed = match table.writes.is_empty() && table.beside.is_empty() {
+        true => txn.use_table(table.table).await,
+        false => txn.use_table_to_write(table.table).await,
+    };
+    drop(txn);
     if let Err(error) = passed {
         let failure = Failure { ended: false, ..call.failure(error) };
         let writes = table.writes.iter().map(|w| w.operation).chain(table.beside.iter().copied());
@@ -532,7 +537,12 @@ async fn once_or_again(
 
 async fn once(executor: &Executor<'_, '_>, options: TxnOptions, op: &Op<'_>, number: u16, answer: &mut Answer) -> Once {
     let mut txn = executor.database.begin(options);
-    if let Err(error) = txn.use_table(&executor.shapes[op.shape].table).await {
+    let table = &executor.shapes[op.shape].table;
+    let used = match op.kind {
+        OpKind::Read => txn.use_table(table).await,
+        _ => txn.use_table_to_write(table).await,
+    };
+    if let Err(error) = used {
         return (Timestamp::ZERO, Err(error));
     }
     txn.begin_statement();

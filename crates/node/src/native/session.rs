@@ -202,6 +202,8 @@ impl Session {
             lock_wait_timeout,
             snapshot_isolation: true,
             foreign_key_checks: true,
+            metadata_wait: lock_wait_timeout,
+            locked: None,
             interrupt,
         }
     }

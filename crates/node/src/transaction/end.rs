@@ -284,6 +284,9 @@ impl Transaction {
     fn release_tables(&mut self) {
         for table in self.tables.drain(..) {
             if table.shared {
+                if table.writes {
+                    table.info.shared.lock.end_write();
+                }
                 table.info.shared.lock.unshare();
             }
         }

@@ -22,6 +22,7 @@
 //! not counted as rows of the statement.
 
 use super::{Transaction, UpdateOutcome};
+use crate::database::TableHandle;
 use crate::error::NodeError;
 use crate::ops::operation::Key;
 use crate::scan::{Page, ScanBatch, ScanCursor, ScanSpec};
@@ -205,7 +206,7 @@ impl Transaction {
         if let Some(used) = self.tables.iter().find(|used| used.info.schema.id == info.schema.id) {
             return Ok(Some(used.info.clone()));
         }
-        match self.use_table(&crate::database::TableHandle::new(info.clone())).await {
+        match self.use_table(&TableHandle::new(info.clone())).await {
             Ok(()) => Ok(Some(info)),
             Err(NodeError::StaleSchema) => Ok(None),
             Err(error) => Err(error),
@@ -231,7 +232,14 @@ impl Transaction {
             let (mut found, mut all) = (Vec::with_capacity(list.len()), true);
             for child in list.iter() {
                 match self.child(child).await? {
-                    Some(child) => found.push(child),
+                    Some(child) => {
+                        // A cascade writes there: it waits for those who keep writers out.
+                        let key = &child.table.schema.foreign_keys[child.number];
+                        if key.on_delete.changes_children() || key.on_update.changes_children() {
+                            self.use_table_to_write(&TableHandle::new(child.table.clone())).await?;
+                        }
+                        found.push(child);
+                    }
                     None => all = false,
                 }
             }

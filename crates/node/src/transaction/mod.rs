@@ -54,13 +54,14 @@ pub use write::{InsertOutcome, UpdateOutcome};
 
 use crate::database::TableHandle;
 use crate::error::NodeError;
+use crate::locks::metadata::{LockedTables, Mode};
 use crate::node::Node;
 use crate::status::TxnRecord;
 use crate::table::TableInfo;
 use crate::table::own::OwnRows;
 use far::Far;
 use rauk_kernel::{LockMode, ReadAt, TxnRef, WaitPolicy};
-use rauk_types::{TableId, TableSchema, Timestamp};
+use rauk_types::{MysqlError, TableId, TableSchema, Timestamp};
 use smallvec::SmallVec;
 use snapshots::{Drawn, Held};
 use std::sync::Arc;
@@ -87,6 +88,10 @@ pub struct TxnOptions {
     pub snapshot_isolation: bool,
     /// Foreign keys are checked, and their cascades carried out.
     pub foreign_key_checks: bool,
+    /// How long it waits for a table that others have locked.
+    pub metadata_wait: Duration,
+    /// The session's own table locks.
+    pub locked: Option<Arc<LockedTables>>,
     /// Set by KILL; waits are woken by [`Interrupt::kill`].
     pub interrupt: Arc<Interrupt>,
 }
@@ -101,6 +106,8 @@ impl Default for TxnOptions {
             lock_wait_timeout: Duration::from_secs(50),
             snapshot_isolation: true,
             foreign_key_checks: true,
+            metadata_wait: Duration::from_secs(50),
+            locked: None,
             interrupt: Arc::default(),
         }
     }
@@ -145,11 +152,21 @@ pub struct Transaction {
     failed: Option<NodeError>,
 }
 
+const NOT_LOCKED_TO_WRITE: u16 = 1099;
+
+/// Error 1099.
+fn not_locked_to_write(table: &str) -> NodeError {
+    let message = format!("Table '{table}' was locked with a READ lock and can't be updated");
+    NodeError::Refused(MysqlError::new(NOT_LOCKED_TO_WRITE, message))
+}
+
 /// A table that the transaction uses.
 struct Used {
     info: Arc<TableInfo>,
-    /// Whether it shares the metadata lock; a DDL that fills a table has it alone instead.
+    /// Whether it shares the metadata lock; a DDL that fills a table, or a session that has locked it, has it already.
     shared: bool,
+    /// Whether it may be written: it is counted among the writers, or the table is locked for that.
+    writes: bool,
 }
 
 /// What a call sees and is refused for.
@@ -269,7 +286,10 @@ impl Transaction {
         reader.observed = self.observed;
         for used in self.tables.iter().filter(|t| t.shared) {
             used.info.shared.lock.share_more();
-            reader.tables.push(Used { info: used.info.clone(), shared: true });
+            reader.tables.push(Used { info: used.info.clone(), shared: true, writes: false });
+        }
+        for used in self.tables.iter().filter(|t| !t.shared) {
+            reader.tables.push(Used { info: used.info.clone(), shared: false, writes: false });
         }
         Ok(reader)
     }
@@ -329,8 +349,38 @@ impl Transaction {
         }
         let info = table.info();
         let interrupt = Some(&*self.options.interrupt);
-        info.shared.lock.share(&*self.node.runtime, self.options.lock_wait_timeout, interrupt).await?;
+        info.shared.lock.share(&*self.node.runtime, self.options.metadata_wait, interrupt).await?;
         self.shared(info)
+    }
+
+    /// The same for a table that will be written.
+    pub async fn use_table_to_write(&mut self, table: &TableHandle) -> Result<(), NodeError> {
+        self.use_table(table).await?;
+        if self.may_write(table.info())? {
+            return Ok(());
+        }
+        let interrupt = Some(&*self.options.interrupt);
+        let lock = &table.info().shared.lock;
+        lock.write(&*self.node.runtime, self.options.metadata_wait, interrupt).await?;
+        if let Some(used) = self.tables.iter_mut().find(|used| Arc::ptr_eq(&used.info, table.info())) {
+            used.writes = true;
+        }
+        Ok(())
+    }
+
+    /// Whether a table that is used can be written at once; `false`: others keep writers out. Error 1099 when the session
+    /// has locked it against its own writes, too.
+    pub(super) fn may_write(&mut self, info: &TableInfo) -> Result<bool, NodeError> {
+        let of = |used: &&mut Used| used.info.schema.id == info.schema.id;
+        // A table that belongs to another one, or to the session alone, is locked with it.
+        let Some(used) = self.tables.iter_mut().find(of) else { return Ok(true) };
+        if !used.writes {
+            if !used.shared {
+                return Err(not_locked_to_write(&info.schema.name));
+            }
+            used.writes = used.info.shared.lock.try_write();
+        }
+        Ok(used.writes)
     }
 
     /// [`Self::use_table`] where the lock is free. `None`: it has to be waited for.
@@ -338,6 +388,13 @@ impl Transaction {
         let info = table.info();
         if self.tables.iter().any(|t| Arc::ptr_eq(&t.info, info)) {
             return Some(Ok(()));
+        }
+        if let Some(mode) = self.options.locked.as_ref().and_then(|locked| locked.mode_of(info.schema.id)) {
+            if !info.shared.is_current(info.schema.version) {
+                return Some(Err(NodeError::StaleSchema));
+            }
+            self.tables.push(Used { info: info.clone(), shared: false, writes: mode == Mode::Alone });
+            return Some(self.check_running());
         }
         if let Err(error) = self.check_running() {
             return Some(Err(error));
@@ -356,13 +413,22 @@ impl Transaction {
             shared.lock.unshare();
             return Err(NodeError::StaleSchema);
         }
-        self.tables.push(Used { info: info.clone(), shared: true });
+        self.tables.push(Used { info: info.clone(), shared: true, writes: false });
         Ok(())
+    }
+
+    /// The session gives its table locks back while this transaction goes on, which needs locks of its own from here on.
+    pub fn leave_locked(&mut self) {
+        self.options.locked = None;
+        for used in self.tables.iter_mut().filter(|used| !used.shared) {
+            used.info.shared.lock.share_more();
+            (used.shared, used.writes) = (true, false);
+        }
     }
 
     /// Uses a table that the caller holds alone.
     pub(crate) fn borrow_table(&mut self, info: Arc<TableInfo>) {
-        self.tables.push(Used { info, shared: false });
+        self.tables.push(Used { info, shared: false, writes: true });
     }
 
     pub(crate) fn check_running(&self) -> Result<(), NodeError> {

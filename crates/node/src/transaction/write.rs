@@ -259,8 +259,13 @@ impl Transaction {
     }
 
     /// A READ ONLY transaction may write temporary tables.
-    fn check_writable_table(&self, table: &TableInfo) -> Result<(), NodeError> {
-        if table.own.is_some() { self.check_running() } else { self.check_writable() }
+    fn check_writable_table(&mut self, table: &TableInfo) -> Result<(), NodeError> {
+        if table.own.is_some() {
+            return self.check_running();
+        }
+        self.check_writable()?;
+        // Who has not waited before ([`Transaction::use_table_to_write`]) does not write what others have locked.
+        if self.may_write(table)? { Ok(()) } else { Err(NodeError::LockTimeout) }
     }
 
     fn count_write(&mut self, table: &TableInfo) {

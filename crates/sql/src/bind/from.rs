@@ -215,6 +215,7 @@ impl Binder<'_> {
         let alias = factor.alias.as_ref().unwrap_or(&name.name).clone();
         check_alias(&alias)?;
         let (source, by_columns) = self.lookup.table_by_columns(name.database.as_deref(), &name.name, privilege)?;
+        self.lookup.check_locked(name, factor.alias.as_deref(), privilege)?;
         let table = match source {
             TableSource::Stored(handle) => {
                 self.check_target(&handle, &alias)?;

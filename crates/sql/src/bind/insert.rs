@@ -261,6 +261,7 @@ impl Binder<'_> {
     /// Where the rows go: a stored table, or the table below a view. `named`: the columns that the statement lists.
     pub(super) fn target_table(&mut self, name: &TableName, named: Option<&[String]>) -> Result<Receiver, MysqlError> {
         let (source, by_columns) = self.lookup.table_by_columns(name.database.as_deref(), &name.name, "INSERT")?;
+        self.lookup.check_locked(name, None, "INSERT")?;
         match source {
             TableSource::Stored(table) => {
                 let schema = table.schema();

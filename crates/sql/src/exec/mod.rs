@@ -95,7 +95,11 @@ pub async fn execute(
 ) -> Result<Completion, MysqlError> {
     // What the last statement read ahead of its client was counted until its end.
     context.budget.ahead = 0;
-    for (table, _) in &plan.tables {
+    for (table, written) in &plan.tables {
+        if *written {
+            transaction.use_table_to_write(table).await?;
+            continue;
+        }
         match transaction.use_table_now(table) {
             Some(result) => result?,
             None => transaction.use_table(table).await?,

@@ -6,7 +6,7 @@
 use super::ast::{TableConstraint, TableName};
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
-use super::statement::{HistogramChange, PrepareSource, Statement, ViewChange};
+use super::statement::{HistogramChange, PrepareSource, Statement, TableLock, ViewChange};
 use crate::histogram::USUAL_BUCKETS;
 
 impl Parser<'_> {
@@ -57,6 +57,9 @@ impl Parser<'_> {
                 let _ = self.accept_any_kw(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
                 if self.at_end() {
                     return self.fail();
+                }
+                if self.accept_any_kw(&["TABLES", "TABLE"]).is_some() {
+                    return self.flush_tables();
                 }
                 let start = self.offset();
                 self.skip_rest();
@@ -417,6 +420,16 @@ impl Parser<'_> {
         }
     }
 
+    /// Behind `FLUSH TABLES`.
+    fn flush_tables(&mut self) -> Result<Statement> {
+        let named = !self.at_end() && !self.is_any_kw(&["WITH", "FOR"]);
+        let tables = if named { self.comma_separated(Self::table_name)? } else { vec![] };
+        if !tables.is_empty() && self.accept_kws(&["FOR", "EXPORT"]) {
+            return self.unsupported("FLUSH TABLES … FOR EXPORT");
+        }
+        Ok(Statement::FlushTables { tables, read_lock: self.accept_kws(&["WITH", "READ", "LOCK"]) })
+    }
+
     fn lock(&mut self) -> Result<Statement> {
         let lock = self.accept_kw("LOCK");
         if !lock {
@@ -434,16 +447,15 @@ impl Parser<'_> {
         let tables = self.comma_separated(|p| {
             let table = p.table_name()?;
             let explicit = p.accept_kw("AS");
-            if explicit || (p.is_name() && !p.is_any_kw(&["READ", "WRITE", "LOW_PRIORITY"])) {
-                p.name()?;
-            }
+            let named = explicit || (p.is_name() && !p.is_any_kw(&["READ", "WRITE", "LOW_PRIORITY"]));
+            let alias = if named { Some(p.name()?) } else { None };
             p.accept_kw("LOW_PRIORITY");
             match p.accept_any_kw(&["READ", "WRITE"]) {
                 Some("READ") => {
                     p.accept_kw("LOCAL");
-                    Ok((table, false))
+                    Ok(TableLock { table, alias, write: false })
                 }
-                Some(_) => Ok((table, true)),
+                Some(_) => Ok(TableLock { table, alias, write: true }),
                 None => p.fail(),
             }
         })?;

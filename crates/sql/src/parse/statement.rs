@@ -70,6 +70,14 @@ pub enum Authentication {
     Hash { plugin: String, hash: String },
 }
 
+/// One of LOCK TABLES.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableLock {
+    pub table: TableName,
+    pub alias: Option<String>,
+    pub write: bool,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateTable {
     pub if_not_exists: bool,
@@ -411,7 +419,7 @@ pub enum Statement {
     },
     Deallocate(String),
     Do(Vec<ast::Expr>),
-    LockTables(Vec<(TableName, bool)>),
+    LockTables(Vec<TableLock>),
     UnlockTables,
     /// ANALYZE, CHECK, OPTIMIZE, REPAIR TABLE: the verb in lower case.
     TableMaintenance {
@@ -432,7 +440,12 @@ pub enum Statement {
     /// Rauk's own: partitions whose logs ended in damage go on with what is there.
     AcceptLoss,
     /// FLUSH of anything.
+    /// FLUSH of something else than tables, in upper case.
     Flush(String),
+    FlushTables {
+        tables: Vec<TableName>,
+        read_lock: bool,
+    },
     /// What MySQL has and Rauk has not yet: error 1235 that names it.
     Unsupported(String),
 }

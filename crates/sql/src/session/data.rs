@@ -133,7 +133,7 @@ impl Session {
 
     /// Whether plans may come from and go to the cache: not while sql_select_limit rewrites SELECTs.
     pub(crate) fn may_cache(&self) -> bool {
-        self.settings.select_limit == u64::MAX && !self.password_expired
+        self.settings.select_limit == u64::MAX && !self.password_expired && self.locked.is_none()
     }
 
     /// Runs a text through the plan cache, without parsing it when its plan is there. `None`: it has to be parsed as it stands, because it is
@@ -340,7 +340,7 @@ impl Session {
     fn with_select_limit(&self, statement: &Statement) -> Option<Statement> {
         let Statement::Query(query) = statement else { return None };
         let limited = query.limit.is_some() || !matches!(query.body, QueryBody::Select(_));
-        if limited || self.may_cache() {
+        if limited || self.settings.select_limit == u64::MAX {
             return None;
         }
         let mut query = query.clone();
@@ -439,6 +439,7 @@ impl Session {
         let stored = changes && !plan.plan.changes_only_temporary();
         if stored {
             self.may_change()?;
+            self.check_read_lock()?;
             self.spend_update()?;
         }
         if !self.settings.big_selects {

@@ -11,13 +11,14 @@ use super::errors;
 use super::plan_cache::{Need, Needs};
 use super::session::Session;
 use super::system;
+use super::table_locks::{LockedNames, NOT_LOCKED, NOT_LOCKED_TO_WRITE};
 use super::temporary::TemporaryTables;
 use super::users::{AccountRecord, Privileges};
 use super::variables::SessionVariables;
 use crate::bind::view::invalid;
 use crate::expr::BindContext;
 use crate::lookup::{GuardedTable, Lookup, TableSource};
-use crate::parse::ast::{ColumnOption, ColumnType};
+use crate::parse::ast::{ColumnOption, ColumnType, TableName};
 use crate::parse::statement::UserName;
 use crate::statistics::TableStatistics;
 use rauk_node::{Database, NodeError, TableHandle};
@@ -36,6 +37,8 @@ pub struct Viewer {
     pub variables: Arc<SessionVariables>,
     pub connection_id: u32,
     pub temporary: Arc<TemporaryTables>,
+    /// LOCK TABLES.
+    pub(crate) locked: Option<Arc<LockedNames>>,
 }
 
 /// Implements [`Lookup`] for one planning, and notes what the plan will need on each use.
@@ -58,6 +61,8 @@ struct Notes {
     view_used: Cell<bool>,
     /// The first temporary table.
     temporary_used: RefCell<Option<String>>,
+    /// By their places: a lock is used once by a statement.
+    locks_used: RefCell<Vec<usize>>,
 }
 
 /// What a planning has used.
@@ -174,6 +179,28 @@ impl Lookup for SessionLookup {
         privilege: &str,
     ) -> Result<(TableSource, bool), MysqlError> {
         self.find(database, name, privilege, true)
+    }
+
+    fn check_locked(&self, name: &TableName, alias: Option<&str>, privilege: &str) -> Result<(), MysqlError> {
+        let Some(locked) = self.viewer.locked.as_ref().filter(|_| self.view.is_none()) else { return Ok(()) };
+        let (database, table) = {
+            let database = name.database.as_deref().or(self.database.as_deref()).ok_or_else(errors::no_database)?;
+            (system::canonical_database(database), name.name.clone())
+        };
+        if crate::session::system::is_system(&database) || self.temporary(&database, &table, privilege).is_some() {
+            return Ok(());
+        }
+        let mut used = self.notes.locks_used.borrow_mut();
+        let at = locked.find(&database, &table, alias, &used).ok_or_else(|| {
+            let message = format!("Table '{}' was not locked with LOCK TABLES", alias.unwrap_or(&name.name));
+            MysqlError::new(NOT_LOCKED, message)
+        })?;
+        used.push(at);
+        if privilege == "INSERT" && !locked.names[at].write {
+            let message = format!("Table '{}' was locked with a READ lock and can't be updated", name.name);
+            return Err(MysqlError::new(NOT_LOCKED_TO_WRITE, message));
+        }
+        Ok(())
     }
 
     fn may_use_column(&self, table: &GuardedTable, column: &str, privilege: &str) -> Result<(), MysqlError> {

@@ -58,6 +58,7 @@ pub(crate) mod show;
 pub(crate) mod statistics;
 mod status;
 pub(crate) mod system;
+mod table_locks;
 mod temporary;
 mod tracking;
 pub(crate) mod transactions;

@@ -86,6 +86,7 @@ impl Session {
 
     fn may_begin_change(&self) -> Result<(), MysqlError> {
         self.may_change()?;
+        self.check_read_lock()?;
         self.spend_update()
     }
 }

@@ -178,6 +178,9 @@ impl Session {
         statement: &Statement,
         sink: &mut dyn ResultSink,
     ) -> Result<Done, MysqlError> {
+        if let Some(changed) = self.changed_under_locks(statement)? {
+            return Box::pin(self.change_under_locks(changed, statement, sink)).await;
+        }
         self.count(statement);
         self.check_expired(statement)?;
         self.may_run(statement)?;
@@ -281,19 +284,17 @@ impl Session {
                 Done::default()
             }
             Statement::LockTables(tables) => {
-                self.commit_implicitly().await?;
-                for (table, write) in tables {
-                    let (database, name) = self.qualified(table)?;
-                    self.require_database(&database, Privileges::LOCK_TABLES)?;
-                    self.require_table("SELECT", &database, &name, Privileges::SELECT)?;
-                    tracing::debug!(database, name, write, "LOCK TABLES is accepted and locks nothing");
-                    if !super::system::is_system(&database) && !self.is_named(&database, &name) {
-                        self.stored_table(&database, &name)?;
-                    }
-                }
+                Box::pin(self.lock_tables(tables)).await?;
                 Done::default()
             }
-            Statement::UnlockTables => Done::default(),
+            Statement::UnlockTables => {
+                self.unlock_tables().await?;
+                Done::default()
+            }
+            Statement::FlushTables { tables, read_lock } => {
+                Box::pin(self.flush_tables(tables, *read_lock)).await?;
+                Done::default()
+            }
             Statement::ChecksumTable { tables, quick } => {
                 return Box::pin(self.checksum_tables(tables, *quick, sink)).await;
             }
@@ -377,7 +378,7 @@ impl Session {
             Statement::UnlockTables => Counter::UnlockTables,
             Statement::TableMaintenance { .. } => Counter::Maintenance,
             Statement::ChecksumTable { .. } => Counter::Checksum,
-            Statement::Flush(_) => Counter::Flush,
+            Statement::Flush(_) | Statement::FlushTables { .. } => Counter::Flush,
             Statement::GetDiagnostics(_) | Statement::Signal(_) => return,
             Statement::ForgetNode(_) | Statement::AcceptLoss | Statement::Unsupported(_) => return,
         };
@@ -417,7 +418,6 @@ impl Session {
     async fn flush(&mut self, what: &str) -> Result<(), MysqlError> {
         let (needed, names) = match what {
             _ if what.starts_with("STATUS") => (Privileges::FLUSH_STATUS, "RELOAD or FLUSH_STATUS"),
-            _ if what.starts_with("TABLE") => (Privileges::FLUSH_TABLES, "RELOAD or FLUSH_TABLES"),
             _ if what.starts_with("PRIVILEGES") => (Privileges::FLUSH_PRIVILEGES, "RELOAD or FLUSH_PRIVILEGES"),
             _ if what.starts_with("USER_RESOURCES") => {
                 (Privileges::FLUSH_USER_RESOURCES, "RELOAD or FLUSH_USER_RESOURCES")
@@ -425,17 +425,9 @@ impl Session {
             _ => (Privileges::RELOAD, "RELOAD"),
         };
         self.require_any(Privileges::RELOAD.with(needed), names)?;
-        if what.contains("READ LOCK") {
-            // Saying yes without locking would let a backup tool write an inconsistent copy.
-            return Err(errors::not_supported(
-                "FLUSH TABLES WITH READ LOCK; use START TRANSACTION WITH CONSISTENT SNAPSHOT",
-            ));
-        }
         self.commit_implicitly().await?;
         if what.starts_with("STATUS") {
             self.process.counters.clear();
-        } else if what.starts_with("TABLE") {
-            self.engine.plans.clear();
         } else if what.starts_with("PRIVILEGES") {
             self.engine.logins.forget_failures();
         } else if what.starts_with("USER_RESOURCES") {

@@ -8,6 +8,7 @@ use super::prepared::PreparedStatement;
 use super::processlist::{Killed, Process};
 use super::status::Counter;
 use super::system;
+use super::table_locks::Locked;
 use super::temporary::TemporaryTables;
 use super::tracking::Tracker;
 use super::transactions::{NextTransaction, OpenTransaction};
@@ -22,7 +23,7 @@ use crate::memory::{Memory, Watch, interrupted};
 use crate::parse::ast::TableName;
 use crate::parse::statement::UserName;
 use crate::parse::{self, Mode, Normal, Parsed, Tree};
-use rauk_node::{DdlWait, TableHandle};
+use rauk_node::{DdlWait, TableHandle, TableLocks};
 use rauk_types::result::{Charsets, ResultColumn, ResultSink, ServerStatus};
 use rauk_types::{Charset, Collation, DataType, MysqlError, Value};
 use rustc_hash::FxHashMap;
@@ -63,6 +64,10 @@ pub struct Session {
     /// PREPARE name FROM …, by name in lower case.
     pub(crate) named: FxHashMap<String, Arc<PreparedStatement>>,
     pub(crate) temporary: Arc<TemporaryTables>,
+    /// LOCK TABLES.
+    pub(crate) locked: Option<Locked>,
+    /// FLUSH TABLES WITH READ LOCK.
+    pub(crate) read_lock: Option<TableLocks>,
     pub(crate) errors: u64,
     pub(crate) signalled: Option<Box<Signalled>>,
     pub(crate) tracker: Tracker,
@@ -75,6 +80,7 @@ pub struct Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.open = None;
+        self.release_table_locks();
         self.context.user_locks.release_all();
         self.engine.processes.remove(self.process.id);
     }
@@ -178,6 +184,8 @@ impl Session {
             prepared_memory,
             named: FxHashMap::default(),
             temporary: Arc::default(),
+            locked: None,
+            read_lock: None,
             errors: 0,
             signalled: None,
             tracker: Tracker::default(),
@@ -234,6 +242,7 @@ impl Session {
     /// COM_RESET_CONNECTION: rolls back, forgets variables, prepared statements and warnings.
     pub async fn reset(&mut self) {
         self.open = None;
+        self.release_table_locks();
         self.drop_all_temporary();
         self.context.user_locks.release_all();
         self.next = NextTransaction::default();
@@ -443,6 +452,7 @@ impl Session {
             variables: self.variables.clone(),
             connection_id: self.client.connection_id,
             temporary: self.temporary.clone(),
+            locked: self.locked.as_ref().map(|locked| locked.names.clone()),
         }
     }
 

@@ -208,6 +208,8 @@ impl Engine {
             isolation: Isolation::ReadCommitted,
             read_only: true,
             autocommit: true,
+            // Who has locked the table is not waited for long.
+            metadata_wait: LONGEST,
             ..TxnOptions::default()
         });
         let rows = self.database.estimate_rows(&table);

@@ -43,6 +43,8 @@ impl Session {
             lock_wait_timeout: self.settings.lock_wait_timeout,
             snapshot_isolation: self.settings.snapshot_isolation,
             foreign_key_checks: self.settings.foreign_key_checks,
+            metadata_wait: self.settings.metadata_wait,
+            locked: self.locked_tables(),
             interrupt: self.process.interrupt.clone(),
         });
         let tracked = Tracked { given: next, ..Tracked::default() };
@@ -56,6 +58,7 @@ impl Session {
         consistent_snapshot: bool,
     ) -> Result<Completion, MysqlError> {
         self.commit_open().await?;
+        self.locked = None;
         let mut open = self.new_transaction(false, read_only);
         open.tracked.explicit = true;
         open.tracked.consistent_snapshot = consistent_snapshot;

@@ -24,7 +24,7 @@ pub(super) use tables::{
     change_catalog, create_database, create_table, drop_database, drop_tables, rename_tables, truncate_table,
 };
 
-use super::{TableName, foreign};
+use super::{Reads, TableName, foreign};
 use crate::error::NodeError;
 use crate::locks::metadata::{DdlWait, Turns};
 use crate::member::Cluster;
@@ -150,7 +150,7 @@ impl<'a> Place<'a> {
 
     /// The tables alone on all processes, after at most `wait`, then 1205. `StaleSchema`: one of them is not the newest definition any more.
     async fn lock(self, tables: Vec<Arc<TableInfo>>, what: String, wait: DdlWait<'_>) -> Result<Held<'a>, NodeError> {
-        wait.unless_killed(self.lock_in_turns(tables, what, wait.limit)).await
+        wait.unless_killed(self.lock_in_turns(tables, Reads::new(), what, wait.limit)).await
     }
 
     /// `main` and what `others` gives, which may be others when the locks are there: then again. `StaleSchema` is of `main`, which comes first.
@@ -179,6 +179,7 @@ impl<'a> Place<'a> {
     async fn lock_in_turns(
         self,
         mut tables: Vec<Arc<TableInfo>>,
+        reads: Reads,
         what: String,
         wait: Duration,
     ) -> Result<Held<'a>, NodeError> {
@@ -193,7 +194,7 @@ impl<'a> Place<'a> {
         let left = || wait.saturating_sub(runtime.now().saturating_sub(start));
         let mut turns = Turns::CLUSTER;
         loop {
-            let number = self.intend(&tables, what.clone(), &left).await?;
+            let number = self.intend(&tables, &reads, what.clone(), &left).await?;
             let held = Held { place: self, tables: tables.clone(), intent: Some(number) };
             let number = held.number().expect("just made");
             let processes = || self.cluster.processes().iter().map(|m| m.process).collect();
@@ -219,12 +220,14 @@ impl<'a> Place<'a> {
     async fn intend(
         self,
         tables: &[Arc<TableInfo>],
+        reads: &Reads,
         what: String,
         left: &(impl Fn() -> Duration + Sync),
     ) -> Result<(u64, Own), NodeError> {
         let intents = &self.cluster.catalog_state().intents;
-        let tables: Vec<TableId> = tables.iter().map(|t| t.schema.id).collect();
-        let intent = Intent { owner: self.cluster.me().process, tables, what };
+        let all = tables.iter().map(|t| t.schema.id);
+        let (reads, tables): (Vec<TableId>, Vec<TableId>) = all.partition(|id| reads.contains(id));
+        let intent = Intent { owner: self.cluster.me().process, tables, reads, what };
         loop {
             {
                 let _starting = intents.starting();
@@ -283,6 +286,23 @@ impl Held<'_> {
     async fn change(&self, command: Command) -> Result<Applied, Unchanged> {
         self.place.change(command, self.number()).await
     }
+}
+
+/// Tables that a session has locked in the whole cluster, until this is dropped.
+pub(super) struct Kept {
+    _intent: Option<(u64, Own)>,
+}
+
+/// LOCK TABLES.
+pub(super) async fn lock_tables(
+    place: Place<'_>,
+    tables: Vec<Arc<TableInfo>>,
+    reads: Reads,
+    wait: DdlWait<'_>,
+) -> Result<Kept, NodeError> {
+    let what = "LOCK TABLES".to_string();
+    let held = wait.unless_killed(place.lock_in_turns(tables, reads, what, wait.limit)).await?;
+    Ok(Kept { _intent: held.intent })
 }
 
 /// For people: the statement and its tables.

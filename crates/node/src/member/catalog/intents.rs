@@ -10,6 +10,7 @@
 
 use super::fills::{Filled, Fills};
 use super::upkeep::{self, Surroundings};
+use crate::locks::metadata::Mode;
 use crate::member::Cluster;
 use crate::member::signal::Signal;
 use crate::node::Node;
@@ -62,18 +63,18 @@ pub(super) struct State {
 /// An intent as it stands here.
 struct Here {
     owner: ProcessId,
-    tables: Vec<Arc<TableInfo>>,
+    tables: Vec<(Arc<TableInfo>, Mode)>,
     /// `None`: not all tables are locked yet.
     held: Option<Held>,
 }
 
-/// Tables that are locked alone.
+/// Tables that are locked.
 #[derive(Default)]
-struct Held(Vec<Arc<TableInfo>>);
+struct Held(Vec<(Arc<TableInfo>, Mode)>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.iter().for_each(|t| t.shared.lock.end_exclusion());
+        self.0.iter().for_each(|(t, mode)| t.shared.lock.unlock(*mode));
     }
 }
 
@@ -101,8 +102,10 @@ impl Intents {
                 if state.intents.contains_key(&number) {
                     continue;
                 }
-                let tables: BTreeSet<_> = intent.tables.iter().copied().collect();
-                let tables: Vec<_> = tables.into_iter().filter_map(|id| node.tables.by_id(id)).collect();
+                let alone = intent.tables.iter().map(|id| (*id, Mode::Alone));
+                let wanted: BTreeMap<_, _> = intent.reads.iter().map(|id| (*id, Mode::NoWrites)).chain(alone).collect();
+                let wanted = wanted.into_iter().filter_map(|(id, mode)| Some((node.tables.by_id(id)?, mode)));
+                let tables: Vec<(Arc<TableInfo>, Mode)> = wanted.collect();
                 let held = lock_now(&tables);
                 if held.is_some() {
                     locked.push((number, intent.owner));
@@ -396,22 +399,22 @@ fn is_ready(future: &mut Option<BoxFuture<()>>, cx: &mut Context<'_>) -> bool {
 }
 
 /// Locks all tables, in their order, if nobody uses any of them.
-fn lock_now(tables: &[Arc<TableInfo>]) -> Option<Held> {
+fn lock_now(tables: &[(Arc<TableInfo>, Mode)]) -> Option<Held> {
     let mut held = Held::default();
-    for table in tables {
-        if !table.shared.lock.try_exclude() {
+    for (table, mode) in tables {
+        if !table.shared.lock.try_lock(*mode) {
             return None;
         }
-        held.0.push(table.clone());
+        held.0.push((table.clone(), *mode));
     }
     Some(held)
 }
 
-async fn lock(runtime: Arc<dyn Runtime>, tables: Vec<Arc<TableInfo>>) -> Held {
+async fn lock(runtime: Arc<dyn Runtime>, tables: Vec<(Arc<TableInfo>, Mode)>) -> Held {
     let mut held = Held::default();
-    for table in tables {
-        while table.shared.lock.exclude(&*runtime, ATTEMPT).await.is_err() {}
-        held.0.push(table);
+    for (table, mode) in tables {
+        while table.shared.lock.lock(mode, &*runtime, ATTEMPT).await.is_err() {}
+        held.0.push((table, mode));
     }
     held
 }

@@ -215,7 +215,7 @@ impl World {
 
     fn intend(&mut self, owner: u32, tables: &[u32]) -> u64 {
         let tables = tables.iter().map(|&t| TableId(t)).collect();
-        let intent = Intent { owner: ProcessId(owner), tables, what: "ALTER TABLE d.t".into() };
+        let intent = Intent { owner: ProcessId(owner), tables, reads: vec![], what: "ALTER TABLE d.t".into() };
         match self.say(GroupCommand::Intend { intent }) {
             Answer::Intent(number) => number,
             other => panic!("{other:?}"),

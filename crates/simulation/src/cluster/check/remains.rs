@@ -104,7 +104,7 @@ mod tests {
             assert!(verdict.contains(what), "{verdict}");
         };
         let mut more = group.clone();
-        let intent = Intent { owner: ProcessId(1), tables: vec![TableId(1)], what: "DROP".to_string() };
+        let intent = Intent { owner: ProcessId(1), tables: vec![TableId(1)], reads: vec![], what: "DROP".to_string() };
         more.intents.insert(1, intent);
         bad(&more, &placed, "intent 1");
         let mut more = group.clone();

@@ -32,6 +32,7 @@ mod shows;
 mod skip_paths;
 mod sleeping;
 mod statistics;
+mod table_locks;
 mod temporary;
 mod tracking;
 mod transactions;

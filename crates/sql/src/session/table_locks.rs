@@ -1,0 +1,309 @@
+//! LOCK TABLES, UNLOCK TABLES, FLUSH TABLES WITH READ LOCK.
+//!
+//! The node locks tables on all nodes (`rauk_node::ddl::locking`); here it is kept which names a session has locked,
+//! since a statement may use only these: each name (alias) once, tables below a view with the view, temporary and
+//! virtual tables without a lock (1100). Rows of what is locked with READ are not changed (1099). While a session has
+//! locks its statements are planned each time, so that the binder asks for every name.
+//!
+//! FLUSH TABLES WITH READ LOCK locks all tables that there are against writers, those of its own session too (1223);
+//! it restricts no names. Tables that others create meanwhile are not locked.
+//!
+//! DDL of the session on tables that it has locked with WRITE needs them alone as any DDL does: the locks are given back
+//! for it and taken again after it, for what its tables are called then. Others may get at the tables in between, before
+//! and after the DDL, never while it runs.
+
+use super::run::Done;
+use super::session::Session;
+use super::system;
+use super::users::Privileges;
+use crate::parse::Statement;
+use crate::parse::ast::TableName;
+use crate::parse::statement::{AlterOperation, TableLock};
+use rauk_node::{LockedTables, NodeError, TableHandle, TableLockMode, TableLocks};
+use rauk_types::MysqlError;
+use rauk_types::error::codes;
+use rauk_types::result::ResultSink;
+use std::sync::Arc;
+
+pub(crate) const NOT_LOCKED_TO_WRITE: u16 = 1099;
+pub(crate) const NOT_LOCKED: u16 = 1100;
+const CONFLICTING_READ_LOCK: u16 = 1223;
+
+/// What LOCK TABLES has locked.
+pub(crate) struct Locked {
+    pub names: Arc<LockedNames>,
+    /// `None`: only what needs no lock.
+    locks: Option<TableLocks>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LockedName {
+    pub database: String,
+    pub table: String,
+    pub alias: Option<String>,
+    pub write: bool,
+}
+
+impl LockedName {
+    fn is(&self, database: &str, table: &str) -> bool {
+        self.database == database && self.table == table
+    }
+}
+
+/// In the order of the statement.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LockedNames {
+    pub names: Vec<LockedName>,
+}
+
+impl LockedNames {
+    /// The lock of a name that a statement uses, but for those that it has used.
+    pub fn find(&self, database: &str, table: &str, alias: Option<&str>, used: &[usize]) -> Option<usize> {
+        let shown = alias.unwrap_or(table);
+        let fits = |(at, name): &(usize, &LockedName)| {
+            name.is(database, table) && name.alias.as_deref().unwrap_or(&name.table) == shown && !used.contains(at)
+        };
+        self.names.iter().enumerate().find(fits).map(|(at, _)| at)
+    }
+}
+
+fn not_locked(name: &str) -> MysqlError {
+    MysqlError::new(NOT_LOCKED, format!("Table '{name}' was not locked with LOCK TABLES"))
+}
+
+fn has_locks() -> MysqlError {
+    let message = "Can't execute the given command because you have active locked tables or an active transaction";
+    MysqlError::new(codes::LOCK_OR_ACTIVE_TRANSACTION, message)
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// A table that DDL changes, and what it is called afterwards.
+pub(crate) type Changed = (TableName, Option<TableName>);
+
+impl Session {
+    /// For the session's transactions.
+    pub(crate) fn locked_tables(&self) -> Option<Arc<LockedTables>> {
+        let own = self.locked.as_ref().and_then(|locked| locked.locks.as_ref()).map(|locks| locks.tables.clone());
+        let all = self.read_lock.as_ref().map(|locks| locks.tables.clone());
+        match (own, all) {
+            (Some(own), Some(all)) => Some(Arc::new(LockedTables(own.0.iter().chain(&all.0).copied().collect()))),
+            (own, all) => own.or(all),
+        }
+    }
+
+    pub(crate) fn release_table_locks(&mut self) {
+        self.locked = None;
+        self.read_lock = None;
+    }
+
+    /// Error 1223 for changes under FLUSH TABLES WITH READ LOCK of the session's own.
+    pub(crate) fn check_read_lock(&self) -> Result<(), MysqlError> {
+        match self.read_lock {
+            None => Ok(()),
+            Some(_) => {
+                let message = "Can't execute the query because you have a conflicting read lock";
+                Err(MysqlError::new(CONFLICTING_READ_LOCK, message))
+            }
+        }
+    }
+
+    pub(crate) async fn lock_tables(&mut self, wanted: &[TableLock]) -> Result<(), MysqlError> {
+        self.commit_implicitly().await?;
+        self.locked = None;
+        let mut names: Vec<LockedName> = Vec::new();
+        for lock in wanted {
+            let (database, table) = self.qualified(&lock.table)?;
+            let shown = lock.alias.as_ref().unwrap_or(&table);
+            let same = |known: &&LockedName| {
+                known.database == database && known.alias.as_ref().unwrap_or(&known.table) == shown
+            };
+            if names.iter().any(|known| same(&known)) {
+                return Err(MysqlError::new(codes::NONUNIQ_TABLE, format!("Not unique table/alias: '{shown}'")));
+            }
+            if !self.temporary.has(&database, &table) && !system::is_system(&database) {
+                self.require_database(&database, Privileges::LOCK_TABLES)?;
+                self.require_table("SELECT", &database, &table, Privileges::SELECT)?;
+                if lock.write {
+                    self.check_read_lock()?;
+                }
+            }
+            names.push(LockedName { database, table, alias: lock.alias.clone(), write: lock.write });
+        }
+        self.locked = Some(self.lock_names(names).await?);
+        Ok(())
+    }
+
+    async fn lock_names(&self, names: Vec<LockedName>) -> Result<Locked, MysqlError> {
+        loop {
+            let mut wanted: Vec<(TableHandle, TableLockMode)> = Vec::new();
+            for name in &names {
+                let mode = if name.write { TableLockMode::Alone } else { TableLockMode::NoWrites };
+                for table in self.tables_below(name)? {
+                    match wanted.iter_mut().find(|(known, _)| known.schema().id == table.schema().id) {
+                        Some((_, known)) => *known = mode.max(*known),
+                        None => wanted.push((table, mode)),
+                    }
+                }
+            }
+            let locks = match wanted.is_empty() {
+                true => None,
+                false => match self.engine.database.lock_tables(&wanted, self.ddl_wait()).await {
+                    Err(NodeError::StaleSchema) => continue,
+                    locked => Some(locked?),
+                },
+            };
+            return Ok(Locked { names: Arc::new(LockedNames { names }), locks });
+        }
+    }
+
+    /// What has to be locked for a name: a table, or those that a view reads.
+    fn tables_below(&self, name: &LockedName) -> Result<Vec<TableHandle>, MysqlError> {
+        if system::is_system(&name.database) || self.temporary.has(&name.database, &name.table) {
+            return Ok(vec![]);
+        }
+        if self.view(&name.database, &name.table).is_none() {
+            return Ok(vec![self.stored_table(&name.database, &name.table)?]);
+        }
+        let query = format!("SELECT * FROM {}.{}", quoted(&name.database), quoted(&name.table));
+        let statement = self.parse_one(&query)?;
+        let plan = self.plan(&statement, vec![])?.0;
+        let stored = plan.plan.tables.iter().filter(|(table, _)| !table.is_temporary());
+        Ok(stored.map(|(table, _)| table.clone()).collect())
+    }
+
+    pub(crate) async fn unlock_tables(&mut self) -> Result<(), MysqlError> {
+        if self.locked.is_some() {
+            self.commit_implicitly().await?;
+        }
+        if let Some(open) = &mut self.open {
+            open.transaction.leave_locked();
+        }
+        self.release_table_locks();
+        Ok(())
+    }
+
+    /// FLUSH TABLES [tables] [WITH READ LOCK].
+    pub(crate) async fn flush_tables(&mut self, tables: &[TableName], read_lock: bool) -> Result<(), MysqlError> {
+        self.require_any(Privileges::RELOAD.with(Privileges::FLUSH_TABLES), "RELOAD or FLUSH_TABLES")?;
+        if read_lock && self.locked.is_some() {
+            return Err(has_locks());
+        }
+        if read_lock && !tables.is_empty() {
+            let lock = |table: &TableName| TableLock { table: table.clone(), alias: None, write: false };
+            let wanted: Vec<TableLock> = tables.iter().map(lock).collect();
+            return self.lock_tables(&wanted).await;
+        }
+        self.commit_implicitly().await?;
+        for table in tables {
+            let (database, name) = self.qualified(table)?;
+            if self.view(&database, &name).is_none() && !system::is_system(&database) {
+                self.stored_table(&database, &name)?;
+            }
+        }
+        self.engine.plans.clear();
+        if read_lock && self.read_lock.is_none() {
+            self.read_lock = Some(self.lock_all().await?);
+        }
+        Ok(())
+    }
+
+    async fn lock_all(&self) -> Result<TableLocks, MysqlError> {
+        let database = &self.engine.database;
+        loop {
+            let mut all = Vec::new();
+            for name in database.databases() {
+                // A database that was dropped meanwhile has no tables.
+                for schema in database.tables(&name).unwrap_or_default() {
+                    all.extend(database.table_by_id(schema.id).map(|table| (table, TableLockMode::NoWrites)));
+                }
+            }
+            match database.lock_tables(&all, self.ddl_wait()).await {
+                Err(NodeError::StaleSchema) => {}
+                locked => return Ok(locked?),
+            }
+        }
+    }
+
+    /// The tables of a DDL statement under LOCK TABLES; `None`: it is none, or there are no locks. Errors: 1099, 1100,
+    /// 1192.
+    pub(crate) fn changed_under_locks(&self, statement: &Statement) -> Result<Option<Vec<Changed>>, MysqlError> {
+        let Some(locked) = &self.locked else { return Ok(None) };
+        let same = |table: &TableName| (table.clone(), Some(table.clone()));
+        let changed: Vec<Changed> = match statement {
+            Statement::CreateTable(create) if !create.temporary => return Err(not_locked(&create.name.name)),
+            Statement::CreateView(view) => return Err(not_locked(&view.name.name)),
+            Statement::DropDatabase { .. } => return Err(has_locks()),
+            Statement::AlterTable { table, operations } => {
+                let renamed = operations.iter().find_map(|operation| match operation {
+                    AlterOperation::RenameTable(to) => Some(to.clone()),
+                    _ => None,
+                });
+                vec![(table.clone(), renamed.or_else(|| Some(table.clone())))]
+            }
+            Statement::DropTable { tables, temporary: false, .. } | Statement::DropView { views: tables, .. } => {
+                tables.iter().map(|table| (table.clone(), None)).collect()
+            }
+            Statement::TruncateTable(table) => vec![same(table)],
+            Statement::RenameTable(pairs) => pairs.iter().map(|(from, to)| (from.clone(), Some(to.clone()))).collect(),
+            Statement::CreateIndex(index) => vec![same(&index.table)],
+            Statement::DropIndex { table, .. } => vec![same(table)],
+            Statement::TableMaintenance { tables, histograms: Some(_), .. } => tables.iter().map(same).collect(),
+            _ => return Ok(None),
+        };
+        let changed: Vec<Changed> = changed.into_iter().filter(|(table, _)| !self.is_temporary(table)).collect();
+        for (table, _) in &changed {
+            let (database, name) = self.qualified(table)?;
+            let mut of_table = locked.names.names.iter().filter(|known| known.is(&database, &name)).peekable();
+            if of_table.peek().is_none() {
+                return Err(not_locked(&table.name));
+            }
+            if !of_table.any(|known| known.write) {
+                let message = format!("Table '{name}' was locked with a READ lock and can't be updated");
+                return Err(MysqlError::new(NOT_LOCKED_TO_WRITE, message));
+            }
+        }
+        Ok(if changed.is_empty() { None } else { Some(changed) })
+    }
+
+    /// Runs DDL on tables that the session has locked.
+    pub(crate) async fn change_under_locks(
+        &mut self,
+        changed: Vec<Changed>,
+        statement: &Statement,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Done, MysqlError> {
+        self.commit_implicitly().await?;
+        let before = self.locked.take().map(|locked| locked.names.names.clone()).unwrap_or_default();
+        let result = Box::pin(self.dispatch(statement, sink)).await;
+        let mut names = before;
+        if result.is_ok() {
+            for (from, to) in changed {
+                let (database, table) = self.qualified(&from)?;
+                let to = match to {
+                    Some(to) => Some(self.qualified(&to)?),
+                    None => None,
+                };
+                for name in names.iter_mut().filter(|name| name.is(&database, &table)) {
+                    if let Some((database, table)) = &to {
+                        name.database.clone_from(database);
+                        name.table.clone_from(table);
+                    }
+                }
+            }
+        }
+        // What is gone, by this statement or another one, is not locked any more.
+        let mut kept = Vec::new();
+        for name in names {
+            match self.tables_below(&name) {
+                Ok(_) => kept.push(name),
+                Err(error) if matches!(error.code, codes::NO_SUCH_TABLE | codes::BAD_DB) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.locked = Some(self.lock_names(kept).await?);
+        result
+    }
+}
