@@ -6,7 +6,7 @@ use crate::convert::IntoKey;
 use crate::{Error, ErrorKind};
 use rauk_types::check;
 use rauk_types::error::codes;
-use rauk_types::{Column, DateTime, IndexKind, IndexSchema, KeyDef, KeyPart, TableSchema, TypeKind, ValueRef};
+use rauk_types::{Column, DateTime, IndexSchema, KeyDef, KeyPart, TableSchema, TypeKind, ValueRef};
 use rauk_wire::definition::Definition;
 use smallvec::SmallVec;
 use std::sync::Arc;

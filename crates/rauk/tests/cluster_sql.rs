@@ -1,4 +1,4 @@
-//! SQL and the native API over several real nodes, as their users find it: accounts, numbers, counts of rows, sessions, settings of the cluster, conditions where the rows are; a native client goes on when its node dies.
+//! SQL and the native API over several real nodes, as their users find it: accounts, numbers, counts of rows, sessions, settings of the cluster, conditions where the rows are, full-text searches; a native client goes on when its node dies.
 
 mod common;
 
@@ -480,5 +480,58 @@ fn dropped_rows_keep_no_lock_on_other_nodes() {
         insist(&mut connections[at], "UPDATE shop.r SET v = v + 1 WHERE t LIKE '%7'");
         assert_eq!(free(&mut connections[(at + 1) % 3]), 0);
         insist(&mut connections[at], "ROLLBACK");
+    }
+}
+
+#[test]
+fn full_text_searches_see_all_nodes() {
+    let root = tempfile::tempdir().unwrap();
+    let (mut nodes, mut connections) = thirds(root.path());
+    insist(&mut connections[0], "CREATE TABLE shop.texts (id INT PRIMARY KEY, body TEXT)");
+    let words = ["apple", "pear", "plum", "cherry", "fig"];
+    let row = |id: usize| format!("({id}, '{} {} tree')", words[id % 5], words[id * 3 % 7 % 5]);
+    let rows: Vec<String> = (0..300).map(row).collect();
+    insist(&mut connections[1], &format!("INSERT INTO shop.texts VALUES {}", rows.join(", ")));
+    // The index is added while another node writes.
+    let mut writer = nodes[2].connect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for id in 300..400 {
+                insist(&mut writer, &format!("INSERT INTO shop.texts VALUES {}", row(id)));
+            }
+        });
+        insist(&mut connections[0], "ALTER TABLE shop.texts ADD FULLTEXT KEY words (body)");
+    });
+    let searches = ["apple", "+apple +pear", "+plum -fig", "app* cher*", "\"pear tree\"", "tree"];
+    let check = |connection: &mut Conn| {
+        for text in searches {
+            let found = format!("MATCH (body) AGAINST ('{text}' IN BOOLEAN MODE)");
+            let sums = |condition: &str| format!("SELECT COUNT(*), SUM(id) FROM shop.texts WHERE {condition}");
+            let by_index = run(connection, &sums(&found));
+            // Not by the index, but row by row.
+            assert_eq!(by_index, run(connection, &sums(&format!("{found} <> 0"))), "{text}");
+            assert!(!by_index[0].starts_with("0 |"), "{text}: {by_index:?}");
+        }
+    };
+    for connection in &mut connections {
+        check(connection);
+    }
+    let rank = "SELECT MATCH (body) AGAINST ('apple') > 0, COUNT(*) FROM shop.texts GROUP BY 1 ORDER BY 1";
+    let all: BTreeSet<Vec<String>> = connections.iter_mut().map(|connection| run(connection, rank)).collect();
+    assert_eq!(all.len(), 1, "{all:?}");
+    insist(&mut connections[2], "UPDATE shop.texts SET body = 'lemon' WHERE MATCH (body) AGAINST ('cherry')");
+    let lemons = "SELECT COUNT(*) FROM shop.texts WHERE MATCH (body) AGAINST ('lemon')";
+    let count = number(&mut connections[1], lemons);
+    assert!(count > 50, "{count}");
+    assert_eq!(number(&mut connections[0], &lemons.replace("lemon", "cherry")), 0);
+    // A node that comes back builds its entries from its rows.
+    drop(connections);
+    nodes[1].kill();
+    nodes[1].restart();
+    until_healthy(&nodes[0], 3);
+    for node in &nodes {
+        let mut connection = node.connect();
+        until("the node answers for all rows", || run(&mut connection, lemons) == [count.to_string()]);
+        check(&mut connection);
     }
 }

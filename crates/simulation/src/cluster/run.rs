@@ -17,7 +17,6 @@ use rauk_manage::group::Group;
 use rauk_node::member::hooks::Safeguards;
 use rauk_node::runtime::Runtime;
 use rauk_node::{Database, Isolation, NodeError, ScanSpec, TxnOptions};
-use rauk_types::schema::IndexKind;
 use rauk_types::{Collation, Member, Value as Sql};
 use std::collections::BTreeMap;
 use std::future::Future;

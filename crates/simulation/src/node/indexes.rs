@@ -3,7 +3,7 @@ use super::client::{collect, everything};
 use super::tables::{DATABASE, values};
 use rauk_node::{Database, Isolation, NodeError, ScanSpec, TxnOptions};
 use rauk_types::Value;
-use rauk_types::schema::{IndexKind, TableSchema};
+use rauk_types::schema::TableSchema;
 use std::sync::Arc;
 
 /// All tables of the simulation, all their indexes, forwards and backwards. `Ok(Err(_))` says what differs.

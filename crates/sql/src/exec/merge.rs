@@ -15,7 +15,6 @@ use super::scan::{BATCH, Opened, give_way, passes};
 use super::search;
 use super::select::Run;
 use crate::expr::Context;
-use crate::expr::fulltext::Search;
 use crate::memory::Memory;
 use crate::physical::model::{Level, MergeAccess, Source};
 use crate::physical::place::{Distribution, distribution};
@@ -23,7 +22,6 @@ use rauk_node::{SMALL_TABLE, ScanBatch, ScanCursor, ScanSpec, TableHandle};
 use rauk_types::{KeyDef, MysqlError, RowView, TableSchema};
 use rustc_hash::FxHashSet;
 use std::ops::Bound;
-use std::sync::Arc;
 
 /// What a level merges in this execution.
 pub(crate) struct Merge {
@@ -40,8 +38,8 @@ pub(crate) struct Merge {
 pub(super) enum Parts {
     /// The indexes, and what is read of each.
     Ranges(Vec<(KeyDef, Vec<KeyRange>)>),
-    /// Words, a scan each: the terms of a search that it names for this.
-    Words { search: Arc<Search>, columns: Vec<usize> },
+    /// Words, a scan each: the cover of the search of this number, of an index of these columns.
+    Words { search: usize, columns: Vec<usize> },
 }
 
 /// The rows that scans have given.
@@ -151,7 +149,7 @@ impl Merge {
     }
 
     /// Whether no scan has given the row that a scan of index `number` finds.
-    fn is_new(&mut self, number: usize, view: &RowView<'_>) -> Result<bool, MysqlError> {
+    fn is_new(&mut self, number: usize, view: &RowView<'_>, context: &mut Context) -> Result<bool, MysqlError> {
         if let Some(met) = &mut self.met {
             return met.is_new(view);
         }
@@ -162,7 +160,7 @@ impl Merge {
                 // One word has a row once.
                 return Ok(number == 0 || {
                     let texts = search::texts(view, columns);
-                    search.first_of_cover(&texts).is_none_or(|first| first == number)
+                    context.searches.first_of_cover(*search, &texts).is_none_or(|first| first == number)
                 });
             }
         };
@@ -213,7 +211,7 @@ impl Run<'_> {
                     examined += 1;
                     let joined = row.with(level.table, Part::Stored(*view));
                     let wanted = match passes(&level.filters, &joined, context) {
-                        Ok(true) => merge.is_new(number, view),
+                        Ok(true) => merge.is_new(number, view, context),
                         other => other,
                     };
                     wanted.unwrap_or_else(|error| {

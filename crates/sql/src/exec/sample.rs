@@ -12,7 +12,9 @@ use crate::expr::value_key::append_key;
 use crate::histogram::{Histogram, Made, position, shortened};
 use crate::statistics::{ColumnStatistics, TableStatistics, bounds, estimate};
 use rauk_node::{NodeError, ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction};
-use rauk_types::{Column, ColumnId, DataType, MysqlError, RowView, TableSchema, TypeKind, Value, ValueRef};
+use rauk_types::{
+    Column, ColumnId, DataType, IndexSchema, MysqlError, RowView, TableSchema, TypeKind, Value, ValueRef,
+};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -182,7 +184,10 @@ struct Counts {
 impl Counts {
     /// `expected`: rows that will be sampled, about.
     fn new(schema: &TableSchema, expected: u64) -> Counts {
-        let seen = schema.indexes.iter().map(|index| index.parts.iter().map(|_| Seen::default()).collect()).collect();
+        // The texts of a full-text index are no keys.
+        let parts = |index: &IndexSchema| if index.is_full_text() { 0 } else { index.parts.len() };
+        let of = |index: &IndexSchema| std::iter::repeat_with(Seen::default).take(parts(index)).collect();
+        let seen = schema.indexes.iter().map(of).collect();
         let column = |position| Single { position, seen: Seen::default(), nulls: 0, positions: Vec::new() };
         let small = |position: &usize| {
             let ty = &schema.columns[*position].ty;

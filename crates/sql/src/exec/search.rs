@@ -5,6 +5,7 @@
 //! finds are read as well, and their words are terms too, whose entries are counted then.
 //!
 //! Rows are read by the terms that every row has one of ([`Search::cover`]): a scan for each, merged as other indexes are.
+//! Where it is one word, rows without the other required words are left out by their entries ([`Search::also`]).
 //! Whether a row is found, and how relevant it is, is computed from its texts.
 
 use super::answer::turn;
@@ -12,7 +13,7 @@ use super::merge::{Merge, Parts};
 use super::row::Joined;
 use super::scan::Opened;
 use super::select::take_snapshot;
-use crate::expr::fulltext::Search;
+use crate::expr::fulltext::{Range, Search};
 use crate::expr::{Context, NoColumns, SearchMode, text_of};
 use crate::physical::model::{SearchPlan, Source, TextAccess};
 use crate::physical::{Plan, PlanKind};
@@ -26,6 +27,9 @@ use std::sync::Arc;
 
 /// Entries that are counted, or rows that are read, before others have their turn.
 const ROWS: usize = 2048;
+
+/// Memory for terms, for each byte of the text that they are of.
+const TERM_BYTES: usize = 48;
 
 /// Makes the searches of a statement.
 pub(super) async fn begin(plan: &Plan, txn: &mut Transaction, context: &mut Context) -> Result<(), MysqlError> {
@@ -52,6 +56,7 @@ async fn ready(plan: &SearchPlan, txn: &mut Transaction, context: &mut Context) 
         Value::Null => String::new(),
         value => text_of(value.as_ref(), &plan.against.ty).into_owned(),
     };
+    context.budget.memory.take(text.len() * TERM_BYTES)?;
     let mut search = Search::read(&text, plan.mode, &keys)?;
     count(&mut search, plan, txn, context).await?;
     if plan.mode == SearchMode::Expansion {
@@ -63,7 +68,7 @@ async fn ready(plan: &SearchPlan, txn: &mut Transaction, context: &mut Context) 
 }
 
 /// A scan of a range of entries.
-fn scan(plan: &SearchPlan, range: (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> ScanSpec {
+fn scan(plan: &SearchPlan, range: Range) -> ScanSpec {
     ScanSpec {
         index: Some(plan.index),
         low: range.0,
@@ -108,6 +113,7 @@ async fn count(
             }
         }
         rows.push(found);
+        turn(1, txn, context).await?;
     }
     let total = plan.database.estimate_rows(&plan.table);
     search.learn(rows, total);
@@ -178,9 +184,15 @@ pub(super) fn open(
     let search = context.searches.get(access.search).clone();
     let schema = source.schema();
     let index = &schema.indexes[access.access.index];
+    let key = |term: &usize| match search.range(*term)?.0 {
+        Bound::Included(key) => Some((index.id, key)),
+        Bound::Excluded(_) | Bound::Unbounded => None,
+    };
+    let also: Arc<[_]> = search.also().iter().filter_map(key).collect();
     let of_term = |(number, term): (usize, &usize)| {
         let (low, high) = search.range(*term)?;
-        Some((number, ScanSpec { index: Some(index.id), low, high, ordered_if_small: false, ..scan.clone() }))
+        let also = also.clone();
+        Some((number, ScanSpec { index: Some(index.id), low, high, ordered_if_small: false, also, ..scan.clone() }))
     };
     let scans: Vec<(usize, ScanSpec)> = search.cover().iter().enumerate().filter_map(of_term).collect();
     if scans.is_empty() {
@@ -188,6 +200,6 @@ pub(super) fn open(
     }
     let repeats = search.cover().iter().any(|term| search.repeats(*term));
     let columns = index.parts.iter().map(|part| part.column).collect();
-    let parts = Parts::Words { search, columns };
+    let parts = Parts::Words { search: access.search, columns };
     Ok(Opened::Merge(Box::new(Merge::of_words(scans, parts, repeats, schema, context))))
 }

@@ -3,7 +3,7 @@
 //! What a client wrote is printed from the syntax tree, with MySQL's parentheses and backquotes ([`readable`]). A bound expression has no
 //! names any more: its columns print as `#table.column`, unless whoever prints it knows their names ([`Named`]).
 
-use super::{ArithmeticOp, BitOp, CompareOp, Expr, ExprKind, Subquery, SubqueryId, SubqueryTest};
+use super::{ArithmeticOp, BitOp, CompareOp, Expr, ExprKind, Subquery, SubqueryId, SubqueryTest, fulltext};
 use crate::parse::ast;
 use crate::parse::print::Bounded;
 use rauk_types::format::append_text;
@@ -214,7 +214,9 @@ impl fmt::Display for Named<'_> {
                     _ if function.waits => arguments.len().saturating_sub(1),
                     _ => usize::MAX,
                 };
-                self.separated(arguments.iter().take(shown), f)?;
+                // Before the columns of MATCH stands the number of its search.
+                let before = usize::from(fulltext::called(expr).is_some());
+                self.separated(arguments.iter().take(shown).skip(before), f)?;
                 f.write_str(")")
             }
             ExprKind::UserVariable(name) => write!(f, "@{name}"),

@@ -1,6 +1,5 @@
 //! Promise: *what is declared unique is unique*, over all partitions and nodes: primary keys and unique indexes; NULL is no value.
 use super::Verdict;
-use rauk_types::schema::IndexKind;
 use rauk_types::{TableSchema, Value};
 use std::collections::BTreeMap;
 
@@ -29,6 +28,7 @@ mod tests {
     use super::*;
     use crate::node::tables::{columns, index, table};
     use rauk_types::DataType;
+    use rauk_types::schema::IndexKind;
 
     #[test]
     fn duplicates_are_found() {

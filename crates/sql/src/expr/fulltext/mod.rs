@@ -24,6 +24,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+/// The lower and the upper end of a scan.
+pub(crate) type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// A search that is ready.
 pub(crate) struct Search {
     query: Query,
@@ -34,6 +37,8 @@ pub(crate) struct Search {
     idf: Vec<f64>,
     /// Terms one of which every row has that is found; the fewest rows.
     cover: Vec<usize>,
+    /// Beside the only one of these: terms that every such row has too.
+    also: Vec<usize>,
 }
 
 /// The searches of the running statement.
@@ -52,6 +57,9 @@ struct Running {
     rank: Option<f32>,
 }
 
+/// Words whose entries are looked at together.
+const MOST_COMMON: usize = 4;
+
 /// Texts up to this length are remembered.
 const REMEMBERED: usize = 64 << 10;
 
@@ -61,7 +69,8 @@ impl Search {
         let query = query::parse(text, mode, keys.parser(), keys.collation())?;
         let matcher = Matcher::new(query.terms.clone(), keys.clone());
         let count = query.terms.len();
-        Ok(Search { query, matcher, keys: keys.clone(), rows: vec![0; count], idf: vec![0.0; count], cover: vec![] })
+        let (rows, idf) = (vec![0; count], vec![0.0; count]);
+        Ok(Search { query, matcher, keys: keys.clone(), rows, idf, cover: vec![], also: vec![] })
     }
 
     /// The same search with more words, which need not be found.
@@ -69,11 +78,13 @@ impl Search {
         let mut query = self.query.clone();
         for text in words {
             query.nodes.push(Node { operator: Operator::None, item: Item::Term(query.terms.len()) });
-            query.terms.push(query::Term { text, prefix: false, unknown: false });
+            let ascii = text.is_ascii();
+            query.terms.push(query::Term { text, prefix: false, unknown: false, ascii });
         }
         let matcher = Matcher::new(query.terms.clone(), self.keys.clone());
         let count = query.terms.len();
-        Search { query, matcher, keys: self.keys.clone(), rows: vec![0; count], idf: vec![0.0; count], cover: vec![] }
+        let (rows, idf) = (vec![0; count], vec![0.0; count]);
+        Search { query, matcher, keys: self.keys.clone(), rows, idf, cover: vec![], also: vec![] }
     }
 
     /// How many terms it has.
@@ -82,7 +93,7 @@ impl Search {
     }
 
     /// The entries of a term; `None`: there are none.
-    pub fn range(&self, term: usize) -> Option<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+    pub fn range(&self, term: usize) -> Option<Range> {
         let term = &self.query.terms[term];
         if term.unknown {
             return None;
@@ -113,11 +124,40 @@ impl Search {
         self.cover = self.cover_of(&self.query.nodes);
         self.cover.sort_unstable();
         self.cover.dedup();
+        self.also = match self.cover.as_slice() {
+            [only] if !self.repeats(*only) => self.required(*only),
+            _ => vec![],
+        };
+    }
+
+    /// Whole words beside `only` that every row has that is found, the rarest first.
+    fn required(&self, only: usize) -> Vec<usize> {
+        let nodes = &self.query.nodes;
+        let exist = nodes.iter().filter(|node| node.operator == Operator::Exist);
+        let alone = (nodes.len() == 1).then(|| &nodes[0]).filter(|node| node.operator == Operator::None);
+        let mut terms: Vec<usize> = Vec::new();
+        for node in exist.chain(alone) {
+            match &node.item {
+                Item::Term(term) => terms.push(*term),
+                Item::Phrase(phrase) => terms.extend(&phrase.terms),
+                Item::Group(_) => {}
+            }
+        }
+        terms.retain(|term| *term != only && !self.query.terms[*term].prefix && !self.query.terms[*term].unknown);
+        terms.sort_unstable_by_key(|term| (self.rows[*term], *term));
+        terms.dedup();
+        terms.truncate(MOST_COMMON - 1);
+        terms
     }
 
     /// Terms one of which every row has that is found.
     pub fn cover(&self) -> &[usize] {
         &self.cover
+    }
+
+    /// Whole words that every row has too that is found, where the cover is one whole word.
+    pub fn also(&self) -> &[usize] {
+        &self.also
     }
 
     /// Whether a row may have several entries among those of a term.
@@ -181,12 +221,6 @@ impl Search {
         added
     }
 
-    /// Which term of the cover comes first in texts, by its place there.
-    pub fn first_of_cover(&self, texts: &[&str]) -> Option<usize> {
-        let mut counts = vec![0; self.query.terms.len()];
-        texts.iter().for_each(|text| self.matcher.count(text, &mut counts));
-        self.cover.iter().position(|term| counts[*term] > 0)
-    }
 }
 
 impl Searches {
@@ -203,6 +237,13 @@ impl Searches {
 
     pub(crate) fn get(&self, number: usize) -> &Arc<Search> {
         &self.list[number].as_ref().expect("a search that is read was made").search
+    }
+
+    /// Which term of the cover comes first in texts, by its place there.
+    pub(crate) fn first_of_cover(&mut self, number: usize, texts: &[&str]) -> Option<usize> {
+        self.rank(number, texts);
+        let running = self.list[number].as_ref().expect("its rank was computed");
+        running.search.cover.iter().position(|term| running.counts[*term] > 0)
     }
 
     fn rank(&mut self, number: usize, texts: &[&str]) -> Option<f32> {

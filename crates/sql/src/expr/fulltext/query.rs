@@ -34,6 +34,7 @@ pub(super) struct Term {
     pub prefix: bool,
     /// No index has it: a stop word, or too short or too long.
     pub unknown: bool,
+    pub ascii: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,7 +293,7 @@ impl<'t> Reader<'t> {
         let next = self.terms.len();
         let number = *self.known.entry(key.into_boxed_slice()).or_insert(next);
         if number == next {
-            self.terms.push(Term { text: text.to_string(), prefix, unknown });
+            self.terms.push(Term { text: text.to_string(), prefix, unknown, ascii: text.is_ascii() });
         }
         number
     }
@@ -368,7 +369,7 @@ mod tests {
                     Operator::Negate => "~",
                 };
                 let term = |at: &usize| {
-                    let Term { text, prefix, unknown } = &query.terms[*at];
+                    let Term { text, prefix, unknown, .. } = &query.terms[*at];
                     format!("{}{text}{}", if *unknown { "?" } else { "" }, if *prefix { "*" } else { "" })
                 };
                 match &node.item {

@@ -56,7 +56,7 @@ impl Matcher {
         self.parser.for_each_token(text, |token| {
             if few {
                 for (term, count) in self.terms.iter().zip(counts.iter_mut()) {
-                    if !term.unknown && !term.prefix && self.equal(&term.text, token.text) {
+                    if !term.unknown && !term.prefix && self.is(term, &token) {
                         *count += 1;
                     }
                 }
@@ -78,11 +78,17 @@ impl Matcher {
         });
     }
 
+    /// Whether a token is a term.
     #[inline]
-    fn equal(&self, a: &str, b: &str) -> bool {
-        if self.folds_ascii && a.is_ascii() && b.is_ascii() {
-            return a.len() == b.len() && a.eq_ignore_ascii_case(b);
+    fn is(&self, term: &Term, token: &Token<'_>) -> bool {
+        // A token of as many bytes as characters is ASCII.
+        if self.folds_ascii && term.ascii && token.chars == token.text.len() {
+            return term.text.len() == token.text.len() && term.text.eq_ignore_ascii_case(token.text);
         }
+        self.equal(&term.text, token.text)
+    }
+
+    fn equal(&self, a: &str, b: &str) -> bool {
         a == b || self.collation.equal(a.as_bytes(), b.as_bytes())
     }
 
@@ -110,7 +116,7 @@ impl Matcher {
         tokens.iter().enumerate().any(|(at, token)| {
             let mut found = false;
             for (term, last) in phrase.terms.iter().zip(last.iter_mut()) {
-                if self.equal(&self.terms[*term].text, token.text) {
+                if self.is(&self.terms[*term], token) {
                     *last = Some(at);
                     found = true;
                 }
