@@ -154,9 +154,9 @@ def use():
         assert column(sa.select(Book.title.regexp_replace("[^0-9]+", "")).where(Book.id == 13)) == ["12"]
         assert column(sa.select(sa.func.group_concat(Loan.reader.distinct())).where(Loan.book_id < 4)) == ["reader 0,reader 1,reader 2"]
         assert one(sa.select(sa.cast(Book.price, sa.Integer), sa.cast(Book.year, sa.String(4)), sa.extract("year", Loan.since)).join(Book.loans).where(Book.id == 7)) == (2, "1996", 2024)
-        assert column(sa.select(Book.id).where(Book.genres == {"crime", "travel"}).limit(2).offset(1).order_by(Book.id)) == [4, 6]
+        assert column(sa.select(Book.id).where(sa.func.find_in_set("travel", Book.genres) > 0).limit(2).offset(1).order_by(Book.id)) == [4, 6]
 
-        insert = mysql.insert(Author).values([{"first": "Ada", "last": "Äther", "born": None}, {"first": "New", "last": "One"}])
+        insert = mysql.insert(Author).values([{"first": "Ada", "last": "Äther"}, {"first": "New", "last": "One"}])
         session.execute(insert.on_duplicate_key_update(born=dt.date(1816, 1, 1), last=insert.inserted.last))
         assert column(sa.select(Author.born).where(Author.first == "Ada")) == [dt.date(1816, 1, 1)]
         assert session.execute(sa.update(Book).where(Book.id <= 10).values(price=Book.price + 1)).rowcount == 10

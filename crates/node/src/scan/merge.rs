@@ -3,6 +3,9 @@
 //! Each partition has a buffer of what comes next in it. The smallest head (the largest, in a reverse scan) is the next of all. Buffers begin
 //! small (the caller may want few rows) and double up to [`SLICE`].
 //!
+//! Rows of a small table with equal keys come in the order of the primary key, which InnoDB's secondary indexes end with: a buffer then takes all that its
+//! partition has, keys are lengthened by the row's primary key, and buffers are sorted.
+//!
 //! With locks, buffers hold keys only. When the merge comes to a key, that key's rows in its partition are locked and read by a scan of just that key; what came or
 //! went since the buffer was filled is then seen as it is.
 
@@ -26,6 +29,8 @@ pub struct Merge {
     sources: Vec<Source>,
     first_rows: usize,
     pushdown: Option<Arc<dyn Pushdown>>,
+    /// Equal keys are ordered by the primary key.
+    by_primary: bool,
     /// With locks: the key that is being read, where, and how far.
     current: Option<(usize, ScanRequest, Place)>,
 }
@@ -60,6 +65,25 @@ impl Source {
         Some(&self.keys[start..end])
     }
 
+    /// Puts a buffer in the order of its keys.
+    fn sort(&mut self) {
+        let (mut key, mut row) = (0, 0);
+        let mut parts: Vec<(Range<usize>, Range<usize>, u16)> = Vec::with_capacity(self.items.len());
+        for &(key_end, row_end, layout) in &self.items {
+            parts.push((key..key_end, row..row_end, layout));
+            (key, row) = (key_end, row_end);
+        }
+        parts.sort_by(|(a, ..), (b, ..)| self.keys[a.clone()].cmp(&self.keys[b.clone()]));
+        let (mut keys, mut bytes) = (Vec::with_capacity(self.keys.len()), Vec::with_capacity(self.bytes.len()));
+        self.items.clear();
+        for (key, row, layout) in parts {
+            keys.extend_from_slice(&self.keys[key]);
+            bytes.extend_from_slice(&self.bytes[row]);
+            self.items.push((keys.len(), bytes.len(), layout));
+        }
+        (self.keys, self.bytes) = (keys, bytes);
+    }
+
     fn row(&self) -> (u16, &[u8]) {
         let (_, end, layout) = self.items[self.next];
         let start = if self.next == 0 { 0 } else { self.items[self.next - 1].1 };
@@ -77,7 +101,9 @@ impl Merge {
         partitions: Range<u16>,
         limit_hint: Option<u64>,
         pushdown: Option<Arc<dyn Pushdown>>,
+        by_primary: bool,
     ) -> Merge {
+        assert!(!by_primary || (request.lock.is_none() && !request.reverse && request.covering.is_none()), "a plain scan upward");
         // Rows are spread evenly: of the first `n`, each partition has about its share.
         let share = |limit: u64| (limit as usize).min(SLICE) / partitions.len() * 5 / 4 + 2;
         let first_rows = limit_hint.map_or(FIRST_ROWS, |limit| share(limit).clamp(1, SLICE));
@@ -93,7 +119,7 @@ impl Merge {
             next: 0,
             done: None,
         };
-        Merge { request, sources: partitions.map(source).collect(), first_rows, pushdown, current: None }
+        Merge { request, sources: partitions.map(source).collect(), first_rows, pushdown, by_primary, current: None }
     }
 
     pub async fn fill(
@@ -162,7 +188,9 @@ impl Merge {
         let keys_only = self.request.lock.is_some();
         let plain = ScanRequest { lock: None, ..self.request.clone() };
         let Source { partition, place, keys, bytes, items, rows, finished, .. } = source;
-        while items.is_empty() && !*finished {
+        let by_primary = self.by_primary;
+        let most = if by_primary { usize::MAX } else { *rows };
+        while (items.is_empty() || by_primary) && !*finished {
             let end = if keys_only {
                 // Others' pending keys too: when their rows are locked, they may have become what is there.
                 let visit = &mut |key: &[u8]| {
@@ -176,14 +204,21 @@ impl Merge {
                         return Verdict::Skip;
                     }
                     keys.extend_from_slice(row.key);
+                    if by_primary {
+                        table.primary.encode_row(&row.row, keys);
+                    }
                     bytes.extend_from_slice(row.row.bytes());
                     items.push((keys.len(), bytes.len(), row.layout));
-                    if items.len() >= *rows { Verdict::KeepAndStop } else { Verdict::Keep }
+                    if items.len() >= most { Verdict::KeepAndStop } else { Verdict::Keep }
                 };
-                let slice = Slice { entries: SLICE, rows: *rows, pushdown: self.pushdown.as_ref() };
+                let slice = Slice { entries: SLICE, rows: most.min(SLICE), pushdown: self.pushdown.as_ref() };
                 txn.scan_slice(table, *partition, &plain, place, slice, visit).await?
             };
             *finished = end == ScanEnd::Finished;
+        }
+        if by_primary {
+            source.sort();
+            return Ok(());
         }
         *rows = (*rows * 2).min(SLICE).max(self.first_rows);
         Ok(())

@@ -50,8 +50,8 @@ pub struct ScanSpec {
     pub reverse: bool,
     /// Rows must come in index order over all partitions.
     pub ordered: bool,
-    /// The same, of a scan that locks nothing, as long as the table has at most [`SMALL_TABLE`] rows; without an index in the order of the
-    /// primary key, if the table keeps that order.
+    /// The same, of a scan that locks nothing, as long as the table has at most [`SMALL_TABLE`] rows, and equal keys in the order of the primary key;
+    /// without an index in the order of the primary key, if the table keeps that order.
     pub ordered_if_small: bool,
     pub lock: Lock,
     /// The encoded distribution key, when it is known: only its partition is scanned.
@@ -250,7 +250,9 @@ impl ScanCursor {
             covering: self.spec.covering.take(),
             also: self.spec.also.clone(),
         };
-        let merged = (self.spec.ordered || small) && index.is_some() && partitions.len() > 1;
+        let secondary = index.is_some() && index != self.table.schema.indexes.first().map(|primary| primary.id);
+        let by_primary = small && secondary && !self.spec.reverse && request.covering.is_none() && primary().is_some();
+        let merged = by_primary || ((self.spec.ordered || small) && index.is_some() && partitions.len() > 1);
         // Sums have no order, and keep no lock on the rows that they are of; at SERIALIZABLE all that is read stays locked.
         let keeps = lock.is_some() && txn.locks_ranges();
         let fits = |pushdown: &Arc<dyn Pushdown>| match pushdown.only_drops() {
@@ -259,7 +261,7 @@ impl ScanCursor {
         };
         let pushdown = self.spec.pushdown.clone().filter(fits);
         self.state = match merged {
-            true => State::Merge(Box::new(Merge::new(request, partitions, self.spec.limit_hint, pushdown))),
+            true => State::Merge(Box::new(Merge::new(request, partitions, self.spec.limit_hint, pushdown, by_primary))),
             false => State::Walk(Walk::new(request, partitions, pushdown)),
         };
         Ok(())

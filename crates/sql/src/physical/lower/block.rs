@@ -20,11 +20,11 @@ use rauk_node::transaction::Lock;
 use rauk_types::{Collation, ColumnDefault, DataType, MysqlError, TableId, TableSchema, Value};
 use std::sync::Arc;
 
-/// Rows of a block's only table come in the order of the primary key, where there are few: [`Level::key_order`].
+/// Rows of the table that a block reads first come in the order of the primary key, where there are few: [`Level::key_order`].
 ///
 /// [`Level::key_order`]: crate::physical::model::Level::key_order
 fn keep_key_order(plan: &mut SelectPlan) {
-    if let (None, [Step::Scan(level)]) = (&plan.lock, plan.steps.as_mut_slice()) {
+    if let (None, Some(Step::Scan(level))) = (&plan.lock, plan.steps.first_mut()) {
         level.key_order =
             !matches!(level.access, Access::Primary(_) | Access::Unique(_) | Access::Virtual { .. } | Access::Rows)
                 && !level.buffered;
