@@ -554,7 +554,11 @@ impl Insert<'_> {
         }
         let (next, count) = match self.reserved {
             Some((next, count)) if count > 0 => (next, count),
-            _ => self.reserve().await?,
+            _ => {
+                // The counter is above the numbers of rows that are written.
+                self.write_gathered().await?;
+                self.reserve().await?
+            }
         };
         self.reserved = Some((next.saturating_add(self.context.auto_increment.0), count - 1));
         if next > definition.ty.largest_counted() {
