@@ -135,7 +135,8 @@ fn number(cell: &Cell) -> Option<f64> {
     std::str::from_utf8(cell.as_ref()?).ok()?.parse().ok()
 }
 
-fn close(a: Option<f64>, b: Option<f64>) -> bool {
+/// Two doubles that differ in their last digits at most.
+pub fn close(a: Option<f64>, b: Option<f64>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => (a - b).abs() <= TOLERANCE * a.abs().max(b.abs()).max(1e-6),
         _ => false,

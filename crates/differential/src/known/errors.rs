@@ -17,7 +17,8 @@ pub const KINDS: &[Kind] = &[
             let is_logarithm = code == 3020 && e.any(|expr| begins(expr, &["LN(", "LOG("]));
             let is_warning = e.category == Category::Code(0, code) && STRICT_ERRORS.contains(&code);
             // A division by 0 to MariaDB.
-            let is_logarithm = is_logarithm && matches!(e.category, Category::Code(one, _) if one == 0 || are_data_errors(one, code));
+            let is_logarithm =
+                is_logarithm && matches!(e.category, Category::Code(one, _) if one == 0 || are_data_errors(one, code));
             !e.has(Feature::Ignore) && (is_warning && warned.contains(&code) || is_logarithm)
         }),
     },

@@ -20,7 +20,7 @@ mod words;
 
 pub use errors::are_data_errors;
 
-use crate::compare::Category;
+use crate::compare::{Category, Cell};
 use crate::run::outcome::Family;
 use crate::run::{Answers, Pair};
 use crate::schema::Schema;
@@ -43,6 +43,8 @@ enum Test {
     Warnings(fn(&Evidence<'_>, &[u16], u16) -> bool),
     /// Only types differ, and this column's may: its number, MariaDB's family of types, Rauk's.
     Type(fn(&Evidence<'_>, usize, Family, Family) -> bool),
+    /// Only rows differ, and these two values may, of MariaDB and of Rauk in the column of this number.
+    Value(fn(&Evidence<'_>, usize, &Cell, &Cell) -> bool),
     /// The statement and the answers.
     Answers(fn(&Evidence<'_>) -> bool),
 }
@@ -74,6 +76,15 @@ fn by_answers(e: &Evidence<'_>) -> Option<&'static Kind> {
         };
         let found: Option<Vec<&Kind>> = e.differing().into_iter().map(open).collect();
         return found?.into_iter().next();
+    }
+    let met = std::cell::Cell::new(None);
+    let goes = |at: usize, a: &Cell, b: &Cell| {
+        let found = kinds().find(|kind| matches!(kind.test, Test::Value(holds) if holds(e, at, a, b)));
+        met.set(found.or(met.get()));
+        found.is_some()
+    };
+    if e.rows_go(&goes) {
+        return met.get();
     }
     kinds().find(|kind| matches!(kind.test, Test::Answers(holds) if holds(e)))
 }
@@ -114,7 +125,7 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
                 }
                 _ => false,
             },
-            Test::Type(_) | Test::Answers(_) => false,
+            Test::Type(_) | Test::Value(_) | Test::Answers(_) => false,
         };
         if holds {
             return Some(kind);
