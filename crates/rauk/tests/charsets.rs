@@ -265,6 +265,9 @@ fn sets_whose_second_bytes_look_like_ascii() {
     assert_eq!(client.row(sets), [&b"latin1"[..], b"utf8mb4", b"latin1", b"utf8mb4_0900_ai_ci"]);
     // As dump tools say: a client of bytes gets and gives bytes.
     client.ok("SET NAMES binary");
+    client.ok("CREATE TABLE e (e ENUM('ä', 'b') CHARACTER SET latin1)");
+    assert_eq!(client.query(b"INSERT INTO e VALUES ('\xE4')"), Answer::Ok);
+    assert_eq!(client.row(b"SELECT e FROM e"), [b"\xE4"]);
     assert_eq!(client.row(b"SELECT s, g FROM t"), [&b"\x95\x5C"[..], b"\xB3\x5C'"]);
     assert_eq!(client.query(b"UPDATE t SET g = '\xD6\xD0', u = '\xC3\xA4', s = 'a'"), Answer::Ok);
     assert_eq!(

@@ -49,9 +49,13 @@ pub(crate) fn year_number(value: ValueRef<'_>) -> Option<i64> {
     }
 }
 
-/// The text that a value is stored as, where it is no number.
-fn stored_text(value: ValueRef<'_>, from: &DataType) -> String {
-    convert::text(value, from).into_owned()
+/// The text that a value is stored as, where it is no number. Bytes are read in the column's character set.
+fn stored_text(value: ValueRef<'_>, from: &DataType, to: &DataType) -> String {
+    let set = to.collation.charset();
+    match value {
+        ValueRef::Bytes(bytes) if !set.is_utf8mb4() => set.decode(&set.aligned(bytes)).text.into_owned(),
+        _ => convert::text(value, from).into_owned(),
+    }
 }
 
 /// A number that is cut, as a column of members takes it.
@@ -85,7 +89,7 @@ pub(super) fn enumerated(
             _ => target.truncated(ERROR),
         };
     }
-    let text = stored_text(value, from);
+    let text = stored_text(value, from, to);
     let text = text.trim_end_matches(' ');
     if let Some(number) = members.position(text, to.collation) {
         return Ok(Value::UInt(number));
@@ -106,7 +110,7 @@ pub(super) fn set(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &
         let bits = number as u64 & all;
         return if i128::from(bits) == number { Ok(Value::UInt(bits)) } else { target.truncated(Value::UInt(bits)) };
     }
-    let text = stored_text(value, from);
+    let text = stored_text(value, from, to);
     let text = text.trim_end_matches(' ');
     let (mut bits, mut found) = (0, true);
     if !text.is_empty() {
