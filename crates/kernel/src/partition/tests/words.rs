@@ -1,5 +1,5 @@
-//! Full-text indexes: several entries a row. Random histories of a table with one, every search checked against the texts,
-//! and all entries against all versions ([`Partition::validate`]).
+//! Full-text indexes: several entries a row. Random histories of a table with one, every search checked against the
+//! texts, and all entries against all versions ([`Partition::validate`]).
 
 use super::support::*;
 use crate::budget::Purpose;

@@ -200,13 +200,7 @@ fn measure_all(
 type Rows<'r> = &'r mut dyn FnMut(&mut dyn FnMut(usize, &str) -> Result<(), String>) -> Result<(), String>;
 
 /// Makes the tables of a part and inserts its rows, many in a statement. `around`: statements before the rows and behind them.
-fn load(
-    server: &Server,
-    database: &str,
-    around: [&[&str]; 2],
-    tables: &[&str],
-    rows: Rows<'_>,
-) -> Result<(), String> {
+fn load(server: &Server, database: &str, around: [&[&str]; 2], tables: &[&str], rows: Rows<'_>) -> Result<(), String> {
     let started = Instant::now();
     let mut connection = server.connect()?;
     let mut run =

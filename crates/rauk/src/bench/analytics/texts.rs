@@ -1,7 +1,7 @@
 //! Full-text search: short texts of words whose frequencies fall as in a language, and searches of several kinds.
 //!
-//! Words have numbers, so that each run of a statement searches for others. Relevance itself is not among the answers, since
-//! MariaDB computes it with an estimate of the number of rows; of one word the order is the same.
+//! Words have numbers, so that each run of a statement searches for others. Relevance itself is not among the answers,
+//! since MariaDB computes it with an estimate of the number of rows; of one word the order is the same.
 
 use super::random::Random;
 

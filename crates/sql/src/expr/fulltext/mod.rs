@@ -188,9 +188,7 @@ impl Search {
 
     /// The rank of texts; `None`: they are not found.
     fn rank(&self, texts: &[&str], counts: &mut Vec<u32>) -> Option<f32> {
-        counts.clear();
-        counts.resize(self.query.terms.len(), 0);
-        texts.iter().for_each(|text| self.matcher.count(text, counts));
+        self.matcher.count(texts, counts);
         Candidate { matcher: &self.matcher, texts, counts }.rank(&self.query, &self.idf)
     }
 
@@ -220,7 +218,6 @@ impl Search {
         }
         added
     }
-
 }
 
 impl Searches {

@@ -10,7 +10,7 @@
 use super::query::{Item, Node, Operator, Phrase, Query, Term};
 use rauk_types::fulltext::Token;
 use rauk_types::{Collation, TextParser, WordKeys};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// Up to so many terms each token is compared with each.
 const FEW: usize = 8;
@@ -49,8 +49,16 @@ impl Matcher {
         Matcher { parser: keys.parser(), collation, folds_ascii, terms, sorted, beginnings, keys }
     }
 
-    /// Adds to `counts` how often each term is in a text.
-    pub fn count(&self, text: &str, counts: &mut [u32]) {
+    /// Sets `counts` to how often each term is in the texts. Of the words that begin with a term, only the first in order is
+    /// counted, as InnoDB does.
+    pub fn count(&self, texts: &[&str], counts: &mut Vec<u32>) {
+        counts.clear();
+        counts.resize(self.terms.len(), 0);
+        let mut firsts: SmallVec<[Vec<u8>; 2]> = smallvec![vec![]; self.beginnings.len()];
+        texts.iter().for_each(|text| self.count_in(text, counts, &mut firsts));
+    }
+
+    fn count_in(&self, text: &str, counts: &mut [u32], firsts: &mut [Vec<u8>]) {
         let few = self.terms.len() <= FEW;
         let mut key = Vec::new();
         self.parser.for_each_token(text, |token| {
@@ -72,8 +80,17 @@ impl Matcher {
             if !few && let Ok(at) = self.sorted.binary_search_by(|(known, _)| known.as_slice().cmp(&key)) {
                 counts[self.sorted[at].1] += 1;
             }
-            for (_, number) in self.beginnings.iter().filter(|(start, _)| key.starts_with(start)) {
-                counts[*number] += 1;
+            for ((start, number), first) in self.beginnings.iter().zip(firsts.iter_mut()) {
+                if !key.starts_with(start) {
+                    continue;
+                }
+                let count = &mut counts[*number];
+                if *count == 0 || key < *first {
+                    first.clone_from(&key);
+                    *count = 1;
+                } else if key == *first {
+                    *count += 1;
+                }
             }
         });
     }

@@ -102,7 +102,8 @@ fn read(
         kind,
         parts: parts(&key.parts, columns)?,
         // A key that is not unique is ordered in any case, as in InnoDB.
-        hash_only: key.algorithm == Some(IndexAlgorithm::Hash) && matches!(kind, IndexKind::Primary | IndexKind::Unique),
+        hash_only: key.algorithm == Some(IndexAlgorithm::Hash)
+            && matches!(kind, IndexKind::Primary | IndexKind::Unique),
         comment: key.comment.clone().unwrap_or_default(),
         invisible: key.invisible,
     })
