@@ -1,14 +1,20 @@
 #!/usr/bin/env bash
 # Installs what building and testing Rauk needs on Debian or Ubuntu and is not there yet.
-# usage: scripts/setup.sh build|test
+# usage: scripts/setup.sh build|test|long
 set -euo pipefail
 
 packages=(build-essential pkg-config cmake ca-certificates curl)
-if [ "${1:-build}" = test ]; then
+kind=${1:-build}
+if [ "$kind" != build ]; then
   packages+=(mariadb-server mariadb-client sysbench iproute2 redis-server redis-tools memcached python3 python3-venv)
   command -v java >/dev/null || packages+=(default-jdk-headless)
   command -v mvn >/dev/null || packages+=(maven)
   command -v go >/dev/null || packages+=(golang-go)
+fi
+if [ "$kind" = long ]; then
+  # What the applications of tests/applications are built with, and WordPress itself.
+  packages+=(pkg-config libmariadb-dev python3-dev wordpress wordpress-theme-twentytwentythree php-cli php-mysql php-gd php-xml)
+  command -v npm >/dev/null || packages+=(nodejs npm)
 fi
 
 missing=()
@@ -25,6 +31,6 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 command -v cargo >/dev/null || { echo "Rust is missing: install it with rustup, then run this again" >&2; exit 1; }
-if [ "${1:-build}" = test ]; then
+if [ "$kind" != build ]; then
   rustup component list --installed 2>/dev/null | grep -q clippy || rustup component add clippy rustfmt
 fi

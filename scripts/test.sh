@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # Passes all tests: formatting, lints, unit and property tests, simulation, crash tests, comparison with MariaDB, real clients.
+# usage: scripts/test.sh [long]: `long` also installs and drives unchanged applications (Django, WordPress, Hibernate and others).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/setup.sh test
+kind=${1:-test}
+case $kind in test | long) ;; *) echo "usage: scripts/test.sh [long]" >&2; exit 2 ;; esac
+scripts/setup.sh "$kind"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$HOME/.cache/rauk-target}
 step() { echo; echo "== $* ($(date +%H:%M:%S))"; }
 
@@ -17,4 +20,8 @@ cargo run --release --quiet -p rauk-simulation -- --only cluster --seeds 1000 --
 step real clients
 cargo build --release --quiet -p rauk
 tests/clients/run.sh "$CARGO_TARGET_DIR/release/rauk"
+if [ "$kind" = long ]; then
+  step unchanged applications
+  tests/applications/run.sh "$CARGO_TARGET_DIR/release/rauk"
+fi
 step all tests passed

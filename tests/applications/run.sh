@@ -15,7 +15,7 @@ work=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 
-export APPLICATION_CACHE=${RAUK_APPLICATIONS_CACHE:-$HOME/.cache/rauk-applications}
+export APPLICATION_CACHE=${APPLICATION_CACHE:-$HOME/.cache/rauk-applications}
 mkdir -p "$APPLICATION_CACHE"
 
 "$rauk" start --data-dir "$work/data" --mysql-port 0 --http-port 0 --native-port 0 --memory-limit 2GiB --log-level warn >"$work/out" 2>"$work/err" &

@@ -2,17 +2,7 @@
 # WordPress as Debian packages it, on PHP's own web server, used through its web pages alone.
 set -euo pipefail
 cd "$(dirname "$0")"
-packages=(wordpress wordpress-theme-twentytwentythree php-cli php-mysql php-gd php-xml)
-missing=()
-for package in "${packages[@]}"; do
-  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
-done
-if [ ${#missing[@]} -gt 0 ]; then
-  sudo=()
-  [ "$(id -u)" = 0 ] || sudo=(sudo)
-  "${sudo[@]}" apt-get update -qq
-  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-fi
+[ -d /usr/share/wordpress ] || { echo "WordPress is missing: run scripts/setup.sh long" >&2; exit 1; }
 
 # A site of its own, with its links to shared libraries as files. Debian's configuration is left out: WordPress writes its own.
 site=$APPLICATION_WORK/site

@@ -103,7 +103,10 @@ impl Merge {
         pushdown: Option<Arc<dyn Pushdown>>,
         by_primary: bool,
     ) -> Merge {
-        assert!(!by_primary || (request.lock.is_none() && !request.reverse && request.covering.is_none()), "a plain scan upward");
+        assert!(
+            !by_primary || (request.lock.is_none() && !request.reverse && request.covering.is_none()),
+            "a plain scan upward"
+        );
         // Rows are spread evenly: of the first `n`, each partition has about its share.
         let share = |limit: u64| (limit as usize).min(SLICE) / partitions.len() * 5 / 4 + 2;
         let first_rows = limit_hint.map_or(FIRST_ROWS, |limit| share(limit).clamp(1, SLICE));

@@ -15,6 +15,7 @@ use crate::database::TableHandle;
 use crate::error::NodeError;
 use crate::executor::Class;
 use crate::ops::drive::drive;
+use crate::scan::SMALL_TABLE;
 use rauk_kernel::{Access, Lookup, LookupPosition, MANY, Partition, ScanEnd, ScanRow, Span, Stop, Verdict};
 use rauk_types::{Covering, IndexId, RowView, Timestamp};
 use smallvec::SmallVec;
@@ -72,6 +73,11 @@ impl Transaction {
             horizon: self.node.recent_horizon(),
             observed: Timestamp::ZERO,
         }
+    }
+
+    /// Whether the table has so few rows that bringing them into an order costs nothing that matters.
+    pub fn is_small(&self, table: &TableHandle) -> bool {
+        self.node.rows_of(table.info()) <= SMALL_TABLE
     }
 
     /// Reads the rows in the ranges of these numbers. Those of one range come in the order in which a scan of it that

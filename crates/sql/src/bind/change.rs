@@ -21,8 +21,8 @@ use crate::logical::{
 use crate::lookup::{TableSource, unsupported};
 use crate::parse::ast::{self, TableReference};
 use rauk_node::TableHandle;
-use rauk_types::{MysqlError, TableId};
 use rauk_types::error::codes;
+use rauk_types::{MysqlError, TableId};
 use rustc_hash::FxHashMap;
 
 /// ER_MULTI_UPDATE_KEY_CONFLICT.

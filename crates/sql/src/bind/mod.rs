@@ -40,13 +40,13 @@ mod through;
 pub(crate) mod view;
 mod windows;
 
-use change::Forbidden;
 use crate::expr::{BindContext, BoundSubquery, ColumnId, Expr, SubqueryId, Switches};
 use crate::logical::{self, Body, Column, Columns, Statement};
 use crate::lookup::{GuardedTable, Lookup, unsupported};
 use crate::parse::Statement as Parsed;
 use crate::parse::ast;
 use crate::parse::print::FullNames;
+use change::Forbidden;
 use common::CommonName;
 use frame::Frame;
 use rauk_types::result::ResultColumn;

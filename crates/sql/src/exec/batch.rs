@@ -386,6 +386,15 @@ impl Window {
                 if bytes < BYTES / 4 {
                     run.batches[batch].window = (run.batches[batch].window * 2).min(MOST);
                 }
+                if level.key_order && level.covering.is_none() && run.txn.is_small(table) {
+                    let schema = table.schema();
+                    let (by, primary) =
+                        (&schema.indexes[run.batches[batch].access.index], schema.key_def(schema.primary()));
+                    let by = schema.key_def(by);
+                    for ends in &mut self.ends {
+                        buffer.order_linked(ends, &by, &primary);
+                    }
+                }
                 run.buffers[at] = Some(Arc::new(buffer));
                 return Ok(());
             }

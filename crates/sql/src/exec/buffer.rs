@@ -20,7 +20,7 @@ use crate::memory::{Memory, values_bytes};
 use crate::physical::model::{Access, Level, Source, SourceTable};
 use rauk_kernel::Verdict;
 use rauk_node::{ScanCursor, ScanSpec, Transaction};
-use rauk_types::{DataType, MysqlError, RowView, TableSchema, Value};
+use rauk_types::{DataType, KeyDef, MysqlError, RowView, TableSchema, Value};
 use std::sync::Arc;
 
 /// Rows between two turns of others.
@@ -102,6 +102,29 @@ impl Buffer {
         }
         ends.1 = number;
         Ok(())
+    }
+
+    /// Puts the rows of one lookup in the order of the index and, where its keys are equal, of the primary key.
+    pub fn order_linked(&mut self, ends: &mut (u32, u32), index: &KeyDef, primary: &KeyDef) {
+        let Some(schema) = self.schema.as_ref().filter(|_| ends.0 != ends.1) else { return };
+        let mut rows: Vec<(Vec<u8>, u32)> = Vec::new();
+        let mut at = ends.0;
+        while at != NO_ROW {
+            let (layout, bytes) = self.kept.get(at as usize).expect("linked rows are kept");
+            let row = RowView::new(schema, layout, bytes);
+            let mut key = Vec::new();
+            index.encode_row(&row, &mut key);
+            primary.encode_row(&row, &mut key);
+            rows.push((key, at));
+            at = self.next[at as usize];
+        }
+        rows.sort_unstable();
+        for pair in rows.windows(2) {
+            self.next[pair[0].1 as usize] = pair[1].1;
+        }
+        let last = rows[rows.len() - 1].1;
+        self.next[last as usize] = NO_ROW;
+        *ends = (rows[0].1, last);
     }
 
     /// Gives up the rows that were looked up.

@@ -520,7 +520,7 @@ pub(crate) struct Level {
     pub lock: Lock,
     /// The statement changes rows of this table: where its reads lock, they lock exclusively.
     pub changed: bool,
-    /// The table that a block reads first: programs written for InnoDB expect the rows of a small one in the order of its primary key or of the
+    /// The table that a block reads first, or one that is looked up by an index: programs written for InnoDB expect the rows of a small one in the order of its primary key or of the
     /// index that is read, also where they are equal in a sort or concatenated in a group.
     pub key_order: bool,
     /// For EXPLAIN: the estimated cost of one iteration, its rows, and the part of them that the filters keep (percent).

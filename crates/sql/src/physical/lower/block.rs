@@ -20,14 +20,22 @@ use rauk_node::transaction::Lock;
 use rauk_types::{Collation, ColumnDefault, DataType, MysqlError, TableId, TableSchema, Value};
 use std::sync::Arc;
 
-/// Rows of the table that a block reads first come in the order of the primary key, where there are few: [`Level::key_order`].
+/// Rows of the table that a block reads first come in the order of the primary key, where there are few, and so do the rows that a lookup by an index
+/// finds: [`Level::key_order`].
 ///
 /// [`Level::key_order`]: crate::physical::model::Level::key_order
 fn keep_key_order(plan: &mut SelectPlan) {
-    if let (None, Some(Step::Scan(level))) = (&plan.lock, plan.steps.first_mut()) {
-        level.key_order =
-            !matches!(level.access, Access::Primary(_) | Access::Unique(_) | Access::Virtual { .. } | Access::Rows)
-                && !level.buffered;
+    if plan.lock.is_some() {
+        return;
+    }
+    for (number, step) in plan.steps.iter_mut().enumerate() {
+        let Step::Scan(level) = step else { continue };
+        let ordered = match level.access {
+            Access::Range(_) => true,
+            Access::Primary(_) | Access::Unique(_) | Access::Virtual { .. } | Access::Rows => false,
+            _ => number == 0,
+        };
+        level.key_order = ordered && !level.buffered;
     }
 }
 
