@@ -1,7 +1,7 @@
 //! Random statements on this Rauk and on MariaDB (`crates/differential`): a bounded number, by fixed seeds.
 //!
 //! The seeds are such that nothing differs today. A failure prints a script: if Rauk is wrong, mend it and put the
-//! script into `conformance/`; if MariaDB is not MySQL 8 there, add a kind to `crates/differential/src/known.rs`.
+//! script into `conformance/`; if MariaDB is not MySQL 8 there, add a kind to `crates/differential/src/known/`.
 //! `RAUK_DIFFERENTIAL_SEEDS=N` runs N seeds of each plan in the place of its own number.
 
 use rauk_differential::campaign::{self, Plan};

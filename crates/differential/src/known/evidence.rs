@@ -7,7 +7,7 @@ use crate::run::outcome::{Family, Outcome, Row};
 use crate::schema::{Column, Schema, Table};
 use crate::tree::feature::{Feature, Features};
 use crate::tree::visit::{Node, walk};
-use crate::tree::{Expr, Item, Statement};
+use crate::tree::{Expr, Item, Source, Statement};
 
 pub struct Evidence<'a> {
     pub statement: &'a Statement,
@@ -61,12 +61,36 @@ impl<'a> Evidence<'a> {
         found
     }
 
-    /// What gives a column of the result, one expression for each part of a set operation.
+    /// What gives a column of the result, or of the changed table, one expression for each part of a set operation.
     pub fn shown(&self, at: usize) -> Vec<Expr> {
+        if self.category == Category::Contents {
+            return self.stored(at);
+        }
         let of = |returning: &[Item]| returning.get(at).map(|item| item.expr.clone()).into_iter().collect();
         match self.change() {
             Statement::Query(query) | Statement::View { query, .. } => items(query, at),
             Statement::Insert { returning, .. } | Statement::Delete { returning, .. } => of(returning),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What a change puts into a column of its table.
+    fn stored(&self, at: usize) -> Vec<Expr> {
+        let Some(name) = self.target().and_then(|table| table.columns.get(at)).map(|column| &column.name) else {
+            return Vec::new();
+        };
+        match self.change() {
+            Statement::Insert { columns, source, .. } => {
+                let Some(place) = columns.iter().position(|column| column == name) else { return Vec::new() };
+                match source {
+                    Source::Query(query) => items(query, place),
+                    Source::Rows(rows) => rows.iter().filter_map(|row| row.get(place).cloned()).collect(),
+                }
+            }
+            Statement::Update { set, .. } => {
+                let is_named = |place: &Expr| matches!(place, Expr::Column { name: own, .. } if own == name);
+                set.iter().filter(|(place, _)| is_named(place)).map(|(_, value)| value.clone()).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -153,14 +177,18 @@ impl Evidence<'_> {
         self.category == Category::Rows && rows_go(self.reference(), self.rauk(), &go)
     }
 
-    /// The same of the tables after a change.
-    pub fn contents_go(&self, go: &dyn Fn(&Cell, &Cell) -> bool) -> bool {
-        let go = |_: usize, a: &Cell, b: &Cell| go(a, b);
+    /// The same of the tables after a change, by the number of the column.
+    pub fn stored_go(&self, go: &dyn Fn(usize, &Cell, &Cell) -> bool) -> bool {
         self.category == Category::Contents
             && self.answers.contents.iter().all(|(_, a, b)| match (a.rows(), b.rows()) {
-                (Some(a), Some(b)) => rows_go(a, b, &go),
+                (Some(a), Some(b)) => rows_go(a, b, go),
                 _ => false,
             })
+    }
+
+    /// The same, whatever the column.
+    pub fn contents_go(&self, go: &dyn Fn(&Cell, &Cell) -> bool) -> bool {
+        self.stored_go(&|_, a, b| go(a, b))
     }
 }
 

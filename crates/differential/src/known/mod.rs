@@ -43,7 +43,7 @@ enum Test {
     Warnings(fn(&Evidence<'_>, &[u16], u16) -> bool),
     /// Only types differ, and this column's may: its number, MariaDB's family of types, Rauk's.
     Type(fn(&Evidence<'_>, usize, Family, Family) -> bool),
-    /// Only rows differ, and these two values may, of MariaDB and of Rauk in the column of this number.
+    /// Only rows, or what is stored, differs, and these two values may, of MariaDB and of Rauk in the column of this number.
     Value(fn(&Evidence<'_>, usize, &Cell, &Cell) -> bool),
     /// The statement and the answers.
     Answers(fn(&Evidence<'_>) -> bool),
@@ -83,7 +83,7 @@ fn by_answers(e: &Evidence<'_>) -> Option<&'static Kind> {
         met.set(found.or(met.get()));
         found.is_some()
     };
-    if e.rows_go(&goes) {
+    if e.rows_go(&goes) || e.stored_go(&goes) {
         return met.get();
     }
     kinds().find(|kind| matches!(kind.test, Test::Answers(holds) if holds(e)))

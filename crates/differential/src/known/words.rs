@@ -84,16 +84,11 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         // A view is its query. MariaDB's keeps the character set of a CAST alone, whose default is another collation, and a key of
-        // ROLLUP without the name of its table.
-        name: "a view's query",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/create-view.html",
-        test: Test::Words(without_view),
-    },
-    Kind {
-        // MySQL does not resolve them. MariaDB does, without the tables and columns around them.
-        name: "common tables that nothing reads",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/with.html",
-        test: Test::Words(without_unread),
+        // ROLLUP without the name of its table. And it resolves common tables that nothing reads, without the tables and
+        // columns around them.
+        name: "views and common tables as they are read",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/derived-table-optimization.html",
+        test: Test::Words(as_read),
     },
     Kind {
         // All rows have the same rank where nothing orders them; MariaDB asks for an order. Its distance from an unsigned number
@@ -177,10 +172,32 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
             ("JSON_LENGTH(JSON_ARRAYAGG({0}))", "JSON_LENGTH(JSON_ARRAYAGG({0} + 0))"),
             // Taken for shorter than it is.
             ("YEARWEEK({0})", "(YEARWEEK({0}) + 0)"),
+            ("TIMESTAMP({0}, {1})", "TIMESTAMP({0}, TIME({1}))"),
+            ("ELT({0}, {1}, {2})", "CASE {0} WHEN 1 THEN {1} WHEN 2 THEN {2} END"),
+            ("ASCII({0})", "(ASCII({0}) + 0)"),
+            ("BIT_COUNT({0})", "(BIT_COUNT({0}) + 0)"),
             ("TIME_TO_SEC({0})", "CAST(TRUNCATE(TIME_TO_SEC({0}), 0) AS SIGNED)"),
             ("NULLIF({0}, {1})", "CASE WHEN {0} = {1} THEN NULL ELSE {0} END"),
         ],
     ) | extremes_of_texts(statement)
+        | unsigned_bits(statement)
+}
+
+/// What BIT_AND and its like give is not negative.
+fn unsigned_bits(statement: &mut Statement) -> bool {
+    let mut is_windows = false;
+    each(statement, &mut |expr| match expr {
+        // The function of a window is no expression of its own.
+        Expr::Window { .. } => {
+            is_windows = true;
+            Step::Same
+        }
+        Expr::Form { form, .. } if BITS.contains(form) && !std::mem::take(&mut is_windows) => wrap(expr, "({0} + 0)"),
+        _ => {
+            is_windows = false;
+            Step::Same
+        }
+    })
 }
 
 fn compared(statement: &mut Statement, _: &Names) -> bool {
@@ -190,6 +207,9 @@ fn compared(statement: &mut Statement, _: &Names) -> bool {
             ("(({0}, {1}) = ({2}, {3}))", "({0} = {2} AND {1} = {3})"),
             ("(({0}, {1}) IN (({2}, {3}), ({4}, {5})))", "({0} = {2} AND {1} = {3} OR {0} = {4} AND {1} = {5})"),
             ("(({0}, {1}) < ({2}, {3}))", "({0} < {2} OR {0} = {2} AND {1} < {3})"),
+            // A quotient has other digits in IN there than beside `=`.
+            ("({0} IN ({1}, {2}, {3}))", "({0} = {1} OR {0} = {2} OR {0} = {3})"),
+            ("({0} NOT IN ({1}, {2}))", "(NOT ({0} = {1} OR {0} = {2}))"),
             ("({0} <=> {1})", "COALESCE({0} = {1}, {0} IS NULL AND {1} IS NULL)"),
         ],
     )
@@ -264,6 +284,20 @@ fn by_existence(statement: &mut Statement, _: &Names) -> bool {
             "(({0}, {1}) NOT IN {Q})" => ("({0} = {2} AND {1} = {3})", "0", false),
             _ => return Step::Same,
         };
+        if arguments.iter().any(needs_rows) {
+            // An aggregate stays where it is.
+            let is_null = Expr::form("({0} IS NULL)", Class::Boolean, vec![arguments[0].clone()]);
+            let has_rows = Expr::Subquery {
+                form: "EXISTS {Q}",
+                arguments: Vec::new(),
+                query: query.clone(),
+                class: Class::Boolean,
+            };
+            let whole = std::mem::replace(expr, Expr::literal("NULL", Class::Boolean));
+            let form = "CASE WHEN {1} AND {2} THEN NULL ELSE {0} END";
+            *expr = Expr::form(form, Class::Boolean, vec![whole, is_null, has_rows]);
+            return Step::Wrapped;
+        }
         let mut exists = |form: &'static str| {
             number += 1;
             let holds = |items: Vec<Expr>| {
@@ -355,15 +389,19 @@ fn has_window(expr: &Expr) -> bool {
     }
 }
 
+fn as_read(statement: &mut Statement, _: &Names) -> bool {
+    without_view(statement) | without_unread(statement)
+}
+
 /// The query itself in the place of a view.
-fn without_view(statement: &mut Statement, _: &Names) -> bool {
+fn without_view(statement: &mut Statement) -> bool {
     let Statement::View { query, .. } = statement else { return false };
     *statement = Statement::Query(query.clone());
     true
 }
 
 /// Common tables that nothing reads are left out.
-fn without_unread(statement: &mut Statement, _: &Names) -> bool {
+fn without_unread(statement: &mut Statement) -> bool {
     let mut changed = false;
     loop {
         let mut read = Vec::new();
@@ -413,7 +451,7 @@ fn windows(statement: &mut Statement, names: &Names) -> bool {
     let is_reworded = each(statement, &mut |expr| match expr {
         Expr::Window { order, frame, .. } if frame.starts_with("RANGE BETWEEN") && order.len() == 1 => {
             let key = &mut order[0].expr;
-            if names.column(key).is_some_and(|column| column.kind.sql.ends_with("UNSIGNED")) {
+            if names.column(key).is_some_and(|column| is_unsigned(column.kind.sql)) {
                 wrap(key, "CAST({0} AS DECIMAL(40,3))");
                 return Step::Changed;
             }
@@ -431,6 +469,10 @@ fn windows(statement: &mut Statement, names: &Names) -> bool {
     is_parted || is_reworded
 }
 
+fn is_unsigned(sql: &str) -> bool {
+    sql.ends_with("UNSIGNED") || sql == "YEAR"
+}
+
 /// What the tables of a FROM are called.
 fn aliases(from: &From) -> Vec<String> {
     match from {
@@ -446,7 +488,7 @@ fn signed_mixes(statement: &mut Statement, names: &Names) -> bool {
     };
     each(statement, &mut |expr| {
         let is_mix = matches!(expr, Expr::Form { form, class: Class::Integer, .. } if is_mixing(form));
-        if is_mix && names.reads(expr, &|column| column.kind.sql.ends_with("UNSIGNED")) {
+        if is_mix && names.reads(expr, &|column| is_unsigned(column.kind.sql)) {
             return wrap(expr, "CAST({0} AS SIGNED)");
         }
         Step::Same
