@@ -1,5 +1,6 @@
 #!/usr/bin/env python
 """Django's command line for the site."""
+
 import os
 import sys
 

@@ -17,22 +17,62 @@ module.exports = function define(sequelize) {
       logins: { type: DataTypes.INTEGER.UNSIGNED, defaultValue: 0 },
       active: { type: DataTypes.BOOLEAN, defaultValue: true },
       wakes: DataTypes.TIME,
-      shout: { type: DataTypes.VIRTUAL, get() { return this.name.toUpperCase(); } },
+      shout: {
+        type: DataTypes.VIRTUAL,
+        get() {
+          return this.name.toUpperCase();
+        },
+      },
     },
     {
-      sequelize, modelName: 'user', underscored: true, paranoid: true, version: true,
-      indexes: [{ fields: [{ name: 'email', length: 20 }, { name: 'born', order: 'DESC' }], name: 'by_email' }, { fields: ['role'], using: 'BTREE' }],
+      sequelize,
+      modelName: 'user',
+      underscored: true,
+      paranoid: true,
+      version: true,
+      indexes: [
+        {
+          fields: [
+            { name: 'email', length: 20 },
+            { name: 'born', order: 'DESC' },
+          ],
+          name: 'by_email',
+        },
+        { fields: ['role'], using: 'BTREE' },
+      ],
       scopes: { admins: { where: { role: 'admin' } }, poor: (limit) => ({ where: { balance: { [Op.lt]: limit } } }) },
-      hooks: { beforeCreate(user) { user.email ??= `${user.name}@example.org`; } },
+      hooks: {
+        beforeCreate(user) {
+          user.email ??= `${user.name}@example.org`;
+        },
+      },
     },
   );
-  const Profile = sequelize.define('profile', { text: DataTypes.TEXT('medium'), big: DataTypes.BIGINT.UNSIGNED, rate: DataTypes.DOUBLE }, { timestamps: false });
-  const Topic = sequelize.define('topic', { title: { type: DataTypes.STRING(200), allowNull: false }, pinned: DataTypes.BOOLEAN }, { comment: 'threads' });
+  const Profile = sequelize.define(
+    'profile',
+    { text: DataTypes.TEXT('medium'), big: DataTypes.BIGINT.UNSIGNED, rate: DataTypes.DOUBLE },
+    { timestamps: false },
+  );
+  const Topic = sequelize.define(
+    'topic',
+    { title: { type: DataTypes.STRING(200), allowNull: false }, pinned: DataTypes.BOOLEAN },
+    { comment: 'threads' },
+  );
   const Post = sequelize.define('post', {
-    body: DataTypes.TEXT, written: { type: DataTypes.DATE(6), defaultValue: DataTypes.NOW }, votes: { type: DataTypes.INTEGER, defaultValue: 0 },
+    body: DataTypes.TEXT,
+    written: { type: DataTypes.DATE(6), defaultValue: DataTypes.NOW },
+    votes: { type: DataTypes.INTEGER, defaultValue: 0 },
   });
-  const Label = sequelize.define('label', { code: { type: DataTypes.CHAR(4), primaryKey: true } }, { timestamps: false, charset: 'utf8mb4', collate: 'utf8mb4_bin' });
-  const Labelled = sequelize.define('labelled', { weight: { type: DataTypes.TINYINT, defaultValue: 1 } }, { timestamps: false, freezeTableName: true, charset: 'utf8mb4', collate: 'utf8mb4_bin' });
+  const Label = sequelize.define(
+    'label',
+    { code: { type: DataTypes.CHAR(4), primaryKey: true } },
+    { timestamps: false, charset: 'utf8mb4', collate: 'utf8mb4_bin' },
+  );
+  const Labelled = sequelize.define(
+    'labelled',
+    { weight: { type: DataTypes.TINYINT, defaultValue: 1 } },
+    { timestamps: false, freezeTableName: true, charset: 'utf8mb4', collate: 'utf8mb4_bin' },
+  );
   User.hasOne(Profile, { onDelete: 'CASCADE', foreignKey: { name: 'userId', allowNull: false } });
   Profile.belongsTo(User, { foreignKey: 'userId' });
   User.hasMany(Post, { as: 'posts', foreignKey: 'authorId', onDelete: 'SET NULL' });

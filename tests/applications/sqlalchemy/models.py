@@ -1,4 +1,5 @@
 """Tables of a library: what SQLAlchemy's types, keys, relations and MySQL's own options can say."""
+
 import datetime as dt
 import decimal
 import enum
@@ -9,15 +10,22 @@ from sqlalchemy import orm
 from sqlalchemy.dialects import mysql
 
 URL = sa.URL.create(
-    os.environ.get("APPLICATION_DRIVER", "mysql+pymysql"), os.environ["APPLICATION_USER"], os.environ["APPLICATION_PASSWORD"],
-    os.environ["RAUK_HOST"], int(os.environ["RAUK_PORT"]), os.environ["APPLICATION_DATABASE"], query={"charset": "utf8mb4"},
+    os.environ.get("APPLICATION_DRIVER", "mysql+pymysql"),
+    os.environ["APPLICATION_USER"],
+    os.environ["APPLICATION_PASSWORD"],
+    os.environ["RAUK_HOST"],
+    int(os.environ["RAUK_PORT"]),
+    os.environ["APPLICATION_DATABASE"],
+    query={"charset": "utf8mb4"},
 )
 
 
 class Base(orm.DeclarativeBase):
     metadata = sa.MetaData(
         naming_convention={
-            "ix": "ix_%(column_0_label)s", "uq": "uq_%(table_name)s_%(column_0_name)s", "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "ix": "ix_%(column_0_label)s",
+            "uq": "uq_%(table_name)s_%(column_0_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
             "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
         }
     )
@@ -30,7 +38,8 @@ class Kind(enum.Enum):
 
 
 written = sa.Table(
-    "written", Base.metadata,
+    "written",
+    Base.metadata,
     sa.Column("author_id", sa.ForeignKey("author.id", ondelete="CASCADE", onupdate="CASCADE"), primary_key=True),
     sa.Column("book_id", sa.ForeignKey("book.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("position", sa.SmallInteger, nullable=False, server_default="1"),
@@ -61,7 +70,9 @@ class Book(Base):
     year: orm.Mapped[int] = orm.mapped_column(mysql.SMALLINT(unsigned=True), server_default=sa.text("2000"))
     kind: orm.Mapped[Kind] = orm.mapped_column(sa.Enum(Kind), server_default=Kind.NOVEL.name)
     price: orm.Mapped[decimal.Decimal] = orm.mapped_column(sa.Numeric(10, 2))
-    gross: orm.Mapped[decimal.Decimal] = orm.mapped_column(sa.Numeric(12, 4), sa.Computed("price * 1.2", persisted=True))
+    gross: orm.Mapped[decimal.Decimal] = orm.mapped_column(
+        sa.Numeric(12, 4), sa.Computed("price * 1.2", persisted=True)
+    )
     facts: orm.Mapped[dict | None] = orm.mapped_column(sa.JSON)
     cover: orm.Mapped[bytes | None] = orm.mapped_column(sa.LargeBinary)
     text: orm.Mapped[str | None] = orm.mapped_column(mysql.LONGTEXT)
@@ -72,13 +83,17 @@ class Book(Base):
     length: orm.Mapped[dt.time | None] = orm.mapped_column(mysql.TIME(fsp=3))
     token: orm.Mapped[str | None] = orm.mapped_column(sa.String(32, collation="utf8mb4_bin"))
     sold: orm.Mapped[bool] = orm.mapped_column(default=False)
-    added: orm.Mapped[dt.datetime] = orm.mapped_column(mysql.DATETIME(fsp=6), server_default=sa.text("CURRENT_TIMESTAMP(6)"))
+    added: orm.Mapped[dt.datetime] = orm.mapped_column(
+        mysql.DATETIME(fsp=6), server_default=sa.text("CURRENT_TIMESTAMP(6)")
+    )
     changed: orm.Mapped[dt.datetime] = orm.mapped_column(
         mysql.TIMESTAMP, server_default=sa.text("CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP")
     )
     version: orm.Mapped[int] = orm.mapped_column(default=1)
     authors: orm.Mapped[list[Author]] = orm.relationship(secondary=written, back_populates="books")
-    loans: orm.Mapped[list["Loan"]] = orm.relationship(back_populates="book", cascade="all, delete-orphan", passive_deletes=True)
+    loans: orm.Mapped[list["Loan"]] = orm.relationship(
+        back_populates="book", cascade="all, delete-orphan", passive_deletes=True
+    )
     __mapper_args__ = {"version_id_col": version}
 
 

@@ -3,15 +3,16 @@
 //! Each partition has a buffer of what comes next in it. The smallest head (the largest, in a reverse scan) is the next of all. Buffers begin
 //! small (the caller may want few rows) and double up to [`SLICE`].
 //!
-//! Rows of a small table with equal keys come in the order of the primary key, which InnoDB's secondary indexes end with: a buffer then takes all that its
-//! partition has, keys are lengthened by the row's primary key, and buffers are sorted.
+//! Rows of a small table with equal keys come in the order of the primary key, which InnoDB's secondary indexes end
+//! with: a buffer then takes all that its partition has, up to a bound, keys are lengthened by the row's primary key,
+//! and buffers are sorted.
 //!
 //! With locks, buffers hold keys only. When the merge comes to a key, that key's rows in its partition are locked and read by a scan of just that key; what came or
 //! went since the buffer was filled is then seen as it is.
 
 use super::plain::{Place, Slice};
 use super::pushdown::Pushdown;
-use super::{Page, SLICE, ScanBatch};
+use super::{Page, SLICE, SMALL_TABLE, ScanBatch};
 use crate::error::NodeError;
 use crate::table::TableInfo;
 use crate::transaction::Transaction;
@@ -23,6 +24,9 @@ use std::sync::Arc;
 
 /// A slice's first size where the caller gave no hint.
 const FIRST_ROWS: usize = 32;
+/// Rows of one partition that are sorted at a time: the count of a table's rows lags behind, so that it may not be
+/// small any more.
+const MOST_SORTED: usize = 4 * SMALL_TABLE as usize;
 
 pub struct Merge {
     request: ScanRequest,
@@ -192,8 +196,8 @@ impl Merge {
         let plain = ScanRequest { lock: None, ..self.request.clone() };
         let Source { partition, place, keys, bytes, items, rows, finished, .. } = source;
         let by_primary = self.by_primary;
-        let most = if by_primary { usize::MAX } else { *rows };
-        while (items.is_empty() || by_primary) && !*finished {
+        let most = if by_primary { MOST_SORTED } else { *rows };
+        while (items.is_empty() || (by_primary && items.len() < most)) && !*finished {
             let end = if keys_only {
                 // Others' pending keys too: when their rows are locked, they may have become what is there.
                 let visit = &mut |key: &[u8]| {

@@ -1,4 +1,5 @@
 """The admin with what it can ask of a database: search, filters, date hierarchy, inlines, editable lists, counts."""
+
 from django.contrib import admin
 
 from .models import Book, Category, Customer, Line, Order, Product, Tag

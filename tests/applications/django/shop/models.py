@@ -1,4 +1,5 @@
 """A shop that uses what models can be made of: every kind of field, relation, constraint, index and inheritance."""
+
 import uuid
 
 from django.contrib.auth.models import User

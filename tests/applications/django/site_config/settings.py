@@ -1,4 +1,5 @@
 """Settings as `startproject` writes them, with MySQL as the database, sessions and cache in the database, and time zones."""
+
 import os
 from pathlib import Path
 

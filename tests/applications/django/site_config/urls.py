@@ -1,4 +1,5 @@
 """The admin is the site's interface."""
+
 from django.contrib import admin
 from django.urls import path
 

@@ -1,10 +1,12 @@
-// JSON for the one shape that the library stores, so that no JSON library is needed: numbers, texts, lists and maps.
+// JSON for the one shape that the library stores, so that no JSON library is needed: numbers,
+// texts, lists and maps.
 package library;
 
-import java.util.*;
 import org.hibernate.type.descriptor.WrapperOptions;
 import org.hibernate.type.descriptor.java.JavaType;
 import org.hibernate.type.format.FormatMapper;
+
+import java.util.*;
 
 public class Json implements FormatMapper {
     @Override
@@ -23,12 +25,13 @@ public class Json implements FormatMapper {
     private static void write(Object value, StringBuilder out) {
         if (value instanceof Map<?, ?> map) {
             out.append('{');
-            map.forEach((key, item) -> {
-                if (out.charAt(out.length() - 1) != '{') out.append(',');
-                write(key, out);
-                out.append(':');
-                write(item, out);
-            });
+            map.forEach(
+                    (key, item) -> {
+                        if (out.charAt(out.length() - 1) != '{') out.append(',');
+                        write(key, out);
+                        out.append(':');
+                        write(item, out);
+                    });
             out.append('}');
         } else if (value instanceof Collection<?> items) {
             out.append('[');

@@ -15,184 +15,278 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('contenttypes', '0002_remove_content_type_name'),
+        ("contenttypes", "0002_remove_content_type_name"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Product',
+            name="Product",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('changed', models.DateTimeField(auto_now=True)),
-                ('code', models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
-                ('name', models.CharField(db_index=True, max_length=120)),
-                ('slug', models.SlugField(unique=True)),
-                ('description', models.TextField(blank=True)),
-                ('price', models.DecimalField(decimal_places=2, max_digits=12, validators=[django.core.validators.MinValueValidator(0)])),
-                ('tax', models.DecimalField(db_default=0.2, decimal_places=4, max_digits=5)),
-                ('with_tax', models.GeneratedField(db_persist=True, expression=django.db.models.expressions.CombinedExpression(models.F('price'), '*', django.db.models.expressions.CombinedExpression(models.Value(1), '+', models.F('tax'))), output_field=models.DecimalField(decimal_places=4, max_digits=14))),
-                ('label', models.GeneratedField(db_persist=False, expression=django.db.models.functions.text.Concat(django.db.models.functions.text.Upper('slug'), models.Value(': '), models.F('size')), output_field=models.CharField(max_length=80))),
-                ('stock', models.IntegerField(default=0)),
-                ('weight', models.FloatField(blank=True, null=True)),
-                ('size', models.CharField(choices=[('S', 'Small'), ('M', 'Medium'), ('L', 'Large')], default='M', max_length=1)),
-                ('active', models.BooleanField(default=True)),
-                ('released', models.DateField(blank=True, null=True)),
-                ('opens', models.TimeField(blank=True, null=True)),
-                ('warranty', models.DurationField(blank=True, null=True)),
-                ('attributes', models.JSONField(blank=True, default=dict)),
-                ('picture', models.BinaryField(blank=True, null=True)),
-                ('source', models.GenericIPAddressField(blank=True, null=True)),
-                ('homepage', models.URLField(blank=True)),
-                ('seen', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('related', models.ManyToManyField(blank=True, to='shop.product')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("created", models.DateTimeField(auto_now_add=True)),
+                ("changed", models.DateTimeField(auto_now=True)),
+                ("code", models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
+                ("name", models.CharField(db_index=True, max_length=120)),
+                ("slug", models.SlugField(unique=True)),
+                ("description", models.TextField(blank=True)),
+                (
+                    "price",
+                    models.DecimalField(
+                        decimal_places=2, max_digits=12, validators=[django.core.validators.MinValueValidator(0)]
+                    ),
+                ),
+                ("tax", models.DecimalField(db_default=0.2, decimal_places=4, max_digits=5)),
+                (
+                    "with_tax",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=django.db.models.expressions.CombinedExpression(
+                            models.F("price"),
+                            "*",
+                            django.db.models.expressions.CombinedExpression(models.Value(1), "+", models.F("tax")),
+                        ),
+                        output_field=models.DecimalField(decimal_places=4, max_digits=14),
+                    ),
+                ),
+                (
+                    "label",
+                    models.GeneratedField(
+                        db_persist=False,
+                        expression=django.db.models.functions.text.Concat(
+                            django.db.models.functions.text.Upper("slug"), models.Value(": "), models.F("size")
+                        ),
+                        output_field=models.CharField(max_length=80),
+                    ),
+                ),
+                ("stock", models.IntegerField(default=0)),
+                ("weight", models.FloatField(blank=True, null=True)),
+                (
+                    "size",
+                    models.CharField(
+                        choices=[("S", "Small"), ("M", "Medium"), ("L", "Large")], default="M", max_length=1
+                    ),
+                ),
+                ("active", models.BooleanField(default=True)),
+                ("released", models.DateField(blank=True, null=True)),
+                ("opens", models.TimeField(blank=True, null=True)),
+                ("warranty", models.DurationField(blank=True, null=True)),
+                ("attributes", models.JSONField(blank=True, default=dict)),
+                ("picture", models.BinaryField(blank=True, null=True)),
+                ("source", models.GenericIPAddressField(blank=True, null=True)),
+                ("homepage", models.URLField(blank=True)),
+                ("seen", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("related", models.ManyToManyField(blank=True, to="shop.product")),
             ],
             options={
-                'db_table_comment': 'what is sold',
-                'ordering': ['id'],
-                'permissions': [('discount', 'Can give discounts')],
-                'get_latest_by': 'created',
+                "db_table_comment": "what is sold",
+                "ordering": ["id"],
+                "permissions": [("discount", "Can give discounts")],
+                "get_latest_by": "created",
             },
         ),
         migrations.CreateModel(
-            name='Category',
+            name="Category",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=60, unique=True)),
-                ('position', models.PositiveSmallIntegerField(default=0)),
-                ('parent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='children', to='shop.category')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=60, unique=True)),
+                ("position", models.PositiveSmallIntegerField(default=0)),
+                (
+                    "parent",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="children",
+                        to="shop.category",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'categories',
-                'ordering': ['position', 'name'],
+                "verbose_name_plural": "categories",
+                "ordering": ["position", "name"],
             },
         ),
         migrations.CreateModel(
-            name='Tag',
+            name="Tag",
             fields=[
-                ('name', models.SlugField(db_comment="the tag's own text", max_length=40, primary_key=True, serialize=False)),
+                (
+                    "name",
+                    models.SlugField(db_comment="the tag's own text", max_length=40, primary_key=True, serialize=False),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Book',
+            name="Book",
             fields=[
-                ('product_ptr', models.OneToOneField(auto_created=True, on_delete=django.db.models.deletion.CASCADE, parent_link=True, primary_key=True, serialize=False, to='shop.product')),
-                ('isbn', models.CharField(max_length=13, unique=True)),
-                ('pages', models.PositiveIntegerField(blank=True, null=True)),
+                (
+                    "product_ptr",
+                    models.OneToOneField(
+                        auto_created=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        parent_link=True,
+                        primary_key=True,
+                        serialize=False,
+                        to="shop.product",
+                    ),
+                ),
+                ("isbn", models.CharField(max_length=13, unique=True)),
+                ("pages", models.PositiveIntegerField(blank=True, null=True)),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
-            bases=('shop.product',),
+            bases=("shop.product",),
         ),
         migrations.AddField(
-            model_name='product',
-            name='category',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='products', to='shop.category'),
+            model_name="product",
+            name="category",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="products",
+                to="shop.category",
+            ),
         ),
         migrations.CreateModel(
-            name='Customer',
+            name="Customer",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('born', models.DateField(blank=True, null=True)),
-                ('language', models.CharField(db_collation='utf8mb4_bin', default='en', max_length=5)),
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("born", models.DateField(blank=True, null=True)),
+                ("language", models.CharField(db_collation="utf8mb4_bin", default="en", max_length=5)),
+                (
+                    "user",
+                    models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Friendship',
+            name="Friendship",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('since', models.DateField()),
-                ('one', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='out', to='shop.customer')),
-                ('other', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='into', to='shop.customer')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("since", models.DateField()),
+                (
+                    "one",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="out", to="shop.customer"
+                    ),
+                ),
+                (
+                    "other",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="into", to="shop.customer"
+                    ),
+                ),
             ],
         ),
         migrations.AddField(
-            model_name='customer',
-            name='friends',
-            field=models.ManyToManyField(through='shop.Friendship', to='shop.customer'),
+            model_name="customer",
+            name="friends",
+            field=models.ManyToManyField(through="shop.Friendship", to="shop.customer"),
         ),
         migrations.CreateModel(
-            name='Note',
+            name="Note",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('text', models.TextField()),
-                ('object_id', models.PositiveBigIntegerField(db_index=True)),
-                ('content_type', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='contenttypes.contenttype')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("text", models.TextField()),
+                ("object_id", models.PositiveBigIntegerField(db_index=True)),
+                (
+                    "content_type",
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="contenttypes.contenttype"),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Order',
+            name="Order",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('changed', models.DateTimeField(auto_now=True)),
-                ('state', models.SmallIntegerField(choices=[(1, 'Open'), (2, 'Paid'), (3, 'Sent')], default=1)),
-                ('placed', models.DateTimeField()),
-                ('customer', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='orders', to='shop.customer')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("created", models.DateTimeField(auto_now_add=True)),
+                ("changed", models.DateTimeField(auto_now=True)),
+                ("state", models.SmallIntegerField(choices=[(1, "Open"), (2, "Paid"), (3, "Sent")], default=1)),
+                ("placed", models.DateTimeField()),
+                (
+                    "customer",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="orders", to="shop.customer"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-placed'],
+                "ordering": ["-placed"],
             },
         ),
         migrations.CreateModel(
-            name='Line',
+            name="Line",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('amount', models.PositiveIntegerField(default=1)),
-                ('price', models.DecimalField(decimal_places=2, max_digits=12)),
-                ('product', models.ForeignKey(on_delete=django.db.models.deletion.RESTRICT, related_name='lines', to='shop.product')),
-                ('order', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='lines', to='shop.order')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("amount", models.PositiveIntegerField(default=1)),
+                ("price", models.DecimalField(decimal_places=2, max_digits=12)),
+                (
+                    "product",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.RESTRICT, related_name="lines", to="shop.product"
+                    ),
+                ),
+                (
+                    "order",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="lines", to="shop.order"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='PaidOrder',
-            fields=[
-            ],
+            name="PaidOrder",
+            fields=[],
             options={
-                'proxy': True,
-                'indexes': [],
-                'constraints': [],
+                "proxy": True,
+                "indexes": [],
+                "constraints": [],
             },
-            bases=('shop.order',),
+            bases=("shop.order",),
         ),
         migrations.AddField(
-            model_name='product',
-            name='tags',
-            field=models.ManyToManyField(blank=True, related_name='products', to='shop.tag'),
+            model_name="product",
+            name="tags",
+            field=models.ManyToManyField(blank=True, related_name="products", to="shop.tag"),
         ),
         migrations.AddConstraint(
-            model_name='friendship',
-            constraint=models.UniqueConstraint(fields=('one', 'other'), name='once_a_friend'),
+            model_name="friendship",
+            constraint=models.UniqueConstraint(fields=("one", "other"), name="once_a_friend"),
         ),
         migrations.AlterUniqueTogether(
-            name='line',
-            unique_together={('order', 'product')},
+            name="line",
+            unique_together={("order", "product")},
         ),
         migrations.AddIndex(
-            model_name='product',
-            index=models.Index(fields=['-price', 'name'], name='by_price'),
+            model_name="product",
+            index=models.Index(fields=["-price", "name"], name="by_price"),
         ),
         migrations.AddIndex(
-            model_name='product',
-            index=models.Index(django.db.models.functions.text.Upper('name'), models.OrderBy(django.db.models.functions.text.Length('description'), descending=True), name='by_upper_name'),
+            model_name="product",
+            index=models.Index(
+                django.db.models.functions.text.Upper("name"),
+                models.OrderBy(django.db.models.functions.text.Length("description"), descending=True),
+                name="by_upper_name",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='product',
-            constraint=models.CheckConstraint(condition=models.Q(('price__gte', 0)), name='price_not_negative'),
+            model_name="product",
+            constraint=models.CheckConstraint(condition=models.Q(("price__gte", 0)), name="price_not_negative"),
         ),
         migrations.AddConstraint(
-            model_name='product',
-            constraint=models.CheckConstraint(condition=models.Q(('size__in', ['S', 'M', 'L'])), name='size_known'),
+            model_name="product",
+            constraint=models.CheckConstraint(condition=models.Q(("size__in", ["S", "M", "L"])), name="size_known"),
         ),
         migrations.AddConstraint(
-            model_name='product',
-            constraint=models.UniqueConstraint(fields=('name', 'size'), name='name_and_size'),
+            model_name="product",
+            constraint=models.UniqueConstraint(fields=("name", "size"), name="name_and_size"),
         ),
         migrations.AddConstraint(
-            model_name='product',
-            constraint=models.UniqueConstraint(django.db.models.functions.text.Lower('slug'), models.F('category'), name='slug_folded'),
+            model_name="product",
+            constraint=models.UniqueConstraint(
+                django.db.models.functions.text.Lower("slug"), models.F("category"), name="slug_folded"
+            ),
         ),
     ]

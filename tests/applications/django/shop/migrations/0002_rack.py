@@ -1,4 +1,5 @@
 """A model with rows, which the next migrations rebuild."""
+
 from django.db import migrations, models
 
 
@@ -19,7 +20,10 @@ class Migration(migrations.Migration):
                 ("level", models.IntegerField(null=True)),
                 ("obsolete", models.TextField(default="")),
             ],
-            options={"unique_together": {("title", "level")}, "indexes": [models.Index(fields=["capacity"], name="rack_cap")]},
+            options={
+                "unique_together": {("title", "level")},
+                "indexes": [models.Index(fields=["capacity"], name="rack_cap")],
+            },
         ),
         migrations.RunPython(fill, migrations.RunPython.noop),
     ]

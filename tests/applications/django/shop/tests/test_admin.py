@@ -1,4 +1,5 @@
 """The admin as a browser uses it: log in, lists with search and filters, forms, inlines, actions, deletion, history."""
+
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
@@ -34,17 +35,41 @@ class Admin(Rows, TestCase):
         self.assertEqual(self.page("shop/product/?active__exact=0&size__exact=M").context["cl"].result_count, 1)
         self.assertEqual(self.page("shop/product/?released__year=2024&released__month=3").context["cl"].result_count, 1)
         self.assertEqual(self.page("shop/product/?tags__name__exact=new&o=-2.1").context["cl"].result_count, 9)
-        self.assertEqual(self.page(f"shop/product/?category__id__exact={self.toys.pk}&p=1&all=").context["cl"].result_count, 6)
+        self.assertEqual(
+            self.page(f"shop/product/?category__id__exact={self.toys.pk}&p=1&all=").context["cl"].result_count, 6
+        )
         self.assertEqual(self.page("shop/order/?placed__year=2024&state__exact=2").context["cl"].result_count, 3)
-        for path in ("auth/user/", "auth/group/", "shop/category/?q=to", "shop/customer/", "shop/book/", "shop/tag/", "sites/site/", "flatpages/flatpage/"):
+        for path in (
+            "auth/user/",
+            "auth/group/",
+            "shop/category/?q=to",
+            "shop/customer/",
+            "shop/book/",
+            "shop/tag/",
+            "sites/site/",
+            "flatpages/flatpage/",
+        ):
             self.page(path)
-        found = self.client.get("/admin/autocomplete/?app_label=shop&model_name=product&field_name=category&term=too").json()
+        found = self.client.get(
+            "/admin/autocomplete/?app_label=shop&model_name=product&field_name=category&term=too"
+        ).json()
         self.assertEqual([r["text"] for r in found["results"]], ["tools"])
 
     def test_forms(self):
         form = {
-            "name": "fresh", "slug": "fresh", "price": "9.99", "tax": "0.1", "stock": "1", "size": "S", "active": "on", "attributes": '{"a": [1]}',
-            "category": self.toys.pk, "tags": ["new", "red"], "released": "2024-05-05", "seen_0": "2024-05-05", "seen_1": "10:00:00",
+            "name": "fresh",
+            "slug": "fresh",
+            "price": "9.99",
+            "tax": "0.1",
+            "stock": "1",
+            "size": "S",
+            "active": "on",
+            "attributes": '{"a": [1]}',
+            "category": self.toys.pk,
+            "tags": ["new", "red"],
+            "released": "2024-05-05",
+            "seen_0": "2024-05-05",
+            "seen_1": "10:00:00",
         }
         self.assertRedirects(self.client.post("/admin/shop/product/add/", form), "/admin/shop/product/")
         product = Product.objects.get(slug="fresh")
@@ -60,12 +85,26 @@ class Admin(Rows, TestCase):
         order = self.orders[0]
         line = order.lines.first()
         inline = {
-            "customer": order.customer_id, "state": 3, "placed_0": "2024-02-02", "placed_1": "02:02:02", "lines-TOTAL_FORMS": 2, "lines-INITIAL_FORMS": 1,
-            "lines-0-id": line.pk, "lines-0-order": order.pk, "lines-0-product": line.product_id, "lines-0-amount": 42, "lines-0-price": "1.00",
-            "lines-1-order": order.pk, "lines-1-product": product.pk, "lines-1-amount": 2, "lines-1-price": "3.00",
+            "customer": order.customer_id,
+            "state": 3,
+            "placed_0": "2024-02-02",
+            "placed_1": "02:02:02",
+            "lines-TOTAL_FORMS": 2,
+            "lines-INITIAL_FORMS": 1,
+            "lines-0-id": line.pk,
+            "lines-0-order": order.pk,
+            "lines-0-product": line.product_id,
+            "lines-0-amount": 42,
+            "lines-0-price": "1.00",
+            "lines-1-order": order.pk,
+            "lines-1-product": product.pk,
+            "lines-1-amount": 2,
+            "lines-1-price": "3.00",
         }
         self.assertRedirects(self.client.post(f"/admin/shop/order/{order.pk}/change/", inline), "/admin/shop/order/")
-        self.assertEqual((order.lines.count(), order.lines.get(pk=line.pk).amount, Order.objects.get(pk=order.pk).state), (4, 42, 3))
+        self.assertEqual(
+            (order.lines.count(), order.lines.get(pk=line.pk).amount, Order.objects.get(pk=order.pk).state), (4, 42, 3)
+        )
 
     def test_actions_and_deletion(self):
         ids = [p.pk for p in self.products[:3]]
@@ -75,7 +114,9 @@ class Admin(Rows, TestCase):
         protected = self.client.post("/admin/shop/product/", {"action": "delete_selected", "_selected_action": ids})
         self.assertContains(protected, "would require deleting the following protected related objects")
         last = self.products[-1]
-        self.client.post("/admin/shop/product/", {"action": "delete_selected", "_selected_action": [last.pk], "post": "yes"})
+        self.client.post(
+            "/admin/shop/product/", {"action": "delete_selected", "_selected_action": [last.pk], "post": "yes"}
+        )
         self.assertFalse(Product.objects.filter(pk=last.pk).exists())
         category = Category.objects.create(name="to delete")
         Category.objects.create(name="below", parent=category)

@@ -1,4 +1,5 @@
 """Writes: bulk operations, upserts, constraints and their errors, cascades, transactions, locks, inheritance."""
+
 import threading
 from decimal import Decimal
 
@@ -24,9 +25,16 @@ class Writes(Rows, TestCase):
         Category.objects.bulk_create([Category(name="c1"), Category(name="d1")], ignore_conflicts=True)
         self.assertEqual(Category.objects.filter(name="d1").count(), 1)
         Category.objects.bulk_create(
-            [Category(name="c1", position=77), Category(name="d2", position=78)], update_conflicts=True, update_fields=["position"]
+            [Category(name="c1", position=77), Category(name="d2", position=78)],
+            update_conflicts=True,
+            update_fields=["position"],
         )
-        self.assertEqual(sorted(Category.objects.filter(position__in=(77, 78), name__in=["c1", "d2"]).values_list("name", "position")), [("c1", 77), ("d2", 78)])
+        self.assertEqual(
+            sorted(
+                Category.objects.filter(position__in=(77, 78), name__in=["c1", "d2"]).values_list("name", "position")
+            ),
+            [("c1", 77), ("d2", 78)],
+        )
         some = list(Category.objects.filter(name__in=["c2", "c3", "c4"]))
         for category in some:
             category.position += 100
@@ -34,7 +42,9 @@ class Writes(Rows, TestCase):
         self.assertEqual(Category.objects.get(name="c3").position, 103)
 
     def test_updates_and_deletes(self):
-        self.assertEqual(Product.objects.filter(stock=0).update(stock=F("stock") + 9, name=Concat("name", Value("!"))), 3)
+        self.assertEqual(
+            Product.objects.filter(stock=0).update(stock=F("stock") + 9, name=Concat("name", Value("!"))), 3
+        )
         self.assertEqual(Product.objects.filter(name__endswith="!", stock=9).count(), 3)
         self.assertEqual(Product.objects.filter(category__name="toys").update(active=False), 6)
         Product.objects.order_by("-id").update(stock=F("id"))
@@ -82,9 +92,14 @@ class Writes(Rows, TestCase):
         connection.check_constraints()
 
     def test_inheritance(self):
-        book = Book.objects.create(name="book", slug="book", price=5, isbn="9783000000001", pages=300, category=self.toys)
+        book = Book.objects.create(
+            name="book", slug="book", price=5, isbn="9783000000001", pages=300, category=self.toys
+        )
         self.assertEqual(Product.objects.get(slug="book").book, book)
-        self.assertEqual(Book.objects.filter(price__lt=6, category__name="toys").update(pages=F("pages") + 1, price=F("price") + 1), 1)
+        self.assertEqual(
+            Book.objects.filter(price__lt=6, category__name="toys").update(pages=F("pages") + 1, price=F("price") + 1),
+            1,
+        )
         book.refresh_from_db()
         self.assertEqual((book.pages, book.price, book.with_tax), (301, 6, Decimal("7.2")))
         book.delete()
@@ -98,7 +113,12 @@ class Writes(Rows, TestCase):
         user = User.objects.get(username="bob")
         user.groups.add(group)
         self.assertTrue(user.has_perm("shop.discount"))
-        self.assertEqual(User.objects.with_perm("shop.discount", include_superusers=False, backend="django.contrib.auth.backends.ModelBackend").get(), user)
+        self.assertEqual(
+            User.objects.with_perm(
+                "shop.discount", include_superusers=False, backend="django.contrib.auth.backends.ModelBackend"
+            ).get(),
+            user,
+        )
         cache.set_many({f"k{n}": {"n": n} for n in range(20)}, 60)
         self.assertEqual(cache.get("k7"), {"n": 7})
         self.assertEqual(cache.add("k7", 0), False)
@@ -125,7 +145,10 @@ class Transactions(Rows, TransactionTestCase):
             Tag.objects.create(name="gone")
             transaction.savepoint_rollback(sid)
             Tag.objects.create(name="kept")
-        self.assertEqual(set(Tag.objects.filter(name__in=["outer", "inner", "gone", "kept"]).values_list("name", flat=True)), {"outer", "kept"})
+        self.assertEqual(
+            set(Tag.objects.filter(name__in=["outer", "inner", "gone", "kept"]).values_list("name", flat=True)),
+            {"outer", "kept"},
+        )
         done = []
         with self.assertRaises(ZeroDivisionError), transaction.atomic():
             Tag.objects.create(name="lost")
@@ -139,14 +162,20 @@ class Transactions(Rows, TransactionTestCase):
         def other(**options):
             try:
                 with transaction.atomic():
-                    found.append(list(Product.objects.select_for_update(**options).order_by("id").values_list("id", flat=True)[:3]))
+                    found.append(
+                        list(
+                            Product.objects.select_for_update(**options).order_by("id").values_list("id", flat=True)[:3]
+                        )
+                    )
             except OperationalError as error:
                 found.append(error.args[0])
             finally:
                 connection.close()
 
         with transaction.atomic():
-            first = Product.objects.select_for_update(of=("self",)).select_related("category").get(pk=self.products[0].pk)
+            first = (
+                Product.objects.select_for_update(of=("self",)).select_related("category").get(pk=self.products[0].pk)
+            )
             for options in ({"skip_locked": True}, {"nowait": True}):
                 thread = threading.Thread(target=other, kwargs=options)
                 thread.start()
@@ -209,7 +238,9 @@ class Transactions(Rows, TransactionTestCase):
             old = new
         with connection.cursor() as cursor:
             cursor.execute("SELECT title FROM shop_thing ORDER BY title IS NULL, title")
-            self.assertEqual([row[0] for row in cursor.fetchall()], ["1.000", "3.000", "5.000", "7.000", "9.000"] + [None] * 5)
+            self.assertEqual(
+                [row[0] for row in cursor.fetchall()], ["1.000", "3.000", "5.000", "7.000", "9.000"] + [None] * 5
+            )
             described = {c.name: c for c in connection.introspection.get_table_description(cursor, "shop_thing")}
             self.assertEqual((described["title"].comment, described["title"].default), ("a title", "t"))
             self.assertTrue(described["title"].null_ok)

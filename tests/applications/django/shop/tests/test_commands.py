@@ -1,4 +1,5 @@
 """Management commands on the database: migrations back and forth, inspectdb, dumps and loads, flush, SQL of migrations."""
+
 import io
 import json
 import re
@@ -29,7 +30,9 @@ class Commands(Rows, TransactionTestCase):
         run("migrate", "shop", verbosity=0)
         self.assertEqual(Shelf.objects.count(), 200)
         shelf = Shelf.objects.get(place="rack 4")
-        self.assertEqual((shelf.capacity, shelf.floor, shelf.opened.isoformat()), (4, 1, "2024-05-06T07:08:09.123456+00:00"))
+        self.assertEqual(
+            (shelf.capacity, shelf.floor, shelf.opened.isoformat()), (4, 1, "2024-05-06T07:08:09.123456+00:00")
+        )
         self.assertIsNone(Shelf.objects.get(place="rack 5").opened)
         run("migrate", check_unapplied=True, verbosity=0)
         run("makemigrations", check_changes=True, dry_run=True, verbosity=0)
