@@ -64,11 +64,11 @@ pub fn find(
 ) -> Option<&'static Kind> {
     let names = Names::of(statement, schema);
     let evidence = Evidence::new(statement, category, answers, schema, &names);
-    by_reference(pair, &evidence).or_else(|| by_answers(&evidence))
+    by_columns(&evidence).or_else(|| by_reference(pair, &evidence)).or_else(|| by_answers(&evidence))
 }
 
-/// Nobody is asked.
-fn by_answers(e: &Evidence<'_>) -> Option<&'static Kind> {
+/// Each column that differs may.
+fn by_columns(e: &Evidence<'_>) -> Option<&'static Kind> {
     let kinds = || KINDS.iter().copied().flatten();
     if e.category == Category::Types {
         let open = |(at, reference, rauk)| {
@@ -86,7 +86,12 @@ fn by_answers(e: &Evidence<'_>) -> Option<&'static Kind> {
     if e.rows_go(&goes) || e.stored_go(&goes) {
         return met.get();
     }
-    kinds().find(|kind| matches!(kind.test, Test::Answers(holds) if holds(e)))
+    None
+}
+
+/// Nobody is asked.
+fn by_answers(e: &Evidence<'_>) -> Option<&'static Kind> {
+    KINDS.iter().copied().flatten().find(|kind| matches!(kind.test, Test::Answers(holds) if holds(e)))
 }
 
 /// The reference is asked again.
@@ -101,7 +106,7 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
         // Values that are known to be shown in two ways.
         Some(category @ (Category::Rows | Category::Contents)) => {
             let rest = Evidence::new(e.statement, category, said, e.schema, e.names);
-            by_answers(&rest).is_some()
+            by_columns(&rest).or_else(|| by_answers(&rest)).is_some()
         }
         Some(_) => false,
     };
