@@ -1,9 +1,9 @@
 //! Differences that are known: MariaDB is not MySQL 8 there, or SQL leaves the answer open.
 //!
 //! Each kind has the page of a manual that says why, and a test of whether a difference is of it. The best test asks
-//! MariaDB again: by another plan, or in [`words`] that mean to it what the statement means to MySQL 8. If it then gives
-//! Rauk's answer, nothing that Rauk alone gets wrong is hidden. Where no words help, a predicate looks at the statement
-//! and at both answers, as narrowly as it can: [`types`], [`values`], [`changes`], [`errors`].
+//! MariaDB again: by another plan, or in [`words`] that mean to it what the statement means to MySQL 8. If it then
+//! gives Rauk's answer, nothing that Rauk alone gets wrong is hidden. Where no words help, a predicate looks at the
+//! statement and at both answers, as narrowly as it can: [`types`], [`values`], [`changes`], [`errors`].
 //!
 //! There are at most forty kinds: a list that grows beyond is a judge that looks away. Where MariaDB is compared with
 //! itself nobody is asked again, so that what is generated without one right answer is found.
@@ -43,7 +43,8 @@ enum Test {
     Warnings(fn(&Evidence<'_>, &[u16], u16) -> bool),
     /// Only types differ, and this column's may: its number, MariaDB's family of types, Rauk's.
     Type(fn(&Evidence<'_>, usize, Family, Family) -> bool),
-    /// Only rows, or what is stored, differs, and these two values may, of MariaDB and of Rauk in the column of this number.
+    /// Only rows, or what is stored, differs, and these two values may, of MariaDB and of Rauk in the column of this
+    /// number.
     Value(fn(&Evidence<'_>, usize, &Cell, &Cell) -> bool),
     /// The statement and the answers.
     Answers(fn(&Evidence<'_>) -> bool),
