@@ -10,8 +10,8 @@ use crate::tree::{Expr, From, Statement};
 
 pub const KINDS: &[Kind] = &[
     Kind {
-        // Strict mode makes a warning of a function an error in UPDATE and DELETE too, and of a logarithm of zero. MariaDB
-        // warns of what Rauk refuses.
+        // Strict mode makes a warning of a function an error in UPDATE and DELETE too, and of a logarithm of zero.
+        // MariaDB warns of what Rauk refuses.
         name: "a warning that is an error in a strict change",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/sql-mode.html#sql-mode-strict",
         test: Test::Warnings(|e, warned, code| {
@@ -24,8 +24,8 @@ pub const KINDS: &[Kind] = &[
         }),
     },
     Kind {
-        // Several rows or columns are wrong. MariaDB warns of Rauk's error too when it passes over errors. A text that is no
-        // number is cut for a DOUBLE, and wrong for MariaDB.
+        // Several rows or columns are wrong. MariaDB warns of Rauk's error too when it passes over errors. A text
+        // that is no number is cut for a DOUBLE, and wrong for MariaDB.
         name: "which of several errors of data comes first",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/sql-mode.html#ignore-effect-on-execution",
         test: Test::Warnings(|e, warned, code| match e.category {
@@ -59,8 +59,8 @@ pub const KINDS: &[Kind] = &[
         }),
     },
     Kind {
-        // Whether a row whose expression fails is met, depends on the order in which conditions and tables are taken. MariaDB
-        // also fails in what it computes from an aggregate before there is a row.
+        // Whether a row whose expression fails is met, depends on the order in which conditions and tables are taken.
+        // MariaDB also fails in what it computes from an aggregate before there is a row.
         name: "an error of a row that a plan may not meet",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/where-optimization.html",
         test: Test::Answers(|e| match e.category {
@@ -79,8 +79,8 @@ pub const KINDS: &[Kind] = &[
         }),
     },
     Kind {
-        // In MySQL no subquery of a change reads the table that is changed, however deep it stands; in MariaDB some may.
-        // 1443 is the same through a view.
+        // In MySQL no subquery of a change reads the table that is changed, however deep it stands; in MariaDB some
+        // may. 1443 is the same through a view.
         name: "a subquery that reads the changed table",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/subquery-errors.html",
         test: Test::Answers(|e| matches!(e.category, Category::Code(_, 1093 | 1443)) && reads_target(e)),
@@ -95,8 +95,8 @@ pub const KINDS: &[Kind] = &[
         }),
     },
     Kind {
-        // MariaDB does not find a table of a WITH around a nested one, nor a column around a set operation in a set operation.
-        // What is named is there: the generator names nothing else.
+        // MariaDB does not find a table of a WITH around a nested one, nor a column around a set operation in a set
+        // operation. What is named is there: the generator names nothing else.
         name: "names that MariaDB does not find",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/with.html",
         test: Test::Answers(|e| match e.category {
@@ -116,8 +116,8 @@ pub const KINDS: &[Kind] = &[
         test: Test::Answers(|e| matches!(e.category, Category::Code(1369 | 4025, 0)) && e.has(Feature::Ignore)),
     },
     Kind {
-        // A recursive table's columns are of the types of its first part. That of a literal is wider in MySQL, and MariaDB
-        // has a width for what a BIT gives.
+        // A recursive table's columns are of the types of its first part. That of a literal is wider in MySQL, and
+        // MariaDB has a width for what a BIT gives.
         name: "how wide a column of a recursive table is",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/with.html#common-table-expressions-recursive",
         test: Test::Answers(|e| {
@@ -126,8 +126,8 @@ pub const KINDS: &[Kind] = &[
         }),
     },
     Kind {
-        // ROUND of a whole number is one of the same type, which it may leave; MariaDB makes it a DECIMAL, and does not see that
-        // 0 - -9223372036854775808 leaves it.
+        // ROUND of a whole number is one of the same type, which it may leave; MariaDB makes it a DECIMAL, and does
+        // not see that 0 - -9223372036854775808 leaves it.
         name: "whole numbers that leave their type",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/mathematical-functions.html#function_round",
         test: Test::Answers(|e| {

@@ -1,9 +1,9 @@
 //! Windows in layers: a block whose windows MariaDB computes one at a time, behind its groups.
 //!
-//! MariaDB sorts the rows of several windows into one order and loses ends of partitions: MAX over a partition is that of
-//! a part of it, LEAD gives the row itself. And it loses groups for which HAVING holds when windows read them. So the
-//! innermost derived table has the columns, or the keys and aggregates, that the list names; each further one adds a
-//! window; the block's own list names what they give.
+//! MariaDB sorts the rows of several windows into one order and loses ends of partitions: MAX over a partition is
+//! that of a part of it, LEAD gives the row itself. And it loses groups for which HAVING holds when windows read
+//! them. So the innermost derived table has the columns, or the keys and aggregates, that the list names; each
+//! further one adds a window; the block's own list names what they give.
 
 use super::words::is_aggregate;
 use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select};

@@ -1,9 +1,9 @@
 //! Differences that are known: MariaDB is not MySQL 8 there, or SQL leaves the answer open.
 //!
 //! Each kind has the page of a manual that says why, and a test of whether a difference is of it. The best test asks
-//! MariaDB again: by another plan, or in [`words`] that mean to it what the statement means to MySQL 8. If it then gives
-//! Rauk's answer, nothing that Rauk alone gets wrong is hidden. Where no words help, a predicate looks at the statement
-//! and at both answers, as narrowly as it can: [`types`], [`values`], [`changes`], [`errors`].
+//! MariaDB again: by another plan, or in [`words`] that mean to it what the statement means to MySQL 8. If it then
+//! gives Rauk's answer, nothing that Rauk alone gets wrong is hidden. Where no words help, a predicate looks at the
+//! statement and at both answers, as narrowly as it can: [`types`], [`values`], [`changes`], [`errors`].
 //!
 //! There are at most forty kinds: a list that grows beyond is a judge that looks away. Where MariaDB is compared with
 //! itself nobody is asked again, so that what is generated without one right answer is found.
@@ -43,7 +43,8 @@ enum Test {
     Warnings(fn(&Evidence<'_>, &[u16], u16) -> bool),
     /// Only types differ, and this column's may: its number, MariaDB's family of types, Rauk's.
     Type(fn(&Evidence<'_>, usize, Family, Family) -> bool),
-    /// Only rows, or what is stored, differs, and these two values may, of MariaDB and of Rauk in the column of this number.
+    /// Only rows, or what is stored, differs, and these two values may, of MariaDB and of Rauk in the column of this
+    /// number.
     Value(fn(&Evidence<'_>, usize, &Cell, &Cell) -> bool),
     /// The statement and the answers.
     Answers(fn(&Evidence<'_>) -> bool),
@@ -64,11 +65,11 @@ pub fn find(
 ) -> Option<&'static Kind> {
     let names = Names::of(statement, schema);
     let evidence = Evidence::new(statement, category, answers, schema, &names);
-    by_reference(pair, &evidence).or_else(|| by_answers(&evidence))
+    by_columns(&evidence).or_else(|| by_reference(pair, &evidence)).or_else(|| by_answers(&evidence))
 }
 
-/// Nobody is asked.
-fn by_answers(e: &Evidence<'_>) -> Option<&'static Kind> {
+/// Each column that differs may.
+fn by_columns(e: &Evidence<'_>) -> Option<&'static Kind> {
     let kinds = || KINDS.iter().copied().flatten();
     if e.category == Category::Types {
         let open = |(at, reference, rauk)| {
@@ -86,7 +87,12 @@ fn by_answers(e: &Evidence<'_>) -> Option<&'static Kind> {
     if e.rows_go(&goes) || e.stored_go(&goes) {
         return met.get();
     }
-    kinds().find(|kind| matches!(kind.test, Test::Answers(holds) if holds(e)))
+    None
+}
+
+/// Nobody is asked.
+fn by_answers(e: &Evidence<'_>) -> Option<&'static Kind> {
+    KINDS.iter().copied().flatten().find(|kind| matches!(kind.test, Test::Answers(holds) if holds(e)))
 }
 
 /// The reference is asked again.
@@ -101,7 +107,7 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
         // Values that are known to be shown in two ways.
         Some(category @ (Category::Rows | Category::Contents)) => {
             let rest = Evidence::new(e.statement, category, said, e.schema, e.names);
-            by_answers(&rest).is_some()
+            by_columns(&rest).or_else(|| by_answers(&rest)).is_some()
         }
         Some(_) => false,
     };

@@ -126,7 +126,8 @@ impl Search {
     }
 }
 
-/// Whether something is computed from an aggregate that fails with this code: MariaDB computes it when there is no row yet.
+/// Whether something is computed from an aggregate that fails with this code: MariaDB computes it when there is no
+/// row yet.
 pub fn may_fail_before_rows(statement: &Statement, code: u16) -> bool {
     let mut found = false;
     walk(statement, &mut |node| {

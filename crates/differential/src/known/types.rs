@@ -13,7 +13,8 @@ pub const KINDS: &[Kind] = &[
         test: Test::Type(|e, at, _, _| e.shows(at, &is_null)),
     },
     Kind {
-        // JSON and BIT are types in MySQL; MariaDB's JSON is a LONGTEXT, and what it joins BIT with is bytes or its digits.
+        // JSON and BIT are types in MySQL; MariaDB's JSON is a LONGTEXT, and what it joins BIT with is bytes or its
+        // digits.
         name: "types of JSON and BIT",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/json.html",
         test: Test::Type(|e, at, _, rauk| {

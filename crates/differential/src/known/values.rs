@@ -9,8 +9,8 @@ use crate::tree::{Class, Expr};
 
 pub const KINDS: &[Kind] = &[
     Kind {
-        // Which of several texts that are equal by their collation a group, a DISTINCT, a UNION or MIN shows, is open; so is
-        // what a function makes of its letters.
+        // Which of several texts that are equal by their collation a group, a DISTINCT, a UNION or MIN shows, is
+        // open; so is what a function makes of its letters.
         name: "one of several equal texts",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-handling.html",
         test: Test::Value(|e, at, a, b| match (a, b) {
@@ -33,10 +33,10 @@ pub const KINDS: &[Kind] = &[
         }),
     },
     Kind {
-        // MySQL 8 shows all digits of a variance or deviation, MariaDB four behind those of its argument. A quotient, and
-        // an average, has digits behind its scale until it is stored in a temporary table: whether it is, the plan
-        // decides. A product of DECIMALs loses digits beyond nine words of nine; MariaDB's CUME_DIST has ten digits. A
-        // DOUBLE of fixed digits has others in an expression.
+        // MySQL 8 shows all digits of a variance or deviation, MariaDB four behind those of its argument. A quotient,
+        // and an average, has digits behind its scale until it is stored in a temporary table: whether it is, the
+        // plan decides. A product of DECIMALs loses digits beyond nine words of nine; MariaDB's CUME_DIST has ten
+        // digits. A DOUBLE of fixed digits has others in an expression.
         name: "digits behind the scale",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/arithmetic-functions.html",
         test: Test::Value(|e, at, a, b| {
@@ -79,8 +79,8 @@ pub const KINDS: &[Kind] = &[
         }),
     },
     Kind {
-        // A BIT stays one in CASE, NULLIF, MIN and in temporary tables, and is shown as bytes; MariaDB shows its number. Where
-        // GROUP_CONCAT sorts it is a number; in MariaDB it is bytes in an expression.
+        // A BIT stays one in CASE, NULLIF, MIN and in temporary tables, and is shown as bytes; MariaDB shows its
+        // number. Where GROUP_CONCAT sorts it is a number; in MariaDB it is bytes in an expression.
         name: "a BIT is bytes",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/bit-type.html",
         test: Test::Value(|e, at, a, b| {
@@ -105,8 +105,8 @@ pub const KINDS: &[Kind] = &[
         }),
     },
     Kind {
-        // CAST AS UNSIGNED keeps a negative number's bits. A difference of an unsigned DECIMAL may be negative; MariaDB makes it
-        // zero in a temporary table.
+        // CAST AS UNSIGNED keeps a negative number's bits. A difference of an unsigned DECIMAL may be negative;
+        // MariaDB makes it zero in a temporary table.
         name: "unsigned numbers",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/cast-functions.html#function_cast",
         test: Test::Value(|e, at, a, b| {
@@ -118,9 +118,9 @@ pub const KINDS: &[Kind] = &[
         }),
     },
     Kind {
-        // A value beside NULL in `<=>` and IN, and the upper bound of a BETWEEN whose lower one decides, are not converted
-        // here; MariaDB converts them, and warns. It does not look at what IS UNKNOWN and IS NULL ask of, where that is
-        // never NULL.
+        // A value beside NULL in `<=>` and IN, and the upper bound of a BETWEEN whose lower one decides, are not
+        // converted here; MariaDB converts them, and warns. It does not look at what IS UNKNOWN and IS NULL ask of,
+        // where that is never NULL.
         name: "warnings of values that decide nothing",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html",
         test: Test::Answers(|e| {

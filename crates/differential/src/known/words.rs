@@ -20,51 +20,53 @@ pub const KINDS: &[Kind] = &[
         test: Test::Plan,
     },
     Kind {
-        // MariaDB sorts the rows of several windows into one order and loses ends of partitions, and loses groups for which HAVING
-        // holds when windows read them.
+        // MariaDB sorts the rows of several windows into one order and loses ends of partitions, and loses groups for
+        // which HAVING holds when windows read them.
         name: "windows in layers",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-usage.html",
         test: Test::Words(in_layers),
     },
     Kind {
-        // MySQL 8 gives the row of the total also where there are no rows to sum up. MariaDB shows NULL once for a key that is
-        // selected twice, and keeps what a key in an expression had in the group before.
+        // MySQL 8 gives the row of the total also where there are no rows to sum up. MariaDB shows NULL once for a
+        // key that is selected twice, and keeps what a key in an expression had in the group before.
         name: "ROLLUP as groupings",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-modifiers.html",
         test: Test::Words(rollup_by_union),
     },
     Kind {
-        // MySQL finds a group key inside of a larger expression, in a list twice, and by its qualified name in HAVING; MariaDB
-        // looks for columns alone, and for the last name.
+        // MySQL finds a group key inside of a larger expression, in a list twice, and by its qualified name in
+        // HAVING; MariaDB looks for columns alone, and for the last name.
         name: "group keys in expressions and in HAVING",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-handling.html",
         test: Test::Words(keys_as_aggregates),
     },
     Kind {
-        // A NULL among the rows of a subquery makes what it does not decide unknown. MariaDB forgets it below NOT and IS UNKNOWN,
-        // beside dates, and behind MIN and MAX.
+        // A NULL among the rows of a subquery makes what it does not decide unknown. MariaDB forgets it below NOT and
+        // IS UNKNOWN, beside dates, and behind MIN and MAX.
         name: "IN, ANY and ALL by existence",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/all-subqueries.html",
         test: Test::Words(by_existence),
     },
     Kind {
-        // MariaDB says 0 for (NULL, 1) = (2, 1), drops rows of an outer join for which (1, 1) < (12, NULL) is true, mixes
-        // collations inside of rows, and joins by `a <=> b` alone where `a = b` is asked for too.
+        // MariaDB says 0 for (NULL, 1) = (2, 1), drops rows of an outer join for which (1, 1) < (12, NULL) is true,
+        // mixes collations inside of rows, and joins by `a <=> b` alone where `a = b` is asked for too.
         name: "comparisons in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html",
         test: Test::Words(compared),
     },
     Kind {
-        // A number and a text are compared as DOUBLE, a YEAR and a number as numbers. MariaDB converts what does not change to the
-        // type of the column beside it: 2 is not larger than '1.5', and what a YEAR is compared with is a year.
+        // A number and a text are compared as DOUBLE, a YEAR and a number as numbers. MariaDB converts what does not
+        // change to the type of the column beside it: 2 is not larger than '1.5', and what a YEAR is compared with is
+        // a year.
         name: "compared numbers",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/type-conversion.html",
         test: Test::Words(compared_numbers),
     },
     Kind {
-        // REPLACE with NULL is NULL; FIELD and MAKE_SET pass over a NULL, INTERVAL of NULL is -1, and none of them asks for a row
-        // of an outer join that is not NULL. CRC32 of NULL is NULL. TIME_TO_SEC is whole seconds. NULLIF(a, MAX(a)) of a group
-        // by `a` is NULL. GREATEST and LEAST of texts compare texts also where a number is asked for.
+        // REPLACE with NULL is NULL; FIELD and MAKE_SET pass over a NULL, INTERVAL of NULL is -1, and none of them
+        // asks for a row of an outer join that is not NULL. CRC32 of NULL is NULL. TIME_TO_SEC is whole seconds.
+        // NULLIF(a, MAX(a)) of a group by `a` is NULL. GREATEST and LEAST of texts compare texts also where a number
+        // is asked for.
         name: "functions in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/functions.html",
         test: Test::Words(functions),
@@ -76,30 +78,30 @@ pub const KINDS: &[Kind] = &[
         test: Test::Words(unsigned_zeros),
     },
     Kind {
-        // MIN and MAX of ENUM and SET compare texts, as both manuals say, and are texts here. MariaDB sorts by number, finds them by
-        // number where it has a key, and has their number where it groups.
+        // MIN and MAX of ENUM and SET compare texts, as both manuals say, and are texts here. MariaDB sorts by
+        // number, finds them by number where it has a key, and has their number where it groups.
         name: "MIN and MAX of members",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/aggregate-functions.html",
         test: Test::Words(texts_of_members),
     },
     Kind {
-        // A view is its query. MariaDB's keeps the character set of a CAST alone, whose default is another collation, and a key of
-        // ROLLUP without the name of its table. And it resolves common tables that nothing reads, without the tables and
-        // columns around them.
+        // A view is its query. MariaDB's keeps the character set of a CAST alone, whose default is another collation,
+        // and a key of ROLLUP without the name of its table. And it resolves common tables that nothing reads,
+        // without the tables and columns around them.
         name: "views and common tables as they are read",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/derived-table-optimization.html",
         test: Test::Words(as_read),
     },
     Kind {
-        // All rows have the same rank where nothing orders them; MariaDB asks for an order. Its distance from an unsigned number
-        // has no sign.
+        // All rows have the same rank where nothing orders them; MariaDB asks for an order. Its distance from an
+        // unsigned number has no sign.
         name: "windows in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-frames.html",
         test: Test::Words(windows),
     },
     Kind {
-        // A signed and an unsigned integer agree on a BIGINT in MySQL 8, with which a sum may leave its range; on a DECIMAL
-        // in MariaDB.
+        // A signed and an unsigned integer agree on a BIGINT in MySQL 8, with which a sum may leave its range; on a
+        // DECIMAL in MariaDB.
         name: "signed and unsigned numbers",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/out-of-range-and-overflow.html",
         test: Test::Words(signed_mixes),
@@ -165,7 +167,8 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
             ("INTERVAL({0}, 1, 5, 10)", "CASE WHEN {0} IS NULL THEN -1 ELSE INTERVAL({0}, 1, 5, 10) END"),
             (
                 "MAKE_SET({0}, {1}, {2})",
-                "CASE WHEN {0} IS NULL THEN NULL ELSE CONCAT_WS(',', IF({0} & 1, {1}, NULL), IF({0} & 2, {2}, NULL)) END",
+                "CASE WHEN {0} IS NULL THEN NULL \
+                 ELSE CONCAT_WS(',', IF({0} & 1, {1}, NULL), IF({0} & 2, {2}, NULL)) END",
             ),
             ("CRC32({0})", "CASE WHEN {0} IS NULL THEN NULL ELSE CRC32({0}) END"),
             // A BIT or a year zero makes no valid JSON there.

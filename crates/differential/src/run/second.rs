@@ -1,9 +1,9 @@
 //! Second opinions: the reference asked the same thing in other ways.
 //!
-//! An answer must not depend on the plan. Where MariaDB contradicts itself when its optimizer is switched otherwise, or
-//! when the same rows stand in tables without indexes, and then says what Rauk says, its first answer is the plan's
-//! fault. That is no list of MariaDB's faults but a question to MariaDB itself, so that it hides nothing that Rauk alone
-//! gets wrong.
+//! An answer must not depend on the plan. Where MariaDB contradicts itself when its optimizer is switched otherwise,
+//! or when the same rows stand in tables without indexes, and then says what Rauk says, its first answer is the
+//! plan's fault. That is no list of MariaDB's faults but a question to MariaDB itself, so that it hides nothing that
+//! Rauk alone gets wrong.
 //!
 //! The copies without indexes are made when they are first asked for, and again after the rows have changed. A change
 //! runs in a transaction that is rolled back. What is left out: faults that MariaDB has under each of its plans.
