@@ -724,15 +724,20 @@ pub(super) fn target_used(alias: &str) -> MysqlError {
 }
 
 /// Whether a derived table of a subquery is merged into it, so that the subquery reads the tables of the derived one (1093). One that computes
-/// columns may be grouped: it is taken for one that is kept. So is one whose condition has a subquery.
+/// columns may be grouped: it is taken for one that is kept.
 pub(super) fn is_merged(query: &ast::Query) -> bool {
     let ast::QueryBody::Select(select) = &query.body else { return false };
     let plain = |item: &ast::SelectItem| match item {
         ast::SelectItem::Wildcard | ast::SelectItem::TableWildcard(_) => true,
         ast::SelectItem::Expr { expr, .. } => matches!(expr, ast::Expr::Column(_)),
     };
-    let asks = select.filter.as_ref().is_some_and(ast::Expr::has_query);
-    is_mergeable(query) && !asks && select.items.iter().all(plain)
+    is_mergeable(query) && select.items.iter().all(plain)
+}
+
+/// Whether a derived table that no view stands for is kept: one that is not merged, or whose condition has a subquery.
+pub(super) fn is_kept(query: &ast::Query) -> bool {
+    let ast::QueryBody::Select(select) = &query.body else { return true };
+    !is_merged(query) || select.filter.as_ref().is_some_and(ast::Expr::has_query)
 }
 
 /// Whether an expression reads one of these columns.

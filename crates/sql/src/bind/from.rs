@@ -8,7 +8,7 @@
 //! them is a derived table. One at the right of a RIGHT JOIN may not read the left side (3668), which is not there before it.
 
 use super::Binder;
-use super::change::{Forbidden, is_merged, target_used};
+use super::change::{Forbidden, is_kept, target_used};
 use super::frame::{Table, Visible};
 use super::names::{Clause, check_alias, unknown_column};
 use super::own_row;
@@ -66,7 +66,7 @@ impl Binder<'_> {
                 }
                 self.frame().hidden = true;
                 let apart = self.hint_merge(alias).unwrap_or(!self.switches.derived_merge());
-                let kept = usize::from(apart || !is_merged(query));
+                let kept = usize::from(apart || is_kept(query));
                 self.materialized += kept;
                 let bound = self.deeper(|binder| binder.query(query));
                 self.materialized -= kept;
