@@ -173,7 +173,7 @@ mod tests {
         assert!(matches!(decode(b"SELECT 1", Charset::LATIN1, false), Ok(Cow::Borrowed("SELECT 1"))));
         // What a name of a set stands before is bytes.
         assert_eq!(
-            decoded(Charset::LATIN1, b"SELECT _latin1 '\xE4', _utf8mb4'\xC3\\\xA4\'', @_a='\xE4'"),
+            decoded(Charset::LATIN1, b"SELECT _latin1 '\xE4', _utf8mb4'\xC3\\\xA4\\'', @_a='\xE4'"),
             "SELECT _latin1 x'E4', _utf8mb4 x'C3A427', @_a='ä'"
         );
         // Second bytes that are a backslash, a backtick or a letter.
