@@ -1,11 +1,12 @@
 //! The text of a statement, as bytes from the wire to a string.
 //!
-//! Statements are written in character_set_client, and become UTF-8 here; what is UTF-8 already is not copied. Drivers without prepared statements also put
-//! raw bytes into string literals (`_binary'…'`): a literal that is not valid in the client's set, or that stands behind the name of a set (`_latin1'…'`) and
-//! is written in another than UTF-8, is rewritten as `x'…'`, which is the same value. Invalid bytes anywhere else are error 1300, as in MySQL.
+//! Statements are written in character_set_client, and become UTF-8 here; what is UTF-8 already is not copied. Drivers
+//! without prepared statements also put raw bytes into string literals (`_binary'…'`): a literal that is not valid in
+//! the client's set, or that stands behind the name of a set (`_latin1'…'`) and is written in another than UTF-8, is
+//! rewritten as `x'…'`, which is the same value. Invalid bytes anywhere else are error 1300, as in MySQL.
 //!
-//! utf8mb3 is read as utf8mb4 is: what stands in a literal counts, not how the client calls it. So is `binary`, in which a statement's words are
-//! ASCII.
+//! utf8mb3 is read as utf8mb4 is: what stands in a literal counts, not how the client calls it. So is `binary`, in
+//! which a statement's words are ASCII.
 use crate::constants::code;
 use rauk_types::{Charset, MysqlError};
 use std::borrow::Cow;
@@ -85,7 +86,8 @@ fn is_introduced(before: &str) -> bool {
     end[begin.len()..].starts_with('_') && !begin.ends_with(['@', '.', '`'])
 }
 
-/// Length of a quoted token that begins `text`, quotes included, and whether it is closed; an unclosed one goes to the end.
+/// Length of a quoted token that begins `text`, quotes included, and whether it is closed; an unclosed one goes to the
+/// end.
 fn quoted(text: &[u8], set: Charset, backslash: bool) -> (usize, bool) {
     let quote = text[0];
     let mut at = 1;
@@ -171,7 +173,7 @@ mod tests {
         assert!(matches!(decode(b"SELECT 1", Charset::LATIN1, false), Ok(Cow::Borrowed("SELECT 1"))));
         // What a name of a set stands before is bytes.
         assert_eq!(
-            decoded(Charset::LATIN1, b"SELECT _latin1 '\xE4', _utf8mb4'\xC3\\\xA4\'', @_a='\xE4'"),
+            decoded(Charset::LATIN1, b"SELECT _latin1 '\xE4', _utf8mb4'\xC3\\\xA4\\'', @_a='\xE4'"),
             "SELECT _latin1 x'E4', _utf8mb4 x'C3A427', @_a='ä'"
         );
         // Second bytes that are a backslash, a backtick or a letter.

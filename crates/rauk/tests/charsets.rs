@@ -1,5 +1,5 @@
-//! Character sets on the wire: a client that speaks the protocol's bytes sends statements and parameters in its set, and reads rows, names, messages
-//! and metadata in the set that it asked for.
+//! Character sets on the wire: a client that speaks the protocol's bytes sends statements and parameters in its set,
+//! and reads rows, names, messages and metadata in the set that it asked for.
 //!
 //! The client is written out here, since a driver's would convert, or refuse to send what is no UTF-8.
 

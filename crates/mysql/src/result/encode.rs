@@ -1,6 +1,8 @@
-//! Rows in another character set than utf8mb4: texts become the bytes of character_set_results, before either protocol writes them.
+//! Rows in another character set than utf8mb4: texts become the bytes of character_set_results, before either protocol
+//! writes them.
 //!
-//! Where the results are utf8mb4, and where no column is text, nothing here runs. Numbers and times are ASCII in each set, as from MySQL.
+//! Where the results are utf8mb4, and where no column is text, nothing here runs. Numbers and times are ASCII in each
+//! set, as from MySQL.
 use rauk_types::result::Charsets;
 use rauk_types::{DataType, ValueRef, format};
 use std::borrow::Cow;

@@ -3,10 +3,10 @@
 use super::convert::{self, Result, to_datetime, to_decimal, to_f64, to_integer, to_time};
 use super::functions::overflowed;
 use super::{Context, Val, arithmetic, column, json};
-use std::borrow::Cow;
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
 use rauk_types::{Charset, Collation, DataType, Decimal, TypeKind, Value, ValueRef};
+use std::borrow::Cow;
 
 /// No length was given: CAST(x AS CHAR).
 pub const NO_LENGTH: u32 = u32::MAX;

@@ -1,7 +1,7 @@
 //! Character sets and collations by the names that statements say, with MySQL's errors.
 //!
-//! The sets and collations themselves are `rauk_types::charset` and `rauk_types::collation`. A name that either does not have is unknown (1115, 1273):
-//! nothing stands for another.
+//! The sets and collations themselves are `rauk_types::charset` and `rauk_types::collation`. A name that either does
+//! not have is unknown (1115, 1273): nothing stands for another.
 
 use rauk_types::error::codes;
 use rauk_types::{Charset, Collation, MysqlError};
@@ -25,7 +25,8 @@ pub fn collations() -> Vec<Collation> {
     all
 }
 
-/// The collation of text declared with this character set and collation, either of which may be left out. Errors: 1115, 1273, 1253.
+/// The collation of text declared with this character set and collation, either of which may be left out. Errors: 1115,
+/// 1273, 1253.
 pub fn resolve(
     charset_name: Option<&str>,
     collation_name: Option<&str>,

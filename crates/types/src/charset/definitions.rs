@@ -1,4 +1,5 @@
-//! The character sets there are: names, descriptions and default collations as MySQL 8.4 has them, and how each is coded.
+//! The character sets there are: names, descriptions and default collations as MySQL 8.4 has them, and how each is
+//! coded.
 
 use super::Charset;
 use super::double::{self, Double};

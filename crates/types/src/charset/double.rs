@@ -1,7 +1,8 @@
 //! Sets whose codes are one or two bytes: gbk, sjis, cp932, euckr.
 //!
-//! `encoding_rs` knows the encodings of the web, which are these sets in their newest forms. A table of each is made of it at the first use, without the codes that
-//! MySQL's set lacks, and with its other meanings of a few. A test compares each code with what MariaDB 10.11 says (`codes_are_those_of_mariadb`).
+//! `encoding_rs` knows the encodings of the web, which are these sets in their newest forms. A table of each is made of
+//! it at the first use, without the codes that MySQL's set lacks, and with its other meanings of a few. A test compares
+//! each code with what MariaDB 10.11 says (`codes_are_those_of_mariadb`).
 
 use encoding_rs::{EUC_KR, Encoding, GBK as GB18030, SHIFT_JIS};
 use std::ops::RangeInclusive;

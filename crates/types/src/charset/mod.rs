@@ -1,8 +1,9 @@
 //! Character sets: which characters each has, and their codes in bytes.
 //!
-//! Rauk keeps and evaluates all text in UTF-8. The character set of a text is a property of its type, which the collation names
-//! ([`Collation::charset`](crate::Collation::charset)); it decides which characters may be stored, and the bytes wherever a text is seen as bytes: on
-//! the wire, in files, in LENGTH and HEX, beside binary strings. This module converts there, in both directions.
+//! Rauk keeps and evaluates all text in UTF-8. The character set of a text is a property of its type, which the
+//! collation names ([`Collation::charset`](crate::Collation::charset)); it decides which characters may be stored, and
+//! the bytes wherever a text is seen as bytes: on the wire, in files, in LENGTH and HEX, beside binary strings. This
+//! module converts there, in both directions.
 //!
 //! | coding | sets | where its table comes from |
 //! |---|---|---|
@@ -12,13 +13,16 @@
 //! | one or two bytes | gbk, sjis, cp932, euckr | `encoding_rs`, and what MySQL's sets lack or have otherwise ([`double`]) |
 //! | fixed units | ucs2, utf16, utf16le, utf32 | – |
 //!
-//! latin1 is MySQL's: cp1252 whose five undefined bytes are the control characters of the same numbers. A character that a set lacks becomes `?`, and so does
-//! each byte of what is no code of the set; the caller is told, and decides whether that is an error.
+//! latin1 is MySQL's: cp1252 whose five undefined bytes are the control characters of the same numbers. A character
+//! that a set lacks becomes `?`, and so does each byte of what is no code of the set; the caller is told, and decides
+//! whether that is an error.
 //!
-//! Two differences from MySQL. Of two codes that mean the same character (cp932 has 398 such) a text has the one that MySQL converts to, since it is
-//! kept as its characters. In sjis `\` is 5C and the full-width one 815F, in both directions; MySQL reads both as `\` and writes both as 815F.
+//! Two differences from MySQL. Of two codes that mean the same character (cp932 has 398 such) a text has the one that
+//! MySQL converts to, since it is kept as its characters. In sjis `\` is 5C and the full-width one 815F, in both
+//! directions; MySQL reads both as `\` and writes both as 815F.
 //!
-//! Not there: swe7 and tis620, whose collations cannot be written as one weight a character; ujis, eucjpms, big5, gb2312 and gb18030.
+//! Not there: swe7, whose codes below 80 are not ASCII, and tis620, whose order moves letters; ujis, eucjpms, big5,
+//! gb2312 and gb18030.
 
 mod definitions;
 mod double;
@@ -186,7 +190,8 @@ impl Charset {
         if bytes[0].is_ascii() && self.min_bytes() == 1 { 1 } else { self.first(bytes).map_or(1, |(_, length)| length) }
     }
 
-    /// The first character of bytes, which are not none, and the length of its code: no character: the code means none. `None`: they begin with no code.
+    /// The first character of bytes, which are not none, and the length of its code: no character: the code means none.
+    /// `None`: they begin with no code.
     fn first(self, bytes: &[u8]) -> Option<(Option<char>, usize)> {
         let unit = |at: usize| Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
         match &self.definition().coding {

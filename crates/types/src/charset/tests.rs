@@ -105,8 +105,9 @@ fn tables_are_those_that_were() {
     }
 }
 
-/// Run by hand, with the directory that `tools/mariadb_charsets.sh` wrote: `RAUK_MARIADB_CHARSETS=… cargo test -p rauk-types -- --ignored`.
-/// Each code of each set, and the weight of each of its characters in each collation, is what that server says.
+/// Run by hand, with the directory that `tools/mariadb_charsets.sh` wrote: `RAUK_MARIADB_CHARSETS=… cargo test -p
+/// rauk-types -- --ignored`. Each code of each set, and the weight of each of its characters in each collation, is what
+/// that server says.
 #[test]
 #[ignore = "needs what a MariaDB server says"]
 fn codes_are_those_of_mariadb() {

@@ -1,8 +1,10 @@
-//! The orders of character sets that are not Unicode's: one weight a character (two of a few in latin1_german2_ci), from tables by the set's codes.
+//! The orders of character sets that are not Unicode's: one weight a character (two of a few in latin1_german2_ci),
+//! from tables by the set's codes.
 //!
-//! Texts are UTF-8 here as everywhere, so a table by characters is made of the set's codes and their weights when a collation is first used. Codes of one byte
-//! weigh a byte. Where a set has codes of two bytes, theirs are the high one, so that the order is that of MySQL's weight strings, byte by byte. A
-//! character that the set lacks, which only a constant beside a column can be, weighs more than all others.
+//! Texts are UTF-8 here as everywhere, so a table by characters is made of the set's codes and their weights when a
+//! collation is first used. Codes of one byte weigh a byte. Where a set has codes of two bytes, theirs are the high
+//! one, so that the order is that of MySQL's weight strings, byte by byte. A character that the set lacks, which only a
+//! constant beside a column can be, weighs more than all others.
 
 use super::first_char;
 use crate::charset::Charset;
@@ -88,7 +90,8 @@ impl SetTable {
         &mut self.pages[usize::from(*page) - 1]
     }
 
-    /// The weights of the ASCII characters by byte; 0 for bytes that are no ASCII, and for U+0000, which is not ignored.
+    /// The weights of the ASCII characters by byte; 0 for bytes that are no ASCII, and for U+0000, which is not
+    /// ignored.
     #[inline]
     pub fn ascii_weights(&self) -> &[u16; 256] {
         &self.ascii

@@ -593,8 +593,11 @@ impl Binder<'_> {
 
     /// The character of ESCAPE: a text of one, or none with an empty text. Error 1210 for anything else.
     fn escape(&mut self, escape: &ast::Expr) -> Result<Option<char>> {
-        let escape = match self.bind(escape)?.kind {
-            ExprKind::Literal(Value::Bytes(bytes)) => match String::from_utf8(bytes) {
+        let escape = self.bind(escape)?;
+        let hexadecimal = types::is_hex(&escape.ty);
+        let escape = match escape.kind {
+            // A literal of a connection of bytes.
+            ExprKind::Literal(Value::Bytes(bytes)) if !hexadecimal => match String::from_utf8(bytes) {
                 Ok(text) => ExprKind::Literal(Value::Str(text)),
                 Err(error) => ExprKind::Literal(Value::Bytes(error.into_bytes())),
             },
