@@ -132,7 +132,7 @@ fn a_node_that_stays_away_is_replaced_after_the_time_that_was_set() {
         ["1"]
     );
     connection.query_drop("SET GLOBAL rauk_replace_after = 1").unwrap();
-    assert_eq!(run(&mut nodes[1].connect(), "SELECT @@rauk_replace_after"), ["1"]);
+    until("the other node knows it", || run(&mut nodes[1].connect(), "SELECT @@rauk_replace_after") == ["1"]);
     until("the two that are left have everything", || replicas_missing(&nodes[1]) == "0");
     assert_eq!(run(&mut nodes[1].connect(), "SELECT COUNT(*), SUM(v) FROM d.t"), ["500 | 124750"]);
     // It is welcome when it comes after all.
