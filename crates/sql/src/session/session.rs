@@ -4,6 +4,7 @@ use super::charset;
 use super::diagnostics::Signalled;
 use super::engine::{Client, Engine, too_many_connections};
 use super::errors;
+use super::handlers::Opened;
 use super::lookup::{SessionLookup, Viewer};
 use super::prepared::PreparedStatement;
 use super::processlist::{Killed, Process};
@@ -67,6 +68,8 @@ pub struct Session {
     pub(crate) temporary: Arc<TemporaryTables>,
     /// LOCK TABLES.
     pub(crate) locked: Option<Locked>,
+    /// HANDLER … OPEN.
+    pub(crate) handlers: Vec<Opened>,
     /// FLUSH TABLES WITH READ LOCK.
     pub(crate) read_lock: Option<TableLocks>,
     pub(crate) errors: u64,
@@ -186,6 +189,7 @@ impl Session {
             temporary: Arc::default(),
             locked: None,
             read_lock: None,
+            handlers: Vec::new(),
             errors: 0,
             signalled: None,
             tracker: Tracker::default(),
@@ -232,6 +236,7 @@ impl Session {
     pub async fn reset(&mut self) {
         self.open = None;
         self.release_table_locks();
+        self.handlers.clear();
         self.drop_all_temporary();
         self.context.user_locks.release_all();
         self.next = NextTransaction::default();

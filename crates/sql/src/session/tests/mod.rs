@@ -13,6 +13,7 @@ mod covering;
 mod definitions;
 mod dml;
 mod explain;
+mod handlers;
 mod hints;
 mod join_order;
 mod key_expressions;
