@@ -371,12 +371,18 @@ impl Session {
 
     /// A statement begins that counts for MAX_QUERIES_PER_HOUR. Error 1226.
     pub(crate) fn spend_query(&self) -> Result<(), MysqlError> {
-        self.entered.spend_query(&self.own.rules.limits, self.engine.now_micros())
+        match &self.own.rules.limits {
+            limits if limits.queries == 0 => Ok(()),
+            limits => self.entered.spend_query(limits, self.engine.now_micros()),
+        }
     }
 
     /// The same for MAX_UPDATES_PER_HOUR.
     pub(crate) fn spend_update(&self) -> Result<(), MysqlError> {
-        self.entered.spend_update(&self.own.rules.limits, self.engine.now_micros())
+        match &self.own.rules.limits {
+            limits if limits.updates == 0 => Ok(()),
+            limits => self.entered.spend_update(limits, self.engine.now_micros()),
+        }
     }
 
     /// How long DDL waits for the users of its tables: until lock_wait_timeout (1205) or KILL (1317).

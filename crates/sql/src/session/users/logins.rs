@@ -165,18 +165,12 @@ impl Drop for Entered {
 impl Entered {
     /// A statement begins. Error 1226.
     pub fn spend_query(&self, limits: &Limits, now_micros: i64) -> Result<(), MysqlError> {
-        match limits.queries {
-            0 => Ok(()),
-            limit => spend(&mut self.usage.hour(now_micros).queries, limit, &self.user, "max_queries_per_hour"),
-        }
+        spend(&mut self.usage.hour(now_micros).queries, limits.queries, &self.user, "max_queries_per_hour")
     }
 
     /// A statement changes data, definitions or accounts. Error 1226.
     pub fn spend_update(&self, limits: &Limits, now_micros: i64) -> Result<(), MysqlError> {
-        match limits.updates {
-            0 => Ok(()),
-            limit => spend(&mut self.usage.hour(now_micros).updates, limit, &self.user, "max_updates_per_hour"),
-        }
+        spend(&mut self.usage.hour(now_micros).updates, limits.updates, &self.user, "max_updates_per_hour")
     }
 }
 
