@@ -508,7 +508,7 @@ fn tables_that_a_session_has_locked() {
     use TableLockMode::{Alone, NoWrites};
     let (_turn, world, mut nodes) = three();
     let wait = DdlWait::from(Duration::from_secs(20));
-    let short = || TxnOptions { metadata_wait: Duration::from_millis(100), ..TxnOptions::default() };
+    let short = || TxnOptions { metadata_wait: Some(Duration::from_millis(100)), ..TxnOptions::default() };
     block_on(async {
         nodes[0].db.create_table(accounts("t")).await.unwrap();
         nodes[0].db.create_table(accounts("u")).await.unwrap();

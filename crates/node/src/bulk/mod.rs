@@ -115,7 +115,7 @@ impl<'a> Sharing<'a> {
     async fn take(node: &Node, table: &'a TableHandle, writes: bool) -> Result<Sharing<'a>, NodeError> {
         node.check_running()?;
         let info = &**table.info();
-        let wait = TxnOptions::default().metadata_wait;
+        let wait = TxnOptions::default().lock_wait_timeout;
         info.shared.lock.share(&*node.runtime, wait, None).await?;
         let mut sharing = Sharing { table: info, writes: false };
         if writes {

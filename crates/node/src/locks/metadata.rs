@@ -194,7 +194,7 @@ impl MetadataLock {
         self.writers.fetch_add(NO_WRITES, Ordering::AcqRel);
         let given_up = EndOnDrop(self);
         let left = timeout.saturating_sub(runtime.now().saturating_sub(start));
-        self.wait(runtime, left, None, || self.writers.load(Ordering::Acquire) % NO_WRITES == 0).await?;
+        self.wait(runtime, left, None, || self.writers.load(Ordering::Acquire).is_multiple_of(NO_WRITES)).await?;
         std::mem::forget(given_up);
         Ok(())
     }
@@ -207,7 +207,7 @@ impl MetadataLock {
         if !self.try_share() {
             return false;
         }
-        if self.writers.fetch_add(NO_WRITES, Ordering::AcqRel) % NO_WRITES == 0 {
+        if self.writers.fetch_add(NO_WRITES, Ordering::AcqRel).is_multiple_of(NO_WRITES) {
             return true;
         }
         self.unlock(mode);

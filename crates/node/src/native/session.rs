@@ -202,7 +202,7 @@ impl Session {
             lock_wait_timeout,
             snapshot_isolation: true,
             foreign_key_checks: true,
-            metadata_wait: lock_wait_timeout,
+            metadata_wait: None,
             locked: None,
             interrupt,
         }

@@ -88,8 +88,8 @@ pub struct TxnOptions {
     pub snapshot_isolation: bool,
     /// Foreign keys are checked, and their cascades carried out.
     pub foreign_key_checks: bool,
-    /// How long it waits for a table that others have locked.
-    pub metadata_wait: Duration,
+    /// How long it waits for a table that others have locked; `None`: as long as for a row.
+    pub metadata_wait: Option<Duration>,
     /// The session's own table locks.
     pub locked: Option<Arc<LockedTables>>,
     /// Set by KILL; waits are woken by [`Interrupt::kill`].
@@ -106,7 +106,7 @@ impl Default for TxnOptions {
             lock_wait_timeout: Duration::from_secs(50),
             snapshot_isolation: true,
             foreign_key_checks: true,
-            metadata_wait: Duration::from_secs(50),
+            metadata_wait: None,
             locked: None,
             interrupt: Arc::default(),
         }
@@ -349,7 +349,7 @@ impl Transaction {
         }
         let info = table.info();
         let interrupt = Some(&*self.options.interrupt);
-        info.shared.lock.share(&*self.node.runtime, self.options.metadata_wait, interrupt).await?;
+        info.shared.lock.share(&*self.node.runtime, self.metadata_wait(), interrupt).await?;
         self.shared(info)
     }
 
@@ -361,11 +361,15 @@ impl Transaction {
         }
         let interrupt = Some(&*self.options.interrupt);
         let lock = &table.info().shared.lock;
-        lock.write(&*self.node.runtime, self.options.metadata_wait, interrupt).await?;
+        lock.write(&*self.node.runtime, self.metadata_wait(), interrupt).await?;
         if let Some(used) = self.tables.iter_mut().find(|used| Arc::ptr_eq(&used.info, table.info())) {
             used.writes = true;
         }
         Ok(())
+    }
+
+    fn metadata_wait(&self) -> Duration {
+        self.options.metadata_wait.unwrap_or(self.options.lock_wait_timeout)
     }
 
     /// Whether a table that is used can be written at once; `false`: others keep writers out. Error 1099 when the session

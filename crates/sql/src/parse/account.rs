@@ -7,6 +7,8 @@ use super::ast::{
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
 use super::statement::{Authentication, Statement, UserName};
+use rauk_types::MysqlError;
+use rauk_types::error::codes;
 
 /// Of FAILED_LOGIN_ATTEMPTS and PASSWORD_LOCK_TIME.
 const LONGEST_LOCK: u64 = 32_767;
@@ -87,11 +89,11 @@ impl Parser<'_> {
             } else if self.accept_kw("PASSWORD") {
                 self.password_option(options)?;
             } else if self.accept_kw("FAILED_LOGIN_ATTEMPTS") {
-                options.failed_logins = Some(self.small_number(LONGEST_LOCK)?);
+                options.failed_logins = Some(self.number_within("FAILED_LOGIN_ATTEMPTS", 0, LONGEST_LOCK)?);
             } else if self.accept_kw("PASSWORD_LOCK_TIME") {
                 options.lock_days = Some(match self.accept_kw("UNBOUNDED") {
                     true => -1,
-                    false => self.small_number::<u16>(LONGEST_LOCK)?.into(),
+                    false => self.number_within::<u16>("PASSWORD_LOCK_TIME", 0, LONGEST_LOCK)?.into(),
                 });
             } else if options.note.is_none() && self.accept_kw("COMMENT") {
                 options.note = Some(AccountNote::Comment(self.string()?));
@@ -119,7 +121,8 @@ impl Parser<'_> {
                 _ => &mut cipher,
             };
             if place.is_some() {
-                return self.fail();
+                let message = format!("Option '{word}' used twice in statement");
+                return Err(MysqlError::new(codes::DUP_ARGUMENT, message));
             }
             *place = Some(self.string()?);
             self.accept_kw("AND");
@@ -143,17 +146,17 @@ impl Parser<'_> {
                 "MAX_CONNECTIONS_PER_HOUR" => &mut limits.connections,
                 _ => &mut limits.user_connections,
             };
-            *place = Some(self.small_number(u32::MAX.into())?);
+            *place = Some(self.number_within(word, 0, u32::MAX.into())?);
         }
         if some { Ok(()) } else { self.fail() }
     }
 
-    /// A number of at most `largest`, which the type can hold.
-    fn small_number<N: TryFrom<u64>>(&mut self, largest: u64) -> Result<N> {
+    /// A number from `least` to `largest`, which the type can hold. Error 1525.
+    fn number_within<N: TryFrom<u64>>(&mut self, what: &str, least: u64, largest: u64) -> Result<N> {
         let number = self.integer()?;
         match N::try_from(number) {
-            Ok(small) if number <= largest => Ok(small),
-            _ => self.fail(),
+            Ok(small) if (least..=largest).contains(&number) => Ok(small),
+            _ => Err(MysqlError::new(codes::WRONG_VALUE, format!("Incorrect {what} value: '{number}'"))),
         }
     }
 
@@ -165,21 +168,20 @@ impl Parser<'_> {
             } else if self.accept_kw("DEFAULT") {
                 Expiry::Default
             } else if self.accept_kw("INTERVAL") {
-                let days = self.small_number(u16::MAX.into())?;
+                let days = self.number_within("DAY", 1, u16::MAX.into())?;
                 self.expect_kw("DAY")?;
-                if days == 0 {
-                    return self.fail();
-                }
                 Expiry::Days(days)
             } else {
                 Expiry::Now
             });
         } else if self.accept_kw("HISTORY") {
             let default = self.accept_kw("DEFAULT");
-            options.history = Some(if default { None } else { Some(self.small_number(u16::MAX.into())?) });
+            options.history =
+                Some(if default { None } else { Some(self.number_within("HISTORY", 0, u16::MAX.into())?) });
         } else if self.accept_kws(&["REUSE", "INTERVAL"]) {
             let default = self.accept_kw("DEFAULT");
-            options.reuse_days = Some(if default { None } else { Some(self.small_number(u16::MAX.into())?) });
+            options.reuse_days =
+                Some(if default { None } else { Some(self.number_within("DAY", 0, u16::MAX.into())?) });
             if !default {
                 self.expect_kw("DAY")?;
             }

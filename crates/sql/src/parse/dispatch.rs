@@ -73,7 +73,10 @@ impl Parser<'_> {
                 self.load_data()
             }
             "CALL" => self.unsupported("CALL"),
-            "HANDLER" => self.unsupported("HANDLER"),
+            "HANDLER" => {
+                self.advance();
+                self.handler()
+            }
             "GET" => self.get_diagnostics(),
             "SIGNAL" | "RESIGNAL" => self.signal(word == "RESIGNAL"),
             "INSTALL" | "UNINSTALL" => self.unsupported(&format!("{word} PLUGIN")),

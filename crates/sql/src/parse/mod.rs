@@ -28,6 +28,7 @@ mod digest;
 mod dispatch;
 mod dml;
 mod from;
+pub mod handler;
 mod hints;
 mod json_table;
 mod lexer;

@@ -340,7 +340,7 @@ impl Parser<'_> {
     }
 
     /// `LIMIT n`, `LIMIT offset, n`, `LIMIT n OFFSET offset`.
-    fn limit(&mut self) -> Result<Option<Limit>> {
+    pub fn limit(&mut self) -> Result<Option<Limit>> {
         if !self.accept_kw("LIMIT") {
             return Ok(None);
         }

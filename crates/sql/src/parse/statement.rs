@@ -4,6 +4,7 @@ use super::ast::{
     self, AccountOptions, Forgiving, PrivilegeItem, RoleStatement, SetPassword, TableName, UserDefinition,
 };
 use super::diagnostics::{GetDiagnostics, Signal};
+use super::handler::Handler;
 use rauk_types::{ViewAlgorithm, ViewCheck, ViewSecurity};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -440,6 +441,7 @@ pub enum Statement {
     /// Rauk's own: partitions whose logs ended in damage go on with what is there.
     AcceptLoss,
     /// FLUSH of anything.
+    Handler(Box<Handler>),
     /// FLUSH of something else than tables, in upper case.
     Flush(String),
     FlushTables {

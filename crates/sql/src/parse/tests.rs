@@ -289,7 +289,6 @@ fn unsupported_statements_say_what_they_are() {
         ("CREATE LOGFILE GROUP lg ADD UNDOFILE 'x'", "CREATE LOGFILE GROUP"),
         ("CREATE TABLESPACE ts ADD DATAFILE 'x'", "CREATE TABLESPACE"),
         ("ALTER TABLE t ADD PARTITION (PARTITION p VALUES LESS THAN (1))", "ALTER TABLE ... PARTITION"),
-        ("HANDLER t OPEN", "HANDLER"),
         ("CALL p(1)", "CALL"),
     ];
     for (sql, feature) in cases {

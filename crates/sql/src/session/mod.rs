@@ -40,6 +40,7 @@ mod diagnostics;
 pub mod engine;
 pub(crate) mod errors;
 mod files;
+mod handlers;
 mod hints;
 mod histograms;
 mod into;

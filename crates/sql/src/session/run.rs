@@ -9,6 +9,7 @@ use crate::exec::Limits;
 use crate::expr::context::WarningLevel;
 use crate::memory;
 use crate::parse::ast::{Expr, RoleStatement, TableName};
+use crate::parse::handler::Handler;
 use crate::parse::statement::{Show, ViewChange};
 use crate::parse::{self, Statement};
 use crate::stack::{self, Roomy};
@@ -306,6 +307,7 @@ impl Session {
                 self.flush(what).await?;
                 Done::default()
             }
+            Statement::Handler(handler) => return Box::pin(self.run_handler(handler, sink)).await,
             Statement::GetDiagnostics(of) => {
                 self.get_diagnostics(of)?;
                 Done::default()
@@ -379,6 +381,11 @@ impl Session {
             Statement::TableMaintenance { .. } => Counter::Maintenance,
             Statement::ChecksumTable { .. } => Counter::Checksum,
             Statement::Flush(_) | Statement::FlushTables { .. } => Counter::Flush,
+            Statement::Handler(handler) => match **handler {
+                Handler::Open { .. } => Counter::HandlerOpen,
+                Handler::Read { .. } => Counter::HandlerRead,
+                Handler::Close(_) => Counter::HandlerClose,
+            },
             Statement::GetDiagnostics(_) | Statement::Signal(_) => return,
             Statement::ForgetNode(_) | Statement::AcceptLoss | Statement::Unsupported(_) => return,
         };

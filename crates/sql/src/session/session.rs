@@ -3,6 +3,7 @@
 use super::diagnostics::Signalled;
 use super::engine::{Client, Engine, too_many_connections};
 use super::errors;
+use super::handlers::Opened;
 use super::lookup::{SessionLookup, Viewer};
 use super::prepared::PreparedStatement;
 use super::processlist::{Killed, Process};
@@ -66,6 +67,8 @@ pub struct Session {
     pub(crate) temporary: Arc<TemporaryTables>,
     /// LOCK TABLES.
     pub(crate) locked: Option<Locked>,
+    /// HANDLER … OPEN.
+    pub(crate) handlers: Vec<Opened>,
     /// FLUSH TABLES WITH READ LOCK.
     pub(crate) read_lock: Option<TableLocks>,
     pub(crate) errors: u64,
@@ -186,6 +189,7 @@ impl Session {
             temporary: Arc::default(),
             locked: None,
             read_lock: None,
+            handlers: Vec::new(),
             errors: 0,
             signalled: None,
             tracker: Tracker::default(),
@@ -243,6 +247,7 @@ impl Session {
     pub async fn reset(&mut self) {
         self.open = None;
         self.release_table_locks();
+        self.handlers.clear();
         self.drop_all_temporary();
         self.context.user_locks.release_all();
         self.next = NextTransaction::default();
@@ -378,12 +383,18 @@ impl Session {
 
     /// A statement begins that counts for MAX_QUERIES_PER_HOUR. Error 1226.
     pub(crate) fn spend_query(&self) -> Result<(), MysqlError> {
-        self.entered.spend_query(&self.own.rules.limits, || self.engine.now_micros())
+        match &self.own.rules.limits {
+            limits if limits.queries == 0 => Ok(()),
+            limits => self.entered.spend_query(limits, self.engine.now_micros()),
+        }
     }
 
     /// The same for MAX_UPDATES_PER_HOUR.
     pub(crate) fn spend_update(&self) -> Result<(), MysqlError> {
-        self.entered.spend_update(&self.own.rules.limits, || self.engine.now_micros())
+        match &self.own.rules.limits {
+            limits if limits.updates == 0 => Ok(()),
+            limits => self.entered.spend_update(limits, self.engine.now_micros()),
+        }
     }
 
     /// How long DDL waits for the users of its tables: until lock_wait_timeout (1205) or KILL (1317).

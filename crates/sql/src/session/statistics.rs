@@ -209,7 +209,7 @@ impl Engine {
             read_only: true,
             autocommit: true,
             // Who has locked the table is not waited for long.
-            metadata_wait: LONGEST,
+            metadata_wait: Some(LONGEST),
             ..TxnOptions::default()
         });
         let rows = self.database.estimate_rows(&table);

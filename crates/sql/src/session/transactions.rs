@@ -43,7 +43,7 @@ impl Session {
             lock_wait_timeout: self.settings.lock_wait_timeout,
             snapshot_isolation: self.settings.snapshot_isolation,
             foreign_key_checks: self.settings.foreign_key_checks,
-            metadata_wait: self.settings.metadata_wait,
+            metadata_wait: Some(self.settings.metadata_wait),
             locked: self.locked_tables(),
             interrupt: self.process.interrupt.clone(),
         });

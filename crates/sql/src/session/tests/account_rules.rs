@@ -58,16 +58,12 @@ fn show_create_user_says_everything() {
     t.ok("ALTER USER app REQUIRE SSL PASSWORD EXPIRE");
     assert!(t.run("SHOW CREATE USER app").contains(" REQUIRE SSL WITH MAX_UPDATES_PER_HOUR 2 MAX_CONNECTIONS_PER_HOUR 3 MAX_USER_CONNECTIONS 4 PASSWORD EXPIRE ACCOUNT UNLOCK "));
     t.error("ALTER USER app ATTRIBUTE '[1]'", 3982, "The user attribute must be a valid JSON object");
-    for bad in [
-        "PASSWORD EXPIRE INTERVAL 0 DAY",
-        "PASSWORD EXPIRE INTERVAL 65536 DAY",
-        "FAILED_LOGIN_ATTEMPTS 32768",
-        "PASSWORD_LOCK_TIME -1",
-        "REQUIRE SUBJECT 'a' SUBJECT 'b'",
-        "REQUIRE",
-        "WITH",
-        "COMMENT 'a' ATTRIBUTE '{}'",
-    ] {
+    t.error("ALTER USER app PASSWORD EXPIRE INTERVAL 0 DAY", 1525, "Incorrect DAY value: '0'");
+    t.code("ALTER USER app PASSWORD EXPIRE INTERVAL 65536 DAY", 1525);
+    t.code("ALTER USER app FAILED_LOGIN_ATTEMPTS 32768", 1525);
+    let twice = "Option 'SUBJECT' used twice in statement";
+    t.error("ALTER USER app REQUIRE SUBJECT 'a' SUBJECT 'b'", 1225, twice);
+    for bad in ["PASSWORD_LOCK_TIME -1", "REQUIRE", "WITH", "COMMENT 'a' ATTRIBUTE '{}'"] {
         t.code(&format!("ALTER USER app {bad}"), 1064);
     }
     t.code("ALTER USER app PASSWORD HISTORY 1001", 1235);
