@@ -209,9 +209,7 @@ fn replicas_are_more_and_fewer_while_the_cluster_works() {
     for (wanted, by) in [(3, 1), (1, 2), (2, 0)] {
         insist(&mut nodes[by].connect(), &format!("SET GLOBAL rauk_replicas = {wanted}"));
         for node in &nodes {
-            until("the node knows it", || {
-                run(&mut node.connect(), "SELECT @@rauk_replicas") == [wanted.to_string()]
-            });
+            until("the node knows it", || run(&mut node.connect(), "SELECT @@rauk_replicas") == [wanted.to_string()]);
         }
         until("replicas are as many as wanted", || {
             insert(&mut connection);
