@@ -41,7 +41,7 @@ fn rows_in_the_order_of_indexes() {
         t.expect("HANDLER t READ ka PREV", &[row]);
     }
     t.expect("HANDLER t READ ka PREV", &[]);
-    // Another index begins anew.
+    // In another index it begins at the start.
     t.expect("HANDLER t READ kb NEXT", &["5|10|a"]);
     t.expect("HANDLER t READ kb NEXT", &["4|20|b"]);
     // By values, and on from there.

@@ -1,6 +1,6 @@
 //! What one node remembers of the logins of accounts: wrong passwords in a row, and what an account has used up.
 //!
-//! Both live in the node's memory and begin anew with it, as in MySQL; in a cluster each node counts for itself. Only
+//! Both live in the node's memory and start at nothing with it, as in MySQL; in a cluster each node counts for itself. Only
 //! accounts that have a rule or a session are remembered, and a count that is over an hour old and belongs to no
 //! session is forgotten when another account is added, so the maps stay as small as the list of accounts.
 
@@ -21,7 +21,7 @@ const DAY: i64 = 86_400_000_000;
 
 /// Of one account with FAILED_LOGIN_ATTEMPTS and PASSWORD_LOCK_TIME.
 struct Failures {
-    /// Of the rules that they were counted under; other ones begin anew.
+    /// Of the rules that they were counted under; under other ones they start at nothing.
     unlocks: u64,
     count: u16,
     /// The day since 1970 on which the account was blocked.
@@ -43,11 +43,11 @@ impl Logins {
         }
         let today = now_micros.div_euclid(DAY);
         let mut failures = self.failures.lock();
-        let anew = || Failures { unlocks: rules.unlocks, count: 0, blocked: None };
-        let state = failures.entry(record.name()).or_insert_with(anew);
+        let none = || Failures { unlocks: rules.unlocks, count: 0, blocked: None };
+        let state = failures.entry(record.name()).or_insert_with(none);
         let is_over = |day: i64| rules.lock_days > 0 && today - day >= i64::from(rules.lock_days);
         if state.unlocks != rules.unlocks || state.blocked.is_some_and(is_over) {
-            *state = anew();
+            *state = none();
         }
         if state.blocked.is_none() {
             if proven {
