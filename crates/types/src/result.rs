@@ -75,6 +75,7 @@ impl Charsets {
     }
 
     /// The set of names and messages.
+    #[inline]
     pub fn of_names(&self) -> Charset {
         self.results.unwrap_or(Charset::UTF8MB4)
     }

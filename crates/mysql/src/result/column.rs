@@ -102,8 +102,12 @@ fn flags(column: &ResultColumn) -> u16 {
 pub fn write_column(column: &ResultColumn, charsets: &Charsets, out: &mut Vec<u8>) {
     let ty = &column.ty;
     write::lenenc_bytes(b"def", out);
+    let set = charsets.of_names();
     for name in [&column.database, &column.table, &column.org_table, &column.name, &column.org_name] {
-        write::lenenc_bytes(&charsets.of_names().encode(name), out);
+        match set.is_utf8mb4() {
+            true => write::lenenc_bytes(name.as_bytes(), out),
+            false => write::lenenc_bytes(&set.encode(name), out),
+        }
     }
     out.push(0x0C);
     let text = ty.is_text() && ty.kind != TypeKind::Json || ty.has_members();

@@ -54,6 +54,8 @@ pub struct Session {
     account_epoch: u64,
     pub(crate) variables: Arc<SessionVariables>,
     pub(crate) settings: Settings,
+    /// As the settings and the client's handshake have them.
+    charsets: Charsets,
     pub(crate) context: Context,
     pub(crate) process: Arc<Process>,
     pub(crate) open: Option<OpenTransaction>,
@@ -178,6 +180,7 @@ impl Session {
             account_epoch,
             variables,
             settings,
+            charsets: Charsets::default(),
             context,
             process,
             open: None,
@@ -215,8 +218,9 @@ impl Session {
         self.read_settings();
     }
 
-    /// The character sets of the client's texts. Columns say the collation that the client announced, where it is one of the results' set.
-    pub(crate) fn charsets(&self) -> Charsets {
+    /// The character sets of the client's texts. Columns say the collation that the client announced, where it is one of the
+    /// results' set.
+    fn charsets_of_client(&self) -> Charsets {
         let results = self.settings.results;
         let default = Collation::of_charset(results.unwrap_or(Charset::UTF8MB4));
         let announced = Collation::from_mysql_id(self.client.collation);
@@ -274,7 +278,7 @@ impl Session {
             in_transaction_readonly: self.open.as_ref().is_some_and(|open| open.read_only),
             more_results: false,
             no_backslash_escapes: self.settings.sql_mode.no_backslash_escapes,
-            charsets: self.charsets(),
+            charsets: self.charsets,
         }
     }
 
@@ -410,6 +414,7 @@ impl Session {
     pub(crate) fn read_settings(&mut self) {
         self.settings = Settings::read(&self.variables);
         self.settings.sql_mode.ignore_space |= self.client.ignore_space;
+        self.charsets = self.charsets_of_client();
         self.context.sql_mode = self.settings.sql_mode;
         self.context.time_zone = self.settings.time_zone.clone();
         self.context.collation = self.settings.collation;

@@ -350,7 +350,7 @@ fn the_table_that_is_changed_is_not_read_beside() {
     t.ok("BEGIN");
     t.ok("INSERT INTO a VALUES ((SELECT MAX(x.n) + 1 FROM a x), 1), ((SELECT MAX(x.n) + 2 FROM a x), 1)");
     t.ok("REPLACE INTO a SET n = (SELECT MIN(x.n) FROM a AS x), v = 50");
-    t.expect("SELECT COUNT(*), MAX(n), MAX(v) FROM a", &["7|7|50"]);
+    t.expect("SELECT COUNT(*), MAX(n), MAX(v) FROM a", &["7|6|50"]);
     // A derived table that asks a subquery for its rows is kept.
     t.ok("DELETE FROM a WHERE n IN (SELECT * FROM (SELECT x.n FROM a x WHERE EXISTS (SELECT 1 FROM b WHERE b.n = x.n)) d)");
     t.expect("SELECT COUNT(*) FROM a", &["2"]);
