@@ -1,16 +1,18 @@
 //! Fresh rows: inserts that nobody has touched since.
 //!
 //! Most pending rows are inserts, and most of them are committed before anybody else looks at them. Such a row needs no
-//! entry beside it, neither of versions nor of locks: its header has the flag [`flags::FRESH`], and in the place of the time,
-//! which an uncommitted insert does not have, the *seat* of its owner (upper half) and the number of the statement (lower
-//! half). A seat is a number that a transaction has in one partition from its first fresh row to its end.
+//! entry beside it, neither of versions nor of locks: its header has the flag [`flags::FRESH`], and in the place of the
+//! time, which an uncommitted insert does not have, the *seat* of its owner (upper half) and the number of the
+//! statement (lower half). A seat is a number that a transaction has in one partition from its first fresh row to its
+//! end.
 //!
-//! The owner holds the row in mode Gone without an entry in the lock table. Whoever asks for the row's lock makes that entry
-//! first ([`super::locks::take`]), so nobody has to tell the two forms of a lock apart. When the owner changes a fresh row in
-//! a later statement, or deletes it, the row becomes an ordinary pending one ([`Fragment::unfold`]); its lock has its entry by then.
+//! The owner holds the row in mode Gone without an entry in the lock table. Whoever asks for the row's lock makes that
+//! entry first ([`super::locks::take`]), so nobody has to tell the two forms of a lock apart. When the owner changes a
+//! fresh row in a later statement, or deletes it, the row becomes an ordinary pending one ([`Fragment::unfold`]); its
+//! lock has its entry by then.
 //!
-//! Commit gives the row its time and clears the flags. So a large insert costs a partition its rows, index entries and undo
-//! list, and no more.
+//! Commit gives the row its time and clears the flags. So a large insert costs a partition its rows, index entries and
+//! undo list, and no more.
 
 use super::fragment::Fragment;
 use super::side::RowKey;
@@ -86,9 +88,9 @@ impl Partition {
 }
 
 impl Partition {
-    /// Inserts rows whose keys are not here, up to [`MANY`], and tells of each by its position. What takes more is left to
-    /// [`Partition::insert`]: a row with a key that is here, and all rows from the first on that finds no memory; all of them
-    /// where the table has range locks. So of rows with one key the first comes first.
+    /// Inserts rows whose keys are not here, up to [`MANY`], and tells of each by its position. What takes more is left
+    /// to [`Partition::insert`]: a row with a key that is here, and all rows from the first on that finds no memory;
+    /// all of them where the table has range locks. So of rows with one key the first comes first.
     pub fn insert_many(
         &mut self,
         table: TableId,

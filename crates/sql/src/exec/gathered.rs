@@ -1,12 +1,13 @@
 //! Rows of an INSERT or LOAD DATA that wait to be inserted together.
 //!
-//! A statement that brings many rows gathers those that are ready, and gives them to the node in one call, which takes far
-//! less than a call for each. What the node leaves (a key that is there, a partition that is busy) is written row by row, as
-//! all rows of other statements are, in the order of the rows.
+//! A statement that brings many rows gathers those that are ready, and gives them to the node in one call, which takes
+//! far less than a call for each. What the node leaves (a key that is there, a partition that is busy) is written row
+//! by row, as all rows of other statements are, in the order of the rows.
 //!
-//! What the client sees is as if each row had been written when it was ready: warnings of rows stand in the order of the
-//! rows, and before an error of a row those before it are written, whose errors go first. Where a row's outcome decides about
-//! a later one (an AUTO_INCREMENT number that is given back, ON DUPLICATE KEY UPDATE, RETURNING), nothing is gathered.
+//! What the client sees is as if each row had been written when it was ready: warnings of rows stand in the order of
+//! the rows, and before an error of a row those before it are written, whose errors go first. Where a row's outcome
+//! decides about a later one (an AUTO_INCREMENT number that is given back, ON DUPLICATE KEY UPDATE, RETURNING), nothing
+//! is gathered.
 
 use super::insert::{Insert, Number};
 use crate::memory::heap_length;
