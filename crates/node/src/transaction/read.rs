@@ -130,7 +130,14 @@ impl Transaction {
                 None => self.read_view(&info, true).await?,
                 Some(_) => View { own_before: u32::MAX, at: ReadAt::Newest, conflict_after: None },
             };
-            let base = self.read_entry(unique, &place, entry_partition, view).await?;
+            let now = match lock {
+                None => self.read_now(&unique.entries, entry_partition, place.key(), view, &mut Some(named)),
+                Some(_) => None,
+            };
+            let base = match now {
+                Some(base) => base?,
+                None => self.read_entry(unique, &place, entry_partition, view).await?,
+            };
             let Some(base) = base else {
                 if lock.is_some() {
                     self.check_entry_of_snapshot(unique, &place, entry_partition).await?;
@@ -153,7 +160,16 @@ impl Transaction {
                 _ => Found::Other,
             };
             let found = match lock {
-                None => self.read_plain(&info, partition, base_key, view, check).await?,
+                None => {
+                    let mut check = Some(check);
+                    match self.read_now(&info, partition, base_key, view, &mut check) {
+                        Some(found) => found?,
+                        None => {
+                            let check = check.take().expect("not visited yet");
+                            self.read_plain(&info, partition, base_key, view, check).await?
+                        }
+                    }
+                }
                 Some(lock) => {
                     let own_before = self.own_before(&info, &base);
                     self.read_locked(&info, partition, base_key, lock, own_before, check).await?
@@ -279,8 +295,7 @@ impl Transaction {
         partition: u16,
         view: View,
     ) -> Result<Option<Vec<u8>>, NodeError> {
-        let read = |row: Option<RowView<'_>>| row.map(|row| entries::base_key(&row));
-        self.read_plain(&unique.entries, partition, place.key(), view, read).await
+        self.read_plain(&unique.entries, partition, place.key(), view, named).await
     }
 
     /// After a locking read by a whole key has failed because the row changed after the snapshot ([`NodeError::Changed`]): whether `wants` wants a form that a row has
@@ -354,6 +369,11 @@ impl Transaction {
         let view = self.newest_view(u32::MAX);
         self.call(entries, partition, view, &mut Op::LockAbsence { key }, &mut |_| Verdict::Keep).await.map(Done::is)
     }
+}
+
+/// The key of the base row that an entry names.
+fn named(entry: Option<RowView<'_>>) -> Option<Vec<u8>> {
+    entry.map(|entry| entries::base_key(&entry))
 }
 
 /// A visitor of one row, and what it has given.
