@@ -13,7 +13,6 @@ use rauk_log::fault;
 use rauk_manage::{Command, Job, JobStep};
 use rauk_types::error::codes;
 use rauk_types::{DataType, IndexSchema, MysqlError, RowView, TableId, TableSchema, Value, format};
-use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,21 +125,7 @@ pub(super) struct Reader {
 impl Reader {
     /// Rows are given as `schema` says, a definition of the table that knows the layouts of all its rows.
     pub fn new(node: &Arc<Node>, table: &Arc<TableInfo>, schema: &Arc<TableSchema>) -> Reader {
-        let spec = ScanSpec {
-            index: None,
-            low: Bound::Unbounded,
-            high: Bound::Unbounded,
-            reverse: false,
-            ordered: false,
-            ordered_if_small: false,
-            lock: None,
-            distribution: None,
-            partition: None,
-            limit_hint: None,
-            pushdown: None,
-            covering: None,
-            also: Arc::default(),
-        };
+        let spec = ScanSpec::default();
         Reader {
             txn: internal(node, table),
             cursor: ScanCursor::over(table.clone(), spec),

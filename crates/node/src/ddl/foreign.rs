@@ -374,16 +374,8 @@ async fn all_there(
                     index: Some(id),
                     low: Bound::Included(key.clone()),
                     high: if bounded { Bound::Excluded(above) } else { Bound::Unbounded },
-                    reverse: false,
-                    ordered: false,
-                    ordered_if_small: false,
-                    lock: None,
-                    distribution: None,
-                    partition: None,
                     limit_hint: Some(1),
-                    pushdown: None,
-                    covering: None,
-                    also: Arc::default(),
+                    ..ScanSpec::default()
                 };
                 ScanCursor::over(parent.clone(), spec).next_batch(&mut txn, 1, &mut |_| true, &mut batch).await?;
                 if batch.is_empty() {

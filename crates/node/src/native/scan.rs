@@ -112,14 +112,11 @@ fn prepare(call: &Call<'_>, scan: Scan) -> Result<OpenScan, Failure> {
         high: scan.high,
         reverse: scan.reverse,
         ordered: scan.ordered,
-        ordered_if_small: false,
         lock: lock_of(scan.lock),
-        distribution: None,
         partition: scan.partition,
         limit_hint: (hint < 4096).then_some(hint),
         pushdown: scan.filter.as_ref().and_then(FilterPushdown::of),
-        covering: None,
-        also: Arc::default(),
+        ..ScanSpec::default()
     };
     Ok(OpenScan {
         cursor: ScanCursor::new(&table, spec),

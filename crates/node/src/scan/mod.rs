@@ -70,6 +70,27 @@ pub struct ScanSpec {
     pub also: Arc<[(IndexId, Vec<u8>)]>,
 }
 
+impl Default for ScanSpec {
+    /// All rows, in no order and without locks.
+    fn default() -> ScanSpec {
+        ScanSpec {
+            index: None,
+            low: Bound::Unbounded,
+            high: Bound::Unbounded,
+            reverse: false,
+            ordered: false,
+            ordered_if_small: false,
+            lock: None,
+            distribution: None,
+            partition: None,
+            limit_hint: None,
+            pushdown: None,
+            covering: None,
+            also: Arc::default(),
+        }
+    }
+}
+
 /// A table of so many rows is read in the order of its primary key at no cost that matters.
 pub const SMALL_TABLE: u64 = 1000;
 

@@ -579,16 +579,10 @@ fn rows_of(index: IndexId, key: &[u8], distribution: Option<Vec<u8>>, lock: (Loc
         index: Some(index),
         low: Bound::Included(key.to_vec()),
         high: if bounded { Bound::Excluded(above) } else { Bound::Unbounded },
-        reverse: false,
-        ordered: false,
-        ordered_if_small: false,
         lock: Some(lock),
         distribution,
-        partition: None,
         limit_hint: Some(1),
-        pushdown: None,
-        covering: None,
-        also: Arc::default(),
+        ..ScanSpec::default()
     }
 }
 

@@ -7,7 +7,6 @@ use rauk_types::schema::{Column, ColumnDefault, IndexPart, IndexSchema};
 use rauk_types::{
     Collation, ColumnId, DataType, IndexId, IndexKind, RowView, TableId, TableSchema, TypeKind, Value, ValueRef,
 };
-use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -222,21 +221,7 @@ pub async fn insert_all(db: &Database, table: &TableHandle, rows: &[Vec<Value>])
 }
 
 pub fn all(index: Option<u16>) -> ScanSpec {
-    ScanSpec {
-        index: index.map(IndexId),
-        low: Bound::Unbounded,
-        high: Bound::Unbounded,
-        reverse: false,
-        ordered: index.is_some(),
-        ordered_if_small: false,
-        lock: None,
-        distribution: None,
-        partition: None,
-        limit_hint: None,
-        pushdown: None,
-        covering: None,
-        also: Arc::default(),
-    }
+    ScanSpec { index: index.map(IndexId), ordered: index.is_some(), ..ScanSpec::default() }
 }
 
 pub async fn try_scan(

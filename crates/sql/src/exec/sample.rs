@@ -18,7 +18,6 @@ use rauk_types::{
 use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::BTreeMap;
 use std::hash::Hasher;
-use std::ops::Bound;
 
 /// Rows of a sample.
 const SAMPLE: u64 = 32 << 10;
@@ -94,21 +93,7 @@ pub(crate) async fn sample(
 ) -> Result<Sampled, MysqlError> {
     let schema = table.schema().clone();
     let step = (limits.rows / SAMPLE).max(1);
-    let spec = ScanSpec {
-        index: None,
-        low: Bound::Unbounded,
-        high: Bound::Unbounded,
-        reverse: false,
-        ordered: false,
-        ordered_if_small: false,
-        lock: None,
-        distribution: None,
-        partition: None,
-        limit_hint: None,
-        pushdown: None,
-        covering: None,
-        also: std::sync::Arc::default(),
-    };
+    let spec = ScanSpec::default();
     let mut cursor = ScanCursor::new(table, spec);
     let mut batch = ScanBatch::default();
     let mut counts = Counts::new(&schema, limits.rows / step);

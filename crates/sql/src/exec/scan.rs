@@ -13,7 +13,6 @@ use rauk_node::{NodeError, ScanSpec, TableHandle};
 use rauk_types::{IndexId, MysqlError};
 use smallvec::SmallVec;
 use std::ops::Bound;
-use std::sync::Arc;
 
 /// How a read locks.
 pub(crate) type Lock = Option<(LockMode, WaitPolicy)>;
@@ -62,19 +61,12 @@ pub(crate) fn open(
     let everything = |distribution: Option<Vec<u8>>| {
         Opened::Scans(SmallVec::from_elem(
             ScanSpec {
-                index: None,
-                low: Bound::Unbounded,
-                high: Bound::Unbounded,
-                reverse: false,
-                ordered: false,
                 ordered_if_small: level.key_order,
                 lock,
                 distribution,
-                partition: None,
                 limit_hint,
-                pushdown: None,
                 covering: level.covering.clone().filter(|_| lock.is_none()),
-                also: Arc::default(),
+                ..ScanSpec::default()
             },
             1,
         ))
@@ -157,11 +149,9 @@ fn open_ranges(
             ordered_if_small: level.key_order && !access.reverse,
             lock,
             distribution: distribution.clone(),
-            partition: None,
             limit_hint,
-            pushdown: None,
             covering: level.covering.clone().filter(|_| lock.is_none()),
-            also: Arc::default(),
+            ..ScanSpec::default()
         })
         .collect();
     Ok(if scans.is_empty() { Opened::Nothing } else { Opened::Scans(scans) })

@@ -69,21 +69,7 @@ async fn ready(plan: &SearchPlan, txn: &mut Transaction, context: &mut Context) 
 
 /// A scan of a range of entries.
 fn scan(plan: &SearchPlan, range: Range) -> ScanSpec {
-    ScanSpec {
-        index: Some(plan.index),
-        low: range.0,
-        high: range.1,
-        reverse: false,
-        ordered: false,
-        ordered_if_small: false,
-        lock: None,
-        distribution: None,
-        partition: None,
-        limit_hint: None,
-        pushdown: None,
-        covering: None,
-        also: Arc::default(),
-    }
+    ScanSpec { index: Some(plan.index), low: range.0, high: range.1, ..ScanSpec::default() }
 }
 
 /// Counts the rows of each term.
