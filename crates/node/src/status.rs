@@ -26,6 +26,7 @@ pub struct Registry {
     pub commit_bytes: AtomicU64,
     pub remote_scan_rows: AtomicU64,
     pub remote_scan_bytes: AtomicU64,
+    pub remote_scan_answers: AtomicU64,
 }
 
 /// A running transaction as the operator's tables see it.
@@ -52,10 +53,11 @@ impl Registry {
         self.shard(id).lock().remove(&id);
     }
 
-    /// An answer to a scan has come from another node.
+    /// An answer to a scan or a lookup has come from another node.
     pub fn note_remote_scan(&self, rows: &Rows) {
         self.remote_scan_rows.fetch_add(rows.count() as u64, Ordering::Relaxed);
         self.remote_scan_bytes.fetch_add(rows.size() as u64, Ordering::Relaxed);
+        self.remote_scan_answers.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether the transaction runs on this node.
@@ -117,6 +119,7 @@ pub struct Counters {
     /// Rows that other nodes have sent to scans of this one, and their bytes.
     pub remote_scan_rows: u64,
     pub remote_scan_bytes: u64,
+    pub remote_scan_answers: u64,
     /// Position of the redo log's end.
     pub redo_end: u64,
     /// Bytes of redo segments in use.
@@ -197,6 +200,7 @@ impl Node {
             commit_bytes: read(&self.registry.commit_bytes),
             remote_scan_rows: read(&self.registry.remote_scan_rows),
             remote_scan_bytes: read(&self.registry.remote_scan_bytes),
+            remote_scan_answers: read(&self.registry.remote_scan_answers),
             redo_end: self.log.end_lsn().0,
             redo_live_bytes: self.log.live_bytes(),
             memory_used: self.budget.used(),

@@ -345,6 +345,36 @@ fn thirds(root: &std::path::Path) -> (Vec<Node>, Vec<Conn>) {
     (nodes, connections)
 }
 
+/// A join that reaches its table by a secondary index asks a node for many rows at a time.
+#[test]
+fn a_join_by_a_secondary_index_asks_for_many_rows_together() {
+    let root = tempfile::tempdir().unwrap();
+    let (_nodes, mut connections) = thirds(root.path());
+    let connection = &mut connections[0];
+    insist(connection, "CREATE TABLE shop.codes (n INT PRIMARY KEY, code INT, KEY (code))");
+    insist(connection, "INSERT INTO shop.codes SELECT id, 5000 - id FROM shop.r");
+    let answers =
+        |connection: &mut Conn| number(connection, "SELECT value FROM rauk.jobs WHERE name = 'remote_scan_answers'");
+    let join = "SELECT STRAIGHT_JOIN COUNT(*), SUM(c.n) FROM shop.r FORCE INDEX (PRIMARY) JOIN shop.codes c \
+                FORCE INDEX (code) ON c.code = r.id WHERE r.id >= 2400";
+    let expected = [format!("600 | {}", (2001..=2600).sum::<u64>())];
+    assert_eq!(run(connection, join), expected);
+    let before = answers(connection);
+    assert_eq!(run(connection, join), expected);
+    let asked = answers(connection) - before;
+    assert!((1..200).contains(&asked), "{asked} answers for 600 rows");
+    // Also in a transaction that has changed some of the rows.
+    insist(connection, "BEGIN");
+    insist(connection, "UPDATE shop.codes SET code = code + 10000 WHERE n IN (2001, 2600)");
+    let changed = format!("598 | {}", (2002..=2599).sum::<u64>());
+    let before = answers(connection);
+    assert_eq!(run(connection, join), [changed]);
+    let asked = answers(connection) - before;
+    assert!((1..200).contains(&asked), "{asked} answers for 600 rows");
+    insist(connection, "ROLLBACK");
+    assert_eq!(run(connection, join), expected);
+}
+
 #[test]
 fn conditions_and_sums_are_evaluated_where_the_rows_are() {
     let root = tempfile::tempdir().unwrap();

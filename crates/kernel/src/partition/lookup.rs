@@ -37,10 +37,10 @@ pub struct Lookup<'a> {
 }
 
 /// How far a lookup has come: in which of its ranges, and where in that.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LookupPosition {
-    span: usize,
-    within: ScanPosition,
+    pub span: usize,
+    pub within: ScanPosition,
 }
 
 /// An entry that has been found and not been visited.

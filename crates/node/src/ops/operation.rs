@@ -10,9 +10,10 @@ use crate::scan::pushdown::Pushdown;
 use crate::table::TableInfo;
 use rauk_kernel::partition::TableUsage;
 use rauk_kernel::{
-    Access, LockMode, Partition, RowId, ScanEnd, ScanPosition, ScanRequest, ScanRow, Stop, Verdict, WaitPolicy,
+    Access, LockMode, Lookup, LookupPosition, Partition, RowId, ScanEnd, ScanPosition, ScanRequest, ScanRow, Span,
+    Stop, Verdict, WaitPolicy,
 };
-use rauk_types::{IndexId, RowView, TableId, key};
+use rauk_types::{Covering, IndexId, RowView, TableId, key};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -91,6 +92,7 @@ pub enum Op<'a> {
         owner: u64,
         act: NameAct,
     },
+    LookUp(LookUp<'a>),
 }
 
 /// What is to be done about the lock on a name.
@@ -130,6 +132,22 @@ pub struct Scan<'a> {
     pub pushdown: Option<&'a Arc<dyn Pushdown>>,
 }
 
+/// A slice of a plain read of many ranges of one index.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct LookUp<'a> {
+    pub index: IndexId,
+    #[serde(borrow, with = "spans")]
+    pub spans: Cow<'a, [Span<'a>]>,
+    /// In: where it goes on; out: where it has come to.
+    #[serde(with = "LookedUpTo")]
+    pub position: LookupPosition,
+    /// Entries visited in one hold.
+    pub slice: u32,
+    /// As of a scan; another node sends whole rows.
+    #[serde(skip)]
+    pub covering: Option<&'a Covering>,
+}
+
 impl Scan<'_> {
     /// Shows what has come from afar, until the visitor stops. Also with the last row of all the visitor may stop: that is the end, and there is no position to go on from.
     pub fn show_ahead(
@@ -155,6 +173,8 @@ pub enum Done {
     Usage(TableUsage),
     /// Of a name.
     Owner(Option<u64>),
+    /// Another node does not know lookups.
+    Unknown,
 }
 
 /// What a visitor is shown.
@@ -164,6 +184,8 @@ pub enum Seen<'a, 'r> {
     Row(RowView<'a>),
     Scanned(&'a ScanRow<'r>),
     Key(&'a [u8]),
+    /// Of a lookup: the number of the range and a row in it.
+    Found(usize, RowView<'a>),
 }
 
 impl<'a> Seen<'a, '_> {
@@ -192,7 +214,7 @@ impl Done {
 impl Op<'_> {
     pub fn class(&self) -> Class {
         match self {
-            Op::Scan(_) | Op::ScanKeys(_) | Op::LockRange { .. } => Class::Scan,
+            Op::Scan(_) | Op::ScanKeys(_) | Op::LockRange { .. } | Op::LookUp(_) => Class::Scan,
             Op::ReadMany { keys, .. } if keys.len() > 8 => Class::Scan,
             _ => Class::Point,
         }
@@ -205,7 +227,7 @@ impl Op<'_> {
     /// Whether it may leave locks or writes behind: it belongs to a transaction then.
     pub fn touches(&self) -> bool {
         match self {
-            Op::Read { .. } | Op::ReadMany { .. } | Op::ScanKeys(_) | Op::Usage => false,
+            Op::Read { .. } | Op::ReadMany { .. } | Op::ScanKeys(_) | Op::LookUp(_) | Op::Usage => false,
             Op::Name { act, .. } => *act != NameAct::Look,
             Op::Scan(scan) => scan.request.lock.is_some(),
             _ => true,
@@ -218,8 +240,10 @@ impl Op<'_> {
 
     /// Nothing of it has been shown: it begins anew, perhaps elsewhere, where a position that it has come to means nothing.
     pub fn rewind(&mut self) {
-        if let Op::Scan(scan) | Op::ScanKeys(scan) = self {
-            scan.position = ScanPosition::Start;
+        match self {
+            Op::Scan(scan) | Op::ScanKeys(scan) => scan.position = ScanPosition::Start,
+            Op::LookUp(lookup) => lookup.position = LookupPosition::default(),
+            _ => {}
         }
     }
 }
@@ -290,6 +314,11 @@ pub fn run(
                 visit(Seen::Key(key));
             };
             p.scan_keys(request, position, *slice as usize, access, visit).map(Done::Scanned)
+        }
+        Op::LookUp(LookUp { index, spans, position, slice, covering }) => {
+            let lookup = Lookup { table, index: *index, spans, covering: *covering };
+            let visit = &mut |span: usize, row: &ScanRow<'_>| visit(Seen::Found(span, row.row));
+            p.look_up(&lookup, position, *slice as usize, access, visit).map(Done::Scanned)
         }
         Op::Usage => Ok(Done::Usage(p.table_usage(table).unwrap_or_default())),
         Op::Name { key, owner, act } => on_name(p, key, *owner, *act, access),
@@ -369,6 +398,29 @@ pub(super) enum Position {
     AfterEntry(Vec<u8>, #[serde(with = "Row")] RowId),
     BeforeEntry(Vec<u8>, #[serde(with = "Row")] RowId),
     AfterRow(#[serde(with = "Row")] RowId),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "LookupPosition")]
+pub(super) struct LookedUpTo {
+    span: usize,
+    #[serde(with = "Position")]
+    within: ScanPosition,
+}
+
+mod spans {
+    use rauk_kernel::Span;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::borrow::Cow;
+
+    pub fn serialize<S: Serializer>(spans: &[Span<'_>], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(spans.iter().map(|span| (span.low, span.high)))
+    }
+
+    pub fn deserialize<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'a, [Span<'a>]>, D::Error> {
+        let ends = Vec::<(&[u8], Option<&[u8]>)>::deserialize(deserializer)?;
+        Ok(ends.into_iter().map(|(low, high)| Span { low, high }).collect())
+    }
 }
 
 mod request {

@@ -1,6 +1,6 @@
 //! The side of the node that leads the partition: one request, done once, answered with typed errors.
 //!
-//! A scan gives rows until it has [`MOST_BYTES`] of them, as many as the asker's visitor may want, or has looked at [`MOST_SLICES`] slices. It may carry a program that drops rows here
+//! A scan or a lookup gives rows until it has [`MOST_BYTES`] of them, as many as the asker's visitor may want, or has looked at [`MOST_SLICES`] slices. It may carry a program that drops rows here
 //! ([`crate::scan::pushdown`]): those give their lock back. The visitor runs at the asker's, so a locking scan keeps the lock on every row that it has sent,
 //! also on those that the visitor then skips (as InnoDB does): it sends no more of them than the visitor may want. A row that has changed after the transaction's snapshot is
 //! sent with a mark, its newest version and the snapshot's (see `rauk_kernel::partition::scan`); it is a conflict (1020) only if the visitor keeps one of them, and is not locked.
@@ -16,7 +16,7 @@ use crate::node::Node;
 use crate::scan::pushdown::{Fate, RowProgram};
 use crate::table::TableInfo;
 use crate::transaction::Interrupt;
-use rauk_kernel::{Access, NAMES, Partition, ReadAt, ScanEnd, ScanPosition, Stop, Verdict};
+use rauk_kernel::{Access, NAMES, Partition, ReadAt, ScanEnd, Stop, Verdict};
 use rauk_types::{Member, Timestamp, View};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +26,8 @@ const MOST_BYTES: usize = 256 << 10;
 /// Entries visited in one hold, keys read in one request.
 const MOST_ENTRIES: u32 = 256;
 pub const MOST_KEYS: usize = 256;
+/// Ranges looked up in one request.
+pub const MOST_SPANS: usize = 1024;
 /// Slices of a scan in one request: its answer has to come before the asker takes the request for lost.
 const MOST_SLICES: usize = 64;
 /// And so long: it is asked again after 250 ms.
@@ -159,6 +161,8 @@ async fn attempt(
             most = scan.most.max(1) as usize;
         }
         Op::ReadMany { keys, .. } if keys.len() > MOST_KEYS => return Err(Failure::Malformed),
+        Op::LookUp(lookup) if lookup.spans.len() > MOST_SPANS => return Err(Failure::Malformed),
+        Op::LookUp(lookup) => lookup.slice = lookup.slice.min(MOST_ENTRIES),
         _ => {}
     }
     let mut program = match &op {
@@ -209,17 +213,15 @@ async fn attempt(
             }
             continue;
         }
-        let position = match op {
-            Op::Scan(scan) | Op::ScanKeys(scan) => scan.position,
-            _ => ScanPosition::Start,
-        };
         let rows = rows.finish();
-        return Ok(match (done, program) {
-            (Done::Scanned(end), Some(program)) => {
-                let result = program.finish().into();
-                Answer::Sifted { rows, position, finished: end == ScanEnd::Finished, result }
-            }
-            (done, _) => Answer::new(done, rows, position),
+        return Ok(match (done, op, program) {
+            (Done::Scanned(end), Op::Scan(scan), Some(program)) => Answer::Sifted {
+                rows,
+                position: scan.position,
+                finished: end == ScanEnd::Finished,
+                result: program.finish().into(),
+            },
+            (done, op, _) => Answer::new(done, rows, op),
         });
     }
 }

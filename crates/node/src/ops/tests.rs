@@ -1,6 +1,6 @@
 //! Operations as messages do what they do beside the partition; what comes damaged is refused; sessions keep their promises.
 
-use super::operation::{Done, Key, Op, Scan, Seen, run};
+use super::operation::{Done, Key, LookUp, Op, Scan, Seen, run};
 use super::serve::gather;
 use super::sessions::{IDLE, Session, Turn};
 use super::wire::{self, Answer, Failure, Gatherer, OpAnswer, Reader, Rows, Shown};
@@ -10,8 +10,8 @@ use crate::{Config, Database};
 use futures::future::join;
 use proptest::prelude::*;
 use rauk_kernel::{
-    Access, Horizon, LockMode, MemoryBudget, Partition, ReadAt, ScanEnd, ScanPosition, ScanRequest, Stop, TxnRef,
-    TxnState, Verdict, WaitPolicy,
+    Access, Horizon, LockMode, LookupPosition, MemoryBudget, Partition, ReadAt, ScanEnd, ScanPosition, ScanRequest,
+    Span, Stop, TxnRef, TxnState, Verdict, WaitPolicy,
 };
 use rauk_log::MemoryDisk;
 use rauk_types::schema::{Column, ColumnDefault, IndexPart, IndexSchema};
@@ -124,11 +124,7 @@ fn far(
     let mut op = wire::decode(&bytes, table, |_| true).expect("it was encoded so");
     let mut rows = Gatherer::default();
     let done = gather(&mut op, table, p, access, &mut None, &mut rows, most)?;
-    let position = match op {
-        Op::Scan(scan) | Op::ScanKeys(scan) => scan.position,
-        _ => ScanPosition::Start,
-    };
-    let answer = Answer::new(done, rows.finish(), position);
+    let answer = Answer::new(done, rows.finish(), op);
     // The answer travels too.
     let answer = OpAnswer { view: View(3), observed: access.observed, outcome: Ok(answer) };
     let back: OpAnswer = postcard::from_bytes(&postcard::to_stdvec(&answer).unwrap()).unwrap();
@@ -139,7 +135,9 @@ fn far(
         }
         Answer::Seen(rows) => Ok((Done::Seen, rows, ScanPosition::Start)),
         Answer::Is(yes) => Ok((Done::Is(yes), Rows::default(), ScanPosition::Start)),
-        Answer::Usage { .. } | Answer::Sifted { .. } | Answer::Owner(_) => panic!("nobody asked"),
+        Answer::Usage { .. } | Answer::Sifted { .. } | Answer::LookedUp { .. } | Answer::Owner(_) => {
+            panic!("nobody asked")
+        }
     }
 }
 
@@ -172,6 +170,10 @@ fn scan(request: &ScanRequest, position: ScanPosition, slice: u32) -> Op<'_> {
         program: &[],
         pushdown: None,
     })
+}
+
+fn lookup<'a>(spans: &'a [Span<'a>], position: LookupPosition, slice: u32) -> Op<'a> {
+    Op::LookUp(LookUp { index: IndexId::PRIMARY, spans: Cow::Borrowed(spans), position, slice, covering: None })
 }
 
 fn all_rows(lock: Option<(LockMode, WaitPolicy)>, index: Option<IndexId>) -> ScanRequest {
@@ -255,6 +257,58 @@ fn scans_go_on_where_they_stopped() {
             }
         }
         assert_eq!(found, (0..50).collect::<Vec<_>>());
+    }
+}
+
+/// Slices of a lookup of several ranges give each row of them once, with the number of its range, however few fit into an answer.
+#[test]
+fn lookups_go_on_where_they_stopped() {
+    let table = table();
+    let mut p = partition(&table);
+    let txn = TxnRef::new(TxnId(1));
+    for id in 0..50 {
+        let (key, row) = (key_of(&table, id), row_of(&table, id, "x"));
+        let mut insert = Op::Insert { key: Key::of(&key), row: &row };
+        run(&mut insert, TableId(7), &mut p, &mut access(Some(&txn), None), &mut |_| Verdict::Keep).unwrap();
+    }
+    commit(&mut p, &txn, 5);
+    let ends = [(30, Some(42)), (7, Some(7)), (3, Some(4)), (48, None), (9, Some(2)), (31, Some(33))];
+    let keys = ends.map(|(low, high)| (key_of(&table, low), high.map(|high: i64| key_of(&table, high))));
+    let spans: Vec<Span<'_>> = keys.iter().map(|(low, high)| Span { low, high: high.as_deref() }).collect();
+    let expected: Vec<(usize, i64)> = (ends.iter().enumerate())
+        .flat_map(|(number, (low, high))| (*low..high.unwrap_or(50)).map(move |id| (number, id)))
+        .collect();
+    for (slice, most) in [(256, 100), (3, 100), (256, 1), (4, 3)] {
+        let (mut found, mut position) = (Vec::new(), LookupPosition::default());
+        loop {
+            let op = lookup(&spans, position, slice);
+            let bytes = wire::encode(&op);
+            let mut op = wire::decode(&bytes, &table, |_| true).expect("it was encoded so");
+            let mut rows = Gatherer::default();
+            let done = gather(&mut op, &table, &mut p, &mut access(None, None), &mut None, &mut rows, most).unwrap();
+            let answer = Answer::new(done, rows.finish(), op);
+            let back: Answer = postcard::from_bytes(&postcard::to_stdvec(&answer).unwrap()).unwrap();
+            assert_eq!(back, answer);
+            let Answer::LookedUp { rows, position: at, finished } = back else { panic!("{back:?}") };
+            assert!(rows.count() <= most);
+            assert_eq!(
+                Reader::new(rows.clone()).show_found(0, &table, &mut |_| Verdict::Keep) == Shown::Malformed,
+                rows.count() > 0
+            );
+            let shown = Reader::new(rows).show_found(spans.len(), &table, &mut |seen| match seen {
+                Seen::Found(number, row) => {
+                    found.push((number, pair(&row).0));
+                    Verdict::Keep
+                }
+                _ => panic!("a lookup shows what it has found"),
+            });
+            assert_eq!(shown, Shown::All);
+            position = at;
+            if finished {
+                break;
+            }
+        }
+        assert_eq!(found, expected, "slices of {slice}, {most} at a time");
     }
 }
 
@@ -435,18 +489,21 @@ proptest! {
 
     /// Damaged operations are refused or are others that do no harm; damaged rows are refused or can be read.
     #[test]
-    fn damage_does_no_harm(which in 0..6_usize, damage in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4)) {
+    fn damage_does_no_harm(which in 0..7_usize, damage in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4)) {
         let table = table();
         let mut p = partition(&table);
         let txn = TxnRef::new(TxnId(1));
         let (key, row) = (key_of(&table, 1), row_of(&table, 1, "abc"));
         let request = all_rows(Some((LockMode::Shared, WaitPolicy::NoWait)), Some(IndexId::PRIMARY));
         let low = Bound::Included(&key[..]);
+        let spans = [Span { low: &key, high: None }; 2];
+        let after = LookupPosition { span: 1, within: ScanPosition::AfterEntry(key.clone(), rauk_kernel::RowId(3)) };
         let op = match which {
             0 => Op::Insert { key: Key::of(&key), row: &row },
             1 => Op::ReadLocked { key: Key::of(&key), mode: LockMode::Shared, wait: WaitPolicy::Wait, ranges: true },
             2 => scan(&request, ScanPosition::AfterEntry(key.clone(), rauk_kernel::RowId(3)), 9),
             3 => Op::LockRange { index: IndexId::PRIMARY, low, high: Bound::Unbounded },
+            6 => lookup(&spans, after, 9),
             4 => Op::ReadMany { keys: vec![Key::of(&key), Key::of(&key)], done: 0 },
             _ => Op::Update { key: Key::of(&key), row: &row },
         };
@@ -469,6 +526,7 @@ proptest! {
                 Verdict::Keep
             };
             Reader::new(rows.clone()).show(&table, read);
+            Reader::new(rows.clone()).show_found(2, &table, read);
             Reader::new(rows).show_points(&table, read);
         }
     }

@@ -4,11 +4,11 @@
 //! ([`Failure::StaleSchema`]). Behind a scan may follow a program ([`crate::scan::pushdown`]); builds that do not know programs answer
 //! [`Failure::Malformed`], and the scan is sent again without. What a peer sends is checked before anything relies on it: keys, rows and bounds come out of bytes that somebody else has made.
 
-use super::operation::{Done, Op, Position, Scan, Seen};
+use super::operation::{Done, LookedUpTo, Op, Position, Scan, Seen};
 use crate::table::TableInfo;
 use bytes::Bytes;
 use rauk_kernel::partition::TableUsage;
-use rauk_kernel::{NAMES, ScanEnd, ScanPosition, ScanRow, Verdict};
+use rauk_kernel::{LookupPosition, NAMES, ScanEnd, ScanPosition, ScanRow, Verdict};
 use rauk_types::{PartitionId, RowView, TableId, Timestamp, TxnId, View};
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +89,13 @@ pub enum Answer {
     },
     /// Of a name.
     Owner(Option<u64>),
+    /// Of a lookup.
+    LookedUp {
+        rows: Rows,
+        #[serde(with = "LookedUpTo")]
+        position: LookupPosition,
+        finished: bool,
+    },
 }
 
 /// Why an operation was not done; the transaction goes on unless said otherwise.
@@ -124,7 +131,8 @@ pub enum Failure {
     NameDeadlock,
 }
 
-/// Rows one after the other: of point reads without keys, a missing one as [`MISSING`].
+/// Rows one after the other: of point reads without keys, a missing one as [`MISSING`]; of lookups with the number of
+/// the range in the place of the key, in four bytes, little end first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rows {
     /// Length of the key, length of the row, layout and [`CHANGED`].
@@ -159,12 +167,17 @@ impl Rows {
 
 impl Gatherer {
     pub fn push(&mut self, seen: Seen<'_, '_>) {
+        let number;
         let (key, layout, row): (&[u8], u16, &[u8]) = match &seen {
             Seen::Missing => (&[], MISSING, &[]),
             Seen::Row(row) => (&[], row.layout(), row.bytes()),
             Seen::Scanned(row) if row.changed => (row.key, row.layout | CHANGED, row.row.bytes()),
             Seen::Scanned(row) => (row.key, row.layout, row.row.bytes()),
             Seen::Key(key) => (key, 0, &[]),
+            Seen::Found(of, row) => {
+                number = u32::try_from(*of).expect("few ranges in an operation").to_le_bytes();
+                (&number, row.layout(), row.bytes())
+            }
         };
         self.items.push((key.len() as u32, row.len() as u32, layout));
         self.bytes.extend_from_slice(key);
@@ -245,6 +258,20 @@ impl Reader {
         Shown::All
     }
 
+    /// Shows rows of a lookup of so many ranges until the visitor stops.
+    pub fn show_found(mut self, ranges: usize, table: &TableInfo, visit: &mut Visitor<'_>) -> Shown {
+        while !self.is_empty() {
+            let Some((layout, number, row)) = self.next() else { return Shown::Malformed };
+            let number = number.try_into().map(|number| u32::from_le_bytes(number) as usize);
+            let Some(number) = number.ok().filter(|number| *number < ranges) else { return Shown::Malformed };
+            let Some(row) = RowView::checked(&table.schema, layout, row) else { return Shown::Malformed };
+            if visit(Seen::Found(number, row)) == Verdict::KeepAndStop {
+                return Shown::Stopped;
+            }
+        }
+        Shown::All
+    }
+
     /// Shows rows of a scan until the visitor stops.
     pub fn show(&mut self, table: &TableInfo, visit: &mut Visitor<'_>) -> Shown {
         while !self.is_empty() {
@@ -262,16 +289,27 @@ impl Reader {
 }
 
 impl Answer {
-    pub fn new(done: Done, rows: Rows, position: ScanPosition) -> Answer {
+    /// Of an operation that was done, and what its visitor saw.
+    pub fn new(done: Done, rows: Rows, op: Op<'_>) -> Answer {
         match done {
             Done::Seen => Answer::Seen(rows),
             Done::Is(yes) => Answer::Is(yes),
-            Done::Scanned(end) => Answer::Scanned { rows, position, finished: end == ScanEnd::Finished },
+            Done::Scanned(end) => {
+                let finished = end == ScanEnd::Finished;
+                match op {
+                    Op::Scan(Scan { position, .. }) | Op::ScanKeys(Scan { position, .. }) => {
+                        Answer::Scanned { rows, position, finished }
+                    }
+                    Op::LookUp(lookup) => Answer::LookedUp { rows, position: lookup.position, finished },
+                    op => unreachable!("{op:?} is no scan"),
+                }
+            }
             Done::Usage(usage) => {
                 let TableUsage { rows, row_bytes, hash_bytes, ordered_bytes, history_bytes } = usage;
                 Answer::Usage { rows, row_bytes, hash_bytes, ordered_bytes, history_bytes }
             }
             Done::Owner(owner) => Answer::Owner(owner),
+            Done::Unknown => unreachable!("said by the asker alone"),
         }
     }
 }
@@ -311,6 +349,7 @@ pub fn decode<'a>(bytes: &'a [u8], table: &TableInfo, here: impl Fn(u16) -> bool
             Op::ScanKeys(scan) => {
                 scan.request.table == table.schema.id && scan.slice > 0 && scan.request.lock.is_none()
             }
+            Op::LookUp(lookup) => lookup.slice > 0,
             Op::LockRange { .. } | Op::Usage => true,
         };
     sound.then_some(op)

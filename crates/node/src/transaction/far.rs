@@ -22,7 +22,7 @@ use crate::member::signal::Signal;
 use crate::member::{Cluster, Place};
 use crate::node::Node;
 use crate::ops::drive::{AsPrimary, AsReplica, Caller, Gate, Halt, Within, drive};
-use crate::ops::operation::{Done, NameAct, Op, Seen, run};
+use crate::ops::operation::{Done, NameAct, Op, Scan, Seen, run};
 use crate::ops::touches::Touch;
 use crate::ops::wire::{self, Answer, Failure, OpAnswer, OpRequest, Reader, Shown};
 use crate::table::TableInfo;
@@ -302,7 +302,8 @@ impl Transaction {
         if begun.is_none() {
             let led = cluster.place(partition).is_some_and(|place| place.primary == cluster.me());
             let may = match op {
-                Op::Scan(scan) if scan.request.lock.is_none() && !touched && !led => {
+                Op::Scan(Scan { request, .. }) if request.lock.is_some() => false,
+                Op::Scan(_) | Op::LookUp(_) if !touched && !led => {
                     cluster.may_read_here(&self.node, partition, snapshot).await
                 }
                 Op::Read { .. } | Op::ReadMany { .. } if !touched && !led => {
@@ -464,7 +465,13 @@ impl Transaction {
             // A build that knows no programs: the same again without.
             return Err(Refusal::Behind);
         }
-        if let (Op::Scan(_), Ok(Answer::Scanned { rows, .. } | Answer::Sifted { rows, .. })) = (&*op, &answer.outcome) {
+        if let (Err(Failure::Malformed), Op::LookUp(_)) = (&answer.outcome, &*op) {
+            // A build that knows no lookups.
+            return Ok((Done::Unknown, answer.view));
+        }
+        if let (Op::Scan(_), Ok(Answer::Scanned { rows, .. } | Answer::Sifted { rows, .. }))
+        | (Op::LookUp(_), Ok(Answer::LookedUp { rows, .. })) = (&*op, &answer.outcome)
+        {
             self.node.registry.note_remote_scan(rows);
         }
         let outcome = answer.outcome.map_err(|failure| self.refused(failure, table))?;
@@ -666,6 +673,14 @@ fn show(answer: Answer, op: &mut Op<'_>, table: &TableInfo, visit: &mut Visitor<
             scan.ahead = Reader::new(rows);
             scan.finished = finished;
             scan.show_ahead(table, visit).map(Done::Scanned)
+        }
+        (Answer::LookedUp { rows, position, finished }, Op::LookUp(lookup)) => {
+            lookup.position = position;
+            match Reader::new(rows).show_found(lookup.spans.len(), table, visit) {
+                Shown::All if finished => Ok(Done::Scanned(ScanEnd::Finished)),
+                Shown::All | Shown::Stopped => Ok(Done::Scanned(ScanEnd::More)),
+                shown => Err(shown),
+            }
         }
         (Answer::Usage { rows, row_bytes, hash_bytes, ordered_bytes, history_bytes }, Op::Usage) => {
             Ok(Done::Usage(TableUsage { rows, row_bytes, hash_bytes, ordered_bytes, history_bytes }))

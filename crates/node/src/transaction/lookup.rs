@@ -1,28 +1,26 @@
 //! Plain reads of many ranges of an index in one call, for joins that gather rows before a table that a secondary index
 //! reaches.
 //!
-//! Rows with a key of a secondary index may be in any partition, so each partition is asked for all ranges, up to
-//! [`rauk_kernel::MANY`] of them a hold, and not each range of all partitions. The same snapshot is read as by a scan.
+//! Rows with a key of a secondary index may be in any partition, so each partition is asked for all ranges together, and
+//! not each range of all partitions: with one operation ([`Op::LookUp`]) for up to [`MOST_SPANS`] ranges, which is one
+//! message where another node leads the partition. The same snapshot is read as by a scan.
 //!
-//! In a cluster that is done where this process leads all partitions of the table, and the transaction has nothing in
-//! any of them; else the caller scans for each row by itself ([`crate::ScanCursor`]), which finds out where each
-//! partition is and sends conditions along.
+//! Left out: conditions do not go along, so another node sends rows that the caller drops; and its rows are whole.
 
-use super::call::explain;
 use super::{Transaction, View};
 use crate::bulk::Keys;
 use crate::database::TableHandle;
 use crate::error::NodeError;
-use crate::executor::Class;
-use crate::ops::drive::drive;
+use crate::ops::operation::{Done, LookUp, Op, Seen};
+use crate::ops::serve::MOST_SPANS;
 use crate::scan::SMALL_TABLE;
-use rauk_kernel::{Access, Lookup, LookupPosition, MANY, Partition, ScanEnd, ScanRow, Span, Stop, Verdict};
+use rauk_kernel::{Access, LookupPosition, ScanEnd, Span, Verdict};
 use rauk_types::{Covering, IndexId, RowView, Timestamp};
-use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Entries that are visited in one hold: as of a scan.
-const ENTRIES: usize = 256;
+const ENTRIES: u32 = 256;
 
 /// Is shown the number of a range and a row in it. `false`: no more are wanted.
 pub type VisitSpans<'v> = dyn FnMut(usize, RowView<'_>) -> bool + Send + 'v;
@@ -58,9 +56,6 @@ impl Spans {
     }
 }
 
-/// How a hold ended, and whether the visitor ended it.
-type Found = (ScanEnd, bool);
-
 impl Transaction {
     /// What a partition is told of the caller.
     pub(crate) fn access(&self, view: View) -> Access<'_> {
@@ -81,8 +76,8 @@ impl Transaction {
     }
 
     /// Reads the rows in the ranges of these numbers. Those of one range come in the order in which a scan of it that
-    /// keeps no order over partitions shows them; `visit` runs while a partition is held. `false`: not here, and
-    /// whatever has been shown does not count.
+    /// keeps no order over partitions shows them; `visit` runs while a partition is held. `false`: a node of an older
+    /// build leads a partition, and whatever has been shown does not count.
     pub async fn look_up(
         &mut self,
         table: &TableHandle,
@@ -95,80 +90,36 @@ impl Transaction {
         assert!(self.effective_lock(None).is_none(), "locking reads keep their order");
         self.check_running()?;
         let info = table.info();
-        // The rows of a temporary table are looked up by the other way.
-        if self.far.is_some() || info.own.is_some() {
-            return Ok(false);
-        }
         let view = self.read_view(info, false).await?;
-        for partition in self.node.partitions_of(info) {
-            let mut first = numbers.start;
-            while first < numbers.end {
-                self.check_killed()?;
-                let last = numbers.end.min(first + MANY);
-                let list: SmallVec<[Span<'_>; MANY]> = (first..last).map(|number| spans.get(number)).collect();
-                let lookup = Lookup { table: info.schema.id, index, spans: &list, covering };
-                let mut position = LookupPosition::default();
-                let mut slice = |p: &mut Partition, access: &mut Access<'_>| {
-                    let mut stopped = false;
-                    let end = p.look_up(&lookup, &mut position, ENTRIES, access, &mut |span, row: &ScanRow<'_>| {
-                        stopped = !visit(first + span, row.row);
-                        if stopped { Verdict::KeepAndStop } else { Verdict::Keep }
-                    })?;
-                    Ok((end, stopped))
-                };
+        let (mut first, mut stopped) = (numbers.start, false);
+        while first < numbers.end {
+            let last = numbers.end.min(first + MOST_SPANS);
+            let list: Vec<Span<'_>> = (first..last).map(|number| spans.get(number)).collect();
+            for partition in self.node.partitions_of(info) {
+                let (spans, position) = (Cow::Borrowed(list.as_slice()), LookupPosition::default());
+                let mut op = Op::LookUp(LookUp { index, spans, position, slice: ENTRIES, covering });
                 let mut within = None;
                 loop {
-                    let (end, stopped) = match self.node.cluster().is_some() {
-                        true => match self.look_up_led(partition, &mut within, view, &mut slice) {
-                            Some(found) => found.map_err(|stop| explain(stop, info))?,
-                            None => return Ok(false),
-                        },
-                        false => {
-                            let node = self.node.clone();
-                            let caller = self.caller(view, None);
-                            let mut observed = Timestamp::ZERO;
-                            let driven = drive(&node, partition, Class::Scan, &caller, &mut observed, &mut slice).await;
-                            self.observed = self.observed.max(observed);
-                            driven.map_err(|halt| self.halted(halt, info))?.0
-                        }
+                    self.check_killed()?;
+                    let mut show = |seen: Seen<'_, '_>| {
+                        let Seen::Found(number, row) = seen else { unreachable!("a lookup finds rows of ranges") };
+                        stopped = !visit(first + number, row);
+                        if stopped { Verdict::KeepAndStop } else { Verdict::Keep }
                     };
-                    self.worked(Class::Scan.weight()).await;
+                    let done = self.call_within(info, partition, view, &mut within, &mut op, &mut show).await?;
                     if stopped {
                         return Ok(true);
                     }
-                    if end == ScanEnd::Finished {
-                        break;
+                    match done {
+                        Done::Scanned(ScanEnd::Finished) => break,
+                        Done::Scanned(ScanEnd::More) => {}
+                        Done::Unknown => return Ok(false),
+                        done => unreachable!("a lookup is not {done:?}"),
                     }
                 }
-                first = last;
             }
+            first = last;
         }
         Ok(true)
-    }
-
-    /// In a cluster: one hold of a partition that is idle and led here, in the view in which it began. `None`: it
-    /// cannot be looked up now.
-    fn look_up_led(
-        &mut self,
-        partition: u16,
-        within: &mut Option<rauk_types::View>,
-        view: View,
-        slice: &mut (impl FnMut(&mut Partition, &mut Access<'_>) -> Result<Found, Stop> + Send),
-    ) -> Option<Result<Found, Stop>> {
-        let node = self.node.clone();
-        let cluster = node.cluster()?;
-        let mut access = self.access(view);
-        let look = |p: &mut Partition| {
-            let led = cluster.may_serve(partition)?;
-            (*within.get_or_insert(led) == led).then(|| (led, slice(p, &mut access)))
-        };
-        let (led, found) = node.partitions[usize::from(partition)].try_with(look).ok().flatten()?;
-        let observed = access.observed;
-        self.observed = self.observed.max(observed);
-        match found {
-            Err(Stop::Committing | Stop::Prepared(_)) => None,
-            // What gave the right to look gives it still.
-            found => cluster.may_answer(partition, led).then_some(found),
-        }
     }
 }

@@ -11,7 +11,7 @@
 //! *window* of its ranges at a time ([`rauk_node::Transaction::look_up`]), as many as give about [`BYTES`] of rows;
 //! these are a [`Buffer`] in which the rows of one lookup are linked, and the table's step loops over those of the row
 //! that goes on. A row whose lookup alone gives more, or that is not known to be one range, reads the table by itself,
-//! and so do all rows where other nodes lead a part of the table.
+//! and so do all rows where a node of an older build leads a part of the table.
 //!
 //! *Size.* The first batch has [`FIRST`] rows, and no more than LIMIT wants; each full one is followed by one twice as
 //! large, up to [`MOST`] rows. A batch also ends with the row that reaches [`BYTES`], and all of it is counted as memory
@@ -309,9 +309,9 @@ struct Window {
     numbers: Range<usize>,
     /// Of each: the first and the last of its rows.
     ends: Vec<(u32, u32)>,
-    /// One range gives too many rows, or they are not to be looked up here: the table is read for the row.
+    /// One range gives too many rows, or ranges cannot be looked up: the table is read for the row.
     alone: bool,
-    /// The table is not looked up here at all.
+    /// Another node knows no lookups.
     elsewhere: bool,
 }
 

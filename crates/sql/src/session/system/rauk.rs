@@ -41,6 +41,7 @@ fn jobs(viewer: &Viewer, _: &Hints<'_>) -> Rows {
         ("commit_bytes", c.commit_bytes),
         ("remote_scan_rows", c.remote_scan_rows),
         ("remote_scan_bytes", c.remote_scan_bytes),
+        ("remote_scan_answers", c.remote_scan_answers),
         ("redo_end", c.redo_end),
         ("redo_live_bytes", c.redo_live_bytes),
         ("snapshots", c.snapshots),
