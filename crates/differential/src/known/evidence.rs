@@ -45,11 +45,6 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// The rows, or the tables after a change, differ.
-    pub fn differs_in_rows(&self) -> bool {
-        matches!(self.category, Category::Rows | Category::Affected | Category::Contents)
-    }
-
     /// An expression of this kind stands somewhere.
     pub fn any(&self, of: impl Fn(&Expr) -> bool) -> bool {
         let mut found = false;

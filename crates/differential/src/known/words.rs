@@ -7,7 +7,7 @@
 //! Each function changes a statement and says whether there was something to change.
 
 use super::names::Names;
-use super::{Kind, Test, layers};
+use super::{Kind, Test};
 use crate::generate::forms::{AGGREGATES, BITS, CHOICES, STATISTICS};
 use crate::tree::visit::{self, NodeMut, walk_mut};
 use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Statement};
@@ -18,13 +18,6 @@ pub const KINDS: &[Kind] = &[
         name: "MariaDB by another plan",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/switchable-optimizations.html",
         test: Test::Plan,
-    },
-    Kind {
-        // MariaDB sorts the rows of several windows into one order and loses ends of partitions, and loses groups for
-        // which HAVING holds when windows read them.
-        name: "windows in layers",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-usage.html",
-        test: Test::Words(in_layers),
     },
     Kind {
         // MySQL 8 gives the row of the total also where there are no rows to sum up. MariaDB shows NULL once for a
@@ -109,7 +102,7 @@ pub const KINDS: &[Kind] = &[
 ];
 
 /// What became of an expression.
-enum Step {
+pub(super) enum Step {
     Same,
     /// Another one is in its place.
     Changed,
@@ -118,7 +111,7 @@ enum Step {
 }
 
 /// Does something to every expression, each once.
-fn each(statement: &mut Statement, change: &mut dyn FnMut(&mut Expr) -> Step) -> bool {
+pub(super) fn each(statement: &mut Statement, change: &mut dyn FnMut(&mut Expr) -> Step) -> bool {
     let (mut changed, mut is_done) = (false, false);
     walk_mut(statement, &mut |node| {
         let NodeMut::Expr(expr) = node else { return };
@@ -142,7 +135,7 @@ fn wrap(expr: &mut Expr, form: &'static str) -> Step {
 }
 
 /// Other words for forms, with the same arguments.
-fn reworded(statement: &mut Statement, words: &[(&'static str, &'static str)]) -> bool {
+pub(super) fn reworded(statement: &mut Statement, words: &[(&'static str, &'static str)]) -> bool {
     each(statement, &mut |expr| match expr {
         Expr::Form { form, .. } => match words.iter().find(|(from, _)| from == form) {
             Some((_, to)) => {
@@ -184,6 +177,15 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
         ],
     ) | extremes_of_texts(statement)
         | unsigned_bits(statement)
+        | wide_quotients(statement)
+}
+
+/// MariaDB thinks the quotient of DIV as short as its left side, sign left out.
+fn wide_quotients(statement: &mut Statement) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form: "({0} DIV {1})", .. } => wrap(expr, "({0} + 0)"),
+        _ => Step::Same,
+    })
 }
 
 /// What BIT_AND and its like give is not negative.
@@ -263,7 +265,8 @@ fn compared_numbers(statement: &mut Statement, names: &Names) -> bool {
         }
         let mut changed = false;
         for argument in arguments.iter_mut() {
-            if argument.class().is_number() && names.column(argument).is_some() {
+            let is_value = matches!(argument, Expr::Form { .. } | Expr::Subquery { .. });
+            if argument.class().is_number() && (names.column(argument).is_some() || has_text && is_value) {
                 wrap(argument, if has_text { "({0} + 0e0)" } else { "({0} + 0)" });
                 changed = true;
             }
@@ -473,7 +476,7 @@ fn windows(statement: &mut Statement, names: &Names) -> bool {
 }
 
 fn is_unsigned(sql: &str) -> bool {
-    sql.ends_with("UNSIGNED") || sql == "YEAR"
+    sql.ends_with("UNSIGNED") || sql == "YEAR" || sql.starts_with("BIT")
 }
 
 /// What the tables of a FROM are called.
@@ -496,22 +499,6 @@ fn signed_mixes(statement: &mut Statement, names: &Names) -> bool {
         }
         Step::Same
     })
-}
-
-/// Each block with windows in layers.
-fn in_layers(statement: &mut Statement, _: &Names) -> bool {
-    let (mut changed, mut number) = (false, 0);
-    walk_mut(statement, &mut |node| {
-        if let NodeMut::Query(query) = node
-            && let Body::Select(select) = &mut query.body
-            && let Some(whole) = layers::of(select, &mut number)
-        {
-            **select = whole;
-            query.lock = "";
-            changed = true;
-        }
-    });
-    changed
 }
 
 /// Groupings one by one in the place of ROLLUP: with the last key NULL, with the last two NULL, …
@@ -558,7 +545,12 @@ fn grouping(select: &Select, kept: usize) -> Select {
 
 fn hide(expr: &mut Expr, gone: &[Expr]) {
     if gone.contains(expr) {
-        *expr = Expr::literal("NULL", expr.class());
+        // NULL of the key's own type, with its digits.
+        let is_text = matches!(expr.class(), Class::Text | Class::Binary | Class::Json);
+        *expr = match is_text {
+            true => Expr::literal("NULL", expr.class()),
+            false => Expr::form("NULLIF(MIN({0}), MIN({0}))", expr.class(), vec![expr.clone()]),
+        };
         return;
     }
     match expr {
@@ -585,8 +577,9 @@ fn keys_as_aggregates(statement: &mut Statement, _: &Names) -> bool {
             let is_first = keys.contains(&item.expr) && !met.contains(&item.expr);
             met.push(item.expr.clone());
             if !is_first {
-                let expressions: Vec<Expr> =
-                    keys.iter().filter(|key| !matches!(key, Expr::Column { .. })).cloned().collect();
+                // Of a date beside an aggregate MariaDB has that of another group.
+                let is_shown = |key: &&Expr| !matches!(key, Expr::Column { .. }) || is_temporal(key.class());
+                let expressions: Vec<Expr> = keys.iter().filter(is_shown).cloned().collect();
                 changed |= aggregate_keys(&mut item.expr, &expressions);
             }
         }
@@ -595,6 +588,10 @@ fn keys_as_aggregates(statement: &mut Statement, _: &Names) -> bool {
         }
     });
     changed
+}
+
+fn is_temporal(class: Class) -> bool {
+    matches!(class, Class::Date | Class::Time | Class::DateTime)
 }
 
 fn aggregate_keys(expr: &mut Expr, keys: &[Expr]) -> bool {

@@ -469,6 +469,10 @@ pub trait Scope {
     fn window(&mut self, _call: WindowCall, _over: &ast::Window) -> Result<ExprKind, MysqlError> {
         unreachable!("a scope that lets windows in registers them")
     }
+    /// The column is what an aggregate or a window function gives.
+    fn is_computed(&self, _column: ColumnId) -> bool {
+        false
+    }
     /// The arguments of an aggregate follow, or have been bound.
     fn within_aggregate(&mut self, _inside: bool) {}
     /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.

@@ -251,10 +251,7 @@ fn time_diff(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let (a, b) = (moment(c, 0, context)?, moment(c, 1, context)?);
     let micros = match (a, b) {
         (Some(Moment::Time(a)), Some(Moment::Time(b))) => a.micros() - b.micros(),
-        (Some(Moment::Date(a)), Some(Moment::Date(b))) => match (a.to_micros(), b.to_micros()) {
-            (Some(a), Some(b)) => a - b,
-            _ => return Ok(Value::Null),
-        },
+        (Some(Moment::Date(a)), Some(Moment::Date(b))) => a.to_micros_of_any() - b.to_micros_of_any(),
         _ => return Ok(Value::Null),
     };
     let clipped = Time::clipped(micros);
