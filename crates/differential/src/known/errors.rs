@@ -97,7 +97,7 @@ pub const KINDS: &[Kind] = &[
         name: "which of several mixes of collations",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/charset-collation-coercibility.html",
         test: Test::Answers(|e| match e.category {
-            Category::Code(one, other) => [one, other].iter().all(|code| matches!(code, 1267 | 1270 | 1271)),
+            Category::Code(one, other) => [one, other].iter().all(|code| matches!(code, 1253 | 1267 | 1270 | 1271)),
             _ => false,
         }),
     },
@@ -140,7 +140,12 @@ pub const KINDS: &[Kind] = &[
         test: Test::Answers(|e| {
             let is_round = e.rauk_message().split('\'').nth(1).is_some_and(|expr| expr.starts_with("round("));
             let least = || e.reference().iter().flatten().flatten().any(|cell| cell == b"-9223372036854775808");
-            e.category == Category::Code(0, 1690) && (is_round || least())
+            match e.category {
+                Category::Code(0, 1690) => is_round || least(),
+                // Another value is wrong too.
+                Category::Code(one, 1690) => is_round && are_data_errors(one, 1690),
+                _ => false,
+            }
         }),
     },
 ];

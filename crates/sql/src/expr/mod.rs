@@ -563,6 +563,13 @@ pub(crate) fn unified_type(
         let length = items.iter().map(|item| types::text_length(&types::numeric(&item.ty)));
         return Ok((types::text_type(length.max().unwrap_or(0), Collation::Binary), types::IMPLICIT));
     }
+    // One ENUM or SET beside NULL stays one; two become texts.
+    let mut present = items.iter().filter(|item| item.ty.kind != TypeKind::Null);
+    if let (Some(only), None) = (present.next(), present.next())
+        && only.ty.has_members()
+    {
+        return Ok((only.ty, only.coercibility));
+    }
     match types::unify(items, operation, context.collation) {
         Ok((ty, types::MIXED)) if ty.is_text() => Err(types::mix_of_many(operation)),
         unified => unified,
